@@ -1,0 +1,206 @@
+"""The contraction: one function for each float dtype that multiplies any two matrices of any extents and strides.
+
+    void rn_contract_f32(ptr A, ptr B, ptr C, i64 a_row, i64 a_k, i64 b_k, i64 b_col, i64 c_row, i64 k,
+                         i64 i0, i64 i1, i64 j0, i64 j1, ptr epilogue, ptr thread, ptr args)
+
+A, B and C point at element [0, 0]; strides count elements, C's columns are adjacent. For i0 ≤ i < i1 and j0 ≤ j < j1 it
+stores C[i, j] = Σ_k A[i, k]·B[k, j], each element one chain of fused multiply-adds over ascending k that starts at 0:
+its bits depend on the operands' values alone, not on strides, blocks or path. When a block of C is done,
+``epilogue(thread, args, i0', i1', j0', j1')`` is called for it, unless null; the blocks cover the whole once. Panels go
+to the scratch memory that ``thread`` names (``docs/design.md``, "The kernel ABI"): at most SCRATCH bytes of it.
+
+Here is the driver: the loops over blocks, and the choice between reading operands in place and packing them. The loops
+are those of Goto and van de Geijn, "Anatomy of High-Performance Matrix Multiplication" (2008). The rows of a block are
+dealt evenly to its tiles, as LIBXSMM does (Heinecke et al., 2016), so that no tile is much smaller than the others.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from runnel.codegen import packing, tiles
+from runnel.codegen.flow import METADATA, Flow
+from runnel.codegen.target import Target
+from runnel.core.dtypes import DType
+from runnel.core.errors import DTypeError
+
+SCRATCH = 1 << 20
+SYMBOLS = {"float32": "rn_contract_f32", "float64": "rn_contract_f64"}
+_K_GRAIN = 8  # runs of k end at multiples of it, so that squares are transposed whole
+PARAMETERS = (
+    "ptr %A, ptr %B, ptr %C, i64 %a_row, i64 %a_k, i64 %b_k, i64 %b_col, i64 %c_row, i64 %k, "
+    "i64 %i0, i64 %i1, i64 %j0, i64 %j1, ptr %epilogue, ptr %thread, ptr %args"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Blocking:
+    """How large blocks are, in elements: measured, not derived (``benchmarks/contract.py``)."""
+
+    columns: int  # of a block of B: with ``k`` rows it stays in the second-level cache
+    rows: int = 48  # of C in one go, a multiple of every target's tile_rows
+    k: int = 256  # of a packed panel: a panel and a tile of A stay in the first-level cache
+    k_in_place: int = 2048
+    k_crowded: int = 256  # of a B in place whose rows lie on pages of their own
+    pack_k: int = 16  # below, k is too short for packing
+    pack_rows: int = 192  # B with adjacent columns is packed for this many rows,
+    pack_rows_crowded: int = 18  # or for this many if its rows crowd into few sets of the second-level cache:
+    crowded: int = 1 << 18  # bytes between the first and last row if that step were its largest power-of-two divisor
+    pack_a_columns: int = 192  # A whose rows are not adjacent in k is packed for this many columns
+    pack_a_k: int = 48
+
+
+def emit_module(dtype: DType, target: Target, blocking: Blocking | None = None) -> str:
+    """The LLVM module of ``dtype``'s contraction: one exported function, :data:`SYMBOLS`."""
+    if dtype.name not in SYMBOLS:
+        raise DTypeError(f"[contract] multiplies matrices of {', '.join(SYMBOLS)}; received {dtype.name}.")
+    blocks = blocking if blocking is not None else Blocking(columns=2048 // dtype.itemsize)
+    bodies: dict[str, Flow] = {}
+    for tile in tiles.family(target):
+        bodies[f"internal void @{tile.name}({tiles.PARAMETERS})"] = tiles.emit(tile, target, dtype)
+    if not target.has_masks:
+        bodies[f"internal void @tail({tiles.TAIL})"] = tiles.tail(target, dtype)
+    bodies[f"internal void @strip({packing.STRIP})"] = packing.strip(target, dtype)
+    bodies[f"internal void @panels({packing.PANELS})"] = packing.panels(target, dtype)
+    bodies[f"void @{SYMBOLS[dtype.name]}({PARAMETERS})"] = _Driver(target, dtype, blocks).body()
+    declarations = sorted(set().union(*(body.declarations for body in bodies.values())))
+    functions = [body.define(signature) for signature, body in bodies.items()]
+    return "\n\n".join([*declarations, tiles.table(target), *functions, METADATA])
+
+
+class _Driver:
+    """The exported function under construction."""
+
+    def __init__(self, target: Target, dtype: DType, blocks: Blocking) -> None:
+        self.em = Flow(target, dtype)
+        self.blocks = blocks
+        self.tile_rows = target.tile_rows
+        self.width = target.tile_vectors * self.em.lanes  # columns of a panel of B
+        self.a_width = -(-target.tile_rows // self.em.lanes) * self.em.lanes  # rows of a packed tile of A, padded
+        self.columns = blocks.columns // self.width * self.width
+        a_size = -(-blocks.rows // target.tile_rows) * blocks.k * self.a_width
+        if (a_size + self.columns * blocks.k) * dtype.itemsize > SCRATCH:
+            raise ValueError(f"{blocks} needs more scratch memory than {SCRATCH} bytes.")
+        if blocks.rows % target.tile_rows or any(k % _K_GRAIN for k in (blocks.k, blocks.k_in_place, blocks.k_crowded)):
+            raise ValueError(f"{blocks} must hold whole tiles of {target.tile_rows} rows and k in steps of {_K_GRAIN}.")
+        self.a_size = a_size
+
+    def body(self) -> Flow:
+        """The whole function."""
+        em, blocks = self.em, self.blocks
+        some, none = em.new_label("some"), em.new_label("none")
+        m, n = em.sub("%i1", "%i0"), em.sub("%j1", "%j0")
+        em.branch(em.both(em.test("sgt", m, 0), em.test("sgt", n, 0)), some, none)
+        em.start(none)
+        em.effect("ret void")
+        em.start(some)
+
+        self._choose(m, n)
+        in_place = em.select(self._crowds("%b_k"), blocks.k_crowded, blocks.k_in_place)
+        k_limit = em.select(em.either(self.packs_a, self.packs_b), blocks.k, in_place)
+        k_step = self._even_share("%k", k_limit, _K_GRAIN)
+        i_step = self._even_share(m, blocks.rows, self.tile_rows)
+        self.packed_a = em.value("load ptr, ptr " + em.value("getelementptr i64, ptr %thread, i64 1"))
+        packed_b = em.at(self.packed_a, self.a_size)
+        self.b_stride = em.select(self.packs_b, self.width, "%b_k")
+        self.a_row = em.select(self.packs_a, 1, "%a_row")
+        self.a_k = em.select(self.packs_a, self.a_width, "%a_k")
+        at_least_once = em.select(em.test("sgt", "%k", 1), "%k", 1)  # k = 0: the tiles store zeros
+        last_k = em.sub("%k", k_step)
+
+        with em.loop("%j0", "%j1", self.columns) as j:
+            columns = em.minimum(self.columns, em.sub("%j1", j))
+            with em.loop(0, at_least_once, k_step) as p:
+                depth = em.minimum(k_step, em.sub("%k", p))
+                in_place = em.at("%B", em.mul(p, "%b_k"), em.mul(j, "%b_col"))
+                with em.when(self.packs_b):
+                    em.effect(
+                        f"call void @panels(ptr {in_place}, i64 %b_k, i64 %b_col, i64 {depth}, i64 {columns}, "
+                        f"ptr {packed_b})"
+                    )
+                b = em.select(self.packs_b, packed_b, in_place, "ptr")
+                b_next = em.select(self.packs_b, em.mul(depth, self.width), self.width)
+                with em.loop("%i0", "%i1", i_step) as i:
+                    height = em.minimum(i_step, em.sub("%i1", i))
+                    self._block(i, height, j, columns, p, depth, b, b_next)
+                    wanted = em.value("icmp ne ptr %epilogue, null")
+                    with em.when(em.both(wanted, em.test("sge", p, last_k))):
+                        em.effect(
+                            f"call void %epilogue(ptr %thread, ptr %args, i64 {i}, i64 {em.add(i, height)}, "
+                            f"i64 {j}, i64 {em.add(j, columns)})"
+                        )
+        em.effect("ret void")
+        return em
+
+    def _choose(self, m: str, n: str) -> None:
+        """Which operands are packed: a function of extents and strides alone, and without effect on the result."""
+        em, blocks = self.em, self.blocks
+        often = em.test("sge", m, blocks.pack_rows)
+        crowded = em.both(em.test("sge", m, blocks.pack_rows_crowded), self._crowds("%b_k"))
+        deep = em.test("sge", "%k", blocks.pack_k)
+        self.packs_b = em.either(em.test("ne", "%b_col", 1), em.both(deep, em.either(often, crowded)))
+        if not em.masked_loads:  # only a padded panel can be read beyond its last column
+            ragged = em.test("ne", em.value(f"and i64 {n}, {em.lanes - 1}"), 0)
+            self.packs_b = em.either(self.packs_b, ragged)
+        wide = em.test("sge", n, blocks.pack_a_columns)
+        deep = em.test("sge", "%k", blocks.pack_a_k)
+        self.packs_a = em.both(em.test("ne", "%a_k", 1), em.both(wide, deep))
+
+    def _crowds(self, stride: str) -> str:
+        """Whether k rows ``stride`` elements apart compete for few cache sets, which are chosen by low address bits."""
+        em = self.em
+        power = em.value(f"and i64 {stride}, {em.sub(0, stride)}")
+        return em.test("sge", em.mul(power, "%k"), self.blocks.crowded // em.dtype.itemsize)
+
+    def _even_share(self, extent: str, limit: str | int, multiple: int) -> str:
+        """The size of a part when ``extent`` is cut into as few parts of at most ``limit`` as possible, rounded up to
+        a ``multiple`` (of which ``limit`` is one); the last part gets what is left."""
+        em = self.em
+        parts = em.ceil_div(em.select(em.test("sgt", extent, 1), extent, 1), limit)
+        share = em.ceil_div(extent, parts)
+        rounded = em.mul(em.ceil_div(share, multiple), multiple)
+        return em.select(em.test("sgt", rounded, 1), rounded, 1)
+
+    def _block(self, i: str, height: str, j: str, columns: str, p: str, depth: str, b: str, b_next: str) -> None:
+        """All tiles of the block of C of ``height`` rows from i, ``columns`` columns from j, for ``depth`` k from p."""
+        em = self.em
+        count = em.ceil_div(height, self.tile_rows)
+        share = em.divide(height, count)
+        larger = em.sub(height, em.mul(share, count))
+        a = em.at("%A", em.mul(p, "%a_k"), em.mul(i, "%a_row"))
+        a_tile = em.mul(depth, self.a_width)
+        with em.when(self.packs_a), em.loop(0, count, 1) as t:
+            rows, first = self._tile_rows(t, share, larger)
+            source, place = em.at(a, em.mul(first, "%a_row")), em.at(self.packed_a, em.mul(t, a_tile))
+            with em.loop(0, rows, em.lanes) as r:
+                few = em.minimum(em.lanes, em.sub(rows, r))
+                em.effect(
+                    f"call void @strip(ptr {em.at(source, em.mul(r, '%a_row'))}, i64 %a_k, i64 %a_row, "
+                    f"i64 {depth}, i64 {few}, ptr {em.at(place, r)}, i64 {self.a_width})"
+                )
+        a = em.select(self.packs_a, self.packed_a, a, "ptr")
+
+        with em.loop(0, em.ceil_div(columns, self.width), 1) as q:
+            column = em.mul(q, self.width)
+            panel = em.at(b, em.mul(q, b_next))
+            wanted = em.minimum(self.width, em.sub(columns, column))
+            vectors = em.ceil_div(wanted, em.lanes)
+            lanes = em.sub(wanted, em.mul(em.sub(vectors, 1), em.lanes))
+            kernels = tiles.position(em, wanted, vectors)
+            corner = em.at("%C", em.mul(i, "%c_row"), em.add(j, column))
+            with em.loop(0, count, 1) as t:
+                rows, first = self._tile_rows(t, share, larger)
+                a_here = em.at(a, em.select(self.packs_a, em.mul(t, a_tile), em.mul(first, "%a_row")))
+                c_here = em.at(corner, em.mul(first, "%c_row"))
+                slot = em.value(f"getelementptr ptr, ptr @tiles, i64 {em.sub(em.add(kernels, rows), 1)}")
+                em.effect(
+                    f"call void {em.value(f'load ptr, ptr {slot}')}(ptr {a_here}, ptr {panel}, ptr {c_here}, "
+                    f"i64 {self.a_row}, i64 {self.a_k}, i64 {self.b_stride}, i64 %c_row, i64 {depth}, "
+                    f"i64 {lanes}, i64 {p})"
+                )
+
+    def _tile_rows(self, t: str, share: str, larger: str) -> tuple[str, str]:
+        """How many rows tile ``t`` of a block has, and its first: the first ``larger`` tiles have one more."""
+        em = self.em
+        rows = em.add(share, em.value(f"zext i1 {em.test('slt', t, larger)} to i64"))
+        return rows, em.add(em.mul(t, share), em.minimum(t, larger))

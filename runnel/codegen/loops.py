@@ -1,0 +1,224 @@
+"""Statements and loops of the loop IR to LLVM text, inside one function.
+
+Stands between ``values`` (expressions) and ``nest`` (whole kernels). A vec loop becomes a loop over full blocks of
+LANES lanes and one more block for the rest; accumulators are phis from loop to loop and never memory.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from runnel.codegen import accumulators, memory, uses
+from runnel.codegen.accumulators import Accumulator
+from runnel.codegen.memory import ALL_LANES, Active
+from runnel.codegen.text import Emitter
+from runnel.codegen.values import Values, Vec
+from runnel.core.errors import VerifierError
+from runnel.loops.ir import LANES, Acc, Bound, For, Let, RangeBound, Stmt, Store, Update
+
+LOOP_MARK = ", !llvm.loop !0"  # ``nest`` defines !0: leave the loop as it is
+
+
+class Join:
+    """A block reached from several others: each edge brings the operands of the accumulators carried along."""
+
+    def __init__(self, em: Emitter, hint: str, carried: list[Accumulator]) -> None:
+        self.em = em
+        self.label = em.new_label(hint)
+        self.carried = carried
+        self.edges: list[tuple[str, list[str]]] = []
+
+    def edge(self, operands: list[str] | None = None) -> str:
+        """Note an edge from the block being written, with the accumulators as they are; returns the label."""
+        self.edges.append((self.em.block, [a.operand for a in self.carried] if operands is None else operands))
+        return self.label
+
+    def start(self) -> None:
+        """Begin the block."""
+        self.em.start(self.label)
+        for at, acc in enumerate(self.carried):
+            arrivals = [(operands[at], block) for block, operands in self.edges]
+            if len({operand for operand, _ in arrivals}) == 1:
+                acc.operand = arrivals[0][0]
+            else:
+                acc.operand = self.em.phi(acc.type, *arrivals)
+
+
+class Loops:
+    """Writes statements into ``values.em``."""
+
+    def __init__(self, values: Values) -> None:
+        self.values = values
+        self.em = values.em
+
+    def function_body(self, body: tuple[Stmt, ...]) -> None:
+        self.values.start_pointers(uses.accesses(body))
+        self.block(body)
+
+    def block(self, body: tuple[Stmt, ...]) -> None:
+        values = self.values
+        for at, stmt in enumerate(body):
+            rest = body[at + 1 :]
+            if isinstance(stmt, Let):
+                values.scope.names[stmt.name] = values.evaluate(stmt.value)
+            elif isinstance(stmt, Store):
+                values.store(stmt)
+            elif isinstance(stmt, Update):
+                self._update(stmt)
+            elif isinstance(stmt, Acc):
+                self._declare(stmt, rest)
+            elif isinstance(stmt, For):
+                self.loop(stmt)
+                self._complete(stmt, body[:at], rest)
+            else:
+                raise VerifierError(f"{type(stmt).__name__} may only be the first statement of a kernel.")
+
+    def _declare(self, acc: Acc, rest: tuple[Stmt, ...]) -> None:
+        scope = self.values.scope
+        is_partial = scope.vec is None and acc.name in uses.updated_in_lanes(rest)
+        lanes = LANES if is_partial else 1 if scope.vec is None else scope.vec.active.width
+        scope.accumulators[acc.name] = accumulators.begin(self.em, acc, lanes, is_partial=is_partial)
+
+    def _update(self, stmt: Update) -> None:
+        scope = self.values.scope
+        value = self.values.evaluate(stmt.value)
+        scope.accumulators[stmt.name].update(self.em, value, None if scope.vec is None else scope.vec.active)
+        scope.results.clear()  # some may have read the accumulator
+
+    def _complete(self, loop: For, before: tuple[Stmt, ...], rest: tuple[Stmt, ...]) -> None:
+        """Combine the partial results of this block's own accumulators whose last update is in ``loop``."""
+        declared = {s.name for s in before if isinstance(s, Acc)}
+        done = (declared & uses.updated(loop.body)) - uses.updated(rest)
+        for name, acc in self.values.scope.accumulators.items():
+            if name in done and acc.is_partial and uses.reads(rest, name):
+                acc.total = acc.result(self.em)
+
+    def loop(self, loop: For) -> None:
+        begin, end = loop.begin, loop.end
+        if isinstance(begin, int) and isinstance(end, int) and begin >= end:
+            return
+        if loop.kind == "seq":
+            self._seq(loop)
+        elif self.values.scope.vec is not None:
+            raise VerifierError(
+                f"The vec loop over {loop.var.name} is inside the one over {self.values.scope.vec.var.name}."
+            )
+        elif isinstance(begin, int) and isinstance(end, int):
+            self._vec_known(loop, begin, end)
+        else:
+            self._vec(loop)
+        scope = self.values.scope
+        scope.results.clear()
+        if uses.stored_buffers(loop.body):
+            scope.forget_loads()
+
+    # sequential loops
+
+    def _seq(self, loop: For) -> None:
+        em = self.em
+        begin, end = self._bound(loop.begin), self._bound(loop.end)
+        done = Join(em, "done", self._carried(loop))
+        if not (isinstance(loop.begin, int) and isinstance(loop.end, int)):
+            body = em.new_label("body")
+            some = em.value(f"icmp slt i64 {begin}, {end}")
+            em.branch(some, body, done.edge())
+            em.start(body)
+        self._repeat(loop, begin, end, 1, None, done)
+        done.start()
+
+    def _repeat(self, loop: For, begin: str, end: str, step: int, active: Active | None, done: Join) -> None:
+        """The loop's body for begin, begin + step, … below ``end``, at least once; goes on to ``done``."""
+        em, carried = self.em, done.carried
+        top, before = em.new_label("loop"), em.block
+        em.jump(top)
+        em.start(top)
+        counter = em.phi("i64", (begin, before))
+        phis = [em.phi(a.type, (a.operand, before)) for a in carried]
+        for acc, phi in zip(carried, phis, strict=True):
+            acc.operand = phi
+        self._once(loop, counter, active)
+        following = em.value(f"add nsw i64 {counter}, {step}")
+        more = em.value(f"icmp slt i64 {following}, {end}")
+        for phi, operand in [(counter, following), *zip(phis, (a.operand for a in carried), strict=True)]:
+            em.add_edge(phi, operand, em.block)
+        em.branch(more, top, done.edge(), LOOP_MARK)
+
+    def _once(self, loop: For, counter: str, active: Active | None) -> None:
+        """The loop's body for one value of its variable, or one block of lanes beginning there."""
+        with self._inside():
+            if active is not None:
+                self.values.scope.vec = Vec(loop.var, active)
+            self.values.bind_variable(loop.var, counter, uses.accesses(loop.body))
+            self.block(loop.body)
+
+    @contextmanager
+    def _inside(self) -> Iterator[None]:
+        outer = self.values.scope
+        self.values.scope = outer.inner()
+        yield
+        self.values.scope = outer
+
+    def _carried(self, loop: For) -> list[Accumulator]:
+        """The accumulators from outside that the loop updates; what was their total is so no longer."""
+        names = uses.updated(loop.body)
+        carried = [a for name, a in self.values.scope.accumulators.items() if name in names]
+        for acc in carried:
+            acc.total = None
+        return carried
+
+    def _bound(self, bound: Bound) -> str:
+        return f"%{bound.value}" if isinstance(bound, RangeBound) else self.values.stride(bound)
+
+    # loops over lanes
+
+    def _vec_known(self, loop: For, begin: int, end: int) -> None:
+        """Full blocks and the rest, both of known number: a short rest is done in fewer lanes."""
+        full, rest = divmod(end - begin, LANES)
+        stop = begin + full * LANES
+        carried = self._carried(loop)
+        with self._inside():
+            self._hoist(loop)
+            if full == 1:
+                self._once(loop, str(begin), ALL_LANES)
+            elif full:
+                after = Join(self.em, "after", carried)
+                self._repeat(loop, str(begin), str(stop), LANES, ALL_LANES, after)
+                after.start()
+            if rest:
+                width = next(w for w in (4, 8, LANES) if rest <= w)
+                self._once(loop, str(stop), Active(width, rest))
+
+    def _vec(self, loop: For) -> None:
+        em = self.em
+        carried = self._carried(loop)
+        begin, end = self._bound(loop.begin), self._bound(loop.end)
+        done, after = Join(em, "done", carried), Join(em, "after", carried)
+        work, main, tail = em.new_label("work"), em.new_label("main"), em.new_label("tail")
+        some = em.value(f"icmp slt i64 {begin}, {end}")
+        em.branch(some, work, done.edge())
+        em.start(work)
+        with self._inside():
+            self._hoist(loop)
+            count = em.value(f"sub i64 {end}, {begin}")
+            rest = em.value(f"and i64 {count}, {LANES - 1}")
+            stop = em.value(f"sub i64 {end}, {rest}")
+            has_full = em.value(f"icmp slt i64 {begin}, {stop}")
+            em.branch(has_full, main, after.edge())
+            em.start(main)
+            self._repeat(loop, begin, stop, LANES, ALL_LANES, after)
+            after.start()
+            has_rest = em.value(f"icmp ne i64 {rest}, 0")
+            em.branch(has_rest, tail, done.edge())
+            em.start(tail)
+            self._once(loop, stop, memory.run_time(em, rest))
+            em.jump(done.edge())
+        done.start()
+
+    def _hoist(self, loop: For) -> None:
+        """Compute before the loop what is the same in all its blocks."""
+        scope = self.values.scope
+        for name, expr in uses.invariant(loop):
+            value = scope.hoisted[id(expr)] = self.values.evaluate(expr)
+            if name:
+                scope.names[name] = value

@@ -1,0 +1,124 @@
+"""A kernel of the loop IR to the text of an LLVM module.
+
+The top of loop code generation: function heads, the words of ``args`` and contractions are here, statements are in
+``loops``. The module exports one function of the kernel ABI (docs/design.md).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from runnel.codegen import contract, uses
+from runnel.codegen.loops import Loops
+from runnel.codegen.memory import advance
+from runnel.codegen.target import Target
+from runnel.codegen.text import Emitter
+from runnel.codegen.values import Values
+from runnel.core.dtypes import DType
+from runnel.core.errors import VerifierError
+from runnel.loops.ir import Contract, Kernel, Stmt
+
+_ABI = "ptr %thread, ptr %args, i64 %i0, i64 %i1, i64 %j0, i64 %j1"
+_LOOP_METADATA = """\
+!0 = distinct !{!0, !1, !2}
+!1 = !{!"llvm.loop.unroll.disable"}
+!2 = !{!"llvm.loop.vectorize.enable", i1 false}
+"""
+
+
+def contract_symbol(dtype: DType) -> str:
+    """The name of the function that computes a contraction in ``dtype``."""
+    if dtype.name not in contract.SYMBOLS:
+        raise VerifierError(f"A Contract in {dtype.name}; there are {', '.join(contract.SYMBOLS)}.")
+    return contract.SYMBOLS[dtype.name]
+
+
+def emit_kernel(kernel: Kernel, target: Target) -> str:
+    """The kernel as a complete module: the function ``@<kernel.name>``, its helpers and declarations."""
+    functions: list[str] = []
+    emitters: list[Emitter] = []
+
+    def function(name: str, linkage: str, body: tuple[Stmt, ...]) -> Values:
+        em = Emitter(target)
+        emitters.append(em)
+        values = _prologue(em, kernel, body)
+        if body and isinstance(body[0], Contract):
+            epilogue = "null"
+            if len(body) > 1:
+                if body[0].batch is not None:
+                    raise VerifierError(f"[{kernel.name}] a batched Contract has an epilogue.")
+                epilogue = f"@{name}.epilogue"
+                function(f"{name}.epilogue", "internal ", body[1:])
+            _contract(values, body[0], epilogue)
+        else:
+            Loops(values).function_body(body)
+        em.effect("ret void")
+        head = f"define {linkage}void @{name}({_ABI}) nounwind {{\nentry:\n"
+        functions.append(head + "\n".join(em.lines) + "\n}\n")
+        return values
+
+    function(kernel.name, "", kernel.body)
+    definitions = {name: text for em in emitters for name, text in em.definitions.items()}
+    declarations = sorted({line for em in emitters for line in em.declarations})
+    return "\n".join(
+        [f'target triple = "{target.triple}"', "", *functions, *definitions.values(), *declarations, "", _LOOP_METADATA]
+    )
+
+
+def _prologue(em: Emitter, kernel: Kernel, body: Iterable[Stmt]) -> Values:
+    """Read the words of ``args`` that the body needs."""
+    body = tuple(body)
+    used_buffers, used_params = uses.buffers(body), uses.params(body)
+    bases: dict[str, str] = {}
+    params: dict[str, str] = {}
+    if used_buffers:
+        table = em.value("load ptr, ptr %thread, align 8")
+    for at, buffer in enumerate(kernel.buffers):
+        if buffer.name in used_buffers:
+            slot, offset = _word(em, 2 * at), _word(em, 2 * at + 1)
+            place = em.value(f"getelementptr ptr, ptr {table}, i64 {slot}")
+            base = em.value(f"load ptr, ptr {place}, align 8")
+            bases[buffer.name] = em.value(f"getelementptr i8, ptr {base}, i64 {offset}")
+    for at, param in enumerate(kernel.params, start=2 * len(kernel.buffers)):
+        if param.name in used_params:
+            params[param.name] = _word(em, at)
+    return Values(em, bases, {b.name: b.dtype for b in kernel.buffers}, params)
+
+
+def _word(em: Emitter, at: int) -> str:
+    place = em.value(f"getelementptr i64, ptr %args, i64 {at}")
+    return em.value(f"load i64, ptr {place}, align 8")
+
+
+def _contract(values: Values, spec: Contract, epilogue: str) -> None:
+    """Call the generic contraction, for a batch once for each matrix of the block."""
+    em = values.em
+    symbol = contract_symbol(spec.dtype)
+    em.declare(symbol, "void", *["ptr"] * 3, *["i64"] * 10, *["ptr"] * 3)
+    names = (spec.a, spec.b, spec.c)
+    strides = [values.stride(p) for p in (spec.a_row, spec.a_k, spec.b_k, spec.b_col, spec.c_row, spec.k)]
+
+    def call(matrices: list[str], block: list[str]) -> None:
+        pointers = [f"ptr {m}" for m in matrices]
+        numbers = [f"i64 {x}" for x in (*strides, *block)]
+        em.effect(f"call void @{symbol}({', '.join([*pointers, *numbers])}, ptr {epilogue}, ptr %thread, ptr %args)")
+
+    bases = [values.bases[name] for name in names]
+    if spec.batch is None:
+        call(bases, ["%i0", "%i1", "%j0", "%j1"])
+        return
+    batch = spec.batch
+    loop, done = em.new_label("matrix"), em.new_label("done")
+    some = em.value("icmp slt i64 %i0, %i1")
+    before = em.block
+    em.branch(some, loop, done)
+    em.start(loop)
+    matrix = em.phi("i64", ("%i0", before))
+    steps = [em.value(f"mul i64 {matrix}, {values.stride(p)}") for p in (batch.a_step, batch.b_step, batch.c_step)]
+    matrices = [advance(em, spec.dtype, base, step) for base, step in zip(bases, steps, strict=True)]
+    call(matrices, ["0", values.stride(batch.m), "0", values.stride(batch.n)])
+    following = em.value(f"add i64 {matrix}, 1")
+    em.add_edge(matrix, following, em.block)
+    more = em.value(f"icmp slt i64 {following}, %i1")
+    em.branch(more, loop, done)
+    em.start(done)

@@ -1,0 +1,183 @@
+"""What statements of the loop IR read, write and depend on: the questions emission asks before it writes a loop."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from runnel.loops.ir import (
+    Acc,
+    Apply,
+    Contract,
+    Expr,
+    For,
+    Index,
+    Let,
+    Load,
+    Param,
+    Position,
+    Ref,
+    Stmt,
+    Store,
+    Update,
+    Var,
+)
+
+Access = tuple[str, Index]
+
+
+def statements(body: Iterable[Stmt]) -> Iterator[Stmt]:
+    """Every statement, those inside loops too."""
+    for stmt in body:
+        yield stmt
+        if isinstance(stmt, For):
+            yield from statements(stmt.body)
+
+
+def operands(stmt: Stmt) -> tuple[Expr, ...]:
+    """The expressions a statement evaluates (a loop: none of its own)."""
+    if isinstance(stmt, Let | Update):
+        return (stmt.value,)
+    if isinstance(stmt, Store):
+        return (*(expr for expr, _ in stmt.index.gathered), stmt.value)
+    return ()
+
+
+def parts(expr: Expr) -> Iterator[Expr]:
+    """An expression and everything inside it, a shared part once."""
+    waiting, seen = [expr], {id(expr)}
+    while waiting:
+        part = waiting.pop()
+        yield part
+        inside: Iterable[Expr] = ()
+        if isinstance(part, Apply):
+            inside = part.args
+        elif isinstance(part, Load):
+            inside = [x for x, _ in part.index.gathered]
+        for x in inside:
+            if id(x) not in seen:
+                seen.add(id(x))
+                waiting.append(x)
+
+
+def accesses(body: Iterable[Stmt]) -> dict[Access, None]:
+    """Every (buffer, index) loaded or stored, in order of appearance."""
+    found: dict[Access, None] = {}
+    for stmt in statements(body):
+        for expr in operands(stmt):
+            for part in parts(expr):
+                if isinstance(part, Load):
+                    found[part.buffer, part.index] = None
+        if isinstance(stmt, Store):
+            found[stmt.buffer, stmt.index] = None
+    return found
+
+
+def stored_buffers(body: Iterable[Stmt]) -> set[str]:
+    return {stmt.buffer for stmt in statements(body) if isinstance(stmt, Store)}
+
+
+def updated(body: Iterable[Stmt]) -> set[str]:
+    """The accumulators that are updated."""
+    return {stmt.name for stmt in statements(body) if isinstance(stmt, Update)}
+
+
+def updated_in_lanes(body: Iterable[Stmt]) -> set[str]:
+    """The accumulators that are updated inside a vec loop."""
+    return {n for stmt in statements(body) if isinstance(stmt, For) and stmt.kind == "vec" for n in updated(stmt.body)}
+
+
+def reads(body: Iterable[Stmt], name: str) -> bool:
+    """Whether any expression refers to ``name``."""
+    return any(
+        isinstance(part, Ref) and part.name == name
+        for stmt in statements(body)
+        for expr in operands(stmt)
+        for part in parts(expr)
+    )
+
+
+def params(body: Iterable[Stmt]) -> set[str]:
+    """The names of the params that bounds, strides, offsets and contractions use."""
+    found: set[object] = set()
+    for stmt in statements(body):
+        if isinstance(stmt, For):
+            found.update((stmt.begin, stmt.end))
+        elif isinstance(stmt, Contract):
+            found.update((stmt.k, stmt.a_row, stmt.a_k, stmt.b_k, stmt.b_col, stmt.c_row))
+            if stmt.batch is not None:
+                b = stmt.batch
+                found.update((b.m, b.n, b.a_step, b.b_step, b.c_step))
+    for _, index in accesses(body):
+        found.add(index.offset)
+        found.update(stride for _, stride in (*index.terms, *index.gathered))
+    return {p.name for p in found if isinstance(p, Param)}
+
+
+def buffers(body: Iterable[Stmt]) -> set[str]:
+    """The names of the buffers that are used."""
+    body = tuple(body)
+    found = {name for name, _ in accesses(body)}
+    for stmt in body:
+        if isinstance(stmt, Contract):
+            found.update((stmt.a, stmt.b, stmt.c))
+    return found
+
+
+def invariant(loop: For) -> list[tuple[str, Expr]]:
+    """The largest loads and computations in the loop's own statements that give the same value in every iteration, each
+    with the name that a Let gives it (or "").
+
+    A load counts as invariant if the loop stores to no buffer of that name: two buffers of a kernel are one piece of
+    memory only where they are used at identical positions.
+    """
+    inside = list(statements(loop.body))
+    unsteady: set[Var | str] = {loop.var, *updated(loop.body)}
+    unsteady.update(s.var for s in inside if isinstance(s, For))
+    unsteady.update(s.name for s in inside if isinstance(s, Acc))
+    own = {id(s) for s in loop.body}
+    unsteady.update(s.name for s in inside if isinstance(s, Let) and id(s) not in own)
+    written = stored_buffers(loop.body)
+    steady: dict[int, bool] = {}
+
+    def is_steady(expr: Expr) -> bool:
+        known = steady.get(id(expr))
+        if known is None:
+            if isinstance(expr, Ref):
+                known = expr.name not in unsteady
+            elif isinstance(expr, Position):
+                known = expr.var not in unsteady
+            elif isinstance(expr, Load):
+                known = (
+                    expr.buffer not in written
+                    and not any(var in unsteady and stride != 0 for var, stride in expr.index.terms)
+                    and all(is_steady(x) for x, _ in expr.index.gathered)
+                )
+            else:
+                known = not isinstance(expr, Apply) or all(is_steady(x) for x in expr.args)
+            steady[id(expr)] = known
+        return known
+
+    found: dict[int, tuple[str, Expr]] = {}
+
+    def collect(expr: Expr) -> None:
+        if id(expr) in found:
+            return
+        if is_steady(expr):
+            if isinstance(expr, Load | Apply):
+                found[id(expr)] = ("", expr)
+        elif isinstance(expr, Apply):
+            for x in expr.args:
+                collect(x)
+        elif isinstance(expr, Load):
+            for x, _ in expr.index.gathered:
+                collect(x)
+
+    for stmt in loop.body:
+        if isinstance(stmt, Let):
+            if is_steady(stmt.value):
+                found[id(stmt)] = (stmt.name, stmt.value)
+                continue
+            unsteady.add(stmt.name)
+        for expr in operands(stmt):
+            collect(expr)
+    return list(found.values())

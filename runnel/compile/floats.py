@@ -1,0 +1,201 @@
+"""A Python float that is run-time data of a program: it computes as Python does, and says so when it cannot.
+
+Python's own arithmetic on floats is float64, so sums, differences and products of such numbers stay float64; beside a
+tensor they take its dtype, as Python floats do. Whatever needs the number itself (``if lr > 0``, ``math.sqrt(lr)``,
+formatting, powers) raises :class:`LookedAt`; ``compile`` then traces again with that argument fixed.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NoReturn
+
+import numpy as np
+
+from runnel import ops
+from runnel.core import dtypes
+from runnel.core.dispatch import Value
+from runnel.core.errors import TracedValueError
+from runnel.core.tables import Op
+from runnel.graph.graph import Node
+from runnel.ops import arithmetic
+from runnel.tensor import tensor as tensors
+from runnel.tensor import tracing
+from runnel.tensor.tensor import Tensor
+
+_NUMBERS = (bool, int, float)
+_ARRAYS = (Value, np.ndarray, np.generic)
+
+
+class LookedAt(TracedValueError):
+    """The value of a run-time float was asked for; ``positions`` are the leaves among the arguments it came from."""
+
+    def __init__(self, what: str, positions: frozenset[int]) -> None:
+        super().__init__(f"[{what}] the value of a float argument was asked for at {tracing.user_line()}.")
+        self.positions = positions
+
+
+class TracedFloat(Tensor):
+    """A float argument while its function is traced, or what Python arithmetic made of such ones."""
+
+    __slots__ = ("_positions",)
+
+    @property
+    def __class__(self) -> type:  # type: ignore[override]
+        return float  # so that isinstance(lr, float) holds, in a trace as in eager code
+
+    # Arithmetic that is the same in float64 machine code -----------------------------------------------------------
+
+    def __add__(self, other: Any) -> Any:
+        return _combined(arithmetic.add_p, self, other) if _is_number(other) else ops.add(self, other)
+
+    def __radd__(self, other: Any) -> Any:
+        return _combined(arithmetic.add_p, other, self) if _is_number(other) else ops.add(other, self)
+
+    def __sub__(self, other: Any) -> Any:
+        return _combined(arithmetic.sub_p, self, other) if _is_number(other) else ops.subtract(self, other)
+
+    def __rsub__(self, other: Any) -> Any:
+        return _combined(arithmetic.sub_p, other, self) if _is_number(other) else ops.subtract(other, self)
+
+    def __mul__(self, other: Any) -> Any:
+        return _combined(arithmetic.mul_p, self, other) if _is_number(other) else ops.multiply(self, other)
+
+    def __rmul__(self, other: Any) -> Any:
+        return _combined(arithmetic.mul_p, other, self) if _is_number(other) else ops.multiply(other, self)
+
+    def __truediv__(self, other: Any) -> Any:
+        if not _is_number(other):
+            return ops.divide(self, other)
+        if isinstance(other, Tensor) or other == 0:
+            self._look("division by a float")  # Python raises ZeroDivisionError where machine code gives inf
+        return _combined(arithmetic.div_p, self, other)
+
+    def __rtruediv__(self, other: Any) -> Any:
+        if _is_number(other):
+            self._look("division by a float")
+        return ops.divide(other, self)
+
+    def __neg__(self) -> Any:
+        return _unary(arithmetic.neg_p, self)
+
+    def __abs__(self) -> Any:
+        return _unary(arithmetic.abs_p, self)
+
+    def __pos__(self) -> Any:
+        return self
+
+    # What needs the number itself ------------------------------------------------------------------------------------
+
+    def _look(self, what: str) -> NoReturn:
+        error = LookedAt(what, self._positions)
+        trace = tracing.ACTIVE.trace
+        if trace is not None and trace.refusal is None:
+            trace.refusal = error
+        raise error
+
+    def numpy(self) -> np.ndarray:
+        self._look("numpy()")
+
+    def item(self) -> Any:
+        self._look("item()")
+
+    def __float__(self) -> float:
+        self._look("float")
+
+    def __int__(self) -> int:
+        self._look("int")
+
+    def __bool__(self) -> bool:
+        self._look("bool")
+
+    def __index__(self) -> int:
+        self._look("index")
+
+    def __round__(self, digits: int | None = None) -> Any:
+        self._look("round")
+
+    def __trunc__(self) -> int:
+        self._look("trunc")
+
+    def __floor__(self) -> int:
+        self._look("floor")
+
+    def __ceil__(self) -> int:
+        self._look("ceil")
+
+    def __hash__(self) -> int:
+        self._look("hash")
+
+    def __repr__(self) -> str:
+        self._look("repr")
+
+    def __str__(self) -> str:
+        self._look("str")
+
+    def __format__(self, spec: str) -> str:
+        self._look("format")
+
+    def __getattr__(self, name: str) -> Any:
+        if hasattr(float, name):
+            self._look(name)
+        raise AttributeError(f"'float' object has no attribute '{name}'")
+
+
+def _operator(name: str, function: Any) -> Any:
+    """An operator that is Python's on numbers, and the op's beside tensors."""
+
+    def operator(self: TracedFloat, other: Any) -> Any:
+        if not isinstance(other, _ARRAYS) or _is_number(other):
+            self._look(name)
+        return function(self, other)
+
+    operator.__name__ = name
+    return operator
+
+
+for _name, _function in {
+    "__floordiv__": ops.floor_divide,
+    "__rfloordiv__": lambda x, y: ops.floor_divide(y, x),
+    "__mod__": ops.remainder,
+    "__rmod__": lambda x, y: ops.remainder(y, x),
+    "__pow__": ops.pow,
+    "__rpow__": lambda x, y: ops.pow(y, x),
+    "__lt__": ops.less,
+    "__le__": ops.less_equal,
+    "__gt__": ops.greater,
+    "__ge__": ops.greater_equal,
+    "__eq__": ops.equal,
+    "__ne__": ops.not_equal,
+}.items():
+    setattr(TracedFloat, _name, _operator(_name, _function))
+
+
+def traced_float(node: Node, positions: frozenset[int]) -> TracedFloat:
+    """A float that stands for ``node`` and came from the arguments at ``positions``."""
+    made = TracedFloat.__new__(TracedFloat)
+    twin = tensors.symbolic(node)
+    for name in Tensor.__slots__:
+        if name != "__weakref__":
+            setattr(made, name, getattr(twin, name))
+    made._weak = True
+    made._positions = positions
+    return made
+
+
+def _is_number(x: Any) -> bool:
+    return type(x) is TracedFloat or type(x) in _NUMBERS
+
+
+def _combined(op: Op, *operands: Any) -> TracedFloat:
+    """``op`` on floats, at least one of them traced."""
+    trace = tracing.ACTIVE.trace
+    traced = [x for x in operands if type(x) is TracedFloat]
+    if trace is None:
+        traced[0]._look("arithmetic outside its call")
+    nodes = [x._node if type(x) is TracedFloat else trace.constant(np.float64(x), dtypes.float64) for x in operands]
+    positions = frozenset().union(*(x._positions for x in traced))
+    return traced_float(trace.record(op, tuple(nodes), {}), positions)
+
+
+def _unary(op: Op, x: TracedFloat) -> TracedFloat:
+    return _combined(op, x)

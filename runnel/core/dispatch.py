@@ -1,0 +1,56 @@
+"""The hinge between ops and the values they act on: ops call :func:`apply`, values say what applying means.
+
+Ops stand below tensors, so that an op's file needs to know no kind of tensor; a Tensor runs the op, a traced Tensor
+records it.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from runnel.core.avals import Aval, Shape
+from runnel.core.dtypes import DType
+from runnel.core.tables import Op
+
+
+class Value:
+    """Anything an op can be applied to: it has an aval and knows how to apply an op to itself and its peers."""
+
+    __slots__ = ()
+
+    @property
+    def aval(self) -> Aval:
+        raise NotImplementedError
+
+    @property
+    def shape(self) -> Shape:
+        return self.aval.shape
+
+    @property
+    def dtype(self) -> DType:
+        return self.aval.dtype
+
+    @property
+    def ndim(self) -> int:
+        return self.aval.ndim
+
+    @property
+    def size(self) -> int:
+        return self.aval.size
+
+    @property
+    def is_weak(self) -> bool:
+        """True for a run-time Python scalar: it takes the dtype of the array it meets."""
+        return False
+
+    def apply_op(self, op: Op, inputs: tuple[Any, ...], attrs: dict[str, Any]) -> Any:
+        raise NotImplementedError
+
+    def lift(self, array: Any, dtype: DType) -> Any:
+        """A constant (a Python scalar or a NumPy array) as a value of this kind."""
+        raise NotImplementedError
+
+
+def apply(op: Op, *inputs: Any, **attrs: Any) -> Any:
+    """Apply ``op`` to Values. At least one input is a Value; it decides how the op is carried out."""
+    return inputs[0].apply_op(op, inputs, attrs)

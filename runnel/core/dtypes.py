@@ -1,0 +1,132 @@
+"""Element types. Stands at the bottom: every other module speaks of dtypes through these objects."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import ml_dtypes
+import numpy as np
+
+
+class DType:
+    """One element type: its name, its size in bytes, its kind and its NumPy twin.
+
+    Instances are singletons, so they compare by identity. ``kind`` is one of
+    ``"bool"``, ``"int"``, ``"uint"``, ``"float"``.
+    """
+
+    __slots__ = ("itemsize", "kind", "name", "numpy")
+
+    def __init__(self, name: str, kind: str, numpy_type: Any) -> None:
+        self.name: Final = name
+        self.kind: Final = kind
+        self.numpy: Final = np.dtype(numpy_type)
+        self.itemsize: Final = self.numpy.itemsize
+
+    @property
+    def is_float(self) -> bool:
+        return self.kind == "float"
+
+    @property
+    def is_integer(self) -> bool:
+        return self.kind in ("int", "uint")
+
+    def __repr__(self) -> str:
+        return f"runnel.{self.name}"
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return (by_name, (self.name,))
+
+
+bool_ = DType("bool", "bool", np.bool_)
+int8 = DType("int8", "int", np.int8)
+int16 = DType("int16", "int", np.int16)
+int32 = DType("int32", "int", np.int32)
+int64 = DType("int64", "int", np.int64)
+uint8 = DType("uint8", "uint", np.uint8)
+uint16 = DType("uint16", "uint", np.uint16)
+uint32 = DType("uint32", "uint", np.uint32)
+uint64 = DType("uint64", "uint", np.uint64)
+float16 = DType("float16", "float", np.float16)
+bfloat16 = DType("bfloat16", "float", ml_dtypes.bfloat16)
+float32 = DType("float32", "float", np.float32)
+float64 = DType("float64", "float", np.float64)
+
+ALL: Final = (
+    bool_, int8, int16, int32, int64, uint8, uint16, uint32, uint64, float16, bfloat16, float32, float64,
+)  # fmt: skip
+FLOATS: Final = tuple(d for d in ALL if d.is_float)
+INTEGERS: Final = tuple(d for d in ALL if d.is_integer)
+
+_BY_NAME: Final = {d.name: d for d in ALL}
+_BY_NUMPY: Final = {d.numpy: d for d in ALL}
+
+
+def by_name(name: str) -> DType:
+    """The dtype called ``name`` (``"float32"``); KeyError for an unknown one."""
+    return _BY_NAME[name]
+
+
+def from_numpy(dtype: Any) -> DType:
+    """The dtype whose NumPy twin is ``dtype``; TypeError for one that Runnel does not hold (complex, object, str)."""
+    found = _BY_NUMPY.get(np.dtype(dtype).newbyteorder("="))
+    if found is None:
+        raise TypeError(f"NumPy dtype {np.dtype(dtype)} has no counterpart; Runnel holds {', '.join(_BY_NAME)}.")
+    return found
+
+
+def as_dtype(dtype: Any) -> DType:
+    """Whatever names a dtype (a DType, its name, a NumPy dtype, ``float``, ``int``, ``bool``) as a DType."""
+    if isinstance(dtype, DType):
+        return dtype
+    if isinstance(dtype, str) and dtype in _BY_NAME:
+        return _BY_NAME[dtype]
+    if dtype is float:
+        return float32
+    return from_numpy(dtype)
+
+
+def _promotion_table() -> dict[tuple[DType, DType], DType]:
+    """The Array API's promotion lattice, with float16/bfloat16 meeting in float32 and ints yielding to any float."""
+    table: dict[tuple[DType, DType], DType] = {}
+    for a in ALL:
+        for b in ALL:
+            table[a, b] = _join(a, b)
+    return table
+
+
+def _join(a: DType, b: DType) -> DType:
+    if a is b:
+        return a
+    if a is bool_ or b is bool_:
+        return b if a is bool_ else a
+    if a.is_float != b.is_float:
+        return a if a.is_float else b
+    if a.is_float:
+        if a.itemsize == b.itemsize:
+            return float32  # float16 with bfloat16: neither holds the other
+        return a if a.itemsize > b.itemsize else b
+    if a.kind == b.kind:
+        return a if a.itemsize > b.itemsize else b
+    signed, unsigned = (a, b) if a.kind == "int" else (b, a)
+    if signed.itemsize > unsigned.itemsize:
+        return signed
+    wider = {1: int16, 2: int32, 4: int64}.get(unsigned.itemsize)
+    return wider if wider is not None else float32  # uint64 with a signed type has no integer join
+
+
+_PROMOTION: Final = _promotion_table()
+
+
+def promote(a: DType, b: DType) -> DType:
+    """The dtype in which values of ``a`` and ``b`` meet (Array API, "Type promotion rules"; mixed kinds as PyTorch)."""
+    return _PROMOTION[a, b]
+
+
+def of_scalar(value: bool | int | float, other: DType | None) -> DType:
+    """The dtype a Python scalar takes beside an array of dtype ``other``: the array's, unless the scalar's kind is higher."""
+    if isinstance(value, bool):
+        return other if other is not None else bool_
+    if isinstance(value, int):
+        return other if other is not None and other is not bool_ else int64
+    return other if other is not None and other.is_float else float32

@@ -1,0 +1,70 @@
+"""Every error Runnel raises on bad input; these docstrings are the error manual.
+
+RunnelError
+├── ShapeError (ValueError)          operand shapes do not fit the op
+├── DTypeError (TypeError)           operand dtypes do not fit the op
+├── AxisError (IndexError)           an axis outside the array's dimensions
+├── DeviceError (ValueError)         operands on different devices
+├── MissingRuleError (NotImplementedError)   a hole in an op table
+├── GradientError (RuntimeError)     backward without a path, twice, or on a non-scalar
+├── CaptureError (RuntimeError)      a traced function did what a program cannot repeat
+│   ├── TracedValueError             a traced value was looked at
+│   ├── SideEffectError              the function changed something outside itself
+│   └── AuditError                   a later trace differs from the compiled one
+├── NonFiniteError (ArithmeticError) a NaN or infinity found in debug mode
+└── VerifierError (AssertionError)   Runnel's own intermediate forms broke a rule: a bug in Runnel or in a pass
+"""
+
+from __future__ import annotations
+
+
+class RunnelError(Exception):
+    """The root: catch it to catch whatever Runnel raises on purpose."""
+
+
+class ShapeError(RunnelError, ValueError):
+    """Operand shapes do not fit the op. The message names the op and the shapes received."""
+
+
+class DTypeError(RunnelError, TypeError):
+    """Operand dtypes do not fit the op. The message names the op and the dtypes received."""
+
+
+class AxisError(RunnelError, IndexError):
+    """An axis or index lies outside the array. The message names the op, the axis and the shape received."""
+
+
+class DeviceError(RunnelError, ValueError):
+    """Operands live on different devices. Move one of them first."""
+
+
+class MissingRuleError(RunnelError, NotImplementedError):
+    """An op has no rule in a table that was asked for it. ``docs/tables.md`` explains each table."""
+
+
+class GradientError(RunnelError, RuntimeError):
+    """A gradient was asked for where there is none: no path, a freed tape, or a non-scalar without a seed."""
+
+
+class CaptureError(RunnelError, RuntimeError):
+    """A function under ``rn.compile`` did something that a compiled program cannot repeat."""
+
+
+class TracedValueError(CaptureError):
+    """The value of a traced tensor was asked for (``float``, ``bool``, ``if``, ``np.asarray``): it exists only when the program runs."""
+
+
+class SideEffectError(CaptureError):
+    """The traced function changed something outside itself (a global, a list, an attribute); a program would not repeat that."""
+
+
+class AuditError(CaptureError):
+    """A repeated trace gave another graph than the compiled one: the function reads something that no guard watches."""
+
+
+class NonFiniteError(RunnelError, ArithmeticError):
+    """Under ``RUNNEL_CHECK_NANS`` an op produced a NaN or an infinity from finite inputs."""
+
+
+class VerifierError(RunnelError, AssertionError):
+    """A verifier found an ill-formed graph, loop program or plan. This is a bug in Runnel or in a pass; please report it."""

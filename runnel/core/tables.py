@@ -1,0 +1,104 @@
+"""Ops and the tables of what can be done with them.
+
+An :class:`Op` is a name, a signature and a docstring. What can be *done* with it stands in the tables below: the only
+tables there are. A rule is registered with ``table.register(op, rule)`` or ``@table.rule(op)``, from any module, in this
+package or outside it. A missing rule is one sentence (:class:`~runnel.core.errors.MissingRuleError`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any, Generic, TypeVar
+
+from runnel.core.errors import MissingRuleError
+
+Rule = TypeVar("Rule")
+
+
+class Op:
+    """A primitive operation: ``name``, ``signature`` (of its inputs and attributes) and ``doc``. Nothing else."""
+
+    __slots__ = ("doc", "name", "signature")
+    doc: str
+    name: str
+    signature: str
+    registry: dict[str, Op] = {}  # noqa: RUF012 - the one list of all ops, filled by construction
+
+    def __init__(self, name: str, signature: str, doc: str) -> None:
+        if name in Op.registry:
+            raise ValueError(
+                f"An op called '{name}' exists already ({Op.registry[name].signature}); choose another name."
+            )
+        self.name = name
+        self.signature = signature
+        self.doc = doc
+        Op.registry[name] = self
+
+    def __repr__(self) -> str:
+        return f"Op({self.name})"
+
+
+class Table(Generic[Rule]):
+    """One capability: a rule for each op that has it. ``doc`` says what a rule is called with and who reads it."""
+
+    registry: dict[str, Table[Any]] = {}  # noqa: RUF012 - the columns of `runnel ops`
+
+    def __init__(self, name: str, doc: str) -> None:
+        self.name = name
+        self.doc = doc
+        self._rules: dict[Op, Rule] = {}
+        Table.registry[name] = self
+
+    def register(self, op: Op, rule: Rule, *, replace: bool = False) -> Rule:
+        if op in self._rules and not replace:
+            raise ValueError(f"[{op.name}] table '{self.name}' has a rule already; pass replace=True to change it.")
+        self._rules[op] = rule
+        return rule
+
+    def rule(self, op: Op, *, replace: bool = False) -> Callable[[Rule], Rule]:
+        def decorate(rule: Rule) -> Rule:
+            return self.register(op, rule, replace=replace)
+
+        return decorate
+
+    def __contains__(self, op: object) -> bool:
+        return op in self._rules
+
+    def __iter__(self) -> Iterator[Op]:
+        return iter(self._rules)
+
+    def get(self, op: Op) -> Rule | None:
+        return self._rules.get(op)
+
+    def __getitem__(self, op: Op) -> Rule:
+        try:
+            return self._rules[op]
+        except KeyError:
+            raise MissingRuleError(
+                f"[{op.name}] no rule in table '{self.name}'; register one with "
+                f"`{self.name}.register(op, rule)` (docs/tables.md, section '{self.name}')."
+            ) from None
+
+
+infer: Table[Callable[..., Any]] = Table(
+    "infer", "rule(*avals, **attrs) -> Aval: result shape and dtype; raises ShapeError/DTypeError. Read by every call."
+)
+reference: Table[Callable[..., Any]] = Table(
+    "reference", "rule(*arrays, **attrs) -> ndarray: NumPy, the oracle of the tests and of constant folding."
+)
+vjp: Table[Callable[..., Any]] = Table(
+    "vjp",
+    "rule(g, out, *inputs, **attrs) -> tuple of cotangents, one per input: a value, None where there is none, or a "
+    "function of no arguments that makes it (called only if it is needed). Written with ops, so it works on values and "
+    "in traces. Read by the tape.",
+)
+jvp: Table[Callable[..., Any]] = Table("jvp", "rule(tangents, out, *inputs, **attrs) -> tangent. Read by forward mode.")
+batch: Table[Callable[..., Any]] = Table("batch", "rule(inputs, axes, **attrs) -> (output, axis). Read by vmap.")
+lower: Table[Any] = Table(
+    "lower", "a rule object of runnel.loops.rules (Pointwise, Reduction, View, ...): how the op becomes loops."
+)
+cost: Table[Callable[..., Any]] = Table("cost", "rule(*avals, **attrs) -> floating-point operations. Read by reports.")
+onnx: Table[Callable[..., Any]] = Table("onnx", "rule(builder, node) -> None: writes ONNX nodes. Read by the exporter.")
+sharding: Table[Callable[..., Any]] = Table(
+    "sharding", "rule(*placements, **attrs) -> placements. Read by distribution."
+)

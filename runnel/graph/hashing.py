@@ -1,0 +1,93 @@
+"""A graph's identity as bytes: equal for graphs that compute the same thing in the same way, wherever they were traced.
+
+What counts: ops, attributes, avals, wiring, the content of constants, kinds and order of inputs, outputs and updates.
+What does not: which Python objects the nodes are, source lines, names.
+"""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import struct
+from typing import Any
+
+import numpy as np
+
+from runnel.core.avals import Aval
+from runnel.core.dtypes import DType
+from runnel.core.errors import VerifierError
+from runnel.graph.graph import Graph, Node
+
+_DIGEST_BYTES = 20
+
+
+def structural_hash(graph: Graph) -> bytes:
+    """Twenty bytes: the same for the same structure, in this process and in any other."""
+    digest = hashlib.blake2b(digest_size=_DIGEST_BYTES)
+    number: dict[Node, int] = {}
+    for place, node in enumerate(graph.nodes):
+        number[node] = place
+        digest.update(_node_key(node, tuple(number[x] for x in node.inputs)))
+    roots = (
+        tuple(number[n] for n in graph.inputs),
+        tuple(number[n] for n in graph.outputs),
+        tuple((number[v], number[n]) for v, n in graph.updates.items()),
+    )
+    digest.update(encode(roots))
+    return digest.digest()
+
+
+def _node_key(node: Node, inputs: tuple[int, ...]) -> bytes:
+    if node.op is not None:
+        name = node.op.name
+        return f"o{len(name)}:{name}{inputs}".encode() + _aval_key(node.aval) + attrs_key(node.attrs)
+    if node.kind is not None:
+        return b"x" + encode(node.kind.value) + _aval_key(node.aval)
+    return b"c" + constant_key(node)
+
+
+def constant_key(node: Node) -> bytes:
+    """A constant by dtype, shape and bits."""
+    return encode((node.aval, np.ascontiguousarray(node.value).tobytes()))
+
+
+def attrs_key(attrs: dict[str, Any]) -> bytes:
+    """Attributes as bytes, in order of name. Floats count by their bits, and 1, 1.0 and True are three values."""
+    return encode(tuple(sorted(attrs.items()))) if attrs else b"-"
+
+
+@functools.lru_cache(maxsize=4096)
+def _aval_key(aval: Aval) -> bytes:
+    return b"a" + encode(aval.shape) + encode(aval.dtype)
+
+
+def encode(value: Any) -> bytes:
+    """A prefix-free encoding of (nested tuples of) None, bool, int, float, str, bytes, DType, Aval and NumPy arrays."""
+    if isinstance(value, tuple):
+        return b"(%d:" % len(value) + b"".join(map(encode, value))
+    if value is None:
+        return b"N"
+    if isinstance(value, bool | np.bool_):
+        return b"b1" if value else b"b0"
+    if isinstance(value, int | np.integer):
+        return b"i%d;" % int(value)
+    if isinstance(value, float | np.floating):
+        return b"f" + struct.pack("<d", float(value))
+    if isinstance(value, str):
+        return _sized(b"s", value.encode())
+    if isinstance(value, bytes):
+        return _sized(b"y", value)
+    if isinstance(value, DType):
+        return _sized(b"d", value.name.encode())
+    if isinstance(value, Aval):
+        return _aval_key(value)
+    if isinstance(value, np.ndarray):
+        return _sized(b"r", encode((value.shape, str(value.dtype), np.ascontiguousarray(value).tobytes())))
+    raise VerifierError(
+        f"An attribute of type {type(value).__name__} has no identity that outlives it; use numbers, strings, dtypes, "
+        f"arrays or tuples of them."
+    )
+
+
+def _sized(tag: bytes, content: bytes) -> bytes:
+    return tag + b"%d:" % len(content) + content

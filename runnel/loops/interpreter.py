@@ -1,0 +1,308 @@
+"""Kernels run in NumPy, by the letter of ``ir.py``: the oracle that generated code is compared with.
+
+Bitwise equal to native code for everything that is correctly rounded or exact (arithmetic, comparison, choice, casts,
+the order of accumulations, contractions); transcendental functions agree within their ULP bounds. Every index is
+checked against the size of its array. A vec loop is a NumPy operation per expression, a seq loop a Python loop.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+
+from runnel.core import dtypes
+from runnel.core.dtypes import DType
+from runnel.core.errors import VerifierError
+from runnel.loops import printer, scalar
+from runnel.loops.accumulators import REDUCERS
+from runnel.loops.fma import fused_multiply_add
+from runnel.loops.ir import (
+    LANES,
+    Acc,
+    Apply,
+    Bound,
+    Const,
+    Contract,
+    Expr,
+    For,
+    Index,
+    Kernel,
+    Let,
+    Load,
+    Param,
+    Position,
+    RangeBound,
+    Ref,
+    Stmt,
+    Store,
+    Stride,
+    Update,
+)
+from runnel.loops.scalar import ScalarOp
+
+Array = np.ndarray[Any, Any]
+_CHUNK: Final = 1024 * LANES  # positions of an independent vec loop taken at once
+
+
+def run(
+    kernel: Kernel, arrays: dict[str, Array], params: dict[str, int], i0: int, i1: int, j0: int = 0, j1: int = 1
+) -> None:
+    """Compute the block rows [i0, i1) × columns [j0, j1) of ``kernel``'s domain in place.
+
+    ``arrays`` holds a flat array for each buffer, of the buffer's dtype; ``params`` a value for each param.
+    """
+    for buffer in kernel.buffers:
+        array = arrays.get(buffer.name)
+        if array is None or array.ndim != 1 or array.dtype != buffer.dtype.numpy:
+            got = "nothing" if array is None else f"{array.dtype}{list(array.shape)}"
+            raise VerifierError(
+                f"Kernel '{kernel.name}' needs a flat {buffer.dtype.name} array for '{buffer.name}'; it got {got}."
+            )
+    for param in kernel.params:
+        if param.name not in params:
+            raise VerifierError(f"Kernel '{kernel.name}' needs a value for its param '{param.name}'.")
+    edges = {RangeBound.I0: i0, RangeBound.I1: i1, RangeBound.J0: j0, RangeBound.J1: j1}
+    with np.errstate(all="ignore"):
+        _Run(kernel, arrays, params, edges).block(kernel.body)
+
+
+@dataclass
+class _Chains:
+    """An accumulator while it runs: one chain per lane.
+
+    ``spread`` says that the lanes are partial results, to be combined when the accumulator is read.
+    """
+
+    op: str
+    dtype: DType
+    lanes: Array
+    spread: bool = False
+
+    def update(self, values: Array) -> None:
+        if not self.spread:
+            self.lanes = self.combine(self.lanes, values)
+            return
+        for start in range(0, len(values), LANES):
+            row = values[start : start + LANES]
+            self.lanes[: len(row)] = self.combine(self.lanes[: len(row)], row)
+
+    def result(self) -> Array:
+        """The fixed tree: lanes l and l+8, then l+4, l+2, l+1."""
+        lanes = self.lanes
+        while self.spread and len(lanes) > 1:
+            half = len(lanes) // 2
+            lanes = self.combine(lanes[:half], lanes[half:])
+        return lanes
+
+    def combine(self, x: Array, y: Array) -> Array:
+        combined: Array = np.asarray(REDUCERS[self.op].combine.numpy(x, y)).astype(self.dtype.numpy, copy=False)
+        return combined
+
+
+class _Run:
+    """One call of a kernel. Values are arrays of as many lanes as positions are taken at once; 1 outside vec loops."""
+
+    def __init__(
+        self, kernel: Kernel, arrays: dict[str, Array], params: dict[str, int], edges: dict[RangeBound, int]
+    ) -> None:
+        self.kernel = kernel
+        self.arrays = arrays
+        self.params = params
+        self.edges = edges
+        self.values: dict[str, Array | _Chains] = {}
+        self.vars: dict[str, Array] = {}
+        self.lanes = 1
+
+    def block(self, body: tuple[Stmt, ...]) -> None:
+        for stmt in body:
+            _STATEMENTS[type(stmt)](self, stmt)
+
+    def integer(self, bound: Bound | Stride) -> int:
+        if isinstance(bound, RangeBound):
+            return self.edges[bound]
+        return self.params[bound.name] if isinstance(bound, Param) else bound
+
+    def position(self, buffer: str, index: Index) -> Array:
+        """The elements that ``index`` names, checked."""
+        at = np.full(1, self.integer(index.offset), np.int64)
+        for var, stride in index.terms:
+            at = at + self.vars[var.name] * self.integer(stride)
+        for expr, stride in index.gathered:
+            at = at + self.value(expr).astype(np.int64) * self.integer(stride)
+        self.check(buffer, at)
+        return at
+
+    def check(self, buffer: str, at: Array) -> None:
+        size = self.arrays[buffer].size
+        bad = at[(at < 0) | (at >= size)]
+        if bad.size:
+            raise VerifierError(
+                f"Kernel '{self.kernel.name}' reaches for {buffer}[{bad[0]}], and it has {size} elements."
+            )
+
+    def value(self, expr: Expr) -> Array:
+        found: Array = _EXPRESSIONS[type(expr)](self, expr)
+        return found
+
+
+def _for(r: _Run, stmt: For) -> None:
+    begin, end = r.integer(stmt.begin), r.integer(stmt.end)
+    if stmt.kind == "seq":
+        for i in range(begin, end):
+            r.vars[stmt.var.name] = np.full(1, i, np.int64)
+            r.block(stmt.body)
+        return
+    if begin >= end:
+        return
+    for name in _updated(stmt.body):
+        chains = r.values.get(name)
+        if isinstance(chains, _Chains) and not chains.spread:
+            chains.lanes, chains.spread = np.repeat(chains.lanes, LANES), True
+    width = LANES if _depends_on_order(r, stmt) else _CHUNK
+    for start in range(begin, end, width):
+        positions = np.arange(start, min(start + width, end), dtype=np.int64)
+        r.vars[stmt.var.name], r.lanes = positions, len(positions)
+        r.block(stmt.body)
+    r.lanes = 1
+
+
+def _statements(body: Iterable[Stmt]) -> Iterator[Stmt]:
+    for stmt in body:
+        yield stmt
+        if isinstance(stmt, For):
+            yield from _statements(stmt.body)
+
+
+def _updated(body: tuple[Stmt, ...]) -> set[str]:
+    """The accumulators of an outer scope that a block updates."""
+    inside = {s.name for s in _statements(body) if isinstance(s, Acc)}
+    return {s.name for s in _statements(body) if isinstance(s, Update)} - inside
+
+
+def _loaded(expr: Expr) -> Iterator[str]:
+    if isinstance(expr, Load):
+        yield expr.buffer
+        for inner, _ in expr.index.gathered:
+            yield from _loaded(inner)
+    elif isinstance(expr, Apply):
+        for arg in expr.args:
+            yield from _loaded(arg)
+
+
+def _depends_on_order(r: _Run, loop: For) -> bool:
+    """True when taking more than LANES positions at once could show in the results."""
+    inside = list(_statements(loop.body))
+    outer = _updated(loop.body)
+    updates = [s for s in inside if isinstance(s, Update) and s.name in outer]
+    if len(updates) > len(outer) or any(s not in loop.body for s in updates):
+        return True
+    stored = [r.arrays[s.buffer] for s in inside if isinstance(s, Store)]
+    read = {b for s in inside if isinstance(s, Let | Update | Store) for b in _loaded(s.value)}
+    read |= {b for s in inside if isinstance(s, Store) for e, _ in s.index.gathered for b in _loaded(e)}
+    return any(np.may_share_memory(r.arrays[b], out) for b in read for out in stored)
+
+
+def _let(r: _Run, stmt: Let) -> None:
+    r.values[stmt.name] = r.value(stmt.value)
+
+
+def _acc(r: _Run, stmt: Acc) -> None:
+    identity = REDUCERS[stmt.op].identity(stmt.dtype)
+    r.values[stmt.name] = _Chains(stmt.op, stmt.dtype, np.full(r.lanes, identity, stmt.dtype.numpy))
+
+
+def _update(r: _Run, stmt: Update) -> None:
+    chains = r.values[stmt.name]
+    if not isinstance(chains, _Chains):
+        raise VerifierError(f"Kernel '{r.kernel.name}', at `{printer.statement(stmt)}`: not an accumulator.")
+    chains.update(np.broadcast_to(r.value(stmt.value), (r.lanes,)))
+
+
+def _store(r: _Run, stmt: Store) -> None:
+    at, value = np.broadcast_arrays(r.position(stmt.buffer, stmt.index), r.value(stmt.value))
+    r.arrays[stmt.buffer][at] = value
+
+
+def _contract(r: _Run, stmt: Contract) -> None:
+    i0, i1 = r.edges[RangeBound.I0], r.edges[RangeBound.I1]
+    batch = stmt.batch
+    if batch is None:
+        _product(r, stmt, (0, 0, 0), range(i0, i1), range(r.edges[RangeBound.J0], r.edges[RangeBound.J1]))
+        return
+    for t in range(i0, i1):
+        starts = (t * r.integer(batch.a_step), t * r.integer(batch.b_step), t * r.integer(batch.c_step))
+        _product(r, stmt, starts, range(r.integer(batch.m)), range(r.integer(batch.n)))
+
+
+def _product(r: _Run, stmt: Contract, starts: tuple[int, int, int], rows: range, columns: range) -> None:
+    """One chain of fused multiply-adds per element, k ascending."""
+    i = np.arange(rows.start, rows.stop, dtype=np.int64)[:, None]
+    j = np.arange(columns.start, columns.stop, dtype=np.int64)[None, :]
+    k = np.arange(r.integer(stmt.k), dtype=np.int64)
+    at_a = starts[0] + i * r.integer(stmt.a_row) + k[None, :] * r.integer(stmt.a_k)
+    at_b = starts[1] + k[:, None] * r.integer(stmt.b_k) + j * r.integer(stmt.b_col)
+    at_c = starts[2] + i * r.integer(stmt.c_row) + j
+    if at_c.size == 0:
+        return
+    for buffer, at in ((stmt.a, at_a), (stmt.b, at_b), (stmt.c, at_c)):
+        r.check(buffer, at)
+    a, b = r.arrays[stmt.a][at_a], r.arrays[stmt.b][at_b]
+    chain: Array = np.zeros(at_c.shape, stmt.dtype.numpy)
+    for step in range(len(k)):
+        chain = fused_multiply_add(a[:, step, None], b[None, step], chain)
+    r.arrays[stmt.c][at_c] = chain
+
+
+def _ref(r: _Run, expr: Ref) -> Array:
+    found = r.values[expr.name]
+    return found.result() if isinstance(found, _Chains) else found
+
+
+def _apply(r: _Run, expr: Apply) -> Array:
+    args = [r.value(arg) for arg in expr.args]
+    special = _SPECIAL.get(expr.op)
+    if special is not None:
+        return special(*args, expr.dtype)
+    result: Array = np.asarray(expr.op.numpy(*args)).astype(expr.dtype.numpy, copy=False)
+    return result
+
+
+def convert(x: Array, dtype: DType) -> Array:
+    """The op ``cast``: float to integer truncates and saturates, NaN gives 0; as a bool, anything but 0 is True."""
+    if dtype is dtypes.bool_:
+        return np.asarray(x != 0)
+    if dtypes.from_numpy(x.dtype).is_float and dtype.is_integer:
+        limits = np.iinfo(dtype.numpy)
+        whole = np.trunc(x.astype(np.float64))
+        above, below = whole >= float(int(limits.max) + 1), whole < float(limits.min)
+        result: Array = np.where(above | below | np.isnan(whole), 0, whole).astype(dtype.numpy)
+        result[above], result[below] = limits.max, limits.min
+        return result
+    return x.astype(dtype.numpy)
+
+
+_SPECIAL: Final[dict[ScalarOp, Callable[..., Array]]] = {
+    scalar.cast: convert,
+    scalar.bitcast: lambda x, dtype: np.ascontiguousarray(x).view(dtype.numpy),
+    scalar.fma: lambda a, b, c, dtype: fused_multiply_add(a, b, c),
+}
+
+_STATEMENTS: Final[dict[type, Callable[[_Run, Any], None]]] = {
+    For: _for,
+    Let: _let,
+    Acc: _acc,
+    Update: _update,
+    Store: _store,
+    Contract: _contract,
+}
+
+_EXPRESSIONS: Final[dict[type, Callable[[_Run, Any], Array]]] = {
+    Const: lambda r, e: np.full(1, e.value, e.dtype.numpy),
+    Ref: _ref,
+    Load: lambda r, e: r.arrays[e.buffer][r.position(e.buffer, e.index)],
+    Position: lambda r, e: r.vars[e.var.name].astype(e.dtype.numpy),
+    Apply: _apply,
+}

@@ -1,0 +1,200 @@
+"""The loop IR: what a kernel does, element by element.
+
+Grammar (``verifier.py`` checks it, ``interpreter.py`` runs it in NumPy, ``codegen.nest`` turns it into LLVM):
+
+    Kernel  := name, buffers: Buffer*, params: Param*, body: Stmt*
+    Buffer  := name, dtype, mode: "in" | "out" | "inout"
+    Stmt    := For(var, begin: Bound, end: Bound, kind: "seq" | "vec", body: Stmt*)
+             | Let(name, Expr)                            a value, visible to the statements after it in its block
+             | Acc(name, op: "sum"|"prod"|"max"|"min"|"any"|"all", dtype)    an accumulator, at its identity
+             | Update(name, Expr)                         acc := op(acc, value)
+             | Store(buffer, Index, Expr)
+             | Contract(spec)                             only as first statement of a body: see ContractSpec
+    Bound   := int | Param | RangeBound                   the block this call is asked for: I0 I1 (rows) J0 J1 (columns)
+    Expr    := Const(value, dtype) | Ref(name, dtype) | Load(buffer, Index, dtype) | Position(var, dtype)
+             | Apply(ScalarOp, args, dtype)
+    Index   := offset: int|Param  +  Σ stride·var         terms: ((Var, stride: int|Param)*), in elements
+             | ... + Σ stride·Expr                        gathered: ((Expr, stride)*) an integer expression
+
+A kernel is compiled to ``void k(thread*, args*, i0, i1, j0, j1)`` and computes the block rows [i0, i1) × columns [j0, j1)
+of its domain. Its args are, for each buffer, (slot of its base pointer, byte offset), then the params, as int64.
+
+Semantics that every back end keeps, so that results depend on op, shapes and dtypes alone:
+* each Apply rounds once, in its dtype; nothing is contracted or reassociated;
+* a "vec" loop has LANES = 16 lanes whatever the machine: an accumulator updated inside a vec loop that is inside the
+  accumulator's scope holds 16 lane-wise partial results (lane = position mod 16, counted from the loop's begin), which are
+  combined after the outermost such loop in a fixed tree: lanes l and l+8, then l+4, l+2, l+1;
+* an accumulator declared inside a vec loop is one chain per lane, updated in loop order;
+* vec loops do not nest.
+"""
+
+from __future__ import annotations
+
+import enum
+from dataclasses import dataclass, field
+
+from runnel.core.dtypes import DType
+from runnel.loops.scalar import ScalarOp
+
+LANES = 16
+
+
+@dataclass(frozen=True, slots=True)
+class Buffer:
+    name: str
+    dtype: DType
+    mode: str  # "in" | "out" | "inout"
+
+
+@dataclass(frozen=True, slots=True)
+class Param:
+    """A run-time int64: an extent, a stride or an offset."""
+
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class Var:
+    """A loop variable."""
+
+    name: str
+
+
+class RangeBound(enum.Enum):
+    """The edges of the block a kernel call computes."""
+
+    I0 = "i0"
+    I1 = "i1"
+    J0 = "j0"
+    J1 = "j1"
+
+
+Bound = int | Param | RangeBound
+Stride = int | Param
+
+
+@dataclass(frozen=True, slots=True)
+class Index:
+    """offset + Σ stride·var + Σ stride·expr, in elements of the buffer."""
+
+    terms: tuple[tuple[Var, Stride], ...] = ()
+    offset: Stride = 0
+    gathered: tuple[tuple[Expr, Stride], ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Const:
+    value: bool | int | float
+    dtype: DType
+
+
+@dataclass(frozen=True, slots=True)
+class Ref:
+    """A value bound by Let, or an accumulator's result."""
+
+    name: str
+    dtype: DType
+
+
+@dataclass(frozen=True, slots=True)
+class Load:
+    buffer: str
+    index: Index
+    dtype: DType
+
+
+@dataclass(frozen=True, slots=True)
+class Position:
+    """The value of a loop variable as an integer (lane-wise in a vec loop)."""
+
+    var: Var
+    dtype: DType
+
+
+@dataclass(frozen=True, slots=True)
+class Apply:
+    op: ScalarOp
+    args: tuple[Expr, ...]
+    dtype: DType
+
+
+Expr = Const | Ref | Load | Position | Apply
+
+
+@dataclass(frozen=True, slots=True)
+class Let:
+    name: str
+    value: Expr
+
+
+@dataclass(frozen=True, slots=True)
+class Acc:
+    name: str
+    op: str
+    dtype: DType
+
+
+@dataclass(frozen=True, slots=True)
+class Update:
+    name: str
+    value: Expr
+
+
+@dataclass(frozen=True, slots=True)
+class Store:
+    buffer: str
+    index: Index
+    value: Expr
+
+
+@dataclass(frozen=True, slots=True)
+class For:
+    var: Var
+    begin: Bound
+    end: Bound
+    kind: str  # "seq" | "vec"
+    body: tuple[Stmt, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Contract:
+    """C[i, j] = Σ_k A[i, k]·B[k, j] over the call's block, in float of ``dtype``: one fused-multiply-add chain per
+    element, k ascending. Strides are params (C has unit column stride). The statements after it are the epilogue: they
+    are run over each finished block of C (with the block's own I0..J1) while it is in cache. With ``batch`` the rows
+    of the call's block count whole matrices and (m, n) are params; the epilogue then must be empty.
+    """
+
+    a: str
+    b: str
+    c: str
+    dtype: DType
+    k: Param
+    a_row: Param
+    a_k: Param
+    b_k: Param
+    b_col: Param
+    c_row: Param
+    batch: BatchSpec | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class BatchSpec:
+    """A batched contraction: matrix ``t`` of the block has its A at t·a_step, and so on."""
+
+    m: Param
+    n: Param
+    a_step: Param
+    b_step: Param
+    c_step: Param
+
+
+Stmt = For | Let | Acc | Update | Store | Contract
+
+
+@dataclass(frozen=True, slots=True)
+class Kernel:
+    name: str
+    buffers: tuple[Buffer, ...]
+    params: tuple[Param, ...]
+    body: tuple[Stmt, ...]
+    doc: str = field(default="", compare=False)

@@ -1,0 +1,136 @@
+"""The scalar operations of the loop IR: one row each, with its NumPy meaning.
+
+``codegen.scalars`` has a row for each that emits LLVM. Both read this table; a test holds them together.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class ScalarOp:
+    """A scalar operation: ``numpy(*args, dtype)`` gives its value on arrays, in the NumPy dtype of the result.
+
+    ``result`` is ``"same"`` (the dtype of the arguments) or ``"bool"`` or ``"free"`` (the Apply says: casts).
+    ``cost`` is in units of one addition; ``cheap`` ops may be computed twice to save a pass over memory.
+    """
+
+    name: str
+    arity: int
+    numpy: Callable[..., Any]
+    result: str = "same"
+    cost: int = 1
+
+    @property
+    def cheap(self) -> bool:
+        return self.cost <= 4
+
+    def __repr__(self) -> str:
+        return self.name
+
+
+SCALAR_OPS: list[ScalarOp] = []
+
+
+def _row(name: str, arity: int, numpy: Callable[..., Any], result: str = "same", cost: int = 1) -> ScalarOp:
+    op = ScalarOp(name, arity, numpy, result, cost)
+    SCALAR_OPS.append(op)
+    return op
+
+
+def _erf(x: Any) -> Any:
+    import math
+
+    return np.vectorize(math.erf, otypes=[np.float64])(x.astype(np.float64)) if x.size else x
+
+
+def _sign(x: Any) -> Any:
+    return np.sign(x)
+
+
+def _floor_divide(a: Any, b: Any) -> Any:
+    """Rounds toward minus infinity; an integer divided by zero gives 0, so that no input can trap."""
+    if np.issubdtype(np.asarray(a).dtype, np.integer):
+        return np.where(b == 0, 0, np.floor_divide(a, np.where(b == 0, 1, b)))
+    return np.floor_divide(a, b)
+
+
+def _remainder(a: Any, b: Any) -> Any:
+    """Has the sign of the divisor (Python's %); an integer modulo zero gives 0."""
+    if np.issubdtype(np.asarray(a).dtype, np.integer):
+        return np.where(b == 0, 0, np.remainder(a, np.where(b == 0, 1, b)))
+    return np.remainder(a, b)
+
+
+def _shift_left(a: Any, b: Any) -> Any:
+    bits = np.asarray(a).dtype.itemsize * 8
+    return np.where((b >= 0) & (b < bits), np.left_shift(a, np.clip(b, 0, bits - 1)), 0)
+
+
+def _shift_right(a: Any, b: Any) -> Any:
+    bits = np.asarray(a).dtype.itemsize * 8
+    return np.right_shift(a, np.where((b >= 0) & (b < bits), b, bits - 1))
+
+
+def _mul_high(a: Any, b: Any) -> Any:
+    """The high 32 bits of the product of two uint32 (Philox needs it)."""
+    return ((np.asarray(a).astype(np.uint64) * np.asarray(b).astype(np.uint64)) >> np.uint64(32)).astype(np.uint32)
+
+
+# arithmetic (ints wrap)
+add = _row("add", 2, np.add)
+sub = _row("sub", 2, np.subtract)
+mul = _row("mul", 2, np.multiply)
+div = _row("div", 2, np.divide, cost=4)  # floats only
+floor_divide = _row("floor_divide", 2, _floor_divide, cost=8)
+remainder = _row("remainder", 2, _remainder, cost=8)
+neg = _row("neg", 1, np.negative)
+abs_ = _row("abs", 1, np.abs)
+maximum = _row("maximum", 2, np.maximum)  # NaN propagates
+minimum = _row("minimum", 2, np.minimum)
+sign = _row("sign", 1, _sign)
+sqrt = _row("sqrt", 1, np.sqrt, cost=4)
+fma = _row("fma", 3, lambda a, b, c: a * b + c)  # one rounding when compiled; used inside rules only, never by fusion
+# rounding
+floor = _row("floor", 1, np.floor)
+ceil = _row("ceil", 1, np.ceil)
+trunc = _row("trunc", 1, np.trunc)
+rint = _row("rint", 1, np.rint)  # half to even
+# transcendental
+exp = _row("exp", 1, np.exp, cost=16)
+expm1 = _row("expm1", 1, np.expm1, cost=20)
+log = _row("log", 1, np.log, cost=24)
+log1p = _row("log1p", 1, np.log1p, cost=28)
+log2 = _row("log2", 1, np.log2, cost=24)
+tanh = _row("tanh", 1, np.tanh, cost=20)
+sigmoid = _row("sigmoid", 1, lambda x: 1 / (1 + np.exp(-x)), cost=20)
+erf = _row("erf", 1, _erf, cost=40)
+sin = _row("sin", 1, np.sin, cost=20)
+cos = _row("cos", 1, np.cos, cost=20)
+pow_ = _row("pow", 2, np.power, cost=60)
+# comparison
+lt = _row("lt", 2, np.less, "bool")
+le = _row("le", 2, np.less_equal, "bool")
+gt = _row("gt", 2, np.greater, "bool")
+ge = _row("ge", 2, np.greater_equal, "bool")
+eq = _row("eq", 2, np.equal, "bool")
+ne = _row("ne", 2, np.not_equal, "bool")
+isnan = _row("isnan", 1, np.isnan, "bool")
+isinf = _row("isinf", 1, np.isinf, "bool")
+# logic and bits: on bool these are and/or/xor/not
+and_ = _row("and", 2, np.bitwise_and)
+or_ = _row("or", 2, np.bitwise_or)
+xor = _row("xor", 2, np.bitwise_xor)
+not_ = _row("not", 1, np.invert)
+shift_left = _row("shift_left", 2, _shift_left)
+shift_right = _row("shift_right", 2, _shift_right)  # arithmetic on signed, logical on unsigned
+mul_high = _row("mul_high", 2, _mul_high)  # uint32 only
+# choice and conversion
+select = _row("select", 3, np.where)  # (bool, x, y)
+cast = _row("cast", 1, lambda x: x, "free")  # C rules, but float → int saturates and NaN gives 0; x → bool is x != 0
+bitcast = _row("bitcast", 1, lambda x: x, "free")  # same size, other dtype

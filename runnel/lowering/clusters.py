@@ -1,0 +1,250 @@
+"""Fusion: which nodes become one kernel.
+
+A cluster has an iteration domain, the shape ``domain`` without its axes of size 1, of which the axes ``reduced`` are
+reduced. Its members are *full* values (one per point of the domain) and *kept* values (one per point of the axes that are
+not reduced: results of reductions, and what is computed from them). Two clusters merge when every member reads other
+members only at the point it is itself computed at, and when no path leaves the merged cluster and comes back.
+
+Forms of cluster, by what the first member is: a map (pointwise and reductions), a contraction with its pointwise
+epilogue, or an op that stands alone (concatenation, gather, scatter).
+"""
+
+from __future__ import annotations
+
+import enum
+
+from runnel.core import tables
+from runnel.core.avals import Shape
+from runnel.graph.graph import Graph, Node
+from runnel.loops.rules import Contraction, IndexFunction, Pointwise, Reduction, View
+from runnel.lowering.strided import Strided
+
+
+class Form(enum.Enum):
+    MAP = "map"
+    CONTRACTION = "contraction"
+    ALONE = "alone"
+
+
+class Cluster:
+    """Nodes that become one kernel. ``after`` are the clusters that must have run before it."""
+
+    __slots__ = ("after", "domain", "form", "index", "index_last", "kept", "members", "position", "reduced")
+
+    def __init__(self, index: int, form: Form, domain: Shape) -> None:
+        self.index = index
+        self.form = form
+        self.domain = domain
+        self.reduced: tuple[int, ...] = ()  # axes of the domain
+        self.members: list[Node] = []
+        self.kept: set[Node] = set()
+        self.after: set[Cluster] = set()
+        self.index_last = index
+        self.position: dict[Node, int] = {}
+
+    @property
+    def kept_axes(self) -> tuple[int, ...]:
+        return tuple(a for a in range(len(self.domain)) if a not in self.reduced)
+
+    @property
+    def product(self) -> Node:
+        """The contraction of a cluster that has one."""
+        return next(n for n in self.members if isinstance(tables.lower.get(n.op) if n.op else None, Contraction))
+
+    def __repr__(self) -> str:
+        return f"Cluster({self.index}, {self.form.value}, {self.domain}, {[str(m.op) for m in self.members]})"
+
+
+def essential(shape: Shape) -> Shape:
+    """``shape`` without its axes of size 1."""
+    return tuple(n for n in shape if n != 1)
+
+
+def essential_strides(shape: Shape, strides: Shape) -> Shape:
+    """The strides of the axes that :func:`essential` keeps."""
+    return tuple(s for n, s in zip(shape, strides, strict=True) if n != 1)
+
+
+def reaches(start: Cluster, target: Cluster, *, direct: bool) -> bool:
+    """Whether ``target`` must run before ``start``; without ``direct``, whether it must because of a third cluster."""
+    stack = [c for c in start.after if direct or c is not target]
+    seen: set[Cluster] = set()
+    while stack:
+        c = stack.pop()
+        if c is target:
+            return True
+        if c not in seen and c.index_last >= target.index:
+            seen.add(c)
+            stack.extend(c.after)
+    return False
+
+
+class Clustering:
+    """Each node starts alone; then, in topological order, it is merged with the clusters of its producers."""
+
+    def __init__(self, graph: Graph, views: dict[Node, Strided], *, fuse: bool = True) -> None:
+        self.views = views
+        self.home: dict[Node, Cluster] = {}
+        for node in graph.nodes:
+            if node.op is None or views[node].base is not node:
+                continue
+            self._start(node)
+            if fuse:
+                for x in node.inputs:
+                    producer = self.home.get(views[x].base)
+                    if producer is not None and producer is not self.home[node]:
+                        self._merge(producer, self.home[node])
+
+    @property
+    def clusters(self) -> list[Cluster]:
+        """The clusters, each once, in the order of their first members."""
+        return sorted(set(self.home.values()), key=lambda c: c.index)
+
+    def _start(self, node: Node) -> None:
+        rule = tables.lower.get(node.op) if node.op is not None else None
+        form, shape = Form.ALONE, node.aval.shape
+        if isinstance(rule, Contraction):
+            form = Form.CONTRACTION
+        elif isinstance(rule, Reduction):
+            form, shape = Form.MAP, node.inputs[0].aval.shape
+        elif isinstance(rule, (Pointwise, IndexFunction, View)):
+            form, shape = Form.MAP, point_shape(node)
+        cluster = Cluster(len(self.home), form, essential(shape))
+        cluster.members.append(node)
+        cluster.position[node] = cluster.index
+        if isinstance(rule, Reduction) and reduced_axes(node):
+            cluster.reduced = reduced_axes(node)
+            cluster.kept.add(node)
+        self.home[node] = cluster
+        cluster.after.update(self.home[b] for b in (self.views[x].base for x in node.inputs) if b in self.home)
+
+    def _merge(self, producer: Cluster, consumer: Cluster) -> None:
+        """Merge the two if one kernel can compute both."""
+        joint = _joint_domain(producer, consumer)
+        if joint is None or reaches(consumer, producer, direct=False):
+            return
+        domain, reduced, kept = joint
+        trial = Cluster(producer.index, producer.form, domain)
+        trial.reduced, trial.kept = reduced, kept
+        trial.members = sorted((*producer.members, *consumer.members), key=lambda n: self.home[n].position[n])
+        inside = set(trial.members)
+        if not all(self._reads_same_point(trial, node, inside) for node in consumer.members):
+            return
+        self._absorb(producer, consumer, trial)
+
+    def _absorb(self, producer: Cluster, consumer: Cluster, trial: Cluster) -> None:
+        producer.domain, producer.reduced, producer.kept = trial.domain, trial.reduced, trial.kept
+        producer.members = trial.members
+        producer.index_last = max(producer.index_last, consumer.index_last)
+        producer.position.update(consumer.position)
+        producer.after = (producer.after | consumer.after) - {producer, consumer}
+        for node in consumer.members:
+            self.home[node] = producer
+        for cluster in set(self.home.values()):
+            if consumer in cluster.after:
+                cluster.after.discard(consumer)
+                if cluster is not producer:
+                    cluster.after.add(producer)
+
+    def _reads_same_point(self, cluster: Cluster, node: Node, inside: set[Node]) -> bool:
+        """Whether ``node`` reads other members of the cluster only at the point that it is computed at."""
+        is_reduction = isinstance(tables.lower.get(node.op) if node.op else None, Reduction)
+        full = is_reduction or node not in cluster.kept
+        shape = point_shape(node)
+        kept_shape = [cluster.domain[a] for a in cluster.kept_axes]
+        for x in node.inputs:
+            view = self.views[x]
+            if view.base not in inside:
+                continue
+            if view.base in cluster.kept:
+                expected = kept_strides(cluster) if full else dense(kept_shape)
+            elif full:
+                expected = dense(cluster.domain)
+            else:
+                return False
+            if view.offset != 0 or aligned_strides(x.aval.shape, view.strides, shape) != expected:
+                return False
+        return True
+
+
+def _joint_domain(producer: Cluster, consumer: Cluster) -> tuple[Shape, tuple[int, ...], set[Node]] | None:
+    """The domain, reduced axes and kept members of the two merged; None where no kernel has that form."""
+    if consumer.form is not Form.MAP or producer.form is Form.ALONE:
+        return None
+    if 0 in producer.domain or 0 in consumer.domain:
+        return None
+    if producer.form is Form.CONTRACTION:
+        if consumer.reduced or consumer.domain != producer.domain or is_batched(producer.product):
+            return None
+        return producer.domain, (), set()
+    kept = producer.kept | consumer.kept
+    if producer.domain == consumer.domain and producer.reduced == consumer.reduced:
+        if producer.reduced and not reduces_last(producer.domain, producer.reduced):
+            return None
+        return producer.domain, producer.reduced, kept
+    if producer.domain == consumer.domain and (not producer.reduced or not consumer.reduced):
+        reduced = producer.reduced or consumer.reduced
+        return (producer.domain, reduced, kept) if reduces_last(producer.domain, reduced) else None
+    if producer.reduced and not consumer.reduced and consumer.domain == _kept_shape(producer):
+        return producer.domain, producer.reduced, kept | set(consumer.members)
+    if consumer.reduced and not producer.reduced and producer.domain == _kept_shape(consumer):
+        return consumer.domain, consumer.reduced, kept | set(producer.members)
+    return None
+
+
+def _kept_shape(cluster: Cluster) -> Shape:
+    return tuple(cluster.domain[a] for a in cluster.kept_axes)
+
+
+def point_shape(node: Node) -> Shape:
+    """The shape of the points a node visits: its input's for reductions and copying views, else its own."""
+    rule = tables.lower.get(node.op) if node.op is not None else None
+    return node.inputs[0].aval.shape if isinstance(rule, (Reduction, View)) else node.aval.shape
+
+
+def aligned_strides(operand: Shape, strides: Shape, result: Shape) -> Shape:
+    """Strides of a (size-1-broadcast) operand over the essential axes of the result it is read for."""
+    return tuple(0 if n == 1 else s for n, s, r in zip(operand, strides, result, strict=True) if r != 1)
+
+
+def kept_strides(cluster: Cluster) -> Shape:
+    """Strides, over the whole domain, of a dense array of the kept axes."""
+    step = 1
+    strides = [0] * len(cluster.domain)
+    for axis in reversed(cluster.kept_axes):
+        strides[axis] = step
+        step *= cluster.domain[axis]
+    return tuple(strides)
+
+
+def dense(shape: Shape | list[int]) -> Shape:
+    step = 1
+    strides = []
+    for n in reversed(shape):
+        strides.append(step)
+        step *= n
+    return tuple(reversed(strides))
+
+
+def reduced_axes(node: Node) -> tuple[int, ...]:
+    """The axes a reduction node reduces, counted among the essential axes of its input."""
+    shape = node.inputs[0].aval.shape
+    position = 0
+    found: list[int] = []
+    for axis, n in enumerate(shape):
+        if n == 1:
+            continue
+        if axis in node.attrs["axes"]:
+            found.append(position)
+        position += 1
+    return tuple(found)
+
+
+def reduces_last(domain: Shape, reduced: tuple[int, ...]) -> bool:
+    """Whether the last axis is reduced: the row form, whose passes along the last axis may also store full values."""
+    return bool(reduced) and reduced[-1] == len(domain) - 1
+
+
+def is_batched(contraction: Node) -> bool:
+    """Whether a contraction is many matrix products rather than one."""
+    return any(n != 1 for n in contraction.aval.shape[:-2])

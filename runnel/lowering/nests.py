@@ -1,0 +1,403 @@
+"""A fused cluster of pointwise ops and reductions as a loop-IR kernel.
+
+The loops: first the kept axes (the outermost is split among threads), then the reduced ones. The last axis of the domain
+is the vector axis. When it is reduced (row form) the kernel makes several passes along the row, one for each level of
+reductions that rest on one another; when it is kept, reductions are chains inside each lane (column form).
+Adjacent axes are merged wherever every access allows, except into a reduced vector axis, whose length fixes the
+reduction's tree.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from runnel.core import tables
+from runnel.core.avals import Shape
+from runnel.core.dtypes import int64
+from runnel.graph.graph import Node
+from runnel.loops import ir
+from runnel.loops.ir import (
+    Acc,
+    Const,
+    Expr,
+    For,
+    Index,
+    Let,
+    Load,
+    Param,
+    Position,
+    RangeBound,
+    Ref,
+    Stmt,
+    Store,
+    Update,
+    Var,
+)
+from runnel.loops.rules import IndexFunction, Pointwise, Reduction
+from runnel.lowering.clusters import Cluster, aligned_strides, dense, kept_strides, point_shape, reduced_axes
+from runnel.lowering.naming import named
+from runnel.lowering.places import Access, Call, Place
+from runnel.lowering.strided import Strided
+
+
+@dataclass(eq=False, slots=True)
+class Reach:
+    """An access of the cluster over its whole domain, before axes are merged."""
+
+    place: Place
+    offset: int
+    strides: list[int]
+
+
+class NestBuilder:
+    """Builds the kernel of one cluster. ``sources`` maps base nodes outside the cluster to their places, ``targets``
+    the members that must be stored to theirs (several, when a value is both an output and a Variable's update)."""
+
+    def __init__(
+        self, cluster: Cluster, views: dict[Node, Strided], sources: dict[Node, Place], targets: dict[Node, list[Place]]
+    ) -> None:
+        self.cluster = cluster
+        self.views = views
+        self.sources = sources
+        self.targets = targets
+        self.inside = set(cluster.members)
+        self.reaches: dict[tuple[Place, int, tuple[int, ...]], Reach] = {}
+        self.buffers: list[ir.Buffer] = []
+        self.accesses: list[Access] = []
+        self.params: list[Param] = []
+        self.values: list[int] = []
+        self.flops = 0.0
+        self._collect()
+        self._merge_axes()
+
+    # Accesses and axes ------------------------------------------------------------------------------------------------
+
+    def _collect(self) -> None:
+        for node in self.cluster.members:
+            for x in self._point_operands(node):
+                view = self.views[x]
+                if view.base not in self.inside and not inline_constant(view.base):
+                    self._reach(self.sources[view.base], view.offset, self._operand_strides(node, x))
+            for place in self.targets.get(node, ()):
+                self._reach(place, 0, self._home_strides(node))
+
+    def _point_operands(self, node: Node) -> tuple[Node, ...]:
+        """The operands that ``node`` reads at the points of the domain."""
+        return node.inputs
+
+    def _reach(self, place: Place, offset: int, strides: Shape) -> Reach:
+        key = (place, offset, strides)
+        if key not in self.reaches:
+            self.reaches[key] = Reach(place, offset, list(strides))
+        return self.reaches[key]
+
+    def _operand_strides(self, node: Node, x: Node) -> Shape:
+        """Strides of operand ``x`` over the cluster's domain."""
+        steps = aligned_strides(x.aval.shape, self.views[x].strides, point_shape(node))
+        if node in self.cluster.kept and not self._is_reduction(node):
+            return self._spread(steps)
+        return steps
+
+    def _home_strides(self, node: Node) -> Shape:
+        return kept_strides(self.cluster) if node in self.cluster.kept else dense(self.cluster.domain)
+
+    def _spread(self, steps: Shape) -> Shape:
+        """Strides over the kept axes as strides over the whole domain."""
+        result = [0] * len(self.cluster.domain)
+        for axis, step in zip(self.cluster.kept_axes, steps, strict=True):
+            result[axis] = step
+        return tuple(result)
+
+    def _merge_axes(self) -> None:
+        """Decide the loop axes: lists of (extent, reduced)."""
+        domain, reduced = self.cluster.domain, set(self.cluster.reduced)
+        positions = any(
+            isinstance(tables.lower.get(n.op) if n.op else None, IndexFunction) for n in self.cluster.members
+        )
+        self.axes: list[tuple[int, bool]] = [(n, a in reduced) for a, n in enumerate(domain)]
+        axis = len(self.axes) - 2
+        while axis >= 0 and not positions:
+            (outer, outer_reduced), (inner, inner_reduced) = self.axes[axis], self.axes[axis + 1]
+            into_tree = inner_reduced and axis + 1 == len(self.axes) - 1
+            if (
+                outer_reduced == inner_reduced
+                and not into_tree
+                and all(r.strides[axis] == r.strides[axis + 1] * inner for r in self.reaches.values())
+            ):
+                self.axes[axis : axis + 2] = [(outer * inner, outer_reduced)]
+                for r in self.reaches.values():
+                    del r.strides[axis]
+            axis -= 1
+        self.vars = [Var(f"x{a}") for a in range(len(self.axes))]
+
+    # Buffers and params -----------------------------------------------------------------------------------------------
+
+    def _param(self, value: int) -> Param:
+        param = Param(f"p{len(self.params)}")
+        self.params.append(param)
+        self.values.append(value)
+        return param
+
+    def _buffer(self, reach: Reach, *, writes: bool) -> tuple[str, Index]:
+        """The buffer and index of an access, declared at first use."""
+        found = self.declared.get(id(reach))
+        if found is None:
+            position = len(self.buffers)
+            self.buffers.append(ir.Buffer(f"b{position}", reach.place.dtype, "out" if writes else "in"))
+            self.accesses.append(self._access(reach, writes))
+            terms: list[tuple[Var, ir.Stride]] = []
+            for a, (var, step) in enumerate(zip(self.vars, reach.strides, strict=True)):
+                if step != 0:
+                    terms.append((var, 1 if a == len(self.axes) - 1 and step == 1 else self._param(step)))
+            found = self.declared[id(reach)] = (position, Index(tuple(terms)))
+        position, index = found
+        if (writes and self.buffers[position].mode == "in") or (not writes and self.buffers[position].mode == "out"):
+            self.buffers[position] = ir.Buffer(f"b{position}", reach.place.dtype, "inout")
+            self.accesses[position].writes = True
+        return f"b{position}", index
+
+    def _access(self, reach: Reach, writes: bool) -> Access:
+        row = self.row_axis
+        column = self.column_axis
+        span = 1 + sum(
+            (extent - 1) * abs(step)
+            for a, ((extent, _), step) in enumerate(zip(self.axes, reach.strides, strict=True))
+            if a not in (row, column)
+        )
+        return Access(
+            reach.place,
+            writes,
+            reach.offset,
+            0 if row is None else reach.strides[row],
+            0 if column is None else reach.strides[column],
+            span,
+        )
+
+    # Values -----------------------------------------------------------------------------------------------------------
+
+    def _operand(self, node: Node, x: Node) -> Expr:
+        view = self.views[x]
+        if view.base in self.inside:
+            stored = self.reload.get(view.base)
+            if stored is not None:
+                name, index = self._buffer(stored, writes=False)
+                return Load(name, index, view.base.aval.dtype)
+            return Ref(self.names[view.base], view.base.aval.dtype)
+        if inline_constant(view.base):
+            return Const(view.base.value.reshape(-1)[0].item(), view.base.aval.dtype)
+        reach = self.reaches_of(self.sources[view.base], view.offset, self._operand_strides(node, x))
+        name, index = self._buffer(reach, writes=False)
+        return Load(name, index, view.base.aval.dtype)
+
+    def reaches_of(self, place: Place, offset: int, strides: Shape) -> Reach:
+        return self.reaches[(place, offset, strides)]
+
+    def _value(self, node: Node) -> Expr:
+        """What a member (not a reduction) computes at a point."""
+        rule = tables.lower.get(node.op) if node.op else None
+        operands = [self._operand(node, x) for x in node.inputs]
+        avals = (*(x.aval for x in node.inputs), node.aval)
+        if isinstance(rule, Pointwise):
+            value: Expr = rule.expr(avals, *operands, **node.attrs)
+            return value
+        if isinstance(rule, IndexFunction):
+            value = rule.expr(avals, self._positions(node), *operands, **node.attrs)
+            return value
+        return operands[0]  # a copy: a view that strides cannot express, or a reduction over nothing
+
+    def _positions(self, node: Node) -> list[Expr]:
+        axes = iter(self.cluster.kept_axes if node in self.cluster.kept else range(len(self.axes)))
+        return [Const(0, int64) if n == 1 else Position(self.vars[next(axes)], int64) for n in node.aval.shape]
+
+    def _name(self, node: Node) -> str:
+        name = f"v{len(self.names)}_{self.passes}"
+        self.names[node] = name
+        return name
+
+    def _is_reduction(self, node: Node) -> bool:
+        rule = tables.lower.get(node.op) if node.op else None
+        return isinstance(rule, Reduction) and bool(reduced_axes(node))
+
+    def _emit_needed(self, wanted: list[Node]) -> list[Stmt]:
+        """Lets of the full members that ``wanted`` need and that are not bound in this pass yet, in order."""
+        needed: set[Node] = set()
+        stack = list(wanted)
+        while stack:
+            node = stack.pop()
+            if node in needed or node in self.names or node in self.reload:
+                continue
+            needed.add(node)
+            stack.extend(b for b in (self.views[x].base for x in node.inputs) if b in self.inside)
+        return [self._let(node) for node in self.cluster.members if node in needed]
+
+    def _let(self, node: Node) -> Let:
+        value = self._value(node)
+        self._count_flops(node)
+        return Let(self._name(node), value)
+
+    def _count_flops(self, node: Node) -> None:
+        shape = node.inputs[0].aval if self._is_reduction(node) else node.aval
+        self.flops += shape.size * cost_of(node)
+
+    def _stores(self, nodes: list[Node]) -> list[Stmt]:
+        statements: list[Stmt] = []
+        for node in nodes:
+            for place in self.targets.get(node, ()):
+                name, index = self._buffer(self.reaches_of(place, 0, self._home_strides(node)), writes=True)
+                statements.append(Store(name, index, Ref(self.names[node], node.aval.dtype)))
+        return statements
+
+    # Forms ------------------------------------------------------------------------------------------------------------
+
+    def build(self, doc: str = "") -> Call:
+        """The kernel and its arguments."""
+        self.declared: dict[int, tuple[int, Index]] = {}
+        self.names: dict[Node, str] = {}
+        self.reload: dict[Node, Reach] = {}
+        self.passes = 0
+        kept = [a for a, (_, reduced) in enumerate(self.axes) if not reduced]
+        row_form = bool(self.axes) and self.axes[-1][1]
+        self.column_axis = None if row_form or not kept else kept[-1]
+        rows = kept if row_form else kept[:-1]
+        self.row_axis = rows[0] if rows else None
+        if row_form:
+            block = self._row_form()
+        elif len(kept) < len(self.axes):
+            block = [self._vector_loop(self._column_form())]
+        else:
+            block = self._emit_needed([n for n in self.cluster.members if n in self.targets])
+            block += self._stores(self.cluster.members)
+            if self.column_axis is not None:
+                block = [self._vector_loop(block)]
+        for axis in reversed(rows[1:]):
+            block = [For(self.vars[axis], 0, self._param(self.axes[axis][0]), "seq", tuple(block))]
+        outer = self.vars[rows[0]] if rows else Var("once")
+        body = (For(outer, RangeBound.I0, RangeBound.I1, "seq", tuple(block)),)
+        kernel = named(self._prefix(), tuple(self.buffers), tuple(self.params), body, doc)
+        return Call(
+            kernel,
+            self.accesses,
+            self.values,
+            rows=self.axes[rows[0]][0] if rows else 1,
+            columns=1 if self.column_axis is None else self.axes[self.column_axis][0],
+            split=("both" if self.column_axis is not None else "rows") if rows else ("columns" if kept else ""),
+            flops=self.flops,
+            nodes=list(self.cluster.members),
+        )
+
+    def _prefix(self) -> str:
+        return "reduce" if self.cluster.reduced else "map"
+
+    def _vector_loop(self, block: list[Stmt]) -> Stmt:
+        return For(self.vars[-1], RangeBound.J0, RangeBound.J1, "vec", tuple(block))
+
+    def _reduced_loops(self, block: list[Stmt]) -> Stmt:
+        """The loops over the reduced axes; the last one is a vector loop in the row form."""
+        reduced = [a for a, (_, r) in enumerate(self.axes) if r]
+        for axis in reversed(reduced):
+            kind = "vec" if axis == len(self.axes) - 1 else "seq"
+            block = [For(self.vars[axis], 0, self._param(self.axes[axis][0]), kind, tuple(block))]
+        return block[0]
+
+    def _column_form(self) -> list[Stmt]:
+        """Accumulators per lane, the reduced loops, then what is computed from the results."""
+        reductions = [n for n in self.cluster.members if self._is_reduction(n)]
+        statements: list[Stmt] = []
+        accumulators = {node: f"a{k}" for k, node in enumerate(reductions)}
+        for node, name in accumulators.items():
+            statements.append(Acc(name, self._reduction_op(node), node.aval.dtype))
+        sources = [self.views[n.inputs[0]].base for n in reductions]
+        inner = self._emit_needed([b for b in sources if b in self.inside])
+        for node, name in accumulators.items():
+            inner.append(Update(name, self._operand(node, node.inputs[0])))
+            self._count_flops(node)
+        statements.append(self._reduced_loops(inner))
+        for node, name in accumulators.items():
+            self.names[node] = name
+        kept = [n for n in self.cluster.members if n in self.cluster.kept and n not in accumulators]
+        statements += [self._let(n) for n in kept]
+        return statements + self._stores([n for n in self.cluster.members if n in self.cluster.kept])
+
+    def _row_form(self) -> list[Stmt]:
+        """One pass along the row for each level of reductions, with the row's own values between them."""
+        level = self._levels()
+        members = self.cluster.members
+        last = max(level[n] for n in members)
+        statements: list[Stmt] = [self._let(n) for n in members if n in self.cluster.kept and level[n] == 0]
+        row_names = dict(self.names)
+        stored: set[Node] = set()
+        for k in range(last + 1):
+            reductions = [n for n in members if self._is_reduction(n) and level[n] == k + 1]
+            stores = [n for n in members if n in self.targets and n not in self.cluster.kept and level[n] == k]
+            if not reductions and not stores:
+                continue
+            self.passes += 1
+            self.names = dict(row_names)
+            accumulators = {node: f"a{self.passes}_{i}" for i, node in enumerate(reductions)}
+            for node, name in accumulators.items():
+                statements.append(Acc(name, self._reduction_op(node), node.aval.dtype))
+            sources = [self.views[n.inputs[0]].base for n in reductions]
+            inner = self._emit_needed([b for b in sources if b in self.inside and b not in self.cluster.kept] + stores)
+            for node, name in accumulators.items():
+                inner.append(Update(name, self._operand(node, node.inputs[0])))
+                self._count_flops(node)
+            inner += self._stores(stores)
+            statements.append(self._reduced_loops(inner))
+            stored.update(stores)
+            self.names = {**row_names, **accumulators}
+            for node in stored:
+                if chain_is_costly(node, self.inside, self.views):
+                    self.reload[node] = self.reaches_of(self.targets[node][0], 0, self._home_strides(node))
+            kept = [n for n in members if n in self.cluster.kept and level[n] == k + 1 and n not in accumulators]
+            statements += [self._let(n) for n in kept]
+            row_names = dict(self.names)
+        return statements + self._stores([n for n in members if n in self.cluster.kept])
+
+    def _levels(self) -> dict[Node, int]:
+        """How many reductions lie below each member, one upon another."""
+        level: dict[Node, int] = {}
+        for node in self.cluster.members:
+            below = [level[b] for b in (self.views[x].base for x in node.inputs) if b in self.inside]
+            level[node] = max(below, default=0) + (1 if self._is_reduction(node) else 0)
+        return level
+
+    def _reduction_op(self, node: Node) -> str:
+        rule: Reduction = tables.lower[node.op]  # type: ignore[index]
+        return rule.op
+
+
+def inline_constant(node: Node) -> bool:
+    """Constants of one element are part of the code."""
+    return node.is_constant and node.aval.size == 1
+
+
+def cost_of(node: Node) -> float:
+    """Operations per element, in additions."""
+    rule = tables.lower.get(node.op) if node.op else None
+    if not isinstance(rule, (Pointwise, IndexFunction)):
+        return 1.0
+    refs = [Ref("x", x.aval.dtype) for x in node.inputs]
+    avals = (*(x.aval for x in node.inputs), node.aval)
+    if isinstance(rule, IndexFunction):
+        positions = [Const(0, int64)] * node.aval.ndim
+        return expression_cost(rule.expr(avals, positions, *refs, **node.attrs))
+    return expression_cost(rule.expr(avals, *refs, **node.attrs))
+
+
+def expression_cost(value: Expr) -> float:
+    if isinstance(value, ir.Apply):
+        return value.op.cost + sum(expression_cost(a) for a in value.args)
+    return 0.0
+
+
+def chain_is_costly(node: Node, inside: set[Node], views: dict[Node, Strided]) -> bool:
+    """Whether computing ``node`` again costs more than loading it."""
+    total, stack, seen = 0.0, [node], set[Node]()
+    while stack and total <= 4:
+        n = stack.pop()
+        if n in seen:
+            continue
+        seen.add(n)
+        total += cost_of(n)
+        stack.extend(b for b in (views[x].base for x in n.inputs) if b in inside)
+    return total > 4

@@ -1,0 +1,306 @@
+"""Graph → plan: which kernels run, in which order, on which memory.
+
+The steps: views become index arithmetic, nodes become clusters, clusters are put in order, each becomes calls of kernels,
+values get places, the arena is laid out, calls are split among threads and barriers set where a thread needs what another
+one made. A plan is data: ``program.py`` binds it to memory and machine code.
+"""
+
+from __future__ import annotations
+
+import heapq
+from dataclasses import dataclass, field
+
+from runnel.core import tables
+from runnel.core.avals import Shape, row_major
+from runnel.core.errors import MissingRuleError
+from runnel.graph.graph import Graph, InputKind, Node
+from runnel.loops.rules import Concatenation, Gather, ScatterAdd
+from runnel.lowering import alone, contraction, memory
+from runnel.lowering.clusters import Cluster, Clustering, Form, aligned_strides, dense, is_batched, point_shape, reaches
+from runnel.lowering.memory import ArenaPlan
+from runnel.lowering.nests import NestBuilder, inline_constant
+from runnel.lowering.partition import Block, split_calls
+from runnel.lowering.places import Call, Place, Space
+from runnel.lowering.strided import resolve_views
+
+
+@dataclass(eq=False, slots=True)
+class Plan:
+    """Everything about a program but its memory addresses and machine code."""
+
+    graph: Graph
+    calls: list[Call]
+    blocks: list[list[Block | None]]  # for each call, the block of each thread
+    barriers: list[bool]  # whether a barrier stands before each call
+    threads: int
+    arena: ArenaPlan
+    inputs: list[Place]
+    variables: dict[Node, Place]
+    outputs: list[Place]
+    output_of: list[int]  # which output place holds each result
+    constants: list[Place] = field(default_factory=list)
+
+    @property
+    def slots(self) -> int:
+        return 2 + len(self.inputs) + len(self.variables) + len(self.outputs)
+
+
+class Planner:
+    """Builds a plan for one graph. ``strides`` gives those of inputs that are not dense."""
+
+    def __init__(
+        self, graph: Graph, threads: int, strides: dict[Node, Shape] | None = None, *, fuse: bool = True
+    ) -> None:
+        self.graph = graph
+        self.threads = threads
+        self.views = resolve_views(graph, strides)
+        self._reader_lists: dict[Node, list[Node]] | None = None
+        self.clustering = Clustering(graph, self.views, fuse=fuse)
+        self.sources: dict[Node, Place] = {}
+        self.targets: dict[Node, list[Place]] = {}
+        self.inputs: list[Place] = []
+        self.variables: dict[Node, Place] = {}
+        self.outputs: list[Place] = []
+        self.output_of: list[int] = []
+        self.constants: list[Place] = []
+        self.first: list[Call] = []  # copies of inputs, before anything is overwritten
+        self.last: list[Call] = []  # copies into Variables
+        self.late: list[tuple[Node, Place]] = []  # results that no kernel stores where they are wanted
+        self._place_inputs(strides or {})
+
+    def plan(self) -> Plan:
+        self._place_results()
+        order = self._order()
+        self._place_intermediates(order)
+        calls = list(self.first)
+        for cluster in order:
+            calls += self._calls(cluster)
+        calls += [self._copy(node, place) for node, place in self.late]
+        calls += self.last
+        calls = [c for c in calls if c.rows and c.columns]
+        arena = memory.lay_out(calls)
+        self._number_slots()
+        threads, blocks, barriers = split_calls(calls, self.threads)
+        return Plan(
+            self.graph, calls, blocks, barriers, threads, arena,
+            self.inputs, self.variables, self.outputs, self.output_of, self.constants,
+        )  # fmt: skip
+
+    # Places -----------------------------------------------------------------------------------------------------------
+
+    def _place_inputs(self, strides: dict[Node, Shape]) -> None:
+        for node in self.graph.nodes:
+            size, dtype = node.aval.size, node.aval.dtype
+            if node.kind is InputKind.VARIABLE:
+                place = Place(Space.VARIABLE, dtype, size, node.name, len(self.variables))
+                self.variables[node] = place
+            elif node.is_input:
+                place = Place(Space.INPUT, dtype, size, node.name, len(self.inputs), node in strides)
+                self.inputs.append(place)
+            elif node.is_constant:
+                place = Place(Space.CONSTANT, dtype, size, "constant", value=node.value)
+                self.constants.append(place)
+            else:
+                continue
+            self.sources[node] = place
+
+    def _place_results(self) -> None:
+        """Outputs and updates: stored by the kernel that makes them where possible, else copied."""
+        made: dict[Node, int] = {}
+        for node in self.graph.outputs:
+            if node in made:
+                self.output_of.append(made[node])
+                continue
+            place = Place(
+                Space.OUTPUT, node.aval.dtype, node.aval.size, f"output{len(self.outputs)}", len(self.outputs)
+            )
+            made[node] = len(self.outputs)
+            self.output_of.append(len(self.outputs))
+            self.outputs.append(place)
+            view = self.views[node]
+            if (
+                view.base in self.clustering.home
+                and view.is_dense(node.aval.shape)
+                and view.base.aval.size == node.aval.size
+            ):
+                self.targets.setdefault(view.base, []).append(place)
+            else:
+                self._copy_later(node, place)
+        for variable, node in self.graph.updates.items():
+            view = self.views[node]
+            if node is variable:
+                continue
+            if (
+                view.base in self.clustering.home
+                and view.is_dense(node.aval.shape)
+                and view.base.aval.size == node.aval.size
+                and self._can_update_in_place(variable, view.base)
+            ):
+                self.targets.setdefault(view.base, []).append(self.variables[variable])
+            else:
+                self._copy_later(node, self.variables[variable])
+
+    def _copy_later(self, node: Node, place: Place) -> None:
+        """Copy a value that no kernel stores where it is wanted; one that lies in an input is saved at the start, since
+        the input may be a Variable that the program overwrites."""
+        base = self.views[node].base
+        if base in self.clustering.home:
+            self.late.append((node, place))
+        elif place.space is Space.VARIABLE or inline_constant(base):
+            saved = Place(Space.ARENA, place.dtype, place.size, f"saved {place.label}")
+            self.first.append(self._copy(node, saved))
+            steps = row_major(node.aval.shape)
+            self.last.append(
+                alone.elementwise(node.aval.shape, [(saved, 0, steps)], (place, 0, steps), lambda loads: loads[0], node)
+            )
+        else:
+            self.first.append(self._copy(node, place))
+
+    def _copy(self, node: Node, place: Place) -> Call:
+        steps = row_major(node.aval.shape)
+        lie = contraction.operand(self.views, self.sources, node)
+        return alone.elementwise(node.aval.shape, [lie], (place, 0, steps), lambda loads: loads[0], node)
+
+    def _can_update_in_place(self, variable: Node, result: Node) -> bool:
+        """Whether the kernel that makes ``result`` may store it over ``variable``: every other reader of the old value
+        can run before, and the kernel itself reads it only at the point that it writes."""
+        cluster = self.clustering.home[result]
+        if cluster.form is Form.ALONE or (cluster.reduced and result not in cluster.kept):
+            return False
+        if cluster.form is Form.CONTRACTION and is_batched(cluster.product):
+            return False
+        readers = self._readers(variable)
+        for node in readers:
+            home = self.clustering.home[node]
+            if home is cluster:
+                if not self._reads_where_it_writes(cluster, node, variable, result):
+                    return False
+            elif reaches(home, cluster, direct=True):
+                return False
+        cluster.after.update(h for h in (self.clustering.home[n] for n in readers) if h is not cluster)
+        return True
+
+    def _readers(self, base: Node) -> list[Node]:
+        """The nodes that compute with ``base``, directly or through views."""
+        if self._reader_lists is None:
+            self._reader_lists = {}
+            for node in self.clustering.home:
+                for x in node.inputs:
+                    self._reader_lists.setdefault(self.views[x].base, []).append(node)
+        return self._reader_lists.get(base, [])
+
+    def _reads_where_it_writes(self, cluster: Cluster, node: Node, variable: Node, result: Node) -> bool:
+        if cluster.form is Form.CONTRACTION and node is cluster.product:
+            return False
+        if (node in cluster.kept) != (result in cluster.kept):
+            return False
+        expected = (
+            dense([cluster.domain[a] for a in cluster.kept_axes]) if node in cluster.kept else dense(cluster.domain)
+        )
+        for x in node.inputs:
+            view = self.views[x]
+            if view.base is variable:
+                steps = aligned_strides(x.aval.shape, view.strides, point_shape(node))
+                if view.offset != 0 or steps != expected:
+                    return False
+        return True
+
+    def _order(self) -> list[Cluster]:
+        """Clusters after all they need, otherwise in the order of the program."""
+        clusters = self.clustering.clusters
+        waiting = {c: len(c.after) for c in clusters}
+        followers: dict[Cluster, list[Cluster]] = {c: [] for c in clusters}
+        for c in clusters:
+            for before in c.after:
+                followers[before].append(c)
+        ready = [c.index_last for c in clusters if not waiting[c]]
+        by_index = {c.index_last: c for c in clusters}
+        heapq.heapify(ready)
+        order: list[Cluster] = []
+        while ready:
+            cluster = by_index[heapq.heappop(ready)]
+            order.append(cluster)
+            for c in followers[cluster]:
+                waiting[c] -= 1
+                if not waiting[c]:
+                    heapq.heappush(ready, c.index_last)
+        return order
+
+    def _place_intermediates(self, order: list[Cluster]) -> None:
+        """A place for each value that another cluster reads."""
+        wanted = {self.views[x].base for node in self.clustering.home for x in node.inputs
+                  if self.clustering.home.get(self.views[x].base) is not self.clustering.home[node]}  # fmt: skip
+        wanted |= {self.views[node].base for node, _ in self.late}
+        for cluster in order:
+            for node in cluster.members:
+                if node in self.targets:
+                    self.sources[node] = self.targets[node][0]
+                elif node in wanted or cluster.form is Form.ALONE:
+                    place = Place(Space.ARENA, node.aval.dtype, node.aval.size, node.op.name if node.op else "value")
+                    self.sources[node] = place
+                    self.targets[node] = [place]
+
+    def _number_slots(self) -> None:
+        """Slot 0 is the arena, 1 the constants, then inputs, Variables, outputs."""
+        for i, place in enumerate((*self.inputs, *self.variables.values(), *self.outputs)):
+            place.slot = 2 + i
+        offset = 0
+        for place in self.constants:
+            place.slot, place.offset = 1, offset
+            offset += -(-place.nbytes // 64) * 64
+
+    # Calls ------------------------------------------------------------------------------------------------------------
+
+    def _calls(self, cluster: Cluster) -> list[Call]:
+        where = cluster.members[-1].where
+        if cluster.form is Form.MAP:
+            return [NestBuilder(cluster, self.views, self.sources, self._targets_of(cluster)).build(where)]
+        if cluster.form is Form.CONTRACTION:
+            return self._contraction(cluster, where)
+        node = cluster.members[0]
+        rule = tables.lower.get(node.op) if node.op is not None else None
+        first, *more = self.targets[node]
+        before: list[Call] = []
+
+        def dense_operand(x: Node) -> tuple[Place, int]:
+            place, offset, strides = contraction.operand(self.views, self.sources, x)
+            order = row_major(x.aval.shape)
+            if all(n == 1 or s == d for n, s, d in zip(x.aval.shape, strides, order, strict=True)):
+                return place, offset
+            copied = Place(Space.ARENA, x.aval.dtype, x.aval.size, "dense")
+            before.append(self._copy(x, copied))
+            return copied, 0
+
+        if isinstance(rule, Concatenation):
+            calls = alone.concatenation(node, dense_operand, first)
+        elif isinstance(rule, Gather):
+            calls = alone.gather(node, dense_operand, first)
+        elif isinstance(rule, ScatterAdd):
+            calls = alone.scatter_add(node, dense_operand, first)
+        else:
+            raise MissingRuleError(
+                f"[{node.op.name if node.op else '?'}] has no rule in table 'lower' that a program can run (docs/tables.md, "
+                f"section 'lower'); it was applied at {node.where}."
+            )
+        return before + calls + [self._copy(node, place) for place in more]
+
+    def _targets_of(self, cluster: Cluster) -> dict[Node, list[Place]]:
+        return {n: self.targets[n] for n in cluster.members if n in self.targets}
+
+    def _contraction(self, cluster: Cluster, where: str) -> list[Call]:
+        product = cluster.product
+        if is_batched(product):
+            calls = contraction.batched_products(product, self.views, self.sources, self.targets[product][0])
+            return calls + [self._copy(product, place) for place in self.targets[product][1:]]
+        result = self._product_place(cluster)
+        builder = contraction.EpilogueBuilder(cluster, self.views, self.sources, self._targets_of(cluster))
+        return [builder.build_product(result, where)]
+
+    def _product_place(self, cluster: Cluster) -> Place:
+        """Where the product accumulates: its own place, that of an epilogue value that overwrites it, or a new one."""
+        product = cluster.product
+        candidates = [p for n in cluster.members for p in self.targets.get(n, ()) if p.dtype is product.aval.dtype]
+        for place in candidates:
+            if place.space in (Space.ARENA, Space.OUTPUT):
+                return place
+        return Place(Space.ARENA, product.aval.dtype, product.aval.size, "product")

@@ -1,0 +1,143 @@
+"""A plan bound to memory and machine code: what actually runs."""
+
+from __future__ import annotations
+
+import ctypes
+import threading
+from collections.abc import Sequence
+
+import numpy as np
+
+from runnel.codegen import build, nest, target
+from runnel.core.avals import Aval
+from runnel.core.errors import AxisError
+from runnel.loops.ir import Kernel
+from runnel.lowering.places import Call, Place
+from runnel.lowering.plan import Plan
+from runnel.runtime import memory
+from runnel.runtime.launch import RECORD_WORDS, Launch, barrier_address
+
+_LINK = threading.Lock()
+_ADDRESSES: dict[tuple[str, str], int] = {}
+
+
+def kernel_text(kernel: Kernel) -> str:
+    """The LLVM text of a kernel, for the target in force."""
+    return nest.emit_kernel(kernel, target.current())
+
+
+def kernel_addresses(kernels: Sequence[Kernel]) -> list[int]:
+    """Where the machine code of each kernel lies; those not seen before are compiled, or loaded from the cache, together."""
+    goal = target.current()
+    with _LINK:
+        new = {k.name: k for k in kernels if (k.name, goal.name) not in _ADDRESSES}
+        if new:
+            modules = [(k.name, nest.emit_kernel(k, goal)) for k in new.values()]
+            for name, address in zip(new, build.addresses(modules), strict=True):
+                _ADDRESSES[name, goal.name] = address
+        return [_ADDRESSES[k.name, goal.name] for k in kernels]
+
+
+class Program:
+    """A plan with its arena, arguments and records. Run it from one thread at a time (``lock``)."""
+
+    def __init__(self, plan: Plan, variable_addresses: Sequence[int] = ()) -> None:
+        self.plan = plan
+        self.lock = threading.Lock()
+        self.arena = memory.allocate(max(plan.arena.peak, 64))
+        self.constants = _constant_block(plan.constants)
+        self.bases = (ctypes.c_int64 * plan.slots)()
+        self.bases[0] = self.arena.address
+        self.bases[1] = self.constants.address
+        self.first_variable = 2 + len(plan.inputs)
+        self.first_output = self.first_variable + len(plan.variables)
+        self.bind_variables(variable_addresses)
+        kernels = [call.kernel for call in plan.calls]
+        addresses = kernel_addresses(list(dict.fromkeys(kernels)))
+        self._address = dict(zip(dict.fromkeys(k.name for k in kernels), addresses, strict=True))
+        self._arguments = _arguments(plan.calls)
+        self.records = self._records()
+        short = plan.threads == 1 and sum(c.seconds for c in plan.calls) < 20e-6
+        self.launch = Launch(self.records, ctypes.addressof(self.bases), _scratch_bytes(plan.calls), short)
+        self.run_bound = self.launch.run
+
+    def bind_variables(self, addresses: Sequence[int]) -> None:
+        """Where the Variables lie, in the order of ``plan.variables``."""
+        for i, address in enumerate(addresses):
+            self.bases[self.first_variable + i] = address
+
+    def run(self, inputs: Sequence[int], outputs: Sequence[int]) -> None:
+        """Run with the addresses of dense inputs and outputs. The caller holds ``lock``."""
+        bases = self.bases
+        slot = 2
+        for address in inputs:
+            bases[slot] = address
+            slot += 1
+        slot = self.first_output
+        for address in outputs:
+            bases[slot] = address
+            slot += 1
+        status = self.launch.run()
+        if status:
+            raise AxisError(f"[program] a kernel reported status {status}: an index was out of range.")
+
+    def _records(self) -> list[np.ndarray]:
+        """The records of each thread: its block of each call, and the barriers."""
+        plan = self.plan
+        barrier = barrier_address()
+        base = self._arguments.words.__array_interface__["data"][0]
+        records: list[np.ndarray] = []
+        for thread in range(plan.threads):
+            rows: list[tuple[int, ...]] = []
+            for call, blocks, wait, start in zip(
+                plan.calls, plan.blocks, plan.barriers, self._arguments.starts, strict=True
+            ):
+                if wait and plan.threads > 1:
+                    rows.append((barrier, 0, 0, 0, 0, 0, 0, 0))
+                block = blocks[thread]
+                if block is not None:
+                    rows.append((self._address[call.kernel.name], base + 8 * start, *block, 0, 0))
+            rows.append((0,) * RECORD_WORDS)
+            records.append(np.array(rows, np.int64))
+        return records
+
+
+class _Arguments:
+    """The args words of all calls in one array: for each, (slot, byte offset) of its buffers, then its params."""
+
+    __slots__ = ("starts", "words")
+
+    def __init__(self, words: np.ndarray, starts: list[int]) -> None:
+        self.words = words
+        self.starts = starts
+
+
+def _arguments(calls: Sequence[Call]) -> _Arguments:
+    words: list[int] = []
+    starts: list[int] = []
+    for call in calls:
+        starts.append(len(words))
+        for access in call.accesses:
+            place = access.place
+            words += [place.slot, place.offset + access.offset * place.dtype.itemsize]
+        words += call.params
+    return _Arguments(np.array(words or [0], np.int64), starts)
+
+
+def _constant_block(places: Sequence[Place]) -> memory.Storage:
+    total = max((p.offset + p.nbytes for p in places), default=0)
+    block = memory.allocate(max(total, 64))
+    for place in places:
+        if place.value is not None and place.size:
+            block.ndarray((place.size,), place.dtype.numpy, place.offset, writeable=True)[:] = place.value.reshape(-1)
+    return block
+
+
+def _scratch_bytes(calls: Sequence[Call]) -> int:
+    """Packing needs room for a panel group; every thread's scratch has at least this anyway."""
+    return 1 << 20 if any(c.kernel.name.startswith(("contract", "products")) for c in calls) else 0
+
+
+def result_storage(value: Aval) -> memory.Storage:
+    """Fresh memory for a result."""
+    return memory.allocate(value.nbytes)

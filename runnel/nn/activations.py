@@ -1,0 +1,108 @@
+"""Activation functions as modules."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from runnel import ops
+from runnel.nn.module import Module
+
+
+class ReLU(Module):
+    """max(x, 0)."""
+
+    def forward(self, x: Any) -> Any:
+        return ops.relu(x)
+
+
+class SiLU(Module):
+    """x · sigmoid(x)."""
+
+    def forward(self, x: Any) -> Any:
+        return ops.silu(x)
+
+
+class Tanh(Module):
+    """tanh(x)."""
+
+    def forward(self, x: Any) -> Any:
+        return ops.tanh(x)
+
+
+class Sigmoid(Module):
+    """1 / (1 + exp(-x))."""
+
+    def forward(self, x: Any) -> Any:
+        return ops.sigmoid(x)
+
+
+class GELU(Module):
+    """x · Φ(x), or its tanh form."""
+
+    def __init__(self, approximate: str = "none") -> None:
+        self.approximate = approximate
+
+    def forward(self, x: Any) -> Any:
+        return ops.gelu(x, self.approximate)
+
+    def extra_repr(self) -> str:
+        return "" if self.approximate == "none" else f"approximate={self.approximate!r}"
+
+
+class Softmax(Module):
+    """exp(x) along ``dim``, divided by its sum."""
+
+    def __init__(self, dim: int = -1) -> None:
+        self.dim = dim
+
+    def forward(self, x: Any) -> Any:
+        return ops.softmax(x, self.dim)
+
+    def extra_repr(self) -> str:
+        return f"dim={self.dim}"
+
+
+class LogSoftmax(Softmax):
+    """log(softmax(x)) along ``dim``."""
+
+    def forward(self, x: Any) -> Any:
+        return ops.log_softmax(x, self.dim)
+
+
+class LeakyReLU(Module):
+    """x where positive, else negative_slope · x."""
+
+    def __init__(self, negative_slope: float = 0.01) -> None:
+        self.negative_slope = negative_slope
+
+    def forward(self, x: Any) -> Any:
+        return ops.leaky_relu(x, self.negative_slope)
+
+    def extra_repr(self) -> str:
+        return f"{self.negative_slope}"
+
+
+class ELU(Module):
+    """x where positive, else alpha · (exp(x) - 1)."""
+
+    def __init__(self, alpha: float = 1.0) -> None:
+        self.alpha = alpha
+
+    def forward(self, x: Any) -> Any:
+        return ops.elu(x, self.alpha)
+
+    def extra_repr(self) -> str:
+        return f"{self.alpha}"
+
+
+class Softplus(Module):
+    """log(1 + exp(beta·x)) / beta."""
+
+    def __init__(self, beta: float = 1.0) -> None:
+        self.beta = beta
+
+    def forward(self, x: Any) -> Any:
+        return ops.softplus(x, self.beta)
+
+    def extra_repr(self) -> str:
+        return f"{self.beta}"

@@ -1,0 +1,210 @@
+"""The Module: a tree of attributes that are Parameters, other Variables (buffers), Modules, or plain Python values.
+
+Nothing is registered anywhere: ``parameters()`` and its kin look at the attributes. Setting or deleting one ticks the
+state clock, so that compiled programs look at their guards again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any, Self
+
+from runnel.core.errors import RunnelError
+from runnel.nn.parameter import Parameter, named_in
+from runnel.nn.state import LoadReport, load_variables
+from runnel.tensor.tensor import Tensor
+from runnel.tensor.variable import CLOCK, Variable
+
+
+class Module:
+    """A layer, a model, or a part of one. Subclasses set attributes in ``__init__`` and define ``forward``."""
+
+    training: bool = True
+    _transient: frozenset[str] = frozenset()  # buffers that state_dict() leaves out
+
+    # Attributes -------------------------------------------------------------------------------------------------------
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        object.__setattr__(self, name, value)
+        CLOCK.now += 1
+        if isinstance(value, Variable):
+            named_in(value, name)
+        elif isinstance(value, Module):
+            for path, variable in value._named_variables():
+                variable.name = f"{name}.{path}"
+
+    def __delattr__(self, name: str) -> None:
+        object.__delattr__(self, name)
+        CLOCK.now += 1
+
+    def register_buffer(self, name: str, value: Any, persistent: bool = True) -> None:
+        """State that is not trained, such as running statistics: a Variable as attribute ``name`` (None: none yet).
+
+        With ``persistent=False``, ``state_dict()`` leaves it out.
+        """
+        if name in self.__dict__:
+            raise ValueError(f"[register_buffer] {type(self).__name__} has an attribute '{name}' already.")
+        buffer = value if value is None or isinstance(value, Variable) else Variable(value, name=name)
+        if isinstance(buffer, Parameter):
+            raise TypeError("[register_buffer] a Parameter is no buffer; set it as an attribute.")
+        if not persistent:
+            self._transient = self._transient | {name}
+        setattr(self, name, buffer)
+
+    def register_parameter(self, name: str, value: Parameter | None) -> None:
+        """The same as setting attribute ``name``."""
+        setattr(self, name, value)
+
+    # Calling ----------------------------------------------------------------------------------------------------------
+
+    def forward(self, *args: Any, **kwargs: Any) -> Any:
+        """What the module computes. Subclasses define it."""
+        raise NotImplementedError(f"{type(self).__name__} defines no forward().")
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        return self.forward(*args, **kwargs)
+
+    # The tree ---------------------------------------------------------------------------------------------------------
+
+    def named_children(self) -> Iterator[tuple[str, Module]]:
+        """The modules that are attributes of this one, each once."""
+        seen: set[int] = set()
+        for name, value in list(self.__dict__.items()):
+            if isinstance(value, Module) and id(value) not in seen:
+                seen.add(id(value))
+                yield name, value
+
+    def children(self) -> Iterator[Module]:
+        return (module for _, module in self.named_children())
+
+    def named_modules(self, prefix: str = "") -> Iterator[tuple[str, Module]]:
+        """This module and all below it with their dotted paths, each once, parents first."""
+        seen: set[int] = set()
+        stack: list[tuple[str, Module]] = [(prefix, self)]
+        while stack:
+            path, module = stack.pop()
+            if id(module) in seen:
+                continue
+            seen.add(id(module))
+            yield path, module
+            below = [(f"{path}.{name}" if path else name, child) for name, child in module.named_children()]
+            stack.extend(reversed(below))
+
+    def modules(self) -> Iterator[Module]:
+        return (module for _, module in self.named_modules())
+
+    def get_submodule(self, path: str) -> Module:
+        """The module at a dotted path."""
+        found = dict(self.named_modules()).get(path)
+        if found is None:
+            raise RunnelError(f"[get_submodule] {type(self).__name__} has no module '{path}'.")
+        return found
+
+    def _named_variables(self, prefix: str = "", once: bool = True) -> Iterator[tuple[str, Variable]]:
+        seen: set[int] = set()
+        for path, module in self.named_modules(prefix):
+            for name, value in list(module.__dict__.items()):
+                if isinstance(value, Variable) and not (once and id(value) in seen):
+                    seen.add(id(value))
+                    yield (f"{path}.{name}" if path else name), value
+
+    def named_parameters(self, prefix: str = "") -> Iterator[tuple[str, Parameter]]:
+        """All Parameters with their dotted paths, each once."""
+        return ((path, v) for path, v in self._named_variables(prefix) if isinstance(v, Parameter))
+
+    def parameters(self) -> Iterator[Parameter]:
+        return (parameter for _, parameter in self.named_parameters())
+
+    def named_buffers(self, prefix: str = "") -> Iterator[tuple[str, Variable]]:
+        """All Variables that are no Parameters, with their dotted paths, each once."""
+        return ((path, v) for path, v in self._named_variables(prefix) if not isinstance(v, Parameter))
+
+    def buffers(self) -> Iterator[Variable]:
+        return (buffer for _, buffer in self.named_buffers())
+
+    def num_parameters(self, trainable_only: bool = False) -> int:
+        """How many numbers the Parameters hold."""
+        return sum(p.size for p in self.parameters() if p.requires_grad or not trainable_only)
+
+    # Changing all of it -----------------------------------------------------------------------------------------------
+
+    def train(self, mode: bool = True) -> Self:
+        """Training mode for this module and all below: dropout drops."""
+        for module in self.modules():
+            module.training = mode
+        return self
+
+    def eval(self) -> Self:
+        """Evaluation mode for this module and all below."""
+        return self.train(False)
+
+    def apply(self, function: Callable[[Module], Any]) -> Self:
+        """Call ``function`` on every module of the tree, children before parents."""
+        for module in reversed(list(self.modules())):
+            function(module)
+        return self
+
+    def requires_grad_(self, flag: bool = True) -> Self:
+        """Whether ``backward()`` computes gradients for the Parameters."""
+        for parameter in self.parameters():
+            parameter.requires_grad = flag
+        CLOCK.now += 1
+        return self
+
+    def zero_grad(self, set_to_none: bool = True) -> None:
+        """Drop the gradients of all Parameters (or fill them with zeros)."""
+        for parameter in self.parameters():
+            clear_gradient(parameter, set_to_none)
+
+    # State ------------------------------------------------------------------------------------------------------------
+
+    def _persistent(self) -> dict[str, Variable]:
+        """What state_dict() holds; a Variable shared between modules stands under each of its paths."""
+        left_out = {
+            f"{path}.{name}" if path else name for path, module in self.named_modules() for name in module._transient
+        }
+        return {path: v for path, v in self._named_variables(once=False) if path not in left_out}
+
+    def state_dict(self) -> dict[str, Tensor]:
+        """The values of all Parameters and persistent buffers, by dotted path; later training leaves them."""
+        return {path: variable.value for path, variable in self._persistent().items()}
+
+    def load_state_dict(self, state: Any, strict: bool = True) -> LoadReport:
+        """Take over values by dotted path. Everything is checked first: on an error nothing has changed.
+
+        Args:
+            state: tensors or NumPy arrays by path.
+            strict: whether a missing or unexpected path is an error.
+        """
+        return load_variables(type(self).__name__, self._persistent(), state, strict)
+
+    # As text ----------------------------------------------------------------------------------------------------------
+
+    def extra_repr(self) -> str:
+        """What ``repr`` shows of this module itself."""
+        return ""
+
+    def __repr__(self) -> str:
+        return "\n".join(_lines(self, "", ""))
+
+
+def clear_gradient(variable: Variable, set_to_none: bool = True) -> None:
+    """Forget ``variable``'s gradient, or make it zero if it has one."""
+    if set_to_none or variable.grad is None:
+        variable.grad = None
+    else:
+        variable.grad = variable.grad * 0
+
+
+def _lines(module: Module, label: str, indent: str) -> Iterator[str]:
+    count = module.num_parameters()
+    note = f"  # {count:,} parameters" if count else ""
+    head = f"{indent}{label}{type(module).__name__}({module.extra_repr()}"
+    children = list(module.named_children())
+    if not children:
+        yield f"{head}){note}"
+        return
+    yield f"{head}{note}"
+    for name, child in children:
+        yield from _lines(child, f"({name}): ", indent + "  ")
+    yield f"{indent})"

@@ -1,0 +1,22 @@
+"""Parameters: the Variables that training changes. Layers make them; optimizers and ``backward()`` find them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from runnel.tensor.variable import Variable
+
+
+class Parameter(Variable):
+    """A Variable with a gradient. As an attribute of a Module it is one of the module's ``parameters()``."""
+
+    __slots__ = ()
+
+    def __init__(self, value: Any, requires_grad: bool = True, *, name: str = "", dtype: Any = None) -> None:
+        super().__init__(value, requires_grad=requires_grad, name=name, dtype=dtype)
+
+
+def named_in(variable: Variable, name: str) -> None:
+    """Give ``variable`` the name it has in its module, unless it has one: a shared Variable keeps its first name."""
+    if not variable.name:
+        variable.name = name

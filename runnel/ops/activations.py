@@ -1,0 +1,103 @@
+"""Activation functions: compositions of primitives, with PyTorch's values at kinks (``relu`` is in arithmetic.py)."""
+
+from __future__ import annotations
+
+import math
+
+from runnel.ops.arguments import Array
+from runnel.ops.arithmetic import abs, add, divide, maximum, minimum, multiply, negative, subtract
+from runnel.ops.comparison import greater, greater_equal, less_equal
+from runnel.ops.conversion import stop_gradient
+from runnel.ops.logic import where
+from runnel.ops.reductions import max, sum
+from runnel.ops.transcendental import erf, exp, expm1, log, log1p, pow, sigmoid, tanh
+
+
+def leaky_relu(x: Array, negative_slope: float = 0.01) -> Array:
+    """x where positive, else negative_slope · x."""
+    return where(greater(x, 0), x, multiply(x, negative_slope))
+
+
+def elu(x: Array, alpha: float = 1.0) -> Array:
+    """x where positive, else alpha · (exp(x) - 1)."""
+    return where(greater(x, 0), x, multiply(expm1(minimum(x, 0)), alpha))
+
+
+def selu(x: Array) -> Array:
+    """elu scaled so that activations keep mean 0 and variance 1. The two constants are those of G. Klambauer et al.,
+    "Self-normalizing neural networks", 2017."""
+    return multiply(elu(x, 1.6732632423543772), 1.0507009873554805)
+
+
+def gelu(x: Array, approximate: str = "none") -> Array:
+    """x · Φ(x), or its approximation by ``"tanh"`` (D. Hendrycks, K. Gimpel, "Gaussian error linear units", 2016)."""
+    if approximate == "none":
+        return multiply(multiply(x, 0.5), add(erf(multiply(x, math.sqrt(0.5))), 1))
+    if approximate == "tanh":
+        inner = multiply(add(x, multiply(pow(x, 3), 0.044715)), math.sqrt(2 / math.pi))
+        return multiply(multiply(x, 0.5), add(tanh(inner), 1))
+    raise ValueError(f"[gelu] approximate is 'none' or 'tanh', got {approximate!r}.")
+
+
+def silu(x: Array) -> Array:
+    """x · sigmoid(x), also called swish."""
+    return multiply(x, sigmoid(x))
+
+
+def softplus(x: Array, beta: float = 1.0) -> Array:
+    """log(1 + exp(beta·x)) / beta, without overflow."""
+    scaled = x if beta == 1 else multiply(x, beta)
+    result = add(maximum(scaled, 0), log1p(exp(negative(abs(scaled)))))
+    return result if beta == 1 else divide(result, beta)
+
+
+def log_sigmoid(x: Array) -> Array:
+    """log(sigmoid(x)), without underflow."""
+    return negative(softplus(negative(x)))
+
+
+def mish(x: Array) -> Array:
+    """x · tanh(softplus(x))."""
+    return multiply(x, tanh(softplus(x)))
+
+
+def hardtanh(x: Array, low: float = -1.0, high: float = 1.0) -> Array:
+    """x kept within [low, high]; unlike ``clip``, no gradient passes at the bounds."""
+    return where(less_equal(x, low), low, where(greater_equal(x, high), high, x))
+
+
+def relu6(x: Array) -> Array:
+    """x kept within [0, 6]."""
+    return hardtanh(x, 0.0, 6.0)
+
+
+def hardsigmoid(x: Array) -> Array:
+    """(x + 3) / 6 kept within [0, 1]."""
+    return divide(relu6(add(x, 3)), 6)
+
+
+def hardswish(x: Array) -> Array:
+    """x · hardsigmoid(x)."""
+    return multiply(x, hardsigmoid(x))
+
+
+def shifted(x: Array, axis: int) -> Array:
+    """x minus its greatest element along ``axis``: softmax and its kin do not change, and cannot overflow."""
+    return subtract(x, stop_gradient(max(x, axis, keepdims=True)))
+
+
+def softmax(x: Array, axis: int = -1) -> Array:
+    """exp(x) along ``axis``, divided by its sum."""
+    powers = exp(shifted(x, axis))
+    return divide(powers, sum(powers, axis, keepdims=True))
+
+
+def log_softmax(x: Array, axis: int = -1) -> Array:
+    """log(softmax(x)), without cancellation."""
+    below = shifted(x, axis)
+    return subtract(below, log(sum(exp(below), axis, keepdims=True)))
+
+
+def glu(x: Array, gate: Array) -> Array:
+    """x · sigmoid(gate): the gated linear unit."""
+    return multiply(x, sigmoid(gate))

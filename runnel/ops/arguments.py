@@ -1,0 +1,84 @@
+"""Axes, shapes and dtypes as callers give them, brought to the form primitives take. Knows no op; raises the errors."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Iterable, Sequence
+from typing import Any, SupportsIndex, TypeAlias
+
+import numpy as np
+
+from runnel.core.avals import Aval, Shape
+from runnel.core.dispatch import Value
+from runnel.core.dtypes import DType
+from runnel.core.errors import AxisError, DTypeError, ShapeError
+
+Array: TypeAlias = Any  # a Value of the caller's kind: what goes in as a Tensor comes out as a Tensor
+Operand: TypeAlias = Value | bool | int | float | np.ndarray[Any, Any] | np.generic
+Axis: TypeAlias = int | Sequence[int] | None
+
+
+def normalize_axis(name: str, axis: int, ndim: int) -> int:
+    """``axis`` counted from the front; AxisError when the array has no such axis."""
+    position = operator.index(axis)
+    if not -ndim <= position < ndim:
+        raise AxisError(f"[{name}] axis {axis} lies outside an array of {ndim} dimensions.")
+    return position % ndim
+
+
+def normalize_axes(name: str, axis: Axis, ndim: int) -> tuple[int, ...]:
+    """One axis, several or all of them (None) as a sorted tuple without repetition."""
+    if axis is None:
+        return tuple(range(ndim))
+    given = (axis,) if isinstance(axis, SupportsIndex) else tuple(axis)
+    axes = sorted(normalize_axis(name, a, ndim) for a in given)
+    if len(set(axes)) != len(axes):
+        raise AxisError(f"[{name}] axes {given} name an axis twice; each may be given once.")
+    return tuple(axes)
+
+
+def as_shape(name: str, shape: int | Iterable[int]) -> Shape:
+    """A shape given as one int or as any iterable of ints."""
+    sizes = (shape,) if isinstance(shape, SupportsIndex) else tuple(shape)
+    try:
+        return tuple(operator.index(n) for n in sizes)
+    except TypeError:
+        raise ShapeError(f"[{name}] a shape is made of integers; got {sizes}.") from None
+
+
+def broadcast_shapes(name: str, *shapes: Shape) -> Shape:
+    """The shape in which arrays of ``shapes`` meet (Array API, "Broadcasting")."""
+    ndim = max(map(len, shapes), default=0)
+    result = [1] * ndim
+    for shape in shapes:
+        for axis, n in enumerate(shape, ndim - len(shape)):
+            if n == 1 or n == result[axis]:
+                continue
+            if result[axis] != 1:
+                raise ShapeError(
+                    f"[{name}] operand shapes {' and '.join(map(str, shapes))} do not broadcast: "
+                    f"axis {axis - ndim} has sizes {result[axis]} and {n}; they must be equal, or one of them 1."
+                )
+            result[axis] = n
+    return tuple(result)
+
+
+def require_dtype(name: str, dtype: DType, accepted: Sequence[DType]) -> None:
+    """DTypeError unless the primitive takes ``dtype``."""
+    if dtype not in accepted:
+        names = ", ".join(d.name for d in accepted)
+        raise DTypeError(f"[{name}] does not take {dtype.name}; it takes {names}. Cast the operand first.")
+
+
+def require_same_dtype(name: str, *avals: Aval) -> None:
+    """DTypeError unless all operands have one dtype."""
+    if any(a.dtype is not avals[0].dtype for a in avals):
+        names = ", ".join(a.dtype.name for a in avals)
+        raise DTypeError(f"[{name}] operands must have one dtype, got {names}; cast them to a common one.")
+
+
+def require_same_rank(name: str, *avals: Aval) -> None:
+    """ShapeError unless all operands have the same number of dimensions."""
+    if any(a.ndim != avals[0].ndim for a in avals):
+        shapes = " and ".join(str(a.shape) for a in avals)
+        raise ShapeError(f"[{name}] operands of shapes {shapes} must have the same number of dimensions.")

@@ -1,0 +1,103 @@
+"""Broadcast and sum: each the transpose of the other, so they stand together. Everything that broadcasts needs both."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+
+from runnel.core.avals import Aval, Shape, aval
+from runnel.core.dispatch import apply
+from runnel.core.dtypes import float32, float64, int64, uint64
+from runnel.core.errors import ShapeError
+from runnel.core.tables import Op, cost, infer, lower, reference, vjp
+from runnel.loops.rules import Reduction, View
+from runnel.ops.arguments import Array, as_shape, broadcast_shapes, require_dtype
+from runnel.ops.conversion import cast
+from runnel.ops.views import AxisMap, reshape
+
+# --- broadcast ----------------------------------------------------------------------------------------------------
+
+broadcast_p = Op("broadcast", "x, *, shape", "x with axes of size 1 repeated to the sizes of shape (of equal length).")
+reference.register(broadcast_p, lambda x, *, shape: np.broadcast_to(x, shape))
+vjp.register(broadcast_p, lambda g, out, x, *, shape: (unbroadcast(g, x.shape),))
+cost.register(broadcast_p, lambda x, *, shape: 0)
+
+
+@infer.rule(broadcast_p)
+def _broadcast_infer(x: Aval, *, shape: Shape) -> Aval:
+    if len(shape) != x.ndim or any(n not in (1, wanted) for n, wanted in zip(x.shape, shape, strict=True)):
+        raise ShapeError(f"[broadcast] shape {x.shape} cannot become {shape}: only axes of size 1 can be repeated.")
+    return aval(shape, x.dtype)
+
+
+def _broadcast_map(aval_in: Aval, aval_out: Aval, *, shape: Shape) -> list[AxisMap]:
+    return [(0, ((axis, 1),) if n != 1 else ()) for axis, n in enumerate(aval_in.shape)]
+
+
+lower.register(broadcast_p, View(_broadcast_map))
+
+
+def with_rank(x: Array, ndim: int) -> Array:
+    """``x`` with axes of size 1 put in front until it has ``ndim`` dimensions."""
+    missing = ndim - x.ndim
+    return reshape(x, (1,) * missing + x.shape) if missing > 0 else x
+
+
+def broadcast_to(x: Array, shape: int | Iterable[int]) -> Array:
+    """``x`` repeated along axes of size 1, and along new leading axes, to ``shape``."""
+    wanted = as_shape("broadcast_to", shape)
+    if x.shape == wanted:
+        return x
+    if len(wanted) < x.ndim:
+        raise ShapeError(
+            f"[broadcast_to] shape {x.shape} has more dimensions than {wanted}; they must not become fewer."
+        )
+    aligned = with_rank(x, len(wanted))
+    return aligned if aligned.shape == wanted else apply(broadcast_p, aligned, shape=wanted)
+
+
+def broadcast_arrays(*arrays: Array) -> tuple[Array, ...]:
+    """The arrays repeated to the one shape in which they meet."""
+    shape = broadcast_shapes("broadcast_arrays", *(x.shape for x in arrays))
+    return tuple(broadcast_to(x, shape) for x in arrays)
+
+
+# --- sum ----------------------------------------------------------------------------------------------------------
+
+SUMMED = (int64, uint64, float32, float64)  # narrower types are widened by the function `sum`, so that nothing is lost
+
+sum_p = Op("sum", "x, *, axes", "The sum over axes, which stay as axes of size 1.")
+lower.register(sum_p, Reduction("sum"))
+cost.register(sum_p, lambda x, *, axes: x.size)
+vjp.register(sum_p, lambda g, out, x, *, axes: (broadcast_to(g, x.shape),))
+
+
+@infer.rule(sum_p)
+def _sum_infer(x: Aval, *, axes: tuple[int, ...]) -> Aval:
+    require_dtype("sum", x.dtype, SUMMED)
+    return aval(tuple(1 if i in axes else n for i, n in enumerate(x.shape)), x.dtype)
+
+
+@reference.rule(sum_p)
+def _sum_reference(x: Any, *, axes: tuple[int, ...]) -> Any:
+    with np.errstate(all="ignore"):
+        return np.asarray(np.sum(x, axis=axes, keepdims=True, dtype=x.dtype))
+
+
+def unbroadcast(g: Array, shape: Shape) -> Array:
+    """The cotangent of an operand of ``shape``, from that of the broadcast result: summed over the repeated axes."""
+    if g.shape == shape:
+        return g
+    axes = tuple(i for i, (n, m) in enumerate(zip(shape, g.shape, strict=True)) if n == 1 and m != 1)
+    return sum_kept(g, axes)
+
+
+def sum_kept(x: Array, axes: tuple[int, ...]) -> Array:
+    """The sum over ``axes``, kept as axes of size 1, in the dtype of ``x``: half precision is added up in float32."""
+    from_dtype = x.dtype
+    if from_dtype in SUMMED:
+        return apply(sum_p, x, axes=axes)
+    wide = float32 if from_dtype.is_float else int64
+    return cast(apply(sum_p, cast(x, wide), axes=axes), from_dtype)

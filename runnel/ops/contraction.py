@@ -1,0 +1,138 @@
+"""Matrix products. The primitive takes stacks of float matrices; everything else is brought to that form."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from runnel.core.avals import Aval, aval
+from runnel.core.dispatch import apply
+from runnel.core.dtypes import float32, float64
+from runnel.core.errors import ShapeError
+from runnel.core.tables import Op, cost, infer, lower, reference, vjp
+from runnel.loops.rules import Contraction
+from runnel.ops.arguments import (
+    Array,
+    Operand,
+    broadcast_shapes,
+    normalize_axis,
+    require_dtype,
+    require_same_dtype,
+    require_same_rank,
+)
+from runnel.ops.arithmetic import add, multiply
+from runnel.ops.broadcasting import broadcast_to
+from runnel.ops.conversion import cast
+from runnel.ops.promotion import anchor, common_dtype, lifted
+from runnel.ops.reductions import sum
+from runnel.ops.views import expand_dims, permute, reshape, squeeze, transpose
+
+matmul_p = Op("matmul", "x, y", "The matrix products of x[..., M, K] with y[..., K, N], whose batch axes are equal.")
+lower.register(matmul_p, Contraction())
+cost.register(matmul_p, lambda x, y: 2 * x.size * y.shape[-1])
+
+
+@infer.rule(matmul_p)
+def _matmul_infer(x: Aval, y: Aval) -> Aval:
+    require_same_dtype("matmul", x, y)
+    require_dtype("matmul", x.dtype, (float32, float64))
+    require_same_rank("matmul", x, y)
+    if x.ndim < 2 or x.shape[:-2] != y.shape[:-2]:
+        raise ShapeError(f"[matmul] operand shapes {x.shape} and {y.shape} do not match: batch axes must be equal.")
+    _require_matching(x.shape, y.shape)
+    return aval((*x.shape[:-1], y.shape[-1]), x.dtype)
+
+
+@reference.rule(matmul_p)
+def _matmul_reference(x: Any, y: Any) -> Any:
+    with np.errstate(all="ignore"):
+        return np.matmul(x, y)
+
+
+@vjp.rule(matmul_p)
+def _matmul_vjp(g: Array, out: Array, x: Array, y: Array) -> tuple[Callable[[], Array], Callable[[], Array]]:
+    return (lambda: apply(matmul_p, g, transpose(y)), lambda: apply(matmul_p, transpose(x), g))
+
+
+def _require_matching(x: Sequence[int], y: Sequence[int]) -> None:
+    inner = y[-2] if len(y) > 1 else y[0]
+    if x[-1] != inner:
+        place = "second to last" if len(y) > 1 else "only"
+        raise ShapeError(
+            f"[matmul] operand shapes {tuple(x)} and {tuple(y)} do not match: "
+            f"the last axis of x ({x[-1]}) must equal the {place} axis of y ({inner})."
+        )
+
+
+def matmul(x: Operand, y: Operand) -> Array:
+    """The matrix product (Array API): batch axes broadcast, and a vector counts as a row on the left, a column on the
+    right. Half precision is multiplied and added up in float32 and rounded once."""
+    like = anchor(matmul_p, (x, y))
+    dtype = common_dtype(matmul_p, (x, y))
+    a, b = lifted(like, x, dtype, 0), lifted(like, y, dtype, 0)
+    if a.ndim == 0 or b.ndim == 0:
+        raise ShapeError(f"[matmul] operands need at least one axis, got shapes {a.shape} and {b.shape}; use multiply.")
+    _require_matching(a.shape, b.shape)
+    if a.ndim == 1 or b.ndim == 1:
+        rows = expand_dims(a, 0) if a.ndim == 1 else a
+        columns = expand_dims(b, 1) if b.ndim == 1 else b
+        product = matmul(rows, columns)
+        dropped = (*((-2,) if a.ndim == 1 else ()), *((-1,) if b.ndim == 1 else ()))
+        return squeeze(product, dropped)
+    if dtype is float32 or dtype is float64:
+        return _product(a, b)
+    if dtype.is_float:
+        return cast(_product(cast(a, float32), cast(b, float32)), dtype)
+    # exact in the integers: a contraction in floats would not be
+    terms = multiply(expand_dims(a, -1), expand_dims(b, -3))
+    return cast(sum(terms, axis=-2), dtype)
+
+
+def _product(a: Array, b: Array) -> Array:
+    if a.ndim == b.ndim and a.shape[:-2] == b.shape[:-2]:
+        return apply(matmul_p, a, b)
+    if b.ndim == 2:  # the batch becomes rows of one large product
+        rows = reshape(a, (math.prod(a.shape[:-1]), a.shape[-1]))
+        return reshape(apply(matmul_p, rows, b), (*a.shape[:-1], b.shape[-1]))
+    batch = broadcast_shapes("matmul", a.shape[:-2], b.shape[:-2])
+    return apply(matmul_p, broadcast_to(a, batch + a.shape[-2:]), broadcast_to(b, batch + b.shape[-2:]))
+
+
+def linear(x: Array, weight: Array, bias: Array | None = None) -> Array:
+    """x · weightᵀ + bias, with ``weight`` of shape (out, in), as PyTorch keeps it."""
+    product = matmul(x, transpose(weight))
+    return product if bias is None else add(product, bias)
+
+
+def outer(x: Array, y: Array) -> Array:
+    """The products of each element of the vector ``x`` with each of the vector ``y``."""
+    if x.ndim != 1 or y.ndim != 1:
+        raise ShapeError(f"[outer] takes two vectors, got shapes {x.shape} and {y.shape}.")
+    return multiply(expand_dims(x, 1), expand_dims(y, 0))
+
+
+def vecdot(x: Array, y: Array, axis: int = -1) -> Array:
+    """The sum of the products along ``axis``."""
+    return sum(multiply(x, y), axis=axis, dtype=common_dtype(matmul_p, (x, y)))
+
+
+def tensordot(x: Array, y: Array, axes: int | tuple[Sequence[int], Sequence[int]] = 2) -> Array:
+    """The product summed over ``axes``: the last n of ``x`` with the first n of ``y``, or two lists of axes."""
+    if isinstance(axes, int):
+        left: Sequence[int] = range(x.ndim - axes, x.ndim)
+        right: Sequence[int] = range(axes)
+    else:
+        left, right = axes
+    left = [normalize_axis("tensordot", a, x.ndim) for a in left]
+    right = [normalize_axis("tensordot", a, y.ndim) for a in right]
+    if [x.shape[a] for a in left] != [y.shape[a] for a in right]:
+        raise ShapeError(f"[tensordot] axes {left} of shape {x.shape} and {right} of shape {y.shape} differ in size.")
+    kept_x = [a for a in range(x.ndim) if a not in left]
+    kept_y = [a for a in range(y.ndim) if a not in right]
+    inner = math.prod(x.shape[a] for a in left)
+    rows = reshape(permute(x, (*kept_x, *left)), (math.prod(x.shape[a] for a in kept_x), inner))
+    columns = reshape(permute(y, (*right, *kept_y)), (inner, math.prod(y.shape[a] for a in kept_y)))
+    return reshape(matmul(rows, columns), (*(x.shape[a] for a in kept_x), *(y.shape[a] for a in kept_y)))

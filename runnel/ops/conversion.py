@@ -1,0 +1,69 @@
+"""The dtype of a value: ``cast``; and ``stop_gradient``, which changes nothing but what backward sees."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from runnel.core.avals import Aval, aval
+from runnel.core.dispatch import apply
+from runnel.core.dtypes import DType, as_dtype, bool_
+from runnel.core.tables import Op, cost, infer, lower, reference, vjp
+from runnel.loops import scalar
+from runnel.loops.ir import Apply
+from runnel.loops.rules import Pointwise, View
+from runnel.ops.arguments import Array
+
+# --- cast ---------------------------------------------------------------------------------------------------------
+
+cast_p = Op("cast", "x, *, dtype", "x in another dtype. Float to integer truncates and saturates, NaN gives 0.")
+infer.register(cast_p, lambda x, *, dtype: aval(x.shape, dtype))
+lower.register(cast_p, Pointwise(lambda avals, x, *, dtype: Apply(scalar.cast, (x,), dtype)))
+cost.register(cast_p, lambda x, *, dtype: 0)
+
+
+@reference.rule(cast_p)
+def _cast_reference(x: Any, *, dtype: DType) -> Any:
+    if dtype is bool_:
+        return x != 0
+    if not dtype.is_integer or np.issubdtype(x.dtype, np.integer) or x.dtype == np.bool_:
+        with np.errstate(all="ignore"):
+            return x.astype(dtype.numpy)
+    limits = np.iinfo(dtype.numpy)
+    wide = np.nan_to_num(x.astype(np.float64), nan=0.0, posinf=np.inf, neginf=-np.inf)
+    high, low = wide >= float(limits.max), wide <= float(limits.min)
+    inside = np.where(high | low, 0, wide).astype(dtype.numpy)
+    return np.where(high, dtype.numpy.type(limits.max), np.where(low, dtype.numpy.type(limits.min), inside))
+
+
+@vjp.rule(cast_p)
+def _cast_vjp(g: Array, out: Array, x: Array, *, dtype: DType) -> tuple[Array | None]:
+    return (cast(g, x.dtype) if dtype.is_float and x.dtype.is_float else None,)
+
+
+def cast(x: Array, dtype: Any) -> Array:
+    """``x`` converted to ``dtype``; ``x`` itself when it has that dtype already."""
+    wanted = as_dtype(dtype)
+    return x if x.dtype is wanted else apply(cast_p, x, dtype=wanted)
+
+
+# --- stop_gradient ------------------------------------------------------------------------------------------------
+
+stop_gradient_p = Op("stop_gradient", "x", "x, through which no gradient flows.")
+infer.register(stop_gradient_p, lambda x: x)
+reference.register(stop_gradient_p, lambda x: x)
+vjp.register(stop_gradient_p, lambda g, out, x: (None,))
+cost.register(stop_gradient_p, lambda x: 0)
+
+
+def _identity(aval_in: Aval, aval_out: Aval) -> list[tuple[int, tuple[tuple[int, int], ...]]]:
+    return [(0, ((axis, 1),)) for axis in range(aval_in.ndim)]
+
+
+lower.register(stop_gradient_p, View(_identity))
+
+
+def stop_gradient(x: Array) -> Array:
+    """``x`` as a constant for differentiation."""
+    return apply(stop_gradient_p, x)

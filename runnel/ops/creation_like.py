@@ -1,0 +1,76 @@
+"""New values that need no data: constants and positions, made beside a value ``like`` that tells their kind."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+
+from runnel.core.avals import Aval, Shape, aval
+from runnel.core.dispatch import apply
+from runnel.core.dtypes import as_dtype, int64
+from runnel.core.errors import ShapeError
+from runnel.core.tables import Op, cost, infer, lower, reference, vjp
+from runnel.loops import scalar
+from runnel.loops.ir import Apply, Expr
+from runnel.loops.rules import IndexFunction
+from runnel.ops.arguments import Array, as_shape, normalize_axis, require_dtype
+from runnel.ops.broadcasting import broadcast_to, unbroadcast
+from runnel.ops.family import NUMBERS
+from runnel.ops.promotion import constant
+
+
+def full_like(
+    like: Array, value: bool | int | float, shape: int | Iterable[int] | None = None, dtype: Any = None
+) -> Array:
+    """``value`` everywhere, in the shape and dtype of ``like`` unless others are given. No memory is filled."""
+    wanted = like.shape if shape is None else as_shape("full_like", shape)
+    chosen = like.dtype if dtype is None else as_dtype(dtype)
+    return broadcast_to(constant(like, value, chosen, len(wanted)), wanted)
+
+
+def zeros_like(like: Array, dtype: Any = None) -> Array:
+    """0 in the shape of ``like``."""
+    return full_like(like, 0, dtype=dtype)
+
+
+def ones_like(like: Array, dtype: Any = None) -> Array:
+    """1 in the shape of ``like``."""
+    return full_like(like, 1, dtype=dtype)
+
+
+# --- iota ---------------------------------------------------------------------------------------------------------
+
+iota_p = Op("iota", "start, *, shape, axis", "start + the position along axis, in an array of shape.")
+vjp.register(iota_p, lambda g, out, start, *, shape, axis: (unbroadcast(g, start.shape),))
+cost.register(iota_p, lambda start, *, shape, axis: 0)
+
+
+@infer.rule(iota_p)
+def _iota_infer(start: Aval, *, shape: Shape, axis: int) -> Aval:
+    require_dtype("iota", start.dtype, NUMBERS)
+    if start.shape != (1,) * len(shape) or not 0 <= axis < len(shape):
+        raise ShapeError(f"[iota] start of shape {start.shape} and axis {axis} do not fit the shape {shape}.")
+    return aval(shape, start.dtype)
+
+
+@reference.rule(iota_p)
+def _iota_reference(start: Any, *, shape: Shape, axis: int) -> Any:
+    column = np.arange(shape[axis]).reshape(tuple(-1 if i == axis else 1 for i in range(len(shape))))
+    return (np.zeros(shape, start.dtype) + (start + column.astype(start.dtype))).astype(start.dtype, copy=False)
+
+
+def _iota_expr(avals: Any, positions: tuple[Expr, ...], start: Expr, *, shape: Shape, axis: int) -> Expr:
+    here = Apply(scalar.cast, (positions[axis],), start.dtype)
+    return Apply(scalar.add, (start, here), start.dtype)
+
+
+lower.register(iota_p, IndexFunction(_iota_expr))
+
+
+def iota(like: Array, shape: int | Iterable[int], axis: int = -1, dtype: Any = int64, start: int = 0) -> Array:
+    """``start`` + the position along ``axis``, in an array of ``shape``."""
+    wanted = as_shape("iota", shape)
+    place = normalize_axis("iota", axis, len(wanted))
+    return apply(iota_p, constant(like, start, as_dtype(dtype), len(wanted)), shape=wanted, axis=place)

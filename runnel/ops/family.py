@@ -1,0 +1,102 @@
+"""The elementwise family: what all ops that map scalars to scalars have in common.
+
+An op joins with ``elementwise(op, scalar_op, accepted)`` and, if it can be differentiated, ``partials(op, ...)``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import ml_dtypes
+import numpy as np
+
+from runnel.core.avals import Aval, aval
+from runnel.core.dtypes import ALL, FLOATS, INTEGERS, bool_
+from runnel.core.tables import Op, cost, infer, lower, reference, vjp
+from runnel.loops.ir import Apply, Expr
+from runnel.loops.rules import Pointwise
+from runnel.loops.scalar import ScalarOp
+from runnel.ops.arguments import Array, broadcast_shapes, require_dtype, require_same_dtype, require_same_rank
+from runnel.ops.broadcasting import unbroadcast
+
+NUMBERS = INTEGERS + FLOATS
+BITS = (bool_, *INTEGERS)
+ANY = ALL
+_HALVES = (np.dtype(np.float16), np.dtype(ml_dtypes.bfloat16))
+
+Partial = Callable[..., Array]  # (g, out, *inputs) -> cotangent, before the sum over broadcast axes
+
+
+def elementwise(op: Op, scalar_op: ScalarOp, accepted: Sequence[Any]) -> None:
+    """Register ``op`` as ``scalar_op`` on each element, for operands of one of the ``accepted`` dtypes."""
+    accepts = frozenset(accepted)
+    gives_bool = scalar_op.result == "bool"
+
+    def infer_rule(*avals: Aval) -> Aval:
+        first = avals[0]
+        if first.dtype not in accepts:
+            require_dtype(op.name, first.dtype, accepted)
+        shape = first.shape if avals[-1] is first and len(avals) <= 2 else meeting_shape(op, *avals)
+        if shape is first.shape and not gives_bool:
+            return first
+        return aval(shape, bool_ if gives_bool else first.dtype)
+
+    def expr(avals: Sequence[Aval], *xs: Expr) -> Expr:
+        return Apply(scalar_op, xs, avals[-1].dtype)
+
+    infer.register(op, infer_rule)
+    reference.register(op, in_numpy(scalar_op.numpy, np.dtype(np.bool_) if gives_bool else None))
+    lower.register(op, Pointwise(expr))
+    cost.register(op, per_element)
+
+
+def meeting_shape(op: Op, *avals: Aval) -> tuple[int, ...]:
+    """The broadcast shape of operands of equal dtype and rank."""
+    first = avals[0]
+    if len(avals) == 1 or all(a is first for a in avals):
+        return first.shape
+    require_same_dtype(op.name, *avals)
+    require_same_rank(op.name, *avals)
+    return broadcast_shapes(op.name, *(a.shape for a in avals))
+
+
+def per_element(*avals: Aval, **attrs: Any) -> int:
+    """One operation for each element of the result (table ``cost``)."""
+    size = 1
+    for n in broadcast_shapes("cost", *(a.shape for a in avals)):
+        size *= n
+    return size
+
+
+def in_numpy(function: Callable[..., Any], result: Any = None) -> Callable[..., Any]:
+    """A rule of table ``reference`` from a NumPy function. Half precision is computed in float32 and rounded once."""
+
+    def rule(*arrays: Any, **attrs: Any) -> Any:
+        dtype = arrays[-1].dtype if result is None else result
+        wide = [a.astype(np.float32) if a.dtype in _HALVES else a for a in arrays]
+        with np.errstate(all="ignore"):
+            return np.asarray(function(*wide, **attrs)).astype(dtype, copy=False)
+
+    return rule
+
+
+def partials(op: Op, *rules: Partial | None) -> None:
+    """Register the cotangent of each operand: ``rule(g, out, *inputs)``, or None for an operand without gradient.
+
+    Cotangents of ops with several operands are given as functions, so that the tape makes only those it needs.
+    """
+    if len(rules) == 1:
+        only = rules[0]
+        vjp.register(op, lambda g, out, *xs: (None if only is None else only(g, out, *xs),))
+        return
+
+    def later(
+        rule: Partial | None, g: Array, out: Array, xs: tuple[Array, ...], x: Array
+    ) -> Callable[[], Array] | None:
+        return None if rule is None else lambda: unbroadcast(rule(g, out, *xs), x.shape)
+
+    def vjp_rule(g: Array, out: Array, *xs: Array) -> tuple[Callable[[], Array] | None, ...]:
+        return tuple(later(rule, g, out, xs, x) for rule, x in zip(rules, xs, strict=True))
+
+    vjp.register(op, vjp_rule)

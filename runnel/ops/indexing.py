@@ -1,0 +1,166 @@
+"""Elements chosen by integer arrays: ``take`` and ``scatter_add``, each the transpose of the other.
+
+Indices of the primitives must lie in [0, n). Eager tensors check them; compiled programs clamp them and flag the fault.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from runnel.core.avals import Aval, Shape, aval
+from runnel.core.dispatch import apply
+from runnel.core.dtypes import INTEGERS, float32, int64
+from runnel.core.errors import ShapeError
+from runnel.core.tables import Op, cost, infer, lower, reference, vjp
+from runnel.loops.rules import Gather, ScatterAdd
+from runnel.ops.arguments import Array, normalize_axis, require_dtype
+from runnel.ops.arithmetic import add, multiply
+from runnel.ops.broadcasting import broadcast_to
+from runnel.ops.comparison import equal, less
+from runnel.ops.conversion import cast
+from runnel.ops.creation_like import iota
+from runnel.ops.family import NUMBERS
+from runnel.ops.logic import where
+from runnel.ops.reductions import sum
+from runnel.ops.views import expand_dims, moveaxis, permute, reshape
+
+# --- take ---------------------------------------------------------------------------------------------------------
+
+take_p = Op(
+    "take", "x, indices, *, axis", "The elements of x at indices along axis; the axes of indices stand in its place."
+)
+lower.register(take_p, Gather())
+cost.register(take_p, lambda x, indices, *, axis: 0)
+
+
+@infer.rule(take_p)
+def _take_infer(x: Aval, indices: Aval, *, axis: int) -> Aval:
+    require_dtype("take", indices.dtype, INTEGERS)
+    if not 0 <= axis < x.ndim:
+        raise ShapeError(f"[take] axis {axis} is no axis of shape {x.shape}.")
+    if x.shape[axis] == 0 and indices.size:
+        raise ShapeError(f"[take] axis {axis} of shape {x.shape} is empty: there is nothing to take.")
+    return aval(x.shape[:axis] + indices.shape + x.shape[axis + 1 :], x.dtype)
+
+
+@reference.rule(take_p)
+def _take_reference(x: Any, indices: Any, *, axis: int) -> Any:
+    if x.shape[axis] == 0:
+        return np.zeros(x.shape[:axis] + indices.shape + x.shape[axis + 1 :], x.dtype)
+    return np.take(x, np.clip(indices, 0, x.shape[axis] - 1).astype(np.int64), axis=axis)
+
+
+@vjp.rule(take_p)
+def _take_vjp(g: Array, out: Array, x: Array, indices: Array, *, axis: int) -> tuple[Callable[[], Array], None]:
+    def into_x() -> Array:
+        places = range(axis, axis + indices.ndim)
+        others = [i for i in range(g.ndim) if i not in places]
+        rows = permute(g, (*places, *others))
+        rest = x.shape[:axis] + x.shape[axis + 1 :]
+        summed = scatter_add(reshape(indices, (indices.size,)), reshape(rows, (indices.size, *rest)), x.shape[axis])
+        return moveaxis(summed, 0, axis)
+
+    return into_x, None
+
+
+def take(x: Array, indices: Array, axis: int | None = None) -> Array:
+    """The elements of ``x`` at ``indices`` along ``axis`` (None: of ``x`` flattened); negatives count from the end."""
+    if axis is None:
+        x, axis = reshape(x, (x.size,)), 0
+    place = normalize_axis("take", axis, x.ndim)
+    return apply(take_p, x, _from_the_front(indices, x.shape[place]), axis=place)
+
+
+def _from_the_front(indices: Array, n: int) -> Array:
+    if indices.dtype.kind != "int":
+        return indices
+    wide = cast(indices, int64)  # n need not fit a narrow type
+    return where(less(wide, 0), add(wide, n), wide)
+
+
+def embedding(weight: Array, indices: Array) -> Array:
+    """The rows of ``weight`` numbered by ``indices``, which must lie in [0, len(weight))."""
+    return apply(take_p, weight, indices, axis=0)
+
+
+def take_along_axis(x: Array, indices: Array, axis: int = -1) -> Array:
+    """For each place, the element of ``x`` at ``indices`` along ``axis``; shapes agree in the other axes."""
+    place = normalize_axis("take_along_axis", axis, x.ndim)
+    others = [n for i, n in enumerate(x.shape) if i != place]
+    if indices.ndim != x.ndim or [n for i, n in enumerate(indices.shape) if i != place] != others:
+        raise ShapeError(f"[take_along_axis] shapes {x.shape} and {indices.shape} may differ along axis {place} only.")
+    n, m = x.shape[place], indices.shape[place]
+    front = _from_the_front(indices, n)
+    if m == 1:
+        return picked(x, front, place)
+    rows = moveaxis(x, place, -1)
+    wanted = cast(moveaxis(front, place, -1), int64)
+    first = multiply(iota(x, (math.prod(others), 1), 0), n)
+    flat = add(reshape(wanted, (math.prod(others), m)), first)
+    found = apply(take_p, reshape(rows, (x.size,)), flat, axis=0)
+    return moveaxis(reshape(found, (*others, m)), -1, place)
+
+
+def picked(x: Array, index: Array, axis: int) -> Array:
+    """The element at ``index`` (of size 1 along ``axis``) as a sum over a choice, which fuses with what surrounds it.
+    An index outside gives 0."""
+    wanted = cast(index, int64)
+    return sum(where(equal(iota(x, x.shape, axis), wanted), x, 0), axis=axis, keepdims=True, dtype=x.dtype)
+
+
+def one_hot(labels: Array, classes: int, dtype: Any = float32) -> Array:
+    """A new last axis of size ``classes``: 1 at the label, 0 elsewhere."""
+    places = iota(labels, (*labels.shape, classes), -1, labels.dtype)
+    return cast(equal(places, expand_dims(labels, labels.ndim)), dtype)
+
+
+# --- scatter_add --------------------------------------------------------------------------------------------------
+
+scatter_add_p = Op(
+    "scatter_add", "indices, updates, *, shape", "Zeros of shape, to which updates[i] is added at row indices[i]."
+)
+lower.register(scatter_add_p, ScatterAdd())
+cost.register(scatter_add_p, lambda indices, updates, *, shape: updates.size)
+
+
+@infer.rule(scatter_add_p)
+def _scatter_infer(indices: Aval, updates: Aval, *, shape: Shape) -> Aval:
+    require_dtype("scatter_add", indices.dtype, INTEGERS)
+    require_dtype("scatter_add", updates.dtype, NUMBERS)
+    if indices.ndim != 1 or updates.shape != (indices.size, *shape[1:]) or not shape:
+        raise ShapeError(
+            f"[scatter_add] indices of shape {indices.shape} and updates of shape {updates.shape} do not fit the shape "
+            f"{shape}: indices must be a vector, with one update of shape {shape[1:]} for each."
+        )
+    return aval(shape, updates.dtype)
+
+
+@reference.rule(scatter_add_p)
+def _scatter_reference(indices: Any, updates: Any, *, shape: Shape) -> Any:
+    result = np.zeros(shape, updates.dtype)
+    if shape[0]:
+        np.add.at(result, np.clip(indices, 0, shape[0] - 1).astype(np.int64), updates)
+    return result
+
+
+@vjp.rule(scatter_add_p)
+def _scatter_vjp(g: Array, out: Array, indices: Array, updates: Array, *, shape: Shape) -> tuple[None, Array]:
+    return None, apply(take_p, g, indices, axis=0)
+
+
+def scatter_add(indices: Array, updates: Array, rows: int) -> Array:
+    """``rows`` rows of zeros, with ``updates[i]`` added to row ``indices[i]`` in the order of i. Half precision is
+    added up in float32 and rounded once."""
+    dtype = updates.dtype
+    wide = float32 if dtype.is_float and dtype.itemsize == 2 else dtype
+    summed = apply(scatter_add_p, indices, cast(updates, wide), shape=(rows, *updates.shape[1:]))
+    return cast(summed, dtype)
+
+
+def index_add(x: Array, indices: Array, updates: Array) -> Array:
+    """``x`` with ``updates[i]`` added to row ``indices[i]``; rows named several times receive all of theirs."""
+    return add(x, scatter_add(indices, broadcast_to(updates, (indices.size, *x.shape[1:])), x.shape[0]))

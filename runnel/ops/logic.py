@@ -1,0 +1,152 @@
+"""Logic and bits: one primitive each serves bool (logical) and integers (bitwise). And the choice ``where``."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from runnel.core.avals import Aval, aval
+from runnel.core.dispatch import apply
+from runnel.core.dtypes import INTEGERS, bool_
+from runnel.core.errors import DTypeError
+from runnel.core.tables import Op, cost, infer, lower, reference
+from runnel.loops import scalar
+from runnel.loops.ir import Apply, Expr
+from runnel.loops.rules import Pointwise
+from runnel.ops.arguments import Array, Operand, broadcast_shapes, require_same_dtype, require_same_rank
+from runnel.ops.broadcasting import with_rank
+from runnel.ops.comparison import isinf, isnan
+from runnel.ops.conversion import cast
+from runnel.ops.family import BITS, elementwise, partials, per_element
+from runnel.ops.promotion import anchor, binary, common_dtype, constant, lifted, meet
+
+# --- and, or, xor, not, shifts ------------------------------------------------------------------------------------
+
+and_p = Op("and", "x, y", "x and y, bit by bit.")
+elementwise(and_p, scalar.and_, BITS)
+partials(and_p, None, None)
+
+or_p = Op("or", "x, y", "x or y, bit by bit.")
+elementwise(or_p, scalar.or_, BITS)
+partials(or_p, None, None)
+
+xor_p = Op("xor", "x, y", "Either x or y, bit by bit.")
+elementwise(xor_p, scalar.xor, BITS)
+partials(xor_p, None, None)
+
+not_p = Op("not", "x", "Each bit of x inverted.")
+elementwise(not_p, scalar.not_, BITS)
+partials(not_p, None)
+
+shift_left_p = Op("shift_left", "x, y", "x·2^y; 0 when y is no valid count of bits.")
+elementwise(shift_left_p, scalar.shift_left, INTEGERS)
+partials(shift_left_p, None, None)
+
+shift_right_p = Op(
+    "shift_right", "x, y", "x shifted right y bits: arithmetically when signed, logically when unsigned."
+)
+elementwise(shift_right_p, scalar.shift_right, INTEGERS)
+partials(shift_right_p, None, None)
+
+
+def bitwise_and(x: Operand, y: Operand) -> Array:
+    """Bitwise and of integers, logical and of bools."""
+    return binary(and_p, x, y)
+
+
+def bitwise_or(x: Operand, y: Operand) -> Array:
+    """Bitwise or of integers, logical or of bools."""
+    return binary(or_p, x, y)
+
+
+def bitwise_xor(x: Operand, y: Operand) -> Array:
+    """Bitwise exclusive or of integers, logical one of bools."""
+    return binary(xor_p, x, y)
+
+
+def bitwise_invert(x: Array) -> Array:
+    """Every bit inverted; of a bool, its negation."""
+    return apply(not_p, x)
+
+
+def bitwise_left_shift(x: Operand, y: Operand) -> Array:
+    """x shifted left by y bits."""
+    return binary(shift_left_p, x, y)
+
+
+def bitwise_right_shift(x: Operand, y: Operand) -> Array:
+    """x shifted right by y bits, keeping the sign of signed integers."""
+    return binary(shift_right_p, x, y)
+
+
+def logical_and(x: Operand, y: Operand) -> Array:
+    """Whether both are non-zero."""
+    return binary(and_p, *truths(and_p, x, y))
+
+
+def logical_or(x: Operand, y: Operand) -> Array:
+    """Whether one of them is non-zero."""
+    return binary(or_p, *truths(or_p, x, y))
+
+
+def logical_xor(x: Operand, y: Operand) -> Array:
+    """Whether exactly one of them is non-zero."""
+    return binary(xor_p, *truths(xor_p, x, y))
+
+
+def logical_not(x: Array) -> Array:
+    """Whether x is zero."""
+    return apply(not_p, cast(x, bool_))
+
+
+def truths(op: Op, *operands: Operand) -> list[Array]:
+    """The operands as bool: whether they are non-zero."""
+    return meet(op, *operands, dtype=bool_)
+
+
+def isfinite(x: Array) -> Array:
+    """Whether each element is neither infinite nor NaN (always, for integers)."""
+    return logical_not(logical_or(isnan(x), isinf(x)))
+
+
+# --- where --------------------------------------------------------------------------------------------------------
+
+where_p = Op("where", "condition, x, y", "x where condition holds, else y.")
+cost.register(where_p, per_element)
+
+
+@infer.rule(where_p)
+def _where_infer(condition: Aval, x: Aval, y: Aval) -> Aval:
+    if condition.dtype is not bool_:
+        raise DTypeError(f"[where] the condition must be bool, got {condition.dtype.name}; compare it with something.")
+    require_same_dtype("where", x, y)
+    require_same_rank("where", condition, x, y)
+    return aval(broadcast_shapes("where", condition.shape, x.shape, y.shape), x.dtype)
+
+
+@reference.rule(where_p)
+def _where_reference(condition: Any, x: Any, y: Any) -> Any:
+    return np.where(condition, x, y).astype(x.dtype, copy=False)
+
+
+def _where_expr(avals: tuple[Aval, ...], condition: Expr, x: Expr, y: Expr) -> Expr:
+    return Apply(scalar.select, (condition, x, y), avals[-1].dtype)
+
+
+lower.register(where_p, Pointwise(_where_expr))
+partials(
+    where_p,
+    None,
+    lambda g, out, condition, x, y: apply(where_p, condition, g, constant(g, 0, g.dtype, g.ndim)),
+    lambda g, out, condition, x, y: apply(where_p, condition, constant(g, 0, g.dtype, g.ndim), g),
+)
+
+
+def where(condition: Operand, x: Operand, y: Operand) -> Array:
+    """Elements of ``x`` where ``condition`` holds, of ``y`` elsewhere; all three broadcast, x and y promote."""
+    like = anchor(where_p, (condition, x, y))
+    dtype = common_dtype(where_p, (x, y))
+    ndim = max(getattr(v, "ndim", 0) for v in (condition, x, y))
+    chosen = with_rank(lifted(like, condition, bool_, ndim), ndim)
+    return apply(where_p, chosen, lifted(like, x, dtype, ndim), lifted(like, y, dtype, ndim))

@@ -1,0 +1,214 @@
+"""Loss functions, with the arguments and the conventions of PyTorch's functions of the same names.
+
+``reduction`` is "mean", "sum" or "none".
+"""
+
+from __future__ import annotations
+
+from runnel.core.dtypes import int64
+from runnel.core.errors import DTypeError, ShapeError
+from runnel.ops.activations import log_softmax, shifted, softplus
+from runnel.ops.arguments import Array
+from runnel.ops.arithmetic import abs, add, divide, maximum, multiply, negative, subtract
+from runnel.ops.comparison import equal, greater, less, not_equal
+from runnel.ops.conversion import cast
+from runnel.ops.creation_like import iota
+from runnel.ops.indexing import picked
+from runnel.ops.logic import where
+from runnel.ops.reductions import sum
+from runnel.ops.statistics import mean
+from runnel.ops.transcendental import exp, log, square
+from runnel.ops.views import expand_dims, reshape, squeeze
+
+IGNORED = -100  # the label that PyTorch leaves out by default
+
+
+def reduced(name: str, losses: Array, reduction: str) -> Array:
+    """The losses' mean or sum, or the losses themselves."""
+    if reduction == "mean":
+        return mean(losses)
+    if reduction == "sum":
+        return sum(losses)
+    if reduction == "none":
+        return losses
+    raise ValueError(f"[{name}] reduction is 'mean', 'sum' or 'none', got {reduction!r}.")
+
+
+def mse_loss(x: Array, target: Array, reduction: str = "mean") -> Array:
+    """(x - target)²."""
+    return reduced("mse_loss", square(subtract(x, target)), reduction)
+
+
+def l1_loss(x: Array, target: Array, reduction: str = "mean") -> Array:
+    """|x - target|."""
+    return reduced("l1_loss", abs(subtract(x, target)), reduction)
+
+
+def smooth_l1_loss(x: Array, target: Array, reduction: str = "mean", beta: float = 1.0) -> Array:
+    """d² / (2·beta) for differences d below beta, |d| - beta/2 for greater ones."""
+    if beta == 0:
+        return l1_loss(x, target, reduction)
+    distance = abs(subtract(x, target))
+    near = multiply(square(distance), 0.5 / beta)
+    return reduced("smooth_l1_loss", where(less(distance, beta), near, subtract(distance, 0.5 * beta)), reduction)
+
+
+def huber_loss(x: Array, target: Array, reduction: str = "mean", delta: float = 1.0) -> Array:
+    """d² / 2 for differences d up to delta, delta·(|d| - delta/2) for greater ones."""
+    distance = abs(subtract(x, target))
+    far = multiply(subtract(distance, 0.5 * delta), delta)
+    return reduced("huber_loss", where(less(distance, delta), multiply(square(distance), 0.5), far), reduction)
+
+
+def binary_cross_entropy(x: Array, target: Array, weight: Array | None = None, reduction: str = "mean") -> Array:
+    """-(target·log x + (1 - target)·log(1 - x)) for probabilities x; each logarithm is at least -100."""
+    losses = negative(
+        add(multiply(target, _bounded_log(x)), multiply(subtract(1, target), _bounded_log(subtract(1, x))))
+    )
+    return reduced("binary_cross_entropy", losses if weight is None else multiply(losses, weight), reduction)
+
+
+def _bounded_log(x: Array) -> Array:
+    positive = greater(x, 0)
+    return where(positive, maximum(log(where(positive, x, 1)), -100), -100)
+
+
+def binary_cross_entropy_with_logits(
+    x: Array, target: Array, weight: Array | None = None, reduction: str = "mean", pos_weight: Array | None = None
+) -> Array:
+    """Binary cross-entropy of sigmoid(x), computed from the logits x so that nothing overflows."""
+    if pos_weight is None:
+        losses = subtract(softplus(x), multiply(x, target))
+    else:
+        scale = add(multiply(subtract(pos_weight, 1), target), 1)
+        losses = add(multiply(subtract(1, target), x), multiply(scale, softplus(negative(x))))
+    return reduced(
+        "binary_cross_entropy_with_logits", losses if weight is None else multiply(losses, weight), reduction
+    )
+
+
+def kl_div(x: Array, target: Array, reduction: str = "mean", log_target: bool = False) -> Array:
+    """target·(log target - x) for log-probabilities x; "batchmean" divides the sum by the first axis."""
+    if log_target:
+        losses = multiply(exp(target), subtract(target, x))
+    else:
+        positive = greater(target, 0)
+        losses = where(positive, multiply(target, subtract(log(where(positive, target, 1)), x)), 0)
+    if reduction == "batchmean":
+        return divide(sum(losses), x.shape[0])
+    return reduced("kl_div", losses, reduction)
+
+
+# --- classification -----------------------------------------------------------------------------------------------
+
+
+def nll_loss(
+    x: Array, target: Array, weight: Array | None = None, ignore_index: int = IGNORED, reduction: str = "mean"
+) -> Array:
+    """-x at the target's class, for log-probabilities x of shape (N, C, ...) or (C,) and labels (N, ...) or ()."""
+    axis = _class_axis("nll_loss", x)
+    target = _labels("nll_loss", x, target, axis)
+    losses = negative(squeeze(picked(x, expand_dims(target, axis), axis), axis))
+    return _averaged("nll_loss", losses, x, target, weight, ignore_index, reduction, axis)
+
+
+def cross_entropy(
+    x: Array,
+    target: Array,
+    weight: Array | None = None,
+    ignore_index: int = IGNORED,
+    reduction: str = "mean",
+    label_smoothing: float = 0.0,
+) -> Array:
+    """The cross-entropy of softmax(x), for logits x of shape (N, C, ...) or (C,). ``target`` holds labels, of x's shape
+    without the class axis, or probabilities of x's shape."""
+    axis = _class_axis("cross_entropy", x)
+    if target.dtype.is_float:
+        return _from_probabilities(x, target, weight, reduction, label_smoothing, axis)
+    target = _labels("cross_entropy", x, target, axis)
+    below = shifted(x, axis)
+    log_total = log(sum(exp(below), axis))
+    losses = subtract(log_total, squeeze(picked(below, expand_dims(target, axis), axis), axis))
+    hard = _averaged("cross_entropy", losses, x, target, weight, ignore_index, reduction, axis)
+    if label_smoothing == 0:
+        return hard
+    classes = x.shape[axis]
+    spread = subtract(expand_dims(log_total, axis), below)
+    if weight is not None:
+        spread = multiply(spread, _along(weight, x, axis))
+    valid = not_equal(target, ignore_index)
+    smooth = where(valid, sum(spread, axis), 0)
+    if reduction == "mean":
+        smooth = divide(sum(smooth), sum(_label_weights(x, target, weight, ignore_index, axis)))
+    else:
+        smooth = reduced("cross_entropy", smooth, reduction)
+    return add(multiply(hard, 1 - label_smoothing), multiply(smooth, label_smoothing / classes))
+
+
+def _from_probabilities(
+    x: Array, target: Array, weight: Array | None, reduction: str, label_smoothing: float, axis: int
+) -> Array:
+    if target.shape != x.shape:
+        raise ShapeError(
+            f"[cross_entropy] probabilities of shape {target.shape} must have the logits' shape {x.shape}."
+        )
+    if label_smoothing:
+        target = add(multiply(target, 1 - label_smoothing), label_smoothing / x.shape[axis])
+    terms = multiply(target, log_softmax(x, axis))
+    if weight is not None:
+        terms = multiply(terms, _along(weight, x, axis))
+    losses = negative(sum(terms, axis))
+    return reduced("cross_entropy", losses, reduction)
+
+
+def _averaged(
+    name: str,
+    losses: Array,
+    x: Array,
+    target: Array,
+    weight: Array | None,
+    ignore_index: int,
+    reduction: str,
+    axis: int,
+) -> Array:
+    """The losses of labels, weighted, ignored ones at 0; a mean divides by the weights that count."""
+    factors = _label_weights(x, target, weight, ignore_index, axis)
+    kept = where(not_equal(target, ignore_index), losses if weight is None else multiply(losses, factors), 0)
+    if reduction == "mean":
+        return divide(sum(kept), sum(factors))
+    return reduced(name, kept, reduction)
+
+
+def _label_weights(x: Array, target: Array, weight: Array | None, ignore_index: int, axis: int) -> Array:
+    """For each label the weight of its class (1 without weights), and 0 if it is ignored."""
+    valid = not_equal(target, ignore_index)
+    if weight is None:
+        return cast(valid, x.dtype)
+    places = equal(iota(x, x.shape, axis), expand_dims(target, axis))
+    return where(valid, sum(where(places, _along(weight, x, axis), 0), axis), 0)
+
+
+def _along(weight: Array, x: Array, axis: int) -> Array:
+    if weight.shape != (x.shape[axis],):
+        raise ShapeError(
+            f"[cross_entropy] weight has shape {weight.shape}; {x.shape[axis]} classes need one number each."
+        )
+    return reshape(weight, tuple(-1 if i == axis else 1 for i in range(x.ndim)))
+
+
+def _class_axis(name: str, x: Array) -> int:
+    if x.ndim == 0:
+        raise ShapeError(f"[{name}] needs an axis of classes, got a value of shape ().")
+    return 0 if x.ndim == 1 else 1
+
+
+def _labels(name: str, x: Array, target: Array, axis: int) -> Array:
+    """The labels as int64, whose range holds ``ignore_index`` too."""
+    if not target.dtype.is_integer:
+        raise DTypeError(f"[{name}] labels are integers, got {target.dtype.name}; cast them.")
+    expected = x.shape[:axis] + x.shape[axis + 1 :]
+    if target.shape != expected:
+        raise ShapeError(
+            f"[{name}] labels of shape {target.shape} do not fit x of shape {x.shape}; they need {expected}."
+        )
+    return cast(target, int64)

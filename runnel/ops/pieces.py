@@ -1,0 +1,244 @@
+"""Slices and concatenations: each the transpose of the other, so they stand together."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from types import EllipsisType
+from typing import Any
+
+import numpy as np
+
+from runnel.core.avals import Aval, Shape, aval
+from runnel.core.dispatch import apply
+from runnel.core.errors import AxisError, ShapeError
+from runnel.core.tables import Op, cost, infer, lower, reference, vjp
+from runnel.loops.rules import Concatenation, View
+from runnel.ops.arguments import Array, Axis, normalize_axes, normalize_axis, require_same_dtype
+from runnel.ops.creation_like import full_like
+from runnel.ops.promotion import meet
+from runnel.ops.views import AxisMap, expand_dims, reshape
+
+# --- slice --------------------------------------------------------------------------------------------------------
+
+slice_p = Op("slice", "x, *, starts, sizes, steps", "Element i of the result's axis is element start + step·i of x's.")
+cost.register(slice_p, lambda x, *, starts, sizes, steps: 0)
+
+
+@infer.rule(slice_p)
+def _slice_infer(x: Aval, *, starts: Shape, sizes: Shape, steps: Shape) -> Aval:
+    if not len(starts) == len(sizes) == len(steps) == x.ndim:
+        raise ShapeError(
+            f"[slice] shape {x.shape} needs {x.ndim} starts, sizes and steps; got {starts}, {sizes}, {steps}."
+        )
+    for n, start, size, step in zip(x.shape, starts, sizes, steps, strict=True):
+        if size and not (0 <= start < n and 0 <= start + step * (size - 1) < n):
+            raise ShapeError(f"[slice] starts {starts}, sizes {sizes}, steps {steps} leave the shape {x.shape}.")
+    return aval(sizes, x.dtype)
+
+
+@reference.rule(slice_p)
+def _slice_reference(x: Any, *, starts: Shape, sizes: Shape, steps: Shape) -> Any:
+    for axis, (start, size, step) in enumerate(zip(starts, sizes, steps, strict=True)):
+        x = np.take(x, start + step * np.arange(size), axis=axis)
+    return x
+
+
+def _slice_map(aval_in: Aval, aval_out: Aval, *, starts: Shape, sizes: Shape, steps: Shape) -> list[AxisMap]:
+    return [(start, ((axis, step),)) for axis, (start, step) in enumerate(zip(starts, steps, strict=True))]
+
+
+lower.register(slice_p, View(_slice_map))
+
+
+@vjp.rule(slice_p)
+def _slice_vjp(g: Array, out: Array, x: Array, *, starts: Shape, sizes: Shape, steps: Shape) -> tuple[Array]:
+    """``g`` laid back into zeros, axis by axis: reversed, spread by the step, and padded."""
+    for axis, (n, start, size, step) in enumerate(zip(x.shape, starts, sizes, steps, strict=True)):
+        if size == 0:
+            g = full_like(g, 0, (*g.shape[:axis], n, *g.shape[axis + 1 :]))
+            continue
+        first = start
+        if step < 0:
+            g = flip(g, axis)
+            first = start + step * (size - 1)
+        g = _spread(g, axis, -step if step < 0 else step)
+        g = _pad_axis(g, axis, first, n - first - g.shape[axis], 0)
+    return (g,)
+
+
+def _spread(x: Array, axis: int, step: int) -> Array:
+    """``step`` - 1 zeros put between neighbours along ``axis``."""
+    n = x.shape[axis]
+    if step == 1 or n == 1:
+        return x
+    column = expand_dims(x, axis + 1)
+    gap = full_like(x, 0, (*column.shape[: axis + 1], step - 1, *column.shape[axis + 2 :]))
+    spread = concat_same([column, gap], axis + 1)
+    merged = reshape(spread, (*x.shape[:axis], n * step, *x.shape[axis + 1 :]))
+    return narrow(merged, axis, 0, (n - 1) * step + 1)
+
+
+def _sliced(x: Array, axis: int, start: int, size: int, step: int) -> Array:
+    if (start, size, step) == (0, x.shape[axis], 1):
+        return x
+    starts, sizes, steps = [0] * x.ndim, list(x.shape), [1] * x.ndim
+    starts[axis], sizes[axis], steps[axis] = start, size, step
+    return apply(slice_p, x, starts=tuple(starts), sizes=tuple(sizes), steps=tuple(steps))
+
+
+def narrow(x: Array, axis: int, start: int, size: int) -> Array:
+    """``size`` elements along ``axis``, from ``start`` on."""
+    return _sliced(x, normalize_axis("narrow", axis, x.ndim), start, size, 1)
+
+
+def flip(x: Array, axis: Axis = None) -> Array:
+    """``x`` in reverse order along ``axis`` (None: along all)."""
+    for a in normalize_axes("flip", axis, x.ndim):
+        if x.shape[a] > 1:
+            x = _sliced(x, a, x.shape[a] - 1, x.shape[a], -1)
+    return x
+
+
+Key = int | slice | EllipsisType | None
+
+
+def getitem(x: Array, key: Key | tuple[Key, ...]) -> Array:
+    """``x[key]`` for integers, slices, ``...`` and None: a view."""
+    keys = _full_keys(x, key if isinstance(key, tuple) else (key,))
+    starts: list[int] = []
+    sizes: list[int] = []
+    steps: list[int] = []
+    shape: list[int] = []
+    for k in keys:
+        if k is None:
+            shape.append(1)
+            continue
+        n = x.shape[len(starts)]
+        if isinstance(k, slice):
+            start, stop, step = k.indices(n)
+            size = len(range(start, stop, step))
+            shape.append(size)
+        else:
+            if not -n <= k < n:
+                raise AxisError(f"[getitem] index {k} lies outside axis {len(starts)} of shape {x.shape}.")
+            start, size, step = k % n, 1, 1
+        starts.append(start if size else 0)
+        sizes.append(size)
+        steps.append(step)
+    whole = tuple(sizes) == x.shape and steps == [1] * x.ndim
+    cut = x if whole else apply(slice_p, x, starts=tuple(starts), sizes=tuple(sizes), steps=tuple(steps))
+    return reshape(cut, shape)
+
+
+def _full_keys(x: Array, keys: tuple[Any, ...]) -> list[Any]:
+    """One key for each axis, the ellipsis written out."""
+    for k in keys:
+        if isinstance(k, bool) or not (k is None or k is ... or isinstance(k, slice) or hasattr(k, "__index__")):
+            raise AxisError(
+                f"[getitem] takes integers, slices, ... and None; got {type(k).__name__}. Use take or where."
+            )
+    used = len([k for k in keys if k is not None and k is not ...])
+    dots = [i for i, k in enumerate(keys) if k is ...]
+    if used > x.ndim or len(dots) > 1:
+        raise AxisError(f"[getitem] {used} indices and {len(dots)} ellipses do not fit an array of shape {x.shape}.")
+    at = dots[0] if dots else len(keys)
+    rest = [slice(None)] * (x.ndim - used)
+    return [*keys[:at], *rest, *keys[at + 1 :]]
+
+
+# --- concat -------------------------------------------------------------------------------------------------------
+
+concat_p = Op("concat", "*xs, *, axis", "The arrays xs laid one after the other along axis.")
+lower.register(concat_p, Concatenation())
+cost.register(concat_p, lambda *xs, axis: 0)
+reference.register(concat_p, lambda *xs, axis: np.concatenate(xs, axis=axis))
+
+
+@infer.rule(concat_p)
+def _concat_infer(*xs: Aval, axis: int) -> Aval:
+    require_same_dtype("concat", *xs)
+    first = xs[0].shape
+    for x in xs:
+        if len(x.shape) != len(first) or any(
+            n != m for i, (n, m) in enumerate(zip(x.shape, first, strict=True)) if i != axis
+        ):
+            shapes = " and ".join(str(x.shape) for x in xs)
+            raise ShapeError(f"[concat] shapes {shapes} do not fit: they may differ along axis {axis} only.")
+    total = [x.shape[axis] for x in xs]
+    return aval((*first[:axis], sum(total), *first[axis + 1 :]), xs[0].dtype)
+
+
+@vjp.rule(concat_p)
+def _concat_vjp(g: Array, out: Array, *xs: Array, axis: int) -> tuple[Callable[[], Array], ...]:
+    def piece(start: int, size: int) -> Callable[[], Array]:
+        return lambda: narrow(g, axis, start, size)
+
+    sizes = [x.shape[axis] for x in xs]
+    return tuple(piece(sum(sizes[:i]), n) for i, n in enumerate(sizes))
+
+
+def concat_same(arrays: Sequence[Array], axis: int) -> Array:
+    """Arrays of one dtype and rank one after the other along ``axis`` (counted from the front)."""
+    return arrays[0] if len(arrays) == 1 else apply(concat_p, *arrays, axis=axis)
+
+
+def concat(arrays: Sequence[Array], axis: int = 0) -> Array:
+    """The arrays, promoted to one dtype, laid one after the other along ``axis``."""
+    if not arrays:
+        raise ShapeError("[concat] needs at least one array.")
+    if len({x.ndim for x in arrays}) > 1:
+        raise ShapeError(
+            f"[concat] shapes {' and '.join(str(x.shape) for x in arrays)} differ in their number of axes."
+        )
+    return concat_same(meet(concat_p, *arrays), normalize_axis("concat", axis, arrays[0].ndim))
+
+
+def stack(arrays: Sequence[Array], axis: int = 0) -> Array:
+    """The arrays, of one shape, laid along a new axis."""
+    if len({x.shape for x in arrays}) != 1:
+        raise ShapeError(
+            f"[stack] needs arrays of one shape, got {' and '.join(str(x.shape) for x in arrays) or 'none'}."
+        )
+    place = normalize_axis("stack", axis, arrays[0].ndim + 1)
+    return concat([expand_dims(x, place) for x in arrays], place)
+
+
+def split(x: Array, sizes: int | Sequence[int], axis: int = 0) -> tuple[Array, ...]:
+    """``x`` cut along ``axis`` into pieces of ``sizes``; an int is the size of every piece but perhaps the last."""
+    place = normalize_axis("split", axis, x.ndim)
+    n = x.shape[place]
+    if isinstance(sizes, int):
+        if sizes <= 0:
+            raise ShapeError(f"[split] the size of a piece must be positive, got {sizes}.")
+        cuts: Sequence[int] = [min(sizes, n - start) for start in range(0, n, sizes)]
+    else:
+        cuts = tuple(sizes)
+    if sum(cuts) != n:
+        raise ShapeError(
+            f"[split] sizes {tuple(cuts)} must add up to {n}, the size of axis {place} of shape {x.shape}."
+        )
+    return tuple(narrow(x, place, sum(cuts[:i]), size) for i, size in enumerate(cuts))
+
+
+def _pad_axis(x: Array, axis: int, before: int, after: int, value: bool | int | float) -> Array:
+    def filled(size: int) -> list[Array]:
+        return [full_like(x, value, (*x.shape[:axis], size, *x.shape[axis + 1 :]))] if size else []
+
+    return concat_same([*filled(before), x, *filled(after)], axis)
+
+
+def pad(x: Array, widths: Sequence[tuple[int, int]], value: bool | int | float = 0) -> Array:
+    """``x`` with ``widths[axis] = (before, after)`` elements of ``value`` put around it along each axis."""
+    if len(widths) != x.ndim or any(min(pair) < 0 for pair in widths):
+        raise ShapeError(f"[pad] shape {x.shape} needs {x.ndim} pairs of non-negative widths, got {tuple(widths)}.")
+    for axis, (before, after) in enumerate(widths):
+        x = _pad_axis(x, axis, before, after, value)
+    return x
+
+
+def roll(x: Array, shift: int, axis: int) -> Array:
+    """``x`` moved by ``shift`` along ``axis``; what leaves at one end enters at the other."""
+    place = normalize_axis("roll", axis, x.ndim)
+    n = x.shape[place]
+    cut = -shift % n if n else 0
+    return x if cut == 0 else concat_same([narrow(x, place, cut, n - cut), narrow(x, place, 0, cut)], place)

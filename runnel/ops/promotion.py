@@ -1,0 +1,134 @@
+"""Operands of mixed kinds (tensors, Python scalars, NumPy arrays) brought to one dtype and one rank."""
+
+from __future__ import annotations
+
+import functools
+import math
+from typing import Any
+
+import numpy as np
+
+from runnel.core.dispatch import Value
+from runnel.core.dtypes import DType, bool_, float32, from_numpy, of_scalar, promote
+from runnel.core.errors import DTypeError
+from runnel.core.tables import Op
+from runnel.ops.arguments import Array, Operand
+from runnel.ops.broadcasting import with_rank
+from runnel.ops.conversion import cast
+
+_SCALARS = (bool, int, float)
+_EXAMPLE = {"bool": False, "int": 0, "uint": 0, "float": 0.0}  # a Python scalar of each kind
+
+
+def constant(like: Array, value: bool | int | float, dtype: DType, ndim: int = 0) -> Array:
+    """A Python scalar as a value of ``like``'s kind, of shape (1,) * ndim. Equal constants share one read-only array,
+    so ``lift`` can know them again by identity."""
+    sign = -1.0 if value == 0 and math.copysign(1.0, value) < 0 else 1.0  # 0.0 == -0.0, but they are two constants
+    return like.lift(_constant_array(value, sign, dtype, ndim), dtype)
+
+
+@functools.lru_cache(maxsize=4096)
+def _constant_array(value: bool | int | float, sign: float, dtype: DType, ndim: int) -> Any:
+    if dtype.is_integer and not np.iinfo(dtype.numpy).min <= value <= np.iinfo(dtype.numpy).max:
+        raise DTypeError(f"The Python number {value} does not fit {dtype.name}; cast the array first.")
+    with np.errstate(over="ignore"):
+        array = np.full((1,) * ndim, value, dtype.numpy)
+    array.flags.writeable = False
+    return array
+
+
+def common_dtype(op: Op, operands: tuple[Any, ...]) -> DType:
+    """The dtype in which ``operands`` meet: arrays promote, Python scalars (weak values among them) follow."""
+    strong: DType | None = None
+    weak: list[Any] = []
+    for x in operands:
+        if isinstance(x, Value):
+            if x.is_weak:
+                weak.append(x)
+                continue
+            dtype = x.dtype
+        elif isinstance(x, _SCALARS):
+            weak.append(x)
+            continue
+        elif isinstance(x, np.ndarray | np.generic):
+            dtype = from_numpy(x.dtype)
+        else:
+            raise TypeError(
+                f"[{op.name}] takes tensors, numbers and NumPy arrays; got {type(x).__name__}. Convert it first."
+            )
+        strong = dtype if strong is None else promote(strong, dtype)
+    if strong is None:
+        for x in weak:
+            if isinstance(x, Value):
+                strong = x.dtype if strong is None else promote(strong, x.dtype)
+    result = strong
+    for x in weak:
+        result = of_scalar(_EXAMPLE[x.dtype.kind] if isinstance(x, Value) else x, result)
+    return bool_ if result is None else result
+
+
+def anchor(op: Op, operands: tuple[Any, ...]) -> Array:
+    """The first Value among the operands: it decides what kind of value constants become."""
+    for x in operands:
+        if isinstance(x, Value):
+            return x
+    kinds = ", ".join(type(x).__name__ for x in operands)
+    raise TypeError(f"[{op.name}] needs a tensor among its operands, got {kinds}; make one with asarray().")
+
+
+def lifted(like: Array, x: Any, dtype: DType, ndim: int) -> Array:
+    """``x`` as a value of ``like``'s kind with ``dtype`` and at least ``ndim`` dimensions."""
+    if isinstance(x, Value):
+        return with_rank(cast(x, dtype), ndim)
+    if isinstance(x, _SCALARS):
+        return constant(like, x, dtype, ndim)
+    array = np.asarray(x)
+    own = like.lift(array.reshape((1,) * (ndim - array.ndim) + array.shape), from_numpy(array.dtype))
+    return cast(own, dtype)
+
+
+def meet(op: Op, *operands: Any, dtype: DType | None = None) -> list[Array]:
+    """The operands as Values of one dtype (their common one, or ``dtype``) and one rank."""
+    like = anchor(op, operands)
+    wanted = common_dtype(op, operands) if dtype is None else dtype
+    ndim = max(getattr(x, "ndim", 0) for x in operands)
+    return [lifted(like, x, wanted, ndim) for x in operands]
+
+
+def unary(op: Op, x: Operand) -> Array:
+    """Apply an elementwise op of one operand."""
+    if isinstance(x, Value):
+        return x.apply_op(op, (x,), {})
+    return anchor(op, (x,))
+
+
+def unary_float(op: Op, x: Operand) -> Array:
+    """Apply an op that has a meaning for floats only; integers are converted to float32."""
+    if isinstance(x, Value):
+        operand = x if x.dtype.is_float else cast(x, float32)
+        return operand.apply_op(op, (operand,), {})
+    return anchor(op, (x,))
+
+
+def binary(op: Op, x: Operand, y: Operand) -> Array:
+    """Apply an elementwise op of two operands. The usual cases, equal avals and a Python scalar, come first."""
+    if isinstance(x, Value):
+        if isinstance(y, Value):
+            if x.aval is y.aval:
+                return x.apply_op(op, (x, y), {})
+        elif isinstance(y, _SCALARS) and not x.is_weak and of_scalar(y, x.dtype) is x.dtype:
+            return x.apply_op(op, (x, constant(x, y, x.dtype, x.ndim)), {})
+    elif isinstance(x, _SCALARS) and isinstance(y, Value) and not y.is_weak and of_scalar(x, y.dtype) is y.dtype:
+        return y.apply_op(op, (constant(y, x, y.dtype, y.ndim), y), {})
+    a, b = meet(op, x, y)
+    return a.apply_op(op, (a, b), {})
+
+
+def binary_float(op: Op, x: Operand, y: Operand) -> Array:
+    """Like :func:`binary`, with integers converted to float32 first."""
+    if isinstance(x, Value) and isinstance(y, Value) and x.aval is y.aval and x.dtype.is_float:
+        return x.apply_op(op, (x, y), {})
+    if common_dtype(op, (x, y)).is_float:
+        return binary(op, x, y)
+    a, b = meet(op, x, y, dtype=float32)
+    return a.apply_op(op, (a, b), {})

@@ -1,0 +1,213 @@
+"""Random numbers as functions of a key and a position: the same on one thread and on many, eager and compiled.
+
+The generator is Philox-4x32-10: J. Salmon, M. Moraes, R. Dror, D. Shaw, "Parallel random numbers: as easy as 1, 2, 3",
+SC 2011; its multipliers and key increments are the paper's. A key is a uint32 array of two words.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import numpy as np
+
+from runnel.core.avals import Aval, Shape, aval
+from runnel.core.dispatch import apply
+from runnel.core.dtypes import as_dtype, float32, float64, int32, int64, uint32, uint64
+from runnel.core.errors import DTypeError, ShapeError
+from runnel.core.tables import Op, cost, infer, lower, reference, vjp
+from runnel.loops import scalar
+from runnel.loops.ir import Apply, Const, Expr
+from runnel.loops.rules import IndexFunction
+from runnel.ops.arguments import Array, as_shape, require_dtype
+from runnel.ops.arithmetic import add, multiply, subtract
+from runnel.ops.comparison import less
+from runnel.ops.conversion import cast
+from runnel.ops.creation_like import full_like, iota, zeros_like
+from runnel.ops.logic import bitwise_right_shift, bitwise_xor, where
+from runnel.ops.pieces import narrow
+from runnel.ops.transcendental import cos, log, sqrt
+from runnel.ops.views import reshape
+
+_MULTIPLIERS = (0xD2511F53, 0xCD9E8D57)
+_INCREMENTS = (0x9E3779B9, 0xBB67AE85)
+_ROUNDS = 10
+_DRAWING, _DERIVING = 0, 1  # the last counter word keeps keys apart from numbers
+
+# --- the primitive ------------------------------------------------------------------------------------------------
+
+random_bits_p = Op(
+    "random_bits",
+    "key0, key1, *, shape, word, stream",
+    "Word `word` of the Philox block whose counter is (row-major position, stream), for the key (key0, key1).",
+)
+vjp.register(random_bits_p, lambda g, out, key0, key1, *, shape, word, stream: (None, None))
+cost.register(random_bits_p, lambda key0, key1, *, shape, word, stream: 8 * _ROUNDS * math.prod(shape))
+
+
+@infer.rule(random_bits_p)
+def _bits_infer(key0: Aval, key1: Aval, *, shape: Shape, word: int, stream: int) -> Aval:
+    require_dtype("random_bits", key0.dtype, (uint32,))
+    require_dtype("random_bits", key1.dtype, (uint32,))
+    if key0.shape != (1,) * len(shape) or key1.shape != key0.shape:
+        raise ShapeError(
+            f"[random_bits] key words of shapes {key0.shape}, {key1.shape} must have one element and rank {len(shape)}."
+        )
+    return aval(shape, uint32)
+
+
+Word = Any  # an Expr or a uint32 array: the rounds are written once for both
+Binary = Callable[[Word, Word], Word]
+
+
+def philox(
+    counter: tuple[Word, ...],
+    key: tuple[Word, Word],
+    word: Callable[[int], Word],
+    add: Binary,
+    mul: Binary,
+    mul_high: Binary,
+    xor: Binary,
+) -> tuple[Word, ...]:
+    """The four words of one block, by the given operations on words; ``word`` makes a constant."""
+    c0, c1, c2, c3 = counter
+    k0, k1 = key
+    m0, m1 = map(word, _MULTIPLIERS)
+    for turn in range(_ROUNDS):
+        if turn:
+            k0, k1 = add(k0, word(_INCREMENTS[0])), add(k1, word(_INCREMENTS[1]))
+        c0, c1, c2, c3 = (
+            xor(xor(mul_high(m1, c2), c1), k0),
+            mul(m1, c2),
+            xor(xor(mul_high(m0, c0), c3), k1),
+            mul(m0, c0),
+        )
+    return c0, c1, c2, c3
+
+
+@reference.rule(random_bits_p)
+def _bits_reference(key0: Any, key1: Any, *, shape: Shape, word: int, stream: int) -> Any:
+    position = np.arange(math.prod(shape), dtype=np.uint64).reshape(shape)
+    low, high = position.astype(np.uint32), (position >> np.uint64(32)).astype(np.uint32)
+    counter = (low, high, np.zeros_like(low), np.full_like(low, stream))
+    with np.errstate(over="ignore"):
+        block = philox(counter, (key0, key1), np.uint32, np.add, np.multiply, scalar.mul_high.numpy, np.bitwise_xor)
+    return np.asarray(block[word])
+
+
+def _bits_expr(
+    avals: Any, positions: tuple[Expr, ...], key0: Expr, key1: Expr, *, shape: Shape, word: int, stream: int
+) -> Expr:
+    position: Expr = Const(0, uint64)
+    for size, along in zip(shape, positions, strict=True):
+        scaled = Apply(scalar.mul, (position, Const(size, uint64)), uint64)
+        position = Apply(scalar.add, (scaled, Apply(scalar.cast, (along,), uint64)), uint64)
+    high = Apply(scalar.shift_right, (position, Const(32, uint64)), uint64)
+    counter = (Apply(scalar.cast, (position,), uint32), Apply(scalar.cast, (high,), uint32), _word(0), _word(stream))
+    operations = (_operation(op) for op in (scalar.add, scalar.mul, scalar.mul_high, scalar.xor))
+    block: tuple[Expr, ...] = philox(counter, (key0, key1), _word, *operations)
+    return block[word]
+
+
+def _word(value: int) -> Expr:
+    return Const(value, uint32)
+
+
+def _operation(op: scalar.ScalarOp) -> Binary:
+    return lambda x, y: Apply(op, (x, y), uint32)
+
+
+lower.register(random_bits_p, IndexFunction(_bits_expr))
+
+# --- keys and bits ------------------------------------------------------------------------------------------------
+
+
+def random_bits(key: Array, shape: int | Iterable[int], word: int = 0) -> Array:
+    """Uniform uint32 of ``shape``. The four ``word``s (0 to 3) are independent of one another."""
+    return _bits(key, as_shape("random_bits", shape), word, _DRAWING)
+
+
+def _bits(key: Array, shape: Shape, word: int, stream: int) -> Array:
+    if key.shape != (2,) or key.dtype is not uint32:
+        raise ShapeError(f"[random_bits] a key is a uint32 array of shape (2,); got {key.aval}.")
+    k0, k1 = (reshape(narrow(key, 0, i, 1), (1,) * len(shape)) for i in range(2))
+    return apply(random_bits_p, k0, k1, shape=shape, word=word, stream=stream)
+
+
+def split_key(key: Array, count: int = 2) -> Array:
+    """``count`` new keys, the rows of the result; the numbers drawn with them and with ``key`` are unrelated."""
+    return _bits(key, (count, 2), 0, _DERIVING)
+
+
+def fold_in(key: Array, data: Array | int) -> Array:
+    """A new key from ``key`` and a number (an int or an integer value of one element), such as the number of a step."""
+    mixed = _bits(key, (2,), 1, _DERIVING)  # hashed first, so that nearby keys and nearby data do not meet
+    wide = full_like(key, data, (1,), uint64) if isinstance(data, int) else cast(reshape(data, (1,)), uint64)
+    shifts = multiply(iota(key, (2,), dtype=uint64), 32)
+    return _bits(bitwise_xor(mixed, cast(bitwise_right_shift(wide, shifts), uint32)), (2,), 2, _DERIVING)
+
+
+# --- distributions ------------------------------------------------------------------------------------------------
+
+_FRACTION_BITS = {"float16": 11, "bfloat16": 8, "float32": 24}
+
+
+def uniform(
+    key: Array, shape: int | Iterable[int] = (), dtype: Any = float32, low: float = 0.0, high: float = 1.0
+) -> Array:
+    """Uniform numbers in [low, high): multiples of the spacing that the dtype has just below 1."""
+    unit = _unit(key, as_shape("uniform", shape), as_dtype(dtype), 0)
+    return unit if (low, high) == (0.0, 1.0) else add(multiply(unit, high - low), low)
+
+
+def _unit(key: Array, shape: Shape, dtype: Any, word: int) -> Array:
+    """Uniform in [0, 1), from the block's word ``word`` (and the next one, for float64)."""
+    if not dtype.is_float:
+        raise DTypeError(f"[uniform] draws floats, not {dtype.name}; use randint.")
+    if dtype is float64:
+        upper = cast(bitwise_right_shift(_bits(key, shape, word, _DRAWING), 5), float64)
+        lower_bits = cast(bitwise_right_shift(_bits(key, shape, word + 1, _DRAWING), 6), float64)
+        return multiply(add(multiply(upper, 2.0**26), lower_bits), 2.0**-53)
+    kept = _FRACTION_BITS[dtype.name]
+    whole = bitwise_right_shift(_bits(key, shape, word, _DRAWING), 32 - kept)
+    # fewer than 31 bits: int32 holds them, and converts to float in one instruction where uint32 does not
+    return cast(multiply(cast(cast(whole, int32), float32), 2.0**-kept), dtype)
+
+
+def normal(
+    key: Array, shape: int | Iterable[int] = (), dtype: Any = float32, mean: float = 0.0, std: float = 1.0
+) -> Array:
+    """Normal numbers (G. Box, M. Muller, "A note on the generation of random normal deviates", 1958)."""
+    wanted, chosen = as_shape("normal", shape), as_dtype(dtype)
+    wide = chosen if chosen is float64 else float32
+    radius = sqrt(multiply(log(subtract(1, _unit(key, wanted, wide, 0))), -2))
+    result = multiply(radius, cos(multiply(_unit(key, wanted, wide, 2), 2 * math.pi)))
+    if (mean, std) != (0.0, 1.0):
+        result = add(multiply(result, std), mean)
+    return cast(result, chosen)
+
+
+def bernoulli(key: Array, p: float | Array, shape: int | Iterable[int] = ()) -> Array:
+    """True with probability ``p``."""
+    return less(uniform(key, shape), p)
+
+
+def randint(key: Array, low: int, high: int, shape: int | Iterable[int] = (), dtype: Any = int64) -> Array:
+    """Integers in [low, high), at most 2³² of them: low + floor(bits·(high - low) / 2³²), biased by less than 2⁻³²."""
+    if not 0 < high - low <= 1 << 32:
+        raise ShapeError(f"[randint] the range [{low}, {high}) must hold from 1 to 2³² integers.")
+    wide = multiply(cast(random_bits(key, shape), uint64), high - low)
+    return cast(add(cast(bitwise_right_shift(wide, 32), int64), low), dtype)
+
+
+def dropout(x: Array, key: Array, p: float = 0.5) -> Array:
+    """Each element set to 0 with probability ``p``, the others divided by 1 - p, so that the mean stays."""
+    if not 0 <= p <= 1:
+        raise ValueError(f"[dropout] p is a probability, got {p}.")
+    if p == 0:
+        return x
+    if p == 1:
+        return zeros_like(x)
+    dropped = less(uniform(key, x.shape), p)
+    return where(dropped, 0, multiply(x, 1 / (1 - p)))

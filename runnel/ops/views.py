@@ -1,0 +1,160 @@
+"""Views: the same elements under another shape or order. Nothing is computed; lowering folds the index maps into loads.
+
+A ``map`` rule answers, for each axis of the input, which of its elements an element of the result is:
+``offset + Σ step · index along the result's axis``.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import numpy as np
+
+from runnel.core.avals import Aval, Shape, aval
+from runnel.core.dispatch import apply
+from runnel.core.errors import AxisError, ShapeError
+from runnel.core.tables import Op, cost, infer, lower, reference, vjp
+from runnel.loops.rules import View
+from runnel.ops.arguments import Array, Axis, as_shape, normalize_axes, normalize_axis
+
+AxisMap = tuple[int, tuple[tuple[int, int], ...]]  # (offset, ((result axis, step), ...)) for one axis of the input
+
+# --- reshape ------------------------------------------------------------------------------------------------------
+
+reshape_p = Op("reshape", "x, *, shape", "The elements of x in row-major order under another shape.")
+reference.register(reshape_p, lambda x, *, shape: x.reshape(shape))
+vjp.register(reshape_p, lambda g, out, x, *, shape: (apply(reshape_p, g, shape=x.shape),))
+cost.register(reshape_p, lambda x, *, shape: 0)
+
+
+@infer.rule(reshape_p)
+def _reshape_infer(x: Aval, *, shape: Shape) -> Aval:
+    if math.prod(shape) != x.size or min(shape, default=0) < 0:
+        raise ShapeError(f"[reshape] shape {x.shape} has {x.size} elements and cannot become {shape}.")
+    return aval(shape, x.dtype)
+
+
+def _reshape_map(aval_in: Aval, aval_out: Aval, *, shape: Shape) -> list[AxisMap] | None:
+    """Axes may be split, and axes of size 1 come and go; a merge of two proper axes has no such map."""
+    if aval_in.size == 0:
+        return [(0, ())] * aval_in.ndim
+    maps: list[AxisMap] = []
+    out_axis = 0
+    for size in aval_in.shape:
+        parts: list[int] = []
+        remaining = size
+        while remaining > 1 and out_axis < aval_out.ndim:
+            part = aval_out.shape[out_axis]
+            if remaining % part:
+                return None
+            parts.append(out_axis)
+            remaining //= part
+            out_axis += 1
+        step = size
+        terms: list[tuple[int, int]] = []
+        for axis in parts:
+            step //= aval_out.shape[axis]
+            if aval_out.shape[axis] != 1:
+                terms.append((axis, step))
+        maps.append((0, tuple(terms)))
+    return maps
+
+
+lower.register(reshape_p, View(_reshape_map))
+
+
+def reshape(x: Array, shape: int | Iterable[int]) -> Array:
+    """``x`` under another shape; one size may be -1 and is then computed from the others."""
+    wanted = as_shape("reshape", shape)
+    if -1 in wanted:
+        rest = -math.prod(wanted)
+        if wanted.count(-1) > 1 or rest <= 0 or x.size % rest:
+            raise ShapeError(f"[reshape] shape {x.shape} has {x.size} elements and cannot become {wanted}.")
+        wanted = tuple(x.size // rest if n == -1 else n for n in wanted)
+    return x if wanted == x.shape else apply(reshape_p, x, shape=wanted)
+
+
+def flatten(x: Array, start: int = 0, end: int = -1) -> Array:
+    """The axes ``start`` to ``end`` merged into one."""
+    if x.ndim == 0:
+        return reshape(x, (1,))
+    first, last = normalize_axis("flatten", start, x.ndim), normalize_axis("flatten", end, x.ndim)
+    if first > last:
+        raise AxisError(f"[flatten] start {start} comes after end {end} in an array of {x.ndim} dimensions.")
+    return reshape(x, (*x.shape[:first], math.prod(x.shape[first : last + 1]), *x.shape[last + 1 :]))
+
+
+def expand_dims(x: Array, axis: int | Sequence[int]) -> Array:
+    """``x`` with new axes of size 1 at the places ``axis`` of the result."""
+    added = len(axis) if isinstance(axis, Sequence) else 1
+    places = normalize_axes("expand_dims", axis, x.ndim + added)
+    sizes = iter(x.shape)
+    return reshape(x, tuple(1 if i in places else next(sizes) for i in range(x.ndim + added)))
+
+
+def squeeze(x: Array, axis: Axis = None) -> Array:
+    """``x`` without the axes ``axis``, which must have size 1 (None: without all such axes)."""
+    if axis is None:
+        return reshape(x, tuple(n for n in x.shape if n != 1))
+    axes = normalize_axes("squeeze", axis, x.ndim)
+    for a in axes:
+        if x.shape[a] != 1:
+            raise ShapeError(
+                f"[squeeze] axis {a} of shape {x.shape} has size {x.shape[a]}; only size 1 can be dropped."
+            )
+    return reshape(x, tuple(n for i, n in enumerate(x.shape) if i not in axes))
+
+
+# --- permute ------------------------------------------------------------------------------------------------------
+
+permute_p = Op("permute", "x, *, axes", "x with its axes in the order axes.")
+reference.register(permute_p, lambda x, *, axes: np.transpose(x, axes))
+cost.register(permute_p, lambda x, *, axes: 0)
+
+
+@infer.rule(permute_p)
+def _permute_infer(x: Aval, *, axes: tuple[int, ...]) -> Aval:
+    if sorted(axes) != list(range(x.ndim)):
+        raise AxisError(f"[permute] axes {axes} are no order of the {x.ndim} axes of shape {x.shape}.")
+    return aval(tuple(x.shape[a] for a in axes), x.dtype)
+
+
+@vjp.rule(permute_p)
+def _permute_vjp(g: Array, out: Array, x: Array, *, axes: tuple[int, ...]) -> tuple[Array]:
+    return (apply(permute_p, g, axes=inverse_order(axes)),)
+
+
+def _permute_map(aval_in: Aval, aval_out: Aval, *, axes: tuple[int, ...]) -> list[AxisMap]:
+    return [(0, ((place, 1),)) for place in inverse_order(axes)]
+
+
+lower.register(permute_p, View(_permute_map))
+
+
+def inverse_order(axes: Sequence[int]) -> tuple[int, ...]:
+    """The order that undoes ``axes``."""
+    return tuple(axes.index(i) for i in range(len(axes)))
+
+
+def permute(x: Array, axes: Sequence[int]) -> Array:
+    """``x`` with its axes in the order ``axes``."""
+    order = tuple(normalize_axis("permute", a, x.ndim) for a in axes)
+    return x if order == tuple(range(x.ndim)) else apply(permute_p, x, axes=order)
+
+
+def transpose(x: Array, first: int = -2, second: int = -1) -> Array:
+    """``x`` with two axes exchanged: by default the last two, the transpose of a matrix (or of a stack of them)."""
+    order: list[Any] = list(range(x.ndim))
+    a, b = normalize_axis("transpose", first, x.ndim), normalize_axis("transpose", second, x.ndim)
+    order[a], order[b] = b, a
+    return permute(x, order)
+
+
+def moveaxis(x: Array, source: int, destination: int) -> Array:
+    """``x`` with the axis ``source`` moved to the place ``destination``, the others in their order."""
+    a, b = normalize_axis("moveaxis", source, x.ndim), normalize_axis("moveaxis", destination, x.ndim)
+    order = [i for i in range(x.ndim) if i != a]
+    order.insert(b, a)
+    return permute(x, order)

@@ -1,0 +1,100 @@
+"""Nodes that read only constants become constants, where NumPy and compiled code agree on every bit.
+
+Which nodes those are is read off their ``lower`` rules: data movement; whatever is done on integers and bools; and, on
+floats, a single operation that IEEE 754 rounds correctly. Transcendental functions, float reductions and contractions
+stay. So do results with a NaN, whose sign and payload differ between machines, and extrema that are zero, whose sign
+may.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, Final
+
+import numpy as np
+
+from runnel.core.tables import lower
+from runnel.graph.graph import Graph, Node
+from runnel.graph.interpreter import evaluate
+from runnel.loops import scalar
+from runnel.loops.ir import Apply, Expr, Ref
+from runnel.loops.rules import Concatenation, Gather, IndexFunction, Pointwise, Reduction, View
+from runnel.passes.rewriting import rewrite
+
+SMALL: Final = (
+    4096  # bytes: a constant may grow to this; a larger one (a broadcast, an iota) costs more than computing it
+)
+MAX_BYTES: Final = 1 << 20  # of one folded constant
+MAX_WORK: Final = 1 << 22  # elements computed in one graph
+
+_EXTREMA: Final = frozenset({scalar.maximum, scalar.minimum})
+_ROUNDED_ONCE: Final = _EXTREMA | {
+    scalar.add, scalar.sub, scalar.mul, scalar.div, scalar.sqrt, scalar.neg, scalar.abs_, scalar.sign,
+    scalar.floor, scalar.ceil, scalar.trunc, scalar.rint, scalar.cast, scalar.bitcast, scalar.select,
+    scalar.lt, scalar.le, scalar.gt, scalar.ge, scalar.eq, scalar.ne, scalar.isnan, scalar.isinf,
+}  # fmt: skip
+
+
+def fold_constants(graph: Graph, max_bytes: int = MAX_BYTES, max_work: int = MAX_WORK) -> Graph:
+    """``graph`` with constant nodes evaluated, while constants stay small and the work bounded."""
+    work = 0
+
+    def visit(node: Node) -> Node:
+        nonlocal work
+        if node.op is None or not node.inputs or not all(x.is_constant for x in node.inputs):
+            return node
+        read = sum(x.aval.nbytes for x in node.inputs)
+        cost = node.aval.size + sum(x.aval.size for x in node.inputs)
+        if node.aval.nbytes > min(max_bytes, max(read, SMALL)) or work + cost > max_work or not agrees(node):
+            return node
+        work += cost
+        value = evaluate(node, [x.value for x in node.inputs])
+        return _constant(node, value) if _is_settled(node, value) else node
+
+    return rewrite(graph, visit)
+
+
+def _constant(node: Node, value: Any) -> Node:
+    own = np.array(value)
+    own.flags.writeable = False
+    return Node(None, (), {}, node.aval, node.where, value=own)
+
+
+def agrees(node: Node) -> bool:
+    """Whether table ``reference`` gives, for this node, the bits that compiled code gives."""
+    rule = None if node.op is None else lower.get(node.op)
+    if isinstance(rule, View | Concatenation | Gather):
+        return True
+    floats = node.aval.dtype.is_float or any(x.aval.dtype.is_float for x in node.inputs)
+    if isinstance(rule, Reduction | IndexFunction):
+        return not floats
+    if not isinstance(rule, Pointwise):
+        return False
+    expr = _expression(node, rule)
+    if isinstance(expr, Apply) and all(isinstance(arg, Ref) for arg in expr.args):
+        return not floats or expr.op in _ROUNDED_ONCE
+    return not any(part.dtype.is_float for part in _parts(expr))
+
+
+def _expression(node: Node, rule: Pointwise) -> Expr:
+    """What a pointwise node does to one element of each input."""
+    names = [Ref(f"x{place}", x.aval.dtype) for place, x in enumerate(node.inputs)]
+    return rule.expr([*(x.aval for x in node.inputs), node.aval], *names, **node.attrs)
+
+
+def _parts(expr: Expr) -> Iterator[Expr]:
+    yield expr
+    if isinstance(expr, Apply):
+        for arg in expr.args:
+            yield from _parts(arg)
+
+
+def _is_settled(node: Node, value: Any) -> bool:
+    """False where the sign of a NaN or of a zero is the machine's choice."""
+    rule = None if node.op is None else lower.get(node.op)
+    if not node.aval.dtype.is_float or not isinstance(rule, Pointwise):
+        return True
+    expr = _expression(node, rule)
+    if isinstance(expr, Apply) and expr.op in _EXTREMA and not np.all(value):
+        return False
+    return not np.isnan(value).any()

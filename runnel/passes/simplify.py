@@ -1,0 +1,180 @@
+"""Algebra that keeps every bit, NaN, infinities and the sign of zero included: one row of :data:`ROWS` per identity.
+
+x + 0 and a float sum over axes of size 1 are not here: both turn -0 into +0. Another module adds a row by
+``simplify.ROWS.append(Row(op, "what it says", rewrite))``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from runnel.core.avals import Aval
+from runnel.core.tables import Op
+from runnel.graph.graph import Graph, Node
+from runnel.ops.arithmetic import abs_p, add_p, div_p, maximum_p, minimum_p, mul_p, neg_p, sub_p
+from runnel.ops.broadcasting import broadcast_p, sum_p
+from runnel.ops.conversion import cast_p, stop_gradient_p
+from runnel.ops.logic import and_p, not_p, or_p, where_p
+from runnel.ops.pieces import concat_p, slice_p
+from runnel.ops.reductions import all_p, any_p, max_p, min_p, prod_p
+from runnel.ops.views import permute_p, reshape_p
+from runnel.passes.rewriting import rewrite
+
+Rewrite = Callable[[Node], Node | None]
+_LARGEST_LOOKED_AT = 4096  # elements of a constant that are compared
+
+
+@dataclass(frozen=True, slots=True)
+class Row:
+    """``rewrite(node)`` is a cheaper node of the same value and aval, or None where the identity does not apply."""
+
+    op: Op
+    doc: str
+    rewrite: Rewrite
+
+
+def simplify(graph: Graph) -> Graph:
+    """``graph`` with every row applied wherever it applies, until none does."""
+    rows: dict[Op, list[Rewrite]] = {}
+    for row in ROWS:
+        rows.setdefault(row.op, []).append(row.rewrite)
+
+    def visit(node: Node) -> Node:
+        simpler: Node | None = node
+        while simpler is not None:
+            node = simpler
+            tried = rows.get(node.op, ()) if node.op is not None else ()
+            simpler = next((new for rewrite_ in tried if (new := rewrite_(node)) is not None), None)
+        return node
+
+    return rewrite(graph, visit)
+
+
+def is_filled(node: Node, value: int | float) -> bool:
+    """Whether every element of ``node`` is the constant ``value``, to the sign of zero."""
+    while node.op in (broadcast_p, reshape_p, permute_p):
+        node = node.inputs[0]
+    if not node.is_constant or not 0 < node.value.size <= _LARGEST_LOOKED_AT:
+        return False
+    expected = np.asarray(value, node.value.dtype)
+    return bool(np.all(node.value == expected) and np.all(_signs(node.value) == _signs(expected)))
+
+
+def _signs(x: Any) -> Any:
+    return np.signbit(x.astype(np.float64))
+
+
+def _neutral(place: int, number: int | float, *, floats: bool = True) -> Rewrite:
+    """op(x, number) is x, the number being input ``place``; ``floats=False``: on integers only."""
+
+    def rewrite_(node: Node) -> Node | None:
+        kept = node.inputs[1 - place]
+        if (
+            kept.aval is node.aval
+            and (floats or not node.aval.dtype.is_float)
+            and is_filled(node.inputs[place], number)
+        ):
+            return kept
+        return None
+
+    return rewrite_
+
+
+def _same(place: int = 0, when: Callable[[Node], bool] = lambda node: True) -> Rewrite:
+    """The node is its input ``place``, if their avals are one and ``when`` holds."""
+    return lambda node: node.inputs[place] if node.inputs[place].aval is node.aval and when(node) else None
+
+
+def _undone(node: Node) -> Node | None:
+    """op(op(x)) is x."""
+    inner = node.inputs[0]
+    return inner.inputs[0] if inner.op is node.op else None
+
+
+def _through(op: Op) -> Rewrite:
+    """outer(op(x)) is outer(x), with outer's attributes."""
+
+    def rewrite_(node: Node) -> Node | None:
+        inner = node.inputs[0]
+        return Node(node.op, inner.inputs, node.attrs, node.aval, node.where) if inner.op is op else None
+
+    return rewrite_
+
+
+def _permute_of_permute(node: Node) -> Node | None:
+    inner = node.inputs[0]
+    if inner.op is not permute_p:
+        return None
+    axes = tuple(inner.attrs["axes"][a] for a in node.attrs["axes"])
+    return Node(permute_p, inner.inputs, {"axes": axes}, node.aval, node.where)
+
+
+def _there_and_back(node: Node) -> Node | None:
+    """A cast to a wider dtype and back."""
+    inner = node.inputs[0]
+    if inner.op is cast_p and inner.inputs[0].aval is node.aval and _holds(inner.aval, node.aval):
+        return inner.inputs[0]
+    return None
+
+
+def _holds(wide: Aval, narrow: Aval) -> bool:
+    """Whether every value of ``narrow`` is one of ``wide``: for the dtypes there are, same kind and more bytes."""
+    return wide.dtype.kind == narrow.dtype.kind and wide.dtype.itemsize > narrow.dtype.itemsize
+
+
+def _is_in_order(node: Node) -> bool:
+    return list(node.attrs["axes"]) == list(range(node.aval.ndim))
+
+
+def _is_whole(node: Node) -> bool:
+    return not any(node.attrs["starts"]) and all(step == 1 for step in node.attrs["steps"])
+
+
+def _is_alone(node: Node) -> bool:
+    return len(node.inputs) == 1
+
+
+def _is_twice(node: Node) -> bool:
+    return node.inputs[-1] is node.inputs[-2]
+
+
+def _is_integer(node: Node) -> bool:
+    return not node.aval.dtype.is_float
+
+
+def _rows(ops: Sequence[Op], doc: str, rewrite_: Rewrite) -> list[Row]:
+    return [Row(op, doc, rewrite_) for op in ops]
+
+
+ROWS: list[Row] = [
+    Row(mul_p, "x·1 is x", _neutral(1, 1)),
+    Row(mul_p, "1·x is x", _neutral(0, 1)),
+    Row(div_p, "x/1 is x", _neutral(1, 1)),
+    Row(sub_p, "x - (+0) is x", _neutral(1, 0)),
+    Row(add_p, "x + 0 is x on integers", _neutral(1, 0, floats=False)),
+    Row(add_p, "0 + x is x on integers", _neutral(0, 0, floats=False)),
+    Row(add_p, "x + (-0.0) is x", _neutral(1, -0.0)),
+    Row(add_p, "-0.0 + x is x", _neutral(0, -0.0)),
+    *_rows((neg_p, not_p), "twice is not at all", _undone),
+    Row(abs_p, "||x|| is |x|", lambda node: node.inputs[0] if node.inputs[0].op is abs_p else None),
+    Row(abs_p, "|-x| is |x|", _through(neg_p)),
+    *_rows((maximum_p, minimum_p, and_p, or_p), "of x with itself is x", _same(0, _is_twice)),
+    Row(where_p, "a choice between x and x is x", _same(1, _is_twice)),
+    Row(cast_p, "a cast to its own dtype is x", _same()),
+    Row(cast_p, "a cast to a wider dtype and back is x", _there_and_back),
+    Row(stop_gradient_p, "a value is a value", _same()),
+    Row(reshape_p, "a reshape to its own shape is x", _same()),
+    Row(reshape_p, "of two reshapes the last decides", _through(reshape_p)),
+    Row(permute_p, "axes in their order are x", _same(0, _is_in_order)),
+    Row(permute_p, "two orders of axes are one", _permute_of_permute),
+    Row(broadcast_p, "a broadcast to its own shape is x", _same()),
+    Row(broadcast_p, "of two broadcasts the last decides", _through(broadcast_p)),
+    Row(slice_p, "the whole is x", _same(0, _is_whole)),
+    Row(concat_p, "one array laid after none is x", _same(0, _is_alone)),
+    *_rows((prod_p, max_p, min_p, any_p, all_p), "over axes of size 1 it is x", _same()),
+    Row(sum_p, "a sum of integers over axes of size 1 is x", _same(0, _is_integer)),
+]

@@ -1,0 +1,50 @@
+"""Transposed products: (A·B)ᵀ becomes Bᵀ·Aᵀ where the product is read in no other way.
+
+The transposes of the operands are views and cost nothing, and the consumers of the product (an optimizer's update of a
+weight, say) then read it in the order it is made, so that they can be fused as its epilogue. Bit for bit the same: each
+element is the same chain over k, and a multiplication commutes.
+"""
+
+from __future__ import annotations
+
+from runnel.core import tables
+from runnel.graph.graph import Graph, Node
+from runnel.loops.rules import Contraction
+from runnel.ops.views import permute_p
+
+
+def run(graph: Graph) -> Graph:
+    """Rewrite every contraction whose only readers swap its last two axes."""
+    users = graph.users()
+    roots = set(graph.roots)
+    replace: dict[Node, Node] = {}
+    for node in graph.nodes:
+        if (
+            node.op is None
+            or not isinstance(tables.lower.get(node.op), Contraction)
+            or node in roots
+            or not users[node]
+        ):
+            continue
+        if all(_swaps_last_two(user) for user in users[node]):
+            a, b = node.inputs
+            flipped = Node(node.op, (_swapped(b), _swapped(a)), node.attrs, users[node][0].aval, node.where)
+            for user in users[node]:
+                replace[user] = flipped
+    return graph.rebuilt(replace) if replace else graph
+
+
+def _order(ndim: int) -> tuple[int, ...]:
+    return (*range(ndim - 2), ndim - 1, ndim - 2)
+
+
+def _swaps_last_two(node: Node) -> bool:
+    return node.op is permute_p and node.attrs["axes"] == _order(node.aval.ndim)
+
+
+def _swapped(node: Node) -> Node:
+    """The transpose of an operand: a view, or what it was the view of."""
+    if _swaps_last_two(node):
+        return node.inputs[0]
+    axes = _order(node.aval.ndim)
+    return Node(permute_p, (node,), {"axes": axes}, tables.infer[permute_p](node.aval, axes=axes), node.where)

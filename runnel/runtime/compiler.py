@@ -1,0 +1,114 @@
+"""LLVM text into addresses: memo, disk cache, LLVM, linker, in that order.
+
+A compiler is for one LLVM machine; it knows nothing of Runnel's targets.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import sys
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Final
+
+from runnel.core import switches
+from runnel.core.errors import VerifierError
+from runnel.runtime import link, objects
+
+if TYPE_CHECKING:
+    import llvmlite.binding as llvm
+
+ABI_VERSION: Final = 1  # of what generated code and its callers agree on beyond the text: thread words, records
+_LOCK = threading.RLock()  # LLVM works on one module at a time anyway
+
+
+class Compiler:
+    """Compiles LLVM text for the machine that ``make_machine`` creates and ``identity`` describes in full."""
+
+    def __init__(self, identity: str, make_machine: Callable[[], llvm.TargetMachine]) -> None:
+        import llvmlite
+        import llvmlite.binding as llvm
+
+        llvm_version = ".".join(map(str, llvm.llvm_version_info))
+        versions = f"runnel ABI {ABI_VERSION}, llvmlite {llvmlite.__version__}, LLVM {llvm_version}"
+        self._salt = f"{versions}, {sys.platform}, {identity}\n".encode()
+        self._make_machine = make_machine
+        self._machine: llvm.TargetMachine | None = None
+        self._addresses: dict[tuple[str, str], int] = {}
+
+    def addresses(self, modules: Sequence[tuple[str, str]], imports: Mapping[str, Callable[[], int]]) -> list[int]:
+        """The address of each (symbol, LLVM text). Text already seen costs a hash; all that is new is linked at once.
+
+        ``imports`` says where symbols that a text may refer to are found; only those mentioned are asked for.
+        """
+        keys = [(symbol, self.key(text)) for symbol, text in modules]
+        known = self._addresses
+        if any(key not in known for key in keys):
+            with _LOCK:
+                new = {key: text for key, (_, text) in zip(keys, modules, strict=True) if key not in known}
+                used = {name: find() for name, find in imports.items() if any(f"@{name}" in t for t in new.values())}
+                coded = [(symbol, self._object(symbol, key, text)) for (symbol, key), text in new.items()]
+                if coded:
+                    known.update(zip(new, link.link(coded, used), strict=True))
+            objects.statistics.reused += len(keys) - len(new)
+        else:
+            objects.statistics.reused += len(keys)
+        return [known[key] for key in keys]
+
+    def key(self, text: str) -> str:
+        """What the object code of ``text`` is filed under."""
+        digest = hashlib.sha256(self._salt)
+        digest.update(text.encode())
+        return digest.hexdigest()
+
+    def object_code(self, text: str, name: str = "the module") -> bytes:
+        """The object file of ``text``, compiled now."""
+        with _LOCK:
+            return bytes(self._target_machine().emit_object(self._parse(text, name)))
+
+    def assembly(self, text: str, name: str = "the module") -> str:
+        """The assembly of ``text``, for a reader."""
+        with _LOCK:
+            return str(self._target_machine().emit_assembly(self._parse(text, name)))
+
+    def _object(self, symbol: str, key: str, text: str) -> bytes:
+        cache = objects.current()
+        code = cache.get(key) if cache else None
+        if code is not None:
+            objects.statistics.loaded += 1
+            return code
+        code = self.object_code(text, symbol)
+        objects.statistics.compiled += 1
+        if cache:
+            cache.put(key, code)
+        return code
+
+    def _target_machine(self) -> llvm.TargetMachine:
+        if self._machine is None:
+            self._machine = self._make_machine()
+        return self._machine
+
+    def _parse(self, text: str, name: str) -> llvm.ModuleRef:
+        import llvmlite.binding as llvm
+
+        # A context of its own: the global one would keep every type and constant ever seen.
+        context = llvm.create_context()
+        try:
+            module = llvm.parse_assembly(text, context)
+            module.triple = self._target_machine().triple
+            module.data_layout = str(self._target_machine().target_data)
+            if switches.verify.value:
+                module.verify()
+        except RuntimeError as error:
+            raise VerifierError(f"LLVM refused the text of {name}: {error}") from error
+        return module
+
+
+def _renew_lock() -> None:
+    global _LOCK
+    _LOCK = threading.RLock()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_renew_lock)  # another thread of the parent may have held it

@@ -1,0 +1,223 @@
+"""The driver in LLVM text: the launch, the workers' loop and the end of the team; and its compilation.
+
+It is compiled for the plain host, whatever target the kernels are for. ``layout`` says what it reads and writes.
+"""
+
+from __future__ import annotations
+
+import functools
+import sys
+from typing import TYPE_CHECKING, NamedTuple
+
+from runnel.runtime import records, waiting
+from runnel.runtime.compiler import Compiler
+from runnel.runtime.layout import (
+    ARRIVED,
+    CANCEL,
+    CANCELLED,
+    CONTROL,
+    FAULT,
+    FINISHED,
+    LINE,
+    MAIL_THREAD,
+    MAILBOXES,
+    PENDING,
+    RECORDS,
+    SPINS,
+    STATUS,
+)
+
+if TYPE_CHECKING:
+    import llvmlite.binding as llvm
+
+
+class EntryPoints(NamedTuple):
+    """Addresses of the driver's functions."""
+
+    rn_run: int  # (thread, records)
+    rn_barrier: int  # a kernel
+    rn_solo: int  # (launch block) -> status: one thread, without the team
+    rn_launch: int  # (launch block) -> status
+    rn_worker: int  # (control block, mailbox)
+    rn_stop: int  # (control block, threads) -> 1 if the workers were told to end, 0 if a launch is in progress
+    rn_pause: int  # (n)
+
+
+def text(triple: str, symbol: str, system: str = sys.platform) -> str:
+    """The driver as a module whose one global symbol ``symbol`` is the table of :class:`EntryPoints`."""
+    table = ", ".join(f"ptr @{name}" for name in EntryPoints._fields)
+    return f"""{waiting.text(triple, system)}
+{records.text()}
+@{symbol} = constant [{len(EntryPoints._fields)} x ptr] [{table}]
+
+define internal void @rn_pause(i64 %n) {{
+  call void @pause(i64 %n)
+  ret void
+}}
+
+; run one thread's part
+define internal void @part(ptr %thread) {{
+  %records.at = getelementptr i64, ptr %thread, i64 {RECORDS}
+  %records = load ptr, ptr %records.at
+  call void @rn_run(ptr %thread, ptr %records)
+  ret void
+}}
+
+; the run's status: cancelled, or the first fault that a thread reported, or 0
+define internal i64 @settle(ptr %block, i64 %threads) {{
+entry:
+  %cancel = getelementptr i64, ptr %block, i64 {CANCEL}
+  %asked = atomicrmw xchg ptr %cancel, i64 0 acq_rel
+  %cancelled = icmp ne i64 %asked, 0
+  br i1 %cancelled, label %done, label %look
+look:
+  %t = phi i64 [ 0, %entry ], [ %t.next, %on ]
+  %offset = mul i64 %t, {LINE}
+  %line = getelementptr i8, ptr %block, i64 %offset
+  %fault.at = getelementptr i8, ptr %line, i64 {LINE + 8 * FAULT}
+  %fault = load i64, ptr %fault.at
+  %faulty = icmp ne i64 %fault, 0
+  br i1 %faulty, label %done, label %on
+on:
+  %t.next = add i64 %t, 1
+  %more = icmp ult i64 %t.next, %threads
+  br i1 %more, label %look, label %done
+done:
+  %status = phi i64 [ {CANCELLED}, %entry ], [ %fault, %look ], [ 0, %on ]
+  %status.at = getelementptr i64, ptr %block, i64 {STATUS}
+  store i64 %status, ptr %status.at
+  ret i64 %status
+}}
+
+define internal i64 @rn_solo(ptr %block) {{
+  %thread = getelementptr i8, ptr %block, i64 {LINE}
+  %fault.at = getelementptr i64, ptr %thread, i64 {FAULT}
+  store i64 0, ptr %fault.at
+  call void @part(ptr %thread)
+  %status = call i64 @settle(ptr %block, i64 1)
+  ret i64 %status
+}}
+
+define internal i64 @rn_launch(ptr %block) {{
+entry:
+  %threads = load i64, ptr %block
+  %team.at = getelementptr i64, ptr %block, i64 {CONTROL}
+  %team = load ptr, ptr %team.at
+  %spins.at = getelementptr i8, ptr %team, i64 {SPINS}
+  %spins = load i64, ptr %spins.at
+  call void @lock(ptr %team, i64 %spins)
+  %arrived = getelementptr i8, ptr %team, i64 {ARRIVED}
+  store atomic i32 0, ptr %arrived monotonic, align 4
+  %pending = getelementptr i8, ptr %team, i64 {PENDING}
+  %workers = sub i64 %threads, 1
+  %workers.32 = trunc i64 %workers to i32
+  store atomic i32 %workers.32, ptr %pending monotonic, align 4
+  %finished = getelementptr i8, ptr %team, i64 {FINISHED}
+  %before = load atomic i32, ptr %finished monotonic, align 4
+  %own = getelementptr i8, ptr %block, i64 {LINE}
+  %own.fault = getelementptr i64, ptr %own, i64 {FAULT}
+  store i64 0, ptr %own.fault
+  br label %publish
+publish:
+  %w = phi i64 [ 1, %entry ], [ %w.next, %publish ]
+  %offset = mul i64 %w, {LINE}
+  %thread = getelementptr i8, ptr %own, i64 %offset
+  %fault.at = getelementptr i64, ptr %thread, i64 {FAULT}
+  store i64 0, ptr %fault.at
+  %boxes = getelementptr i8, ptr %team, i64 {MAILBOXES}
+  %mailbox = getelementptr i8, ptr %boxes, i64 %offset
+  %mail = getelementptr i8, ptr %mailbox, i64 {MAIL_THREAD}
+  store ptr %thread, ptr %mail
+  %ticket = load atomic i32, ptr %mailbox monotonic, align 4
+  %ticket.next = add i32 %ticket, 1
+  call void @announce(ptr %mailbox, i32 %ticket.next, i32 1)
+  %w.next = add i64 %w, 1
+  %more = icmp ult i64 %w.next, %threads
+  br i1 %more, label %publish, label %work
+work:
+  call void @part(ptr %own)
+  call void @wait(ptr %finished, i32 %before, i64 %spins)
+  %status = call i64 @settle(ptr %block, i64 %threads)
+  call void @unlock(ptr %team)
+  ret i64 %status
+}}
+
+define internal void @rn_worker(ptr %team, ptr %mailbox) {{
+entry:
+  %pending = getelementptr i8, ptr %team, i64 {PENDING}
+  %finished = getelementptr i8, ptr %team, i64 {FINISHED}
+  %spins.at = getelementptr i8, ptr %team, i64 {SPINS}
+  %mail = getelementptr i8, ptr %mailbox, i64 {MAIL_THREAD}
+  br label %idle
+idle:
+  %seen = phi i32 [ 0, %entry ], [ %ticket, %work ], [ %ticket, %last ]
+  %spins = load i64, ptr %spins.at
+  call void @wait(ptr %mailbox, i32 %seen, i64 %spins)
+  %ticket = load atomic i32, ptr %mailbox acquire, align 4
+  %thread = load ptr, ptr %mail
+  %end = icmp eq ptr %thread, null
+  br i1 %end, label %done, label %work
+work:
+  call void @part(ptr %thread)
+  %left = atomicrmw sub ptr %pending, i32 1 acq_rel
+  %is.last = icmp eq i32 %left, 1
+  br i1 %is.last, label %last, label %idle
+last:
+  %before = load atomic i32, ptr %finished monotonic, align 4
+  %later = add i32 %before, 1
+  call void @announce(ptr %finished, i32 %later, i32 1)
+  br label %idle
+done:
+  ret void
+}}
+
+define internal i64 @rn_stop(ptr %team, i64 %threads) {{
+entry:
+  %taken = call i1 @try_lock(ptr %team)
+  br i1 %taken, label %tell, label %busy
+tell:
+  %w = phi i64 [ 1, %entry ], [ %w.next, %tell ]
+  %offset = mul i64 %w, {LINE}
+  %boxes = getelementptr i8, ptr %team, i64 {MAILBOXES}
+  %mailbox = getelementptr i8, ptr %boxes, i64 %offset
+  %mail = getelementptr i8, ptr %mailbox, i64 {MAIL_THREAD}
+  store ptr null, ptr %mail
+  %ticket = load atomic i32, ptr %mailbox monotonic, align 4
+  %ticket.next = add i32 %ticket, 1
+  call void @announce(ptr %mailbox, i32 %ticket.next, i32 1)
+  %w.next = add i64 %w, 1
+  %more = icmp ult i64 %w.next, %threads
+  br i1 %more, label %tell, label %told
+told:
+  call void @unlock(ptr %team)
+  ret i64 1
+busy:
+  ret i64 0
+}}
+"""
+
+
+def host_compiler() -> Compiler:
+    """A compiler for the plain host."""
+    import llvmlite.binding as llvm
+
+    def machine() -> llvm.TargetMachine:
+        llvm.initialize_all_targets()
+        llvm.initialize_all_asmprinters()
+        return llvm.Target.from_triple(triple).create_target_machine(opt=2, reloc="pic", codemodel="small")
+
+    triple = llvm.get_process_triple()
+    return Compiler(f"driver {triple}", machine)
+
+
+@functools.cache
+def entry_points() -> EntryPoints:
+    """The driver, linked into this process."""
+    import ctypes
+
+    import llvmlite.binding as llvm
+
+    symbol = "rn_driver"
+    table = host_compiler().addresses([(symbol, text(llvm.get_process_triple(), symbol))], {})[0]
+    words = (ctypes.c_uint64 * len(EntryPoints._fields)).from_address(table)
+    return EntryPoints(*words)

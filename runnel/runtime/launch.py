@@ -1,0 +1,151 @@
+"""Running a program: the records of each thread, made ready so that a run is one foreign call with one argument."""
+
+from __future__ import annotations
+
+import ctypes
+import threading
+from collections.abc import Callable, Sequence
+from functools import partial
+from threading import get_ident
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+from runnel.core import switches
+from runnel.runtime import driver, layout, memory, team, threads
+from runnel.runtime.layout import CANCELLED as CANCELLED
+
+RECORD_WORDS: Final = 8
+
+_WITH_GIL = ctypes.PYFUNCTYPE(ctypes.c_int64, ctypes.c_void_p)
+_WITHOUT_GIL = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_void_p)
+
+
+class _CallerScratch(threading.local):
+    """Scratch memory of a Python thread that runs programs, shared by all of them."""
+
+    storage: memory.Storage | None = None
+
+    def at_least(self, nbytes: int) -> memory.Storage:
+        if self.storage is None or self.storage.nbytes < nbytes:
+            self.storage = memory.allocate(max(nbytes, team.SCRATCH))
+        return self.storage
+
+
+_CALLER = _CallerScratch()
+
+
+class Launch:
+    """A program bound to its memory. ``run()`` it as often as you like, from one thread at a time.
+
+    ``records_per_thread`` holds for each thread an int64 array (n, 8) of records ending with one whose kernel is 0; the
+    arrays are not copied, so numbers written into them count from the next run on. ``bases`` is the address of the
+    table of base pointers. A ``short`` program of one thread runs with the GIL held, which saves its release.
+    """
+
+    __slots__ = (
+        "_block",
+        "_call",
+        "_keep",
+        "_launch",
+        "_owner",
+        "_scratch_bytes",
+        "_team",
+        "_words",
+        "address",
+        "threads",
+    )
+
+    def __init__(
+        self, records_per_thread: Sequence[NDArray[np.int64]], bases: int, scratch_bytes: int = 0, short: bool = False
+    ) -> None:
+        for records in records_per_thread:
+            _check(records)
+        self.threads: Final = len(records_per_thread)
+        if not 1 <= self.threads <= threads.LIMIT:
+            raise ValueError(f"A program has 1 to {threads.LIMIT} threads, not {self.threads}.")
+        self._team: Final = team.current()
+        self._scratch_bytes = scratch_bytes
+        self._block: Final = memory.allocate(layout.LINE * (1 + self.threads))
+        self.address: Final = self._block.address
+        ctypes.memset(self.address, 0, self._block.nbytes)
+        self._words: Final[NDArray[np.int64]] = self._block.ndarray(
+            (self._block.nbytes // 8,), np.int64, writeable=True
+        )
+        self._words[layout.THREADS] = self.threads
+        self._words[layout.CONTROL] = self._team.address
+        workers = [self._team.scratch(slot, scratch_bytes) for slot in range(1, self.threads)]
+        self._keep: list[Any] = [*records_per_thread, *workers, None]  # the last is the caller's scratch
+        for number, records in enumerate(records_per_thread):
+            words = self._thread_block(number)
+            words[layout.BASES] = bases
+            words[layout.NUMBER] = number
+            words[layout.COUNT] = self.threads
+            words[layout.TEAM] = self._team.address
+            words[layout.LAUNCH] = self.address
+            words[layout.RECORDS] = records.__array_interface__["data"][0]
+            words[layout.DELAY] = int(switches.stress.value * 1e-6 * self._team.pauses_per_second)
+            words[layout.RANDOM] = (number + 1) * 0x9E3779B97F4A7  # xorshift starts anywhere but at 0
+            if number:
+                self._give_scratch(number, workers[number - 1])
+        self._owner = -1
+        entry = driver.entry_points()
+        argument = ctypes.c_void_p(self.address)
+        if self.threads > 1:
+            self._launch: Callable[[], int] = partial(_WITHOUT_GIL(entry.rn_launch), argument)
+            self._call: Callable[[], int] = self._run_with_team
+        else:
+            self._call = partial((_WITH_GIL if short else _WITHOUT_GIL)(entry.rn_solo), argument)
+
+    def run(self) -> int:
+        """Run the program; its status is 0, what a kernel reported, or CANCELLED."""
+        if get_ident() != self._owner:
+            self._adopt()
+        return self._call()
+
+    def _run_with_team(self) -> int:
+        if self._team.size < self.threads:
+            self._team.grow(self.threads)
+        return self._launch()
+
+    @property
+    def status(self) -> int:
+        """The status of the last run."""
+        return int(self._words[layout.STATUS])
+
+    def cancel(self) -> None:
+        """Stop the run in progress, or else the next one, before its next kernel. For any thread to call."""
+        self._words[layout.CANCEL] = 1
+
+    def _adopt(self) -> None:
+        """Take the calling thread's scratch: another thread may be using that of the one which ran this before."""
+        scratch = _CALLER.at_least(self._scratch_bytes)
+        self._give_scratch(0, scratch)
+        self._keep[-1] = scratch
+        self._owner = get_ident()
+
+    def _give_scratch(self, number: int, scratch: memory.Storage) -> None:
+        block = self._thread_block(number)
+        block[layout.SCRATCH] = scratch.address
+        block[layout.SCRATCH_BYTES] = scratch.nbytes
+
+    def _thread_block(self, number: int) -> NDArray[np.int64]:
+        words = layout.LINE // 8
+        return self._words[(1 + number) * words : (2 + number) * words]
+
+
+def _check(records: NDArray[np.int64]) -> None:
+    if records.dtype != np.int64 or records.ndim != 2 or records.shape[1] != RECORD_WORDS:
+        raise ValueError(
+            f"Records are int64 of shape (n, {RECORD_WORDS}), not {records.dtype} of shape {records.shape}."
+        )
+    if not records.flags.c_contiguous:
+        raise ValueError("Records must be contiguous.")
+    if not len(records) or records[-1, 0] != 0:
+        raise ValueError("Records must end with one whose kernel is 0.")
+
+
+def barrier_address() -> int:
+    """The kernel that, as a record of every thread of a program, makes them wait for one another."""
+    return driver.entry_points().rn_barrier

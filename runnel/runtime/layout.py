@@ -1,0 +1,26 @@
+"""Where things stand in the structures that generated code and Python share.
+
+control block   lines of 128 bytes, each written by few: LOCK; BARRIER (generation, its sleepers, threads ARRIVED);
+                PENDING workers of the launch; FINISHED launches and their sleepers; SPINS, the pauses before
+                yielding; then from MAILBOXES on one line for each thread
+mailbox         ticket (an int32), its sleepers, thread block to run (0 asks the worker to end)
+launch block    words THREADS, CONTROL, STATUS, CANCEL; then the thread blocks, one line each, from the second line
+thread block    the eight words of the kernel ABI, the last pointing to the launch block; RECORDS, DELAY, RANDOM
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+LINE: Final = 128  # bytes; two cache lines, because processors fetch them in pairs
+LOCK, BARRIER, PENDING, FINISHED, SPINS, MAILBOXES = (LINE * n for n in range(6))
+ARRIVED: Final = BARRIER + 8
+MAIL_THREAD: Final = 8
+
+# words of a launch block
+THREADS, CONTROL, STATUS, CANCEL = range(4)
+
+# words of a thread block
+BASES, SCRATCH, SCRATCH_BYTES, NUMBER, COUNT, TEAM, FAULT, LAUNCH, RECORDS, DELAY, RANDOM = range(11)
+
+CANCELLED: Final = -1  # the status of a run that was cancelled

@@ -1,0 +1,220 @@
+"""Blocks of bytes: what tensors, arenas and scratch are made of. The bottom of the runtime; knows only NumPy.
+
+Freed blocks wait in free lists by size class, so that steady-state allocation touches no new page and costs well under
+a microsecond. Large blocks are anonymous mappings, on Linux with huge pages.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import mmap
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+from numpy.typing import NDArray
+
+ALIGNMENT: Final = 128  # two cache lines, because processors fetch them in pairs
+HUGE_PAGE: Final = 2 << 20
+POOL_LIMIT: Final = 1 << 30  # free bytes kept for reuse; what is freed beyond goes back to the system
+_MAPPED_FROM: Final = 256 << 10  # smaller blocks come from malloc, which packs them
+
+
+class _Block:
+    """Memory obtained from the system: its aligned address, the size of its class and the object that holds it."""
+
+    __slots__ = ("address", "holder", "pool", "size")
+
+    def __init__(self, size: int, pool: _Pool) -> None:
+        self.size: Final = size
+        self.pool: Final = pool
+        if size < _MAPPED_FROM:
+            array = np.empty(size + ALIGNMENT, np.uint8)
+            self.holder: Any = array
+            self.address = _aligned(array.__array_interface__["data"][0], ALIGNMENT)
+            return
+        huge = size >= HUGE_PAGE
+        # Address space beyond the block is never touched, so aligning it to a huge page costs no memory.
+        mapping = mmap.mmap(-1, size + (HUGE_PAGE if huge else 0))
+        start = np.frombuffer(mapping, np.uint8).__array_interface__["data"][0]
+        self.holder = mapping
+        self.address = _aligned(start, HUGE_PAGE if huge else ALIGNMENT)
+        if huge and hasattr(mmap, "MADV_HUGEPAGE"):
+            with contextlib.suppress(OSError):  # a kernel without huge pages: the block is only slower to touch
+                mapping.madvise(mmap.MADV_HUGEPAGE)
+
+
+def _aligned(address: int, alignment: int) -> int:
+    return -(-address // alignment) * alignment
+
+
+@functools.lru_cache(4096)
+def size_class(nbytes: int) -> int:
+    """The size of block that serves ``nbytes``: eight classes in each power of two, so at most an eighth is unused."""
+    if nbytes <= 1024:
+        return max(-(-nbytes // ALIGNMENT), 1) * ALIGNMENT
+    shift = (nbytes - 1).bit_length() - 4
+    return -(-nbytes >> shift) << shift if shift >= 7 else _aligned(nbytes, ALIGNMENT)
+
+
+@dataclass(frozen=True, slots=True)
+class Statistics:
+    """Bytes in use, as asked for; bytes of waiting blocks; the peak of the former; allocations, and those that reached
+    the system.
+    """
+
+    live: int
+    pooled: int
+    peak: int
+    allocations: int
+    system_allocations: int
+
+
+class _Pool:
+    """Free blocks by size class.
+
+    There is no lock: taking and giving rest on the atomic ``pop`` and ``append`` of lists, and a counter's ``+=`` is
+    not interrupted under the GIL. (Without a GIL only the statistics could drift.)
+    """
+
+    def __init__(self, limit: int) -> None:
+        self.limit = limit
+        self.free: dict[int, list[_Block]] = {}
+        self.live = self.pooled = self.peak = self.allocations = self.system_allocations = 0
+
+    def take(self, nbytes: int) -> _Block:
+        size = size_class(nbytes)
+        try:
+            block = self.free[size].pop()
+            self.pooled -= size
+        except (KeyError, IndexError):
+            block = self._from_system(size)
+        self.allocations += 1
+        self.live += nbytes
+        if self.live > self.peak:
+            self.peak = self.live
+        return block
+
+    def _from_system(self, size: int) -> _Block:
+        self.free.setdefault(size, [])
+        self.system_allocations += 1
+        try:
+            return _Block(size, self)
+        except (OSError, OverflowError) as error:
+            raise MemoryError(f"{size} bytes could not be allocated: {error}.") from error
+
+    def give(self, block: _Block, nbytes: int) -> None:
+        size = block.size
+        self.live -= nbytes
+        if self.pooled + size <= self.limit:
+            self.pooled += size
+            self.free[size].append(block)
+
+    def trim(self) -> None:
+        for size, waiting in list(self.free.items()):
+            while waiting:
+                waiting.pop()
+                self.pooled -= size
+
+    def statistics(self) -> Statistics:
+        return Statistics(self.live, self.pooled, self.peak, self.allocations, self.system_allocations)
+
+
+class Storage:
+    """``nbytes`` bytes at ``address``. Made by :func:`allocate` or :meth:`wrap`; the bytes live as long as it."""
+
+    __slots__ = ("__weakref__", "address", "nbytes")
+
+    address: int
+    nbytes: int
+
+    @staticmethod
+    def wrap(array: NDArray[Any]) -> Storage:
+        """Share ``array``'s memory, whatever its strides: ``address`` is that of its first element."""
+        return _Shared(array)
+
+    @property
+    def __array_interface__(self) -> dict[str, Any]:
+        """All the bytes, for NumPy; ends with the last of the ``nbytes``."""
+        raise NotImplementedError
+
+    def ndarray(
+        self,
+        shape: tuple[int, ...],
+        dtype: Any,
+        offset_bytes: int = 0,
+        strides_bytes: tuple[int, ...] | None = None,
+        writeable: bool = False,
+    ) -> NDArray[Any]:
+        """A NumPy view of these bytes that keeps them alive. ``offset_bytes`` counts from ``address``."""
+        everything = np.asarray(self)
+        below = everything.nbytes - self.nbytes
+        view: NDArray[Any] = np.ndarray(shape, dtype, everything, offset_bytes + below, strides_bytes)
+        view.flags.writeable = writeable
+        return view
+
+    def __repr__(self) -> str:
+        return f"<Storage of {self.nbytes} bytes at {self.address:#x}>"
+
+
+class _Pooled(Storage):
+    """A block of a pool, given back when nobody holds this any more."""
+
+    __slots__ = ("_block",)
+
+    def __init__(self, block: _Block, nbytes: int) -> None:
+        self._block = block
+        self.address = block.address
+        self.nbytes = nbytes
+
+    def __del__(self) -> None:
+        self._block.pool.give(self._block, self.nbytes)
+
+    @property
+    def __array_interface__(self) -> dict[str, Any]:
+        return _interface(self.address, self.nbytes, False)
+
+
+class _Shared(Storage):
+    """Memory of a NumPy array. With negative strides some of it lies below ``address``."""
+
+    __slots__ = ("_array", "_below")
+
+    def __init__(self, array: NDArray[Any]) -> None:
+        self._array = array
+        self.address = array.__array_interface__["data"][0]
+        reaches = [(n - 1) * stride for n, stride in zip(array.shape, array.strides, strict=True)] if array.size else []
+        self._below = -sum(reach for reach in reaches if reach < 0)
+        self.nbytes = sum(reach for reach in reaches if reach > 0) + (array.itemsize if array.size else 0)
+
+    @property
+    def __array_interface__(self) -> dict[str, Any]:
+        return _interface(self.address - self._below, self._below + self.nbytes, not self._array.flags.writeable)
+
+
+def _interface(address: int, nbytes: int, readonly: bool) -> dict[str, Any]:
+    return {"version": 3, "shape": (nbytes,), "typestr": "|u1", "data": (address, readonly)}
+
+
+_POOL: Final = _Pool(POOL_LIMIT)
+
+
+def allocate(nbytes: int) -> Storage:
+    """A block of ``nbytes`` bytes aligned to 128, contents unspecified; from the pool where one waits."""
+    return _Pooled(_POOL.take(nbytes), nbytes)
+
+
+def statistics() -> Statistics:
+    """What the allocator holds now, and has done."""
+    return _POOL.statistics()
+
+
+def reset_peak() -> None:
+    """Start measuring the peak of live bytes anew."""
+    _POOL.peak = _POOL.live
+
+
+def trim() -> None:
+    """Give all waiting blocks back to the system."""
+    _POOL.trim()

@@ -1,0 +1,133 @@
+"""The team: worker threads that wait in generated code for their part of a program.
+
+One team serves the process and runs one program at a time; it grows to the largest number of threads asked for. Workers
+are Python's daemon threads inside one foreign call, so they hold no GIL. A forked child starts without workers.
+"""
+
+from __future__ import annotations
+
+import atexit
+import ctypes
+import os
+import threading
+import time
+from typing import Final
+
+import numpy as np
+
+from runnel.runtime import driver, layout, memory, threads
+
+# Longer waits yield: on a busy machine the thread waited for may be queued behind this one on the same CPU.
+SPIN_SECONDS: Final = 5e-6
+SCRATCH: Final = 1 << 20  # bytes of scratch that every thread has
+
+_STOP_SECONDS: Final = 1.0
+
+
+class Team:
+    """The control block, the workers and their scratch memory. ``size`` counts the caller's thread and the workers."""
+
+    def __init__(self) -> None:
+        self._entry: Final = driver.entry_points()
+        self._control: Final = memory.allocate(layout.MAILBOXES + layout.LINE * threads.LIMIT)
+        self.address: Final = self._control.address
+        self._worker = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_void_p)(self._entry.rn_worker)
+        self._stop = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_void_p, ctypes.c_int64)(self._entry.rn_stop)
+        self._workers: list[threading.Thread] = []
+        self._scratch: dict[int, memory.Storage] = {}
+        self._lock = threading.Lock()
+        self.pauses_per_second: Final = self._measure_pause()
+        self.size = 1
+        self._clear()
+
+    def grow(self, size: int) -> None:
+        """Start workers until the team has ``size`` threads (at most ``threads.LIMIT``)."""
+        with self._lock:
+            # With more threads than CPUs, who spins keeps the one waited for from running.
+            crowded = size > threads.affinity_count()
+            self._set_spins(SPIN_SECONDS / 10 if crowded else SPIN_SECONDS)
+            while self.size < size:
+                mailbox = self.address + layout.MAILBOXES + layout.LINE * self.size
+                ctypes.memset(mailbox, 0, layout.LINE)
+                name = f"runnel-{self.size}"
+                worker = threading.Thread(target=_work, args=(self, mailbox), name=name, daemon=True)
+                worker.start()
+                self._workers.append(worker)
+                self.size += 1
+
+    def scratch(self, slot: int, nbytes: int) -> memory.Storage:
+        """The scratch memory of worker ``slot``, shared by all programs: the team runs one at a time."""
+        with self._lock:
+            held = self._scratch.get(slot)
+            if held is None or held.nbytes < nbytes:
+                held = self._scratch[slot] = memory.allocate(max(nbytes, SCRATCH))
+            return held
+
+    def stop(self) -> None:
+        """End the workers. While a program is running they are left alone: the process can end without them."""
+        with self._lock:
+            if self.size > 1 and self._stop(self.address, self.size):
+                for worker in self._workers:
+                    worker.join(_STOP_SECONDS)
+                self._workers.clear()
+                self.size = 1
+
+    def after_fork(self) -> None:
+        """In the child of a fork: there are no workers, and nobody holds a lock."""
+        self._lock = threading.Lock()
+        self._workers = []
+        self.size = 1
+        self._clear()
+
+    def run_worker(self, mailbox: int) -> None:
+        """A worker's life."""
+        self._worker(self.address, mailbox)
+
+    def _clear(self) -> None:
+        ctypes.memset(self.address, 0, self._control.nbytes)
+        self._set_spins(SPIN_SECONDS)
+
+    def _set_spins(self, seconds: float) -> None:
+        spins = self._control.ndarray((1,), np.int64, layout.SPINS, writeable=True)
+        spins[0] = max(1, int(seconds * self.pauses_per_second))
+
+    def _measure_pause(self) -> float:
+        """Pauses in a second: from 4 to 150 cycles each, depending on the processor."""
+        pause = ctypes.PYFUNCTYPE(None, ctypes.c_int64)(self._entry.rn_pause)
+        shortest = 1.0
+        for _ in range(3):
+            start = time.perf_counter()
+            pause(1000)
+            shortest = min(shortest, time.perf_counter() - start)
+        return 1000 / shortest
+
+
+def _work(team: Team, mailbox: int) -> None:
+    # This frame keeps the team's memory alive if the process ends while the worker is parked.
+    team.run_worker(mailbox)
+
+
+_TEAMS: Final[dict[str, Team]] = {}  # at most one
+
+
+def current() -> Team:
+    """The process's team."""
+    team = _TEAMS.get("process")
+    if team is None:
+        team = _TEAMS.setdefault("process", Team())  # atomic: of two threads that come first, one team is dropped
+    return team
+
+
+def _stop() -> None:
+    for team in _TEAMS.values():
+        team.stop()
+
+
+def _after_fork() -> None:
+    for team in _TEAMS.values():
+        team.after_fork()
+
+
+atexit.register(_stop)
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_after_fork)

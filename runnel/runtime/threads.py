@@ -1,0 +1,86 @@
+"""How many threads a program gets: what the switch asks for, else what the affinity mask and the cgroup's CPU quota allow."""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Callable
+from pathlib import Path
+from typing import Final
+
+from runnel.core import switches
+
+LIMIT: Final = 256  # slots in the team's control block
+_QuotaReader = Callable[[Path], "float | None"]
+
+
+def count() -> int:
+    """The number of threads of a program, at least 1."""
+    if switches.num_threads.value > 0:
+        return min(switches.num_threads.value, LIMIT)
+    allowed = [LIMIT, affinity_count()]
+    quota = cgroup_cpus()
+    if quota is not None:
+        allowed.append(math.ceil(quota))
+    return max(1, min(allowed))
+
+
+def affinity_count() -> int:
+    """The number of CPUs this process may be scheduled on."""
+    if hasattr(os, "sched_getaffinity"):
+        try:
+            return max(1, len(os.sched_getaffinity(0)))
+        except OSError:
+            pass
+    return os.cpu_count() or 1
+
+
+def cgroup_cpus(root: Path = Path("/")) -> float | None:
+    """The tightest CPU quota, in CPUs, of this process's cgroup and those around it; None without one.
+
+    Reads cgroup v2 (``cpu.max``) and v1 (``cpu.cfs_quota_us``), as the Linux kernel's documentation
+    "admin-guide/cgroup-v2" and "scheduler/sched-bwc" describe them. ``root`` is where ``/proc`` and ``/sys`` stand.
+    """
+    quotas: list[float] = []
+    for line in _read(root / "proc/self/cgroup").splitlines():
+        _, _, rest = line.partition(":")
+        controllers, _, path = rest.partition(":")
+        mount = root / "sys/fs/cgroup"
+        if not controllers:
+            quotas += _along(mount, path, _quota_v2)
+        elif "cpu" in controllers.split(","):
+            for name in dict.fromkeys(("cpu", controllers)):
+                quotas += _along(mount / name, path, _quota_v1)
+    return min(quotas, default=None)
+
+
+def _along(mount: Path, path: str, quota_of: _QuotaReader) -> list[float]:
+    """The quotas of the group at ``path`` and of its ancestors up to the mount."""
+    parts = [part for part in path.split("/") if part not in ("", ".", "..")]
+    folders = [mount.joinpath(*parts[:depth]) for depth in range(len(parts) + 1)]
+    return [quota for quota in map(quota_of, folders) if quota is not None]
+
+
+def _quota_v2(folder: Path) -> float | None:
+    words = _read(folder / "cpu.max").split()
+    return _ratio(words[0], words[1]) if len(words) == 2 else None
+
+
+def _quota_v1(folder: Path) -> float | None:
+    return _ratio(_read(folder / "cpu.cfs_quota_us"), _read(folder / "cpu.cfs_period_us"))
+
+
+def _ratio(quota: str, period: str) -> float | None:
+    """Quota over period, or None where either is "max", -1, missing or nonsense."""
+    try:
+        numbers = int(quota), int(period)
+    except ValueError:
+        return None
+    return numbers[0] / numbers[1] if min(numbers) > 0 else None
+
+
+def _read(path: Path) -> str:
+    try:
+        return path.read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        return ""

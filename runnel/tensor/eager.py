@@ -1,0 +1,160 @@
+"""Eager execution: one op, now. The kernel comes from the same lowering and code generation as in compiled programs, as
+a program of one node; programs are kept by op, attributes, avals and layouts, kernels by structure alone, so a new shape
+compiles nothing.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from runnel.core import switches, tables
+from runnel.core.avals import Aval, Shape, aval, row_major
+from runnel.core.dtypes import from_numpy
+from runnel.core.errors import NonFiniteError
+from runnel.core.tables import Op
+from runnel.graph.graph import Graph, InputKind, Node
+from runnel.loops.rules import HostCall, View
+from runnel.lowering.plan import Planner
+from runnel.lowering.program import Program
+from runnel.lowering.strided import reshaped_strides
+from runnel.runtime import memory, threads
+from runnel.runtime.memory import Storage
+from runnel.tensor.tracing import user_line
+
+if TYPE_CHECKING:
+    from runnel.tensor.tensor import Tensor
+
+KEPT = 4096  # plans of single ops held ready; the least recently used goes first
+
+
+class Viewing:
+    """The plan of an op that only looks at memory differently."""
+
+    __slots__ = ("offset", "result", "strides")
+
+    def __init__(self, result: Aval, offset: int, strides: Shape) -> None:
+        self.result = result
+        self.offset = offset
+        self.strides = strides
+
+    def run(self, tensors: tuple[Tensor, ...]) -> Placed:
+        source = tensors[0]
+        return self.result, source._storage, source._layout[0] + self.offset, self.strides
+
+
+class Running:
+    """The plan of an op that runs a program of one node."""
+
+    __slots__ = ("_first_output", "_positions", "program", "result", "strides")
+
+    def __init__(self, result: Aval, program: Program, positions: tuple[int, ...]) -> None:
+        self.result = result
+        self.strides = row_major(result.shape)
+        self.program = program
+        self._positions = positions
+        self._first_output = program.first_output
+
+    def run(self, tensors: tuple[Tensor, ...]) -> Placed:
+        program = self.program
+        bases = program.bases
+        storage = memory.allocate(self.result.nbytes)
+        with program.lock:
+            slot = 2
+            for i in self._positions:
+                x = tensors[i]
+                bases[slot] = x._storage.address + x._layout[0] * x._aval.dtype.itemsize  # type: ignore[union-attr]
+                slot += 1
+            bases[self._first_output] = storage.address
+            program.run_bound()
+        return self.result, storage, 0, self.strides
+
+
+class OnHost:
+    """The plan of an op that NumPy carries out."""
+
+    __slots__ = ("attrs", "op", "result")
+
+    def __init__(self, op: Op, attrs: dict[str, Any], result: Aval) -> None:
+        self.op = op
+        self.attrs = attrs
+        self.result = result
+
+    def run(self, tensors: tuple[Tensor, ...]) -> Placed:
+        array = np.ascontiguousarray(tables.reference[self.op](*[t.numpy() for t in tensors], **self.attrs))
+        found = aval(self.result.shape, from_numpy(array.dtype))
+        return found, Storage.wrap(array.reshape(found.shape)), 0, row_major(found.shape)
+
+
+Placed = tuple[Aval, Storage | None, int, Shape]
+Plan = Viewing | Running | OnHost
+
+_PLANS: OrderedDict[Any, Plan] = OrderedDict()
+
+
+def execute(op: Op, tensors: tuple[Tensor, ...], attrs: dict[str, Any]) -> Placed:
+    """Carry out ``op`` now; gives the result's aval, storage, offset and strides."""
+    key = (op, *attrs.values(), *[(x._aval, x._layout[1]) for x in tensors])
+    plan = _PLANS.get(key)
+    if plan is None:
+        plan = _PLANS[key] = prepare(op, tensors, attrs)
+        while len(_PLANS) > KEPT:
+            _PLANS.popitem(last=False)
+    result = plan.run(tensors)
+    if switches.check_nans.value:
+        _check_finite(op, tensors, result)
+    return result
+
+
+def prepare(op: Op, tensors: tuple[Tensor, ...], attrs: dict[str, Any]) -> Plan:
+    """The plan for these avals and layouts."""
+    result: Aval = tables.infer[op](*[t._aval for t in tensors], **attrs)
+    rule = tables.lower.get(op)
+    if rule is None or isinstance(rule, HostCall):
+        return OnHost(op, attrs, result)
+    if isinstance(rule, View):
+        viewed = view_layout(rule, tensors[0]._aval, tensors[0]._layout[1], result, attrs)
+        if viewed is not None:
+            return Viewing(result, *viewed)
+    nodes = [Node(None, (), {}, t._aval, kind=InputKind.ARGUMENT, name=f"x{i}") for i, t in enumerate(tensors)]
+    strides = {
+        node: t._layout[1] for node, t in zip(nodes, tensors, strict=True) if t._layout[1] != row_major(t._aval.shape)
+    }
+    made = Node(op, tuple(nodes), attrs, result)
+    graph = Graph(nodes, [made], {}, op.name)
+    plan = Planner(graph, threads.count(), strides).plan()
+    return Running(result, Program(plan), tuple(range(len(nodes))))
+
+
+def view_layout(
+    rule: View, source: Aval, strides: Shape, result: Aval, attrs: dict[str, Any]
+) -> tuple[int, Shape] | None:
+    """Offset and strides of a view of memory with ``strides``; None when it needs a copy."""
+    mapping = rule.map(source, result, **attrs)
+    if mapping is None:
+        found = reshaped_strides(source.shape, strides, result.shape)
+        return None if found is None else (0, found)
+    offset = 0
+    steps = [0] * result.ndim
+    for (start, terms), stride in zip(mapping, strides, strict=True):
+        offset += start * stride
+        for axis, step in terms:
+            steps[axis] += step * stride
+    return offset, tuple(steps)
+
+
+def _check_finite(op: Op, tensors: tuple[Tensor, ...], placed: Placed) -> None:
+    result, storage, offset, strides = placed
+    if not result.dtype.is_float or storage is None:
+        return
+    item = result.dtype.itemsize
+    array = storage.ndarray(result.shape, result.dtype.numpy, offset * item, tuple(s * item for s in strides))
+    if np.isfinite(array.astype(np.float64)).all():
+        return
+    if all(not t.dtype.is_float or np.isfinite(t.numpy().astype(np.float64)).all() for t in tensors):
+        raise NonFiniteError(
+            f"[{op.name}] made a NaN or infinity from finite inputs of shapes "
+            f"{', '.join(str(t.shape) for t in tensors)} at {user_line()}."
+        )

@@ -1,0 +1,303 @@
+"""The operators and methods that Tensor and Variable share. Each is one line: the function of the same meaning in ``ops``.
+
+Names and defaults follow the Array API where it has the method, PyTorch elsewhere (``dim`` is accepted for ``axis``).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from runnel import ops
+from runnel.core import dtypes
+from runnel.core.avals import row_major
+from runnel.core.dispatch import Value
+
+if TYPE_CHECKING:
+    from runnel.tensor.tensor import Tensor
+
+
+def _axis(axis: Any, dim: Any) -> Any:
+    return axis if dim is None else dim
+
+
+class ArrayMethods(Value):
+    """Arithmetic, comparison, reductions and views as operators and methods."""
+
+    __slots__ = ()
+    __array_priority__ = 1000  # NumPy arrays on the left leave binary operators to us
+    __array_ufunc__ = None
+
+    def read(self) -> Tensor:
+        """The tensor this stands for."""
+        raise NotImplementedError
+
+    def numpy(self) -> np.ndarray:
+        """The values as a read-only NumPy array."""
+        raise NotImplementedError
+
+    # Arithmetic -------------------------------------------------------------------------------------------------------
+
+    def __add__(self, other: Any) -> Tensor:
+        return ops.add(self, other)
+
+    def __radd__(self, other: Any) -> Tensor:
+        return ops.add(other, self)
+
+    def __sub__(self, other: Any) -> Tensor:
+        return ops.subtract(self, other)
+
+    def __rsub__(self, other: Any) -> Tensor:
+        return ops.subtract(other, self)
+
+    def __mul__(self, other: Any) -> Tensor:
+        return ops.multiply(self, other)
+
+    def __rmul__(self, other: Any) -> Tensor:
+        return ops.multiply(other, self)
+
+    def __truediv__(self, other: Any) -> Tensor:
+        return ops.divide(self, other)
+
+    def __rtruediv__(self, other: Any) -> Tensor:
+        return ops.divide(other, self)
+
+    def __floordiv__(self, other: Any) -> Tensor:
+        return ops.floor_divide(self, other)
+
+    def __rfloordiv__(self, other: Any) -> Tensor:
+        return ops.floor_divide(other, self)
+
+    def __mod__(self, other: Any) -> Tensor:
+        return ops.remainder(self, other)
+
+    def __rmod__(self, other: Any) -> Tensor:
+        return ops.remainder(other, self)
+
+    def __pow__(self, other: Any) -> Tensor:
+        return ops.pow(self, other)
+
+    def __rpow__(self, other: Any) -> Tensor:
+        return ops.pow(other, self)
+
+    def __matmul__(self, other: Any) -> Tensor:
+        return ops.matmul(self, other)
+
+    def __rmatmul__(self, other: Any) -> Tensor:
+        return ops.matmul(other, self)
+
+    def __neg__(self) -> Tensor:
+        return ops.negative(self)
+
+    def __pos__(self) -> Tensor:
+        return self.read()
+
+    def __abs__(self) -> Tensor:
+        return ops.abs(self)
+
+    # Bits and comparison ----------------------------------------------------------------------------------------------
+
+    def __and__(self, other: Any) -> Tensor:
+        return ops.bitwise_and(self, other)
+
+    def __rand__(self, other: Any) -> Tensor:
+        return ops.bitwise_and(other, self)
+
+    def __or__(self, other: Any) -> Tensor:
+        return ops.bitwise_or(self, other)
+
+    def __ror__(self, other: Any) -> Tensor:
+        return ops.bitwise_or(other, self)
+
+    def __xor__(self, other: Any) -> Tensor:
+        return ops.bitwise_xor(self, other)
+
+    def __rxor__(self, other: Any) -> Tensor:
+        return ops.bitwise_xor(other, self)
+
+    def __invert__(self) -> Tensor:
+        return ops.bitwise_invert(self)
+
+    def __lshift__(self, other: Any) -> Tensor:
+        return ops.bitwise_left_shift(self, other)
+
+    def __rlshift__(self, other: Any) -> Tensor:
+        return ops.bitwise_left_shift(other, self)
+
+    def __rshift__(self, other: Any) -> Tensor:
+        return ops.bitwise_right_shift(self, other)
+
+    def __rrshift__(self, other: Any) -> Tensor:
+        return ops.bitwise_right_shift(other, self)
+
+    def __lt__(self, other: Any) -> Tensor:
+        return ops.less(self, other)
+
+    def __le__(self, other: Any) -> Tensor:
+        return ops.less_equal(self, other)
+
+    def __gt__(self, other: Any) -> Tensor:
+        return ops.greater(self, other)
+
+    def __ge__(self, other: Any) -> Tensor:
+        return ops.greater_equal(self, other)
+
+    def __eq__(self, other: object) -> Tensor:  # type: ignore[override]
+        return ops.equal(self, other)
+
+    def __ne__(self, other: object) -> Tensor:  # type: ignore[override]
+        return ops.not_equal(self, other)
+
+    __hash__ = object.__hash__
+
+    # Indexing ---------------------------------------------------------------------------------------------------------
+
+    def __getitem__(self, key: Any) -> Tensor:
+        if isinstance(key, ArrayMethods):
+            return ops.take(self, key, 0)
+        if isinstance(key, (list, np.ndarray)):
+            return ops.take(self, self.read().lift(np.asarray(key), dtypes.int64), 0)
+        return ops.getitem(self, key)
+
+    def __iter__(self) -> Any:
+        if not self.shape:
+            raise TypeError("[iter] a 0-d tensor cannot be iterated over.")
+        return (self[i] for i in range(self.shape[0]))
+
+    # Functions as methods ---------------------------------------------------------------------------------------------
+
+    def sum(self, axis: Any = None, keepdims: bool = False, *, dim: Any = None, dtype: Any = None) -> Tensor:
+        return ops.sum(self, _axis(axis, dim), keepdims, dtype)
+
+    def mean(self, axis: Any = None, keepdims: bool = False, *, dim: Any = None) -> Tensor:
+        return ops.mean(self, _axis(axis, dim), keepdims)
+
+    def var(self, axis: Any = None, correction: float = 0.0, keepdims: bool = False, *, dim: Any = None) -> Tensor:
+        return ops.var(self, _axis(axis, dim), correction, keepdims)
+
+    def std(self, axis: Any = None, correction: float = 0.0, keepdims: bool = False, *, dim: Any = None) -> Tensor:
+        return ops.std(self, _axis(axis, dim), correction, keepdims)
+
+    def prod(self, axis: Any = None, keepdims: bool = False, *, dim: Any = None) -> Tensor:
+        return ops.prod(self, _axis(axis, dim), keepdims)
+
+    def max(self, axis: Any = None, keepdims: bool = False, *, dim: Any = None) -> Tensor:
+        return ops.max(self, _axis(axis, dim), keepdims)
+
+    def min(self, axis: Any = None, keepdims: bool = False, *, dim: Any = None) -> Tensor:
+        return ops.min(self, _axis(axis, dim), keepdims)
+
+    def any(self, axis: Any = None, keepdims: bool = False, *, dim: Any = None) -> Tensor:
+        return ops.any(self, _axis(axis, dim), keepdims)
+
+    def all(self, axis: Any = None, keepdims: bool = False, *, dim: Any = None) -> Tensor:
+        return ops.all(self, _axis(axis, dim), keepdims)
+
+    def argmax(self, axis: Any = None, keepdims: bool = False, *, dim: Any = None) -> Tensor:
+        return ops.argmax(self, _axis(axis, dim), keepdims)
+
+    def argmin(self, axis: Any = None, keepdims: bool = False, *, dim: Any = None) -> Tensor:
+        return ops.argmin(self, _axis(axis, dim), keepdims)
+
+    def reshape(self, *shape: Any) -> Tensor:
+        return ops.reshape(self, shape[0] if len(shape) == 1 and not isinstance(shape[0], int) else shape)
+
+    def view(self, *shape: Any) -> Tensor:
+        return self.reshape(*shape)
+
+    def flatten(self, start_dim: int = 0, end_dim: int = -1) -> Tensor:
+        return ops.flatten(self, start_dim, end_dim)
+
+    def transpose(self, dim0: int = -2, dim1: int = -1) -> Tensor:
+        return ops.transpose(self, dim0, dim1)
+
+    def permute(self, *axes: Any) -> Tensor:
+        return ops.permute(self, axes[0] if len(axes) == 1 and not isinstance(axes[0], int) else axes)
+
+    def squeeze(self, axis: Any = None, *, dim: Any = None) -> Tensor:
+        return ops.squeeze(self, _axis(axis, dim))
+
+    def unsqueeze(self, dim: int) -> Tensor:
+        return ops.expand_dims(self, dim)
+
+    def expand(self, *shape: Any) -> Tensor:
+        return ops.broadcast_to(self, shape[0] if len(shape) == 1 and not isinstance(shape[0], int) else shape)
+
+    def exp(self) -> Tensor:
+        return ops.exp(self)
+
+    def log(self) -> Tensor:
+        return ops.log(self)
+
+    def sqrt(self) -> Tensor:
+        return ops.sqrt(self)
+
+    def tanh(self) -> Tensor:
+        return ops.tanh(self)
+
+    def sigmoid(self) -> Tensor:
+        return ops.sigmoid(self)
+
+    def relu(self) -> Tensor:
+        return ops.relu(self)
+
+    def abs(self) -> Tensor:
+        return ops.abs(self)
+
+    def softmax(self, dim: int = -1) -> Tensor:
+        return ops.softmax(self, dim)
+
+    def clip(self, min: Any = None, max: Any = None) -> Tensor:
+        return ops.clip(self, min, max)
+
+    def astype(self, dtype: Any) -> Tensor:
+        """The values converted to ``dtype``."""
+        return ops.cast(self, dtypes.as_dtype(dtype))
+
+    def to(self, dtype: Any) -> Tensor:
+        return self.astype(dtype)
+
+    def float(self) -> Tensor:
+        return self.astype(dtypes.float32)
+
+    def double(self) -> Tensor:
+        return self.astype(dtypes.float64)
+
+    def long(self) -> Tensor:
+        return self.astype(dtypes.int64)
+
+    @property
+    def T(self) -> Tensor:
+        """The transpose of a matrix."""
+        if self.ndim != 2:
+            raise ValueError(f"[T] needs a matrix; received shape {self.shape}. Use permute() or mT.")
+        return ops.transpose(self, 0, 1)
+
+    @property
+    def mT(self) -> Tensor:
+        """The last two axes swapped."""
+        return ops.transpose(self, -2, -1)
+
+    @property
+    def nbytes(self) -> int:
+        return self.aval.nbytes
+
+    # Other libraries --------------------------------------------------------------------------------------------------
+
+    def __dlpack__(self, **options: Any) -> Any:
+        """A DLPack capsule that shares memory (read-only where the consumer's version of the protocol can say so)."""
+        array = self.numpy()
+        if "max_version" not in options or options["max_version"] is None or options["max_version"] < (1, 0):
+            array = array.copy()  # old protocols cannot mark memory as read-only
+        return array.__dlpack__(**options)
+
+    def __dlpack_device__(self) -> tuple[int, int]:
+        return (1, 0)
+
+    def contiguous(self) -> Tensor:
+        """The same values in dense row-major memory."""
+        tensor = self.read()
+        if tensor.is_traced or tensor.strides == row_major(tensor.shape):
+            return tensor
+        return ops.reshape(ops.reshape(tensor, (-1,)), tensor.shape)

@@ -1,0 +1,71 @@
+"""Random numbers with a state: a generator is a Variable of (key, count), so that draws are the same eager and compiled.
+
+The numbers are counter-based (``ops.random``): draw number ``count`` of a generator with seed ``s`` is a function of
+(s, count) and position alone, whatever computes it.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from runnel import ops
+from runnel.core import dtypes
+from runnel.tensor.methods import ArrayMethods
+from runnel.tensor.tensor import Tensor
+from runnel.tensor.variable import Variable
+
+
+class Generator:
+    """A stream of random numbers. ``state`` is a Variable: uint32 (key low, key high, count)."""
+
+    def __init__(self, seed: int = 0) -> None:
+        self.state = Variable(_state(seed), name="random.state")
+
+    def seed(self, seed: int) -> None:
+        """Start the stream anew."""
+        self.state.assign(_state(seed))
+
+    def next_key(self) -> Tensor:
+        """A fresh key (uint32[2]); the count goes up by one."""
+        state = self.state.read()
+        key = ops.fold_in(state[0:2], state[2])
+        one = np.array([0, 0, 1], np.uint32)
+        one.flags.writeable = False
+        self.state.assign(state + state.lift(one, dtypes.uint32))
+        return key
+
+
+def _state(seed: int) -> np.ndarray:
+    return np.array([seed & 0xFFFFFFFF, (seed >> 32) & 0xFFFFFFFF, 0], np.uint32)
+
+
+default = Generator(0)
+
+
+def manual_seed(seed: int) -> None:
+    """Seed the default generator."""
+    default.seed(seed)
+
+
+def rand(*shape: int, dtype: Any = dtypes.float32, generator: Generator = default) -> Tensor:
+    """Uniform numbers in [0, 1)."""
+    return ops.uniform(generator.next_key(), shape, dtypes.as_dtype(dtype))
+
+
+def randn(*shape: int, dtype: Any = dtypes.float32, generator: Generator = default) -> Tensor:
+    """Standard normal numbers (Box–Muller)."""
+    return ops.normal(generator.next_key(), shape, dtypes.as_dtype(dtype))
+
+
+def randint(low: int, high: int, shape: Any, dtype: Any = dtypes.int64, generator: Generator = default) -> Tensor:
+    """Integers in [low, high)."""
+    return ops.randint(generator.next_key(), low, high, shape, dtypes.as_dtype(dtype))
+
+
+def dropout(x: ArrayMethods, p: float = 0.5, training: bool = True, generator: Generator = default) -> Tensor:
+    """``x`` with elements zeroed with probability ``p`` and the rest scaled by 1/(1-p); ``x`` itself unless training."""
+    if not training or p == 0:
+        return x.read()
+    return ops.dropout(x, generator.next_key(), p)

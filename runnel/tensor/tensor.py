@@ -1,0 +1,382 @@
+"""The Tensor: a value of shape and dtype, either bytes in memory or a node of the graph being traced.
+
+Tensors are values: no handle ever sees another handle's write. ``x[i] = v`` and ``x += y`` rebind the handle.
+"""
+
+from __future__ import annotations
+
+import itertools
+from typing import Any
+
+import numpy as np
+
+from runnel.core.avals import Aval, Shape, aval, row_major
+from runnel.core.dtypes import DType
+from runnel.core.dtypes import from_numpy as from_numpy_dtype
+from runnel.core.errors import GradientError, TracedValueError
+from runnel.core.tables import Op
+from runnel.graph.graph import InputKind, Node
+from runnel.runtime.memory import Storage
+from runnel.tensor import eager, tape, tracing
+from runnel.tensor.methods import ArrayMethods
+
+_serials = itertools.count(1)
+
+
+class Tensor(ArrayMethods):
+    """An array of numbers. Make one with :func:`runnel.asarray`, :func:`runnel.zeros`, …; compute with array functions.
+
+    Attributes:
+        shape, dtype, ndim, size: as in NumPy.
+        requires_grad: whether ``backward()`` computes a gradient for it (or through it).
+        grad: the gradient that ``backward()`` accumulated, for a leaf.
+    """
+
+    # What every tensor has is in slots; the rest are class defaults that few instances override, which makes a tensor
+    # twice as cheap to create.
+    __slots__ = ("__dict__", "__weakref__", "_aval", "_layout", "_serial", "_storage")
+
+    _aval: Aval
+    _layout: tuple[int, Shape]  # offset and strides, in elements
+    _serial: int
+    _storage: Storage | None
+    _array: np.ndarray | None = None  # the NumPy view, once asked for
+    _node: Node | None = None  # while tracing
+    _record: tape.Record | None = None
+    _leaf: Any = None  # the Variable this is a reading of
+    _grad: Tensor | None = None
+    _weak: bool = False
+    requires_grad: bool = False
+
+    def __init__(self, *args: Any) -> None:
+        raise TypeError("A Tensor is made by runnel.asarray(data), runnel.zeros(shape), …, not by its class.")
+
+    # What it is -------------------------------------------------------------------------------------------------------
+
+    @property
+    def aval(self) -> Aval:
+        return self._aval
+
+    @property
+    def shape(self) -> Shape:
+        return self._aval.shape
+
+    @property
+    def dtype(self) -> DType:
+        return self._aval.dtype
+
+    @property
+    def is_weak(self) -> bool:
+        return self._weak
+
+    @property
+    def is_traced(self) -> bool:
+        return self._node is not None
+
+    @property
+    def address(self) -> int:
+        """Where its first element lies in memory."""
+        storage = self._storage
+        if storage is None:
+            raise _traced_value(self, "address")
+        return storage.address + self._layout[0] * self._aval.dtype.itemsize
+
+    @property
+    def strides(self) -> Shape:
+        """Steps in elements along each axis."""
+        return self._layout[1]
+
+    @property
+    def is_dense(self) -> bool:
+        return self._layout[1] == row_major(self._aval.shape) or self._aval.size <= 1
+
+    # What NumPy sees --------------------------------------------------------------------------------------------------
+
+    def numpy(self) -> np.ndarray:
+        """Its values as a read-only NumPy array that shares memory (zero-copy)."""
+        if self._node is not None:
+            raise _traced_value(self, "numpy()")
+        if self._array is None:
+            storage = self._storage
+            if storage is None:
+                raise GradientError("[numpy] the tensor holds no memory.")
+            item = self._aval.dtype.itemsize
+            offset, strides = self._layout
+            self._array = storage.ndarray(
+                self._aval.shape, self._aval.dtype.numpy, offset * item, tuple(s * item for s in strides)
+            )
+        return self._array
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
+        array = self.numpy()
+        if dtype is not None and np.dtype(dtype) != array.dtype:
+            if copy is False:
+                raise ValueError(f"[asarray] a {self.dtype.name} tensor cannot be seen as {dtype} without a copy.")
+            return array.astype(dtype)
+        return array.copy() if copy else array
+
+    def item(self) -> bool | int | float:
+        """The one value of a tensor of size 1, as a Python number."""
+        if self._node is not None:
+            raise _traced_value(self, "item()")
+        if self._aval.size != 1:
+            raise ValueError(f"[item] needs a tensor of size 1; received shape {self.shape}.")
+        value: bool | int | float = (
+            self.numpy().reshape(()).astype(np.float64 if self.dtype.is_float else self.dtype.numpy).item()
+        )
+        return value
+
+    def tolist(self) -> Any:
+        """Its values as (nested) Python lists."""
+        return self.numpy().tolist()
+
+    def __float__(self) -> float:
+        return float(self._scalar("float"))
+
+    def __int__(self) -> int:
+        return int(self._scalar("int"))
+
+    def __bool__(self) -> bool:
+        return bool(self._scalar("bool"))
+
+    def __index__(self) -> int:
+        if not self.dtype.is_integer:
+            raise TypeError(f"[index] only an integer tensor can be an index; received {self.dtype.name}.")
+        return int(self._scalar("index"))
+
+    def __len__(self) -> int:
+        if not self.shape:
+            raise TypeError("[len] a 0-d tensor has no length.")
+        return self.shape[0]
+
+    def __hash__(self) -> int:
+        return id(self)
+
+    def _scalar(self, what: str) -> bool | int | float:
+        if self._node is not None:
+            raise _traced_value(self, what)
+        if self._aval.size != 1:
+            raise ValueError(
+                f"[{what}] the truth or number of a tensor of shape {self.shape} is ambiguous; reduce it to one element "
+                "first (any, all, sum)."
+            )
+        return self.item()
+
+    def __repr__(self) -> str:
+        if self._node is not None:
+            return f"Tensor(traced, {self._aval})"
+        body = np.array2string(self.numpy(), separator=", ", prefix="Tensor(")
+        extra = ", requires_grad=True" if self.requires_grad else ""
+        return f"Tensor({body}, dtype={self.dtype.name}{extra})"
+
+    def __str__(self) -> str:
+        if self._node is not None:
+            raise _traced_value(self, "print")
+        return repr(self)
+
+    # Ops --------------------------------------------------------------------------------------------------------------
+
+    def apply_op(self, op: Op, inputs: tuple[Any, ...], attrs: dict[str, Any]) -> Tensor:
+        trace = tracing.ACTIVE.trace
+        tensors = tuple([x if type(x) is Tensor else x.read() for x in inputs])
+        if trace is None:
+            result = _placed(*eager.execute(op, tensors, attrs))
+        else:
+            node = trace.record(op, tuple([node_of(x, trace) for x in tensors]), attrs)
+            result = symbolic(node)
+        for x in tensors:
+            if x.requires_grad:
+                if result._aval.dtype.is_float:
+                    result.requires_grad = True
+                    result._record = tape.Record(op, tensors, attrs)
+                break
+        return result
+
+    def lift(self, array: Any, dtype: DType) -> Tensor:
+        return constant(array, dtype)
+
+    def read(self) -> Tensor:
+        return self
+
+    # Differentiation --------------------------------------------------------------------------------------------------
+
+    @property
+    def grad(self) -> Tensor | None:
+        return self._grad
+
+    @grad.setter
+    def grad(self, value: Tensor | None) -> None:
+        self._grad = value
+
+    def detach(self) -> Tensor:
+        """The same value without a tape: gradients stop here."""
+        if not self.requires_grad:
+            return self
+        twin = _blank(self._aval)
+        twin._storage, twin._layout, twin._array = self._storage, self._layout, self._array
+        twin._node, twin._weak = self._node, self._weak
+        twin._serial = self._serial
+        return twin
+
+    def requires_grad_(self, flag: bool = True) -> Tensor:
+        """Mark this leaf as one that ``backward()`` computes a gradient for; returns the tensor itself."""
+        if not self.dtype.is_float:
+            raise GradientError(f"[requires_grad_] only floating tensors have gradients; received {self.dtype.name}.")
+        if self._record is not None and not flag:
+            raise GradientError("[requires_grad_] only a leaf can be switched off; use detach().")
+        self.requires_grad = flag
+        return self
+
+    def backward(self, gradient: Any = None, *, retain_graph: bool = False, create_graph: bool = False) -> None:
+        """Add d(self)/d(leaf) to ``.grad`` of every leaf (Parameter, or tensor with ``requires_grad``) it was made from.
+
+        Args:
+            gradient: the seed, of this tensor's shape; may be left out for a tensor of size 1 (then it is 1).
+            retain_graph: keep the tape for another backward.
+            create_graph: make the gradients differentiable (implies keeping the tape).
+        """
+        if not self.requires_grad:
+            raise GradientError(
+                "[backward] the tensor does not depend on anything that requires a gradient; "
+                "call requires_grad_() on a leaf, or use Parameters."
+            )
+        if gradient is None:
+            if self.size != 1:
+                raise GradientError(
+                    f"[backward] a tensor of shape {self.shape} needs a seed; pass gradient=, or reduce it with sum() or mean()."
+                )
+            gradient = constant(np.ones(self.shape, self.dtype.numpy), self.dtype)
+        elif not isinstance(gradient, Tensor):
+            gradient = constant(np.asarray(gradient), self.dtype)
+        if gradient.shape != self.shape:
+            raise GradientError(f"[backward] the seed has shape {gradient.shape}, the tensor {self.shape}.")
+        found = tape.cotangents([self], [gradient], create_graph=create_graph, retain_graph=retain_graph)
+        for leaf, g in found.values():
+            owner = leaf if leaf._leaf is None else leaf._leaf
+            before = owner.grad
+            owner.grad = g if before is None else before + g
+
+
+def _blank(value: Aval) -> Tensor:
+    tensor = Tensor.__new__(Tensor)
+    tensor._aval = value
+    tensor._storage = None
+    tensor._layout = (0, ())
+    tensor._serial = next(_serials)
+    return tensor
+
+
+def _placed(value: Aval, storage: Storage | None, offset: int, strides: Shape) -> Tensor:
+    tensor = Tensor.__new__(Tensor)
+    tensor._aval = value
+    tensor._storage = storage
+    tensor._layout = (offset, strides)
+    tensor._serial = next(_serials)
+    return tensor
+
+
+def from_storage(value: Aval, storage: Storage, offset: int = 0, strides: Shape | None = None) -> Tensor:
+    """A tensor over ``storage``: ``offset`` and ``strides`` in elements; dense when strides are left out."""
+    tensor = _blank(value)
+    tensor._storage = storage
+    tensor._layout = (offset, row_major(value.shape) if strides is None else strides)
+    return tensor
+
+
+def from_numpy(array: np.ndarray, dtype: DType, *, copy: bool) -> Tensor:
+    """A tensor with the values of ``array``; without ``copy`` it shares the memory, which then must not change."""
+    array = np.asarray(array, dtype=dtype.numpy)
+    if copy or any(s % dtype.itemsize for s in array.strides) or not array.dtype.isnative:
+        array = np.array(array, dtype=dtype.numpy, order="C", copy=True)
+    strides = tuple(s // dtype.itemsize for s in array.strides)
+    return from_storage(aval(array.shape, dtype), Storage.wrap(array), 0, strides)
+
+
+def symbolic(node: Node) -> Tensor:
+    """A tensor that stands for a node of the graph being traced."""
+    tensor = _blank(node.aval)
+    tensor._node = node
+    return tensor
+
+
+CONSTANT_SERIAL = 1 << 62  # later than any trace: such a tensor is a constant in every trace
+_LIFTED: dict[int, tuple[np.ndarray, Tensor]] = {}  # by id of the array, which is kept alive
+_SCALARS: dict[tuple[Any, type, DType], Tensor] = {}
+
+
+def constant(value: Any, dtype: DType) -> Tensor:
+    """A constant of ``dtype``: Python scalars become 0-d tensors (kept for reuse)."""
+    if isinstance(value, np.ndarray) and not value.flags.writeable and value.size == 1:
+        known = _LIFTED.get(id(value))
+        if known is None:
+            known = (value, from_numpy(value, dtype, copy=True))
+            known[1]._serial = CONSTANT_SERIAL
+            if len(_LIFTED) < 8192:
+                _LIFTED[id(value)] = known
+        return known[1]
+    if isinstance(value, (bool, int, float)):
+        key = (value if value == value and value != 0 else repr(value), type(value), dtype)
+        found = _SCALARS.get(key)
+        if found is None:
+            found = from_numpy(np.asarray(value).astype(dtype.numpy), dtype, copy=True)
+            found._serial = CONSTANT_SERIAL
+            if len(_SCALARS) < 4096:
+                _SCALARS[key] = found
+        return found
+    trace = tracing.ACTIVE.trace
+    if trace is not None and isinstance(value, np.ndarray):
+        known = trace.known_arrays.get(id(value)) if value.base is None else trace.known_arrays.get(id(value.base))
+        if known is not None and known.dtype == value.dtype and _same_memory(known, value):
+            return traced_array(trace, known, dtype, value.shape)
+    return from_numpy(np.asarray(value), dtype, copy=True)
+
+
+def _same_memory(array: np.ndarray, view: np.ndarray) -> bool:
+    return array.flags.c_contiguous and view.flags.c_contiguous and array.size == view.size
+
+
+def traced_array(trace: tracing.Trace, array: np.ndarray, dtype: DType, shape: Shape | None = None) -> Tensor:
+    """A NumPy array that a traced function reads and the next call can find again: an input, like a tensor."""
+    found = trace.captures.get(id(array))
+    if found is None:
+        value = aval(array.shape, from_numpy_dtype(array.dtype))
+        found = (array, trace.input(value, InputKind.ARGUMENT, f"captured{len(trace.captures)}"))
+        trace.captures[id(array)] = found
+    tensor = symbolic(found[1])
+    if tensor.dtype is not dtype:
+        tensor = tensor.astype(dtype)
+    return tensor if shape is None or shape == tensor.shape else tensor.reshape(shape)
+
+
+def node_of(tensor: Tensor, trace: tracing.Trace) -> Node:
+    """The node that stands for ``tensor`` in ``trace``: its own, or that of a captured or constant eager tensor."""
+    if tensor._node is not None:
+        return tensor._node
+    if tensor._serial > trace.born:
+        found = trace.constants.get(id(tensor))
+        if found is None:
+            found = (tensor, trace.constant(tensor.numpy(), tensor.dtype))
+            trace.constants[id(tensor)] = found
+        return found[1]
+    found = trace.captures.get(id(tensor))
+    if found is None:
+        found = (tensor, trace.input(tensor.aval, InputKind.ARGUMENT, f"captured{len(trace.captures)}"))
+        trace.captures[id(tensor)] = found
+    return found[1]
+
+
+def serial_now() -> int:
+    """A number between those of tensors made before and after this call."""
+    return next(_serials)
+
+
+def _traced_value(tensor: Tensor, what: str) -> TracedValueError:
+    error = TracedValueError(
+        f"[{what}] the value of a traced tensor ({tensor.aval}) was asked for at {tracing.user_line()}; it exists only when "
+        "the compiled program runs. Use runnel.where(condition, x, y) instead of `if`, return the tensor and look at it "
+        "outside, or pass the number as a plain Python argument."
+    )
+    trace = tracing.ACTIVE.trace
+    if trace is not None and trace.refusal is None:
+        trace.refusal = error
+    return error

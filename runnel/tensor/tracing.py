@@ -1,0 +1,94 @@
+"""Recording a graph: while a trace is active on a thread, ops on tensors append nodes instead of computing.
+
+A :class:`Trace` knows the graph's inputs by where they come from: arguments it was given, eager tensors and arrays that
+the function captured, and Variables it read. It also holds what the function assigned to Variables and their gradients.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from runnel.core import tables
+from runnel.core.avals import Aval, aval
+from runnel.core.dtypes import DType
+from runnel.core.tables import Op
+from runnel.graph.graph import Graph, InputKind, Node
+
+if TYPE_CHECKING:
+    from runnel.tensor.tensor import Tensor
+    from runnel.tensor.variable import Variable
+
+_PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
+
+
+class Trace:
+    """A graph under construction, and the state of Variables as the traced function sees it."""
+
+    def __init__(self, born: int) -> None:
+        self.born = born  # tensors with a higher serial number were made inside the trace: constants
+        self.inputs: list[Node] = []
+        self.captures: dict[int, tuple[Any, Node]] = {}  # id(tensor or ndarray) -> (it, its input node)
+        self.constants: dict[int, tuple[Any, Node]] = {}
+        self.variables: dict[Variable, Node] = {}  # read or written, in the order of first use
+        self.values: dict[Variable, Tensor] = {}  # what each holds now
+        self.written: set[Variable] = set()
+        self.gradients: dict[Variable, Any] = {}  # .grad as set in the trace
+        self.gradient_inputs: dict[Variable, Node] = {}  # .grad read before it was set
+        self.consumed: set[Variable] = set()  # gradients that an optimizer has used up
+        self.absent_gradients: set[Variable] = set()  # .grad read as None before it was set
+        self.known_arrays: dict[int, np.ndarray] = {}  # by id: arrays that can be found again at the next call
+        self.refusal: Exception | None = None  # the first error about a traced value, though the function caught it
+        self.scalars: list[tuple[Any, Node]] = []  # (getter, node): run-time floats read by the function
+
+    def input(self, value: Aval, kind: InputKind, name: str) -> Node:
+        node = Node(None, (), {}, value, user_line(), kind=kind, name=name)
+        self.inputs.append(node)
+        return node
+
+    def constant(self, array: np.ndarray, dtype: DType) -> Node:
+        frozen = np.array(array, dtype=dtype.numpy)
+        frozen.flags.writeable = False
+        return Node(None, (), {}, aval(frozen.shape, dtype), value=frozen)
+
+    def record(self, op: Op, inputs: tuple[Node, ...], attrs: dict[str, Any]) -> Node:
+        result = tables.infer[op](*[x.aval for x in inputs], **attrs)
+        return Node(op, inputs, attrs, result, user_line())
+
+    def graph(self, outputs: list[Node], updates: dict[Node, Node], name: str) -> Graph:
+        return Graph(self.inputs, outputs, updates, name)
+
+
+class _Active(threading.local):
+    """The trace that is active on each thread, innermost last."""
+
+    def __init__(self) -> None:
+        self.trace: Trace | None = None
+
+
+ACTIVE = _Active()
+
+
+@contextmanager
+def activate(trace: Trace) -> Iterator[Trace]:
+    """Make ``trace`` the one that ops on this thread are recorded in, for the block."""
+    before = ACTIVE.trace
+    ACTIVE.trace = trace
+    try:
+        yield trace
+    finally:
+        ACTIVE.trace = before
+
+
+def user_line() -> str:
+    """``file:line`` of the innermost frame outside this package: where the user asked for what is happening."""
+    frame = sys._getframe(1)
+    while frame is not None and frame.f_code.co_filename.startswith(_PACKAGE):
+        frame = frame.f_back  # type: ignore[assignment]
+    return f"{frame.f_code.co_filename}:{frame.f_lineno}" if frame is not None else ""

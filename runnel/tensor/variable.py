@@ -1,0 +1,255 @@
+"""The Variable: the one thing in Runnel that changes. Parameters, optimizer state, running statistics and random state
+are Variables; reading one gives a Tensor, ``assign`` puts another in.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from runnel.core.avals import Aval, aval
+from runnel.core.dtypes import DType, as_dtype, from_numpy
+from runnel.core.errors import CaptureError, DTypeError, GradientError, ShapeError
+from runnel.core.tables import Op
+from runnel.graph.graph import InputKind
+from runnel.tensor import tensor as tensors
+from runnel.tensor import tracing
+from runnel.tensor.methods import ArrayMethods
+from runnel.tensor.tensor import Tensor
+
+
+class StateClock:
+    """``now`` ticks whenever state that compiled programs watch may have changed outside of them: a Variable was read or
+    assigned eagerly, or an attribute of a Module or optimizer was set. A program compares one number instead of everything.
+    ``writes`` ticks whenever Variables were given values, by whatever means."""
+
+    __slots__ = ("now", "writes")
+
+    def __init__(self) -> None:
+        self.now = 0
+        self.writes = 0
+
+
+CLOCK = StateClock()
+
+
+class ConsumedGradient:
+    """Stands in ``Variable.grad`` after a compiled step in which an optimizer used the gradient up: it was never stored."""
+
+    __slots__ = ()
+
+
+CONSUMED = ConsumedGradient()
+
+
+class Variable(ArrayMethods):
+    """A named, mutable cell that holds a tensor of fixed shape and dtype.
+
+    In array functions it stands for its current value. ``var.assign(t)`` replaces the value; handles taken before keep
+    theirs. Under ``rn.compile`` reads and assignments become part of the program.
+    """
+
+    __slots__ = ("__weakref__", "_aval", "_grad", "_requires_grad", "_shared", "_tensor", "name")
+
+    def __init__(self, value: Any, *, requires_grad: bool = False, name: str = "", dtype: Any = None) -> None:
+        if tracing.ACTIVE.trace is not None:
+            raise CaptureError(
+                f"[Variable] one was made inside a compiled function, at {tracing.user_line()}: each call would need its "
+                "own. Make Variables (and modules and optimizers, which hold them) outside, once."
+            )
+        if isinstance(value, Variable):
+            value = value.read()
+        if isinstance(value, Tensor):
+            array = value.numpy()
+        else:
+            array = np.asarray(value)
+            if dtype is None and array.dtype == np.float64 and not isinstance(value, np.ndarray):
+                dtype = "float32"
+        kind: DType = from_numpy(array.dtype) if dtype is None else as_dtype(dtype)
+        self._aval = aval(array.shape, kind)
+        self._tensor = tensors.from_numpy(
+            np.ascontiguousarray(array.astype(kind.numpy)).reshape(array.shape), kind, copy=True
+        )
+        self._shared = False
+        self._grad: Any = None
+        self.name = name
+        self._requires_grad = requires_grad
+        if requires_grad and not kind.is_float:
+            raise GradientError(f"[Variable] only floating Variables have gradients; received {kind.name}.")
+
+    @property
+    def aval(self) -> Aval:
+        return self._aval
+
+    @property
+    def requires_grad(self) -> bool:
+        """Whether ``backward()`` computes a gradient for it."""
+        return self._requires_grad
+
+    @requires_grad.setter
+    def requires_grad(self, flag: bool) -> None:
+        if flag and not self._aval.dtype.is_float:
+            raise GradientError(f"[requires_grad] only floating Variables have gradients; received {self.dtype.name}.")
+        self._requires_grad = flag
+        CLOCK.now += 1
+
+    # Reading and writing ----------------------------------------------------------------------------------------------
+
+    def read(self) -> Tensor:
+        """The current value."""
+        trace = tracing.ACTIVE.trace
+        if trace is not None:
+            return self._read_traced(trace)
+        current = self._tensor
+        if current._leaf is None or current.requires_grad != self.requires_grad:
+            current = tensors.from_storage(self._aval, current._storage, *current._layout)
+            current._leaf = self
+            current.requires_grad = self.requires_grad
+            self._tensor = current
+        if not self._shared:
+            self._shared = True
+            CLOCK.now += 1
+        return current
+
+    @property
+    def value(self) -> Tensor:
+        """The current value, without a tape."""
+        return self.read().detach()
+
+    def _read_traced(self, trace: tracing.Trace) -> Tensor:
+        current = trace.values.get(self)
+        if current is None:
+            node = trace.input(self._aval, InputKind.VARIABLE, self.name or f"variable{len(trace.variables)}")
+            trace.variables[self] = node
+            current = tensors.symbolic(node)
+            current._leaf = self
+            current.requires_grad = self.requires_grad
+            trace.values[self] = current
+        return current
+
+    def assign(self, value: Any) -> None:
+        """Replace the value by ``value``, of the same shape and dtype."""
+        trace = tracing.ACTIVE.trace
+        if not isinstance(value, (Tensor, Variable)):
+            value = tensors.constant(np.asarray(value, self.dtype.numpy), self.dtype)
+        value = value.read().detach()
+        if value.shape != self.shape:
+            raise ShapeError(f"[assign] Variable '{self.name}' has shape {self.shape}; received {value.shape}.")
+        if value.dtype is not self.dtype:
+            raise DTypeError(
+                f"[assign] Variable '{self.name}' has dtype {self.dtype.name}; received {value.dtype.name}. Cast it first."
+            )
+        if trace is not None:
+            self._read_traced(trace)
+            fresh = tensors.symbolic(tensors.node_of(value, trace))
+            fresh._leaf = self
+            fresh.requires_grad = self.requires_grad
+            trace.values[self] = fresh
+            trace.written.add(self)
+            return
+        if not value.is_dense:
+            value = tensors.from_numpy(value.numpy(), self.dtype, copy=True)
+        fresh = tensors.from_storage(self._aval, value._storage, value._layout[0])
+        self._tensor = fresh
+        self._shared = True  # whoever made the value may still hold it
+        CLOCK.now += 1
+        CLOCK.writes += 1
+
+    def private_address(self) -> int:
+        """The address of memory that only this Variable holds, for a program to update in place. Handles that were read
+        before keep the old memory."""
+        if self._shared or not self._tensor.is_dense:
+            self._tensor = tensors.from_numpy(self._tensor.numpy(), self.dtype, copy=True)
+            self._shared = False
+            CLOCK.now += 1  # programs that are bound to the old memory must bind anew
+        return self._tensor.address
+
+    # Gradients --------------------------------------------------------------------------------------------------------
+
+    @property
+    def grad(self) -> Tensor | None:
+        """The gradient that ``backward()`` accumulated, or None."""
+        trace = tracing.ACTIVE.trace
+        if trace is not None:
+            return self._grad_traced(trace)
+        if self._grad is CONSUMED:
+            raise GradientError(
+                f"[grad] the gradient of '{self.name}' was used up by the optimizer inside a compiled function and never "
+                "stored; return it from the function, or compile with keep_grads=True."
+            )
+        found: Tensor | None = self._grad
+        return found
+
+    @grad.setter
+    def grad(self, value: Tensor | None) -> None:
+        trace = tracing.ACTIVE.trace
+        if trace is not None:
+            trace.gradients[self] = value
+            trace.consumed.discard(self)
+        else:
+            self._grad = value
+            CLOCK.now += 1
+
+    def _grad_traced(self, trace: tracing.Trace) -> Tensor | None:
+        if self in trace.gradients:
+            found: Tensor | None = trace.gradients[self]
+            return found
+        if self._grad is None:
+            trace.absent_gradients.add(self)
+            return None
+        if self._grad is CONSUMED:
+            raise GradientError(
+                f"[grad] the gradient of '{self.name}' was used up by an optimizer inside a compiled function; call "
+                "zero_grad() before backward(), or compile with keep_grads=True."
+            )
+        node = trace.input(self._aval, InputKind.ARGUMENT, f"{self.name}.grad")
+        trace.gradient_inputs[self] = node
+        current = tensors.symbolic(node)
+        trace.gradients[self] = current
+        return current
+
+    # As an array ------------------------------------------------------------------------------------------------------
+
+    def apply_op(self, op: Op, inputs: tuple[Any, ...], attrs: dict[str, Any]) -> Tensor:
+        return self.read().apply_op(op, inputs, attrs)
+
+    def lift(self, array: Any, dtype: DType) -> Tensor:
+        return tensors.constant(array, dtype)
+
+    def detach(self) -> Tensor:
+        """The current value, without a tape."""
+        return self.read().detach()
+
+    def numpy(self) -> np.ndarray:
+        """The current value as a read-only NumPy array; later changes of the Variable do not reach it."""
+        return self.read().numpy()
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
+        return self.read().__array__(dtype, copy)
+
+    def item(self) -> bool | int | float:
+        """The one value of a Variable of size 1."""
+        return self.read().item()
+
+    def tolist(self) -> Any:
+        return self.read().tolist()
+
+    def __float__(self) -> float:
+        return float(self.read())
+
+    def __int__(self) -> int:
+        return int(self.read())
+
+    def __bool__(self) -> bool:
+        return bool(self.read())
+
+    def __len__(self) -> int:
+        return len(self.read())
+
+    def __hash__(self) -> int:
+        return id(self)
+
+    def __repr__(self) -> str:
+        body = np.array2string(self._tensor.numpy(), separator=", ")
+        return f"{type(self).__name__}({self.name!r}, {self._aval}, {body})"

@@ -1,0 +1,94 @@
+"""Every rule of a graph, broken once."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from runnel.core.avals import aval
+from runnel.core.dtypes import float32, float64, int32
+from runnel.core.errors import VerifierError
+from runnel.core.tables import Op
+from runnel.graph.graph import Graph, InputKind, Node
+from runnel.graph.verifier import verify
+from runnel.ops.arithmetic import add_p, neg_p
+from runnel.ops.views import reshape_p
+
+from .build import argument, constant, graph, op, variable
+
+X, W = argument(2, 3, name="x"), variable(2, 3, name="w")
+
+
+def unregistered() -> Op:
+    """An op that is not the one registered under its name."""
+    stranger = object.__new__(Op)
+    stranger.name, stranger.signature, stranger.doc = "add", "", ""
+    return stranger
+
+
+def cyclic() -> Graph:
+    first = op(neg_p, X)
+    second = op(neg_p, first)
+    first.inputs = (second,)
+    return graph([X], second)
+
+
+def writable() -> Node:
+    node = constant([1.0])
+    node.value = np.ones(1, np.float32)
+    return node
+
+
+FULL = aval((2, 3), float32)
+BAD = {
+    "input listed twice": (graph([X, X]), "an input is listed twice"),
+    "input not listed": (graph([], op(neg_p, X)), "`%0 = argument x : float32[2,3]` is not among the graph's inputs"),
+    "no input": (graph([constant(1.0)]), "is listed as an input"),
+    "cycle": (cyclic(), "comes before its input"),
+    "input with op": (
+        graph([X, bad := Node(neg_p, (X,), {}, FULL, kind=InputKind.ARGUMENT)], bad),
+        "is an input and has an op",
+    ),
+    "no op with inputs": (graph([X], Node(None, (X,), {}, FULL, value=np.ones(1))), "has inputs and no op"),
+    "constant without a value": (graph([], Node(None, (), {}, FULL)), "holds a NoneType and not an array"),
+    "constant of another dtype": (
+        graph([], Node(None, (), {}, FULL, value=np.zeros((2, 3)))),
+        "holds an array of shape (2, 3) and dtype float64",
+    ),
+    "writable constant": (graph([], writable()), "holds an array that can be written to"),
+    "unregistered op": (graph([X], Node(unregistered(), (X, X), {}, FULL)), "an op that is not registered as 'add'"),
+    "wrong aval": (
+        graph([X], Node(add_p, (X, X), {}, aval((2, 3), float64))),
+        "`%1 = add(%0, %0) : float64[2,3]` reading %0: float32[2,3], %0: float32[2,3] should be float32[2,3]",
+    ),
+    "refused by its op": (
+        graph([X], Node(reshape_p, (X,), {"shape": (7,)}, aval((7,), float32))),
+        "does not fit its op: [reshape]",
+    ),
+    "missing attribute": (graph([X], Node(reshape_p, (X,), {}, FULL)), "does not fit its op"),
+    "update of an argument": (graph([X], updates={X: op(neg_p, X)}), "needs a variable among the graph's inputs"),
+    "update of a stranger": (graph([X], updates={W: op(neg_p, X)}), "needs a variable among the graph's inputs"),
+    "update of another aval": (graph([W], updates={W: constant(1, int32)}), "changes its aval to int32[]"),
+}
+
+
+@pytest.mark.parametrize("name", BAD)
+def test_ill_formed(name: str) -> None:
+    wrong, sentence = BAD[name]
+    with pytest.raises(VerifierError) as caught:
+        verify(wrong, after="fold")
+    assert sentence in str(caught.value)
+    assert str(caught.value).startswith("Graph 'program' after pass 'fold': ")
+
+
+def test_op_without_infer_rule() -> None:
+    bare = Op("bare_in_verifier_test", "x", "No rules.")
+    try:
+        with pytest.raises(VerifierError, match=r"bare_in_verifier_test. no rule in table .infer."):
+            verify(graph([X], Node(bare, (X,), {}, FULL)))
+    finally:
+        del Op.registry[bare.name]
+
+
+def test_well_formed() -> None:
+    verify(graph([X, W], op(add_p, X, W), constant([1.0]), updates={W: op(neg_p, X)}))

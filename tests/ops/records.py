@@ -1,0 +1,208 @@
+"""One record for each op: how to sample its inputs, in which dtypes, what it means in float64, where it is smooth."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import scipy.special
+
+from runnel.core import dtypes as dt
+from runnel.core.dtypes import DType
+from runnel.ops.family import ANY, BITS, NUMBERS
+
+Case = tuple[tuple[tuple[int, ...], ...], dict[str, Any]]  # shapes of the inputs, attrs
+
+
+@dataclass(frozen=True)
+class Record:
+    """``oracle(*arrays, **attrs)`` works in float64 (or in exact integers); ``domain`` is where samples come from;
+    ``smooth`` says that differences there measure the derivative."""
+
+    oracle: Callable[..., Any]
+    cases: tuple[Case, ...]
+    dtypes: tuple[DType, ...]
+    domain: tuple[float, float] = (-3.0, 3.0)
+    smooth: bool = True
+    input_dtypes: tuple[DType | None, ...] = ()  # an input's dtype where it is not the sampled one
+    index_limit: int = 0  # integer inputs lie in [0, index_limit)
+
+
+ONE: tuple[Case, ...] = tuple(((s,), {}) for s in ((), (5,), (2, 3), (0, 4), (3, 1, 17)))
+TWO: tuple[Case, ...] = (
+    (((), ()), {}), (((5,), (5,)), {}), (((2, 3), (2, 1)), {}), (((1, 3), (4, 1)), {}), (((0, 3), (1, 3)), {}),
+    (((2, 1, 5), (1, 3, 1)), {}),
+)  # fmt: skip
+AXES: tuple[Case, ...] = (
+    (((5,),), {"axes": (0,)}), (((2, 3),), {"axes": (1,)}), (((2, 3, 4),), {"axes": (0, 2)}), (((),), {"axes": ()}),
+    (((3, 33),), {"axes": (1,)}), (((3, 4),), {"axes": (0, 1)}), (((0, 4),), {"axes": (1,)}),
+)  # fmt: skip
+AXES_EMPTY: tuple[Case, ...] = (*AXES, (((0, 4),), {"axes": (0,)}))
+FLOATS, INTEGERS = dt.FLOATS, dt.INTEGERS
+
+
+def _one(oracle: Any, dtypes: Any = FLOATS, **more: Any) -> Record:
+    return Record(oracle, ONE, tuple(dtypes), **more)
+
+
+def _two(oracle: Any, dtypes: Any = NUMBERS, **more: Any) -> Record:
+    return Record(oracle, TWO, tuple(dtypes), **more)
+
+
+def _reduce(oracle: Any, dtypes: Any, cases: Any = AXES, **more: Any) -> Record:
+    return Record(lambda x, *, axes: oracle(x, axis=axes, keepdims=True), cases, tuple(dtypes), **more)
+
+
+def _safe(function: Any) -> Any:
+    return lambda a, b: (
+        np.where(b == 0, 0, function(a, np.where(b == 0, 1, b))) if a.dtype.kind in "iu" else function(a, b)
+    )
+
+
+def _shift_left(a: Any, b: Any) -> Any:
+    bits = a.dtype.itemsize * 8
+    low = [int(x) * 2 ** int(y) if 0 <= y < bits else 0 for x, y in np.broadcast(a, b)]
+    wrapped = [(v + 2 ** (bits - 1)) % 2**bits - 2 ** (bits - 1) if a.dtype.kind == "i" else v % 2**bits for v in low]
+    return np.array(wrapped, a.dtype).reshape(np.broadcast_shapes(a.shape, b.shape))
+
+
+def _shift_right(a: Any, b: Any) -> Any:
+    bits = a.dtype.itemsize * 8
+    return np.array(
+        [int(x) >> (int(y) if 0 <= y < bits else bits - 1) for x, y in np.broadcast(a, b)], a.dtype
+    ).reshape(np.broadcast_shapes(a.shape, b.shape))
+
+
+def _slice(x: Any, *, starts: Any, sizes: Any, steps: Any) -> Any:
+    return x[np.ix_(*(s + d * np.arange(n) for s, n, d in zip(starts, sizes, steps, strict=True)))]
+
+
+def _iota(start: Any, *, shape: Any, axis: int) -> Any:
+    return start + np.moveaxis(
+        np.broadcast_to(np.arange(shape[axis]), (*shape[:axis], *shape[axis + 1 :], shape[axis])), -1, axis
+    )
+
+
+def _scatter(indices: Any, updates: Any, *, shape: Any) -> Any:
+    result = np.zeros(shape, updates.dtype)
+    for i, u in zip(indices, updates, strict=True):
+        result[i] += u
+    return result
+
+
+def _philox_word(k0: Any, k1: Any, *, shape: Any, word: int, stream: int) -> Any:
+    result = np.zeros(math.prod(shape), np.uint32)
+    for i in range(result.size):
+        c, k = [i & 0xFFFFFFFF, i >> 32, 0, stream], [int(k0.flat[0]), int(k1.flat[0])]
+        for _ in range(10):
+            a, b = 0xD2511F53 * c[0], 0xCD9E8D57 * c[2]
+            c = [(b >> 32) ^ c[1] ^ k[0], b & 0xFFFFFFFF, (a >> 32) ^ c[3] ^ k[1], a & 0xFFFFFFFF]
+            k = [(k[0] + 0x9E3779B9) & 0xFFFFFFFF, (k[1] + 0xBB67AE85) & 0xFFFFFFFF]
+        result[i] = c[word]
+    return result.reshape(shape)
+
+
+POSITIVE = (0.1, 3.0)
+RECORDS: dict[str, Record] = {
+    "add": _two(np.add), "sub": _two(np.subtract), "mul": _two(np.multiply),
+    "div": _two(np.divide, FLOATS, domain=(0.5, 3.0)),
+    "floor_divide": _two(_safe(np.floor_divide), smooth=False),
+    "remainder": _two(_safe(np.remainder), smooth=False),
+    "maximum": _two(np.maximum), "minimum": _two(np.minimum),
+    "pow": _two(np.power, FLOATS, domain=POSITIVE),
+    "neg": _one(np.negative, NUMBERS), "abs": _one(np.abs, NUMBERS), "sign": _one(np.sign, NUMBERS, smooth=False),
+    "relu": _one(lambda x: np.maximum(x, 0), NUMBERS),
+    "sqrt": _one(np.sqrt, domain=POSITIVE), "exp": _one(np.exp), "expm1": _one(np.expm1),
+    "log": _one(np.log, domain=POSITIVE), "log1p": _one(np.log1p, domain=POSITIVE),
+    "log2": _one(np.log2, domain=POSITIVE),
+    "tanh": _one(np.tanh), "sigmoid": _one(scipy.special.expit), "erf": _one(scipy.special.erf),
+    "sin": _one(np.sin), "cos": _one(np.cos),
+    "floor": _one(np.floor, smooth=False), "ceil": _one(np.ceil, smooth=False), "trunc": _one(np.trunc, smooth=False),
+    "round": _one(np.rint, smooth=False),
+    "lt": _two(np.less), "le": _two(np.less_equal), "gt": _two(np.greater), "ge": _two(np.greater_equal),
+    "eq": _two(np.equal, ANY), "ne": _two(np.not_equal, ANY),
+    "isnan": _one(np.isnan), "isinf": _one(np.isinf),
+    "and": _two(np.bitwise_and, BITS), "or": _two(np.bitwise_or, BITS), "xor": _two(np.bitwise_xor, BITS),
+    "not": _one(np.invert, BITS),
+    "shift_left": _two(_shift_left, INTEGERS), "shift_right": _two(_shift_right, INTEGERS),
+    "where": Record(
+        np.where, ((((), (), ()), {}), (((2, 1), (2, 3), (1, 3)), {}), (((0,), (0,), (1,)), {})), ANY,
+        input_dtypes=(dt.bool_, None, None),
+    ),
+    "cast": Record(
+        lambda x, *, dtype: x.astype(dtype.numpy),
+        tuple((((2, 3),), {"dtype": d}) for d in (dt.float32, dt.float64, dt.int32, dt.bfloat16, dt.float16)),
+        tuple(d for d in ANY if d.kind != "uint"), smooth=False,
+    ),
+    "stop_gradient": _one(lambda x: x, ANY, smooth=False),
+    "sum": _reduce(np.sum, (dt.int64, dt.uint64, dt.float32, dt.float64), AXES_EMPTY),
+    "prod": _reduce(np.prod, (dt.int64, dt.uint64, dt.float32, dt.float64), AXES_EMPTY),
+    "max": _reduce(np.max, NUMBERS), "min": _reduce(np.min, NUMBERS),
+    "any": _reduce(np.any, (dt.bool_,), AXES_EMPTY), "all": _reduce(np.all, (dt.bool_,), AXES_EMPTY),
+    "reshape": Record(
+        lambda x, *, shape: x.reshape(shape),
+        tuple(((a,), {"shape": b}) for a, b in (
+            ((), (1, 1)), ((6,), (2, 3)), ((2, 12), (2, 1, 3, 4)), ((2, 3), (6,)), ((0, 4), (2, 0)), ((1, 5, 1), (5,)),
+            ((4, 6), (2, 2, 3, 2)), ((2, 3, 1, 4), (2, 3, 2, 2)), ((2, 6), (3, 4)),
+        )), ANY,
+    ),
+    "permute": Record(
+        lambda x, *, axes: np.transpose(x, axes),
+        tuple(((s,), {"axes": a}) for s, a in (((2, 3), (1, 0)), ((2, 3, 4), (2, 0, 1)), ((), ()), ((0, 2), (1, 0)))),
+        ANY,
+    ),
+    "broadcast": Record(
+        lambda x, *, shape: np.broadcast_to(x, shape),
+        tuple(((a,), {"shape": b}) for a, b in (((1, 3), (4, 3)), ((2, 1), (2, 5)), ((), ()), ((1,), (0,)))),
+        ANY,
+    ),
+    "slice": Record(_slice, (
+        (((5,),), {"starts": (1,), "sizes": (3,), "steps": (1,)}),
+        (((5, 4),), {"starts": (4, 0), "sizes": (5, 2), "steps": (-1, 3)}),
+        (((7, 2),), {"starts": (5, 1), "sizes": (3, 1), "steps": (-2, 1)}),
+        (((3,),), {"starts": (0,), "sizes": (0,), "steps": (1,)}),
+    ), ANY),
+    "concat": Record(lambda *xs, axis: np.concatenate(xs, axis), (
+        (((2,), (3,)), {"axis": 0}), (((2, 1), (2, 3), (2, 0)), {"axis": 1}), (((4, 2),), {"axis": 0}),
+    ), ANY),
+    "iota": Record(_iota, (
+        (((1,),), {"shape": (7,), "axis": 0}), (((1, 1),), {"shape": (3, 4), "axis": 0}),
+        (((1, 1, 1),), {"shape": (2, 3, 4), "axis": 1}), (((1,),), {"shape": (0,), "axis": 0}),
+    ), NUMBERS),
+    "matmul": Record(np.matmul, (
+        (((2, 3), (3, 4)), {}), (((5, 2, 3), (5, 3, 1)), {}), (((2, 0), (0, 3)), {}), (((0, 2), (2, 2)), {}),
+        (((2, 2, 1, 4), (2, 2, 4, 2)), {}),
+    ), (dt.float32, dt.float64)),
+    "take": Record(lambda x, i, *, axis: np.take(x, i, axis), (
+        (((5,), (3,)), {"axis": 0}), (((5, 2), (2, 3)), {"axis": 0}), (((2, 5, 2), (4,)), {"axis": 1}),
+        (((2, 5), ()), {"axis": 1}), (((5, 2), (0,)), {"axis": 0}),
+    ), ANY, input_dtypes=(None, dt.int64), index_limit=5),
+    "scatter_add": Record(_scatter, (
+        (((4,), (4,)), {"shape": (5,)}), (((6,), (6, 2)), {"shape": (5, 2)}), (((0,), (0, 3)), {"shape": (5, 3)}),
+    ), NUMBERS, input_dtypes=(dt.int32, None), index_limit=5),
+    "random_bits": Record(_philox_word, tuple(
+        (((1,) * len(s), (1,) * len(s)), {"shape": s, "word": w, "stream": t})
+        for s, w, t in (((5,), 0, 0), ((2, 3), 3, 1), ((), 1, 0), ((0,), 2, 0))
+    ), (dt.uint32,)),
+}  # fmt: skip
+
+
+def sample(record: Record, case: Case, dtype: DType, seed: int = 0) -> list[Any]:
+    """Inputs for ``case``: floats from the domain, small integers, coins."""
+    rng = np.random.default_rng(seed)
+    given = record.input_dtypes or (None,) * len(case[0])
+    arrays = []
+    for shape, fixed in zip(case[0], given, strict=True):
+        kind = fixed or dtype
+        if kind is dt.bool_:
+            array = rng.integers(0, 2, shape).astype(bool)
+        elif kind.is_integer:
+            limits = (0, record.index_limit) if fixed is not None else (-7 if kind.kind == "int" else 0, 9)
+            array = rng.integers(*limits, shape).astype(kind.numpy)
+        else:
+            array = rng.uniform(*record.domain, shape).astype(kind.numpy)
+        arrays.append(np.asarray(array))
+    return arrays

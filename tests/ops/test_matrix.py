@@ -1,0 +1,59 @@
+"""The op × table matrix, and that the package exports what its modules define."""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+import pkgutil
+from pathlib import Path
+
+import runnel.ops
+from runnel.core.tables import Op, Table, infer
+from runnel.ops.matrix import ABSENT, EMPTY, PRESENT, as_text, matrix
+
+
+def test_matrix_says_what_the_tables_hold() -> None:
+    rows = {row.name: row for row in matrix()}
+    assert set(rows) == set(Op.registry)
+    for name, row in rows.items():
+        assert list(row.cells) == list(Table.registry)
+        for table, cell in row.cells.items():
+            assert (cell == PRESENT) == (Op.registry[name] in Table.registry[table])
+            assert cell in (PRESENT, ABSENT, EMPTY)
+
+
+def test_a_new_op_shows_its_holes() -> None:
+    op = Op("_only_for_this_test", "x", "An op without a vjp.")
+    try:
+        infer.register(op, lambda x: x)
+        (row,) = (r for r in matrix() if r.name == op.name)
+        assert row.cells["infer"] == PRESENT and row.cells["vjp"] == ABSENT
+        assert op.name in as_text()
+    finally:
+        del Op.registry[op.name]
+        del infer._rules[op]
+
+
+def test_exports_are_unique_and_documented() -> None:
+    assert len(runnel.ops.__all__) == len(set(runnel.ops.__all__))
+    for name in runnel.ops.__all__:
+        assert inspect.getdoc(getattr(runnel.ops, name)), name
+
+
+def test_functions_of_the_modules_are_exported() -> None:
+    """A public function is exported unless a sibling module is its only kind of user."""
+    sources = {
+        m.name: importlib.import_module(f"runnel.ops.{m.name}") for m in pkgutil.iter_modules(runnel.ops.__path__)
+    }
+    texts = {name: inspect.getsource(module) for name, module in sources.items()}
+    for name, module in sources.items():
+        for function, value in vars(module).items():
+            if inspect.isfunction(value) and value.__module__ == module.__name__ and not function.startswith("_"):
+                used = sum(function in text for text in texts.values()) > 1 or texts[name].count(function) > 1
+                assert function in runnel.ops.__all__ or used or name == "matrix", f"{name}.{function}"
+
+
+def test_every_table_has_a_section_in_the_docs() -> None:
+    text = (Path(__file__).parents[2] / "docs" / "tables.md").read_text(encoding="utf-8")
+    sections = [line[3:] for line in text.splitlines() if line.startswith("## ")]
+    assert sections == list(Table.registry)

@@ -1,0 +1,72 @@
+"""Every op has a record; its reference is what the float64 oracle says; infer agrees; the vjp is the derivative."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import runnel.ops  # noqa: F401 - fills the tables
+from runnel.core.dispatch import apply
+from runnel.core.dtypes import DType, float64
+from runnel.core.tables import Op, cost, infer, lower, reference, vjp
+
+from .records import RECORDS, sample
+from .values import ArrayValue, check_grad
+
+NAMES = sorted(RECORDS)
+TOLERANCE = {"float16": 2e-3, "bfloat16": 1.6e-2, "float32": 2e-6, "float64": 1e-13}
+
+
+def test_every_op_has_a_record() -> None:
+    own = {name for name, op in Op.registry.items() if infer.get(op) and infer[op].__module__.startswith("runnel.")}
+    assert own == set(RECORDS)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_every_op_stands_in_the_tables(name: str) -> None:
+    for table in (infer, reference, vjp, lower, cost):
+        assert Op.registry[name] in table, f"{name} is missing in {table.name}"
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_reference_agrees_with_the_oracle(name: str) -> None:
+    record, op = RECORDS[name], Op.registry[name]
+    for dtype in record.dtypes:
+        for case in record.cases:
+            arrays = sample(record, case, dtype)
+            result = apply(op, *map(ArrayValue, arrays), **case[1]).array
+            wide = [a.astype(np.float64) if a.dtype.kind not in "biu" else a for a in arrays]
+            with np.errstate(all="ignore"):
+                expected = np.asarray(record.oracle(*wide, **case[1]))
+            compare(result, expected, dtype)
+
+
+def compare(result: Any, expected: Any, dtype: DType) -> None:
+    assert result.shape == expected.shape
+    if result.dtype.kind in "biu":
+        np.testing.assert_array_equal(result, expected.astype(result.dtype))
+    else:
+        narrowest = max(TOLERANCE.get(dtype.name, 0.0), TOLERANCE[result.dtype.name])
+        np.testing.assert_allclose(result.astype(np.float64), expected.astype(np.float64), narrowest, narrowest)
+
+
+@pytest.mark.parametrize("name", [n for n in NAMES if RECORDS[n].smooth and float64 in RECORDS[n].dtypes])
+def test_vjp_is_the_derivative(name: str) -> None:
+    record, op = RECORDS[name], Op.registry[name]
+    if infer[op](*_avals(record, op), **record.cases[0][1]).dtype.is_float:
+        for case in record.cases:
+            check_grad(lambda *xs, attrs=case[1]: apply(op, *xs, **attrs), *sample(record, case, float64, seed=3))
+
+
+def _avals(record: Any, op: Op) -> list[Any]:
+    return [ArrayValue(a).aval for a in sample(record, record.cases[0], float64)]
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_cost_is_a_count(name: str) -> None:
+    record = RECORDS[name]
+    for case in record.cases:
+        avals = [ArrayValue(a).aval for a in sample(record, case, record.dtypes[-1])]
+        assert cost[Op.registry[name]](*avals, **case[1]) >= 0

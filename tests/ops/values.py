@@ -1,0 +1,102 @@
+"""The least Value that ops can be tested on: an array, a tape, and one reverse sweep."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from runnel.core.avals import Aval, aval
+from runnel.core.dispatch import Value
+from runnel.core.dtypes import DType, from_numpy
+from runnel.core.tables import Op, infer, reference, vjp
+
+
+class ArrayValue(Value):
+    """An array that remembers which op made it of what. Every op checks that infer and reference agree."""
+
+    __slots__ = ("array", "attrs", "inputs", "op", "weak")
+
+    def __init__(self, array: Any, op: Op | None = None, inputs: tuple[Any, ...] = (), attrs: Any = None) -> None:
+        self.array = np.asarray(array)
+        self.op = op
+        self.inputs = inputs
+        self.attrs = attrs or {}
+        self.weak = False
+
+    @property
+    def aval(self) -> Aval:
+        return aval(self.array.shape, from_numpy(self.array.dtype))
+
+    @property
+    def is_weak(self) -> bool:
+        return self.weak
+
+    def apply_op(self, op: Op, inputs: tuple[Any, ...], attrs: dict[str, Any]) -> ArrayValue:
+        assert all(isinstance(x, ArrayValue) for x in inputs), f"[{op.name}] {inputs}"
+        hash(tuple(attrs.items()))
+        wanted = infer[op](*(x.aval for x in inputs), **attrs)
+        result = ArrayValue(reference[op](*(x.array for x in inputs), **attrs), op, inputs, attrs)
+        assert result.aval is wanted, f"[{op.name}] infer says {wanted}, reference {result.aval}"
+        return result
+
+    def lift(self, array: Any, dtype: DType) -> ArrayValue:
+        return ArrayValue(np.asarray(array).astype(dtype.numpy))
+
+
+def grad(out: ArrayValue, *wrt: ArrayValue) -> list[ArrayValue]:
+    """The gradients of the sum of ``out``, by the rules of table vjp."""
+    order: list[ArrayValue] = []
+    seen: set[int] = set()
+
+    def visit(v: ArrayValue) -> None:
+        if id(v) not in seen:
+            seen.add(id(v))
+            for x in v.inputs:
+                visit(x)
+            order.append(v)
+
+    visit(out)
+    cotangents: dict[int, ArrayValue] = {id(out): ArrayValue(np.ones_like(out.array))}
+    for v in reversed(order):
+        g = cotangents.get(id(v))
+        if v.op is None or g is None:
+            continue
+        for x, entry in zip(v.inputs, vjp[v.op](g, v, *v.inputs, **v.attrs), strict=True):
+            if entry is None or not x.dtype.is_float:
+                continue
+            c = entry() if callable(entry) else entry
+            assert c.aval is x.aval, f"[{v.op.name}] cotangent {c.aval} of input {x.aval}"
+            known = cotangents.get(id(x))
+            cotangents[id(x)] = c if known is None else ArrayValue(known.array + c.array)
+    return [cotangents.get(id(w), ArrayValue(np.zeros_like(w.array))) for w in wrt]
+
+
+def numeric_grad(function: Any, arrays: list[Any], i: int, step: float = 1e-6) -> Any:
+    """Central differences of sum(function(*arrays)) in arrays[i], in float64."""
+    result = np.zeros(arrays[i].shape)
+    for place in np.ndindex(arrays[i].shape):
+        ends = []
+        for h in (step, -step):
+            moved = [a.copy() for a in arrays]
+            moved[i][place] += h
+            ends.append(float(np.sum(function(*(ArrayValue(a) for a in moved)).array)))
+        result[place] = (ends[0] - ends[1]) / (2 * step)
+    return result
+
+
+def check_grad(function: Any, *arrays: Any, rtol: float = 1e-5, atol: float = 1e-7) -> None:
+    """The gradients by rule and by differences agree, for a weighted sum of the result (weights catch permutations)."""
+    inputs = [np.array(a) for a in arrays]
+    shape = function(*(ArrayValue(a) for a in inputs)).shape
+    weights = ArrayValue(np.cos(np.arange(int(np.prod(shape)), dtype=np.float64)).reshape(shape) + 0.5)
+    from runnel.ops import multiply
+
+    def weighted(*values: Any) -> Any:
+        return multiply(function(*values), weights)
+
+    values = [ArrayValue(a) for a in inputs]
+    floats = [i for i, a in enumerate(inputs) if a.dtype == np.float64]
+    found = grad(weighted(*values), *(values[i] for i in floats))
+    for i, g in zip(floats, found, strict=True):
+        np.testing.assert_allclose(g.array, numeric_grad(weighted, inputs, i), rtol=rtol, atol=atol)
