@@ -111,7 +111,7 @@ def repeater(row: target.Target) -> tuple[Any, Any]:
     """A native loop around the contraction, so that what is timed is not the call from Python."""
     pointers = {0, 1, 2, 13, 14, 15}
     loads, arguments = [], []
-    for n in range(16):
+    for n in range(17):
         kind = "ptr" if n in pointers else "i64"
         loads.append(f"  %p{n} = getelementptr i64, ptr %w, i64 {n}\n  %x{n} = load {kind}, ptr %p{n}")
         arguments.append(f"{kind} %x{n}")
@@ -151,7 +151,7 @@ def main() -> None:
             a_steps = (1, m) if layout[0] == "T" else (k, 1)
             b_steps = (1, k) if layout[1] == "T" else (n, 1)
             words = np.array([a.ctypes.data, b.ctypes.data, c.ctypes.data, *a_steps, *b_steps, n, k,
-                              0, rows, 0, columns, 0, thread.ctypes.data, 0], np.int64)  # fmt: skip
+                              0, rows, 0, columns, 0, thread.ctypes.data, 0, 0], np.int64)  # fmt: skip
             flops = 2 * rows * columns * k
             times = max(1, int(2e-4 * 5e10 / flops))
             least = best(lambda: repeat(address, words.ctypes.data, times), options.seconds) / times  # noqa: B023

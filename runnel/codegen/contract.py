@@ -1,9 +1,9 @@
 """The contraction: one function for each float dtype that multiplies any two matrices of any extents and strides.
 
     void rn_contract_f32(ptr A, ptr B, ptr C, i64 a_row, i64 a_k, i64 b_k, i64 b_col, i64 c_row, i64 k,
-                         i64 i0, i64 i1, i64 j0, i64 j1, ptr epilogue, ptr thread, ptr args)
+                         i64 i0, i64 i1, i64 j0, i64 j1, ptr epilogue, ptr thread, ptr args, i64 tile)
 
-A, B and C point at element [0, 0]; strides count elements, C's columns are adjacent. For i0 ≤ i < i1 and j0 ≤ j < j1 it
+A, B and C point at element [0, 0] (if ``tile`` is 1, C points at memory for one block, where every block begins); strides count elements, C's columns are adjacent. For i0 ≤ i < i1 and j0 ≤ j < j1 it
 stores C[i, j] = Σ_k A[i, k]·B[k, j], each element one chain of fused multiply-adds over ascending k that starts at 0:
 its bits depend on the operands' values alone, not on strides, blocks or path. When a block of C is done,
 ``epilogue(thread, args, i0', i1', j0', j1')`` is called for it, unless null; the blocks cover the whole once. Panels go
@@ -23,13 +23,14 @@ from runnel.codegen.flow import METADATA, Flow
 from runnel.codegen.target import Target
 from runnel.core.dtypes import DType
 from runnel.core.errors import DTypeError
+from runnel.loops.ir import TILE_BYTES, TILE_K, TILE_ROWS
 
 SCRATCH = 1 << 20
 SYMBOLS = {"float32": "rn_contract_f32", "float64": "rn_contract_f64"}
 _K_GRAIN = 8  # runs of k end at multiples of it, so that squares are transposed whole
 PARAMETERS = (
     "ptr %A, ptr %B, ptr %C, i64 %a_row, i64 %a_k, i64 %b_k, i64 %b_col, i64 %c_row, i64 %k, "
-    "i64 %i0, i64 %i1, i64 %j0, i64 %j1, ptr %epilogue, ptr %thread, ptr %args"
+    "i64 %i0, i64 %i1, i64 %j0, i64 %j1, ptr %epilogue, ptr %thread, ptr %args, i64 %tile"
 )
 
 
@@ -38,8 +39,8 @@ class Blocking:
     """How large blocks are, in elements: measured, not derived (``benchmarks/contract.py``)."""
 
     columns: int  # of a block of B: with ``k`` rows it stays in the second-level cache
-    rows: int = 48  # of C in one go, a multiple of every target's tile_rows
-    k: int = 256  # of a packed panel: a panel and a tile of A stay in the first-level cache
+    rows: int = TILE_ROWS  # of C in one go, a multiple of every target's tile_rows
+    k: int = TILE_K  # of a packed panel: a panel and a tile of A stay in the first-level cache
     k_in_place: int = 2048
     k_crowded: int = 256  # of a B in place whose rows lie on pages of their own
     pack_k: int = 16  # below, k is too short for packing
@@ -54,7 +55,7 @@ def emit_module(dtype: DType, target: Target, blocking: Blocking | None = None) 
     """The LLVM module of ``dtype``'s contraction: one exported function, :data:`SYMBOLS`."""
     if dtype.name not in SYMBOLS:
         raise DTypeError(f"[contract] multiplies matrices of {', '.join(SYMBOLS)}; received {dtype.name}.")
-    blocks = blocking if blocking is not None else Blocking(columns=2048 // dtype.itemsize)
+    blocks = blocking if blocking is not None else Blocking(columns=TILE_BYTES // dtype.itemsize)
     bodies: dict[str, Flow] = {}
     for tile in tiles.family(target):
         bodies[f"internal void @{tile.name}({tiles.PARAMETERS})"] = tiles.emit(tile, target, dtype)
@@ -96,6 +97,7 @@ class _Driver:
         em.start(some)
 
         self._choose(m, n)
+        self.in_whole = em.sub(1, "%tile")
         in_place = em.select(self._crowds("%b_k"), blocks.k_crowded, blocks.k_in_place)
         k_limit = em.select(em.either(self.packs_a, self.packs_b), blocks.k, in_place)
         k_step = self._even_share("%k", k_limit, _K_GRAIN)
@@ -187,7 +189,7 @@ class _Driver:
             vectors = em.ceil_div(wanted, em.lanes)
             lanes = em.sub(wanted, em.mul(em.sub(vectors, 1), em.lanes))
             kernels = tiles.position(em, wanted, vectors)
-            corner = em.at("%C", em.mul(i, "%c_row"), em.add(j, column))
+            corner = em.at("%C", em.mul(em.mul(i, self.in_whole), "%c_row"), em.add(em.mul(j, self.in_whole), column))
             with em.loop(0, count, 1) as t:
                 rows, first = self._tile_rows(t, share, larger)
                 a_here = em.at(a, em.select(self.packs_a, em.mul(t, a_tile), em.mul(first, "%a_row")))

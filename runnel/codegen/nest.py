@@ -16,7 +16,7 @@ from runnel.codegen.text import Emitter
 from runnel.codegen.values import Values
 from runnel.core.dtypes import DType
 from runnel.core.errors import VerifierError
-from runnel.loops.ir import Contract, Kernel, Stmt
+from runnel.loops.ir import TILE_STRIDE, Buffer, Contract, Kernel, Stmt
 
 _ABI = "ptr %thread, ptr %args, i64 %i0, i64 %i1, i64 %j0, i64 %j1"
 _LOOP_METADATA = """\
@@ -74,7 +74,9 @@ def _prologue(em: Emitter, kernel: Kernel, body: Iterable[Stmt]) -> Values:
     if used_buffers:
         table = em.value("load ptr, ptr %thread, align 8")
     for at, buffer in enumerate(kernel.buffers):
-        if buffer.name in used_buffers:
+        if buffer.mode == "tile" and buffer.name in used_buffers:
+            bases[buffer.name] = _tile(em, buffer, _word(em, 2 * at + 1), in_product=_has_product(body))
+        elif buffer.name in used_buffers:
             slot, offset = _word(em, 2 * at), _word(em, 2 * at + 1)
             place = em.value(f"getelementptr ptr, ptr {table}, i64 {slot}")
             base = em.value(f"load ptr, ptr {place}, align 8")
@@ -82,7 +84,24 @@ def _prologue(em: Emitter, kernel: Kernel, body: Iterable[Stmt]) -> Values:
     for at, param in enumerate(kernel.params, start=2 * len(kernel.buffers)):
         if param.name in used_params:
             params[param.name] = _word(em, at)
-    return Values(em, bases, {b.name: b.dtype for b in kernel.buffers}, params)
+    tiles = frozenset(b.name for b in kernel.buffers if b.mode == "tile")
+    return Values(em, bases, {b.name: b.dtype for b in kernel.buffers}, params, tiles)
+
+
+def _has_product(body: tuple[Stmt, ...]) -> bool:
+    return bool(body) and isinstance(body[0], Contract)
+
+
+def _tile(em: Emitter, buffer: Buffer, offset: str, *, in_product: bool) -> str:
+    """Where a tile buffer begins: in the thread's scratch. An epilogue counts its rows and columns from the whole
+    product's, so its base lies before the tile by the block's first element."""
+    scratch = em.value("load ptr, ptr " + em.value("getelementptr i64, ptr %thread, i64 1") + ", align 8")
+    base = em.value(f"getelementptr i8, ptr {scratch}, i64 {offset}")
+    if in_product:
+        return base
+    row = em.value(f"mul i64 %i0, {TILE_STRIDE // buffer.dtype.itemsize}")
+    first = em.value(f"add i64 {row}, %j0")
+    return advance(em, buffer.dtype, base, em.value(f"sub i64 0, {first}"))
 
 
 def _word(em: Emitter, at: int) -> str:
@@ -94,14 +113,15 @@ def _contract(values: Values, spec: Contract, epilogue: str) -> None:
     """Call the generic contraction, for a batch once for each matrix of the block."""
     em = values.em
     symbol = contract_symbol(spec.dtype)
-    em.declare(symbol, "void", *["ptr"] * 3, *["i64"] * 10, *["ptr"] * 3)
+    em.declare(symbol, "void", *["ptr"] * 3, *["i64"] * 10, *["ptr"] * 3, "i64")
+    tile = 1 if spec.c in values.tiles else 0
     names = (spec.a, spec.b, spec.c)
     strides = [values.stride(p) for p in (spec.a_row, spec.a_k, spec.b_k, spec.b_col, spec.c_row, spec.k)]
 
     def call(matrices: list[str], block: list[str]) -> None:
         pointers = [f"ptr {m}" for m in matrices]
         numbers = [f"i64 {x}" for x in (*strides, *block)]
-        em.effect(f"call void @{symbol}({', '.join([*pointers, *numbers])}, ptr {epilogue}, ptr %thread, ptr %args)")
+        em.effect(f"call void @{symbol}({', '.join([*pointers, *numbers])}, ptr {epilogue}, ptr %thread, ptr %args, i64 {tile})")
 
     bases = [values.bases[name] for name in names]
     if spec.batch is None:

@@ -63,11 +63,19 @@ class Scope:
 class Values:
     """The expressions of one function: ``params`` are the operands of its params, ``bases`` each buffer's pointer."""
 
-    def __init__(self, em: Emitter, bases: dict[str, str], dtypes: dict[str, DType], params: dict[str, str]) -> None:
+    def __init__(
+        self,
+        em: Emitter,
+        bases: dict[str, str],
+        dtypes: dict[str, DType],
+        params: dict[str, str],
+        tiles: frozenset[str] = frozenset(),
+    ) -> None:
         self.em = em
         self.dtypes = dtypes
         self.bases = bases
         self.params = params
+        self.tiles = tiles  # the buffers that are one block of a product
         self.scope = Scope()
 
     # positions

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import operator
 from typing import Any, Final
 
 import numpy as np
@@ -22,6 +23,14 @@ class _Missing:
 MISSING: Final = _Missing()
 
 
+def cell_contents(cell: Any) -> Any:
+    """What a closure cell holds; MISSING for an empty one."""
+    try:
+        return cell.cell_contents
+    except ValueError:
+        return MISSING
+
+
 def differs(value: Any, expected: Any) -> bool:
     """Whether two plain values are told apart by any Python code: by type, value, sign of zero."""
     if type(value) is not type(expected):
@@ -30,7 +39,16 @@ def differs(value: Any, expected: Any) -> bool:
         if value != value:
             return expected == expected
         return value != expected or math.copysign(1.0, value) != math.copysign(1.0, expected)
-    return bool(value != expected)
+    return bool(value != expected and (value == value or expected == expected))
+
+
+def items_differ(value: Any, expected: tuple[Any, ...]) -> bool:
+    """Whether a list or tuple of plain values differs from its copy."""
+    if len(value) != len(expected):
+        return True
+    if all(map(operator.is_, value, expected)):
+        return False
+    return any(a is not b and differs(a, b) for a, b in zip(value, expected, strict=True))
 
 
 def keys_differ(value: Any, expected: Any) -> bool:
@@ -46,7 +64,6 @@ def array_differs(value: Any, expected: np.ndarray) -> bool:
         type(value) is not type(expected)
         or value.shape != expected.shape
         or value.dtype != expected.dtype
-        or value.strides != expected.strides
         or _bits_differ(value, expected)
     )
 

@@ -7,22 +7,32 @@ programs, or it is held in Variables.
 from __future__ import annotations
 
 import functools
+import os
 import sys
+import sysconfig
 from typing import Any, Final
 
 _PACKAGE: Final = __name__.partition(".")[0]
-_FOREIGN: Final = sys.stdlib_module_names | {"numpy", "ml_dtypes", "llvmlite", "runnel"}
+_LIBRARIES: Final = frozenset({_PACKAGE, "numpy", "ml_dtypes", "llvmlite"})
+_STDLIB: Final = sysconfig.get_paths()["stdlib"] + os.sep
 
 
+@functools.lru_cache(maxsize=4096)
 def is_foreign(module: str | None) -> bool:
-    """Whether a module's code is left alone."""
-    return module is not None and module != "__main__" and module.partition(".")[0] in _FOREIGN
+    """Whether the code of this module is left alone."""
+    top = (module or "__main__").partition(".")[0]
+    if top in _LIBRARIES:
+        return True
+    if top == "__main__" or top not in sys.stdlib_module_names:
+        return False
+    file = getattr(sys.modules.get(top), "__file__", None)
+    return file is None or file.startswith(_STDLIB)  # a user's file may have the name of one in the library
 
 
 @functools.lru_cache(maxsize=4096)
 def ticks_clock(kind: type) -> bool:
     """Whether setting an attribute of such an object ticks the state clock (modules and optimizers)."""
-    return any(c.__module__.partition(".")[0] == _PACKAGE and "__setattr__" in c.__dict__ for c in kind.__mro__)
+    return any(is_ours(c) and "__setattr__" in c.__dict__ for c in kind.__mro__)
 
 
 def is_ours(kind: type) -> bool:
@@ -30,9 +40,9 @@ def is_ours(kind: type) -> bool:
     return kind.__module__.partition(".")[0] == _PACKAGE
 
 
+_PLAIN: Final = (bool, int, float, complex, str, bytes, type(Ellipsis), type(NotImplemented), range, slice)
+
+
 def is_plain(value: Any) -> bool:
     """Whether a value is compared by value: it cannot change, and nothing hangs on which object it is."""
     return value is None or isinstance(value, _PLAIN)
-
-
-_PLAIN: Final = (bool, int, float, complex, str, bytes, type(Ellipsis), type(NotImplemented), range, slice)

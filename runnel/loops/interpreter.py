@@ -21,6 +21,9 @@ from runnel.loops.accumulators import REDUCERS
 from runnel.loops.fma import fused_multiply_add
 from runnel.loops.ir import (
     LANES,
+    TILE_BYTES,
+    TILE_ROWS,
+    TILE_STRIDE,
     Acc,
     Apply,
     Bound,
@@ -52,9 +55,11 @@ def run(
 ) -> None:
     """Compute the block rows [i0, i1) × columns [j0, j1) of ``kernel``'s domain in place.
 
-    ``arrays`` holds a flat array for each buffer, of the buffer's dtype; ``params`` a value for each param.
+    ``arrays`` holds a flat array for each buffer but tiles, of the buffer's dtype; ``params`` a value for each param.
     """
     for buffer in kernel.buffers:
+        if buffer.mode == "tile":
+            continue
         array = arrays.get(buffer.name)
         if array is None or array.ndim != 1 or array.dtype != buffer.dtype.numpy:
             got = "nothing" if array is None else f"{array.dtype}{list(array.shape)}"
@@ -66,7 +71,27 @@ def run(
             raise VerifierError(f"Kernel '{kernel.name}' needs a value for its param '{param.name}'.")
     edges = {RangeBound.I0: i0, RangeBound.I1: i1, RangeBound.J0: j0, RangeBound.J1: j1}
     with np.errstate(all="ignore"):
-        _Run(kernel, arrays, params, edges).block(kernel.body)
+        for own, blocks_edges in _blocks(kernel, edges):
+            _Run(kernel, {**arrays, **own}, params, blocks_edges).block(kernel.body)
+
+
+def _blocks(kernel: Kernel, edges: dict[RangeBound, int]) -> Iterator[tuple[dict[str, Array], dict[RangeBound, int]]]:
+    """The parts in which a kernel is run: the whole, or with a tile buffer the blocks of the product, each with a tile."""
+    tiles = [b for b in kernel.buffers if b.mode == "tile"]
+    if not tiles:
+        yield {}, edges
+        return
+    columns = TILE_BYTES // tiles[0].dtype.itemsize
+    for i in range(edges[RangeBound.I0], edges[RangeBound.I1], TILE_ROWS):
+        for j in range(edges[RangeBound.J0], edges[RangeBound.J1], columns):
+            memory = {b.name: np.empty(TILE_ROWS * TILE_STRIDE // b.dtype.itemsize, b.dtype.numpy) for b in tiles}
+            last = {
+                RangeBound.I0: i,
+                RangeBound.I1: min(i + TILE_ROWS, edges[RangeBound.I1]),
+                RangeBound.J0: j,
+                RangeBound.J1: min(j + columns, edges[RangeBound.J1]),
+            }
+            yield memory, last
 
 
 @dataclass
@@ -130,10 +155,18 @@ class _Run:
         at = np.full(1, self.integer(index.offset), np.int64)
         for var, stride in index.terms:
             at = at + self.vars[var.name] * self.integer(stride)
+        at = at - self.origin(buffer)
         for expr, stride in index.gathered:
             at = at + self.value(expr).astype(np.int64) * self.integer(stride)
         self.check(buffer, at)
         return at
+
+    def origin(self, buffer: str) -> int:
+        """The element of the whole product at which a tile buffer begins; 0 for other buffers."""
+        found = next(b for b in self.kernel.buffers if b.name == buffer)
+        if found.mode != "tile":
+            return 0
+        return self.edges[RangeBound.I0] * (TILE_STRIDE // found.dtype.itemsize) + self.edges[RangeBound.J0]
 
     def check(self, buffer: str, at: Array) -> None:
         size = self.arrays[buffer].size
@@ -244,7 +277,7 @@ def _product(r: _Run, stmt: Contract, starts: tuple[int, int, int], rows: range,
     k = np.arange(r.integer(stmt.k), dtype=np.int64)
     at_a = starts[0] + i * r.integer(stmt.a_row) + k[None, :] * r.integer(stmt.a_k)
     at_b = starts[1] + k[:, None] * r.integer(stmt.b_k) + j * r.integer(stmt.b_col)
-    at_c = starts[2] + i * r.integer(stmt.c_row) + j
+    at_c = starts[2] + i * r.integer(stmt.c_row) + j - r.origin(stmt.c)
     if at_c.size == 0:
         return
     for buffer, at in ((stmt.a, at_a), (stmt.b, at_b), (stmt.c, at_c)):

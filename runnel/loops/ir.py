@@ -3,7 +3,7 @@
 Grammar (``verifier.py`` checks it, ``interpreter.py`` runs it in NumPy, ``codegen.nest`` turns it into LLVM):
 
     Kernel  := name, buffers: Buffer*, params: Param*, body: Stmt*
-    Buffer  := name, dtype, mode: "in" | "out" | "inout"
+    Buffer  := name, dtype, mode: "in" | "out" | "inout" | "tile"     tile: a block of a product, in the thread's scratch
     Stmt    := For(var, begin: Bound, end: Bound, kind: "seq" | "vec", body: Stmt*)
              | Let(name, Expr)                            a value, visible to the statements after it in its block
              | Acc(name, op: "sum"|"prod"|"max"|"min"|"any"|"all", dtype)    an accumulator, at its identity
@@ -37,13 +37,17 @@ from runnel.core.dtypes import DType
 from runnel.loops.scalar import ScalarOp
 
 LANES = 16
+TILE_ROWS = 48  # a tile buffer holds a block of at most so many rows,
+TILE_BYTES = 2048  # and so many bytes of columns,
+TILE_STRIDE = TILE_BYTES + 64  # whose rows lie so far apart, lest they compete for cache sets
+TILE_K = 256  # and only products of so short a k are made in one go
 
 
 @dataclass(frozen=True, slots=True)
 class Buffer:
     name: str
     dtype: DType
-    mode: str  # "in" | "out" | "inout"
+    mode: str  # "in" | "out" | "inout" | "tile"
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,7 +164,9 @@ class For:
 class Contract:
     """C[i, j] = Σ_k A[i, k]·B[k, j] over the call's block, in float of ``dtype``: one fused-multiply-add chain per
     element, k ascending. Strides are params (C has unit column stride). The statements after it are the epilogue: they
-    are run over each finished block of C (with the block's own I0..J1) while it is in cache. With ``batch`` the rows
+    are run over each finished block of C (with the block's own I0..J1) while it is in cache. A C of mode "tile" is that
+    block alone, in scratch memory: the epilogue is its only reader, k is at most TILE_K, and ``c_row`` is the constant
+    TILE_STRIDE in elements. With ``batch`` the rows
     of the call's block count whole matrices and (m, n) are params; the epilogue then must be empty.
     """
 
@@ -173,7 +179,7 @@ class Contract:
     a_k: Param
     b_k: Param
     b_col: Param
-    c_row: Param
+    c_row: Stride
     batch: BatchSpec | None = None
 
 

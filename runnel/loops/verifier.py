@@ -92,8 +92,8 @@ class _Checker:
                 self.fail(f"the name '{name}' is declared twice")
             taken.add(name)
         for buffer in kernel.buffers:
-            if buffer.mode not in ("in", "out", "inout"):
-                self.fail(f"buffer '{buffer.name}' has mode '{buffer.mode}'; modes are in, out and inout")
+            if buffer.mode not in ("in", "out", "inout", "tile"):
+                self.fail(f"buffer '{buffer.name}' has mode '{buffer.mode}'; modes are in, out, inout and tile")
         self.buffers = {b.name: b for b in kernel.buffers}
         self.params = frozenset(kernel.params)
         self.block(kernel.body)

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import itertools
 
+from runnel.codegen.contract import SCRATCH
 from runnel.core.avals import Shape
+from runnel.core.dtypes import DType
 from runnel.graph.graph import Node
 from runnel.loops import ir
-from runnel.loops.ir import BatchSpec, Contract, For, Param, RangeBound
+from runnel.loops.ir import TILE_ROWS, TILE_STRIDE, BatchSpec, Contract, For, Param, RangeBound
 from runnel.lowering.naming import named
 from runnel.lowering.nests import NestBuilder
-from runnel.lowering.places import Access, Call, Place
+from runnel.lowering.places import Access, Call, Place, Space
 from runnel.lowering.strided import Strided
 
 
@@ -37,8 +39,9 @@ class EpilogueBuilder(NestBuilder):
         self.axes = [(m, False), (n, False)]
         self.vars = [ir.Var("x0"), ir.Var("x1")]
 
-    def build_product(self, result: Place, doc: str) -> Call:
-        """``result`` is where the product is accumulated (the epilogue may overwrite it, if it is its own target)."""
+    def build_product(self, result: Place | None, doc: str) -> Call:
+        """``result`` is where the product is accumulated (the epilogue may overwrite it, if it is its own target); None
+        is a tile in the thread's scratch."""
         product = self.cluster.product
         a_place, a_offset, a_strides = operand(self.views, self.sources, product.inputs[0])
         b_place, b_offset, b_strides = operand(self.views, self.sources, product.inputs[1])
@@ -55,13 +58,22 @@ class EpilogueBuilder(NestBuilder):
             Access(a_place, False, a_offset, a_strides[-2], 0, span(a_strides[-1], k)),
             Access(b_place, False, b_offset, 0, b_strides[-1], span(b_strides[-2], k)),
         ]
-        home = self._reach(result, 0, ())
-        home.strides[:] = [n, 1]
-        name, index = self._buffer(home, writes=True)
+        c_row: ir.Stride
+        if result is None:
+            name = f"b{len(self.buffers)}"
+            c_row = TILE_STRIDE // dtype.itemsize
+            index = ir.Index(((self.vars[0], c_row), (self.vars[1], 1)))
+            self.buffers.append(ir.Buffer(name, dtype, "tile"))
+            self.accesses.append(Access(tile_place(dtype), True, 0, 0, 0, 0))
+        else:
+            home = self._reach(result, 0, ())
+            home.strides[:] = [n, 1]
+            name, index = self._buffer(home, writes=True)
+            c_row = self._param(n)
         contract = Contract(
             "b0", "b1", name, dtype,
             *(self._param(v) for v in (k, a_strides[-2], a_strides[-1], b_strides[-2], b_strides[-1])),
-            c_row=self._param(n),
+            c_row=c_row,
         )  # fmt: skip
         block: list[ir.Stmt] = [contract]
         stored = [x for x in self.cluster.members if x is not product and x in self.targets]
@@ -77,6 +89,11 @@ class EpilogueBuilder(NestBuilder):
         self.flops += 2.0 * m * n * k
         kernel = named("contract", tuple(self.buffers), tuple(self.params), tuple(block), doc)
         return Call(kernel, self.accesses, self.values, m, n, "both", self.flops, list(self.cluster.members))
+
+
+def tile_place(dtype: DType) -> Place:
+    """The thread's own memory behind what packing uses."""
+    return Place(Space.SCRATCH, dtype, TILE_ROWS * TILE_STRIDE // dtype.itemsize, "tile", slot=0, offset=SCRATCH)
 
 
 def span(step: int, extent: int) -> int:

@@ -100,6 +100,7 @@ def barriers(calls: list[Call], blocks: list[list[Block | None]]) -> list[bool]:
             for t, block in enumerate(per_thread)
             if block is not None
             for access in call.accesses
+            if access.place.space is not Space.SCRATCH
         ]
         needed = any(t != s and r.conflicts(q) for t, r in mine for s, q in since)
         result.append(needed)

@@ -20,6 +20,7 @@ class Space(enum.Enum):
     INPUT = "input"  # arguments of the call
     VARIABLE = "variable"  # state, updated in place
     OUTPUT = "output"  # results, fresh at each call
+    SCRATCH = "scratch"  # each thread's own
 
 
 @dataclass(eq=False, slots=True)

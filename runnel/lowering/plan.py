@@ -14,6 +14,7 @@ from runnel.core import tables
 from runnel.core.avals import Shape, row_major
 from runnel.core.errors import MissingRuleError
 from runnel.graph.graph import Graph, InputKind, Node
+from runnel.loops.ir import TILE_K
 from runnel.loops.rules import Concatenation, Gather, ScatterAdd
 from runnel.lowering import alone, contraction, memory
 from runnel.lowering.clusters import Cluster, Clustering, Form, aligned_strides, dense, is_batched, point_shape, reaches
@@ -296,11 +297,14 @@ class Planner:
         builder = contraction.EpilogueBuilder(cluster, self.views, self.sources, self._targets_of(cluster))
         return [builder.build_product(result, where)]
 
-    def _product_place(self, cluster: Cluster) -> Place:
-        """Where the product accumulates: its own place, that of an epilogue value that overwrites it, or a new one."""
+    def _product_place(self, cluster: Cluster) -> Place | None:
+        """Where the product accumulates: its own place, that of an epilogue value that overwrites it, or a tile (None)
+        where k is short enough to finish a block in one go, or a new one."""
         product = cluster.product
         candidates = [p for n in cluster.members for p in self.targets.get(n, ()) if p.dtype is product.aval.dtype]
         for place in candidates:
             if place.space in (Space.ARENA, Space.OUTPUT):
                 return place
+        if product.inputs[0].aval.shape[-1] <= TILE_K:
+            return None
         return Place(Space.ARENA, product.aval.dtype, product.aval.size, "product")

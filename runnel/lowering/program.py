@@ -12,7 +12,7 @@ from runnel.codegen import build, nest, target
 from runnel.core.avals import Aval
 from runnel.core.errors import AxisError
 from runnel.loops.ir import Kernel
-from runnel.lowering.places import Call, Place
+from runnel.lowering.places import Call, Place, Space
 from runnel.lowering.plan import Plan
 from runnel.runtime import memory
 from runnel.runtime.launch import RECORD_WORDS, Launch, barrier_address
@@ -134,8 +134,8 @@ def _constant_block(places: Sequence[Place]) -> memory.Storage:
 
 
 def _scratch_bytes(calls: Sequence[Call]) -> int:
-    """Packing needs room for a panel group; every thread's scratch has at least this anyway."""
-    return 1 << 20 if any(c.kernel.name.startswith(("contract", "products")) for c in calls) else 0
+    """What tiles need, behind the panels of packing, for which every thread's scratch has room anyway."""
+    return max((a.place.offset + a.place.nbytes for c in calls for a in c.accesses if a.place.space is Space.SCRATCH), default=0)
 
 
 def result_storage(value: Aval) -> memory.Storage:

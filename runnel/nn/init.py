@@ -61,8 +61,7 @@ def _inverse_phi(p: np.ndarray) -> np.ndarray:
         middle = (low + high) / 2
         below = 0.5 * (1 + ops.erf(asarray(middle / math.sqrt(2))).numpy()) < p
         low, high = np.where(below, middle, low), np.where(below, high, middle)
-    middle: np.ndarray = (low + high) / 2
-    return middle
+    return np.asarray((low + high) / 2)
 
 
 def fans(x: Variable) -> tuple[int, int]:

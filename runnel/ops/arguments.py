@@ -30,7 +30,7 @@ def normalize_axes(name: str, axis: Axis, ndim: int) -> tuple[int, ...]:
     """One axis, several or all of them (None) as a sorted tuple without repetition."""
     if axis is None:
         return tuple(range(ndim))
-    given = (axis,) if isinstance(axis, SupportsIndex) else tuple(axis)
+    given = axis if isinstance(axis, tuple) else (axis,) if isinstance(axis, SupportsIndex) else tuple(axis)
     axes = sorted(normalize_axis(name, a, ndim) for a in given)
     if len(set(axes)) != len(axes):
         raise AxisError(f"[{name}] axes {given} name an axis twice; each may be given once.")
@@ -39,7 +39,7 @@ def normalize_axes(name: str, axis: Axis, ndim: int) -> tuple[int, ...]:
 
 def as_shape(name: str, shape: int | Iterable[int]) -> Shape:
     """A shape given as one int or as any iterable of ints."""
-    sizes = (shape,) if isinstance(shape, SupportsIndex) else tuple(shape)
+    sizes = shape if isinstance(shape, tuple) else (shape,) if isinstance(shape, SupportsIndex) else tuple(shape)
     try:
         return tuple(operator.index(n) for n in sizes)
     except TypeError:

@@ -40,20 +40,22 @@ class Kernel:
         self.linker = llvm.create_lljit_compiler(machine)
         self.library = llvm.JITLibraryBuilder().add_object_img(image).export_symbol(symbol).link(self.linker, symbol)
         prototype = ctypes.CFUNCTYPE(
-            None, *[ctypes.c_void_p] * 3, *[ctypes.c_int64] * 10, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p
+            None, *[ctypes.c_void_p] * 3, *[ctypes.c_int64] * 10, *[ctypes.c_void_p] * 3, ctypes.c_int64
         )
         self.function = prototype(self.library[symbol])
         self.scratch = guarded((contract.SCRATCH,), np.dtype(np.uint8), "after")
         self.thread = np.array([0, self.scratch.ctypes.data, contract.SCRATCH], np.int64)
 
-    def __call__(self, a: Any, b: Any, c: Any, box: Box | None = None, epilogue: Any = None, args: int = 0) -> None:
+    def __call__(
+        self, a: Any, b: Any, c: Any, box: Box | None = None, epilogue: Any = None, args: int = 0, tile: int = 0
+    ) -> None:
         """Stores a @ b into c, or the box (i0, i1, j0, j1) of it."""
         size = a.itemsize
         assert c.size == 0 or c.shape[1] == 1 or c.strides[1] == size
         steps = [*a.strides, *b.strides, c.strides[0]]
         self.function(
             a.ctypes.data, b.ctypes.data, c.ctypes.data, *(step // size for step in steps), a.shape[1],
-            *(box if box is not None else (0, c.shape[0], 0, c.shape[1])), epilogue, self.thread.ctypes.data, args,
+            *(box if box is not None else (0, c.shape[0], 0, c.shape[1])), epilogue, self.thread.ctypes.data, args, tile,
         )  # fmt: skip
 
 

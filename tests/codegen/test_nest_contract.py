@@ -42,7 +42,7 @@ from runnel.loops.ir import (
 
 def contraction(element: DType) -> Any:
     """A stand-in for the generic contraction: NumPy, one block, then the epilogue."""
-    words = [ctypes.c_void_p] * 3 + [ctypes.c_int64] * 10 + [ctypes.c_void_p] * 3
+    words = [ctypes.c_void_p] * 3 + [ctypes.c_int64] * 10 + [ctypes.c_void_p] * 3 + [ctypes.c_int64]
     kernel_type = ctypes.CFUNCTYPE(None, *[ctypes.c_void_p] * 2, *[ctypes.c_int64] * 4)
 
     def at_address(address: int, count: int) -> Array:
@@ -50,7 +50,7 @@ def contraction(element: DType) -> Any:
 
     def run(*call: int) -> None:
         (a, b, c), (a_row, a_k, b_k, b_col, c_row, k, i0, i1, j0, j1) = call[:3], call[3:13]
-        epilogue, thread, args = call[13:]
+        epilogue, thread, args, _tile = call[13:]
         i, j, inner = np.arange(i0, i1)[:, None], np.arange(j0, j1)[None, :], np.arange(k)
         left = at_address(a, 1 + (i1 - 1) * a_row + (k - 1) * a_k)[i * a_row + inner * a_k]
         right = at_address(b, 1 + (k - 1) * b_k + (j1 - 1) * b_col)[inner[:, None] * b_k + j * b_col]

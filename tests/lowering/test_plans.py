@@ -189,3 +189,21 @@ def test_weight_update_is_an_epilogue():
     updates = [c for c in products if any(n.op is not None and n.op.name == "sub" for n in c.nodes)]
     assert len(products) == 8  # three forward, two backward to the inputs of layers, three to weights
     assert len(updates) == 3
+
+
+@pytest.mark.parametrize("k", [1, 32, 256, 257, 300])
+def test_products_of_updates_lie_in_tiles(k):
+    """A product that only its epilogue reads has no memory of its own, unless k is too long for one go."""
+    w = Variable(np.zeros((70, 1100), np.float32))
+
+    def step(x, y):
+        w.assign(w * 0.5 + ops.transpose(x) @ y)
+        return x.sum()
+
+    x, y = numbers(k, 70, seed=1), numbers(k, 1100, seed=2)
+    for threads in (1, 2, 3):
+        expected = w.numpy() * np.float32(0.5) + (ops.transpose(x) @ y).numpy()
+        traced = Traced(step, (x, y), threads=threads)
+        traced(x, y)
+        assert same_bits(expected, w._tensor.numpy())
+        assert any(life.place.label == "product" for life in traced.plan.arena.lives) == (k > 256)

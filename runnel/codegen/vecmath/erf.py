@@ -46,6 +46,9 @@ def erf(x: Value) -> Value:
     a = abs(x).at_most(_SATURATED[x.dtype])
     z = x * x
     small = x.fma(z.split_polynomial(_S[x.dtype]), x)
-    t = a if x.dtype is float32 else a.fma(0.4, -1.4)
-    large = 1.0 - exp_bounded(a * t.polynomial(_L[x.dtype]))
+    if x.dtype is float32:
+        exponent = a * a.split_polynomial(_L[float32])
+    else:
+        exponent = a * a.fma(0.4, -1.4).polynomial(_L[float64])
+    large = 1.0 - exp_bounded(exponent)
     return choose(a < 1.0, small, large.with_sign_of(x))

@@ -83,7 +83,10 @@ def clamped(x: Value) -> Value:
 
 
 def exp(x: Value) -> Value:
-    """eˣ. Subnormal results are rounded once; e^-inf = 0, e^inf = inf. Measured error: at most 0.89 ULP in float32, 0.82 in float64."""
+    """eˣ. Subnormal results are rounded once; e^-inf = 0, e^inf = inf.
+
+    Measured error: at most 0.89 ULP in float32, 0.82 in float64.
+    """
     return exp_of_sum(clamped(x))
 
 

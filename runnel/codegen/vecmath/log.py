@@ -91,7 +91,10 @@ def _with_special_values(x: Value, result: Value) -> Value:
 
 
 def log(x: Value) -> Value:
-    """The natural logarithm, subnormal arguments included. Measured error: at most 0.78 ULP in float32, 0.77 in float64."""
+    """The natural logarithm, subnormal arguments included.
+
+    Measured error: at most 0.78 ULP in float32, 0.77 in float64.
+    """
     parts = Decomposed(x)
     return _with_special_values(x, _log_of_product(parts.exponent, parts.f))
 

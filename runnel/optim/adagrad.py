@@ -1,0 +1,53 @@
+"""Adagrad (J. Duchi, E. Hazan, Y. Singer, 2011)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from runnel import ops
+from runnel.optim.group import ParamGroup
+from runnel.optim.optimizer import Optimizer, counted, decayed
+from runnel.tensor.tensor import Tensor
+from runnel.tensor.variable import Variable
+
+
+class Adagrad(Optimizer):
+    """p ← p - lr/(1 + (t-1)·lr_decay) · gradient / (√s + eps), with s the sum of the gradient's squares so far."""
+
+    def __init__(
+        self,
+        params: Any,
+        lr: float = 1e-2,
+        lr_decay: float = 0.0,
+        weight_decay: float = 0.0,
+        initial_accumulator_value: float = 0.0,
+        eps: float = 1e-10,
+        *,
+        maximize: bool = False,
+    ) -> None:
+        super().__init__(
+            params,
+            {
+                "lr": lr,
+                "lr_decay": lr_decay,
+                "weight_decay": weight_decay,
+                "initial_accumulator_value": initial_accumulator_value,
+                "eps": eps,
+                "maximize": maximize,
+            },
+        )
+
+    def slots(self, group: Mapping[str, Any]) -> Mapping[str, float]:
+        return {"sum": group["initial_accumulator_value"]}
+
+    def update(self, group: ParamGroup, active: list[tuple[int, Variable, Tensor]], steps: Variable) -> None:
+        after = counted(steps, active)
+        decay = group.number(lambda h: h["lr_decay"], "lr_decay")
+        rates = group.number(lambda h: h["lr"], "lr") / ((after - 1.0) * decay + 1.0)
+        eps = group.number(lambda h: h["eps"], "eps")
+        for i, p, g in active:
+            gradient = decayed(group, p, g)
+            total = self.state[p]["sum"].value + gradient * gradient
+            self.state[p]["sum"].assign(total)
+            p.assign(p.value - gradient / (ops.sqrt(total) + eps) * ops.cast(rates, p.dtype)[i])

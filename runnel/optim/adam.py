@@ -1,0 +1,94 @@
+"""Adam (D. Kingma, J. Ba, 2014), AMSGrad (S. Reddi et al., 2018) and AdamW (I. Loshchilov, F. Hutter, 2017)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from runnel import ops
+from runnel.optim.group import ParamGroup
+from runnel.optim.optimizer import Optimizer, counted, decayed
+from runnel.tensor.tensor import Tensor
+from runnel.tensor.variable import Variable
+
+
+class Adam(Optimizer):
+    """p ← p - lr · m̂ / (√v̂ + eps), with m and v the running means of the gradient and its square, and m̂ = m/(1 - β₁ᵗ),
+    v̂ = v/(1 - β₂ᵗ). With ``amsgrad`` the greatest v so far takes v's place. Order of operations as in PyTorch.
+    """
+
+    def __init__(
+        self,
+        params: Any,
+        lr: float = 1e-3,
+        betas: tuple[float, float] = (0.9, 0.999),
+        eps: float = 1e-8,
+        weight_decay: float = 0.0,
+        amsgrad: bool = False,
+        *,
+        maximize: bool = False,
+    ) -> None:
+        super().__init__(
+            params,
+            {
+                "lr": lr,
+                "betas": betas,
+                "eps": eps,
+                "weight_decay": weight_decay,
+                "amsgrad": amsgrad,
+                "maximize": maximize,
+            },
+        )
+
+    def slots(self, group: Mapping[str, Any]) -> Mapping[str, float]:
+        names = ("exp_avg", "exp_avg_sq", "max_exp_avg_sq") if group["amsgrad"] else ("exp_avg", "exp_avg_sq")
+        return dict.fromkeys(names, 0.0)
+
+    def penalized(self, group: ParamGroup, p: Variable, g: Tensor) -> tuple[Tensor, Tensor]:
+        """Parameter and gradient after weight decay."""
+        return p.value, decayed(group, p, g)
+
+    def update(self, group: ParamGroup, active: list[tuple[int, Variable, Tensor]], steps: Variable) -> None:
+        after = counted(steps, active)
+        lr = group.number(lambda h: h["lr"], "lr")
+        sizes = lr / (1.0 - ops.pow(group.number(lambda h: h["betas"][0], "beta1"), after))
+        roots = ops.sqrt(1.0 - ops.pow(group.number(lambda h: h["betas"][1], "beta2"), after))
+        one_less_beta1 = group.number(lambda h: 1 - h["betas"][0], "1 - beta1")
+        beta2 = group.number(lambda h: h["betas"][1], "beta2")
+        one_less_beta2 = group.number(lambda h: 1 - h["betas"][1], "1 - beta2")
+        eps = group.number(lambda h: h["eps"], "eps")
+        for i, p, g in active:
+            kept = self.state[p]
+            value, gradient = self.penalized(group, p, g)
+            mean = kept["exp_avg"].value
+            mean = mean + (gradient - mean) * one_less_beta1
+            square = kept["exp_avg_sq"].value * beta2 + gradient * gradient * one_less_beta2
+            kept["exp_avg"].assign(mean)
+            kept["exp_avg_sq"].assign(square)
+            if group.has("amsgrad"):
+                square = ops.maximum(kept["max_exp_avg_sq"].value, square)
+                kept["max_exp_avg_sq"].assign(square)
+            size, root = ops.cast(sizes, p.dtype)[i], ops.cast(roots, p.dtype)[i]
+            p.assign(value - mean / (ops.sqrt(square) / root + eps) * size)
+
+
+class AdamW(Adam):
+    """Adam with decoupled weight decay: p shrinks by the factor 1 - lr·weight_decay, and the means do not see it."""
+
+    def __init__(
+        self,
+        params: Any,
+        lr: float = 1e-3,
+        betas: tuple[float, float] = (0.9, 0.999),
+        eps: float = 1e-8,
+        weight_decay: float = 1e-2,
+        amsgrad: bool = False,
+        *,
+        maximize: bool = False,
+    ) -> None:
+        super().__init__(params, lr, betas, eps, weight_decay, amsgrad, maximize=maximize)
+
+    def penalized(self, group: ParamGroup, p: Variable, g: Tensor) -> tuple[Tensor, Tensor]:
+        if not group.has("weight_decay"):
+            return p.value, g
+        return p.value * group.number(lambda h: 1 - h["lr"] * h["weight_decay"], "1 - lr * weight_decay"), g

@@ -1,0 +1,99 @@
+"""A parameter group: Parameters with the hyper-parameters they share."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Hashable, Iterator, Mapping, MutableMapping, Sequence
+from typing import Any
+
+from runnel.core.errors import SideEffectError
+from runnel.tensor import tracing
+from runnel.tensor.scalars import run_time_scalar
+from runnel.tensor.tensor import Tensor
+from runnel.tensor.variable import Variable
+
+
+class ParamGroup(MutableMapping[str, Any]):
+    """The dict of one group: "params" and hyper-parameters, which may be changed between steps.
+
+    Compiled steps read its numbers at each run. Of a number only whether it is 0 shapes the program (a term is left out
+    then); flags do too. So a learning-rate schedule compiles nothing anew.
+    """
+
+    # No __dict__: what compiled programs depend on is structure(), which the optimizer holds, and not the numbers.
+    __slots__ = ("_changed", "plain")
+
+    def __init__(self, values: Mapping[str, Any], changed: Callable[[ParamGroup], None]) -> None:
+        self.plain = dict(values)
+        self._changed = changed
+
+    @property
+    def params(self) -> list[Variable]:
+        found: list[Variable] = self.plain["params"]
+        return found
+
+    def __getitem__(self, key: str) -> Any:
+        value = self.plain[key]
+        if tracing.ACTIVE.trace is None or key == "params":
+            return value
+        if isinstance(value, Sequence) and not isinstance(value, str):
+            return tuple(self._scalar(v, functools.partial(self._element, key, i), key) for i, v in enumerate(value))
+        return self._scalar(value, lambda: self.plain[key], key)
+
+    def __setitem__(self, key: str, value: Any) -> None:
+        self._refuse_in_trace(key)
+        self.plain[key] = value
+        self._changed(self)
+
+    def __delitem__(self, key: str) -> None:
+        self._refuse_in_trace(key)
+        del self.plain[key]
+        self._changed(self)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.plain)
+
+    def __len__(self) -> int:
+        return len(self.plain)
+
+    def __repr__(self) -> str:
+        return f"ParamGroup({self.plain!r})"
+
+    def number(self, formula: Callable[[Mapping[str, Any]], float], name: str) -> float | Tensor:
+        """What ``formula`` makes of the hyper-parameters, computed in Python at each run."""
+        return run_time_scalar(lambda: formula(self.plain), name)
+
+    def has(self, key: str) -> bool:
+        """Whether the hyper-parameter is set and not 0 or False; part of the program's structure."""
+        return bool(self.plain.get(key))
+
+    def structure(self) -> Hashable:
+        """What a program of this group's update depends on."""
+        names = sorted(self.plain.keys() - {"params"})
+        return tuple(id(p) for p in self.params), tuple((name, _shape_of(self.plain[name])) for name in names)
+
+    def _element(self, key: str, i: int) -> float:
+        return float(self.plain[key][i])
+
+    @staticmethod
+    def _scalar(value: Any, getter: Callable[[], float], name: str) -> Any:
+        return run_time_scalar(getter, name) if _is_number(value) else value
+
+    @staticmethod
+    def _refuse_in_trace(key: str) -> None:
+        if tracing.ACTIVE.trace is not None:
+            raise SideEffectError(
+                f"[param_groups] '{key}' was set inside a compiled function at {tracing.user_line()}; set it between calls."
+            )
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+def _shape_of(value: Any) -> Hashable:
+    if _is_number(value):
+        return value != 0
+    if isinstance(value, Sequence) and not isinstance(value, str):
+        return tuple(_shape_of(v) for v in value)
+    return value if isinstance(value, Hashable) else repr(value)

@@ -1,0 +1,73 @@
+"""RMSprop (T. Hinton, "Neural networks for machine learning", lecture 6, 2012; centered: A. Graves, 2013)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from runnel import ops
+from runnel.optim.group import ParamGroup
+from runnel.optim.optimizer import Optimizer, decayed
+from runnel.tensor.tensor import Tensor
+from runnel.tensor.variable import Variable
+
+
+class RMSprop(Optimizer):
+    """p ← p - lr · gradient / (√v + eps), with v the running mean of its square (``centered``: its variance);
+    with momentum the quotient is accumulated first."""
+
+    def __init__(
+        self,
+        params: Any,
+        lr: float = 1e-2,
+        alpha: float = 0.99,
+        eps: float = 1e-8,
+        weight_decay: float = 0.0,
+        momentum: float = 0.0,
+        centered: bool = False,
+        *,
+        maximize: bool = False,
+    ) -> None:
+        super().__init__(
+            params,
+            {
+                "lr": lr,
+                "alpha": alpha,
+                "eps": eps,
+                "weight_decay": weight_decay,
+                "momentum": momentum,
+                "centered": centered,
+                "maximize": maximize,
+            },
+        )
+
+    def slots(self, group: Mapping[str, Any]) -> Mapping[str, float]:
+        names = ["square_avg"]
+        if group["momentum"]:
+            names.append("momentum_buffer")
+        if group["centered"]:
+            names.append("grad_avg")
+        return dict.fromkeys(names, 0.0)
+
+    def update(self, group: ParamGroup, active: list[tuple[int, Variable, Tensor]], steps: Variable) -> None:
+        lr = group.number(lambda h: h["lr"], "lr")
+        alpha = group.number(lambda h: h["alpha"], "alpha")
+        one_less_alpha = group.number(lambda h: 1 - h["alpha"], "1 - alpha")
+        eps = group.number(lambda h: h["eps"], "eps")
+        for _, p, g in active:
+            kept = self.state[p]
+            gradient = decayed(group, p, g)
+            square = kept["square_avg"].value * alpha + gradient * gradient * one_less_alpha
+            kept["square_avg"].assign(square)
+            spread = square
+            if group.has("centered"):
+                mean = kept["grad_avg"].value
+                mean = mean + (gradient - mean) * one_less_alpha
+                kept["grad_avg"].assign(mean)
+                spread = square - mean * mean
+            direction = gradient / (ops.sqrt(spread) + eps)
+            if group.has("momentum"):
+                momentum = group.number(lambda h: h["momentum"], "momentum")
+                direction = kept["momentum_buffer"].value * momentum + direction
+                kept["momentum_buffer"].assign(direction)
+            p.assign(p.value - direction * lr)

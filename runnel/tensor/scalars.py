@@ -1,0 +1,25 @@
+"""Python numbers that a compiled program reads anew at each run: learning rates are data, not structure."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from runnel.core.avals import aval
+from runnel.core.dtypes import float64
+from runnel.graph.graph import InputKind
+from runnel.tensor import tensor as tensors
+from runnel.tensor import tracing
+from runnel.tensor.tensor import Tensor
+
+
+def run_time_scalar(getter: Callable[[], float], name: str = "scalar") -> float | Tensor:
+    """The number ``getter`` gives: eagerly the number itself; in a trace a weak float64 input of the program, for which
+    ``getter`` is called at each run. Either way it takes the dtype of the tensor it meets, so the bits agree."""
+    trace = tracing.ACTIVE.trace
+    if trace is None:
+        return float(getter())
+    node = trace.input(aval((), float64), InputKind.SCALAR, name)
+    trace.scalars.append((getter, node))
+    value = tensors.symbolic(node)
+    value._weak = True
+    return value

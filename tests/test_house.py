@@ -1,0 +1,197 @@
+"""The rules of the house, read from the source: imports go down, files are small and say what they are for."""
+
+from __future__ import annotations
+
+import ast
+import runpy
+import statistics
+import subprocess
+import sys
+from collections.abc import Iterator
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[1]
+PACKAGE = ROOT / "runnel"
+LONGEST = 600
+LAYOUT: dict[str, Any] = runpy.run_path(str(ROOT / "scripts" / "layout.py"), run_name="layout")
+
+
+def sources() -> list[Path]:
+    return sorted(PACKAGE.rglob("*.py"))
+
+
+def module_name(path: Path) -> str:
+    parts = path.relative_to(ROOT).with_suffix("").parts
+    return ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+
+
+@cache
+def parsed(path: Path) -> ast.Module:
+    return ast.parse(path.read_text(encoding="utf-8"), str(path))
+
+
+@cache
+def modules() -> dict[str, Path]:
+    return {module_name(path): path for path in sources()}
+
+
+def is_type_checking(node: ast.AST) -> bool:
+    return isinstance(node, ast.If) and ast.unparse(node.test) in ("TYPE_CHECKING", "typing.TYPE_CHECKING")
+
+
+def statements(node: ast.AST, *, inside: bool = False) -> Iterator[tuple[ast.AST, bool]]:
+    """Every node under ``node``, with whether it stands in a function; what only type checkers read is left out."""
+    for child in ast.iter_child_nodes(node):
+        if is_type_checking(child):
+            continue
+        deeper = inside or isinstance(child, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda)
+        yield child, deeper
+        yield from statements(child, inside=deeper)
+
+
+def imported(node: ast.AST, known: dict[str, Path]) -> list[str]:
+    """The modules of this package that an import statement names."""
+    if isinstance(node, ast.Import):
+        return [alias.name for alias in node.names if alias.name.split(".")[0] == "runnel"]
+    if isinstance(node, ast.ImportFrom) and node.module is not None and node.module.split(".")[0] == "runnel":
+        names = [f"{node.module}.{alias.name}" for alias in node.names]
+        return [name if name in known else node.module for name in names]
+    return []
+
+
+@cache
+def import_graph() -> dict[str, set[str]]:
+    """For each module, those of this package that importing it imports by name."""
+    known = modules()
+    return {
+        name: {target for node, _ in statements(parsed(path)) for target in imported(node, known)}
+        for name, path in known.items()
+    }
+
+
+def folder_order() -> dict[str, int]:
+    """Each folder's row in the table of docs/design.md, counted from the top."""
+    rows = LAYOUT["folder_rows"]((ROOT / "docs" / "design.md").read_text(encoding="utf-8"))
+    return {name: i for i, (names, _) in enumerate(rows) for name in names}
+
+
+def upward_imports(graph: dict[str, set[str]], order: dict[str, int]) -> list[str]:
+    """Arrows from a folder to another that does not stand below it."""
+    found = []
+    for name, targets in sorted(graph.items()):
+        folder = name.split(".")[1] if "." in name else None
+        for target in sorted(targets):
+            to = target.split(".")[1] if "." in target else None
+            if folder is None or folder == to:
+                continue
+            if to is None or order[folder] >= order[to]:
+                found.append(f"{name} imports {target}")
+    return found
+
+
+def cycle(graph: dict[str, set[str]]) -> list[str]:
+    """Some modules that import each other in a ring; [] if there are none."""
+    done: set[str] = set()
+
+    def search(name: str, path: list[str]) -> list[str]:
+        if name in path:
+            return [*path[path.index(name) :], name]
+        if name in done:
+            return []
+        for target in sorted(graph.get(name, ())):
+            ring = search(target, [*path, name])
+            if ring:
+                return ring
+        done.add(name)
+        return []
+
+    return next((ring for name in sorted(graph) if (ring := search(name, []))), [])
+
+
+def test_design_lists_every_folder() -> None:
+    folders = {path.name for path in PACKAGE.iterdir() if path.is_dir() and path.name != "__pycache__"}
+    assert set(folder_order()) == folders
+
+
+def test_imports_go_down() -> None:
+    assert upward_imports(import_graph(), folder_order()) == []
+
+
+def test_upward_imports_are_found() -> None:
+    order = {"top": 0, "side": 0, "low": 1}
+    graph = {"runnel.top.a": {"runnel.low.b", "runnel.side.c"}, "runnel.low.b": {"runnel.top.a", "runnel"}}
+    assert upward_imports(graph, order) == [
+        "runnel.low.b imports runnel",
+        "runnel.low.b imports runnel.top.a",
+        "runnel.top.a imports runnel.side.c",
+    ]
+
+
+def test_no_import_cycles() -> None:
+    assert cycle(import_graph()) == []
+
+
+def test_cycles_are_found() -> None:
+    assert cycle({"a": {"b"}, "b": {"c"}, "c": {"b"}}) == ["b", "c", "b"]
+
+
+def test_no_imports_of_our_own_inside_functions() -> None:
+    known = modules()
+    found = [
+        f"{name}:{node.lineno}"  # type: ignore[attr-defined]
+        for name, path in known.items()
+        for node, inside in statements(parsed(path))
+        if inside and imported(node, known)
+    ]
+    assert found == []
+
+
+def test_every_file_says_what_it_is_for() -> None:
+    silent = [
+        str(path.relative_to(ROOT))
+        for folder in (PACKAGE, ROOT / "tests", ROOT / "benchmarks", ROOT / "scripts")
+        for path in sorted(folder.rglob("*.py"))
+        if path.stat().st_size and not ast.get_docstring(parsed(path))
+    ]
+    assert silent == []
+
+
+def test_files_are_small() -> None:
+    lengths = {str(p.relative_to(ROOT)): len(p.read_text(encoding="utf-8").splitlines()) for p in sources()}
+    assert {name: n for name, n in lengths.items() if n > LONGEST} == {}
+    assert statistics.median(n for n in lengths.values() if n) < 200
+
+
+def test_no_asserts_in_the_package() -> None:
+    found = [
+        f"{path.relative_to(ROOT)}:{node.lineno}"
+        for path in sources()
+        for node in ast.walk(parsed(path))
+        if isinstance(node, ast.Assert)
+    ]
+    assert found == []
+
+
+def test_layout_page_is_up_to_date() -> None:
+    check = [sys.executable, str(ROOT / "scripts" / "layout.py"), "--check"]
+    result = subprocess.run(check, capture_output=True, text=True, check=False)
+    assert result.returncode == 0, result.stderr
+
+
+@pytest.mark.parametrize(
+    ("doc", "sentence"),
+    [
+        ("One idea. And more.", "One idea."),
+        ("Adagrad (J. Duchi et al., 2011). It adds.", "Adagrad (J. Duchi et al., 2011)."),
+        ("Two\nlines\n\nAnd a paragraph.", "Two lines"),
+        ("An :class:`~runnel.codegen.text.Emitter` with ``loops``.", "An `Emitter` with `loops`."),
+    ],
+)
+def test_layout_takes_the_first_sentence(tmp_path: Path, doc: str, sentence: str) -> None:
+    path = tmp_path / "module.py"
+    path.write_text(f'"""{doc}"""\n', encoding="utf-8")
+    assert LAYOUT["first_sentence"](path) == sentence
