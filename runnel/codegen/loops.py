@@ -15,7 +15,8 @@ from runnel.codegen.memory import ALL_LANES, Active
 from runnel.codegen.text import Emitter
 from runnel.codegen.values import Values, Vec
 from runnel.core.errors import VerifierError
-from runnel.loops.ir import LANES, Acc, Bound, For, Let, RangeBound, Stmt, Store, Update
+from runnel.loops.ir import LANES, Acc, Bound, Check, For, Let, RangeBound, Stmt, Store, Update
+from runnel.runtime.layout import FAULT
 
 LOOP_MARK = ", !llvm.loop !0"  # ``nest`` defines !0: leave the loop as it is
 
@@ -68,11 +69,24 @@ class Loops:
                 self._update(stmt)
             elif isinstance(stmt, Acc):
                 self._declare(stmt, rest)
+            elif isinstance(stmt, Check):
+                self._check(stmt)
             elif isinstance(stmt, For):
                 self.loop(stmt)
                 self._complete(stmt, body[:at], rest)
             else:
                 raise VerifierError(f"{type(stmt).__name__} may only be the first statement of a kernel.")
+
+    def _check(self, stmt: Check) -> None:
+        em = self.em
+        holds = self.values.evaluate(stmt.value).operand
+        fault, on = em.new_label("fault"), em.new_label("on")
+        em.branch(holds, on, fault)
+        em.start(fault)
+        word = em.value(f"getelementptr i64, ptr %thread, i64 {FAULT}")
+        em.effect(f"store i64 {self.values.stride(stmt.code)}, ptr {word}, align 8")
+        em.jump(on)
+        em.start(on)
 
     def _declare(self, acc: Acc, rest: tuple[Stmt, ...]) -> None:
         scope = self.values.scope

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator
 from runnel.loops.ir import (
     Acc,
     Apply,
+    Check,
     Contract,
     Expr,
     For,
@@ -35,7 +36,7 @@ def statements(body: Iterable[Stmt]) -> Iterator[Stmt]:
 
 def operands(stmt: Stmt) -> tuple[Expr, ...]:
     """The expressions a statement evaluates (a loop: none of its own)."""
-    if isinstance(stmt, Let | Update):
+    if isinstance(stmt, Let | Update | Check):
         return (stmt.value,)
     if isinstance(stmt, Store):
         return (*(expr for expr, _ in stmt.index.gathered), stmt.value)
@@ -102,6 +103,8 @@ def params(body: Iterable[Stmt]) -> set[str]:
     for stmt in statements(body):
         if isinstance(stmt, For):
             found.update((stmt.begin, stmt.end))
+        elif isinstance(stmt, Check):
+            found.add(stmt.code)
         elif isinstance(stmt, Contract):
             found.update((stmt.k, stmt.a_row, stmt.a_k, stmt.b_k, stmt.b_col, stmt.c_row))
             if stmt.batch is not None:

@@ -27,6 +27,7 @@ from runnel.loops.ir import (
     Acc,
     Apply,
     Bound,
+    Check,
     Const,
     Contract,
     Expr,
@@ -52,8 +53,9 @@ _CHUNK: Final = 1024 * LANES  # positions of an independent vec loop taken at on
 
 def run(
     kernel: Kernel, arrays: dict[str, Array], params: dict[str, int], i0: int, i1: int, j0: int = 0, j1: int = 1
-) -> None:
-    """Compute the block rows [i0, i1) × columns [j0, j1) of ``kernel``'s domain in place.
+) -> int:
+    """Compute the block rows [i0, i1) × columns [j0, j1) of ``kernel``'s domain in place; gives the code of the last Check
+    that failed, or 0.
 
     ``arrays`` holds a flat array for each buffer but tiles, of the buffer's dtype; ``params`` a value for each param.
     """
@@ -70,9 +72,13 @@ def run(
         if param.name not in params:
             raise VerifierError(f"Kernel '{kernel.name}' needs a value for its param '{param.name}'.")
     edges = {RangeBound.I0: i0, RangeBound.I1: i1, RangeBound.J0: j0, RangeBound.J1: j1}
+    fault = 0
     with np.errstate(all="ignore"):
         for own, blocks_edges in _blocks(kernel, edges):
-            _Run(kernel, {**arrays, **own}, params, blocks_edges).block(kernel.body)
+            part = _Run(kernel, {**arrays, **own}, params, blocks_edges)
+            part.block(kernel.body)
+            fault = part.fault or fault
+    return fault
 
 
 def _blocks(kernel: Kernel, edges: dict[RangeBound, int]) -> Iterator[tuple[dict[str, Array], dict[RangeBound, int]]]:
@@ -140,6 +146,7 @@ class _Run:
         self.values: dict[str, Array | _Chains] = {}
         self.vars: dict[str, Array] = {}
         self.lanes = 1
+        self.fault = 0
 
     def block(self, body: tuple[Stmt, ...]) -> None:
         for stmt in body:
@@ -259,6 +266,11 @@ def _store(r: _Run, stmt: Store) -> None:
     r.arrays[stmt.buffer][at] = value
 
 
+def _check(r: _Run, stmt: Check) -> None:
+    if not r.value(stmt.value).all():
+        r.fault = r.integer(stmt.code)
+
+
 def _contract(r: _Run, stmt: Contract) -> None:
     i0, i1 = r.edges[RangeBound.I0], r.edges[RangeBound.I1]
     batch = stmt.batch
@@ -329,6 +341,7 @@ _STATEMENTS: Final[dict[type, Callable[[_Run, Any], None]]] = {
     Acc: _acc,
     Update: _update,
     Store: _store,
+    Check: _check,
     Contract: _contract,
 }
 

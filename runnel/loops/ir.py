@@ -9,6 +9,7 @@ Grammar (``verifier.py`` checks it, ``interpreter.py`` runs it in NumPy, ``codeg
              | Acc(name, op: "sum"|"prod"|"max"|"min"|"any"|"all", dtype)    an accumulator, at its identity
              | Update(name, Expr)                         acc := op(acc, value)
              | Store(buffer, Index, Expr)
+             | Check(Expr, code: int | Param)             outside vec loops: unless it holds, the thread's fault is code
              | Contract(spec)                             only as first statement of a body: see ContractSpec
     Bound   := int | Param | RangeBound                   the block this call is asked for: I0 I1 (rows) J0 J1 (columns)
     Expr    := Const(value, dtype) | Ref(name, dtype) | Load(buffer, Index, dtype) | Position(var, dtype)
@@ -152,6 +153,15 @@ class Store:
 
 
 @dataclass(frozen=True, slots=True)
+class Check:
+    """Reports the fault ``code`` (not 0) of the program, unless ``value``, a bool, holds; the kernel goes on either way.
+    Of several faults of one call the last counts."""
+
+    value: Expr
+    code: Stride
+
+
+@dataclass(frozen=True, slots=True)
 class For:
     var: Var
     begin: Bound
@@ -194,7 +204,7 @@ class BatchSpec:
     c_step: Param
 
 
-Stmt = For | Let | Acc | Update | Store | Contract
+Stmt = For | Let | Acc | Update | Store | Check | Contract
 
 
 @dataclass(frozen=True, slots=True)

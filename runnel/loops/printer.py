@@ -12,6 +12,7 @@ from runnel.loops.ir import (
     Acc,
     Apply,
     Bound,
+    Check,
     Const,
     Contract,
     Expr,
@@ -110,6 +111,7 @@ _STATEMENTS: Final[dict[type, Callable[[Any], str]]] = {
     Acc: lambda s: f"{s.name} = {s.op} {s.dtype.name}",
     Update: lambda s: f"{s.name} <- {expression(s.value)}",
     Store: lambda s: f"{s.buffer}[{index(s.index)}] = {expression(s.value)}",
+    Check: lambda s: f"check {expression(s.value)} else {_stride(s.code)}",
     Contract: _contract,
 }
 

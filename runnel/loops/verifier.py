@@ -22,6 +22,7 @@ from runnel.loops.ir import (
     Apply,
     Bound,
     Buffer,
+    Check,
     Const,
     Contract,
     Expr,
@@ -217,6 +218,16 @@ def _store(c: _Checker, stmt: Store) -> None:
         c.fail(f"a {value.name} value cannot be stored in the {buffer.dtype.name} buffer '{stmt.buffer}'")
 
 
+def _check(c: _Checker, stmt: Check) -> None:
+    if any(loop.kind == "vec" for loop in c.loops):
+        c.fail("a Check stands outside of vec loops; inside, gather what it needs in an accumulator")
+    if c.expr(stmt.value) is not dtypes.bool_:
+        c.fail(f"a Check is of a bool, not of {stmt.value.dtype.name}")
+    if stmt.code == 0:
+        c.fail("the code of a Check is not 0, which means that all went well")
+    c.stride(stmt.code)
+
+
 def _contract(c: _Checker, stmt: Contract) -> None:
     if stmt.dtype not in (dtypes.float32, dtypes.float64):
         c.fail(f"a Contract accumulates in float32 or float64, not {stmt.dtype.name}")
@@ -327,6 +338,7 @@ STATEMENT_RULES: Final[dict[type, Callable[[_Checker, Any], None]]] = {
     Acc: _acc,
     Update: _update,
     Store: _store,
+    Check: _check,
     Contract: _contract,
 }
 

@@ -70,11 +70,10 @@ class EpilogueBuilder(NestBuilder):
             home.strides[:] = [n, 1]
             name, index = self._buffer(home, writes=True)
             c_row = self._param(n)
+        a_row, a_k, b_k, b_col = (self._param(v) for v in (*a_strides[-2:], *b_strides[-2:]))
         contract = Contract(
-            "b0", "b1", name, dtype,
-            *(self._param(v) for v in (k, a_strides[-2], a_strides[-1], b_strides[-2], b_strides[-1])),
-            c_row=c_row,
-        )  # fmt: skip
+            "b0", "b1", name, dtype, k=self._param(k), a_row=a_row, a_k=a_k, b_k=b_k, b_col=b_col, c_row=c_row
+        )
         block: list[ir.Stmt] = [contract]
         stored = [x for x in self.cluster.members if x is not product and x in self.targets]
         copies = [p for p in self.targets.get(product, ()) if p is not result]
@@ -83,7 +82,7 @@ class EpilogueBuilder(NestBuilder):
             inner: list[ir.Stmt] = [ir.Let("product", ir.Load(name, index, dtype))]
             inner += self._emit_needed(stored)
             own = ir.Store(name, index, ir.Ref("product", dtype))
-            inner += [s for s in self._stores(self.cluster.members) if s != own]
+            inner += [s for s in self._stores(self.cluster.members, self.targets) if s != own]
             rows = For(self.vars[0], RangeBound.I0, RangeBound.I1, "seq", (self._vector_loop(inner),))
             block.append(rows)
         self.flops += 2.0 * m * n * k
@@ -111,7 +110,11 @@ def batched_products(
     k = product.inputs[0].aval.shape[-1]
     dtype = product.aval.dtype
     params = tuple(Param(f"p{i}") for i in range(11))
-    contract = Contract("b0", "b1", "b2", dtype, *params[:5], c_row=params[5], batch=BatchSpec(*params[6:11]))
+    p_k, a_row, a_k, b_k, b_col, c_row, *steps = params
+    contract = Contract(
+        "b0", "b1", "b2", dtype, k=p_k, a_row=a_row, a_k=a_k, b_k=b_k, b_col=b_col, c_row=c_row,
+        batch=BatchSpec(*steps),
+    )  # fmt: skip
     buffers = (ir.Buffer("b0", dtype, "in"), ir.Buffer("b1", dtype, "in"), ir.Buffer("b2", dtype, "out"))
     kernel = named("products", buffers, params, (contract,), "batched contraction")
     calls = []

@@ -34,9 +34,11 @@ from runnel.loops.ir import (
     Var,
 )
 from runnel.loops.rules import IndexFunction, Pointwise, Reduction
-from runnel.lowering.clusters import Cluster, aligned_strides, dense, kept_strides, point_shape, reduced_axes
+from runnel.lowering.clusters import Cluster, aligned_strides, dense, kept_strides, point_shape
+from runnel.lowering.costs import chain_is_costly, cost_of, inline_constant
 from runnel.lowering.naming import named
 from runnel.lowering.places import Access, Call, Place
+from runnel.lowering.rows import Passes, is_reduction
 from runnel.lowering.strided import Strided
 
 
@@ -66,7 +68,9 @@ class NestBuilder:
         self.accesses: list[Access] = []
         self.params: list[Param] = []
         self.values: list[int] = []
+        self.extents: dict[int, Param] = {}
         self.flops = 0.0
+        self.row_passes = Passes(cluster, views, targets)
         self._collect()
         self._merge_axes()
 
@@ -80,6 +84,8 @@ class NestBuilder:
                     self._reach(self.sources[view.base], view.offset, self._operand_strides(node, x))
             for place in self.targets.get(node, ()):
                 self._reach(place, 0, self._home_strides(node))
+        for node, place in self.row_passes.kept_for_later.items():
+            self._reach(place, 0, self._home_strides(node))
 
     def _point_operands(self, node: Node) -> tuple[Node, ...]:
         """The operands that ``node`` reads at the points of the domain."""
@@ -94,7 +100,7 @@ class NestBuilder:
     def _operand_strides(self, node: Node, x: Node) -> Shape:
         """Strides of operand ``x`` over the cluster's domain."""
         steps = aligned_strides(x.aval.shape, self.views[x].strides, point_shape(node))
-        if node in self.cluster.kept and not self._is_reduction(node):
+        if node in self.cluster.kept and not is_reduction(node):
             return self._spread(steps)
         return steps
 
@@ -137,6 +143,11 @@ class NestBuilder:
         self.params.append(param)
         self.values.append(value)
         return param
+
+    def _extent(self, axis: int) -> Param:
+        if axis not in self.extents:
+            self.extents[axis] = self._param(self.axes[axis][0])
+        return self.extents[axis]
 
     def _buffer(self, reach: Reach, *, writes: bool) -> tuple[str, Index]:
         """The buffer and index of an access, declared at first use."""
@@ -185,12 +196,9 @@ class NestBuilder:
             return Ref(self.names[view.base], view.base.aval.dtype)
         if inline_constant(view.base):
             return Const(view.base.value.reshape(-1)[0].item(), view.base.aval.dtype)
-        reach = self.reaches_of(self.sources[view.base], view.offset, self._operand_strides(node, x))
+        reach = self.reaches[self.sources[view.base], view.offset, self._operand_strides(node, x)]
         name, index = self._buffer(reach, writes=False)
         return Load(name, index, view.base.aval.dtype)
-
-    def reaches_of(self, place: Place, offset: int, strides: Shape) -> Reach:
-        return self.reaches[(place, offset, strides)]
 
     def _value(self, node: Node) -> Expr:
         """What a member (not a reduction) computes at a point."""
@@ -214,10 +222,6 @@ class NestBuilder:
         self.names[node] = name
         return name
 
-    def _is_reduction(self, node: Node) -> bool:
-        rule = tables.lower.get(node.op) if node.op else None
-        return isinstance(rule, Reduction) and bool(reduced_axes(node))
-
     def _emit_needed(self, wanted: list[Node]) -> list[Stmt]:
         """Lets of the full members that ``wanted`` need and that are not bound in this pass yet, in order."""
         needed: set[Node] = set()
@@ -236,14 +240,14 @@ class NestBuilder:
         return Let(self._name(node), value)
 
     def _count_flops(self, node: Node) -> None:
-        shape = node.inputs[0].aval if self._is_reduction(node) else node.aval
+        shape = node.inputs[0].aval if is_reduction(node) else node.aval
         self.flops += shape.size * cost_of(node)
 
-    def _stores(self, nodes: list[Node]) -> list[Stmt]:
+    def _stores(self, nodes: list[Node], targets: dict[Node, list[Place]]) -> list[Stmt]:
         statements: list[Stmt] = []
         for node in nodes:
-            for place in self.targets.get(node, ()):
-                name, index = self._buffer(self.reaches_of(place, 0, self._home_strides(node)), writes=True)
+            for place in targets.get(node, ()):
+                name, index = self._buffer(self.reaches[place, 0, self._home_strides(node)], writes=True)
                 statements.append(Store(name, index, Ref(self.names[node], node.aval.dtype)))
         return statements
 
@@ -266,11 +270,11 @@ class NestBuilder:
             block = [self._vector_loop(self._column_form())]
         else:
             block = self._emit_needed([n for n in self.cluster.members if n in self.targets])
-            block += self._stores(self.cluster.members)
+            block += self._stores(self.cluster.members, self.targets)
             if self.column_axis is not None:
                 block = [self._vector_loop(block)]
         for axis in reversed(rows[1:]):
-            block = [For(self.vars[axis], 0, self._param(self.axes[axis][0]), "seq", tuple(block))]
+            block = [For(self.vars[axis], 0, self._extent(axis), "seq", tuple(block))]
         outer = self.vars[rows[0]] if rows else Var("once")
         body = (For(outer, RangeBound.I0, RangeBound.I1, "seq", tuple(block)),)
         kernel = named(self._prefix(), tuple(self.buffers), tuple(self.params), body, doc)
@@ -296,12 +300,12 @@ class NestBuilder:
         reduced = [a for a, (_, r) in enumerate(self.axes) if r]
         for axis in reversed(reduced):
             kind = "vec" if axis == len(self.axes) - 1 else "seq"
-            block = [For(self.vars[axis], 0, self._param(self.axes[axis][0]), kind, tuple(block))]
+            block = [For(self.vars[axis], 0, self._extent(axis), kind, tuple(block))]
         return block[0]
 
     def _column_form(self) -> list[Stmt]:
         """Accumulators per lane, the reduced loops, then what is computed from the results."""
-        reductions = [n for n in self.cluster.members if self._is_reduction(n)]
+        reductions = [n for n in self.cluster.members if is_reduction(n)]
         statements: list[Stmt] = []
         accumulators = {node: f"a{k}" for k, node in enumerate(reductions)}
         for node, name in accumulators.items():
@@ -316,19 +320,18 @@ class NestBuilder:
             self.names[node] = name
         kept = [n for n in self.cluster.members if n in self.cluster.kept and n not in accumulators]
         statements += [self._let(n) for n in kept]
-        return statements + self._stores([n for n in self.cluster.members if n in self.cluster.kept])
+        return statements + self._stores([n for n in self.cluster.members if n in self.cluster.kept], self.targets)
 
     def _row_form(self) -> list[Stmt]:
         """One pass along the row for each level of reductions, with the row's own values between them."""
-        level = self._levels()
+        passes = self.row_passes
         members = self.cluster.members
-        last = max(level[n] for n in members)
-        statements: list[Stmt] = [self._let(n) for n in members if n in self.cluster.kept and level[n] == 0]
+        statements: list[Stmt] = [self._let(n) for n in members if n in self.cluster.kept and passes.level[n] == 0]
         row_names = dict(self.names)
-        stored: set[Node] = set()
-        for k in range(last + 1):
-            reductions = [n for n in members if self._is_reduction(n) and level[n] == k + 1]
-            stores = [n for n in members if n in self.targets and n not in self.cluster.kept and level[n] == k]
+        held = {**{n: [place] for n, place in passes.kept_for_later.items()}, **self.targets}
+        for k in range(passes.last + 1):
+            reductions = passes.reductions(k)
+            stores = passes.full(k, held)
             if not reductions and not stores:
                 continue
             self.passes += 1
@@ -341,63 +344,17 @@ class NestBuilder:
             for node, name in accumulators.items():
                 inner.append(Update(name, self._operand(node, node.inputs[0])))
                 self._count_flops(node)
-            inner += self._stores(stores)
+            inner += self._stores(stores, held)
             statements.append(self._reduced_loops(inner))
-            stored.update(stores)
             self.names = {**row_names, **accumulators}
-            for node in stored:
-                if chain_is_costly(node, self.inside, self.views):
-                    self.reload[node] = self.reaches_of(self.targets[node][0], 0, self._home_strides(node))
-            kept = [n for n in members if n in self.cluster.kept and level[n] == k + 1 and n not in accumulators]
+            for node in stores:
+                if node in passes.kept_for_later or chain_is_costly(node, self.inside, self.views):
+                    self.reload[node] = self.reaches[held[node][0], 0, self._home_strides(node)]
+            kept = [n for n in members if n in self.cluster.kept and passes.level[n] == k + 1 and n not in accumulators]
             statements += [self._let(n) for n in kept]
             row_names = dict(self.names)
-        return statements + self._stores([n for n in members if n in self.cluster.kept])
-
-    def _levels(self) -> dict[Node, int]:
-        """How many reductions lie below each member, one upon another."""
-        level: dict[Node, int] = {}
-        for node in self.cluster.members:
-            below = [level[b] for b in (self.views[x].base for x in node.inputs) if b in self.inside]
-            level[node] = max(below, default=0) + (1 if self._is_reduction(node) else 0)
-        return level
+        return statements + self._stores([n for n in members if n in self.cluster.kept], self.targets)
 
     def _reduction_op(self, node: Node) -> str:
         rule: Reduction = tables.lower[node.op]  # type: ignore[index]
         return rule.op
-
-
-def inline_constant(node: Node) -> bool:
-    """Constants of one element are part of the code."""
-    return node.is_constant and node.aval.size == 1
-
-
-def cost_of(node: Node) -> float:
-    """Operations per element, in additions."""
-    rule = tables.lower.get(node.op) if node.op else None
-    if not isinstance(rule, (Pointwise, IndexFunction)):
-        return 1.0
-    refs = [Ref("x", x.aval.dtype) for x in node.inputs]
-    avals = (*(x.aval for x in node.inputs), node.aval)
-    if isinstance(rule, IndexFunction):
-        positions = [Const(0, int64)] * node.aval.ndim
-        return expression_cost(rule.expr(avals, positions, *refs, **node.attrs))
-    return expression_cost(rule.expr(avals, *refs, **node.attrs))
-
-
-def expression_cost(value: Expr) -> float:
-    if isinstance(value, ir.Apply):
-        return value.op.cost + sum(expression_cost(a) for a in value.args)
-    return 0.0
-
-
-def chain_is_costly(node: Node, inside: set[Node], views: dict[Node, Strided]) -> bool:
-    """Whether computing ``node`` again costs more than loading it."""
-    total, stack, seen = 0.0, [node], set[Node]()
-    while stack and total <= 4:
-        n = stack.pop()
-        if n in seen:
-            continue
-        seen.add(n)
-        total += cost_of(n)
-        stack.extend(b for b in (views[x].base for x in n.inputs) if b in inside)
-    return total > 4

@@ -70,7 +70,7 @@ class Call:
 
     @property
     def bytes_moved(self) -> int:
-        return sum(a.place.nbytes for a in self.accesses)
+        return sum(a.place.nbytes for a in self.accesses if a.place.space is not Space.SCRATCH)
 
     @property
     def seconds(self) -> float:

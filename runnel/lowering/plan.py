@@ -10,16 +10,18 @@ from __future__ import annotations
 import heapq
 from dataclasses import dataclass, field
 
-from runnel.core import tables
+from runnel.core import switches, tables
 from runnel.core.avals import Shape, row_major
 from runnel.core.errors import MissingRuleError
+from runnel.graph import verifier as graphs
 from runnel.graph.graph import Graph, InputKind, Node
 from runnel.loops.ir import TILE_K
 from runnel.loops.rules import Concatenation, Gather, ScatterAdd
-from runnel.lowering import alone, contraction, memory
+from runnel.lowering import alone, contraction, memory, verifier
 from runnel.lowering.clusters import Cluster, Clustering, Form, aligned_strides, dense, is_batched, point_shape, reaches
+from runnel.lowering.costs import inline_constant
 from runnel.lowering.memory import ArenaPlan
-from runnel.lowering.nests import NestBuilder, inline_constant
+from runnel.lowering.nests import NestBuilder
 from runnel.lowering.partition import Block, split_calls
 from runnel.lowering.places import Call, Place, Space
 from runnel.lowering.strided import resolve_views
@@ -52,6 +54,8 @@ class Planner:
     def __init__(
         self, graph: Graph, threads: int, strides: dict[Node, Shape] | None = None, *, fuse: bool = True
     ) -> None:
+        if switches.verify.value:
+            graphs.verify(graph)
         self.graph = graph
         self.threads = threads
         self.views = resolve_views(graph, strides)
@@ -82,10 +86,13 @@ class Planner:
         arena = memory.lay_out(calls)
         self._number_slots()
         threads, blocks, barriers = split_calls(calls, self.threads)
-        return Plan(
+        plan = Plan(
             self.graph, calls, blocks, barriers, threads, arena,
             self.inputs, self.variables, self.outputs, self.output_of, self.constants,
         )  # fmt: skip
+        if switches.verify.value:
+            verifier.verify(plan)
+        return plan
 
     # Places -----------------------------------------------------------------------------------------------------------
 

@@ -135,7 +135,10 @@ def _constant_block(places: Sequence[Place]) -> memory.Storage:
 
 def _scratch_bytes(calls: Sequence[Call]) -> int:
     """What tiles need, behind the panels of packing, for which every thread's scratch has room anyway."""
-    return max((a.place.offset + a.place.nbytes for c in calls for a in c.accesses if a.place.space is Space.SCRATCH), default=0)
+    return max(
+        (a.place.offset + a.place.nbytes for c in calls for a in c.accesses if a.place.space is Space.SCRATCH),
+        default=0,
+    )
 
 
 def result_storage(value: Aval) -> memory.Storage:

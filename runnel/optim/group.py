@@ -83,7 +83,7 @@ class ParamGroup(MutableMapping[str, Any]):
     def _refuse_in_trace(key: str) -> None:
         if tracing.ACTIVE.trace is not None:
             raise SideEffectError(
-                f"[param_groups] '{key}' was set inside a compiled function at {tracing.user_line()}; set it between calls."
+                f"[param_groups] '{key}' was set in a compiled function at {tracing.user_line()}; set it between calls."
             )
 
 

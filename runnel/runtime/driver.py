@@ -63,13 +63,14 @@ define internal void @part(ptr %thread) {{
   ret void
 }}
 
-; the run's status: cancelled, or the first fault that a thread reported, or 0
+; the run's status: the first fault that a thread reported, or that it was cancelled, or 0
 define internal i64 @settle(ptr %block, i64 %threads) {{
 entry:
   %cancel = getelementptr i64, ptr %block, i64 {CANCEL}
   %asked = atomicrmw xchg ptr %cancel, i64 0 acq_rel
   %cancelled = icmp ne i64 %asked, 0
-  br i1 %cancelled, label %done, label %look
+  %without.fault = select i1 %cancelled, i64 {CANCELLED}, i64 0
+  br label %look
 look:
   %t = phi i64 [ 0, %entry ], [ %t.next, %on ]
   %offset = mul i64 %t, {LINE}
@@ -83,7 +84,7 @@ on:
   %more = icmp ult i64 %t.next, %threads
   br i1 %more, label %look, label %done
 done:
-  %status = phi i64 [ {CANCELLED}, %entry ], [ %fault, %look ], [ 0, %on ]
+  %status = phi i64 [ %fault, %look ], [ %without.fault, %on ]
   %status.at = getelementptr i64, ptr %block, i64 {STATUS}
   store i64 %status, ptr %status.at
   ret i64 %status

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from runnel.runtime.layout import ARRIVED, BARRIER, CANCEL, COUNT, DELAY, LAUNCH, RANDOM, SPINS, TEAM
+from runnel.runtime.layout import ARRIVED, BARRIER, CANCEL, COUNT, DELAY, FAULT, LAUNCH, RANDOM, SPINS, TEAM
 
 _ALL: Final = 2**31 - 1  # sleepers to wake
 
@@ -32,12 +32,13 @@ entry:
   %launch.at = getelementptr i64, ptr %thread, i64 {LAUNCH}
   %launch = load ptr, ptr %launch.at
   %cancel = getelementptr i64, ptr %launch, i64 {CANCEL}
+  %fault.at = getelementptr i64, ptr %thread, i64 {FAULT}
   %delay.at = getelementptr i64, ptr %thread, i64 {DELAY}
   %delay = load i64, ptr %delay.at
   %hurried = icmp eq i64 %delay, 0
   br label %head
 head:
-  %record = phi ptr [ %records, %entry ], [ %next, %go ]
+  %record = phi ptr [ %records, %entry ], [ %next, %well ]
   %k = load ptr, ptr %record
   %end = icmp eq ptr %k, null
   br i1 %end, label %done, label %check
@@ -62,8 +63,15 @@ go:
   %j1.at = getelementptr i64, ptr %record, i64 5
   %j1 = load i64, ptr %j1.at
   call void %k(ptr %thread, ptr %args, i64 %i0, i64 %i1, i64 %j0, i64 %j1)
+  %fault = load i64, ptr %fault.at
+  %faulty = icmp ne i64 %fault, 0
+  br i1 %faulty, label %stop, label %well
+well:
   %next = getelementptr i64, ptr %record, i64 8
   br label %head
+stop:  ; a fault stops every thread of the program, like a cancellation
+  store atomic i64 1, ptr %cancel release, align 8
+  br label %leave
 leave:  ; release those who wait at the barrier: they will see the cancellation at their next record
   %count.at = getelementptr i64, ptr %thread, i64 {COUNT}
   %count = load i64, ptr %count.at

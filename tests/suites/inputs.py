@@ -44,7 +44,7 @@ def _repeated(x: Array) -> Array:
 
 
 LAYOUTS: dict[str, Callable[[Array], Array]] = {
-    "transposed": lambda x: np.ascontiguousarray(x.T).T,
+    "transposed": lambda x: np.array(x.T, order="C").T,
     "stepped": _stepped,
     "offset": _offset,
     "reversed": _reversed,

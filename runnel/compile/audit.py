@@ -1,0 +1,50 @@
+"""The net below the guards: a later trace must give the graph that was compiled."""
+
+from __future__ import annotations
+
+from runnel.compile.capture import Capture
+from runnel.core.errors import AuditError
+from runnel.graph.graph import Graph, Node
+from runnel.graph.hashing import attrs_key, constant_key, structural_hash
+
+
+def compare(name: str, compiled: Capture, now: Capture) -> None:
+    """Raise AuditError, with the user's line, when the traces differ."""
+    if structural_hash(compiled.graph) == structural_hash(now.graph) and compiled.identity() == now.identity():
+        return
+    where, what = _first_difference(compiled.graph, now.graph)
+    raise AuditError(
+        f"[compile] '{name}' did not do the same when it was traced again: {what}{f' at {where}' if where else ''}. It reads "
+        "something that Runnel cannot watch (a clock, NumPy's random numbers, a file, hidden state); pass that as an "
+        "argument, or use runnel's random numbers."
+    )
+
+
+def _first_difference(before: Graph, after: Graph) -> tuple[str, str]:
+    old, new = before.nodes, after.nodes
+    places_old = {node: i for i, node in enumerate(old)}
+    places_new = {node: i for i, node in enumerate(new)}
+    readers = {x: node.where for node in reversed(new) for x in node.inputs}
+    for a, b in zip(old, new, strict=False):
+        if _content(a, places_old) != _content(b, places_new):
+            where = b.where or readers.get(b, "")
+            if b.is_constant and a.is_constant:
+                return where, "a number that it computes with differs"
+            return where, f"it applied {_named(b)} where it had applied {_named(a)}"
+    if len(old) != len(new):
+        longer = new if len(new) > len(old) else old
+        node = longer[min(len(old), len(new))]
+        return node.where, f"it applied {len(new)} ops where it had applied {len(old)}"
+    return "", "it returned something else, or used other Variables or arrays"
+
+
+def _content(node: Node, places: dict[Node, int]) -> tuple[object, ...]:
+    if node.is_constant:
+        return (constant_key(node),)
+    return (node.op, node.kind, node.aval, attrs_key(node.attrs), tuple(places[x] for x in node.inputs))
+
+
+def _named(node: Node) -> str:
+    if node.op is not None:
+        return f"{node.op.name} -> {node.aval}"
+    return "a constant" if node.is_constant else f"an input '{node.name}'"

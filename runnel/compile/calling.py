@@ -1,0 +1,222 @@
+"""The code of a call, generated: arguments to base pointers, the launch, and results to tensors.
+
+A step of a small network runs in a few microseconds, as long as a few dozen lines of Python; so the lines that a program
+does not need are not there. Two functions share one body: ``general(fn, leaves, captured)`` runs with whatever
+arguments have the right signature, and ``quick(fn, args, kwargs)`` takes a call as it comes, checks that everything is as
+it was, and gives ``MISS`` where it is not sure.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, Final
+
+from runnel.compile.capture import Capture, Gradient, Origin, Result, Tape
+from runnel.compile.checks import differs
+from runnel.compile.guards import Guard
+from runnel.compile.native import Native, dense, fault
+from runnel.compile.signature import Arguments, Role
+from runnel.core import switches
+from runnel.core.avals import row_major
+from runnel.core.pytree import Branch, Structure, unflatten
+from runnel.runtime.memory import allocate
+from runnel.tensor import tape
+from runnel.tensor.tensor import Tensor, from_storage
+from runnel.tensor.variable import CLOCK, CONSUMED
+
+
+class _Miss:
+    """What a quick call gives when it leaves the call to the general way."""
+
+    __slots__ = ()
+
+
+MISS: Final = _Miss()
+
+
+class Counter:
+    """A program's bookkeeping that its calls share: how often it ran, when it is audited next, and up to which reading of
+    the state clock its binding and guards are known to hold."""
+
+    __slots__ = ("audit_at", "by_clock", "calls", "clock")
+
+    def __init__(self) -> None:
+        self.calls = 0
+        self.audit_at = 2
+        self.clock = -1
+        self.by_clock: tuple[Any, ...] = ()  # captured arrays that live in state which ticks the clock
+
+
+class CallWriter:
+    """Writes the functions of one program."""
+
+    def __init__(self, native: Native, arguments: Arguments, guard: Guard, counter: Counter) -> None:
+        self.native = native
+        self.captured: Capture = native.captured
+        self.arguments = arguments
+        self.guard = guard
+        self.namespace: dict[str, Any] = {
+            "B": native.bases, "CLOCK": CLOCK, "CONSUMED": CONSUMED, "F": native.floats, "FREED": _freed_record(),
+            "MISS": MISS, "NUM_THREADS": switches.num_threads, "S": counter, "Tensor": Tensor, "allocate": allocate,
+            "always": guard.always, "by_clock": guard.by_clock, "dense": dense, "differs": differs, "fault": fault,
+            "from_storage": from_storage, "lock": native.lock, "run": native.program.run_bound, "unflatten": unflatten,
+        }  # fmt: skip
+
+    def general(self) -> Callable[[Sequence[Any], tuple[Any, ...]], Any]:
+        """``general(leaves, captured)``: runs; the caller holds the lock and has checked everything."""
+        read = [f"a{i} = leaves[{i}]" for i in self._dynamic() + self._returned_leaves()]
+        return self._function("general(leaves, c)", [*read, *self._body()])
+
+    def quick(self) -> Callable[[Any, tuple[Any, ...], dict[str, Any]], Any] | None:
+        """``quick(fn, args, kwargs)``; None for signatures and programs that only the general way handles."""
+        roles = [tag[0] for tag in self.arguments.tags]
+        structure = self.arguments.structure
+        if not isinstance(structure, Branch) or self.captured.is_differentiable or Role.ARRAY in roles:
+            return None
+        positional, keywords = structure.children
+        flat = [*positional.children, *keywords.children]  # type: ignore[union-attr]
+        if any(isinstance(child, Branch) for child in flat):
+            return None
+        lines = self._unpack(len(positional.children), keywords.names or ())  # type: ignore[union-attr]
+        for i, tag in enumerate(self.arguments.tags):
+            lines.append(f"if {self._wrong(i, tag)}: return MISS")
+        objects = ", ".join(f"a{i}" for i, role in enumerate(roles) if role is Role.OBJECT)
+        count = switches.num_threads.value
+        lines += [
+            f"if NUM_THREADS.value != {count}: return MISS",
+            f"c = always(fn, ({objects}{',' if objects else ''}))",
+            "if c is None: return MISS",
+            "with lock:",
+            "    n = S.calls + 1",
+            "    if CLOCK.now != S.clock or n == S.audit_at: return MISS",
+            "    S.calls = n",
+        ]
+        if self.guard.captured_by_clock:
+            lines.append("    c += S.by_clock")
+        return self._function("quick(fn, args, kwargs)", [*lines, *("    " + line for line in self._body())])
+
+    # Arguments --------------------------------------------------------------------------------------------------------
+
+    def _unpack(self, count: int, keywords: tuple[str, ...]) -> list[str]:
+        lines = [f"if len(args) != {count} or len(kwargs) != {len(keywords)}: return MISS"]
+        if count:
+            lines.append("".join(f"a{i}, " for i in range(count)) + "= args")
+        for i, name in enumerate(keywords):
+            lines.append(f"a{count + i} = kwargs.get({name!r}, MISS)")
+        return lines
+
+    def _wrong(self, i: int, tag: tuple[Any, ...]) -> str:
+        if tag[0] is Role.TENSOR:
+            self.namespace[f"aval{i}"] = tag[1]
+            steps = row_major(tag[1].shape)
+            return (
+                f"type(a{i}) is not Tensor or a{i}._aval is not aval{i} or a{i}._layout[1] != {steps} or a{i}.requires_grad"
+                f" or a{i}._storage is None"
+            )
+        if tag[0] is Role.FLOAT:
+            return f"type(a{i}) is not float"
+        self.namespace[f"kind{i}"] = tag[1]
+        if tag[0] is Role.OBJECT:
+            return f"type(a{i}) is not kind{i}"
+        self.namespace[f"value{i}"] = self.arguments.leaves[i]
+        return f"a{i} is not value{i} and differs(a{i}, value{i})"
+
+    def _dynamic(self) -> list[int]:
+        return [s.what for s in self.captured.sources if s.origin in (Origin.LEAF, Origin.FLOAT)]
+
+    def _returned_leaves(self) -> list[int]:
+        return [r.what for r in self.captured.returned if r.result is Result.LEAF]
+
+    # The body ---------------------------------------------------------------------------------------------------------
+
+    def _body(self) -> list[str]:
+        return [*self._inputs(), *self._outputs(), *self._launch(), *self._after(), f"return {self._value()}"]
+
+    def _inputs(self) -> list[str]:
+        lines: list[str] = []
+        captured = [*self.guard.captured, *self.guard.captured_by_clock]
+        for i, (origin, what) in enumerate(self.captured.sources):
+            slot = 2 + i
+            if origin is Origin.LEAF:
+                size = self.arguments.tags[what][1].dtype.itemsize
+                lines.append(f"B[{slot}] = a{what}._storage.address + a{what}._layout[0] * {size}")
+            elif origin is Origin.FLOAT:
+                lines.append(f"F[{i}] = a{what}")
+            elif origin is Origin.CAPTURED:
+                lines += [f"d{i} = dense(c[{captured.index(what)}])", f"B[{slot}] = d{i}.address"]
+            elif origin is Origin.GRADIENT:
+                self.namespace[f"variable{i}"] = what
+                lines += [f"d{i} = dense(variable{i}._grad)", f"B[{slot}] = d{i}.address"]
+            else:
+                self.namespace[f"getter{i}"] = what
+                lines.append(f"F[{i}] = getter{i}()")
+        return lines
+
+    def _outputs(self) -> list[str]:
+        first = self.native.program.first_output
+        return [
+            line
+            for i, place in enumerate(self.native.plan.outputs)
+            for line in (f"s{i} = allocate({place.nbytes})", f"B[{first + i}] = s{i}.address")
+        ]
+
+    def _launch(self) -> list[str]:
+        return ["status = run()", f"if status: raise fault(status, {self.captured.graph.name!r})"]
+
+    def _after(self) -> list[str]:
+        lines = ["CLOCK.writes += 1"] if self.captured.written else []
+        for i, (variable, how, result) in enumerate(self.captured.gradients):
+            self.namespace[f"holder{i}"] = variable
+            if how is Gradient.TENSOR:
+                lines += [
+                    f"if type(holder{i}._grad) is not Tensor: CLOCK.now += 1",
+                    f"holder{i}._grad = {self._tensor(result)}",
+                ]
+            else:
+                value = "None" if how is Gradient.NONE else "CONSUMED"
+                lines.append(f"if holder{i}._grad is not {value}: holder{i}._grad = {value}; CLOCK.now += 1")
+        for i, returned in enumerate(self.captured.returned):
+            if returned.result is Result.TENSOR:
+                lines.append(f"r{i} = {self._tensor(returned.what)}")
+                if returned.tape is not Tape.NONE:
+                    lines += [f"r{i}.requires_grad = True", f"r{i}._record = FREED"]
+        return lines
+
+    def _tensor(self, result: int) -> str:
+        place = self.native.plan.output_of[result]
+        value = self.captured.graph.outputs[result].aval
+        self.namespace[f"result{result}"] = value
+        return f"from_storage(result{result}, s{place}, 0, {row_major(value.shape)})"
+
+    def _value(self) -> str:
+        parts: list[str] = []
+        for i, returned in enumerate(self.captured.returned):
+            if returned.result is Result.TENSOR:
+                parts.append(f"r{i}")
+            elif returned.result is Result.FLOAT:
+                parts.append(f"float({self._tensor(returned.what)}.numpy())")
+            elif returned.result is Result.LEAF:
+                parts.append(f"a{returned.what}")
+            else:
+                self.namespace[f"plain{i}"] = returned.what
+                parts.append(f"plain{i}.copy()" if returned.result is Result.ARRAY else f"plain{i}")
+        return self._nested(self.captured.structure, parts)
+
+    def _nested(self, structure: Structure, parts: list[str]) -> str:
+        if not isinstance(structure, Branch):
+            return parts[0]
+        if structure.kind is tuple and not any(isinstance(child, Branch) for child in structure.children):
+            return f"({''.join(part + ', ' for part in parts)})"
+        self.namespace["STRUCTURE"] = structure
+        return f"unflatten(STRUCTURE, [{', '.join(parts)}])"
+
+    def _function(self, head: str, lines: list[str]) -> Any:
+        source = f"def {head}:\n" + "".join(f"    {line}\n" for line in lines)
+        exec(compile(source, "<call of a compiled function>", "exec"), self.namespace)
+        return self.namespace[head.partition("(")[0]]
+
+
+def _freed_record() -> tape.Record:
+    record = tape.Record(None, (), {})
+    record.free()
+    return record

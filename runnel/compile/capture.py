@@ -1,0 +1,280 @@
+"""Tracing a function once: its graph, and where each input comes from and each result goes.
+
+Everything that must be known of a call besides the graph is written down here as data, so that running a program, and
+comparing a later trace with it, need nothing of the trace.
+"""
+
+from __future__ import annotations
+
+import enum
+from dataclasses import dataclass
+from types import FunctionType
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from runnel.compile.floats import LookedAt, TracedFloat, traced_float
+from runnel.compile.guards import Guard
+from runnel.compile.origin import is_plain
+from runnel.compile.signature import Arguments, Role, leaf_names, take_apart
+from runnel.compile.watch import Found
+from runnel.core import dtypes
+from runnel.core.avals import aval
+from runnel.core.dtypes import DType
+from runnel.core.errors import CaptureError, GradientError, SideEffectError
+from runnel.core.pytree import Structure, flatten, unflatten
+from runnel.graph.graph import Graph, InputKind, Node
+from runnel.tensor import tape, tracing
+from runnel.tensor import tensor as tensors
+from runnel.tensor.tensor import Tensor
+from runnel.tensor.variable import Variable
+
+
+class Origin(enum.Enum):
+    """Where an input of a program comes from at each call."""
+
+    LEAF = "argument"  # number of the leaf among the arguments
+    FLOAT = "float argument"  # the same
+    CAPTURED = "captured"  # number of the watch that reads it
+    GRADIENT = "gradient"  # a Variable, whose .grad it is
+    GETTER = "getter"  # a function that gives a float
+
+
+class Source(NamedTuple):
+    origin: Origin
+    what: Any
+
+
+class Result(enum.Enum):
+    """What a leaf of the returned value is at each call."""
+
+    TENSOR = "tensor"  # number of a result of the graph
+    FLOAT = "float"  # the same
+    LEAF = "argument"  # number of the leaf among the arguments: the object itself
+    VALUE = "value"  # a plain value that the trace gave
+    ARRAY = "array"  # a NumPy array that the trace gave, to be copied
+
+
+class Tape(enum.Enum):
+    """Whether a returned tensor can be differentiated by the caller."""
+
+    NONE = "none"
+    FREED = "freed"  # its tape was used up inside
+    LIVE = "live"
+
+
+class Returned(NamedTuple):
+    result: Result
+    what: Any
+    tape: Tape = Tape.NONE
+
+
+class Gradient(enum.Enum):
+    """What becomes of a Variable's ``.grad``."""
+
+    TENSOR = "tensor"  # a result of the graph
+    NONE = "none"
+    CONSUMED = "consumed"
+
+
+@dataclass(frozen=True, slots=True)
+class Capture:
+    """One trace."""
+
+    graph: Graph
+    sources: tuple[Source, ...]  # of the inputs that are no Variables, in the graph's order
+    variables: tuple[Variable, ...]  # of the inputs that are, in the graph's order
+    written: frozenset[Variable]
+    structure: Structure  # of what the function returns
+    returned: tuple[Returned, ...]
+    gradients: tuple[tuple[Variable, Gradient, int], ...]
+    absent_gradients: frozenset[Variable]
+
+    @property
+    def is_differentiable(self) -> bool:
+        return any(r.tape is Tape.LIVE for r in self.returned)
+
+    def identity(self) -> tuple[Any, ...]:
+        """All but the graph, comparable by ``==``."""
+        returned = [(r.result, r.tape, type(r.what), _comparable(r.what)) for r in self.returned]
+        sources = [(s.origin, s.what if s.origin is not Origin.GETTER else None) for s in self.sources]
+        return (
+            sources, [id(v) for v in self.variables], self.structure, returned,
+            [(id(v), how, i) for v, how, i in self.gradients],
+        )  # fmt: skip
+
+
+def _comparable(value: Any) -> Any:
+    if isinstance(value, np.ndarray):
+        return (value.shape, value.dtype, value.tobytes())
+    return repr(value) if isinstance(value, (float, complex, np.generic)) else value
+
+
+def capture(function: FunctionType, arguments: Arguments, found: Found, keep_grads: bool, name: str) -> Capture:
+    """Trace ``function``. Raises LookedAt when a float argument must be fixed, SideEffectError when it changed something
+    that it can reach outside."""
+    trace = tracing.Trace(tensors.serial_now())
+    trace.known_arrays = {key: x for key, (x, _) in found.arrays.items() if isinstance(x, np.ndarray)}
+    names = leaf_names(function.__code__, arguments.structure)
+    leaves, sources = _symbolic(trace, arguments, names)
+    args, kwargs = unflatten(arguments.structure, leaves)
+    unchanged = Guard(found.watches, ())
+    try:
+        with tracing.activate(trace):
+            value = function(*args, **kwargs)
+            _check_refusal(trace)
+            _check_arguments(function.__name__, leaves, arguments.structure, args, kwargs)
+            returning = _Returning(trace, arguments, leaves)
+            returned_leaves, structure = flatten(value)
+            returned = tuple([returning.of(x) for x in returned_leaves])
+            gradients = tuple(_gradients(trace, returning, keep_grads))
+    except Exception as error:
+        if isinstance(trace.refusal, LookedAt):
+            _check_side_effects(unchanged, function, arguments)  # the function will be traced again
+            raise trace.refusal from error
+        raise
+    _check_side_effects(unchanged, function, arguments)
+    updates = {
+        node: tensors.node_of(trace.values[variable], trace)
+        for variable, node in trace.variables.items()
+        if variable in trace.written
+    }
+    of_variable = {node: variable for variable, node in trace.variables.items()}
+    sources.update(_captured(trace, found))
+    sources.update({node: Source(Origin.GRADIENT, v) for v, node in trace.gradient_inputs.items()})
+    sources.update({node: Source(Origin.GETTER, getter) for getter, node in trace.scalars})
+    graph = trace.graph(returning.nodes, updates, name)
+    return Capture(
+        graph,
+        tuple([sources[n] for n in graph.inputs if n not in of_variable]),
+        tuple([of_variable[n] for n in graph.inputs if n in of_variable]),
+        frozenset(trace.written),
+        structure,
+        returned,
+        gradients,
+        frozenset(trace.absent_gradients),
+    )
+
+
+def _symbolic(
+    trace: tracing.Trace, arguments: Arguments, names: list[str]
+) -> tuple[list[Any], dict[Node, Source]]:
+    """The leaves as the function sees them while it is traced."""
+    leaves: list[Any] = []
+    sources: dict[Node, Source] = {}
+    for i, (leaf, tag) in enumerate(zip(arguments.leaves, arguments.tags, strict=True)):
+        if tag[0] is Role.FLOAT:
+            node = trace.input(aval((), dtypes.float64), InputKind.SCALAR, names[i])
+            sources[node] = Source(Origin.FLOAT, i)
+            leaves.append(traced_float(node, frozenset({i})))
+        elif tag[0] in (Role.TENSOR, Role.ARRAY):
+            node = trace.input(tag[1], InputKind.ARGUMENT, names[i])
+            sources[node] = Source(Origin.LEAF, i)
+            leaves.append(tensors.symbolic(node))
+        else:
+            leaves.append(leaf)
+    return leaves, sources
+
+
+def _check_refusal(trace: tracing.Trace) -> None:
+    """An error about a traced value counts even if the function caught it: eager code would not have raised it."""
+    if trace.refusal is not None:
+        raise trace.refusal
+
+
+def _check_arguments(name: str, leaves: list[Any], structure: Structure, args: Any, kwargs: Any) -> None:
+    after, nested = take_apart(args, kwargs)
+    if nested != structure or any(a is not b for a, b in zip(leaves, after, strict=True)):
+        raise SideEffectError(
+            f"[compile] '{name}' changed a list, dict or dataclass among its arguments; a program would not repeat that. "
+            "Return the new value instead."
+        )
+    for leaf in leaves:
+        if isinstance(leaf, Tensor) and (leaf.requires_grad or leaf._grad is not None):
+            raise SideEffectError(
+                f"[compile] '{name}' called requires_grad_() on an argument, which changes the caller's tensor; use "
+                "runnel.grad inside, or call requires_grad_() before the call."
+            )
+
+
+def _check_side_effects(unchanged: Guard, function: FunctionType, arguments: Arguments) -> None:
+    if unchanged.holds(function, arguments.objects):
+        return
+    change = unchanged.change(function, arguments.objects)
+    raise SideEffectError(
+        f"[compile] '{function.__name__}' changed something outside itself: {change}. A program would not repeat that: "
+        "return the value, or keep it in a Variable."
+    )
+
+
+def _captured(trace: tracing.Trace, found: Found) -> dict[Node, Source]:
+    sources: dict[Node, Source] = {}
+    for key, (held, node) in trace.captures.items():
+        place = found.arrays.get(key)
+        if place is None:
+            raise CaptureError(
+                f"[compile] the function used a tensor ({node.aval}) at {node.where} that was made outside, in a place "
+                "where later calls cannot look for it; pass it as an argument."
+            )
+        sources[node] = Source(Origin.CAPTURED, place[1])
+        if isinstance(held, Tensor) and held.requires_grad:
+            raise CaptureError(f"[compile] a captured tensor at {node.where} requires a gradient; pass it as an argument.")
+    return sources
+
+
+def _gradients(
+    trace: tracing.Trace, returning: _Returning, keep_grads: bool
+) -> list[tuple[Variable, Gradient, int]]:
+    """What becomes of the ``.grad`` of each Variable that the function set."""
+    found: list[tuple[Variable, Gradient, int]] = []
+    for variable, value in trace.gradients.items():
+        if value is None:
+            found.append((variable, Gradient.NONE, -1))
+        elif variable in trace.consumed and not keep_grads:
+            found.append((variable, Gradient.CONSUMED, -1))
+        elif value.read()._node is not trace.gradient_inputs.get(variable):
+            found.append((variable, Gradient.TENSOR, returning.result(value.read())))
+    return found
+
+
+class _Returning:
+    """Takes down what the function returns, leaf by leaf."""
+
+    def __init__(self, trace: tracing.Trace, arguments: Arguments, leaves: list[Any]) -> None:
+        self.trace = trace
+        self.nodes: list[Node] = []
+        self._leaves = {
+            id(x): i for i, (x, tag) in enumerate(zip(leaves, arguments.tags, strict=True)) if tag[0] is Role.OBJECT
+        }
+
+    def of(self, leaf: Any) -> Returned:
+        if type(leaf) is TracedFloat:
+            return Returned(Result.FLOAT, self.result(leaf))
+        if isinstance(leaf, Tensor):
+            return Returned(Result.TENSOR, self.result(leaf), _tape_of(leaf))
+        if id(leaf) in self._leaves:
+            return Returned(Result.LEAF, self._leaves[id(leaf)])
+        if isinstance(leaf, np.ndarray):
+            return Returned(Result.ARRAY, leaf.copy())
+        if is_plain(leaf) or isinstance(leaf, (np.generic, Variable, DType, type)):
+            return Returned(Result.VALUE, leaf)
+        raise CaptureError(
+            f"[compile] the function returned a {type(leaf).__name__}; a program returns tensors, numbers, strings and None, "
+            "in tuples, lists, dicts and dataclasses."
+        )
+
+    def result(self, tensor: Tensor) -> int:
+        self.nodes.append(tensors.node_of(tensor, self.trace))
+        return len(self.nodes) - 1
+
+
+def _tape_of(tensor: Tensor) -> Tape:
+    if not tensor.requires_grad:
+        return Tape.NONE
+    try:
+        tape.needed_order([tensor])
+    except GradientError:
+        return Tape.FREED
+    return Tape.LIVE
+
+

@@ -1,0 +1,181 @@
+"""``rn.compile``: a Python function as one native program for each signature it is called with."""
+
+from __future__ import annotations
+
+import functools
+import sys
+from collections.abc import Callable
+from types import FunctionType, MethodType
+from typing import Any, overload
+
+from runnel.compile import cache
+from runnel.compile.calling import MISS
+from runnel.compile.executable import Executable, prepare
+from runnel.compile.floats import LookedAt
+from runnel.compile.inspection import Inspection
+from runnel.compile.signature import Arguments, Role, difference, leaf_names, tagged, take_apart
+from runnel.compile.watch import Wrapper
+from runnel.core import switches
+from runnel.runtime import threads
+from runnel.tensor import tracing
+
+
+class Compiled(Wrapper):
+    """A function that runs as native programs. Called like the function; ``function`` is the Python one.
+
+    Inside another compiled function it is simply called, and becomes part of that one's program.
+    """
+
+    def __init__(self, function: FunctionType, keep_grads: bool, name: str) -> None:
+        self.function = function
+        self.name = name
+        self._keep_grads = keep_grads
+        self._entry = cache.entry(function.__code__, keep_grads, name)
+        self._quick: Any = None
+        functools.update_wrapper(self, function)
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        if tracing.ACTIVE.trace is not None or switches.eager.value or switches.check_nans.value:
+            return self.function(*args, **kwargs)
+        if self._quick is not None:
+            result = self._quick(self.function, args, kwargs)
+            if result is not MISS:
+                return result
+        return self._call(args, kwargs)
+
+    def __get__(self, instance: Any, owner: type | None = None) -> Any:
+        return self if instance is None else BoundCompiled(self, instance)
+
+    # Looking at it ----------------------------------------------------------------------------------------------------
+
+    @property
+    def retraces(self) -> list[str]:
+        """Why it was traced again, a line each; the latest last."""
+        return list(self._entry.retraces)
+
+    @property
+    def statistics(self) -> dict[str, int]:
+        """How many traces and audits there were, and how many programs are kept."""
+        entry = self._entry
+        return {"traces": entry.traces, "audits": entry.audits, "programs": entry.count()}
+
+    def program(self, *args: Any, **kwargs: Any) -> Inspection:
+        """What runs for these arguments, traced and compiled but not run."""
+        with self._entry.lock:
+            _, executable = self._find(*take_apart(args, kwargs))
+        return Inspection(executable)
+
+    lower = program
+
+    def __repr__(self) -> str:
+        return f"<compiled {self.function.__qualname__}>"
+
+    # The general way --------------------------------------------------------------------------------------------------
+
+    def _call(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        taken = take_apart(args, kwargs)
+        with self._entry.lock:
+            arguments, executable = self._find(*taken)
+            if executable.counter.calls + 1 >= executable.counter.audit_at and executable.native is not None:
+                self._entry.audits += 1
+                executable.audit(self.function, arguments, self._keep_grads)
+            self._quick = executable.quick
+        return executable.run(self.function, arguments)
+
+    def _find(self, leaves: list[Any], structure: Any) -> tuple[Arguments, Executable]:
+        """The program for these arguments, traced and compiled if there is none that fits."""
+        entry = self._entry
+        while True:
+            arguments = tagged(leaves, structure, entry.fixed.get(structure, frozenset()))
+            differentiable = any(tag[0] is Role.TENSOR and x.requires_grad for x, tag in zip(leaves, arguments.tags, strict=True))
+            key = (arguments.key, threads.count(), differentiable)
+            programs = entry.programs(key)
+            objects = arguments.objects
+            for executable in programs:
+                if executable.fits(self.function, objects):
+                    entry.promote(key, executable)
+                    return arguments, executable
+            try:
+                executable = prepare(self.function, arguments, self._keep_grads, self.name)
+            except LookedAt as looked:
+                entry.fixed[structure] = entry.fixed.get(structure, frozenset()) | looked.positions
+                continue
+            self._explain(arguments, programs)
+            entry.traces += 1
+            entry.last = arguments._replace(leaves=[])
+            entry.add(key, executable)
+            return arguments, executable
+
+    def _explain(self, arguments: Arguments, programs: list[Executable]) -> None:
+        """Record why there is another trace."""
+        if self._entry.last is None:
+            return
+        if programs:
+            reason = programs[0].change(self.function, arguments.objects)
+        else:
+            names = leaf_names(self.function.__code__, arguments.structure)
+            reason = difference(names, self._entry.last, arguments)
+        line = f"retrace of {self.name}(): {reason}"
+        self._entry.retraces.append(line)
+        if switches.debug.value >= 1:
+            print(f"runnel: {line}", file=sys.stderr)
+
+
+class BoundCompiled:
+    """A compiled method of one instance."""
+
+    __slots__ = ("_compiled", "_instance")
+
+    def __init__(self, compiled: Compiled, instance: Any) -> None:
+        self._compiled = compiled
+        self._instance = instance
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        return self._compiled(self._instance, *args, **kwargs)
+
+    def program(self, *args: Any, **kwargs: Any) -> Inspection:
+        """What runs for these arguments."""
+        return self._compiled.program(self._instance, *args, **kwargs)
+
+    lower = program
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._compiled, name)
+
+    def __repr__(self) -> str:
+        return f"<compiled method of {self._instance!r}>"
+
+
+@overload
+def compile(fn: Callable[..., Any], *, keep_grads: bool = False, name: str | None = None) -> Compiled: ...
+@overload
+def compile(
+    fn: None = None, *, keep_grads: bool = False, name: str | None = None
+) -> Callable[[Callable[..., Any]], Compiled]: ...
+def compile(fn: Callable[..., Any] | None = None, *, keep_grads: bool = False, name: str | None = None) -> Any:
+    """Make a function run as one native program; use it as a decorator, or on a lambda or bound method.
+
+    The function is traced once for each signature: shapes and dtypes of tensors and arrays, values of other Python
+    arguments (floats are run-time data, unless the function looks at them). What it reads from outside is watched, and a
+    change traces it again. It must not change anything outside but Variables and gradients: that is an error.
+
+    Args:
+        fn: the function. ``print`` in it happens when it is traced only; NumPy arrays among its arguments become tensors.
+        keep_grads: store the gradients that an optimizer inside uses up.
+        name: how reports call it.
+    """
+    if fn is None:
+        return functools.partial(compile, keep_grads=keep_grads, name=name)
+    if isinstance(fn, (Compiled, BoundCompiled)):
+        return fn
+    if isinstance(fn, MethodType) and isinstance(fn.__func__, FunctionType):
+        return BoundCompiled(Compiled(fn.__func__, keep_grads, name or fn.__name__), fn.__self__)
+    if isinstance(fn, FunctionType):
+        return Compiled(fn, keep_grads, name or fn.__name__)
+    if callable(fn):
+        return BoundCompiled(Compiled(_call_it, keep_grads, name or type(fn).__name__), fn)
+    raise TypeError(f"[compile] takes a function; received {type(fn).__name__}.")
+
+
+def _call_it(fn: Any, /, *args: Any, **kwargs: Any) -> Any:
+    return fn(*args, **kwargs)

@@ -1,0 +1,133 @@
+"""A traced, guarded and compiled function for one signature: what a call ends up running."""
+
+from __future__ import annotations
+
+from types import FunctionType
+from typing import Any
+
+import numpy as np
+
+from runnel.compile import audit
+from runnel.compile.calling import CallWriter, Counter
+from runnel.compile.capture import Capture, Origin, Tape, capture
+from runnel.compile.guards import Guard
+from runnel.compile.late_tape import LateRecord, Rerun
+from runnel.compile.native import Native
+from runnel.compile.signature import Arguments
+from runnel.compile.watch import find
+from runnel.core.dtypes import from_numpy as dtype_of
+from runnel.core.pytree import flatten, unflatten
+from runnel.tensor.tensor import Tensor, from_numpy
+from runnel.tensor.variable import CLOCK
+
+
+class Executable:
+    """One capture with its guard and its program.
+
+    ``native`` is None when calls run eagerly: because a tensor the function can reach requires a gradient, or because it
+    returns something differentiable and changes Variables, so that a later backward could not compute it again.
+    """
+
+    def __init__(self, function: FunctionType, arguments: Arguments, guard: Guard, captured: Capture | None) -> None:
+        self.function_name = function.__name__
+        self.arguments = arguments._replace(leaves=[])  # the arguments themselves are not kept alive
+        self.guard = guard
+        self.captured = captured
+        self.counter = Counter()
+        self.native: Native | None = None
+        self.quick: Any = None
+        self._general: Any = None
+        if captured is not None:
+            self.native = Native(captured)
+            writer = CallWriter(self.native, arguments, guard, self.counter)
+            self._general = writer.general()
+            self.quick = writer.quick()
+
+    def fits(self, function: FunctionType, objects: list[Any]) -> bool:
+        """Whether everything this was traced with is as it was."""
+        return self.guard.holds(function, objects) and self.wrong_gradient() is None
+
+    def wrong_gradient(self) -> str | None:
+        """The Variable whose ``.grad`` is not in the state that the program was traced with."""
+        if self.captured is None:
+            return None
+        for variable in self.captured.absent_gradients:
+            if variable._grad is not None:
+                return f"{variable.name}.grad changed from None to a gradient"
+        for origin, what in self.captured.sources:
+            if origin is Origin.GRADIENT and type(what._grad) is not Tensor:
+                return f"{what.name}.grad changed from a gradient to none"
+        return None
+
+    def change(self, function: FunctionType, objects: list[Any]) -> str:
+        """Why this does not fit."""
+        return self.guard.change(function, objects) or self.wrong_gradient() or "something it reads changed"
+
+    def run(self, function: FunctionType, arguments: Arguments) -> Any:
+        """Run with arguments of the right signature; the caller has seen that this fits."""
+        self.counter.calls += 1
+        if self.native is None or any(type(x) is Tensor and x.requires_grad for x in arguments.leaves):
+            args, kwargs = unflatten(arguments.structure, arguments.leaves)
+            return function(*args, **kwargs)
+        leaves = [_ready(x) for x in arguments.leaves]
+        objects = arguments.objects
+        with self.native.lock:
+            if CLOCK.now != self.counter.clock:
+                self.counter.clock = self.native.bind()
+                self.counter.by_clock = self.guard.by_clock(function, objects) or ()
+            captured = self.guard.always(function, objects) or ()
+            result = self._general(leaves, captured + self.counter.by_clock)
+        if self.native.captured.is_differentiable:
+            self._attach_tapes(function, arguments, result)
+        return result
+
+    def _attach_tapes(self, function: FunctionType, arguments: Arguments, result: Any) -> None:
+        kept = [x.copy() if isinstance(x, np.ndarray) else x for x in arguments.leaves]
+        objects = arguments.objects
+
+        def again() -> Any:
+            args, kwargs = unflatten(arguments.structure, kept)
+            return function(*args, **kwargs)
+
+        rerun = Rerun(self.function_name, again, lambda: self.guard.holds(function, objects))
+        leaves, _ = flatten(result)
+        for place, returned in enumerate(self.native.captured.returned if self.native else ()):
+            if returned.tape is Tape.LIVE:
+                leaves[place]._record = LateRecord(rerun, place)
+
+    def audit(self, function: FunctionType, arguments: Arguments, keep_grads: bool) -> None:
+        """Trace again and compare."""
+        self.counter.audit_at = max(2 * self.counter.audit_at, 2)
+        if self.captured is not None:
+            found = find(function, named_objects(arguments))
+            audit.compare(
+                self.function_name, self.captured, capture(function, arguments, found, keep_grads, self.captured.graph.name)
+            )
+
+
+def named_objects(arguments: Arguments) -> list[tuple[str, Any]]:
+    """The watched arguments with names for messages."""
+    return [(f"argument {type(x).__name__}", x) for x in arguments.objects]
+
+
+def prepare(function: FunctionType, arguments: Arguments, keep_grads: bool, name: str) -> Executable:
+    """Trace and compile ``function`` for this signature."""
+    found = find(function, named_objects(arguments))
+    if found.needs_tape or any(type(x) is Tensor and x.requires_grad for x in arguments.leaves):
+        return Executable(function, arguments, Guard(found.watches, ()), None)
+    captured = capture(function, arguments, found, keep_grads, name)
+    places = [what for origin, what in captured.sources if origin is Origin.CAPTURED]
+    guard = Guard(found.watches, places)
+    eager = captured.is_differentiable and bool(captured.written)
+    return Executable(function, arguments, guard, None if eager else captured)
+
+
+def _ready(leaf: Any) -> Any:
+    """An argument as the program's code takes it."""
+    if isinstance(leaf, np.ndarray):
+        return from_numpy(np.ascontiguousarray(leaf).reshape(leaf.shape), dtype_of(leaf.dtype), copy=False)
+    if type(leaf) is Tensor and not leaf.is_dense:
+        return from_numpy(leaf.numpy(), leaf.dtype, copy=True)
+    return leaf
+
+

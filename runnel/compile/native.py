@@ -1,0 +1,73 @@
+"""From a traced graph to machine code, bound to the memory of the Variables it uses."""
+
+from __future__ import annotations
+
+import ctypes
+import threading
+from typing import Any, Final
+
+from runnel.compile.capture import Capture, Origin
+from runnel.core.errors import AxisError, CaptureError
+from runnel.graph.graph import Graph
+from runnel.lowering.plan import Plan, Planner
+from runnel.lowering.program import Program
+from runnel.passes import pipeline
+from runnel.runtime import threads
+from runnel.runtime.launch import CANCELLED
+from runnel.tensor.tensor import Tensor
+from runnel.tensor.variable import CLOCK
+
+STATE: Final = threading.RLock()  # programs that use Variables run one at a time: one may write what another reads
+
+
+class Native:
+    """The program of a :class:`Capture`, with the words that a call writes: bases and run-time floats."""
+
+    def __init__(self, captured: Capture) -> None:
+        self.captured = captured
+        self.optimized, _ = pipeline.run(captured.graph)
+        self.threads = threads.count()
+        self.plan: Plan = Planner(self.optimized, self.threads).plan()
+        self.program = Program(self.plan)
+        self.lock: Any = STATE if captured.variables else threading.RLock()
+        self.bases = self.program.bases
+        self.floats = (ctypes.c_double * max(len(captured.sources), 1))()
+        for i, source in enumerate(captured.sources):
+            if source.origin in (Origin.FLOAT, Origin.GETTER):
+                self.bases[2 + i] = ctypes.addressof(self.floats) + 8 * i
+        self._bound: list[Tensor] = []  # keeps alive the memory that the program may read until it is bound anew
+
+    def bind(self) -> int:
+        """Bind the Variables' memory; gives the state clock's reading, up to which the binding is right."""
+        while True:
+            now = CLOCK.now
+            written = self.captured.written
+            for variable in self.captured.variables:
+                if variable in written or not variable._tensor.is_dense:
+                    variable.private_address()
+            if CLOCK.now == now:
+                break
+        self._bound = [v._tensor for v in self.captured.variables]
+        self.program.bind_variables([t.address for t in self._bound])
+        return now
+
+    def after_passes(self) -> list[tuple[str, Graph]]:
+        """Each pass's name with the graph it made."""
+        return pipeline.run(self.captured.graph, keep=True)[1]
+
+
+def fault(status: int, name: str) -> Exception:
+    """The error that a program's status stands for."""
+    if status == CANCELLED:
+        return CaptureError(f"[compile] the run of '{name}' was cancelled.")
+    return AxisError(f"[compile] '{name}' used an index that is out of range (status {status}).")
+
+
+def dense(value: Any) -> Tensor:
+    """A tensor or array as a tensor whose memory a program can read."""
+    from runnel.tensor.tensor import from_numpy
+    from runnel.core.dtypes import from_numpy as dtype_of
+
+    if not isinstance(value, Tensor):
+        value = from_numpy(value, dtype_of(value.dtype), copy=False)
+    return value if value.is_dense else from_numpy(value.numpy(), value.dtype, copy=True)

@@ -1,0 +1,31 @@
+"""The idx format of the MNIST files (Y. LeCun): two zero bytes, element type, rank, sizes, big-endian elements."""
+
+from __future__ import annotations
+
+import gzip
+import math
+import zlib
+
+import numpy as np
+
+from runnel.core.errors import RunnelError
+
+_TYPES = {0x08: ">u1", 0x09: ">i1", 0x0B: ">i2", 0x0C: ">i4", 0x0D: ">f4", 0x0E: ">f8"}
+
+
+def read_idx(data: bytes, name: str) -> np.ndarray:
+    """The array in the bytes of an idx file, compressed by gzip or not. ``name`` is for messages."""
+    if data[:2] == b"\x1f\x8b":
+        try:
+            data = gzip.decompress(data)
+        except (OSError, EOFError, zlib.error) as error:
+            raise RunnelError(f"[read_idx] '{name}' is no intact gzip file: {error}.") from None
+    if len(data) < 4 or data[:2] != b"\0\0" or data[2] not in _TYPES:
+        raise RunnelError(f"[read_idx] '{name}' is no idx file.")
+    dtype, rank = np.dtype(_TYPES[data[2]]), data[3]
+    start = 4 + 4 * rank
+    shape = tuple(int(n) for n in np.frombuffer(data[4:start], ">u4"))
+    wanted = start + math.prod(shape) * dtype.itemsize
+    if len(shape) != rank or len(data) != wanted:
+        raise RunnelError(f"[read_idx] '{name}' has {len(data)} bytes; its header asks for {wanted}.")
+    return np.frombuffer(data, dtype, offset=start).reshape(shape).astype(dtype.newbyteorder("="))

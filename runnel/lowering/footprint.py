@@ -1,0 +1,268 @@
+"""Which bytes a block of a kernel call touches, found by interpreting the kernel's indices over the block's loops.
+
+This is the verifier's own view, made from the loop IR and the call's params alone: it shares nothing with ``partition``
+and ``memory``, whose decisions it is used to check. Positions that depend on data are taken to be anywhere in the range
+that the index expression allows.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+
+from runnel.loops import scalar
+from runnel.loops.ir import (
+    Apply,
+    Bound,
+    Check,
+    Const,
+    Contract,
+    Expr,
+    For,
+    Index,
+    Let,
+    Load,
+    Param,
+    Position,
+    RangeBound,
+    Ref,
+    Stmt,
+    Store,
+    Stride,
+    Update,
+)
+from runnel.lowering.partition import Block
+from runnel.lowering.places import Access, Call
+
+Runs = np.ndarray[Any, np.dtype[np.int64]]  # (n, 2): begin and end of ranges, ascending, apart from one another
+Axis = RangeBound | str  # a loop over the block, or the name of another loop's variable
+Loop = tuple[Axis, int, int, int]  # axis, first value, one past its last, stride
+Path = tuple[int, frozenset[tuple[Axis, int]]]  # first element, and the stride along each axis
+Interval = tuple[int, int] | None  # inclusive; None: any integer
+
+LARGEST: Final = 1 << 16  # runs of one footprint; a call that touches memory in more pieces is not looked into
+
+
+class TooLarge(Exception):
+    """A footprint of more than ``LARGEST`` runs."""
+
+
+@dataclass(frozen=True, slots=True)
+class Footprint:
+    """One access of a block: the bytes it may touch, relative to its place's first; ``path`` says which element is
+    touched at which point, so that equal paths touch the same element at the same point."""
+
+    access: Access
+    buffer: str
+    writes: bool
+    contracted: bool  # an operand of a contraction: read again while the epilogue runs
+    runs: Runs
+    path: Path | None  # None: depends on data
+
+
+def footprints(call: Call, block: Block) -> list[Footprint]:
+    """What ``block`` of ``call`` touches, in the order of the kernel's statements. May raise :class:`TooLarge`."""
+    return list(_Walk(call, block).block(call.kernel.body))
+
+
+class _Walk:
+    """One pass over a kernel's statements, with the ranges of the loops and values in scope."""
+
+    def __init__(self, call: Call, block: Block) -> None:
+        self.edges = dict(zip(RangeBound, block, strict=True))
+        self.params = {p.name: v for p, v in zip(call.kernel.params, call.params, strict=True)}
+        self.accesses = {b.name: a for b, a in zip(call.kernel.buffers, call.accesses, strict=True)}
+        self.loops: dict[str, tuple[Axis, int, int]] = {}  # variable → its axis, first value, one past its last
+        self.lets: dict[str, Interval] = {}
+        self.seen: set[tuple[Any, ...]] = set()
+
+    def integer(self, value: Bound | Stride) -> int:
+        if isinstance(value, RangeBound):
+            return self.edges[value]
+        return self.params[value.name] if isinstance(value, Param) else value
+
+    def block(self, body: tuple[Stmt, ...]) -> Iterator[Footprint]:
+        for stmt in body:
+            if isinstance(stmt, For):
+                begin, end = self.integer(stmt.begin), self.integer(stmt.end)
+                axis = stmt.begin if isinstance(stmt.begin, RangeBound) else stmt.var.name
+                if begin < end:
+                    self.loops[stmt.var.name] = (axis, begin, end)
+                    yield from self.block(stmt.body)
+            elif isinstance(stmt, Contract):
+                yield from self.contraction(stmt)
+            elif isinstance(stmt, Let):
+                yield from self.loads(stmt.value)
+                self.lets[stmt.name] = self.interval(stmt.value)
+            elif isinstance(stmt, Update | Check):
+                yield from self.loads(stmt.value)
+            elif isinstance(stmt, Store):
+                yield from self.loads(stmt.value)
+                for expr, _ in stmt.index.gathered:
+                    yield from self.loads(expr)
+                yield from self.touch(stmt.buffer, stmt.index, writes=True)
+
+    def loads(self, expr: Expr) -> Iterator[Footprint]:
+        if isinstance(expr, Apply):
+            for argument in expr.args:
+                yield from self.loads(argument)
+        elif isinstance(expr, Load):
+            for gathered, _ in expr.index.gathered:
+                yield from self.loads(gathered)
+            yield from self.touch(expr.buffer, expr.index, writes=False)
+
+    def touch(self, buffer: str, index: Index, *, writes: bool) -> Iterator[Footprint]:
+        """The footprint of one index, unless the same has been seen."""
+        loops = [(*self.loops[var.name], self.integer(stride)) for var, stride in index.terms]
+        reach = [(self.interval(expr), self.integer(stride)) for expr, stride in index.gathered]
+        key = (buffer, index, writes, tuple(loops), tuple(reach))
+        if key in self.seen:
+            return
+        self.seen.add(key)
+        offset = self.integer(index.offset)
+        path = None if reach else _path(self.accesses[buffer].offset + offset, loops)
+        steps = [(begin, end, stride) for _, begin, end, stride in loops]
+        for interval, stride in reach:
+            if interval is None:
+                yield self.everything(buffer, writes)
+                return
+            steps.append((interval[0], interval[1] + 1, stride))
+        yield self.footprint(buffer, writes, offset, steps, path)
+
+    def footprint(
+        self,
+        buffer: str,
+        writes: bool,
+        offset: int,
+        steps: list[tuple[int, int, int]],
+        path: Path | None,
+        contracted: bool = False,
+    ) -> Footprint:
+        access = self.accesses[buffer]
+        size = access.place.dtype.itemsize
+        start = offset + access.offset
+        return Footprint(access, buffer, writes, contracted, _runs(start, steps, size), path)
+
+    def everything(self, buffer: str, writes: bool) -> Footprint:
+        access = self.accesses[buffer]
+        return Footprint(access, buffer, writes, False, np.array([[0, access.place.nbytes]], np.int64), None)
+
+    def contraction(self, stmt: Contract) -> Iterator[Footprint]:
+        """Both operands whole for the block's rows and columns, then the block of the result."""
+        rows = (self.edges[RangeBound.I0], self.edges[RangeBound.I1])
+        columns = (self.edges[RangeBound.J0], self.edges[RangeBound.J1])
+        k = (0, self.integer(stmt.k))
+        number = self.integer
+        batch = stmt.batch
+        a: list[tuple[int, int, int]] = []
+        b: list[tuple[int, int, int]] = []
+        c: list[tuple[int, int, int]] = []
+        path: Path | None = None
+        if batch is not None:
+            a, b, c = ([(*rows, number(step))] for step in (batch.a_step, batch.b_step, batch.c_step))
+            rows, columns = (0, number(batch.m)), (0, number(batch.n))
+        else:
+            loops: list[Loop] = [(RangeBound.I0, *rows, number(stmt.c_row)), (RangeBound.J0, *columns, 1)]
+            path = _path(self.accesses[stmt.c].offset, loops)
+        if rows[0] >= rows[1] or columns[0] >= columns[1]:
+            return
+        if k[1]:
+            a += [(*rows, number(stmt.a_row)), (*k, number(stmt.a_k))]
+            b += [(*k, number(stmt.b_k)), (*columns, number(stmt.b_col))]
+            yield self.footprint(stmt.a, False, 0, a, None, contracted=True)
+            yield self.footprint(stmt.b, False, 0, b, None, contracted=True)
+        c += [(*rows, number(stmt.c_row)), (*columns, 1)]
+        yield self.footprint(stmt.c, True, 0, c, path)
+
+    def interval(self, expr: Expr) -> Interval:
+        """The integers that ``expr`` may be."""
+        if isinstance(expr, Const):
+            return (int(expr.value), int(expr.value)) if expr.dtype.is_integer else None
+        if isinstance(expr, Position):
+            _, begin, end = self.loops[expr.var.name]
+            return begin, end - 1
+        if isinstance(expr, Ref):
+            return self.lets.get(expr.name)
+        if isinstance(expr, Apply) and expr.op in (scalar.maximum, scalar.minimum) and expr.dtype.is_integer:
+            x, y = (self.interval(argument) for argument in expr.args)
+            return _limited(expr, x, y)
+        if isinstance(expr, Apply) and expr.op is scalar.cast and expr.args[0].dtype.is_integer:
+            return self.interval(expr.args[0]) if expr.dtype.itemsize == 8 else None
+        if isinstance(expr, Load) and expr.dtype.is_integer:
+            limits = np.iinfo(expr.dtype.numpy)
+            return int(limits.min), int(limits.max)
+        return None
+
+
+def _limited(expr: Apply, x: Interval, y: Interval) -> Interval:
+    """The range of a maximum or minimum; unknown operands have the range of their dtype."""
+    limits = np.iinfo(expr.dtype.numpy)
+    whole = (int(limits.min), int(limits.max))
+    a, b = x or whole, y or whole
+    choose = max if expr.op is scalar.maximum else min
+    return choose(a[0], b[0]), choose(a[1], b[1])
+
+
+def _path(first: int, loops: list[Loop]) -> Path:
+    """Where an access lies at each point; axes along which the block has one value only shift it."""
+    first += sum(begin * stride for _, begin, end, stride in loops if end - begin == 1)
+    return first, frozenset((axis, stride) for axis, begin, end, stride in loops if stride and end - begin > 1)
+
+
+def _runs(start: int, steps: list[tuple[int, int, int]], size: int) -> Runs:
+    """The bytes of the elements start + Σ stride·x for all begin ≤ x < end."""
+    runs: Runs = np.array([[start * size, start * size + size]], np.int64)
+    for begin, end, stride in sorted(steps, key=lambda s: abs(s[2])):
+        count = end - begin
+        if count <= 0:
+            return np.empty((0, 2), np.int64)
+        first = begin * stride if stride >= 0 else (end - 1) * stride
+        step = abs(stride) * size
+        runs = runs + first * size
+        if step == 0 or count == 1:
+            continue
+        if len(runs) == 1 and step <= runs[0, 1] - runs[0, 0]:
+            runs[0, 1] += (count - 1) * step
+            continue
+        if len(runs) * count > LARGEST:
+            raise TooLarge
+        shifts = np.arange(count, dtype=np.int64) * step
+        runs = merged((runs[None, :, :] + shifts[:, None, None]).reshape(-1, 2))
+    return runs
+
+
+def merged(runs: Runs) -> Runs:
+    """Any ranges as runs: sorted, and joined where they touch."""
+    if len(runs) < 2:
+        return runs
+    runs = runs[np.argsort(runs[:, 0], kind="stable")]
+    reach = np.maximum.accumulate(runs[:, 1])
+    first = np.concatenate([[True], runs[1:, 0] > reach[:-1]])
+    last = np.concatenate([first[1:], [True]])
+    return np.stack([runs[first, 0], reach[last]], axis=1)
+
+
+def common(a: Runs, b: Runs) -> tuple[int, int] | None:
+    """A range of bytes that is in both; None if there is none."""
+    if not len(a) or not len(b):
+        return None
+    candidate = np.minimum(np.searchsorted(b[:, 1], a[:, 0], side="right"), len(b) - 1)
+    begin = np.maximum(a[:, 0], b[candidate, 0])
+    end = np.minimum(a[:, 1], b[candidate, 1])
+    hits = np.flatnonzero(begin < end)
+    return (int(begin[hits[0]]), int(end[hits[0]])) if len(hits) else None
+
+
+def missing(part: Runs, whole: Runs) -> tuple[int, int] | None:
+    """A run of ``part`` that does not lie in ``whole``; None if all do."""
+    if not len(part):
+        return None
+    if not len(whole):
+        return int(part[0, 0]), int(part[0, 1])
+    holder = np.maximum(np.searchsorted(whole[:, 0], part[:, 0], side="right") - 1, 0)
+    outside = (part[:, 0] < whole[holder, 0]) | (part[:, 1] > whole[holder, 1])
+    at = np.flatnonzero(outside)
+    return (int(part[at[0], 0]), int(part[at[0], 1])) if len(at) else None

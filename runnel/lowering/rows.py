@@ -1,0 +1,82 @@
+"""The passes of a row kernel: which values each pass along the row computes, and which it keeps for a later one."""
+
+from __future__ import annotations
+
+from runnel.core import tables
+from runnel.graph.graph import Node
+from runnel.loops.rules import Reduction
+from runnel.lowering.clusters import Cluster, reduced_axes
+from runnel.lowering.costs import chain_is_costly
+from runnel.lowering.places import Place, Space
+from runnel.lowering.strided import Strided
+
+
+def is_reduction(node: Node) -> bool:
+    """Whether a member folds elements together (a reduction over axes of size 1 does not)."""
+    rule = tables.lower.get(node.op) if node.op else None
+    return isinstance(rule, Reduction) and bool(reduced_axes(node))
+
+
+class Passes:
+    """``level`` of a member: how many reductions lie below it, one upon another, which is the first pass that can compute
+    it. ``kept_for_later``: full members that cost much and are needed in a later pass too, with the memory that holds them
+    in between, which is that of a value stored later where there is one."""
+
+    def __init__(self, cluster: Cluster, views: dict[Node, Strided], targets: dict[Node, list[Place]]) -> None:
+        self.cluster = cluster
+        self.views = views
+        self.inside = set(cluster.members)
+        self.level: dict[Node, int] = {}
+        for node in cluster.members:
+            below = max((self.level[b] for b in self._producers(node)), default=0)
+            self.level[node] = below + (1 if is_reduction(node) else 0)
+        self.last = max(self.level.values(), default=0)
+        self.kept_for_later: dict[Node, Place] = {}
+        if cluster.reduced and self.last > 0:
+            self._keep(targets)
+
+    def reductions(self, level: int) -> list[Node]:
+        """The reductions that pass ``level`` carries out."""
+        return [n for n in self.cluster.members if is_reduction(n) and self.level[n] == level + 1]
+
+    def full(self, level: int, among: dict[Node, list[Place]]) -> list[Node]:
+        """The full members of ``among`` that pass ``level`` is the first to know."""
+        members = [n for n in self.cluster.members if n in among and n not in self.cluster.kept]
+        return [n for n in members if self.level[n] == level]
+
+    def _producers(self, node: Node) -> list[Node]:
+        return [b for b in (self.views[x].base for x in node.inputs) if b in self.inside]
+
+    def _keep(self, targets: dict[Node, list[Place]]) -> None:
+        borrowed: set[Place] = set()
+        for k in range(1, self.last + 1):
+            roots = [b for n in self.reductions(k) for b in self._producers(n)] + self.full(k, targets)
+            for node in self._needed(roots, targets):
+                if self.level[node] < k and chain_is_costly(node, self.inside, self.views):
+                    place = self._memory(node, targets, borrowed)
+                    borrowed.add(place)
+                    self.kept_for_later[node] = place
+
+    def _needed(self, roots: list[Node], targets: dict[Node, list[Place]]) -> list[Node]:
+        """The full members that ``roots`` need and that are neither stored nor kept already, outermost first."""
+        seen: dict[Node, None] = {}
+        stack = [n for n in roots if n not in self.cluster.kept]
+        while stack:
+            node = stack.pop(0)
+            if node in seen or node in self.kept_for_later:
+                continue
+            if node in targets and node not in roots:
+                continue
+            seen[node] = None
+            if not (node not in roots and chain_is_costly(node, self.inside, self.views)):
+                stack += [b for b in self._producers(node) if b not in self.cluster.kept]
+        return list(seen)
+
+    def _memory(self, node: Node, targets: dict[Node, list[Place]], borrowed: set[Place]) -> Place:
+        for other in self.cluster.members:
+            later = other in targets and other not in self.cluster.kept and self.level[other] > self.level[node]
+            if later and other.aval.dtype is node.aval.dtype:
+                place = targets[other][0]
+                if place.space in (Space.ARENA, Space.OUTPUT) and place not in borrowed:
+                    return place
+        return Place(Space.ARENA, node.aval.dtype, node.aval.size, "row")

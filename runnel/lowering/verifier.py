@@ -1,0 +1,203 @@
+"""The checker of plans: kernels well formed, no value overwritten while it is needed, no two threads at odds.
+
+Runs under ``RUNNEL_VERIFY`` on every plan. It carries the plan out on sets of bytes instead of numbers, call by call
+and thread by thread; a call that touches memory in too many pieces ends the simulation (what came before it is checked).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from runnel.core.errors import VerifierError
+from runnel.loops import verifier as loops
+from runnel.lowering.footprint import Footprint, Runs, TooLarge, common, footprints, merged, missing
+from runnel.lowering.places import Call, Place, Space
+
+if TYPE_CHECKING:
+    from runnel.lowering.plan import Plan
+
+_READ_ONLY = (Space.INPUT, Space.CONSTANT)
+
+
+def verify(plan: Plan) -> None:
+    """Raise VerifierError for the first fault of ``plan`` or of one of its kernels."""
+    for kernel in {call.kernel.name: call.kernel for call in plan.calls}.values():
+        loops.verify(kernel)
+    for fault in faults(plan):
+        raise VerifierError(f"Plan of '{plan.graph.name}': {fault}.")
+
+
+def faults(plan: Plan) -> Iterator[str]:
+    """Every fault of a plan, a sentence each."""
+    yield from _structure(plan)
+    yield from _places(plan)
+    try:
+        yield from _Simulation(plan).faults()
+    except TooLarge:
+        return
+
+
+def _structure(plan: Plan) -> Iterator[str]:
+    """Lists that belong together, and blocks that cover each call exactly once."""
+    if not len(plan.calls) == len(plan.blocks) == len(plan.barriers):
+        yield f"{len(plan.calls)} calls have {len(plan.blocks)} lists of blocks and {len(plan.barriers)} barriers"
+        return
+    for number, (call, blocks) in enumerate(zip(plan.calls, plan.blocks, strict=True)):
+        what = _shown(number, call)
+        if len(blocks) != plan.threads:
+            yield f"{what} has blocks for {len(blocks)} threads of {plan.threads}"
+        if len(call.accesses) != len(call.kernel.buffers) or len(call.params) != len(call.kernel.params):
+            yield f"{what} does not give each buffer and param of its kernel a value"
+            continue
+        for access, buffer in zip(call.accesses, call.kernel.buffers, strict=True):
+            if access.place.dtype is not buffer.dtype:
+                yield f"{what} binds '{buffer.name}', of {buffer.dtype.name}, to a place of {access.place.dtype.name}"
+            if not access.writes and buffer.mode != "in":
+                yield f"{what} writes '{buffer.name}' through an access that says it only reads"
+            if access.writes and access.place.space in _READ_ONLY:
+                yield f"{what} writes to the {access.place.space.value} '{access.place.label}'"
+        mine = [b for b in blocks if b is not None]
+        area = sum((i1 - i0) * (j1 - j0) for i0, i1, j0, j1 in mine)
+        inside = all(0 <= i0 <= i1 <= call.rows and 0 <= j0 <= j1 <= call.columns for i0, i1, j0, j1 in mine)
+        apart = all(
+            a[1] <= b[0] or b[1] <= a[0] or a[3] <= b[2] or b[3] <= a[2] for k, a in enumerate(mine) for b in mine[:k]
+        )
+        if not (inside and apart) or area != call.rows * call.columns:
+            yield f"the blocks {blocks} of {what} do not cover its {call.rows}×{call.columns} points once each"
+
+
+def _places(plan: Plan) -> Iterator[str]:
+    """Places of the arena that are alive at one call lie apart, and inside the arena."""
+    life: dict[Place, tuple[int, int]] = {}
+    for number, call in enumerate(plan.calls):
+        for access in call.accesses:
+            if access.place.space is Space.ARENA:
+                life[access.place] = (life.get(access.place, (number, number))[0], number)
+    for place in life:
+        if place.slot != 0 or place.offset < 0 or place.offset + place.nbytes > plan.arena.peak:
+            yield f"'{place.label}' lies at {_bytes(place)}, and the arena has {plan.arena.peak} bytes"
+    alive: list[Place] = []
+    for place, (first, _) in sorted(life.items(), key=lambda item: item[1][0]):
+        alive = [p for p in alive if life[p][1] >= first]
+        for other in alive:
+            if place.offset < other.offset + other.nbytes and other.offset < place.offset + place.nbytes:
+                yield (
+                    f"'{place.label}' at {_bytes(place)} and '{other.label}' at {_bytes(other)} are both alive at call "
+                    f"{first}"
+                )
+        alive.append(place)
+
+
+class _Simulation:
+    """What has been written where, and what each thread has touched since the last barrier."""
+
+    def __init__(self, plan: Plan) -> None:
+        self.plan = plan
+        self.written: dict[Place, Runs] = {}  # of places in the arena, while they hold their own value
+        self.epoch: list[tuple[int, int, Footprint, Runs]] = []  # thread, call, footprint, its bytes in their space
+
+    def faults(self) -> Iterator[str]:
+        plan = self.plan
+        for number, (call, blocks, barrier) in enumerate(zip(plan.calls, plan.blocks, plan.barriers, strict=True)):
+            if barrier:
+                self.epoch.clear()
+            for thread, block in enumerate(blocks):
+                if block is None:
+                    continue
+                touched = [f for f in footprints(call, block) if f.access.place.space is not Space.SCRATCH]
+                yield from self._bounds(number, call, touched)
+                yield from self._hazards(number, call, touched)
+                for footprint in touched:
+                    if footprint.access.place.strided:
+                        continue
+                    yield from self._value(number, call, footprint)
+                    if plan.threads > 1:
+                        yield from self._race(thread, number, call, footprint)
+
+    def _bounds(self, number: int, call: Call, touched: list[Footprint]) -> Iterator[str]:
+        for f in touched:
+            place = f.access.place
+            if place.strided or not len(f.runs):
+                continue
+            if f.runs[0, 0] < 0 or f.runs[-1, 1] > place.nbytes:
+                yield (
+                    f"{_shown(number, call)} reaches for bytes {f.runs[0, 0]} to {f.runs[-1, 1]} of '{place.label}' "
+                    f"through '{f.buffer}', and it has {place.nbytes}"
+                )
+
+    def _hazards(self, number: int, call: Call, touched: list[Footprint]) -> Iterator[str]:
+        """What a block overwrites it may read only at the point where it writes, and in a contraction not at all."""
+        for write in touched:
+            if not write.writes:
+                continue
+            for other in touched:
+                if other is write or other.access.place is not write.access.place:
+                    continue
+                same_point = other.path is not None and other.path == write.path and not other.contracted
+                same_buffer = other.buffer == write.buffer and not other.contracted
+                if same_point or same_buffer:
+                    continue
+                both = common(write.runs, other.runs)
+                if both is not None:
+                    yield (
+                        f"{_shown(number, call)} touches bytes {both[0]} to {both[1]} of '{write.access.place.label}' "
+                        f"both through '{write.buffer}', which it writes, and through '{other.buffer}', at other points"
+                    )
+
+    def _value(self, number: int, call: Call, f: Footprint) -> Iterator[str]:
+        """A place of the arena is read only where it was written, and no other value has come in between."""
+        place = f.access.place
+        if place.space is not Space.ARENA:
+            return
+        if not f.writes:
+            lost = missing(f.runs, self.written.get(place, f.runs[:0]))
+            if lost is not None:
+                yield (
+                    f"{_shown(number, call)} reads bytes {lost[0]} to {lost[1]} of '{place.label}' through "
+                    f"'{f.buffer}', and they do not hold its value"
+                )
+            return
+        mine = f.runs + place.offset
+        for other in list(self.written):
+            if other is not place and common(mine, self.written[other] + other.offset) is not None:
+                del self.written[other]
+        held = self.written.get(place)
+        self.written[place] = f.runs if held is None else merged(_joined(held, f.runs))
+
+    def _race(self, thread: int, number: int, call: Call, f: Footprint) -> Iterator[str]:
+        place = f.access.place
+        arena = place.space is Space.ARENA
+        mine = f.runs + place.offset if arena else f.runs
+        for other_thread, other_number, other, theirs in self.epoch:
+            if other_thread == thread or not (f.writes or other.writes):
+                continue
+            if place is not other.access.place and not (arena and other.access.place.space is Space.ARENA):
+                continue
+            both = common(mine, theirs)
+            if both is not None:
+                yield (
+                    f"no barrier between thread {thread} in {_shown(number, call)}, which {_does(f)}, and thread "
+                    f"{other_thread} in {_shown(other_number, self.plan.calls[other_number])}, which {_does(other)}: "
+                    f"both touch bytes {both[0]} to {both[1]}"
+                )
+        self.epoch.append((thread, number, f, mine))
+
+
+def _joined(a: Runs, b: Runs) -> Runs:
+    joined: Runs = np.concatenate([a, b])
+    return joined
+
+
+def _shown(number: int, call: Call) -> str:
+    return f"call {number} of '{call.kernel.name}'"
+
+
+def _does(f: Footprint) -> str:
+    return f"{'writes' if f.writes else 'reads'} '{f.access.place.label}' through '{f.buffer}'"
+
+
+def _bytes(place: Place) -> str:
+    return f"bytes {place.offset} to {place.offset + place.nbytes}"

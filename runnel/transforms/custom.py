@@ -1,0 +1,126 @@
+"""``custom_vjp``: a function whose derivative its author gives."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from runnel.core import pytree
+from runnel.core.errors import GradientError
+from runnel.tensor import tensor as tensors
+from runnel.tensor import tracing
+from runnel.tensor.methods import ArrayMethods
+from runnel.tensor.tape import Record
+from runnel.tensor.tensor import Tensor
+from runnel.transforms.gradients import zeros_for
+
+Forward = Callable[..., tuple[Any, Any]]
+Backward = Callable[[Any, Any], Sequence[Any]]
+
+
+class custom_vjp:
+    """Decorator: ``fn`` computes; where a gradient is needed, the pair given to :meth:`defvjp` takes over::
+
+        @custom_vjp
+        def cube_root(x): ...
+
+        cube_root.defvjp(forward, backward)
+
+    ``forward(*args)`` gives the result and whatever ``backward(saved, g)`` needs to turn the result's cotangent into a
+    tuple of cotangents, one for each argument (None for those without). Derivatives of higher order differentiate both.
+    """
+
+    def __init__(self, fn: Callable[..., Any]) -> None:
+        self.fn = fn
+        self._forward: Forward | None = None
+        self._backward: Backward | None = None
+        functools.update_wrapper(self, fn)
+
+    def defvjp(self, forward: Forward, backward: Backward) -> None:
+        """Give the derivative."""
+        self._forward, self._backward = forward, backward
+
+    def __call__(self, *args: Any) -> Any:
+        found, _ = pytree.flatten(args)
+        inputs = tuple(x.read() for x in found if isinstance(x, ArrayMethods))
+        if not any(x.requires_grad for x in inputs):
+            return self.fn(*args)
+        if self._forward is None or self._backward is None:
+            raise GradientError(f"[custom_vjp] {self.fn.__name__} has no derivative yet; give it one with defvjp().")
+        result, saved = self._forward(*args)
+        leaves, structure = pytree.flatten(result)
+        outputs = [_detached(x) if isinstance(x, ArrayMethods) else x for x in leaves]
+        for place, out in enumerate(outputs):
+            if isinstance(out, Tensor) and out.dtype.is_float:
+                out.requires_grad = True
+                out._record = Record(None, inputs, {}, _Rule(self, args, saved, outputs, structure, place))
+        return pytree.unflatten(structure, outputs)
+
+    def pull(self, args: tuple[Any, ...], saved: Any, g: Any) -> list[Any]:
+        """The cotangents of the tensors in ``args``, in their order."""
+        if self._backward is None:
+            raise GradientError(f"[custom_vjp] {self.fn.__name__} has no derivative.")
+        given = self._backward(saved, g)
+        if not isinstance(given, tuple | list) or len(given) != len(args):
+            raise GradientError(
+                f"[custom_vjp] the backward function of {self.fn.__name__} must return {len(args)} cotangents, one for "
+                "each argument (None for those without)."
+            )
+        answer: list[Any] = []
+        for arg, cotangent in zip(args, given, strict=True):
+            leaves, structure = pytree.flatten(arg)
+            if cotangent is None:
+                theirs: list[Any] = [None] * len(leaves)
+            else:
+                theirs, shape = pytree.flatten(cotangent)
+                if shape != structure:
+                    raise GradientError(
+                        f"[custom_vjp] a cotangent returned by the backward function of {self.fn.__name__} has another "
+                        "structure than its argument."
+                    )
+            answer += [c for x, c in zip(leaves, theirs, strict=True) if isinstance(x, ArrayMethods)]
+        return answer
+
+
+class _Rule:
+    """What the record of one output does with its cotangent; the other outputs' cotangents are zeros."""
+
+    __slots__ = ("args", "function", "others", "place", "saved", "structure")
+
+    def __init__(
+        self,
+        function: custom_vjp,
+        args: tuple[Any, ...],
+        saved: Any,
+        outputs: Sequence[Any],
+        structure: pytree.Structure,
+        place: int,
+    ) -> None:
+        self.function = function
+        self.args = args
+        self.saved = saved
+        self.others = [_detached(x) if isinstance(x, Tensor) else None for x in outputs]
+        self.structure = structure
+        self.place = place
+
+    def __call__(self, g: Tensor, out: Tensor) -> list[Any]:
+        given = [g if i == self.place else x if x is None else zeros_for(x) for i, x in enumerate(self.others)]
+        saved = self.saved
+        if not out.requires_grad:  # the walk is not differentiated itself
+            leaves, structure = pytree.flatten(saved)
+            saved = pytree.unflatten(
+                structure, [x.read().detach() if isinstance(x, ArrayMethods) else x for x in leaves]
+            )
+        return self.function.pull(self.args, saved, pytree.unflatten(self.structure, given))
+
+
+def _detached(x: ArrayMethods) -> Tensor:
+    """A tensor of its own with the value of ``x`` and no tape."""
+    tensor = x.read()
+    trace = tracing.ACTIVE.trace
+    if trace is not None:
+        return tensors.symbolic(tensors.node_of(tensor, trace))
+    if tensor._storage is None:
+        raise GradientError("[custom_vjp] a traced tensor was used after its trace ended.")
+    return tensors.from_storage(tensor.aval, tensor._storage, *tensor._layout)

@@ -1,0 +1,80 @@
+"""What a function is differentiated by: the tensors in its arguments, made leaves of a tape of their own."""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from runnel.core import pytree
+from runnel.core.dtypes import float32, from_numpy
+from runnel.core.errors import GradientError
+from runnel.ops import zeros_like
+from runnel.tensor import tensor as tensors
+from runnel.tensor import tracing
+from runnel.tensor.methods import ArrayMethods
+from runnel.tensor.tape import Record
+from runnel.tensor.tensor import Tensor
+
+
+def alias(x: Tensor) -> Tensor:
+    """A tensor with the value of ``x`` that needs a gradient. It is another tensor, so that readings of ``x`` by other
+    ways do not count; and the tape goes on from it to ``x``, so that derivatives nest."""
+    trace = tracing.ACTIVE.trace
+    if trace is not None:
+        twin = tensors.symbolic(tensors.node_of(x, trace))
+    elif x._storage is None:
+        raise GradientError("[grad] a traced tensor was used after its trace ended.")
+    else:
+        twin = tensors.from_storage(x.aval, x._storage, *x._layout)
+    twin.requires_grad = True
+    if x.requires_grad:
+        twin._record = Record(None, (x,), {}, lambda g, out: (g,))
+    return twin
+
+
+class Argument(NamedTuple):
+    """One argument to differentiate by: what to pass to the function, its leaves, and the structure of the answer."""
+
+    passed: Any
+    leaves: list[Tensor]
+    structure: pytree.Structure
+
+    def answer(self, found: dict[int, tuple[Tensor, Tensor]]) -> Any:
+        """The cotangents of the leaves in the argument's structure; zeros for a leaf that was not used."""
+        return pytree.unflatten(
+            self.structure, [found[id(x)][1] if id(x) in found else zeros_like(x).detach() for x in self.leaves]
+        )
+
+
+def argument(name: str, value: Any) -> Argument:
+    """Prepare an argument: a tensor, a Variable, a number, a tree of these, or an object with ``named_parameters()``,
+    for which the answer is a dict by name."""
+    if hasattr(value, "named_parameters"):
+        parameters = {path: p for path, p in value.named_parameters() if p.requires_grad}
+        leaves = [p.read() for p in parameters.values()]
+        return Argument(value, leaves, pytree.flatten(dict.fromkeys(parameters))[1])
+    found, structure = pytree.flatten(value)
+    leaves = [alias(as_float(name, leaf)) for leaf in found]
+    return Argument(pytree.unflatten(structure, leaves), leaves, structure)
+
+
+def as_float(name: str, leaf: Any) -> Tensor:
+    """``leaf`` as a tensor that has derivatives."""
+    if isinstance(leaf, ArrayMethods):
+        tensor = leaf.read()
+    elif isinstance(leaf, float):
+        tensor = tensors.constant(leaf, float32)
+    elif isinstance(leaf, np.ndarray | np.generic):
+        tensor = tensors.from_numpy(np.asarray(leaf), from_numpy(leaf.dtype), copy=True)
+    else:
+        raise GradientError(
+            f"[{name}] cannot differentiate by a {type(leaf).__name__}; pass floating tensors, or choose the arguments "
+            "with argnums."
+        )
+    if not tensor.dtype.is_float:
+        raise GradientError(
+            f"[{name}] cannot differentiate by a tensor of dtype {tensor.dtype.name}; cast it, or choose the "
+            "arguments with argnums."
+        )
+    return tensor

@@ -1,0 +1,38 @@
+"""Pages whose code runs: their blocks in order, in one namespace, each with the output that the page promises."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+_BLOCK = re.compile(r"^```(\w*)\n(.*?)^```$", flags=re.MULTILINE | re.DOTALL)
+
+
+@dataclass(frozen=True, slots=True)
+class Block:
+    """Python code, the line of the page that it starts on, and the text block right behind it (None: no promise)."""
+
+    code: str
+    line: int
+    output: str | None
+
+
+def blocks(text: str) -> list[Block]:
+    """The Python blocks of a page."""
+    found = list(_BLOCK.finditer(text))
+    following = [*found[1:], None]
+    made = []
+    for this, after in zip(found, following, strict=True):
+        if this[1] != "python":
+            continue
+        promised = after is not None and after[1] == "text" and not text[this.end() : after.start()].strip()
+        line = text.count("\n", 0, this.start(2)) + 1
+        made.append(Block(this[2], line, after[2] if promised and after is not None else None))
+    return made
+
+
+def shell_lines(text: str) -> list[str]:
+    """The commands of a page's shell blocks."""
+    return [line for block in _BLOCK.finditer(text) if block[1] in ("sh", "bash") for line in block[2].splitlines()]

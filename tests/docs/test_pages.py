@@ -1,0 +1,64 @@
+"""The documentation's code, run as it stands there."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
+import pytest
+
+from tests.docs.pages import ROOT, blocks, shell_lines
+from tests.docs.run_page import run
+
+README = ROOT / "README.md"
+
+
+@pytest.mark.parametrize("page", ["README.md", "docs/extending.md"])
+def test_code_of_the_page_runs_and_prints_what_it_promises(page: str) -> None:
+    command = [sys.executable, "-W", "error", "-m", "tests.docs.run_page", str(ROOT / page)]
+    result = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    assert result.returncode == 0, result.stdout + result.stderr
+
+
+def test_a_broken_promise_is_found(tmp_path: Path) -> None:
+    page = tmp_path / "page.md"
+    page.write_text("```python\nprint(2)\n```\n\n```text\n2\n```\n\n```python\nprint(3)\n```\n", encoding="utf-8")
+    (problem,) = run(page)
+    assert problem.startswith("page.md:10 ")
+
+
+def test_blocks_know_their_lines_and_outputs() -> None:
+    text = "# Page\n\n```python\na = 1\n```\n\nWords.\n\n```text\nno output\n```\n\n```sh\nls\n```\n"
+    (block,) = blocks(text)
+    assert (block.code, block.line, block.output) == ("a = 1\n", 4, None)
+    assert shell_lines(text) == ["ls"]
+
+
+def test_every_relative_link_leads_somewhere() -> None:
+    pages = [README, ROOT / "CONTRIBUTING.md", ROOT / "CHANGELOG.md", *sorted((ROOT / "docs").glob("*.md"))]
+    missing = [f"{page.name}: {link}" for page in pages for link in links(page) if not (page.parent / link).exists()]
+    assert missing == []
+
+
+def links(page: Path) -> list[str]:
+    found = re.findall(r"\]\(([^)#\s]+)(?:#[^)]*)?\)", page.read_text(encoding="utf-8"))
+    return [link for link in found if "://" not in link]
+
+
+def test_commands_of_the_readme_are_those_that_are_tested() -> None:
+    commands = shell_lines(README.read_text(encoding="utf-8"))
+    assert "python -m pip install '.[demo]' && runnel demo" in commands
+    (test_command,) = [line for line in commands if "pytest" in line]
+    install, run_tests = test_command.split(" && ")
+    script = (ROOT / "scripts" / "test").read_text(encoding="utf-8")
+    assert install.removeprefix("python -m ") in script.replace(" --quiet", "") and run_tests in script
+    assert "scripts/test" in (ROOT / ".ci" / "run").read_text(encoding="utf-8")
+
+
+def test_the_project_declares_what_the_readme_installs() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    assert {"demo", "test"} <= set(project["optional-dependencies"])
+    assert set(project["scripts"]) == {"runnel"}
