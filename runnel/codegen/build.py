@@ -6,15 +6,18 @@ Kernels may call the contraction functions by name; those are built when the fir
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Sequence
+import hashlib
+from collections.abc import Callable, Iterable, Sequence
+from pathlib import Path
 from typing import Final
 
-from runnel.codegen import contract
+from runnel.codegen import contract, nest
 from runnel.codegen import target as targets
 from runnel.codegen.target import Target
 from runnel.core import dtypes
 from runnel.core.errors import DeviceError
-from runnel.runtime.compiler import Compiler
+from runnel.loops.ir import Contract, Kernel
+from runnel.runtime.compiler import Compiler, Module, of_text
 
 _LIBRARY: Final[dict[str, Callable[[Target], str]]] = {
     symbol: functools.partial(contract.emit_module, dtypes.by_name(name)) for name, symbol in contract.SYMBOLS.items()
@@ -30,16 +33,43 @@ def compiler(target: Target) -> Compiler:
 
 def addresses(modules: Sequence[tuple[str, str]]) -> list[int]:
     """The address of each (symbol, LLVM module text); the module defines that one global symbol."""
+    return _linked(lambda imports: [of_text(symbol, text, imports) for symbol, text in modules])
+
+
+def kernels(wanted: Sequence[Kernel]) -> list[int]:
+    """The address of each kernel. Its name says what it does, so that its text is written only if it must be compiled."""
+    target = targets.current()
+
+    def module(kernel: Kernel) -> Module:
+        uses = frozenset(nest.contract_symbol(s.dtype) for s in kernel.body if isinstance(s, Contract))
+        identity = f"kernel {kernel.name} by {emitters()}"
+        return Module(kernel.name, identity, functools.partial(nest.emit_kernel, kernel, target), uses)
+
+    return _linked(lambda _: [module(kernel) for kernel in wanted])
+
+
+@functools.cache
+def emitters() -> str:
+    """A digest of all that turns loop IR into text: the sources of these two packages."""
+    digest = hashlib.sha256()
+    for package in ("codegen", "loops"):
+        for path in sorted(Path(__file__).parents[1].joinpath(package).rglob("*.py")):
+            digest.update(path.name.encode() + b"\0" + path.read_bytes())
+    return digest.hexdigest()
+
+
+def _linked(modules: Callable[[Iterable[str]], list[Module]]) -> list[int]:
     target = targets.current()
     if not target.runs_here:
         raise DeviceError(f"Code for '{target.name}' cannot run on this machine; it can only be compiled and read.")
     imports = {symbol: functools.partial(_provided, symbol, target) for symbol in _LIBRARY}
-    return compiler(target).addresses(modules, imports)
+    return compiler(target).link(modules(imports), imports)
 
 
 @functools.cache
 def _provided(symbol: str, target: Target) -> int:
-    return compiler(target).addresses([(symbol, _LIBRARY[symbol](target))], {})[0]
+    library = Module(symbol, f"library {symbol} by {emitters()}", functools.partial(_LIBRARY[symbol], target))
+    return compiler(target).link([library], {})[0]
 
 
 def object_code(text: str) -> bytes:

@@ -5,12 +5,12 @@ from __future__ import annotations
 from runnel.compile.capture import Capture
 from runnel.core.errors import AuditError
 from runnel.graph.graph import Graph, Node
-from runnel.graph.hashing import attrs_key, constant_key, structural_hash
+from runnel.graph.hashing import attrs_key, constant_key
 
 
 def compare(name: str, compiled: Capture, now: Capture) -> None:
     """Raise AuditError, with the user's line, when the traces differ."""
-    if structural_hash(compiled.graph) == structural_hash(now.graph) and compiled.identity() == now.identity():
+    if compiled.same_as(now):
         return
     where, what = _first_difference(compiled.graph, now.graph)
     raise AuditError(

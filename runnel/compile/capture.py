@@ -24,6 +24,7 @@ from runnel.core.dtypes import DType
 from runnel.core.errors import CaptureError, GradientError, SideEffectError
 from runnel.core.pytree import Structure, flatten, unflatten
 from runnel.graph.graph import Graph, InputKind, Node
+from runnel.graph.hashing import structural_hash
 from runnel.tensor import tape, tracing
 from runnel.tensor import tensor as tensors
 from runnel.tensor.tensor import Tensor
@@ -93,6 +94,15 @@ class Capture:
     @property
     def is_differentiable(self) -> bool:
         return any(r.tape is Tape.LIVE for r in self.returned)
+
+    @property
+    def digest(self) -> bytes:
+        """The graph's identity."""
+        return structural_hash(self.graph)
+
+    def same_as(self, other: Capture) -> bool:
+        """Whether two traces found the same program."""
+        return self.identity() == other.identity() and self.digest == other.digest
 
     def identity(self) -> tuple[Any, ...]:
         """All but the graph, comparable by ``==``."""

@@ -96,7 +96,7 @@ class Compiled(Wrapper):
                     entry.promote(key, executable)
                     return arguments, executable
             try:
-                executable = prepare(self.function, arguments, self._keep_grads, self.name)
+                executable = prepare(self.function, arguments, self._keep_grads, self.name, programs)
             except LookedAt as looked:
                 entry.fixed[structure] = entry.fixed.get(structure, frozenset()) | looked.positions
                 continue

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from types import FunctionType
 from typing import Any
 
@@ -28,18 +29,19 @@ class Executable:
     returns something differentiable and changes Variables, so that a later backward could not compute it again.
     """
 
-    def __init__(self, function: FunctionType, arguments: Arguments, guard: Guard, captured: Capture | None) -> None:
+    def __init__(
+        self, function: FunctionType, arguments: Arguments, guard: Guard, captured: Capture | None, native: Native | None
+    ) -> None:
         self.function_name = function.__name__
         self.arguments = arguments._replace(leaves=[])  # the arguments themselves are not kept alive
         self.guard = guard
         self.captured = captured
         self.counter = Counter()
-        self.native: Native | None = None
+        self.native = native
         self.quick: Any = None
         self._general: Any = None
-        if captured is not None:
-            self.native = Native(captured)
-            writer = CallWriter(self.native, arguments, guard, self.counter)
+        if native is not None:
+            writer = CallWriter(native, arguments, guard, self.counter)
             self._general = writer.general()
             self.quick = writer.quick()
 
@@ -110,16 +112,21 @@ def named_objects(arguments: Arguments) -> list[tuple[str, Any]]:
     return [(f"argument {type(x).__name__}", x) for x in arguments.objects]
 
 
-def prepare(function: FunctionType, arguments: Arguments, keep_grads: bool, name: str) -> Executable:
-    """Trace and compile ``function`` for this signature."""
+def prepare(
+    function: FunctionType, arguments: Arguments, keep_grads: bool, name: str, known: Iterable[Executable]
+) -> Executable:
+    """Trace and compile ``function`` for this signature. A trace equal to that of one in ``known`` shares its program."""
     found = find(function, named_objects(arguments))
     if found.needs_tape or any(type(x) is Tensor and x.requires_grad for x in arguments.leaves):
-        return Executable(function, arguments, Guard(found.watches, ()), None)
+        return Executable(function, arguments, Guard(found.watches, ()), None, None)
     captured = capture(function, arguments, found, keep_grads, name)
-    places = [what for origin, what in captured.sources if origin is Origin.CAPTURED]
-    guard = Guard(found.watches, places)
-    eager = captured.is_differentiable and bool(captured.written)
-    return Executable(function, arguments, guard, None if eager else captured)
+    guard = Guard(found.watches, [what for origin, what in captured.sources if origin is Origin.CAPTURED])
+    if captured.is_differentiable and captured.written:
+        return Executable(function, arguments, guard, None, None)
+    for other in known:
+        if other.native is not None and other.native.captured.same_as(captured):
+            return Executable(function, arguments, guard, captured, other.native)
+    return Executable(function, arguments, guard, captured, Native(captured))
 
 
 def _ready(leaf: Any) -> Any:

@@ -124,7 +124,7 @@ def promote(a: DType, b: DType) -> DType:
 
 
 def of_scalar(value: bool | int | float, other: DType | None) -> DType:
-    """The dtype a Python scalar takes beside an array of dtype ``other``: the array's, unless the scalar's kind is higher."""
+    """The dtype of a Python scalar beside an array of ``other``: the array's, unless the scalar's kind is higher."""
     if isinstance(value, bool):
         return other if other is not None else bool_
     if isinstance(value, int):

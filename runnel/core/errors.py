@@ -51,11 +51,11 @@ class CaptureError(RunnelError, RuntimeError):
 
 
 class TracedValueError(CaptureError):
-    """The value of a traced tensor was asked for (``float``, ``bool``, ``if``, ``np.asarray``): it exists only when the program runs."""
+    """The value of a traced tensor was asked for (``float``, ``bool``, ``if``, ``np.asarray``): only runs make one."""
 
 
 class SideEffectError(CaptureError):
-    """The traced function changed something outside itself (a global, a list, an attribute); a program would not repeat that."""
+    """The traced function changed something outside (a global, a list, an attribute); a program does not repeat that."""
 
 
 class AuditError(CaptureError):
@@ -67,4 +67,4 @@ class NonFiniteError(RunnelError, ArithmeticError):
 
 
 class VerifierError(RunnelError, AssertionError):
-    """A verifier found an ill-formed graph, loop program or plan. This is a bug in Runnel or in a pass; please report it."""
+    """A verifier found an ill-formed graph, loop program or plan: a bug in Runnel or in a pass; please report it."""

@@ -1,7 +1,7 @@
 """Nested containers as a list of leaves and a structure: what functions take and return, looked at element by element.
 
-Containers are tuples (named ones too), lists, dicts and dataclasses; everything else is a leaf. A structure is hashable,
-and equal for equal nesting, keys and classes.
+Containers are tuples (named ones too), lists, dicts and dataclasses; everything else is a leaf. A structure is
+hashable, and equal for equal nesting, keys and classes.
 """
 
 from __future__ import annotations
@@ -76,7 +76,7 @@ def _unflatten(structure: Structure, leaves: Iterator[Any]) -> Any:
         return kind(*children)  # a named tuple
     if kind is dict or kind is OrderedDict:
         return kind(zip(names, children, strict=True))
-    made = object.__new__(kind)  # fields only: __init__ and __post_init__ have run when the original was made
+    made: Any = object.__new__(kind)  # fields only: __init__ and __post_init__ have run when the original was made
     for name, child in zip(names, children, strict=True):
         object.__setattr__(made, name, child)
     return made

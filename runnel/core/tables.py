@@ -1,8 +1,8 @@
 """Ops and the tables of what can be done with them.
 
 An :class:`Op` is a name, a signature and a docstring. What can be *done* with it stands in the tables below: the only
-tables there are. A rule is registered with ``table.register(op, rule)`` or ``@table.rule(op)``, from any module, in this
-package or outside it. A missing rule is one sentence (:class:`~runnel.core.errors.MissingRuleError`).
+tables there are. A rule is registered with ``table.register(op, rule)`` or ``@table.rule(op)``, from any module, in
+this package or outside it. A missing rule is one sentence (:class:`~runnel.core.errors.MissingRuleError`).
 """
 
 from __future__ import annotations

@@ -8,18 +8,22 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from runnel.core.errors import RunnelError
+from runnel.data.gz import unpacked
 from runnel.io.atomic import write_atomically
 
 _TIMEOUT = 30.0  # seconds without an answer
 
 
 def fetch(name: str, sha256: str, mirrors: Sequence[str], folder: Path) -> bytes:
-    """The bytes of file ``name``: from ``folder``, or from the first mirror that has it, with this checksum."""
+    """The content of file ``name``: from ``folder``, or from the first mirror that has it intact.
+
+    ``sha256`` is of the uncompressed content, so that it does not matter how a mirror has compressed it.
+    """
     path = folder / name
     if path.exists():
-        data = path.read_bytes()
-        if hashlib.sha256(data).hexdigest() == sha256:
-            return data
+        kept = _intact(path.read_bytes(), name, sha256)
+        if isinstance(kept, bytes):
+            return kept
     failures: list[str] = []
     for mirror in mirrors:
         url = mirror.rstrip("/") + "/" + name
@@ -29,10 +33,20 @@ def fetch(name: str, sha256: str, mirrors: Sequence[str], folder: Path) -> bytes
         except (OSError, ValueError) as error:
             failures.append(f"{url}: {error}")
             continue
-        found = hashlib.sha256(data).hexdigest()
-        if found == sha256:
+        content = _intact(data, name, sha256)
+        if isinstance(content, bytes):
             folder.mkdir(parents=True, exist_ok=True)
             write_atomically(path, data)
-            return data
-        failures.append(f"{url}: checksum {found[:12]}… instead of {sha256[:12]}…")
+            return content
+        failures.append(f"{url}: {content}")
     raise RunnelError(f"[download] {name} could not be had from any mirror:\n  " + "\n  ".join(failures))
+
+
+def _intact(data: bytes, name: str, sha256: str) -> bytes | str:
+    """The content, or what is wrong with it."""
+    try:
+        content = unpacked(data, name)
+    except RunnelError as error:
+        return str(error)
+    found = hashlib.sha256(content).hexdigest()
+    return content if found == sha256 else f"checksum {found[:12]}… instead of {sha256[:12]}…"

@@ -2,24 +2,19 @@
 
 from __future__ import annotations
 
-import gzip
 import math
-import zlib
 
 import numpy as np
 
 from runnel.core.errors import RunnelError
+from runnel.data.gz import unpacked
 
 _TYPES = {0x08: ">u1", 0x09: ">i1", 0x0B: ">i2", 0x0C: ">i4", 0x0D: ">f4", 0x0E: ">f8"}
 
 
 def read_idx(data: bytes, name: str) -> np.ndarray:
     """The array in the bytes of an idx file, compressed by gzip or not. ``name`` is for messages."""
-    if data[:2] == b"\x1f\x8b":
-        try:
-            data = gzip.decompress(data)
-        except (OSError, EOFError, zlib.error) as error:
-            raise RunnelError(f"[read_idx] '{name}' is no intact gzip file: {error}.") from None
+    data = unpacked(data, name)
     if len(data) < 4 or data[:2] != b"\0\0" or data[2] not in _TYPES:
         raise RunnelError(f"[read_idx] '{name}' is no idx file.")
     dtype, rank = np.dtype(_TYPES[data[2]]), data[3]

@@ -15,12 +15,12 @@ from runnel.data.idx import read_idx
 from runnel.runtime.objects import user_cache_dir
 
 PARTS = ("train-images-idx3-ubyte", "train-labels-idx1-ubyte", "t10k-images-idx3-ubyte", "t10k-labels-idx1-ubyte")
-# SHA-256 of the compressed files as the mirrors below serve them.
+# SHA-256 of the uncompressed files.
 CHECKSUMS: Mapping[str, str] = {
-    "train-images-idx3-ubyte.gz": "440fcabf73cc546fa21475e81ea370265605f56be210a4024d2ca8f203523609",
-    "train-labels-idx1-ubyte.gz": "3552534a0a558bbed6aed32b30c495cca23d567ec52cac8be1a0730e8010255c",
-    "t10k-images-idx3-ubyte.gz": "8d422c7b0a1c1c79245a5bcf07fe86e33eeafee792b84584aec276f5a2dbc4e6",
-    "t10k-labels-idx1-ubyte.gz": "f7ae60f92e00ec6debd23a6088c31dbd2371eca3ffa0defaefb259924204aec6",
+    "train-images-idx3-ubyte": "ba891046e6505d7aadcbbe25680a0738ad16aec93bde7f9b65e87a2fc25776db",
+    "train-labels-idx1-ubyte": "65a50cbbf4e906d70832878ad85ccda5333a97f0f4c3dd2ef09a8a9eef7101c5",
+    "t10k-images-idx3-ubyte": "0fa7898d509279e482958e8ce81c8e77db3f2f8254e26661ceb7762c4d494ce7",
+    "t10k-labels-idx1-ubyte": "ff7bcfd416de33731a308c3f266cc351222c34898ecbeaf847f06e48f7ec33f2",
 }
 MIRRORS = (
     "https://ossci-datasets.s3.amazonaws.com/mnist",
@@ -46,8 +46,7 @@ def mnist(
         parts = [_from_folder(Path(folder), part) for part in PARTS]
     else:
         kept = user_cache_dir() / "mnist" if cache is None else cache
-        names = [f"{part}.gz" for part in PARTS]
-        parts = [read_idx(fetch(name, checksums[name], mirrors, kept), name) for name in names]
+        parts = [read_idx(fetch(f"{part}.gz", checksums[part], mirrors, kept), part) for part in PARTS]
     train_x, train_y, test_x, test_y = parts
     for images, labels in ((train_x, train_y), (test_x, test_y)):
         if images.ndim != 3 or labels.shape != images.shape[:1]:

@@ -56,7 +56,7 @@ class Concatenation:
 
 @dataclass(frozen=True, slots=True)
 class Gather:
-    """result[i…, rest] = input[indices[i…], rest] along attrs["axis"]; indices already known to be in range or clamped."""
+    """result[i…, rest] = input[indices[i…], rest] along attrs["axis"]; indices are in range or clamped already."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -105,7 +105,7 @@ def gather(node: Node, dense: DenseOperand, result: Place) -> list[Call]:
     count = indices.aval.size
     b, i, a = Var("before"), Var("which"), Var("after")
     params = tuple(Param(f"p{k}") for k in range(5))
-    p_count, p_after, p_table, p_result, p_before = params
+    _, p_after, p_table, p_result, p_before = params
     chosen = ir.Load("b1", Index(((i, 1),)), indices.aval.dtype)
     wide = chosen if indices.aval.dtype is int64 else Apply(scalar.cast, (chosen,), int64)
     position = clamped(wide, extent)

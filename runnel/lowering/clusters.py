@@ -1,9 +1,9 @@
 """Fusion: which nodes become one kernel.
 
 A cluster has an iteration domain, the shape ``domain`` without its axes of size 1, of which the axes ``reduced`` are
-reduced. Its members are *full* values (one per point of the domain) and *kept* values (one per point of the axes that are
-not reduced: results of reductions, and what is computed from them). Two clusters merge when every member reads other
-members only at the point it is itself computed at, and when no path leaves the merged cluster and comes back.
+reduced. Its members are *full* values (one per point of the domain) and *kept* values (one per point of the axes that
+are not reduced: results of reductions, and what is computed from them). Two clusters merge when every member reads
+other members only at the point it is itself computed at, and when no path leaves the merged cluster and comes back.
 
 Forms of cluster, by what the first member is: a map (pointwise and reductions), a contraction with its pointwise
 epilogue, or an op that stands alone (concatenation, gather, scatter).

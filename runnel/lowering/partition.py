@@ -5,6 +5,7 @@ another one made, or overwrites what another one still reads.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import pairwise
 
 from runnel.lowering.places import Access, Call, Place, Space
 
@@ -34,12 +35,12 @@ def split(call: Call, threads: int) -> list[Block | None]:
     by_rows = call.split == "rows" or (call.split == "both" and call.rows >= threads * 4 and not _prefers_columns(call))
     if by_rows:
         edges = [call.rows * t // threads for t in range(threads + 1)]
-        return [(a, b, 0, call.columns) if b > a else None for a, b in zip(edges, edges[1:], strict=False)]
+        return [(a, b, 0, call.columns) if b > a else None for a, b in pairwise(edges)]
     if call.split == "rows":
         return whole
     grains = -(-call.columns // GRAIN)
     edges = [min(call.columns, grains * t // threads * GRAIN) for t in range(threads + 1)]
-    return [(0, call.rows, a, b) if b > a else None for a, b in zip(edges, edges[1:], strict=False)]
+    return [(0, call.rows, a, b) if b > a else None for a, b in pairwise(edges)]
 
 
 def _prefers_columns(call: Call) -> bool:

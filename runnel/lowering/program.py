@@ -32,8 +32,7 @@ def kernel_addresses(kernels: Sequence[Kernel]) -> list[int]:
     with _LINK:
         new = {k.name: k for k in kernels if (k.name, goal.name) not in _ADDRESSES}
         if new:
-            modules = [(k.name, nest.emit_kernel(k, goal)) for k in new.values()]
-            for name, address in zip(new, build.addresses(modules), strict=True):
+            for name, address in zip(new, build.kernels(list(new.values())), strict=True):
                 _ADDRESSES[name, goal.name] = address
         return [_ADDRESSES[k.name, goal.name] for k in kernels]
 

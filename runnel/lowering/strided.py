@@ -1,4 +1,4 @@
-"""Views as index arithmetic: every view of a graph is an offset and strides over the dense memory of some other node."""
+"""Views as index arithmetic: each view of a graph is an offset and strides over the dense memory of another node."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from runnel.loops.rules import View
 
 @dataclass(frozen=True, slots=True)
 class Strided:
-    """Element [i…] of a node is element ``offset + Σ strides·i`` of the memory of ``base``: dense row-major memory, unless
-    ``base`` is an input that lies otherwise."""
+    """Element [i…] of a node is element ``offset + Σ strides·i`` of the memory of ``base``: dense row-major memory,
+    unless ``base`` is an input that lies otherwise."""
 
     base: Node
     offset: int
@@ -27,8 +27,8 @@ class Strided:
 
 
 def resolve_views(graph: Graph, strides: dict[Node, Shape] | None = None) -> dict[Node, Strided]:
-    """For every node, what it is a view of: itself, unless its op is a view that needs no copy. ``strides`` are those of
-    inputs that are not dense.
+    """For every node, what it is a view of: itself, unless its op is a view that needs no copy. ``strides`` are those
+    of inputs that are not dense.
 
     A view that strides cannot express (a reshape that merges axes out of order) is its own base: it will be copied.
     """

@@ -1,7 +1,7 @@
 """The checker of plans: kernels well formed, no value overwritten while it is needed, no two threads at odds.
 
 Runs under ``RUNNEL_VERIFY`` on every plan. It carries the plan out on sets of bytes instead of numbers, call by call
-and thread by thread; a call that touches memory in too many pieces ends the simulation (what came before it is checked).
+and thread by thread; a call that touches memory in too many pieces ends that (what came before it is checked).
 """
 
 from __future__ import annotations

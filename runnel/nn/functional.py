@@ -23,6 +23,7 @@ from runnel.ops import (
     layer_norm,
     leaky_relu,
     linear,
+    log_sigmoid as logsigmoid,
     mish,
     mse_loss,
     nll_loss,
@@ -37,7 +38,6 @@ from runnel.ops import (
     softplus,
     tanh,
 )
-from runnel.ops import log_sigmoid as logsigmoid
 from runnel.tensor import random
 from runnel.tensor.tensor import Tensor
 

@@ -9,7 +9,8 @@ import hashlib
 import os
 import sys
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from runnel.core import switches
@@ -21,6 +22,23 @@ if TYPE_CHECKING:
 
 ABI_VERSION: Final = 1  # of what generated code and its callers agree on beyond the text: thread words, records
 _LOCK = threading.RLock()  # LLVM works on one module at a time anyway
+
+
+@dataclass(frozen=True, slots=True)
+class Module:
+    """LLVM text that need not exist yet: it defines the global ``symbol``, ``identity`` determines it, and ``text``
+    writes it, which is asked for only where no machine code is filed under the identity. ``uses`` are the symbols it
+    takes from elsewhere."""
+
+    symbol: str
+    identity: str
+    text: Callable[[], str]
+    uses: frozenset[str] = frozenset()
+
+
+def of_text(symbol: str, text: str, imports: Iterable[str] = ()) -> Module:
+    """A module whose text is there already, and is its identity."""
+    return Module(symbol, text, lambda: text, frozenset(name for name in imports if f"@{name}" in text))
 
 
 class Compiler:
@@ -37,18 +55,26 @@ class Compiler:
         self._machine: llvm.TargetMachine | None = None
         self._addresses: dict[tuple[str, str], int] = {}
 
-    def addresses(self, modules: Sequence[tuple[str, str]], imports: Mapping[str, Callable[[], int]]) -> list[int]:
-        """The address of each (symbol, LLVM text). Text already seen costs a hash; all that is new is linked at once.
+    def addresses(
+        self, modules: Sequence[tuple[str, str]], imports: Mapping[str, Callable[[], int]] | None = None
+    ) -> list[int]:
+        """The address of each (symbol, LLVM text); see :meth:`link`."""
+        found = imports if imports is not None else {}
+        return self.link([of_text(symbol, text, found) for symbol, text in modules], found)
 
-        ``imports`` says where symbols that a text may refer to are found; only those mentioned are asked for.
+    def link(self, modules: Sequence[Module], imports: Mapping[str, Callable[[], int]]) -> list[int]:
+        """The address of each module's symbol. One already seen costs a hash; all that is new is linked at once.
+
+        ``imports`` says where the symbols that modules use are found; only those used are asked for.
         """
-        keys = [(symbol, self.key(text)) for symbol, text in modules]
+        keys = [(module.symbol, self.key(module.identity)) for module in modules]
         known = self._addresses
         if any(key not in known for key in keys):
             with _LOCK:
-                new = {key: text for key, (_, text) in zip(keys, modules, strict=True) if key not in known}
-                used = {name: find() for name, find in imports.items() if any(f"@{name}" in t for t in new.values())}
-                coded = [(symbol, self._object(symbol, key, text)) for (symbol, key), text in new.items()]
+                new = {key: module for key, module in zip(keys, modules, strict=True) if key not in known}
+                wanted = frozenset().union(*(module.uses for module in new.values()))
+                used = {name: find() for name, find in imports.items() if name in wanted}
+                coded = [(symbol, self._object(key, module)) for (symbol, key), module in new.items()]
                 if coded:
                     known.update(zip(new, link.link(coded, used), strict=True))
             objects.statistics.reused += len(keys) - len(new)
@@ -56,10 +82,10 @@ class Compiler:
             objects.statistics.reused += len(keys)
         return [known[key] for key in keys]
 
-    def key(self, text: str) -> str:
-        """What the object code of ``text`` is filed under."""
+    def key(self, identity: str) -> str:
+        """What the object code of a module (of a text, if that is its identity) is filed under."""
         digest = hashlib.sha256(self._salt)
-        digest.update(text.encode())
+        digest.update(identity.encode())
         return digest.hexdigest()
 
     def object_code(self, text: str, name: str = "the module") -> bytes:
@@ -72,13 +98,13 @@ class Compiler:
         with _LOCK:
             return str(self._target_machine().emit_assembly(self._parse(text, name)))
 
-    def _object(self, symbol: str, key: str, text: str) -> bytes:
+    def _object(self, key: str, module: Module) -> bytes:
         cache = objects.current()
         code = cache.get(key) if cache else None
         if code is not None:
             objects.statistics.loaded += 1
             return code
-        code = self.object_code(text, symbol)
+        code = self.object_code(module.text(), module.symbol)
         objects.statistics.compiled += 1
         if cache:
             cache.put(key, code)

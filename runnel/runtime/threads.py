@@ -1,4 +1,4 @@
-"""How many threads a program gets: what the switch asks for, else what the affinity mask and the cgroup's CPU quota allow."""
+"""How many threads a program gets: what the switch asks for, else what affinity mask and cgroup quota allow."""
 
 from __future__ import annotations
 

@@ -9,8 +9,7 @@ import numpy as np
 from runnel import ops
 from runnel.core import dtypes
 from runnel.core.dtypes import DType
-from runnel.tensor import tensor as tensors
-from runnel.tensor import tracing
+from runnel.tensor import tensor as tensors, tracing
 from runnel.tensor.methods import ArrayMethods
 from runnel.tensor.tensor import Tensor
 
@@ -19,7 +18,7 @@ def asarray(data: Any, dtype: Any = None, *, copy: bool | None = None) -> Tensor
     """``data`` as a tensor.
 
     Args:
-        data: a tensor, a NumPy array, a (nested list of) Python numbers, or anything with ``__dlpack__`` or ``__array__``.
+        data: a tensor, a NumPy array, a (nested list of) Python numbers, or what has ``__dlpack__`` or ``__array__``.
         dtype: the result's dtype. By default that of ``data``; Python floats become float32, ints int64.
         copy: NumPy arrays are copied unless False is given; then the memory is shared, and must not change any more.
     """

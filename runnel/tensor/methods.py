@@ -1,4 +1,4 @@
-"""The operators and methods that Tensor and Variable share. Each is one line: the function of the same meaning in ``ops``.
+"""The operators and methods that Tensor and Variable share. Each is one line: the function of that meaning in ``ops``.
 
 Names and defaults follow the Array API where it has the method, PyTorch elsewhere (``dim`` is accepted for ``axis``).
 """
@@ -143,10 +143,10 @@ class ArrayMethods(Value):
     def __ge__(self, other: Any) -> Tensor:
         return ops.greater_equal(self, other)
 
-    def __eq__(self, other: object) -> Tensor:  # type: ignore[override]
+    def __eq__(self, other: Any) -> Tensor:  # type: ignore[override]
         return ops.equal(self, other)
 
-    def __ne__(self, other: object) -> Tensor:  # type: ignore[override]
+    def __ne__(self, other: Any) -> Tensor:  # type: ignore[override]
         return ops.not_equal(self, other)
 
     __hash__ = object.__hash__

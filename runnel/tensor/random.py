@@ -1,4 +1,4 @@
-"""Random numbers with a state: a generator is a Variable of (key, count), so that draws are the same eager and compiled.
+"""Random numbers with a state: a generator is a Variable of (key, count), so draws are the same eager and compiled.
 
 The numbers are counter-based (``ops.random``): draw number ``count`` of a generator with seed ``s`` is a function of
 (s, count) and position alone, whatever computes it.
@@ -65,7 +65,7 @@ def randint(low: int, high: int, shape: Any, dtype: Any = dtypes.int64, generato
 
 
 def dropout(x: ArrayMethods, p: float = 0.5, training: bool = True, generator: Generator = default) -> Tensor:
-    """``x`` with elements zeroed with probability ``p`` and the rest scaled by 1/(1-p); ``x`` itself unless training."""
+    """``x`` with elements zeroed with probability ``p``, the rest scaled by 1/(1-p); ``x`` itself unless training."""
     if not training or p == 0:
         return x.read()
     return ops.dropout(x, generator.next_key(), p)

@@ -7,8 +7,7 @@ from collections.abc import Callable
 from runnel.core.avals import aval
 from runnel.core.dtypes import float64
 from runnel.graph.graph import InputKind
-from runnel.tensor import tensor as tensors
-from runnel.tensor import tracing
+from runnel.tensor import tensor as tensors, tracing
 from runnel.tensor.tensor import Tensor
 
 

@@ -1,8 +1,8 @@
 """Reverse-mode differentiation over the tape that hangs on tensors.
 
-A tensor made by an op from inputs that need a gradient remembers ``(op, attrs, inputs)``. :func:`cotangents` walks those
-records from results back to leaves and applies the rules of table ``vjp``. The rules are written with ops, so the same
-walk computes numbers on eager tensors and records a graph on traced ones. Everything is iterative: depth is no limit.
+A tensor made by an op from inputs that need a gradient remembers ``(op, attrs, inputs)``. :func:`cotangents` walks
+those records from results back to leaves and applies the rules of table ``vjp``. The rules are written with ops, so the
+same walk computes numbers on eager tensors and records a graph on traced ones. It is iterative: depth is no limit.
 """
 
 from __future__ import annotations

@@ -11,8 +11,7 @@ from typing import Any
 import numpy as np
 
 from runnel.core.avals import Aval, Shape, aval, row_major
-from runnel.core.dtypes import DType
-from runnel.core.dtypes import from_numpy as from_numpy_dtype
+from runnel.core.dtypes import DType, from_numpy as from_numpy_dtype
 from runnel.core.errors import GradientError, TracedValueError
 from runnel.core.tables import Op
 from runnel.graph.graph import InputKind, Node
@@ -157,8 +156,8 @@ class Tensor(ArrayMethods):
             raise _traced_value(self, what)
         if self._aval.size != 1:
             raise ValueError(
-                f"[{what}] the truth or number of a tensor of shape {self.shape} is ambiguous; reduce it to one element "
-                "first (any, all, sum)."
+                f"[{what}] the truth or number of a tensor of shape {self.shape} is ambiguous; reduce it to one "
+                "element first (any, all, sum)."
             )
         return self.item()
 
@@ -228,7 +227,7 @@ class Tensor(ArrayMethods):
         return self
 
     def backward(self, gradient: Any = None, *, retain_graph: bool = False, create_graph: bool = False) -> None:
-        """Add d(self)/d(leaf) to ``.grad`` of every leaf (Parameter, or tensor with ``requires_grad``) it was made from.
+        """Add d(self)/d(leaf) to ``.grad`` of each leaf (Parameter, or tensor with ``requires_grad``) it was made from.
 
         Args:
             gradient: the seed, of this tensor's shape; may be left out for a tensor of size 1 (then it is 1).
@@ -243,7 +242,8 @@ class Tensor(ArrayMethods):
         if gradient is None:
             if self.size != 1:
                 raise GradientError(
-                    f"[backward] a tensor of shape {self.shape} needs a seed; pass gradient=, or reduce it with sum() or mean()."
+                    f"[backward] a tensor of shape {self.shape} needs a seed; pass gradient=, or reduce it with sum() "
+                    "or mean()."
                 )
             gradient = constant(np.ones(self.shape, self.dtype.numpy), self.dtype)
         elif not isinstance(gradient, Tensor):
@@ -325,9 +325,10 @@ def constant(value: Any, dtype: DType) -> Tensor:
         return found
     trace = tracing.ACTIVE.trace
     if trace is not None and isinstance(value, np.ndarray):
-        known = trace.known_arrays.get(id(value)) if value.base is None else trace.known_arrays.get(id(value.base))
-        if known is not None and known.dtype == value.dtype and _same_memory(known, value):
-            return traced_array(trace, known, dtype, value.shape)
+        owner = value if value.base is None else value.base
+        array = trace.known_arrays.get(id(owner))
+        if array is not None and array.dtype == value.dtype and _same_memory(array, value):
+            return traced_array(trace, array, dtype, value.shape)
     return from_numpy(np.asarray(value), dtype, copy=True)
 
 
@@ -372,9 +373,9 @@ def serial_now() -> int:
 
 def _traced_value(tensor: Tensor, what: str) -> TracedValueError:
     error = TracedValueError(
-        f"[{what}] the value of a traced tensor ({tensor.aval}) was asked for at {tracing.user_line()}; it exists only when "
-        "the compiled program runs. Use runnel.where(condition, x, y) instead of `if`, return the tensor and look at it "
-        "outside, or pass the number as a plain Python argument."
+        f"[{what}] the value of a traced tensor ({tensor.aval}) was asked for at {tracing.user_line()}; it exists only "
+        "when the compiled program runs. Use runnel.where(condition, x, y) instead of `if`, return the tensor and look "
+        "at it outside, or pass the number as a plain Python argument."
     )
     trace = tracing.ACTIVE.trace
     if trace is not None and trace.refusal is None:

@@ -13,16 +13,15 @@ from runnel.core.dtypes import DType, as_dtype, from_numpy
 from runnel.core.errors import CaptureError, DTypeError, GradientError, ShapeError
 from runnel.core.tables import Op
 from runnel.graph.graph import InputKind
-from runnel.tensor import tensor as tensors
-from runnel.tensor import tracing
+from runnel.tensor import tensor as tensors, tracing
 from runnel.tensor.methods import ArrayMethods
 from runnel.tensor.tensor import Tensor
 
 
 class StateClock:
-    """``now`` ticks whenever state that compiled programs watch may have changed outside of them: a Variable was read or
-    assigned eagerly, or an attribute of a Module or optimizer was set. A program compares one number instead of everything.
-    ``writes`` ticks whenever Variables were given values, by whatever means."""
+    """``now`` ticks whenever state that compiled programs watch may have changed outside of them: a Variable was read
+    or assigned eagerly, or an attribute of a Module or optimizer was set. A program compares one number instead of
+    everything. ``writes`` ticks whenever Variables were given values, by whatever means."""
 
     __slots__ = ("now", "writes")
 
@@ -35,7 +34,7 @@ CLOCK = StateClock()
 
 
 class ConsumedGradient:
-    """Stands in ``Variable.grad`` after a compiled step in which an optimizer used the gradient up: it was never stored."""
+    """Stands in ``Variable.grad`` after a compiled step whose optimizer used the gradient up: it was never stored."""
 
     __slots__ = ()
 
@@ -55,8 +54,8 @@ class Variable(ArrayMethods):
     def __init__(self, value: Any, *, requires_grad: bool = False, name: str = "", dtype: Any = None) -> None:
         if tracing.ACTIVE.trace is not None:
             raise CaptureError(
-                f"[Variable] one was made inside a compiled function, at {tracing.user_line()}: each call would need its "
-                "own. Make Variables (and modules and optimizers, which hold them) outside, once."
+                f"[Variable] one was made inside a compiled function, at {tracing.user_line()}: each call would need "
+                "its own. Make Variables (and modules and optimizers, which hold them) outside, once."
             )
         if isinstance(value, Variable):
             value = value.read()
@@ -138,7 +137,8 @@ class Variable(ArrayMethods):
             raise ShapeError(f"[assign] Variable '{self.name}' has shape {self.shape}; received {value.shape}.")
         if value.dtype is not self.dtype:
             raise DTypeError(
-                f"[assign] Variable '{self.name}' has dtype {self.dtype.name}; received {value.dtype.name}. Cast it first."
+                f"[assign] Variable '{self.name}' has dtype {self.dtype.name}; received {value.dtype.name}. "
+                "Cast it first."
             )
         if trace is not None:
             self._read_traced(trace)
@@ -175,8 +175,8 @@ class Variable(ArrayMethods):
             return self._grad_traced(trace)
         if self._grad is CONSUMED:
             raise GradientError(
-                f"[grad] the gradient of '{self.name}' was used up by the optimizer inside a compiled function and never "
-                "stored; return it from the function, or compile with keep_grads=True."
+                f"[grad] the gradient of '{self.name}' was used up by the optimizer inside a compiled function and "
+                "never stored; return it from the function, or compile with keep_grads=True."
             )
         found: Tensor | None = self._grad
         return found

@@ -8,8 +8,7 @@ from typing import Any
 
 from runnel.core import pytree
 from runnel.core.errors import GradientError
-from runnel.tensor import tensor as tensors
-from runnel.tensor import tracing
+from runnel.tensor import tensor as tensors, tracing
 from runnel.tensor.methods import ArrayMethods
 from runnel.tensor.tape import Record
 from runnel.tensor.tensor import Tensor

@@ -10,8 +10,7 @@ from runnel.core import pytree
 from runnel.core.dtypes import float32, from_numpy
 from runnel.core.errors import GradientError
 from runnel.ops import zeros_like
-from runnel.tensor import tensor as tensors
-from runnel.tensor import tracing
+from runnel.tensor import tensor as tensors, tracing
 from runnel.tensor.methods import ArrayMethods
 from runnel.tensor.tape import Record
 from runnel.tensor.tensor import Tensor

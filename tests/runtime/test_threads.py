@@ -71,11 +71,12 @@ def test_the_quota_is_read_from_the_cgroup(tmp_path: Path, files: dict[str, str]
         (8, 0.2, 0, 1),
         (2, 6.0, 0, 2),
         (8, 6.0, 4, 4),
-        (2, None, 64, 2),
+        (2, None, 64, 64),  # who asks for threads gets them
+        (2, None, 999, 256),
         (999, None, 0, 256),
     ],
 )
-def test_the_smallest_limit_counts(
+def test_the_switch_or_the_smallest_limit_counts(
     monkeypatch: pytest.MonkeyPatch, affinity: int, quota: float | None, asked: int, expected: int
 ) -> None:
     monkeypatch.setattr(threads, "affinity_count", lambda: affinity)
