@@ -67,6 +67,11 @@ def by_name(name: str) -> DType:
     return _BY_NAME[name]
 
 
+def names() -> tuple[str, ...]:
+    """The names of all dtypes."""
+    return tuple(_BY_NAME)
+
+
 def from_numpy(dtype: Any) -> DType:
     """The dtype whose NumPy twin is ``dtype``; TypeError for one that Runnel does not hold (complex, object, str)."""
     found = _BY_NUMPY.get(np.dtype(dtype).newbyteorder("="))

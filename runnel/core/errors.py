@@ -55,7 +55,7 @@ class TracedValueError(CaptureError):
 
 
 class SideEffectError(CaptureError):
-    """The traced function changed something outside (a global, a list, an attribute); a program does not repeat that."""
+    """The traced function changed something outside (a global, a list, an attribute); no program repeats that."""
 
 
 class AuditError(CaptureError):

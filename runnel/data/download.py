@@ -9,7 +9,7 @@ from pathlib import Path
 
 from runnel.core.errors import RunnelError
 from runnel.data.gz import unpacked
-from runnel.io.atomic import write_atomically
+from runnel.runtime.files import write_atomically
 
 _TIMEOUT = 30.0  # seconds without an answer
 

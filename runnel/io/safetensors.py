@@ -12,7 +12,7 @@ import numpy as np
 from runnel.core import dtypes
 from runnel.core.dtypes import DType
 from runnel.core.errors import RunnelError
-from runnel.io.atomic import write_atomically
+from runnel.runtime.files import write_atomically
 from runnel.tensor.creation import asarray
 from runnel.tensor.tensor import Tensor, from_numpy
 

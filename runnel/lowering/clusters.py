@@ -66,14 +66,18 @@ def essential_strides(shape: Shape, strides: Shape) -> Shape:
 
 
 def reaches(start: Cluster, target: Cluster, *, direct: bool) -> bool:
-    """Whether ``target`` must run before ``start``; without ``direct``, whether it must because of a third cluster."""
+    """Whether ``target`` must run before ``start``; without ``direct``, whether it must because of a third cluster.
+
+    While clusters are merged (without ``direct``) they wait for earlier ones only; later, a cluster that updates a
+    Variable in place also waits for those which read the old value, wherever they stand.
+    """
     stack = [c for c in start.after if direct or c is not target]
     seen: set[Cluster] = set()
     while stack:
         c = stack.pop()
         if c is target:
             return True
-        if c not in seen and c.index_last >= target.index:
+        if c not in seen and (direct or c.index_last >= target.index):
             seen.add(c)
             stack.extend(c.after)
     return False

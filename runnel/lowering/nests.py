@@ -214,7 +214,8 @@ class NestBuilder:
         return operands[0]  # a copy: a view that strides cannot express, or a reduction over nothing
 
     def _positions(self, node: Node) -> list[Expr]:
-        axes = iter(self.cluster.kept_axes if node in self.cluster.kept else range(len(self.axes)))
+        own = self.cluster.kept_axes if node in self.cluster.kept else range(len(self.axes))
+        axes = iter([a for a in own if self.axes[a][0] != 1])  # a product has its two axes whatever their extents
         return [Const(0, int64) if n == 1 else Position(self.vars[next(axes)], int64) for n in node.aval.shape]
 
     def _name(self, node: Node) -> str:

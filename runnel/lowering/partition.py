@@ -95,6 +95,7 @@ def barriers(calls: list[Call], blocks: list[list[Block | None]]) -> list[bool]:
     """Whether a barrier must stand before each call."""
     result: list[bool] = []
     since: list[tuple[int, Region]] = []
+    unsettled = False  # whether another thread may still find an index out of range
     for call, per_thread in zip(calls, blocks, strict=True):
         mine = [
             (t, region(access, block, call))
@@ -104,6 +105,8 @@ def barriers(calls: list[Call], blocks: list[list[Block | None]]) -> list[bool]:
             if access.place.space is not Space.SCRATCH
         ]
         needed = any(t != s and r.conflicts(q) for t, r in mine for s, q in since)
+        needed = needed or (unsettled and any(a.writes and a.place.space is Space.VARIABLE for a in call.accesses))
+        unsettled = call.checks or (unsettled and not needed)
         result.append(needed)
         since = mine if needed else since + mine
     return result

@@ -67,6 +67,7 @@ class Call:
     split: str  # which axes may be split among threads: "rows", "columns", "both" or ""
     flops: float
     nodes: list[Node] = field(default_factory=list)
+    checks: bool = False  # it may report a fault, after which no Variable may be written
 
     @property
     def bytes_moved(self) -> int:

@@ -12,12 +12,13 @@ from dataclasses import dataclass, field
 
 from runnel.core import switches, tables
 from runnel.core.avals import Shape, row_major
-from runnel.core.errors import MissingRuleError
+from runnel.core.errors import MissingRuleError, VerifierError
 from runnel.graph import verifier as graphs
 from runnel.graph.graph import Graph, InputKind, Node
 from runnel.loops.ir import TILE_K
 from runnel.loops.rules import Concatenation, Gather, ScatterAdd
-from runnel.lowering import alone, contraction, memory, verifier
+from runnel.lowering import alone, bounds, contraction, memory, verifier
+from runnel.lowering.bounds import Bounded
 from runnel.lowering.clusters import Cluster, Clustering, Form, aligned_strides, dense, is_batched, point_shape, reaches
 from runnel.lowering.costs import inline_constant
 from runnel.lowering.memory import ArenaPlan
@@ -42,6 +43,7 @@ class Plan:
     outputs: list[Place]
     output_of: list[int]  # which output place holds each result
     constants: list[Place] = field(default_factory=list)
+    bounded: list[Bounded] = field(default_factory=list)  # what is checked; a status is the code of one of these
 
     @property
     def slots(self) -> int:
@@ -71,15 +73,16 @@ class Planner:
         self.first: list[Call] = []  # copies of inputs, before anything is overwritten
         self.last: list[Call] = []  # copies into Variables
         self.late: list[tuple[Node, Place]] = []  # results that no kernel stores where they are wanted
+        self.bounded = bounds.find(graph)
         self._place_inputs(strides or {})
 
     def plan(self) -> Plan:
         self._place_results()
         order = self._order()
         self._place_intermediates(order)
-        calls = list(self.first)
+        calls = [*self.first, *self._checks(None)]
         for cluster in order:
-            calls += self._calls(cluster)
+            calls += [*self._calls(cluster), *self._checks(cluster)]
         calls += [self._copy(node, place) for node, place in self.late]
         calls += self.last
         calls = [c for c in calls if c.rows and c.columns]
@@ -88,7 +91,7 @@ class Planner:
         threads, blocks, barriers = split_calls(calls, self.threads)
         plan = Plan(
             self.graph, calls, blocks, barriers, threads, arena,
-            self.inputs, self.variables, self.outputs, self.output_of, self.constants,
+            self.inputs, self.variables, self.outputs, self.output_of, self.constants, self.bounded,
         )  # fmt: skip
         if switches.verify.value:
             verifier.verify(plan)
@@ -177,6 +180,9 @@ class Planner:
             return False
         if cluster.form is Form.CONTRACTION and is_batched(cluster.product):
             return False
+        checked = {self.clustering.home.get(self.views[b.indices].base) for b in self.bounded} - {None}
+        if any(home is cluster or (home and reaches(home, cluster, direct=True)) for home in checked):
+            return False  # it would be written before all indices are known to be in range
         readers = self._readers(variable)
         for node in readers:
             home = self.clustering.home[node]
@@ -186,6 +192,7 @@ class Planner:
             elif reaches(home, cluster, direct=True):
                 return False
         cluster.after.update(h for h in (self.clustering.home[n] for n in readers) if h is not cluster)
+        cluster.after.update(home for home in checked if home is not None)
         return True
 
     def _readers(self, base: Node) -> list[Node]:
@@ -232,6 +239,8 @@ class Planner:
                 waiting[c] -= 1
                 if not waiting[c]:
                     heapq.heappush(ready, c.index_last)
+        if len(order) < len(clusters):
+            raise VerifierError(f"Plan of '{self.graph.name}': some kernels wait for one another in a circle.")
         return order
 
     def _place_intermediates(self, order: list[Cluster]) -> None:
@@ -291,6 +300,14 @@ class Planner:
                 f"section 'lower'); it was applied at {node.where}."
             )
         return before + calls + [self._copy(node, place) for place in more]
+
+    def _checks(self, cluster: Cluster | None) -> list[Call]:
+        """The checks of indices that ``cluster`` has made; without one, of those that are there from the start."""
+        return [
+            bounds.check(b, *contraction.operand(self.views, self.sources, b.indices))
+            for b in self.bounded
+            if self.clustering.home.get(self.views[b.indices].base) is cluster
+        ]
 
     def _targets_of(self, cluster: Cluster) -> dict[Node, list[Place]]:
         return {n: self.targets[n] for n in cluster.members if n in self.targets}

@@ -10,12 +10,13 @@ import numpy as np
 
 from runnel.codegen import build, nest, target
 from runnel.core.avals import Aval
-from runnel.core.errors import AxisError
+from runnel.core.errors import RunnelError
 from runnel.loops.ir import Kernel
+from runnel.lowering.partition import Block
 from runnel.lowering.places import Call, Place, Space
 from runnel.lowering.plan import Plan
 from runnel.runtime import memory
-from runnel.runtime.launch import RECORD_WORDS, Launch, barrier_address
+from runnel.runtime.launch import CANCELLED, RECORD_WORDS, Launch, barrier_address
 
 _LINK = threading.Lock()
 _ADDRESSES: dict[tuple[str, str], int] = {}
@@ -57,7 +58,8 @@ class Program:
         self._arguments = _arguments(plan.calls)
         self.records = self._records()
         short = plan.threads == 1 and sum(c.seconds for c in plan.calls) < 20e-6
-        self.launch = Launch(self.records, ctypes.addressof(self.bases), _scratch_bytes(plan.calls), short)
+        self.scratch_bytes = _scratch_bytes(plan.calls)
+        self.launch = Launch(self.records, ctypes.addressof(self.bases), self.scratch_bytes, short)
         self.run_bound = self.launch.run
 
     def bind_variables(self, addresses: Sequence[int]) -> None:
@@ -78,24 +80,33 @@ class Program:
             slot += 1
         status = self.launch.run()
         if status:
-            raise AxisError(f"[program] a kernel reported status {status}: an index was out of range.")
+            raise self.error(status)
+
+    def error(self, status: int) -> RunnelError:
+        """What the status of a run, not 0, means."""
+        for bounded in self.plan.bounded:
+            if bounded.code == status:
+                return bounded.error()
+        return RunnelError(f"[program] the run ended with status {status}{': cancelled' if status == CANCELLED else ''}.")
+
+    def record(self, index: int, block: Block) -> tuple[int, ...]:
+        """The record that computes ``block`` of call ``index``."""
+        arguments = self._arguments.words.__array_interface__["data"][0] + 8 * self._arguments.starts[index]
+        return (self._address[self.plan.calls[index].kernel.name], arguments, *block, 0, 0)
 
     def _records(self) -> list[np.ndarray]:
         """The records of each thread: its block of each call, and the barriers."""
         plan = self.plan
         barrier = barrier_address()
-        base = self._arguments.words.__array_interface__["data"][0]
         records: list[np.ndarray] = []
         for thread in range(plan.threads):
             rows: list[tuple[int, ...]] = []
-            for call, blocks, wait, start in zip(
-                plan.calls, plan.blocks, plan.barriers, self._arguments.starts, strict=True
-            ):
+            for index, (blocks, wait) in enumerate(zip(plan.blocks, plan.barriers, strict=True)):
                 if wait and plan.threads > 1:
                     rows.append((barrier, 0, 0, 0, 0, 0, 0, 0))
                 block = blocks[thread]
                 if block is not None:
-                    rows.append((self._address[call.kernel.name], base + 8 * start, *block, 0, 0))
+                    rows.append(self.record(index, block))
             rows.append((0,) * RECORD_WORDS)
             records.append(np.array(rows, np.int64))
         return records

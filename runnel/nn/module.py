@@ -11,7 +11,7 @@ from typing import Any, Self
 
 from runnel.core.errors import RunnelError
 from runnel.nn.parameter import Parameter, named_in
-from runnel.nn.state import LoadReport, load_variables
+from runnel.tensor.state import LoadReport, clear_gradient, load_variables
 from runnel.tensor.tensor import Tensor
 from runnel.tensor.variable import CLOCK, Variable
 
@@ -186,14 +186,6 @@ class Module:
 
     def __repr__(self) -> str:
         return "\n".join(_lines(self, "", ""))
-
-
-def clear_gradient(variable: Variable, set_to_none: bool = True) -> None:
-    """Forget ``variable``'s gradient, or make it zero if it has one."""
-    if set_to_none or variable.grad is None:
-        variable.grad = None
-    else:
-        variable.grad = variable.grad * 0
 
 
 def _lines(module: Module, label: str, indent: str) -> Iterator[str]:

@@ -15,12 +15,11 @@ from runnel import ops
 from runnel.core import switches
 from runnel.core.dtypes import float64
 from runnel.core.errors import GradientError, RunnelError
-from runnel.nn.module import clear_gradient
-from runnel.nn.state import fitting
 from runnel.optim.fused import StepPrograms
 from runnel.optim.group import ParamGroup
 from runnel.tensor import tracing
 from runnel.tensor.creation import asarray
+from runnel.tensor.state import clear_gradient, fitting
 from runnel.tensor.tensor import Tensor
 from runnel.tensor.variable import CLOCK, Variable
 

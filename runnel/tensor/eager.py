@@ -13,7 +13,7 @@ import numpy as np
 from runnel.core import switches, tables
 from runnel.core.avals import Aval, Shape, aval, row_major
 from runnel.core.dtypes import from_numpy
-from runnel.core.errors import NonFiniteError
+from runnel.core.errors import AxisError, NonFiniteError, RunnelError
 from runnel.core.tables import Op
 from runnel.graph.graph import Graph, InputKind, Node
 from runnel.loops.rules import HostCall, View
@@ -68,7 +68,9 @@ class Running:
                 bases[slot] = x._storage.address + x._layout[0] * x._aval.dtype.itemsize  # type: ignore[union-attr]
                 slot += 1
             bases[self._first_output] = storage.address
-            program.run_bound()
+            status = program.run_bound()
+        if status:
+            raise _fault(program, status, tensors)
         return self.result, storage, 0, self.strides
 
 
@@ -143,6 +145,20 @@ def view_layout(
         for axis, step in terms:
             steps[axis] += step * stride
     return offset, tuple(steps)
+
+
+def _fault(program: Program, status: int, tensors: tuple[Tensor, ...]) -> RunnelError:
+    """The error of an op that ended with ``status``; the values of indices can be told here."""
+    for bounded in program.plan.bounded:
+        if bounded.code == status:
+            indices = tensors[bounded.node.inputs.index(bounded.indices)].numpy()
+            wrong = indices[(indices < 0) | (indices >= bounded.extent)]
+            shown = ", ".join(map(str, wrong[:5].tolist())) + (", …" if wrong.size > 5 else "")
+            return AxisError(
+                f"[{bounded.node.op.name if bounded.node.op else '?'}] {wrong.size} of {indices.size} indices lie outside "
+                f"[0, {bounded.extent}): {shown}."
+            )
+    return program.error(status)
 
 
 def _check_finite(op: Op, tensors: tuple[Tensor, ...], placed: Placed) -> None:

@@ -12,6 +12,7 @@ import numpy as np
 from runnel import ops
 from runnel.core import dtypes
 from runnel.core.avals import row_major
+from runnel.core.devices import CPU, Device, as_device
 from runnel.core.dispatch import Value
 
 if TYPE_CHECKING:
@@ -255,8 +256,21 @@ class ArrayMethods(Value):
         """The values converted to ``dtype``."""
         return ops.cast(self, dtypes.as_dtype(dtype))
 
-    def to(self, dtype: Any) -> Tensor:
-        return self.astype(dtype)
+    def to(self, target: Any) -> Tensor:
+        """The values in another dtype, or on another device."""
+        names_device = isinstance(target, Device) or (isinstance(target, str) and target not in dtypes.names())
+        if names_device:
+            as_device(target)
+            return self.read()
+        return self.astype(target)
+
+    def cpu(self) -> Tensor:
+        return self.to(CPU)
+
+    @property
+    def device(self) -> Device:
+        """Where the array lives."""
+        return CPU
 
     def float(self) -> Tensor:
         return self.astype(dtypes.float32)

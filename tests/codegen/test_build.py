@@ -10,8 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from runnel.codegen import build
-from runnel.codegen import target as targets
+from runnel.codegen import build, target as targets
 from runnel.core import switches
 from runnel.core.errors import DeviceError, VerifierError
 from runnel.runtime import objects

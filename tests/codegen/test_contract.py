@@ -11,8 +11,7 @@ from typing import Any
 import llvmlite.binding as llvm
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from runnel.codegen import contract, target, tiles
 from runnel.codegen.target import Target

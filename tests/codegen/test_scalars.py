@@ -12,8 +12,7 @@ import llvmlite.binding as llvm
 import numpy as np
 import pytest
 from harness import compiled, module_text
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from runnel.codegen import scalars
 from runnel.codegen.target import AVX2, AVX512, NEON, Target

@@ -11,8 +11,7 @@ from runnel.graph.graph import Graph, InputKind
 from runnel.lowering.plan import Plan, Planner
 from runnel.lowering.program import Program
 from runnel.runtime import memory
-from runnel.tensor import tensor as tensors
-from runnel.tensor import tracing
+from runnel.tensor import tensor as tensors, tracing
 from runnel.tensor.tensor import Tensor
 from runnel.tensor.variable import Variable
 

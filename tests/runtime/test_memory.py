@@ -7,8 +7,7 @@ import threading
 import ml_dtypes
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from runnel.runtime import memory
 from runnel.runtime.memory import Storage, allocate, size_class

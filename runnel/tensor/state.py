@@ -1,4 +1,7 @@
-"""Taking over saved values: every name, shape and dtype is checked before the first Variable changes."""
+"""The state of many Variables: gradients dropped, and saved values taken over.
+
+Every name, shape and dtype is checked before the first Variable changes.
+"""
 
 from __future__ import annotations
 
@@ -7,10 +10,18 @@ from collections.abc import Mapping
 from typing import Any, NamedTuple
 
 from runnel.core.errors import DTypeError, RunnelError, ShapeError
-from runnel.ops import cast
+from runnel.ops import cast, zeros_like
 from runnel.tensor.creation import asarray
 from runnel.tensor.tensor import Tensor
 from runnel.tensor.variable import Variable
+
+
+def clear_gradient(variable: Variable, set_to_none: bool = True) -> None:
+    """Forget ``variable``'s gradient, or make it zero if it has one."""
+    if set_to_none or variable.grad is None:
+        variable.grad = None
+    else:
+        variable.grad = zeros_like(variable.grad)
 
 
 class LoadReport(NamedTuple):

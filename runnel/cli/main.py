@@ -1,0 +1,42 @@
+"""The ``runnel`` command: takes the command line apart and calls one of its parts."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from collections.abc import Sequence
+
+from runnel.cli import bench, demo, ops_table
+from runnel.core.errors import RunnelError
+
+PARTS = {"demo": demo, "ops": ops_table, "bench": bench}
+
+
+def parser() -> argparse.ArgumentParser:
+    """What the command understands."""
+    command = argparse.ArgumentParser(
+        "runnel", description="A deep-learning framework, Python down to the machine code."
+    )
+    parts = command.add_subparsers(dest="part", required=True, metavar="|".join(PARTS))
+    for name, module in PARTS.items():
+        summary = (module.__doc__ or "").splitlines()[0].partition(": ")[2]
+        module.add_arguments(parts.add_parser(name, help=summary, description=summary))
+    return command
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run the command; gives its exit status."""
+    chosen = parser().parse_args(arguments)
+    try:
+        status: int = PARTS[chosen.part].run(chosen)
+    except RunnelError as error:
+        print(f"runnel: {error}", file=sys.stderr)
+        return 1
+    except BrokenPipeError:  # the reader, such as `head`, has seen enough
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 1
+    except KeyboardInterrupt:
+        print("runnel: interrupted", file=sys.stderr)
+        return 130
+    return status

@@ -1,0 +1,63 @@
+"""A progress bar: rich where it is installed and somebody looks, a line now and then where not."""
+
+from __future__ import annotations
+
+import sys
+import time
+from types import TracebackType
+from typing import Any, Self
+
+_EVERY = 5.0  # seconds between two plain lines
+
+
+class Progress:
+    """``with Progress("Training", 100) as bar: bar.advance(loss="0.31")``. Writes to standard error."""
+
+    def __init__(self, title: str, total: int) -> None:
+        self.title = title
+        self.total = total
+        self.done = 0
+        self._bar: Any = None
+        self._task: Any = None
+        self._said = time.monotonic()
+
+    def __enter__(self) -> Self:
+        if sys.stderr.isatty():
+            self._bar = _rich_bar()
+        if self._bar is not None:
+            self._bar.start()
+            self._task = self._bar.add_task(self.title, total=self.total, note="")
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        if self._bar is not None:
+            self._bar.stop()
+
+    def advance(self, steps: int = 1, note: str = "") -> None:
+        """``steps`` more are done."""
+        self.done += steps
+        if self._bar is not None:
+            self._bar.update(self._task, advance=steps, note=note)
+            return
+        now = time.monotonic()
+        if now - self._said >= _EVERY:
+            self._said = now
+            print(f"{self.title}: {self.done} of {self.total}  {note}", file=sys.stderr, flush=True)
+
+
+def _rich_bar() -> Any:
+    try:
+        from rich.console import Console
+        from rich.progress import BarColumn, MofNCompleteColumn, Progress as Bar, TextColumn, TimeElapsedColumn
+    except ImportError:
+        return None
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TimeElapsedColumn(),
+        TextColumn("{task.fields[note]}"),
+    )
+    return Bar(*columns, console=Console(stderr=True), transient=False)

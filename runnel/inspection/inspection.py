@@ -1,0 +1,102 @@
+"""Everything that can be seen of one program, from the traced graph to the machine code. Made lazily, part by part."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cached_property
+from typing import Any
+
+from runnel.graph.graph import Graph
+from runnel.inspection import measure, tables
+from runnel.inspection.graphs import GraphReport
+from runnel.inspection.kernels import KernelsReport
+from runnel.inspection.memory import MemoryReport
+from runnel.inspection.schedule import Schedule
+from runnel.lowering.plan import Plan
+from runnel.lowering.program import Program
+
+Passes = Callable[[], list[tuple[str, Graph]]]
+
+
+class Inspection:
+    """One program, opened up. ``print(inspection)`` is the overview; each part prints too, and has ``as_json()``.
+
+    ``program`` is the native program, ``plan`` the data it was built from, ``optimized`` the graph it computes.
+    """
+
+    def __init__(self, program: Program, traced: Graph | None = None, passes: Passes | None = None) -> None:
+        self.program = program
+        self._traced = traced
+        self._passes = passes
+
+    @property
+    def name(self) -> str:
+        return self.plan.graph.name
+
+    @property
+    def plan(self) -> Plan:
+        return self.program.plan
+
+    @property
+    def graph(self) -> GraphReport:
+        """The graph as it was traced."""
+        return GraphReport(self._traced if self._traced is not None else self.plan.graph)
+
+    @property
+    def optimized(self) -> GraphReport:
+        """The graph after all passes."""
+        return GraphReport(self.plan.graph)
+
+    @cached_property
+    def passes(self) -> list[tuple[str, GraphReport]]:
+        """Each pass's name with the graph it made."""
+        return [(name, GraphReport(graph)) for name, graph in (self._passes() if self._passes is not None else ())]
+
+    @cached_property
+    def kernels(self) -> KernelsReport:
+        return KernelsReport(self.plan.calls)
+
+    @cached_property
+    def schedule(self) -> Schedule:
+        return Schedule(self.plan)
+
+    @property
+    def memory(self) -> MemoryReport:
+        return MemoryReport(self.plan, self.program)
+
+    def llvm(self, name: str) -> str:
+        """The LLVM text of the kernel called ``name`` (or whose name alone begins so)."""
+        return self.kernels.find(name).llvm
+
+    def assembly(self, name: str) -> str:
+        """The assembly of the kernel called ``name`` (or whose name alone begins so)."""
+        return self.kernels.find(name).assembly
+
+    def measure(self, seconds: float = 0.01) -> measure.Measurement:
+        """Run each call alone and the whole program, for about ``seconds`` each, on memory and numbers of its own."""
+        return measure.measure(self.program, seconds)
+
+    def as_json(self) -> dict[str, Any]:
+        """Everything but LLVM text, assembly and measurements, as dicts, lists, strings and numbers."""
+        return {
+            "name": self.name,
+            "threads": self.plan.threads,
+            "graph": self.graph.as_json(),
+            "passes": [{"name": name, "graph": graph.as_json()} for name, graph in self.passes],
+            "kernels": self.kernels.as_json(),
+            "schedule": self.schedule.as_json(),
+            "memory": self.memory.as_json(),
+        }
+
+    def __str__(self) -> str:
+        schedule, threads = self.schedule, self.plan.threads
+        summary = (
+            f"program {self.name}: {len(self.optimized.nodes)} nodes (traced {len(self.graph.nodes)}), "
+            f"{len(schedule)} calls of {len(self.kernels)} kernels, {threads} thread{'s' if threads > 1 else ''}, "
+            f"{schedule.barriers} barriers, {tables.count(schedule.flops)} flops, "
+            f"predicted {tables.microseconds(schedule.seconds)} µs on one thread\n"
+        )
+        return f"{summary}\n{schedule}\n{self.memory}"
+
+    def __repr__(self) -> str:
+        return f"<inspection of program '{self.name}': {len(self.plan.calls)} calls>"

@@ -1,0 +1,86 @@
+"""The kernels of a program: their loops, their LLVM text and their machine code, each made when it is asked for."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from runnel.codegen import build, nest, target
+from runnel.inspection import tables
+from runnel.loops import printer
+from runnel.loops.ir import Kernel
+from runnel.lowering.places import Call
+
+
+class KernelReport:
+    """One kernel, and how often a run calls it."""
+
+    def __init__(self, kernel: Kernel, calls: int) -> None:
+        self.kernel = kernel
+        self.calls = calls
+
+    @property
+    def name(self) -> str:
+        return self.kernel.name
+
+    @property
+    def loops(self) -> str:
+        """The loop IR."""
+        return printer.text(self.kernel)
+
+    @property
+    def llvm(self) -> str:
+        """The LLVM module, for the target in force."""
+        return nest.emit_kernel(self.kernel, target.current())
+
+    @property
+    def assembly(self) -> str:
+        """The machine code of :attr:`llvm`, disassembled."""
+        return build.assembly(self.llvm)
+
+    def as_json(self) -> dict[str, Any]:
+        return {"name": self.name, "calls": self.calls, "loops": printer.as_json(self.kernel)}
+
+    def __str__(self) -> str:
+        return self.loops
+
+    def __repr__(self) -> str:
+        return f"<kernel {self.name}, called {self.calls} times>"
+
+
+class KernelsReport(Sequence[KernelReport]):
+    """The kernels in the order of their first calls; one is found by its name, or by how its name begins."""
+
+    def __init__(self, calls: Sequence[Call]) -> None:
+        times = Counter(call.kernel.name for call in calls)
+        kernels = {call.kernel.name: call.kernel for call in calls}
+        self._reports = [KernelReport(kernel, times[name]) for name, kernel in kernels.items()]
+
+    def find(self, name: str) -> KernelReport:
+        """The kernel called ``name``, or the only one whose name begins so."""
+        found = [r for r in self._reports if r.name == name] or [r for r in self._reports if r.name.startswith(name)]
+        if len(found) != 1:
+            how = "No" if not found else "More than one"
+            raise ValueError(f"{how} kernel is called '{name}'; there are {', '.join(r.name for r in self._reports)}.")
+        return found[0]
+
+    def as_json(self) -> list[dict[str, Any]]:
+        return [report.as_json() for report in self._reports]
+
+    def __getitem__(self, index: Any) -> Any:
+        return self._reports[index]
+
+    def __len__(self) -> int:
+        return len(self._reports)
+
+    def __iter__(self) -> Iterator[KernelReport]:
+        return iter(self._reports)
+
+    def __str__(self) -> str:
+        rows = [(r.name, str(r.calls), _buffers(r.kernel)) for r in self._reports]
+        return tables.table(("kernel", "calls", "buffers"), rows, left=("kernel", "buffers"))
+
+
+def _buffers(kernel: Kernel) -> str:
+    return ", ".join(f"{b.mode} {b.dtype.name}" for b in kernel.buffers)

@@ -1,0 +1,54 @@
+"""The upper rungs of ``RUNNEL_DEBUG``: what is printed, to standard error, about each program when it is built.
+
+1 is said where it happens (retraces, compilations); 2 adds the graph after each pass, 3 the calls of kernels and the
+memory, 4 the loops of each kernel, 5 their LLVM text.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator
+
+from runnel.core import switches
+from runnel.inspection import tables
+from runnel.inspection.inspection import Inspection
+
+
+def announce(inspection: Inspection) -> None:
+    """Print what the switch asks for of a program that has just been built."""
+    level = switches.debug.value
+    for rung, show in _RUNGS.items():
+        if level >= rung:
+            for line in show(inspection):
+                print(line, file=sys.stderr)
+
+
+def _passes(inspection: Inspection) -> Iterator[str]:
+    before = inspection.graph.text
+    yield _section(inspection, "as traced", before)
+    for name, graph in inspection.passes:
+        after = graph.text
+        yield _section(inspection, f"after {name}", after if after != before else "unchanged\n")
+        before = after
+
+
+def _calls(inspection: Inspection) -> Iterator[str]:
+    yield _section(inspection, "calls", str(inspection.schedule))
+    yield _section(inspection, "memory", str(inspection.memory))
+
+
+def _loops(inspection: Inspection) -> Iterator[str]:
+    for kernel in inspection.kernels:
+        yield _section(inspection, f"loops, called {kernel.calls} times", kernel.loops)
+
+
+def _llvm(inspection: Inspection) -> Iterator[str]:
+    for kernel in inspection.kernels:
+        yield _section(inspection, f"LLVM text of {kernel.name}", kernel.llvm)
+
+
+def _section(inspection: Inspection, what: str, text: str) -> str:
+    return f"runnel: {inspection.name}, {what}:\n{tables.indented(text)}".rstrip()
+
+
+_RUNGS: dict[int, Callable[[Inspection], Iterator[str]]] = {2: _passes, 3: _calls, 4: _loops, 5: _llvm}

@@ -1,0 +1,48 @@
+"""Tables and quantities as plain text, for reports that are read in a terminal."""
+
+from __future__ import annotations
+
+from collections.abc import Container, Iterable, Sequence
+
+
+def table(heads: Sequence[str], rows: Iterable[Sequence[str]], left: Container[str] = ()) -> str:
+    """Columns under their heads, aligned to the right but for those in ``left``; ends in a newline."""
+    lines = [tuple(heads), *(tuple(row) for row in rows)]
+    widths = [max(len(line[column]) for line in lines) for column in range(len(heads))]
+    text = []
+    for line in lines:
+        cells = [
+            cell.ljust(width) if head in left else cell.rjust(width)
+            for head, cell, width in zip(heads, line, widths, strict=True)
+        ]
+        text.append("  ".join(cells).rstrip())
+    return "\n".join(text) + "\n"
+
+
+def size(nbytes: float) -> str:
+    """A number of bytes with its binary unit: ``1.5 MiB``."""
+    for unit in ("B", "KiB", "MiB"):
+        if abs(nbytes) < 1024:
+            return f"{nbytes:.0f} B" if unit == "B" else f"{nbytes:.1f} {unit}"
+        nbytes /= 1024
+    return f"{nbytes:.2f} GiB"
+
+
+def count(number: float) -> str:
+    """A number with a metric letter: ``12.3 M``."""
+    for letter in ("", " k", " M"):
+        if abs(number) < 1000:
+            return f"{number:.0f}" if not letter else f"{number:.1f}{letter}"
+        number /= 1000
+    return f"{number:.1f} G"
+
+
+def microseconds(seconds: float) -> str:
+    """Seconds as µs with the digits that matter."""
+    value = seconds * 1e6
+    return f"{value:.2f}" if value < 10 else f"{value:.1f}" if value < 1000 else f"{value:.0f}"
+
+
+def indented(text: str) -> str:
+    """Every line moved in by two spaces."""
+    return "".join(f"  {line}\n" if line else "\n" for line in text.splitlines())
