@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import itertools
 import json
 import math
 import os
@@ -65,7 +66,7 @@ def training_step(case: str, eager: bool) -> Step:
     sizes, batch, kind = NETWORKS[case]
     random.manual_seed(0)
     layers: list[nn.Module] = []
-    for a, b in zip(sizes, sizes[1:], strict=False):
+    for a, b in itertools.pairwise(sizes):
         layers += [nn.Linear(a, b), nn.ReLU()]
     model = nn.Sequential(*layers[:-1])
     optimizer: optim.Optimizer
@@ -91,7 +92,7 @@ def training_step(case: str, eager: bool) -> Step:
 def multiplications(case: str) -> int:
     """Floating-point operations of a step's matrix products: forward, by weights, by inputs (but the network's own)."""
     sizes, batch, _ = NETWORKS[case]
-    products = [2 * batch * a * b for a, b in zip(sizes, sizes[1:], strict=False)]
+    products = [2 * batch * a * b for a, b in itertools.pairwise(sizes)]
     return 3 * sum(products) - products[0]
 
 

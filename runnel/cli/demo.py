@@ -47,7 +47,7 @@ def as_text(report: Report) -> str:
         "time to first step": f"{report.first_step_s:.3f} s (trace, plan, {report.kernels_compiled} kernels compiled, "
         f"{report.kernels_loaded} loaded from the cache)",
         "per step": f"{report.ms_per_step:.3f} ms ({report.steps:,} steps in {report.train_s:.1f} s)",
-        "memory of the step": f"{_kilobytes(report.planned_bytes)} planned, {_kilobytes(report.measured_bytes)} measured",
+        "memory of the step": f"{_kb(report.planned_bytes)} planned, {_kb(report.measured_bytes)} measured",
         "final loss": f"{report.loss:.4f}",
         "test accuracy": f"{report.accuracy:.2%}",
     }
@@ -55,5 +55,5 @@ def as_text(report: Report) -> str:
     return "\n".join(f"{name.ljust(width)}  {value}" for name, value in rows.items())
 
 
-def _kilobytes(nbytes: int) -> str:
+def _kb(nbytes: int) -> str:
     return f"{nbytes / 1024:,.1f} kB"

@@ -12,6 +12,7 @@ import numpy as np
 from runnel import nn, ops, optim
 from runnel.compile import compile
 from runnel.data import Classification
+from runnel.lowering.plan import Plan
 from runnel.runtime import memory, objects, threads
 from runnel.tensor import random
 from runnel.tensor.creation import asarray
@@ -31,7 +32,7 @@ class Recipe:
 
 RECIPES = {
     "digits": Recipe((256, 128), 40, 32, 2e-3, 0.2),
-    "mnist": Recipe((512, 256), 12, 128, 1.5e-3, 0.2),
+    "mnist": Recipe((256, 128), 10, 128, 2e-3, 0.1),
 }
 
 
@@ -68,7 +69,6 @@ def train(
     data: Classification, recipe: Recipe, seed: int, advance: Callable[[str], None] = lambda note: None
 ) -> Report:
     """Train on ``data``; ``advance`` is called after each step with a note on how it goes."""
-    memory.reset_peak()
     random.manual_seed(seed)
     order = np.random.default_rng(seed)
     model = classifier(data.train_x.shape[1], recipe.hidden, data.classes, recipe.dropout)
@@ -85,6 +85,7 @@ def train(
         return loss
 
     before = objects.statistics.compiled, objects.statistics.loaded
+    memory.reset_peak()
     held = memory.statistics().live
     times: list[float] = []
     note = ""
@@ -102,12 +103,8 @@ def train(
                 note = f"epoch {epoch + 1}, loss {loss.item():.4f}"
             advance(note)
     took = time.perf_counter() - start
-    planned = measured = 0
-    if batch is not None:
-        program = step.program(*batch).program
-        planned = program.plan.arena.peak
-        measured = program.arena.nbytes
-    del held
+    measured = memory.statistics().peak - held
+    planned = 0 if batch is None else planned_bytes(step.program(*batch).plan)
     return Report(
         data=data.name,
         parameters=model.num_parameters(),
@@ -124,6 +121,12 @@ def train(
         loss=round(float(loss.item()), 6),
         accuracy=round(accuracy(model, data.test_x, data.test_y), 4),
     )
+
+
+def planned_bytes(plan: Plan) -> int:
+    """What a program allocates: intermediate values, constants, and results."""
+    places = [*plan.constants, *plan.outputs]
+    return plan.arena.peak + sum(place.nbytes for place in places)
 
 
 def accuracy(model: nn.Module, x: np.ndarray, y: np.ndarray, batch: int = 1000) -> float:

@@ -6,7 +6,7 @@ Both the functions and the programs of each are bounded in number; the least rec
 from __future__ import annotations
 
 import threading
-from collections import OrderedDict, deque
+from collections import OrderedDict
 from collections.abc import Hashable
 from types import CodeType
 from typing import Final
@@ -17,7 +17,7 @@ from runnel.core.pytree import Structure
 
 FUNCTIONS: Final = 256
 PROGRAMS: Final = 64  # of one function
-REASONS: Final = 1000
+REASONS: Final = 1000  # for tracing again, that a function remembers
 
 
 class Entry:
@@ -26,9 +26,6 @@ class Entry:
     def __init__(self) -> None:
         self.lock = threading.RLock()
         self.fixed: dict[Structure, frozenset[int]] = {}  # float arguments that the function looks at
-        self.retraces: deque[str] = deque(maxlen=REASONS)
-        self.traces = 0
-        self.audits = 0
         self.last: Arguments | None = None  # the signature traced last
         self._programs: OrderedDict[Hashable, list[Executable]] = OrderedDict()
 

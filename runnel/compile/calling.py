@@ -14,7 +14,7 @@ from typing import Any, Final
 from runnel.compile.capture import Capture, Gradient, Origin, Result, Tape
 from runnel.compile.checks import differs
 from runnel.compile.guards import Guard
-from runnel.compile.native import Native, dense, fault
+from runnel.compile.native import Native, dense
 from runnel.compile.signature import Arguments, Role
 from runnel.core import switches
 from runnel.core.avals import row_major
@@ -34,17 +34,24 @@ class _Miss:
 MISS: Final = _Miss()
 
 
+CELL: Final = 64  # bytes: results up to this size share slabs
+CELLS: Final = 64  # in a slab; a small result that is kept keeps its slab
+
+
 class Counter:
     """A program's bookkeeping that its calls share: how often it ran, when it is audited next, and up to which reading of
-    the state clock its binding and guards are known to hold."""
+    the state clock its binding and guards are known to hold. Also the memory that small results are cut from: an allocation
+    for each would cost more than the rest of the call."""
 
-    __slots__ = ("audit_at", "by_clock", "calls", "clock")
+    __slots__ = ("audit_at", "by_clock", "calls", "clock", "room", "slab")
 
     def __init__(self) -> None:
         self.calls = 0
         self.audit_at = 2
         self.clock = -1
         self.by_clock: tuple[Any, ...] = ()  # captured arrays that live in state which ticks the clock
+        self.slab: Any = None
+        self.room = 0  # cells left in the slab
 
 
 class CallWriter:
@@ -56,9 +63,9 @@ class CallWriter:
         self.arguments = arguments
         self.guard = guard
         self.namespace: dict[str, Any] = {
-            "B": native.bases, "CLOCK": CLOCK, "CONSUMED": CONSUMED, "F": native.floats, "FREED": _freed_record(),
+            "B": memoryview(native.bases).cast("B").cast("q"), "CLOCK": CLOCK, "CONSUMED": CONSUMED, "F": memoryview(native.floats).cast("B").cast("d"), "FREED": _freed_record(),
             "MISS": MISS, "NUM_THREADS": switches.num_threads, "S": counter, "Tensor": Tensor, "allocate": allocate,
-            "always": guard.always, "by_clock": guard.by_clock, "dense": dense, "differs": differs, "fault": fault,
+            "always": guard.always, "by_clock": guard.by_clock, "dense": dense, "differs": differs, "error": native.program.error,
             "from_storage": from_storage, "lock": native.lock, "run": native.program.run_bound, "unflatten": unflatten,
         }  # fmt: skip
 
@@ -154,14 +161,21 @@ class CallWriter:
 
     def _outputs(self) -> list[str]:
         first = self.native.program.first_output
-        return [
-            line
-            for i, place in enumerate(self.native.plan.outputs)
-            for line in (f"s{i} = allocate({place.nbytes})", f"B[{first + i}] = s{i}.address")
-        ]
+        lines: list[str] = []
+        for i, place in enumerate(self.native.plan.outputs):
+            if place.nbytes <= CELL:
+                lines += [
+                    f"if not S.room: S.slab = allocate({CELL * CELLS}); S.room = {CELLS}",
+                    f"S.room = n{i} = S.room - 1",
+                    f"s{i} = S.slab",
+                    f"B[{first + i}] = s{i}.address + n{i} * {CELL}",
+                ]
+            else:
+                lines += [f"s{i} = allocate({place.nbytes})", f"B[{first + i}] = s{i}.address"]
+        return lines
 
     def _launch(self) -> list[str]:
-        return ["status = run()", f"if status: raise fault(status, {self.captured.graph.name!r})"]
+        return ["status = run()", "if status: raise error(status)"]
 
     def _after(self) -> list[str]:
         lines = ["CLOCK.writes += 1"] if self.captured.written else []
@@ -186,7 +200,9 @@ class CallWriter:
         place = self.native.plan.output_of[result]
         value = self.captured.graph.outputs[result].aval
         self.namespace[f"result{result}"] = value
-        return f"from_storage(result{result}, s{place}, 0, {row_major(value.shape)})"
+        small = self.native.plan.outputs[place].nbytes <= CELL
+        offset = f"n{place} * {CELL // value.dtype.itemsize}" if small else "0"
+        return f"from_storage(result{result}, s{place}, {offset}, {row_major(value.shape)})"
 
     def _value(self) -> str:
         parts: list[str] = []

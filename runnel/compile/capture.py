@@ -166,9 +166,7 @@ def capture(function: FunctionType, arguments: Arguments, found: Found, keep_gra
     )
 
 
-def _symbolic(
-    trace: tracing.Trace, arguments: Arguments, names: list[str]
-) -> tuple[list[Any], dict[Node, Source]]:
+def _symbolic(trace: tracing.Trace, arguments: Arguments, names: list[str]) -> tuple[list[Any], dict[Node, Source]]:
     """The leaves as the function sees them while it is traced."""
     leaves: list[Any] = []
     sources: dict[Node, Source] = {}
@@ -200,6 +198,11 @@ def _check_arguments(name: str, leaves: list[Any], structure: Structure, args: A
             "Return the new value instead."
         )
     for leaf in leaves:
+        if isinstance(leaf, Tensor) and leaf._rebound:
+            raise SideEffectError(
+                f"[compile] '{name}' wrote into an argument (x[i] = v), which changes the caller's tensor; write into a copy "
+                "(x + 0), and return it."
+            )
         if isinstance(leaf, Tensor) and (leaf.requires_grad or leaf._grad is not None):
             raise SideEffectError(
                 f"[compile] '{name}' called requires_grad_() on an argument, which changes the caller's tensor; use "
@@ -228,13 +231,13 @@ def _captured(trace: tracing.Trace, found: Found) -> dict[Node, Source]:
             )
         sources[node] = Source(Origin.CAPTURED, place[1])
         if isinstance(held, Tensor) and held.requires_grad:
-            raise CaptureError(f"[compile] a captured tensor at {node.where} requires a gradient; pass it as an argument.")
+            raise CaptureError(
+                f"[compile] a captured tensor at {node.where} requires a gradient; pass it as an argument."
+            )
     return sources
 
 
-def _gradients(
-    trace: tracing.Trace, returning: _Returning, keep_grads: bool
-) -> list[tuple[Variable, Gradient, int]]:
+def _gradients(trace: tracing.Trace, returning: _Returning, keep_grads: bool) -> list[tuple[Variable, Gradient, int]]:
     """What becomes of the ``.grad`` of each Variable that the function set."""
     found: list[tuple[Variable, Gradient, int]] = []
     for variable, value in trace.gradients.items():
@@ -286,5 +289,3 @@ def _tape_of(tensor: Tensor) -> Tape:
     except GradientError:
         return Tape.FREED
     return Tape.LIVE
-
-

@@ -8,6 +8,7 @@ from typing import Any, Final
 
 import numpy as np
 
+from runnel.compile.origin import is_plain
 from runnel.tensor.tensor import Tensor
 
 
@@ -54,7 +55,7 @@ def items_differ(value: Any, expected: tuple[Any, ...]) -> bool:
 def keys_differ(value: Any, expected: Any) -> bool:
     """Whether the keys of two dicts differ, in order or in kind."""
     return len(value) != len(expected) or any(
-        k is not e and (type(k) is not type(e) or k != e) for k, e in zip(value, expected, strict=True)
+        k is not e and (not is_plain(e) or differs(k, e)) for k, e in zip(value, expected, strict=True)
     )
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import sys
+from collections import deque
 from collections.abc import Callable
 from types import FunctionType, MethodType
 from typing import Any, overload
@@ -12,10 +13,11 @@ from runnel.compile import cache
 from runnel.compile.calling import MISS
 from runnel.compile.executable import Executable, prepare
 from runnel.compile.floats import LookedAt
-from runnel.compile.inspection import Inspection
+from runnel.compile.inspection import inspect
 from runnel.compile.signature import Arguments, Role, difference, leaf_names, tagged, take_apart
 from runnel.compile.watch import Wrapper
 from runnel.core import switches
+from runnel.inspection.inspection import Inspection
 from runnel.runtime import threads
 from runnel.tensor import tracing
 
@@ -32,6 +34,8 @@ class Compiled(Wrapper):
         self._keep_grads = keep_grads
         self._entry = cache.entry(function.__code__, keep_grads, name)
         self._quick: Any = None
+        self._retraces: deque[str] = deque(maxlen=cache.REASONS)
+        self._traces = self._audits = 0
         functools.update_wrapper(self, function)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
@@ -51,19 +55,18 @@ class Compiled(Wrapper):
     @property
     def retraces(self) -> list[str]:
         """Why it was traced again, a line each; the latest last."""
-        return list(self._entry.retraces)
+        return list(self._retraces)
 
     @property
     def statistics(self) -> dict[str, int]:
-        """How many traces and audits there were, and how many programs are kept."""
-        entry = self._entry
-        return {"traces": entry.traces, "audits": entry.audits, "programs": entry.count()}
+        """How many traces and audits there were, and how many programs are kept for this code."""
+        return {"traces": self._traces, "audits": self._audits, "programs": self._entry.count()}
 
     def program(self, *args: Any, **kwargs: Any) -> Inspection:
         """What runs for these arguments, traced and compiled but not run."""
         with self._entry.lock:
             _, executable = self._find(*take_apart(args, kwargs))
-        return Inspection(executable)
+        return inspect(executable)
 
     lower = program
 
@@ -77,7 +80,7 @@ class Compiled(Wrapper):
         with self._entry.lock:
             arguments, executable = self._find(*taken)
             if executable.counter.calls + 1 >= executable.counter.audit_at and executable.native is not None:
-                self._entry.audits += 1
+                self._audits += 1
                 executable.audit(self.function, arguments, self._keep_grads)
             self._quick = executable.quick
         return executable.run(self.function, arguments)
@@ -87,7 +90,9 @@ class Compiled(Wrapper):
         entry = self._entry
         while True:
             arguments = tagged(leaves, structure, entry.fixed.get(structure, frozenset()))
-            differentiable = any(tag[0] is Role.TENSOR and x.requires_grad for x, tag in zip(leaves, arguments.tags, strict=True))
+            differentiable = any(
+                tag[0] is Role.TENSOR and x.requires_grad for x, tag in zip(leaves, arguments.tags, strict=True)
+            )
             key = (arguments.key, threads.count(), differentiable)
             programs = entry.programs(key)
             objects = arguments.objects
@@ -101,7 +106,7 @@ class Compiled(Wrapper):
                 entry.fixed[structure] = entry.fixed.get(structure, frozenset()) | looked.positions
                 continue
             self._explain(arguments, programs)
-            entry.traces += 1
+            self._traces += 1
             entry.last = arguments._replace(leaves=[])
             entry.add(key, executable)
             return arguments, executable
@@ -116,7 +121,8 @@ class Compiled(Wrapper):
             names = leaf_names(self.function.__code__, arguments.structure)
             reason = difference(names, self._entry.last, arguments)
         line = f"retrace of {self.name}(): {reason}"
-        self._entry.retraces.append(line)
+        if self._traces:  # the first trace of a function that shares another one's code is no retrace of it
+            self._retraces.append(line)
         if switches.debug.value >= 1:
             print(f"runnel: {line}", file=sys.stderr)
 

@@ -12,12 +12,14 @@ from runnel.compile import audit
 from runnel.compile.calling import CallWriter, Counter
 from runnel.compile.capture import Capture, Origin, Tape, capture
 from runnel.compile.guards import Guard
+from runnel.compile.inspection import inspected
 from runnel.compile.late_tape import LateRecord, Rerun
 from runnel.compile.native import Native
 from runnel.compile.signature import Arguments
 from runnel.compile.watch import find
 from runnel.core.dtypes import from_numpy as dtype_of
 from runnel.core.pytree import flatten, unflatten
+from runnel.inspection import ladder
 from runnel.tensor.tensor import Tensor, from_numpy
 from runnel.tensor.variable import CLOCK
 
@@ -30,7 +32,12 @@ class Executable:
     """
 
     def __init__(
-        self, function: FunctionType, arguments: Arguments, guard: Guard, captured: Capture | None, native: Native | None
+        self,
+        function: FunctionType,
+        arguments: Arguments,
+        guard: Guard,
+        captured: Capture | None,
+        native: Native | None,
     ) -> None:
         self.function_name = function.__name__
         self.arguments = arguments._replace(leaves=[])  # the arguments themselves are not kept alive
@@ -84,7 +91,7 @@ class Executable:
         return result
 
     def _attach_tapes(self, function: FunctionType, arguments: Arguments, result: Any) -> None:
-        kept = [x.copy() if isinstance(x, np.ndarray) else x for x in arguments.leaves]
+        kept = [_snapshot(x) for x in arguments.leaves]
         objects = arguments.objects
 
         def again() -> Any:
@@ -103,7 +110,9 @@ class Executable:
         if self.captured is not None:
             found = find(function, named_objects(arguments))
             audit.compare(
-                self.function_name, self.captured, capture(function, arguments, found, keep_grads, self.captured.graph.name)
+                self.function_name,
+                self.captured,
+                capture(function, arguments, found, keep_grads, self.captured.graph.name),
             )
 
 
@@ -126,7 +135,16 @@ def prepare(
     for other in known:
         if other.native is not None and other.native.captured.same_as(captured):
             return Executable(function, arguments, guard, captured, other.native)
-    return Executable(function, arguments, guard, captured, Native(captured))
+    native = Native(captured)
+    ladder.announce(inspected(native))
+    return Executable(function, arguments, guard, captured, native)
+
+
+def _snapshot(leaf: Any) -> Any:
+    """An argument that keeps its value, whatever the caller does with the original."""
+    if isinstance(leaf, np.ndarray):
+        return leaf.copy()
+    return leaf._twin() if type(leaf) is Tensor else leaf
 
 
 def _ready(leaf: Any) -> Any:
@@ -136,5 +154,3 @@ def _ready(leaf: Any) -> Any:
     if type(leaf) is Tensor and not leaf.is_dense:
         return from_numpy(leaf.numpy(), leaf.dtype, copy=True)
     return leaf
-
-

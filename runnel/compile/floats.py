@@ -7,7 +7,7 @@ formatting, powers) raises :class:`LookedAt`; ``compile`` then traces again with
 
 from __future__ import annotations
 
-from typing import Any, NoReturn
+from typing import Any
 
 import numpy as np
 
@@ -23,6 +23,7 @@ from runnel.tensor import tracing
 from runnel.tensor.tensor import Tensor
 
 _NUMBERS = (bool, int, float)
+_UFUNCS = {np.add: ops.add, np.subtract: ops.subtract, np.multiply: ops.multiply, np.true_divide: ops.divide}
 _ARRAYS = (Value, np.ndarray, np.generic)
 
 
@@ -38,9 +39,10 @@ class TracedFloat(Tensor):
     """A float argument while its function is traced, or what Python arithmetic made of such ones."""
 
     __slots__ = ("_positions",)
+    _positions: frozenset[int]
 
     @property
-    def __class__(self) -> type:  # type: ignore[override]
+    def __class__(self) -> type:  # type: ignore[misc]
         return float  # so that isinstance(lr, float) holds, in a trace as in eager code
 
     # Arithmetic that is the same in float64 machine code -----------------------------------------------------------
@@ -67,12 +69,12 @@ class TracedFloat(Tensor):
         if not _is_number(other):
             return ops.divide(self, other)
         if isinstance(other, Tensor) or other == 0:
-            self._look("division by a float")  # Python raises ZeroDivisionError where machine code gives inf
+            raise self._looked("division by a float")  # Python raises ZeroDivisionError where machine code gives inf
         return _combined(arithmetic.div_p, self, other)
 
     def __rtruediv__(self, other: Any) -> Any:
         if _is_number(other):
-            self._look("division by a float")
+            raise self._looked("division by a float")
         return ops.divide(other, self)
 
     def __neg__(self) -> Any:
@@ -86,58 +88,67 @@ class TracedFloat(Tensor):
 
     # What needs the number itself ------------------------------------------------------------------------------------
 
-    def _look(self, what: str) -> NoReturn:
+    def _looked(self, what: str) -> LookedAt:
+        """The error that says so, which counts even if the function catches it."""
         error = LookedAt(what, self._positions)
         trace = tracing.ACTIVE.trace
         if trace is not None and trace.refusal is None:
             trace.refusal = error
-        raise error
+        return error
 
     def numpy(self) -> np.ndarray:
-        self._look("numpy()")
+        raise self._looked("numpy()")
 
     def item(self) -> Any:
-        self._look("item()")
+        raise self._looked("item()")
+
+    def __array_ufunc__(  # type: ignore[override]
+        self, ufunc: Any, method: str, *inputs: Any, **kwargs: Any
+    ) -> Any:
+        operator = _UFUNCS.get(ufunc)
+        if operator is None or method != "__call__" or kwargs:
+            raise self._looked(f"NumPy's {ufunc.__name__}")
+        return operator(*inputs)
 
     def __float__(self) -> float:
-        self._look("float")
+        raise self._looked("float")
 
     def __int__(self) -> int:
-        self._look("int")
+        raise self._looked("int")
 
     def __bool__(self) -> bool:
-        self._look("bool")
+        raise self._looked("bool")
 
     def __index__(self) -> int:
-        self._look("index")
+        raise self._looked("index")
 
     def __round__(self, digits: int | None = None) -> Any:
-        self._look("round")
+        raise self._looked("round")
 
     def __trunc__(self) -> int:
-        self._look("trunc")
+        raise self._looked("trunc")
 
     def __floor__(self) -> int:
-        self._look("floor")
+        raise self._looked("floor")
 
     def __ceil__(self) -> int:
-        self._look("ceil")
+        raise self._looked("ceil")
 
     def __hash__(self) -> int:
-        self._look("hash")
+        raise self._looked("hash")
 
     def __repr__(self) -> str:
-        self._look("repr")
+        raise self._looked("repr")
 
     def __str__(self) -> str:
-        self._look("str")
+        raise self._looked("str")
 
     def __format__(self, spec: str) -> str:
-        self._look("format")
+        raise self._looked("format")
 
     def __getattr__(self, name: str) -> Any:
         if hasattr(float, name):
-            self._look(name)
+            raise self._looked(name)
         raise AttributeError(f"'float' object has no attribute '{name}'")
 
 
@@ -146,7 +157,7 @@ def _operator(name: str, function: Any) -> Any:
 
     def operator(self: TracedFloat, other: Any) -> Any:
         if not isinstance(other, _ARRAYS) or _is_number(other):
-            self._look(name)
+            raise self._looked(name)
         return function(self, other)
 
     operator.__name__ = name
@@ -191,9 +202,9 @@ def _combined(op: Op, *operands: Any) -> TracedFloat:
     trace = tracing.ACTIVE.trace
     traced = [x for x in operands if type(x) is TracedFloat]
     if trace is None:
-        traced[0]._look("arithmetic outside its call")
-    nodes = [x._node if type(x) is TracedFloat else trace.constant(np.float64(x), dtypes.float64) for x in operands]
-    positions = frozenset().union(*(x._positions for x in traced))
+        raise traced[0]._looked("arithmetic outside its call")
+    nodes: list[Any] = [x._node if type(x) is TracedFloat else trace.constant(np.asarray(x, np.float64), dtypes.float64) for x in operands]
+    positions: frozenset[int] = frozenset().union(*(x._positions for x in traced))
     return traced_float(trace.record(op, tuple(nodes), {}), positions)
 
 

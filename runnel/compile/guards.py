@@ -36,7 +36,9 @@ class Guard:
     ``captured_by_clock``, numbers of watches), or None when something has changed.
     """
 
-    def __init__(self, watches: Sequence[Watch], captured: Iterable[int], changed_by_program: Iterable[int] = ()) -> None:
+    def __init__(
+        self, watches: Sequence[Watch], captured: Iterable[int], changed_by_program: Iterable[int] = ()
+    ) -> None:
         self.watches = watches
         for index in changed_by_program:
             watches[index].changed = ""
@@ -98,7 +100,7 @@ def _constants(index: int, watch: Watch) -> dict[str, Any]:
 
 
 def _read(index: int, watch: Watch) -> str:
-    return watch.read.format(p=f"v{watch.parent}", key=f"key{index}")
+    return watch.read.format(p=f"v{watch.parent}", **{name: f"{name}{index}" for name in watch.constants})
 
 
 def _condition(index: int, watch: Watch) -> str:

@@ -7,14 +7,13 @@ import threading
 from typing import Any, Final
 
 from runnel.compile.capture import Capture, Origin
-from runnel.core.errors import AxisError, CaptureError
+from runnel.core.dtypes import from_numpy as dtype_of
 from runnel.graph.graph import Graph
 from runnel.lowering.plan import Plan, Planner
 from runnel.lowering.program import Program
 from runnel.passes import pipeline
 from runnel.runtime import threads
-from runnel.runtime.launch import CANCELLED
-from runnel.tensor.tensor import Tensor
+from runnel.tensor.tensor import Tensor, from_numpy
 from runnel.tensor.variable import CLOCK
 
 STATE: Final = threading.RLock()  # programs that use Variables run one at a time: one may write what another reads
@@ -56,18 +55,8 @@ class Native:
         return pipeline.run(self.captured.graph, keep=True)[1]
 
 
-def fault(status: int, name: str) -> Exception:
-    """The error that a program's status stands for."""
-    if status == CANCELLED:
-        return CaptureError(f"[compile] the run of '{name}' was cancelled.")
-    return AxisError(f"[compile] '{name}' used an index that is out of range (status {status}).")
-
-
 def dense(value: Any) -> Tensor:
     """A tensor or array as a tensor whose memory a program can read."""
-    from runnel.tensor.tensor import from_numpy
-    from runnel.core.dtypes import from_numpy as dtype_of
-
     if not isinstance(value, Tensor):
         value = from_numpy(value, dtype_of(value.dtype), copy=False)
     return value if value.is_dense else from_numpy(value.numpy(), value.dtype, copy=True)

@@ -9,12 +9,11 @@ from __future__ import annotations
 import functools
 import os
 import sys
-import sysconfig
 from typing import Any, Final
 
 _PACKAGE: Final = __name__.partition(".")[0]
 _LIBRARIES: Final = frozenset({_PACKAGE, "numpy", "ml_dtypes", "llvmlite"})
-_STDLIB: Final = sysconfig.get_paths()["stdlib"] + os.sep
+_STDLIB: Final = os.path.dirname(os.__file__) + os.sep
 
 
 @functools.lru_cache(maxsize=4096)

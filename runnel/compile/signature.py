@@ -99,7 +99,8 @@ def leaf_names(code: CodeType, structure: Structure) -> list[str]:
     if isinstance(positional, Branch):
         limit = code.co_argcount
         named += [
-            (code.co_varnames[i] if i < limit else f"argument {i}", child) for i, child in enumerate(positional.children)
+            (code.co_varnames[i] if i < limit else f"argument {i}", child)
+            for i, child in enumerate(positional.children)
         ]
     if isinstance(keywords, Branch):
         named += zip(map(str, keywords.names or ()), keywords.children, strict=True)

@@ -20,7 +20,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from runnel.compile.checks import MISSING, cell_contents
+from runnel.compile.checks import MISSING, cell_contents, shown
 from runnel.compile.names import names_in
 from runnel.compile.origin import is_foreign, is_ours, is_plain, ticks_clock
 from runnel.core.errors import CaptureError
@@ -89,15 +89,15 @@ class _Walk:
         self.needs_tape = False
         self._seen: dict[int, int] = {}
 
-    def visit(self, parent: int, read: str, name: str, value: Any, by_clock: bool = False) -> None:
-        """Watch ``value``, and what can be read from it."""
+    def visit(self, parent: int, read: str, name: str, value: Any, by_clock: bool = False, **constants: Any) -> None:
+        """Watch ``value``, and what can be read from it. ``read`` may name ``constants``."""
         index = len(self.watches)
         if index >= LIMIT:
             raise CaptureError(
                 f"[compile] the function can reach more than {LIMIT} things outside itself, the last at '{name}'; pass what "
                 "it needs as arguments."
             )
-        watch = Watch(parent, read, name, "{v} is not {k}", value, by_clock)
+        watch = Watch(parent, read, name, "{v} is not {k}", value, by_clock, constants)
         self.watches.append(watch)
         if is_plain(value) or isinstance(value, np.generic):
             if value is not None and not isinstance(value, bool):
@@ -137,8 +137,10 @@ class _Walk:
         if is_foreign(value.__module__):
             return
         code, namespace = value.__code__, value.__globals__
-        watch.changed = "type({v}) is not FunctionType or {v}.__code__ is not {code} or {v}.__globals__ is not {g}"
-        watch.constants = {"code": code, "g": namespace}
+        watch.changed = (
+            "type({v}) is not FunctionType or {v}.__code__ is not {code} or {v}.__globals__ is not {namespace}"
+        )
+        watch.constants |= {"code": code, "namespace": namespace}
         found = names_in(code)
         self.names |= found.attributes
         for i, name in enumerate(code.co_freevars):
@@ -151,8 +153,7 @@ class _Walk:
         known = builtins if isinstance(builtins, dict) else vars(builtins)
         for name in found.globals:
             if name in namespace or name not in known:
-                read = f"{{p}}.__globals__.get({name!r}, MISSING)"
-                self.visit(index, read, name, namespace.get(name, MISSING))
+                self.visit(index, f"{{g}}.get({name!r}, MISSING)", name, namespace.get(name, MISSING), g=namespace)
         for name in found.imports:
             module = sys.modules.get(name, MISSING)
             if isinstance(module, types.ModuleType) and not is_foreign(name):
@@ -191,7 +192,7 @@ class _Walk:
     def _sequence(self, index: int, watch: Watch, value: Sequence[Any]) -> None:
         if all(map(is_plain, value)):
             watch.changed = "type({v}) is not {kind} or items_differ({v}, {k})"
-            watch.constants, watch.expected = {"kind": type(value)}, tuple(value)
+            watch.constants["kind"], watch.expected = type(value), tuple(value)
             return
         watch.changed = f"type({{v}}) is not {{k}} or len({{v}}) != {len(value)}"
         watch.expected = type(value)
@@ -200,14 +201,15 @@ class _Walk:
 
     def _dict(self, index: int, watch: Watch, value: dict[Any, Any]) -> None:
         watch.changed = "type({v}) is not {kind} or keys_differ({v}, {k})"
-        watch.constants, watch.expected = {"kind": type(value)}, tuple(value)
+        watch.constants["kind"], watch.expected = type(value), tuple(value)
         for key, item in value.items():
-            place = len(self.watches)
-            self.visit(index, f"{{p}}[{{key}}]", f"{watch.name}[{key!r}]", item, watch.by_clock)
-            self.watches[place].constants = {**self.watches[place].constants, "key": key}
+            self.visit(index, "{p}[{key}]", f"{watch.name}[{shown(key)}]", item, watch.by_clock, key=key)
 
     def _copyable(self, index: int, watch: Watch, value: Any) -> None:
-        watch.changed, watch.expected = "differs({v}, {k})", value[:] if isinstance(value, array.array) else value.copy()
+        watch.changed, watch.expected = (
+            "differs({v}, {k})",
+            value[:] if isinstance(value, array.array) else value.copy(),
+        )
 
     # Objects ----------------------------------------------------------------------------------------------------------
 
@@ -235,11 +237,10 @@ class _Walk:
             self.visit(index, "len({p}.__dict__)", f"the attributes of {watch.name}", len(attributes))
         elif _slots(kind) and not is_foreign(kind.__module__):
             watch.changed, watch.expected = "type({v}) is not {k}", kind
-        for name in _slots(kind):
-            if name in self.names:
+        if not is_foreign(kind.__module__):
+            for name in self.names.intersection(_slots(kind)):
                 read = f"getattr({{p}}, {name!r}, MISSING)"
                 self.visit(index, read, f"{watch.name}.{name}", getattr(value, name, MISSING))
-        if not is_foreign(kind.__module__):
             self.visit(index, "type({p})", kind.__name__, kind)
 
     def _state(self, index: int, name: str, kind: type, attributes: dict[str, Any]) -> None:
@@ -278,7 +279,10 @@ _BY_KIND: Final[tuple[tuple[Any, Callable[[_Walk, int, Watch, Any], None]], ...]
     (types.FunctionType, _Walk._function),
     (types.ModuleType, _Walk._module),
     (enum.Enum, lambda walk, index, watch, value: None),
-    ((types.MethodType, functools.partial, property, staticmethod, classmethod, functools.cached_property, Wrapper), _Walk._parts),
+    (
+        (types.MethodType, functools.partial, property, staticmethod, classmethod, functools.cached_property, Wrapper),
+        _Walk._parts,
+    ),
     (type, _Walk._class),
     ((list, tuple, deque), _Walk._sequence),
     (dict, _Walk._dict),

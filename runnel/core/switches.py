@@ -58,7 +58,7 @@ target = Switch("target", str, "host", "Instruction set: host, avx512, avx2 or n
 cache = Switch("cache", _flag, True, "Keep compiled kernels on disk.")
 cache_dir = Switch("cache_dir", str, "", "Folder of compiled kernels; empty = the user's cache folder.")
 cache_size = Switch("cache_size", _bytes, 1 << 29, "The cache folder's bound in bytes (512MB, 1GB); oldest go first.")
-verify = Switch("verify", _flag, False, "Run the verifiers between passes.")
+verify = Switch("verify", _flag, False, "Check every graph, kernel and plan as it is made.")
 debug = Switch("debug", int, 0, "The ladder: 1 retraces and compilations, 2 passes, 3 kernels, 4 loop IR, 5 LLVM text.")
 eager = Switch("eager", _flag, False, "Run compiled functions eagerly, line by line, for a debugger.")
 check_nans = Switch("check_nans", _flag, False, "Stop at the first op that makes a NaN or infinity, naming its line.")

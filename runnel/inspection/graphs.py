@@ -1,32 +1,24 @@
-"""A graph in a report: the graph itself, its text and its JSON."""
+"""A graph in a report: a graph like any other, which prints itself."""
 
 from __future__ import annotations
 
 from typing import Any
 
 from runnel.graph import printer
-from runnel.graph.graph import Graph, Node
+from runnel.graph.graph import Graph
 
 
-class GraphReport:
-    """``str()`` gives a node a line; ``graph`` is the object itself."""
+class PrintedGraph(Graph):
+    """The nodes of another graph; ``str()`` gives each a line."""
 
     def __init__(self, graph: Graph) -> None:
-        self.graph = graph
-
-    @property
-    def nodes(self) -> list[Node]:
-        return self.graph.nodes
-
-    @property
-    def text(self) -> str:
-        return printer.text(self.graph)
+        super().__init__(graph.inputs, graph.outputs, graph.updates, graph.name)
 
     def as_json(self) -> dict[str, Any]:
-        return printer.as_json(self.graph)
+        return printer.as_json(self)
 
     def __str__(self) -> str:
-        return self.text
+        return printer.text(self)
 
     def __repr__(self) -> str:
-        return f"<graph '{self.graph.name}' of {len(self.nodes)} nodes>"
+        return f"<graph '{self.name}' of {len(self.nodes)} nodes>"

@@ -8,7 +8,7 @@ from typing import Any
 
 from runnel.graph.graph import Graph
 from runnel.inspection import measure, tables
-from runnel.inspection.graphs import GraphReport
+from runnel.inspection.graphs import PrintedGraph
 from runnel.inspection.kernels import KernelsReport
 from runnel.inspection.memory import MemoryReport
 from runnel.inspection.schedule import Schedule
@@ -38,19 +38,19 @@ class Inspection:
         return self.program.plan
 
     @property
-    def graph(self) -> GraphReport:
+    def graph(self) -> PrintedGraph:
         """The graph as it was traced."""
-        return GraphReport(self._traced if self._traced is not None else self.plan.graph)
+        return PrintedGraph(self._traced if self._traced is not None else self.plan.graph)
 
     @property
-    def optimized(self) -> GraphReport:
+    def optimized(self) -> PrintedGraph:
         """The graph after all passes."""
-        return GraphReport(self.plan.graph)
+        return PrintedGraph(self.plan.graph)
 
     @cached_property
-    def passes(self) -> list[tuple[str, GraphReport]]:
+    def passes(self) -> list[tuple[str, PrintedGraph]]:
         """Each pass's name with the graph it made."""
-        return [(name, GraphReport(graph)) for name, graph in (self._passes() if self._passes is not None else ())]
+        return [(name, PrintedGraph(graph)) for name, graph in (self._passes() if self._passes is not None else ())]
 
     @cached_property
     def kernels(self) -> KernelsReport:

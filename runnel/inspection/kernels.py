@@ -36,7 +36,7 @@ class KernelReport:
 
     @property
     def assembly(self) -> str:
-        """The machine code of :attr:`llvm`, disassembled."""
+        """What :attr:`llvm` becomes, optimized."""
         return build.assembly(self.llvm)
 
     def as_json(self) -> dict[str, Any]:

@@ -24,10 +24,10 @@ def announce(inspection: Inspection) -> None:
 
 
 def _passes(inspection: Inspection) -> Iterator[str]:
-    before = inspection.graph.text
+    before = str(inspection.graph)
     yield _section(inspection, "as traced", before)
     for name, graph in inspection.passes:
-        after = graph.text
+        after = str(graph)
         yield _section(inspection, f"after {name}", after if after != before else "unchanged\n")
         before = after
 
@@ -39,7 +39,7 @@ def _calls(inspection: Inspection) -> Iterator[str]:
 
 def _loops(inspection: Inspection) -> Iterator[str]:
     for kernel in inspection.kernels:
-        yield _section(inspection, f"loops, called {kernel.calls} times", kernel.loops)
+        yield _section(inspection, f"loops, calls: {kernel.calls}", kernel.loops)
 
 
 def _llvm(inspection: Inspection) -> Iterator[str]:

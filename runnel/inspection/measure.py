@@ -1,7 +1,7 @@
 """A program measured: each of its calls alone on one thread, and the whole as it is.
 
-Everything runs on memory of its own with made-up numbers, so that neither Variables nor a run in progress notice. A call
-is repeated with its data in cache, which is the best it can do.
+Everything runs on memory of its own with made-up numbers, so that neither Variables nor a run in progress notice. A
+call is repeated, with what fits of its data in cache: the best that it can do.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from runnel.core.errors import DeviceError
+from runnel.core.errors import ShapeError
 from runnel.inspection import tables
 from runnel.inspection.schedule import line_of
 from runnel.lowering.places import Place
@@ -49,8 +49,8 @@ class CallTime:
 
 @dataclass(frozen=True, slots=True)
 class Measurement:
-    """``seconds`` is the best time of the whole program on its ``threads``; ``arena_touched`` how many bytes of the arena
-    lie below the last one that a run writes to."""
+    """``seconds`` is the best time of the whole program on its ``threads``; ``arena_touched`` how far into the arena a
+    run writes, in bytes."""
 
     calls: tuple[CallTime, ...]
     seconds: float
@@ -64,7 +64,7 @@ class Measurement:
         rows = [
             (
                 str(c.index), c.kernel, tables.microseconds(c.seconds), tables.microseconds(c.predicted),
-                f"{c.gflops:.1f}", f"{c.gbytes:.1f}", c.where,
+                f"{c.gflops:.1f}", f"{c.gbytes:.1f}", tables.line(c.where),
             )
             for c in self.calls
         ]  # fmt: skip
@@ -127,9 +127,7 @@ class _Bench:
 def _filled(place: Place) -> memory.Storage:
     """Memory for an input, Variable or output: floats of ordinary size, integers 0, which as an index is in range."""
     if place.strided:
-        raise DeviceError(
-            f"[measure] input '{place.label}' is not dense; programs of compiled functions have none such."
-        )
+        raise ShapeError(f"[measure] input '{place.label}' is not dense; a compiled function's inputs are.")
     block = memory.allocate(max(place.nbytes, 1))
     array = block.ndarray((place.size,), place.dtype.numpy, writeable=True)
     array[:] = 0

@@ -89,12 +89,15 @@ class MemoryReport:
         if not alive:
             return text
         rows = [
-            (h.op, f"{h.dtype}{list(h.shape)}", tables.size(h.bytes), f"{h.first}..{h.last}", h.where) for h in alive
-        ]
+            (
+                h.op, f"{h.dtype}[{','.join(map(str, h.shape))}]", tables.size(h.bytes), f"{h.first}..{h.last}",
+                tables.line(h.where),
+            )
+            for h in alive
+        ]  # fmt: skip
         heads = ("alive", "shape", "bytes", "calls", "line")
-        return f"{text}\nat the peak, call {self.peak_call}:\n" + tables.table(
-            heads, rows, left=("alive", "shape", "line")
-        )
+        who = tables.table(heads, rows, left=("alive", "shape", "line"))
+        return f"{text}\nat the peak, call {self.peak_call}:\n{who}"
 
 
 def _total(places: Iterable[Place]) -> int:
@@ -115,4 +118,7 @@ def _value_of(place: Place, call: Call) -> Node | None:
     """The node that a place holds: one of its maker's, with its size, its dtype and preferably its name."""
     fitting = [n for n in call.nodes if n.aval.size == place.size and n.aval.dtype is place.dtype]
     named = [n for n in fitting if n.op is not None and n.op.name == place.label]
-    return (named or fitting or [None])[-1]
+    for found in (named, fitting):
+        if found:
+            return found[-1]
+    return None

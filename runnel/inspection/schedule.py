@@ -14,7 +14,7 @@ from runnel.lowering.plan import Plan
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """One call: its domain of ``rows`` × ``columns``, a block of it (i0, i1, j0, j1) for each thread, and predictions."""
+    """One call: its domain of ``rows`` × ``columns``, a block of it (i0, i1, j0, j1) for each thread, its cost."""
 
     index: int
     kernel: str
@@ -77,7 +77,7 @@ class Schedule(Sequence[Step]):
             (
                 str(s.index), s.kernel, f"{s.rows}×{s.columns}", s.split, "wait" if s.barrier else "",
                 tables.microseconds(s.seconds), tables.count(s.flops), tables.size(s.bytes),
-                shortened(s.ops), s.where,
+                shortened(s.ops), tables.line(s.where),
             )
             for s in self._steps
         ]  # fmt: skip
@@ -91,8 +91,8 @@ def shortened(ops: Sequence[str], most: int = 4) -> str:
 
 
 def line_of(call: Call) -> str:
-    """The user's line that a call stands for: that of the last of its nodes which has one."""
-    return next((node.where for node in reversed(call.nodes) if node.where), "")
+    """The user's line that a call stands for: that of the first of its nodes which has one."""
+    return next((node.where for node in call.nodes if node.where), "")
 
 
 def _step(index: int, call: Call, blocks: Sequence[Block | None], barrier: bool) -> Step:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Container, Iterable, Sequence
 
 
@@ -41,6 +42,11 @@ def microseconds(seconds: float) -> str:
     """Seconds as µs with the digits that matter."""
     value = seconds * 1e6
     return f"{value:.2f}" if value < 10 else f"{value:.1f}" if value < 1000 else f"{value:.0f}"
+
+
+def line(where: str) -> str:
+    """A source line without the folder of its file."""
+    return os.path.basename(where)
 
 
 def indented(text: str) -> str:

@@ -92,7 +92,7 @@ def _contract(stmt: Contract) -> str:
     """Row, inner and column strides stand where the positions would."""
     a = f"{stmt.a}[i*{stmt.a_row.name} + k*{stmt.a_k.name}]"
     b = f"{stmt.b}[k*{stmt.b_k.name} + j*{stmt.b_col.name}]"
-    line = f"{stmt.c}[i*{stmt.c_row.name} + j] = contract {stmt.dtype.name} k<{stmt.k.name} of {a}, {b}"
+    line = f"{stmt.c}[i*{_stride(stmt.c_row)} + j] = contract {stmt.dtype.name} k<{stmt.k.name} of {a}, {b}"
     if stmt.batch is None:
         return line
     batch = stmt.batch

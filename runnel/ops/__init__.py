@@ -38,6 +38,7 @@ from runnel.ops.arithmetic import (
     subtract,
     trunc,
 )
+from runnel.ops.assignment import put
 from runnel.ops.broadcasting import broadcast_arrays, broadcast_to
 from runnel.ops.comparison import equal, greater, greater_equal, isinf, isnan, less, less_equal, not_equal
 from runnel.ops.contraction import linear, matmul, outer, tensordot, vecdot
@@ -187,6 +188,7 @@ __all__ = [
     "permute",
     "pow",
     "prod",
+    "put",
     "randint",
     "random_bits",
     "reciprocal",

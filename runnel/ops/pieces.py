@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from types import EllipsisType
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -52,8 +52,12 @@ lower.register(slice_p, View(_slice_map))
 
 @vjp.rule(slice_p)
 def _slice_vjp(g: Array, out: Array, x: Array, *, starts: Shape, sizes: Shape, steps: Shape) -> tuple[Array]:
-    """``g`` laid back into zeros, axis by axis: reversed, spread by the step, and padded."""
-    for axis, (n, start, size, step) in enumerate(zip(x.shape, starts, sizes, steps, strict=True)):
+    return (laid_into_zeros(g, x.shape, starts, sizes, steps),)
+
+
+def laid_into_zeros(g: Array, shape: Shape, starts: Shape, sizes: Shape, steps: Shape) -> Array:
+    """Zeros of ``shape`` with ``g`` where the slice is; axis by axis it is reversed, spread by the step, and padded."""
+    for axis, (n, start, size, step) in enumerate(zip(shape, starts, sizes, steps, strict=True)):
         if size == 0:
             g = full_like(g, 0, (*g.shape[:axis], n, *g.shape[axis + 1 :]))
             continue
@@ -63,7 +67,7 @@ def _slice_vjp(g: Array, out: Array, x: Array, *, starts: Shape, sizes: Shape, s
             first = start + step * (size - 1)
         g = _spread(g, axis, -step if step < 0 else step)
         g = _pad_axis(g, axis, first, n - first - g.shape[axis], 0)
-    return (g,)
+    return g
 
 
 def _spread(x: Array, axis: int, step: int) -> Array:
@@ -102,8 +106,20 @@ def flip(x: Array, axis: Axis = None) -> Array:
 Key = int | slice | EllipsisType | None
 
 
-def getitem(x: Array, key: Key | tuple[Key, ...]) -> Array:
-    """``x[key]`` for integers, slices, ``...`` and None: a view."""
+class Window(NamedTuple):
+    """The part of an array that a key names: a slice of it, and the shape the key gives to that."""
+
+    starts: Shape
+    sizes: Shape
+    steps: Shape
+    shape: Shape
+
+    def is_whole(self, x: Array) -> bool:
+        return self.sizes == x.shape and all(step == 1 for step in self.steps)
+
+
+def window(x: Array, key: Key | tuple[Key, ...]) -> Window:
+    """What ``key``, made of integers, slices, ``...`` and None, names of ``x``."""
     keys = _full_keys(x, key if isinstance(key, tuple) else (key,))
     starts: list[int] = []
     sizes: list[int] = []
@@ -125,9 +141,14 @@ def getitem(x: Array, key: Key | tuple[Key, ...]) -> Array:
         starts.append(start if size else 0)
         sizes.append(size)
         steps.append(step)
-    whole = tuple(sizes) == x.shape and steps == [1] * x.ndim
-    cut = x if whole else apply(slice_p, x, starts=tuple(starts), sizes=tuple(sizes), steps=tuple(steps))
-    return reshape(cut, shape)
+    return Window(tuple(starts), tuple(sizes), tuple(steps), tuple(shape))
+
+
+def getitem(x: Array, key: Key | tuple[Key, ...]) -> Array:
+    """``x[key]`` for integers, slices, ``...`` and None: a view."""
+    part = window(x, key)
+    cut = x if part.is_whole(x) else apply(slice_p, x, starts=part.starts, sizes=part.sizes, steps=part.steps)
+    return reshape(cut, part.shape)
 
 
 def _full_keys(x: Array, keys: tuple[Any, ...]) -> list[Any]:

@@ -52,7 +52,7 @@ class Adam(Optimizer):
         after = counted(steps, active)
         lr = group.number(lambda h: h["lr"], "lr")
         sizes = lr / (1.0 - ops.pow(group.number(lambda h: h["betas"][0], "beta1"), after))
-        roots = ops.sqrt(1.0 - ops.pow(group.number(lambda h: h["betas"][1], "beta2"), after))
+        scales = ops.rsqrt(1.0 - ops.pow(group.number(lambda h: h["betas"][1], "beta2"), after))
         one_less_beta1 = group.number(lambda h: 1 - h["betas"][0], "1 - beta1")
         beta2 = group.number(lambda h: h["betas"][1], "beta2")
         one_less_beta2 = group.number(lambda h: 1 - h["betas"][1], "1 - beta2")
@@ -68,8 +68,8 @@ class Adam(Optimizer):
             if group.has("amsgrad"):
                 square = ops.maximum(kept["max_exp_avg_sq"].value, square)
                 kept["max_exp_avg_sq"].assign(square)
-            size, root = ops.cast(sizes, p.dtype)[i], ops.cast(roots, p.dtype)[i]
-            p.assign(value - mean / (ops.sqrt(square) / root + eps) * size)
+            size, scale = ops.cast(sizes, p.dtype)[i], ops.cast(scales, p.dtype)[i]
+            p.assign(value - mean / (ops.sqrt(square) * scale + eps) * size)
 
 
 class AdamW(Adam):

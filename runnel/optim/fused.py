@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Callable, Hashable, Iterable, Mapping
+from collections.abc import Callable, Hashable, Mapping
 
 from runnel.graph.graph import InputKind
 from runnel.lowering.plan import Planner
@@ -21,11 +21,11 @@ _KEPT = 16  # programs of one optimizer
 class StepProgram:
     """What ``update`` does with Variables, their gradients and run-time numbers, traced once."""
 
-    def __init__(self, update: Callable[[], None], gradients: Iterable[Variable], name: str) -> None:
+    def __init__(self, update: Callable[[], None], gradients: Mapping[Variable, Tensor], name: str) -> None:
         trace = Trace(tensors.serial_now())
         self._parameters = list(gradients)
         for p in self._parameters:
-            node = trace.input(p.aval, InputKind.ARGUMENT, f"{p.name}.grad")
+            node = trace.input(gradients[p].aval, InputKind.ARGUMENT, f"{p.name}.grad")
             trace.gradients[p] = tensors.symbolic(node)
         with activate(trace):
             update()
@@ -53,6 +53,7 @@ class StepProgram:
             for slot, gradient in enumerate(dense, 2):
                 program.bases[slot] = gradient.address
             program.run_bound()
+            CLOCK.writes += 1
 
 
 class StepPrograms:

@@ -18,6 +18,7 @@ from runnel.graph.verifier import verify
 from runnel.passes.common_subexpressions import merge_common_subexpressions
 from runnel.passes.fold import fold_constants
 from runnel.passes.simplify import simplify
+from runnel.passes.transposed_products import flip_transposed_products
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,6 +120,11 @@ PIPELINE = Pipeline(
             "equal values are computed once",
             merge_common_subexpressions,
             gives=frozenset({"unique values"}),
+        ),
+        Pass(
+            "transposed_products",
+            "a product that is only read transposed is computed transposed",
+            flip_transposed_products,
         ),
     )
 )

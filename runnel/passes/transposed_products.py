@@ -13,7 +13,7 @@ from runnel.loops.rules import Contraction
 from runnel.ops.views import permute_p
 
 
-def run(graph: Graph) -> Graph:
+def flip_transposed_products(graph: Graph) -> Graph:
     """Rewrite every contraction whose only readers swap its last two axes."""
     users = graph.users()
     roots = set(graph.roots)

@@ -9,6 +9,7 @@ import hashlib
 import os
 import sys
 import threading
+import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
@@ -104,8 +105,12 @@ class Compiler:
         if code is not None:
             objects.statistics.loaded += 1
             return code
+        begun = time.perf_counter()
         code = self.object_code(module.text(), module.symbol)
         objects.statistics.compiled += 1
+        if switches.debug.value >= 1:
+            took = (time.perf_counter() - begun) * 1e3
+            print(f"runnel: compiled {module.symbol} in {took:.1f} ms", file=sys.stderr)
         if cache:
             cache.put(key, code)
         return code

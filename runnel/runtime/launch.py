@@ -7,14 +7,16 @@ import threading
 from collections.abc import Callable, Sequence
 from functools import partial
 from threading import get_ident
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
-from numpy.typing import NDArray
 
 from runnel.core import switches
 from runnel.runtime import driver, layout, memory, team, threads
 from runnel.runtime.layout import CANCELLED as CANCELLED
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
 
 RECORD_WORDS: Final = 8
 

@@ -10,10 +10,12 @@ import contextlib
 import functools
 import mmap
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
-from numpy.typing import NDArray
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
 
 ALIGNMENT: Final = 128  # two cache lines, because processors fetch them in pairs
 HUGE_PAGE: Final = 2 << 20

@@ -90,6 +90,11 @@ def cotangents(
         if record is None or (wanted is not None and id(tensor) in wanted):
             found[id(tensor)] = (tensor, g)
             continue
+        if any(x._rebound and x._serial > tensor._serial for x in record.inputs):
+            raise GradientError(
+                f"[backward] an input of the op '{record.op.name if record.op else 'custom_vjp'}' was changed by "
+                "x[key] = value after the op had used it; change a copy (x + 0) instead."
+            )
         for x, dx in zip(record.inputs, _apply_rule(record, tensor, g, create_graph), strict=True):
             if dx is not None and id(x) in alive:
                 _accumulate(pending, x, dx() if callable(dx) else dx)

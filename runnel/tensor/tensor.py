@@ -10,9 +10,10 @@ from typing import Any
 
 import numpy as np
 
+from runnel import ops
 from runnel.core.avals import Aval, Shape, aval, row_major
 from runnel.core.dtypes import DType, from_numpy as from_numpy_dtype
-from runnel.core.errors import GradientError, TracedValueError
+from runnel.core.errors import CaptureError, GradientError, SideEffectError, TracedValueError
 from runnel.core.tables import Op
 from runnel.graph.graph import InputKind, Node
 from runnel.runtime.memory import Storage
@@ -45,6 +46,7 @@ class Tensor(ArrayMethods):
     _leaf: Any = None  # the Variable this is a reading of
     _grad: Tensor | None = None
     _weak: bool = False
+    _rebound: bool = False  # by x[key] = value
     requires_grad: bool = False
 
     def __init__(self, *args: Any) -> None:
@@ -197,6 +199,38 @@ class Tensor(ArrayMethods):
     def read(self) -> Tensor:
         return self
 
+    def __setitem__(self, key: Any, value: Any) -> None:
+        """Give this handle the value with ``value`` at ``key``; whoever computed with the old value keeps that."""
+        if self._leaf is not None or self._serial == CONSTANT_SERIAL:
+            raise CaptureError(
+                "[setitem] this tensor is the value of a Variable or a constant; assign to the Variable, or change a copy "
+                "(asarray(x.numpy()), x + 0)."
+            )
+        if self.requires_grad and self._record is None:
+            raise GradientError("[setitem] a leaf that requires a gradient cannot be changed; change a copy (x + 0).")
+        trace = tracing.ACTIVE.trace
+        if trace is not None and self._node is None and self._serial <= trace.born:
+            raise SideEffectError(
+                f"[setitem] at {tracing.user_line()} a compiled function changes a tensor from outside; return the new "
+                "value, or keep it in a Variable."
+            )
+        before = self._twin()
+        before.requires_grad, before._record = self.requires_grad, self._record
+        after: Tensor = ops.put(before, key, value)
+        self._storage, self._layout, self._array = after._storage, after._layout, None
+        self._node, self._weak = after._node, False
+        self.requires_grad, self._record = after.requires_grad, after._record
+        self._serial = next(_serials)
+        self._rebound = True
+
+    def _twin(self) -> Tensor:
+        """Another handle of the same value, without a tape."""
+        twin = _blank(self._aval)
+        twin._storage, twin._layout, twin._array = self._storage, self._layout, self._array
+        twin._node, twin._weak = self._node, self._weak
+        twin._serial = self._serial
+        return twin
+
     # Differentiation --------------------------------------------------------------------------------------------------
 
     @property
@@ -211,11 +245,7 @@ class Tensor(ArrayMethods):
         """The same value without a tape: gradients stop here."""
         if not self.requires_grad:
             return self
-        twin = _blank(self._aval)
-        twin._storage, twin._layout, twin._array = self._storage, self._layout, self._array
-        twin._node, twin._weak = self._node, self._weak
-        twin._serial = self._serial
-        return twin
+        return self._twin()
 
     def requires_grad_(self, flag: bool = True) -> Tensor:
         """Mark this leaf as one that ``backward()`` computes a gradient for; returns the tensor itself."""

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from runnel import ops
 from runnel.core.avals import Aval, aval
 from runnel.core.dtypes import DType, as_dtype, from_numpy
 from runnel.core.errors import CaptureError, DTypeError, GradientError, ShapeError
@@ -155,6 +156,10 @@ class Variable(ArrayMethods):
         self._shared = True  # whoever made the value may still hold it
         CLOCK.now += 1
         CLOCK.writes += 1
+
+    def __setitem__(self, key: Any, value: Any) -> None:
+        """Assign the current value with ``value`` at ``key``."""
+        self.assign(ops.put(self.detach(), key, value))
 
     def private_address(self) -> int:
         """The address of memory that only this Variable holds, for a program to update in place. Handles that were read

@@ -9,7 +9,7 @@ from hypothesis import HealthCheck, given, settings, strategies as st
 import runnel as rn
 from runnel import ops
 from runnel.lowering import partition
-from runnel.passes import transposed_products
+from runnel.passes.transposed_products import flip_transposed_products
 from runnel.tensor.variable import Variable
 from tests.lowering.harness import Traced, same_bits
 
@@ -127,7 +127,7 @@ def make_training(seed: int = 0):
 
 
 @pytest.mark.parametrize("threads", [1, 2, 3, 4])
-@pytest.mark.parametrize("rewrite", [None, transposed_products.run])
+@pytest.mark.parametrize("rewrite", [None, flip_transposed_products])
 def test_training_step_bits(threads, rewrite):
     x = numbers(24, 20)
     y = rn.asarray(np.random.default_rng(1).integers(0, 5, 24))
@@ -183,7 +183,7 @@ def test_weight_update_is_an_epilogue():
     x = numbers(24, 20)
     y = rn.asarray(np.random.default_rng(1).integers(0, 5, 24))
     step, _ = make_training()
-    plan = Traced(step, (x, y), rewrite=transposed_products.run).plan
+    plan = Traced(step, (x, y), rewrite=flip_transposed_products).plan
     products = [c for c in plan.calls if c.kernel.name.startswith("contract")]
     updates = [c for c in products if any(n.op is not None and n.op.name == "sub" for n in c.nodes)]
     assert len(products) == 8  # three forward, two backward to the inputs of layers, three to weights

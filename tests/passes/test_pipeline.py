@@ -64,9 +64,9 @@ def test_places() -> None:
     mine.register(Pass("last", "", same))
     mine.register(Pass("second", "", same), after="fold")
     mine.register(Pass("first", "", same), before="fold")
-    assert mine.names == ("first", "fold", "second", "simplify", "common_subexpressions", "last")
+    assert mine.names == ("first", "fold", "second", "simplify", "common_subexpressions", "transposed_products", "last")
     mine.remove("simplify")
-    assert mine.names == ("first", "fold", "second", "common_subexpressions", "last")
+    assert mine.names == ("first", "fold", "second", "common_subexpressions", "transposed_products", "last")
     assert "second" not in PIPELINE.names
     with pytest.raises(ValueError, match="A pass called 'fold' is in the pipeline already"):
         mine.register(Pass("fold", "", same))

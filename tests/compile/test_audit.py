@@ -1,0 +1,77 @@
+"""What guards cannot see, audits find: a later trace that differs is an error at the user's line, before anything runs."""
+
+from __future__ import annotations
+
+import random
+import time
+
+import numpy as np
+import pytest
+
+import runnel as rn
+from runnel.compile import compile
+from runnel.core.errors import AuditError
+
+def tensor(*values: float) -> rn.Tensor:
+    return rn.asarray(np.array(values, np.float32))
+
+
+@pytest.mark.parametrize(
+    "hidden",
+    [
+        lambda x: x * np.random.rand(),
+        lambda x: x * random.random(),
+        lambda x: x + np.random.rand(2).astype(np.float32),
+        lambda x: x * time.perf_counter(),
+    ],
+)
+def test_hidden_input_is_found_at_the_second_call(hidden) -> None:
+    f = compile(hidden)
+    with pytest.raises(AuditError, match=r"test_audit\.py:"):
+        for _ in range(64):
+            f(tensor(1, 2))
+
+
+def test_nothing_runs_when_an_audit_fails() -> None:
+    v = rn.Variable([0.0])
+
+    @compile
+    def f():
+        v.assign(v + 1 + np.random.rand())
+
+    f()
+    before = v.item()
+    with pytest.raises(AuditError):
+        f()
+    assert v.item() == before
+
+
+def test_returned_numbers_count() -> None:
+    f = compile(lambda x: (x + 1, time.perf_counter_ns()))
+    f(tensor(1))
+    with pytest.raises(AuditError):
+        f(tensor(1))
+
+
+def test_audits_are_at_powers_of_two() -> None:
+    traces = []
+
+    def f(x):
+        traces.append  # noqa: B018 - read, so that it is watched
+        return x + 1
+
+    compiled = compile(f)
+    for _ in range(40):
+        compiled(tensor(1))
+    assert compiled.statistics["audits"] == 5  # calls 2, 4, 8, 16, 32
+    assert compiled.statistics["traces"] == 1
+
+
+def test_what_is_the_same_passes() -> None:
+    nan = float("nan")
+    f = compile(lambda x: (x * np.float32(2) + np.ones(2, np.float32), nan, float("nan"), "text", np.arange(3)))
+    for _ in range(8):
+        out = f(tensor(1, 2))
+        assert out[0].tolist() == [3, 5]
+        out[4][:] = 7  # a copy: the next call gives its own
+    assert f(tensor(1, 2))[4].tolist() == [0, 1, 2]

@@ -1,0 +1,185 @@
+"""Reports say what the plan says, and what they measure is what was planned."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+
+import runnel as rn
+from runnel import ops
+from runnel.core import switches
+from runnel.graph import printer
+from runnel.lowering import partition
+from runnel.passes import pipeline
+from runnel.runtime import memory
+from tests.inspection.programs import inspect, network, values
+from tests.lowering.harness import Traced
+
+PAGE = 4096
+
+
+@pytest.fixture
+def split_everything(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(partition, "WORTH_A_TEAM", 0.0)
+    monkeypatch.setattr(partition, "WORTH_SPLITTING", 0.0)
+
+
+def test_graph_prints_every_node() -> None:
+    seen = network()
+    assert str(seen.graph) == printer.text(seen.graph)
+    assert len(str(seen.graph).splitlines()) >= len(seen.graph.nodes)
+    assert seen.graph.as_json()["nodes"][-1]["id"] == len(seen.graph.nodes) - 1
+
+
+def test_passes_are_those_of_the_pipeline_in_order() -> None:
+    seen = network()
+    assert tuple(name for name, _ in seen.passes) == pipeline.PIPELINE.names
+    assert str(seen.passes[-1][1]) == str(inspect_again(seen))
+
+
+def inspect_again(seen):
+    return type(seen.graph)(pipeline.run(seen.graph)[0])
+
+
+def test_kernels_count_their_calls() -> None:
+    seen = network()
+    assert sum(k.calls for k in seen.kernels) == len(seen.plan.calls)
+    assert [k.name for k in seen.kernels] == list(dict.fromkeys(c.kernel.name for c in seen.plan.calls))
+    for kernel in seen.kernels:
+        assert kernel.loops.startswith(f"kernel {kernel.name}(")
+        assert f"@{kernel.name}(" in seen.llvm(kernel.name)
+        assert f"{kernel.name}:" in seen.assembly(kernel.name)
+        assert seen.kernels.find(kernel.name[:-1]) is kernel
+
+
+def test_kernels_that_are_not_there_or_not_one() -> None:
+    seen = network()
+    with pytest.raises(ValueError, match="No kernel is called 'nonsense'; there are contract_"):
+        seen.llvm("nonsense")
+    with pytest.raises(ValueError, match="More than one kernel"):
+        seen.llvm("contract")
+
+
+def test_schedule_says_who_does_what(split_everything: None) -> None:
+    seen = network(threads=3)
+    assert len(seen.schedule) == len(seen.plan.calls)
+    for step, call, blocks in zip(seen.schedule, seen.plan.calls, seen.plan.blocks, strict=True):
+        assert (step.rows, step.columns) == (call.rows, call.columns)
+        assert step.blocks == tuple(blocks)
+        assert (step.flops, step.bytes, step.seconds) == (call.flops, call.bytes_moved, call.seconds)
+        assert "programs.py:" in step.where
+    assert seen.schedule.barriers == sum(seen.plan.barriers) > 0
+    assert "rows/3" in {s.split for s in seen.schedule}
+    text = str(seen.schedule)
+    assert text.count("wait") == seen.schedule.barriers
+    assert len(text.splitlines()) == len(seen.schedule) + 1
+
+
+def test_a_call_not_split_is_one_thread_s() -> None:
+    assert {s.split for s in network(threads=1).schedule} == {"thread 0"}
+
+
+def test_memory_names_who_is_alive_at_the_peak() -> None:
+    seen = network()
+    report = seen.memory
+    at = report.peak_call
+    assert sum(h.bytes for h in report.alive) == report.lower_bound
+    assert all(h.first <= at <= h.last for h in report.alive)
+    assert {(h.offset, h.bytes) for h in report.alive} <= {(h.offset, h.bytes) for h in report.holders}
+    relu = next(h for h in report.holders if h.op in ("relu", "maximum"))
+    assert relu.shape == (48, 32)
+    assert "programs.py:" in relu.where
+    assert report.variables == (20 * 32 + 32 * 10) * 4
+    assert report.inputs == 48 * 20 * 4 + (40 if len(seen.plan.inputs) == 2 else 0)
+    assert report.outputs == 4
+    assert report.total == report.peak + report.variables + report.inputs + report.outputs + report.constants
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+def test_the_arena_is_used_as_planned(threads: int, split_everything: None) -> None:
+    """What is allocated, and how far runs write, is the plan's peak: within a page."""
+    seen = network(threads, rows=500)
+    assert seen.memory.peak > 10 * PAGE
+    assert 0 <= seen.memory.measured - seen.memory.peak < PAGE
+    touched = seen.measure(seconds=0.0).arena_touched
+    assert 0 <= seen.memory.peak - touched < PAGE
+
+
+def test_a_program_allocates_what_its_plan_says() -> None:
+    def step(x: rn.Tensor) -> rn.Tensor:
+        return ops.softmax(ops.tanh(x @ x) @ x)
+
+    x = values(300, 300)
+    step(x)
+    before = memory.statistics().live
+    traced = Traced(step, (x,))
+    seen = inspect(traced).memory
+    grown = memory.statistics().live - before
+    assert seen.peak >= 300 * 300 * 4
+    assert abs(grown - seen.peak - seen.measured_constants) < PAGE
+    memory.reset_peak()
+    held = memory.statistics().live
+    traced(x)
+    assert abs(memory.statistics().peak - held - seen.outputs) < PAGE
+
+
+def test_measuring_leaves_variables_alone() -> None:
+    seen = network()
+    traced_variables = list(seen.program.bases)
+    result = seen.measure(seconds=0.0)
+    assert list(seen.program.bases) == traced_variables
+    assert [c.kernel for c in result.calls] == [c.kernel.name for c in seen.plan.calls]
+    assert all(0 < c.seconds < 1 and c.gflops >= 0 and c.gbytes > 0 for c in result.calls)
+    assert len(str(result).splitlines()) == len(result.calls) + 2
+
+
+def test_measured_calls_compute_what_the_program_does(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A call run alone is the whole call: with every other call left out, its result is complete."""
+    from runnel.inspection import measure
+
+    seen = inspect(Traced(lambda x: ops.exp(x), (values(40, 50),), threads=1))
+    bench = measure._Bench(seen.program)
+    bench.alone(0, 1).run()
+    source, result = (b.ndarray((40, 50), np.float32) for b in bench._blocks)
+    np.testing.assert_allclose(result, np.exp(source), rtol=1e-6)
+
+
+def test_json_is_json() -> None:
+    seen = network(threads=2)
+    said = json.loads(json.dumps(seen.as_json()))
+    assert set(said) == {"name", "threads", "graph", "passes", "kernels", "schedule", "memory"}
+    assert len(said["schedule"]) == len(seen.plan.calls)
+    assert said["memory"]["peak"] == seen.plan.arena.peak
+    json.dumps(seen.measure(seconds=0.0).as_json())
+
+
+def test_the_overview_has_schedule_and_memory() -> None:
+    seen = network()
+    text = str(seen)
+    assert text.startswith(f"program {seen.name}: ")
+    assert str(seen.schedule) in text
+    assert str(seen.memory) in text
+    assert all(line == line.rstrip() for line in text.splitlines())
+
+
+def test_a_compiled_function_hands_it_out() -> None:
+    @rn.compile
+    def step(x: rn.Tensor) -> rn.Tensor:
+        return ops.softmax(x * 1.0)
+
+    x = values(8, 8)
+    seen = step.program(x)
+    assert [name for name, _ in seen.passes] == list(pipeline.PIPELINE.names)
+    assert len(seen.graph.nodes) > len(seen.optimized.nodes)
+    assert "test_inspection.py:" in str(seen)
+    assert step.lower(x).plan is seen.plan
+
+
+def test_a_program_of_no_calls() -> None:
+    with switches.override(verify=True):
+        seen = inspect(Traced(lambda x: x + 1.0, (values(0, 3),)))
+    assert len(seen.schedule) == 0
+    assert "0 calls" in str(seen)
+    assert seen.measure(seconds=0.0).calls == ()

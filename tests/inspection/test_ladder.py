@@ -1,0 +1,69 @@
+"""Each rung of RUNNEL_DEBUG prints what docs/debugging.md says, and the page lists every switch."""
+
+from __future__ import annotations
+
+import itertools
+import re
+from pathlib import Path
+
+import pytest
+
+import runnel as rn
+from runnel import ops
+from runnel.core import switches
+from runnel.core.switches import Switch
+from runnel.inspection import ladder
+from tests.inspection.programs import network, values
+
+PAGE = (Path(__file__).resolve().parents[2] / "docs" / "debugging.md").read_text(encoding="utf-8")
+SIGNS = {2: "as traced:", 3: "#  kernel", 4: "for x0 in i0..i1:", 5: "define void @"}
+
+
+@pytest.mark.parametrize("level", range(6))
+def test_rungs_include_those_below(level: int, capsys: pytest.CaptureFixture[str]) -> None:
+    with switches.override(debug=level):
+        ladder.announce(network())
+    printed = capsys.readouterr()
+    assert printed.out == ""
+    for rung, sign in SIGNS.items():
+        assert (sign in printed.err) == (level >= rung), (rung, level)
+
+
+def test_a_program_is_announced_once(capsys: pytest.CaptureFixture[str]) -> None:
+    @rn.compile
+    def once(x: rn.Tensor) -> rn.Tensor:
+        return ops.tanh(x) * 3.0
+
+    with switches.override(debug=3):
+        for _ in range(3):
+            once(values(5))
+    printed = capsys.readouterr().err
+    assert printed.count("runnel: once, calls:") == 1
+
+
+def test_passes_that_change_nothing_say_so(capsys: pytest.CaptureFixture[str]) -> None:
+    seen = network()
+    with switches.override(debug=2):
+        ladder.announce(seen)
+    printed = capsys.readouterr().err
+    texts = [str(seen.graph), *(str(graph) for _, graph in seen.passes)]
+    same = sum(a == b for a, b in itertools.pairwise(texts))
+    assert printed.count("unchanged") == same
+    for name, _ in seen.passes:
+        assert f"after {name}:" in printed
+
+
+def shown(default: object) -> str:
+    """A default as one would write it in the environment."""
+    return str(int(default)) if isinstance(default, bool) else str(default) or "empty"
+
+
+def test_the_page_has_every_switch() -> None:
+    rows = re.findall(r"^\| `(\w+)` \| `(RUNNEL_\w+)` \| (.+?) \| (.+) \|$", PAGE, flags=re.MULTILINE)
+    expected = [(s.name, s.variable, shown(s.default), s.help) for s in Switch.registry.values()]
+    assert rows == expected
+
+
+def test_the_page_has_every_rung() -> None:
+    rungs = [int(n) for n in re.findall(r"^\| (\d) \| ", PAGE, flags=re.MULTILINE)]
+    assert rungs == [1, *ladder._RUNGS] == list(range(1, 6))

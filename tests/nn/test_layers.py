@@ -1,0 +1,220 @@
+"""Each layer against NumPy in float64; initial values; dropout; losses; gradient clipping."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given, settings, strategies as st
+
+import runnel as rn
+from runnel import nn
+from runnel.core.errors import GradientError, ShapeError
+from runnel.nn import functional as F, init
+from runnel.tensor import random
+
+X = np.random.default_rng(0).standard_normal((4, 6)).astype(np.float32)
+erf = np.vectorize(math.erf)
+
+
+def softmax(x: np.ndarray) -> np.ndarray:
+    e = np.exp(x - x.max(-1, keepdims=True))
+    return e / e.sum(-1, keepdims=True)
+
+
+@pytest.mark.parametrize(
+    ("layer", "oracle"),
+    [
+        (nn.Identity(1, two=2), lambda x: x),
+        (nn.ReLU(), lambda x: np.maximum(x, 0)),
+        (nn.SiLU(), lambda x: x / (1 + np.exp(-x))),
+        (nn.GELU(), lambda x: x * 0.5 * (1 + erf(x / np.sqrt(2)))),
+        (nn.GELU("tanh"), lambda x: 0.5 * x * (1 + np.tanh(np.sqrt(2 / np.pi) * (x + 0.044715 * x**3)))),
+        (nn.Tanh(), np.tanh),
+        (nn.Sigmoid(), lambda x: 1 / (1 + np.exp(-x))),
+        (nn.Softmax(-1), softmax),
+        (nn.LogSoftmax(-1), lambda x: np.log(softmax(x))),
+        (nn.LeakyReLU(0.2), lambda x: np.where(x > 0, x, 0.2 * x)),
+        (nn.ELU(0.5), lambda x: np.where(x > 0, x, 0.5 * np.expm1(x))),
+        (nn.Softplus(2.0), lambda x: np.log1p(np.exp(2 * x)) / 2),
+        (nn.LayerNorm(6), lambda x: (x - x.mean(-1, keepdims=True)) / np.sqrt(x.var(-1, keepdims=True) + 1e-5)),
+        (nn.RMSNorm(6), lambda x: x / np.sqrt((x**2).mean(-1, keepdims=True) + 1e-6)),
+        (nn.Flatten(), lambda x: x),
+    ],
+    ids=lambda p: type(p).__name__ if isinstance(p, nn.Module) else "",
+)
+def test_against_numpy(layer: nn.Module, oracle: object) -> None:
+    wanted = oracle(X.astype(np.float64))  # type: ignore[operator]
+    np.testing.assert_allclose(layer(rn.asarray(X)).numpy(), wanted, rtol=2e-6, atol=2e-6)
+
+
+@settings(deadline=None, max_examples=10)
+@given(st.integers(1, 9), st.integers(1, 9), st.integers(1, 5), st.booleans())
+def test_linear_shapes(inputs: int, outputs: int, batch: int, bias: bool) -> None:
+    layer = nn.Linear(inputs, outputs, bias=bias)
+    x = np.random.default_rng(inputs).standard_normal((batch, inputs)).astype(np.float32)
+    wanted = x.astype(np.float64) @ layer.weight.numpy().T + (layer.bias.numpy() if layer.bias is not None else 0)
+    np.testing.assert_allclose(layer(rn.asarray(x)).numpy(), wanted, rtol=1e-5, atol=1e-5)
+    bound = 1 / math.sqrt(inputs)
+    assert np.abs(layer.weight.numpy()).max() <= bound
+
+
+def test_initial_values_follow_the_seed() -> None:
+    def weights() -> np.ndarray:
+        random.manual_seed(5)
+        return nn.Linear(30, 20).weight.numpy()
+
+    first = weights()
+    np.testing.assert_array_equal(first, weights())
+    assert abs(first.std() * math.sqrt(3 * 30) - 1) < 0.1
+
+
+def test_embedding_rows_and_gradient() -> None:
+    table = nn.Embedding(5, 3)
+    labels = rn.asarray(np.array([[1, 4], [1, 0]]))
+    found = table(labels)
+    np.testing.assert_array_equal(found.numpy(), table.weight.numpy()[labels.numpy()])
+    found.sum().backward()
+    np.testing.assert_array_equal(table.weight.grad.numpy()[:, 0], [1, 2, 0, 0, 1])
+
+
+def test_dropout_only_in_training() -> None:
+    random.manual_seed(0)
+    layer = nn.Dropout(0.25)
+    x = rn.ones((200, 50))
+    one, two = layer(x).numpy(), layer(x).numpy()
+    assert (one != two).any()
+    assert set(np.unique(one)) == {np.float32(0), np.float32(1 / 0.75)}
+    assert abs((one == 0).mean() - 0.25) < 0.02
+    np.testing.assert_array_equal(layer.eval()(x).numpy(), 1)
+    with pytest.raises(ValueError, match="p is a probability; received 2"):
+        nn.Dropout(2)
+
+
+# --- init -----------------------------------------------------------------------------------------------------------
+
+SHAPE = (60, 80)
+
+
+@pytest.mark.parametrize(
+    ("fill", "std"),
+    [
+        (lambda x: init.uniform_(x, -3, 3), 3 / math.sqrt(3)),
+        (lambda x: init.normal_(x, 0, 0.5), 0.5),
+        (lambda x: init.xavier_uniform_(x), math.sqrt(2 / 140)),
+        (lambda x: init.xavier_normal_(x, 2.0), 2 * math.sqrt(2 / 140)),
+        (lambda x: init.kaiming_uniform_(x, math.sqrt(5)), math.sqrt(1 / 3 / 80)),
+        (lambda x: init.kaiming_normal_(x, mode="fan_out", nonlinearity="relu"), math.sqrt(2 / 60)),
+        (lambda x: init.trunc_normal_(x, 0, 2.0, -2.0, 2.0), 2 * 0.53955),
+    ],
+)
+def test_initial_deviation(fill: object, std: float) -> None:
+    random.manual_seed(1)
+    x = nn.Parameter(np.zeros(SHAPE, np.float32))
+    assert fill(x) is x  # type: ignore[operator]
+    assert abs(x.numpy().std() / std - 1) < 0.05
+    assert abs(x.numpy().mean()) < 0.1 * std
+
+
+def test_constants_bounds_and_orthogonality() -> None:
+    x = nn.Parameter(np.zeros((5, 8), np.float32))
+    assert (init.ones_(x).numpy() == 1).all() and (init.zeros_(x).numpy() == 0).all()
+    assert (init.constant_(x, 2.5).numpy() == 2.5).all()
+    assert np.abs(init.trunc_normal_(x, 0.0, 10.0, -1.0, 1.0).numpy()).max() <= 1
+    q = init.orthogonal_(x, 2.0).numpy().astype(np.float64)
+    np.testing.assert_allclose(q @ q.T, 4 * np.eye(5), atol=1e-5)
+    with pytest.raises(ShapeError, match="two axes or more"):
+        init.xavier_uniform_(nn.Parameter(np.zeros(3, np.float32)))
+    with pytest.raises(ValueError, match="no gain is known for 'cube'"):
+        init.gain_of("cube")
+
+
+# --- losses and functions -------------------------------------------------------------------------------------------
+
+TARGET = np.random.default_rng(1).standard_normal((4, 6)).astype(np.float32)
+LABELS = np.array([0, 5, 2, 2])
+CLASS_WEIGHTS = np.linspace(0.5, 2, 6).astype(np.float32)
+CHANCES = (1 / (1 + np.exp(-X))).astype(np.float32)
+BITS = (TARGET > 0).astype(np.float32)
+
+
+def _logs() -> np.ndarray:
+    return np.log(softmax(X.astype(np.float64)))
+
+
+@pytest.mark.parametrize(
+    ("loss", "x", "target", "wanted"),
+    [
+        (nn.MSELoss(), X, TARGET, ((X - TARGET) ** 2).mean()),
+        (nn.MSELoss("sum"), X, TARGET, ((X - TARGET) ** 2).sum()),
+        (nn.L1Loss("none"), X, TARGET, np.abs(X - TARGET)),
+        (nn.SmoothL1Loss(beta=0.5), X, TARGET, (lambda d: np.where(d < 0.5, d * d, d - 0.25))(np.abs(X - TARGET)).mean()),
+        (nn.HuberLoss(delta=0.5), X, TARGET, (lambda d: np.where(d < 0.5, d * d / 2, (d - 0.25) / 2))(np.abs(X - TARGET)).mean()),
+        (nn.CrossEntropyLoss(), X, LABELS, -_logs()[range(4), LABELS].mean()),
+        (
+            nn.CrossEntropyLoss(CLASS_WEIGHTS),
+            X,
+            LABELS,
+            -(_logs()[range(4), LABELS] * CLASS_WEIGHTS[LABELS]).sum() / CLASS_WEIGHTS[LABELS].sum(),
+        ),
+        (nn.CrossEntropyLoss(ignore_index=2), X, LABELS, -_logs()[range(2), LABELS[:2]].mean()),
+        (
+            nn.CrossEntropyLoss(label_smoothing=0.1),
+            X,
+            LABELS,
+            -(0.9 * _logs()[range(4), LABELS] + 0.1 * _logs().mean(-1)).mean(),
+        ),
+        (nn.NLLLoss(), X, LABELS, -X[range(4), LABELS].mean()),
+        (nn.BCELoss(), CHANCES, BITS, -(BITS * np.log(CHANCES) + (1 - BITS) * np.log(1 - CHANCES)).mean()),
+        (nn.BCEWithLogitsLoss(), X, BITS, -(BITS * np.log(CHANCES) + (1 - BITS) * np.log(1 - CHANCES)).mean()),
+    ],
+)  # fmt: skip
+def test_losses(loss: nn.Module, x: np.ndarray, target: np.ndarray, wanted: np.ndarray) -> None:
+    np.testing.assert_allclose(loss(rn.asarray(x), rn.asarray(target)).numpy(), wanted, rtol=1e-5, atol=1e-6)
+
+
+def test_loss_weights_are_no_parameters() -> None:
+    loss = nn.CrossEntropyLoss(CLASS_WEIGHTS)
+    assert list(loss.parameters()) == [] and list(loss.state_dict()) == ["weight"]
+    with pytest.raises(ValueError, match="reduction is 'mean', 'sum' or 'none'"):
+        nn.MSELoss("average")
+
+
+def test_functions_with_torch_argument_order() -> None:
+    x = rn.asarray(X)
+    a, b = X[:, :3].astype(np.float64), X[:, 3:].astype(np.float64)
+    np.testing.assert_allclose(F.glu(x).numpy(), a / (1 + np.exp(-b)), rtol=1e-5, atol=1e-6)
+    norms = np.sqrt((X.astype(np.float64) ** 2).sum(1, keepdims=True))
+    np.testing.assert_allclose(F.normalize(x).numpy(), X / norms, rtol=1e-5)
+    np.testing.assert_array_equal(F.embedding(rn.asarray(LABELS), rn.asarray(X.T.copy())).numpy(), X.T[LABELS])
+    assert F.softmax(x, 0, "float64").dtype is rn.float64
+    assert F.dropout(x, 0.5, training=False) is x
+    with pytest.raises(ShapeError, match="must be the last axis"):
+        F.rms_norm(x, (4,))
+
+
+# --- clipping -------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("order", [1.0, 2.0, math.inf])
+def test_clip_grad_norm(order: float) -> None:
+    p, q = nn.Parameter(np.zeros((2, 3), np.float32)), nn.Parameter(np.zeros(4, np.float32))
+    p.grad, q.grad = rn.asarray(X[:2, :3]), rn.asarray(X[3, :4])
+    everything = np.concatenate([X[:2, :3].ravel(), X[3, :4]]).astype(np.float64)
+    before = np.linalg.norm(everything, order)
+    assert nn.utils.clip_grad_norm_([p, q], 0.5, order).item() == pytest.approx(before, rel=1e-5)
+    after = np.linalg.norm(np.concatenate([p.grad.numpy().ravel(), q.grad.numpy()]), order)
+    assert after == pytest.approx(0.5, rel=1e-4)
+    kept = p.grad.numpy().copy()
+    nn.utils.clip_grad_norm_([p, q], 100.0, order)
+    np.testing.assert_array_equal(p.grad.numpy(), kept)
+
+
+def test_clip_grad_value() -> None:
+    p = nn.Parameter(np.zeros((4, 6), np.float32))
+    with pytest.raises(GradientError, match="none of the 1 Parameters has a gradient"):
+        nn.utils.clip_grad_value_(p, 0.5)
+    p.grad = rn.asarray(X)
+    nn.utils.clip_grad_value_(p, 0.5)
+    np.testing.assert_array_equal(p.grad.numpy(), np.clip(X, -0.5, 0.5))

@@ -1,0 +1,187 @@
+"""Modules: the tree of attributes, names, modes, state, repr."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import runnel as rn
+from runnel import nn
+from runnel.core.errors import DTypeError, RunnelError, ShapeError
+from runnel.tensor.variable import CLOCK
+
+
+class Block(nn.Module):
+    """A layer and a buffer."""
+
+    def __init__(self, n: int) -> None:
+        super().__init__()
+        self.fc = nn.Linear(n, n)
+        self.register_buffer("seen", np.zeros(n, np.float32))
+        self.register_buffer("scratch", np.zeros(n, np.float32), persistent=False)
+
+    def forward(self, x: rn.Tensor) -> rn.Tensor:
+        return self.fc(x) + self.seen
+
+
+class Net(nn.Module):
+    """Two blocks, one of them in a list, and a shared weight."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.first = Block(3)
+        self.rest = nn.ModuleList([Block(3), nn.ReLU()])
+        self.head = nn.Linear(3, 2, bias=False)
+        self.scale = nn.Parameter(np.float32(2.0))
+
+    def forward(self, x: rn.Tensor) -> rn.Tensor:
+        x = self.first(x)
+        for module in self.rest:
+            x = module(x)
+        return self.head(x) * self.scale
+
+
+PARAMETERS = ["scale", "first.fc.weight", "first.fc.bias", "rest.0.fc.weight", "rest.0.fc.bias", "head.weight"]
+
+
+def test_names_follow_the_attributes() -> None:
+    net = Net()
+    assert [name for name, _ in net.named_parameters()] == PARAMETERS
+    assert [p.name for p in net.parameters()] == PARAMETERS
+    assert [n for n, _ in net.named_buffers()] == ["first.seen", "first.scratch", "rest.0.seen", "rest.0.scratch"]
+    assert [n for n, _ in net.named_modules()] == [
+        "", "first", "first.fc", "rest", "rest.0", "rest.0.fc", "rest.1", "head",
+    ]  # fmt: skip
+    assert [n for n, _ in net.named_children()] == ["first", "rest", "head"]
+    assert net.get_submodule("rest.0.fc") is net.rest[0].fc
+    assert net.num_parameters() == 1 + 12 + 12 + 6
+
+
+def test_a_module_without_super_init_is_complete() -> None:
+    class Plain(nn.Module):
+        def __init__(self) -> None:
+            self.fc = nn.Linear(2, 2)
+
+    assert len(list(Plain().parameters())) == 2
+    assert Plain().training
+
+
+def test_shared_parameters_count_once_but_are_saved_under_both_names() -> None:
+    net = nn.Sequential(nn.Linear(4, 4, bias=False), nn.Linear(4, 4, bias=False))
+    net[1].weight = net[0].weight
+    assert net.num_parameters() == 16
+    assert list(net.state_dict()) == ["0.weight", "1.weight"]
+
+
+def test_forward_computes_with_the_attributes() -> None:
+    net = Net()
+    x = np.random.default_rng(0).standard_normal((5, 3)).astype(np.float32)
+    state = {k: v.numpy().astype(np.float64) for k, v in net.state_dict().items()}
+    h = x @ state["first.fc.weight"].T + state["first.fc.bias"]
+    h = np.maximum(h @ state["rest.0.fc.weight"].T + state["rest.0.fc.bias"], 0)
+    np.testing.assert_allclose(net(rn.asarray(x)).numpy(), h @ state["head.weight"].T * state["scale"], rtol=1e-5, atol=1e-6)
+
+
+def test_modes_reach_everything_below() -> None:
+    net = Net()
+    assert all(not m.training for m in net.eval().modules())
+    assert all(m.training for m in net.train().modules())
+
+
+def test_setting_and_deleting_attributes_ticks_the_clock() -> None:
+    net = Net()
+    for change in (lambda: setattr(net, "flag", 1), lambda: delattr(net, "flag"), net.eval, net.requires_grad_):
+        before = CLOCK.now
+        change()
+        assert CLOCK.now > before
+
+
+def test_requires_grad_and_zero_grad() -> None:
+    net = Net()
+    net(rn.ones((1, 3))).sum().backward()
+    assert all(p.grad is not None for p in net.parameters())
+    net.zero_grad(set_to_none=False)
+    assert all((p.grad.numpy() == 0).all() for p in net.parameters())
+    net.zero_grad()
+    assert all(p.grad is None for p in net.parameters())
+    net.requires_grad_(False)
+    assert not net(rn.ones((1, 3))).requires_grad
+    assert net.num_parameters(trainable_only=True) == 0
+
+
+def test_apply_visits_children_first() -> None:
+    seen: list[str] = []
+    nn.Sequential(nn.Linear(1, 1), nn.Sequential(nn.ReLU())).apply(lambda m: seen.append(type(m).__name__))
+    assert seen[-1] == "Sequential"
+    assert seen.index("ReLU") < seen.index("Sequential")
+
+
+def test_repr_shows_the_tree_and_counts() -> None:
+    text = repr(nn.Sequential(nn.Linear(4, 3), nn.Dropout(0.1)))
+    assert "(0): Linear(4, 3)  # 15 parameters" in text
+    assert "(1): Dropout(p=0.1)" in text
+
+
+# --- state ----------------------------------------------------------------------------------------------------------
+
+
+def test_state_round_trip_and_what_is_left_out() -> None:
+    one, two = Net(), Net()
+    state = one.state_dict()
+    assert "first.seen" in state and "first.scratch" not in state
+    assert two.load_state_dict(state) == ([], [])
+    for name, value in two.state_dict().items():
+        np.testing.assert_array_equal(value.numpy(), state[name].numpy())
+
+
+def test_state_does_not_change_with_training() -> None:
+    layer = nn.Linear(2, 2)
+    state = layer.state_dict()
+    before = state["weight"].numpy().copy()
+    optimizer = rn.optim.SGD(layer.parameters(), 1.0)
+    for _ in range(2):
+        layer(rn.ones((1, 2))).sum().backward()
+        optimizer.step()
+    np.testing.assert_array_equal(state["weight"].numpy(), before)
+    assert (layer.weight.numpy() != before).all()
+
+
+def test_float64_values_are_converted() -> None:
+    layer = nn.Linear(1, 1)
+    layer.load_state_dict({"weight": np.array([[0.1]]), "bias": np.array([2.0])})
+    assert layer.weight.dtype is rn.float32
+    assert layer.weight.item() == np.float32(0.1)
+
+
+def test_missing_and_unexpected_names_are_told_with_the_nearest() -> None:
+    layer = nn.Linear(2, 2)
+    state = {"weights": np.ones((2, 2), np.float32), "bias": np.ones(2, np.float32)}
+    before = layer.bias.numpy().copy()
+    with pytest.raises(RunnelError, match=r"missing 'weight' \(is it 'weights'\?\).*unexpected 'weights'"):
+        layer.load_state_dict(state)
+    np.testing.assert_array_equal(layer.bias.numpy(), before)
+    assert layer.load_state_dict(state, strict=False) == (["weight"], ["weights"])
+    np.testing.assert_array_equal(layer.bias.numpy(), 1)
+
+
+def test_nothing_is_loaded_when_a_shape_or_dtype_is_wrong() -> None:
+    layer = nn.Linear(2, 2)
+    before = layer.weight.numpy().copy()
+    with pytest.raises(ShapeError, match=r"'bias' of Linear has shape \(2,\); received \(3,\)"):
+        layer.load_state_dict({"weight": np.ones((2, 2), np.float32), "bias": np.ones(3, np.float32)})
+    with pytest.raises(DTypeError, match="'bias' of Linear has dtype float32; received int64"):
+        layer.load_state_dict({"weight": np.ones((2, 2), np.float32), "bias": np.ones(2, np.int64)})
+    np.testing.assert_array_equal(layer.weight.numpy(), before)
+
+
+def test_register_buffer_refuses_nonsense() -> None:
+    net = Net()
+    with pytest.raises(ValueError, match="has an attribute 'head' already"):
+        net.register_buffer("head", np.zeros(1))
+    with pytest.raises(TypeError, match="a Parameter is no buffer"):
+        net.register_buffer("other", nn.Parameter(np.zeros(1, np.float32)))
+
+
+def test_forward_must_be_defined() -> None:
+    with pytest.raises(NotImplementedError, match=r"Empty defines no forward\(\)"):
+        type("Empty", (nn.Module,), {})()(1)

@@ -1,0 +1,110 @@
+"""The golden rule for training: compiled, eager in one program and eager op by op give the same bits."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import runnel as rn
+from runnel import nn, optim
+from runnel.core import switches
+
+CASES: list[tuple[Any, dict[str, Any]]] = [
+    (optim.SGD, {"lr": 0.1}),
+    (optim.SGD, {"lr": 0.1, "momentum": 0.9, "dampening": 0.1, "weight_decay": 0.01}),
+    (optim.SGD, {"lr": 0.1, "momentum": 0.9, "nesterov": True}),
+    (optim.Adam, {"lr": 0.01}),
+    (optim.Adam, {"lr": 0.01, "amsgrad": True, "weight_decay": 0.01}),
+    (optim.AdamW, {"lr": 0.01}),
+    (optim.RMSprop, {"lr": 0.01, "momentum": 0.9, "centered": True}),
+    (optim.Adagrad, {"lr": 0.1, "lr_decay": 0.1}),
+]
+X = np.random.default_rng(0).standard_normal((8, 12)).astype(np.float32)
+Y = np.random.default_rng(1).integers(0, 3, 8)
+
+
+def train(kind: Any, options: dict[str, Any], mode: str) -> tuple[list[np.ndarray], Any]:
+    rn.manual_seed(3)
+    model = nn.Sequential(nn.Linear(12, 16), nn.ReLU(), nn.Dropout(0.2), nn.Linear(16, 3))
+    optimizer = kind(model.parameters(), **options)
+
+    def step(x: rn.Tensor, y: rn.Tensor) -> rn.Tensor:
+        optimizer.zero_grad()
+        loss: rn.Tensor = rn.cross_entropy(model(x), y)
+        loss.backward()
+        optimizer.step()
+        return loss
+
+    call: Any = rn.compile(step) if mode == "compiled" else step
+    seen: list[np.ndarray] = []
+    with switches.override(eager=mode == "op by op"):
+        for i in range(5):
+            seen.append(call(rn.asarray(X), rn.asarray(Y)).numpy())
+            optimizer.param_groups[0]["lr"] *= 0.7
+            if i == 3:
+                optimizer.param_groups[0]["weight_decay"] = 0.05
+    return [*seen, *(p.numpy() for p in model.parameters())], call
+
+
+@pytest.mark.parametrize(("kind", "options"), CASES, ids=lambda v: getattr(v, "__name__", ""))
+def test_same_bits_in_every_mode(kind: Any, options: dict[str, Any]) -> None:
+    slow, _ = train(kind, options, "op by op")
+    fused, _ = train(kind, options, "eager")
+    compiled, _ = train(kind, options, "compiled")
+    for a, b, c in zip(slow, fused, compiled, strict=True):
+        np.testing.assert_array_equal(a, b)
+        np.testing.assert_array_equal(a, c)
+
+
+def test_a_schedule_compiles_nothing_anew_but_a_new_term_does() -> None:
+    _, call = train(optim.AdamW, {"lr": 0.01}, "compiled")
+    assert call.statistics["programs"] >= 1
+    before = call.statistics["traces"]
+    _, again = train(optim.SGD, {"lr": 0.01}, "compiled")  # weight decay goes from 0 to 0.05 on the way
+    assert again.statistics["traces"] == before + 2
+
+
+def test_an_earlier_reading_keeps_its_value() -> None:
+    p = nn.Parameter(np.ones(4, np.float32))
+    optimizer = optim.SGD([p], lr=1.0)
+    for _ in range(3):
+        reading = p.read()
+        before = reading.numpy().copy()
+        p.grad = rn.ones((4,))
+        optimizer.step()
+        np.testing.assert_array_equal(reading.numpy(), before)
+        np.testing.assert_array_equal(p.numpy(), before - 1)
+
+
+def test_eager_and_compiled_steps_may_alternate() -> None:
+    def run(modes: str) -> np.ndarray:
+        rn.manual_seed(0)
+        layer = nn.Linear(12, 3)
+        optimizer = optim.Adam(layer.parameters(), lr=0.05)
+
+        def step(x: rn.Tensor, y: rn.Tensor) -> rn.Tensor:
+            optimizer.zero_grad()
+            loss: rn.Tensor = rn.cross_entropy(layer(x), y)
+            loss.backward()
+            optimizer.step()
+            return loss
+
+        compiled = rn.compile(step)
+        for mode in modes:
+            (compiled if mode == "c" else step)(rn.asarray(X), rn.asarray(Y))
+        return layer.weight.numpy()
+
+    np.testing.assert_array_equal(run("ececcee"), run("eeeeeee"))
+
+
+def test_non_contiguous_gradients_and_other_dtypes() -> None:
+    p = nn.Parameter(np.zeros((2, 3), np.float64))
+    optimizer = optim.SGD([p], lr=1.0)
+    p.grad = rn.asarray(np.arange(6.0).reshape(3, 2)).T
+    optimizer.step()
+    np.testing.assert_array_equal(p.numpy(), -np.arange(6.0).reshape(3, 2).T)
+    p.grad = rn.asarray(np.ones((2, 3), np.float32))
+    optimizer.step()
+    np.testing.assert_array_equal(p.numpy(), -np.arange(6.0).reshape(3, 2).T - 1)

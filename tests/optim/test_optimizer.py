@@ -1,0 +1,168 @@
+"""What all optimizers share: arguments, state, saving and loading, schedules."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+
+import runnel as rn
+from runnel import nn, optim
+from runnel.core.errors import GradientError, RunnelError, ShapeError, SideEffectError
+from runnel.tensor.variable import CLOCK
+
+
+def parameter(n: int = 3) -> nn.Parameter:
+    return nn.Parameter(np.ones(n, np.float32), name="p")
+
+
+def stepped(optimizer: optim.Optimizer, p: nn.Parameter, times: int) -> None:
+    for i in range(times):
+        p.grad = rn.asarray(np.cos(np.arange(p.size, dtype=np.float32) + i))
+        optimizer.step()
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda: optim.SGD([]), "got no Parameters"),
+        (lambda: optim.SGD([1.0]), "optimizes Parameters; received float"),
+        (lambda: optim.SGD([parameter()], lr=-1), "lr must not be negative"),
+        (lambda: optim.SGD([parameter()], lr=1, nesterov=True), "nesterov needs a positive momentum"),
+        (lambda: optim.Adam([parameter()], betas=(0.9, 1.0)), "betas lie in"),
+        (lambda: optim.Adam([{"params": [parameter()], "momentum": 1}]), "knows no momentum"),
+        (lambda: optim.SGD([p := parameter(), p]), "is in a group already"),
+    ],
+)
+def test_arguments_are_checked(make: object, message: str) -> None:
+    with pytest.raises((ValueError, TypeError), match=message):
+        make()  # type: ignore[operator]
+
+
+def test_zero_grad_closure_and_wrong_gradients() -> None:
+    p = parameter()
+    optimizer = optim.SGD([p], lr=0.1)
+
+    def closure() -> float:
+        p.grad = rn.ones((3,))
+        return 5.0
+
+    assert optimizer.step(closure) == 5.0
+    optimizer.zero_grad(set_to_none=False)
+    assert (p.grad.numpy() == 0).all()
+    optimizer.zero_grad()
+    assert p.grad is None
+    assert optimizer.step() is None
+    p.grad = rn.ones((1,))
+    with pytest.raises(GradientError, match=r"the gradient of 'p' has shape \(1,\)"):
+        optimizer.step()
+
+
+def test_changing_a_group_ticks_the_clock_and_makes_missing_state() -> None:
+    p = parameter()
+    optimizer = optim.SGD([p], lr=0.1)
+    assert optimizer.state[p] == {}
+    before = CLOCK.now
+    optimizer.param_groups[0]["momentum"] = 0.9
+    assert CLOCK.now > before
+    assert list(optimizer.state[p]) == ["momentum_buffer"]
+
+
+def test_groups_cannot_be_changed_in_a_compiled_function() -> None:
+    p = parameter()
+    optimizer = optim.SGD([p], lr=0.1)
+
+    @rn.compile
+    def step(x: rn.Tensor) -> rn.Tensor:
+        optimizer.param_groups[0]["lr"] = 0.5
+        return x + 1
+
+    with pytest.raises(SideEffectError, match="'lr' was set in a compiled function"):
+        step(rn.ones((2,)))
+    assert optimizer.param_groups[0]["lr"] == 0.1
+
+
+def test_the_rate_read_in_a_compiled_function_is_that_of_the_call() -> None:
+    optimizer = optim.Adam([parameter()], lr=0.1)
+
+    @rn.compile
+    def scaled(x: rn.Tensor) -> rn.Tensor:
+        return x * optimizer.param_groups[0]["lr"] + optimizer.param_groups[0]["betas"][0]
+
+    for lr in (0.1, 0.3):
+        optimizer.param_groups[0]["lr"] = lr
+        np.testing.assert_array_equal(scaled(rn.ones((2,))).numpy(), np.float32(lr) + np.float32(0.9))
+    assert scaled.statistics["traces"] == 1
+
+
+@pytest.mark.parametrize("kind", [optim.SGD, optim.Adam, optim.AdamW, optim.RMSprop, optim.Adagrad])
+def test_training_resumes_to_the_bit(kind: type[optim.Optimizer]) -> None:
+    options = {"lr": 0.1, "momentum": 0.9} if kind is optim.SGD else {"lr": 0.1}
+    p, q = parameter(), parameter()
+    one = kind([p], **options)  # type: ignore[arg-type]
+    stepped(one, p, 3)
+    saved, value = one.state_dict(), p.numpy().copy()
+    stepped(one, p, 4)
+
+    two = kind([q], lr=9.0)  # type: ignore[call-arg]
+    q.assign(value)
+    two.load_state_dict(saved)
+    for i in range(3):  # the gradients of the first three steps again do not matter; only the state does
+        assert two.param_groups[0]["lr"] == 0.1, i
+    stepped(two, q, 4)
+    np.testing.assert_array_equal(p.numpy(), q.numpy())
+    assert one.state_dict()["param_groups"] == two.state_dict()["param_groups"]
+
+
+def test_saved_state_has_torch_form() -> None:
+    p = parameter()
+    optimizer = optim.Adam([p], lr=0.1)
+    stepped(optimizer, p, 2)
+    saved = optimizer.state_dict()
+    assert set(saved) == {"state", "param_groups"}
+    assert set(saved["state"][0]) == {"step", "exp_avg", "exp_avg_sq"}
+    assert saved["state"][0]["step"].item() == 2
+    assert saved["param_groups"][0]["params"] == [0]
+
+
+def test_nothing_is_loaded_when_it_does_not_fit() -> None:
+    p = parameter()
+    optimizer = optim.Adam([p], lr=0.1)
+    stepped(optimizer, p, 1)
+    before = optimizer.state[p]["exp_avg"].numpy().copy()
+    other = parameter(4)
+    theirs = optim.Adam([other], lr=0.7)
+    stepped(theirs, other, 1)
+    with pytest.raises(ShapeError, match=r"'p\.exp_avg' of Adam has shape \(3,\); received \(4,\)"):
+        optimizer.load_state_dict(theirs.state_dict())
+    with pytest.raises(RunnelError, match=r"the groups have \[1\] Parameters; received \[2\]"):
+        optimizer.load_state_dict(optim.Adam([parameter(), parameter()]).state_dict())
+    np.testing.assert_array_equal(optimizer.state[p]["exp_avg"].numpy(), before)
+    assert optimizer.param_groups[0]["lr"] == 0.1
+
+
+def test_schedules() -> None:
+    def rates(make: object, epochs: int) -> list[float]:
+        optimizer = optim.SGD([parameter()], lr=0.8)
+        schedule = make(optimizer)  # type: ignore[operator]
+        seen = []
+        for _ in range(epochs):
+            seen += schedule.get_last_lr()
+            schedule.step()
+        return seen
+
+    assert rates(lambda o: optim.StepLR(o, 2, 0.5), 5) == [0.8, 0.8, 0.4, 0.4, 0.2]
+    cosine = rates(lambda o: optim.CosineAnnealingLR(o, 4, 0.2), 5)
+    np.testing.assert_allclose(cosine, [0.2 + 0.6 * (1 + math.cos(math.pi * t / 4)) / 2 for t in range(5)])
+    np.testing.assert_allclose(rates(lambda o: optim.LinearLR(o, 0.25, 1.0, 3), 5), [0.2, 0.4, 0.6, 0.8, 0.8])
+    with pytest.raises(ValueError, match="start_factor"):
+        rates(lambda o: optim.LinearLR(o, 0.0), 1)
+
+
+def test_schedules_save_their_place() -> None:
+    one, two = (optim.StepLR(optim.SGD([parameter()], lr=1.0), 1, 0.5) for _ in range(2))
+    one.step()
+    one.step()
+    two.load_state_dict(one.state_dict())
+    assert two.get_last_lr() == one.get_last_lr() == [0.25]
