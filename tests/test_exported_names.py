@@ -43,7 +43,6 @@ def test_every_op_function_and_dtype_is_at_the_top() -> None:
 
 
 def test_classes_of_nn_and_optim_are_documented() -> None:
-    silent = [
-        f"{module.__name__}.{name}" for module in (nn, optim) for name in module.__all__ if not getattr(module, name).__doc__
-    ]
+    named = [(f"{module.__name__}.{name}", getattr(module, name)) for module in (nn, optim) for name in module.__all__]
+    silent = [name for name, value in named if not value.__doc__]
     assert silent == []

@@ -12,8 +12,8 @@ import numpy as np
 from runnel import nn, ops, optim
 from runnel.compile import compile
 from runnel.data import Classification
-from runnel.lowering.plan import Plan
-from runnel.runtime import memory, objects, threads
+from runnel.inspection.measure import measure
+from runnel.runtime import objects, threads
 from runnel.tensor import random
 from runnel.tensor.creation import asarray
 from runnel.tensor.tensor import Tensor
@@ -85,8 +85,6 @@ def train(
         return loss
 
     before = objects.statistics.compiled, objects.statistics.loaded
-    memory.reset_peak()
-    held = memory.statistics().live
     times: list[float] = []
     note = ""
     batch: tuple[Tensor, Tensor] | None = None
@@ -103,8 +101,10 @@ def train(
                 note = f"epoch {epoch + 1}, loss {loss.item():.4f}"
             advance(note)
     took = time.perf_counter() - start
-    measured = memory.statistics().peak - held
-    planned = 0 if batch is None else planned_bytes(step.program(*batch).plan)
+    planned = measured = 0
+    if batch is not None:
+        program = step.program(*batch).program
+        planned, measured = program.plan.arena.peak, measure(program, 1e-4).arena_touched
     return Report(
         data=data.name,
         parameters=model.num_parameters(),
@@ -121,12 +121,6 @@ def train(
         loss=round(float(loss.item()), 6),
         accuracy=round(accuracy(model, data.test_x, data.test_y), 4),
     )
-
-
-def planned_bytes(plan: Plan) -> int:
-    """What a program allocates: intermediate values, constants, and results."""
-    places = [*plan.constants, *plan.outputs]
-    return plan.arena.peak + sum(place.nbytes for place in places)
 
 
 def accuracy(model: nn.Module, x: np.ndarray, y: np.ndarray, batch: int = 1000) -> float:

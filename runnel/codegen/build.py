@@ -11,8 +11,7 @@ from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Final
 
-from runnel.codegen import contract, nest
-from runnel.codegen import target as targets
+from runnel.codegen import contract, nest, target as targets
 from runnel.codegen.target import Target
 from runnel.core import dtypes
 from runnel.core.errors import DeviceError
@@ -37,7 +36,7 @@ def addresses(modules: Sequence[tuple[str, str]]) -> list[int]:
 
 
 def kernels(wanted: Sequence[Kernel]) -> list[int]:
-    """The address of each kernel. Its name says what it does, so that its text is written only if it must be compiled."""
+    """The address of each kernel. Its name says what it does: its text is written only if it must be compiled."""
     target = targets.current()
 
     def module(kernel: Kernel) -> Module:

@@ -3,9 +3,10 @@
     void rn_contract_f32(ptr A, ptr B, ptr C, i64 a_row, i64 a_k, i64 b_k, i64 b_col, i64 c_row, i64 k,
                          i64 i0, i64 i1, i64 j0, i64 j1, ptr epilogue, ptr thread, ptr args, i64 tile)
 
-A, B and C point at element [0, 0] (if ``tile`` is 1, C points at memory for one block, where every block begins); strides count elements, C's columns are adjacent. For i0 ≤ i < i1 and j0 ≤ j < j1 it
-stores C[i, j] = Σ_k A[i, k]·B[k, j], each element one chain of fused multiply-adds over ascending k that starts at 0:
-its bits depend on the operands' values alone, not on strides, blocks or path. When a block of C is done,
+A, B and C point at element [0, 0] (if ``tile`` is 1, C points at memory for one block, where every block begins);
+strides count elements, C's columns are adjacent. For i0 ≤ i < i1 and j0 ≤ j < j1 it stores C[i, j] =
+Σ_k A[i, k]·B[k, j], each element one chain of fused multiply-adds over ascending k that starts at 0: its bits depend on
+the operands' values alone, not on strides, blocks or path. When a block of C is done,
 ``epilogue(thread, args, i0', i1', j0', j1')`` is called for it, unless null; the blocks cover the whole once. Panels go
 to the scratch memory that ``thread`` names (``docs/design.md``, "The kernel ABI"): at most SCRATCH bytes of it.
 

@@ -121,7 +121,8 @@ def _contract(values: Values, spec: Contract, epilogue: str) -> None:
     def call(matrices: list[str], block: list[str]) -> None:
         pointers = [f"ptr {m}" for m in matrices]
         numbers = [f"i64 {x}" for x in (*strides, *block)]
-        em.effect(f"call void @{symbol}({', '.join([*pointers, *numbers])}, ptr {epilogue}, ptr %thread, ptr %args, i64 {tile})")
+        operands = ", ".join([*pointers, *numbers])
+        em.effect(f"call void @{symbol}({operands}, ptr {epilogue}, ptr %thread, ptr %args, i64 {tile})")
 
     bases = [values.bases[name] for name in names]
     if spec.batch is None:

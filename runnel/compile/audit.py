@@ -14,9 +14,9 @@ def compare(name: str, compiled: Capture, now: Capture) -> None:
         return
     where, what = _first_difference(compiled.graph, now.graph)
     raise AuditError(
-        f"[compile] '{name}' did not do the same when it was traced again: {what}{f' at {where}' if where else ''}. It reads "
-        "something that Runnel cannot watch (a clock, NumPy's random numbers, a file, hidden state); pass that as an "
-        "argument, or use runnel's random numbers."
+        f"[compile] '{name}' did not do the same when it was traced again: {what}{f' at {where}' if where else ''}. "
+        "It reads something that Runnel cannot watch (a clock, NumPy's random numbers, a file, hidden state); pass "
+        "that as an argument, or use runnel's random numbers."
     )
 
 

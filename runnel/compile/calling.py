@@ -1,14 +1,14 @@
 """The code of a call, generated: arguments to base pointers, the launch, and results to tensors.
 
-A step of a small network runs in a few microseconds, as long as a few dozen lines of Python; so the lines that a program
-does not need are not there. Two functions share one body: ``general(fn, leaves, captured)`` runs with whatever
-arguments have the right signature, and ``quick(fn, args, kwargs)`` takes a call as it comes, checks that everything is as
-it was, and gives ``MISS`` where it is not sure.
+A step of a small network runs in a few microseconds, as long as a few dozen lines of Python; so the lines that a
+program does not need are not there. Two functions share one body: ``general(leaves, captured)`` runs with whatever
+arguments have the right signature, and ``quick(fn, args, kwargs)`` takes a call as it comes, checks that everything is
+as it was, and gives ``MISS`` where it is not sure.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any, Final
 
 from runnel.compile.capture import Capture, Gradient, Origin, Result, Tape
@@ -23,6 +23,8 @@ from runnel.runtime.memory import allocate
 from runnel.tensor import tape
 from runnel.tensor.tensor import Tensor, from_storage
 from runnel.tensor.variable import CLOCK, CONSUMED
+
+Call = Callable[..., Any]
 
 
 class _Miss:
@@ -39,9 +41,9 @@ CELLS: Final = 64  # in a slab; a small result that is kept keeps its slab
 
 
 class Counter:
-    """A program's bookkeeping that its calls share: how often it ran, when it is audited next, and up to which reading of
-    the state clock its binding and guards are known to hold. Also the memory that small results are cut from: an allocation
-    for each would cost more than the rest of the call."""
+    """A program's bookkeeping that its calls share: how often it ran, when it is audited next, and up to which reading
+    of the state clock its binding and guards are known to hold. Also the memory that small results are cut from: an
+    allocation for each would cost more than the rest of the call."""
 
     __slots__ = ("audit_at", "by_clock", "calls", "clock", "room", "slab")
 
@@ -63,18 +65,20 @@ class CallWriter:
         self.arguments = arguments
         self.guard = guard
         self.namespace: dict[str, Any] = {
-            "B": memoryview(native.bases).cast("B").cast("q"), "CLOCK": CLOCK, "CONSUMED": CONSUMED, "F": memoryview(native.floats).cast("B").cast("d"), "FREED": _freed_record(),
+            "B": memoryview(native.bases).cast("B").cast("q"), "CLOCK": CLOCK, "CONSUMED": CONSUMED,
+            "FREED": _freed_record(), "F": memoryview(native.floats).cast("B").cast("d"),
             "MISS": MISS, "NUM_THREADS": switches.num_threads, "S": counter, "Tensor": Tensor, "allocate": allocate,
-            "always": guard.always, "by_clock": guard.by_clock, "dense": dense, "differs": differs, "error": native.program.error,
-            "from_storage": from_storage, "lock": native.lock, "run": native.program.run_bound, "unflatten": unflatten,
+            "always": guard.always, "by_clock": guard.by_clock, "dense": dense, "differs": differs,
+            "error": native.program.error, "from_storage": from_storage, "lock": native.lock,
+            "run": native.program.run_bound, "unflatten": unflatten,
         }  # fmt: skip
 
-    def general(self) -> Callable[[Sequence[Any], tuple[Any, ...]], Any]:
+    def general(self) -> Call:
         """``general(leaves, captured)``: runs; the caller holds the lock and has checked everything."""
         read = [f"a{i} = leaves[{i}]" for i in self._dynamic() + self._returned_leaves()]
         return self._function("general(leaves, c)", [*read, *self._body()])
 
-    def quick(self) -> Callable[[Any, tuple[Any, ...], dict[str, Any]], Any] | None:
+    def quick(self) -> Call | None:
         """``quick(fn, args, kwargs)``; None for signatures and programs that only the general way handles."""
         roles = [tag[0] for tag in self.arguments.tags]
         structure = self.arguments.structure
@@ -100,7 +104,9 @@ class CallWriter:
         ]
         if self.guard.captured_by_clock:
             lines.append("    c += S.by_clock")
-        return self._function("quick(fn, args, kwargs)", [*lines, *("    " + line for line in self._body())])
+        return self._function(
+            "quick(fn, args, kwargs)", [*lines, *("    " + line for line in self._body(settled=True))]
+        )
 
     # Arguments --------------------------------------------------------------------------------------------------------
 
@@ -117,8 +123,8 @@ class CallWriter:
             self.namespace[f"aval{i}"] = tag[1]
             steps = row_major(tag[1].shape)
             return (
-                f"type(a{i}) is not Tensor or a{i}._aval is not aval{i} or a{i}._layout[1] != {steps} or a{i}.requires_grad"
-                f" or a{i}._storage is None"
+                f"type(a{i}) is not Tensor or a{i}._aval is not aval{i} or a{i}._layout[1] != {steps}"
+                f" or a{i}.requires_grad or a{i}._storage is None"
             )
         if tag[0] is Role.FLOAT:
             return f"type(a{i}) is not float"
@@ -136,8 +142,9 @@ class CallWriter:
 
     # The body ---------------------------------------------------------------------------------------------------------
 
-    def _body(self) -> list[str]:
-        return [*self._inputs(), *self._outputs(), *self._launch(), *self._after(), f"return {self._value()}"]
+    def _body(self, settled: bool = False) -> list[str]:
+        """``settled``: the clock has not ticked since the last run, so that no ``.grad`` has changed its state."""
+        return [*self._inputs(), *self._outputs(), *self._launch(), *self._after(settled), f"return {self._value()}"]
 
     def _inputs(self) -> list[str]:
         lines: list[str] = []
@@ -177,7 +184,7 @@ class CallWriter:
     def _launch(self) -> list[str]:
         return ["status = run()", "if status: raise error(status)"]
 
-    def _after(self) -> list[str]:
+    def _after(self, settled: bool) -> list[str]:
         lines = ["CLOCK.writes += 1"] if self.captured.written else []
         for i, (variable, how, result) in enumerate(self.captured.gradients):
             self.namespace[f"holder{i}"] = variable
@@ -186,7 +193,7 @@ class CallWriter:
                     f"if type(holder{i}._grad) is not Tensor: CLOCK.now += 1",
                     f"holder{i}._grad = {self._tensor(result)}",
                 ]
-            else:
+            elif not settled:
                 value = "None" if how is Gradient.NONE else "CONSUMED"
                 lines.append(f"if holder{i}._grad is not {value}: holder{i}._grad = {value}; CLOCK.now += 1")
         for i, returned in enumerate(self.captured.returned):
@@ -226,10 +233,11 @@ class CallWriter:
         self.namespace["STRUCTURE"] = structure
         return f"unflatten(STRUCTURE, [{', '.join(parts)}])"
 
-    def _function(self, head: str, lines: list[str]) -> Any:
+    def _function(self, head: str, lines: list[str]) -> Call:
         source = f"def {head}:\n" + "".join(f"    {line}\n" for line in lines)
         exec(compile(source, "<call of a compiled function>", "exec"), self.namespace)
-        return self.namespace[head.partition("(")[0]]
+        made: Call = self.namespace[head.partition("(")[0]]
+        return made
 
 
 def _freed_record() -> tape.Record:

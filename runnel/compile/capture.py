@@ -25,8 +25,7 @@ from runnel.core.errors import CaptureError, GradientError, SideEffectError
 from runnel.core.pytree import Structure, flatten, unflatten
 from runnel.graph.graph import Graph, InputKind, Node
 from runnel.graph.hashing import structural_hash
-from runnel.tensor import tape, tracing
-from runnel.tensor import tensor as tensors
+from runnel.tensor import tape, tensor as tensors, tracing
 from runnel.tensor.tensor import Tensor
 from runnel.tensor.variable import Variable
 
@@ -121,8 +120,8 @@ def _comparable(value: Any) -> Any:
 
 
 def capture(function: FunctionType, arguments: Arguments, found: Found, keep_grads: bool, name: str) -> Capture:
-    """Trace ``function``. Raises LookedAt when a float argument must be fixed, SideEffectError when it changed something
-    that it can reach outside."""
+    """Trace ``function``. Raises LookedAt when a float argument must be fixed, SideEffectError when it changed
+    something that it can reach outside."""
     trace = tracing.Trace(tensors.serial_now())
     trace.known_arrays = {key: x for key, (x, _) in found.arrays.items() if isinstance(x, np.ndarray)}
     names = leaf_names(function.__code__, arguments.structure)
@@ -194,14 +193,14 @@ def _check_arguments(name: str, leaves: list[Any], structure: Structure, args: A
     after, nested = take_apart(args, kwargs)
     if nested != structure or any(a is not b for a, b in zip(leaves, after, strict=True)):
         raise SideEffectError(
-            f"[compile] '{name}' changed a list, dict or dataclass among its arguments; a program would not repeat that. "
-            "Return the new value instead."
+            f"[compile] '{name}' changed a list, dict or dataclass among its arguments; a program would not "
+            "repeat that. Return the new value instead."
         )
     for leaf in leaves:
         if isinstance(leaf, Tensor) and leaf._rebound:
             raise SideEffectError(
-                f"[compile] '{name}' wrote into an argument (x[i] = v), which changes the caller's tensor; write into a copy "
-                "(x + 0), and return it."
+                f"[compile] '{name}' wrote into an argument (x[i] = v), which changes the caller's tensor; write into "
+                "a copy (x + 0), and return it."
             )
         if isinstance(leaf, Tensor) and (leaf.requires_grad or leaf._grad is not None):
             raise SideEffectError(
@@ -272,8 +271,8 @@ class _Returning:
         if is_plain(leaf) or isinstance(leaf, (np.generic, Variable, DType, type)):
             return Returned(Result.VALUE, leaf)
         raise CaptureError(
-            f"[compile] the function returned a {type(leaf).__name__}; a program returns tensors, numbers, strings and None, "
-            "in tuples, lists, dicts and dataclasses."
+            f"[compile] the function returned a {type(leaf).__name__}; a program returns tensors, numbers, strings and "
+            "None, in tuples, lists, dicts and dataclasses."
         )
 
     def result(self, tensor: Tensor) -> int:

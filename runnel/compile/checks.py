@@ -1,4 +1,4 @@
-"""Comparisons of watched things with what they were: what the generated guards call when identity does not settle it."""
+"""Comparisons of watched things with what they were: what guards call when identity does not settle it."""
 
 from __future__ import annotations
 
@@ -38,9 +38,10 @@ def differs(value: Any, expected: Any) -> bool:
         return True
     if isinstance(value, float):
         if value != value:
-            return expected == expected
-        return value != expected or math.copysign(1.0, value) != math.copysign(1.0, expected)
-    return bool(value != expected and (value == value or expected == expected))
+            return bool(expected == expected)
+        return bool(value != expected) or math.copysign(1.0, value) != math.copysign(1.0, expected)
+    same: bool = value == expected or (value != value and expected != expected)
+    return not same
 
 
 def items_differ(value: Any, expected: tuple[Any, ...]) -> bool:
@@ -61,7 +62,7 @@ def keys_differ(value: Any, expected: Any) -> bool:
 
 def array_differs(value: Any, expected: np.ndarray) -> bool:
     """Whether an array has other contents than the copy made of it, bit by bit."""
-    return (
+    return bool(
         type(value) is not type(expected)
         or value.shape != expected.shape
         or value.dtype != expected.dtype

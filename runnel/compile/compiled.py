@@ -7,7 +7,7 @@ import sys
 from collections import deque
 from collections.abc import Callable
 from types import FunctionType, MethodType
-from typing import Any, overload
+from typing import Any, cast, overload
 
 from runnel.compile import cache
 from runnel.compile.calling import MISS
@@ -162,11 +162,12 @@ def compile(fn: Callable[..., Any] | None = None, *, keep_grads: bool = False, n
     """Make a function run as one native program; use it as a decorator, or on a lambda or bound method.
 
     The function is traced once for each signature: shapes and dtypes of tensors and arrays, values of other Python
-    arguments (floats are run-time data, unless the function looks at them). What it reads from outside is watched, and a
-    change traces it again. It must not change anything outside but Variables and gradients: that is an error.
+    arguments (floats are run-time data, unless the function looks at them). What it reads from outside is watched, and
+    a change traces it again. It must not change anything outside but Variables and gradients: that is an error.
 
     Args:
-        fn: the function. ``print`` in it happens when it is traced only; NumPy arrays among its arguments become tensors.
+        fn: the function. ``print`` in it happens when it is traced only; NumPy arrays among its arguments become
+            tensors.
         keep_grads: store the gradients that an optimizer inside uses up.
         name: how reports call it.
     """
@@ -179,7 +180,7 @@ def compile(fn: Callable[..., Any] | None = None, *, keep_grads: bool = False, n
     if isinstance(fn, FunctionType):
         return Compiled(fn, keep_grads, name or fn.__name__)
     if callable(fn):
-        return BoundCompiled(Compiled(_call_it, keep_grads, name or type(fn).__name__), fn)
+        return BoundCompiled(Compiled(cast(FunctionType, _call_it), keep_grads, name or type(fn).__name__), fn)
     raise TypeError(f"[compile] takes a function; received {type(fn).__name__}.")
 
 

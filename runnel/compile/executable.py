@@ -27,8 +27,8 @@ from runnel.tensor.variable import CLOCK
 class Executable:
     """One capture with its guard and its program.
 
-    ``native`` is None when calls run eagerly: because a tensor the function can reach requires a gradient, or because it
-    returns something differentiable and changes Variables, so that a later backward could not compute it again.
+    ``native`` is None when calls run eagerly: because a tensor the function can reach requires a gradient, or because
+    it returns something differentiable and changes Variables, so that a later backward could not compute it again.
     """
 
     def __init__(
@@ -39,7 +39,7 @@ class Executable:
         captured: Capture | None,
         native: Native | None,
     ) -> None:
-        self.function_name = function.__name__
+        self.function_name = captured.graph.name if captured is not None else function.__name__
         self.arguments = arguments._replace(leaves=[])  # the arguments themselves are not kept alive
         self.guard = guard
         self.captured = captured
@@ -124,7 +124,7 @@ def named_objects(arguments: Arguments) -> list[tuple[str, Any]]:
 def prepare(
     function: FunctionType, arguments: Arguments, keep_grads: bool, name: str, known: Iterable[Executable]
 ) -> Executable:
-    """Trace and compile ``function`` for this signature. A trace equal to that of one in ``known`` shares its program."""
+    """Trace and compile ``function`` for this signature. A trace equal to one in ``known`` shares its program."""
     found = find(function, named_objects(arguments))
     if found.needs_tape or any(type(x) is Tensor and x.requires_grad for x in arguments.leaves):
         return Executable(function, arguments, Guard(found.watches, ()), None, None)

@@ -18,8 +18,7 @@ from runnel.core.errors import TracedValueError
 from runnel.core.tables import Op
 from runnel.graph.graph import Node
 from runnel.ops import arithmetic
-from runnel.tensor import tensor as tensors
-from runnel.tensor import tracing
+from runnel.tensor import tensor as tensors, tracing
 from runnel.tensor.tensor import Tensor
 
 _NUMBERS = (bool, int, float)
@@ -41,8 +40,8 @@ class TracedFloat(Tensor):
     __slots__ = ("_positions",)
     _positions: frozenset[int]
 
-    @property
-    def __class__(self) -> type:  # type: ignore[misc]
+    @property  # type: ignore[misc]
+    def __class__(self) -> type:
         return float  # so that isinstance(lr, float) holds, in a trace as in eager code
 
     # Arithmetic that is the same in float64 machine code -----------------------------------------------------------
@@ -203,7 +202,10 @@ def _combined(op: Op, *operands: Any) -> TracedFloat:
     traced = [x for x in operands if type(x) is TracedFloat]
     if trace is None:
         raise traced[0]._looked("arithmetic outside its call")
-    nodes: list[Any] = [x._node if type(x) is TracedFloat else trace.constant(np.asarray(x, np.float64), dtypes.float64) for x in operands]
+    nodes: list[Any] = [
+        x._node if type(x) is TracedFloat else trace.constant(np.asarray(x, np.float64), dtypes.float64)
+        for x in operands
+    ]
     positions: frozenset[int] = frozenset().union(*(x._positions for x in traced))
     return traced_float(trace.record(op, tuple(nodes), {}), positions)
 

@@ -60,7 +60,8 @@ class Guard:
             try:
                 values[f"v{index}"] = eval(_read(index, watch), values)
                 if watch.changed and eval(_condition(index, watch), values):
-                    return f"{watch.name} changed from {_told(watch, watch.expected)} to {_told(watch, values[f'v{index}'])}"
+                    now = _told(watch, values[f"v{index}"])
+                    return f"{watch.name} changed from {_told(watch, watch.expected)} to {now}"
             except Exception as error:  # whatever a changed object does when it is read the old way
                 return f"{watch.name} could not be read any more ({type(error).__name__}: {error})"
         return None

@@ -1,8 +1,8 @@
 """Differentiating what a compiled function returned: the tape is recorded when somebody asks for it.
 
-A program stores nothing for a backward pass outside of it. If ``backward()`` reaches a result of a compiled function, the
-function is run again eagerly, on the same arguments, with the tape. That is right as long as nothing it reads has changed,
-which is checked. (A ``backward()`` inside the compiled function is part of the program and costs nothing of this.)
+A program stores nothing for a backward pass outside of it. If ``backward()`` reaches a result of a compiled function,
+the function is run again eagerly, on the same arguments, with the tape. That is right as long as nothing it reads has
+changed, which is checked. (A ``backward()`` inside the compiled function is part of the program and needs none of it.)
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ class LateRecord(tape.Record):
         self._place = place
 
     @property
-    def inputs(self) -> tuple[Tensor, ...]:  # type: ignore[override]
+    def inputs(self) -> tuple[Tensor, ...]:
         return () if self.freed else (self._rerun.leaf(self._place),)
 
     @inputs.setter

@@ -1,7 +1,7 @@
 """Where a class, function or module comes from: which state ticks the clock, and which code is not the user's.
 
-Code of Python's library, of NumPy and of this package is not searched for what it reads: its own state is not an input of
-programs, or it is held in Variables.
+Code of Python's library, of NumPy and of this package is not searched for what it reads: its own state is not an input
+of programs, or it is held in Variables.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from __future__ import annotations
 import functools
 import os
 import sys
+from collections.abc import Hashable
 from typing import Any, Final
 
 _PACKAGE: Final = __name__.partition(".")[0]
@@ -28,10 +29,14 @@ def is_foreign(module: str | None) -> bool:
     return file is None or file.startswith(_STDLIB)  # a user's file may have the name of one in the library
 
 
-@functools.lru_cache(maxsize=4096)
 def ticks_clock(kind: type) -> bool:
     """Whether setting an attribute of such an object ticks the state clock (modules and optimizers)."""
-    return any(is_ours(c) and "__setattr__" in c.__dict__ for c in kind.__mro__)
+    return _ticks(kind)
+
+
+@functools.lru_cache(maxsize=4096)
+def _ticks(kind: Hashable) -> bool:
+    return isinstance(kind, type) and any(is_ours(c) and "__setattr__" in c.__dict__ for c in kind.__mro__)
 
 
 def is_ours(kind: type) -> bool:

@@ -1,7 +1,7 @@
 """Arguments as a signature: what of them is run-time data of a program, and what is part of its identity.
 
-Tensors and arrays count by shape and dtype, floats not at all (they are run-time data) unless the function looks at them;
-other plain values count by value, and objects by class: what is in them is watched like a closure's.
+Tensors and arrays count by shape and dtype, floats not at all (they are run-time data) unless the function looks at
+them; other plain values count by value, and objects by class: what is in them is watched like a closure's.
 """
 
 from __future__ import annotations

@@ -40,8 +40,8 @@ class Wrapper:
 class Watch:
     """One thing that a function can read.
 
-    ``read`` is an expression over ``{p}``, the watch's parent; ``changed`` a condition over ``{v}``, what was read (empty:
-    nothing to check). Both may name ``constants``. ``by_clock``: it changes only when the state clock ticks.
+    ``read`` is an expression over ``{p}``, the watch's parent; ``changed`` a condition over ``{v}``, what was read
+    (empty: nothing to check). Both may name ``constants``. ``by_clock``: it changes only when the state clock ticks.
     """
 
     parent: int
@@ -94,8 +94,8 @@ class _Walk:
         index = len(self.watches)
         if index >= LIMIT:
             raise CaptureError(
-                f"[compile] the function can reach more than {LIMIT} things outside itself, the last at '{name}'; pass what "
-                "it needs as arguments."
+                f"[compile] the function can reach more than {LIMIT} things outside itself, the last at '{name}'; pass "
+                "what it needs as arguments."
             )
         watch = Watch(parent, read, name, "{v} is not {k}", value, by_clock, constants)
         self.watches.append(watch)
@@ -220,8 +220,8 @@ class _Walk:
             self._object(index, watch, value)
             return
         raise CaptureError(
-            f"[compile] '{watch.name}' is an iterator ({type(value).__name__}): a program would not advance it. Call next() "
-            "outside of the compiled function and pass what it gives as an argument."
+            f"[compile] '{watch.name}' is an iterator ({type(value).__name__}): a program would not advance it. Call "
+            "next() outside of the compiled function and pass what it gives as an argument."
         )
 
     def _object(self, index: int, watch: Watch, value: Any) -> None:
@@ -244,7 +244,7 @@ class _Walk:
             self.visit(index, "type({p})", kind.__name__, kind)
 
     def _state(self, index: int, name: str, kind: type, attributes: dict[str, Any]) -> None:
-        """The attributes of a module or an optimizer: setting one ticks the clock, changing a user's list in one does not."""
+        """The attributes of a module or an optimizer: setting one ticks the clock, changing a list in one does not."""
         self.visit(index, "len({p}.__dict__)", f"the attributes of {name}", len(attributes), True)
         for key, value in attributes.items():
             by_clock = is_ours(kind) or not isinstance(value, _CONTAINERS)

@@ -19,8 +19,10 @@ def read_idx(data: bytes, name: str) -> np.ndarray:
         raise RunnelError(f"[read_idx] '{name}' is no idx file.")
     dtype, rank = np.dtype(_TYPES[data[2]]), data[3]
     start = 4 + 4 * rank
-    shape = tuple(int(n) for n in np.frombuffer(data[4:start], ">u4"))
+    if len(data) < start:
+        raise RunnelError(f"[read_idx] '{name}' has {len(data)} bytes; its header alone needs {start}.")
+    shape = tuple(int(n) for n in np.frombuffer(data, ">u4", rank, 4))
     wanted = start + math.prod(shape) * dtype.itemsize
-    if len(shape) != rank or len(data) != wanted:
+    if len(data) != wanted:
         raise RunnelError(f"[read_idx] '{name}' has {len(data)} bytes; its header asks for {wanted}.")
     return np.frombuffer(data, dtype, offset=start).reshape(shape).astype(dtype.newbyteorder("="))

@@ -96,7 +96,7 @@ class Inspection:
             f"{schedule.barriers} barriers, {tables.count(schedule.flops)} flops, "
             f"predicted {tables.microseconds(schedule.seconds)} µs on one thread\n"
         )
-        return f"{summary}\n{schedule}\n{self.memory}"
+        return f"{summary}\n{schedule}\n\n{self.memory}"
 
     def __repr__(self) -> str:
         return f"<inspection of program '{self.name}': {len(self.plan.calls)} calls>"

@@ -72,8 +72,8 @@ class Measurement:
         alone = sum(c.seconds for c in self.calls)
         return (
             tables.table(heads, rows, left=("kernel", "line"))
-            + f"all calls alone on one thread: {tables.microseconds(alone)} µs; the program on {self.threads} "
-            + f"thread{'s' if self.threads > 1 else ''}: {tables.microseconds(self.seconds)} µs\n"
+            + f"\nall calls alone on one thread: {tables.microseconds(alone)} µs; the program on {self.threads} "
+            + f"thread{'s' if self.threads > 1 else ''}: {tables.microseconds(self.seconds)} µs"
         )
 
 

@@ -97,7 +97,7 @@ class MemoryReport:
         ]  # fmt: skip
         heads = ("alive", "shape", "bytes", "calls", "line")
         who = tables.table(heads, rows, left=("alive", "shape", "line"))
-        return f"{text}\nat the peak, call {self.peak_call}:\n{who}"
+        return f"{text}\n\nat the peak, call {self.peak_call}:\n{who}"
 
 
 def _total(places: Iterable[Place]) -> int:

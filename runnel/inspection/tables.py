@@ -7,7 +7,7 @@ from collections.abc import Container, Iterable, Sequence
 
 
 def table(heads: Sequence[str], rows: Iterable[Sequence[str]], left: Container[str] = ()) -> str:
-    """Columns under their heads, aligned to the right but for those in ``left``; ends in a newline."""
+    """Columns under their heads, aligned to the right but for those in ``left``."""
     lines = [tuple(heads), *(tuple(row) for row in rows)]
     widths = [max(len(line[column]) for line in lines) for column in range(len(heads))]
     text = []
@@ -17,7 +17,7 @@ def table(heads: Sequence[str], rows: Iterable[Sequence[str]], left: Container[s
             for head, cell, width in zip(heads, line, widths, strict=True)
         ]
         text.append("  ".join(cells).rstrip())
-    return "\n".join(text) + "\n"
+    return "\n".join(text)
 
 
 def size(nbytes: float) -> str:

@@ -54,8 +54,8 @@ _CHUNK: Final = 1024 * LANES  # positions of an independent vec loop taken at on
 def run(
     kernel: Kernel, arrays: dict[str, Array], params: dict[str, int], i0: int, i1: int, j0: int = 0, j1: int = 1
 ) -> int:
-    """Compute the block rows [i0, i1) × columns [j0, j1) of ``kernel``'s domain in place; gives the code of the last Check
-    that failed, or 0.
+    """Compute the block rows [i0, i1) × columns [j0, j1) of ``kernel``'s domain in place; gives the code of the last
+    Check that failed, or 0.
 
     ``arrays`` holds a flat array for each buffer but tiles, of the buffer's dtype; ``params`` a value for each param.
     """
@@ -82,7 +82,7 @@ def run(
 
 
 def _blocks(kernel: Kernel, edges: dict[RangeBound, int]) -> Iterator[tuple[dict[str, Array], dict[RangeBound, int]]]:
-    """The parts in which a kernel is run: the whole, or with a tile buffer the blocks of the product, each with a tile."""
+    """The parts a kernel is run in: the whole, or with a tile buffer the blocks of the product, each with a tile."""
     tiles = [b for b in kernel.buffers if b.mode == "tile"]
     if not tiles:
         yield {}, edges

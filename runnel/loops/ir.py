@@ -3,7 +3,7 @@
 Grammar (``verifier.py`` checks it, ``interpreter.py`` runs it in NumPy, ``codegen.nest`` turns it into LLVM):
 
     Kernel  := name, buffers: Buffer*, params: Param*, body: Stmt*
-    Buffer  := name, dtype, mode: "in" | "out" | "inout" | "tile"     tile: a block of a product, in the thread's scratch
+    Buffer  := name, dtype, mode: "in" | "out" | "inout" | "tile"    tile: a block of a product, in the thread's scratch
     Stmt    := For(var, begin: Bound, end: Bound, kind: "seq" | "vec", body: Stmt*)
              | Let(name, Expr)                            a value, visible to the statements after it in its block
              | Acc(name, op: "sum"|"prod"|"max"|"min"|"any"|"all", dtype)    an accumulator, at its identity
@@ -17,14 +17,14 @@ Grammar (``verifier.py`` checks it, ``interpreter.py`` runs it in NumPy, ``codeg
     Index   := offset: int|Param  +  Σ stride·var         terms: ((Var, stride: int|Param)*), in elements
              | ... + Σ stride·Expr                        gathered: ((Expr, stride)*) an integer expression
 
-A kernel is compiled to ``void k(thread*, args*, i0, i1, j0, j1)`` and computes the block rows [i0, i1) × columns [j0, j1)
-of its domain. Its args are, for each buffer, (slot of its base pointer, byte offset), then the params, as int64.
+A kernel is compiled to ``void k(thread*, args*, i0, i1, j0, j1)`` and computes the block rows [i0, i1) × columns
+[j0, j1) of its domain. Its args are, for each buffer, (slot of its base pointer, byte offset), then the params: int64.
 
 Semantics that every back end keeps, so that results depend on op, shapes and dtypes alone:
 * each Apply rounds once, in its dtype; nothing is contracted or reassociated;
 * a "vec" loop has LANES = 16 lanes whatever the machine: an accumulator updated inside a vec loop that is inside the
-  accumulator's scope holds 16 lane-wise partial results (lane = position mod 16, counted from the loop's begin), which are
-  combined after the outermost such loop in a fixed tree: lanes l and l+8, then l+4, l+2, l+1;
+  accumulator's scope holds 16 lane-wise partial results (lane = position mod 16, counted from the loop's begin), which
+  are combined after the outermost such loop in a fixed tree: lanes l and l+8, then l+4, l+2, l+1;
 * an accumulator declared inside a vec loop is one chain per lane, updated in loop order;
 * vec loops do not nest.
 """
@@ -154,7 +154,7 @@ class Store:
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """Reports the fault ``code`` (not 0) of the program, unless ``value``, a bool, holds; the kernel goes on either way.
+    """Reports the fault ``code`` (not 0) of the program, unless ``value``, a bool, holds; the kernel goes on anyway.
     Of several faults of one call the last counts."""
 
     value: Expr

@@ -22,7 +22,7 @@ from runnel.lowering.places import Access, Call, Place
 
 @dataclass(frozen=True, slots=True)
 class Bounded:
-    """``indices``, read by ``node``, must lie in [0, extent); ``code`` is the status of a program where one does not."""
+    """``indices``, read by ``node``, must lie in [0, extent); ``code`` is a program's status where one does not."""
 
     node: Node
     indices: Node

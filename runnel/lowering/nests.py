@@ -1,6 +1,6 @@
 """A fused cluster of pointwise ops and reductions as a loop-IR kernel.
 
-The loops: first the kept axes (the outermost is split among threads), then the reduced ones. The last axis of the domain
+The loops: first the kept axes (the outermost is split among threads), then the reduced ones. The domain's last axis
 is the vector axis. When it is reduced (row form) the kernel makes several passes along the row, one for each level of
 reductions that rest on one another; when it is kept, reductions are chains inside each lane (column form).
 Adjacent axes are merged wherever every access allows, except into a reduced vector axis, whose length fixes the
@@ -348,6 +348,8 @@ class NestBuilder:
             inner += self._stores(stores, held)
             statements.append(self._reduced_loops(inner))
             self.names = {**row_names, **accumulators}
+            for node in stores:  # what lay there until now is there no more
+                self.reload = {n: r for n, r in self.reload.items() if r.place not in held[node]}
             for node in stores:
                 if node in passes.kept_for_later or chain_is_costly(node, self.inside, self.views):
                     self.reload[node] = self.reaches[held[node][0], 0, self._home_strides(node)]

@@ -1,8 +1,8 @@
 """Graph → plan: which kernels run, in which order, on which memory.
 
-The steps: views become index arithmetic, nodes become clusters, clusters are put in order, each becomes calls of kernels,
-values get places, the arena is laid out, calls are split among threads and barriers set where a thread needs what another
-one made. A plan is data: ``program.py`` binds it to memory and machine code.
+The steps: views become index arithmetic, nodes become clusters, clusters are put in order, each becomes calls of
+kernels, values get places, the arena is laid out, calls are split among threads and barriers set where a thread needs
+what another one made. A plan is data: ``program.py`` binds it to memory and machine code.
 """
 
 from __future__ import annotations
@@ -296,8 +296,8 @@ class Planner:
             calls = alone.scatter_add(node, dense_operand, first)
         else:
             raise MissingRuleError(
-                f"[{node.op.name if node.op else '?'}] has no rule in table 'lower' that a program can run (docs/tables.md, "
-                f"section 'lower'); it was applied at {node.where}."
+                f"[{node.op.name if node.op else '?'}] has no rule in table 'lower' that a program can run "
+                f"(docs/tables.md, section 'lower'); it was applied at {node.where}."
             )
         return before + calls + [self._copy(node, place) for place in more]
 

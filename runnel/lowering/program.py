@@ -28,7 +28,7 @@ def kernel_text(kernel: Kernel) -> str:
 
 
 def kernel_addresses(kernels: Sequence[Kernel]) -> list[int]:
-    """Where the machine code of each kernel lies; those not seen before are compiled, or loaded from the cache, together."""
+    """Where the machine code of each kernel lies; new ones are compiled, or loaded from the cache, together."""
     goal = target.current()
     with _LINK:
         new = {k.name: k for k in kernels if (k.name, goal.name) not in _ADDRESSES}
@@ -87,7 +87,8 @@ class Program:
         for bounded in self.plan.bounded:
             if bounded.code == status:
                 return bounded.error()
-        return RunnelError(f"[program] the run ended with status {status}{': cancelled' if status == CANCELLED else ''}.")
+        reason = ": cancelled" if status == CANCELLED else ""
+        return RunnelError(f"[program] the run ended with status {status}{reason}.")
 
     def record(self, index: int, block: Block) -> tuple[int, ...]:
         """The record that computes ``block`` of call ``index``."""

@@ -18,9 +18,9 @@ def is_reduction(node: Node) -> bool:
 
 
 class Passes:
-    """``level`` of a member: how many reductions lie below it, one upon another, which is the first pass that can compute
-    it. ``kept_for_later``: full members that cost much and are needed in a later pass too, with the memory that holds them
-    in between, which is that of a value stored later where there is one."""
+    """``level`` of a member: how many reductions lie below it, one upon another, which is the first pass that can
+    compute it. ``kept_for_later``: full members that cost much and are needed in a later pass too, with the memory that
+    holds them in between, which is that of a value stored later where there is one."""
 
     def __init__(self, cluster: Cluster, views: dict[Node, Strided], targets: dict[Node, list[Place]]) -> None:
         self.cluster = cluster

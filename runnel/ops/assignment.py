@@ -30,14 +30,14 @@ def put(x: Array, key: Any, value: Operand) -> Array:
         _require_fit(np.shape(key) if isinstance(key, np.ndarray) else key.shape, x.shape)
         return where(lifted(x, key, bool_, x.ndim), _fitted(x, value, x.shape), x)
     part = window(x, key)
-    value = _fitted(x, value, part.shape)
+    new: Array = _fitted(x, value, part.shape)
     if part.is_whole(x):
-        return reshape(broadcast_to(value, part.shape), x.shape)
+        return reshape(broadcast_to(new, part.shape), x.shape)
     if 0 in part.sizes:
         return x
-    if value.size == 1:
-        return where(_inside(x, part), reshape(value, (1,) * x.ndim), x)
-    piece = reshape(broadcast_to(value, part.shape), part.sizes)
+    if new.size == 1:
+        return where(_inside(x, part), reshape(new, (1,) * x.ndim), x)
+    piece = reshape(broadcast_to(new, part.shape), part.sizes)
     laid = laid_into_zeros(piece, x.shape, part.starts, part.sizes, part.steps)
     return where(_inside(x, part), laid, x)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 from collections.abc import Callable, Hashable, Mapping
 
+from runnel.compile.native import STATE
 from runnel.graph.graph import InputKind
 from runnel.lowering.plan import Planner
 from runnel.lowering.program import Program
@@ -15,13 +16,14 @@ from runnel.tensor.tensor import Tensor
 from runnel.tensor.tracing import Trace, activate
 from runnel.tensor.variable import CLOCK, Variable
 
+Gradients = Mapping[Variable, Tensor]
 _KEPT = 16  # programs of one optimizer
 
 
 class StepProgram:
     """What ``update`` does with Variables, their gradients and run-time numbers, traced once."""
 
-    def __init__(self, update: Callable[[], None], gradients: Mapping[Variable, Tensor], name: str) -> None:
+    def __init__(self, update: Callable[[], None], gradients: Gradients, name: str) -> None:
         trace = Trace(tensors.serial_now())
         self._parameters = list(gradients)
         for p in self._parameters:
@@ -40,14 +42,15 @@ class StepProgram:
             self.program.bases[first + i] = ctypes.addressof(self._numbers) + 8 * i
         self._bound_at = -1
 
-    def run(self, gradients: Mapping[Variable, Tensor]) -> None:
+    def run(self, gradients: Gradients) -> None:
         """Update everything in place. The caller gives a gradient for each Variable the program was made for."""
         dense = [gradients[p].contiguous() for p in self._parameters]
         program = self.program
-        with program.lock:
-            if self._bound_at != CLOCK.now:
+        with STATE:
+            now = CLOCK.now  # before binding: what ticks it meanwhile makes the next step bind again
+            if self._bound_at != now:
                 program.bind_variables([v.private_address() for v in self._variables])
-                self._bound_at = CLOCK.now
+                self._bound_at = now
             for i, getter in enumerate(self._getters):
                 self._numbers[i] = getter()
             for slot, gradient in enumerate(dense, 2):
@@ -67,7 +70,7 @@ class StepPrograms:
     def __init__(self) -> None:
         self._programs: dict[Hashable, StepProgram] = {}
 
-    def get(self, key: Hashable, update: Callable[[], None], gradients: Iterable[Variable], name: str) -> StepProgram:
+    def get(self, key: Hashable, update: Callable[[], None], gradients: Gradients, name: str) -> StepProgram:
         """The program for ``key``, made when it is new."""
         found = self._programs.get(key)
         if found is None:

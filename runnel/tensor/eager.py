@@ -155,8 +155,8 @@ def _fault(program: Program, status: int, tensors: tuple[Tensor, ...]) -> Runnel
             wrong = indices[(indices < 0) | (indices >= bounded.extent)]
             shown = ", ".join(map(str, wrong[:5].tolist())) + (", …" if wrong.size > 5 else "")
             return AxisError(
-                f"[{bounded.node.op.name if bounded.node.op else '?'}] {wrong.size} of {indices.size} indices lie outside "
-                f"[0, {bounded.extent}): {shown}."
+                f"[{bounded.node.op.name if bounded.node.op else '?'}] {wrong.size} of {indices.size} indices lie "
+                f"outside [0, {bounded.extent}): {shown}."
             )
     return program.error(status)
 

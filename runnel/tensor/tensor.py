@@ -16,6 +16,7 @@ from runnel.core.dtypes import DType, from_numpy as from_numpy_dtype
 from runnel.core.errors import CaptureError, GradientError, SideEffectError, TracedValueError
 from runnel.core.tables import Op
 from runnel.graph.graph import InputKind, Node
+from runnel.runtime import memory
 from runnel.runtime.memory import Storage
 from runnel.tensor import eager, tape, tracing
 from runnel.tensor.methods import ArrayMethods
@@ -203,8 +204,8 @@ class Tensor(ArrayMethods):
         """Give this handle the value with ``value`` at ``key``; whoever computed with the old value keeps that."""
         if self._leaf is not None or self._serial == CONSTANT_SERIAL:
             raise CaptureError(
-                "[setitem] this tensor is the value of a Variable or a constant; assign to the Variable, or change a copy "
-                "(asarray(x.numpy()), x + 0)."
+                "[setitem] this tensor is the value of a Variable or a constant; assign to the Variable, or change a "
+                "copy (asarray(x.numpy()), x + 0)."
             )
         if self.requires_grad and self._record is None:
             raise GradientError("[setitem] a leaf that requires a gradient cannot be changed; change a copy (x + 0).")
@@ -305,7 +306,7 @@ def _placed(value: Aval, storage: Storage | None, offset: int, strides: Shape) -
     return tensor
 
 
-def from_storage(value: Aval, storage: Storage, offset: int = 0, strides: Shape | None = None) -> Tensor:
+def from_storage(value: Aval, storage: Storage | None, offset: int = 0, strides: Shape | None = None) -> Tensor:
     """A tensor over ``storage``: ``offset`` and ``strides`` in elements; dense when strides are left out."""
     tensor = _blank(value)
     tensor._storage = storage
@@ -314,10 +315,15 @@ def from_storage(value: Aval, storage: Storage, offset: int = 0, strides: Shape 
 
 
 def from_numpy(array: np.ndarray, dtype: DType, *, copy: bool) -> Tensor:
-    """A tensor with the values of ``array``; without ``copy`` it shares the memory, which then must not change."""
+    """A tensor with the values of ``array``; without ``copy`` it shares the memory, which then must not change.
+
+    A copy is aligned, and on huge pages if it is large: matrices a power of two wide are much faster to read there.
+    """
     array = np.asarray(array, dtype=dtype.numpy)
     if copy or any(s % dtype.itemsize for s in array.strides) or not array.dtype.isnative:
-        array = np.array(array, dtype=dtype.numpy, order="C", copy=True)
+        storage = memory.allocate(array.nbytes)
+        storage.ndarray(array.shape, dtype.numpy, writeable=True)[...] = array
+        return from_storage(aval(array.shape, dtype), storage)
     strides = tuple(s // dtype.itemsize for s in array.strides)
     return from_storage(aval(array.shape, dtype), Storage.wrap(array), 0, strides)
 

@@ -4,6 +4,7 @@ are Variables; reading one gives a Tensor, ``assign`` puts another in.
 
 from __future__ import annotations
 
+import sys
 from typing import Any
 
 import numpy as np
@@ -164,11 +165,22 @@ class Variable(ArrayMethods):
     def private_address(self) -> int:
         """The address of memory that only this Variable holds, for a program to update in place. Handles that were read
         before keep the old memory."""
-        if self._shared or not self._tensor.is_dense:
+        if self._shared and self._is_sole_holder():
+            self._shared = False
+        elif self._shared or not self._tensor.is_dense:
             self._tensor = tensors.from_numpy(self._tensor.numpy(), self.dtype, copy=True)
             self._shared = False
             CLOCK.now += 1  # programs that are bound to the old memory must bind anew
         return self._tensor.address
+
+    def _is_sole_holder(self) -> bool:
+        """Whether every handle that was read has gone again, so that nobody would see a change of the memory."""
+        tensor = self._tensor
+        storage = tensor._storage
+        mine = 3  # the attribute, the local name, and the argument of getrefcount
+        if tensor._array is not None or not tensor.is_dense:
+            return False
+        return sys.getrefcount(tensor) == mine and sys.getrefcount(storage) == mine
 
     # Gradients --------------------------------------------------------------------------------------------------------
 

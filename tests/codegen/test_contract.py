@@ -53,8 +53,9 @@ class Kernel:
         assert c.size == 0 or c.shape[1] == 1 or c.strides[1] == size
         steps = [*a.strides, *b.strides, c.strides[0]]
         self.function(
-            a.ctypes.data, b.ctypes.data, c.ctypes.data, *(step // size for step in steps), a.shape[1],
-            *(box if box is not None else (0, c.shape[0], 0, c.shape[1])), epilogue, self.thread.ctypes.data, args, tile,
+            a.ctypes.data, b.ctypes.data, c.ctypes.data, *(step // size for step in steps),
+            a.shape[1], *(box if box is not None else (0, c.shape[0], 0, c.shape[1])), epilogue,
+            self.thread.ctypes.data, args, tile,
         )  # fmt: skip
 
 

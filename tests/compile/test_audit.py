@@ -1,4 +1,4 @@
-"""What guards cannot see, audits find: a later trace that differs is an error at the user's line, before anything runs."""
+"""What guards cannot see, audits find: a later trace that differs is an error at the user's line; nothing runs."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ import pytest
 import runnel as rn
 from runnel.compile import compile
 from runnel.core.errors import AuditError
+
 
 def tensor(*values: float) -> rn.Tensor:
     return rn.asarray(np.array(values, np.float32))

@@ -89,6 +89,7 @@ def test_results_free_their_memory() -> None:
     f = compile(lambda x: x * 2)
     x = rn.ones((1000,))
     f(x)
+    gc.collect()  # what earlier tests left in cycles must not go in between
     live = memory.statistics().live
     kept = [f(x) for _ in range(10)]
     assert memory.statistics().live >= live + 10 * 4000

@@ -1,4 +1,4 @@
-"""The acceptance list of capture: each pitfall gives the eager answer, to the bit, or an error; one test for each line."""
+"""The acceptance list of capture: each pitfall gives the eager answer, to the bit, or an error; each line is tested."""
 
 from __future__ import annotations
 
@@ -511,6 +511,35 @@ class TestSideEffects:
         with pytest.raises(SideEffectError, match="stores"):
             compile(stores)({"x": tensor(1)})
 
+    def test_writes_into_tensors_are_errors(self) -> None:  # line 14
+        kept = tensor(1, 2)
+
+        def argument(x):
+            x[0] = 5
+            return x * 2
+
+        def captured(x):
+            kept[0] = 5
+            return x * kept
+
+        for function in (argument, captured):
+            x = tensor(1, 2)
+            with pytest.raises(SideEffectError):
+                compile(function)(x)
+            assert (x.tolist(), kept.tolist()) == ([1, 2], [1, 2])
+
+        def copies(x):
+            x = x + 0
+            x[0] = 5
+            return x * 2
+
+        check(copies, (tensor(1, 2),), (tensor(3, 4),))
+        kept[1] = 7
+        f = compile(lambda x: x * kept)
+        assert f(tensor(1, 1)).tolist() == [1, 7]
+        kept[0] = 3
+        assert f(tensor(1, 1)).tolist() == [3, 7]
+
     def test_iterators_are_errors(self) -> None:  # line 14
         batches = iter([tensor(1), tensor(2)])
         with pytest.raises(CaptureError, match="batches"):
@@ -555,6 +584,22 @@ class TestFailures:
             f(True)
         assert v.item() == 2
         assert f(False).item() == 3
+
+    def test_index_out_of_range_leaves_variables(self) -> None:  # line 16
+        v = rn.Variable([1.0, 2.0, 3.0])
+
+        @compile
+        def f(i):
+            v.assign(v + v[i].sum())
+            return v.read()
+
+        good, bad = rn.asarray([0, 2]), rn.asarray([0, 7])
+        assert f(good).tolist() == [5, 6, 7]
+        for _ in range(3):
+            with pytest.raises(IndexError):
+                f(bad)
+            assert v.numpy().tolist() == [5, 6, 7]
+        assert f(good).tolist() == [17, 18, 19]
 
     def test_variables_made_inside_are_errors(self) -> None:
         with pytest.raises(CaptureError, match="made inside"):

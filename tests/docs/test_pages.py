@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 import subprocess
 import sys
@@ -23,6 +24,22 @@ def test_code_of_the_page_runs_and_prints_what_it_promises(page: str) -> None:
     assert result.returncode == 0, result.stdout + result.stderr
 
 
+def test_the_example_of_the_readme_gives_the_same_bits_without_compile(tmp_path: Path) -> None:
+    (example,) = blocks(README.read_text(encoding="utf-8"))
+    lines = example.code.splitlines()
+    plain = [line for line in lines if not line.startswith("@rn.compile")]
+    assert len(plain) == len(lines) - 1
+    assert last_loss(tmp_path / "compiled.py", lines) == last_loss(tmp_path / "plain.py", plain)
+
+
+def last_loss(script: Path, lines: list[str]) -> str:
+    """What the loss was at the end, to the bit."""
+    script.write_text("\n".join([*lines, "print(float(loss).hex())"]), encoding="utf-8")
+    environment = {**os.environ, "PYTHONPATH": str(ROOT)}
+    done = subprocess.run([sys.executable, str(script)], env=environment, capture_output=True, text=True, check=True)
+    return done.stdout.splitlines()[-1]
+
+
 def test_a_broken_promise_is_found(tmp_path: Path) -> None:
     page = tmp_path / "page.md"
     page.write_text("```python\nprint(2)\n```\n\n```text\n2\n```\n\n```python\nprint(3)\n```\n", encoding="utf-8")
@@ -41,6 +58,11 @@ def test_every_relative_link_leads_somewhere() -> None:
     pages = [README, ROOT / "CONTRIBUTING.md", ROOT / "CHANGELOG.md", *sorted((ROOT / "docs").glob("*.md"))]
     missing = [f"{page.name}: {link}" for page in pages for link in links(page) if not (page.parent / link).exists()]
     assert missing == []
+
+
+def test_the_index_lists_every_page() -> None:
+    pages = {page.name for page in (ROOT / "docs").glob("*.md")} - {"README.md"}
+    assert set(links(ROOT / "docs" / "README.md")) == pages
 
 
 def links(page: Path) -> list[str]:

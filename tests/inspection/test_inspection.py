@@ -10,6 +10,7 @@ import pytest
 import runnel as rn
 from runnel import ops
 from runnel.core import switches
+from runnel.core.errors import CaptureError
 from runnel.graph import printer
 from runnel.lowering import partition
 from runnel.passes import pipeline
@@ -183,3 +184,12 @@ def test_a_program_of_no_calls() -> None:
     assert len(seen.schedule) == 0
     assert "0 calls" in str(seen)
     assert seen.measure(seconds=0.0).calls == ()
+
+
+def test_a_call_without_a_program_says_so() -> None:
+    @rn.compile
+    def double(x: rn.Tensor) -> rn.Tensor:
+        return x * 2.0
+
+    with pytest.raises(CaptureError, match="runs eagerly"):
+        double.program(rn.tensor([1.0, 2.0], requires_grad=True))

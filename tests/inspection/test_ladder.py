@@ -67,3 +67,14 @@ def test_the_page_has_every_switch() -> None:
 def test_the_page_has_every_rung() -> None:
     rungs = [int(n) for n in re.findall(r"^\| (\d) \| ", PAGE, flags=re.MULTILINE)]
     assert rungs == [1, *ladder._RUNGS] == list(range(1, 6))
+
+
+def test_compilations_are_told(capsys: pytest.CaptureFixture[str]) -> None:
+    @rn.compile
+    def scaled(x: rn.Tensor) -> rn.Tensor:
+        return x * 1.62890625
+
+    with switches.override(debug=1, cache=False):
+        scaled(values(5))
+    (line,) = [line for line in capsys.readouterr().err.splitlines() if "compiled" in line]
+    assert re.fullmatch(r"runnel: compiled map_\w+ in [\d.]+ ms", line)

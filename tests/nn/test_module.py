@@ -79,7 +79,8 @@ def test_forward_computes_with_the_attributes() -> None:
     state = {k: v.numpy().astype(np.float64) for k, v in net.state_dict().items()}
     h = x @ state["first.fc.weight"].T + state["first.fc.bias"]
     h = np.maximum(h @ state["rest.0.fc.weight"].T + state["rest.0.fc.bias"], 0)
-    np.testing.assert_allclose(net(rn.asarray(x)).numpy(), h @ state["head.weight"].T * state["scale"], rtol=1e-5, atol=1e-6)
+    expected = h @ state["head.weight"].T * state["scale"]
+    np.testing.assert_allclose(net(rn.asarray(x)).numpy(), expected, rtol=1e-5, atol=1e-6)
 
 
 def test_modes_reach_everything_below() -> None:

@@ -18,7 +18,7 @@ Y = RNG.normal(size=(3, 5))
 P = RNG.uniform(0.1, 0.9, (3, 5))
 Q = RNG.uniform(0.1, 0.9, (3, 5))
 W = RNG.normal(size=(4, 5))
-LABELS = rn.asarray(np.array([4, 0, 2]))
+LABELS = (4, 0, 2)
 
 
 def index(*values: Any) -> rn.Tensor:
@@ -47,10 +47,10 @@ FUNCTIONS: dict[str, tuple[Callable[..., Any], tuple[Array, ...]]] = {
     "huber_loss": (lambda x, y: ops.huber_loss(x, y, delta=0.8), (X, Y)),
     "bce": (ops.binary_cross_entropy, (P, Q)), "bce_logits": (ops.binary_cross_entropy_with_logits, (X, P)),
     "kl_div": (lambda x, t: ops.kl_div(x, t, "batchmean"), (X, P)),
-    "cross_entropy": (lambda x: ops.cross_entropy(x, LABELS), (X,)),
-    "cross_entropy_smoothed": (lambda x, w: ops.cross_entropy(x, LABELS, w, label_smoothing=0.1), (X, P[0])),
+    "cross_entropy": (lambda x: ops.cross_entropy(x, index(*LABELS)), (X,)),
+    "cross_entropy_smoothed": (lambda x, w: ops.cross_entropy(x, index(*LABELS), w, label_smoothing=0.1), (X, P[0])),
     "cross_entropy_of_probabilities": (ops.cross_entropy, (X, P)),
-    "nll_loss": (lambda x: ops.nll_loss(ops.log_softmax(x), LABELS, reduction="sum"), (X,)),
+    "nll_loss": (lambda x: ops.nll_loss(ops.log_softmax(x), index(*LABELS), reduction="sum"), (X,)),
     "linear": (ops.linear, (X, W, Y[0, :4])), "matmul_vectors": (ops.matmul, (X[0], Y[0])),
     "matmul_batch": (ops.matmul, (RNG.normal(size=(2, 1, 3, 4)), RNG.normal(size=(2, 4, 2)))),
     "outer": (ops.outer, (X[0], Y[1])), "vecdot": (ops.vecdot, (X, Y)),
