@@ -247,7 +247,7 @@ def merged(runs: Runs) -> Runs:
 
 def common(a: Runs, b: Runs) -> tuple[int, int] | None:
     """A range of bytes that is in both; None if there is none."""
-    if not len(a) or not len(b):
+    if not len(a) or not len(b) or a[-1, 1] <= b[0, 0] or b[-1, 1] <= a[0, 0]:
         return None
     candidate = np.minimum(np.searchsorted(b[:, 1], a[:, 0], side="right"), len(b) - 1)
     begin = np.maximum(a[:, 0], b[candidate, 0])

@@ -1,4 +1,4 @@
-"""The kernels that lowering makes: natively and interpreted they give the same bits, and every target has code for them."""
+"""The kernels that lowering makes: native code gives the interpreter's bits, and every target has code for them."""
 
 from __future__ import annotations
 
