@@ -21,6 +21,12 @@ class Pointwise:
 
 
 @dataclass(frozen=True, slots=True)
+class Checked(Pointwise):
+    """A Pointwise of one integer input whose elements must lie in [0, attrs["extent"]) or equal attrs["allowed"]; a
+    program that meets another one stops with an error and has changed nothing."""
+
+
+@dataclass(frozen=True, slots=True)
 class IndexFunction:
     """result[i] = expr(i, inputs…): like Pointwise, but the rule also gets the integer positions along each axis of the
     result: ``expr(avals, positions, *Expr, **attrs)`` (iota, random bits)."""

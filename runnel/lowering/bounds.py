@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+import numpy as np
+
 from runnel.core import tables
 from runnel.core.avals import Shape, row_major
 from runnel.core.dtypes import bool_, int64, uint64
@@ -15,18 +17,20 @@ from runnel.core.errors import AxisError
 from runnel.graph.graph import Graph, Node
 from runnel.loops import ir, scalar
 from runnel.loops.ir import Acc, Apply, Check, Const, Expr, For, Index, Load, Param, RangeBound, Stmt, Update, Var
-from runnel.loops.rules import Gather, ScatterAdd
+from runnel.loops.rules import Checked, Gather, ScatterAdd
 from runnel.lowering.naming import named
 from runnel.lowering.places import Access, Call, Place
 
 
 @dataclass(frozen=True, slots=True)
 class Bounded:
-    """``indices``, read by ``node``, must lie in [0, extent); ``code`` is a program's status where one does not."""
+    """``indices``, read by ``node``, must lie in [0, extent) or equal ``allowed``; ``code`` is a program's status where
+    one does not."""
 
     node: Node
     indices: Node
     extent: int
+    allowed: int | None
     code: int
 
     def error(self) -> AxisError:
@@ -39,29 +43,38 @@ class Bounded:
         )
 
 
-def index_and_extent(node: Node) -> tuple[Node, int] | None:
-    """The operand of ``node`` whose elements are indices, and what they must be below; None if it has no indices."""
+def index_and_extent(node: Node) -> tuple[Node, int, int | None] | None:
+    """The operand of ``node`` whose elements are indices, what they must be below, and the one value that is allowed
+    besides; None if it has no indices."""
     rule = tables.lower.get(node.op) if node.op is not None else None
     if isinstance(rule, Gather):
-        return node.inputs[1], node.inputs[0].aval.shape[node.attrs["axis"]]
+        return node.inputs[1], node.inputs[0].aval.shape[node.attrs["axis"]], None
     if isinstance(rule, ScatterAdd):
-        return node.inputs[0], node.aval.shape[0]
+        return node.inputs[0], node.aval.shape[0], None
+    if isinstance(rule, Checked):
+        return node.inputs[0], node.attrs["extent"], node.attrs["allowed"]
     return None
 
 
 def find(graph: Graph) -> list[Bounded]:
     """Every set of indices of the graph that must be checked, once for each extent."""
-    found: dict[tuple[Node, int], Bounded] = {}
+    found: dict[tuple[Node, int, int | None], Bounded] = {}
     for node in graph.nodes:
-        pair = index_and_extent(node)
-        if pair is not None and pair[0].aval.size and not _is_known(*pair) and pair not in found:
-            found[pair] = Bounded(node, *pair, len(found) + 1)
+        bound = index_and_extent(node)
+        if bound is not None and bound[0].aval.size and not _is_known(*bound) and bound not in found:
+            found[bound] = Bounded(node, *bound, len(found) + 1)
     return list(found.values())
 
 
-def _is_known(indices: Node, extent: int) -> bool:
+def _is_known(indices: Node, extent: int, allowed: int | None) -> bool:
     """Whether the indices are constants in range."""
-    return indices.is_constant and bool((indices.value >= 0).all() and (indices.value < extent).all())
+    return indices.is_constant and not outside(indices.value, extent, allowed).any()
+
+
+def outside(indices: np.ndarray, extent: int, allowed: int | None) -> np.ndarray:
+    """Which of the indices must not be."""
+    wrong: np.ndarray = (indices < 0) | (indices >= extent)
+    return wrong if allowed is None else wrong & (indices != allowed)
 
 
 def check(bounded: Bounded, place: Place, offset: int, strides: Shape) -> Call:
@@ -100,6 +113,11 @@ def check(bounded: Bounded, place: Place, offset: int, strides: Shape) -> Call:
 
 def _in_range(index: Expr, bounded: Bounded) -> Expr:
     """0 ≤ index < extent as one comparison: a negative index is a large unsigned number."""
+    unsigned = index
     if index.dtype is not uint64:
-        index = Apply(scalar.cast, (index if index.dtype is int64 else Apply(scalar.cast, (index,), int64),), uint64)
-    return Apply(scalar.lt, (index, Const(bounded.extent, uint64)), bool_)
+        wide = index if index.dtype is int64 else Apply(scalar.cast, (index,), int64)
+        unsigned = Apply(scalar.cast, (wide,), uint64)
+    inside = Apply(scalar.lt, (unsigned, Const(bounded.extent, uint64)), bool_)
+    if bounded.allowed is None:
+        return inside
+    return Apply(scalar.or_, (inside, Apply(scalar.eq, (index, Const(bounded.allowed, index.dtype)), bool_)), bool_)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any
 
 import numpy as np
 
@@ -36,18 +36,12 @@ from runnel.loops.ir import (
 )
 from runnel.lowering.partition import Block
 from runnel.lowering.places import Access, Call
+from runnel.lowering.runs import Runs, runs_of
 
-Runs = np.ndarray[Any, np.dtype[np.int64]]  # (n, 2): begin and end of ranges, ascending, apart from one another
 Axis = RangeBound | str  # a loop over the block, or the name of another loop's variable
 Loop = tuple[Axis, int, int, int]  # axis, first value, one past its last, stride
 Path = tuple[int, frozenset[tuple[Axis, int]]]  # first element, and the stride along each axis
 Interval = tuple[int, int] | None  # inclusive; None: any integer
-
-LARGEST: Final = 1 << 16  # runs of one footprint; a call that touches memory in more pieces is not looked into
-
-
-class TooLarge(Exception):
-    """A footprint of more than ``LARGEST`` runs."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +58,7 @@ class Footprint:
 
 
 def footprints(call: Call, block: Block) -> list[Footprint]:
-    """What ``block`` of ``call`` touches, in the order of the kernel's statements. May raise :class:`TooLarge`."""
+    """What ``block`` of ``call`` touches, in the order of the kernel's statements. May raise TooLarge."""
     return list(_Walk(call, block).block(call.kernel.body))
 
 
@@ -144,7 +138,7 @@ class _Walk:
         access = self.accesses[buffer]
         size = access.place.dtype.itemsize
         start = offset + access.offset
-        return Footprint(access, buffer, writes, contracted, _runs(start, steps, size), path)
+        return Footprint(access, buffer, writes, contracted, runs_of(start, steps, size), path)
 
     def everything(self, buffer: str, writes: bool) -> Footprint:
         access = self.accesses[buffer]
@@ -210,59 +204,3 @@ def _path(first: int, loops: list[Loop]) -> Path:
     """Where an access lies at each point; axes along which the block has one value only shift it."""
     first += sum(begin * stride for _, begin, end, stride in loops if end - begin == 1)
     return first, frozenset((axis, stride) for axis, begin, end, stride in loops if stride and end - begin > 1)
-
-
-def _runs(start: int, steps: list[tuple[int, int, int]], size: int) -> Runs:
-    """The bytes of the elements start + Σ stride·x for all begin ≤ x < end."""
-    runs: Runs = np.array([[start * size, start * size + size]], np.int64)
-    for begin, end, stride in sorted(steps, key=lambda s: abs(s[2])):
-        count = end - begin
-        if count <= 0:
-            return np.empty((0, 2), np.int64)
-        first = begin * stride if stride >= 0 else (end - 1) * stride
-        step = abs(stride) * size
-        runs = runs + first * size
-        if step == 0 or count == 1:
-            continue
-        if len(runs) == 1 and step <= runs[0, 1] - runs[0, 0]:
-            runs[0, 1] += (count - 1) * step
-            continue
-        if len(runs) * count > LARGEST:
-            raise TooLarge
-        shifts = np.arange(count, dtype=np.int64) * step
-        runs = merged((runs[None, :, :] + shifts[:, None, None]).reshape(-1, 2))
-    return runs
-
-
-def merged(runs: Runs) -> Runs:
-    """Any ranges as runs: sorted, and joined where they touch."""
-    if len(runs) < 2:
-        return runs
-    runs = runs[np.argsort(runs[:, 0], kind="stable")]
-    reach = np.maximum.accumulate(runs[:, 1])
-    first = np.concatenate([[True], runs[1:, 0] > reach[:-1]])
-    last = np.concatenate([first[1:], [True]])
-    return np.stack([runs[first, 0], reach[last]], axis=1)
-
-
-def common(a: Runs, b: Runs) -> tuple[int, int] | None:
-    """A range of bytes that is in both; None if there is none."""
-    if not len(a) or not len(b) or a[-1, 1] <= b[0, 0] or b[-1, 1] <= a[0, 0]:
-        return None
-    candidate = np.minimum(np.searchsorted(b[:, 1], a[:, 0], side="right"), len(b) - 1)
-    begin = np.maximum(a[:, 0], b[candidate, 0])
-    end = np.minimum(a[:, 1], b[candidate, 1])
-    hits = np.flatnonzero(begin < end)
-    return (int(begin[hits[0]]), int(end[hits[0]])) if len(hits) else None
-
-
-def missing(part: Runs, whole: Runs) -> tuple[int, int] | None:
-    """A run of ``part`` that does not lie in ``whole``; None if all do."""
-    if not len(part):
-        return None
-    if not len(whole):
-        return int(part[0, 0]), int(part[0, 1])
-    holder = np.maximum(np.searchsorted(whole[:, 0], part[:, 0], side="right") - 1, 0)
-    outside = (part[:, 0] < whole[holder, 0]) | (part[:, 1] > whole[holder, 1])
-    at = np.flatnonzero(outside)
-    return (int(part[at[0], 0]), int(part[at[0], 1])) if len(at) else None

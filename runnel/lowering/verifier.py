@@ -13,8 +13,9 @@ import numpy as np
 
 from runnel.core.errors import VerifierError
 from runnel.loops import verifier as loops
-from runnel.lowering.footprint import Footprint, Runs, TooLarge, common, footprints, merged, missing
+from runnel.lowering.footprint import Footprint, footprints
 from runnel.lowering.places import Call, Place, Space
+from runnel.lowering.runs import Runs, TooLarge, common, merged, missing
 
 if TYPE_CHECKING:
     from runnel.lowering.plan import Plan

@@ -16,7 +16,7 @@ from runnel.core.dispatch import apply
 from runnel.core.dtypes import INTEGERS, float32, int64
 from runnel.core.errors import ShapeError
 from runnel.core.tables import Op, cost, infer, lower, reference, vjp
-from runnel.loops.rules import Gather, ScatterAdd
+from runnel.loops.rules import Checked, Gather, ScatterAdd
 from runnel.ops.arguments import Array, normalize_axis, require_dtype
 from runnel.ops.arithmetic import add, multiply
 from runnel.ops.broadcasting import broadcast_to
@@ -110,6 +110,19 @@ def picked(x: Array, index: Array, axis: int) -> Array:
     An index outside gives 0."""
     wanted = cast(index, int64)
     return sum(where(equal(iota(x, x.shape, axis), wanted), x, 0), axis=axis, keepdims=True, dtype=x.dtype)
+
+
+label_p = Op("label", "x, *, extent, allowed", "x, whose elements must lie in [0, extent) or equal allowed.")
+infer.register(label_p, lambda x, *, extent, allowed: x)
+reference.register(label_p, lambda x, *, extent, allowed: x)
+lower.register(label_p, Checked(lambda avals, x, *, extent, allowed: x))
+vjp.register(label_p, lambda g, out, x, *, extent, allowed: (None,))
+cost.register(label_p, lambda x, *, extent, allowed: 0)
+
+
+def labels_below(labels: Array, extent: int, allowed: int | None = None) -> Array:
+    """``labels``, known to lie in [0, ``extent``) or to equal ``allowed``; another one is an AxisError."""
+    return apply(label_p, labels, extent=extent, allowed=allowed)
 
 
 def one_hot(labels: Array, classes: int, dtype: Any = float32) -> Array:

@@ -13,7 +13,7 @@ from runnel.ops.arithmetic import abs, add, divide, maximum, multiply, negative,
 from runnel.ops.comparison import equal, greater, less, not_equal
 from runnel.ops.conversion import cast
 from runnel.ops.creation_like import iota
-from runnel.ops.indexing import picked
+from runnel.ops.indexing import labels_below, picked
 from runnel.ops.logic import where
 from runnel.ops.reductions import sum
 from runnel.ops.statistics import mean
@@ -107,7 +107,7 @@ def nll_loss(
 ) -> Array:
     """-x at the target's class, for log-probabilities x of shape (N, C, ...) or (C,) and labels (N, ...) or ()."""
     axis = _class_axis("nll_loss", x)
-    target = _labels("nll_loss", x, target, axis)
+    target = _labels("nll_loss", x, target, axis, ignore_index)
     losses = negative(squeeze(picked(x, expand_dims(target, axis), axis), axis))
     return _averaged("nll_loss", losses, x, target, weight, ignore_index, reduction, axis)
 
@@ -125,7 +125,7 @@ def cross_entropy(
     axis = _class_axis("cross_entropy", x)
     if target.dtype.is_float:
         return _from_probabilities(x, target, weight, reduction, label_smoothing, axis)
-    target = _labels("cross_entropy", x, target, axis)
+    target = _labels("cross_entropy", x, target, axis, ignore_index)
     below = shifted(x, axis)
     log_total = log(sum(exp(below), axis))
     losses = subtract(log_total, squeeze(picked(below, expand_dims(target, axis), axis), axis))
@@ -202,8 +202,8 @@ def _class_axis(name: str, x: Array) -> int:
     return 0 if x.ndim == 1 else 1
 
 
-def _labels(name: str, x: Array, target: Array, axis: int) -> Array:
-    """The labels as int64, whose range holds ``ignore_index`` too."""
+def _labels(name: str, x: Array, target: Array, axis: int, ignore_index: int) -> Array:
+    """The labels as int64, whose range holds ``ignore_index`` too; one that is no class is an error."""
     if not target.dtype.is_integer:
         raise DTypeError(f"[{name}] labels are integers, got {target.dtype.name}; cast them.")
     expected = x.shape[:axis] + x.shape[axis + 1 :]
@@ -211,4 +211,4 @@ def _labels(name: str, x: Array, target: Array, axis: int) -> Array:
         raise ShapeError(
             f"[{name}] labels of shape {target.shape} do not fit x of shape {x.shape}; they need {expected}."
         )
-    return cast(target, int64)
+    return labels_below(cast(target, int64), x.shape[axis], ignore_index)

@@ -17,6 +17,7 @@ from runnel.core.errors import AxisError, NonFiniteError, RunnelError
 from runnel.core.tables import Op
 from runnel.graph.graph import Graph, InputKind, Node
 from runnel.loops.rules import HostCall, View
+from runnel.lowering.bounds import outside
 from runnel.lowering.plan import Planner
 from runnel.lowering.program import Program
 from runnel.lowering.strided import reshaped_strides
@@ -152,7 +153,7 @@ def _fault(program: Program, status: int, tensors: tuple[Tensor, ...]) -> Runnel
     for bounded in program.plan.bounded:
         if bounded.code == status:
             indices = tensors[bounded.node.inputs.index(bounded.indices)].numpy()
-            wrong = indices[(indices < 0) | (indices >= bounded.extent)]
+            wrong = indices[outside(indices, bounded.extent, bounded.allowed)]
             shown = ", ".join(map(str, wrong[:5].tolist())) + (", …" if wrong.size > 5 else "")
             return AxisError(
                 f"[{bounded.node.op.name if bounded.node.op else '?'}] {wrong.size} of {indices.size} indices lie "

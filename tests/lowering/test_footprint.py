@@ -9,8 +9,9 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 from runnel import ops
-from runnel.lowering import footprint
-from runnel.lowering.footprint import TooLarge, _runs, common, footprints, merged, missing
+from runnel.lowering import runs
+from runnel.lowering.footprint import footprints
+from runnel.lowering.runs import TooLarge, common, merged, missing, runs_of
 from tests.lowering.harness import Traced
 from tests.lowering.test_plans import numbers
 
@@ -23,8 +24,8 @@ ranges = st.lists(st.tuples(st.integers(0, 40), st.integers(1, 6)), max_size=8).
 )
 
 
-def bytes_of(runs: np.ndarray) -> set[int]:
-    return {byte for begin, end in runs for byte in range(begin, end)}
+def bytes_of(pieces: np.ndarray) -> set[int]:
+    return {byte for begin, end in pieces for byte in range(begin, end)}
 
 
 @settings(deadline=None, max_examples=200)
@@ -35,7 +36,7 @@ def test_runs_are_the_bytes_of_all_positions(start, loops, size):
         for point in itertools.product(*(range(begin, end) for begin, end, _ in loops))
         for byte in range(size)
     }
-    found = _runs(start, loops, size)
+    found = runs_of(start, loops, size)
     assert bytes_of(found) == expected
     assert (found[1:, 0] > found[:-1, 1]).all()
 
@@ -70,7 +71,7 @@ def test_positions_from_data_stay_inside_their_clamp():
 
 
 def test_too_many_pieces_are_refused(monkeypatch):
-    monkeypatch.setattr(footprint, "LARGEST", 8)
+    monkeypatch.setattr(runs, "LARGEST", 8)
     (call,) = Traced(lambda x: ops.exp(x[:, 1:]), (numbers(30, 20),)).plan.calls
     with pytest.raises(TooLarge):
         footprints(call, (0, 30, 0, 19))

@@ -9,7 +9,7 @@ import pytest
 from runnel import ops
 from runnel.core.errors import VerifierError
 from runnel.loops.ir import Update
-from runnel.lowering import footprint, partition, verifier
+from runnel.lowering import partition, runs, verifier
 from runnel.lowering.places import Space
 from tests.lowering.harness import Traced
 from tests.lowering.test_plans import make_training, numbers
@@ -168,7 +168,7 @@ def test_kernels_are_verified_too():
 
 
 def test_a_plan_in_too_many_pieces_is_let_pass(monkeypatch):
-    monkeypatch.setattr(footprint, "LARGEST", 1)
+    monkeypatch.setattr(runs, "LARGEST", 1)
     plan = chain()
     plan.barriers[:] = [False] * len(plan.barriers)
     verifier.verify(plan)

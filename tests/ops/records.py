@@ -176,6 +176,13 @@ RECORDS: dict[str, Record] = {
         (((2, 3), (3, 4)), {}), (((5, 2, 3), (5, 3, 1)), {}), (((2, 0), (0, 3)), {}), (((0, 2), (2, 2)), {}),
         (((2, 2, 1, 4), (2, 2, 4, 2)), {}),
     ), (dt.float32, dt.float64)),
+    "label": Record(
+        lambda x, *, extent, allowed: x,
+        tuple((c[0], {"extent": 3, "allowed": a}) for c, a in zip(ONE, (None, -100, None, 7, None), strict=True)),
+        (dt.int64, dt.int32),
+        smooth=False,
+        index_limit=3,
+    ),
     "take": Record(lambda x, i, *, axis: np.take(x, i, axis), (
         (((5,), (3,)), {"axis": 0}), (((5, 2), (2, 3)), {"axis": 0}), (((2, 5, 2), (4,)), {"axis": 1}),
         (((2, 5), ()), {"axis": 1}), (((5, 2), (0,)), {"axis": 0}),
