@@ -14,7 +14,7 @@ from runnel.lowering.program import Program
 from runnel.passes import pipeline
 from runnel.runtime import threads
 from runnel.tensor.tensor import Tensor, from_numpy
-from runnel.tensor.variable import CLOCK
+from runnel.tensor.variable import CLOCK, Pin
 
 STATE: Final = threading.RLock()  # programs that use Variables run one at a time: one may write what another reads
 
@@ -34,7 +34,7 @@ class Native:
         for i, source in enumerate(captured.sources):
             if source.origin in (Origin.FLOAT, Origin.GETTER):
                 self.bases[2 + i] = ctypes.addressof(self.floats) + 8 * i
-        self._bound: list[Tensor] = []  # keeps alive the memory that the program may read until it is bound anew
+        self._bound: list[Pin] = []  # keeps alive the memory that the program may read until it is bound anew
 
     def bind(self) -> int:
         """Bind the Variables' memory; gives the state clock's reading, up to which the binding is right."""
@@ -46,8 +46,8 @@ class Native:
                     variable.private_address()
             if CLOCK.now == now:
                 break
-        self._bound = [v._tensor for v in self.captured.variables]
-        self.program.bind_variables([t.address for t in self._bound])
+        self._bound = [v.pin() for v in self.captured.variables]
+        self.program.bind_variables([pin.address for pin in self._bound])
         return now
 
     def after_passes(self) -> list[tuple[str, Graph]]:

@@ -248,6 +248,7 @@ class Planner:
         wanted = {self.views[x].base for node in self.clustering.home for x in node.inputs
                   if self.clustering.home.get(self.views[x].base) is not self.clustering.home[node]}  # fmt: skip
         wanted |= {self.views[node].base for node, _ in self.late}
+        wanted |= {self.views[b.indices].base for b in self.bounded}
         for cluster in order:
             for node in cluster.members:
                 if node in self.targets:

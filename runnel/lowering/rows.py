@@ -49,13 +49,29 @@ class Passes:
 
     def _keep(self, targets: dict[Node, list[Place]]) -> None:
         borrowed: set[Place] = set()
+        last_use = self._last_uses(targets)
         for k in range(1, self.last + 1):
-            roots = [b for n in self.reductions(k) for b in self._producers(n)] + self.full(k, targets)
-            for node in self._needed(roots, targets):
+            for node in self._needed(self._roots(k, targets), targets):
                 if self.level[node] < k and chain_is_costly(node, self.inside, self.views):
-                    place = self._memory(node, targets, borrowed)
+                    place = self._memory(node, last_use[node], targets, borrowed)
                     borrowed.add(place)
                     self.kept_for_later[node] = place
+
+    def _roots(self, level: int, targets: dict[Node, list[Place]]) -> list[Node]:
+        """What pass ``level`` must compute at each point: what it folds and what it stores."""
+        return [b for n in self.reductions(level) for b in self._producers(n)] + self.full(level, targets)
+
+    def _last_uses(self, targets: dict[Node, list[Place]]) -> dict[Node, int]:
+        """The last pass that may read each full member, were nothing kept but it."""
+        last: dict[Node, int] = {}
+        for k in range(self.last + 1):
+            stack = self._roots(k, targets)
+            while stack:
+                node = stack.pop()
+                if last.get(node) != k and node not in self.cluster.kept:
+                    last[node] = k
+                    stack += self._producers(node)
+        return last
 
     def _needed(self, roots: list[Node], targets: dict[Node, list[Place]]) -> list[Node]:
         """The full members that ``roots`` need and that are neither stored nor kept already, outermost first."""
@@ -72,10 +88,11 @@ class Passes:
                 stack += [b for b in self._producers(node) if b not in self.cluster.kept]
         return list(seen)
 
-    def _memory(self, node: Node, targets: dict[Node, list[Place]], borrowed: set[Place]) -> Place:
+    def _memory(self, node: Node, last_use: int, targets: dict[Node, list[Place]], borrowed: set[Place]) -> Place:
+        """Memory of a value that is stored when ``node`` has been read for the last time, or new memory."""
         for other in self.cluster.members:
             later = other in targets and other not in self.cluster.kept and self.level[other] > self.level[node]
-            if later and other.aval.dtype is node.aval.dtype:
+            if later and self.level[other] >= last_use and other.aval.dtype is node.aval.dtype:
                 place = targets[other][0]
                 if place.space in (Space.ARENA, Space.OUTPUT) and place not in borrowed:
                     return place

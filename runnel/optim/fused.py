@@ -14,7 +14,7 @@ from runnel.runtime import threads
 from runnel.tensor import tensor as tensors
 from runnel.tensor.tensor import Tensor
 from runnel.tensor.tracing import Trace, activate
-from runnel.tensor.variable import CLOCK, Variable
+from runnel.tensor.variable import CLOCK, Pin, Variable
 
 Gradients = Mapping[Variable, Tensor]
 _KEPT = 16  # programs of one optimizer
@@ -40,6 +40,7 @@ class StepProgram:
         first = 2 + len(self._parameters)
         for i in range(len(self._getters)):
             self.program.bases[first + i] = ctypes.addressof(self._numbers) + 8 * i
+        self._bound: list[Pin] = []
         self._bound_at = -1
 
     def run(self, gradients: Gradients) -> None:
@@ -50,13 +51,16 @@ class StepProgram:
             now = CLOCK.now  # before binding: what ticks it meanwhile makes the next step bind again
             if self._bound_at != now:
                 program.bind_variables([v.private_address() for v in self._variables])
+                self._bound = [v.pin() for v in self._variables]
                 self._bound_at = now
             for i, getter in enumerate(self._getters):
                 self._numbers[i] = getter()
             for slot, gradient in enumerate(dense, 2):
                 program.bases[slot] = gradient.address
-            program.run_bound()
+            status = program.run_bound()
             CLOCK.writes += 1
+        if status:
+            raise program.error(status)
 
 
 class StepPrograms:

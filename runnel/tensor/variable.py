@@ -5,7 +5,8 @@ are Variables; reading one gives a Tensor, ``assign`` puts another in.
 from __future__ import annotations
 
 import sys
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, Final
 
 import numpy as np
 
@@ -35,6 +36,17 @@ class StateClock:
 CLOCK = StateClock()
 
 
+class Pin:
+    """Keeps a Variable's memory alive for the programs that are bound to it. They hold the pin and not the tensor, so
+    that whoever holds the tensor is somebody who reads its value."""
+
+    __slots__ = ("address", "storage")
+
+    def __init__(self, tensor: Tensor) -> None:
+        self.storage: Final = tensor._storage
+        self.address: Final = tensor.address
+
+
 class ConsumedGradient:
     """Stands in ``Variable.grad`` after a compiled step whose optimizer used the gradient up: it was never stored."""
 
@@ -44,6 +56,17 @@ class ConsumedGradient:
 CONSUMED = ConsumedGradient()
 
 
+def _count_unshared() -> int:
+    """What ``getrefcount`` gives for an object that one attribute and one local name hold; not every version of Python
+    counts the argument."""
+    owner = SimpleNamespace(held=object())
+    held = owner.held
+    return sys.getrefcount(held)
+
+
+_UNSHARED: Final = _count_unshared()
+
+
 class Variable(ArrayMethods):
     """A named, mutable cell that holds a tensor of fixed shape and dtype.
 
@@ -51,7 +74,7 @@ class Variable(ArrayMethods):
     theirs. Under ``rn.compile`` reads and assignments become part of the program.
     """
 
-    __slots__ = ("__weakref__", "_aval", "_grad", "_requires_grad", "_shared", "_tensor", "name")
+    __slots__ = ("__weakref__", "_aval", "_grad", "_pin", "_requires_grad", "_shared", "_tensor", "name")
 
     def __init__(self, value: Any, *, requires_grad: bool = False, name: str = "", dtype: Any = None) -> None:
         if tracing.ACTIVE.trace is not None:
@@ -73,6 +96,7 @@ class Variable(ArrayMethods):
             np.ascontiguousarray(array.astype(kind.numpy)).reshape(array.shape), kind, copy=True
         )
         self._shared = False
+        self._pin: Pin | None = None
         self._grad: Any = None
         self.name = name
         self._requires_grad = requires_grad
@@ -154,6 +178,7 @@ class Variable(ArrayMethods):
             value = tensors.from_numpy(value.numpy(), self.dtype, copy=True)
         fresh = tensors.from_storage(self._aval, value._storage, value._layout[0])
         self._tensor = fresh
+        self._pin = None
         self._shared = True  # whoever made the value may still hold it
         CLOCK.now += 1
         CLOCK.writes += 1
@@ -169,18 +194,25 @@ class Variable(ArrayMethods):
             self._shared = False
         elif self._shared or not self._tensor.is_dense:
             self._tensor = tensors.from_numpy(self._tensor.numpy(), self.dtype, copy=True)
+            self._pin = None
             self._shared = False
             CLOCK.now += 1  # programs that are bound to the old memory must bind anew
         return self._tensor.address
 
+    def pin(self) -> Pin:
+        """What a program holds while it is bound to the current memory."""
+        if self._pin is None:
+            self._pin = Pin(self._tensor)
+        return self._pin
+
     def _is_sole_holder(self) -> bool:
         """Whether every handle that was read has gone again, so that nobody would see a change of the memory."""
         tensor = self._tensor
-        storage = tensor._storage
-        mine = 3  # the attribute, the local name, and the argument of getrefcount
-        if tensor._array is not None or not tensor.is_dense:
+        if sys.getrefcount(tensor) != _UNSHARED or not tensor.is_dense:
             return False
-        return sys.getrefcount(tensor) == mine and sys.getrefcount(storage) == mine
+        tensor._array = None  # kept for the next numpy(); if somebody holds it, or a view of it, the storage is held too
+        storage = tensor._storage
+        return sys.getrefcount(storage) == _UNSHARED + (self._pin is not None)
 
     # Gradients --------------------------------------------------------------------------------------------------------
 

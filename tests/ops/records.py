@@ -179,8 +179,9 @@ RECORDS: dict[str, Record] = {
     "label": Record(
         lambda x, *, extent, allowed: x,
         tuple((c[0], {"extent": 3, "allowed": a}) for c, a in zip(ONE, (None, -100, None, 7, None), strict=True)),
-        (dt.int64, dt.int32),
+        (dt.int64,),
         smooth=False,
+        input_dtypes=(dt.int64,),
         index_limit=3,
     ),
     "take": Record(lambda x, i, *, axis: np.take(x, i, axis), (
