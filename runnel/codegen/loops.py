@@ -11,11 +11,11 @@ from contextlib import contextmanager
 
 from runnel.codegen import accumulators, memory, uses
 from runnel.codegen.accumulators import Accumulator
-from runnel.codegen.memory import ALL_LANES, Active
+from runnel.codegen.memory import ALL_LANES, Active, advance
 from runnel.codegen.text import Emitter
 from runnel.codegen.values import Values, Vec
 from runnel.core.errors import VerifierError
-from runnel.loops.ir import LANES, Acc, Bound, Check, For, Let, RangeBound, Stmt, Store, Update
+from runnel.loops.ir import LANES, Acc, Bound, Check, For, Let, RangeBound, Stmt, Store, Update, Var
 from runnel.runtime.layout import FAULT
 
 LOOP_MARK = ", !llvm.loop !0"  # ``nest`` defines !0: leave the loop as it is
@@ -47,11 +47,13 @@ class Join:
 
 
 class Loops:
-    """Writes statements into ``values.em``."""
+    """Writes statements into ``values.em``. An epilogue's vectors ask for the lines of the next row as they go: its
+    blocks' rows are short and far apart, which leaves the hardware's prefetchers behind."""
 
-    def __init__(self, values: Values) -> None:
+    def __init__(self, values: Values, rows: Var | None = None) -> None:
         self.values = values
         self.em = values.em
+        self.rows = rows  # an epilogue's variable over rows
 
     def function_body(self, body: tuple[Stmt, ...]) -> None:
         self.values.start_pointers(uses.accesses(body))
@@ -164,7 +166,23 @@ class Loops:
             if active is not None:
                 self.values.scope.vec = Vec(loop.var, active)
             self.values.bind_variable(loop.var, counter, uses.accesses(loop.body))
+            if active is ALL_LANES and self.rows is not None:
+                self._prefetch(loop)
             self.block(loop.body)
+
+    def _prefetch(self, loop: For) -> None:
+        """Ask for what the next row's turn will touch at these columns; a hint, which may point anywhere."""
+        em, values = self.em, self.values
+        asked: set[str] = set()
+        for buffer, index in uses.accesses(loop.body):
+            steps = dict(index.terms)
+            row = steps.get(self.rows) if self.rows is not None else None
+            if row is not None and steps.get(loop.var) == 1 and buffer not in asked and buffer not in values.tiles:
+                asked.add(buffer)
+                here = values.scope.pointers[buffer, index]
+                ahead = advance(em, values.dtypes[buffer], here, values.stride(row))
+                em.declare("llvm.prefetch.p0", "void", "ptr", "i32", "i32", "i32")
+                em.effect(f"call void @llvm.prefetch.p0(ptr {ahead}, i32 0, i32 3, i32 1)")
 
     @contextmanager
     def _inside(self) -> Iterator[None]:

@@ -16,7 +16,7 @@ from runnel.codegen.text import Emitter
 from runnel.codegen.values import Values
 from runnel.core.dtypes import DType
 from runnel.core.errors import VerifierError
-from runnel.loops.ir import TILE_STRIDE, Buffer, Contract, Kernel, Stmt
+from runnel.loops.ir import TILE_STRIDE, Buffer, Contract, For, Kernel, Stmt
 
 _ABI = "ptr %thread, ptr %args, i64 %i0, i64 %i1, i64 %j0, i64 %j1"
 _LOOP_METADATA = """\
@@ -51,7 +51,8 @@ def emit_kernel(kernel: Kernel, target: Target) -> str:
                 function(f"{name}.epilogue", "internal ", body[1:])
             _contract(values, body[0], epilogue)
         else:
-            Loops(values).function_body(body)
+            first = body[0] if linkage and body else None
+            Loops(values, first.var if isinstance(first, For) else None).function_body(body)
         em.effect("ret void")
         head = f"define {linkage}void @{name}({_ABI}) nounwind {{\nentry:\n"
         functions.append(head + "\n".join(em.lines) + "\n}\n")

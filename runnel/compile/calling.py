@@ -19,6 +19,7 @@ from runnel.compile.signature import Arguments, Role
 from runnel.core import switches
 from runnel.core.avals import row_major
 from runnel.core.pytree import Branch, Structure, unflatten
+from runnel.runtime.layout import COMPLETED
 from runnel.runtime.memory import allocate
 from runnel.tensor import tape
 from runnel.tensor.tensor import Tensor, from_storage
@@ -144,7 +145,11 @@ class CallWriter:
 
     def _body(self, settled: bool = False) -> list[str]:
         """``settled``: the clock has not ticked since the last run, so that no ``.grad`` has changed its state."""
-        return [*self._inputs(), *self._outputs(), *self._launch(), *self._after(settled), f"return {self._value()}"]
+        after = self._after(settled)
+        return [
+            *self._inputs(), *self._outputs(), *self._gradients(), *self._launch(after), *after, *self._results(),
+            f"return {self._value()}",
+        ]  # fmt: skip
 
     def _inputs(self) -> list[str]:
         lines: list[str] = []
@@ -181,21 +186,47 @@ class CallWriter:
                 lines += [f"s{i} = allocate({place.nbytes})", f"B[{first + i}] = s{i}.address"]
         return lines
 
-    def _launch(self) -> list[str]:
-        return ["status = run()", "if status: raise error(status)"]
+    def _gradients(self) -> list[str]:
+        """The gradients that will be stored, made before the run: see ``_after``."""
+        return [
+            f"g{i} = {self._tensor(result)}"
+            for i, (_, how, result) in enumerate(self.captured.gradients)
+            if how is Gradient.TENSOR
+        ]
+
+    def _launch(self, after: list[str]) -> list[str]:
+        """The run. A signal's handler that raises does so right before the run or right after it."""
+        if not after:
+            return ["status = run()", "if status: raise error(status)"]
+        self.namespace["L"] = self.native.program.launch.words
+        return [
+            f"completed = L[{COMPLETED}]",
+            "try: status = run()",
+            "except BaseException:",
+            f"    if L[{COMPLETED}] != completed:",
+            *("        " + line for line in after),
+            "    raise",
+            "if status: raise error(status)",
+        ]
 
     def _after(self, settled: bool) -> list[str]:
+        """What a completed run changes besides memory. Calls nothing: Python lets signal handlers in only at calls (and
+        loops), so that none sees Variables changed and the rest not."""
         lines = ["CLOCK.writes += 1"] if self.captured.written else []
-        for i, (variable, how, result) in enumerate(self.captured.gradients):
+        for i, (variable, how, _) in enumerate(self.captured.gradients):
             self.namespace[f"holder{i}"] = variable
             if how is Gradient.TENSOR:
                 lines += [
-                    f"if type(holder{i}._grad) is not Tensor: CLOCK.now += 1",
-                    f"holder{i}._grad = {self._tensor(result)}",
+                    f"if holder{i}._grad.__class__ is not Tensor: CLOCK.now += 1",
+                    f"holder{i}._grad = g{i}",
                 ]
             elif not settled:
                 value = "None" if how is Gradient.NONE else "CONSUMED"
                 lines.append(f"if holder{i}._grad is not {value}: holder{i}._grad = {value}; CLOCK.now += 1")
+        return lines
+
+    def _results(self) -> list[str]:
+        lines: list[str] = []
         for i, returned in enumerate(self.captured.returned):
             if returned.result is Result.TENSOR:
                 lines.append(f"r{i} = {self._tensor(returned.what)}")

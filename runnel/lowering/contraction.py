@@ -87,7 +87,9 @@ class EpilogueBuilder(NestBuilder):
             block.append(rows)
         self.flops += 2.0 * m * n * k
         kernel = named("contract", tuple(self.buffers), tuple(self.params), tuple(block), doc)
-        return Call(kernel, self.accesses, self.values, m, n, "both", self.flops, list(self.cluster.members))
+        packs = b_strides[-1] != 1
+        nodes = list(self.cluster.members)
+        return Call(kernel, self.accesses, self.values, m, n, "both", self.flops, nodes, packs=packs)
 
 
 def tile_place(dtype: DType) -> Place:

@@ -14,6 +14,7 @@ Block = tuple[int, int, int, int]  # i0, i1, j0, j1
 WORTH_SPLITTING = 2e-6  # seconds of predicted work in a call
 WORTH_A_TEAM = 20e-6  # seconds of predicted work in a program
 GRAIN = 16  # columns are split at whole vectors
+FEW_ROWS = 48
 
 
 def split_calls(calls: list[Call], threads: int) -> tuple[int, list[list[Block | None]], list[bool]]:
@@ -44,8 +45,9 @@ def split(call: Call, threads: int) -> list[Block | None]:
 
 
 def _prefers_columns(call: Call) -> bool:
-    """A contraction's columns are packed once for each thread, so wide ones are split by columns."""
-    return call.kernel.name.startswith("contract") and call.columns >= 64
+    """A second operand that is packed is packed once for each thread, so wide ones of those are split by columns. So are
+    products of few rows, whose tiles would be cut."""
+    return call.columns >= 64 and (call.packs or (call.kernel.name.startswith("contract") and call.rows < FEW_ROWS))
 
 
 @dataclass(frozen=True, slots=True)

@@ -67,6 +67,7 @@ class Call:
     split: str  # which axes may be split among threads: "rows", "columns", "both" or ""
     flops: float
     nodes: list[Node] = field(default_factory=list)
+    packs: bool = False  # a contraction whose second operand must be packed
     checks: bool = False  # it may report a fault, after which no Variable may be written
 
     @property

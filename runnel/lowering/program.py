@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import threading
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
@@ -12,11 +12,13 @@ from runnel.codegen import build, nest, target
 from runnel.core.avals import Aval
 from runnel.core.errors import RunnelError
 from runnel.loops.ir import Kernel
+from runnel.lowering import stops
 from runnel.lowering.partition import Block
 from runnel.lowering.places import Call, Place, Space
 from runnel.lowering.plan import Plan
 from runnel.runtime import memory
-from runnel.runtime.launch import CANCELLED, RECORD_WORDS, Launch, barrier_address
+from runnel.runtime.interrupts import Interruptible
+from runnel.runtime.launch import CANCELLED, RECORD_WORDS, Launch, barrier_address, seal_address
 
 _LINK = threading.Lock()
 _ADDRESSES: dict[tuple[str, str], int] = {}
@@ -56,11 +58,12 @@ class Program:
         addresses = kernel_addresses(list(dict.fromkeys(kernels)))
         self._address = dict(zip(dict.fromkeys(k.name for k in kernels), addresses, strict=True))
         self._arguments = _arguments(plan.calls)
+        self.is_long = stops.is_long(plan.calls)
         self.records = self._records()
         short = plan.threads == 1 and sum(c.seconds for c in plan.calls) < 20e-6
         self.scratch_bytes = _scratch_bytes(plan.calls)
         self.launch = Launch(self.records, ctypes.addressof(self.bases), self.scratch_bytes, short)
-        self.run_bound = self.launch.run
+        self.run_bound: Callable[[], int] = (Interruptible(self.launch) if self.is_long else self.launch).run
 
     def bind_variables(self, addresses: Sequence[int]) -> None:
         """Where the Variables lie, in the order of ``plan.variables``."""
@@ -78,7 +81,7 @@ class Program:
         for address in outputs:
             bases[slot] = address
             slot += 1
-        status = self.launch.run()
+        status = self.run_bound()
         if status:
             raise self.error(status)
 
@@ -96,18 +99,22 @@ class Program:
         return (self._address[self.plan.calls[index].kernel.name], arguments, *block, 0, 0)
 
     def _records(self) -> list[np.ndarray]:
-        """The records of each thread: its block of each call, and the barriers."""
+        """The records of each thread: its block of each call, the barriers and, in a long program, the seal."""
         plan = self.plan
-        barrier = barrier_address()
+        barrier, seal = barrier_address(), seal_address()
+        sealed = stops.seal(plan.calls) if self.is_long else -1
         records: list[np.ndarray] = []
         for thread in range(plan.threads):
             rows: list[tuple[int, ...]] = []
             for index, (blocks, wait) in enumerate(zip(plan.blocks, plan.barriers, strict=True)):
-                if wait and plan.threads > 1:
+                if index == sealed:
+                    rows.append((seal, 0, 0, 0, 0, 0, 0, 0))
+                elif wait and plan.threads > 1:
                     rows.append((barrier, 0, 0, 0, 0, 0, 0, 0))
                 block = blocks[thread]
                 if block is not None:
-                    rows.append(self.record(index, block))
+                    cut = stops.pieces(plan.calls[index], block) if index < sealed else [block]
+                    rows += [self.record(index, piece) for piece in cut]
             rows.append((0,) * RECORD_WORDS)
             records.append(np.array(rows, np.int64))
         return records

@@ -13,8 +13,7 @@ from runnel.runtime import records, waiting
 from runnel.runtime.compiler import Compiler
 from runnel.runtime.layout import (
     ARRIVED,
-    CANCEL,
-    CANCELLED,
+    COMPLETED,
     CONTROL,
     FAULT,
     FINISHED,
@@ -23,8 +22,11 @@ from runnel.runtime.layout import (
     MAILBOXES,
     PENDING,
     RECORDS,
+    REQUEST,
+    SEALED,
     SPINS,
     STATUS,
+    STOP,
 )
 
 if TYPE_CHECKING:
@@ -36,6 +38,7 @@ class EntryPoints(NamedTuple):
 
     rn_run: int  # (thread, records)
     rn_barrier: int  # a kernel
+    rn_seal: int  # a kernel
     rn_solo: int  # (launch block) -> status: one thread, without the team
     rn_launch: int  # (launch block) -> status
     rn_worker: int  # (control block, mailbox)
@@ -63,13 +66,19 @@ define internal void @part(ptr %thread) {{
   ret void
 }}
 
-; the run's status: the first fault that a thread reported, or that it was cancelled, or 0
+; the run's status: the first fault that a thread reported, or the request that stopped it, or 0
 define internal i64 @settle(ptr %block, i64 %threads) {{
 entry:
-  %cancel = getelementptr i64, ptr %block, i64 {CANCEL}
-  %asked = atomicrmw xchg ptr %cancel, i64 0 acq_rel
-  %cancelled = icmp ne i64 %asked, 0
-  %without.fault = select i1 %cancelled, i64 {CANCELLED}, i64 0
+  %request.at = getelementptr i64, ptr %block, i64 {REQUEST}
+  %request = load atomic i64, ptr %request.at acquire, align 8
+  store atomic i64 0, ptr %request.at release, align 8  ; one that comes just now came too late
+  %stop.at = getelementptr i64, ptr %block, i64 {STOP}
+  %stop = load i64, ptr %stop.at
+  store i64 0, ptr %stop.at
+  %sealed.at = getelementptr i64, ptr %block, i64 {SEALED}
+  store i64 0, ptr %sealed.at
+  %stopped = icmp ne i64 %stop, 0
+  %without.fault = select i1 %stopped, i64 %request, i64 0
   br label %look
 look:
   %t = phi i64 [ 0, %entry ], [ %t.next, %on ]
@@ -87,6 +96,12 @@ done:
   %status = phi i64 [ %fault, %look ], [ %without.fault, %on ]
   %status.at = getelementptr i64, ptr %block, i64 {STATUS}
   store i64 %status, ptr %status.at
+  %whole = icmp eq i64 %status, 0
+  %one = zext i1 %whole to i64
+  %completed.at = getelementptr i64, ptr %block, i64 {COMPLETED}
+  %completed = load i64, ptr %completed.at
+  %completed.now = add i64 %completed, %one
+  store i64 %completed.now, ptr %completed.at
   ret i64 %status
 }}
 

@@ -13,7 +13,7 @@ import numpy as np
 
 from runnel.core import switches
 from runnel.runtime import driver, layout, memory, team, threads
-from runnel.runtime.layout import CANCELLED as CANCELLED
+from runnel.runtime.layout import CANCELLED as CANCELLED, INTERRUPTED as INTERRUPTED
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -88,6 +88,7 @@ class Launch:
             words[layout.LAUNCH] = self.address
             words[layout.RECORDS] = records.__array_interface__["data"][0]
             words[layout.DELAY] = int(switches.stress.value * 1e-6 * self._team.pauses_per_second)
+            words[layout.WATCH] = self.address + 8 * (layout.STOP if number else layout.REQUEST)
             words[layout.RANDOM] = (number + 1) * 0x9E3779B97F4A7  # xorshift starts anywhere but at 0
             if number:
                 self._give_scratch(number, workers[number - 1])
@@ -101,7 +102,7 @@ class Launch:
             self._call = partial((_WITH_GIL if short else _WITHOUT_GIL)(entry.rn_solo), argument)
 
     def run(self) -> int:
-        """Run the program; its status is 0, what a kernel reported, or CANCELLED."""
+        """Run the program; its status is 0, what a kernel reported, or the request that stopped it."""
         if get_ident() != self._owner:
             self._adopt()
         return self._call()
@@ -117,11 +118,22 @@ class Launch:
         return int(self._words[layout.STATUS])
 
     def cancel(self) -> None:
-        """Stop the run in progress, or else the next one, before its next kernel. For any thread to call."""
-        self._words[layout.CANCEL] = 1
+        """Stop the run in progress, or else the next one, before its next kernel, unless that is beyond the program's
+        seal. For any thread to call."""
+        self._words[layout.REQUEST] = layout.CANCELLED
+
+    def interrupt(self) -> None:
+        """The same, where a signal is the reason."""
+        self._words[layout.REQUEST] = layout.INTERRUPTED
+
+    @property
+    def words(self) -> memoryview:
+        """The launch block, in words of int64."""
+        return memoryview(self._words)
 
     def _adopt(self) -> None:
         """Take the calling thread's scratch: another thread may be using that of the one which ran this before."""
+        self._owner = -1  # whatever cuts this short, the next run adopts again
         scratch = _CALLER.at_least(self._scratch_bytes)
         self._give_scratch(0, scratch)
         self._keep[-1] = scratch
@@ -151,3 +163,9 @@ def _check(records: NDArray[np.int64]) -> None:
 def barrier_address() -> int:
     """The kernel that, as a record of every thread of a program, makes them wait for one another."""
     return driver.entry_points().rn_barrier
+
+
+def seal_address() -> int:
+    """A kernel like the barrier, beyond which the run goes on to its end whatever is asked: nothing that lasts may be
+    written before it, so a run leaves all as it was or all as it should be."""
+    return driver.entry_points().rn_seal

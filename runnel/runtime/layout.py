@@ -4,8 +4,13 @@ control block   lines of 128 bytes, each written by few: LOCK; BARRIER (generati
                 PENDING workers of the launch; FINISHED launches and their sleepers; SPINS, the pauses before
                 yielding; then from MAILBOXES on one line for each thread
 mailbox         ticket (an int32), its sleepers, thread block to run (0 asks the worker to end)
-launch block    words THREADS, CONTROL, STATUS, CANCEL; then the thread blocks, one line each, from the second line
-thread block    the eight words of the kernel ABI, the last pointing to the launch block; RECORDS, DELAY, RANDOM
+launch block    words THREADS, CONTROL, STATUS, REQUEST, STOP, SEALED, COMPLETED; then the thread blocks, one line each,
+                from the second line
+thread block    the eight words of the kernel ABI, the last pointing to the launch block; RECORDS, DELAY, RANDOM, WATCH
+
+How a run is stopped: anyone may set REQUEST. The first thread, between two records, turns it into STOP unless the run is
+SEALED, and STOP is what the others obey; a fault sets both. So every thread WATCHes one word. A run that is not stopped
+and without a fault counts in COMPLETED.
 """
 
 from __future__ import annotations
@@ -18,9 +23,11 @@ ARRIVED: Final = BARRIER + 8
 MAIL_THREAD: Final = 8
 
 # words of a launch block
-THREADS, CONTROL, STATUS, CANCEL = range(4)
+THREADS, CONTROL, STATUS, REQUEST, STOP, SEALED, COMPLETED = range(7)
 
 # words of a thread block
-BASES, SCRATCH, SCRATCH_BYTES, NUMBER, COUNT, TEAM, FAULT, LAUNCH, RECORDS, DELAY, RANDOM = range(11)
+BASES, SCRATCH, SCRATCH_BYTES, NUMBER, COUNT, TEAM, FAULT, LAUNCH, RECORDS, DELAY, RANDOM, WATCH = range(12)
 
-CANCELLED: Final = -1  # the status of a run that was cancelled
+# requests, and the status of a run that was stopped by one
+CANCELLED: Final = -1
+INTERRUPTED: Final = -2  # by a signal

@@ -124,12 +124,16 @@ class _Pool:
 
 
 class Storage:
-    """``nbytes`` bytes at ``address``. Made by :func:`allocate` or :meth:`wrap`; the bytes live as long as it."""
+    """``nbytes`` bytes at ``address``. Made by :func:`allocate` or :meth:`wrap`; the bytes live as long as it.
+
+    ``is_ours``: nobody can see the bytes but through this object.
+    """
 
     __slots__ = ("__weakref__", "address", "nbytes")
 
     address: int
     nbytes: int
+    is_ours = True
 
     @staticmethod
     def wrap(array: NDArray[Any]) -> Storage:
@@ -182,6 +186,8 @@ class _Shared(Storage):
     """Memory of a NumPy array. With negative strides some of it lies below ``address``."""
 
     __slots__ = ("_array", "_below")
+
+    is_ours = False
 
     def __init__(self, array: NDArray[Any]) -> None:
         self._array = array

@@ -1,16 +1,33 @@
-"""LLVM text of what a thread does with its records: run them one after another, and meet the others at a barrier."""
+"""LLVM text of what a thread does with its records: run them one after another, meet the others at a barrier, seal."""
 
 from __future__ import annotations
 
 from typing import Final
 
-from runnel.runtime.layout import ARRIVED, BARRIER, CANCEL, COUNT, DELAY, FAULT, LAUNCH, RANDOM, SPINS, TEAM
+from runnel.runtime.layout import (
+    ARRIVED,
+    BARRIER,
+    CANCELLED,
+    COUNT,
+    DELAY,
+    FAULT,
+    LAUNCH,
+    NUMBER,
+    RANDOM,
+    REQUEST,
+    SEALED,
+    SPINS,
+    STOP,
+    TEAM,
+    WATCH,
+)
 
 _ALL: Final = 2**31 - 1  # sleepers to wake
 
 
 def text() -> str:
-    """The functions ``@rn_run`` and ``@rn_barrier``, for use inside a module that has those of ``waiting``."""
+    """The functions ``@rn_run``, ``@rn_barrier`` and ``@rn_seal``, for use inside a module that has those of
+    ``waiting``."""
     return f"""; pause for a random while: xorshift64 (G. Marsaglia, "Xorshift RNGs", 2003)
 define internal void @delay(ptr %thread, i64 %most) noinline {{
   %at = getelementptr i64, ptr %thread, i64 {RANDOM}
@@ -31,7 +48,8 @@ define internal void @rn_run(ptr %thread, ptr %records) {{
 entry:
   %launch.at = getelementptr i64, ptr %thread, i64 {LAUNCH}
   %launch = load ptr, ptr %launch.at
-  %cancel = getelementptr i64, ptr %launch, i64 {CANCEL}
+  %watch.at = getelementptr i64, ptr %thread, i64 {WATCH}
+  %watch = load ptr, ptr %watch.at
   %fault.at = getelementptr i64, ptr %thread, i64 {FAULT}
   %delay.at = getelementptr i64, ptr %thread, i64 {DELAY}
   %delay = load i64, ptr %delay.at
@@ -43,9 +61,22 @@ head:
   %end = icmp eq ptr %k, null
   br i1 %end, label %done, label %check
 check:
-  %asked = load atomic i64, ptr %cancel acquire, align 8
-  %cancelled = icmp ne i64 %asked, 0
-  br i1 %cancelled, label %leave, label %ready
+  %seen = load atomic i64, ptr %watch acquire, align 8
+  %quiet = icmp eq i64 %seen, 0
+  br i1 %quiet, label %ready, label %asked
+asked:
+  %stop.at = getelementptr i64, ptr %launch, i64 {STOP}
+  %stop = load atomic i64, ptr %stop.at acquire, align 8
+  %decided = icmp ne i64 %stop, 0
+  br i1 %decided, label %leave, label %requested
+requested:  ; only the first thread comes here
+  %sealed.at = getelementptr i64, ptr %launch, i64 {SEALED}
+  %sealed = load i64, ptr %sealed.at
+  %too.late = icmp ne i64 %sealed, 0
+  br i1 %too.late, label %ready, label %decide
+decide:
+  store atomic i64 1, ptr %stop.at release, align 8
+  br label %leave
 ready:
   br i1 %hurried, label %go, label %dawdle
 dawdle:
@@ -65,14 +96,17 @@ go:
   call void %k(ptr %thread, ptr %args, i64 %i0, i64 %i1, i64 %j0, i64 %j1)
   %fault = load i64, ptr %fault.at
   %faulty = icmp ne i64 %fault, 0
-  br i1 %faulty, label %stop, label %well
+  br i1 %faulty, label %failed, label %well
 well:
   %next = getelementptr i64, ptr %record, i64 8
   br label %head
-stop:  ; a fault stops every thread of the program, like a cancellation
-  store atomic i64 1, ptr %cancel release, align 8
+failed:  ; a fault stops every thread of the program, the first one too
+  %failed.stop = getelementptr i64, ptr %launch, i64 {STOP}
+  store atomic i64 1, ptr %failed.stop release, align 8
+  %failed.request = getelementptr i64, ptr %launch, i64 {REQUEST}
+  store atomic i64 {CANCELLED}, ptr %failed.request release, align 8
   br label %leave
-leave:  ; release those who wait at the barrier: they will see the cancellation at their next record
+leave:  ; release those who wait at the barrier: they will see the word at their next record
   %count.at = getelementptr i64, ptr %thread, i64 {COUNT}
   %count = load i64, ptr %count.at
   %alone = icmp eq i64 %count, 1
@@ -103,10 +137,10 @@ arrive:
   %generation = load atomic i32, ptr %barrier acquire, align 4
   %launch.at = getelementptr i64, ptr %thread, i64 {LAUNCH}
   %launch = load ptr, ptr %launch.at
-  %cancel = getelementptr i64, ptr %launch, i64 {CANCEL}
-  %asked = load atomic i64, ptr %cancel acquire, align 8
-  %cancelled = icmp ne i64 %asked, 0  ; then some thread may have left: nobody would open the barrier
-  br i1 %cancelled, label %done, label %count.me
+  %stop.at = getelementptr i64, ptr %launch, i64 {STOP}
+  %stop = load atomic i64, ptr %stop.at acquire, align 8
+  %stopped = icmp ne i64 %stop, 0  ; then some thread may have left: nobody would open the barrier
+  br i1 %stopped, label %done, label %count.me
 count.me:
   %before = atomicrmw add ptr %arrived, i32 1 acq_rel
   %mine = add i32 %before, 1
@@ -123,6 +157,24 @@ stay:
   call void @wait(ptr %barrier, i32 %generation, i64 %spins)
   br label %done
 done:
+  ret void
+}}
+
+; a barrier that, once all have passed it, no request stops the run any more: the first thread, which alone turns requests
+; into stops, has said so before it came
+define internal void @rn_seal(ptr %thread, ptr %args, i64 %i0, i64 %i1, i64 %j0, i64 %j1) {{
+  %number.at = getelementptr i64, ptr %thread, i64 {NUMBER}
+  %number = load i64, ptr %number.at
+  %first = icmp eq i64 %number, 0
+  br i1 %first, label %seal, label %meet
+seal:
+  %launch.at = getelementptr i64, ptr %thread, i64 {LAUNCH}
+  %launch = load ptr, ptr %launch.at
+  %sealed.at = getelementptr i64, ptr %launch, i64 {SEALED}
+  store i64 1, ptr %sealed.at
+  br label %meet
+meet:
+  call void @rn_barrier(ptr %thread, ptr null, i64 0, i64 0, i64 0, i64 0)
   ret void
 }}
 """

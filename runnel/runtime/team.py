@@ -11,11 +11,12 @@ import ctypes
 import os
 import threading
 import time
+from functools import partial
 from typing import Final
 
 import numpy as np
 
-from runnel.runtime import driver, layout, memory, threads
+from runnel.runtime import driver, interrupts, layout, memory, threads
 
 # Longer waits yield: on a busy machine the thread waited for may be queued behind this one on the same CPU.
 SPIN_SECONDS: Final = 5e-6
@@ -42,6 +43,10 @@ class Team:
 
     def grow(self, size: int) -> None:
         """Start workers until the team has ``size`` threads (at most ``threads.LIMIT``)."""
+        # Ctrl-C between starting a worker and counting it would make two of them share a mailbox.
+        interrupts.uninterrupted(partial(self._start_workers, size))
+
+    def _start_workers(self, size: int) -> None:
         with self._lock:
             # With more threads than CPUs, who spins keeps the one waited for from running.
             crowded = size > threads.affinity_count()

@@ -49,8 +49,10 @@ def _stacked(data: Any, dtype: DType | None) -> Tensor:
 
 
 def tensor(data: Any, dtype: Any = None, *, requires_grad: bool = False) -> Tensor:
-    """``asarray`` with a copy, as in PyTorch."""
+    """``data`` as a new tensor without a tape, whatever it was: ``asarray`` with a copy, as in PyTorch."""
     made = asarray(data, dtype, copy=True)
+    if isinstance(data, ArrayMethods) and (made.is_traced or tracing.ACTIVE.trace is None):
+        made = made._twin()  # values never change, so another handle is a copy
     return made.detach().requires_grad_() if requires_grad else made
 
 

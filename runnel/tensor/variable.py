@@ -212,7 +212,8 @@ class Variable(ArrayMethods):
             return False
         tensor._array = None  # kept for the next numpy(); if somebody holds it, or a view of it, the storage is held too
         storage = tensor._storage
-        return sys.getrefcount(storage) == _UNSHARED + (self._pin is not None)
+        ours = storage is not None and storage.is_ours
+        return ours and sys.getrefcount(storage) == _UNSHARED + (self._pin is not None)
 
     # Gradients --------------------------------------------------------------------------------------------------------
 

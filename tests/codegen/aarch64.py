@@ -85,7 +85,6 @@ def _object(text: str) -> bytes:
         return build.object_code(text)
 
 
-@functools.cache
 def _kernel(kernel: Kernel) -> bytes:
     return _object(nest.emit_kernel(kernel, NEON))
 

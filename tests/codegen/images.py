@@ -19,7 +19,7 @@ from runnel.loops.ir import Kernel
 from runnel.lowering.places import Space
 from runnel.lowering.plan import Plan
 from runnel.runtime import driver, layout, memory
-from runnel.runtime.launch import RECORD_WORDS
+from runnel.runtime.launch import RECORD_WORDS, Launch
 
 Array = np.ndarray[Any, Any]
 Block = tuple[int, int, int, int]
@@ -95,14 +95,12 @@ class Image:
         def fill(start: int, values: Sequence[int]) -> None:
             image[start : start + 8 * len(values)] = np.array(values, np.int64).view(np.uint8)
 
-        fill(0, [0] * (2 * layout.LINE // 8))
-        fill(0, [1])  # thread
-        thread = layout.LINE
+        fill(0, self._launch_block(base))
         for word, value in {
-            layout.BASES: base + bases, layout.SCRATCH: base + scratch, layout.SCRATCH_BYTES: self.scratch,
-            layout.COUNT: 1, layout.LAUNCH: base, layout.RECORDS: base + records,
+            layout.BASES: base + bases, layout.RECORDS: base + records,
+            layout.SCRATCH: base + scratch, layout.SCRATCH_BYTES: self.scratch,
         }.items():  # fmt: skip
-            fill(thread + 8 * word, [value])
+            fill(layout.LINE + 8 * word, [value])
         fill(bases, [base + start for start in slots])
         fill(args, [word for step in self.steps for word in step.words])
         at = base + args
@@ -114,6 +112,14 @@ class Image:
         for start, array in zip(slots, self.arrays, strict=True):
             image[start : start + array.nbytes] = array.view(np.uint8)
         return image
+
+    def _launch_block(self, base: int) -> list[int]:
+        """The words of a launch block for one thread, as the runtime makes them, moved to ``base``."""
+        launch = Launch([np.zeros((1, RECORD_WORDS), np.int64)], 0)
+        nbytes = 2 * layout.LINE
+        words = np.frombuffer(ctypes.string_at(launch.address, nbytes), np.int64)
+        is_inside = (words >= launch.address) & (words < launch.address + nbytes)
+        return np.where(is_inside, words - launch.address + base, words).tolist()
 
     def results(self, image: Array) -> list[Array]:
         """The arrays as a run left them; nothing around them may have changed, and no fault been reported."""

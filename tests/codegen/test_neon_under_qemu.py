@@ -23,7 +23,7 @@ from test_scalars import sample, signatures
 import runnel as rn
 from runnel import nn, optim
 from runnel.core import dtypes
-from runnel.core.dtypes import DType, float32, float64, int32
+from runnel.core.dtypes import DType, bool_, float32, float64, int32
 from runnel.loops import scalar
 from runnel.loops.accumulators import REDUCERS
 from runnel.loops.ir import (
@@ -31,6 +31,8 @@ from runnel.loops.ir import (
     Apply,
     BatchSpec,
     Buffer,
+    Check,
+    Const,
     Contract,
     For,
     Index,
@@ -45,7 +47,7 @@ from runnel.loops.ir import (
 )
 from runnel.loops.scalar import SCALAR_OPS
 from tests.lowering.harness import same_bits
-from tests.suites.plans import samples, traced
+from tests.suites.plans import Sample, samples, traced
 
 pytestmark = pytest.mark.skipif(bool(aarch64.missing()), reason=f"NEON code cannot run here: {aarch64.missing()}.")
 N = Param("n")
@@ -57,6 +59,43 @@ def compare(image: Image, folder: Path, named: Iterable[tuple[str, int]]) -> lis
     wrong = [name for name, slot in named if not same_bits(here[slot], there[slot])]
     assert not wrong, f"{len(wrong)} differ: " + "; ".join(wrong[:20])
     return here
+
+
+# the comparison itself
+
+
+def changed(name: str, value: Stmt, *before: Stmt) -> Kernel:
+    buffers = (Buffer("x", float32, "in"), Buffer("out", float32, "out"))
+    return Kernel(name, buffers, (N,), (*before, vec(I, 0, N, value)))
+
+
+def test_one_rounding_more_is_seen(tmp_path: Path) -> None:
+    x = load("x", float32, (I, 1))
+    fused, apart = op(scalar.fma, x, x, x), op(scalar.add, op(scalar.mul, x, x), x)
+    found = []
+    for run, value in ((images.native, fused), (lambda image: aarch64.emulated(image, tmp_path), apart)):
+        image = Image()
+        values = image.put(np.random.default_rng(0).standard_normal(99).astype(np.float32))
+        out = image.put(np.zeros(99, np.float32))
+        image.call(changed("changed", Store("out", at((I, 1)), value)), [values, out], [99], 0, 1)
+        found.append(run(image)[out])
+    np.testing.assert_allclose(*found, rtol=1e-6, atol=1e-6)
+    assert not same_bits(*found)
+
+
+def test_faults_and_stray_writes_are_seen(tmp_path: Path) -> None:
+    image = Image()
+    values, out = image.put(np.ones(20, np.float32)), image.put(np.zeros(20, np.float32))
+    copy = changed("copy", Store("out", at((I, 1)), load("x", float32, (I, 1))))
+    image.call(copy, [values, (out, 4)], [20], 0, 1)
+    with pytest.raises(AssertionError, match="written"):
+        aarch64.emulated(image, tmp_path)
+    image = Image()
+    values, out = image.put(np.ones(20, np.float32)), image.put(np.zeros(20, np.float32))
+    checked = changed("checked", copy.body[0].body[0], Check(Const(False, bool_), 77))
+    image.call(checked, [values, out], [20], 0, 1)
+    with pytest.raises(AssertionError, match="status 77"):
+        aarch64.emulated(image, tmp_path)
 
 
 # operations
@@ -203,7 +242,9 @@ def product(dtype: DType, batch: BatchSpec | None = None) -> Kernel:
 
 def put_view(image: Image, view: Array) -> tuple[int, int]:
     """The bytes that a view with any strides reaches, and where in them it begins."""
-    low, high = np.lib.array_utils.byte_bounds(view)
+    reaches = [(n - 1) * step for n, step in zip(view.shape, view.strides, strict=True)]
+    low = view.ctypes.data + sum(reach for reach in reaches if reach < 0)
+    high = view.ctypes.data + sum(reach for reach in reaches if reach > 0) + view.itemsize
     raw = np.frombuffer((ctypes.c_char * (high - low)).from_address(low), np.uint8)
     return image.put(raw.copy()), view.ctypes.data - low
 
@@ -248,12 +289,21 @@ def test_batched_contraction(tmp_path: Path) -> None:
 # programs
 
 
+def programs() -> list[Sample]:
+    """Every composed function, and every third case of every op in a dtype: compiling them takes most of the time."""
+    alike: dict[tuple[str, ...], list[Sample]] = {}
+    for named in samples():
+        alike.setdefault(tuple(named[0].split()[:2]), []).append(named)
+    return [named for group in alike.values() for named in group[::3]]
+
+
 def test_programs_of_every_op_and_function(tmp_path: Path) -> None:
     image = Image()
     named: list[tuple[str, int]] = []
-    for name, plan, arrays in samples():
+    for name, plan, arrays in programs():
         named += [(name, slot) for slot in image.put_plan(plan, arrays)]
     compare(image, tmp_path, named)
+    assert len(named) > 250
 
 
 def test_random_numbers(tmp_path: Path) -> None:
