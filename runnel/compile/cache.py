@@ -5,7 +5,6 @@ Both the functions and the programs of each are bounded in number; the least rec
 
 from __future__ import annotations
 
-import threading
 from collections import OrderedDict
 from collections.abc import Hashable
 from types import CodeType
@@ -14,6 +13,7 @@ from typing import Final
 from runnel.compile.executable import Executable
 from runnel.compile.signature import Arguments
 from runnel.core.pytree import Structure
+from runnel.runtime import locks
 
 FUNCTIONS: Final = 256
 PROGRAMS: Final = 64  # of one function
@@ -24,7 +24,7 @@ class Entry:
     """What is kept for one function's code. ``lock`` is held while it is traced."""
 
     def __init__(self) -> None:
-        self.lock = threading.RLock()
+        self.lock = locks.reentrant()
         self.fixed: dict[Structure, frozenset[int]] = {}  # float arguments that the function looks at
         self.last: Arguments | None = None  # the signature traced last
         self._programs: OrderedDict[Hashable, list[Executable]] = OrderedDict()
@@ -59,7 +59,7 @@ class Entry:
 
 
 _ENTRIES: OrderedDict[Hashable, Entry] = OrderedDict()
-_LOCK = threading.Lock()
+_LOCK = locks.lock()
 
 
 def entry(code: CodeType, *options: Hashable) -> Entry:

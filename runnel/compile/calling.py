@@ -39,6 +39,7 @@ MISS: Final = _Miss()
 
 CELL: Final = 64  # bytes: results up to this size share slabs
 CELLS: Final = 64  # in a slab; a small result that is kept keeps its slab
+WRITES: Final = "CLOCK.writes += 1"
 
 
 class Counter:
@@ -198,11 +199,13 @@ class CallWriter:
         """The run. A signal's handler that raises does so right before the run or right after it."""
         if not after:
             return ["status = run()", "if status: raise error(status)"]
+        run = ["try: status = run()", "except BaseException:"]
+        if after == [WRITES]:  # to count once too often does no harm
+            return [*run, f"    {WRITES}", "    raise", "if status: raise error(status)"]
         self.namespace["L"] = self.native.program.launch.words
         return [
             f"completed = L[{COMPLETED}]",
-            "try: status = run()",
-            "except BaseException:",
+            *run,
             f"    if L[{COMPLETED}] != completed:",
             *("        " + line for line in after),
             "    raise",
@@ -212,7 +215,7 @@ class CallWriter:
     def _after(self, settled: bool) -> list[str]:
         """What a completed run changes besides memory. Calls nothing: Python lets signal handlers in only at calls (and
         loops), so that none sees Variables changed and the rest not."""
-        lines = ["CLOCK.writes += 1"] if self.captured.written else []
+        lines = [WRITES] if self.captured.written else []
         for i, (variable, how, _) in enumerate(self.captured.gradients):
             self.namespace[f"holder{i}"] = variable
             if how is Gradient.TENSOR:

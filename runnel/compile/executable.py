@@ -82,8 +82,9 @@ class Executable:
         objects = arguments.objects
         with self.native.lock:
             if CLOCK.now != self.counter.clock:
-                self.counter.clock = self.native.bind()
+                now = self.native.bind()
                 self.counter.by_clock = self.guard.by_clock(function, objects) or ()
+                self.counter.clock = now  # last: Ctrl-C may come at each line
             captured = self.guard.always(function, objects) or ()
             result = self._general(leaves, captured + self.counter.by_clock)
         if self.native.captured.is_differentiable:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ctypes
-import threading
 from typing import Any, Final
 
 from runnel.compile.capture import Capture, Origin
@@ -12,11 +11,11 @@ from runnel.graph.graph import Graph
 from runnel.lowering.plan import Plan, Planner
 from runnel.lowering.program import Program
 from runnel.passes import pipeline
-from runnel.runtime import threads
+from runnel.runtime import locks, threads
 from runnel.tensor.tensor import Tensor, from_numpy
 from runnel.tensor.variable import CLOCK, Pin
 
-STATE: Final = threading.RLock()  # programs that use Variables run one at a time: one may write what another reads
+STATE: Final = locks.reentrant()  # programs that use Variables run one at a time: one may write what another reads
 
 
 class Native:
@@ -28,7 +27,7 @@ class Native:
         self.threads = threads.count()
         self.plan: Plan = Planner(self.optimized, self.threads).plan()
         self.program = Program(self.plan)
-        self.lock: Any = STATE if captured.variables else threading.RLock()
+        self.lock: Any = STATE if captured.variables else locks.reentrant()
         self.bases = self.program.bases
         self.floats = (ctypes.c_double * max(len(captured.sources), 1))()
         for i, source in enumerate(captured.sources):

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ctypes
-import threading
 from collections.abc import Callable, Sequence
 
 import numpy as np
@@ -16,11 +15,11 @@ from runnel.lowering import stops
 from runnel.lowering.partition import Block
 from runnel.lowering.places import Call, Place, Space
 from runnel.lowering.plan import Plan
-from runnel.runtime import memory
+from runnel.runtime import locks, memory
 from runnel.runtime.interrupts import Interruptible
 from runnel.runtime.launch import CANCELLED, RECORD_WORDS, Launch, barrier_address, seal_address
 
-_LINK = threading.Lock()
+_LINK = locks.lock()
 _ADDRESSES: dict[tuple[str, str], int] = {}
 
 
@@ -45,7 +44,7 @@ class Program:
 
     def __init__(self, plan: Plan, variable_addresses: Sequence[int] = ()) -> None:
         self.plan = plan
-        self.lock = threading.Lock()
+        self.lock = locks.lock()
         self.arena = memory.allocate(max(plan.arena.peak, 64))
         self.constants = _constant_block(plan.constants)
         self.bases = (ctypes.c_int64 * plan.slots)()

@@ -7,6 +7,7 @@ as it was or gives each its new value.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import pairwise
 from typing import Final
 
 from runnel.loops.ir import TILE_BYTES
@@ -45,13 +46,12 @@ def pieces(call: Call, block: Block) -> list[Block]:
             rows = _edges(i0, i1, wanted, 1)
         if call.split in ("columns", "both"):
             columns = _edges(j0, j1, -(-wanted // (len(rows) - 1)), GRAIN)
-    return [
-        (a, b, c, d) for a, b in zip(rows, rows[1:], strict=False) for c, d in zip(columns, columns[1:], strict=False)
-    ]
+    return [(*r, *c) for r in pairwise(rows) for c in pairwise(columns)]
 
 
 def _edges(begin: int, end: int, parts: int, grain: int) -> list[int]:
-    """Where [begin, end) is cut into ``parts`` of nearly equal size, or fewer, all but the last multiples of ``grain``."""
+    """Where [begin, end) is cut into ``parts`` of nearly equal size, or fewer; all but the last are multiples of
+    ``grain``."""
     grains = -(-(end - begin) // grain)
     parts = max(min(parts, grains), 1)
     return [min(end, begin + grains * p // parts * grain) for p in range(parts + 1)]

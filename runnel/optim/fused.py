@@ -57,8 +57,10 @@ class StepProgram:
                 self._numbers[i] = getter()
             for slot, gradient in enumerate(dense, 2):
                 program.bases[slot] = gradient.address
-            status = program.run_bound()
-            CLOCK.writes += 1
+            try:
+                status = program.run_bound()
+            finally:  # Ctrl-C may come when the run is over
+                CLOCK.writes += 1
         if status:
             raise program.error(status)
 

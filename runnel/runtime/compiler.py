@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     import llvmlite.binding as llvm
 
 ABI_VERSION: Final = 1  # of what generated code and its callers agree on beyond the text: thread words, records
-_LOCK = threading.RLock()  # LLVM works on one module at a time anyway
+_LOCK: Final = threading.RLock()  # LLVM works on one module at a time anyway
 
 
 @dataclass(frozen=True, slots=True)
@@ -136,10 +136,6 @@ class Compiler:
         return module
 
 
-def _renew_lock() -> None:
-    global _LOCK
-    _LOCK = threading.RLock()
-
-
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_renew_lock)  # another thread of the parent may have held it
+    # LLVM has locks of its own, which a child would find as they are: nobody may be compiling at a fork.
+    os.register_at_fork(before=_LOCK.acquire, after_in_parent=_LOCK.release, after_in_child=_LOCK.release)

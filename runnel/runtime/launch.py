@@ -129,7 +129,7 @@ class Launch:
     @property
     def words(self) -> memoryview:
         """The launch block, in words of int64."""
-        return memoryview(self._words)
+        return self._words.data
 
     def _adopt(self) -> None:
         """Take the calling thread's scratch: another thread may be using that of the one which ran this before."""

@@ -8,9 +8,9 @@ launch block    words THREADS, CONTROL, STATUS, REQUEST, STOP, SEALED, COMPLETED
                 from the second line
 thread block    the eight words of the kernel ABI, the last pointing to the launch block; RECORDS, DELAY, RANDOM, WATCH
 
-How a run is stopped: anyone may set REQUEST. The first thread, between two records, turns it into STOP unless the run is
-SEALED, and STOP is what the others obey; a fault sets both. So every thread WATCHes one word. A run that is not stopped
-and without a fault counts in COMPLETED.
+How a run is stopped: anyone may set REQUEST. The first thread, between two records, turns it into STOP unless the run
+is SEALED, and STOP is what the others obey; a fault sets both. So every thread WATCHes one word. A run that is not
+stopped and has no fault counts in COMPLETED.
 """
 
 from __future__ import annotations

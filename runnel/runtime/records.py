@@ -160,8 +160,8 @@ done:
   ret void
 }}
 
-; a barrier that, once all have passed it, no request stops the run any more: the first thread, which alone turns requests
-; into stops, has said so before it came
+; a barrier beyond which no request stops the run: the first thread, which alone turns requests into stops, promises
+; before it arrives that it will not do so any more
 define internal void @rn_seal(ptr %thread, ptr %args, i64 %i0, i64 %i1, i64 %j0, i64 %j1) {{
   %number.at = getelementptr i64, ptr %thread, i64 {NUMBER}
   %number = load i64, ptr %number.at

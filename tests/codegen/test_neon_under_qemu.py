@@ -63,39 +63,35 @@ def compare(image: Image, folder: Path, named: Iterable[tuple[str, int]]) -> lis
 
 # the comparison itself
 
+X = load("x", float32, (I, 1))
+COPY = Store("out", at((I, 1)), X)
 
-def changed(name: str, value: Stmt, *before: Stmt) -> Kernel:
+
+def small(name: str, *body: Stmt, out: int = 0) -> tuple[Image, int]:
+    """An image that runs ``body`` once over 99 numbers; ``out`` bytes after where its results should be."""
+    image = Image()
+    values = image.put(np.random.default_rng(0).standard_normal(99).astype(np.float32))
+    slot = image.put(np.zeros(99, np.float32))
     buffers = (Buffer("x", float32, "in"), Buffer("out", float32, "out"))
-    return Kernel(name, buffers, (N,), (*before, vec(I, 0, N, value)))
+    image.call(Kernel(name, buffers, (N,), body), [values, (slot, out)], [99], 0, 1)
+    return image, slot
 
 
 def test_one_rounding_more_is_seen(tmp_path: Path) -> None:
-    x = load("x", float32, (I, 1))
-    fused, apart = op(scalar.fma, x, x, x), op(scalar.add, op(scalar.mul, x, x), x)
-    found = []
-    for run, value in ((images.native, fused), (lambda image: aarch64.emulated(image, tmp_path), apart)):
-        image = Image()
-        values = image.put(np.random.default_rng(0).standard_normal(99).astype(np.float32))
-        out = image.put(np.zeros(99, np.float32))
-        image.call(changed("changed", Store("out", at((I, 1)), value)), [values, out], [99], 0, 1)
-        found.append(run(image)[out])
-    np.testing.assert_allclose(*found, rtol=1e-6, atol=1e-6)
-    assert not same_bits(*found)
+    once = op(scalar.fma, X, X, X)
+    twice = op(scalar.add, op(scalar.mul, X, X), X)
+    here, slot = small("muladd", vec(I, 0, N, Store("out", at((I, 1)), once)))
+    there, _ = small("muladd", vec(I, 0, N, Store("out", at((I, 1)), twice)))
+    one, other = images.native(here)[slot], aarch64.emulated(there, tmp_path)[slot]
+    np.testing.assert_allclose(one, other, rtol=1e-6, atol=1e-6)
+    assert not same_bits(one, other)
 
 
-def test_faults_and_stray_writes_are_seen(tmp_path: Path) -> None:
-    image = Image()
-    values, out = image.put(np.ones(20, np.float32)), image.put(np.zeros(20, np.float32))
-    copy = changed("copy", Store("out", at((I, 1)), load("x", float32, (I, 1))))
-    image.call(copy, [values, (out, 4)], [20], 0, 1)
-    with pytest.raises(AssertionError, match="written"):
-        aarch64.emulated(image, tmp_path)
-    image = Image()
-    values, out = image.put(np.ones(20, np.float32)), image.put(np.zeros(20, np.float32))
-    checked = changed("checked", copy.body[0].body[0], Check(Const(False, bool_), 77))
-    image.call(checked, [values, out], [20], 0, 1)
+def test_stray_writes_and_faults_are_seen(tmp_path: Path) -> None:
+    with pytest.raises(AssertionError, match="were written"):
+        aarch64.emulated(small("copy", vec(I, 0, N, COPY), out=4)[0], tmp_path)
     with pytest.raises(AssertionError, match="status 77"):
-        aarch64.emulated(image, tmp_path)
+        aarch64.emulated(small("checked", Check(Const(False, bool_), 77), vec(I, 0, N, COPY))[0], tmp_path)
 
 
 # operations

@@ -1,0 +1,43 @@
+"""Locks that a forked child finds open: the threads that held them in its parent do not exist in it.
+
+What such a lock guards is whole between two bytecodes (a dict, a list, words that the next call writes again), so that
+a child may go on with it as it is.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+import weakref
+from typing import TYPE_CHECKING, Any, Final
+
+if TYPE_CHECKING:
+    Reentrant = threading._RLock
+else:
+    Reentrant = Any
+
+_LOCKS: Final[weakref.WeakSet[Any]] = weakref.WeakSet()
+
+
+def lock() -> threading.Lock:
+    """A ``threading.Lock`` that is open in the child of a fork."""
+    made = threading.Lock()
+    _LOCKS.add(made)
+    return made
+
+
+def reentrant() -> Reentrant:
+    """A ``threading.RLock`` that is open in the child of a fork."""
+    made = threading.RLock()
+    _LOCKS.add(made)
+    return made
+
+
+def _open_all() -> None:
+    for held in list(_LOCKS):
+        if not (hasattr(held, "_is_owned") and held._is_owned()):
+            held._at_fork_reinit()  # what Python's own modules use for theirs
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_open_all)
