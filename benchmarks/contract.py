@@ -18,6 +18,7 @@ import numpy as np
 
 from runnel.codegen import contract, target
 from runnel.core import dtypes
+from runnel.inspection.peak import Peak
 
 # (M, N, K), the rows and columns of C that the thread computes, layouts
 CASES = [
@@ -48,37 +49,6 @@ def compiled(text: str, row: target.Target, symbol: str, prototype: Any) -> tupl
     module = machine.emit_object(llvm.parse_assembly(text))
     library = llvm.JITLibraryBuilder().add_object_img(module).export_symbol(symbol).link(linker, symbol)
     return prototype(library[symbol]), (library, linker)
-
-
-def peak(row: target.Target, bits: int, seconds: float) -> float:
-    """GF/s of independent chains of FMAs in registers."""
-    lanes = row.vector_bytes * 8 // bits
-    kind = f"<{lanes} x {'float' if bits == 32 else 'double'}>"
-    chains = range(12)
-    phis = "\n".join(f"  %s{c} = phi {kind} [ zeroinitializer, %entry ], [ %n{c}, %again ]" for c in chains)
-    fma = f"call {kind} @llvm.fma.v{lanes}f{bits}({kind} %x, {kind} %x, {kind}"
-    steps = "\n".join(f"  %n{c} = {fma} %s{c})" for c in chains)
-    sums = "\n".join(f"  store volatile {kind} %n{c}, ptr %p" for c in chains)
-    text = f"""declare {kind} @llvm.fma.v{lanes}f{bits}({kind}, {kind}, {kind})
-define void @peak(ptr %p, i64 %k) {{
-entry:
-  %x = load {kind}, ptr %p
-  br label %again
-again:
-  %i = phi i64 [ %k, %entry ], [ %j, %again ]
-{phis}
-{steps}
-  %j = sub i64 %i, 1
-  %more = icmp ne i64 %j, 0
-  br i1 %more, label %again, label %done
-done:
-{sums}
-  ret void
-}}"""
-    run, _keep = compiled(text, row, "peak", ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_int64))
-    block = np.zeros(256, np.uint8)
-    at = block.ctypes.data + -block.ctypes.data % 64
-    return 2 * 12 * lanes * 20000 / best(lambda: run(at, 20000), seconds) / 1e9
 
 
 def best(call: Callable[[], None], seconds: float) -> float:
@@ -133,7 +103,7 @@ def main() -> None:
     address_type = ctypes.CFUNCTYPE(None)
     function, _keep = compiled(text, row, symbol, address_type)
     built = time.perf_counter()
-    top = peak(row, dtype.itemsize * 8, options.seconds)
+    top = Peak(1, dtype).measure(options.seconds)
     print(
         f"{row.name} {dtype.name}: peak {top:.1f} GF/s; text {1e3 * (emitted - start):.0f} ms, "
         f"machine code {1e3 * (built - emitted):.0f} ms"

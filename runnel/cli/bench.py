@@ -16,6 +16,7 @@ import numpy as np
 from runnel import nn, ops, optim
 from runnel.compile import compile
 from runnel.core import switches
+from runnel.inspection.peak import Peak
 from runnel.runtime import threads
 from runnel.tensor import random
 from runnel.tensor.creation import asarray
@@ -45,6 +46,8 @@ def run(arguments: argparse.Namespace) -> int:
     with switches.override(num_threads=arguments.threads or switches.num_threads.value):
         step = addition() if arguments.case == "add" else training_step(arguments.case, arguments.eager)
         eager = arguments.eager or arguments.case == "add"
+        peak = Peak(threads.count())
+        peak.measure(0.1)
         line: dict[str, Any] = {
             "peer": "runnel",
             "case": arguments.case,
@@ -54,6 +57,8 @@ def run(arguments: argparse.Namespace) -> int:
         }
     if arguments.case in NETWORKS:
         line["gflops"] = round(multiplications(arguments.case) / line["best_ms"] / 1e6, 1)
+        line["peak_gflops"] = round(peak.measure(0.3), 1)
+        line["share_of_peak"] = round(line["gflops"] / line["peak_gflops"], 3)
     if arguments.json:
         print(json.dumps(line))
     else:

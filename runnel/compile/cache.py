@@ -27,20 +27,20 @@ class Entry:
         self.lock = locks.reentrant()
         self.fixed: dict[Structure, frozenset[int]] = {}  # float arguments that the function looks at
         self.last: Arguments | None = None  # the signature traced last
-        self._programs: OrderedDict[Hashable, list[Executable]] = OrderedDict()
+        # The least recently used first. No OrderedDict: Ctrl-C while it hashes or compares a key leaves it broken.
+        self._programs: dict[Hashable, list[Executable]] = {}
 
     def programs(self, key: Hashable) -> list[Executable]:
         """Those traced with this signature, the latest first."""
-        found = self._programs.get(key)
+        found = self._programs.pop(key, None)
         if found is None:
             return []
-        self._programs.move_to_end(key)
+        self._programs[key] = found
         return found
 
     def add(self, key: Hashable, executable: Executable) -> None:
         """Keep a program; too many, and the one that was added first goes."""
-        self._programs[key] = [executable, *self.programs(key)]
-        self._programs.move_to_end(key)
+        self._programs[key] = [executable, *self._programs.pop(key, ())]
         while self.count() > PROGRAMS:
             oldest, programs = next(iter(self._programs.items()))
             self._programs[oldest] = programs[:-1]

@@ -84,8 +84,11 @@ def as_dtype(dtype: Any) -> DType:
     """Whatever names a dtype (a DType, its name, a NumPy dtype, ``float``, ``int``, ``bool``) as a DType."""
     if isinstance(dtype, DType):
         return dtype
-    if isinstance(dtype, str) and dtype in _BY_NAME:
-        return _BY_NAME[dtype]
+    if isinstance(dtype, str):
+        found = _BY_NAME.get(dtype)
+        if found is None:
+            raise TypeError(f"No dtype is called '{dtype}'; there are {', '.join(_BY_NAME)}.")
+        return found
     if dtype is float:
         return float32
     return from_numpy(dtype)

@@ -17,7 +17,7 @@ class ScalarOp:
     """A scalar operation: ``numpy(*args, dtype)`` gives its value on arrays, in the NumPy dtype of the result.
 
     ``result`` is ``"same"`` (the dtype of the arguments) or ``"bool"`` or ``"free"`` (the Apply says: casts).
-    ``cost`` is in units of one addition; ``cheap`` ops may be computed twice to save a pass over memory.
+    ``cost`` is in units of one addition.
     """
 
     name: str
@@ -25,10 +25,6 @@ class ScalarOp:
     numpy: Callable[..., Any]
     result: str = "same"
     cost: int = 1
-
-    @property
-    def cheap(self) -> bool:
-        return self.cost <= 4
 
     def __repr__(self) -> str:
         return self.name

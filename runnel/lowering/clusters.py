@@ -14,7 +14,7 @@ from __future__ import annotations
 import enum
 
 from runnel.core import tables
-from runnel.core.avals import Shape
+from runnel.core.avals import Shape, row_major
 from runnel.graph.graph import Graph, Node
 from runnel.loops.rules import Contraction, IndexFunction, Pointwise, Reduction, View
 from runnel.lowering.strided import Strided
@@ -58,11 +58,6 @@ class Cluster:
 def essential(shape: Shape) -> Shape:
     """``shape`` without its axes of size 1."""
     return tuple(n for n in shape if n != 1)
-
-
-def essential_strides(shape: Shape, strides: Shape) -> Shape:
-    """The strides of the axes that :func:`essential` keeps."""
-    return tuple(s for n, s in zip(shape, strides, strict=True) if n != 1)
 
 
 def reaches(start: Cluster, target: Cluster, *, direct: bool) -> bool:
@@ -155,15 +150,15 @@ class Clustering:
         is_reduction = isinstance(tables.lower.get(node.op) if node.op else None, Reduction)
         full = is_reduction or node not in cluster.kept
         shape = point_shape(node)
-        kept_shape = [cluster.domain[a] for a in cluster.kept_axes]
+        kept_shape = kept_extents(cluster)
         for x in node.inputs:
             view = self.views[x]
             if view.base not in inside:
                 continue
             if view.base in cluster.kept:
-                expected = kept_strides(cluster) if full else dense(kept_shape)
+                expected = kept_strides(cluster) if full else row_major(kept_shape)
             elif full:
-                expected = dense(cluster.domain)
+                expected = row_major(cluster.domain)
             else:
                 return False
             if view.offset != 0 or aligned_strides(x.aval.shape, view.strides, shape) != expected:
@@ -189,14 +184,15 @@ def _joint_domain(producer: Cluster, consumer: Cluster) -> tuple[Shape, tuple[in
     if producer.domain == consumer.domain and (not producer.reduced or not consumer.reduced):
         reduced = producer.reduced or consumer.reduced
         return (producer.domain, reduced, kept) if reduces_last(producer.domain, reduced) else None
-    if producer.reduced and not consumer.reduced and consumer.domain == _kept_shape(producer):
+    if producer.reduced and not consumer.reduced and consumer.domain == kept_extents(producer):
         return producer.domain, producer.reduced, kept | set(consumer.members)
-    if consumer.reduced and not producer.reduced and producer.domain == _kept_shape(consumer):
+    if consumer.reduced and not producer.reduced and producer.domain == kept_extents(consumer):
         return consumer.domain, consumer.reduced, kept | set(producer.members)
     return None
 
 
-def _kept_shape(cluster: Cluster) -> Shape:
+def kept_extents(cluster: Cluster) -> Shape:
+    """The extents of the axes that are not reduced."""
     return tuple(cluster.domain[a] for a in cluster.kept_axes)
 
 
@@ -219,15 +215,6 @@ def kept_strides(cluster: Cluster) -> Shape:
         strides[axis] = step
         step *= cluster.domain[axis]
     return tuple(strides)
-
-
-def dense(shape: Shape | list[int]) -> Shape:
-    step = 1
-    strides = []
-    for n in reversed(shape):
-        strides.append(step)
-        step *= n
-    return tuple(reversed(strides))
 
 
 def reduced_axes(node: Node) -> tuple[int, ...]:

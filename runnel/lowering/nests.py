@@ -12,7 +12,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from runnel.core import tables
-from runnel.core.avals import Shape
+from runnel.core.avals import Shape, row_major
 from runnel.core.dtypes import int64
 from runnel.graph.graph import Node
 from runnel.loops import ir
@@ -34,7 +34,7 @@ from runnel.loops.ir import (
     Var,
 )
 from runnel.loops.rules import IndexFunction, Pointwise, Reduction
-from runnel.lowering.clusters import Cluster, aligned_strides, dense, kept_strides, point_shape
+from runnel.lowering.clusters import Cluster, aligned_strides, kept_strides, point_shape
 from runnel.lowering.costs import chain_is_costly, cost_of, inline_constant
 from runnel.lowering.naming import named
 from runnel.lowering.places import Access, Call, Place
@@ -105,7 +105,7 @@ class NestBuilder:
         return steps
 
     def _home_strides(self, node: Node) -> Shape:
-        return kept_strides(self.cluster) if node in self.cluster.kept else dense(self.cluster.domain)
+        return kept_strides(self.cluster) if node in self.cluster.kept else row_major(self.cluster.domain)
 
     def _spread(self, steps: Shape) -> Shape:
         """Strides over the kept axes as strides over the whole domain."""

@@ -45,7 +45,7 @@ def split(call: Call, threads: int) -> list[Block | None]:
 
 
 def _prefers_columns(call: Call) -> bool:
-    """A second operand that is packed is packed once for each thread, so wide ones of those are split by columns. So are
+    """A second operand that is packed is packed once for each thread, so wide ones are split by columns, as are
     products of few rows, whose tiles would be cut."""
     return call.columns >= 64 and (call.packs or (call.kernel.name.startswith("contract") and call.rows < FEW_ROWS))
 

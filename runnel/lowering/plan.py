@@ -19,7 +19,16 @@ from runnel.loops.ir import TILE_K
 from runnel.loops.rules import Concatenation, Gather, ScatterAdd
 from runnel.lowering import alone, bounds, contraction, memory, verifier
 from runnel.lowering.bounds import Bounded
-from runnel.lowering.clusters import Cluster, Clustering, Form, aligned_strides, dense, is_batched, point_shape, reaches
+from runnel.lowering.clusters import (
+    Cluster,
+    Clustering,
+    Form,
+    aligned_strides,
+    is_batched,
+    kept_extents,
+    point_shape,
+    reaches,
+)
 from runnel.lowering.costs import inline_constant
 from runnel.lowering.memory import ArenaPlan
 from runnel.lowering.nests import NestBuilder
@@ -209,9 +218,7 @@ class Planner:
             return False
         if (node in cluster.kept) != (result in cluster.kept):
             return False
-        expected = (
-            dense([cluster.domain[a] for a in cluster.kept_axes]) if node in cluster.kept else dense(cluster.domain)
-        )
+        expected = row_major(kept_extents(cluster)) if node in cluster.kept else row_major(cluster.domain)
         for x in node.inputs:
             view = self.views[x]
             if view.base is variable:

@@ -7,8 +7,7 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from runnel.codegen import build, nest, target
-from runnel.core.avals import Aval
+from runnel.codegen import build, target
 from runnel.core.errors import RunnelError
 from runnel.loops.ir import Kernel
 from runnel.lowering import stops
@@ -21,11 +20,6 @@ from runnel.runtime.launch import CANCELLED, RECORD_WORDS, Launch, barrier_addre
 
 _LINK = locks.lock()
 _ADDRESSES: dict[tuple[str, str], int] = {}
-
-
-def kernel_text(kernel: Kernel) -> str:
-    """The LLVM text of a kernel, for the target in force."""
-    return nest.emit_kernel(kernel, target.current())
 
 
 def kernel_addresses(kernels: Sequence[Kernel]) -> list[int]:
@@ -156,8 +150,3 @@ def _scratch_bytes(calls: Sequence[Call]) -> int:
         (a.place.offset + a.place.nbytes for c in calls for a in c.accesses if a.place.space is Space.SCRATCH),
         default=0,
     )
-
-
-def result_storage(value: Aval) -> memory.Storage:
-    """Fresh memory for a result."""
-    return memory.allocate(value.nbytes)

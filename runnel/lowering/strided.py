@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 from runnel.core import tables
-from runnel.core.avals import Shape, row_major
+from runnel.core.avals import Aval, Shape, row_major
 from runnel.graph.graph import Graph, Node
 from runnel.loops.rules import View
 
@@ -42,18 +43,25 @@ def resolve_views(graph: Graph, strides: dict[Node, Shape] | None = None) -> dic
 
 
 def _view(source: Strided, node: Node, rule: View) -> Strided | None:
-    shape_in, shape_out = node.inputs[0].aval.shape, node.aval.shape
-    mapping = rule.map(node.inputs[0].aval, node.aval, **node.attrs)
+    viewed = view_layout(rule, node.inputs[0].aval, source.strides, node.aval, node.attrs)
+    return None if viewed is None else Strided(source.base, source.offset + viewed[0], viewed[1])
+
+
+def view_layout(
+    rule: View, source: Aval, strides: Shape, result: Aval, attrs: dict[str, Any]
+) -> tuple[int, Shape] | None:
+    """Offset and strides of a view of memory with ``strides``; None when it needs a copy."""
+    mapping = rule.map(source, result, **attrs)
     if mapping is None:
-        strides = reshaped_strides(shape_in, source.strides, shape_out)
-        return None if strides is None else Strided(source.base, source.offset, strides)
-    offset = source.offset
-    steps = [0] * len(shape_out)
-    for (start, terms), stride in zip(mapping, source.strides, strict=True):
+        found = reshaped_strides(source.shape, strides, result.shape)
+        return None if found is None else (0, found)
+    offset = 0
+    steps = [0] * result.ndim
+    for (start, terms), stride in zip(mapping, strides, strict=True):
         offset += start * stride
         for axis, step in terms:
             steps[axis] += step * stride
-    return Strided(source.base, offset, tuple(steps))
+    return offset, tuple(steps)
 
 
 def reshaped_strides(shape: Shape, strides: Shape, target: Shape) -> Shape | None:

@@ -14,35 +14,35 @@ from runnel.tensor.variable import Variable
 
 
 def uniform_(x: Variable, a: float = 0.0, b: float = 1.0) -> Variable:
-    """Uniform in [a, b)."""
+    """Fill ``x`` with uniform numbers in [a, b) from the default generator; returns ``x``, as all functions here."""
     x.assign(ops.uniform(random.default.next_key(), x.shape, x.dtype, a, b))
     return x
 
 
 def normal_(x: Variable, mean: float = 0.0, std: float = 1.0) -> Variable:
-    """Normal."""
+    """Fill ``x`` with normal numbers of this mean and standard deviation."""
     x.assign(ops.normal(random.default.next_key(), x.shape, x.dtype, mean, std))
     return x
 
 
 def constant_(x: Variable, value: float) -> Variable:
-    """One value everywhere."""
+    """Fill ``x`` with one value."""
     x.assign(full(x.shape, value, x.dtype))
     return x
 
 
 def zeros_(x: Variable) -> Variable:
-    """Zeros."""
+    """Fill ``x`` with zeros."""
     return constant_(x, 0)
 
 
 def ones_(x: Variable) -> Variable:
-    """Ones."""
+    """Fill ``x`` with ones."""
     return constant_(x, 1)
 
 
 def trunc_normal_(x: Variable, mean: float = 0.0, std: float = 1.0, a: float = -2.0, b: float = 2.0) -> Variable:
-    """Normal, restricted to [a, b] by the inverse of the distribution function (Newton's method on erf)."""
+    """Normal, restricted to [a, b] through the inverse of the distribution function."""
     unit = ops.uniform(random.default.next_key(), x.shape, "float64").numpy()
     low, high = (_phi((edge - mean) / std) for edge in (a, b))
     drawn = _inverse_phi(low + unit * (high - low))

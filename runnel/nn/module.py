@@ -75,6 +75,7 @@ class Module:
                 yield name, value
 
     def children(self) -> Iterator[Module]:
+        """The modules that are attributes of this one, without their names."""
         return (module for _, module in self.named_children())
 
     def named_modules(self, prefix: str = "") -> Iterator[tuple[str, Module]]:
@@ -91,6 +92,7 @@ class Module:
             stack.extend(reversed(below))
 
     def modules(self) -> Iterator[Module]:
+        """This module and all below it, each once, parents first."""
         return (module for _, module in self.named_modules())
 
     def get_submodule(self, path: str) -> Module:
@@ -113,6 +115,7 @@ class Module:
         return ((path, v) for path, v in self._named_variables(prefix) if isinstance(v, Parameter))
 
     def parameters(self) -> Iterator[Parameter]:
+        """All Parameters of this module and those below it, each once: what optimizers take."""
         return (parameter for _, parameter in self.named_parameters())
 
     def named_buffers(self, prefix: str = "") -> Iterator[tuple[str, Variable]]:
@@ -120,6 +123,7 @@ class Module:
         return ((path, v) for path, v in self._named_variables(prefix) if not isinstance(v, Parameter))
 
     def buffers(self) -> Iterator[Variable]:
+        """All Variables that are no Parameters, each once."""
         return (buffer for _, buffer in self.named_buffers())
 
     def num_parameters(self, trainable_only: bool = False) -> int:

@@ -102,7 +102,13 @@ def _product(a: Array, b: Array) -> Array:
 
 
 def linear(x: Array, weight: Array, bias: Array | None = None) -> Array:
-    """x · weightᵀ + bias, with ``weight`` of shape (out, in), as PyTorch keeps it."""
+    """x · weightᵀ + bias: ``x`` of shape (…, in), ``weight`` of shape (out, in), as PyTorch keeps it, and ``bias`` of
+    shape (out) give (…, out). Rounded as :func:`matmul` is; ShapeError where the numbers of features differ."""
+    if weight.ndim != 2 or x.ndim == 0 or x.shape[-1] != weight.shape[1]:
+        raise ShapeError(
+            f"[linear] x of shape {x.shape} does not go with a weight of shape {weight.shape}, which is (out, in): the "
+            "last axis of x must have size in."
+        )
     product = matmul(x, transpose(weight))
     return product if bias is None else add(product, bias)
 

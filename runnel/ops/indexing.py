@@ -14,7 +14,7 @@ import numpy as np
 from runnel.core.avals import Aval, Shape, aval
 from runnel.core.dispatch import apply
 from runnel.core.dtypes import INTEGERS, float32, int64
-from runnel.core.errors import ShapeError
+from runnel.core.errors import DTypeError, ShapeError
 from runnel.core.tables import Op, cost, infer, lower, reference, vjp
 from runnel.loops.rules import Checked, Gather, ScatterAdd
 from runnel.ops.arguments import Array, normalize_axis, require_dtype
@@ -83,7 +83,12 @@ def _from_the_front(indices: Array, n: int) -> Array:
 
 
 def embedding(weight: Array, indices: Array) -> Array:
-    """The rows of ``weight`` numbered by ``indices``, which must lie in [0, len(weight))."""
+    """The rows of ``weight`` (n, …) numbered by ``indices``, integers in [0, n); their shape comes first.
+
+    Repeated indices add up in the gradient of ``weight``. AxisError for an index outside, DTypeError for floats.
+    """
+    if not indices.dtype.is_integer:
+        raise DTypeError(f"[embedding] indices are integers; got {indices.dtype.name}. Cast them first.")
     return apply(take_p, weight, indices, axis=0)
 
 

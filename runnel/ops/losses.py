@@ -35,12 +35,13 @@ def reduced(name: str, losses: Array, reduction: str) -> Array:
 
 
 def mse_loss(x: Array, target: Array, reduction: str = "mean") -> Array:
-    """(x - target)²."""
+    """(x - target)² for floats that broadcast; ``reduction`` is "mean", "sum" or "none" , as in all
+    losses here, and anything else a ValueError."""
     return reduced("mse_loss", square(subtract(x, target)), reduction)
 
 
 def l1_loss(x: Array, target: Array, reduction: str = "mean") -> Array:
-    """|x - target|."""
+    """|x - target| for floats that broadcast."""
     return reduced("l1_loss", abs(subtract(x, target)), reduction)
 
 
@@ -150,7 +151,8 @@ def _from_probabilities(
 ) -> Array:
     if target.shape != x.shape:
         raise ShapeError(
-            f"[cross_entropy] probabilities of shape {target.shape} must have the logits' shape {x.shape}."
+            f"[cross_entropy] a target of {target.dtype.name} holds probabilities and must have the logits' shape "
+            f"{x.shape}; got {target.shape}. Class labels are integers: cast them."
         )
     if label_smoothing:
         target = add(multiply(target, 1 - label_smoothing), label_smoothing / x.shape[axis])

@@ -32,7 +32,7 @@ def var(x: Array, axis: Axis = None, correction: float = 0, keepdims: bool = Fal
 
 
 def std(x: Array, axis: Axis = None, correction: float = 0, keepdims: bool = False) -> Array:
-    """The square root of :func:`var`."""
+    """The square root of :func:`var`, with its arguments: over n - ``correction``, 0 by default as in the Array API."""
     return sqrt(var(x, axis, correction, keepdims))
 
 

@@ -36,7 +36,7 @@ class Watcher:
         self._descriptor: Final = self._writer.fileno()
         self._previous = _NONE
         self.ask: Callable[[], None] | None = None
-        threading.Thread(target=self._watch, name="runnel-interrupts", daemon=True).start()
+        threading.Thread(target=self._watch, name="signals of runnel", daemon=True).start()
 
     def during(self, run: Callable[[], int], ask: Callable[[], None]) -> int:
         """``run()``, from the main thread, with ``ask`` called when SIGINT comes."""
@@ -104,7 +104,7 @@ def uninterrupted(work: Callable[[], None]) -> None:
         except BaseException as error:
             errors.append(error)
 
-    thread = threading.Thread(target=safely, name="runnel-work")
+    thread = threading.Thread(target=safely, name="work of runnel")
     thread.start()
     thread.join()
     if errors:

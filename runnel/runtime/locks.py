@@ -9,12 +9,7 @@ from __future__ import annotations
 import os
 import threading
 import weakref
-from typing import TYPE_CHECKING, Any, Final
-
-if TYPE_CHECKING:
-    Reentrant = threading._RLock
-else:
-    Reentrant = Any
+from typing import Any, Final
 
 _LOCKS: Final[weakref.WeakSet[Any]] = weakref.WeakSet()
 
@@ -26,7 +21,7 @@ def lock() -> threading.Lock:
     return made
 
 
-def reentrant() -> Reentrant:
+def reentrant() -> threading.RLock:
     """A ``threading.RLock`` that is open in the child of a fork."""
     made = threading.RLock()
     _LOCKS.add(made)

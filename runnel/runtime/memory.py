@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import functools
 import mmap
+import sys
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
@@ -38,13 +39,20 @@ class _Block:
             return
         huge = size >= HUGE_PAGE
         # Address space beyond the block is never touched, so aligning it to a huge page costs no memory.
-        mapping = mmap.mmap(-1, size + (HUGE_PAGE if huge else 0))
+        mapping = _mapping(size + (HUGE_PAGE if huge else 0))
         start = np.frombuffer(mapping, np.uint8).__array_interface__["data"][0]
         self.holder = mapping
         self.address = _aligned(start, HUGE_PAGE if huge else ALIGNMENT)
         if huge and hasattr(mmap, "MADV_HUGEPAGE"):
             with contextlib.suppress(OSError):  # a kernel without huge pages: the block is only slower to touch
                 mapping.madvise(mmap.MADV_HUGEPAGE)
+
+
+def _mapping(size: int) -> mmap.mmap:
+    """Anonymous memory. Private: by default a mapping would be one and the same in the child of a fork."""
+    if sys.platform == "win32":
+        return mmap.mmap(-1, size)
+    return mmap.mmap(-1, size, mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
 
 
 def _aligned(address: int, alignment: int) -> int:

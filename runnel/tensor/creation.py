@@ -62,24 +62,25 @@ def from_dlpack(data: Any) -> Tensor:
 
 
 def full(shape: Any, value: bool | int | float, dtype: Any = None) -> Tensor:
-    """A tensor of ``shape`` filled with ``value``."""
+    """A tensor of ``shape`` filled with ``value``; by default bool, int64 or float32, as the value is."""
     wanted = dtypes.of_scalar(value, None) if dtype is None else dtypes.as_dtype(dtype)
     array = np.full(shape, value, wanted.numpy)
     return tensors.from_numpy(array, wanted, copy=False)
 
 
 def zeros(shape: Any, dtype: Any = dtypes.float32) -> Tensor:
-    """A tensor of zeros."""
+    """A tensor of zeros, of ``shape`` (an int or a tuple)."""
     return full(shape, 0, dtype)
 
 
 def ones(shape: Any, dtype: Any = dtypes.float32) -> Tensor:
-    """A tensor of ones."""
+    """A tensor of ones, of ``shape`` (an int or a tuple)."""
     return full(shape, 1, dtype)
 
 
 def arange(start: float, stop: float | None = None, step: float = 1, dtype: Any = None) -> Tensor:
-    """Evenly spaced numbers from ``start`` up to but not including ``stop``."""
+    """Evenly spaced numbers from ``start`` up to but not including ``stop``; ``arange(n)`` counts from 0. int64
+    where all three are ints, else float32."""
     begin, end = (0, start) if stop is None else (start, stop)
     if dtype is None:
         dtype = dtypes.int64 if all(isinstance(v, int) for v in (begin, end, step)) else dtypes.float32

@@ -20,7 +20,7 @@ from runnel.loops.rules import HostCall, View
 from runnel.lowering.bounds import outside
 from runnel.lowering.plan import Planner
 from runnel.lowering.program import Program
-from runnel.lowering.strided import reshaped_strides
+from runnel.lowering.strided import view_layout
 from runnel.runtime import memory, threads
 from runnel.runtime.memory import Storage
 from runnel.tensor.tracing import user_line
@@ -129,23 +129,6 @@ def prepare(op: Op, tensors: tuple[Tensor, ...], attrs: dict[str, Any]) -> Plan:
     graph = Graph(nodes, [made], {}, op.name)
     plan = Planner(graph, threads.count(), strides).plan()
     return Running(result, Program(plan), tuple(range(len(nodes))))
-
-
-def view_layout(
-    rule: View, source: Aval, strides: Shape, result: Aval, attrs: dict[str, Any]
-) -> tuple[int, Shape] | None:
-    """Offset and strides of a view of memory with ``strides``; None when it needs a copy."""
-    mapping = rule.map(source, result, **attrs)
-    if mapping is None:
-        found = reshaped_strides(source.shape, strides, result.shape)
-        return None if found is None else (0, found)
-    offset = 0
-    steps = [0] * result.ndim
-    for (start, terms), stride in zip(mapping, strides, strict=True):
-        offset += start * stride
-        for axis, step in terms:
-            steps[axis] += step * stride
-    return offset, tuple(steps)
 
 
 def _fault(program: Program, status: int, tensors: tuple[Tensor, ...]) -> RunnelError:

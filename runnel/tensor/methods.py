@@ -14,6 +14,7 @@ from runnel.core import dtypes
 from runnel.core.avals import row_major
 from runnel.core.devices import CPU, Device, as_device
 from runnel.core.dispatch import Value
+from runnel.core.errors import DTypeError
 
 if TYPE_CHECKING:
     from runnel.tensor.tensor import Tensor
@@ -155,11 +156,17 @@ class ArrayMethods(Value):
     # Indexing ---------------------------------------------------------------------------------------------------------
 
     def __getitem__(self, key: Any) -> Tensor:
-        if isinstance(key, ArrayMethods):
-            return ops.take(self, key, 0)
-        if isinstance(key, (list, np.ndarray)):
-            return ops.take(self, self.read().lift(np.asarray(key), dtypes.int64), 0)
-        return ops.getitem(self, key)
+        if isinstance(key, list):
+            key = np.asarray(key, None if key else np.int64)
+        if not isinstance(key, (ArrayMethods, np.ndarray)):
+            return ops.getitem(self, key)
+        kind = key.dtype if isinstance(key, ArrayMethods) else dtypes.from_numpy(key.dtype)
+        if not kind.is_integer:
+            raise DTypeError(
+                f"[getitem] an array of indices holds integers; received {kind.name}. For a mask use where(mask, x, y), "
+                "whose result has a known shape, or x.numpy()[mask]."
+            )
+        return ops.take(self, key if isinstance(key, ArrayMethods) else self.read().lift(key, dtypes.int64), 0)
 
     def __iter__(self) -> Any:
         if not self.shape:

@@ -45,22 +45,22 @@ default = Generator(0)
 
 
 def manual_seed(seed: int) -> None:
-    """Seed the default generator."""
+    """Seed the default generator: equal seeds give equal numbers, on any number of threads, eager and compiled."""
     default.seed(seed)
 
 
 def rand(*shape: int, dtype: Any = dtypes.float32, generator: Generator = default) -> Tensor:
-    """Uniform numbers in [0, 1)."""
+    """Uniform numbers in [0, 1), of the shape given by the ints ``shape`` and a float dtype (else DTypeError)."""
     return ops.uniform(generator.next_key(), shape, dtypes.as_dtype(dtype))
 
 
 def randn(*shape: int, dtype: Any = dtypes.float32, generator: Generator = default) -> Tensor:
-    """Standard normal numbers (Box–Muller)."""
+    """Normal numbers of mean 0 and deviation 1 (Box–Muller), of the shape given by the ints ``shape``."""
     return ops.normal(generator.next_key(), shape, dtypes.as_dtype(dtype))
 
 
 def randint(low: int, high: int, shape: Any, dtype: Any = dtypes.int64, generator: Generator = default) -> Tensor:
-    """Integers in [low, high)."""
+    """Integers in [low, high), at most 2³² of them (else ShapeError), of ``shape``."""
     return ops.randint(generator.next_key(), low, high, shape, dtypes.as_dtype(dtype))
 
 

@@ -210,7 +210,7 @@ class Variable(ArrayMethods):
         tensor = self._tensor
         if sys.getrefcount(tensor) != _UNSHARED or not tensor.is_dense:
             return False
-        tensor._array = None  # kept for the next numpy(); if somebody holds it, or a view of it, the storage is held too
+        tensor._array = None  # if somebody holds it, or a view of it, the storage is held too
         storage = tensor._storage
         ours = storage is not None and storage.is_ours
         return ours and sys.getrefcount(storage) == _UNSHARED + (self._pin is not None)

@@ -10,6 +10,8 @@ import pytest
 import runnel as rn
 from runnel import nn, optim
 from runnel.core import switches
+from runnel.core.errors import RunnelError
+from runnel.nn.parameter import Parameter
 
 CASES: list[tuple[Any, dict[str, Any]]] = [
     (optim.SGD, {"lr": 0.1}),
@@ -120,3 +122,17 @@ def test_non_contiguous_gradients_and_other_dtypes() -> None:
     p.grad = rn.asarray(np.ones((2, 3), np.float32))
     optimizer.step()
     np.testing.assert_array_equal(p.numpy(), -np.arange(6.0).reshape(3, 2).T - 1)
+
+
+def test_a_step_that_was_stopped_says_so() -> None:
+    p = Parameter(np.ones(3, np.float32))
+    opt = optim.SGD([p], lr=0.5)
+    p.grad = rn.ones(3)
+    opt.step()
+    (step,) = opt._programs._programs.values()
+    step.program.launch.cancel()
+    with pytest.raises(RunnelError, match="cancelled"):
+        opt.step()
+    assert p.tolist() == [0.5] * 3, "nothing was changed"
+    opt.step()
+    assert p.tolist() == [0.0] * 3

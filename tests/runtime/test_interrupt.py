@@ -1,4 +1,4 @@
-"""Stopping a run: requests before and after the seal, from anywhere; Ctrl-C while the main thread is in machine code."""
+"""Stopping a run: requests before and after the seal; Ctrl-C while the main thread is in machine code."""
 
 from __future__ import annotations
 
@@ -32,19 +32,47 @@ define void @ask({ARGUMENTS}) {{
   ret void
 }}"""
 
-LONG = 1 << 28  # rounds of a slow addition: a fraction of a second
+# waits until args[0] is set or there is a request (or for j0 rounds), then adds one to args[1]
+WAIT = f"""
+define void @wait_for({ARGUMENTS}) {{
+entry:
+  %at = getelementptr i64, ptr %thread, i64 {layout.LAUNCH}
+  %launch = load ptr, ptr %at
+  %request = getelementptr i64, ptr %launch, i64 {layout.REQUEST}
+  br label %loop
+loop:
+  %i = phi i64 [ 0, %entry ], [ %next, %loop ]
+  %next = add i64 %i, 1
+  %asked = load atomic i64, ptr %request acquire, align 8
+  %set = load atomic i64, ptr %args acquire, align 8
+  %either = or i64 %asked, %set
+  %neither = icmp eq i64 %either, 0
+  %early = icmp ult i64 %next, %j0
+  %on = and i1 %neither, %early
+  br i1 %on, label %loop, label %done
+done:
+  %count.at = getelementptr i64, ptr %args, i64 1
+  %count = load i64, ptr %count.at
+  %more = add i64 %count, 1
+  store i64 %more, ptr %count.at
+  ret void
+}}"""
+
+TEXTS = {"add": ADD, "fail": FAIL, "ask": ASK, "wait_for": WAIT}
+LONG = 1 << 34  # rounds of waiting, so that a broken test ends
 
 Rows = list[tuple[int, ...]]
 
 
+def compiled() -> dict[str, int]:
+    found = driver.host_compiler().addresses(list(TEXTS.items()), {})
+    return {**dict(zip(TEXTS, found, strict=True)), "barrier": launch.barrier_address(), "seal": launch.seal_address()}
+
+
 @pytest.fixture(scope="module")
 def kernels(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, int]]:
-    texts = {"add": ADD, "fail": FAIL, "ask": ASK}
     with switches.override(cache=True, cache_dir=str(tmp_path_factory.mktemp("cache"))):
-        found = driver.host_compiler().addresses(list(texts.items()), {})
-        yield {
-            **dict(zip(texts, found, strict=True)), "barrier": launch.barrier_address(), "seal": launch.seal_address()
-        }  # fmt: skip
+        yield compiled()
 
 
 class Steps:
@@ -168,9 +196,11 @@ class Bell:
 
     def __init__(self) -> None:
         self.heard = 0
+        self.flag = np.zeros(2, np.int64)
 
     def handle(self, number: int, frame: FrameType | None) -> None:
         self.heard += 1
+        self.flag[0] = 1
 
     def ring(self, seen: Words) -> None:
         deadline = time.monotonic() + 30
@@ -188,10 +218,9 @@ def test_a_handler_that_does_not_raise_gets_its_turn_and_the_run_its_result(
     kernels: dict[str, int], threads: int
 ) -> None:
     steps = Steps(kernels, threads)
-    slow = (kernels["add"], address(steps.worked[0, 1:]), 1, 0, LONG)
-    steps.before[0][1:1] = [slow]
-    run = steps.launch()
     bell = Bell()
+    steps.before[0][1:1] = [(kernels["wait_for"], address(bell.flag), 0, 0, LONG)]
+    run = steps.launch()
     before = signal.signal(signal.SIGINT, bell.handle)
     ours, theirs = socket.socketpair()
     theirs.setblocking(False)
@@ -202,7 +231,7 @@ def test_a_handler_that_does_not_raise_gets_its_turn_and_the_run_its_result(
         assert Interruptible(run).run() == 0 and steps.changes() == 2
         ringing.join()
         assert bell.heard == 1
-        assert steps.worked[0, 1] == 2  # it was stopped and ran again
+        assert steps.worked[0, 0] == 1 + 3  # it was stopped and ran again
         ours.settimeout(10)
         assert ours.recv(1) == bytes([signal.SIGINT])
     finally:
@@ -214,12 +243,16 @@ def test_a_handler_that_does_not_raise_gets_its_turn_and_the_run_its_result(
     assert ended_with == descriptor
 
 
+def _fail() -> None:
+    raise ZeroDivisionError
+
+
 def test_uninterrupted_work_is_done_on_another_thread_and_its_errors_come_here() -> None:
     where: list[threading.Thread] = []
     interrupts.uninterrupted(lambda: where.append(threading.current_thread()))
     assert where[0] is not threading.main_thread()
     with pytest.raises(ZeroDivisionError):
-        interrupts.uninterrupted(lambda: [1 // 0] and None)
+        interrupts.uninterrupted(_fail)
     inner: list[threading.Thread] = []
     outer = threading.Thread(
         target=lambda: interrupts.uninterrupted(lambda: inner.append(threading.current_thread())), name="outer"
@@ -237,11 +270,10 @@ sys.path.insert(0, sys.argv[1])
 import test_interrupt as t
 from runnel.core import switches
 switches.cache_dir.value = sys.argv[2]
-texts = {"add": t.ADD}
-kernels = dict(zip(texts, t.driver.host_compiler().addresses(list(texts.items()), {})))
-kernels |= {"barrier": t.launch.barrier_address(), "seal": t.launch.seal_address()}
+kernels = t.compiled()
 steps = t.Steps(kernels, 2)
-steps.before[0][1:1] = [(kernels["add"], t.address(steps.worked[0, 1:]), 1, 0, t.LONG)]
+forked = np.zeros(2, np.int64)
+steps.before[0][1:1] = [(kernels["wait_for"], t.address(forked), 0, 0, t.LONG)]
 status = []
 def fork():
     while not steps.worked[0, 0]:
@@ -252,6 +284,7 @@ def fork():
         fresh = t.Steps(kernels, 2)
         ok = held == -1 and t.Interruptible(fresh.launch()).run() == 0 and fresh.changes() == 2
         os._exit(0 if ok else 3)
+    forked[0] = 1
     status.append(os.waitpid(child, 0)[1])
 forking = threading.Thread(target=fork)
 forking.start()

@@ -2,6 +2,7 @@
 
 import gc
 import itertools
+import os
 import threading
 
 import ml_dtypes
@@ -163,3 +164,17 @@ def test_what_the_system_refuses_is_a_memory_error() -> None:
     with pytest.raises(MemoryError, match="could not be allocated"):
         allocate(1 << 60)
     assert memory.statistics().live == before
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork on this system")
+@pytest.mark.parametrize("nbytes", [1 << 10, 1 << 19, 1 << 23])
+def test_a_forked_child_has_memory_of_its_own(nbytes: int) -> None:
+    """Whether a block came from malloc or from a mapping, with huge pages or without."""
+    block = memory.allocate(nbytes).ndarray((nbytes,), np.uint8, writeable=True)
+    block[:] = 1
+    child = os.fork()
+    if child == 0:
+        block[:] = 2
+        os._exit(0)
+    assert os.waitpid(child, 0)[1] == 0
+    assert block[0] == block[-1] == 1

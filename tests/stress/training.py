@@ -1,6 +1,6 @@
 """A training program that uses what programs are made of; run as a script, it prints a digest of all it computed.
 
-    python -m tests.stress.training STEPS [fork | damage FOLDER]
+python -m tests.stress.training STEPS [fork | damage FOLDER]
 """
 
 from __future__ import annotations

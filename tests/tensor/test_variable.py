@@ -206,7 +206,7 @@ def test_memory_that_others_own_is_never_written(stepped: tuple[Variable, Callab
 
 
 def test_small_results_that_share_a_slab_are_apart() -> None:
-    """Small results of a program are cut from one block: a Variable that took one may not be updated over the others."""
+    """Small results of a program are cut from one block: a Variable that took one must not change the others."""
     v, w = Variable(np.zeros(2, np.float32)), Variable(np.zeros(2, np.float32))
     make = rn.compile(lambda x: (x + 1.0, x + 2.0))
     step = rn.compile(lambda: v.assign(v * 10.0))
@@ -240,7 +240,9 @@ def test_tensor_makes_another_handle() -> None:
 
 
 @settings(deadline=None, max_examples=25)
-@given(st.lists(st.sampled_from(["read", "slice", "numpy", "drop", "step", "assign", "optimizer", "look"]), max_size=24))
+@given(
+    st.lists(st.sampled_from(["read", "slice", "numpy", "drop", "step", "assign", "optimizer", "look"]), max_size=24)
+)
 def test_any_order_of_reading_and_updating(actions: list[str]) -> None:
     v = fresh()
     opt = optim.SGD([v], lr=0.25)

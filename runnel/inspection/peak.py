@@ -1,0 +1,38 @@
+"""What the machine can do at most: the rate of fused multiply-adds in registers, on some number of threads at once."""
+
+from __future__ import annotations
+
+import ctypes
+import time
+
+import numpy as np
+
+from runnel.codegen import build, peak, target
+from runnel.core.dtypes import DType, float32
+from runnel.runtime import memory
+from runnel.runtime.launch import Launch
+
+_STEPS = 20_000  # of one timed run: a fraction of a millisecond
+
+
+class Peak:
+    """The best rate seen so far, in GF/s. Measure again and again beside what it is compared with: clocks change."""
+
+    def __init__(self, threads: int, dtype: DType = float32) -> None:
+        self.threads = threads
+        self.gflops = 0.0
+        self._flops = threads * peak.flops(target.current(), dtype, _STEPS)
+        address = build.addresses([(peak.symbol(dtype), peak.emit_module(target.current(), dtype))])[0]
+        record = [[address, 0, 0, _STEPS, 0, 0, 0, 0], [0] * 8]
+        self._bases = memory.allocate(64)
+        self._launch = Launch([np.array(record, np.int64) for _ in range(threads)], self._bases.address)
+        ctypes.memset(self._bases.address, 0, 64)
+
+    def measure(self, seconds: float) -> float:
+        """Run for ``seconds`` and give the best rate so far."""
+        end = time.perf_counter() + seconds
+        while time.perf_counter() < end:
+            start = time.perf_counter()
+            self._launch.run()
+            self.gflops = max(self.gflops, self._flops / (time.perf_counter() - start) / 1e9)
+        return self.gflops

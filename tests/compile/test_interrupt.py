@@ -1,0 +1,249 @@
+"""Ctrl-C and compiled functions: a long run stops, and state is that of before a call or that of after it."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import threading
+
+import numpy as np
+import pytest
+
+import runnel as rn
+from runnel.compile import compile
+
+pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="signals one cannot send to oneself")
+
+# What the scripts share. ``long(first)``: a program of half a second or more that updates one Variable as its first deed
+# if ``first`` is set, and always one as its last. ``Alarm``: KeyboardInterrupt after a random while, once and as long as
+# ``on`` holds (Python drops one that falls into a destructor).
+_COMMON = """
+import os, random, signal, sys, threading, time
+import numpy as np
+import runnel as rn
+from runnel.compile import compile
+from runnel.core import switches
+from runnel.tensor.variable import CLOCK
+switches.num_threads.value = int(sys.argv[1])
+rng = np.random.default_rng(0)
+w = rn.asarray((rng.standard_normal((768, 768)) / 28).astype(np.float32))
+x = rn.asarray(rng.standard_normal((768, 768)).astype(np.float32))
+late = rn.Variable(np.zeros(768, np.float32))
+early = rn.Variable(np.zeros(768, np.float32))
+
+def deep(x, w, depth):
+    for _ in range(depth):
+        x = x @ w
+    return x
+
+def product_seconds():
+    best = 9.0
+    for _ in range(3):
+        start = time.perf_counter()
+        x @ w
+        best = min(best, time.perf_counter() - start)
+    return best
+
+def long(first):
+    x @ w
+    depth = min(max(int(0.6 / product_seconds()), 20), 2000)
+    def step(x, w):
+        if first:
+            early.assign(early + 1)
+            x = x + early
+        y = deep(x, w, depth)
+        late.assign(late + y.mean(0) + 1)
+        return y
+    return compile(step), step
+
+def interrupt_after(*seconds):
+    def ring():
+        for pause in seconds:
+            time.sleep(pause)
+            os.kill(os.getpid(), signal.SIGINT)
+    threading.Thread(target=ring, daemon=True).start()
+
+class Alarm:
+    def __init__(self):
+        signal.signal(signal.SIGALRM, self.ring)
+        self.on = False
+        self.rung = 0
+
+    def ring(self, number, frame):
+        if self.on:
+            self.on = False
+            self.rung += 1
+            raise KeyboardInterrupt
+
+    def set(self, most):
+        self.on = True
+        signal.setitimer(signal.ITIMER_REAL, random.uniform(1e-6, most))
+
+def state():
+    return early.numpy().tobytes() + late.numpy().tobytes()
+
+def others_may_call(f):
+    thread = threading.Thread(target=f, daemon=True)
+    thread.start()
+    thread.join(60)
+    if thread.is_alive():
+        sys.exit("a lock is still held")
+"""
+
+
+def script(body: str, threads: int = 1) -> str:
+    """What a process prints that runs ``body``."""
+    command = [sys.executable, "-c", _COMMON + body, str(threads)]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
+    assert done.returncode == 0, done.stderr
+    return done.stdout.strip()
+
+
+_STOPPED = """
+f, step = long(first=False)
+f(x, w)
+for pauses in ([0.1], [0.1, 0.002]):
+    before, writes = state(), CLOCK.writes
+    interrupt_after(*pauses)
+    try:
+        try:
+            f(x, w)
+        finally:
+            time.sleep(0.1)  # for the second signal, if it was not a part of the first
+        sys.exit("nothing was raised")
+    except KeyboardInterrupt:
+        pass
+    if state() != before:
+        sys.exit("a Variable has changed")
+got = f(x, w).numpy()
+compiled = state()
+late.assign(np.frombuffer(before, np.float32)[768:])
+same = step(x, w).numpy().tobytes() == got.tobytes() and state() == compiled != before
+others_may_call(lambda: f(x, w))
+print("fine" if same else "wrong")
+"""
+
+
+@pytest.mark.parametrize("threads", [1, 2, 4])
+def test_a_long_run_stops_and_changes_nothing(threads: int) -> None:
+    assert script(_STOPPED, threads) == "fine"
+
+
+_SEALED = """
+f, step = long(first=True)
+f(x, w)
+before = state()
+interrupt_after(0.1)
+try:
+    f(x, w)
+    sys.exit("nothing was raised")
+except KeyboardInterrupt:
+    pass
+after = state()
+early.assign(np.frombuffer(before, np.float32)[:768])
+late.assign(np.frombuffer(before, np.float32)[768:])
+step(x, w)
+print("fine" if state() == after != before else "wrong")
+"""
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+def test_a_run_that_has_begun_to_change_variables_is_completed(threads: int) -> None:
+    assert script(_SEALED, threads) == "fine"
+
+
+_SHORT = """
+random.seed(0)
+a, b, p = (rn.Variable(np.zeros(5, np.float32)) for _ in range(3))
+p.requires_grad = True
+
+def step():
+    p.grad = None
+    (p * a).sum().backward()
+    a.assign(a + 1)
+    b.assign(b + 2)
+
+compiled = compile(step)
+compiled()
+alarm = Alarm()
+deadline = time.monotonic() + 1.0
+while time.monotonic() < deadline:
+    writes = CLOCK.writes
+    start = a.numpy()[0]
+    try:
+        alarm.set(300e-6)
+        while alarm.on:
+            compiled()
+    except KeyboardInterrupt:
+        pass
+    n = a.numpy()[0]
+    if (b.numpy() != 2 * n).any() or (p.grad.numpy() != n - 1).any() or CLOCK.writes - writes < n - start:
+        sys.exit(f"{a} {b} {p.grad} {CLOCK.writes - writes}")
+others_may_call(compiled)
+print("fine" if alarm.rung > 10 else "no signals")
+"""
+
+
+def test_ctrl_c_between_short_steps_finds_all_state_of_one_step() -> None:
+    assert script(_SHORT) == "fine"
+
+
+_COMPILING = """
+random.seed(1)
+switches.cache.value = False
+n = 0
+alarm = Alarm()
+deadline = time.monotonic() + 2.0
+while time.monotonic() < deadline:
+    n += 1
+    v = rn.Variable(np.zeros(n, np.float32))
+    def step(x, s):
+        y = (x * s).exp().sum() + n
+        v.assign(v + y * 0 + 1)
+        return y
+    compiled = compile(step)
+    y = rn.asarray(np.ones(n, np.float32))
+    steps = 0
+    try:
+        alarm.set(60e-3)
+        while alarm.on:
+            compiled(y, 0.0)
+            steps += 1
+    except KeyboardInterrupt:
+        pass
+    done = v.numpy()
+    if len(set(done.tolist())) != 1 or done[0] - steps not in (0, 1):
+        sys.exit(f"{steps} steps gave {v}")
+    before = done.copy()
+    if compiled(y, 0.0).item() != 2 * n or (v.numpy() != before + 1).any():
+        sys.exit("the next call is wrong")
+others_may_call(lambda: compiled(y, 0.0))
+print("fine" if alarm.rung > 3 else "no signals")
+"""
+
+
+def test_ctrl_c_while_tracing_and_compiling() -> None:
+    assert script(_COMPILING, 2) == "fine"
+
+
+def test_an_interrupt_inside_the_traced_function_leaves_everything_as_before() -> None:
+    v = rn.Variable([1.0, 2.0])
+    interrupting = [True]
+
+    def step(x: rn.Tensor, flags: list[bool]) -> rn.Tensor:
+        v.assign(v + x)
+        v.grad = x * 2
+        if flags[0]:
+            raise KeyboardInterrupt
+        return x * 2
+
+    f = compile(step)
+    x = rn.asarray(np.ones(2, np.float32))
+    with pytest.raises(KeyboardInterrupt):
+        f(x, interrupting)
+    assert v.tolist() == [1, 2] and v.grad is None
+    results: list[rn.Tensor] = []
+    other = threading.Thread(target=lambda: results.append(f(x, [False])))
+    other.start()
+    other.join(30)
+    assert results[0].tolist() == [2, 2] and v.tolist() == [2, 3] and v.grad.tolist() == [2, 2]

@@ -1,0 +1,183 @@
+"""Typical mistakes and what is said about them: which op, what was received, what to do."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import runnel as rn
+from runnel import nn, optim
+from runnel.core.errors import (
+    AxisError,
+    CaptureError,
+    DeviceError,
+    DTypeError,
+    GradientError,
+    MissingRuleError,
+    RunnelError,
+    ShapeError,
+    SideEffectError,
+    TracedValueError,
+)
+from runnel.core.tables import Op, Table
+from runnel.tensor.variable import Variable
+
+X = rn.asarray(np.arange(12, dtype=np.float32).reshape(3, 4))
+LABELS = rn.asarray(np.array([0, 3, 1]))
+LAYER = nn.Linear(4, 2)
+CELL = Variable(np.zeros((2, 3), np.float32), name="cell")
+
+
+def backward_twice() -> None:
+    x = rn.tensor([1.0, 2.0], requires_grad=True)
+    loss = (x * x).sum()
+    loss.backward()
+    loss.backward()
+
+
+def changed_after_use() -> None:
+    x = rn.tensor([1.0, 2.0], requires_grad=True)
+    y = x * 1.0
+    loss = (y * y).sum()
+    y[0] = 3.0
+    loss.backward()
+
+
+def branch_on_a_tensor() -> None:
+    rn.compile(lambda x: x if x.sum() > 0 else -x)(X)
+
+
+def number_of_a_tensor() -> None:
+    rn.compile(lambda x: x * float(x.sum()))(X)
+
+
+def printed() -> None:
+    rn.compile(lambda x: print(x))(X)
+
+
+def list_outside() -> None:
+    seen: list[Any] = []
+
+    @rn.compile
+    def f(x: rn.Tensor) -> rn.Tensor:
+        seen.append(1)
+        return x
+
+    f(X)
+
+
+def variable_inside() -> None:
+    rn.compile(lambda x: Variable(np.zeros(3)).read() + x.sum())(X)
+
+
+def returned_object() -> None:
+    rn.compile(lambda x: object())(X)
+
+
+def missing_keys() -> None:
+    nn.Linear(4, 2).load_state_dict({"weight": np.zeros((2, 4), np.float32), "bios": np.zeros(2, np.float32)})
+
+
+def wrong_shape_in_state() -> None:
+    nn.Linear(4, 2).load_state_dict({"weight": np.zeros((2, 5), np.float32), "bias": np.zeros(2, np.float32)})
+
+
+def other_groups() -> None:
+    optim.SGD(LAYER.parameters(), lr=0.1).load_state_dict({"state": {}, "param_groups": [{"params": [0]}]})
+
+
+def missing_rule() -> None:
+    Table("a table", "made for this test")[Op.registry["exp"]]
+
+
+MISTAKES: dict[str, tuple[Callable[[], Any], type[Exception], str]] = {
+    # shapes
+    "matmul": (lambda: X @ X, ShapeError, r"\[matmul\].*\(3, 4\).*\(3, 4\)"),
+    "linear": (lambda: LAYER(X[:, :3]), ShapeError, r"\[linear\].*\(3, 3\).*\(2, 4\).*size in"),
+    "broadcasting": (lambda: X + rn.ones((2, 4)), ShapeError, r"\[\w+\].*\(3, 4\) and \(2, 4\).*3 and 2"),
+    "reshape": (lambda: X.reshape(5, 2), ShapeError, r"\[reshape\].*\(3, 4\).*\(5, 2\)"),
+    "concat": (lambda: rn.concat([X, X[:, :2]], 0), ShapeError, r"\[concat\].*\(3, 4\) and \(3, 2\)"),
+    "cross_entropy": (lambda: rn.cross_entropy(X, LABELS[:2]), ShapeError, r"\[cross_entropy\].*\(2,\).*\(3, 4\)"),
+    "layer_norm": (lambda: nn.LayerNorm(5)(X), ShapeError, r"\[layer_norm\].*5.*\(3, 4\)|\[layer_norm\].*\(3, 4\).*5"),
+    "assign a shape": (lambda: CELL.assign(rn.ones((3, 2))), ShapeError, r"\[assign\].*'cell'.*\(2, 3\).*\(3, 2\)"),
+    "where": (lambda: rn.where(X > 0, X, rn.ones(5)), ShapeError, r"\[where\].*\(3, 4\).*sizes 4 and 5"),
+    # dtypes
+    "float labels": (
+        lambda: rn.cross_entropy(X, LABELS.astype("float32")),
+        ShapeError,
+        r"\[cross_entropy\].*float32.*\(3,\).*integers",
+    ),
+    "float indices": (lambda: nn.Embedding(4, 2)(X[0]), DTypeError, r"\[embedding\].*integer.*float32"),
+    "assign a dtype": (lambda: CELL.assign(rn.ones((2, 3), "int32")), DTypeError, r"\[assign\].*float32.*int32.*Cast"),
+    "bits of floats": (lambda: X | 1, DTypeError, r"\[or\].*float32.*Cast"),
+    "unknown dtype": (lambda: X.astype("float31"), TypeError, r"float31.*float32"),
+    "complex": (lambda: rn.asarray(np.zeros(2, np.complex64)), TypeError, r"complex64.*float32"),
+    # axes and indices
+    "axis": (lambda: X.sum(2), AxisError, r"\[sum\].*axis 2.*2 dimensions"),
+    "index": (lambda: X[:, 4], AxisError, r"\[\w+\].*index 4.*axis 1.*\(3, 4\)"),
+    "label out of range": (
+        lambda: rn.cross_entropy(X, rn.asarray(np.array([0, 9, 1]))), AxisError, r"1 of 3.*\[0, 4\).*9"
+    ),
+    "a mask as index": (lambda: X[X[:, 0].numpy() > 0], DTypeError, r"\[getitem\].*bool.*where"),
+    "a tensor mask as index": (lambda: X[X > 0], DTypeError, r"\[getitem\].*bool.*where"),
+    "a list of bools as index": (lambda: X[[True, False, True]], DTypeError, r"\[getitem\].*bool.*where"),
+    "floats as index": (lambda: X[np.array([0.5])], DTypeError, r"\[getitem\].*float64"),
+    "item": (lambda: X.item(), ValueError, r"\[item\].*size 1.*\(3, 4\)"),
+    "truth": (lambda: bool(X), ValueError, r"\[bool\].*\(3, 4\).*any, all, sum"),
+    # gradients
+    "backward twice": (backward_twice, GradientError, r"\[backward\].*freed.*retain_graph=True"),
+    "backward of a matrix": (
+        lambda: rn.tensor([1.0, 2.0], requires_grad=True).backward(), GradientError, r"\[backward\].*\(2,\).*sum\(\)"
+    ),
+    "backward of a constant": (lambda: X.sum().backward(), GradientError, r"\[backward\].*requires_grad_\(\)"),
+    "seed": (
+        lambda: rn.tensor([1.0, 2.0], requires_grad=True).backward(rn.ones(3)), GradientError,
+        r"\[backward\].*seed.*\(3,\).*\(2,\)",
+    ),
+    "gradient of integers": (lambda: rn.tensor([1], requires_grad=True), GradientError, r"\[requires_grad_\].*int64"),
+    "Variable of integers": (lambda: Variable([1, 2], requires_grad=True), GradientError, r"\[Variable\].*int64"),
+    "changed after use": (changed_after_use, GradientError, r"\[backward\].*'mul'.*copy"),
+    "writing into a leaf": (
+        lambda: rn.tensor([1.0], requires_grad=True).__setitem__(0, 2.0), GradientError, r"\[setitem\].*copy"
+    ),
+    # compiled functions
+    "if": (branch_on_a_tensor, TracedValueError, r"\[bool\].*bool\[\].*test_messages.py:\d+.*runnel.where"),
+    "float": (number_of_a_tensor, TracedValueError, r"\[float\].*float32\[\].*test_messages.py:\d+"),
+    "print": (printed, TracedValueError, r"\[print\].*float32\[3,4\].*test_messages.py:\d+"),
+    "a list outside": (list_outside, SideEffectError, r"\[compile\].*'f'.*seen.*return the value"),
+    "a Variable inside": (variable_inside, CaptureError, r"\[Variable\].*test_messages.py:\d+.*outside"),
+    "an object": (returned_object, CaptureError, r"\[compile\].*returned a object.*tensors"),
+    "not a function": (lambda: rn.compile(3), TypeError, r"\[compile\].*function.*int"),
+    # networks, optimizers, state
+    "missing and unexpected names": (missing_keys, RunnelError, r"\[load_state_dict\].*bias.*bios"),
+    "a wrong shape in the state": (wrong_shape_in_state, RunnelError, r"\[\w+\].*weight.*\(2, 4\).*\(2, 5\)"),
+    "other groups": (other_groups, RunnelError, r"\[load_state_dict\].*\[2\].*\[1\]"),
+    "no parameters": (lambda: optim.SGD([], lr=0.1), ValueError, r"\[SGD\] got no Parameters"),
+    "tensors for Parameters": (lambda: optim.SGD([X], lr=0.1), TypeError, r"\[SGD\].*Parameters.*Tensor"),
+    "negative rate": (lambda: optim.Adam(LAYER.parameters(), lr=-1.0), ValueError, r"\[Adam\] lr.*-1\.0"),
+    "betas": (lambda: optim.Adam(LAYER.parameters(), betas=(0.9, 1.0)), ValueError, r"\[Adam\] betas.*1\.0"),
+    "dropout": (lambda: nn.Dropout(-0.1), ValueError, r"\[Dropout\].*probability.*-0\.1"),
+    "drop function": (lambda: rn.dropout(X, 1.5), ValueError, r"\[dropout\].*probability.*1\.5"),
+    "a layer that is none": (lambda: nn.Sequential(nn.ReLU(), 3), TypeError, r"\[Sequential\].*[Mm]odule.*int"),
+    "a device": (lambda: X.to("tpu"), DeviceError, r"'tpu'.*cpu"),
+    "a missing rule": (missing_rule, MissingRuleError, r"\[exp\].*'a table'.*register"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", MISTAKES)
+def test_a_mistake_is_told(name: str) -> None:
+    call, error, pattern = MISTAKES[name]
+    with pytest.raises(error, match=f"(?s){pattern}") as caught:
+        call()
+    assert str(caught.value).rstrip().endswith((".", ")")), "a sentence"
+
+
+def test_nothing_is_changed_by_what_is_refused() -> None:
+    before = CELL.numpy().copy()
+    for name in ("assign a shape", "assign a dtype"):
+        with pytest.raises(RunnelError):
+            MISTAKES[name][0]()
+    np.testing.assert_array_equal(CELL.numpy(), before)
