@@ -163,8 +163,8 @@ class ArrayMethods(Value):
         kind = key.dtype if isinstance(key, ArrayMethods) else dtypes.from_numpy(key.dtype)
         if not kind.is_integer:
             raise DTypeError(
-                f"[getitem] an array of indices holds integers; received {kind.name}. For a mask use where(mask, x, y), "
-                "whose result has a known shape, or x.numpy()[mask]."
+                f"[getitem] an array of indices holds integers; received {kind.name}. For a mask use "
+                "where(mask, x, y), whose result has a known shape, or x.numpy()[mask]."
             )
         return ops.take(self, key if isinstance(key, ArrayMethods) else self.read().lift(key, dtypes.int64), 0)
 

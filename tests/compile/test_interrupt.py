@@ -14,8 +14,8 @@ from runnel.compile import compile
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="signals one cannot send to oneself")
 
-# What the scripts share. ``long(first)``: a program of half a second or more that updates one Variable as its first deed
-# if ``first`` is set, and always one as its last. ``Alarm``: KeyboardInterrupt after a random while, once and as long as
+# What the scripts share. ``long(first)``: a program of half a second or more that updates one Variable as its last deed
+# and, if ``first`` is set, another one as its first. ``Alarm``: KeyboardInterrupt after a random while, once and while
 # ``on`` holds (Python drops one that falls into a destructor).
 _COMMON = """
 import os, random, signal, sys, threading, time

@@ -10,6 +10,7 @@ import pytest
 
 import runnel as rn
 from runnel import nn, optim
+from runnel.core import tables
 from runnel.core.errors import (
     AxisError,
     CaptureError,
@@ -22,7 +23,7 @@ from runnel.core.errors import (
     SideEffectError,
     TracedValueError,
 )
-from runnel.core.tables import Op, Table
+from runnel.core.tables import Op
 from runnel.tensor.variable import Variable
 
 X = rn.asarray(np.arange(12, dtype=np.float32).reshape(3, 4))
@@ -90,7 +91,7 @@ def other_groups() -> None:
 
 
 def missing_rule() -> None:
-    Table("a table", "made for this test")[Op.registry["exp"]]
+    tables.onnx[Op.registry["exp"]]
 
 
 MISTAKES: dict[str, tuple[Callable[[], Any], type[Exception], str]] = {
@@ -163,7 +164,7 @@ MISTAKES: dict[str, tuple[Callable[[], Any], type[Exception], str]] = {
     "drop function": (lambda: rn.dropout(X, 1.5), ValueError, r"\[dropout\].*probability.*1\.5"),
     "a layer that is none": (lambda: nn.Sequential(nn.ReLU(), 3), TypeError, r"\[Sequential\].*[Mm]odule.*int"),
     "a device": (lambda: X.to("tpu"), DeviceError, r"'tpu'.*cpu"),
-    "a missing rule": (missing_rule, MissingRuleError, r"\[exp\].*'a table'.*register"),
+    "a missing rule": (missing_rule, MissingRuleError, r"\[exp\].*'onnx'.*register"),
 }  # fmt: skip
 
 
