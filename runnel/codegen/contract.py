@@ -52,6 +52,15 @@ class Blocking:
     pack_a_k: int = 48
 
 
+def packs_columns(m: int, k: int, b_k: int, b_col: int, dtype: DType) -> bool:
+    """Whether the driver will copy B into panels: what :meth:`_Driver._choose` decides at run time, for whoever splits
+    the work, since what is packed is packed by each thread for its own columns."""
+    blocks = Blocking(columns=TILE_BYTES // dtype.itemsize)
+    crowded = (b_k & -b_k) * k >= blocks.crowded // dtype.itemsize
+    enough = m >= blocks.pack_rows or (crowded and m >= blocks.pack_rows_crowded)
+    return b_col != 1 or (k >= blocks.pack_k and enough)
+
+
 def emit_module(dtype: DType, target: Target, blocking: Blocking | None = None) -> str:
     """The LLVM module of ``dtype``'s contraction: one exported function, :data:`SYMBOLS`."""
     if dtype.name not in SYMBOLS:

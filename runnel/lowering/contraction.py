@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 
-from runnel.codegen.contract import SCRATCH
+from runnel.codegen.contract import SCRATCH, packs_columns
 from runnel.core.avals import Shape
 from runnel.core.dtypes import DType
 from runnel.graph.graph import Node
@@ -87,9 +87,9 @@ class EpilogueBuilder(NestBuilder):
             block.append(rows)
         self.flops += 2.0 * m * n * k
         kernel = named("contract", tuple(self.buffers), tuple(self.params), tuple(block), doc)
-        packs = b_strides[-1] != 1
+        packs = packs_columns(m, k, *b_strides[-2:], dtype)
         nodes = list(self.cluster.members)
-        return Call(kernel, self.accesses, self.values, m, n, "both", self.flops, nodes, packs=packs)
+        return Call(kernel, self.accesses, self.values, m, n, "both", self.flops, nodes, packs=packs, depth=k)
 
 
 def tile_place(dtype: DType) -> Place:

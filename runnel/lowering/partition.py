@@ -14,7 +14,8 @@ Block = tuple[int, int, int, int]  # i0, i1, j0, j1
 WORTH_SPLITTING = 2e-6  # seconds of predicted work in a call
 WORTH_A_TEAM = 20e-6  # seconds of predicted work in a program
 GRAIN = 16  # columns are split at whole vectors
-FEW_ROWS = 48
+FEW_ROWS, MANY_ROWS = 48, 512  # of a product
+DEEP = 64  # a sum of so many products
 
 
 def split_calls(calls: list[Call], threads: int) -> tuple[int, list[list[Block | None]], list[bool]]:

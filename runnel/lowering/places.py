@@ -67,7 +67,8 @@ class Call:
     split: str  # which axes may be split among threads: "rows", "columns", "both" or ""
     flops: float
     nodes: list[Node] = field(default_factory=list)
-    packs: bool = False  # a contraction whose second operand must be packed
+    packs: bool = False  # a contraction that copies its second operand into panels
+    depth: int = 0  # of a contraction: how many products each element sums
     checks: bool = False  # it may report a fault, after which no Variable may be written
 
     @property
