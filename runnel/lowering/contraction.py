@@ -87,7 +87,7 @@ class EpilogueBuilder(NestBuilder):
             block.append(rows)
         self.flops += 2.0 * m * n * k
         kernel = named("contract", tuple(self.buffers), tuple(self.params), tuple(block), doc)
-        packs = packs_columns(m, k, *b_strides[-2:], dtype)
+        packs = packs_columns(m, k, b_strides[-2], b_strides[-1], dtype)
         nodes = list(self.cluster.members)
         return Call(kernel, self.accesses, self.values, m, n, "both", self.flops, nodes, packs=packs, depth=k)
 

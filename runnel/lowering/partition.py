@@ -46,9 +46,11 @@ def split(call: Call, threads: int) -> list[Block | None]:
 
 
 def _prefers_columns(call: Call) -> bool:
-    """A second operand that is packed is packed once for each thread, so wide ones are split by columns, as are
-    products of few rows, whose tiles would be cut."""
-    return call.columns >= 64 and (call.packs or (call.kernel.name.startswith("contract") and call.rows < FEW_ROWS))
+    """What a contraction packs of its second operand each thread packs for its own columns: where that counts (few rows
+    share what is packed) columns are split. So they are in products of few rows, whose tiles would be cut."""
+    if call.columns < 64 or not call.kernel.name.startswith("contract"):
+        return False
+    return call.rows < FEW_ROWS or (call.packs and call.rows < MANY_ROWS and call.depth >= DEEP)
 
 
 @dataclass(frozen=True, slots=True)
