@@ -14,7 +14,7 @@ Block = tuple[int, int, int, int]  # i0, i1, j0, j1
 WORTH_SPLITTING = 2e-6  # seconds of predicted work in a call
 WORTH_A_TEAM = 20e-6  # seconds of predicted work in a program
 GRAIN = 16  # columns are split at whole vectors
-FEW_ROWS, MANY_ROWS = 48, 512  # of a product
+FEW_ROWS = 48  # of a product
 DEEP = 64  # a sum of so many products
 
 
@@ -46,11 +46,11 @@ def split(call: Call, threads: int) -> list[Block | None]:
 
 
 def _prefers_columns(call: Call) -> bool:
-    """What a contraction packs of its second operand each thread packs for its own columns: where that counts (few rows
-    share what is packed) columns are split. So they are in products of few rows, whose tiles would be cut."""
+    """What a contraction packs of its second operand each thread packs for its own columns: where that counts (sums are
+    long) columns are split. So they are in products of few rows, whose tiles would be cut."""
     if call.columns < 64 or not call.kernel.name.startswith("contract"):
         return False
-    return call.rows < FEW_ROWS or (call.packs and call.rows < MANY_ROWS and call.depth >= DEEP)
+    return call.rows < FEW_ROWS or (call.packs and call.depth >= DEEP)
 
 
 @dataclass(frozen=True, slots=True)
