@@ -43,6 +43,11 @@ class Value:
         """True for a run-time Python scalar: it takes the dtype of the array it meets."""
         return False
 
+    @property
+    def is_transposed(self) -> bool:
+        """True where the last two axes lie swapped in memory: its gradient had better lie so too."""
+        return False
+
     def apply_op(self, op: Op, inputs: tuple[Any, ...], attrs: dict[str, Any]) -> Any:
         raise NotImplementedError
 

@@ -54,7 +54,13 @@ def _matmul_reference(x: Any, y: Any) -> Any:
 
 @vjp.rule(matmul_p)
 def _matmul_vjp(g: Array, out: Array, x: Array, y: Array) -> tuple[Callable[[], Array], Callable[[], Array]]:
-    return (lambda: apply(matmul_p, g, transpose(y)), lambda: apply(matmul_p, transpose(x), g))
+    def into_y() -> Array:
+        # The same chains either way; what differs is how the result lies in memory.
+        if y.is_transposed:
+            return transpose(apply(matmul_p, transpose(g), x))
+        return apply(matmul_p, transpose(x), g)
+
+    return (lambda: apply(matmul_p, g, transpose(y)), into_y)
 
 
 def _require_matching(x: Sequence[int], y: Sequence[int]) -> None:

@@ -92,6 +92,11 @@ class Tensor(ArrayMethods):
     def is_dense(self) -> bool:
         return self._layout[1] == row_major(self._aval.shape) or self._aval.size <= 1
 
+    @property
+    def is_transposed(self) -> bool:
+        strides = self._layout[1]
+        return self._node is None and len(strides) > 1 and strides[-2] == 1 and strides[-1] > 1
+
     # What NumPy sees --------------------------------------------------------------------------------------------------
 
     def numpy(self) -> np.ndarray:
