@@ -40,9 +40,7 @@ class Target:
         return self.name in _runnable()
 
 
-AVX512 = Target(
-    "avx512", "x86_64-unknown-linux-gnu", "x86-64-v4", "+avx512bf16,+prefer-256-bit,-prefer-256-bit", 64, 32, 6, 4, True
-)
+AVX512 = Target("avx512", "x86_64-unknown-linux-gnu", "x86-64-v4", "-prefer-256-bit", 64, 32, 6, 4, True)
 AVX2 = Target("avx2", "x86_64-unknown-linux-gnu", "x86-64-v3", "", 32, 16, 6, 2, False)
 NEON = Target("neon", "aarch64-unknown-linux-gnu", "neoverse-n1", "", 16, 32, 8, 3, False)
 
