@@ -53,8 +53,8 @@ class Blocking:
 
 
 def packs_columns(m: int, k: int, b_k: int, b_col: int, dtype: DType) -> bool:
-    """Whether the driver will copy B into panels: what :meth:`_Driver._choose` decides at run time, for whoever splits
-    the work, since what is packed is packed by each thread for its own columns."""
+    """Whether the driver would copy B into panels for a product of ``m`` rows on a machine with masks, as
+    :meth:`_Driver._choose` decides at run time: a guide for whoever splits the work, never a matter of results."""
     blocks = Blocking(columns=TILE_BYTES // dtype.itemsize)
     crowded = (b_k & -b_k) * k >= blocks.crowded // dtype.itemsize
     enough = m >= blocks.pack_rows or (crowded and m >= blocks.pack_rows_crowded)

@@ -48,7 +48,7 @@ def split(call: Call, threads: int) -> list[Block | None]:
 def _prefers_columns(call: Call) -> bool:
     """What a contraction packs of its second operand each thread packs for its own columns: where that counts (sums are
     long) columns are split. So they are in products of few rows, whose tiles would be cut."""
-    if call.columns < 64 or not call.kernel.name.startswith("contract"):
+    if call.columns < 64 or not call.depth:
         return False
     return call.rows < FEW_ROWS or (call.packs and call.depth >= DEEP)
 
