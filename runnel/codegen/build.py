@@ -11,11 +11,11 @@ from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Final
 
-from runnel.codegen import contract, nest, target as targets
+from runnel.codegen import contract, nest, products, target as targets, uses
 from runnel.codegen.target import Target
 from runnel.core import dtypes
 from runnel.core.errors import DeviceError
-from runnel.loops.ir import Contract, Kernel
+from runnel.loops.ir import Contract, Kernel, Product
 from runnel.runtime.compiler import Compiler, Module, of_text
 
 _LIBRARY: Final[dict[str, Callable[[Target], str]]] = {
@@ -40,9 +40,10 @@ def kernels(wanted: Sequence[Kernel]) -> list[int]:
     target = targets.current()
 
     def module(kernel: Kernel) -> Module:
-        uses = frozenset(nest.contract_symbol(s.dtype) for s in kernel.body if isinstance(s, Contract))
+        called = [s for s in uses.statements(kernel.body) if isinstance(s, Contract | Product)]
+        symbols = frozenset(products.symbol(s.dtype) for s in called)
         identity = f"kernel {kernel.name} by {emitters()}"
-        return Module(kernel.name, identity, functools.partial(nest.emit_kernel, kernel, target), uses)
+        return Module(kernel.name, identity, functools.partial(nest.emit_kernel, kernel, target), symbols)
 
     return _linked(lambda _: [module(kernel) for kernel in wanted])
 

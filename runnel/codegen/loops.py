@@ -9,13 +9,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from runnel.codegen import accumulators, memory, uses
+from runnel.codegen import accumulators, memory, products, uses
 from runnel.codegen.accumulators import Accumulator
 from runnel.codegen.memory import ALL_LANES, Active, advance
 from runnel.codegen.text import Emitter
 from runnel.codegen.values import Values, Vec
 from runnel.core.errors import VerifierError
-from runnel.loops.ir import LANES, Acc, Bound, Check, For, Let, RangeBound, Stmt, Store, Update, Var
+from runnel.loops.ir import LANES, Acc, Bound, Check, For, Let, Product, RangeBound, Ref, Stmt, Store, Update, Var
 from runnel.runtime.layout import FAULT
 
 LOOP_MARK = ", !llvm.loop !0"  # ``nest`` defines !0: leave the loop as it is
@@ -73,6 +73,8 @@ class Loops:
                 self._declare(stmt, rest)
             elif isinstance(stmt, Check):
                 self._check(stmt)
+            elif isinstance(stmt, Product):
+                self._product(stmt)
             elif isinstance(stmt, For):
                 self.loop(stmt)
                 self._complete(stmt, body[:at], rest)
@@ -200,7 +202,19 @@ class Loops:
         return carried
 
     def _bound(self, bound: Bound) -> str:
+        if isinstance(bound, Ref):
+            return self.values.evaluate(bound).operand
         return f"%{bound.value}" if isinstance(bound, RangeBound) else self.values.stride(bound)
+
+    def _product(self, stmt: Product) -> None:
+        values = self.values
+        if values.scope.vec is not None:
+            raise VerifierError("A Product stands inside a vec loop.")
+        places = [values.place(b, at) for b, at in ((stmt.a, stmt.a_at), (stmt.b, stmt.b_at), (stmt.c, stmt.c_at))]
+        strides = [values.stride(s) for s in (stmt.a_row, stmt.a_k, stmt.b_k, stmt.b_col, stmt.c_row)]
+        m, n, k = (self._bound(x) for x in (stmt.m, stmt.n, stmt.k))
+        products.call(self.em, stmt.dtype, places, [*strides, k], ["0", m, "0", n], accumulate=stmt.accumulate)
+        values.scope.forget_loads()
 
     # loops over lanes
 

@@ -8,13 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from runnel.codegen import contract, uses
+from runnel.codegen import products, uses
 from runnel.codegen.loops import Loops
 from runnel.codegen.memory import advance
 from runnel.codegen.target import Target
 from runnel.codegen.text import Emitter
 from runnel.codegen.values import Values
-from runnel.core.dtypes import DType
 from runnel.core.errors import VerifierError
 from runnel.loops.ir import TILE_STRIDE, Buffer, Contract, For, Kernel, Stmt
 
@@ -24,13 +23,6 @@ _LOOP_METADATA = """\
 !1 = !{!"llvm.loop.unroll.disable"}
 !2 = !{!"llvm.loop.vectorize.enable", i1 false}
 """
-
-
-def contract_symbol(dtype: DType) -> str:
-    """The name of the function that computes a contraction in ``dtype``."""
-    if dtype.name not in contract.SYMBOLS:
-        raise VerifierError(f"A Contract in {dtype.name}; there are {', '.join(contract.SYMBOLS)}.")
-    return contract.SYMBOLS[dtype.name]
 
 
 def emit_kernel(kernel: Kernel, target: Target) -> str:
@@ -75,8 +67,9 @@ def _prologue(em: Emitter, kernel: Kernel, body: Iterable[Stmt]) -> Values:
     if used_buffers:
         table = em.value("load ptr, ptr %thread, align 8")
     for at, buffer in enumerate(kernel.buffers):
-        if buffer.mode == "tile" and buffer.name in used_buffers:
-            bases[buffer.name] = _tile(em, buffer, _word(em, 2 * at + 1), in_product=_has_product(body))
+        if buffer.mode in ("tile", "scratch") and buffer.name in used_buffers:
+            whole = buffer.mode == "scratch" or _has_product(body)
+            bases[buffer.name] = _own(em, buffer, _word(em, 2 * at + 1), whole=whole)
         elif buffer.name in used_buffers:
             slot, offset = _word(em, 2 * at), _word(em, 2 * at + 1)
             place = em.value(f"getelementptr ptr, ptr {table}, i64 {slot}")
@@ -93,12 +86,12 @@ def _has_product(body: tuple[Stmt, ...]) -> bool:
     return bool(body) and isinstance(body[0], Contract)
 
 
-def _tile(em: Emitter, buffer: Buffer, offset: str, *, in_product: bool) -> str:
-    """Where a tile buffer begins: in the thread's scratch. An epilogue counts its rows and columns from the whole
+def _own(em: Emitter, buffer: Buffer, offset: str, *, whole: bool) -> str:
+    """Where a buffer in the thread's scratch begins. For a tile, an epilogue counts its rows and columns from the whole
     product's, so its base lies before the tile by the block's first element."""
     scratch = em.value("load ptr, ptr " + em.value("getelementptr i64, ptr %thread, i64 1") + ", align 8")
     base = em.value(f"getelementptr i8, ptr {scratch}, i64 {offset}")
-    if in_product:
+    if whole:
         return base
     row = em.value(f"mul i64 %i0, {TILE_STRIDE // buffer.dtype.itemsize}")
     first = em.value(f"add i64 {row}, %j0")
@@ -113,17 +106,12 @@ def _word(em: Emitter, at: int) -> str:
 def _contract(values: Values, spec: Contract, epilogue: str) -> None:
     """Call the generic contraction, for a batch once for each matrix of the block."""
     em = values.em
-    symbol = contract_symbol(spec.dtype)
-    em.declare(symbol, "void", *["ptr"] * 3, *["i64"] * 10, *["ptr"] * 3, "i64")
-    tile = 1 if spec.c in values.tiles else 0
+    tile = spec.c in values.tiles
     names = (spec.a, spec.b, spec.c)
     strides = [values.stride(p) for p in (spec.a_row, spec.a_k, spec.b_k, spec.b_col, spec.c_row, spec.k)]
 
     def call(matrices: list[str], block: list[str]) -> None:
-        pointers = [f"ptr {m}" for m in matrices]
-        numbers = [f"i64 {x}" for x in (*strides, *block)]
-        operands = ", ".join([*pointers, *numbers])
-        em.effect(f"call void @{symbol}({operands}, ptr {epilogue}, ptr %thread, ptr %args, i64 {tile})")
+        products.call(em, spec.dtype, matrices, strides, block, epilogue, tile=tile)
 
     bases = [values.bases[name] for name in names]
     if spec.batch is None:

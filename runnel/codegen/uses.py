@@ -16,6 +16,7 @@ from runnel.loops.ir import (
     Load,
     Param,
     Position,
+    Product,
     Ref,
     Stmt,
     Store,
@@ -35,11 +36,16 @@ def statements(body: Iterable[Stmt]) -> Iterator[Stmt]:
 
 
 def operands(stmt: Stmt) -> tuple[Expr, ...]:
-    """The expressions a statement evaluates (a loop: none of its own)."""
+    """The expressions a statement evaluates (a loop: those of its bounds)."""
     if isinstance(stmt, Let | Update | Check):
         return (stmt.value,)
     if isinstance(stmt, Store):
         return (*(expr for expr, _ in stmt.index.gathered), stmt.value)
+    if isinstance(stmt, Product):
+        counts = [x for x in (stmt.m, stmt.n, stmt.k) if isinstance(x, Ref)]
+        return (*(expr for at in (stmt.a_at, stmt.b_at, stmt.c_at) for expr, _ in at.gathered), *counts)
+    if isinstance(stmt, For):
+        return tuple(x for x in (stmt.begin, stmt.end) if isinstance(x, Ref))
     return ()
 
 
@@ -70,11 +76,14 @@ def accesses(body: Iterable[Stmt]) -> dict[Access, None]:
                     found[part.buffer, part.index] = None
         if isinstance(stmt, Store):
             found[stmt.buffer, stmt.index] = None
+        elif isinstance(stmt, Product):
+            found.update({(stmt.a, stmt.a_at): None, (stmt.b, stmt.b_at): None, (stmt.c, stmt.c_at): None})
     return found
 
 
 def stored_buffers(body: Iterable[Stmt]) -> set[str]:
-    return {stmt.buffer for stmt in statements(body) if isinstance(stmt, Store)}
+    stored = {stmt.buffer for stmt in statements(body) if isinstance(stmt, Store)}
+    return stored | {stmt.c for stmt in statements(body) if isinstance(stmt, Product)}
 
 
 def updated(body: Iterable[Stmt]) -> set[str]:
@@ -110,6 +119,9 @@ def params(body: Iterable[Stmt]) -> set[str]:
             if stmt.batch is not None:
                 b = stmt.batch
                 found.update((b.m, b.n, b.a_step, b.b_step, b.c_step))
+        elif isinstance(stmt, Product):
+            found.update((stmt.m, stmt.n, stmt.k, stmt.a_row, stmt.a_k, stmt.b_k, stmt.b_col, stmt.c_row))
+        found.update(part for expr in operands(stmt) for part in parts(expr) if isinstance(part, Param))
     for _, index in accesses(body):
         found.add(index.offset)
         found.update(stride for _, stride in (*index.terms, *index.gathered))

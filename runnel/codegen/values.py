@@ -16,7 +16,7 @@ from runnel.codegen.memory import Active
 from runnel.codegen.text import Emitter, element, vector
 from runnel.core.dtypes import DType, int64
 from runnel.core.errors import VerifierError
-from runnel.loops.ir import Apply, Const, Expr, Index, Load, Position, Ref, Store, Stride, Var
+from runnel.loops.ir import Apply, Const, Expr, Index, Load, Param, Position, Ref, Store, Stride, Var
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,6 +130,8 @@ class Values:
             return self._position(expr)
         if isinstance(expr, Load):
             return self._load(expr)
+        if isinstance(expr, Param):
+            return Value(self.params[expr.name], 1)
         arguments = [self.evaluate(x) for x in expr.args]
         lanes = max((x.lanes for x in arguments), default=1)
         dtypes = [x.dtype for x in expr.args]
@@ -187,6 +189,10 @@ class Values:
             else:
                 memory.store_lanes(em, dtype, pointer, lanes, active)
         self.scope.forget_loads()
+
+    def place(self, buffer: str, index: Index) -> str:
+        """The pointer of an access outside of vec loops."""
+        return self._place(buffer, index)[0]
 
     def _active(self) -> Active:
         if self.scope.vec is None:

@@ -38,6 +38,7 @@ from runnel.loops.ir import (
     Load,
     Param,
     Position,
+    Product,
     RangeBound,
     Ref,
     Stmt,
@@ -57,7 +58,8 @@ def run(
     """Compute the block rows [i0, i1) × columns [j0, j1) of ``kernel``'s domain in place; gives the code of the last
     Check that failed, or 0.
 
-    ``arrays`` holds a flat array for each buffer but tiles, of the buffer's dtype; ``params`` a value for each param.
+    ``arrays`` holds a flat array for each buffer but tiles, of the buffer's dtype (for scratch: memory to use);
+    ``params`` a value for each param.
     """
     for buffer in kernel.buffers:
         if buffer.mode == "tile":
@@ -155,17 +157,23 @@ class _Run:
     def integer(self, bound: Bound | Stride) -> int:
         if isinstance(bound, RangeBound):
             return self.edges[bound]
-        return self.params[bound.name] if isinstance(bound, Param) else bound
+        if isinstance(bound, Ref):
+            return int(self.value(bound)[0])
+        return int(self.params[bound.name]) if isinstance(bound, Param) else int(bound)
 
     def position(self, buffer: str, index: Index) -> Array:
         """The elements that ``index`` names, checked."""
+        at = self.start(index) - self.origin(buffer)
+        self.check(buffer, at)
+        return at
+
+    def start(self, index: Index) -> Array:
+        """offset + Σ stride·var + Σ stride·expr."""
         at = np.full(1, self.integer(index.offset), np.int64)
         for var, stride in index.terms:
             at = at + self.vars[var.name] * self.integer(stride)
-        at = at - self.origin(buffer)
         for expr, stride in index.gathered:
             at = at + self.value(expr).astype(np.int64) * self.integer(stride)
-        self.check(buffer, at)
         return at
 
     def origin(self, buffer: str) -> int:
@@ -283,7 +291,6 @@ def _contract(r: _Run, stmt: Contract) -> None:
 
 
 def _product(r: _Run, stmt: Contract, starts: tuple[int, int, int], rows: range, columns: range) -> None:
-    """One chain of fused multiply-adds per element, k ascending."""
     i = np.arange(rows.start, rows.stop, dtype=np.int64)[:, None]
     j = np.arange(columns.start, columns.stop, dtype=np.int64)[None, :]
     k = np.arange(r.integer(stmt.k), dtype=np.int64)
@@ -292,11 +299,28 @@ def _product(r: _Run, stmt: Contract, starts: tuple[int, int, int], rows: range,
     at_c = starts[2] + i * r.integer(stmt.c_row) + j - r.origin(stmt.c)
     if at_c.size == 0:
         return
+    _chains(r, stmt, at_a, at_b, at_c)
+
+
+def _small_product(r: _Run, stmt: Product) -> None:
+    i = np.arange(r.integer(stmt.m), dtype=np.int64)[:, None]
+    j = np.arange(r.integer(stmt.n), dtype=np.int64)[None, :]
+    k = np.arange(r.integer(stmt.k), dtype=np.int64)
+    at_c = r.start(stmt.c_at) + i * r.integer(stmt.c_row) + j
+    if at_c.size == 0:
+        return
+    at_a = r.start(stmt.a_at) + i * r.integer(stmt.a_row) + k[None, :] * r.integer(stmt.a_k)
+    at_b = r.start(stmt.b_at) + k[:, None] * r.integer(stmt.b_k) + j * r.integer(stmt.b_col)
+    _chains(r, stmt, at_a, at_b, at_c, stmt.accumulate)
+
+
+def _chains(r: _Run, stmt: Contract | Product, at_a: Array, at_b: Array, at_c: Array, accumulate: bool = False) -> None:
+    """One chain of fused multiply-adds per element, k ascending."""
     for buffer, at in ((stmt.a, at_a), (stmt.b, at_b), (stmt.c, at_c)):
         r.check(buffer, at)
     a, b = r.arrays[stmt.a][at_a], r.arrays[stmt.b][at_b]
-    chain: Array = np.zeros(at_c.shape, stmt.dtype.numpy)
-    for step in range(len(k)):
+    chain: Array = r.arrays[stmt.c][at_c] if accumulate else np.zeros(at_c.shape, stmt.dtype.numpy)
+    for step in range(at_a.shape[1]):
         chain = fused_multiply_add(a[:, step, None], b[None, step], chain)
     r.arrays[stmt.c][at_c] = chain
 
@@ -343,6 +367,7 @@ _STATEMENTS: Final[dict[type, Callable[[_Run, Any], None]]] = {
     Store: _store,
     Check: _check,
     Contract: _contract,
+    Product: _small_product,
 }
 
 _EXPRESSIONS: Final[dict[type, Callable[[_Run, Any], Array]]] = {
@@ -351,4 +376,5 @@ _EXPRESSIONS: Final[dict[type, Callable[[_Run, Any], Array]]] = {
     Load: lambda r, e: r.arrays[e.buffer][r.position(e.buffer, e.index)],
     Position: lambda r, e: r.vars[e.var.name].astype(e.dtype.numpy),
     Apply: _apply,
+    Param: lambda r, e: np.full(1, r.params[e.name], np.int64),
 }

@@ -3,17 +3,20 @@
 Grammar (``verifier.py`` checks it, ``interpreter.py`` runs it in NumPy, ``codegen.nest`` turns it into LLVM):
 
     Kernel  := name, buffers: Buffer*, params: Param*, body: Stmt*
-    Buffer  := name, dtype, mode: "in" | "out" | "inout" | "tile"    tile: a block of a product, in the thread's scratch
+    Buffer  := name, dtype, mode: "in" | "out" | "inout"
+             | "tile" | "scratch"      the thread's own: a block of a Contract's product; memory that begins undefined
     Stmt    := For(var, begin: Bound, end: Bound, kind: "seq" | "vec", body: Stmt*)
              | Let(name, Expr)                            a value, visible to the statements after it in its block
              | Acc(name, op: "sum"|"prod"|"max"|"min"|"any"|"all", dtype)    an accumulator, at its identity
              | Update(name, Expr)                         acc := op(acc, value)
              | Store(buffer, Index, Expr)
              | Check(Expr, code: int | Param)             outside vec loops: unless it holds, the thread's fault is code
-             | Contract(spec)                             only as first statement of a body: see ContractSpec
-    Bound   := int | Param | RangeBound                   the block this call is asked for: I0 I1 (rows) J0 J1 (columns)
+             | Contract(spec)                             only as first statement of a body: see there
+             | Product(spec)                              outside vec loops: a small matrix product, see there
+    Bound   := int | Param | Ref                          a Ref of an int64 outside of vec loops
+             | RangeBound                                 the block this call is asked for: I0 I1 (rows) J0 J1 (columns)
     Expr    := Const(value, dtype) | Ref(name, dtype) | Load(buffer, Index, dtype) | Position(var, dtype)
-             | Apply(ScalarOp, args, dtype)
+             | Apply(ScalarOp, args, dtype) | Param       an int64
     Index   := offset: int|Param  +  Σ stride·var         terms: ((Var, stride: int|Param)*), in elements
              | ... + Σ stride·Expr                        gathered: ((Expr, stride)*) an integer expression
 
@@ -34,7 +37,7 @@ from __future__ import annotations
 import enum
 from dataclasses import dataclass, field
 
-from runnel.core.dtypes import DType
+from runnel.core.dtypes import DType, int64
 from runnel.loops.scalar import ScalarOp
 
 LANES = 16
@@ -48,7 +51,7 @@ TILE_K = 256  # and only products of so short a k are made in one go
 class Buffer:
     name: str
     dtype: DType
-    mode: str  # "in" | "out" | "inout" | "tile"
+    mode: str  # "in" | "out" | "inout" | "tile" | "scratch"
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,6 +59,10 @@ class Param:
     """A run-time int64: an extent, a stride or an offset."""
 
     name: str
+
+    @property
+    def dtype(self) -> DType:
+        return int64
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,7 +81,6 @@ class RangeBound(enum.Enum):
     J1 = "j1"
 
 
-Bound = int | Param | RangeBound
 Stride = int | Param
 
 
@@ -101,6 +107,9 @@ class Ref:
     dtype: DType
 
 
+Bound = int | Param | Ref | RangeBound
+
+
 @dataclass(frozen=True, slots=True)
 class Load:
     buffer: str
@@ -123,7 +132,7 @@ class Apply:
     dtype: DType
 
 
-Expr = Const | Ref | Load | Position | Apply
+Expr = Const | Ref | Load | Position | Apply | Param
 
 
 @dataclass(frozen=True, slots=True)
@@ -204,7 +213,33 @@ class BatchSpec:
     c_step: Param
 
 
-Stmt = For | Let | Acc | Update | Store | Check | Contract
+@dataclass(frozen=True, slots=True)
+class Product:
+    """C[i, j] (+)= Σ_k A[i, k]·B[k, j] for i < m and j < n, in float of ``dtype``: one fused-multiply-add chain per
+    element, k ascending, from 0 or, to ``accumulate``, from C[i, j]. The indices are those of the first elements; C has
+    unit column stride and is neither A nor B.
+    """
+
+    a: str
+    a_at: Index
+    b: str
+    b_at: Index
+    c: str
+    c_at: Index
+    dtype: DType
+    m: Count
+    n: Count
+    k: Count
+    a_row: Stride
+    a_k: Stride
+    b_k: Stride
+    b_col: Stride
+    c_row: Stride
+    accumulate: bool = False
+
+
+Count = int | Param | Ref
+Stmt = For | Let | Acc | Update | Store | Check | Contract | Product
 
 
 @dataclass(frozen=True, slots=True)

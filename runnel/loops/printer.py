@@ -23,6 +23,7 @@ from runnel.loops.ir import (
     Load,
     Param,
     Position,
+    Product,
     RangeBound,
     Ref,
     Stmt,
@@ -81,7 +82,7 @@ def _stride(stride: Stride) -> str:
 
 
 def _bound(bound: Bound) -> str:
-    return bound.value if isinstance(bound, RangeBound) else _stride(bound)
+    return bound.value if isinstance(bound, RangeBound) else bound.name if isinstance(bound, Ref) else _stride(bound)
 
 
 def _for(stmt: For) -> str:
@@ -100,6 +101,16 @@ def _contract(stmt: Contract) -> str:
     return f"{line} batched {batch.m.name}x{batch.n.name} by {steps}"
 
 
+def _product(stmt: Product) -> str:
+    """A sum over k; the three extents stand in angle brackets."""
+    a = f"{stmt.a}[{index(stmt.a_at)} + i*{_stride(stmt.a_row)} + k*{_stride(stmt.a_k)}]"
+    b = f"{stmt.b}[{index(stmt.b_at)} + k*{_stride(stmt.b_k)} + j*{_stride(stmt.b_col)}]"
+    sign = "+=" if stmt.accumulate else "="
+    extents = "i<{}, j<{}, k<{}".format(*map(_bound, (stmt.m, stmt.n, stmt.k)))
+    c = f"{stmt.c}[{index(stmt.c_at)} + i*{_stride(stmt.c_row)} + j]"
+    return f"{c} {sign} product {stmt.dtype.name} {extents} of {a}, {b}"
+
+
 def _apply(expr: Apply) -> str:
     result = f"[{expr.dtype.name}]" if expr.op.result == "free" else ""
     return f"{expr.op.name}{result}({', '.join(map(expression, expr.args))})"
@@ -113,6 +124,7 @@ _STATEMENTS: Final[dict[type, Callable[[Any], str]]] = {
     Store: lambda s: f"{s.buffer}[{index(s.index)}] = {expression(s.value)}",
     Check: lambda s: f"check {expression(s.value)} else {_stride(s.code)}",
     Contract: _contract,
+    Product: _product,
 }
 
 _EXPRESSIONS: Final[dict[type, Callable[[Any], str]]] = {
@@ -121,6 +133,7 @@ _EXPRESSIONS: Final[dict[type, Callable[[Any], str]]] = {
     Load: lambda e: f"{e.buffer}[{index(e.index)}]",
     Position: lambda e: f"{e.var.name}:{e.dtype.name}",
     Apply: _apply,
+    Param: lambda e: e.name,
 }
 
 

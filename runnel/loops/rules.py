@@ -9,15 +9,18 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
+from runnel.core.avals import Shape
 from runnel.loops.ir import Expr
 
 
 @dataclass(frozen=True, slots=True)
 class Pointwise:
     """result[i] = expr(inputs[i]…): ``expr(avals, *Expr, **attrs) -> Expr``. Inputs have the result's shape, or
-    sizes of 1 where they are broadcast. ``avals`` are the input avals followed by the result's."""
+    sizes of 1 where they are broadcast. ``avals`` are the input avals followed by the result's. ``literal``: the code
+    is much better where operands that are constants are part of it."""
 
     expr: Callable[..., Expr]
+    literal: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,10 +31,12 @@ class Checked(Pointwise):
 
 @dataclass(frozen=True, slots=True)
 class IndexFunction:
-    """result[i] = expr(i, inputs…): like Pointwise, but the rule also gets the integer positions along each axis of the
-    result: ``expr(avals, positions, *Expr, **attrs)`` (iota, random bits)."""
+    """result[i] = expr(n, inputs…): like Pointwise, but the rule also gets an integer that depends on the position,
+    n = Σ steps·i for ``steps(aval of the result, **attrs)``: ``expr(avals, n, *Expr, **attrs)`` (iota, random
+    bits). Nothing else of the result's shape may be in the expression: one kernel serves all shapes."""
 
     expr: Callable[..., Expr]
+    steps: Callable[..., Shape]
 
 
 @dataclass(frozen=True, slots=True)

@@ -33,6 +33,7 @@ from runnel.loops.ir import (
     Load,
     Param,
     Position,
+    Product,
     RangeBound,
     Ref,
     Stmt,
@@ -43,6 +44,7 @@ from runnel.loops.ir import (
 )
 from runnel.loops.scalar import ScalarOp
 
+MODES: Final = ("in", "out", "inout", "tile", "scratch")
 _BLOCK_EDGES: Final = {RangeBound.I0: RangeBound.I1, RangeBound.J0: RangeBound.J1}
 
 
@@ -79,6 +81,7 @@ class _Checker:
     loops: list[For] = field(default_factory=list)
     written: set[str] = field(default_factory=set)
     epilogue: bool = False
+    lane_wise: set[str] = field(default_factory=set)  # values bound inside a vec loop
     at: Stmt | None = None
 
     def fail(self, why: str) -> NoReturn:
@@ -93,8 +96,8 @@ class _Checker:
                 self.fail(f"the name '{name}' is declared twice")
             taken.add(name)
         for buffer in kernel.buffers:
-            if buffer.mode not in ("in", "out", "inout", "tile"):
-                self.fail(f"buffer '{buffer.name}' has mode '{buffer.mode}'; modes are in, out, inout and tile")
+            if buffer.mode not in MODES:
+                self.fail(f"buffer '{buffer.name}' has mode '{buffer.mode}'; modes are {', '.join(MODES)}")
         self.buffers = {b.name: b for b in kernel.buffers}
         self.params = frozenset(kernel.params)
         self.block(kernel.body)
@@ -137,6 +140,12 @@ class _Checker:
         if isinstance(stride, Param) and stride not in self.params:
             self.fail(f"the kernel has no param '{stride.name}'")
 
+    def count(self, count: Stride | Ref) -> None:
+        if not isinstance(count, Ref):
+            self.stride(count)
+        elif self.expr(count) is not dtypes.int64 or count.name in self.lane_wise:
+            self.fail(f"the bound '{count.name}' is not an int64 known outside of vec loops")
+
     def index(self, index: Index) -> None:
         self.stride(index.offset)
         for var, stride in index.terms:
@@ -161,8 +170,8 @@ class _Checker:
             if any(loop.begin is begin for loop in self.loops):
                 self.fail(f"a loop around this one runs over {begin.value}..{end.value} already")
             return
-        self.stride(begin)
-        self.stride(end)
+        self.count(begin)
+        self.count(end)
         if isinstance(begin, int) and isinstance(end, int) and begin > end:
             self.fail(f"the loop begins at {begin}, after its end {end}")
 
@@ -182,6 +191,8 @@ def _for(c: _Checker, stmt: For) -> None:
 
 
 def _let(c: _Checker, stmt: Let) -> None:
+    if any(loop.kind == "vec" for loop in c.loops):
+        c.lane_wise.add(stmt.name)
     c.define(stmt.name, _Value(c.expr(stmt.value)))
 
 
@@ -247,6 +258,24 @@ def _contract(c: _Checker, stmt: Contract) -> None:
     c.epilogue = True
 
 
+def _product(c: _Checker, stmt: Product) -> None:
+    if any(loop.kind == "vec" for loop in c.loops):
+        c.fail("a Product stands outside of vec loops")
+    if stmt.dtype not in (dtypes.float32, dtypes.float64):
+        c.fail(f"a Product accumulates in float32 or float64, not {stmt.dtype.name}")
+    for name, at in ((stmt.a, stmt.a_at), (stmt.b, stmt.b_at), (stmt.c, stmt.c_at)):
+        if c.buffer(name).dtype is not stmt.dtype:
+            c.fail(f"buffer '{name}' is {c.buffer(name).dtype.name} and the Product {stmt.dtype.name}")
+        c.index(at)
+    if stmt.c in (stmt.a, stmt.b):
+        c.fail(f"buffer '{stmt.c}' is both an operand and the result")
+    c.writable(stmt.c)
+    for count in (stmt.m, stmt.n, stmt.k):
+        c.count(count)
+    for stride in (stmt.a_row, stmt.a_k, stmt.b_k, stmt.b_col, stmt.c_row):
+        c.stride(stride)
+
+
 def _const(c: _Checker, expr: Const) -> None:
     if expr.dtype.kind == "bool" and not isinstance(expr.value, bool):
         c.fail(f"the bool constant {expr.value!r} is not True or False")
@@ -281,8 +310,8 @@ def _load(c: _Checker, expr: Load) -> None:
     buffer = c.buffer(expr.buffer)
     if buffer.dtype is not expr.dtype:
         c.fail(f"buffer '{expr.buffer}' is {buffer.dtype.name}, and is loaded as {expr.dtype.name}")
-    if buffer.mode == "out" and expr.buffer not in c.written:
-        c.fail(f"buffer '{expr.buffer}' has mode out, and is loaded before anything is stored in it")
+    if buffer.mode in ("out", "scratch") and expr.buffer not in c.written:
+        c.fail(f"buffer '{expr.buffer}' has mode {buffer.mode}, and is loaded before anything is stored in it")
     c.index(expr.index)
 
 
@@ -340,6 +369,7 @@ STATEMENT_RULES: Final[dict[type, Callable[[_Checker, Any], None]]] = {
     Store: _store,
     Check: _check,
     Contract: _contract,
+    Product: _product,
 }
 
 EXPRESSION_RULES: Final[dict[type, Callable[[_Checker, Any], None]]] = {
@@ -348,4 +378,5 @@ EXPRESSION_RULES: Final[dict[type, Callable[[_Checker, Any], None]]] = {
     Load: _load,
     Position: _position,
     Apply: _apply,
+    Param: lambda c, e: c.stride(e),
 }

@@ -87,10 +87,10 @@ def concatenation(node: Node, dense: DenseOperand, result: Place) -> list[Call]:
     return calls
 
 
-def clamped(index: Expr, extent: int) -> Expr:
-    """``index`` held inside [0, extent): no input can make a kernel read outside its buffers."""
-    low = Apply(scalar.maximum, (index, Const(0, int64)), int64)
-    return Apply(scalar.minimum, (low, Const(extent - 1, int64)), int64)
+def clamped(index: Expr, last: Expr) -> Expr:
+    """``index`` held inside [0, last]: no input can make a kernel read outside its buffers."""
+    wide = index if index.dtype is int64 else Apply(scalar.cast, (index,), int64)
+    return Apply(scalar.minimum, (Apply(scalar.maximum, (wide, Const(0, int64)), int64), last), int64)
 
 
 def gather(node: Node, dense: DenseOperand, result: Place) -> list[Call]:
@@ -105,10 +105,8 @@ def gather(node: Node, dense: DenseOperand, result: Place) -> list[Call]:
     count = indices.aval.size
     b, i, a = Var("before"), Var("which"), Var("after")
     params = tuple(Param(f"p{k}") for k in range(5))
-    _, p_after, p_table, p_result, p_before = params
-    chosen = ir.Load("b1", Index(((i, 1),)), indices.aval.dtype)
-    wide = chosen if indices.aval.dtype is int64 else Apply(scalar.cast, (chosen,), int64)
-    position = clamped(wide, extent)
+    p_last, p_after, p_table, p_result, p_before = params
+    position = clamped(ir.Load("b1", Index(((i, 1),)), indices.aval.dtype), p_last)
     if after == 1:
         load = Load("b0", Index(((b, p_table),), gathered=((position, p_after),)), table.aval.dtype)
         inner: ir.Stmt = For(
@@ -138,7 +136,7 @@ def gather(node: Node, dense: DenseOperand, result: Place) -> list[Call]:
         Call(
             kernel,
             accesses,
-            [count, after, extent * after, count * after, before],
+            [extent - 1, after, extent * after, count * after, before],
             rows,
             columns,
             "both",
@@ -159,16 +157,15 @@ def scatter_add(node: Node, dense: DenseOperand, result: Place) -> list[Call]:
     u_place, u_offset = dense(updates)
     after = math.prod(shape[1:])
     i, a = Var("which"), Var("after")
-    p_count, p_after = Param("p0"), Param("p1")
-    chosen = Load("b0", Index(((i, 1),)), indices.aval.dtype)
-    wide = chosen if indices.aval.dtype is int64 else Apply(scalar.cast, (chosen,), int64)
+    p_count, p_after, p_last = (Param(f"p{k}") for k in range(3))
+    position = clamped(Load("b0", Index(((i, 1),)), indices.aval.dtype), p_last)
     target = Index(((a, 1),), gathered=((ir.Ref("at", int64), p_after),))
     update = Load("b1", Index(((i, p_after), (a, 1))), dtype)
     store = Store("b2", target, Apply(scalar.add, (Load("b2", target, dtype), update), dtype))
     inner = For(a, RangeBound.J0, RangeBound.J1, "vec", (store,))
     body = For(
         Var("once"), RangeBound.I0, RangeBound.I1, "seq",
-        (For(i, 0, p_count, "seq", (ir.Let("at", clamped(wide, shape[0])), inner)),),
+        (For(i, 0, p_count, "seq", (ir.Let("at", position), inner)),),
     )  # fmt: skip
     buffers = (ir.Buffer("b0", indices.aval.dtype, "in"), ir.Buffer("b1", dtype, "in"), ir.Buffer("b2", dtype, "inout"))
     count = indices.aval.size
@@ -177,5 +174,5 @@ def scatter_add(node: Node, dense: DenseOperand, result: Place) -> list[Call]:
         Access(u_place, False, u_offset, 0, 1, count * after),
         Access(result, True, 0, 0, 1, node.aval.size),
     ]
-    kernel = named("scatter_add", buffers, (p_count, p_after), (body,))
-    return [fill, Call(kernel, accesses, [count, after], 1, after, "columns", float(updates.aval.size), [node])]
+    kernel = named("scatter_add", buffers, (p_count, p_after, p_last), (body,))
+    return [fill, Call(kernel, accesses, [count, after, shape[0] - 1], 1, after, "columns", float(updates.aval.size), [node])]

@@ -91,11 +91,11 @@ def check(bounded: Bounded, place: Place, offset: int, strides: Shape) -> Call:
         values.append(value)
         return params[-1]
 
-    code = param(bounded.code)
+    code, extent = param(bounded.code), param(bounded.extent)
     variables = [Var(f"x{a}") for a in range(len(axes))]
     steps = [1 if s == 1 and a == len(axes) - 1 else param(s) for a, (_, s) in enumerate(axes)]
     element = Load("b0", Index(tuple(zip(variables, steps, strict=True))), place.dtype)
-    body: Stmt = For(variables[-1], RangeBound.J0, RangeBound.J1, "vec", (Update("ok", _in_range(element, bounded)),))
+    body: Stmt = For(variables[-1], RangeBound.J0, RangeBound.J1, "vec", (Update("ok", _in_range(element, extent, bounded.allowed)),))
     for a in range(len(axes) - 2, 0, -1):
         body = For(variables[a], 0, param(axes[a][0]), "seq", (body,))
     block: tuple[Stmt, ...] = (Acc("ok", "all", bool_), body, Check(ir.Ref("ok", bool_), code))
@@ -111,13 +111,13 @@ def check(bounded: Bounded, place: Place, offset: int, strides: Shape) -> Call:
     return Call(kernel, [access], values, row_count, axes[-1][0], split, float(size), [bounded.node], checks=True)
 
 
-def _in_range(index: Expr, bounded: Bounded) -> Expr:
+def _in_range(index: Expr, extent: Expr, allowed: int | None) -> Expr:
     """0 ≤ index < extent as one comparison: a negative index is a large unsigned number."""
     unsigned = index
     if index.dtype is not uint64:
         wide = index if index.dtype is int64 else Apply(scalar.cast, (index,), int64)
         unsigned = Apply(scalar.cast, (wide,), uint64)
-    inside = Apply(scalar.lt, (unsigned, Const(bounded.extent, uint64)), bool_)
-    if bounded.allowed is None:
+    inside = Apply(scalar.lt, (unsigned, Apply(scalar.cast, (extent,), uint64)), bool_)
+    if allowed is None:
         return inside
-    return Apply(scalar.or_, (inside, Apply(scalar.eq, (index, Const(bounded.allowed, index.dtype)), bool_)), bool_)
+    return Apply(scalar.or_, (inside, Apply(scalar.eq, (index, Const(allowed, index.dtype)), bool_)), bool_)

@@ -25,8 +25,7 @@ def cost_of(node: Node) -> float:
     refs = [Ref("x", x.aval.dtype) for x in node.inputs]
     avals = (*(x.aval for x in node.inputs), node.aval)
     if isinstance(rule, IndexFunction):
-        positions = [Const(0, int64)] * node.aval.ndim
-        return expression_cost(rule.expr(avals, positions, *refs, **node.attrs))
+        return expression_cost(rule.expr(avals, Const(0, int64), *refs, **node.attrs))
     return expression_cost(rule.expr(avals, *refs, **node.attrs))
 
 

@@ -8,7 +8,7 @@ that the index expression allows.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -27,6 +27,7 @@ from runnel.loops.ir import (
     Load,
     Param,
     Position,
+    Product,
     RangeBound,
     Ref,
     Stmt,
@@ -36,7 +37,7 @@ from runnel.loops.ir import (
 )
 from runnel.lowering.partition import Block
 from runnel.lowering.places import Access, Call
-from runnel.lowering.runs import Runs, runs_of
+from runnel.lowering.runs import LARGEST, Runs, TooLarge, merged, runs_of
 
 Axis = RangeBound | str  # a loop over the block, or the name of another loop's variable
 Loop = tuple[Axis, int, int, int]  # axis, first value, one past its last, stride
@@ -71,11 +72,15 @@ class _Walk:
         self.accesses = {b.name: a for b, a in zip(call.kernel.buffers, call.accesses, strict=True)}
         self.loops: dict[str, tuple[Axis, int, int]] = {}  # variable → its axis, first value, one past its last
         self.lets: dict[str, Interval] = {}
+        self.tables: dict[str, np.ndarray[Any, np.dtype[np.int64]]] = {}  # what a Let read from a constant
         self.seen: set[tuple[Any, ...]] = set()
 
     def integer(self, value: Bound | Stride) -> int:
         if isinstance(value, RangeBound):
             return self.edges[value]
+        if isinstance(value, Ref):
+            known = self.lets[value.name]
+            return known[1] if known is not None else 1 << 40  # the most it may be
         return self.params[value.name] if isinstance(value, Param) else value
 
     def block(self, body: tuple[Stmt, ...]) -> Iterator[Footprint]:
@@ -88,9 +93,15 @@ class _Walk:
                     yield from self.block(stmt.body)
             elif isinstance(stmt, Contract):
                 yield from self.contraction(stmt)
+            elif isinstance(stmt, Product):
+                yield from self.product(stmt)
             elif isinstance(stmt, Let):
                 yield from self.loads(stmt.value)
                 self.lets[stmt.name] = self.interval(stmt.value)
+                table = self.table(stmt.value)
+                self.tables.pop(stmt.name, None)
+                if table is not None:
+                    self.tables[stmt.name] = table
             elif isinstance(stmt, Update | Check):
                 yield from self.loads(stmt.value)
             elif isinstance(stmt, Store):
@@ -108,23 +119,57 @@ class _Walk:
                 yield from self.loads(gathered)
             yield from self.touch(expr.buffer, expr.index, writes=False)
 
-    def touch(self, buffer: str, index: Index, *, writes: bool) -> Iterator[Footprint]:
-        """The footprint of one index, unless the same has been seen."""
+    def touch(
+        self, buffer: str, index: Index, *, writes: bool, extents: tuple[tuple[int, int, int], ...] = ()
+    ) -> Iterator[Footprint]:
+        """The footprint of one index (with ``extents``: of the elements those steps away), unless it has been seen."""
         loops = [(*self.loops[var.name], self.integer(stride)) for var, stride in index.terms]
         reach = [(self.interval(expr), self.integer(stride)) for expr, stride in index.gathered]
-        key = (buffer, index, writes, tuple(loops), tuple(reach))
-        if key in self.seen:
+        known = [self.table(expr) for expr, _ in index.gathered]
+        key = (buffer, index, writes, tuple(loops), tuple(reach), extents)
+        if key in self.seen and not any(t is not None for t in known):
             return
         self.seen.add(key)
         offset = self.integer(index.offset)
-        path = None if reach else _path(self.accesses[buffer].offset + offset, loops)
-        steps = [(begin, end, stride) for _, begin, end, stride in loops]
-        for interval, stride in reach:
-            if interval is None:
+        path = None if reach or extents else _path(self.accesses[buffer].offset + offset, loops)
+        steps = [*((begin, end, stride) for _, begin, end, stride in loops), *extents]
+        shifts = np.zeros(1, np.int64)
+        for (interval, stride), table in zip(reach, known, strict=True):
+            if table is not None:
+                shifts = np.unique(shifts[:, None] + table[None, :] * stride)
+            elif interval is None:
                 yield self.everything(buffer, writes)
                 return
-            steps.append((interval[0], interval[1] + 1, stride))
-        yield self.footprint(buffer, writes, offset, steps, path)
+            else:
+                steps.append((interval[0], interval[1] + 1, stride))
+        found = self.footprint(buffer, writes, offset, steps, path)
+        if any(t is not None for t in known):
+            if len(found.runs) * len(shifts) > LARGEST:
+                raise TooLarge
+            size = self.accesses[buffer].place.dtype.itemsize
+            runs = merged((found.runs[None, :, :] + shifts[:, None, None] * size).reshape(-1, 2))
+            found = replace(found, runs=runs)
+        yield found
+
+    def table(self, expr: Expr) -> np.ndarray[Any, np.dtype[np.int64]] | None:
+        """All that an expression that reads a constant table may be here; None for other expressions."""
+        if isinstance(expr, Ref):
+            return self.tables.get(expr.name)
+        if isinstance(expr, Apply) and expr.op is scalar.cast and expr.dtype.itemsize == 8:
+            return self.table(expr.args[0])
+        if not isinstance(expr, Load) or expr.index.gathered:
+            return None
+        access = self.accesses[expr.buffer]
+        if access.place.value is None or not expr.dtype.is_integer:
+            return None
+        at = np.full(1, access.offset + self.integer(expr.index.offset), np.int64)
+        for var, stride in expr.index.terms:
+            _, begin, end = self.loops[var.name]
+            at = np.unique(at[:, None] + np.arange(begin, end) * self.integer(stride))
+        values = access.place.value.reshape(-1)
+        if len(at) and (at[0] < 0 or at[-1] >= len(values)):
+            return None  # reported as out of bounds
+        return np.unique(values[at]).astype(np.int64)
 
     def footprint(
         self,
@@ -171,8 +216,27 @@ class _Walk:
         c += [(*rows, number(stmt.c_row)), (*columns, 1)]
         yield self.footprint(stmt.c, True, 0, c, path)
 
+    def product(self, stmt: Product) -> Iterator[Footprint]:
+        """The three matrices from wherever the indices of their first elements may be."""
+        m, n, k = (self.integer(x) for x in (stmt.m, stmt.n, stmt.k))
+        number = self.integer
+        matrices = [
+            (stmt.a, stmt.a_at, False, ((0, m, number(stmt.a_row)), (0, k, number(stmt.a_k)))),
+            (stmt.b, stmt.b_at, False, ((0, k, number(stmt.b_k)), (0, n, number(stmt.b_col)))),
+            (stmt.c, stmt.c_at, True, ((0, m, number(stmt.c_row)), (0, n, 1))),
+        ]
+        if not (m and n):
+            return
+        for buffer, at, writes, extents in matrices:
+            for expr, _ in at.gathered:
+                yield from self.loads(expr)
+            if writes or k:
+                yield from self.touch(buffer, at, writes=writes, extents=extents)
+
     def interval(self, expr: Expr) -> Interval:
         """The integers that ``expr`` may be."""
+        if isinstance(expr, Param):
+            return self.params[expr.name], self.params[expr.name]
         if isinstance(expr, Const):
             return (int(expr.value), int(expr.value)) if expr.dtype.is_integer else None
         if isinstance(expr, Position):

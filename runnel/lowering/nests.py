@@ -13,11 +13,12 @@ from dataclasses import dataclass
 
 from runnel.core import tables
 from runnel.core.avals import Shape, row_major
-from runnel.core.dtypes import int64
+from runnel.core.dtypes import DType, int64
 from runnel.graph.graph import Node
-from runnel.loops import ir
+from runnel.loops import ir, scalar
 from runnel.loops.ir import (
     Acc,
+    Apply,
     Const,
     Expr,
     For,
@@ -33,13 +34,20 @@ from runnel.loops.ir import (
     Update,
     Var,
 )
-from runnel.loops.rules import IndexFunction, Pointwise, Reduction
+from runnel.loops.rules import IndexFunction, Pointwise, Reduction, Rule
+from runnel.lowering import numbers
 from runnel.lowering.clusters import Cluster, aligned_strides, kept_strides, point_shape
 from runnel.lowering.costs import chain_is_costly, cost_of, inline_constant
 from runnel.lowering.naming import named
-from runnel.lowering.places import Access, Call, Place
+from runnel.lowering.places import Access, Call, Place, Space
 from runnel.lowering.rows import Passes, is_reduction
 from runnel.lowering.strided import Strided
+
+POSITION = Place(Space.SCRATCH, int64, 0, "position")  # no memory: what index functions are given merges axes likewise
+
+
+def rule_of(node: Node) -> Rule | None:
+    return tables.lower.get(node.op) if node.op is not None else None
 
 
 @dataclass(eq=False, slots=True)
@@ -69,6 +77,8 @@ class NestBuilder:
         self.params: list[Param] = []
         self.values: list[int] = []
         self.extents: dict[int, Param] = {}
+        self.numbers: dict[tuple[int, DType], Expr] = {}
+        self.positions: dict[int, Expr] = {}
         self.flops = 0.0
         self.row_passes = Passes(cluster, views, targets)
         self._collect()
@@ -82,6 +92,8 @@ class NestBuilder:
                 view = self.views[x]
                 if view.base not in self.inside and not inline_constant(view.base):
                     self._reach(self.sources[view.base], view.offset, self._operand_strides(node, x))
+            if isinstance(rule_of(node), IndexFunction):
+                self._reach(POSITION, 0, self._position_strides(node))
             for place in self.targets.get(node, ()):
                 self._reach(place, 0, self._home_strides(node))
         for node, place in self.row_passes.kept_for_later.items():
@@ -104,6 +116,13 @@ class NestBuilder:
             return self._spread(steps)
         return steps
 
+    def _position_strides(self, node: Node) -> Shape:
+        """What the number that an index function is given grows by along the axes of the domain."""
+        rule: IndexFunction = tables.lower[node.op]  # type: ignore[index]
+        shape = node.aval.shape
+        steps = aligned_strides(shape, rule.steps(node.aval, **node.attrs), shape)
+        return self._spread(steps) if node in self.cluster.kept else steps
+
     def _home_strides(self, node: Node) -> Shape:
         return kept_strides(self.cluster) if node in self.cluster.kept else row_major(self.cluster.domain)
 
@@ -117,12 +136,9 @@ class NestBuilder:
     def _merge_axes(self) -> None:
         """Decide the loop axes: lists of (extent, reduced)."""
         domain, reduced = self.cluster.domain, set(self.cluster.reduced)
-        positions = any(
-            isinstance(tables.lower.get(n.op) if n.op else None, IndexFunction) for n in self.cluster.members
-        )
         self.axes: list[tuple[int, bool]] = [(n, a in reduced) for a, n in enumerate(domain)]
         axis = len(self.axes) - 2
-        while axis >= 0 and not positions:
+        while axis >= 0:
             (outer, outer_reduced), (inner, inner_reduced) = self.axes[axis], self.axes[axis + 1]
             into_tree = inner_reduced and axis + 1 == len(self.axes) - 1
             if (
@@ -195,28 +211,45 @@ class NestBuilder:
                 return Load(name, index, view.base.aval.dtype)
             return Ref(self.names[view.base], view.base.aval.dtype)
         if inline_constant(view.base):
-            return Const(view.base.value.reshape(-1)[0].item(), view.base.aval.dtype)
+            return self._constant(view.base, isinstance(rule := rule_of(node), Pointwise) and rule.literal)
         reach = self.reaches[self.sources[view.base], view.offset, self._operand_strides(node, x)]
         name, index = self._buffer(reach, writes=False)
         return Load(name, index, view.base.aval.dtype)
 
+    def _constant(self, node: Node, literal: bool) -> Expr:
+        """A constant of one element."""
+        if literal or numbers.is_common(node):
+            return numbers.literal(node)
+        key = (numbers.bits(node), node.aval.dtype)
+        if key not in self.numbers:
+            self.numbers[key] = numbers.from_bits(self._param(key[0]), node.aval.dtype)
+        return self.numbers[key]
+
     def _value(self, node: Node) -> Expr:
         """What a member (not a reduction) computes at a point."""
-        rule = tables.lower.get(node.op) if node.op else None
+        rule = rule_of(node)
         operands = [self._operand(node, x) for x in node.inputs]
         avals = (*(x.aval for x in node.inputs), node.aval)
         if isinstance(rule, Pointwise):
             value: Expr = rule.expr(avals, *operands, **node.attrs)
             return value
         if isinstance(rule, IndexFunction):
-            value = rule.expr(avals, self._positions(node), *operands, **node.attrs)
+            value = rule.expr(avals, self._position(node), *operands, **node.attrs)
             return value
         return operands[0]  # a copy: a view that strides cannot express, or a reduction over nothing
 
-    def _positions(self, node: Node) -> list[Expr]:
-        own = self.cluster.kept_axes if node in self.cluster.kept else range(len(self.axes))
-        axes = iter([a for a in own if self.axes[a][0] != 1])  # a product has its two axes whatever their extents
-        return [Const(0, int64) if n == 1 else Position(self.vars[next(axes)], int64) for n in node.aval.shape]
+    def _position(self, node: Node) -> Expr:
+        """The number that an index function is given: a sum over the loops."""
+        reach = self.reaches[POSITION, 0, self._position_strides(node)]
+        found = self.positions.get(id(reach))
+        if found is None:
+            for var, step in zip(self.vars, reach.strides, strict=True):
+                if step != 0:
+                    here: Expr = Position(var, int64)
+                    term = here if step == 1 else Apply(scalar.mul, (here, self._param(step)), int64)
+                    found = term if found is None else Apply(scalar.add, (found, term), int64)
+            found = self.positions[id(reach)] = found or Const(0, int64)
+        return found
 
     def _name(self, node: Node) -> str:
         name = f"v{len(self.names)}_{self.passes}"

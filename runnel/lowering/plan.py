@@ -16,9 +16,9 @@ from runnel.core.errors import MissingRuleError, VerifierError
 from runnel.graph import verifier as graphs
 from runnel.graph.graph import Graph, InputKind, Node
 from runnel.loops.ir import TILE_K
-from runnel.loops.rules import Concatenation, Gather, ScatterAdd
 from runnel.lowering import alone, bounds, contraction, memory, verifier
 from runnel.lowering.bounds import Bounded
+from runnel.lowering.builders import BUILDERS, Operands
 from runnel.lowering.clusters import (
     Cluster,
     Clustering,
@@ -177,9 +177,7 @@ class Planner:
             self.first.append(self._copy(node, place))
 
     def _copy(self, node: Node, place: Place) -> Call:
-        steps = row_major(node.aval.shape)
-        lie = contraction.operand(self.views, self.sources, node)
-        return alone.elementwise(node.aval.shape, [lie], (place, 0, steps), lambda loads: loads[0], node)
+        return Operands(self.views, self.sources).copy(node, place)
 
     def _can_update_in_place(self, variable: Node, result: Node) -> bool:
         """Whether the kernel that makes ``result`` may store it over ``variable``: every other reader of the old value
@@ -283,31 +281,16 @@ class Planner:
         if cluster.form is Form.CONTRACTION:
             return self._contraction(cluster, where)
         node = cluster.members[0]
-        rule = tables.lower.get(node.op) if node.op is not None else None
-        first, *more = self.targets[node]
-        before: list[Call] = []
-
-        def dense_operand(x: Node) -> tuple[Place, int]:
-            place, offset, strides = contraction.operand(self.views, self.sources, x)
-            order = row_major(x.aval.shape)
-            if all(n == 1 or s == d for n, s, d in zip(x.aval.shape, strides, order, strict=True)):
-                return place, offset
-            copied = Place(Space.ARENA, x.aval.dtype, x.aval.size, "dense")
-            before.append(self._copy(x, copied))
-            return copied, 0
-
-        if isinstance(rule, Concatenation):
-            calls = alone.concatenation(node, dense_operand, first)
-        elif isinstance(rule, Gather):
-            calls = alone.gather(node, dense_operand, first)
-        elif isinstance(rule, ScatterAdd):
-            calls = alone.scatter_add(node, dense_operand, first)
-        else:
+        builder = BUILDERS.get(type(tables.lower.get(node.op))) if node.op is not None else None
+        if builder is None:
             raise MissingRuleError(
                 f"[{node.op.name if node.op else '?'}] has no rule in table 'lower' that a program can run "
                 f"(docs/tables.md, section 'lower'); it was applied at {node.where}."
             )
-        return before + calls + [self._copy(node, place) for place in more]
+        operands = Operands(self.views, self.sources)
+        first, *more = self.targets[node]
+        calls = builder(node, operands, [first])
+        return operands.before + calls + [self._copy(node, place) for place in more]
 
     def _checks(self, cluster: Cluster | None) -> list[Call]:
         """The checks of indices that ``cluster`` has made; without one, of those that are there from the start."""

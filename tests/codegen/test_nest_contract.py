@@ -25,7 +25,7 @@ from nest_harness import (
     vec,
 )
 
-from runnel.codegen import nest
+from runnel.codegen import products
 from runnel.core import dtypes
 from runnel.core.dtypes import DType, float32, float64
 from runnel.core.errors import VerifierError
@@ -81,7 +81,7 @@ def test_contract_calls_the_generic_function_with_its_epilogue(with_epilogue: bo
     kernel = Kernel("product", tuple(buffers), params, (spec, *epilogue))
     callback = contraction(float32)
     address = ctypes.cast(callback, ctypes.c_void_p).value or 0
-    native = Native(kernel, {nest.contract_symbol(float32): address})
+    native = Native(kernel, {products.symbol(float32): address})
     arrays = {
         "a": values(rng(), float32, 6 * 8),
         "b": values(rng(), float32, 8 * 19),
@@ -104,7 +104,7 @@ def test_batched_contract() -> None:
     buffers = (Buffer("a", float64, "in"), Buffer("b", float64, "in"), Buffer("c", float64, "out"))
     kernel = Kernel("batched", buffers, (*params, *map(Param, ("m", "n", "a_step", "b_step", "c_step"))), (spec,))
     callback = contraction(float64)
-    native = Native(kernel, {nest.contract_symbol(float64): ctypes.cast(callback, ctypes.c_void_p).value or 0})
+    native = Native(kernel, {products.symbol(float64): ctypes.cast(callback, ctypes.c_void_p).value or 0})
     arrays = {"a": values(rng(), float64, 5 * 12), "b": values(rng(), float64, 5 * 28), "c": np.zeros(5 * 21)}
     numbers = {"k": 4, "a_row": 4, "a_k": 1, "b_k": 7, "b_col": 1, "c_row": 7, "m": 3, "n": 7}
     native(arrays, {**numbers, "a_step": 12, "b_step": 28, "c_step": 21}, 1, 4)
@@ -117,6 +117,6 @@ def test_batched_contract() -> None:
 
 
 def test_contractions_exist_in_two_dtypes() -> None:
-    assert nest.contract_symbol(float32) == "rn_contract_f32"
+    assert products.symbol(float32) == "rn_contract_f32"
     with pytest.raises(VerifierError, match="bfloat16"):
-        nest.contract_symbol(dtypes.bfloat16)
+        products.symbol(dtypes.bfloat16)
