@@ -29,6 +29,7 @@ ROOT = Path(__file__).resolve().parents[1]
 RUNNEL = "runnel"
 RUNNEL_COMMAND = (sys.executable, "-P", "-c", "from runnel.cli.main import main; raise SystemExit(main())", "bench")
 FIGURES = ("best_ms", "median_ms", "first_s")
+MEMORY = "bytes_beside_weights"
 REDUCED_PRECISION = ("bf16",)
 
 Key = tuple[str, str, str]  # case, entrant, configuration
@@ -62,6 +63,7 @@ class Results:
 
     best: dict[Key, Line] = field(default_factory=dict)
     errors: dict[Key, str] = field(default_factory=dict)
+    memory: dict[tuple[str, str], int] = field(default_factory=dict)  # by case and entrant
     lines: list[Line] = field(default_factory=list)
 
     def add(self, entrant: str, case: str, line: Line) -> None:
@@ -70,6 +72,10 @@ class Results:
         key = (case, entrant, str(line.get("config", "")))
         if "error" in line:
             self.errors[key] = str(line["error"])
+            return
+        if MEMORY in line:
+            self.memory[case, entrant] = min(line[MEMORY], self.memory.get((case, entrant), line[MEMORY]))
+        if "best_ms" not in line:
             return
         seen = self.best.setdefault(key, dict(line))
         seen.update({name: min(seen[name], line[name]) for name in FIGURES if name in line and name in seen})
@@ -84,7 +90,7 @@ class Results:
         times = [
             (line["best_ms"], label(name, config))
             for (at, name, config), line in self.best.items()
-            if at == case and keep(name) and config not in REDUCED_PRECISION
+            if at == case and keep(name) and not is_reduced(config)
         ]
         return min(times)[::-1] if times else None
 
@@ -93,6 +99,11 @@ class Results:
         peer = self.fastest(case, lambda name: name != RUNNEL)
         ours = self.fastest(case, lambda name: name == RUNNEL)
         return peer[1] / ours[1] if peer and ours else None
+
+
+def is_reduced(config: str) -> bool:
+    """Whether a configuration computes in less than float32."""
+    return config.split(" ")[-1] in REDUCED_PRECISION
 
 
 def label(entrant: str, config: str) -> str:
@@ -109,9 +120,10 @@ def read_lines(text: str, case: str, with_bf16: bool) -> list[Line]:
             continue
         if not isinstance(line, dict) or line.get("case") != case:
             continue
-        if line.get("config") in REDUCED_PRECISION and not with_bf16:
+        if is_reduced(str(line.get("config"))) and not with_bf16:
             continue
-        if "error" in line or all(isinstance(line.get(name), int | float) for name in ("best_ms", "median_ms")):
+        timed = all(isinstance(line.get(name), int | float) for name in ("best_ms", "median_ms"))
+        if "error" in line or timed or isinstance(line.get(MEMORY), int):
             found.append(line)
     return found
 
@@ -154,14 +166,32 @@ def _end_session(child: subprocess.Popen[str]) -> None:
         os.killpg(child.pid, signal.SIGKILL)
 
 
-def compare(entrants: Sequence[Entrant], cases: Sequence[str], options: argparse.Namespace, results: Results) -> None:
-    """Case by case, round by round, every entrant in turn."""
+def compare(
+    entrants: Sequence[Entrant],
+    probes: Sequence[Entrant],
+    cases: Sequence[str],
+    options: argparse.Namespace,
+    results: Results,
+) -> None:
+    """Case by case, round by round, every entrant in turn; then once each of the probes of memory."""
     for case in cases:
         for turn in range(1, options.rounds + 1):
             for entrant in entrants:
                 print(f"{case}, round {turn} of {options.rounds}: {entrant.name}", file=sys.stderr, flush=True)
                 for line in run(entrant, case, options.seconds, options.timeout, options.bf16):
-                    results.add(entrant.name, case, {**line, "round": turn})
+                    results.add(entrant.name, case, {**named(line, entrant.name), "round": turn})
+        for probe in probes:
+            print(f"{case}, memory: {probe.name}", file=sys.stderr, flush=True)
+            for line in run(probe, case, options.seconds, options.timeout, with_bf16=False):
+                results.add(probe.name, case, line)
+
+
+def named(line: Line, entrant: str) -> Line:
+    """The line, its configuration led by the peer's name where that is not the entrant's: a script may run several."""
+    words = str(line.get("peer", "")).split()
+    if not words or words[0] == entrant:
+        return line
+    return {**line, "config": label(words[0], str(line.get("config", "")))}
 
 
 def table(results: Results, entrants: Sequence[str], cases: Sequence[str]) -> list[list[str]]:
@@ -173,6 +203,16 @@ def table(results: Results, entrants: Sequence[str], cases: Sequence[str]) -> li
         peer, ratio = results.fastest(case, lambda name: name != RUNNEL), results.ratio(case)
         rows.append([case, *cells, peer[0] if peer else "–", f"{ratio:.2f}" if ratio else "–"])
     return rows
+
+
+def memory_table(results: Results, entrants: Sequence[str], cases: Sequence[str]) -> list[list[str]]:
+    """Rows of text, the heading first: megabytes that a step of each entrant needs beside its weights and inputs.
+    Nothing where nobody measured."""
+    measured = [name for name in entrants if any((case, name) in results.memory for case in cases)]
+    if not measured:
+        return []
+    found = {key: f"{value / 1e6:.4g}" for key, value in results.memory.items()}
+    return [["case", *measured], *([case, *(found.get((case, name), "–") for name in measured)] for case in cases)]
 
 
 def cell(results: Results, key: Key) -> str:
@@ -205,10 +245,10 @@ def versions_of(results: Results, entrants: Sequence[Entrant]) -> dict[str, str]
     found: dict[str, str] = {}
     for entrant in entrants:
         lines = [line for (_, name, _), line in results.best.items() if name == entrant.name]
-        named = f"{RUNNEL} {own_version()}" if entrant.is_runnel else entrant.name
         threads = sorted({line["threads"] for line in lines if "threads" in line})
-        named = next((str(line["peer"]) for line in lines if "peer" in line), named)
-        found[entrant.name] = f"{named} ({'/'.join(map(str, threads))} threads)" if threads else named
+        peers = sorted({str(line["peer"]) for line in lines if "peer" in line})
+        told = f"{RUNNEL} {own_version()}" if entrant.is_runnel else " and ".join(peers) or entrant.name
+        found[entrant.name] = f"{told} ({'/'.join(map(str, threads))} threads)" if threads else told
     return found
 
 
@@ -263,6 +303,9 @@ def parser() -> argparse.ArgumentParser:
     made.add_argument("--peer", action="append", type=peer, default=[], metavar="NAME=PYTHON:SCRIPT")
     made.add_argument("--peers-dir", type=Path, metavar="DIR", help="folder with NAME_bench.py for each --env")
     made.add_argument("--env", action="append", type=environment, default=[], metavar="NAME=PYTHON")
+    made.add_argument(
+        "--memory", action="append", type=environment, default=[], metavar="NAME=PYTHON", help="with NAME_memory.py"
+    )
     made.add_argument("--runnel", metavar="COMMAND", help="instead of this checkout's `runnel bench`")
     made.add_argument("--peers-only", action="store_true", help="leave Runnel out")
     made.add_argument("--rounds", type=int, default=3)
@@ -283,22 +326,32 @@ def entrants_of(options: argparse.Namespace) -> Iterator[Entrant]:
         yield Entrant(name, (python, str(options.peers_dir / f"{name}_bench.py")))
 
 
+def probes_of(options: argparse.Namespace) -> Iterator[Entrant]:
+    """Scripts of this folder that measure a peer's memory, with the networks of the peer's own script."""
+    for name, python in options.memory:
+        script = Path(__file__).with_name(f"{name}_memory.py")
+        yield Entrant(name, (python, str(script), str(options.peers_dir / f"{name}_bench.py")))
+
+
 def main(arguments: Sequence[str] | None = None) -> int:
     """Measure, print the table; 1 where Runnel itself failed or nothing was measured."""
     command = parser()
     options = command.parse_args(arguments)
-    if options.env and options.peers_dir is None:
-        command.error("--env needs --peers-dir")
+    if (options.env or options.memory) and options.peers_dir is None:
+        command.error("--env and --memory need --peers-dir")
     entrants = list(entrants_of(options))
     names = [entrant.name for entrant in entrants]
     if len(set(names)) < len(names):
         command.error(f"an entrant is named twice: {', '.join(names)}")
     results = Results()
     with contextlib.suppress(KeyboardInterrupt):  # what was measured until then is worth its table
-        compare(entrants, options.cases, options, results)
+        compare(entrants, list(probes_of(options)), options.cases, options, results)
     versions, machine = versions_of(results, entrants), machine_facts()
-    rows = table(results, names, options.cases)
-    print("\n".join(["", (markdown if options.markdown else plain)(rows), "", *notes(results, versions, machine)]))
+    written = markdown if options.markdown else plain
+    print("\n".join(["", written(table(results, names, options.cases)), "", *notes(results, versions, machine)]))
+    sizes = memory_table(results, list(dict.fromkeys((*names, *(name for name, _ in options.memory)))), options.cases)
+    if sizes:
+        print("\n".join(["", "Megabytes of a step beside weights and inputs.", "", written(sizes)]))
     if options.json:
         ratios = {case: results.ratio(case) for case in options.cases}
         report = {"machine": machine, "versions": versions, "rounds": options.rounds, "seconds": options.seconds}

@@ -40,6 +40,17 @@ CASES = [
     ((1, 1024, 1024), (1, 512), ("NN", "NT")),
     ((3, 1024, 1024), (3, 512), ("NN", "NT")),
 ]
+# Convolutions, channels last and padded already: batch, rows and columns of pixels, channels in and out, taps each way
+CONVOLUTIONS = [
+    (32, 32, 32, 3, 50, 3),
+    (32, 32, 32, 50, 50, 3),
+    (32, 16, 16, 50, 100, 3),
+    (32, 16, 16, 100, 100, 3),
+    (2, 56, 56, 64, 64, 3),
+    (1, 28, 28, 128, 128, 3),
+    (1, 14, 14, 256, 256, 3),
+]
+WORDS = 20
 
 
 def compiled(text: str, row: target.Target, symbol: str, prototype: Any) -> tuple[Any, Any]:
@@ -79,15 +90,32 @@ done:
 
 def repeater(row: target.Target) -> tuple[Any, Any]:
     """A native loop around the contraction, so that what is timed is not the call from Python."""
-    pointers = {0, 1, 2, 13, 14, 15}
+    pointers = {0, 1, 2, 13, 14, 15, 18, 19}
     loads, arguments = [], []
-    for n in range(17):
+    for n in range(WORDS):
         kind = "ptr" if n in pointers else "i64"
         loads.append(f"  %p{n} = getelementptr i64, ptr %w, i64 {n}\n  %x{n} = load {kind}, ptr %p{n}")
         arguments.append(f"{kind} %x{n}")
     text = REPEAT.replace("LOADS", "\n".join(loads)).replace("ARGUMENTS", ", ".join(arguments))
     prototype = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_int64)
     return compiled(text, row, "repeat", prototype)
+
+
+def convolution(shape: tuple[int, ...], dtype: dtypes.DType) -> tuple[Any, Any, Any]:
+    """An image and the offsets of its pixels and of a pixel's window."""
+    batch, height, width, channels, _, taps = shape
+    image = np.random.default_rng(0).standard_normal((batch, height + taps - 1, width + taps - 1, channels))
+    image = image.astype(dtype.numpy)
+    by_batch, by_row, by_column, _ = (step // dtype.itemsize for step in image.strides)
+
+    def lists(*axes: tuple[int, int]) -> Any:
+        total = np.zeros(1, np.int32)
+        for extent, step in axes:
+            total = (total[:, None] + np.arange(extent, dtype=np.int32) * np.int32(step)).reshape(-1)
+        return total
+
+    pixels = lists((batch, by_batch), (height, by_row), (width, by_column))
+    return image, pixels, lists((taps, by_row), (taps, by_column), (channels, 1))
 
 
 def main() -> None:
@@ -113,6 +141,15 @@ def main() -> None:
     scratch = np.zeros(contract.SCRATCH + 64, np.uint8)
     thread = np.array([0, scratch.ctypes.data + -scratch.ctypes.data % 64, contract.SCRATCH], np.int64)
     rng = np.random.default_rng(0)
+
+    def timed(what: str, matrices: list[Any], numbers: list[int], lists: tuple[Any, ...], flops: int) -> None:
+        lie = [x.ctypes.data for x in lists] or [0, 0]
+        words = np.array([*(x.ctypes.data for x in matrices), *numbers, 0, thread.ctypes.data, 0, 0, 0, *lie], np.int64)
+        times = max(1, int(2e-4 * 5e10 / flops))
+        least = best(lambda: repeat(address, words.ctypes.data, times), options.seconds) / times
+        rate = flops / least / 1e9
+        print(f"{what:36} {rate:6.1f} GF/s {100 * rate / top:4.0f} % {1e6 * least:9.2f} us")
+
     for (m, n, k), (rows, columns), layouts in CASES:
         for layout in layouts:
             a = rng.standard_normal((k, m) if layout[0] == "T" else (m, k)).astype(dtype.numpy)
@@ -120,18 +157,22 @@ def main() -> None:
             c = np.zeros((m, n), dtype.numpy)
             a_steps = (1, m) if layout[0] == "T" else (k, 1)
             b_steps = (1, k) if layout[1] == "T" else (n, 1)
-            words = np.array([a.ctypes.data, b.ctypes.data, c.ctypes.data, *a_steps, *b_steps, n, k,
-                              0, rows, 0, columns, 0, thread.ctypes.data, 0, 0], np.int64)  # fmt: skip
-            flops = 2 * rows * columns * k
-            times = max(1, int(2e-4 * 5e10 / flops))
-            least = best(lambda: repeat(address, words.ctypes.data, times), options.seconds) / times  # noqa: B023
-            rate = flops / least / 1e9
+            what = f"{m:5}x{n:5}x{k:5} {layout} as {rows}x{columns}:"
+            timed(what, [a, b, c], [*a_steps, *b_steps, n, k, 0, rows, 0, columns], (), 2 * rows * columns * k)
             expected = (a.T if layout[0] == "T" else a) @ (b.T if layout[1] == "T" else b)
-            close = np.allclose(c[:rows, :columns], expected[:rows, :columns], atol=1e-2)
-            print(
-                f"{m:5}x{n:5}x{k:5} {layout} as {rows}x{columns}: {rate:6.1f} GF/s {100 * rate / top:4.0f} % "
-                f"{1e6 * least:9.2f} us{'' if close else '  WRONG'}"
-            )
+            if not np.allclose(c[:rows, :columns], expected[:rows, :columns], atol=1e-2):
+                print("  WRONG")
+    for shape in CONVOLUTIONS:
+        image, pixels, window = convolution(shape, dtype)
+        *_, channels, outputs, taps = shape
+        for name, lists in (("", (pixels, window)), (" to weights", (window, pixels))):
+            m, k, n = len(lists[0]), len(lists[1]), outputs
+            b, c = rng.standard_normal((k, n)).astype(dtype.numpy), np.zeros((m, n), dtype.numpy)
+            what = f"{m:5}x{n:5}x{k:5} {taps}x{taps} of {channels}{name}:"
+            timed(what, [image, b, c], [0, 0, n, 1, n, k, 0, m, 0, n], lists, 2 * m * n * k)
+            expected = image.reshape(-1)[lists[0][:9, None] + lists[1]] @ b
+            if not np.allclose(c[:9], expected, atol=1e-1):
+                print("  WRONG")
 
 
 if __name__ == "__main__":

@@ -52,7 +52,7 @@ def page() -> str:
     for names, what in folder_rows((ROOT / "docs" / "design.md").read_text(encoding="utf-8")):
         paths = [path for name in names for path in files(package / name)]
         lines += section(f"{', '.join(f'`{name}`' for name in names)}: {what}", paths)
-    for name in ("benchmarks", "scripts"):
+    for name in ("examples", "benchmarks", "scripts"):
         lines += section(f"`{name}`", files(ROOT / name))
     return "\n".join(lines) + "\n"
 

@@ -127,6 +127,51 @@ def test_the_machine_is_read_from_cpuinfo(text: str, expected: tuple[str, str]) 
     assert compare.cpu_of(text, "arm") == expected
 
 
+def test_one_script_may_run_several_peers() -> None:
+    results = compare.Results()
+    for peer, config in (("one 1.0", "fp32"), ("two 2.0", "fp32"), ("both 3.0", "bf16")):
+        results.add("both", "small", compare.named(line(4.0, config, peer=peer), "both"))
+
+    assert [config for _, _, config in results.best] == ["one fp32", "two fp32", "bf16"]
+    entrant = compare.Entrant("both", ("python", "script.py"))
+    assert compare.versions_of(results, [entrant]) == {"both": "both 3.0 and one 1.0 and two 2.0"}
+    assert compare.named(line(4.0, "bf16", peer="one 1.0"), "both")["config"] == "one bf16"
+    assert compare.is_reduced("one bf16") and not compare.is_reduced("bf16 graph")
+    assert compare.read_lines(json.dumps(line(1.0, "one bf16")), "small", with_bf16=False) == []
+
+
+def test_memory_has_a_table_of_its_own() -> None:
+    results = compare.Results()
+    results.add("runnel", "small", line(2.0, bytes_beside_weights=5_000_000))
+    results.add("a", "small", {"case": "small", "config": "eager", "bytes_beside_weights": 12_340_000})
+    results.add("a", "small", {"case": "small", "config": "eager", "bytes_beside_weights": 12_000_000})
+
+    assert compare.memory_table(results, ["runnel", "b", "a"], ["small", "large"]) == [
+        ["case", "runnel", "a"],
+        ["small", "5", "12"],
+        ["large", "–", "–"],
+    ]
+    assert compare.table(results, ["runnel", "a"], ["small"])[1] == ["small", "2", "–", "–"]
+    assert compare.memory_table(compare.Results(), ["runnel"], ["small"]) == []
+
+
+def test_probes_of_memory_run_once_with_the_peers_networks(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    told = "json.dumps(dict(peer='a 1.0', case=sys.argv[2], config='eager', bytes_beside_weights=3_000_000))"
+    (tmp_path / "a_memory.py").write_text(
+        f"import json, sys\nassert sys.argv[1].endswith('a_bench.py'), sys.argv\nprint({told})\n"
+    )
+    monkeypatch.setattr(compare, "__file__", str(tmp_path / "compare.py"))
+    good = script(tmp_path, "good", prints(line(1.0)))
+    words = ["--cases", "small", "--rounds", "2", "--peers-only", "--peer", f"b={sys.executable}:{good}"]
+
+    assert compare.main([*words, "--peers-dir", str(tmp_path), "--memory", f"a={sys.executable}"]) == 0
+    shown = capsys.readouterr()
+    assert shown.err.count("memory: a") == 1
+    assert shown.out.splitlines()[-2:] == ["case   a", "small  3"]
+
+
 def test_entrants_take_turns_and_the_report_tells_all(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -210,6 +255,7 @@ def test_a_silent_script_has_failed(tmp_path: Path) -> None:
         ["--peer", "a=python"],
         ["--env", "a=python"],
         ["--peers-dir", ".", "--env", "a"],
+        ["--memory", "a=python"],
         ["--peer", "a=p:s", "--peer", "a=p:t"],
         ["--peer", "runnel=p:s"],
     ],

@@ -1,12 +1,14 @@
 """The contraction: one function for each float dtype that multiplies any two matrices of any extents and strides.
 
     void rn_contract_f32(ptr A, ptr B, ptr C, i64 a_row, i64 a_k, i64 b_k, i64 b_col, i64 c_row, i64 k,
-                         i64 i0, i64 i1, i64 j0, i64 j1, ptr epilogue, ptr thread, ptr args, i64 tile)
+                         i64 i0, i64 i1, i64 j0, i64 j1, ptr epilogue, ptr thread, ptr args, i64 tile, i64 resume,
+                         ptr a_rows, ptr a_ks)
 
 A, B and C point at element [0, 0] (if ``tile`` is 1, C points at memory for one block, where every block begins);
 strides count elements, C's columns are adjacent. For i0 ≤ i < i1 and j0 ≤ j < j1 it stores C[i, j] =
-Σ_k A[i, k]·B[k, j], each element one chain of fused multiply-adds over ascending k that starts at 0: its bits depend on
-the operands' values alone, not on strides, blocks or path. When a block of C is done,
+Σ_k A[i, k]·B[k, j], each element one chain of fused multiply-adds over ascending k that starts at 0 or, to ``resume``,
+at C[i, j]: its bits depend on the operands' values alone, not on strides, blocks or path. Unless ``a_rows`` is null, A
+is *listed*: A[i, k] is element a_rows[i] + a_ks[k] behind A, and both lists hold i32. When a block of C is done,
 ``epilogue(thread, args, i0', i1', j0', j1')`` is called for it, unless null; the blocks cover the whole once. Panels go
 to the scratch memory that ``thread`` names (``docs/design.md``, "The kernel ABI"): at most SCRATCH bytes of it.
 
@@ -19,8 +21,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from runnel.codegen import packing, tiles
+from runnel.codegen import packing, shares, tiles
 from runnel.codegen.flow import METADATA, Flow
+from runnel.codegen.shares import Panels
 from runnel.codegen.target import Target
 from runnel.core.dtypes import DType
 from runnel.core.errors import DTypeError
@@ -28,10 +31,12 @@ from runnel.loops.ir import TILE_BYTES, TILE_K, TILE_ROWS
 
 SCRATCH = 1 << 20
 SYMBOLS = {"float32": "rn_contract_f32", "float64": "rn_contract_f64"}
+_WORD = 4  # bytes of an entry of a list
 _K_GRAIN = 8  # runs of k end at multiples of it, so that squares are transposed whole
 PARAMETERS = (
     "ptr %A, ptr %B, ptr %C, i64 %a_row, i64 %a_k, i64 %b_k, i64 %b_col, i64 %c_row, i64 %k, "
-    "i64 %i0, i64 %i1, i64 %j0, i64 %j1, ptr %epilogue, ptr %thread, ptr %args, i64 %tile"
+    "i64 %i0, i64 %i1, i64 %j0, i64 %j1, ptr %epilogue, ptr %thread, ptr %args, i64 %tile, i64 %resume, "
+    "ptr %a_rows, ptr %a_ks"
 )
 
 
@@ -50,6 +55,8 @@ class Blocking:
     crowded: int = 1 << 18  # bytes between the first and last row if that step were its largest power-of-two divisor
     pack_a_columns: int = 192  # A whose rows are not adjacent in k is packed for this many columns
     pack_a_k: int = 48
+    k_listed: int = 128  # of a listed A in sums longer than
+    long_k: int = 4096  # this, where each k has a cache line of its own in A: gradients of convolution weights
 
 
 def packs_columns(m: int, k: int, b_k: int, b_col: int, dtype: DType) -> bool:
@@ -89,10 +96,12 @@ class _Driver:
         self.width = target.tile_vectors * self.em.lanes  # columns of a panel of B
         self.a_width = -(-target.tile_rows // self.em.lanes) * self.em.lanes  # rows of a packed tile of A, padded
         self.columns = blocks.columns // self.width * self.width
+        self.odd_rows = target.odd_rows
         a_size = -(-blocks.rows // target.tile_rows) * blocks.k * self.a_width
         if (a_size + self.columns * blocks.k) * dtype.itemsize > SCRATCH:
             raise ValueError(f"{blocks} needs more scratch memory than {SCRATCH} bytes.")
-        if blocks.rows % target.tile_rows or any(k % _K_GRAIN for k in (blocks.k, blocks.k_in_place, blocks.k_crowded)):
+        steps = (blocks.k, blocks.k_in_place, blocks.k_crowded, blocks.k_listed)
+        if blocks.rows % target.tile_rows or any(k % _K_GRAIN for k in steps):
             raise ValueError(f"{blocks} must hold whole tiles of {target.tile_rows} rows and k in steps of {_K_GRAIN}.")
         self.a_size = a_size
 
@@ -106,40 +115,42 @@ class _Driver:
         em.effect("ret void")
         em.start(some)
 
+        self.listed = em.value("icmp ne ptr %a_rows, null")
         self._choose(m, n)
         self.in_whole = em.sub(1, "%tile")
         in_place = em.select(self._crowds("%b_k"), blocks.k_crowded, blocks.k_in_place)
         k_limit = em.select(em.either(self.packs_a, self.packs_b), blocks.k, in_place)
-        k_step = self._even_share("%k", k_limit, _K_GRAIN)
-        i_step = self._even_share(m, blocks.rows, self.tile_rows)
+        apart = em.both(self.listed, em.test("sgt", "%k", blocks.long_k))
+        k_limit = em.select(apart, em.minimum(k_limit, blocks.k_listed), k_limit)
+        k_step = shares.even(em, "%k", k_limit, _K_GRAIN)
+        i_step = shares.even(em, m, blocks.rows, self.tile_rows)
         self.packed_a = em.value("load ptr, ptr " + em.value("getelementptr i64, ptr %thread, i64 1"))
         packed_b = em.at(self.packed_a, self.a_size)
-        self.b_stride = em.select(self.packs_b, self.width, "%b_k")
-        self.a_row = em.select(self.packs_a, 1, "%a_row")
-        self.a_k = em.select(self.packs_a, self.a_width, "%a_k")
+        self._address_a()
         at_least_once = em.select(em.test("sgt", "%k", 1), "%k", 1)  # k = 0: the tiles store zeros
         last_k = em.sub("%k", k_step)
+        may_widen = em.both(self.packs_b, em.value(f"xor i1 {self.packs_a}, true"))
 
         with em.loop("%j0", "%j1", self.columns) as j:
-            columns = em.minimum(self.columns, em.sub("%j1", j))
+            block = shares.in_panels(em, em.minimum(self.columns, em.sub("%j1", j)), may_widen)
             with em.loop(0, at_least_once, k_step) as p:
                 depth = em.minimum(k_step, em.sub("%k", p))
                 in_place = em.at("%B", em.mul(p, "%b_k"), em.mul(j, "%b_col"))
                 with em.when(self.packs_b):
                     em.effect(
-                        f"call void @panels(ptr {in_place}, i64 %b_k, i64 %b_col, i64 {depth}, i64 {columns}, "
-                        f"ptr {packed_b})"
+                        f"call void @panels(ptr {in_place}, i64 %b_k, i64 %b_col, i64 {depth}, i64 {block.columns}, "
+                        f"ptr {packed_b}, i64 {block.last})"
                     )
                 b = em.select(self.packs_b, packed_b, in_place, "ptr")
                 b_next = em.select(self.packs_b, em.mul(depth, self.width), self.width)
                 with em.loop("%i0", "%i1", i_step) as i:
                     height = em.minimum(i_step, em.sub("%i1", i))
-                    self._block(i, height, j, columns, p, depth, b, b_next)
+                    self._block(i, height, j, block, p, depth, b, b_next)
                     wanted = em.value("icmp ne ptr %epilogue, null")
                     with em.when(em.both(wanted, em.test("sge", p, last_k))):
                         em.effect(
                             f"call void %epilogue(ptr %thread, ptr %args, i64 {i}, i64 {em.add(i, height)}, "
-                            f"i64 {j}, i64 {em.add(j, columns)})"
+                            f"i64 {j}, i64 {em.add(j, block.columns)})"
                         )
         em.effect("ret void")
         return em
@@ -156,7 +167,18 @@ class _Driver:
             self.packs_b = em.either(self.packs_b, ragged)
         wide = em.test("sge", n, blocks.pack_a_columns)
         deep = em.test("sge", "%k", blocks.pack_a_k)
-        self.packs_a = em.both(em.test("ne", "%a_k", 1), em.both(wide, deep))
+        stepping = em.both(em.test("ne", "%a_k", 1), em.value(f"xor i1 {self.listed}, true"))
+        self.packs_a = em.both(stepping, em.both(wide, deep))
+
+    def _address_a(self) -> None:
+        """What tiles are told of A: for a listed one in place, where its lists lie instead of steps."""
+        em = self.em
+        lists = [em.value(f"ptrtoint ptr {x} to i64") for x in ("%a_rows", "%a_ks")]
+        self.a_row = em.select(self.packs_a, 1, em.select(self.listed, lists[0], "%a_row"))
+        self.a_k = em.select(self.packs_a, self.a_width, em.select(self.listed, lists[1], "%a_k"))
+        self.row_words = em.select(self.listed, _WORD, 0)
+        self.row_step = em.select(self.listed, 0, "%a_row")
+        self.k_step = em.select(self.listed, 0, "%a_k")
 
     def _crowds(self, stride: str) -> str:
         """Whether k rows ``stride`` elements apart compete for few cache sets, which are chosen by low address bits."""
@@ -164,25 +186,14 @@ class _Driver:
         power = em.value(f"and i64 {stride}, {em.sub(0, stride)}")
         return em.test("sge", em.mul(power, "%k"), self.blocks.crowded // em.dtype.itemsize)
 
-    def _even_share(self, extent: str, limit: str | int, multiple: int) -> str:
-        """The size of a part when ``extent`` is cut into as few parts of at most ``limit`` as possible, rounded up to
-        a ``multiple`` (of which ``limit`` is one); the last part gets what is left."""
+    def _block(self, i: str, height: str, j: str, block: Panels, p: str, depth: str, b: str, b_next: str) -> None:
+        """All tiles of the block of C of ``height`` rows from i, and of its columns from j, for ``depth`` k from p."""
         em = self.em
-        parts = em.ceil_div(em.select(em.test("sgt", extent, 1), extent, 1), limit)
-        share = em.ceil_div(extent, parts)
-        rounded = em.mul(em.ceil_div(share, multiple), multiple)
-        return em.select(em.test("sgt", rounded, 1), rounded, 1)
-
-    def _block(self, i: str, height: str, j: str, columns: str, p: str, depth: str, b: str, b_next: str) -> None:
-        """All tiles of the block of C of ``height`` rows from i, ``columns`` columns from j, for ``depth`` k from p."""
-        em = self.em
-        count = em.ceil_div(height, self.tile_rows)
-        share = em.divide(height, count)
-        larger = em.sub(height, em.mul(share, count))
-        a = em.at("%A", em.mul(p, "%a_k"), em.mul(i, "%a_row"))
+        dealt = shares.deal(em, height, self.tile_rows)
+        a = em.at("%A", em.mul(p, self.k_step), em.mul(i, self.row_step))
         a_tile = em.mul(depth, self.a_width)
-        with em.when(self.packs_a), em.loop(0, count, 1) as t:
-            rows, first = self._tile_rows(t, share, larger)
+        with em.when(self.packs_a), em.loop(0, dealt.count, 1) as t:
+            rows, first = dealt.tile(em, t)
             source, place = em.at(a, em.mul(first, "%a_row")), em.at(self.packed_a, em.mul(t, a_tile))
             with em.loop(0, rows, em.lanes) as r:
                 few = em.minimum(em.lanes, em.sub(rows, r))
@@ -191,28 +202,30 @@ class _Driver:
                     f"i64 {depth}, i64 {few}, ptr {em.at(place, r)}, i64 {self.a_width})"
                 )
         a = em.select(self.packs_a, self.packed_a, a, "ptr")
+        a_row = em.add(self.a_row, em.mul(i, self.row_words))
+        a_k = em.add(self.a_k, em.mul(p, self.row_words))
+        odd = shares.deal_if(em, block.wide, height, self.odd_rows, dealt) if self.odd_rows else dealt
 
-        with em.loop(0, em.ceil_div(columns, self.width), 1) as q:
+        with em.loop(0, block.count, 1) as q:
             column = em.mul(q, self.width)
             panel = em.at(b, em.mul(q, b_next))
-            wanted = em.minimum(self.width, em.sub(columns, column))
+            is_last = em.test("eq", column, block.last)
+            wanted = em.select(is_last, em.sub(block.columns, column), self.width)
             vectors = em.ceil_div(wanted, em.lanes)
             lanes = em.sub(wanted, em.mul(em.sub(vectors, 1), em.lanes))
-            kernels = tiles.position(em, wanted, vectors)
+            kernels = tiles.position(em, wanted, vectors, self.listed)
             corner = em.at("%C", em.mul(em.mul(i, self.in_whole), "%c_row"), em.add(em.mul(j, self.in_whole), column))
-            with em.loop(0, count, 1) as t:
-                rows, first = self._tile_rows(t, share, larger)
-                a_here = em.at(a, em.select(self.packs_a, em.mul(t, a_tile), em.mul(first, "%a_row")))
+            wide = em.both(is_last, block.wide)
+            width = em.select(wide, self.width + em.lanes, self.width) if self.odd_rows else str(self.width)
+            b_stride = em.select(self.packs_b, width, "%b_k")
+            here = dealt.or_else(em, wide, odd) if self.odd_rows else dealt
+            with em.loop(0, here.count, 1) as t:
+                rows, first = here.tile(em, t)
+                a_here = em.at(a, em.select(self.packs_a, em.mul(t, a_tile), em.mul(first, self.row_step)))
                 c_here = em.at(corner, em.mul(first, "%c_row"))
                 slot = em.value(f"getelementptr ptr, ptr @tiles, i64 {em.sub(em.add(kernels, rows), 1)}")
                 em.effect(
                     f"call void {em.value(f'load ptr, ptr {slot}')}(ptr {a_here}, ptr {panel}, ptr {c_here}, "
-                    f"i64 {self.a_row}, i64 {self.a_k}, i64 {self.b_stride}, i64 %c_row, i64 {depth}, "
-                    f"i64 {lanes}, i64 {p})"
+                    f"i64 {em.add(a_row, em.mul(first, self.row_words))}, i64 {a_k}, i64 {b_stride}, i64 %c_row, "
+                    f"i64 {depth}, i64 {lanes}, i64 {em.value(f'or i64 {p}, %resume')})"
                 )
-
-    def _tile_rows(self, t: str, share: str, larger: str) -> tuple[str, str]:
-        """How many rows tile ``t`` of a block has, and its first: the first ``larger`` tiles have one more."""
-        em = self.em
-        rows = em.add(share, em.value(f"zext i1 {em.test('slt', t, larger)} to i64"))
-        return rows, em.add(em.mul(t, share), em.minimum(t, larger))

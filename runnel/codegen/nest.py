@@ -107,11 +107,12 @@ def _contract(values: Values, spec: Contract, epilogue: str) -> None:
     """Call the generic contraction, for a batch once for each matrix of the block."""
     em = values.em
     tile = spec.c in values.tiles
+    lists = (values.bases[spec.lists.rows], values.bases[spec.lists.ks]) if spec.lists is not None else ("null", "null")
     names = (spec.a, spec.b, spec.c)
     strides = [values.stride(p) for p in (spec.a_row, spec.a_k, spec.b_k, spec.b_col, spec.c_row, spec.k)]
 
     def call(matrices: list[str], block: list[str]) -> None:
-        products.call(em, spec.dtype, matrices, strides, block, epilogue, tile=tile)
+        products.call(em, spec.dtype, matrices, strides, block, epilogue, tile=tile, lists=lists)
 
     bases = [values.bases[name] for name in names]
     if spec.batch is None:

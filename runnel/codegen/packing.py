@@ -12,7 +12,7 @@ from runnel.codegen.target import Target
 from runnel.core.dtypes import DType
 
 STRIP = "ptr %from, i64 %k_step, i64 %c_step, i64 %k, i64 %columns, ptr %to, i64 %width"
-PANELS = "ptr %from, i64 %k_step, i64 %c_step, i64 %k, i64 %columns, ptr %to"
+PANELS = "ptr %from, i64 %k_step, i64 %c_step, i64 %k, i64 %columns, ptr %to, i64 %last"
 
 
 def strip(target: Target, dtype: DType) -> Flow:
@@ -100,7 +100,8 @@ def _shuffle(em: Flow, a: str, b: str, picks: list[int]) -> str:
 
 
 def panels(target: Target, dtype: DType) -> Flow:
-    """``panels(from, k_step, c_step, k, columns, to)``: a block of B to panels of a tile's width, one after the other.
+    """``panels(from, k_step, c_step, k, columns, to, last)``: a block of B to panels of a tile's width, one after the
+    other. What is left from column ``last`` on, a multiple of the width, is one panel, maybe wider by one vector.
 
     Rows of adjacent columns are copied a whole row at a time, so that memory is read in order.
     """
@@ -109,6 +110,7 @@ def panels(target: Target, dtype: DType) -> Flow:
     panel = em.mul("%k", width)
     wide, narrow, finish = (em.new_label(n) for n in ("wide", "narrow", "finish"))
     whole = em.mul(em.value(f"sdiv i64 %columns, {width}"), width)
+    whole = em.select(em.test("sgt", em.sub("%columns", "%last"), width), "%last", whole)
     em.branch(em.test("eq", "%c_step", 1), wide, narrow)
 
     em.start(wide)
@@ -137,15 +139,18 @@ def panels(target: Target, dtype: DType) -> Flow:
 
     em.start(finish)
     start = em.phi("i64", (whole, copied), ("0", narrow))
-    with em.loop(start, "%columns", width) as first_column:
-        wanted = em.minimum(width, em.sub("%columns", first_column))
+    with em.loop(start, em.add("%last", 1), width) as first_column:
+        rest = em.sub("%columns", first_column)
+        wide = em.select(em.test("sgt", rest, width), width + em.lanes, width)
+        step = em.select(em.test("eq", first_column, "%last"), wide, width)
+        wanted = em.minimum(step, rest)
         base = em.at("%to", em.mul(first_column, "%k"))
         with em.loop(0, wanted, em.lanes) as column:
             source = em.at("%from", em.mul(em.add(first_column, column), "%c_step"))
             few = em.minimum(em.lanes, em.sub(wanted, column))
             em.effect(
                 f"call void @strip(ptr {source}, i64 %k_step, i64 %c_step, i64 %k, i64 {few}, "
-                f"ptr {em.at(base, column)}, i64 {width})"
+                f"ptr {em.at(base, column)}, i64 {step})"
             )
     em.effect("ret void")
     return em

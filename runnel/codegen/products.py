@@ -27,13 +27,14 @@ def call(
     *,
     tile: bool = False,
     accumulate: bool = False,
+    lists: Sequence[str] = ("null", "null"),
 ) -> None:
     """Call it for the ``block`` i0, i1, j0, j1 of the ``matrices`` A, B and C with ``numbers`` a_row, a_k, b_k, b_col,
-    c_row and k. ``tile`` says that C is memory for one block."""
-    if accumulate:
-        raise VerifierError("A Product that accumulates.")
+    c_row and k. ``tile`` says that C is memory for one block, ``accumulate`` that chains begin at C; with ``lists`` of
+    offsets of rows and of k, these take the place of A's steps."""
     name = symbol(dtype)
-    em.declare(name, "void", *["ptr"] * 3, *["i64"] * 10, *["ptr"] * 3, "i64")
+    em.declare(name, "void", *["ptr"] * 3, *["i64"] * 10, *["ptr"] * 3, *["i64"] * 2, *["ptr"] * 2)
     pointers = [f"ptr {m}" for m in matrices]
     operands = ", ".join([*pointers, *[f"i64 {x}" for x in (*numbers, *block)]])
-    em.effect(f"call void @{name}({operands}, ptr {epilogue}, ptr %thread, ptr %args, i64 {int(tile)})")
+    more = f"i64 {int(tile)}, i64 {int(accumulate)}, ptr {lists[0]}, ptr {lists[1]}"
+    em.effect(f"call void @{name}({operands}, ptr {epilogue}, ptr %thread, ptr %args, {more})")

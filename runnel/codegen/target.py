@@ -17,7 +17,7 @@ class Target:
     """An instruction set: what LLVM is told, and what the emitters need to know of it.
 
     ``vector_bytes`` is the width of a register, ``registers`` how many there are; ``tile_rows`` × ``tile_vectors`` is
-    the contraction micro-kernel's block of accumulators.
+    the contraction micro-kernel's block of accumulators, and ``odd_rows`` the rows of one with a vector more (0: none).
     """
 
     name: str
@@ -28,6 +28,7 @@ class Target:
     registers: int
     tile_rows: int
     tile_vectors: int
+    odd_rows: int
     has_masks: bool  # predicate registers: masked loads and stores cost nothing
 
     def machine(self) -> llvm.TargetMachine:
@@ -40,9 +41,9 @@ class Target:
         return self.name in _runnable()
 
 
-AVX512 = Target("avx512", "x86_64-unknown-linux-gnu", "x86-64-v4", "-prefer-256-bit", 64, 32, 6, 4, True)
-AVX2 = Target("avx2", "x86_64-unknown-linux-gnu", "x86-64-v3", "", 32, 16, 6, 2, False)
-NEON = Target("neon", "aarch64-unknown-linux-gnu", "neoverse-n1", "", 16, 32, 8, 3, False)
+AVX512 = Target("avx512", "x86_64-unknown-linux-gnu", "x86-64-v4", "-prefer-256-bit", 64, 32, 6, 4, 0, True)
+AVX2 = Target("avx2", "x86_64-unknown-linux-gnu", "x86-64-v3", "", 32, 16, 6, 2, 4, False)
+NEON = Target("neon", "aarch64-unknown-linux-gnu", "neoverse-n1", "", 16, 32, 8, 3, 0, False)
 
 TARGETS = (AVX512, AVX2, NEON)
 

@@ -4,17 +4,22 @@
 and columns; ``start`` is 0 or, to ``resume``, C[r, j] itself. Each element is one chain of fused multiply-adds in order
 of k. A is read an element at a time, whatever its strides; B a vector at a time, its columns adjacent. An *edge* tile
 has only ``lanes`` columns in its last vector: it writes no others and, where masked loads are cheap, reads no others
-(elsewhere B must be padded).
+(elsewhere, and in the wider panel, B must be padded). In a *listed* tile ``a_row`` and ``a_k`` are the addresses of two
+lists of i32, and A[r, k] is element rows[r] + ks[k] behind A: rows are looked up once, k along the way, as in Dukhan,
+"The Indirect Convolution Algorithm" (2019), but with one list for the taps instead of a pointer for each pixel and tap.
 
 The register blocking is that of Goto and van de Geijn, "Anatomy of High-Performance Matrix Multiplication" (2008). The
-driver finds the tiles in one table, so that the tail of a block of rows runs in a kernel of exactly its size.
+driver finds the tiles in one table, so that the tail of a block of rows runs in a kernel of exactly its size. Where
+registers are few, a panel of one vector more (and fewer rows) ends a row of an odd number of vectors: one vector alone
+would be too few chains at a time.
 """
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
-from runnel.codegen.flow import Flow, rolled_branch
+from runnel.codegen.flow import Flow, Operand, rolled_branch
 from runnel.codegen.target import Target
 from runnel.core.dtypes import DType
 
@@ -29,20 +34,30 @@ class Tile:
     rows: int
     vectors: int
     edge: bool
+    listed: bool
 
     @property
     def name(self) -> str:
-        return f"tile_{self.rows}x{self.vectors}{'_edge' if self.edge else ''}"
+        return f"{'listed' if self.listed else 'tile'}_{self.rows}x{self.vectors}{'_edge' if self.edge else ''}"
 
 
 def family(target: Target) -> list[Tile]:
-    """All tiles of a target, in the order of the table: edge tiles by vectors and rows, then the whole ones.
+    """All tiles of a target, in the order of the table: edge tiles by vectors and rows, the whole ones, those of the
+    wider panel; then the same for listed operands.
 
     A full panel has tiles without masks, unless predicate registers make masks free.
     """
-    rows, vectors = range(1, target.tile_rows + 1), range(1, target.tile_vectors + 1)
-    whole = [] if target.has_masks else [Tile(r, target.tile_vectors, False) for r in rows]
-    return [Tile(r, v, True) for v in vectors for r in rows] + whole
+    return [Tile(*kind, listed) for listed in (False, True) for kind in _kinds(target)]
+
+
+def _kinds(target: Target) -> Iterator[tuple[int, int, bool]]:
+    """Rows, vectors and whether it is an edge."""
+    rows = range(1, target.tile_rows + 1)
+    whole = [] if target.has_masks else [(target.tile_vectors, False)]
+    for vectors, edge in [*((v, True) for v in range(1, target.tile_vectors + 1)), *whole]:
+        yield from ((r, vectors, edge) for r in rows)
+    for edge in (True,) if target.has_masks else (True, False):
+        yield from ((r, target.tile_vectors + 1, edge) for r in range(1, target.odd_rows + 1))
 
 
 def table(target: Target) -> str:
@@ -51,14 +66,21 @@ def table(target: Target) -> str:
     return f"@tiles = internal constant [{len(family(target))} x ptr] [{members}]"
 
 
-def position(em: Flow, columns: str, vectors: str) -> str:
+def position(em: Flow, columns: str, vectors: str, listed: str) -> str:
     """Where in the table the kernels for so many columns, in so many vectors, begin (at one row): an operand."""
     target = em.target
     group = em.sub(vectors, 1)
     if not target.has_masks:
         full = em.test("eq", columns, target.tile_vectors * em.lanes)
         group = em.select(full, target.tile_vectors, group)
-    return em.mul(group, target.tile_rows)
+    place = em.mul(group, target.tile_rows)
+    if target.odd_rows:
+        kinds = list(_kinds(target))
+        full = em.test("eq", columns, (target.tile_vectors + 1) * em.lanes)
+        edge, whole = (kinds.index((1, target.tile_vectors + 1, e)) for e in (True, target.has_masks))
+        wide = em.test("sgt", vectors, target.tile_vectors)
+        place = em.select(wide, em.select(full, whole, edge), place)
+    return em.add(place, em.select(listed, len(family(target)) // 2, 0))
 
 
 def emit(tile: Tile, target: Target, dtype: DType) -> Flow:
@@ -67,7 +89,7 @@ def emit(tile: Tile, target: Target, dtype: DType) -> Flow:
     kind, step = em.vector_kind, em.lanes
     cells = [(r, v) for r in range(tile.rows) for v in range(tile.vectors)]
     mask = em.first_lanes("%lanes") if tile.edge else ""
-    a_rows = [0] + [em.mul("%a_row", r) for r in range(1, tile.rows)]
+    factors = _Listed(em, tile.rows) if tile.listed else _Strided(em, tile.rows)
     c_rows = ["%C"] + [em.at("%C", em.mul("%c_row", r)) for r in range(1, tile.rows)]
     is_tail = [tile.edge and v == tile.vectors - 1 for v in range(tile.vectors)]
 
@@ -86,24 +108,24 @@ def emit(tile: Tile, target: Target, dtype: DType) -> Flow:
 
     em.start(again)
     k = em.phi("i64", ("%k", ready))
-    a = em.phi("ptr", ("%A", ready))
+    factors.begin(ready)
     b = em.phi("ptr", ("%B", ready))
     sums = {c: em.phi(kind, (first[c], ready)) for c in cells}
     columns = []
     for v in range(tile.vectors):
         address = em.at(b, v * step)
-        masked = is_tail[v] and em.masked_loads
+        masked = is_tail[v] and em.masked_loads and tile.vectors <= target.tile_vectors
         columns.append(em.masked_load(address, mask) if masked else em.load(address))
     following = {}
-    for r in range(tile.rows):
-        factor = em.broadcast(em.load(em.at(a, a_rows[r]), em.scalar_kind), dtype, step)
+    for r, place in enumerate(factors.addresses()):
+        factor = em.broadcast(em.load(place, em.scalar_kind), dtype, step)
         for v in range(tile.vectors):
             following[r, v] = em.intrinsic(
                 f"llvm.fma.v{step}f{dtype.itemsize * 8}", kind, (kind, factor), (kind, columns[v]), (kind, sums[r, v])
             )
     rest = em.sub(k, 1)
     em.add_edge(k, rest, again)
-    em.add_edge(a, em.at(a, "%a_k"), again)
+    factors.step(again)
     em.add_edge(b, em.at(b, "%b_k"), again)
     for c in cells:
         em.add_edge(sums[c], following[c], again)
@@ -124,6 +146,46 @@ def emit(tile: Tile, target: Target, dtype: DType) -> Flow:
             _store_through_stack(em, last, places)
     em.effect("ret void")
     return em
+
+
+class _Strided:
+    """The elements of A that a step of k needs, a_row apart and a_k from one step to the next."""
+
+    def __init__(self, em: Flow, rows: int) -> None:
+        self.em = em
+        self.rows: list[Operand] = [0, *(em.mul("%a_row", r) for r in range(1, rows))]
+
+    def begin(self, before: str) -> None:
+        """At the head of the loop, which is entered from block ``before``."""
+        self.at = self.em.phi("ptr", ("%A", before))
+
+    def addresses(self) -> list[str]:
+        """Where the elements of this step lie."""
+        return [self.em.at(self.at, row) for row in self.rows]
+
+    def step(self, block: str) -> None:
+        """At the end of the loop, in ``block``."""
+        self.em.add_edge(self.at, self.em.at(self.at, "%a_k"), block)
+
+
+class _Listed(_Strided):
+    """The same with one list of offsets for the rows and one for k."""
+
+    def __init__(self, em: Flow, rows: int) -> None:
+        self.em = em
+        lists = [em.value(f"inttoptr i64 {x} to ptr") for x in ("%a_row", "%a_k")]
+        self.places = [em.at("%A", em.listed(lists[0], r)) for r in range(rows)]
+        self.ks = lists[1]
+
+    def begin(self, before: str) -> None:
+        self.at = self.em.phi("ptr", (self.ks, before))
+
+    def addresses(self) -> list[str]:
+        offset = self.em.listed(self.at, 0)
+        return [self.em.at(place, offset) for place in self.places]
+
+    def step(self, block: str) -> None:
+        self.em.add_edge(self.at, self.em.value(f"getelementptr i32, ptr {self.at}, i64 1"), block)
 
 
 def _store_through_stack(em: Flow, rows: list[str], places: list[str]) -> None:

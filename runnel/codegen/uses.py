@@ -135,6 +135,8 @@ def buffers(body: Iterable[Stmt]) -> set[str]:
     for stmt in body:
         if isinstance(stmt, Contract):
             found.update((stmt.a, stmt.b, stmt.c))
+            if stmt.lists is not None:
+                found.update((stmt.lists.rows, stmt.lists.ks))
     return found
 
 

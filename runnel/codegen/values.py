@@ -16,7 +16,7 @@ from runnel.codegen.memory import Active
 from runnel.codegen.text import Emitter, element, vector
 from runnel.core.dtypes import DType, int64
 from runnel.core.errors import VerifierError
-from runnel.loops.ir import Apply, Const, Expr, Index, Load, Param, Position, Ref, Store, Stride, Var
+from runnel.loops.ir import Apply, Const, Expr, Index, Load, Param, Position, RangeBound, Ref, Store, Stride, Var
 
 
 @dataclass(frozen=True, slots=True)
@@ -132,6 +132,8 @@ class Values:
             return self._load(expr)
         if isinstance(expr, Param):
             return Value(self.params[expr.name], 1)
+        if isinstance(expr, RangeBound):
+            return Value(f"%{expr.value}", 1)
         arguments = [self.evaluate(x) for x in expr.args]
         lanes = max((x.lanes for x in arguments), default=1)
         dtypes = [x.dtype for x in expr.args]

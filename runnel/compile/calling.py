@@ -197,13 +197,18 @@ class CallWriter:
 
     def _launch(self, after: list[str]) -> list[str]:
         """The run. A signal's handler that raises does so right before the run or right after it."""
+        prepare: list[str] = []
+        if self.native.preparation is not None:
+            self.namespace["P"] = self.native.preparation
+            prepare = ["if CLOCK.writes != P.prepared_at: P.prepare()"]
         if not after:
-            return ["status = run()", "if status: raise error(status)"]
+            return [*prepare, "status = run()", "if status: raise error(status)"]
         run = ["try: status = run()", "except BaseException:"]
         if after == [WRITES]:  # to count once too often does no harm
-            return [*run, f"    {WRITES}", "    raise", "if status: raise error(status)"]
+            return [*prepare, *run, f"    {WRITES}", "    raise", "if status: raise error(status)"]
         self.namespace["L"] = self.native.program.launch.words
         return [
+            *prepare,
             f"completed = L[{COMPLETED}]",
             *run,
             f"    if L[{COMPLETED}] != completed:",

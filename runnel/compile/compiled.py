@@ -11,7 +11,7 @@ from typing import Any, cast, overload
 
 from runnel.compile import cache
 from runnel.compile.calling import MISS
-from runnel.compile.executable import Executable, prepare
+from runnel.compile.executable import Executable, Options, prepare
 from runnel.compile.floats import LookedAt
 from runnel.compile.inspection import inspect
 from runnel.compile.signature import Arguments, Role, difference, leaf_names, tagged, take_apart
@@ -28,11 +28,11 @@ class Compiled(Wrapper):
     Inside another compiled function it is simply called, and becomes part of that one's program.
     """
 
-    def __init__(self, function: FunctionType, keep_grads: bool, name: str) -> None:
+    def __init__(self, function: FunctionType, options: Options, name: str) -> None:
         self.function = function
         self.name = name
-        self._keep_grads = keep_grads
-        self._entry = cache.entry(function.__code__, keep_grads, name)
+        self._options = options
+        self._entry = cache.entry(function.__code__, options, name)
         self._quick: Any = None
         self._retraces: deque[str] = deque(maxlen=cache.REASONS)
         self._traces = self._audits = 0
@@ -49,6 +49,10 @@ class Compiled(Wrapper):
 
     def __get__(self, instance: Any, owner: type | None = None) -> Any:
         return self if instance is None else BoundCompiled(self, instance)
+
+    def within(self, memory_budget: int) -> Compiled:
+        """The same function, compiled to programs of at most so many bytes."""
+        return Compiled(self.function, self._options._replace(memory_budget=memory_budget), self.name)
 
     # Looking at it ----------------------------------------------------------------------------------------------------
 
@@ -81,7 +85,7 @@ class Compiled(Wrapper):
             arguments, executable = self._find(*taken)
             if executable.counter.calls + 1 >= executable.counter.audit_at and executable.native is not None:
                 self._audits += 1
-                executable.audit(self.function, arguments, self._keep_grads)
+                executable.audit(self.function, arguments, self._options.keep_grads)
             self._quick = executable.quick
         return executable.run(self.function, arguments)
 
@@ -101,7 +105,7 @@ class Compiled(Wrapper):
                     entry.promote(key, executable)
                     return arguments, executable
             try:
-                executable = prepare(self.function, arguments, self._keep_grads, self.name, programs)
+                executable = prepare(self.function, arguments, self._options, self.name, programs)
             except LookedAt as looked:
                 entry.fixed[structure] = entry.fixed.get(structure, frozenset()) | looked.positions
                 continue
@@ -139,6 +143,10 @@ class BoundCompiled:
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         return self._compiled(self._instance, *args, **kwargs)
 
+    def within(self, memory_budget: int) -> BoundCompiled:
+        """The same method, compiled to programs of at most so many bytes."""
+        return BoundCompiled(self._compiled.within(memory_budget), self._instance)
+
     def program(self, *args: Any, **kwargs: Any) -> Inspection:
         """What runs for these arguments."""
         return self._compiled.program(self._instance, *args, **kwargs)
@@ -153,12 +161,20 @@ class BoundCompiled:
 
 
 @overload
-def compile(fn: Callable[..., Any], *, keep_grads: bool = False, name: str | None = None) -> Compiled: ...
+def compile(
+    fn: Callable[..., Any], *, keep_grads: bool = False, name: str | None = None, memory_budget: int | str | None = None
+) -> Compiled: ...
 @overload
 def compile(
-    fn: None = None, *, keep_grads: bool = False, name: str | None = None
+    fn: None = None, *, keep_grads: bool = False, name: str | None = None, memory_budget: int | str | None = None
 ) -> Callable[[Callable[..., Any]], Compiled]: ...
-def compile(fn: Callable[..., Any] | None = None, *, keep_grads: bool = False, name: str | None = None) -> Any:
+def compile(
+    fn: Callable[..., Any] | None = None,
+    *,
+    keep_grads: bool = False,
+    name: str | None = None,
+    memory_budget: int | str | None = None,
+) -> Any:
     """Make a function run as one native program; use it as a decorator, or on a lambda or bound method.
 
     The function is traced once for each signature: shapes and dtypes of tensors and arrays, values of other Python
@@ -170,18 +186,38 @@ def compile(fn: Callable[..., Any] | None = None, *, keep_grads: bool = False, n
             tensors.
         keep_grads: store the gradients that an optimizer inside uses up.
         name: how reports call it.
+        memory_budget: the most bytes (a number, or "512MB", "1GB", in powers of 1024) that a program may plan for
+            intermediate values and results; arguments, Variables and constants do not count. Values are computed again,
+            to the same bits, until it fits; where it cannot, the call raises MemoryBudgetError and has run nothing. A
+            call that runs eagerly, so that its results can be differentiated, has no plan and no budget.
     """
     if fn is None:
-        return functools.partial(compile, keep_grads=keep_grads, name=name)
+        return functools.partial(compile, keep_grads=keep_grads, name=name, memory_budget=memory_budget)
+    options = Options(keep_grads, _bytes(memory_budget))
     if isinstance(fn, (Compiled, BoundCompiled)):
-        return fn
+        return fn if options.memory_budget is None else fn.within(options.memory_budget)
     if isinstance(fn, MethodType) and isinstance(fn.__func__, FunctionType):
-        return BoundCompiled(Compiled(fn.__func__, keep_grads, name or fn.__name__), fn.__self__)
+        return BoundCompiled(Compiled(fn.__func__, options, name or fn.__name__), fn.__self__)
     if isinstance(fn, FunctionType):
-        return Compiled(fn, keep_grads, name or fn.__name__)
+        return Compiled(fn, options, name or fn.__name__)
     if callable(fn):
-        return BoundCompiled(Compiled(cast(FunctionType, _call_it), keep_grads, name or type(fn).__name__), fn)
+        return BoundCompiled(Compiled(cast(FunctionType, _call_it), options, name or type(fn).__name__), fn)
     raise TypeError(f"[compile] takes a function; received {type(fn).__name__}.")
+
+
+def _bytes(budget: int | str | None) -> int | None:
+    """A budget in bytes."""
+    if budget is None:
+        return None
+    if isinstance(budget, bool) or not isinstance(budget, (int, str)):
+        raise TypeError(f"[compile] memory_budget is a number of bytes or a string; received {budget!r}.")
+    try:
+        count = switches.byte_count(budget) if isinstance(budget, str) else budget
+    except ValueError:
+        raise ValueError(f'[compile] memory_budget {budget!r} cannot be read; write "512MB" or "1GB".') from None
+    if count <= 0:
+        raise ValueError(f"[compile] memory_budget must be positive; received {budget!r}.")
+    return count
 
 
 def _call_it(fn: Any, /, *args: Any, **kwargs: Any) -> Any:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from types import FunctionType
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -22,6 +22,13 @@ from runnel.core.pytree import flatten, unflatten
 from runnel.inspection import ladder
 from runnel.tensor.tensor import Tensor, from_numpy
 from runnel.tensor.variable import CLOCK
+
+
+class Options(NamedTuple):
+    """What ``rn.compile`` was told."""
+
+    keep_grads: bool = False
+    memory_budget: int | None = None  # bytes
 
 
 class Executable:
@@ -123,20 +130,20 @@ def named_objects(arguments: Arguments) -> list[tuple[str, Any]]:
 
 
 def prepare(
-    function: FunctionType, arguments: Arguments, keep_grads: bool, name: str, known: Iterable[Executable]
+    function: FunctionType, arguments: Arguments, options: Options, name: str, known: Iterable[Executable]
 ) -> Executable:
     """Trace and compile ``function`` for this signature. A trace equal to one in ``known`` shares its program."""
     found = find(function, named_objects(arguments))
     if found.needs_tape or any(type(x) is Tensor and x.requires_grad for x in arguments.leaves):
         return Executable(function, arguments, Guard(found.watches, ()), None, None)
-    captured = capture(function, arguments, found, keep_grads, name)
+    captured = capture(function, arguments, found, options.keep_grads, name)
     guard = Guard(found.watches, [what for origin, what in captured.sources if origin is Origin.CAPTURED])
     if captured.is_differentiable and captured.written:
         return Executable(function, arguments, guard, None, None)
     for other in known:
         if other.native is not None and other.native.captured.same_as(captured):
             return Executable(function, arguments, guard, captured, other.native)
-    native = Native(captured)
+    native = Native(captured, options.memory_budget)
     ladder.announce(inspected(native))
     return Executable(function, arguments, guard, captured, native)
 

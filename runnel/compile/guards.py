@@ -6,9 +6,10 @@ can change at any time, run at every call, and one for the state that ticks the 
 
 from __future__ import annotations
 
+import functools
 import sys
 from collections.abc import Callable, Iterable, Sequence
-from types import FunctionType
+from types import CodeType, FunctionType
 from typing import Any, Final
 
 from runnel.compile import checks
@@ -91,9 +92,15 @@ def _generate(watches: Sequence[Watch], by_clock: bool, captured: Sequence[int])
     values = "".join(f"v{i}, " for i in captured)
     body = "\n        ".join([*lines, f"return ({values})"])
     source = f"def check(fn, objects):\n    try:\n        {body}\n    except Exception:\n        return None\n"
-    exec(compile(source, "<guard of a compiled function>", "exec"), namespace)
+    exec(_code(source), namespace)
     check: Check = namespace["check"]
     return check
+
+
+@functools.lru_cache(maxsize=512)
+def _code(source: str) -> CodeType:
+    """Functions that are traced again for other shapes are guarded by the same checks."""
+    return compile(source, "<guard of a compiled function>", "exec")
 
 
 def _constants(index: int, watch: Watch) -> dict[str, Any]:

@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 def inspected(native: Native) -> Inspection:
     """The reports on a program."""
-    return Inspection(native.program, native.captured.graph, native.after_passes)
+    return Inspection(native.program, native.captured.graph, native.after_passes, native.fitted)
 
 
 def inspect(executable: Executable) -> Inspection:

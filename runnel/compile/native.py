@@ -6,12 +6,14 @@ import ctypes
 from typing import Any, Final
 
 from runnel.compile.capture import Capture, Origin
+from runnel.compile.stationary import split
 from runnel.core.dtypes import from_numpy as dtype_of
 from runnel.graph.graph import Graph
 from runnel.lowering.plan import Plan, Planner
 from runnel.lowering.program import Program
+from runnel.lowering.recompute import fit
 from runnel.passes import pipeline
-from runnel.runtime import locks, threads
+from runnel.runtime import locks, memory, threads
 from runnel.tensor.tensor import Tensor, from_numpy
 from runnel.tensor.variable import CLOCK, Pin
 
@@ -21,11 +23,15 @@ STATE: Final = locks.reentrant()  # programs that use Variables run one at a tim
 class Native:
     """The program of a :class:`Capture`, with the words that a call writes: bases and run-time floats."""
 
-    def __init__(self, captured: Capture) -> None:
+    def __init__(self, captured: Capture, memory_budget: int | None = None) -> None:
         self.captured = captured
-        self.optimized, _ = pipeline.run(captured.graph)
         self.threads = threads.count()
-        self.plan: Plan = Planner(self.optimized, self.threads).plan()
+        optimized = pipeline.run(captured.graph)[0]
+        parts = split(optimized)
+        self.preparation = None if parts is None else Preparation(parts.preparation, self.threads)
+        self.fitted = fit(optimized if parts is None else parts.main, self.threads, memory_budget)
+        self.optimized = self.fitted.graph
+        self.plan: Plan = self.fitted.plan
         self.program = Program(self.plan)
         self.lock: Any = STATE if captured.variables else locks.reentrant()
         self.bases = self.program.bases
@@ -33,6 +39,10 @@ class Native:
         for i, source in enumerate(captured.sources):
             if source.origin in (Origin.FLOAT, Origin.GETTER):
                 self.bases[2 + i] = ctypes.addressof(self.floats) + 8 * i
+        if self.preparation is not None:
+            first = 2 + len(captured.sources)
+            for i, storage in enumerate(self.preparation.storages):
+                self.bases[first + i] = storage.address
         self._bound: list[Pin] = []  # keeps alive the memory that the program may read until it is bound anew
 
     def bind(self) -> int:
@@ -46,12 +56,34 @@ class Native:
             if CLOCK.now == now:
                 break
         self._bound = [v.pin() for v in self.captured.variables]
-        self.program.bind_variables([pin.address for pin in self._bound])
+        addresses = [pin.address for pin in self._bound]
+        self.program.bind_variables(addresses)
+        if self.preparation is not None:
+            self.preparation.program.bind_variables(addresses)
         return now
 
     def after_passes(self) -> list[tuple[str, Graph]]:
         """Each pass's name with the graph it made."""
-        return pipeline.run(self.captured.graph, keep=True)[1]
+        kept = pipeline.run(self.captured.graph, keep=True)[1]
+        return [*kept, ("memory_budget", self.optimized)] if self.fitted.recomputed else kept
+
+
+class Preparation:
+    """What a program needs of Variables that it does not change, computed when Variables have changed."""
+
+    def __init__(self, graph: Graph, threads_wanted: int) -> None:
+        self.plan: Plan = Planner(graph, threads_wanted).plan()
+        self.program = Program(self.plan)
+        made = [memory.allocate(place.nbytes) for place in self.plan.outputs]
+        self._addresses = [storage.address for storage in made]
+        self.storages = [made[i] for i in self.plan.output_of]
+        self.prepared_at = -1  # the reading of CLOCK.writes
+
+    def prepare(self) -> None:
+        """Compute anew. The caller holds the program's lock."""
+        now = CLOCK.writes
+        self.program.run((), self._addresses)
+        self.prepared_at = now
 
 
 def dense(value: Any) -> Tensor:

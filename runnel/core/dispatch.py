@@ -51,6 +51,9 @@ class Value:
     def apply_op(self, op: Op, inputs: tuple[Any, ...], attrs: dict[str, Any]) -> Any:
         raise NotImplementedError
 
+    def apply_several(self, op: Op, inputs: tuple[Any, ...], attrs: dict[str, Any]) -> tuple[Any, ...]:
+        raise NotImplementedError
+
     def lift(self, array: Any, dtype: DType) -> Any:
         """A constant (a Python scalar or a NumPy array) as a value of this kind."""
         raise NotImplementedError
@@ -59,3 +62,9 @@ class Value:
 def apply(op: Op, *inputs: Any, **attrs: Any) -> Any:
     """Apply ``op`` to Values. At least one input is a Value; it decides how the op is carried out."""
     return inputs[0].apply_op(op, inputs, attrs)
+
+
+def apply_several(op: Op, *inputs: Any, **attrs: Any) -> tuple[Any, ...]:
+    """Apply an ``op`` of several results, whose avals are ``attrs["results"]``, to Values."""
+    results: tuple[Any, ...] = inputs[0].apply_several(op, inputs, attrs)
+    return results

@@ -11,6 +11,7 @@ RunnelError
 │   ├── TracedValueError             a traced value was looked at
 │   ├── SideEffectError              the function changed something outside itself
 │   └── AuditError                   a later trace differs from the compiled one
+├── MemoryBudgetError (MemoryError)  a program cannot be made to fit into its memory_budget
 ├── NonFiniteError (ArithmeticError) a NaN or infinity found in debug mode
 └── VerifierError (AssertionError)   Runnel's own intermediate forms broke a rule: a bug in Runnel or in a pass
 """
@@ -60,6 +61,14 @@ class SideEffectError(CaptureError):
 
 class AuditError(CaptureError):
     """A repeated trace gave another graph than the compiled one: the function reads something that no guard watches."""
+
+
+class MemoryBudgetError(RunnelError, MemoryError):
+    """A program does not fit into its ``memory_budget``. ``smallest`` is what it was brought down to, in bytes."""
+
+    def __init__(self, message: str, smallest: int) -> None:
+        super().__init__(message)
+        self.smallest = smallest
 
 
 class NonFiniteError(RunnelError, ArithmeticError):

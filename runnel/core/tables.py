@@ -94,6 +94,11 @@ vjp: Table[Callable[..., Any]] = Table(
 )
 jvp: Table[Callable[..., Any]] = Table("jvp", "rule(tangents, out, *inputs, **attrs) -> tangent. Read by forward mode.")
 batch: Table[Callable[..., Any]] = Table("batch", "rule(inputs, axes, **attrs) -> (output, axis). Read by vmap.")
+expand: Table[Callable[..., Any]] = Table(
+    "expand",
+    "rule(*values, **attrs) -> value: the op made of simpler ones, written with ops; None leaves it as it is. Read by "
+    "pass `expand`, before anything is lowered: such an op needs no rule in `lower`.",
+)
 lower: Table[Any] = Table(
     "lower", "a rule object of runnel.loops.rules (Pointwise, Reduction, View, ...): how the op becomes loops."
 )

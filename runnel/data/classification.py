@@ -9,7 +9,7 @@ import numpy as np
 
 
 class Classification(NamedTuple):
-    """Inputs float32 (N, features) and labels int64 (N,)."""
+    """Inputs (N, ...), float32 where they are numbers and int32 where they are words, and labels int64 (N,)."""
 
     name: str
     train_x: np.ndarray
@@ -22,7 +22,7 @@ class Classification(NamedTuple):
         return int(self.train_y.max()) + 1
 
     def batches(self, size: int, generator: np.random.Generator) -> Iterator[tuple[np.ndarray, np.ndarray]]:
-        """The training examples in random order, in batches of ``size``; what is left over waits for another epoch."""
+        """All training examples shuffled, in batches of ``size``; what is left over waits for another epoch."""
         order = generator.permutation(len(self.train_y))
         for start in range(0, len(order) - size + 1, size):
             chosen = order[start : start + size]

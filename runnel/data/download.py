@@ -14,14 +14,15 @@ from runnel.runtime.files import write_atomically
 _TIMEOUT = 30.0  # seconds without an answer
 
 
-def fetch(name: str, sha256: str, mirrors: Sequence[str], folder: Path) -> bytes:
+def fetch(name: str, sha256: str, mirrors: Sequence[str], folder: Path, *, unpack: bool = True) -> bytes:
     """The content of file ``name``: from ``folder``, or from the first mirror that has it intact.
 
-    ``sha256`` is of the uncompressed content, so that it does not matter how a mirror has compressed it.
+    ``sha256`` is of the uncompressed content, so that it does not matter how a mirror has compressed it; with
+    ``unpack=False`` both are as the file comes.
     """
     path = folder / name
     if path.exists():
-        kept = _intact(path.read_bytes(), name, sha256)
+        kept = _intact(path.read_bytes(), name, sha256, unpack)
         if isinstance(kept, bytes):
             return kept
     failures: list[str] = []
@@ -33,7 +34,7 @@ def fetch(name: str, sha256: str, mirrors: Sequence[str], folder: Path) -> bytes
         except (OSError, ValueError) as error:
             failures.append(f"{url}: {error}")
             continue
-        content = _intact(data, name, sha256)
+        content = _intact(data, name, sha256, unpack)
         if isinstance(content, bytes):
             folder.mkdir(parents=True, exist_ok=True)
             write_atomically(path, data)
@@ -42,10 +43,10 @@ def fetch(name: str, sha256: str, mirrors: Sequence[str], folder: Path) -> bytes
     raise RunnelError(f"[download] {name} could not be had from any mirror:\n  " + "\n  ".join(failures))
 
 
-def _intact(data: bytes, name: str, sha256: str) -> bytes | str:
+def _intact(data: bytes, name: str, sha256: str, unpack: bool) -> bytes | str:
     """The content, or what is wrong with it."""
     try:
-        content = unpacked(data, name)
+        content = unpacked(data, name) if unpack else data
     except RunnelError as error:
         return str(error)
     found = hashlib.sha256(content).hexdigest()

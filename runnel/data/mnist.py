@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
@@ -12,7 +11,7 @@ from runnel.core.errors import RunnelError
 from runnel.data.classification import Classification
 from runnel.data.download import fetch
 from runnel.data.idx import read_idx
-from runnel.runtime.objects import user_cache_dir
+from runnel.data.places import Folder, file_in, kept_in
 
 PARTS = ("train-images-idx3-ubyte", "train-labels-idx1-ubyte", "t10k-images-idx3-ubyte", "t10k-labels-idx1-ubyte")
 # SHA-256 of the uncompressed files.
@@ -29,7 +28,7 @@ MIRRORS = (
 
 
 def mnist(
-    folder: str | os.PathLike[str] | None = None,
+    folder: Folder | None = None,
     *,
     mirrors: Sequence[str] = MIRRORS,
     checksums: Mapping[str, str] = CHECKSUMS,
@@ -43,9 +42,9 @@ def mnist(
         mirrors, checksums, cache: where to download from, what to expect, where to keep it.
     """
     if folder is not None:
-        parts = [_from_folder(Path(folder), part) for part in PARTS]
+        parts = [_from_folder(folder, part) for part in PARTS]
     else:
-        kept = user_cache_dir() / "mnist" if cache is None else cache
+        kept = kept_in("mnist", cache)
         parts = [read_idx(fetch(f"{part}.gz", checksums[part], mirrors, kept), part) for part in PARTS]
     train_x, train_y, test_x, test_y = parts
     for images, labels in ((train_x, train_y), (test_x, test_y)):
@@ -54,12 +53,9 @@ def mnist(
     return Classification("mnist", _pixels(train_x), train_y.astype(np.int64), _pixels(test_x), test_y.astype(np.int64))
 
 
-def _from_folder(folder: Path, part: str) -> np.ndarray:
-    for name in (f"{part}.gz", part, part.replace("-idx", ".idx")):
-        path = folder / name
-        if path.exists():
-            return read_idx(path.read_bytes(), str(path))
-    raise RunnelError(f"[mnist] the folder '{folder}' has no file {part}.gz or {part}.")
+def _from_folder(folder: Folder, part: str) -> np.ndarray:
+    path = file_in(folder, "mnist", f"{part}.gz", part, part.replace("-idx", ".idx"))
+    return read_idx(path.read_bytes(), str(path))
 
 
 def _pixels(images: np.ndarray) -> np.ndarray:

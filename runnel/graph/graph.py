@@ -7,6 +7,7 @@ its outputs and which new value each Variable it was given ends up with.
 from __future__ import annotations
 
 import enum
+import functools
 from collections.abc import Iterable
 from typing import Any
 
@@ -80,7 +81,7 @@ class Graph:
     def roots(self) -> tuple[Node, ...]:
         return (*self.outputs, *self.updates.values())
 
-    @property
+    @functools.cached_property
     def nodes(self) -> list[Node]:
         """Every node the roots need, inputs first, each after its inputs. The graph's own inputs are always listed."""
         return topological(self.roots, self.inputs)

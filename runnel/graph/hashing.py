@@ -21,6 +21,16 @@ from runnel.graph.graph import Graph, Node
 _DIGEST_BYTES = 20
 
 
+class Identified:
+    """An attribute that knows its identity as bytes: equal for equal content, in this process and in any other."""
+
+    __slots__ = ()
+
+    @property
+    def identity(self) -> bytes:
+        raise NotImplementedError
+
+
 def structural_hash(graph: Graph) -> bytes:
     """Twenty bytes: the same for the same structure, in this process and in any other."""
     digest = hashlib.blake2b(digest_size=_DIGEST_BYTES)
@@ -62,7 +72,8 @@ def _aval_key(aval: Aval) -> bytes:
 
 
 def encode(value: Any) -> bytes:
-    """A prefix-free encoding of (nested tuples of) None, bool, int, float, str, bytes, DType, Aval and NumPy arrays."""
+    """A prefix-free encoding of (nested tuples of) None, bool, int, float, str, bytes, DType, Aval, NumPy arrays and
+    what is Identified."""
     if isinstance(value, tuple):
         return b"(%d:" % len(value) + b"".join(map(encode, value))
     if value is None:
@@ -83,6 +94,8 @@ def encode(value: Any) -> bytes:
         return _aval_key(value)
     if isinstance(value, np.ndarray):
         return _sized(b"r", encode((value.shape, str(value.dtype), np.ascontiguousarray(value).tobytes())))
+    if isinstance(value, Identified):
+        return _sized(b"g", value.identity)
     raise VerifierError(
         f"An attribute of type {type(value).__name__} has no identity that outlives it; use numbers, strings, dtypes, "
         f"arrays or tuples of them."

@@ -14,6 +14,7 @@ from runnel.inspection.memory import MemoryReport
 from runnel.inspection.schedule import Schedule
 from runnel.lowering.plan import Plan
 from runnel.lowering.program import Program
+from runnel.lowering.recompute import Fitted
 
 Passes = Callable[[], list[tuple[str, Graph]]]
 
@@ -24,10 +25,13 @@ class Inspection:
     ``program`` is the native program, ``plan`` the data it was built from, ``optimized`` the graph it computes.
     """
 
-    def __init__(self, program: Program, traced: Graph | None = None, passes: Passes | None = None) -> None:
+    def __init__(
+        self, program: Program, traced: Graph | None = None, passes: Passes | None = None, fitted: Fitted | None = None
+    ) -> None:
         self.program = program
         self._traced = traced
         self._passes = passes
+        self._fitted = fitted
 
     @property
     def name(self) -> str:
@@ -62,7 +66,7 @@ class Inspection:
 
     @property
     def memory(self) -> MemoryReport:
-        return MemoryReport(self.plan, self.program)
+        return MemoryReport(self.plan, self.program, self._fitted)
 
     def llvm(self, name: str) -> str:
         """The LLVM text of the kernel called ``name`` (or whose name alone begins so)."""

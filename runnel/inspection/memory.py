@@ -14,6 +14,7 @@ from runnel.lowering.memory import Life
 from runnel.lowering.places import Call, Place
 from runnel.lowering.plan import Plan
 from runnel.lowering.program import Program
+from runnel.lowering.recompute import Fitted, Recomputed, counted
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,12 +31,29 @@ class Holder:
     where: str
 
 
+@dataclass(frozen=True, slots=True)
+class Repeated:
+    """A value that is computed again instead of being kept: the bytes that frees, the seconds that takes."""
+
+    op: str
+    shape: Shape
+    dtype: str
+    bytes: int
+    seconds: float
+    where: str
+
+
 class MemoryReport:
     """Bytes by kind. ``peak`` is the arena's size, which no layout could bring below ``lower_bound``; ``measured`` what
-    the program has allocated for it."""
+    the program has allocated for it. ``counted`` is what a ``budget`` bounds: arena and outputs; ``recomputed`` is what
+    was computed again to keep to it, for ``extra_seconds`` on one thread by prediction."""
 
-    def __init__(self, plan: Plan, program: Program) -> None:
+    def __init__(self, plan: Plan, program: Program, fitted: Fitted | None = None) -> None:
         self._plan = plan
+        self.budget = fitted.budget if fitted is not None else None
+        self.counted = counted(plan)
+        self.extra_seconds = fitted.extra_seconds if fitted is not None else 0.0
+        self.recomputed = [_repeated(r) for r in fitted.recomputed] if fitted is not None else []
         self.peak = plan.arena.peak
         self.lower_bound = plan.arena.lower_bound
         self.peak_call = plan.arena.peak_call
@@ -71,6 +89,10 @@ class MemoryReport:
             "outputs": self.outputs,
             "constants": self.constants,
             "total": self.total,
+            "counted": self.counted,
+            "budget": self.budget,
+            "extra_seconds": self.extra_seconds,
+            "recomputed": [asdict(r) for r in self.recomputed],
             "peak_call": self.peak_call,
             "alive": [asdict(holder) for holder in self.alive],
         }
@@ -85,6 +107,11 @@ class MemoryReport:
             ("total", self.total, ""),
         ]
         text = tables.table(("memory", "bytes", ""), [(k, tables.size(n), t) for k, n, t in kinds], left=("memory", ""))
+        if self.budget is not None:
+            text += f"\n\nbudget {tables.size(self.budget)}: arena and outputs are {tables.size(self.counted)}"
+        if self.recomputed:
+            text += f"\ncomputed again, for {tables.microseconds(self.extra_seconds)} µs more by prediction:\n"
+            text += self._recomputed()
         alive = self.alive
         if not alive:
             return text
@@ -98,6 +125,24 @@ class MemoryReport:
         heads = ("alive", "shape", "bytes", "calls", "line")
         who = tables.table(heads, rows, left=("alive", "shape", "line"))
         return f"{text}\n\nat the peak, call {self.peak_call}:\n{who}"
+
+    def _recomputed(self) -> str:
+        rows = [
+            (
+                r.op, f"{r.dtype}[{','.join(map(str, r.shape))}]", tables.size(r.bytes), tables.microseconds(r.seconds),
+                tables.line(r.where),
+            )
+            for r in self.recomputed
+        ]  # fmt: skip
+        return tables.table(("again", "shape", "bytes", "µs", "line"), rows, left=("again", "shape", "line"))
+
+
+def _repeated(recomputed: Recomputed) -> Repeated:
+    node = recomputed.node
+    name = node.op.name if node.op is not None else "value"
+    return Repeated(
+        name, node.aval.shape, node.aval.dtype.name, recomputed.nbytes, recomputed.seconds, node.where
+    )  # fmt: skip
 
 
 def _total(places: Iterable[Place]) -> int:

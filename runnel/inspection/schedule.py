@@ -10,11 +10,13 @@ from runnel.inspection import tables
 from runnel.lowering.partition import Block
 from runnel.lowering.places import Call
 from runnel.lowering.plan import Plan
+from runnel.lowering.repeat import GUESSED, AnySpan, Repeat, While, sequence
 
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """One call: its domain of ``rows`` × ``columns``, a block of it (i0, i1, j0, j1) for each thread, its cost."""
+    """One call: its domain of ``rows`` × ``columns``, a block of it (i0, i1, j0, j1) for each thread, its cost. In a
+    loop it is made several ``times``."""
 
     index: int
     kernel: str
@@ -22,11 +24,17 @@ class Step:
     rows: int
     columns: int
     blocks: tuple[Block | None, ...]
-    barrier: bool  # whether the threads wait for one another before it
-    seconds: float  # predicted, on one thread
-    flops: float
+    waits: int  # how often in a run the threads wait for one another before it
+    times: int
+    seconds: float  # predicted, each time, on one thread
+    flops: float  # each time
     bytes: int
     where: str  # the user's line
+
+    @property
+    def barrier(self) -> bool:
+        """Whether the threads wait for one another before it."""
+        return self.waits > 0
 
     @property
     def split(self) -> str:
@@ -43,24 +51,24 @@ class Schedule(Sequence[Step]):
 
     def __init__(self, plan: Plan) -> None:
         self.threads = plan.threads
-        parts = zip(plan.calls, plan.blocks, plan.barriers, strict=True)
-        self._steps = [_step(i, call, blocks, barrier) for i, (call, blocks, barrier) in enumerate(parts)]
+        parts = zip(plan.calls, plan.blocks, _waits(plan), strict=True)
+        self._steps = [_step(i, call, blocks, waits) for i, (call, blocks, waits) in enumerate(parts)]
 
     @property
     def seconds(self) -> float:
         """The predicted time of all steps on one thread."""
-        return sum(step.seconds for step in self._steps)
+        return sum(step.seconds * step.times for step in self._steps)
 
     @property
     def flops(self) -> float:
-        return sum(step.flops for step in self._steps)
+        return sum(step.flops * step.times for step in self._steps)
 
     @property
     def barriers(self) -> int:
-        return sum(step.barrier for step in self._steps) if self.threads > 1 else 0
+        return sum(step.waits for step in self._steps) if self.threads > 1 else 0
 
     def as_json(self) -> list[dict[str, Any]]:
-        return [asdict(step) for step in self._steps]
+        return [{**asdict(step), "barrier": step.barrier} for step in self._steps]
 
     def __getitem__(self, index: Any) -> Any:
         return self._steps[index]
@@ -72,10 +80,10 @@ class Schedule(Sequence[Step]):
         return iter(self._steps)
 
     def __str__(self) -> str:
-        heads = ("#", "kernel", "points", "split", "barrier", "µs", "flops", "bytes", "ops", "line")
+        heads = ("#", "kernel", "times", "points", "split", "barrier", "µs", "flops", "bytes", "ops", "line")
         rows = [
             (
-                str(s.index), s.kernel, f"{s.rows}×{s.columns}", s.split, "wait" if s.barrier else "",
+                str(s.index), s.kernel, str(s.times), f"{s.rows}×{s.columns}", s.split, "wait" if s.barrier else "",
                 tables.microseconds(s.seconds), tables.count(s.flops), tables.size(s.bytes),
                 shortened(s.ops), tables.line(s.where),
             )
@@ -95,9 +103,33 @@ def line_of(call: Call) -> str:
     return next((node.where for node in call.nodes if node.where), "")
 
 
-def _step(index: int, call: Call, blocks: Sequence[Block | None], barrier: bool) -> Step:
+def _waits(plan: Plan) -> list[int]:
+    """For each call how many barriers stand before it in a run; of a loop without known length, as many as guessed."""
+    found = [0] * len(plan.calls)
+
+    def walk(begin: int, end: int, spans: Sequence[AnySpan], first: int, later: int) -> None:
+        """``first`` and ``later``: how often a run comes here in first iterations of the loop around, and in others."""
+        for item in sequence(begin, end, spans):
+            if isinstance(item, int):
+                found[item] += plan.barriers[item] * first + plan.again[item] * later
+                continue
+            found[item.begin] += item.barrier * first + item.again * later
+            runs = first + later
+            if isinstance(item, Repeat):
+                walk(item.begin, item.end, item.inner, runs, runs * (item.count - 1))
+            elif isinstance(item, While):
+                walk(item.begin, item.end, item.inner, 0, runs * GUESSED)
+                found[item.begin] += runs * GUESSED
+            else:
+                walk(item.begin, item.end, item.inner, runs, 0)
+
+    walk(0, len(plan.calls), plan.spans, 1, 0)
+    return found
+
+
+def _step(index: int, call: Call, blocks: Sequence[Block | None], waits: int) -> Step:
     ops = tuple(node.op.name if node.op is not None else "copy" for node in call.nodes)
     return Step(
-        index, call.kernel.name, ops, call.rows, call.columns, tuple(blocks), barrier,
+        index, call.kernel.name, ops, call.rows, call.columns, tuple(blocks), waits, call.times,
         call.seconds, call.flops, call.bytes_moved, line_of(call),
     )  # fmt: skip

@@ -295,6 +295,11 @@ def _product(r: _Run, stmt: Contract, starts: tuple[int, int, int], rows: range,
     j = np.arange(columns.start, columns.stop, dtype=np.int64)[None, :]
     k = np.arange(r.integer(stmt.k), dtype=np.int64)
     at_a = starts[0] + i * r.integer(stmt.a_row) + k[None, :] * r.integer(stmt.a_k)
+    if stmt.lists is not None:
+        lists = ((stmt.lists.rows, i), (stmt.lists.ks, k[None, :]))
+        for name, at in lists:
+            r.check(name, at)
+        at_a = sum(r.arrays[name][at].astype(np.int64) for name, at in lists)
     at_b = starts[1] + k[:, None] * r.integer(stmt.b_k) + j * r.integer(stmt.b_col)
     at_c = starts[2] + i * r.integer(stmt.c_row) + j - r.origin(stmt.c)
     if at_c.size == 0:
@@ -377,4 +382,5 @@ _EXPRESSIONS: Final[dict[type, Callable[[_Run, Any], Array]]] = {
     Position: lambda r, e: r.vars[e.var.name].astype(e.dtype.numpy),
     Apply: _apply,
     Param: lambda r, e: np.full(1, r.params[e.name], np.int64),
+    RangeBound: lambda r, e: np.full(1, r.edges[e], np.int64),
 }

@@ -16,7 +16,7 @@ Grammar (``verifier.py`` checks it, ``interpreter.py`` runs it in NumPy, ``codeg
     Bound   := int | Param | Ref                          a Ref of an int64 outside of vec loops
              | RangeBound                                 the block this call is asked for: I0 I1 (rows) J0 J1 (columns)
     Expr    := Const(value, dtype) | Ref(name, dtype) | Load(buffer, Index, dtype) | Position(var, dtype)
-             | Apply(ScalarOp, args, dtype) | Param       an int64
+             | Apply(ScalarOp, args, dtype) | Param | RangeBound          the last two: int64
     Index   := offset: int|Param  +  Σ stride·var         terms: ((Var, stride: int|Param)*), in elements
              | ... + Σ stride·Expr                        gathered: ((Expr, stride)*) an integer expression
 
@@ -80,6 +80,10 @@ class RangeBound(enum.Enum):
     J0 = "j0"
     J1 = "j1"
 
+    @property
+    def dtype(self) -> DType:
+        return int64
+
 
 Stride = int | Param
 
@@ -132,7 +136,7 @@ class Apply:
     dtype: DType
 
 
-Expr = Const | Ref | Load | Position | Apply | Param
+Expr = Const | Ref | Load | Position | Apply | Param | RangeBound
 
 
 @dataclass(frozen=True, slots=True)
@@ -185,8 +189,8 @@ class Contract:
     element, k ascending. Strides are params (C has unit column stride). The statements after it are the epilogue: they
     are run over each finished block of C (with the block's own I0..J1) while it is in cache. A C of mode "tile" is that
     block alone, in scratch memory: the epilogue is its only reader, k is at most TILE_K, and ``c_row`` is the constant
-    TILE_STRIDE in elements. With ``batch`` the rows
-    of the call's block count whole matrices and (m, n) are params; the epilogue then must be empty.
+    TILE_STRIDE in elements. With ``batch`` the rows of the call's block count whole matrices and (m, n) are params; the
+    epilogue then must be empty. With ``lists`` these say where the elements of A lie, and its strides are 0.
     """
 
     a: str
@@ -194,12 +198,13 @@ class Contract:
     c: str
     dtype: DType
     k: Param
-    a_row: Param
-    a_k: Param
+    a_row: Stride
+    a_k: Stride
     b_k: Param
     b_col: Param
     c_row: Stride
     batch: BatchSpec | None = None
+    lists: Lists | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -211,6 +216,14 @@ class BatchSpec:
     a_step: Param
     b_step: Param
     c_step: Param
+
+
+@dataclass(frozen=True, slots=True)
+class Lists:
+    """A[i, k] is element rows[i] + ks[k]: two buffers of int32."""
+
+    rows: str
+    ks: str
 
 
 @dataclass(frozen=True, slots=True)

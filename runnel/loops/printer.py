@@ -91,7 +91,9 @@ def _for(stmt: For) -> str:
 
 def _contract(stmt: Contract) -> str:
     """Row, inner and column strides stand where the positions would."""
-    a = f"{stmt.a}[i*{stmt.a_row.name} + k*{stmt.a_k.name}]"
+    a = f"{stmt.a}[i*{_stride(stmt.a_row)} + k*{_stride(stmt.a_k)}]"
+    if stmt.lists is not None:
+        a = f"{stmt.a}[{stmt.lists.rows}[i] + {stmt.lists.ks}[k]]"
     b = f"{stmt.b}[k*{stmt.b_k.name} + j*{stmt.b_col.name}]"
     line = f"{stmt.c}[i*{_stride(stmt.c_row)} + j] = contract {stmt.dtype.name} k<{stmt.k.name} of {a}, {b}"
     if stmt.batch is None:
@@ -134,6 +136,7 @@ _EXPRESSIONS: Final[dict[type, Callable[[Any], str]]] = {
     Position: lambda e: f"{e.var.name}:{e.dtype.name}",
     Apply: _apply,
     Param: lambda e: e.name,
+    RangeBound: lambda e: e.value,
 }
 
 

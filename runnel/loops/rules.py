@@ -57,7 +57,16 @@ class View:
 
 @dataclass(frozen=True, slots=True)
 class Contraction:
-    """A matrix product: inputs A[..., M, K] and B[..., K, N] (batch axes equal) to [..., M, N]."""
+    """A matrix product: inputs A[..., M, K] and B[..., K, N] (batch axes equal) to [..., M, N]. With ``several``, one
+    over attrs["axes"] axes: A[*rows, *inner] and B[*inner, *columns] to [*rows, *columns]."""
+
+    several: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Padding:
+    """result[low + i·step] = x[i] along each axis of attrs["widths"], (low, high, step) for each; the second input, of
+    one element, everywhere else."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,9 +85,68 @@ class ScatterAdd:
 
 
 @dataclass(frozen=True, slots=True)
+class Buckets:
+    """Counting sort of a vector of labels in [0, attrs["rows"]), clamped: where each label's positions begin (rows + 2
+    numbers), then the positions, of equal labels in ascending order."""
+
+
+@dataclass(frozen=True, slots=True)
+class BucketSums:
+    """result[v] = Σ updates[p] over the positions p in bucket v of a table that ``Buckets`` made. Inputs: the table, its
+    labels, the updates. Fuses with what reads it point by point."""
+
+
+@dataclass(frozen=True, slots=True)
+class Winograd(Contraction):
+    """A convolution of x[N, H, W, C] with transformed 3×3 filters[36, C, K] (``ops.winograd``)."""
+
+
+@dataclass(frozen=True, slots=True)
+class WinogradGradient:
+    """The gradient for those filters, in parts of the sum over tiles."""
+
+
+@dataclass(frozen=True, slots=True)
+class Attention:
+    """softmax(scale·q·kᵀ + mask)·v, head by head (``ops.attention_primitives``)."""
+
+
+@dataclass(frozen=True, slots=True)
+class AttentionGradient:
+    """The gradients of an attention by q, k and v in one array."""
+
+
+@dataclass(frozen=True, slots=True)
+class Scan:
+    """A loop of attrs["length"] iterations of attrs["body"]. Inputs: attrs["constants"] values that every iteration
+    reads, attrs["carries"] first values of the carries, then xs with an axis 0 of ``length``. The body maps (constants,
+    carries, xs[t]) to (new carries, ys[t]); attrs["reverse"] runs t downwards. attrs["results"] are the avals of the
+    final carries and of the ys stacked along axis 0; a node of rule Part takes each out."""
+
+
+@dataclass(frozen=True, slots=True)
+class While:
+    """Iterations of attrs["body"] as long as attrs["cond"] says so. Inputs: attrs["constants"] values that both read,
+    then the first values of the carries. Both map (constants, carries), to the new carries and to one bool.
+    attrs["results"] are the avals of the carries."""
+
+
+@dataclass(frozen=True, slots=True)
+class Cond:
+    """One of two graphs: inputs are a bool and the operands, attrs["then"] and attrs["otherwise"] map the operands to
+    values of the avals attrs["results"]; the one that is not chosen does not run."""
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """Result number attrs["index"] of its input, a Scan, While or Cond."""
+
+
+@dataclass(frozen=True, slots=True)
 class HostCall:
     """Runs in NumPy through table ``reference``; splits a program."""
 
 
-Rule = Pointwise | IndexFunction | Reduction | View | Contraction | Concatenation | Gather | ScatterAdd | HostCall
+Elementwise = Pointwise | IndexFunction | Reduction | View | BucketSums
+Rule = Elementwise | Contraction | Concatenation | Gather | ScatterAdd | Buckets | HostCall
 Lowering = Any

@@ -255,6 +255,12 @@ def _contract(c: _Checker, stmt: Contract) -> None:
             c.stride(param)
         if len(c.kernel.body) > 1:
             c.fail("a batched Contract has no epilogue")
+    if stmt.lists is not None:
+        for name in (stmt.lists.rows, stmt.lists.ks):
+            if c.buffer(name).dtype is not dtypes.int32:
+                c.fail(f"buffer '{name}' is a list of offsets and {c.buffer(name).dtype.name}, not int32")
+        if stmt.batch is not None or (stmt.a_row, stmt.a_k) != (0, 0):
+            c.fail("a Contract with lists has no batch, and 0 for A's strides")
     c.epilogue = True
 
 
@@ -379,4 +385,5 @@ EXPRESSION_RULES: Final[dict[type, Callable[[_Checker, Any], None]]] = {
     Position: _position,
     Apply: _apply,
     Param: lambda c, e: c.stride(e),
+    RangeBound: lambda c, e: None,
 }

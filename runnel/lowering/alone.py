@@ -73,7 +73,7 @@ def elementwise(shape: Shape, loads: list[Lie], store: Lie, value: Callable[[lis
     )
 
 
-def concatenation(node: Node, dense: DenseOperand, result: Place) -> list[Call]:
+def concatenation(node: Node, operand: Callable[[Node], Lie], result: Place) -> list[Call]:
     """Each input copied to its part of the result."""
     axis = node.attrs["axis"]
     strides = row_major(node.aval.shape)
@@ -81,8 +81,7 @@ def concatenation(node: Node, dense: DenseOperand, result: Place) -> list[Call]:
     for x in node.inputs:
         if x.aval.size:
             target = (result, start * strides[axis], strides)
-            source = (*dense(x), row_major(x.aval.shape))
-            calls.append(elementwise(x.aval.shape, [source], target, lambda loads: loads[0], node))
+            calls.append(elementwise(x.aval.shape, [operand(x)], target, lambda loads: loads[0], node))
         start += x.aval.shape[axis]
     return calls
 
@@ -175,4 +174,7 @@ def scatter_add(node: Node, dense: DenseOperand, result: Place) -> list[Call]:
         Access(result, True, 0, 0, 1, node.aval.size),
     ]
     kernel = named("scatter_add", buffers, (p_count, p_after, p_last), (body,))
-    return [fill, Call(kernel, accesses, [count, after, shape[0] - 1], 1, after, "columns", float(updates.aval.size), [node])]
+    return [
+        fill,
+        Call(kernel, accesses, [count, after, shape[0] - 1], 1, after, "columns", float(updates.aval.size), [node]),
+    ]

@@ -17,7 +17,7 @@ from runnel.core.errors import AxisError
 from runnel.graph.graph import Graph, Node
 from runnel.loops import ir, scalar
 from runnel.loops.ir import Acc, Apply, Check, Const, Expr, For, Index, Load, Param, RangeBound, Stmt, Update, Var
-from runnel.loops.rules import Checked, Gather, ScatterAdd
+from runnel.loops.rules import Buckets, Checked, Gather, ScatterAdd
 from runnel.lowering.naming import named
 from runnel.lowering.places import Access, Call, Place
 
@@ -51,6 +51,8 @@ def index_and_extent(node: Node) -> tuple[Node, int, int | None] | None:
         return node.inputs[1], node.inputs[0].aval.shape[node.attrs["axis"]], None
     if isinstance(rule, ScatterAdd):
         return node.inputs[0], node.aval.shape[0], None
+    if isinstance(rule, Buckets):
+        return node.inputs[0], node.attrs["rows"], None
     if isinstance(rule, Checked):
         return node.inputs[0], node.attrs["extent"], node.attrs["allowed"]
     return None
@@ -95,7 +97,9 @@ def check(bounded: Bounded, place: Place, offset: int, strides: Shape) -> Call:
     variables = [Var(f"x{a}") for a in range(len(axes))]
     steps = [1 if s == 1 and a == len(axes) - 1 else param(s) for a, (_, s) in enumerate(axes)]
     element = Load("b0", Index(tuple(zip(variables, steps, strict=True))), place.dtype)
-    body: Stmt = For(variables[-1], RangeBound.J0, RangeBound.J1, "vec", (Update("ok", _in_range(element, extent, bounded.allowed)),))
+    body: Stmt = For(
+        variables[-1], RangeBound.J0, RangeBound.J1, "vec", (Update("ok", _in_range(element, extent, bounded.allowed)),)
+    )
     for a in range(len(axes) - 2, 0, -1):
         body = For(variables[a], 0, param(axes[a][0]), "seq", (body,))
     block: tuple[Stmt, ...] = (Acc("ok", "all", bool_), body, Check(ir.Ref("ok", bool_), code))

@@ -9,46 +9,34 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final
 
-from runnel.core.avals import Shape, row_major
 from runnel.graph.graph import Node
-from runnel.loops.rules import Concatenation, Gather, ScatterAdd
-from runnel.lowering import alone, contraction
-from runnel.lowering.places import Call, Place, Space
-from runnel.lowering.strided import Strided
-
-
-class Operands:
-    """Where a node's operands lie. ``before`` are the calls that must run first: copies of what was wanted dense."""
-
-    def __init__(self, views: dict[Node, Strided], sources: dict[Node, Place]) -> None:
-        self.views = views
-        self.sources = sources
-        self.before: list[Call] = []
-
-    def lie(self, x: Node) -> tuple[Place, int, Shape]:
-        """Place, offset and strides in elements."""
-        return contraction.operand(self.views, self.sources, x)
-
-    def dense(self, x: Node) -> tuple[Place, int]:
-        """Place and offset of dense row-major memory."""
-        place, offset, strides = self.lie(x)
-        order = row_major(x.aval.shape)
-        if all(n == 1 or s == d for n, s, d in zip(x.aval.shape, strides, order, strict=True)):
-            return place, offset
-        copied = Place(Space.ARENA, x.aval.dtype, x.aval.size, "dense")
-        self.before.append(self.copy(x, copied))
-        return copied, 0
-
-    def copy(self, x: Node, place: Place) -> Call:
-        """A call that stores ``x`` densely in ``place``."""
-        steps = row_major(x.aval.shape)
-        return alone.elementwise(x.aval.shape, [self.lie(x)], (place, 0, steps), lambda loads: loads[0], x)
-
+from runnel.loops.rules import (
+    Attention,
+    AttentionGradient,
+    Buckets,
+    BucketSums,
+    Concatenation,
+    Gather,
+    Padding,
+    ScatterAdd,
+    WinogradGradient,
+)
+from runnel.lowering import alone, attention, attention_gradient, buckets, padding, winograd_gradient
+from runnel.lowering.operands import Operands
+from runnel.lowering.places import Call, Place
 
 Builder = Callable[[Node, Operands, list[Place]], list[Call]]
 
 BUILDERS: Final[dict[type, Builder]] = {
-    Concatenation: lambda node, x, results: alone.concatenation(node, x.dense, results[0]),
+    Attention: attention.attention,
+    AttentionGradient: attention_gradient.attention_gradient,
+    Concatenation: lambda node, x, results: alone.concatenation(node, x.lie, results[0]),
+    Padding: lambda node, x, results: padding.call(node, x.lie(node.inputs[0]), x.lie(node.inputs[1]), results[0]),
     Gather: lambda node, x, results: alone.gather(node, x.dense, results[0]),
     ScatterAdd: lambda node, x, results: alone.scatter_add(node, x.dense, results[0]),
+    Buckets: lambda node, x, results: [buckets.sort(node, x.dense(node.inputs[0]), results[0])],
+    BucketSums: lambda node, x, results: [
+        buckets.sums(node, x.dense(node.inputs[0]), x.dense(node.inputs[2]), results[0])
+    ],
+    WinogradGradient: winograd_gradient.winograd_gradient,
 }

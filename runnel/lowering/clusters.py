@@ -16,7 +16,8 @@ import enum
 from runnel.core import tables
 from runnel.core.avals import Shape, row_major
 from runnel.graph.graph import Graph, Node
-from runnel.loops.rules import Contraction, IndexFunction, Pointwise, Reduction, View
+from runnel.loops.rules import BucketSums, Contraction, IndexFunction, Part, Pointwise, Reduction, Rule, View
+from runnel.lowering import matrices
 from runnel.lowering.strided import Strided
 
 
@@ -29,7 +30,7 @@ class Form(enum.Enum):
 class Cluster:
     """Nodes that become one kernel. ``after`` are the clusters that must have run before it."""
 
-    __slots__ = ("after", "domain", "form", "index", "index_last", "kept", "members", "position", "reduced")
+    __slots__ = ("after", "domain", "form", "index", "index_last", "kept", "members", "position", "reduced", "sums")
 
     def __init__(self, index: int, form: Form, domain: Shape) -> None:
         self.index = index
@@ -41,6 +42,7 @@ class Cluster:
         self.after: set[Cluster] = set()
         self.index_last = index
         self.position: dict[Node, int] = {}
+        self.sums = False  # whether it sums buckets
 
     @property
     def kept_axes(self) -> tuple[int, ...]:
@@ -84,14 +86,20 @@ class Clustering:
     def __init__(self, graph: Graph, views: dict[Node, Strided], *, fuse: bool = True) -> None:
         self.views = views
         self.home: dict[Node, Cluster] = {}
+        self.behind: dict[Node, tuple[Node, ...]] = {}  # views that are read only after other values are known
         for node in graph.nodes:
-            if node.op is None or views[node].base is not node:
+            if node.op is None:
+                continue
+            if views[node].base is not node:
+                source, *after = node.inputs
+                if after or source in self.behind:
+                    self.behind[node] = (*self.behind.get(source, ()), *after)
                 continue
             self._start(node)
             if fuse:
                 for x in node.inputs:
                     producer = self.home.get(views[x].base)
-                    if producer is not None and producer is not self.home[node]:
+                    if producer is not None and x not in self.behind and producer is not self.home[node]:
                         self._merge(producer, self.home[node])
 
     @property
@@ -101,21 +109,28 @@ class Clustering:
 
     def _start(self, node: Node) -> None:
         rule = tables.lower.get(node.op) if node.op is not None else None
+        if isinstance(rule, Part):
+            home = self.home[node] = self.home[node.inputs[0]]
+            home.members.append(node)
+            home.position[node] = len(self.home)
+            return
         form, shape = Form.ALONE, node.aval.shape
         if isinstance(rule, Contraction):
             form = Form.CONTRACTION
         elif isinstance(rule, Reduction):
             form, shape = Form.MAP, node.inputs[0].aval.shape
-        elif isinstance(rule, (Pointwise, IndexFunction, View)):
+        elif isinstance(rule, (Pointwise, IndexFunction, View)) or self._sums_in_a_nest(node, rule):
             form, shape = Form.MAP, point_shape(node)
         cluster = Cluster(len(self.home), form, essential(shape))
         cluster.members.append(node)
         cluster.position[node] = cluster.index
+        cluster.sums = isinstance(rule, BucketSums)
         if isinstance(rule, Reduction) and reduced_axes(node):
             cluster.reduced = reduced_axes(node)
             cluster.kept.add(node)
         self.home[node] = cluster
-        cluster.after.update(self.home[b] for b in (self.views[x].base for x in node.inputs) if b in self.home)
+        needed = [*node.inputs, *(late for x in node.inputs for late in self.behind.get(x, ()))]
+        cluster.after.update(self.home[b] for b in (self.views[x].base for x in needed) if b in self.home)
 
     def _merge(self, producer: Cluster, consumer: Cluster) -> None:
         """Merge the two if one kernel can compute both."""
@@ -123,17 +138,22 @@ class Clustering:
         if joint is None or reaches(consumer, producer, direct=False):
             return
         domain, reduced, kept = joint
+        if (producer.sums or consumer.sums) and (reduced or producer.form is not Form.MAP):
+            return
         trial = Cluster(producer.index, producer.form, domain)
         trial.reduced, trial.kept = reduced, kept
         trial.members = sorted((*producer.members, *consumer.members), key=lambda n: self.home[n].position[n])
         inside = set(trial.members)
         if not all(self._reads_same_point(trial, node, inside) for node in consumer.members):
             return
+        if trial.form is Form.CONTRACTION and not self._reads_rows_and_columns(trial, consumer.members):
+            return
         self._absorb(producer, consumer, trial)
 
     def _absorb(self, producer: Cluster, consumer: Cluster, trial: Cluster) -> None:
         producer.domain, producer.reduced, producer.kept = trial.domain, trial.reduced, trial.kept
         producer.members = trial.members
+        producer.sums = producer.sums or consumer.sums
         producer.index_last = max(producer.index_last, consumer.index_last)
         producer.position.update(consumer.position)
         producer.after = (producer.after | consumer.after) - {producer, consumer}
@@ -145,9 +165,18 @@ class Clustering:
                 if cluster is not producer:
                     cluster.after.add(producer)
 
+    def _sums_in_a_nest(self, node: Node, rule: Rule | None) -> bool:
+        """Whether ``node`` sums buckets over a domain of rows and columns, from a table that lies as it should."""
+        if not isinstance(rule, BucketSums) or node.aval.shape[0] == 1 or len(essential(node.aval.shape)) < 2:
+            return False
+        return self.views[node.inputs[0]].is_dense(node.inputs[0].aval.shape)
+
     def _reads_same_point(self, cluster: Cluster, node: Node, inside: set[Node]) -> bool:
         """Whether ``node`` reads other members of the cluster only at the point that it is computed at."""
-        is_reduction = isinstance(tables.lower.get(node.op) if node.op else None, Reduction)
+        rule = tables.lower.get(node.op) if node.op else None
+        if isinstance(rule, BucketSums):
+            return not any(self.views[x].base in inside for x in node.inputs)
+        is_reduction = isinstance(rule, Reduction)
         full = is_reduction or node not in cluster.kept
         shape = point_shape(node)
         kept_shape = kept_extents(cluster)
@@ -162,6 +191,18 @@ class Clustering:
             else:
                 return False
             if view.offset != 0 or aligned_strides(x.aval.shape, view.strides, shape) != expected:
+                return False
+        return True
+
+    def _reads_rows_and_columns(self, cluster: Cluster, nodes: list[Node]) -> bool:
+        """Whether one stride for rows and one for columns lead to all that ``nodes``, read after a product, need."""
+        for node in nodes:
+            rule = tables.lower.get(node.op) if node.op is not None else None
+            shape = point_shape(node)
+            found = [aligned_strides(x.aval.shape, self.views[x].strides, shape) for x in node.inputs]
+            if isinstance(rule, IndexFunction):
+                found.append(aligned_strides(shape, rule.steps(node.aval, **node.attrs), shape))
+            if any(matrices.point_strides(cluster.product, strides) is None for strides in found):
                 return False
         return True
 
@@ -238,4 +279,4 @@ def reduces_last(domain: Shape, reduced: tuple[int, ...]) -> bool:
 
 def is_batched(contraction: Node) -> bool:
     """Whether a contraction is many matrix products rather than one."""
-    return any(n != 1 for n in contraction.aval.shape[:-2])
+    return matrices.extents(contraction).is_batched

@@ -3,13 +3,19 @@
 from __future__ import annotations
 
 import itertools
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
 
 from runnel.codegen.contract import SCRATCH, packs_columns
 from runnel.core.avals import Shape
-from runnel.core.dtypes import DType
+from runnel.core.dtypes import DType, int32
+from runnel.core.errors import VerifierError
 from runnel.graph.graph import Node
 from runnel.loops import ir
-from runnel.loops.ir import TILE_ROWS, TILE_STRIDE, BatchSpec, Contract, For, Param, RangeBound
+from runnel.loops.ir import TILE_ROWS, TILE_STRIDE, BatchSpec, Contract, For, Lists, Param, RangeBound
+from runnel.lowering.clusters import Cluster
+from runnel.lowering.matrices import Extents, OffsetLists, extents, merged_stride, point_strides
 from runnel.lowering.naming import named
 from runnel.lowering.nests import NestBuilder
 from runnel.lowering.places import Access, Call, Place, Space
@@ -22,20 +28,46 @@ def operand(views: dict[Node, Strided], sources: dict[Node, Place], x: Node) -> 
     return sources[view.base], view.offset, view.strides
 
 
+@dataclass(frozen=True, slots=True)
+class Matrix:
+    """An operand of a product: its strides, or its lists of offsets (of rows, of k), in which case they are 0."""
+
+    place: Place
+    offset: int
+    row: int
+    column: int
+    lists: tuple[Place, Place] | None = None
+
+
 class EpilogueBuilder(NestBuilder):
-    """The nest over rows and columns of a product, with the product itself as first statement."""
+    """The nest over rows and columns of a product, with the product itself as first statement. ``dense`` gives a dense
+    copy of an operand that cannot be read where it lies."""
+
+    def __init__(
+        self,
+        cluster: Cluster,
+        views: dict[Node, Strided],
+        sources: dict[Node, Place],
+        targets: dict[Node, list[Place]],
+        dense: Callable[[Node], tuple[Place, int]],
+        lists: OffsetLists,
+    ) -> None:
+        super().__init__(cluster, views, sources, targets)
+        self.dense = dense
+        self.lists = lists
 
     def _point_operands(self, node: Node) -> tuple[Node, ...]:
         return () if node is self.cluster.product else node.inputs
 
     def _merge_axes(self) -> None:
         """Always two axes, rows and columns, whatever the extents."""
-        m, n = self.cluster.product.aval.shape[-2:]
+        product = self.cluster.product
+        m, n = (math.prod(part) for part in (extents(product).rows, extents(product).columns))
         for r in self.reaches.values():
-            steps = iter(r.strides)
-            row = next(steps) if m != 1 else 0
-            column = next(steps) if n != 1 else 1
-            r.strides[:] = [row, column]
+            found = point_strides(product, tuple(r.strides))
+            if found is None:
+                raise VerifierError(f"[{product.op}] an operand of its epilogue has no strides of rows and columns.")
+            r.strides[:] = [found[0], found[1] if n != 1 else 1]
         self.axes = [(m, False), (n, False)]
         self.vars = [ir.Var("x0"), ir.Var("x1")]
 
@@ -43,11 +75,9 @@ class EpilogueBuilder(NestBuilder):
         """``result`` is where the product is accumulated (the epilogue may overwrite it, if it is its own target); None
         is a tile in the thread's scratch."""
         product = self.cluster.product
-        a_place, a_offset, a_strides = operand(self.views, self.sources, product.inputs[0])
-        b_place, b_offset, b_strides = operand(self.views, self.sources, product.inputs[1])
-        m, n = product.aval.shape[-2:]
-        k = product.inputs[0].aval.shape[-1]
-        dtype = product.aval.dtype
+        axes, dtype = extents(product), product.aval.dtype
+        m, n, k = axes.m, axes.n, axes.k
+        a, b = self._first(product.inputs[0], axes), self._second(product.inputs[1], axes)
         self.declared = {}
         self.names = {}
         self.reload = {}
@@ -55,9 +85,15 @@ class EpilogueBuilder(NestBuilder):
         self.row_axis, self.column_axis = 0, 1
         self.buffers += [ir.Buffer("b0", dtype, "in"), ir.Buffer("b1", dtype, "in")]
         self.accesses += [
-            Access(a_place, False, a_offset, a_strides[-2], 0, span(a_strides[-1], k)),
-            Access(b_place, False, b_offset, 0, b_strides[-1], span(b_strides[-2], k)),
+            Access(a.place, False, a.offset, a.row, 0, span(a.column, k)),
+            Access(b.place, False, b.offset, 0, b.column, span(b.row, k)),
         ]
+        lists = None
+        if a.lists is not None:
+            lists = Lists("b2", "b3")
+            self.buffers += [ir.Buffer("b2", int32, "in"), ir.Buffer("b3", int32, "in")]
+            self.accesses[0] = Access(a.place, False, a.offset, None, None, a.place.size)
+            self.accesses += [Access(a.lists[0], False, 0, 1, 0, 1), Access(a.lists[1], False, 0, 0, 0, k)]
         c_row: ir.Stride
         if result is None:
             name = f"b{len(self.buffers)}"
@@ -70,10 +106,12 @@ class EpilogueBuilder(NestBuilder):
             home.strides[:] = [n, 1]
             name, index = self._buffer(home, writes=True)
             c_row = self._param(n)
-        a_row, a_k, b_k, b_col = (self._param(v) for v in (*a_strides[-2:], *b_strides[-2:]))
+        a_row, a_k = (0, 0) if lists is not None else (self._param(a.row), self._param(a.column))
+        b_k, b_col = self._param(b.row), self._param(b.column)
         contract = Contract(
-            "b0", "b1", name, dtype, k=self._param(k), a_row=a_row, a_k=a_k, b_k=b_k, b_col=b_col, c_row=c_row
-        )
+            "b0", "b1", name, dtype, k=self._param(k), a_row=a_row, a_k=a_k, b_k=b_k, b_col=b_col, c_row=c_row,
+            lists=lists,
+        )  # fmt: skip
         block: list[ir.Stmt] = [contract]
         stored = [x for x in self.cluster.members if x is not product and x in self.targets]
         copies = [p for p in self.targets.get(product, ()) if p is not result]
@@ -87,9 +125,32 @@ class EpilogueBuilder(NestBuilder):
             block.append(rows)
         self.flops += 2.0 * m * n * k
         kernel = named("contract", tuple(self.buffers), tuple(self.params), tuple(block), doc)
-        packs = packs_columns(m, k, b_strides[-2], b_strides[-1], dtype)
+        packs = packs_columns(m, k, b.row, b.column, dtype)
         nodes = list(self.cluster.members)
         return Call(kernel, self.accesses, self.values, m, n, "both", self.flops, nodes, packs=packs, depth=k)
+
+    def _first(self, x: Node, axes: Extents) -> Matrix:
+        """A: by strides where its axes merge, else by lists."""
+        place, offset, strides = operand(self.views, self.sources, x)
+        strides = strides[len(axes.batch) :]
+        split = len(axes.rows)
+        row, column = merged_stride(axes.rows, strides[:split]), merged_stride(axes.inner, strides[split:])
+        if row is not None and column is not None:
+            return Matrix(place, offset, row, column)
+        rows, ks = self.lists.place(axes.rows, strides[:split]), self.lists.place(axes.inner, strides[split:])
+        if rows is not None and ks is not None:
+            return Matrix(place, offset, 0, 0, (rows, ks))
+        return Matrix(*self.dense(x), axes.k, 1)
+
+    def _second(self, x: Node, axes: Extents) -> Matrix:
+        """B: by strides, in a dense copy if its axes do not merge."""
+        place, offset, strides = operand(self.views, self.sources, x)
+        strides = strides[len(axes.batch) :]
+        split = len(axes.inner)
+        row, column = merged_stride(axes.inner, strides[:split]), merged_stride(axes.columns, strides[split:])
+        if row is not None and column is not None:
+            return Matrix(place, offset, row, column)
+        return Matrix(*self.dense(x), axes.n, 1)
 
 
 def tile_place(dtype: DType) -> Place:

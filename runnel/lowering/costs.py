@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Hashable
+
+import numpy as np
+
 from runnel.core import tables
 from runnel.core.dtypes import int64
 from runnel.graph.graph import Node
 from runnel.loops.ir import Apply, Const, Expr, Ref
 from runnel.loops.rules import IndexFunction, Pointwise
 from runnel.lowering.strided import Strided
+
+_KNOWN: dict[Hashable, float] = {}  # by rule, dtypes and attributes: the shapes do not matter
+_KEPT = 4096
 
 COSTLY = 4.0  # a value of more additions is kept in memory rather than computed twice
 
@@ -22,6 +29,18 @@ def cost_of(node: Node) -> float:
     rule = tables.lower.get(node.op) if node.op else None
     if not isinstance(rule, (Pointwise, IndexFunction)):
         return 1.0
+    if any(isinstance(value, np.ndarray) for value in node.attrs.values()):
+        return _cost_of(node, rule)
+    key = (rule, node.aval.dtype, *[x.aval.dtype for x in node.inputs], *node.attrs.values())
+    known = _KNOWN.get(key)
+    if known is None:
+        if len(_KNOWN) >= _KEPT:
+            _KNOWN.clear()
+        known = _KNOWN[key] = _cost_of(node, rule)
+    return known
+
+
+def _cost_of(node: Node, rule: Pointwise | IndexFunction) -> float:
     refs = [Ref("x", x.aval.dtype) for x in node.inputs]
     avals = (*(x.aval for x in node.inputs), node.aval)
     if isinstance(rule, IndexFunction):

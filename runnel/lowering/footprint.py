@@ -7,12 +7,15 @@ that the index expression allows.
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
+from runnel.core.dtypes import int64
+from runnel.core.errors import VerifierError
 from runnel.loops import scalar
 from runnel.loops.ir import (
     Apply,
@@ -24,6 +27,7 @@ from runnel.loops.ir import (
     For,
     Index,
     Let,
+    Lists,
     Load,
     Param,
     Position,
@@ -43,6 +47,7 @@ Axis = RangeBound | str  # a loop over the block, or the name of another loop's 
 Loop = tuple[Axis, int, int, int]  # axis, first value, one past its last, stride
 Path = tuple[int, frozenset[tuple[Axis, int]]]  # first element, and the stride along each axis
 Interval = tuple[int, int] | None  # inclusive; None: any integer
+_CORNERS = {scalar.add: operator.add, scalar.sub: operator.sub, scalar.mul: operator.mul}
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,8 +93,8 @@ class _Walk:
             if isinstance(stmt, For):
                 begin, end = self.integer(stmt.begin), self.integer(stmt.end)
                 axis = stmt.begin if isinstance(stmt.begin, RangeBound) else stmt.var.name
-                if begin < end:
-                    self.loops[stmt.var.name] = (axis, begin, end)
+                for first, last in self.turns(stmt, begin, end):
+                    self.loops[stmt.var.name] = (axis, first, last)
                     yield from self.block(stmt.body)
             elif isinstance(stmt, Contract):
                 yield from self.contraction(stmt)
@@ -109,6 +114,19 @@ class _Walk:
                 for expr, _ in stmt.index.gathered:
                     yield from self.loads(expr)
                 yield from self.touch(stmt.buffer, stmt.index, writes=True)
+
+    def turns(self, loop: For, begin: int, end: int) -> list[tuple[int, int]]:
+        """The loop's range; turn by turn where a constant table says how far loops and products inside it go."""
+        if begin >= end:
+            return []
+        read = [s.value for s in loop.body if isinstance(s, Let) and isinstance(s.value, Load)]
+        by_table = any(
+            self.accesses[x.buffer].place.value is not None and any(var == loop.var for var, _ in x.index.terms)
+            for x in read
+        )
+        if by_table and _goes_by_values(loop.body):
+            return [(i, i + 1) for i in range(begin, end)]
+        return [(begin, end)]
 
     def loads(self, expr: Expr) -> Iterator[Footprint]:
         if isinstance(expr, Apply):
@@ -157,6 +175,8 @@ class _Walk:
             return self.tables.get(expr.name)
         if isinstance(expr, Apply) and expr.op is scalar.cast and expr.dtype.itemsize == 8:
             return self.table(expr.args[0])
+        if isinstance(expr, Apply) and expr.dtype is int64 and len(expr.args) == 2:
+            return self.table_of(expr)
         if not isinstance(expr, Load) or expr.index.gathered:
             return None
         access = self.accesses[expr.buffer]
@@ -170,6 +190,17 @@ class _Walk:
         if len(at) and (at[0] < 0 or at[-1] >= len(values)):
             return None  # reported as out of bounds
         return np.unique(values[at]).astype(np.int64)
+
+    def table_of(self, expr: Apply) -> np.ndarray[Any, np.dtype[np.int64]] | None:
+        """What becomes of a table's numbers where the other operand is known."""
+        tables = [self.table(argument) for argument in expr.args]
+        ranges = [self.interval(argument) for argument in expr.args]
+        for table, other in ((0, 1), (1, 0)):
+            values, known = tables[table], ranges[other]
+            if values is not None and known is not None and known[0] == known[1]:
+                operands = [values, np.int64(known[0])] if table == 0 else [np.int64(known[0]), values]
+                return np.unique(expr.op.numpy(*operands)).astype(np.int64)
+        return None
 
     def footprint(
         self,
@@ -209,12 +240,29 @@ class _Walk:
         if rows[0] >= rows[1] or columns[0] >= columns[1]:
             return
         if k[1]:
-            a += [(*rows, number(stmt.a_row)), (*k, number(stmt.a_k))]
+            start = 0
+            if stmt.lists is not None:
+                yield self.footprint(stmt.lists.rows, False, 0, [(*rows, 1)], None)
+                yield self.footprint(stmt.lists.ks, False, 0, [(*k, 1)], None)
+                start, a = self.listed(stmt.lists, rows)
+            else:
+                a += [(*rows, number(stmt.a_row)), (*k, number(stmt.a_k))]
             b += [(*k, number(stmt.b_k)), (*columns, number(stmt.b_col))]
-            yield self.footprint(stmt.a, False, 0, a, None, contracted=True)
+            yield self.footprint(stmt.a, False, start, a, None, contracted=True)
             yield self.footprint(stmt.b, False, 0, b, None, contracted=True)
         c += [(*rows, number(stmt.c_row)), (*columns, 1)]
         yield self.footprint(stmt.c, True, 0, c, path)
+
+    def listed(self, lists: Lists, rows: tuple[int, int]) -> tuple[int, list[tuple[int, int, int]]]:
+        """All elements from the first to the last that the lists lead to for these rows."""
+        ends = np.zeros(2, np.int64)
+        for name, part in ((lists.rows, slice(*rows)), (lists.ks, slice(None))):
+            access = self.accesses[name]
+            if access.place.value is None:
+                raise VerifierError(f"The list '{name}' of offsets is no constant.")
+            found = access.place.value[access.offset :][part]
+            ends += (found.min(), found.max())
+        return int(ends[0]), [(0, int(ends[1] - ends[0]) + 1, 1)]
 
     def product(self, stmt: Product) -> Iterator[Footprint]:
         """The three matrices from wherever the indices of their first elements may be."""
@@ -237,6 +285,8 @@ class _Walk:
         """The integers that ``expr`` may be."""
         if isinstance(expr, Param):
             return self.params[expr.name], self.params[expr.name]
+        if isinstance(expr, RangeBound):
+            return self.edges[expr], self.edges[expr]
         if isinstance(expr, Const):
             return (int(expr.value), int(expr.value)) if expr.dtype.is_integer else None
         if isinstance(expr, Position):
@@ -247,12 +297,29 @@ class _Walk:
         if isinstance(expr, Apply) and expr.op in (scalar.maximum, scalar.minimum) and expr.dtype.is_integer:
             x, y = (self.interval(argument) for argument in expr.args)
             return _limited(expr, x, y)
+        if isinstance(expr, Apply) and expr.op in _CORNERS and expr.dtype is int64:
+            x, y = (self.interval(argument) for argument in expr.args)
+            corners = [_CORNERS[expr.op](p, q) for p in x for q in y] if x and y else []
+            return (min(corners), max(corners)) if corners else None
         if isinstance(expr, Apply) and expr.op is scalar.cast and expr.args[0].dtype.is_integer:
             return self.interval(expr.args[0]) if expr.dtype.itemsize == 8 else None
         if isinstance(expr, Load) and expr.dtype.is_integer:
+            table = self.table(expr)
+            if table is not None and len(table):
+                return int(table[0]), int(table[-1])
             limits = np.iinfo(expr.dtype.numpy)
             return int(limits.min), int(limits.max)
         return None
+
+
+def _goes_by_values(body: tuple[Stmt, ...]) -> bool:
+    """Whether a loop or product of ``body`` has an extent bound by a Let."""
+    for stmt in body:
+        if isinstance(stmt, Product) and any(isinstance(n, Ref) for n in (stmt.m, stmt.n, stmt.k)):
+            return True
+        if isinstance(stmt, For) and (isinstance(stmt.end, Ref) or _goes_by_values(stmt.body)):
+            return True
+    return False
 
 
 def _limited(expr: Apply, x: Interval, y: Interval) -> Interval:

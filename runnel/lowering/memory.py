@@ -1,16 +1,16 @@
 """The arena: where each intermediate value lies, so that values that are not alive together share memory.
 
-Greedy by size: the largest value first, each at the lowest offset where it overlaps nobody who is alive with it
-(Pisarchyk & Lee, "Efficient Memory Management for Deep Neural Net Inference", 2020). The lower bound is the largest sum
-of bytes alive at one call.
+The lower bound is the largest sum of bytes alive at one call; ``arrangement.py`` searches for offsets that come close.
 """
 
 from __future__ import annotations
 
-import bisect
+from collections.abc import Sequence
 from dataclasses import dataclass
 
+from runnel.lowering.arrangement import Span, arrange
 from runnel.lowering.places import Call, Place, Space
+from runnel.lowering.repeat import AnySpan
 
 ALIGN = 64
 
@@ -43,26 +43,18 @@ class ArenaPlan:
         return sorted(alive, key=lambda life: -life.nbytes)
 
 
-def lay_out(calls: list[Call]) -> ArenaPlan:
-    """Set slot and offset of every arena place that ``calls`` touch."""
-    lives = _lives(calls)
+def lay_out(calls: list[Call], spans: Sequence[AnySpan] = ()) -> ArenaPlan:
+    """Set slot and offset of every arena place that ``calls`` touch. What a loop touches is alive from its begin to its
+    end, at every iteration."""
+    lives = _lives(calls, spans)
     bound, peak_call = _lower_bound(lives, len(calls))
-    placed: list[tuple[int, int, Life]] = []  # (offset, end, life), sorted by offset
-    for life in sorted(lives, key=lambda x: (-x.nbytes, x.first)):
-        offset = 0
-        for begin, end, other in placed:
-            if other.last < life.first or life.last < other.first:
-                continue
-            if begin >= offset + life.nbytes:
-                break
-            offset = max(offset, end)
-        bisect.insort(placed, (offset, offset + life.nbytes, life), key=lambda entry: entry[0])
+    found = arrange([Span(life.nbytes, life.first, life.last) for life in lives], bound, peak_call)
+    for life, offset in zip(lives, found.offsets, strict=True):
         life.place.slot, life.place.offset = 0, offset
-    peak = max((end for _, end, _ in placed), default=0)
-    return ArenaPlan(tuple(lives), peak, bound, peak_call)
+    return ArenaPlan(tuple(lives), found.peak, bound, peak_call)
 
 
-def _lives(calls: list[Call]) -> list[Life]:
+def _lives(calls: list[Call], spans: Sequence[AnySpan]) -> list[Life]:
     first: dict[Place, int] = {}
     last: dict[Place, int] = {}
     for index, call in enumerate(calls):
@@ -70,6 +62,11 @@ def _lives(calls: list[Call]) -> list[Life]:
             if access.place.space is Space.ARENA:
                 first.setdefault(access.place, index)
                 last[access.place] = index
+    for span in spans:
+        inside = [a for call in calls[span.begin : span.end] for a in call.accesses]
+        for place in {a.place for a in (*inside, *span.touched()) if a.place.space is Space.ARENA}:
+            first[place] = min(first[place], span.begin)
+            last[place] = max(last[place], span.end - 1)
     return [Life(place, first[place], last[place]) for place in first]
 
 

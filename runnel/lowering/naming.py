@@ -2,8 +2,14 @@
 
 from __future__ import annotations
 
+import functools
 import hashlib
+import operator
+from collections.abc import Callable
+from dataclasses import fields, is_dataclass
+from typing import Any
 
+from runnel.loops import ir
 from runnel.loops.ir import Buffer, Kernel, Param, Stmt
 
 
@@ -11,5 +17,32 @@ def named(
     prefix: str, buffers: tuple[Buffer, ...], params: tuple[Param, ...], body: tuple[Stmt, ...], doc: str = ""
 ) -> Kernel:
     """A kernel called ``prefix_<digest of its contents>``."""
-    digest = hashlib.sha256(repr((buffers, params, body)).encode()).hexdigest()[:16]
-    return Kernel(f"{prefix}_{digest}", buffers, params, body, doc)
+    return Kernel(f"{prefix}_{_digest((buffers, params, body))}", buffers, params, body, doc)
+
+
+def _digest(contents: Any) -> str:
+    """A digest of what is written down, each different part of it once: expressions share parts of themselves."""
+    numbers: dict[str, str] = {}
+    seen: dict[int, str] = {}
+
+    def number(part: Any) -> str:
+        kind: Any = type(part)
+        items = part if kind is tuple else _fields(kind)(part)
+        if items is None:
+            line = f"{kind.__name__} {part!r}"
+        else:
+            line = f"{kind.__name__} {' '.join([seen.get(id(x)) or number(x) for x in items])}"
+        found = seen[id(part)] = numbers.setdefault(line, str(len(numbers)))
+        return found
+
+    number(contents)
+    return hashlib.sha256("\n".join(numbers).encode()).hexdigest()[:16]
+
+
+@functools.cache
+def _fields(kind: type) -> Callable[[Any], tuple[Any, ...] | None]:
+    """Gives the fields of an object of the loop IR; None for objects of other classes."""
+    if kind.__module__ != ir.__name__ or not is_dataclass(kind):
+        return lambda part: None
+    names = [f.name for f in fields(kind)]
+    return operator.attrgetter(*names) if len(names) > 1 else lambda part: (getattr(part, names[0]),)

@@ -34,8 +34,9 @@ from runnel.loops.ir import (
     Update,
     Var,
 )
-from runnel.loops.rules import IndexFunction, Pointwise, Reduction, Rule
+from runnel.loops.rules import BucketSums, IndexFunction, Pointwise, Reduction, Rule
 from runnel.lowering import numbers
+from runnel.lowering.buckets import Bucket
 from runnel.lowering.clusters import Cluster, aligned_strides, kept_strides, point_shape
 from runnel.lowering.costs import chain_is_costly, cost_of, inline_constant
 from runnel.lowering.naming import named
@@ -88,6 +89,8 @@ class NestBuilder:
 
     def _collect(self) -> None:
         for node in self.cluster.members:
+            if isinstance(rule_of(node), BucketSums):
+                self._bucket_reaches(node)
             for x in self._point_operands(node):
                 view = self.views[x]
                 if view.base not in self.inside and not inline_constant(view.base):
@@ -101,7 +104,7 @@ class NestBuilder:
 
     def _point_operands(self, node: Node) -> tuple[Node, ...]:
         """The operands that ``node`` reads at the points of the domain."""
-        return node.inputs
+        return () if isinstance(rule_of(node), BucketSums) else node.inputs
 
     def _reach(self, place: Place, offset: int, strides: Shape) -> Reach:
         key = (place, offset, strides)
@@ -251,6 +254,32 @@ class NestBuilder:
             found = self.positions[id(reach)] = found or Const(0, int64)
         return found
 
+    def _bucket_reaches(self, node: Node) -> tuple[Reach, Reach]:
+        """Which axis is that of the rows, and where the columns of the updates lie."""
+        steps = self.views[node.inputs[2]]
+        columns = aligned_strides(node.aval.shape, (0, *steps.strides[1:]), node.aval.shape)
+        rows = self._reach(POSITION, 0, (1, *[0] * (len(columns) - 1)))
+        return rows, self._reach(self.sources[steps.base], steps.offset, columns)
+
+    def _bucket_sum(self, node: Node) -> list[Stmt]:
+        """The sum of a row's bucket; where the bucket begins is looked up before the loops over columns."""
+        table, updates = self.views[node.inputs[0]], self.views[node.inputs[2]]
+        rows, columns = self._bucket_reaches(node)
+        index = self._buffer(columns, writes=False)[1]
+        name = f"b{self.declared[id(columns)][0]}"
+        place = self.accesses[self.declared[id(columns)][0]]
+        place.row_step = place.column_step = None
+        held = f"b{len(self.buffers)}"
+        self.buffers.append(ir.Buffer(held, int64, "in"))
+        self.accesses.append(Access(self.sources[table.base], False, table.offset, None, None, 0))
+        count = node.inputs[2].aval.shape[0]
+        params = (self._param(n) for n in (count, max(count - 1, 0), node.aval.shape[0] + 2))
+        bucket = Bucket(f"s{len(self.names)}", node.aval.dtype, held, name, *params)
+        self.prelude += bucket.begin(self.vars[rows.strides.index(1)])
+        self.names[node] = bucket.name
+        self.flops += node.inputs[2].aval.size
+        return bucket.sum(index, self._param(updates.strides[0]))
+
     def _name(self, node: Node) -> str:
         name = f"v{len(self.names)}_{self.passes}"
         self.names[node] = name
@@ -266,7 +295,11 @@ class NestBuilder:
                 continue
             needed.add(node)
             stack.extend(b for b in (self.views[x].base for x in node.inputs) if b in self.inside)
-        return [self._let(node) for node in self.cluster.members if node in needed]
+        return [s for node in self.cluster.members if node in needed for s in self._statements(node)]
+
+    def _statements(self, node: Node) -> list[Stmt]:
+        """What computes a member at a point."""
+        return self._bucket_sum(node) if isinstance(rule_of(node), BucketSums) else [self._let(node)]
 
     def _let(self, node: Node) -> Let:
         value = self._value(node)
@@ -293,6 +326,7 @@ class NestBuilder:
         self.names: dict[Node, str] = {}
         self.reload: dict[Node, Reach] = {}
         self.passes = 0
+        self.prelude: list[Stmt] = []
         kept = [a for a, (_, reduced) in enumerate(self.axes) if not reduced]
         row_form = bool(self.axes) and self.axes[-1][1]
         self.column_axis = None if row_form or not kept else kept[-1]
@@ -309,6 +343,7 @@ class NestBuilder:
                 block = [self._vector_loop(block)]
         for axis in reversed(rows[1:]):
             block = [For(self.vars[axis], 0, self._extent(axis), "seq", tuple(block))]
+        block = [*self.prelude, *block]
         outer = self.vars[rows[0]] if rows else Var("once")
         body = (For(outer, RangeBound.I0, RangeBound.I1, "seq", tuple(block)),)
         kernel = named(self._prefix(), tuple(self.buffers), tuple(self.params), body, doc)

@@ -1,13 +1,13 @@
-"""Who computes what: each call is split into one block for each thread, and barriers stand where a thread needs what
-another one made, or overwrites what another one still reads.
-"""
+"""Who computes what: each call is split into one block for each thread, and each block touches regions of memory."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
 from runnel.lowering.places import Access, Call, Place, Space
+from runnel.lowering.repeat import AnySpan
 
 Block = tuple[int, int, int, int]  # i0, i1, j0, j1
 
@@ -15,47 +15,64 @@ WORTH_SPLITTING = 2e-6  # seconds of predicted work in a call
 WORTH_A_TEAM = 20e-6  # seconds of predicted work in a program
 GRAIN = 16  # columns are split at whole vectors
 FEW_ROWS = 48  # of a product
+MANY_ROWS = 2048  # of a product: beside them, packing is little work
 DEEP = 64  # a sum of so many products
 
 
-def split_calls(calls: list[Call], threads: int) -> tuple[int, list[list[Block | None]], list[bool]]:
-    """The number of threads worth using, each call's blocks, and whether a barrier stands before each call."""
-    if sum(c.seconds for c in calls) < WORTH_A_TEAM:
+def split_calls(calls: list[Call], threads: int, spans: Sequence[AnySpan] = ()) -> tuple[int, list[list[Block | None]]]:
+    """The number of threads worth using, and each call's blocks."""
+    if sum(c.seconds * c.times for c in calls) < WORTH_A_TEAM:
         threads = 1
-    blocks = [split(call, threads) for call in calls]
+    rows = [0] * len(calls)
+    for span in spans:
+        inside = range(span.begin, span.end)
+        if threads > 1 and any(calls[i].seconds >= WORTH_SPLITTING for i in inside):
+            owned = next((calls[i].rows for i in inside if calls[i].depth and calls[i].rows >= threads * 4), 1)
+            rows[span.begin : span.end] = [owned] * len(inside)
+    blocks = [split(call, threads, owned) for call, owned in zip(calls, rows, strict=True)]
     if not any(b is not None for per_call in blocks for b in per_call[1:]):
         threads, blocks = 1, [per_call[:1] for per_call in blocks]
-    return threads, blocks, barriers(calls, blocks)
+    return threads, blocks
 
 
-def split(call: Call, threads: int) -> list[Block | None]:
-    """Blocks of nearly equal size along the better axis; the first thread takes all of a small call."""
+def split(call: Call, threads: int, owned: int = 0) -> list[Block | None]:
+    """Blocks of nearly equal size along the better axis; the first thread takes all of a small call.
+
+    In a loop whose calls are split even small ones are, and all by the same ``owned`` rows where they have these: then
+    a thread goes on reading what it wrote itself, and need not wait for the others at each iteration.
+    """
     whole: list[Block | None] = [(0, call.rows, 0, call.columns)]
     whole += [None] * (threads - 1)
-    if threads == 1 or call.seconds < WORTH_SPLITTING or not call.split:
+    if threads == 1 or not call.split or (call.seconds < WORTH_SPLITTING and not owned):
         return whole
-    by_rows = call.split == "rows" or (call.split == "both" and call.rows >= threads * 4 and not _prefers_columns(call))
+    by_rows = call.split == "rows" or (
+        call.split == "both" and call.rows >= threads * 4 and not _prefers_columns(call, owned)
+    )
     if by_rows:
-        edges = [call.rows * t // threads for t in range(threads + 1)]
+        grain = call.rows // owned if owned > 1 and call.rows % owned == 0 else 1
+        edges = [call.rows // grain * t // threads * grain for t in range(threads + 1)]
         return [(a, b, 0, call.columns) if b > a else None for a, b in pairwise(edges)]
     if call.split == "rows":
         return whole
-    grains = -(-call.columns // GRAIN)
-    edges = [min(call.columns, grains * t // threads * GRAIN) for t in range(threads + 1)]
+    grain = call.columns // owned if owned > 1 and call.rows == 1 and call.columns % owned == 0 else GRAIN
+    grains = -(-call.columns // grain)
+    edges = [min(call.columns, grains * t // threads * grain) for t in range(threads + 1)]
     return [(0, call.rows, a, b) if b > a else None for a, b in pairwise(edges)]
 
 
-def _prefers_columns(call: Call) -> bool:
+def _prefers_columns(call: Call, owned: int = 0) -> bool:
     """What a contraction packs of its second operand each thread packs for its own columns: where that counts (sums are
-    long) columns are split. So they are in products of few rows, whose tiles would be cut."""
-    if call.columns < 64 or not call.depth:
+    long) columns are split. So they are in products of few rows, whose tiles would be cut, except where rows are
+    ``owned``: waiting costs more."""
+    if call.columns < 64 or not call.depth or call.rows >= MANY_ROWS:
         return False
-    return call.rows < FEW_ROWS or (call.packs and call.depth >= DEEP)
+    return (call.rows < FEW_ROWS and not owned) or (call.packs and call.depth >= DEEP)
 
 
 @dataclass(frozen=True, slots=True)
 class Region:
-    """What one thread touches of one place: a hull of bytes, and the exact rectangle where the access is one."""
+    """What one thread touches of one place, in loops at their first iteration: a hull of bytes, and the exact rectangle
+    where the access is one."""
 
     key: Place | None  # None: the arena, whose places share memory
     begin: int
@@ -63,6 +80,7 @@ class Region:
     grid: tuple[Place, int, int, int, int, int] | None  # place, offset, steps, extents: comparable rectangles
     block: Block
     writes: bool
+    steps: tuple[int, ...] = ()  # bytes that it moves on at each iteration of the loops around it, outermost first
 
     def conflicts(self, other: Region) -> bool:
         if not (self.writes or other.writes) or self.key is not other.key:
@@ -83,8 +101,9 @@ def region(access: Access, block: Block, call: Call) -> Region:
     start = place.offset if place.space is Space.ARENA else 0
     rows, columns = access.row_step, access.column_step
     key = None if place.space is Space.ARENA else place
+    steps = tuple(step * size for step in access.steps)
     if rows is None or columns is None or rows < 0 or columns < 0:
-        return Region(key, start, start + max(place.nbytes, 1), None, block, access.writes)
+        return Region(key, start, start + max(place.nbytes, 1), None, block, access.writes, (0,) * len(steps))
     low = access.offset + i0 * rows + j0 * columns
     high = access.offset + (i1 - 1) * rows + (j1 - 1) * columns + access.span
     columns_apart = call.columns == 1 or columns >= access.span
@@ -92,26 +111,5 @@ def region(access: Access, block: Block, call: Call) -> Region:
     exact = columns_apart and rows_apart and (rows or call.rows == 1) and (columns or call.columns == 1)
     grid = (place, access.offset, rows, columns, call.rows, call.columns) if exact else None
     if place.strided:  # steps are through its real memory: what is written is never an input
-        return Region(key, 0, 1, None, block, access.writes)
-    return Region(key, start + low * size, start + high * size, grid, block, access.writes)
-
-
-def barriers(calls: list[Call], blocks: list[list[Block | None]]) -> list[bool]:
-    """Whether a barrier must stand before each call."""
-    result: list[bool] = []
-    since: list[tuple[int, Region]] = []
-    unsettled = False  # whether another thread may still find an index out of range
-    for call, per_thread in zip(calls, blocks, strict=True):
-        mine = [
-            (t, region(access, block, call))
-            for t, block in enumerate(per_thread)
-            if block is not None
-            for access in call.accesses
-            if access.place.space is not Space.SCRATCH
-        ]
-        needed = any(t != s and r.conflicts(q) for t, r in mine for s, q in since)
-        needed = needed or (unsettled and any(a.writes and a.place.space is Space.VARIABLE for a in call.accesses))
-        unsettled = call.checks or (unsettled and not needed)
-        result.append(needed)
-        since = mine if needed else since + mine
-    return result
+        return Region(key, 0, 1, None, block, access.writes, (0,) * len(steps))
+    return Region(key, start + low * size, start + high * size, grid, block, access.writes, steps)

@@ -53,6 +53,12 @@ class Access:
     row_step: int | None
     column_step: int | None
     span: int  # elements that one (row, column) point reaches beyond its first, through the other axes
+    steps: tuple[int, ...] = ()  # elements to advance at each iteration of the loops around the call, outermost first
+    extent: int | None = None  # elements that one iteration can reach, where that is not the whole place
+
+    @property
+    def nbytes(self) -> int:
+        return self.place.nbytes if self.extent is None else self.extent * self.place.dtype.itemsize
 
 
 @dataclass(eq=False, slots=True)
@@ -70,10 +76,11 @@ class Call:
     packs: bool = False  # a contraction that copies its second operand into panels
     depth: int = 0  # of a contraction: how many products each element sums
     checks: bool = False  # it may report a fault, after which no Variable may be written
+    times: int = 1  # how often a run makes this call; a guess where only the run will tell
 
     @property
     def bytes_moved(self) -> int:
-        return sum(a.place.nbytes for a in self.accesses if a.place.space is not Space.SCRATCH)
+        return sum(a.nbytes for a in self.accesses if a.place.space is not Space.SCRATCH)
 
     @property
     def seconds(self) -> float:

@@ -7,8 +7,7 @@ what another one made. A plan is data: ``program.py`` binds it to memory and mac
 
 from __future__ import annotations
 
-import heapq
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from runnel.core import switches, tables
 from runnel.core.avals import Shape, row_major
@@ -16,9 +15,11 @@ from runnel.core.errors import MissingRuleError, VerifierError
 from runnel.graph import verifier as graphs
 from runnel.graph.graph import Graph, InputKind, Node
 from runnel.loops.ir import TILE_K
-from runnel.lowering import alone, bounds, contraction, memory, verifier
+from runnel.loops.rules import BucketSums, Winograd
+from runnel.lowering import alone, bounds, contraction, control, hazards, memory, verifier, winograd
+from runnel.lowering.bodies import BodyPlan, Piece, Results
 from runnel.lowering.bounds import Bounded
-from runnel.lowering.builders import BUILDERS, Operands
+from runnel.lowering.builders import BUILDERS
 from runnel.lowering.clusters import (
     Cluster,
     Clustering,
@@ -30,10 +31,14 @@ from runnel.lowering.clusters import (
     reaches,
 )
 from runnel.lowering.costs import inline_constant
+from runnel.lowering.matrices import OffsetLists, extents
 from runnel.lowering.memory import ArenaPlan
 from runnel.lowering.nests import NestBuilder
+from runnel.lowering.operands import Operands
+from runnel.lowering.order import Traffic, ordered
 from runnel.lowering.partition import Block, split_calls
 from runnel.lowering.places import Call, Place, Space
+from runnel.lowering.repeat import AnySpan
 from runnel.lowering.strided import resolve_views
 
 
@@ -44,7 +49,7 @@ class Plan:
     graph: Graph
     calls: list[Call]
     blocks: list[list[Block | None]]  # for each call, the block of each thread
-    barriers: list[bool]  # whether a barrier stands before each call
+    barriers: list[bool]  # whether a barrier stands before each call, in a loop before its first iteration's
     threads: int
     arena: ArenaPlan
     inputs: list[Place]
@@ -53,6 +58,8 @@ class Plan:
     output_of: list[int]  # which output place holds each result
     constants: list[Place] = field(default_factory=list)
     bounded: list[Bounded] = field(default_factory=list)  # what is checked; a status is the code of one of these
+    spans: list[AnySpan] = field(default_factory=list)  # the loops and branches among the calls
+    again: list[bool] = field(default_factory=list)  # barriers of a loop's later iterations
 
     @property
     def slots(self) -> int:
@@ -83,24 +90,42 @@ class Planner:
         self.last: list[Call] = []  # copies into Variables
         self.late: list[tuple[Node, Place]] = []  # results that no kernel stores where they are wanted
         self.bounded = bounds.find(graph)
+        self.bounded_inside: list[Bounded] = []  # by the bodies of loops
+        self.codes_taken = 0  # by the graph that this one is inside of
+        self.checking = {home for node, home in self.clustering.home.items() if _checks_inside(node)}
+        self.offsets = OffsetLists()
+        self._fuse = fuse
         self._place_inputs(strides or {})
 
-    def plan(self) -> Plan:
+    def build(self) -> Piece:
+        """The calls and loops, on places that do not lie anywhere yet."""
         self._place_results()
+        self._place_intermediates()
         order = self._order()
-        self._place_intermediates(order)
-        calls = [*self.first, *self._checks(None)]
+        piece = Piece()
+        piece.add([*self.first, *self._checks(None)])
         for cluster in order:
-            calls += [*self._calls(cluster), *self._checks(cluster)]
-        calls += [self._copy(node, place) for node, place in self.late]
-        calls += self.last
-        calls = [c for c in calls if c.rows and c.columns]
-        arena = memory.lay_out(calls)
+            if control.is_bundle(cluster.members[0]):
+                piece.join(self._bundle(cluster))
+            else:
+                piece.add(self._calls(cluster))
+            piece.add(self._checks(cluster))
+        piece.add([self._copy(node, place) for node, place in self.late])
+        piece.add(self.last)
+        return piece
+
+    def plan(self) -> Plan:
+        piece = self.build()
+        calls, spans = piece.calls, piece.spans
+        arena = memory.lay_out(calls, spans)
+        self._collect_constants(calls)
         self._number_slots()
-        threads, blocks, barriers = split_calls(calls, self.threads)
+        threads, blocks = split_calls(calls, self.threads, spans)
+        barriers, again = hazards.barriers(calls, blocks, spans)
         plan = Plan(
             self.graph, calls, blocks, barriers, threads, arena,
-            self.inputs, self.variables, self.outputs, self.output_of, self.constants, self.bounded,
+            self.inputs, self.variables, self.outputs, self.output_of, self.constants,
+            self.bounded + self.bounded_inside, spans, again,
         )  # fmt: skip
         if switches.verify.value:
             verifier.verify(plan)
@@ -185,9 +210,10 @@ class Planner:
         cluster = self.clustering.home[result]
         if cluster.form is Form.ALONE or (cluster.reduced and result not in cluster.kept):
             return False
-        if cluster.form is Form.CONTRACTION and is_batched(cluster.product):
+        if cluster.form is Form.CONTRACTION and not self._writes_each_row_once(cluster.product):
             return False
         checked = {self.clustering.home.get(self.views[b.indices].base) for b in self.bounded} - {None}
+        checked |= self.checking
         if any(home is cluster or (home and reaches(home, cluster, direct=True)) for home in checked):
             return False  # it would be written before all indices are known to be in range
         readers = self._readers(variable)
@@ -202,6 +228,11 @@ class Planner:
         cluster.after.update(home for home in checked if home is not None)
         return True
 
+    def _writes_each_row_once(self, product: Node) -> bool:
+        """Whether the kernel of a product stores each element of its result only once, with an epilogue."""
+        rule = tables.lower.get(product.op) if product.op is not None else None
+        return not isinstance(rule, Winograd) and not is_batched(product)
+
     def _readers(self, base: Node) -> list[Node]:
         """The nodes that compute with ``base``, directly or through views."""
         if self._reader_lists is None:
@@ -213,6 +244,8 @@ class Planner:
 
     def _reads_where_it_writes(self, cluster: Cluster, node: Node, variable: Node, result: Node) -> bool:
         if cluster.form is Form.CONTRACTION and node is cluster.product:
+            return False
+        if isinstance(tables.lower.get(node.op) if node.op else None, BucketSums):
             return False
         if (node in cluster.kept) != (result in cluster.kept):
             return False
@@ -226,42 +259,51 @@ class Planner:
         return True
 
     def _order(self) -> list[Cluster]:
-        """Clusters after all they need, otherwise in the order of the program."""
+        """Clusters after all they need, with little memory held."""
         clusters = self.clustering.clusters
-        waiting = {c: len(c.after) for c in clusters}
-        followers: dict[Cluster, list[Cluster]] = {c: [] for c in clusters}
-        for c in clusters:
-            for before in c.after:
-                followers[before].append(c)
-        ready = [c.index_last for c in clusters if not waiting[c]]
-        by_index = {c.index_last: c for c in clusters}
-        heapq.heapify(ready)
-        order: list[Cluster] = []
-        while ready:
-            cluster = by_index[heapq.heappop(ready)]
-            order.append(cluster)
-            for c in followers[cluster]:
-                waiting[c] -= 1
-                if not waiting[c]:
-                    heapq.heappush(ready, c.index_last)
+        if len(clusters) < 2:
+            return clusters
+        home = self.clustering.home
+        number = {n: i for i, n in enumerate(n for n in home if self._lies_in_arena(n))}
+        makes: dict[Cluster, list[int]] = {}
+        reads: dict[Cluster, dict[int, None]] = {}
+        for node in home:
+            if node in number:
+                makes.setdefault(home[node], []).append(number[node])
+            for x in node.inputs:
+                base = self.views[x].base
+                if base in number and home[base] is not home[node]:
+                    reads.setdefault(home[node], {})[number[base]] = None
+        late = frozenset(number[b] for b in (self.views[node].base for node, _ in self.late) if b in number)
+        traffic = Traffic(makes, {c: list(r) for c, r in reads.items()}, [n.aval.nbytes for n in number], late)
+        order = ordered(clusters, traffic)
         if len(order) < len(clusters):
             raise VerifierError(f"Plan of '{self.graph.name}': some kernels wait for one another in a circle.")
         return order
 
-    def _place_intermediates(self, order: list[Cluster]) -> None:
+    def _lies_in_arena(self, node: Node) -> bool:
+        return node in self.sources and self.sources[node].space is Space.ARENA
+
+    def _place_intermediates(self) -> None:
         """A place for each value that another cluster reads."""
         wanted = {self.views[x].base for node in self.clustering.home for x in node.inputs
                   if self.clustering.home.get(self.views[x].base) is not self.clustering.home[node]}  # fmt: skip
         wanted |= {self.views[node].base for node, _ in self.late}
         wanted |= {self.views[b.indices].base for b in self.bounded}
-        for cluster in order:
-            for node in cluster.members:
-                if node in self.targets:
-                    self.sources[node] = self.targets[node][0]
-                elif node in wanted or cluster.form is Form.ALONE:
-                    place = Place(Space.ARENA, node.aval.dtype, node.aval.size, node.op.name if node.op else "value")
-                    self.sources[node] = place
-                    self.targets[node] = [place]
+        for node, cluster in self.clustering.home.items():
+            if node in self.targets:
+                self.sources[node] = self.targets[node][0]
+            elif node in wanted or (cluster.form is Form.ALONE and not control.is_bundle(node)):
+                place = Place(Space.ARENA, node.aval.dtype, node.aval.size, node.op.name if node.op else "value")
+                self.sources[node] = place
+                self.targets[node] = [place]
+
+    def _collect_constants(self, calls: list[Call]) -> None:
+        """The tables that kernels of their own brought along."""
+        known = set(self.constants)
+        for place in dict.fromkeys(a.place for c in calls for a in c.accesses):
+            if place.space is Space.CONSTANT and place not in known:
+                self.constants.append(place)
 
     def _number_slots(self) -> None:
         """Slot 0 is the arena, 1 the constants, then inputs, Variables, outputs."""
@@ -292,6 +334,23 @@ class Planner:
         calls = builder(node, operands, [first])
         return operands.before + calls + [self._copy(node, place) for place in more]
 
+    def _bundle(self, cluster: Cluster) -> Piece:
+        """A node of several results."""
+        node, *parts = cluster.members
+        results: Results = {}
+        for part in parts:
+            results.setdefault(part.attrs["index"], []).extend(self.targets[part])
+        return control.lower(node, Operands(self.views, self.sources), results, self._plan_body)
+
+    def _plan_body(self, graph: Graph, strides: dict[Node, Shape]) -> BodyPlan:
+        """The calls of a graph that a node of this one runs."""
+        planner = Planner(graph, self.threads, strides, fuse=self._fuse)
+        planner.codes_taken = self.codes_taken + len(self.bounded) + len(self.bounded_inside)
+        planner.bounded = [replace(b, code=b.code + planner.codes_taken) for b in planner.bounded]
+        piece = planner.build()
+        self.bounded_inside += planner.bounded + planner.bounded_inside
+        return BodyPlan(piece, planner.inputs, planner.variables, planner.outputs, planner.output_of)
+
     def _checks(self, cluster: Cluster | None) -> list[Call]:
         """The checks of indices that ``cluster`` has made; without one, of those that are there from the start."""
         return [
@@ -308,9 +367,16 @@ class Planner:
         if is_batched(product):
             calls = contraction.batched_products(product, self.views, self.sources, self.targets[product][0])
             return calls + [self._copy(product, place) for place in self.targets[product][1:]]
+        operands = Operands(self.views, self.sources)
+        if isinstance(tables.lower.get(product.op) if product.op is not None else None, Winograd):
+            call = winograd.winograd(cluster, operands, self._targets_of(cluster))
+            return [*operands.before, call]
         result = self._product_place(cluster)
-        builder = contraction.EpilogueBuilder(cluster, self.views, self.sources, self._targets_of(cluster))
-        return [builder.build_product(result, where)]
+        builder = contraction.EpilogueBuilder(
+            cluster, self.views, self.sources, self._targets_of(cluster), operands.dense, self.offsets
+        )
+        call = builder.build_product(result, where)
+        return [*operands.before, call]
 
     def _product_place(self, cluster: Cluster) -> Place | None:
         """Where the product accumulates: its own place, that of an epilogue value that overwrites it, or a tile (None)
@@ -320,6 +386,13 @@ class Planner:
         for place in candidates:
             if place.space in (Space.ARENA, Space.OUTPUT):
                 return place
-        if product.inputs[0].aval.shape[-1] <= TILE_K:
+        if extents(product).k <= TILE_K:
             return None
         return Place(Space.ARENA, product.aval.dtype, product.aval.size, "product")
+
+
+def _checks_inside(node: Node) -> bool:
+    """Whether a node runs graphs that check indices."""
+    return control.is_bundle(node) and any(
+        bounds.find(graph) or any(map(_checks_inside, graph.nodes)) for graph in control.bodies(node)
+    )

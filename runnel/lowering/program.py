@@ -5,8 +5,6 @@ from __future__ import annotations
 import ctypes
 from collections.abc import Callable, Sequence
 
-import numpy as np
-
 from runnel.codegen import build, target
 from runnel.core.errors import RunnelError
 from runnel.loops.ir import Kernel
@@ -14,9 +12,11 @@ from runnel.lowering import stops
 from runnel.lowering.partition import Block
 from runnel.lowering.places import Call, Place, Space
 from runnel.lowering.plan import Plan
+from runnel.lowering.records import Arguments, records
+from runnel.lowering.repeat import is_unbounded
 from runnel.runtime import locks, memory
 from runnel.runtime.interrupts import Interruptible
-from runnel.runtime.launch import CANCELLED, RECORD_WORDS, Launch, barrier_address, seal_address
+from runnel.runtime.launch import CANCELLED, Launch
 
 _LINK = locks.lock()
 _ADDRESSES: dict[tuple[str, str], int] = {}
@@ -47,13 +47,12 @@ class Program:
         self.first_variable = 2 + len(plan.inputs)
         self.first_output = self.first_variable + len(plan.variables)
         self.bind_variables(variable_addresses)
-        kernels = [call.kernel for call in plan.calls]
-        addresses = kernel_addresses(list(dict.fromkeys(kernels)))
-        self._address = dict(zip(dict.fromkeys(k.name for k in kernels), addresses, strict=True))
-        self._arguments = _arguments(plan.calls)
-        self.is_long = stops.is_long(plan.calls)
-        self.records = self._records()
-        short = plan.threads == 1 and sum(c.seconds for c in plan.calls) < 20e-6
+        kernels = {call.kernel.name: call.kernel for call in plan.calls}
+        self._address = dict(zip(kernels, kernel_addresses(list(kernels.values())), strict=True))
+        self._arguments = Arguments(plan.calls, plan.spans)
+        self.is_long = stops.is_long(plan.calls) or is_unbounded(plan.spans)
+        self.records = records(plan, self._arguments, self.record, is_long=self.is_long)
+        short = plan.threads == 1 and not self.is_long and sum(c.seconds * c.times for c in plan.calls) < 20e-6
         self.scratch_bytes = _scratch_bytes(plan.calls)
         self.launch = Launch(self.records, ctypes.addressof(self.bases), self.scratch_bytes, short)
         self.run_bound: Callable[[], int] = (Interruptible(self.launch) if self.is_long else self.launch).run
@@ -87,52 +86,9 @@ class Program:
         return RunnelError(f"[program] the run ended with status {status}{reason}.")
 
     def record(self, index: int, block: Block) -> tuple[int, ...]:
-        """The record that computes ``block`` of call ``index``."""
-        arguments = self._arguments.words.__array_interface__["data"][0] + 8 * self._arguments.starts[index]
+        """The record that computes ``block`` of call ``index``, in loops of their first iterations."""
+        arguments = self._arguments.address + 8 * self._arguments.starts[index]
         return (self._address[self.plan.calls[index].kernel.name], arguments, *block, 0, 0)
-
-    def _records(self) -> list[np.ndarray]:
-        """The records of each thread: its block of each call, the barriers and, in a long program, the seal."""
-        plan = self.plan
-        barrier, seal = barrier_address(), seal_address()
-        sealed = stops.seal(plan.calls) if self.is_long else -1
-        records: list[np.ndarray] = []
-        for thread in range(plan.threads):
-            rows: list[tuple[int, ...]] = []
-            for index, (blocks, wait) in enumerate(zip(plan.blocks, plan.barriers, strict=True)):
-                if index == sealed:
-                    rows.append((seal, 0, 0, 0, 0, 0, 0, 0))
-                elif wait and plan.threads > 1:
-                    rows.append((barrier, 0, 0, 0, 0, 0, 0, 0))
-                block = blocks[thread]
-                if block is not None:
-                    cut = stops.pieces(plan.calls[index], block) if index < sealed else [block]
-                    rows += [self.record(index, piece) for piece in cut]
-            rows.append((0,) * RECORD_WORDS)
-            records.append(np.array(rows, np.int64))
-        return records
-
-
-class _Arguments:
-    """The args words of all calls in one array: for each, (slot, byte offset) of its buffers, then its params."""
-
-    __slots__ = ("starts", "words")
-
-    def __init__(self, words: np.ndarray, starts: list[int]) -> None:
-        self.words = words
-        self.starts = starts
-
-
-def _arguments(calls: Sequence[Call]) -> _Arguments:
-    words: list[int] = []
-    starts: list[int] = []
-    for call in calls:
-        starts.append(len(words))
-        for access in call.accesses:
-            place = access.place
-            words += [place.slot, place.offset + access.offset * place.dtype.itemsize]
-        words += call.params
-    return _Arguments(np.array(words or [0], np.int64), starts)
 
 
 def _constant_block(places: Sequence[Place]) -> memory.Storage:

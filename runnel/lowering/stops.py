@@ -22,7 +22,7 @@ _ROWS: Final = 256  # a contraction packs the other operand anew for each piece 
 
 def is_long(calls: Sequence[Call]) -> bool:
     """Whether somebody may want to stop the program."""
-    return sum(call.seconds for call in calls) > LONG
+    return sum(call.seconds * call.times for call in calls) > LONG
 
 
 def seal(calls: Sequence[Call]) -> int:

@@ -1,25 +1,29 @@
 """The checker of plans: kernels well formed, no value overwritten while it is needed, no two threads at odds.
 
 Runs under ``RUNNEL_VERIFY`` on every plan. It carries the plan out on sets of bytes instead of numbers, call by call
-and thread by thread; a call that touches memory in too many pieces ends that (what came before it is checked).
+and thread by thread; a call that touches memory in too many pieces ends that (what came before it is checked). Of a
+long loop the first iterations are carried out and the last one.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import TYPE_CHECKING
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
 from runnel.core.errors import VerifierError
 from runnel.loops import verifier as loops
 from runnel.lowering.footprint import Footprint, footprints
-from runnel.lowering.places import Call, Place, Space
-from runnel.lowering.runs import Runs, TooLarge, common, merged, missing
+from runnel.lowering.places import Access, Call, Place, Space
+from runnel.lowering.repeat import AnySpan, Branch, Repeat, While, sequence
+from runnel.lowering.runs import LARGEST, Runs, TooLarge, common, merged, missing, runs_of
 
 if TYPE_CHECKING:
     from runnel.lowering.plan import Plan
 
+_FEW: Final = 3  # iterations of a loop that are carried out, and the last one
 _READ_ONLY = (Space.INPUT, Space.CONSTANT)
 
 
@@ -77,6 +81,11 @@ def _places(plan: Plan) -> Iterator[str]:
         for access in call.accesses:
             if access.place.space is Space.ARENA:
                 life[access.place] = (life.get(access.place, (number, number))[0], number)
+    for span in plan.spans:  # whatever a loop touches is there at every iteration
+        inside = [a for call in plan.calls[span.begin : span.end] for a in call.accesses]
+        for place in {a.place for a in (*inside, *span.touched()) if a.place.space is Space.ARENA}:
+            first, last = life[place]
+            life[place] = min(first, span.begin), max(last, span.end - 1)
     for place in life:
         if place.slot != 0 or place.offset < 0 or place.offset + place.nbytes > plan.arena.peak:
             yield f"'{place.label}' lies at {_bytes(place)}, and the arena has {plan.arena.peak} bytes"
@@ -101,22 +110,105 @@ class _Simulation:
         self.epoch: list[tuple[int, int, Footprint, Runs]] = []  # thread, call, footprint, its bytes in their space
 
     def faults(self) -> Iterator[str]:
-        plan = self.plan
-        for number, (call, blocks, barrier) in enumerate(zip(plan.calls, plan.blocks, plan.barriers, strict=True)):
-            if barrier:
+        yield from self._run(sequence(0, len(self.plan.calls), self.plan.spans), (), again=False)
+
+    def _run(self, items: Iterable[int | AnySpan], at: tuple[int, ...], *, again: bool) -> Iterator[str]:
+        """Calls and loops in order, at these iterations of the loops around them."""
+        for item in items:
+            if isinstance(item, int):
+                if (self.plan.again if again else self.plan.barriers)[item]:
+                    self.epoch.clear()
+                yield from self._call(item, at)
+                continue
+            if item.again if again else item.barrier:
                 self.epoch.clear()
-            for thread, block in enumerate(blocks):
-                if block is None:
-                    continue
-                touched = [f for f in footprints(call, block) if f.access.place.space is not Space.SCRATCH]
-                yield from self._bounds(number, call, touched)
-                yield from self._hazards(number, call, touched)
-                for footprint in touched:
-                    if footprint.access.place.strided:
+            inside = list(sequence(item.begin, item.end, item.inner))
+            if isinstance(item, Repeat):
+                yield from self._repeat(item, inside, at)
+            elif isinstance(item, While):
+                yield from self._while(item, inside, at)
+            else:
+                yield from self._branch(item, inside, at)
+
+    def _repeat(self, span: Repeat, inside: list[int | AnySpan], at: tuple[int, ...]) -> Iterator[str]:
+        """All iterations if they are few, else the first ones and the last one."""
+        few = min(span.count, _FEW)
+        for t in range(few):
+            yield from self._run(inside, (*at, t), again=t > 0)
+        if span.count > few:
+            self._skip(span, (*at, range(few, span.count - 1)))
+            yield from self._run(inside, (*at, span.count - 1), again=True)
+
+    def _while(self, span: While, inside: list[int | AnySpan], at: tuple[int, ...]) -> Iterator[str]:
+        test = [i for i in inside if (i if isinstance(i, int) else i.begin) < span.test]
+        for iteration in range(3):
+            yield from self._run(test, at, again=True)
+            self.epoch.clear()
+            yield from self._flag(span, span.flag, at)
+            if iteration < 2:
+                yield from self._run(inside[len(test) :], at, again=True)
+
+    def _branch(self, span: Branch, inside: list[int | AnySpan], at: tuple[int, ...]) -> Iterator[str]:
+        yield from self._flag(span, span.flag, at)
+        then = [i for i in inside if (i if isinstance(i, int) else i.begin) < span.middle]
+        before = list(self.epoch)
+        yield from self._run(then, at, again=False)
+        one, self.epoch = self.epoch, before
+        yield from self._run(inside[len(then) :], at, again=False)
+        self.epoch += [touch for touch in one if not any(touch is other for other in self.epoch)]
+
+    def _flag(self, span: AnySpan, flag: Access | None, at: tuple[int, ...]) -> Iterator[str]:
+        """Every thread reads the flag of a loop or branch."""
+        if flag is None:
+            return
+        access = _moved(flag, at)
+        size = flag.place.dtype.itemsize
+        runs = runs_of(access.offset, [], size)
+        footprint = Footprint(access, "flag", False, False, runs, None)
+        call = self.plan.calls[span.begin]
+        yield from self._bounds(span.begin, call, [footprint])
+        yield from self._value(span.begin, call, footprint)
+        for thread in range(self.plan.threads):
+            yield from self._race(thread, span.begin, call, footprint)
+
+    def _skip(self, span: AnySpan, at: tuple[int | range, ...]) -> None:
+        """What the calls of ``span`` write at other iterations than those that are carried out."""
+        for item in sequence(span.begin, span.end, span.inner):
+            if not isinstance(item, int):
+                self._skip(item, (*at, range(item.count)) if isinstance(item, Repeat) else at)
+                continue
+            call = self.plan.calls[item]
+            for block in self.plan.blocks[item]:
+                for f in footprints(call, block) if block is not None else ():
+                    if not f.writes or f.access.place.space is not Space.ARENA:
                         continue
-                    yield from self._value(number, call, footprint)
-                    if plan.threads > 1:
-                        yield from self._race(thread, number, call, footprint)
+                    size = f.access.place.dtype.itemsize
+                    shifts = np.zeros(1, np.int64)
+                    for t, step in zip(at, f.access.steps, strict=True):
+                        which = np.arange(t.start, t.stop) if isinstance(t, range) else np.array([t])
+                        shifts = np.unique(shifts[:, None] + which[None, :] * (step * size))
+                    if len(f.runs) * len(shifts) > LARGEST:
+                        raise TooLarge
+                    runs = merged((f.runs[None, :, :] + shifts[:, None, None]).reshape(-1, 2))
+                    held = self.written.get(f.access.place)
+                    self.written[f.access.place] = runs if held is None else merged(_joined(held, runs))
+
+    def _call(self, number: int, at: tuple[int, ...]) -> Iterator[str]:
+        call = self.plan.calls[number]
+        if at:
+            call = replace(call, accesses=[_moved(a, at) for a in call.accesses])
+        for thread, block in enumerate(self.plan.blocks[number]):
+            if block is None:
+                continue
+            touched = [f for f in footprints(call, block) if f.access.place.space is not Space.SCRATCH]
+            yield from self._bounds(number, call, touched)
+            yield from self._hazards(number, call, touched)
+            for footprint in touched:
+                if footprint.access.place.strided:
+                    continue
+                yield from self._value(number, call, footprint)
+                if self.plan.threads > 1:
+                    yield from self._race(thread, number, call, footprint)
 
     def _bounds(self, number: int, call: Call, touched: list[Footprint]) -> Iterator[str]:
         for f in touched:
@@ -185,6 +277,11 @@ class _Simulation:
                     f"both touch bytes {both[0]} to {both[1]}"
                 )
         self.epoch.append((thread, number, f, mine))
+
+
+def _moved(access: Access, at: tuple[int, ...]) -> Access:
+    """Where an access lies at these iterations of the loops around it."""
+    return replace(access, offset=access.offset + sum(t * step for t, step in zip(at, access.steps, strict=True)))
 
 
 def _joined(a: Runs, b: Runs) -> Runs:

@@ -8,12 +8,14 @@ from typing import Any
 from runnel import ops
 from runnel.core.dtypes import as_dtype
 from runnel.core.errors import ShapeError
+from runnel.nn.spatial import over_axes
 from runnel.ops import (
     binary_cross_entropy,
     binary_cross_entropy_with_logits,
     cross_entropy,
     elu,
     gelu,
+    group_norm,
     hardsigmoid,
     hardswish,
     hardtanh,
@@ -40,20 +42,39 @@ from runnel.ops import (
 )
 from runnel.tensor import random
 from runnel.tensor.tensor import Tensor
+from runnel.tensor.variable import Variable
 
 __all__ = [
+    "adaptive_avg_pool1d",
+    "adaptive_avg_pool2d",
+    "adaptive_avg_pool3d",
+    "adaptive_max_pool1d",
+    "adaptive_max_pool2d",
+    "adaptive_max_pool3d",
+    "avg_pool1d",
+    "avg_pool2d",
+    "avg_pool3d",
+    "batch_norm",
     "binary_cross_entropy",
     "binary_cross_entropy_with_logits",
+    "conv1d",
+    "conv2d",
+    "conv3d",
+    "conv_transpose1d",
+    "conv_transpose2d",
+    "conv_transpose3d",
     "cross_entropy",
     "dropout",
     "elu",
     "embedding",
     "gelu",
     "glu",
+    "group_norm",
     "hardsigmoid",
     "hardswish",
     "hardtanh",
     "huber_loss",
+    "instance_norm",
     "kl_div",
     "l1_loss",
     "layer_norm",
@@ -61,6 +82,9 @@ __all__ = [
     "linear",
     "log_softmax",
     "logsigmoid",
+    "max_pool1d",
+    "max_pool2d",
+    "max_pool3d",
     "mish",
     "mse_loss",
     "nll_loss",
@@ -70,6 +94,7 @@ __all__ = [
     "relu",
     "relu6",
     "rms_norm",
+    "scaled_dot_product_attention",
     "selu",
     "sigmoid",
     "silu",
@@ -78,6 +103,13 @@ __all__ = [
     "softplus",
     "tanh",
 ]
+
+conv1d, conv2d, conv3d = over_axes(ops.conv, "conv")
+conv_transpose1d, conv_transpose2d, conv_transpose3d = over_axes(ops.conv_transpose, "conv_transpose")
+max_pool1d, max_pool2d, max_pool3d = over_axes(ops.max_pool, "max_pool")
+avg_pool1d, avg_pool2d, avg_pool3d = over_axes(ops.avg_pool, "avg_pool")
+adaptive_avg_pool1d, adaptive_avg_pool2d, adaptive_avg_pool3d = over_axes(ops.adaptive_avg_pool, "adaptive_avg_pool")
+adaptive_max_pool1d, adaptive_max_pool2d, adaptive_max_pool3d = over_axes(ops.adaptive_max_pool, "adaptive_max_pool")
 
 
 def softmax(x: Any, dim: int = -1, dtype: Any = None) -> Tensor:
@@ -95,6 +127,27 @@ def log_softmax(x: Any, dim: int = -1, dtype: Any = None) -> Tensor:
 def dropout(x: Any, p: float = 0.5, training: bool = True) -> Tensor:
     """Elements zeroed with probability ``p`` and the rest divided by 1 - p; x itself unless ``training``."""
     return random.dropout(x, p, training)
+
+
+def scaled_dot_product_attention(
+    query: Any,
+    key: Any,
+    value: Any,
+    attn_mask: Any = None,
+    dropout_p: float = 0.0,
+    is_causal: bool = False,
+    scale: float | None = None,
+    enable_gqa: bool = False,
+    *,
+    lengths: Any = None,
+) -> Tensor:
+    """softmax(query·keyᵀ·scale + mask)·value (``runnel.scaled_dot_product_attention``); dropout draws from the default
+    generator."""
+    result: Tensor = ops.scaled_dot_product_attention(
+        query, key, value, attn_mask, dropout_p, is_causal, scale, enable_gqa,
+        lengths=lengths, dropout_key=random.default.next_key() if dropout_p else None,
+    )  # fmt: skip
+    return result
 
 
 def embedding(labels: Any, weight: Any) -> Tensor:
@@ -124,3 +177,59 @@ def normalize(x: Any, p: float = 2.0, dim: int = 1, eps: float = 1e-12) -> Tenso
     """``x`` divided by its norm along ``dim`` (at least ``eps``)."""
     result: Tensor = x / ops.maximum(ops.norm(x, dim, p, keepdims=True), eps)
     return result
+
+
+def batch_norm(
+    x: Any,
+    running_mean: Variable | None,
+    running_var: Variable | None,
+    weight: Any = None,
+    bias: Any = None,
+    training: bool = False,
+    momentum: Any = 0.1,
+    eps: float = 1e-5,
+) -> Tensor:
+    """Channels of ``x`` (N, C, …) normalized by the running statistics or, in ``training``, by their own moments, which
+    then move the running ones by ``momentum`` (the unbiased variance, as in PyTorch)."""
+    if not training:
+        if running_mean is None or running_var is None:
+            raise ValueError("[batch_norm] without training, running_mean and running_var are needed.")
+        result: Tensor = ops.batch_norm(x, running_mean, running_var, weight, bias, eps)
+        return result
+    count = x.size // max(x.shape[1], 1)
+    if count == 1:
+        raise ShapeError(
+            f"[batch_norm] a single element for each channel has no variance; got shape {x.shape}. Use a larger batch, "
+            "or evaluation mode."
+        )
+    mean, variance = ops.channel_moments(x)
+    _move(running_mean, mean, momentum)
+    _move(running_var, variance * (count / max(count - 1, 1)), momentum)
+    result = ops.batch_norm(x, mean, variance, weight, bias, eps)
+    return result
+
+
+def instance_norm(
+    x: Any,
+    running_mean: Variable | None = None,
+    running_var: Variable | None = None,
+    weight: Any = None,
+    bias: Any = None,
+    use_input_stats: bool = True,
+    momentum: Any = 0.1,
+    eps: float = 1e-5,
+) -> Tensor:
+    """Each channel of each image of ``x`` (N, C, …) normalized by its own moments, or by running statistics."""
+    if not use_input_stats:
+        return batch_norm(x, running_mean, running_var, weight, bias, False, momentum, eps)
+    if running_mean is not None and running_var is not None:
+        axes = tuple(range(2, x.ndim))
+        _move(running_mean, ops.mean(ops.mean(x, axes), 0), momentum)
+        _move(running_var, ops.mean(ops.var(x, axes, correction=1), 0), momentum)
+    result: Tensor = ops.instance_norm(x, weight, bias, eps)
+    return result
+
+
+def _move(running: Variable | None, new: Any, momentum: Any) -> None:
+    if running is not None:
+        running.assign(ops.cast(running * (1 - momentum) + new.detach() * momentum, running.dtype))

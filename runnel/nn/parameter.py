@@ -8,12 +8,16 @@ from runnel.tensor.variable import Variable
 
 
 class Parameter(Variable):
-    """A Variable with a gradient. As an attribute of a Module it is one of the module's ``parameters()``."""
+    """A Variable with a gradient. As an attribute of a Module it is one of the module's ``parameters()``.
 
-    __slots__ = ()
+    ``is_sparse``: its gradient names few rows, and only optimizers take it that leave the other rows alone.
+    """
+
+    __slots__ = ("is_sparse",)
 
     def __init__(self, value: Any, requires_grad: bool = True, *, name: str = "", dtype: Any = None) -> None:
         super().__init__(value, requires_grad=requires_grad, name=name, dtype=dtype)
+        self.is_sparse = False
 
 
 def named_in(variable: Variable, name: str) -> None:

@@ -39,10 +39,12 @@ from runnel.ops.arithmetic import (
     trunc,
 )
 from runnel.ops.assignment import put
+from runnel.ops.attention import packed_attention, scaled_dot_product_attention
 from runnel.ops.broadcasting import broadcast_arrays, broadcast_to
 from runnel.ops.comparison import equal, greater, greater_equal, isinf, isnan, less, less_equal, not_equal
 from runnel.ops.contraction import linear, matmul, outer, tensordot, vecdot
 from runnel.ops.conversion import cast, stop_gradient
+from runnel.ops.convolving import conv, conv_transpose
 from runnel.ops.creation_like import full_like, iota, ones_like, zeros_like
 from runnel.ops.indexing import embedding, index_add, one_hot, scatter_add, take, take_along_axis
 from runnel.ops.logic import (
@@ -70,7 +72,10 @@ from runnel.ops.losses import (
     nll_loss,
     smooth_l1_loss,
 )
-from runnel.ops.pieces import concat, flip, getitem, narrow, pad, roll, split, stack
+from runnel.ops.normalization import batch_norm, channel_moments, group_norm, instance_norm
+from runnel.ops.padding import pad
+from runnel.ops.pieces import concat, flip, getitem, narrow, roll, split, stack
+from runnel.ops.pooling import adaptive_avg_pool, adaptive_max_pool, avg_pool, max_pool
 from runnel.ops.random import bernoulli, dropout, fold_in, normal, randint, random_bits, split_key, uniform
 from runnel.ops.reductions import all, any, argmax, argmin, max, min, prod, sum
 from runnel.ops.statistics import clip, layer_norm, logsumexp, mean, norm, rms_norm, std, var
@@ -96,11 +101,15 @@ from runnel.ops.views import expand_dims, flatten, moveaxis, permute, reshape, s
 
 __all__ = [
     "abs",
+    "adaptive_avg_pool",
+    "adaptive_max_pool",
     "add",
     "all",
     "any",
     "argmax",
     "argmin",
+    "avg_pool",
+    "batch_norm",
     "bernoulli",
     "binary_cross_entropy",
     "binary_cross_entropy_with_logits",
@@ -114,8 +123,11 @@ __all__ = [
     "broadcast_to",
     "cast",
     "ceil",
+    "channel_moments",
     "clip",
     "concat",
+    "conv",
+    "conv_transpose",
     "cos",
     "cross_entropy",
     "divide",
@@ -138,11 +150,13 @@ __all__ = [
     "glu",
     "greater",
     "greater_equal",
+    "group_norm",
     "hardsigmoid",
     "hardswish",
     "hardtanh",
     "huber_loss",
     "index_add",
+    "instance_norm",
     "iota",
     "isfinite",
     "isinf",
@@ -167,6 +181,7 @@ __all__ = [
     "logsumexp",
     "matmul",
     "max",
+    "max_pool",
     "maximum",
     "mean",
     "min",
@@ -184,6 +199,7 @@ __all__ = [
     "one_hot",
     "ones_like",
     "outer",
+    "packed_attention",
     "pad",
     "permute",
     "pow",
@@ -200,6 +216,7 @@ __all__ = [
     "roll",
     "round",
     "rsqrt",
+    "scaled_dot_product_attention",
     "scatter_add",
     "selu",
     "sigmoid",

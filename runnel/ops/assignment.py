@@ -13,7 +13,8 @@ from runnel.core.errors import ShapeError
 from runnel.ops.arguments import Array, Operand
 from runnel.ops.broadcasting import broadcast_to
 from runnel.ops.logic import logical_and, where
-from runnel.ops.pieces import Window, laid_into_zeros, window
+from runnel.ops.padding import laid_into_zeros
+from runnel.ops.pieces import Window, window
 from runnel.ops.promotion import lifted
 from runnel.ops.views import reshape
 

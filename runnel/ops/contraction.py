@@ -1,4 +1,5 @@
-"""Matrix products. The primitive takes stacks of float matrices; everything else is brought to that form."""
+"""Matrix products. The primitives take stacks of float matrices, or float arrays that are contracted over several axes;
+everything else is brought to one of these forms."""
 
 from __future__ import annotations
 
@@ -61,6 +62,49 @@ def _matmul_vjp(g: Array, out: Array, x: Array, y: Array) -> tuple[Callable[[], 
         return apply(matmul_p, transpose(x), g)
 
     return (lambda: apply(matmul_p, g, transpose(y)), into_y)
+
+
+tensordot_p = Op(
+    "tensordot",
+    "x, y, *, axes",
+    "The product of x[*rows, *inner] with y[*inner, *columns], summed over the last ``axes`` axes of x.",
+)
+lower.register(tensordot_p, Contraction(several=True))
+cost.register(tensordot_p, lambda x, y, *, axes: 2 * x.size * math.prod(y.shape[axes:]))
+
+
+@infer.rule(tensordot_p)
+def _tensordot_infer(x: Aval, y: Aval, *, axes: int) -> Aval:
+    require_same_dtype("tensordot", x, y)
+    require_dtype("tensordot", x.dtype, (float32, float64))
+    if not 0 <= axes <= min(x.ndim, y.ndim) or x.shape[x.ndim - axes :] != y.shape[:axes]:
+        raise ShapeError(
+            f"[tensordot] operand shapes {x.shape} and {y.shape} do not match: "
+            f"the last {axes} axes of x must equal the first {axes} of y."
+        )
+    return aval((*x.shape[: x.ndim - axes], *y.shape[axes:]), x.dtype)
+
+
+@reference.rule(tensordot_p)
+def _tensordot_reference(x: Any, y: Any, *, axes: int) -> Any:
+    with np.errstate(all="ignore"):
+        return np.tensordot(x, y, axes)
+
+
+@vjp.rule(tensordot_p)
+def _tensordot_vjp(
+    g: Array, out: Array, x: Array, y: Array, *, axes: int
+) -> tuple[Callable[[], Array], Callable[[], Array]]:
+    rows, columns = x.ndim - axes, y.ndim - axes
+    return (
+        lambda: apply(tensordot_p, g, _exchanged(y, axes), axes=columns),
+        lambda: apply(tensordot_p, _exchanged(x, rows), g, axes=rows),
+    )
+
+
+def _exchanged(x: Array, first: int) -> Array:
+    """``x`` with its ``first`` first axes behind the others."""
+    return permute(x, (*range(first, x.ndim), *range(first)))
 
 
 def _require_matching(x: Sequence[int], y: Sequence[int]) -> None:
@@ -144,7 +188,11 @@ def tensordot(x: Array, y: Array, axes: int | tuple[Sequence[int], Sequence[int]
         raise ShapeError(f"[tensordot] axes {left} of shape {x.shape} and {right} of shape {y.shape} differ in size.")
     kept_x = [a for a in range(x.ndim) if a not in left]
     kept_y = [a for a in range(y.ndim) if a not in right]
-    inner = math.prod(x.shape[a] for a in left)
-    rows = reshape(permute(x, (*kept_x, *left)), (math.prod(x.shape[a] for a in kept_x), inner))
-    columns = reshape(permute(y, (*right, *kept_y)), (inner, math.prod(y.shape[a] for a in kept_y)))
-    return reshape(matmul(rows, columns), (*(x.shape[a] for a in kept_x), *(y.shape[a] for a in kept_y)))
+    x, y = permute(x, (*kept_x, *left)), permute(y, (*right, *kept_y))
+    dtype = common_dtype(matmul_p, (x, y))
+    if dtype is float32 or dtype is float64:
+        return apply(tensordot_p, cast(x, dtype), cast(y, dtype), axes=len(left))
+    rows, inner, columns = (x.shape[: len(kept_x)], x.shape[len(kept_x) :], y.shape[len(right) :])
+    whole = math.prod(inner)
+    product = matmul(reshape(x, (math.prod(rows), whole)), reshape(y, (whole, math.prod(columns))))
+    return reshape(product, (*rows, *columns))

@@ -61,12 +61,16 @@ def _iota_reference(start: Any, *, shape: Shape, axis: int) -> Any:
     return (np.zeros(shape, start.dtype) + (start + column.astype(start.dtype))).astype(start.dtype, copy=False)
 
 
-def _iota_expr(avals: Any, positions: tuple[Expr, ...], start: Expr, *, shape: Shape, axis: int) -> Expr:
-    here = Apply(scalar.cast, (positions[axis],), start.dtype)
+def _iota_steps(result: Aval, *, shape: Shape, axis: int) -> Shape:
+    return tuple(int(a == axis) for a in range(result.ndim))
+
+
+def _iota_expr(avals: Any, position: Expr, start: Expr, *, shape: Shape, axis: int) -> Expr:
+    here = Apply(scalar.cast, (position,), start.dtype)
     return Apply(scalar.add, (start, here), start.dtype)
 
 
-lower.register(iota_p, IndexFunction(_iota_expr))
+lower.register(iota_p, IndexFunction(_iota_expr, _iota_steps))
 
 
 def iota(like: Array, shape: int | Iterable[int], axis: int = -1, dtype: Any = int64, start: int = 0) -> Array:

@@ -28,7 +28,7 @@ _HALVES = (np.dtype(np.float16), np.dtype(ml_dtypes.bfloat16))
 Partial = Callable[..., Array]  # (g, out, *inputs) -> cotangent, before the sum over broadcast axes
 
 
-def elementwise(op: Op, scalar_op: ScalarOp, accepted: Sequence[Any]) -> None:
+def elementwise(op: Op, scalar_op: ScalarOp, accepted: Sequence[Any], *, literal: bool = False) -> None:
     """Register ``op`` as ``scalar_op`` on each element, for operands of one of the ``accepted`` dtypes."""
     accepts = frozenset(accepted)
     gives_bool = scalar_op.result == "bool"
@@ -47,7 +47,7 @@ def elementwise(op: Op, scalar_op: ScalarOp, accepted: Sequence[Any]) -> None:
 
     infer.register(op, infer_rule)
     reference.register(op, in_numpy(scalar_op.numpy, np.dtype(np.bool_) if gives_bool else None))
-    lower.register(op, Pointwise(expr))
+    lower.register(op, Pointwise(expr, literal))
     cost.register(op, per_element)
 
 

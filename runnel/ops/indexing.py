@@ -15,11 +15,12 @@ from runnel.core.avals import Aval, Shape, aval
 from runnel.core.dispatch import apply
 from runnel.core.dtypes import INTEGERS, float32, int64
 from runnel.core.errors import DTypeError, ShapeError
-from runnel.core.tables import Op, cost, infer, lower, reference, vjp
+from runnel.core.tables import Op, cost, expand, infer, lower, reference, vjp
 from runnel.loops.rules import Checked, Gather, ScatterAdd
 from runnel.ops.arguments import Array, normalize_axis, require_dtype
 from runnel.ops.arithmetic import add, multiply
 from runnel.ops.broadcasting import broadcast_to
+from runnel.ops.buckets import bucket_sums, bucket_sums_p
 from runnel.ops.comparison import equal, less
 from runnel.ops.conversion import cast
 from runnel.ops.creation_like import iota
@@ -168,6 +169,21 @@ def _scatter_reference(indices: Any, updates: Any, *, shape: Shape) -> Any:
 @vjp.rule(scatter_add_p)
 def _scatter_vjp(g: Array, out: Array, indices: Array, updates: Array, *, shape: Shape) -> tuple[None, Array]:
     return None, apply(take_p, g, indices, axis=0)
+
+
+@expand.rule(scatter_add_p)
+def _scatter_expand(indices: Array, updates: Array, *, shape: Shape) -> Array | None:
+    """Rows of one column are left as they are: there the sort would cost more than the sums."""
+    if not updates.size or shape[0] < 2 or math.prod(shape[1:]) < 2:
+        return None
+    return bucket_sums(indices, updates, shape)
+
+
+@vjp.rule(bucket_sums_p)
+def _sums_vjp(
+    g: Array, out: Array, table: Array, labels: Array, updates: Array, *, shape: Shape
+) -> tuple[None, None, Array]:
+    return None, None, apply(take_p, g, labels, axis=0)
 
 
 def scatter_add(indices: Array, updates: Array, rows: int) -> Array:

@@ -40,13 +40,13 @@ elementwise(not_p, scalar.not_, BITS)
 partials(not_p, None)
 
 shift_left_p = Op("shift_left", "x, y", "x·2^y; 0 when y is no valid count of bits.")
-elementwise(shift_left_p, scalar.shift_left, INTEGERS)
+elementwise(shift_left_p, scalar.shift_left, INTEGERS, literal=True)
 partials(shift_left_p, None, None)
 
 shift_right_p = Op(
     "shift_right", "x, y", "x shifted right y bits: arithmetically when signed, logically when unsigned."
 )
-elementwise(shift_right_p, scalar.shift_right, INTEGERS)
+elementwise(shift_right_p, scalar.shift_right, INTEGERS, literal=True)
 partials(shift_right_p, None, None)
 
 

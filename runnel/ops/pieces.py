@@ -1,4 +1,4 @@
-"""Slices and concatenations: each the transpose of the other, so they stand together."""
+"""Slices and concatenations: arrays cut and joined."""
 
 from __future__ import annotations
 
@@ -14,7 +14,6 @@ from runnel.core.errors import AxisError, ShapeError
 from runnel.core.tables import Op, cost, infer, lower, reference, vjp
 from runnel.loops.rules import Concatenation, View
 from runnel.ops.arguments import Array, Axis, normalize_axes, normalize_axis, require_same_dtype
-from runnel.ops.creation_like import full_like
 from runnel.ops.promotion import meet
 from runnel.ops.views import AxisMap, expand_dims, reshape
 
@@ -48,38 +47,6 @@ def _slice_map(aval_in: Aval, aval_out: Aval, *, starts: Shape, sizes: Shape, st
 
 
 lower.register(slice_p, View(_slice_map))
-
-
-@vjp.rule(slice_p)
-def _slice_vjp(g: Array, out: Array, x: Array, *, starts: Shape, sizes: Shape, steps: Shape) -> tuple[Array]:
-    return (laid_into_zeros(g, x.shape, starts, sizes, steps),)
-
-
-def laid_into_zeros(g: Array, shape: Shape, starts: Shape, sizes: Shape, steps: Shape) -> Array:
-    """Zeros of ``shape`` with ``g`` where the slice is; axis by axis it is reversed, spread by the step, and padded."""
-    for axis, (n, start, size, step) in enumerate(zip(shape, starts, sizes, steps, strict=True)):
-        if size == 0:
-            g = full_like(g, 0, (*g.shape[:axis], n, *g.shape[axis + 1 :]))
-            continue
-        first = start
-        if step < 0:
-            g = flip(g, axis)
-            first = start + step * (size - 1)
-        g = _spread(g, axis, -step if step < 0 else step)
-        g = _pad_axis(g, axis, first, n - first - g.shape[axis], 0)
-    return g
-
-
-def _spread(x: Array, axis: int, step: int) -> Array:
-    """``step`` - 1 zeros put between neighbours along ``axis``."""
-    n = x.shape[axis]
-    if step == 1 or n == 1:
-        return x
-    column = expand_dims(x, axis + 1)
-    gap = full_like(x, 0, (*column.shape[: axis + 1], step - 1, *column.shape[axis + 2 :]))
-    spread = concat_same([column, gap], axis + 1)
-    merged = reshape(spread, (*x.shape[:axis], n * step, *x.shape[axis + 1 :]))
-    return narrow(merged, axis, 0, (n - 1) * step + 1)
 
 
 def _sliced(x: Array, axis: int, start: int, size: int, step: int) -> Array:
@@ -239,22 +206,6 @@ def split(x: Array, sizes: int | Sequence[int], axis: int = 0) -> tuple[Array, .
             f"[split] sizes {tuple(cuts)} must add up to {n}, the size of axis {place} of shape {x.shape}."
         )
     return tuple(narrow(x, place, sum(cuts[:i]), size) for i, size in enumerate(cuts))
-
-
-def _pad_axis(x: Array, axis: int, before: int, after: int, value: bool | int | float) -> Array:
-    def filled(size: int) -> list[Array]:
-        return [full_like(x, value, (*x.shape[:axis], size, *x.shape[axis + 1 :]))] if size else []
-
-    return concat_same([*filled(before), x, *filled(after)], axis)
-
-
-def pad(x: Array, widths: Sequence[tuple[int, int]], value: bool | int | float = 0) -> Array:
-    """``x`` with ``widths[axis] = (before, after)`` elements of ``value`` put around it along each axis."""
-    if len(widths) != x.ndim or any(min(pair) < 0 for pair in widths):
-        raise ShapeError(f"[pad] shape {x.shape} needs {x.ndim} pairs of non-negative widths, got {tuple(widths)}.")
-    for axis, (before, after) in enumerate(widths):
-        x = _pad_axis(x, axis, before, after, value)
-    return x
 
 
 def roll(x: Array, shift: int, axis: int) -> Array:

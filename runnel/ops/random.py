@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from runnel.core.avals import Aval, Shape, aval
+from runnel.core.avals import Aval, Shape, aval, row_major
 from runnel.core.dispatch import apply
 from runnel.core.dtypes import as_dtype, float32, float64, int32, int64, uint32, uint64
 from runnel.core.errors import DTypeError, ShapeError
@@ -39,15 +39,16 @@ _DRAWING, _DERIVING = 0, 1  # the last counter word keeps keys apart from number
 
 random_bits_p = Op(
     "random_bits",
-    "key0, key1, *, shape, word, stream",
-    "Word `word` of the Philox block whose counter is (row-major position, stream), for the key (key0, key1).",
+    "key0, key1, *, shape, word, stream, order=()",
+    "Word `word` of the Philox block whose counter is (row-major position, stream), for the key (key0, key1); with an "
+    "order, axis i is axis order[i] of the array whose positions count.",
 )
-vjp.register(random_bits_p, lambda g, out, key0, key1, *, shape, word, stream: (None, None))
-cost.register(random_bits_p, lambda key0, key1, *, shape, word, stream: 8 * _ROUNDS * math.prod(shape))
+vjp.register(random_bits_p, lambda g, out, key0, key1, **attrs: (None, None))
+cost.register(random_bits_p, lambda key0, key1, *, shape, **attrs: 8 * _ROUNDS * math.prod(shape))
 
 
 @infer.rule(random_bits_p)
-def _bits_infer(key0: Aval, key1: Aval, *, shape: Shape, word: int, stream: int) -> Aval:
+def _bits_infer(key0: Aval, key1: Aval, *, shape: Shape, word: int, stream: int, order: Shape = ()) -> Aval:
     require_dtype("random_bits", key0.dtype, (uint32,))
     require_dtype("random_bits", key1.dtype, (uint32,))
     if key0.shape != (1,) * len(shape) or key1.shape != key0.shape:
@@ -87,8 +88,11 @@ def philox(
 
 
 @reference.rule(random_bits_p)
-def _bits_reference(key0: Any, key1: Any, *, shape: Shape, word: int, stream: int) -> Any:
-    position = np.arange(math.prod(shape), dtype=np.uint64).reshape(shape)
+def _bits_reference(key0: Any, key1: Any, *, shape: Shape, word: int, stream: int, order: Shape = ()) -> Any:
+    places = np.indices(shape, dtype=np.uint64, sparse=True)
+    position = np.zeros(shape, np.uint64)
+    for step, along in zip(_position_steps(shape, order), places, strict=True):
+        position = position + np.uint64(step) * along
     low, high = position.astype(np.uint32), (position >> np.uint64(32)).astype(np.uint32)
     counter = (low, high, np.zeros_like(low), np.full_like(low, stream))
     with np.errstate(over="ignore"):
@@ -96,14 +100,22 @@ def _bits_reference(key0: Any, key1: Any, *, shape: Shape, word: int, stream: in
     return np.asarray(block[word])
 
 
+def _position_steps(shape: Shape, order: Shape) -> Shape:
+    """How positions count along each axis of ``shape``."""
+    if not order:
+        return row_major(shape)
+    meant = row_major(tuple(shape[order.index(a)] for a in range(len(shape))))
+    return tuple(meant[a] for a in order)
+
+
+def _bits_steps(result: Aval, *, order: Shape = (), **attrs: Any) -> Shape:
+    return _position_steps(result.shape, order)
+
+
 def _bits_expr(
-    avals: Any, positions: tuple[Expr, ...], key0: Expr, key1: Expr, *, shape: Shape, word: int, stream: int
+    avals: Any, position: Expr, key0: Expr, key1: Expr, *, shape: Shape, word: int, stream: int, order: Shape = ()
 ) -> Expr:
-    position: Expr = Const(0, uint64)
-    for size, along in zip(shape, positions, strict=True):
-        scaled = Apply(scalar.mul, (position, Const(size, uint64)), uint64)
-        position = Apply(scalar.add, (scaled, Apply(scalar.cast, (along,), uint64)), uint64)
-    high = Apply(scalar.shift_right, (position, Const(32, uint64)), uint64)
+    high = Apply(scalar.shift_right, (Apply(scalar.cast, (position,), uint64), Const(32, uint64)), uint64)
     counter = (Apply(scalar.cast, (position,), uint32), Apply(scalar.cast, (high,), uint32), _word(0), _word(stream))
     operations = (_operation(op) for op in (scalar.add, scalar.mul, scalar.mul_high, scalar.xor))
     block: tuple[Expr, ...] = philox(counter, (key0, key1), _word, *operations)
@@ -118,7 +130,7 @@ def _operation(op: scalar.ScalarOp) -> Binary:
     return lambda x, y: Apply(op, (x, y), uint32)
 
 
-lower.register(random_bits_p, IndexFunction(_bits_expr))
+lower.register(random_bits_p, IndexFunction(_bits_expr, _bits_steps))
 
 # --- keys and bits ------------------------------------------------------------------------------------------------
 

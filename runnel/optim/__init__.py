@@ -6,6 +6,7 @@ from runnel.optim.optimizer import Optimizer
 from runnel.optim.rmsprop import RMSprop
 from runnel.optim.schedulers import CosineAnnealingLR, LinearLR, LRScheduler, StepLR
 from runnel.optim.sgd import SGD
+from runnel.optim.sparse import SparseAdam
 
 __all__ = [
     "SGD",
@@ -17,5 +18,6 @@ __all__ = [
     "LinearLR",
     "Optimizer",
     "RMSprop",
+    "SparseAdam",
     "StepLR",
 ]

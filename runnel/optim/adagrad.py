@@ -15,6 +15,8 @@ from runnel.tensor.variable import Variable
 class Adagrad(Optimizer):
     """p ← p - lr/(1 + (t-1)·lr_decay) · gradient / (√s + eps), with s the sum of the gradient's squares so far."""
 
+    accepts_sparse = True
+
     def __init__(
         self,
         params: Any,
@@ -37,6 +39,9 @@ class Adagrad(Optimizer):
                 "maximize": maximize,
             },
         )
+
+    def changes_all_rows(self, group: Mapping[str, Any]) -> str:
+        return "weight_decay" if group["weight_decay"] else ""
 
     def slots(self, group: Mapping[str, Any]) -> Mapping[str, float]:
         return {"sum": group["initial_accumulator_value"]}

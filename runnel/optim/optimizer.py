@@ -32,6 +32,8 @@ class Optimizer:
         state: for each Parameter its Variables by name.
     """
 
+    accepts_sparse = False  # whether rows with the gradient 0 stay as they are
+
     def __init__(self, params: Any, defaults: dict[str, Any]) -> None:
         self.defaults = defaults
         self.state: dict[Variable, dict[str, Variable]] = {}
@@ -58,6 +60,10 @@ class Optimizer:
     def update(self, group: ParamGroup, active: list[tuple[int, Variable, Tensor]], steps: Variable) -> None:
         """Assign new values to the Parameters that have a gradient: (place in the group, Parameter, gradient)."""
         raise NotImplementedError
+
+    def changes_all_rows(self, group: Mapping[str, Any]) -> str:
+        """The hyper-parameter because of which rows with the gradient 0 change too; empty if there is none."""
+        return ""
 
     def check(self, group: Mapping[str, Any]) -> None:
         """Raise ValueError for hyper-parameters that make no sense."""
@@ -94,7 +100,14 @@ class Optimizer:
 
     def _group_changed(self, group: ParamGroup) -> None:
         """State must exist before a compiled step needs it: made as soon as the hyper-parameters ask for it."""
+        reason = self.changes_all_rows(group.plain)
         for p in group.params:
+            if getattr(p, "is_sparse", False) and (reason or not self.accepts_sparse):
+                means = f"its {reason} changes" if reason else "it changes"
+                raise ValueError(
+                    f"[{type(self).__name__}] does not take '{p.name}', whose gradients are sparse: {means} every row. "
+                    "Use SparseAdam, or SGD or Adagrad without momentum and weight_decay."
+                )
             kept = self.state[p]
             for name, initial in self.slots(group.plain).items():
                 if name not in kept:

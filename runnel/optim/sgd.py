@@ -18,6 +18,8 @@ class SGD(Optimizer):
     The first b is the gradient itself. ``nesterov`` takes d = gradient + momentum·b.
     """
 
+    accepts_sparse = True
+
     def __init__(
         self,
         params: Any,
@@ -45,6 +47,9 @@ class SGD(Optimizer):
         super().check(group)
         if group["nesterov"] and (group["momentum"] <= 0 or group["dampening"] != 0):
             raise ValueError("[SGD] nesterov needs a positive momentum and no dampening.")
+
+    def changes_all_rows(self, group: Mapping[str, Any]) -> str:
+        return next((name for name in ("momentum", "weight_decay") if group[name]), "")
 
     def slots(self, group: Mapping[str, Any]) -> Mapping[str, float]:
         return {"momentum_buffer": 0.0} if group["momentum"] else {}

@@ -15,9 +15,13 @@ from dataclasses import dataclass
 from runnel.core import switches
 from runnel.graph.graph import Graph
 from runnel.graph.verifier import verify
+from runnel.passes.bodies import in_bodies, without_unused_results
 from runnel.passes.common_subexpressions import merge_common_subexpressions
+from runnel.passes.expand import expand
 from runnel.passes.fold import fold_constants
+from runnel.passes.merge_rows import merge_rows
 from runnel.passes.simplify import simplify
+from runnel.passes.sink_permutes import sink_permutes
 from runnel.passes.transposed_products import flip_transposed_products
 
 
@@ -101,8 +105,28 @@ class Pipeline:
             given |= pass_.gives
 
 
+def _optimized(body: Graph) -> Graph:
+    return PIPELINE.run(body)[0]
+
+
 PIPELINE = Pipeline(
     (
+        Pass(
+            "unused_results",
+            "loops make and carry only what is used",
+            without_unused_results,
+        ),
+        Pass(
+            "bodies",
+            "the passes run on the bodies of loops and branches",
+            lambda graph: in_bodies(graph, _optimized),
+        ),
+        Pass(
+            "expand",
+            "ops that are made of simpler ones become those",
+            expand,
+            gives=frozenset({"expanded"}),
+        ),
         Pass(
             "fold",
             "nodes that read only constants become constants",
@@ -114,6 +138,16 @@ PIPELINE = Pipeline(
             "algebra that keeps every bit: x·1, views of views, casts to the same dtype",
             simplify,
             gives=frozenset({"simplified"}),
+        ),
+        Pass(
+            "sink_permutes",
+            "regions of a graph are computed in the order of axes that their borders want",
+            sink_permutes,
+        ),
+        Pass(
+            "merge_rows",
+            "what is computed from a product of matrices is computed in its rows and columns",
+            merge_rows,
         ),
         Pass(
             "common_subexpressions",
@@ -133,3 +167,8 @@ PIPELINE = Pipeline(
 def run(graph: Graph, keep: bool = False, skip: frozenset[str] = frozenset()) -> tuple[Graph, list[tuple[str, Graph]]]:
     """:meth:`Pipeline.run` of :data:`PIPELINE`, the passes of compiled programs."""
     return PIPELINE.run(graph, keep, skip)
+
+
+def expanded(graph: Graph) -> Graph:
+    """``graph`` as a program of one op needs it: made of ops that have loops."""
+    return simplify(expand(graph))

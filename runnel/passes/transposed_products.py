@@ -14,17 +14,13 @@ from runnel.ops.views import permute_p
 
 
 def flip_transposed_products(graph: Graph) -> Graph:
-    """Rewrite every contraction whose only readers swap its last two axes."""
+    """Rewrite every contraction of matrices whose only readers swap its last two axes."""
     users = graph.users()
     roots = set(graph.roots)
     replace: dict[Node, Node] = {}
     for node in graph.nodes:
-        if (
-            node.op is None
-            or not isinstance(tables.lower.get(node.op), Contraction)
-            or node in roots
-            or not users[node]
-        ):
+        rule = tables.lower.get(node.op) if node.op is not None else None
+        if not isinstance(rule, Contraction) or rule.several or node in roots or not users[node]:
             continue
         if all(_swaps_last_two(user) for user in users[node]):
             a, b = node.inputs

@@ -39,6 +39,7 @@ class EntryPoints(NamedTuple):
     rn_run: int  # (thread, records)
     rn_barrier: int  # a kernel
     rn_seal: int  # a kernel
+    rn_jump: int  # the kernel of records that say where to go on
     rn_solo: int  # (launch block) -> status: one thread, without the team
     rn_launch: int  # (launch block) -> status
     rn_worker: int  # (control block, mailbox)

@@ -169,3 +169,9 @@ def seal_address() -> int:
     """A kernel like the barrier, beyond which the run goes on to its end whatever is asked: nothing that lasts may be
     written before it, so a run leaves all as it was or all as it should be."""
     return driver.entry_points().rn_seal
+
+
+def jump_address() -> int:
+    """What stands for the kernel in a record that says where to go on: its args are slot and byte offset of a bool, its
+    i0 how many records further the next one stands if that is false, its i1 if it is true."""
+    return driver.entry_points().rn_jump

@@ -1,4 +1,4 @@
-"""LLVM text of what a thread does with its records: run them one after another, meet the others at a barrier, seal."""
+"""LLVM text of what a thread does with its records: run them in turn, jump, meet the others at a barrier, seal."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from typing import Final
 from runnel.runtime.layout import (
     ARRIVED,
     BARRIER,
+    BASES,
     CANCELLED,
     COUNT,
     DELAY,
@@ -26,8 +27,8 @@ _ALL: Final = 2**31 - 1  # sleepers to wake
 
 
 def text() -> str:
-    """The functions ``@rn_run``, ``@rn_barrier`` and ``@rn_seal``, for use inside a module that has those of
-    ``waiting``."""
+    """The functions ``@rn_run``, ``@rn_jump``, ``@rn_barrier`` and ``@rn_seal``, for use inside a module that has those
+    of ``waiting``."""
     return f"""; pause for a random while: xorshift64 (G. Marsaglia, "Xorshift RNGs", 2003)
 define internal void @delay(ptr %thread, i64 %most) noinline {{
   %at = getelementptr i64, ptr %thread, i64 {RANDOM}
@@ -56,7 +57,7 @@ entry:
   %hurried = icmp eq i64 %delay, 0
   br label %head
 head:
-  %record = phi ptr [ %records, %entry ], [ %next, %well ]
+  %record = phi ptr [ %records, %entry ], [ %next, %well ], [ %target, %jump ]
   %k = load ptr, ptr %record
   %end = icmp eq ptr %k, null
   br i1 %end, label %done, label %check
@@ -83,6 +84,30 @@ dawdle:
   call void @delay(ptr %thread, i64 %delay)
   br label %go
 go:
+  %jumps = icmp eq ptr %k, @rn_jump
+  br i1 %jumps, label %jump, label %call
+jump:
+  %flag.at = getelementptr i64, ptr %record, i64 1
+  %flag.args = load ptr, ptr %flag.at
+  %slot = load i64, ptr %flag.args
+  %bases.at = getelementptr i64, ptr %thread, i64 {BASES}
+  %bases = load ptr, ptr %bases.at
+  %base.at = getelementptr i64, ptr %bases, i64 %slot
+  %base = load ptr, ptr %base.at
+  %byte.at = getelementptr i64, ptr %flag.args, i64 1
+  %byte = load i64, ptr %byte.at
+  %flag.address = getelementptr i8, ptr %base, i64 %byte
+  %flag = load i8, ptr %flag.address
+  %holds = icmp ne i8 %flag, 0
+  %if.false.at = getelementptr i64, ptr %record, i64 2
+  %if.false = load i64, ptr %if.false.at
+  %if.true.at = getelementptr i64, ptr %record, i64 3
+  %if.true = load i64, ptr %if.true.at
+  %distance = select i1 %holds, i64 %if.true, i64 %if.false
+  %words = mul i64 %distance, 8
+  %target = getelementptr i64, ptr %record, i64 %words
+  br label %head
+call:
   %args.at = getelementptr i64, ptr %record, i64 1
   %args = load ptr, ptr %args.at
   %i0.at = getelementptr i64, ptr %record, i64 2
@@ -120,6 +145,12 @@ release:
   call void @announce(ptr %barrier, i32 %later, i32 {_ALL})
   br label %done
 done:
+  ret void
+}}
+
+; the kernel of records that say where to go on, never called: i0 records further if the byte that args name by slot and
+; offset is 0, else i1 records. All threads read it behind a barrier, so all go the same way
+define internal void @rn_jump(ptr %thread, ptr %args, i64 %i0, i64 %i1, i64 %j0, i64 %j1) {{
   ret void
 }}
 

@@ -21,6 +21,9 @@ from runnel.lowering.bounds import outside
 from runnel.lowering.plan import Planner
 from runnel.lowering.program import Program
 from runnel.lowering.strided import view_layout
+from runnel.ops.control import part_p
+from runnel.ops.views import permute_p
+from runnel.passes import pipeline
 from runnel.runtime import memory, threads
 from runnel.runtime.memory import Storage
 from runnel.tensor.tracing import user_line
@@ -51,9 +54,9 @@ class Running:
 
     __slots__ = ("_first_output", "_positions", "program", "result", "strides")
 
-    def __init__(self, result: Aval, program: Program, positions: tuple[int, ...]) -> None:
+    def __init__(self, result: Aval, strides: Shape, program: Program, positions: tuple[int, ...]) -> None:
         self.result = result
-        self.strides = row_major(result.shape)
+        self.strides = strides
         self.program = program
         self._positions = positions
         self._first_output = program.first_output
@@ -91,10 +94,35 @@ class OnHost:
         return found, Storage.wrap(array.reshape(found.shape)), 0, row_major(found.shape)
 
 
+class RunningSeveral:
+    """The plan of an op of several results: a program of one node and its parts."""
+
+    __slots__ = ("program", "results")
+
+    def __init__(self, program: Program, results: tuple[Aval, ...]) -> None:
+        self.program = program
+        self.results = results
+
+    def run(self, tensors: tuple[Tensor, ...]) -> list[Placed]:
+        program = self.program
+        storages = [memory.allocate(result.nbytes) for result in self.results]
+        with program.lock:
+            for slot, x in enumerate(tensors, 2):
+                program.bases[slot] = x._storage.address + x._layout[0] * x._aval.dtype.itemsize  # type: ignore[union-attr]
+            for slot, storage in enumerate(storages, program.first_output):
+                program.bases[slot] = storage.address
+            status = program.run_bound()
+        if status:
+            raise program.error(status)
+        pairs = zip(self.results, storages, strict=True)
+        return [(result, storage, 0, row_major(result.shape)) for result, storage in pairs]
+
+
 Placed = tuple[Aval, Storage | None, int, Shape]
 Plan = Viewing | Running | OnHost
 
 _PLANS: OrderedDict[Any, Plan] = OrderedDict()
+_SEVERAL: OrderedDict[Any, RunningSeveral] = OrderedDict()
 
 
 def execute(op: Op, tensors: tuple[Tensor, ...], attrs: dict[str, Any]) -> Placed:
@@ -111,24 +139,62 @@ def execute(op: Op, tensors: tuple[Tensor, ...], attrs: dict[str, Any]) -> Place
     return result
 
 
+def execute_several(op: Op, tensors: tuple[Tensor, ...], attrs: dict[str, Any]) -> list[Placed]:
+    """Carry out an op of several results now."""
+    key = (op, *attrs.values(), *[(x._aval, x._layout[1]) for x in tensors])
+    plan = _SEVERAL.get(key)
+    if plan is None:
+        plan = _SEVERAL[key] = prepare_several(op, tensors, attrs)
+        while len(_SEVERAL) > KEPT:
+            _SEVERAL.popitem(last=False)
+    return plan.run(tensors)
+
+
 def prepare(op: Op, tensors: tuple[Tensor, ...], attrs: dict[str, Any]) -> Plan:
     """The plan for these avals and layouts."""
     result: Aval = tables.infer[op](*[t._aval for t in tensors], **attrs)
     rule = tables.lower.get(op)
-    if rule is None or isinstance(rule, HostCall):
+    if isinstance(rule, HostCall) or (rule is None and op not in tables.expand):
         return OnHost(op, attrs, result)
     if isinstance(rule, View):
         viewed = view_layout(rule, tensors[0]._aval, tensors[0]._layout[1], result, attrs)
         if viewed is not None:
             return Viewing(result, *viewed)
-    nodes = [Node(None, (), {}, t._aval, kind=InputKind.ARGUMENT, name=f"x{i}") for i, t in enumerate(tensors)]
-    strides = {
-        node: t._layout[1] for node, t in zip(nodes, tensors, strict=True) if t._layout[1] != row_major(t._aval.shape)
-    }
-    made = Node(op, tuple(nodes), attrs, result)
-    graph = Graph(nodes, [made], {}, op.name)
+    nodes, strides = _inputs(tensors)
+    graph = Graph(nodes, [Node(op, tuple(nodes), attrs, result)], {}, op.name)
+    lies = row_major(result.shape)
+    if op in tables.expand:
+        graph, lies = _in_its_own_order(pipeline.expanded(graph))
     plan = Planner(graph, threads.count(), strides).plan()
-    return Running(result, Program(plan), tuple(range(len(nodes))))
+    return Running(result, lies, Program(plan), tuple(range(len(nodes))))
+
+
+def prepare_several(op: Op, tensors: tuple[Tensor, ...], attrs: dict[str, Any]) -> RunningSeveral:
+    """The plan of an op of several results for these avals and layouts."""
+    result: Aval = tables.infer[op](*[t._aval for t in tensors], **attrs)
+    nodes, strides = _inputs(tensors)
+    bundle = Node(op, tuple(nodes), attrs, result)
+    results: tuple[Aval, ...] = attrs["results"]
+    parts = [Node(part_p, (bundle,), {"index": i, "aval": x}, x) for i, x in enumerate(results)]
+    graph, _ = pipeline.run(Graph(nodes, parts, {}, op.name))
+    return RunningSeveral(Program(Planner(graph, threads.count(), strides).plan()), results)
+
+
+def _inputs(tensors: tuple[Tensor, ...]) -> tuple[list[Node], dict[Node, Shape]]:
+    """Nodes for the operands, and the strides of those that are not dense."""
+    nodes = [Node(None, (), {}, t._aval, kind=InputKind.ARGUMENT, name=f"x{i}") for i, t in enumerate(tensors)]
+    pairs = zip(nodes, tensors, strict=True)
+    return nodes, {node: t._layout[1] for node, t in pairs if t._layout[1] != row_major(t._aval.shape)}
+
+
+def _in_its_own_order(graph: Graph) -> tuple[Graph, Shape]:
+    """A graph of one output without the permute at its end, and the strides which say the same."""
+    (made,) = graph.outputs
+    if made.op is not permute_p:
+        return graph, row_major(made.aval.shape)
+    (inner,) = made.inputs
+    steps = row_major(inner.aval.shape)
+    return Graph(graph.inputs, [inner], {}, graph.name), tuple(steps[a] for a in made.attrs["axes"])
 
 
 def _fault(program: Program, status: int, tensors: tuple[Tensor, ...]) -> RunnelError:

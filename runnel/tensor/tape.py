@@ -8,11 +8,14 @@ same walk computes numbers on eager tensors and records a graph on traced ones. 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from runnel.core import tables
 from runnel.core.errors import GradientError
 from runnel.core.tables import Op
+from runnel.ops.assembly import Piece, assembled
+from runnel.ops.control import part_p
+from runnel.ops.pieces import slice_p
 
 if TYPE_CHECKING:
     from runnel.tensor.tensor import Tensor
@@ -35,6 +38,21 @@ class Record:
         self.freed = True
         self.inputs = ()
         self.rule = None
+
+
+class SeveralRecord(Record):
+    """How an op of several results was carried out; ``outs`` are these, without a tape. It hangs on a tensor that
+    stands for all of them, the bundle, to which the records of the results (op ``part``) lead."""
+
+    __slots__ = ("outs",)
+
+    def __init__(self, op: Op, inputs: tuple[Tensor, ...], attrs: dict[str, Any], outs: tuple[Tensor, ...]) -> None:
+        super().__init__(op, inputs, attrs)
+        self.outs = outs
+
+    def free(self) -> None:
+        super().free()
+        self.outs = ()
 
 
 def needed_order(roots: Sequence[Tensor], stops: frozenset[int] = frozenset()) -> list[Tensor]:
@@ -78,26 +96,21 @@ def cotangents(
     wanted = None if leaves is None else frozenset(id(t) for t in leaves)
     order = needed_order(roots, wanted or frozenset())
     alive = _leading_to(order, wanted)
-    pending: dict[int, Tensor] = {}
+    pending: Pending = {}
     for root, seed in zip(roots, seeds, strict=True):
-        _accumulate(pending, root, seed)
+        accumulate(pending, root, seed)
     found: dict[int, tuple[Tensor, Tensor]] = {}
     for tensor in reversed(order):
+        record = tensor._record
         g = pending.pop(id(tensor), None)
         if g is None or id(tensor) not in alive:
             continue
-        record = tensor._record
         if record is None or (wanted is not None and id(tensor) in wanted):
-            found[id(tensor)] = (tensor, g)
+            found[id(tensor)] = (tensor, settled(g, tensor))
             continue
-        if any(x._rebound and x._serial > tensor._serial for x in record.inputs):
-            raise GradientError(
-                f"[backward] an input of the op '{record.op.name if record.op else 'custom_vjp'}' was changed by "
-                "x[key] = value after the op had used it; change a copy (x + 0) instead."
-            )
-        for x, dx in zip(record.inputs, _apply_rule(record, tensor, g, create_graph), strict=True):
+        for x, dx in zip(record.inputs, apply_rule(record, tensor, g, create_graph, alive), strict=True):
             if dx is not None and id(x) in alive:
-                _accumulate(pending, x, dx() if callable(dx) else dx)
+                accumulate(pending, x, dx() if callable(dx) else dx)
     if not (retain_graph or create_graph):
         for tensor in order:
             if tensor._record is not None and not (wanted is not None and id(tensor) in wanted):
@@ -119,24 +132,81 @@ def _leading_to(order: Sequence[Tensor], wanted: frozenset[int] | None) -> set[i
     return alive
 
 
-def _apply_rule(record: Record, out: Tensor, g: Tensor, create_graph: bool) -> Sequence[Any]:
-    if create_graph:
-        inputs: tuple[Tensor, ...] = record.inputs
-        result = out
-    else:
-        inputs = tuple(x.detach() for x in record.inputs)
-        result = out.detach()
-        g = g.detach()
+def apply_rule(
+    record: Record, out: Tensor, g: Cotangent, create_graph: bool, alive: set[int] | None = None
+) -> Sequence[Any]:
+    """The cotangents of a record's inputs for that of its output; some as functions that make them, some None. What is
+    not ``alive`` (by default, what needs no gradient) need not be computed."""
+    inputs = record.inputs if create_graph else tuple(x.detach() for x in record.inputs)
+    if isinstance(record, SeveralRecord):
+        if record.op is None or not isinstance(g, dict):
+            raise GradientError("[backward] the cotangents of an op of several results must come from its results.")
+        outs = taken_out(out, record.outs) if create_graph else record.outs
+        wanted = tuple(x.requires_grad if alive is None else id(x) in alive for x in record.inputs)
+        given = [g.get(i) for i in range(len(outs))]
+        gs = tuple(x if x is None or create_graph else x.detach() for x in given)
+        return tuple(tables.vjp[record.op](gs, outs, *inputs, wanted=wanted, **record.attrs))
+    settled_g, result = settled(g, out), out
+    if not create_graph:
+        settled_g, result = settled_g.detach(), out.detach()
     if record.op is None:
-        return tuple(record.rule(g, result))
-    return tuple(tables.vjp[record.op](g, result, *inputs, **record.attrs))
+        return tuple(record.rule(settled_g, result))
+    if record.op is part_p:
+        return (PartOf(record.attrs["index"], settled_g),)
+    if record.op is slice_p:
+        piece = Piece.of(settled_g, inputs[0], **record.attrs)
+        if piece is not None:
+            return (piece,)
+    return tuple(tables.vjp[record.op](settled_g, result, *inputs, **record.attrs))
 
 
-def _accumulate(pending: dict[int, Tensor], tensor: Tensor, g: Tensor) -> None:
+def taken_out(bundle: Tensor, outs: tuple[Tensor, ...]) -> tuple[Tensor, ...]:
+    """The results of an op of several, with records that lead to the bundle."""
+    tensors = tuple(out._twin() for out in outs)
+    for index, tensor in enumerate(tensors):
+        if tensor.dtype.is_float:
+            tensor.requires_grad = True
+            tensor._record = Record(part_p, (bundle,), {"index": index, "aval": tensor.aval})
+    return tensors
+
+
+class PartOf(NamedTuple):
+    """The cotangent of one result of an op of several."""
+
+    index: int
+    g: Tensor
+
+
+# What is pending for a tensor: a cotangent; those of slices of it, to be put together; or, for a bundle, those of its
+# results by number.
+Cotangent = Any
+Pending = dict[int, Cotangent]
+
+
+def settled(g: Cotangent, tensor: Tensor) -> Tensor:
+    """A pending cotangent of ``tensor`` as one tensor."""
+    total: Tensor = assembled(g, tensor.shape) if isinstance(g, list) else g
+    return total
+
+
+def accumulate(pending: Pending, tensor: Tensor, g: Cotangent) -> None:
+    """Add ``g`` to what is pending for ``tensor``."""
+    before = pending.get(id(tensor))
+    if isinstance(g, PartOf):
+        gs = pending.setdefault(id(tensor), {})
+        gs[g.index] = gs[g.index] + g.g if g.index in gs else g.g
+        return
+    if isinstance(g, Piece):
+        if before is None:
+            pending[id(tensor)] = [g]
+        elif isinstance(before, list):
+            before.append(g)
+        else:
+            pending[id(tensor)] = before + assembled([g], tensor.shape)
+        return
     if g.shape != tensor.shape:
         raise GradientError(
             f"[backward] a cotangent of shape {g.shape} reached a tensor of shape {tensor.shape}; "
             "the vjp rule of the op that read it is wrong."
         )
-    before = pending.get(id(tensor))
-    pending[id(tensor)] = g if before is None else before + g
+    pending[id(tensor)] = g if before is None else settled(before, tensor) + g

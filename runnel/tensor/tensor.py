@@ -16,6 +16,7 @@ from runnel.core.dtypes import DType, from_numpy as from_numpy_dtype
 from runnel.core.errors import CaptureError, GradientError, SideEffectError, TracedValueError
 from runnel.core.tables import Op
 from runnel.graph.graph import InputKind, Node
+from runnel.ops.control import part_p
 from runnel.runtime import memory
 from runnel.runtime.memory import Storage
 from runnel.tensor import eager, tape, tracing
@@ -199,6 +200,22 @@ class Tensor(ArrayMethods):
                 break
         return result
 
+    def apply_several(self, op: Op, inputs: tuple[Any, ...], attrs: dict[str, Any]) -> tuple[Tensor, ...]:
+        trace = tracing.ACTIVE.trace
+        tensors = tuple([x.read() for x in inputs])
+        if trace is None:
+            outs = tuple([_placed(*placed) for placed in eager.execute_several(op, tensors, attrs)])
+        else:
+            node = trace.record(op, tuple([node_of(x, trace) for x in tensors]), attrs)
+            parts = [{"index": i, "aval": result} for i, result in enumerate(attrs["results"])]
+            outs = tuple([symbolic(trace.record(part_p, (node,), part)) for part in parts])
+        if not any(x.requires_grad for x in tensors):
+            return outs
+        bundle = _blank(outs[0]._aval)
+        bundle.requires_grad = True
+        bundle._record = tape.SeveralRecord(op, tensors, attrs, outs)
+        return tape.taken_out(bundle, outs)
+
     def lift(self, array: Any, dtype: DType) -> Tensor:
         return constant(array, dtype)
 
@@ -215,7 +232,7 @@ class Tensor(ArrayMethods):
         if self.requires_grad and self._record is None:
             raise GradientError("[setitem] a leaf that requires a gradient cannot be changed; change a copy (x + 0).")
         trace = tracing.ACTIVE.trace
-        if trace is not None and self._node is None and self._serial <= trace.born:
+        if trace is not None and self._is_outside(trace):
             raise SideEffectError(
                 f"[setitem] at {tracing.user_line()} a compiled function changes a tensor from outside; return the new "
                 "value, or keep it in a Variable."
@@ -228,6 +245,10 @@ class Tensor(ArrayMethods):
         self.requires_grad, self._record = after.requires_grad, after._record
         self._serial = next(_serials)
         self._rebound = True
+
+    def _is_outside(self, trace: tracing.Trace) -> bool:
+        """Whether it was made before ``trace`` began."""
+        return self._serial <= trace.born if self._node is None else not trace.owns(self._node)
 
     def _twin(self) -> Tensor:
         """Another handle of the same value, without a tape."""
@@ -251,6 +272,10 @@ class Tensor(ArrayMethods):
         """The same value without a tape: gradients stop here."""
         if not self.requires_grad:
             return self
+        trace = tracing.ACTIVE.trace
+        if trace is not None and trace.is_body:
+            stopped: Tensor = ops.stop_gradient(self)  # a graph inside of a graph is differentiated as it stands
+            return stopped
         return self._twin()
 
     def requires_grad_(self, flag: bool = True) -> Tensor:
@@ -392,9 +417,9 @@ def traced_array(trace: tracing.Trace, array: np.ndarray, dtype: DType, shape: S
 
 def node_of(tensor: Tensor, trace: tracing.Trace) -> Node:
     """The node that stands for ``tensor`` in ``trace``: its own, or that of a captured or constant eager tensor."""
-    if tensor._node is not None:
+    if tensor._node is not None and trace.owns(tensor._node):
         return tensor._node
-    if tensor._serial > trace.born:
+    if tensor._serial > trace.born and tensor._node is None:
         found = trace.constants.get(id(tensor))
         if found is None:
             found = (tensor, trace.constant(tensor.numpy(), tensor.dtype))

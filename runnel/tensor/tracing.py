@@ -20,6 +20,7 @@ from runnel.core.avals import Aval, aval
 from runnel.core.dtypes import DType
 from runnel.core.tables import Op
 from runnel.graph.graph import Graph, InputKind, Node
+from runnel.ops.recomputation import again_p
 
 if TYPE_CHECKING:
     from runnel.tensor.tensor import Tensor
@@ -30,6 +31,8 @@ _PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
 
 class Trace:
     """A graph under construction, and the state of Variables as the traced function sees it."""
+
+    is_body = False  # of a loop or a branch: a graph that is differentiated as it stands
 
     def __init__(self, born: int) -> None:
         self.born = born  # tensors with a higher serial number were made inside the trace: constants
@@ -46,6 +49,11 @@ class Trace:
         self.known_arrays: dict[int, np.ndarray] = {}  # by id: arrays that can be found again at the next call
         self.refusal: Exception | None = None  # the first error about a traced value, though the function caught it
         self.scalars: list[tuple[Any, Node]] = []  # (getter, node): run-time floats read by the function
+        self.repetition: Repetition | None = None  # while something is recorded a second time
+
+    def owns(self, node: Node) -> bool:
+        """Whether ``node`` is of this trace, and not of one around it."""
+        return True
 
     def input(self, value: Aval, kind: InputKind, name: str) -> Node:
         node = Node(None, (), {}, value, user_line(), kind=kind, name=name)
@@ -58,18 +66,42 @@ class Trace:
         return Node(None, (), {}, aval(frozen.shape, dtype), value=frozen)
 
     def record(self, op: Op, inputs: tuple[Node, ...], attrs: dict[str, Any]) -> Node:
+        if self.repetition is not None:
+            inputs = tuple(map(self.repetition.read, inputs))
         result = tables.infer[op](*[x.aval for x in inputs], **attrs)
-        return Node(op, inputs, attrs, result, user_line())
+        node = Node(op, inputs, attrs, result, user_line())
+        if self.repetition is not None:
+            self.repetition.made.add(node)
+        return node
 
     def graph(self, outputs: list[Node], updates: dict[Node, Node], name: str) -> Graph:
         return Graph(self.inputs, outputs, updates, name)
 
 
+class Repetition:
+    """Ops that are recorded a second time: they compute late, when ``after`` is known, what was computed before."""
+
+    def __init__(self, after: tuple[Node, ...]) -> None:
+        self.after = after
+        self.made: set[Node] = set()
+        self._again: dict[Node, Node] = {}
+
+    def read(self, node: Node) -> Node:
+        """What stands for ``node``: itself, if it is a constant or made in the repetition."""
+        if node in self.made or node.is_constant:
+            return node
+        if node not in self._again:
+            self._again[node] = Node(again_p, (node, *self.after), {}, node.aval, node.where)
+        return self._again[node]
+
+
 class _Active(threading.local):
-    """The trace that is active on each thread, innermost last."""
+    """The trace that is active on each thread; and, while somebody wants to know, the values that Variables had when
+    they were first read or assigned outside of a trace."""
 
     def __init__(self) -> None:
         self.trace: Trace | None = None
+        self.seen: dict[Variable, Tensor] | None = None
 
 
 ACTIVE = _Active()

@@ -135,6 +135,8 @@ class Variable(ArrayMethods):
         if not self._shared:
             self._shared = True
             CLOCK.now += 1
+        if tracing.ACTIVE.seen is not None:
+            tracing.ACTIVE.seen.setdefault(self, current)
         return current
 
     @property
@@ -174,6 +176,8 @@ class Variable(ArrayMethods):
             trace.values[self] = fresh
             trace.written.add(self)
             return
+        if tracing.ACTIVE.seen is not None:
+            self.read()
         if not value.is_dense:
             value = tensors.from_numpy(value.numpy(), self.dtype, copy=True)
         fresh = tensors.from_storage(self._aval, value._storage, value._layout[0])
@@ -263,6 +267,9 @@ class Variable(ArrayMethods):
 
     def apply_op(self, op: Op, inputs: tuple[Any, ...], attrs: dict[str, Any]) -> Tensor:
         return self.read().apply_op(op, inputs, attrs)
+
+    def apply_several(self, op: Op, inputs: tuple[Any, ...], attrs: dict[str, Any]) -> tuple[Tensor, ...]:
+        return self.read().apply_several(op, inputs, attrs)
 
     def lift(self, array: Any, dtype: DType) -> Tensor:
         return tensors.constant(array, dtype)

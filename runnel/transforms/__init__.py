@@ -1,6 +1,10 @@
-"""Functions on functions: gradients of any order, and functions with a derivative of their own."""
+"""Functions on functions: gradients of any order, derivatives of one's own, and values computed again for backward."""
 
+from runnel.transforms.checkpoint import checkpoint
+from runnel.transforms.cond import cond
 from runnel.transforms.custom import custom_vjp
 from runnel.transforms.gradients import grad, value_and_grad, vjp
+from runnel.transforms.scan import scan
+from runnel.transforms.while_loop import while_loop
 
-__all__ = ["custom_vjp", "grad", "value_and_grad", "vjp"]
+__all__ = ["checkpoint", "cond", "custom_vjp", "grad", "scan", "value_and_grad", "vjp", "while_loop"]

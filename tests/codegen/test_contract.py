@@ -23,7 +23,7 @@ DTYPES = [dtypes.by_name(name) for name in contract.SYMBOLS]
 # Blocks so small that a few dozen rows, columns and k cross every boundary.
 SMALL = contract.Blocking(
     rows=24, k=16, k_in_place=24, k_crowded=8, columns=48, pack_k=8, pack_rows=32, pack_rows_crowded=16, crowded=256,
-    pack_a_columns=20, pack_a_k=10,
+    pack_a_columns=20, pack_a_k=10, k_listed=8, long_k=30,
 )  # fmt: skip
 EPILOGUE = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_void_p, *[ctypes.c_int64] * 4)
 Box = tuple[int, int, int, int]
@@ -39,23 +39,27 @@ class Kernel:
         self.linker = llvm.create_lljit_compiler(machine)
         self.library = llvm.JITLibraryBuilder().add_object_img(image).export_symbol(symbol).link(self.linker, symbol)
         prototype = ctypes.CFUNCTYPE(
-            None, *[ctypes.c_void_p] * 3, *[ctypes.c_int64] * 10, *[ctypes.c_void_p] * 3, ctypes.c_int64
-        )
+            None, *[ctypes.c_void_p] * 3, *[ctypes.c_int64] * 10, *[ctypes.c_void_p] * 3, *[ctypes.c_int64] * 2,
+            *[ctypes.c_void_p] * 2,
+        )  # fmt: skip
         self.function = prototype(self.library[symbol])
         self.scratch = guarded((contract.SCRATCH,), np.dtype(np.uint8), "after")
         self.thread = np.array([0, self.scratch.ctypes.data, contract.SCRATCH], np.int64)
 
     def __call__(
-        self, a: Any, b: Any, c: Any, box: Box | None = None, epilogue: Any = None, args: int = 0, tile: int = 0
-    ) -> None:
-        """Stores a @ b into c, or the box (i0, i1, j0, j1) of it."""
-        size = a.itemsize
+        self, a: Any, b: Any, c: Any, box: Box | None = None, epilogue: Any = None, args: int = 0, tile: int = 0,
+        resume: bool = False, lists: tuple[Any, Any] | None = None,
+    ) -> None:  # fmt: skip
+        """Stores a @ b into c, or adds it, or the box (i0, i1, j0, j1) of it. With ``lists``, a is the element that the
+        offsets in these count from."""
+        size = b.itemsize
         assert c.size == 0 or c.shape[1] == 1 or c.strides[1] == size
-        steps = [*a.strides, *b.strides, c.strides[0]]
+        steps = [*(a.strides if lists is None else (0, 0)), *b.strides, c.strides[0]]
         self.function(
             a.ctypes.data, b.ctypes.data, c.ctypes.data, *(step // size for step in steps),
-            a.shape[1], *(box if box is not None else (0, c.shape[0], 0, c.shape[1])), epilogue,
-            self.thread.ctypes.data, args, tile,
+            b.shape[0], *(box if box is not None else (0, c.shape[0], 0, c.shape[1])), epilogue,
+            self.thread.ctypes.data, args, tile, resume, *(x.ctypes.data for x in lists or ()),
+            *((None, None) if lists is None else ()),
         )  # fmt: skip
 
 
@@ -175,6 +179,66 @@ def test_a_chain_rounds_once_a_step_in_order_of_k(dtype: DType, row: Target) -> 
         c = np.zeros((9, 21), dtype.numpy)
         run(a, b, c)
         assert (c == expected).all()
+
+
+@every_kernel
+@settings(deadline=None, max_examples=60, derandomize=True)
+@given(
+    m=st.integers(0, 70), n=st.integers(0, 70), k=st.integers(0, 70), b_layout=st.sampled_from(LAYOUTS),
+    blocking=st.sampled_from([SMALL, None]), seed=st.integers(0, 9), data=st.data(),
+)  # fmt: skip
+def test_listed_operands_give_the_bits_of_the_matrix_they_name(
+    dtype: DType, row: Target, m: int, n: int, k: int, b_layout: str, blocking: contract.Blocking | None, seed: int,
+    data: st.DataObject,
+) -> None:  # fmt: skip
+    rng = np.random.default_rng(seed)
+    pool, (_, b) = rng.standard_normal(300).astype(dtype.numpy), operands(1, n, k, dtype, seed)
+    rows = rng.integers(-100, 100, m).astype(np.int32)
+    ks = rng.integers(-50, 50, k).astype(np.int32)
+    origin = pool[150:]
+    plain, c = (np.full((m, n + 3), np.nan, dtype.numpy) for _ in range(2))
+    kernel(dtype, row)(pool[150 + rows[:, None] + ks[None, :]], b, plain[:, :n])
+    i0, i1 = sorted(data.draw(st.tuples(st.integers(0, m), st.integers(0, m))))
+    for box in ((0, i0, 0, n), (i0, i1, 0, n), (i1, m, 0, n)):
+        kernel(dtype, row, blocking)(origin, laid_out(b, b_layout), c[:, :n], box, lists=(rows, ks))
+    np.testing.assert_array_equal(c[:, :n], plain[:, :n])
+    assert np.isnan(c[:, n:]).all()
+
+
+@every_kernel
+@pytest.mark.parametrize("side", ["before", "after"])
+@pytest.mark.parametrize("shape", [(13, 21, 19), (6, 16, 8), (200, 23, 40), (1, 3, 2), (2, 70, 300), (33, 7, 64)])
+def test_nothing_beside_listed_operands_and_their_lists_is_touched(
+    dtype: DType, row: Target, side: str, shape: tuple[int, int, int]
+) -> None:
+    m, n, k = shape
+    a, b = operands(m, n, k, dtype)
+    expected = np.zeros((m, n), dtype.numpy)
+    kernel(dtype, row)(a, b, expected)
+    left, right, c = (guarded(s, dtype.numpy, side) for s in ((m, k), (k, n), (m, n)))
+    rows, ks = (guarded((length,), np.dtype(np.int32), side) for length in (m, k))
+    left[...], right[...], rows[...], ks[...] = a, b, np.arange(m) * k, np.arange(k)
+    for blocking in (None, SMALL):
+        c[...] = 0
+        kernel(dtype, row, blocking)(left, right, c, lists=(rows, ks))
+        np.testing.assert_array_equal(c, expected)
+
+
+@every_kernel
+@pytest.mark.parametrize("shape", [(7, 19, 37), (40, 50, 18), (1, 21, 33), (13, 1, 9), (5, 17, 0), (200, 23, 40)])
+def test_resumed_chains_begin_at_the_result(dtype: DType, row: Target, shape: tuple[int, int, int]) -> None:
+    m, n, k = shape
+    a, b = operands(m, n, 2 * k + 3, dtype)
+    for blocking in (None, SMALL):
+        for layout in ("rows", "columns"):
+            whole, c = (np.full((m, n), np.nan, dtype.numpy) for _ in range(2))
+            run = kernel(dtype, row, blocking)
+            run(a, b, whole)
+            run(laid_out(a[:, :k], layout), laid_out(b[:k], layout), c)
+            rest = laid_out(a[:, k:], "rows")
+            lists = (np.arange(m, dtype=np.int32) * (k + 3), np.arange(k + 3, dtype=np.int32))
+            run(rest, laid_out(b[k:], layout), c, resume=True, lists=lists if layout == "rows" else None)
+            np.testing.assert_array_equal(c, whole)
 
 
 @every_kernel
@@ -302,7 +366,7 @@ def test_the_innermost_loops_keep_to_registers(dtype: DType, row: Target) -> Non
         assert fmas > 0
         assert not [line for line in body if re.search(r"%rsp|%rbp\)|\[sp|\[x29", line)]
         assert not [line for line in body if re.search(r"vpmovsx|vpsll|vpcmp|call|bl\s", line)]
-    assert largest == row.tile_rows * row.tile_vectors
+    assert largest == max(tile.rows * tile.vectors for tile in tiles.family(row))
 
 
 def fma_loops(assembly: str) -> Any:

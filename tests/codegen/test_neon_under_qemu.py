@@ -16,6 +16,7 @@ import images
 import numpy as np
 import pytest
 from images import Array, Image
+from listed_products import listed, listed_data, resumed, resumed_data
 from nest_harness import I0, I1, I, J, at, load, op, seq, vec
 from test_contract import LAYOUTS, laid_out, operands
 from test_scalars import sample, signatures
@@ -267,6 +268,19 @@ def test_contractions_in_all_layouts(dtype: DType, tmp_path: Path) -> None:
     a, b = operands(49, 1100, 20, dtype, seed=49)
     found = here[named[len(cases)][1]].reshape(49, 1103)[:, :1100]
     np.testing.assert_allclose(found, a @ b, rtol=1e-3, atol=1e-3)
+
+
+@pytest.mark.parametrize("dtype", [float32, float64], ids=str)
+def test_listed_operands_and_resumed_chains(dtype: DType, tmp_path: Path) -> None:
+    image = Image()
+    named: list[tuple[str, int]] = []
+    for kernel, data in ((listed(dtype), listed_data(dtype)), (resumed(dtype), resumed_data(dtype))):
+        for arrays, params, rows in data:
+            slots = {name: image.put(array) for name, array in arrays.items()}
+            places = [slots[b.name] for b in kernel.buffers]
+            image.call(kernel, places, [params[p.name] for p in kernel.params], 0, rows, 0, params["n"])
+            named.append((f"{kernel.name} {params}", slots["c"]))
+    compare(image, tmp_path, named)
 
 
 def test_batched_contraction(tmp_path: Path) -> None:

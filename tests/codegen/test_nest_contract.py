@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import ctypes
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pytest
+from images import Image, native
+from listed_products import listed, listed_data, resumed, resumed_data
 from nest_harness import (
     I0,
     I1,
@@ -27,9 +30,9 @@ from nest_harness import (
 
 from runnel.codegen import products
 from runnel.core import dtypes
-from runnel.core.dtypes import DType, float32, float64
+from runnel.core.dtypes import DType, float32, float64, int64
 from runnel.core.errors import VerifierError
-from runnel.loops import scalar
+from runnel.loops import interpreter, printer, scalar, verifier
 from runnel.loops.ir import (
     BatchSpec,
     Buffer,
@@ -42,7 +45,8 @@ from runnel.loops.ir import (
 
 def contraction(element: DType) -> Any:
     """A stand-in for the generic contraction: NumPy, one block, then the epilogue."""
-    words = [ctypes.c_void_p] * 3 + [ctypes.c_int64] * 10 + [ctypes.c_void_p] * 3 + [ctypes.c_int64]
+    words = [ctypes.c_void_p] * 3 + [ctypes.c_int64] * 10 + [ctypes.c_void_p] * 3 + [ctypes.c_int64] * 2
+    words += [ctypes.c_void_p] * 2
     kernel_type = ctypes.CFUNCTYPE(None, *[ctypes.c_void_p] * 2, *[ctypes.c_int64] * 4)
 
     def at_address(address: int, count: int) -> Array:
@@ -50,7 +54,7 @@ def contraction(element: DType) -> Any:
 
     def run(*call: int) -> None:
         (a, b, c), (a_row, a_k, b_k, b_col, c_row, k, i0, i1, j0, j1) = call[:3], call[3:13]
-        epilogue, thread, args, _tile = call[13:]
+        epilogue, thread, args, *_ = call[13:]
         i, j, inner = np.arange(i0, i1)[:, None], np.arange(j0, j1)[None, :], np.arange(k)
         left = at_address(a, 1 + (i1 - 1) * a_row + (k - 1) * a_k)[i * a_row + inner * a_k]
         right = at_address(b, 1 + (k - 1) * b_k + (j1 - 1) * b_col)[inner[:, None] * b_k + j * b_col]
@@ -114,6 +118,34 @@ def test_batched_contract() -> None:
     before = arrays["c"].copy()
     native(arrays, {**numbers, "a_step": 12, "b_step": 28, "c_step": 21}, 3, 3)
     np.testing.assert_array_equal(arrays["c"], before)
+
+
+@pytest.mark.parametrize("dtype", [float32, float64], ids=str)
+def test_lists_and_resumed_chains_mean_what_the_interpreter_says(dtype: DType) -> None:
+    for kernel, data in ((listed(dtype), listed_data(dtype)), (resumed(dtype), resumed_data(dtype))):
+        verifier.verify(kernel)
+        for arrays, params, rows in data:
+            image = Image()
+            slots = [image.put(arrays[b.name]) for b in kernel.buffers]
+            image.call(kernel, slots, [params[p.name] for p in kernel.params], 0, rows, 0, params["n"])
+            found = native(image)[slots[2]]
+            interpreter.run(kernel, arrays, params, 0, rows, 0, params["n"])
+            assert found.tobytes() == arrays["c"].tobytes()
+            assert not np.isnan(found).any()
+
+
+def test_lists_are_checked_and_printed() -> None:
+    kernel = listed(float32)
+    assert "contract float32 k<k of a[rows[i] + ks[k]], b[k*n + j*one]" in printer.text(kernel)
+    wide = tuple(Buffer("rows", int64, "in") if b.name == "rows" else b for b in kernel.buffers)
+    with pytest.raises(VerifierError, match=r"list of offsets and int64"):
+        verifier.verify(Kernel("wrong", wide, kernel.params, kernel.body))
+    stepping = replace(kernel.body[0], a_k=1)
+    with pytest.raises(VerifierError, match="0 for A's strides"):
+        verifier.verify(Kernel("wrong", kernel.buffers, kernel.params, (stepping,)))
+    arrays, params, rows = next(listed_data(float32))
+    with pytest.raises(VerifierError, match=r"rows\[1\]"):
+        interpreter.run(kernel, arrays, params, 0, rows + 1, 0, params["n"])
 
 
 def test_contractions_exist_in_two_dtypes() -> None:

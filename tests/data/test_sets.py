@@ -5,12 +5,8 @@ from __future__ import annotations
 import gzip
 import hashlib
 import struct
-import threading
 from collections.abc import Iterator
-from functools import partial
-from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import pytest
@@ -19,6 +15,7 @@ from runnel import data
 from runnel.core.errors import RunnelError
 from runnel.data.idx import read_idx
 from runnel.data.mnist import CHECKSUMS, PARTS
+from tests.data.server import serving
 
 
 def idx(array: np.ndarray) -> bytes:
@@ -33,25 +30,14 @@ ARRAYS = {
 SUMS = {part: hashlib.sha256(idx(array)).hexdigest() for part, array in ARRAYS.items()}
 
 
-class Handler(SimpleHTTPRequestHandler):
-    """Serves a folder, silently."""
-
-    def log_message(self, format: str, *args: Any) -> None:
-        pass
-
-
 @pytest.fixture
-def mirror(tmp_path: Path) -> Iterator[tuple[str, Path, ThreadingHTTPServer]]:
+def mirror(tmp_path: Path) -> Iterator[tuple[str, Path]]:
     folder = tmp_path / "served"
     folder.mkdir()
     for part, array in ARRAYS.items():
         (folder / f"{part}.gz").write_bytes(gzip.compress(idx(array)))
-    with ThreadingHTTPServer(("127.0.0.1", 0), partial(Handler, directory=str(folder))) as server:
-        thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
-        thread.start()
-        yield f"http://127.0.0.1:{server.server_address[1]}", folder, server
-        server.shutdown()
-        thread.join()
+    with serving(folder) as url:
+        yield url, folder
 
 
 def check(found: data.Classification) -> None:
@@ -71,8 +57,8 @@ def test_mnist_from_a_folder(tmp_path: Path, packed: bool) -> None:
         data.mnist(tmp_path)
 
 
-def test_mnist_is_downloaded_once(mirror: tuple[str, Path, ThreadingHTTPServer], tmp_path: Path) -> None:
-    url, folder, _ = mirror
+def test_mnist_is_downloaded_once(mirror: tuple[str, Path], tmp_path: Path) -> None:
+    url, folder = mirror
     cache = tmp_path / "cache" / "mnist"
     missing = url + "/elsewhere"
     check(data.mnist(mirrors=[missing, url], checksums=SUMS, cache=cache))
@@ -81,8 +67,8 @@ def test_mnist_is_downloaded_once(mirror: tuple[str, Path, ThreadingHTTPServer],
     check(data.mnist(mirrors=[url], checksums=SUMS, cache=cache))
 
 
-def test_wrong_bytes_are_not_kept(mirror: tuple[str, Path, ThreadingHTTPServer], tmp_path: Path) -> None:
-    url, folder, _ = mirror
+def test_wrong_bytes_are_not_kept(mirror: tuple[str, Path], tmp_path: Path) -> None:
+    url, folder = mirror
     cache = tmp_path / "cache"
     whole = (folder / f"{PARTS[0]}.gz").read_bytes()
     for wrong in (whole[:-20], gzip.compress(idx(ARRAYS[PARTS[0]] + 1)), b"<html>not found</html>"):

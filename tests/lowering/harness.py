@@ -10,6 +10,7 @@ import numpy as np
 from runnel.graph.graph import Graph, InputKind
 from runnel.lowering.plan import Plan, Planner
 from runnel.lowering.program import Program
+from runnel.passes.expand import expand
 from runnel.runtime import memory
 from runnel.tensor import tensor as tensors, tracing
 from runnel.tensor.tensor import Tensor
@@ -36,7 +37,7 @@ class Traced:
             outputs = [tensors.node_of(r.read(), trace) for r in results]
         updates = {trace.variables[v]: tensors.node_of(trace.values[v], trace) for v in trace.written}
         graph = trace.graph(outputs, updates, "traced")
-        self.graph = rewrite(graph) if rewrite is not None else graph
+        self.graph = expand(rewrite(graph) if rewrite is not None else graph)
         self.avals = [o.aval for o in outputs]
         self.plan: Plan = Planner(self.graph, threads, fuse=fuse).plan()
         self.variables: list[Variable] = [

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -13,6 +14,10 @@ import scipy.special
 from runnel.core import dtypes as dt
 from runnel.core.dtypes import DType
 from runnel.ops.family import ANY, BITS, NUMBERS
+
+from .spatial_records import SPATIAL
+
+from . import attention_records
 
 Case = tuple[tuple[tuple[int, ...], ...], dict[str, Any]]  # shapes of the inputs, attrs
 
@@ -29,6 +34,7 @@ class Record:
     smooth: bool = True
     input_dtypes: tuple[DType | None, ...] = ()  # an input's dtype where it is not the sampled one
     index_limit: int = 0  # integer inputs lie in [0, index_limit)
+    scale: Callable[..., Any] | None = None  # the size of the terms, where the oracle of magnitudes does not give it
 
 
 ONE: tuple[Case, ...] = tuple(((s,), {}) for s in ((), (5,), (2, 3), (0, 4), (3, 1, 17)))
@@ -93,7 +99,26 @@ def _scatter(indices: Any, updates: Any, *, shape: Any) -> Any:
     return result
 
 
-def _philox_word(k0: Any, k1: Any, *, shape: Any, word: int, stream: int) -> Any:
+def _buckets(labels: Any, *, rows: int) -> Any:
+    places = [[i for i, label in enumerate(labels) if label == row] for row in range(rows)]
+    begins = [sum(len(p) for p in places[:row]) for row in range(rows + 1)]
+    return np.array([*begins, len(labels), *(i for p in places for i in p)])
+
+
+def _bucket_sums(table: Any, labels: Any, updates: Any, *, shape: Any) -> Any:
+    """Of any table: what lies outside of it is taken at its edges."""
+    result, count = np.zeros(shape, updates.dtype), len(updates)
+    for row in range(shape[0]):
+        for k in range(min(int(table[row + 1]) - int(table[row]), count)):
+            at = min(int(table[row]) + k, count - 1)
+            result[row] += updates[min(int(table[shape[0] + 2 + at]), count - 1)]
+    return result
+
+
+def _philox_word(k0: Any, k1: Any, *, shape: Any, word: int, stream: int, order: Any = ()) -> Any:
+    if order:
+        meant = tuple(shape[order.index(a)] for a in range(len(shape)))
+        return np.transpose(_philox_word(k0, k1, shape=meant, word=word, stream=stream), order)
     result = np.zeros(math.prod(shape), np.uint32)
     for i in range(result.size):
         c, k = [i & 0xFFFFFFFF, i >> 32, 0, stream], [int(k0.flat[0]), int(k1.flat[0])]
@@ -104,6 +129,48 @@ def _philox_word(k0: Any, k1: Any, *, shape: Any, word: int, stream: int) -> Any
         result[i] = c[word]
     return result.reshape(shape)
 
+
+def _winograd(x: Any, filters: Any, *, height: int, width: int, sign: Any = np.positive) -> Any:
+    """Tile by tile; with ``sign`` np.abs, the size of the terms."""
+    entering, leaving = sign(WINOGRAD_INPUT), sign(WINOGRAD_OUTPUT)
+    n, rows, columns = len(x), -(-height // 4), -(-width // 4)
+    out = np.zeros((n, rows * 4, columns * 4, filters.shape[2]), x.dtype)
+    for i, r, c in np.ndindex(n, rows, columns):
+        tile = np.einsum("ri,sj,ijc->rsc", entering, entering, x[i, r * 4 : r * 4 + 6, c * 4 : c * 4 + 6])
+        planes = np.einsum("rsc,rsck->rsk", tile, filters.reshape(6, 6, *filters.shape[1:]))
+        made = np.einsum("pr,qs,rsk->pqk", leaving, leaving, planes)
+        out[i, r * 4 : r * 4 + 4, c * 4 : c * 4 + 4] = made
+    return out[:, :height, :width]
+
+
+def _winograd_gradient(x: Any, dy: Any, *, sign: Any = np.positive) -> Any:
+    """Slab by slab, tile by tile; with ``sign`` np.abs, the size of the terms."""
+    entering, leaving = sign(WINOGRAD_INPUT), sign(WINOGRAD_OUTPUT)
+    n, height, width, k = dy.shape
+    rows, columns = -(-height // 4), -(-width // 4)
+    padded = np.zeros((n, rows * 4, columns * 4, k), x.dtype)
+    padded[:, :height, :width] = dy
+    tiles = list(np.ndindex(n, rows, columns))
+    parts = np.zeros((8, 6, 6, x.shape[3], k), x.dtype)
+    share = -(-len(tiles) // 8)
+    for t, (i, r, c) in enumerate(tiles):
+        v = np.einsum("ri,sj,ijc->rsc", entering, entering, x[i, r * 4 : r * 4 + 6, c * 4 : c * 4 + 6])
+        d = np.einsum(
+            "pr,qs,pqk->rsk", leaving, leaving, padded[i, r * 4 : r * 4 + 4, c * 4 : c * 4 + 4]
+        )
+        parts[t // share] += np.einsum("rsc,rsk->rsck", v, d)
+    return parts.reshape(-1, x.shape[3], k)
+
+
+# for the points 0, ±3/4, ±3/2 and infinity
+WINOGRAD_INPUT = np.array([
+    [81 / 64, 0, -45 / 16, 0, 1, 0], [0, -27 / 16, -9 / 4, 3 / 4, 1, 0], [0, 27 / 16, -9 / 4, -3 / 4, 1, 0],
+    [0, -27 / 32, -9 / 16, 3 / 2, 1, 0], [0, 27 / 32, -9 / 16, -3 / 2, 1, 0], [0, 81 / 64, 0, -45 / 16, 0, 1],
+])  # fmt: skip
+WINOGRAD_OUTPUT = np.array([
+    [1, 1, 1, 1, 1, 0], [0, 3 / 4, -3 / 4, 3 / 2, -3 / 2, 0], [0, 9 / 16, 9 / 16, 9 / 4, 9 / 4, 0],
+    [0, 27 / 64, -27 / 64, 27 / 8, -27 / 8, 1],
+])  # fmt: skip
 
 POSITIVE = (0.1, 3.0)
 RECORDS: dict[str, Record] = {
@@ -137,6 +204,7 @@ RECORDS: dict[str, Record] = {
         tuple((((2, 3),), {"dtype": d}) for d in (dt.float32, dt.float64, dt.int32, dt.bfloat16, dt.float16)),
         tuple(d for d in ANY if d.kind != "uint"), smooth=False,
     ),
+    "again": Record(lambda x, *after: x, ((((2, 3),), {}), (((2, 3), (4,)), {}), (((), (0, 2), (3,)), {})), ANY),
     "stop_gradient": _one(lambda x: x, ANY, smooth=False),
     "sum": _reduce(np.sum, (dt.int64, dt.uint64, dt.float32, dt.float64), AXES_EMPTY),
     "prod": _reduce(np.prod, (dt.int64, dt.uint64, dt.float32, dt.float64), AXES_EMPTY),
@@ -176,6 +244,18 @@ RECORDS: dict[str, Record] = {
         (((2, 3), (3, 4)), {}), (((5, 2, 3), (5, 3, 1)), {}), (((2, 0), (0, 3)), {}), (((0, 2), (2, 2)), {}),
         (((2, 2, 1, 4), (2, 2, 4, 2)), {}),
     ), (dt.float32, dt.float64)),
+    "tensordot": Record(lambda x, y, *, axes: np.tensordot(x, y, axes), (
+        (((2, 3), (3, 4)), {"axes": 1}), (((2, 3, 4), (3, 4, 2)), {"axes": 2}), (((2, 3, 4), (4,)), {"axes": 1}),
+        (((3, 4), (3, 4, 2, 2)), {"axes": 2}), (((2, 2), (3,)), {"axes": 0}), (((2, 0), (0, 3)), {"axes": 1}),
+        (((0, 2), (2, 2)), {"axes": 1}), (((3, 1, 5, 2, 3), (2, 3, 1, 17)), {"axes": 2}),
+    ), (dt.float32, dt.float64)),
+    "winograd": Record(_winograd, (
+        (((1, 6, 6, 3), (36, 3, 2)), {"height": 4, "width": 4}), (((2, 10, 6, 17), (36, 17, 33)), {"height": 7, "width": 3}),
+        (((5, 6, 10, 16), (36, 16, 16)), {"height": 1, "width": 5}), (((0, 6, 6, 2), (36, 2, 2)), {"height": 4, "width": 4}),
+    ), (dt.float32, dt.float64), smooth=False, scale=functools.partial(_winograd, sign=np.abs)),
+    "winograd_gradient": Record(_winograd_gradient, (
+        (((1, 6, 6, 3), (1, 4, 4, 2)), {}), (((5, 10, 6, 17), (5, 7, 3, 33)), {}), (((0, 6, 6, 2), (0, 4, 4, 2)), {}),
+    ), (dt.float32, dt.float64), smooth=False, scale=functools.partial(_winograd_gradient, sign=np.abs)),
     "label": Record(
         lambda x, *, extent, allowed: x,
         tuple((c[0], {"extent": 3, "allowed": a}) for c, a in zip(ONE, (None, -100, None, 7, None), strict=True)),
@@ -191,11 +271,30 @@ RECORDS: dict[str, Record] = {
     "scatter_add": Record(_scatter, (
         (((4,), (4,)), {"shape": (5,)}), (((6,), (6, 2)), {"shape": (5, 2)}), (((0,), (0, 3)), {"shape": (5, 3)}),
     ), NUMBERS, input_dtypes=(dt.int32, None), index_limit=5),
+    "buckets": Record(_buckets, tuple(
+        (((count,),), {"rows": rows}) for count, rows in ((0, 5), (4, 5), (40, 5), (1, 9))
+    ), (dt.int32, dt.int64), input_dtypes=(dt.int64,), smooth=False, index_limit=5),
+    "bucket_sums": Record(_bucket_sums, tuple(
+        (((rows + 2 + n,), (n,), (n, *rest)), {"shape": (rows, *rest)})
+        for rows, n, rest in ((5, 6, (3,)), (5, 4, (2, 17)), (2, 0, (3,)), (1, 4, (3,)), (5, 7, ()), (5, 3, (1,)), (3, 30, (33,)))
+    ), NUMBERS, input_dtypes=(dt.int64, dt.int64, None), smooth=False, index_limit=9),
+    "attention": Record(
+        attention_records.attention, attention_records.cases(gradient=False), (dt.float32, dt.float64),
+        domain=(-1.0, 1.0),
+    ),
+    "attention_gradient": Record(
+        attention_records.attention_gradient, attention_records.cases(gradient=True), (dt.float32, dt.float64),
+        domain=(-1.0, 1.0), scale=attention_records.largest,
+    ),
     "random_bits": Record(_philox_word, tuple(
-        (((1,) * len(s), (1,) * len(s)), {"shape": s, "word": w, "stream": t})
-        for s, w, t in (((5,), 0, 0), ((2, 3), 3, 1), ((), 1, 0), ((0,), 2, 0))
+        (((1,) * len(s), (1,) * len(s)), {"shape": s, "word": w, "stream": t} | ({"order": o} if o else {}))
+        for s, w, t, o in (
+            ((5,), 0, 0, ()), ((2, 3), 3, 1, ()), ((), 1, 0, ()), ((0,), 2, 0, ()), ((2, 3, 4), 0, 0, (1, 2, 0)),
+            ((3, 5), 1, 0, (1, 0)),
+        )
     ), (dt.uint32,)),
 }  # fmt: skip
+RECORDS |= {name: Record(**given) for name, given in SPATIAL.items()}
 
 
 def sample(record: Record, case: Case, dtype: DType, seed: int = 0) -> list[Any]:

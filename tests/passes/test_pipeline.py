@@ -32,7 +32,7 @@ def sample() -> Graph:
 def test_the_passes_work_together_and_each_can_be_seen() -> None:
     after, kept = pipeline.run(sample(), keep=True)
     assert [name for name, _ in kept] == list(PIPELINE.names) and kept[-1][1] is after
-    assert printer.text(kept[0][1]).count("constant 1.0") == 2
+    assert printer.text(dict(kept)["fold"]).count("constant 1.0") == 2
     assert printer.text(after) == (
         "graph program:\n    %0 = argument x : float32[1,3]\n    %1 = add(%0, %0) : float32[1,3]\n    return %1\n"
     )
@@ -51,7 +51,7 @@ def test_skipping_all_changes_nothing() -> None:
 
 
 def test_unknown_names() -> None:
-    with pytest.raises(ValueError, match="No pass is called 'folding'; there are fold, simplify"):
+    with pytest.raises(ValueError, match="No pass is called 'folding'; there are expand, fold"):
         pipeline.run(sample(), skip=frozenset({"folding"}))
     with pytest.raises(ValueError, match="No pass is called 'x'"):
         PIPELINE.copy().register(Pass("y", "", same), after="x")
@@ -64,9 +64,11 @@ def test_places() -> None:
     mine.register(Pass("last", "", same))
     mine.register(Pass("second", "", same), after="fold")
     mine.register(Pass("first", "", same), before="fold")
-    assert mine.names == ("first", "fold", "second", "simplify", "common_subexpressions", "transposed_products", "last")
+    at = PIPELINE.names.index("fold")
+    expected = [*PIPELINE.names[:at], "first", "fold", "second", *PIPELINE.names[at + 1 :], "last"]
+    assert list(mine.names) == expected
     mine.remove("simplify")
-    assert mine.names == ("first", "fold", "second", "common_subexpressions", "transposed_products", "last")
+    assert list(mine.names) == [n for n in expected if n != "simplify"]
     assert "second" not in PIPELINE.names
     with pytest.raises(ValueError, match="A pass called 'fold' is in the pipeline already"):
         mine.register(Pass("fold", "", same))

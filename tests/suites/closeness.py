@@ -10,10 +10,10 @@ import numpy as np
 from runnel.codegen.scalars import ULP_BOUNDS
 from runnel.core.avals import Aval
 from runnel.core.dtypes import DType, from_numpy
-from runnel.core.tables import Op, lower
+from runnel.core.tables import Op, cost, expand, lower
 from runnel.loops import scalar
 from runnel.loops.ir import Apply, Expr, Ref
-from runnel.loops.rules import Contraction, Pointwise, Reduction
+from runnel.loops.rules import Attention, AttentionGradient, Contraction, Pointwise, Reduction, Winograd, WinogradGradient
 from runnel.loops.scalar import ScalarOp
 
 Array = np.ndarray[Any, Any]
@@ -32,7 +32,7 @@ def ulps_allowed(op: Op, avals: tuple[Aval, ...], attrs: dict[str, Any]) -> floa
     ``avals`` are those of the inputs and of the result. Sums and products are in another order than NumPy's, so their
     bound grows with the number of terms.
     """
-    rule, result = lower[op], avals[-1].dtype
+    rule, result = lower.get(op), avals[-1].dtype
     if isinstance(rule, Pointwise):
         refs = [Ref(f"x{i}", a.dtype) for i, a in enumerate(avals[:-1])]
         used = _operations(rule.expr(avals, *refs, **attrs)) & set(ULP_BOUNDS)
@@ -40,6 +40,10 @@ def ulps_allowed(op: Op, avals: tuple[Aval, ...], attrs: dict[str, Any]) -> floa
         return 0.0 if bound <= 0.5 or used == {scalar.sqrt} else bound
     if not result.is_float:
         return 0.0
+    if op in expand or isinstance(rule, (Attention, AttentionGradient)):
+        return cost[op](*avals[:-1], **attrs) / max(avals[-1].size, 1)
+    if isinstance(rule, (Winograd, WinogradGradient)):  # the transforms cancel what is larger than their results
+        return 4.0 * max(avals[0].shape)
     if isinstance(rule, Contraction):
         return 2.0 * avals[0].shape[-1]
     if isinstance(rule, Reduction) and rule.op in ("sum", "prod"):

@@ -67,13 +67,13 @@ def wide_case(name: str) -> Case:
     another."""
     record = RECORDS[name]
     shapes, attrs = record.cases[-1]
-    if isinstance(lower[Op.registry[name]], Pointwise) and name != "cast":
+    if isinstance(lower.get(Op.registry[name]), Pointwise) and name != "cast":
         return ((3, 37),) * len(shapes), attrs
     return shapes, attrs
 
 
 def is_pointwise(name: str) -> bool:
-    return isinstance(lower[Op.registry[name]], (Pointwise, IndexFunction))
+    return isinstance(lower.get(Op.registry[name]), (Pointwise, IndexFunction))
 
 
 def special_inputs(name: str, dtype: DType) -> list[Array]:

@@ -18,6 +18,7 @@ from runnel.loops import interpreter
 from runnel.loops.ir import Kernel
 from runnel.lowering.places import Access, Place, Space
 from runnel.lowering.plan import Plan, Planner
+from runnel.passes.expand import expand
 from runnel.tensor import tensor as tensors, tracing
 from tests.ops.records import RECORDS, sample
 from tests.suites.functions import FUNCTIONS
@@ -33,7 +34,7 @@ def traced(function: Any, arrays: list[Array], threads: int = 1) -> Plan:
         nodes = [trace.input(aval(a.shape, dtype_of(a)), InputKind.ARGUMENT, f"x{i}") for i, a in enumerate(arrays)]
         found = function(*[tensors.symbolic(n) for n in nodes])
         outputs = [tensors.node_of(y, trace) for y in (found if isinstance(found, tuple) else (found,))]
-    return Planner(trace.graph(outputs, {}, "suite"), threads).plan()
+    return Planner(expand(trace.graph(outputs, {}, "suite")), threads).plan()
 
 
 def with_gradients(function: Any) -> Any:
@@ -65,7 +66,7 @@ def record_plans() -> Iterator[Sample]:
                 op = Op.registry[name]
                 with tracing.activate(tracing.Trace(tensors.serial_now())):
                     out = apply(op, *map(tensors.symbolic, nodes), **case[1])
-                    plan = Planner(Graph(nodes, [out._node], {}, name), 1).plan()
+                    plan = Planner(expand(Graph(nodes, [out._node], {}, name)), 1).plan()
                 yield f"{name} {dtype.name} {case}", plan, arrays
 
 
@@ -109,6 +110,8 @@ class Memory:
     def of(self, access: Access) -> Array:
         """What a buffer sees: the place from the access's first element on."""
         place = access.place
+        if place.space is Space.SCRATCH:
+            return np.full(place.size, np.nan, place.dtype.numpy)  # begins undefined, and is the call's own
         if place.space is Space.ARENA:
             whole = self.arena[place.offset : place.offset + place.nbytes].view(place.dtype.numpy)
         else:

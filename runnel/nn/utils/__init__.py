@@ -7,8 +7,12 @@ from collections.abc import Iterable
 
 from runnel import ops
 from runnel.core.errors import GradientError
+from runnel.nn.utils import rnn
+from runnel.nn.utils.fusion import fuse_conv_bn
 from runnel.tensor.tensor import Tensor
 from runnel.tensor.variable import Variable
+
+__all__ = ["clip_grad_norm_", "clip_grad_value_", "fuse_conv_bn", "rnn"]
 
 
 def _with_gradients(parameters: Iterable[Variable] | Variable, name: str) -> list[tuple[Variable, Tensor]]:

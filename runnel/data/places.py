@@ -1,0 +1,25 @@
+"""Where the files of a data set lie: a folder the caller names, or the user's cache folder."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from runnel.core.errors import RunnelError
+from runnel.runtime.objects import user_cache_dir
+
+Folder = str | os.PathLike[str]
+
+
+def kept_in(data_set: str, cache: Path | None) -> Path:
+    """The folder where downloads of ``data_set`` are kept."""
+    return user_cache_dir() / data_set if cache is None else cache
+
+
+def file_in(folder: Folder, data_set: str, *names: str) -> Path:
+    """The first of ``names`` that exists in ``folder``, or in its subfolder called as the data set."""
+    tried = [place / name for name in names for place in (Path(folder), Path(folder) / data_set)]
+    for path in tried:
+        if path.is_file():
+            return path
+    raise RunnelError(f"[{data_set}] the folder '{os.fspath(folder)}' has no file {' or '.join(names)}.")

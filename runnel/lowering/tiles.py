@@ -1,0 +1,192 @@
+"""Kernels over tiles of a Winograd convolution: what forward and gradient share.
+
+Tables say where each tile's inputs begin and which rows of the result (pixels) it makes; the last tile is repeated
+until its block is full. Transforms run LANES channels at a time; where channels are no multiple, the last turn does
+some of them again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from runnel.codegen.contract import SCRATCH
+from runnel.core.avals import Shape
+from runnel.core.dtypes import DType, int32, int64
+from runnel.graph.graph import Node
+from runnel.loops import ir, scalar
+from runnel.loops.ir import (
+    LANES,
+    Apply,
+    Const,
+    Expr,
+    For,
+    Index,
+    Let,
+    Load,
+    Param,
+    Position,
+    Ref,
+    Stmt,
+    Store,
+    Var,
+)
+from runnel.lowering.naming import named
+from runnel.lowering.operands import Operands
+from runnel.lowering.places import Access, Call, Place, Space
+from runnel.lowering.transforms import Straight
+from runnel.ops.winograd import INPUT, OUTPUTS, SPAN, tiles
+
+Table = np.ndarray[Any, np.dtype[np.int32]]
+Grid = Sequence[Sequence[Expr]]
+
+PLANES = SPAN * SPAN
+PIXELS = OUTPUTS * OUTPUTS
+BLOCK_BYTES = 384 << 10  # of a block's two matrices together, to stay in the second-level cache
+FEWEST, MOST = 12, 48  # tiles of a block
+OUTSIDE = -1  # the pixel of a result that is none
+
+
+def block_tiles(channels: int, filters: int, count: int, dtype: DType) -> int:
+    """How many tiles a block has: rows of the small products, a multiple of 6 where there are many."""
+    fitting = BLOCK_BYTES // (PLANES * (channels + filters) * dtype.itemsize)
+    limit = min(max(fitting // 6 * 6, FEWEST), MOST)
+    return limit if count >= 4 * limit else max(-(-count // max(-(-count // limit), 1)), 1)
+
+
+def tile_tables(shape: Shape, strides: Shape) -> tuple[Table, Table]:
+    """For each tile of results of ``shape`` (N, H, W, ·) the element of x where it begins, and its 16 pixels."""
+    n, height, width, _ = shape
+    grid = (n, tiles(height), tiles(width))
+    image, row, column = np.meshgrid(*map(np.arange, grid), indexing="ij", sparse=True)
+    starts = image * strides[0] + row * OUTPUTS * strides[1] + column * OUTPUTS * strides[2]
+    y = row[..., None, None] * OUTPUTS + np.arange(OUTPUTS)[:, None]
+    x = column[..., None, None] * OUTPUTS + np.arange(OUTPUTS)
+    pixels = (image[..., None, None] * height + y) * width + x
+    pixels = np.where((y < height) & (x < width), pixels, OUTSIDE)
+    pixels = np.broadcast_to(pixels, (*grid, OUTPUTS, OUTPUTS)).reshape(-1, PIXELS)
+    return np.broadcast_to(starts, grid).reshape(-1).astype(np.int32), pixels.astype(np.int32)
+
+
+class TileKernel:
+    """A kernel under construction: its buffers and params, and the loops over a block of tiles."""
+
+    def __init__(self, node: Node, x: Node, operands: Operands, filters: int) -> None:
+        self.node = node
+        self.dtype = node.aval.dtype
+        self.channels, self.filters = x.aval.shape[3], filters
+        self.place, self.offset, self.strides = operands.lie(x)
+        if self.strides[3] != 1 and self.channels != 1:
+            _, h, w, c = x.aval.shape
+            self.place, self.offset = operands.dense(x)
+            self.strides = (h * w * c, w * c, c, 1)
+        self.params: list[Param] = []
+        self.values: list[int] = []
+        self.buffers: list[ir.Buffer] = []
+        self.accesses: list[Access] = []
+        self.scratch_end = SCRATCH
+
+    def buffer(self, name: str, place: Place, mode: str, offset: int = 0) -> None:
+        self.buffers.append(ir.Buffer(name, place.dtype, mode))
+        self.accesses.append(Access(place, mode != "in", offset, None, None, place.size))
+
+    def table(self, name: str, values: Table) -> None:
+        self.buffer(name, Place(Space.CONSTANT, int32, values.size, name, value=values), "in")
+
+    def scratch(self, name: str, size: int) -> None:
+        self.buffers.append(ir.Buffer(name, self.dtype, "scratch"))
+        place = Place(Space.SCRATCH, self.dtype, size, name, slot=0, offset=self.scratch_end)
+        self.accesses.append(Access(place, True, 0, None, None, size))
+        self.scratch_end += -(-place.nbytes // 64) * 64
+
+    def param(self, value: int) -> Param:
+        self.params.append(Param(f"p{len(self.params)}"))
+        self.values.append(value)
+        return self.params[-1]
+
+    def grid(self, code: Straight, size: int, load: Callable[[int, int], Expr]) -> Grid:
+        return [[code.let(load(r, s)) for s in range(size)] for r in range(size)]
+
+    def both_ways(self, code: Straight, matrix: Any, values: Grid) -> Grid:
+        """matrix · values · matrixᵀ."""
+        half = [code.multiply(matrix, column) for column in zip(*values, strict=True)]
+        return [code.multiply(matrix, row) for row in zip(*half, strict=True)]
+
+    def turns(self, begin: Expr, end: Expr, extent: int, prefix: str) -> Turns:
+        """The channels from ``begin`` to ``end``, LANES at a time, the last ones again where they are no multiple."""
+        turn = Var(f"{prefix}_turn")
+        if extent < LANES:
+            return Turns(turn, (), 1, extent, (), begin)
+        width = Const(LANES, int64)
+        count = plus(Apply(scalar.sub, (end, begin), int64), Const(LANES - 1, int64))
+        number = Let(f"{prefix}_turns", Apply(scalar.floor_divide, (count, width), int64))
+        here = plus(begin, Apply(scalar.mul, (Position(turn, int64), width), int64))
+        last = Apply(scalar.sub, (end, width), int64)
+        first = Let(f"{prefix}_first", Apply(scalar.minimum, (here, last), int64))
+        return Turns(turn, (number,), Ref(number.name, int64), LANES, (first,), Ref(first.name, int64))
+
+    def inputs(self, block: int, tile_terms: tuple[tuple[Var, Param], ...], channels: Param) -> tuple[Stmt, ...]:
+        """V: the transformed inputs of a block's tiles. ``tile_terms`` lead to the block's first tile."""
+        tile, lane = Var("tile"), Var("c")
+        start = Load("starts", Index((*tile_terms, (tile, 1))), int32)
+        where = Let("start", Apply(scalar.cast, (start,), int64))
+        turns = self.turns(Const(0, int64), channels, self.channels, "c")
+        code = Straight("i", self.dtype)
+
+        def load(r: int, s: int) -> Expr:
+            step = self.param(r * self.strides[1] + s * self.strides[2])
+            return Load("x", Index(((lane, 1),), step, ((Ref("start", int64), 1), (turns.first, 1))), self.dtype)
+
+        planes = self.both_ways(code, INPUT, self.grid(code, SPAN, load))
+        self.store_planes(code, "v", planes, block * self.channels, tile, channels, lane, turns)
+        return (*turns.before, For(tile, 0, self.param(block), "seq", (where, turns.loop(lane, code.statements))))
+
+    def store_planes(
+        self, code: Straight, name: str, planes: Grid, step: int, tile: Var, row: Param, lane: Var, turns: Turns
+    ) -> None:
+        for e in range(PLANES):
+            at = Index(((tile, row), (lane, 1)), self.param(e * step), ((turns.first, 1),))
+            code.statements.append(Store(name, at, planes[e // SPAN][e % SPAN]))
+
+    def pixel_rows(self, tile_terms: tuple[tuple[Var, Param], ...], tile: Var) -> list[Stmt]:
+        """The rows of the result that a tile's pixels are, as row0 … row15."""
+        rows: list[Stmt] = []
+        terms = (*((var, self.param(self.values[self.params.index(step)] * PIXELS)) for var, step in tile_terms),)
+        for p in range(PIXELS):
+            row = Load("pixels", Index((*terms, (tile, PIXELS)), p), int32)
+            rows.append(Let(f"row{p}", Apply(scalar.cast, (row,), int64)))
+        return rows
+
+    def call(self, body: tuple[Stmt, ...], rows: int, columns: int, split: str, count: int) -> Call:
+        kernel = named("winograd", tuple(self.buffers), tuple(self.params), body)
+        flops = 2.0 * PLANES * count * self.channels * self.filters
+        return Call(kernel, self.accesses, self.values, rows, columns, split, flops, [self.node])
+
+
+@dataclass(frozen=True, slots=True)
+class Turns:
+    """A loop over channels: ``before`` it; ``each`` turn's own statements; the turn's ``first`` channel, and how many
+    ``lanes`` it has."""
+
+    turn: Var
+    before: tuple[Stmt, ...]
+    number: int | Ref
+    lanes: int
+    each: tuple[Stmt, ...]
+    first: Expr
+
+    def loop(self, lane: Var, statements: list[Stmt]) -> Stmt:
+        lanes = For(lane, 0, self.lanes, "vec", tuple(statements))
+        return For(self.turn, 0, self.number, "seq", (*self.each, lanes))
+
+
+def plus(x: Expr, y: Expr) -> Expr:
+    return Apply(scalar.add, (x, y), int64)
+
+
+def placed(lie: tuple[Place, int], mode: str = "in") -> tuple[Place, str, int]:
+    """The arguments of ``buffer`` for where an operand lies."""
+    return lie[0], mode, lie[1]

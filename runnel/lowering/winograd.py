@@ -1,0 +1,74 @@
+"""Winograd convolutions as kernels: blocks of tiles go through the transforms and 36 small products in the cache.
+
+A call's rows are blocks of tiles and its columns filters. For each block: transform the tiles' inputs into
+V[36][tile][C], multiply each of the 36 planes with its filters into M[36][tile][K], transform back and store what
+follows from each pixel. A result outside of the image stands for the tile's first pixel, which is stored last.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from runnel.core.dtypes import int64
+from runnel.graph.graph import Node
+from runnel.loops import scalar
+from runnel.loops.ir import LANES, Apply, Expr, For, Index, Let, Load, Product, RangeBound, Ref, Var
+from runnel.lowering.clusters import Cluster
+from runnel.lowering.operands import Operands
+from runnel.lowering.pixels import PixelEpilogue
+from runnel.lowering.places import Call, Place
+from runnel.lowering.tiles import OUTSIDE, PIXELS, PLANES, TileKernel, block_tiles, placed, tile_tables
+from runnel.lowering.transforms import Straight
+from runnel.ops.winograd import OUTPUT, OUTPUTS, SPAN
+
+
+def winograd(cluster: Cluster, operands: Operands, targets: dict[Node, list[Place]]) -> Call:
+    """The call of a convolution with what follows it."""
+    node = cluster.product
+    x, u = node.inputs
+    channels, filters = u.aval.shape[1:]
+    k = TileKernel(node, x, operands, filters)
+    starts, pixels = tile_tables(node.aval.shape, k.strides)
+    count = len(starts)
+    block = block_tiles(channels, filters, count, k.dtype)
+    blocks = -(-count // block)
+    full = np.minimum(np.arange(blocks * block), count - 1)
+    pixels = np.where(pixels == OUTSIDE, pixels[:, :1], pixels)
+    k.buffer("x", k.place, "in", k.offset)
+    k.buffer("u", *placed(operands.dense(u)))
+    k.table("starts", starts[full])
+    k.table("pixels", pixels[full])
+    k.scratch("v", PLANES * block * channels)
+    k.scratch("m", PLANES * block * filters)
+
+    b, plane, tile, lane = Var("block"), Var("plane"), Var("tile"), Var("k")
+    p_block, p_channels, p_filters = (k.param(v) for v in (block, channels, filters))
+    chosen = Let("chosen", Apply(scalar.sub, (RangeBound.J1, RangeBound.J0), int64))
+    here = ((RangeBound.J0, 1),)
+    product = Product(
+        "v", Index(((plane, k.param(block * channels)),)), "u", Index(((plane, k.param(channels * filters)),), 0, here),
+        "m", Index(((plane, k.param(block * filters)),), 0, here),
+        k.dtype, p_block, Ref("chosen", int64), p_channels, p_channels, 1, p_filters, 1, p_filters,
+    )  # fmt: skip
+    turns = k.turns(RangeBound.J0, RangeBound.J1, filters, "k")
+    code = Straight("o", k.dtype)
+
+    def load(r: int, s: int) -> Expr:
+        step = k.param((r * SPAN + s) * block * filters)
+        return Load("m", Index(((tile, p_filters), (lane, 1)), step, ((turns.first, 1),)), k.dtype)
+
+    values = k.both_ways(code, OUTPUT, k.grid(code, SPAN, load))
+    epilogue = PixelEpilogue(cluster, operands, targets, lane, turns.first)
+    epilogue.buffers, epilogue.accesses, epilogue.params, epilogue.values = k.buffers, k.accesses, k.params, k.values
+    for p in reversed(range(PIXELS)):
+        code.statements += epilogue.pixel(p, values[p // OUTPUTS][p % OUTPUTS])
+    terms = ((b, p_block),)
+    outputs = For(tile, 0, p_block, "seq", (*k.pixel_rows(terms, tile), turns.loop(lane, code.statements)))
+    products = For(plane, 0, PLANES, "seq", (product,))
+    steps = (chosen, *k.inputs(block, terms, p_channels), products, *turns.before, outputs)
+    split = "both" if filters % LANES == 0 else "rows"  # parts of the filters are whole turns
+    body = (For(b, RangeBound.I0, RangeBound.I1, "seq", steps),)
+    call = k.call(body, blocks, filters, split, blocks * block)
+    call.flops += epilogue.flops
+    call.nodes = list(cluster.members)
+    return call

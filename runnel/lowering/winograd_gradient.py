@@ -1,0 +1,74 @@
+"""The gradient of a Winograd convolution for its filters, as a kernel.
+
+Rows of the call are slabs, fixed parts of the sum over tiles: for each block of a slab, the transformed inputs
+V[36][tile][C] and the transformed gradients of the results D[36][tile][K] are multiplied plane by plane and added to
+the slab's [36][C][K]. A result outside of the image has no gradient.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from runnel.core.dtypes import bool_, int64
+from runnel.graph.graph import Node
+from runnel.loops import scalar
+from runnel.loops.ir import Apply, Const, Expr, For, Index, Let, Load, Product, RangeBound, Ref, Store, Var
+from runnel.lowering.operands import Operands
+from runnel.lowering.places import Call, Place
+from runnel.lowering.tiles import OUTSIDE, PIXELS, PLANES, TileKernel, block_tiles, placed, tile_tables
+from runnel.lowering.transforms import Straight
+from runnel.ops.winograd import OUTPUT, OUTPUTS, SLABS
+
+
+def winograd_gradient(node: Node, operands: Operands, results: list[Place]) -> list[Call]:
+    """The call of the gradient for a convolution's filters."""
+    x, dy = node.inputs
+    channels, filters = node.aval.shape[1:]
+    k = TileKernel(node, x, operands, filters)
+    starts, pixels = tile_tables(dy.aval.shape, k.strides)
+    count = len(starts)
+    share = -(-count // SLABS)
+    block = block_tiles(channels, filters, share, k.dtype)
+    blocks = -(-share // block)
+    wanted = np.arange(SLABS)[:, None] * share + np.arange(blocks * block)
+    real = (np.arange(blocks * block) < share) & (wanted < count)
+    full = np.minimum(wanted, count - 1)
+    k.buffer("x", k.place, "in", k.offset)
+    k.buffer("dy", *placed(operands.dense(dy)))
+    k.table("starts", starts[full])
+    k.table("pixels", np.where(real[..., None], pixels[full], OUTSIDE).astype(np.int32))
+    k.scratch("v", PLANES * block * channels)
+    k.scratch("d", PLANES * block * filters)
+    k.buffer("du", results[0], "inout")
+
+    slab, b, plane, tile, lane, at = (Var(n) for n in ("slab", "block", "plane", "tile", "k", "at"))
+    p_channels, p_filters, p_block, p_slab = (k.param(v) for v in (channels, filters, block, blocks * block))
+    size, product_size = k.param(PLANES * channels * filters), k.param(channels * filters)
+    clear = For(at, 0, size, "vec", (Store("du", Index(((slab, size), (at, 1))), Const(0.0, k.dtype)),))
+    turns = k.turns(Const(0, int64), p_filters, filters, "k")
+    code = Straight("g", k.dtype)
+    zero = Const(0, int64)
+
+    def load(r: int, s: int) -> Expr:
+        p = r * OUTPUTS + s
+        value = Load("dy", Index(((lane, 1),), 0, ((Ref(f"held{p}", int64), p_filters), (turns.first, 1))), k.dtype)
+        return Apply(scalar.select, (Ref(f"inside{p}", bool_), value, Const(0.0, k.dtype)), k.dtype)
+
+    transposed = tuple(zip(*OUTPUT, strict=True))
+    planes = k.both_ways(code, transposed, k.grid(code, OUTPUTS, load))
+    k.store_planes(code, "d", planes, block * filters, tile, p_filters, lane, turns)
+    terms = ((slab, p_slab), (b, p_block))
+    rows = k.pixel_rows(terms, tile)
+    for p in range(PIXELS):
+        row = Ref(f"row{p}", int64)
+        rows.append(Let(f"inside{p}", Apply(scalar.ge, (row, zero), bool_)))
+        rows.append(Let(f"held{p}", Apply(scalar.maximum, (row, zero), int64)))
+    gradients = For(tile, 0, p_block, "seq", (*rows, turns.loop(lane, code.statements)))
+    product = Product(
+        "v", Index(((plane, k.param(block * channels)),)), "d", Index(((plane, k.param(block * filters)),)),
+        "du", Index(((slab, size), (plane, product_size))),
+        k.dtype, p_channels, p_filters, p_block, 1, p_channels, p_filters, 1, p_filters, accumulate=True,
+    )  # fmt: skip
+    each = (*k.inputs(block, terms, p_channels), *turns.before, gradients, For(plane, 0, PLANES, "seq", (product,)))
+    body = (For(slab, RangeBound.I0, RangeBound.I1, "seq", (clear, For(b, 0, k.param(blocks), "seq", each))),)
+    return [k.call(body, SLABS, 1, "rows", SLABS * blocks * block)]

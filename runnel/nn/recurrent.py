@@ -1,0 +1,242 @@
+"""Recurrent layers under PyTorch's names and with its parameters: RNN, GRU and LSTM, in layers and both directions.
+
+What the input contributes to all steps is one large product before the loop; the loop is a ``scan``. Packed sequences
+run through one scan for each number of sequences that go on.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from runnel import ops
+from runnel.core.dtypes import as_dtype
+from runnel.core.errors import ShapeError
+from runnel.nn import init
+from runnel.nn.module import Module
+from runnel.nn.packing import PackedSequence, reordered
+from runnel.nn.parameter import Parameter
+from runnel.nn.recurrent_cells import State, elman_step, gru_step, lstm_step, require_nonlinearity
+from runnel.tensor import random
+from runnel.tensor.creation import zeros
+from runnel.transforms import scan
+
+
+class _Recurrent(Module):
+    """What RNN, GRU and LSTM share: everything but the step."""
+
+    gates: int
+    states: int = 1
+
+    def __init__(
+        self,
+        input_size: int,
+        hidden_size: int,
+        num_layers: int = 1,
+        bias: bool = True,
+        batch_first: bool = False,
+        dropout: float = 0.0,
+        bidirectional: bool = False,
+        proj_size: int = 0,
+        dtype: Any = "float32",
+    ) -> None:
+        name = type(self).__name__
+        if proj_size:
+            raise ValueError(f"[{name}] has no projections: proj_size must be 0; received {proj_size}.")
+        if not 0 <= dropout <= 1:
+            raise ValueError(f"[{name}] dropout is a probability; received {dropout}.")
+        if num_layers < 1:
+            raise ValueError(f"[{name}] needs at least one layer; received {num_layers}.")
+        self.input_size = input_size
+        self.hidden_size = hidden_size
+        self.num_layers = num_layers
+        self.bias = bias
+        self.batch_first = batch_first
+        self.dropout = dropout
+        self.bidirectional = bidirectional
+        rows, kind = self.gates * hidden_size, as_dtype(dtype)
+        for layer in range(num_layers):
+            columns = input_size if layer == 0 else hidden_size * (1 + bidirectional)
+            for suffix in self._suffixes(layer):
+                setattr(self, f"weight_ih_{suffix}", Parameter(zeros((rows, columns), kind)))
+                setattr(self, f"weight_hh_{suffix}", Parameter(zeros((rows, hidden_size), kind)))
+                if bias:
+                    setattr(self, f"bias_ih_{suffix}", Parameter(zeros((rows,), kind)))
+                    setattr(self, f"bias_hh_{suffix}", Parameter(zeros((rows,), kind)))
+        self.reset_parameters()
+
+    def reset_parameters(self) -> None:
+        """Draw new initial values, uniform in ±1/√hidden_size."""
+        bound = 1 / math.sqrt(self.hidden_size) if self.hidden_size else 0.0
+        for parameter in self.parameters():
+            init.uniform_(parameter, -bound, bound)
+
+    def _suffixes(self, layer: int) -> list[str]:
+        return [f"l{layer}", f"l{layer}_reverse"] if self.bidirectional else [f"l{layer}"]
+
+    def _step(self, x: Any, state: State, weight: Any, bias: Any) -> State:
+        raise NotImplementedError
+
+    # Running ----------------------------------------------------------------------------------------------------------
+
+    def _run(self, input: Any, hx: State | None) -> tuple[Any, State]:
+        """The output, of the kind of the input, and the last states of shape (layers · directions, batch, hidden)."""
+        if isinstance(input, PackedSequence):
+            given = None if hx is None else reordered(hx, input.sorted_indices)
+            data, last = self._layers(input.data, input, self._first(given, input.batch_sizes[0], input.data))
+            return input._replace(data=data), reordered(last, input.unsorted_indices)
+        batched = input.ndim == 3
+        if input.ndim not in (2, 3) or input.shape[-1] != self.input_size:
+            raise ShapeError(
+                f"[{type(self).__name__}] takes an input of two or three axes, the last of size {self.input_size}; got "
+                f"shape {input.shape}."
+            )
+        x = ops.moveaxis(input, 0, 1) if batched and self.batch_first else input
+        if not batched:
+            x = ops.expand_dims(x, 1)
+            hx = None if hx is None else tuple(ops.expand_dims(h, 1) for h in hx)
+        output, last = self._layers(x, None, self._first(hx, x.shape[1], x))
+        if not batched:
+            return ops.squeeze(output, 1), tuple(ops.squeeze(h, 1) for h in last)
+        return (ops.moveaxis(output, 0, 1) if self.batch_first else output), last
+
+    def _first(self, hx: State | None, batch: int, like: Any) -> State:
+        wanted = (self.num_layers * (1 + self.bidirectional), batch, self.hidden_size)
+        if hx is None:
+            return tuple(ops.full_like(like, 0, wanted) for _ in range(self.states))
+        for h in hx:
+            if h.shape != wanted:
+                raise ShapeError(f"[{type(self).__name__}] needs first states of shape {wanted}; got {h.shape}.")
+        return tuple(hx)
+
+    def _layers(self, x: Any, packed: PackedSequence | None, first: State) -> tuple[Any, State]:
+        """All layers over ``x`` of shape (steps, batch, features), or over the rows of a packed sequence."""
+        last: list[State] = []
+        for layer in range(self.num_layers):
+            if layer and self.dropout:
+                x = random.dropout(x, self.dropout, self.training)
+            outputs = []
+            for suffix in self._suffixes(layer):
+                state = tuple(ops.getitem(h, len(last)) for h in first)
+                output, after = self._direction(x, packed, state, suffix)
+                outputs.append(output)
+                last.append(after)
+            x = ops.concat(outputs, -1) if self.bidirectional else outputs[0]
+        return x, tuple(ops.stack(list(states)) for states in zip(*last, strict=True))
+
+    def _direction(self, x: Any, packed: PackedSequence | None, state: State, suffix: str) -> tuple[Any, State]:
+        found = self.__dict__
+        given = ops.linear(x, found[f"weight_ih_{suffix}"], found.get(f"bias_ih_{suffix}"))
+        weight, bias = found[f"weight_hh_{suffix}"], found.get(f"bias_hh_{suffix}")
+        backwards = suffix.endswith("reverse")
+
+        def step(carry: State, x: Any) -> tuple[State, Any]:
+            after = self._step(x, carry, weight, bias)
+            return after, after[0]
+
+        if packed is None:
+            after, output = scan(step, state, given, reverse=backwards)
+            return output, after
+        return _over_groups(step, state, given, packed, backwards)
+
+    def extra_repr(self) -> str:
+        shown = f"{self.input_size}, {self.hidden_size}"
+        for name, usual in (
+            ("num_layers", 1), ("bias", True), ("batch_first", False), ("dropout", 0.0), ("bidirectional", False),
+        ):  # fmt: skip
+            value = getattr(self, name)
+            shown += "" if value == usual else f", {name}={value}"
+        return shown
+
+
+def _over_groups(step: Any, state: State, data: Any, packed: PackedSequence, backwards: bool) -> tuple[Any, State]:
+    """The rows that ``step`` gives for packed ``data``, and each sequence's last state. Forwards, sequences drop out as
+    they end; backwards, they join at their last step."""
+    groups = packed.groups()
+    outputs: list[Any] = []
+    waiting = state
+    done: list[State] = []
+    now: State = tuple(ops.narrow(h, 0, 0, 0) for h in state) if backwards else state
+    for group in reversed(groups) if backwards else groups:
+        rows = now[0].shape[0]
+        if backwards:
+            joining = [ops.narrow(h, 0, rows, group.size - rows) for h in waiting]
+            now = tuple(ops.concat([h, new]) if rows else new for h, new in zip(now, joining, strict=True))
+        elif rows > group.size:
+            done.append(tuple(ops.narrow(h, 0, group.size, rows - group.size) for h in now))
+            now = tuple(ops.narrow(h, 0, 0, group.size) for h in now)
+        part = ops.narrow(data, 0, group.row, group.length * group.size)
+        stacked = ops.reshape(part, (group.length, group.size, data.shape[1]))
+        now, output = scan(step, now, stacked, reverse=backwards)
+        outputs.append(ops.reshape(output, (group.length * group.size, output.shape[2])))
+    if backwards:
+        outputs.reverse()
+    done.append(now)
+    last = tuple(ops.concat(list(pieces)) for pieces in zip(*reversed(done), strict=True))
+    return ops.concat(outputs), last
+
+
+class RNN(_Recurrent):
+    """An Elman network: hₜ is tanh, or relu, of weight_ih·xₜ + bias_ih + weight_hh·hₜ₋₁ + bias_hh.
+
+    Parameters are called as in PyTorch: ``weight_ih_l0`` of shape (hidden_size, input_size), ``weight_hh_l0``,
+    ``bias_ih_l0``, ``bias_hh_l0``, and with ``_reverse`` for the other direction.
+
+    Called with an input of shape (steps, batch, input_size), or (batch, steps, input_size) with ``batch_first``, or
+    (steps, input_size), or a packed sequence; and, optionally, with the first states (layers · directions, batch,
+    hidden_size). Gives the last layer's states at all steps, and all layers' last states.
+    """
+
+    gates = 1
+
+    def __init__(
+        self,
+        input_size: int,
+        hidden_size: int,
+        num_layers: int = 1,
+        nonlinearity: str = "tanh",
+        bias: bool = True,
+        batch_first: bool = False,
+        dropout: float = 0.0,
+        bidirectional: bool = False,
+        dtype: Any = "float32",
+    ) -> None:
+        require_nonlinearity(nonlinearity)
+        self.nonlinearity = nonlinearity
+        super().__init__(input_size, hidden_size, num_layers, bias, batch_first, dropout, bidirectional, 0, dtype)
+
+    def _step(self, x: Any, state: State, weight: Any, bias: Any) -> State:
+        return elman_step(x, state, weight, bias, self.nonlinearity)
+
+    def forward(self, input: Any, hx: Any = None) -> tuple[Any, Any]:
+        output, (h,) = self._run(input, None if hx is None else (hx,))
+        return output, h
+
+
+class GRU(_Recurrent):
+    """A network of gated recurrent units; arguments, parameters and results as those of :class:`RNN`. The rows of the
+    weights, three times ``hidden_size``, are those of the reset gate, the update gate and the new value."""
+
+    gates = 3
+
+    def _step(self, x: Any, state: State, weight: Any, bias: Any) -> State:
+        return gru_step(x, state, weight, bias)
+
+    def forward(self, input: Any, hx: Any = None) -> tuple[Any, Any]:
+        output, (h,) = self._run(input, None if hx is None else (hx,))
+        return output, h
+
+
+class LSTM(_Recurrent):
+    """A network of long short-term memories; as :class:`RNN`, but that first and last states are pairs (h, c). The rows
+    of the weights, four times ``hidden_size``, are those of input gate, forget gate, cell value and output gate."""
+
+    gates = 4
+    states = 2
+
+    def _step(self, x: Any, state: State, weight: Any, bias: Any) -> State:
+        return lstm_step(x, state, weight, bias)
+
+    def forward(self, input: Any, hx: Any = None) -> tuple[Any, tuple[Any, Any]]:
+        output, (h, c) = self._run(input, hx)
+        return output, (h, c)

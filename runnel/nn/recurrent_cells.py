@@ -1,0 +1,163 @@
+"""One step of a recurrent network: as functions of what the input contributes and the state, and as modules."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from runnel import ops
+from runnel.core.dtypes import as_dtype
+from runnel.core.errors import ShapeError
+from runnel.nn import init
+from runnel.nn.module import Module
+from runnel.nn.parameter import Parameter
+from runnel.tensor.creation import zeros
+from runnel.tensor.tensor import Tensor
+
+State = tuple[Any, ...]
+
+
+def elman_step(x: Any, state: State, weight: Any, bias: Any, nonlinearity: str) -> State:
+    """The next state (h,), where ``x`` holds weight_ih · input + bias_ih."""
+    (h,) = state
+    total = x + ops.linear(h, weight, bias)
+    return (ops.tanh(total) if nonlinearity == "tanh" else ops.relu(total),)
+
+
+def gru_step(x: Any, state: State, weight: Any, bias: Any) -> State:
+    """The next state (h,): reset gate, update gate and new value stand side by side in ``x`` (K. Cho et al., 2014, with
+    the reset gate behind the product)."""
+    (h,) = state
+    size = h.shape[-1]
+    past = ops.linear(h, weight, bias)
+    reset = ops.sigmoid(_gate(x, 0, size) + _gate(past, 0, size))
+    update = ops.sigmoid(_gate(x, 1, size) + _gate(past, 1, size))
+    new = ops.tanh(_gate(x, 2, size) + reset * _gate(past, 2, size))
+    return (new + update * (h - new),)
+
+
+def lstm_step(x: Any, state: State, weight: Any, bias: Any) -> State:
+    """The next state (h, c): input gate, forget gate, cell value and output gate stand side by side in ``x``
+    (S. Hochreiter, J. Schmidhuber, 1997; F. Gers et al., 2000)."""
+    h, c = state
+    size = h.shape[-1]
+    total = x + ops.linear(h, weight, bias)
+    keep = ops.sigmoid(_gate(total, 1, size))
+    write = ops.sigmoid(_gate(total, 0, size))
+    cell = keep * c + write * ops.tanh(_gate(total, 2, size))
+    return ops.sigmoid(_gate(total, 3, size)) * ops.tanh(cell), cell
+
+
+def _gate(x: Any, number: int, size: int) -> Any:
+    return ops.narrow(x, x.ndim - 1, number * size, size)
+
+
+class _Cell(Module):
+    """What the cells share: Parameters under PyTorch's names, uniform in ±1/√hidden_size."""
+
+    bias_ih: Parameter | None
+    bias_hh: Parameter | None
+    gates: int
+    states: int = 1
+
+    def __init__(self, input_size: int, hidden_size: int, bias: bool = True, dtype: Any = "float32") -> None:
+        kind = as_dtype(dtype)
+        self.input_size = input_size
+        self.hidden_size = hidden_size
+        rows = self.gates * hidden_size
+        self.weight_ih = Parameter(zeros((rows, input_size), kind))
+        self.weight_hh = Parameter(zeros((rows, hidden_size), kind))
+        self.bias_ih = Parameter(zeros((rows,), kind)) if bias else None
+        self.bias_hh = Parameter(zeros((rows,), kind)) if bias else None
+        self.reset_parameters()
+
+    def reset_parameters(self) -> None:
+        """Draw new initial values."""
+        bound = 1 / math.sqrt(self.hidden_size) if self.hidden_size else 0.0
+        for parameter in self.parameters():
+            init.uniform_(parameter, -bound, bound)
+
+    def _step(self, x: Any, state: State) -> State:
+        raise NotImplementedError
+
+    def _next(self, x: Any, state: State | None) -> State:
+        """The states after ``x`` of shape (batch, input_size) or (input_size,)."""
+        if x.ndim not in (1, 2) or x.shape[-1] != self.input_size:
+            raise ShapeError(
+                f"[{type(self).__name__}] takes shapes (batch, {self.input_size}) or ({self.input_size},), and not "
+                f"{x.shape}."
+            )
+        wanted = (*x.shape[:-1], self.hidden_size)
+        given = tuple(zeros(wanted, x.dtype) for _ in range(self.states)) if state is None else state
+        for h in given:
+            if h.shape != wanted:
+                raise ShapeError(f"[{type(self).__name__}] needs a state of shape {wanted}; got {h.shape}.")
+        rows = tuple(ops.reshape(h, (-1, self.hidden_size)) for h in given)
+        made = self._step(ops.linear(ops.reshape(x, (-1, self.input_size)), self.weight_ih, self.bias_ih), rows)
+        return tuple(ops.reshape(h, wanted) for h in made)
+
+    def extra_repr(self) -> str:
+        return f"{self.input_size}, {self.hidden_size}" + ("" if self.bias_ih is not None else ", bias=False")
+
+
+class RNNCell(_Cell):
+    """One step of an Elman network: the state becomes tanh, or relu, of weight_ih·x + bias_ih + weight_hh·h + bias_hh.
+
+    Shapes: input (batch, input_size), state and result (batch, hidden_size); the batch may be left out.
+    """
+
+    gates = 1
+
+    def __init__(
+        self,
+        input_size: int,
+        hidden_size: int,
+        bias: bool = True,
+        nonlinearity: str = "tanh",
+        dtype: Any = "float32",
+    ) -> None:
+        require_nonlinearity(nonlinearity)
+        super().__init__(input_size, hidden_size, bias, dtype)
+        self.nonlinearity = nonlinearity
+
+    def _step(self, x: Any, state: State) -> State:
+        return elman_step(x, state, self.weight_hh, self.bias_hh, self.nonlinearity)
+
+    def forward(self, input: Any, hx: Any = None) -> Tensor:
+        (h,) = self._next(input, None if hx is None else (hx,))
+        return h  # type: ignore[no-any-return]
+
+
+class GRUCell(_Cell):
+    """One step of a gated recurrent unit. Shapes as in :class:`RNNCell`; the rows of the weights are those of the reset
+    gate, the update gate and the new value."""
+
+    gates = 3
+
+    def _step(self, x: Any, state: State) -> State:
+        return gru_step(x, state, self.weight_hh, self.bias_hh)
+
+    def forward(self, input: Any, hx: Any = None) -> Tensor:
+        (h,) = self._next(input, None if hx is None else (hx,))
+        return h  # type: ignore[no-any-return]
+
+
+class LSTMCell(_Cell):
+    """One step of a long short-term memory. State and result are pairs (h, c), of shapes as in :class:`RNNCell`; the
+    rows of the weights are those of the input gate, the forget gate, the cell value and the output gate."""
+
+    gates = 4
+    states = 2
+
+    def _step(self, x: Any, state: State) -> State:
+        return lstm_step(x, state, self.weight_hh, self.bias_hh)
+
+    def forward(self, input: Any, hx: Any = None) -> tuple[Tensor, Tensor]:
+        h, c = self._next(input, hx)
+        return h, c
+
+
+def require_nonlinearity(name: str) -> None:
+    """ValueError unless ``name`` is a nonlinearity of Elman networks."""
+    if name not in ("tanh", "relu"):
+        raise ValueError(f"[RNN] the nonlinearity is 'tanh' or 'relu'; received {name!r}.")

@@ -1,0 +1,36 @@
+"""Functions over one, two or three spatial axes, made from those that take any number of them."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import Any
+
+from runnel import ops
+from runnel.core.errors import ShapeError
+from runnel.tensor.tensor import Tensor
+
+Function = Callable[..., Tensor]
+
+
+def over_axes(function: Callable[..., Any], name: str) -> tuple[Function, Function, Function]:
+    """``function`` for one, two and three spatial axes, called ``name``1d, …; each also takes one image alone."""
+    first, second, third = (_over(spatial, function, f"{name}{spatial}d") for spatial in (1, 2, 3))
+    return first, second, third
+
+
+def _over(spatial: int, function: Callable[..., Any], name: str) -> Function:
+    @functools.wraps(function)
+    def checked(x: Any, *args: Any, **kwargs: Any) -> Tensor:
+        if x.ndim == spatial + 1:
+            alone: Tensor = ops.squeeze(function(ops.expand_dims(x, 0), *args, **kwargs), 0)
+            return alone
+        if x.ndim != spatial + 2:
+            raise ShapeError(
+                f"[{name}] an input has a batch axis, a channel axis and {spatial} spatial ones; got shape {x.shape}."
+            )
+        result: Tensor = function(x, *args, **kwargs)
+        return result
+
+    checked.__name__ = checked.__qualname__ = name
+    return checked

@@ -1,0 +1,279 @@
+"""Transformer encoders and decoders with PyTorch's arguments and names, so that state dicts of either load in both."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable
+from typing import Any
+
+from runnel import ops
+from runnel.core.dtypes import as_dtype
+from runnel.nn import init
+from runnel.nn.attention import MultiheadAttention
+from runnel.nn.containers import ModuleList
+from runnel.nn.linear import Linear
+from runnel.nn.module import Module
+from runnel.nn.normalization import LayerNorm
+from runnel.nn.parameter import Parameter
+from runnel.nn.regularization import Dropout
+from runnel.tensor.creation import full
+from runnel.tensor.tensor import Tensor
+from runnel.tensor.variable import Variable
+
+Activation = str | Callable[[Any], Any]
+
+
+def _activation(given: Activation) -> Callable[[Any], Any]:
+    if callable(given):
+        return given
+    known: dict[str, Callable[[Any], Any]] = {"relu": ops.relu, "gelu": ops.gelu}
+    if given not in known:
+        raise ValueError(f"[transformer] activation is a function or one of {', '.join(known)}; got {given!r}.")
+    return known[given]
+
+
+def copied(module: Module) -> Any:
+    """A module like ``module`` with Parameters of its own, of the same values."""
+    memo: dict[int, Any] = {}
+    for variable in _variables(module):
+        value = variable.numpy().copy()
+        if isinstance(variable, Parameter):
+            memo[id(variable)] = Parameter(value, variable.requires_grad, dtype=variable.dtype)
+        else:
+            memo[id(variable)] = Variable(value)
+    return copy.deepcopy(module, memo)
+
+
+def _variables(module: Module) -> list[Variable]:
+    own = [x for x in vars(module).values() if isinstance(x, Variable)]
+    return own + [v for child in module.children() for v in _variables(child)]
+
+
+class _Block(Module):
+    """What encoder and decoder layers share: the feed-forward network, and a norm around each part."""
+
+    def _add_feed_forward(
+        self, d_model: int, dim_feedforward: int, dropout: float, activation: Activation, bias: bool, kind: Any
+    ) -> None:
+        self.linear1 = Linear(d_model, dim_feedforward, bias, kind)
+        self.dropout = Dropout(dropout)
+        self.linear2 = Linear(dim_feedforward, d_model, bias, kind)
+        self.activation = _activation(activation)
+
+    def _feed_forward(self, x: Any) -> Any:
+        return self.linear2(self.dropout(self.activation(self.linear1(x))))
+
+    def _around(self, x: Any, norm: Module, part: Callable[[Any], Any]) -> Any:
+        """x + part(x), with the norm before the part or after the sum."""
+        return x + part(norm(x)) if self.norm_first else norm(x + part(x))
+
+    norm_first: bool
+
+
+class TransformerEncoderLayer(_Block):
+    """Self-attention and a feed-forward network, each added to its input and normalised (A. Vaswani et al., 2017; with
+    ``norm_first``, R. Xiong et al., "On layer normalization in the transformer architecture", 2020)."""
+
+    def __init__(
+        self,
+        d_model: int,
+        nhead: int,
+        dim_feedforward: int = 2048,
+        dropout: float = 0.1,
+        activation: Activation = "relu",
+        layer_norm_eps: float = 1e-5,
+        batch_first: bool = False,
+        norm_first: bool = False,
+        bias: bool = True,
+        dtype: Any = "float32",
+    ) -> None:
+        kind = as_dtype(dtype)
+        self.self_attn = MultiheadAttention(d_model, nhead, dropout, bias, batch_first=batch_first, dtype=kind)
+        self._add_feed_forward(d_model, dim_feedforward, dropout, activation, bias, kind)
+        self.norm_first = norm_first
+        self.norm1 = LayerNorm(d_model, layer_norm_eps, bias=bias, dtype=kind)
+        self.norm2 = LayerNorm(d_model, layer_norm_eps, bias=bias, dtype=kind)
+        self.dropout1 = Dropout(dropout)
+        self.dropout2 = Dropout(dropout)
+
+    def forward(self, src: Any, src_mask: Any = None, src_key_padding_mask: Any = None, is_causal: bool = False) -> Any:
+        def attend(x: Any) -> Any:
+            found, _ = self.self_attn(
+                x, x, x, key_padding_mask=src_key_padding_mask, attn_mask=src_mask, is_causal=is_causal
+            )
+            return self.dropout1(found)
+
+        x = self._around(src, self.norm1, attend)
+        return self._around(x, self.norm2, lambda y: self.dropout2(self._feed_forward(y)))
+
+
+class TransformerDecoderLayer(_Block):
+    """Self-attention, attention to an encoder's results, and a feed-forward network."""
+
+    def __init__(
+        self,
+        d_model: int,
+        nhead: int,
+        dim_feedforward: int = 2048,
+        dropout: float = 0.1,
+        activation: Activation = "relu",
+        layer_norm_eps: float = 1e-5,
+        batch_first: bool = False,
+        norm_first: bool = False,
+        bias: bool = True,
+        dtype: Any = "float32",
+    ) -> None:
+        kind = as_dtype(dtype)
+        self.self_attn = MultiheadAttention(d_model, nhead, dropout, bias, batch_first=batch_first, dtype=kind)
+        self.multihead_attn = MultiheadAttention(d_model, nhead, dropout, bias, batch_first=batch_first, dtype=kind)
+        self._add_feed_forward(d_model, dim_feedforward, dropout, activation, bias, kind)
+        self.norm_first = norm_first
+        self.norm1 = LayerNorm(d_model, layer_norm_eps, bias=bias, dtype=kind)
+        self.norm2 = LayerNorm(d_model, layer_norm_eps, bias=bias, dtype=kind)
+        self.norm3 = LayerNorm(d_model, layer_norm_eps, bias=bias, dtype=kind)
+        self.dropout1 = Dropout(dropout)
+        self.dropout2 = Dropout(dropout)
+        self.dropout3 = Dropout(dropout)
+
+    def forward(
+        self,
+        tgt: Any,
+        memory: Any,
+        tgt_mask: Any = None,
+        memory_mask: Any = None,
+        tgt_key_padding_mask: Any = None,
+        memory_key_padding_mask: Any = None,
+        tgt_is_causal: bool = False,
+        memory_is_causal: bool = False,
+    ) -> Any:
+        def attend(x: Any) -> Any:
+            found, _ = self.self_attn(
+                x, x, x, key_padding_mask=tgt_key_padding_mask, attn_mask=tgt_mask, is_causal=tgt_is_causal
+            )
+            return self.dropout1(found)
+
+        def attend_memory(x: Any) -> Any:
+            found, _ = self.multihead_attn(
+                x, memory, memory,
+                key_padding_mask=memory_key_padding_mask, attn_mask=memory_mask, is_causal=memory_is_causal,
+            )  # fmt: skip
+            return self.dropout2(found)
+
+        x = self._around(tgt, self.norm1, attend)
+        x = self._around(x, self.norm2, attend_memory)
+        return self._around(x, self.norm3, lambda y: self.dropout3(self._feed_forward(y)))
+
+
+class TransformerEncoder(Module):
+    """``num_layers`` copies of a layer, one after the other, and a norm at the end if one is given."""
+
+    def __init__(self, encoder_layer: TransformerEncoderLayer, num_layers: int, norm: Module | None = None) -> None:
+        self.layers = ModuleList([copied(encoder_layer) for _ in range(num_layers)])
+        self.num_layers = num_layers
+        self.norm = norm
+
+    def forward(self, src: Any, mask: Any = None, src_key_padding_mask: Any = None, is_causal: bool = False) -> Any:
+        for layer in self.layers:
+            src = layer(src, mask, src_key_padding_mask, is_causal)
+        return src if self.norm is None else self.norm(src)
+
+
+class TransformerDecoder(Module):
+    """``num_layers`` copies of a layer, one after the other, and a norm at the end if one is given."""
+
+    def __init__(self, decoder_layer: TransformerDecoderLayer, num_layers: int, norm: Module | None = None) -> None:
+        self.layers = ModuleList([copied(decoder_layer) for _ in range(num_layers)])
+        self.num_layers = num_layers
+        self.norm = norm
+
+    def forward(
+        self,
+        tgt: Any,
+        memory: Any,
+        tgt_mask: Any = None,
+        memory_mask: Any = None,
+        tgt_key_padding_mask: Any = None,
+        memory_key_padding_mask: Any = None,
+        tgt_is_causal: bool = False,
+        memory_is_causal: bool = False,
+    ) -> Any:
+        for layer in self.layers:
+            tgt = layer(
+                tgt, memory, tgt_mask, memory_mask, tgt_key_padding_mask, memory_key_padding_mask,
+                tgt_is_causal, memory_is_causal,
+            )  # fmt: skip
+        return tgt if self.norm is None else self.norm(tgt)
+
+
+class Transformer(Module):
+    """An encoder and a decoder with a norm at the end of each; positions are the caller's to add."""
+
+    def __init__(
+        self,
+        d_model: int = 512,
+        nhead: int = 8,
+        num_encoder_layers: int = 6,
+        num_decoder_layers: int = 6,
+        dim_feedforward: int = 2048,
+        dropout: float = 0.1,
+        activation: Activation = "relu",
+        custom_encoder: Module | None = None,
+        custom_decoder: Module | None = None,
+        layer_norm_eps: float = 1e-5,
+        batch_first: bool = False,
+        norm_first: bool = False,
+        bias: bool = True,
+        dtype: Any = "float32",
+    ) -> None:
+        common = (
+            d_model,
+            nhead,
+            dim_feedforward,
+            dropout,
+            activation,
+            layer_norm_eps,
+            batch_first,
+            norm_first,
+            bias,
+            dtype,
+        )
+        self.encoder = custom_encoder if custom_encoder is not None else TransformerEncoder(
+            TransformerEncoderLayer(*common), num_encoder_layers, LayerNorm(d_model, layer_norm_eps, bias=bias, dtype=dtype)
+        )  # fmt: skip
+        self.decoder = custom_decoder if custom_decoder is not None else TransformerDecoder(
+            TransformerDecoderLayer(*common), num_decoder_layers, LayerNorm(d_model, layer_norm_eps, bias=bias, dtype=dtype)
+        )  # fmt: skip
+        self.d_model = d_model
+        self.nhead = nhead
+        self.batch_first = batch_first
+        for parameter in self.parameters():
+            if parameter.ndim > 1:
+                init.xavier_uniform_(parameter)
+
+    def forward(
+        self,
+        src: Any,
+        tgt: Any,
+        src_mask: Any = None,
+        tgt_mask: Any = None,
+        memory_mask: Any = None,
+        src_key_padding_mask: Any = None,
+        tgt_key_padding_mask: Any = None,
+        memory_key_padding_mask: Any = None,
+        src_is_causal: bool = False,
+        tgt_is_causal: bool = False,
+        memory_is_causal: bool = False,
+    ) -> Any:
+        memory = self.encoder(src, src_mask, src_key_padding_mask, src_is_causal)
+        return self.decoder(
+            tgt, memory, tgt_mask, memory_mask, tgt_key_padding_mask, memory_key_padding_mask,
+            tgt_is_causal, memory_is_causal,
+        )  # fmt: skip
+
+    @staticmethod
+    def generate_square_subsequent_mask(sz: int, dtype: Any = "float32") -> Tensor:
+        """What hides later positions when it is added: -inf above the diagonal, 0 elsewhere."""
+        hidden = full((sz, sz), float("-inf"), as_dtype(dtype))
+        rows, columns = ops.iota(hidden, (sz, sz), axis=0), ops.iota(hidden, (sz, sz), axis=1)
+        mask: Tensor = ops.where(ops.greater(columns, rows), hidden, 0)
+        return mask

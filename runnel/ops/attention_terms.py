@@ -1,0 +1,124 @@
+"""Attention written out in simpler ops: its weights, and the gradients that no kernel has been made for.
+
+Used for dropout on the weights, for weights that are asked for, for masks that are trained, and for gradients of
+gradients. Here the scores do lie in memory.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from runnel.core.avals import Shape
+from runnel.core.dtypes import bool_
+from runnel.ops.arguments import Array
+from runnel.ops.arithmetic import add, divide, maximum, multiply, subtract
+from runnel.ops.broadcasting import broadcast_to, unbroadcast
+from runnel.ops.comparison import equal, less, less_equal
+from runnel.ops.contraction import matmul
+from runnel.ops.conversion import cast, stop_gradient
+from runnel.ops.creation_like import iota
+from runnel.ops.logic import logical_and, where
+from runnel.ops.reductions import max, sum
+from runnel.ops.transcendental import exp
+from runnel.ops.views import expand_dims, reshape, transpose
+
+LOWEST = -1e30  # below any score, and finite, so that a row without keys has no NaN
+
+
+class Options(NamedTuple):
+    """What an attention does beside its operands. ``mask`` and ``lengths`` may be None."""
+
+    causal: bool
+    scale: float
+    mask: Array | None
+    lengths: Array | None
+
+
+def repeated(x: Array, heads: int) -> Array:
+    """[B, K, T, D] as [B, ``heads``, T, D]: each of the K heads serves as many adjacent ones."""
+    b, few, t, d = x.shape
+    if few == heads:
+        return x
+    group = heads // few
+    return reshape(broadcast_to(expand_dims(x, 2), (b, few, group, t, d)), (b, heads, t, d))
+
+
+def gathered(x: Array, few: int) -> Array:
+    """The gradient of :func:`repeated`: sums over the heads that read one."""
+    b, heads, t, d = x.shape
+    return x if few == heads else sum(reshape(x, (b, few, heads // few, t, d)), 2)
+
+
+def visible(like: Array, shape: Shape, options: Options) -> Array | None:
+    """Which of the scores of ``shape`` [B, H, Tq, Tk] count; None for all of them."""
+    found: Array | None = None
+    columns = iota(like, (1, 1, 1, shape[3]))
+    if options.causal:
+        found = less_equal(columns, iota(like, (1, 1, shape[2], 1), axis=2))
+    if options.lengths is not None:
+        below = less(columns, reshape(cast(options.lengths, columns.dtype), (shape[0], 1, 1, 1)))
+        found = below if found is None else logical_and(found, below)
+    if options.mask is not None and options.mask.dtype is bool_:
+        found = options.mask if found is None else logical_and(found, options.mask)
+    return found
+
+
+def attention_weights(q: Array, k: Array, options: Options) -> Array:
+    """softmax(scale·q·kᵀ + mask) of q[B, H, Tq, D] and k[B, H, Tk, D]; a row that may see no key is 0."""
+    scores = multiply(matmul(q, transpose(k)), options.scale)
+    if options.mask is not None and options.mask.dtype is not bool_:
+        scores = add(scores, options.mask)
+    seen = visible(q, scores.shape, options)
+    if seen is not None:
+        scores = where(seen, scores, LOWEST)
+    if 0 in scores.shape:
+        return scores
+    top = stop_gradient(maximum(max(scores, -1, keepdims=True), LOWEST))
+    powers = exp(subtract(scores, top))
+    if seen is not None or options.mask is not None:
+        powers = where(less_equal(scores, LOWEST), 0, powers)
+    total = sum(powers, -1, keepdims=True)
+    return divide(powers, where(equal(total, 0), 1, total))
+
+
+def scores_gradient(weights: Array, g: Array) -> Array:
+    """The gradient by the scores, of the gradient ``g`` by their softmax."""
+    return multiply(weights, subtract(g, sum(multiply(weights, g), -1, keepdims=True)))
+
+
+def mask_gradient(g: Array, q: Array, k: Array, v: Array, options: Options, shape: Shape) -> Array:
+    """The gradient by an additive mask of ``shape``; ``g`` is that by the result [B, H, Tq, V]."""
+    weights = attention_weights(q, k, options)
+    return unbroadcast(scores_gradient(weights, matmul(g, transpose(v))), shape)
+
+
+class Second(NamedTuple):
+    """Gradients by the operands of attention's gradient."""
+
+    g: Array
+    q: Array
+    k: Array
+    v: Array
+    scores: Array
+
+
+def second_gradient(a: Array, b: Array, c: Array, g: Array, q: Array, k: Array, v: Array, options: Options) -> Second:
+    """The gradients of ⟨a, dq⟩ + ⟨b, dk⟩ + ⟨c, dv⟩, where dq, dk and dv are attention's gradients for the gradient ``g``
+    by its result. All are [B, H, T, ...], with k and v repeated for each head."""
+    scale = options.scale
+    p = attention_weights(q, k, options)
+    dp = matmul(g, transpose(v))
+    dot = sum(multiply(p, dp), -1, keepdims=True)
+    ds = multiply(p, subtract(dp, dot))
+    by_ds = multiply(add(matmul(a, transpose(k)), matmul(q, transpose(b))), scale)
+    by_dot = sum(multiply(p, by_ds), -1, keepdims=True)
+    by_dp = multiply(p, subtract(by_ds, by_dot))
+    by_p = add(matmul(g, transpose(c)), subtract(multiply(by_ds, subtract(dp, dot)), multiply(by_dot, dp)))
+    by_s = scores_gradient(p, by_p)
+    return Second(
+        g=add(matmul(p, c), matmul(by_dp, v)),
+        q=multiply(add(matmul(ds, b), matmul(by_s, k)), scale),
+        k=multiply(add(matmul(transpose(ds), a), matmul(transpose(by_s), q)), scale),
+        v=matmul(transpose(by_dp), g),
+        scores=by_s,
+    )

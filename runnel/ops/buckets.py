@@ -1,0 +1,89 @@
+"""Sums of rows by label: positions are sorted into buckets once, then each row of the result sums its own bucket.
+
+What ``scatter_add`` becomes where its rows have several columns: the sums have no order among one another, so they are
+split among threads, and they are computed inside the kernel that reads them (an optimizer's update), without a dense
+gradient in between. The sort is counting sort (H. Seward, 1954), stable: each sum is in the order of position.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from runnel.core.avals import Aval, Shape, aval
+from runnel.core.dispatch import apply
+from runnel.core.dtypes import INTEGERS, int64
+from runnel.core.errors import ShapeError
+from runnel.core.tables import Op, cost, infer, lower, reference, vjp
+from runnel.loops.rules import Buckets, BucketSums
+from runnel.ops.arguments import Array, require_dtype
+from runnel.ops.family import NUMBERS
+
+# --- buckets ------------------------------------------------------------------------------------------------------
+
+buckets_p = Op(
+    "buckets",
+    "labels, *, rows",
+    "Where the positions of each label begin, rows + 2 numbers of which the last counts nothing, then the positions of "
+    "the labels in ascending order of label.",
+)
+lower.register(buckets_p, Buckets())
+vjp.register(buckets_p, lambda g, out, labels, *, rows: (None,))
+cost.register(buckets_p, lambda labels, *, rows: 2 * labels.size + rows)
+
+
+@infer.rule(buckets_p)
+def _buckets_infer(labels: Aval, *, rows: int) -> Aval:
+    require_dtype("buckets", labels.dtype, INTEGERS)
+    if labels.ndim != 1 or rows < 1:
+        raise ShapeError(f"[buckets] needs a vector of labels and at least one row; got {labels.shape} and {rows}.")
+    return aval((rows + 2 + labels.size,), int64)
+
+
+@reference.rule(buckets_p)
+def _buckets_reference(labels: Any, *, rows: int) -> Any:
+    held = np.clip(labels, 0, rows - 1).astype(np.int64)
+    begins = np.searchsorted(np.sort(held), np.arange(rows + 1))
+    return np.concatenate([begins, begins[-1:], np.argsort(held, kind="stable")]).astype(np.int64)
+
+
+# --- sums of buckets ----------------------------------------------------------------------------------------------
+
+bucket_sums_p = Op(
+    "bucket_sums",
+    "table, labels, updates, *, shape",
+    "Row v of shape is the sum of the updates in bucket v of the table, which is buckets(labels).",
+)
+lower.register(bucket_sums_p, BucketSums())
+cost.register(bucket_sums_p, lambda table, labels, updates, *, shape: updates.size)
+
+
+@infer.rule(bucket_sums_p)
+def _sums_infer(table: Aval, labels: Aval, updates: Aval, *, shape: Shape) -> Aval:
+    require_dtype("bucket_sums", table.dtype, (int64,))
+    require_dtype("bucket_sums", labels.dtype, INTEGERS)
+    require_dtype("bucket_sums", updates.dtype, NUMBERS)
+    count = updates.shape[0] if updates.ndim else -1
+    if not shape or updates.shape[1:] != shape[1:] or table.shape != (shape[0] + 2 + count,) or labels.size != count:
+        raise ShapeError(
+            f"[bucket_sums] a table of shape {table.shape}, labels of shape {labels.shape} and updates of shape "
+            f"{updates.shape} do not fit the shape {shape}."
+        )
+    return aval(shape, updates.dtype)
+
+
+@reference.rule(bucket_sums_p)
+def _sums_reference(table: Any, labels: Any, updates: Any, *, shape: Shape) -> Any:
+    result = np.zeros(shape, updates.dtype)
+    rows, count = shape[0], len(updates)
+    for row in range(rows if count else 0):  # a table that nobody sorted reads somewhere, as in compiled code
+        length = min(table[row + 1] - table[row], count)
+        for at in np.clip(np.arange(table[row], table[row] + length), 0, count - 1):
+            result[row] += updates[np.clip(table[rows + 2 + at], 0, count - 1)]
+    return result
+
+
+def bucket_sums(labels: Array, updates: Array, shape: Shape) -> Array:
+    """Zeros of ``shape`` to which ``updates[i]`` is added at row ``labels[i]``."""
+    return apply(bucket_sums_p, apply(buckets_p, labels, rows=shape[0]), labels, updates, shape=shape)

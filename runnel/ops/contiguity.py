@@ -1,0 +1,22 @@
+"""Values brought into dense row-major memory, for readers that are slower or cannot work on views."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from runnel.core.dispatch import apply
+from runnel.core.tables import Op, cost, infer, lower, reference, vjp
+from runnel.loops.rules import Pointwise
+from runnel.ops.arguments import Array
+
+contiguous_p = Op("contiguous", "x", "x, stored densely in row-major order.")
+infer.register(contiguous_p, lambda x: x)
+reference.register(contiguous_p, lambda x: np.ascontiguousarray(x).reshape(np.shape(x)))
+vjp.register(contiguous_p, lambda g, out, x: (g,))
+lower.register(contiguous_p, Pointwise(lambda avals, x: x))
+cost.register(contiguous_p, lambda x: 0)
+
+
+def contiguous(x: Array) -> Array:
+    """``x``, stored densely in row-major order: a copy where it is a view that lies otherwise."""
+    return apply(contiguous_p, x)

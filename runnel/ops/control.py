@@ -1,0 +1,191 @@
+"""Loops and choices as ops: ``scan``, ``while_loop`` and ``cond`` have graphs as attributes and several results.
+
+The aval of such a node is that of its first result; ``part`` takes each result out. Rules of table ``reference`` give a
+tuple; rules of table ``vjp`` are called with a tuple of cotangents (None where there is none), a tuple of results, and
+``wanted``, which says for each input whether its cotangent will be used. Those stand in ``runnel.transforms``, as they
+trace.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from runnel.core.avals import Aval, aval
+from runnel.core.dtypes import bool_
+from runnel.core.errors import DTypeError, GradientError, ShapeError
+from runnel.core.tables import Op, cost, infer, lower, reference, vjp
+from runnel.graph.body import Body
+from runnel.graph.graph import Graph
+from runnel.graph.interpreter import run
+from runnel.loops.rules import Cond, Part, Scan, While
+from runnel.ops.arguments import Array
+
+Avals = tuple[Aval, ...]
+
+# --- part ---------------------------------------------------------------------------------------------------------
+
+part_p = Op("part", "bundle, *, index, aval", "Result number index, which has aval, of an op of several results.")
+infer.register(part_p, lambda bundle, *, index, aval: aval)
+reference.register(part_p, lambda bundle, *, index, aval: bundle[index])
+cost.register(part_p, lambda bundle, *, index, aval: 0)
+lower.register(part_p, Part())
+
+# --- scan ---------------------------------------------------------------------------------------------------------
+
+scan_p = Op(
+    "scan",
+    "*constants, *carries, *xs, *, body, constants, carries, length, reverse, results",
+    "length times body: (constants, carries, xs[t]) to (carries, ys[t]); gives the last carries, and ys stacked.",
+)
+lower.register(scan_p, Scan())
+
+
+@infer.rule(scan_p)
+def _scan_infer(
+    *inputs: Aval, body: Body, constants: int, carries: int, length: int, reverse: bool, results: Avals
+) -> Aval:
+    xs = inputs[constants + carries :]
+    if any(x.ndim == 0 or x.shape[0] != length for x in xs):
+        raise ShapeError(f"[scan] xs of shapes {', '.join(str(x.shape) for x in xs)} need a first axis of {length}.")
+    _require_inputs("scan", body.graph, (*inputs[: constants + carries], *(unstacked(x) for x in xs)))
+    made = tuple(node.aval for node in body.graph.outputs)
+    _require_carries("scan", inputs[constants : constants + carries], made[:carries])
+    if results != (*made[:carries], *(stacked(y, length) for y in made[carries:])) or not results:
+        raise ShapeError(f"[scan] a body that gives {made} does not have the results {results}.")
+    return results[0]
+
+
+def stacked(x: Aval, length: int) -> Aval:
+    """``length`` values like ``x``, along a new axis 0."""
+    return aval((length, *x.shape), x.dtype)
+
+
+def unstacked(x: Aval) -> Aval:
+    """One of the values that are stacked along axis 0."""
+    return aval(x.shape[1:], x.dtype)
+
+
+@reference.rule(scan_p)
+def _scan_reference(
+    *inputs: Any, body: Body, constants: int, carries: int, length: int, reverse: bool, results: Avals
+) -> tuple[Any, ...]:
+    fixed, state, xs = inputs[:constants], list(inputs[constants : constants + carries]), inputs[constants + carries :]
+    ys = [np.zeros(y.shape, y.dtype.numpy) for y in results[carries:]]
+    for t in reversed(range(length)) if reverse else range(length):
+        made, _ = run(body.graph, [*fixed, *state, *(x[t] for x in xs)])
+        state = made[:carries]
+        for y, value in zip(ys, made[carries:], strict=True):
+            y[t] = value
+    return (*state, *ys)
+
+
+@cost.rule(scan_p)
+def _scan_cost(*inputs: Aval, body: Body, length: int, **attrs: Any) -> int:
+    return length * graph_cost(body.graph)
+
+
+# --- while_loop ---------------------------------------------------------------------------------------------------
+
+while_p = Op(
+    "while_loop",
+    "*constants, *carries, *, cond, body, constants, carries, results",
+    "carries = body(constants, carries) as long as cond(constants, carries); gives the last carries.",
+)
+lower.register(while_p, While())
+
+
+@infer.rule(while_p)
+def _while_infer(*inputs: Aval, cond: Body, body: Body, constants: int, carries: int, results: Avals) -> Aval:
+    for graph in (cond.graph, body.graph):
+        _require_inputs("while_loop", graph, inputs)
+    decides = [node.aval for node in cond.graph.outputs]
+    if decides != [aval((), bool_)]:
+        raise DTypeError(f"[while_loop] the condition must be one bool; it is {decides}.")
+    made = tuple(node.aval for node in body.graph.outputs)
+    _require_carries("while_loop", inputs[constants:], made)
+    if results != made or not results:
+        raise ShapeError(f"[while_loop] a body that gives {made} does not have the results {results}.")
+    return results[0]
+
+
+@reference.rule(while_p)
+def _while_reference(
+    *inputs: Any, cond: Body, body: Body, constants: int, carries: int, results: Avals
+) -> tuple[Any, ...]:
+    fixed, state = inputs[:constants], list(inputs[constants:])
+    while run(cond.graph, [*fixed, *state])[0][0]:
+        state, _ = run(body.graph, [*fixed, *state])
+    return tuple(state)
+
+
+@cost.rule(while_p)
+def _while_cost(*inputs: Aval, cond: Body, body: Body, **attrs: Any) -> int:
+    """Of one iteration: how many there will be is known by none."""
+    return graph_cost(cond.graph) + graph_cost(body.graph)
+
+
+@vjp.rule(while_p)
+def _while_vjp(gs: tuple[Array, ...], outs: tuple[Array, ...], *inputs: Array, **attrs: Any) -> tuple[Array, ...]:
+    raise GradientError(
+        "[while_loop] has no gradient: how many steps to keep is not known before it runs. Use runnel.scan with a "
+        "fixed length."
+    )
+
+
+# --- cond ---------------------------------------------------------------------------------------------------------
+
+cond_p = Op(
+    "cond",
+    "predicate, *operands, *, then, otherwise, results",
+    "then(operands) where predicate holds, else otherwise(operands); the other one does not run.",
+)
+lower.register(cond_p, Cond())
+
+
+@infer.rule(cond_p)
+def _cond_infer(predicate: Aval, *operands: Aval, then: Body, otherwise: Body, results: Avals) -> Aval:
+    if predicate is not aval((), bool_):
+        raise DTypeError(f"[cond] the predicate must be one bool; it is {predicate}.")
+    for graph in (then.graph, otherwise.graph):
+        _require_inputs("cond", graph, operands)
+        made = tuple(node.aval for node in graph.outputs)
+        if results != made or not results:
+            raise ShapeError(f"[cond] a branch gives {made} and not {results}.")
+    return results[0]
+
+
+@reference.rule(cond_p)
+def _cond_reference(predicate: Any, *operands: Any, then: Body, otherwise: Body, results: Avals) -> tuple[Any, ...]:
+    made, _ = run(then.graph if predicate else otherwise.graph, operands)
+    return tuple(made)
+
+
+@cost.rule(cond_p)
+def _cond_cost(predicate: Aval, *operands: Aval, then: Body, otherwise: Body, results: Avals) -> int:
+    return max(graph_cost(then.graph), graph_cost(otherwise.graph))
+
+
+# --- what they share ----------------------------------------------------------------------------------------------
+
+
+def graph_cost(graph: Graph) -> int:
+    """The floating-point operations of a graph, by table ``cost``."""
+    total = 0
+    for node in graph.nodes:
+        rule: Callable[..., Any] | None = None if node.op is None else cost.get(node.op)
+        total += 0 if rule is None else rule(*(x.aval for x in node.inputs), **node.attrs)
+    return total
+
+
+def _require_inputs(name: str, graph: Graph, given: Sequence[Aval]) -> None:
+    expected = [node.aval for node in graph.inputs]
+    if expected != list(given):
+        raise ShapeError(f"[{name}] the body takes {expected}; it was given {list(given)}.")
+
+
+def _require_carries(name: str, before: Sequence[Aval], after: Sequence[Aval]) -> None:
+    if list(before) != list(after):
+        raise ShapeError(f"[{name}] the carries must stay as they are; {list(before)} became {list(after)}.")

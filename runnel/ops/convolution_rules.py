@@ -1,0 +1,229 @@
+"""What convolutions are made of (table ``expand``): channels-last contractions over windows, which are views.
+
+Data between two convolutions stays channels-last: the pass ``sink_permutes`` removes the changes of order in between.
+Which algorithm runs is decided by shapes alone.
+"""
+
+from __future__ import annotations
+
+import enum
+import functools
+import itertools
+import math
+from collections.abc import Sequence
+from typing import Final, NamedTuple
+
+from runnel.core.avals import Shape
+from runnel.core.dispatch import apply
+from runnel.core.tables import expand
+from runnel.ops.arguments import Array
+from runnel.ops.arithmetic import add, multiply
+from runnel.ops.contraction import tensordot_p
+from runnel.ops.convolution import convolution_input_gradient_p, convolution_p, convolution_weight_gradient_p
+from runnel.ops.creation_like import full_like
+from runnel.ops.padding import pad, zero_extended
+from runnel.ops.pieces import concat_same, flip, narrow, slice_p, stack
+from runnel.ops.reductions import sum
+from runnel.ops.spatial import Pairs
+from runnel.ops.views import expand_dims, permute, reshape
+from runnel.ops.windows import channels_first, channels_last, tap_slices, windows
+
+FEW_CHANNELS: Final = 8  # channels in times channels out of a group that is too small for a contraction
+FEW_TERMS: Final = 64  # summed in one expression
+
+
+def contract_windows(a: Array, b: Array, axes: int) -> Array:
+    """a[*m, *k]·b[*k, *n] over the last ``axes`` axes of ``a``, which may be any view, and the first of ``b``."""
+    return apply(tensordot_p, a, b, axes=axes)
+
+
+class Algorithm(enum.Enum):
+    """How a convolution is carried out."""
+
+    TAPS = "taps"  # elementwise, the taps of the kernel one after the other: depthwise convolutions
+    WINDOWS = "windows"  # a contraction over windows and channels
+
+
+def algorithm(channels: int, results: int, kernel: Shape, groups: int) -> Algorithm:
+    """The algorithm for these numbers of channels in and out: a function of shapes alone, so that bits are, too."""
+    inputs, outputs = channels // groups, results // groups
+    is_small = inputs * outputs <= FEW_CHANNELS and inputs * math.prod(kernel) <= FEW_TERMS
+    return Algorithm.TAPS if groups > 1 and is_small else Algorithm.WINDOWS
+
+
+# --- forward ------------------------------------------------------------------------------------------------------
+
+
+@expand.rule(convolution_p)
+def _convolution(x: Array, w: Array, *, stride: Shape, padding: Pairs, dilation: Shape, groups: int) -> Array:
+    padded = pad(channels_last(x), ((0, 0), *padding, (0, 0)))
+    return channels_first(correlate(padded, w, stride, dilation, groups))
+
+
+def correlate(x: Array, w: Array, stride: Shape, dilation: Shape, groups: int) -> Array:
+    """The convolution of padded, channels-last ``x`` with w[K, C/groups, *kernel], channels-last."""
+    kernel = w.shape[2:]
+    if algorithm(x.shape[-1], w.shape[0], kernel, groups) is Algorithm.TAPS:
+        return _tap_by_tap(x, w, stride, dilation, groups)
+    seen = windows(x, kernel, stride, dilation)
+    weight = permute(w, (*range(2, w.ndim), 1, 0))
+    inputs, results = x.shape[-1] // groups, w.shape[0] // groups
+    parts = [
+        contract_windows(
+            narrow(seen, -1, i * inputs, inputs), narrow(weight, -1, i * results, results), len(kernel) + 1
+        )
+        for i in range(groups)
+    ]
+    return concat_same(parts, x.ndim - 1)
+
+
+def _tap_by_tap(x: Array, w: Array, stride: Shape, dilation: Shape, groups: int) -> Array:
+    """Σ over taps, and over the few channels of a group, of shifted inputs times weights."""
+    kernel = w.shape[2:]
+    inputs, results = x.shape[-1] // groups, w.shape[0] // groups
+    weight = permute(reshape(w, (groups, results, inputs, math.prod(kernel))), (3, 2, 0, 1))
+    terms: list[Array] = []
+    for tap, seen in enumerate(tap_slices(x, kernel, stride, dilation)):
+        split = reshape(seen, (*seen.shape[:-1], groups, inputs))
+        for channel in range(inputs):
+            factor = narrow(narrow(weight, 0, tap, 1), 1, channel, 1)
+            broad = reshape(factor, (*(1,) * (seen.ndim - 1), groups, results))
+            terms.append(multiply(narrow(split, -1, channel, 1), broad))
+    total = functools.reduce(add, terms)
+    return reshape(total, (*total.shape[:-2], groups * results))
+
+
+# --- backward: weights --------------------------------------------------------------------------------------------
+
+
+@expand.rule(convolution_weight_gradient_p)
+def _weight_gradient(
+    x: Array, g: Array, *, kernel: Shape, stride: Shape, padding: Pairs, dilation: Shape, groups: int
+) -> Array:
+    spatial = len(kernel)
+    padded, cotangent = pad(channels_last(x), ((0, 0), *padding, (0, 0))), channels_last(g)
+    inputs, results = padded.shape[-1] // groups, cotangent.shape[-1] // groups
+    padded = _covered(padded, cotangent.shape[1:-1], kernel, stride, dilation)
+    if algorithm(padded.shape[-1], cotangent.shape[-1], kernel, groups) is Algorithm.TAPS:
+        return _weights_tap_by_tap(padded, cotangent, kernel, stride, dilation, groups)
+    seen = windows(padded, kernel, stride, dilation)
+    by_tap = permute(seen, (*range(spatial + 1, 2 * spatial + 2), *range(spatial + 1)))
+    parts = [
+        contract_windows(
+            narrow(by_tap, spatial, i * inputs, inputs), narrow(cotangent, -1, i * results, results), spatial + 1
+        )
+        for i in range(groups)
+    ]
+    return permute(concat_same(parts, spatial + 1), (spatial + 1, spatial, *range(spatial)))
+
+
+def _covered(x: Array, found: Shape, kernel: Shape, stride: Shape, dilation: Shape) -> Array:
+    """``x`` without what no window reaches."""
+    sizes = tuple(
+        (n - 1) * step + (taps - 1) * gap + 1
+        for n, taps, step, gap in zip(found, kernel, stride, dilation, strict=True)
+    )
+    wanted = (x.shape[0], *sizes, x.shape[-1])
+    return x if wanted == x.shape else apply(slice_p, x, starts=(0,) * x.ndim, sizes=wanted, steps=(1,) * x.ndim)
+
+
+def _weights_tap_by_tap(x: Array, g: Array, kernel: Shape, stride: Shape, dilation: Shape, groups: int) -> Array:
+    inputs, results = x.shape[-1] // groups, g.shape[-1] // groups
+    cotangent = reshape(g, (*g.shape[:-1], groups, results))
+    spatial = tuple(range(1, g.ndim - 1))
+    rows: list[Array] = []
+    for seen in tap_slices(x, kernel, stride, dilation):
+        split = reshape(seen, (*seen.shape[:-1], groups, inputs))
+        for channel in range(inputs):
+            product = multiply(narrow(split, -1, channel, 1), cotangent)
+            rows.append(sum(sum(product, spatial), 0))
+    taps = math.prod(kernel)
+    together = reshape(stack(rows), (taps, inputs, groups, results))
+    return reshape(permute(together, (2, 3, 1, 0)), (groups * results, inputs, *kernel))
+
+
+# --- backward: inputs ---------------------------------------------------------------------------------------------
+
+
+class Phase(NamedTuple):
+    """The elements stride·q + phase of one axis, for q in [first, first + count): each is the sum over ``taps`` of
+    g[q - shift - i·gap]·w[taps[i]]."""
+
+    taps: tuple[int, ...]
+    shift: int
+    gap: int
+
+
+def phases(taps: int, stride: int, dilation: int) -> list[Phase]:
+    """What each residue modulo ``stride`` of a padded input's positions meets, without multiplications by zero."""
+    common = math.gcd(stride, dilation)
+    found = []
+    for phase in range(stride):
+        mine = tuple(t for t in range(taps) if (t * dilation - phase) % stride == 0)
+        shift = (mine[0] * dilation - phase) // stride if mine else 0
+        found.append(Phase(mine, shift, dilation // common))
+    return found
+
+
+@expand.rule(convolution_input_gradient_p)
+def _input_gradient(
+    g: Array, w: Array, *, size: Shape, stride: Shape, padding: Pairs, dilation: Shape, groups: int
+) -> Array:
+    cotangent = channels_last(g)
+    weight = _transposed_weight(w, groups)
+    first = tuple(low // step for (low, _), step in zip(padding, stride, strict=True))
+    count = tuple(-(-(low + n) // step) - f for n, (low, _), step, f in zip(size, padding, stride, first, strict=True))
+    per_axis = [phases(*each) for each in zip(w.shape[2:], stride, dilation, strict=True)]
+    parts = [
+        _one_phase(cotangent, weight, combination, first, count, groups) for combination in itertools.product(*per_axis)
+    ]
+    whole = interleaved(parts, stride)
+    starts = (0, *(low - f * step for (low, _), f, step in zip(padding, first, stride, strict=True)), 0)
+    return channels_first(zero_extended(whole, starts, (whole.shape[0], *size, whole.shape[-1])))
+
+
+def _transposed_weight(w: Array, groups: int) -> Array:
+    """w[K, C/groups, *kernel] as [C, K/groups, *kernel]."""
+    if groups == 1:
+        return permute(w, (1, 0, *range(2, w.ndim)))
+    split = reshape(w, (groups, w.shape[0] // groups, *w.shape[1:]))
+    swapped = permute(split, (0, 2, 1, *range(3, split.ndim)))
+    return reshape(swapped, (groups * w.shape[1], w.shape[0] // groups, *w.shape[2:]))
+
+
+def _one_phase(g: Array, w: Array, along: Sequence[Phase], first: Shape, count: Shape, groups: int) -> Array:
+    """A convolution of stride 1 with the taps of one phase, backwards."""
+    kernel = tuple(len(p.taps) for p in along)
+    if 0 in kernel:
+        return full_like(g, 0, (g.shape[0], *count, w.shape[0]))
+    starts = tuple(f - p.shift - (n - 1) * p.gap for f, p, n in zip(first, along, kernel, strict=True))
+    sizes = tuple(n + (k - 1) * p.gap for n, p, k in zip(count, along, kernel, strict=True))
+    seen = zero_extended(g, (0, *starts, 0), (g.shape[0], *sizes, g.shape[-1]))
+    gaps = tuple(p.gap for p in along)
+    return correlate(seen, _chosen(w, along), (1,) * len(kernel), gaps, groups)
+
+
+def _chosen(w: Array, along: Sequence[Phase]) -> Array:
+    """The taps of one phase in reverse order."""
+    for axis, phase in enumerate(along, 2):
+        taps = phase.taps
+        step = taps[1] - taps[0] if len(taps) > 1 else 1
+        if (taps[0], len(taps), step) != (0, w.shape[axis], 1):
+            starts, sizes, steps = [0] * w.ndim, list(w.shape), [1] * w.ndim
+            starts[axis], sizes[axis], steps[axis] = taps[0], len(taps), step
+            w = apply(slice_p, w, starts=tuple(starts), sizes=tuple(sizes), steps=tuple(steps))
+        w = flip(w, axis)
+    return w
+
+
+def interleaved(parts: Sequence[Array], stride: Shape) -> Array:
+    """Arrays [N, *counts, C], one for each phase in row-major order, as one [N, *(count·stride), C]."""
+    if len(parts) == 1:
+        return parts[0]
+    spatial = len(stride)
+    n, *counts, channels = parts[0].shape
+    together = concat_same([expand_dims(p, spatial + 1) for p in parts], spatial + 1)
+    split = reshape(together, (n, *counts, *stride, channels))
+    pairs = [axis for i in range(spatial) for axis in (1 + i, 1 + spatial + i)]
+    order = permute(split, (0, *pairs, 2 * spatial + 1))
+    return reshape(order, (n, *(c * s for c, s in zip(counts, stride, strict=True)), channels))

@@ -1,0 +1,113 @@
+"""Convolutions as layers call them: over the spatial axes of x[N, C, *sizes], with stride, padding, groups and bias."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from runnel.core.dispatch import apply
+from runnel.core.dtypes import DType, float32
+from runnel.core.errors import ShapeError
+from runnel.ops import convolution_rules
+from runnel.ops.arguments import Array
+from runnel.ops.arithmetic import add
+from runnel.ops.broadcasting import broadcast_to
+from runnel.ops.conversion import cast
+from runnel.ops.convolution import convolution_input_gradient_p, convolution_p
+from runnel.ops.promotion import common_dtype
+from runnel.ops.spatial import padding_pairs, per_axis
+from runnel.ops.views import reshape
+from runnel.ops.windows import channels_first, channels_last, reach
+
+__all__ = ["conv", "conv_transpose", "convolution_rules"]
+
+
+def conv(
+    x: Array,
+    weight: Array,
+    bias: Array | None = None,
+    stride: int | Sequence[int] = 1,
+    padding: str | int | Sequence[Any] = 0,
+    dilation: int | Sequence[int] = 1,
+    groups: int = 1,
+) -> Array:
+    """The convolution of ``x`` (N, C, *sizes) with ``weight`` (K, C/groups, *kernel), and ``bias`` (K) added.
+
+    Over one to three spatial axes, in PyTorch's sense: the kernel is not flipped. Strides, dilations and paddings are
+    one int or one for each spatial axis; padding also pairs (before, after), "same" or "valid". Half precision is added
+    up in float32 and rounded once. ShapeError where shapes do not fit.
+    """
+    spatial = _spatial("conv", x, weight)
+    steps = per_axis("conv", "stride", stride, spatial)
+    gaps = per_axis("conv", "dilation", dilation, spatial)
+    pairs = padding_pairs("conv", padding, weight.shape[2:], steps, gaps)
+
+    def product(a: Array, w: Array) -> Array:
+        return apply(convolution_p, a, w, stride=steps, padding=pairs, dilation=gaps, groups=groups)
+
+    return _in_float("conv", product, x, weight, bias)
+
+
+def conv_transpose(
+    x: Array,
+    weight: Array,
+    bias: Array | None = None,
+    stride: int | Sequence[int] = 1,
+    padding: int | Sequence[int] = 0,
+    output_padding: int | Sequence[int] = 0,
+    groups: int = 1,
+    dilation: int | Sequence[int] = 1,
+) -> Array:
+    """The transpose of the convolution with these arguments: ``x`` (N, C, *sizes) and ``weight`` (C, K/groups, *kernel)
+    give (N, K, (size - 1)·stride - 2·padding + dilation·(kernel - 1) + output_padding + 1)."""
+    spatial = _spatial("conv_transpose", x, weight)
+    steps = per_axis("conv_transpose", "stride", stride, spatial)
+    gaps = per_axis("conv_transpose", "dilation", dilation, spatial)
+    around = per_axis("conv_transpose", "padding", padding, spatial)
+    extra = per_axis("conv_transpose", "output_padding", output_padding, spatial)
+    if any(not 0 <= e < step for e, step in zip(extra, steps, strict=True)):
+        raise ShapeError(f"[conv_transpose] output_padding {extra} must be smaller than the stride {steps}.")
+    size = tuple(
+        (n - 1) * step - 2 * p + reach(taps, gap) + e
+        for n, step, p, taps, gap, e in zip(x.shape[2:], steps, around, weight.shape[2:], gaps, extra, strict=True)
+    )
+    if min(size) < 1:
+        raise ShapeError(f"[conv_transpose] padding {around} leaves nothing of the spatial shape: {size}.")
+    pairs = tuple((p, p) for p in around)
+
+    def product(a: Array, w: Array) -> Array:
+        return apply(
+            convolution_input_gradient_p, a, w, size=size, stride=steps, padding=pairs, dilation=gaps, groups=groups
+        )
+
+    return _in_float("conv_transpose", product, x, weight, bias)
+
+
+def _spatial(name: str, x: Array, weight: Array) -> int:
+    if x.ndim != weight.ndim or not 3 <= x.ndim <= 5:
+        raise ShapeError(
+            f"[{name}] x of shape {x.shape} and a weight of shape {weight.shape} need the same one to three spatial "
+            "axes behind batch and channels."
+        )
+    return int(x.ndim - 2)
+
+
+def _in_float(
+    name: str, product: Callable[[Array, Array], Array], x: Array, weight: Array, bias: Array | None
+) -> Array:
+    """The product in float32 or float64; the bias is added channels-last, where sums over all but channels are fast."""
+    given: DType = common_dtype(convolution_p, (x, weight))
+    dtype = given if given.is_float and given.itemsize >= 4 else float32
+    y = product(cast(x, dtype), cast(weight, dtype))
+    if bias is not None:
+        if bias.shape != (y.shape[1],):
+            raise ShapeError(f"[{name}] a bias of shape ({y.shape[1]},) is needed, one number for each channel of the "
+                             f"result; got {bias.shape}.")  # fmt: skip
+        y = channels_first(add(channels_last(y), for_each_image(cast(bias, dtype), y)))
+    return cast(y, given if given.is_float else dtype)
+
+
+def for_each_image(vector: Array, y: Array) -> Array:
+    """A number for each channel as (N, 1, …, C), so that its gradient is summed image by image, then over images."""
+    flat = reshape(vector, (*(1,) * (y.ndim - 1), vector.shape[0]))
+    return broadcast_to(flat, (y.shape[0], *(1,) * (y.ndim - 2), vector.shape[0]))

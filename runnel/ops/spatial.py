@@ -1,0 +1,46 @@
+"""Arguments of layers over spatial axes, as callers give them: one number for all axes, numbers, pairs, words."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from runnel.core.avals import Shape
+from runnel.core.errors import ShapeError
+from runnel.ops.windows import reach
+
+Pairs = tuple[tuple[int, int], ...]
+
+
+def per_axis(name: str, what: str, value: int | Sequence[int], spatial: int) -> Shape:
+    """One int for all spatial axes, or one for each."""
+    given = (value,) * spatial if isinstance(value, int) else tuple(value)
+    if len(given) != spatial or not all(isinstance(v, int) for v in given):
+        raise ShapeError(f"[{name}] {what} is an int or {spatial} ints, one for each spatial axis; got {value!r}.")
+    return given
+
+
+def padding_pairs(
+    name: str, value: str | int | Sequence[Any], kernel: Shape, stride: Shape, dilation: Shape
+) -> Pairs:
+    """Padding as (before, after) for each spatial axis, from an int, ints, pairs, "valid" or "same"."""
+    if isinstance(value, str):
+        return _named_padding(name, value, kernel, stride, dilation)
+    given: Any = value
+    if isinstance(given, int) or all(isinstance(v, int) for v in given):
+        return tuple((n, n) for n in per_axis(name, "padding", given, len(kernel)))
+    pairs = tuple((int(low), int(high)) for low, high in given)
+    if len(pairs) != len(kernel):
+        raise ShapeError(f"[{name}] padding needs a pair for each of {len(kernel)} spatial axes; got {value!r}.")
+    return pairs
+
+
+def _named_padding(name: str, value: str, kernel: Shape, stride: Shape, dilation: Shape) -> Pairs:
+    if value == "valid":
+        return ((0, 0),) * len(kernel)
+    if value != "same":
+        raise ShapeError(f"[{name}] padding is a number for each spatial axis, 'same' or 'valid'; got {value!r}.")
+    if any(step != 1 for step in stride):
+        raise ShapeError(f"[{name}] padding='same' needs stride 1, got {stride}; give the padding in numbers.")
+    extra = [reach(taps, gap) - 1 for taps, gap in zip(kernel, dilation, strict=True)]
+    return tuple((n // 2, n - n // 2) for n in extra)

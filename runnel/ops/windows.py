@@ -1,0 +1,114 @@
+"""Windows: what a kernel that slides over the spatial axes of an array sees at each place, as a view of that array."""
+
+from __future__ import annotations
+
+import functools
+from typing import Any
+
+import numpy as np
+
+from runnel.core.avals import Aval, Shape, aval
+from runnel.core.dispatch import apply
+from runnel.core.errors import ShapeError
+from runnel.core.tables import Op, cost, infer, lower, reference, vjp
+from runnel.loops.rules import View
+from runnel.ops.arguments import Array
+from runnel.ops.arithmetic import add
+from runnel.ops.padding import laid_into_zeros
+from runnel.ops.pieces import narrow, slice_p
+from runnel.ops.views import AxisMap, permute, squeeze
+
+windows_p = Op(
+    "windows",
+    "x, *, kernel, stride, dilation",
+    "x[N, *sizes, C] as [N, *places, *kernel, C]: element stride·place + dilation·tap along each spatial axis.",
+)
+cost.register(windows_p, lambda x, *, kernel, stride, dilation: 0)
+
+
+def reach(taps: int, dilation: int) -> int:
+    """How many elements a kernel of ``taps`` spans."""
+    return (taps - 1) * dilation + 1
+
+
+def places(size: int, taps: int, stride: int, dilation: int) -> int:
+    """How many places a kernel has along an axis of ``size``: none if it is longer than the axis."""
+    return max((size - reach(taps, dilation)) // stride + 1, 0)
+
+
+@infer.rule(windows_p)
+def _windows_infer(x: Aval, *, kernel: Shape, stride: Shape, dilation: Shape) -> Aval:
+    if (
+        not len(kernel) == len(stride) == len(dilation) == x.ndim - 2
+        or min((*kernel, *stride, *dilation), default=1) < 1
+    ):
+        raise ShapeError(
+            f"[windows] shape {x.shape} needs {x.ndim - 2} positive numbers each as kernel, stride and dilation; got "
+            f"{kernel}, {stride}, {dilation}."
+        )
+    count = tuple(places(n, *each) for n, *each in zip(x.shape[1:-1], kernel, stride, dilation, strict=True))
+    return aval((x.shape[0], *count, *kernel, x.shape[-1]), x.dtype)
+
+
+@reference.rule(windows_p)
+def _windows_reference(x: Any, *, kernel: Shape, stride: Shape, dilation: Shape) -> Any:
+    spatial = len(kernel)
+    for axis, (taps, step, gap) in enumerate(zip(kernel, stride, dilation, strict=True), 1):
+        count = places(x.shape[axis], taps, step, gap)
+        index = step * np.arange(count)[:, None] + gap * np.arange(taps)[None, :]
+        taken = np.take(x, index.reshape(-1), axis=axis).reshape(*x.shape[:axis], count, taps, *x.shape[axis + 1 :])
+        x = np.moveaxis(taken, axis + 1, spatial + axis)
+    return x
+
+
+def _windows_map(aval_in: Aval, aval_out: Aval, *, kernel: Shape, stride: Shape, dilation: Shape) -> list[AxisMap]:
+    spatial = len(kernel)
+    middle: list[AxisMap] = [
+        (0, ((1 + i, step), (1 + spatial + i, gap))) for i, (step, gap) in enumerate(zip(stride, dilation, strict=True))
+    ]
+    return [(0, ((0, 1),)), *middle, (0, ((1 + 2 * spatial, 1),))]
+
+
+lower.register(windows_p, View(_windows_map))
+
+
+@vjp.rule(windows_p)
+def _windows_vjp(g: Array, out: Array, x: Array, *, kernel: Shape, stride: Shape, dilation: Shape) -> tuple[Array]:
+    """Overlapping sums, axis by axis: each tap's slice of ``g`` laid where it came from."""
+    for i in reversed(range(len(kernel))):
+        taps_axis, axis = len(kernel) + 1 + i, 1 + i
+        laid: list[Array] = []
+        for tap in range(kernel[i]):
+            piece = squeeze(narrow(g, taps_axis, tap, 1), taps_axis)
+            whole = (*piece.shape[:axis], x.shape[axis], *piece.shape[axis + 1 :])
+            starts, steps = [0] * piece.ndim, [1] * piece.ndim
+            starts[axis], steps[axis] = tap * dilation[i], stride[i]
+            laid.append(laid_into_zeros(piece, whole, tuple(starts), piece.shape, tuple(steps)))
+        g = functools.reduce(add, laid)
+    return (g,)
+
+
+def windows(x: Array, kernel: Shape, stride: Shape, dilation: Shape) -> Array:
+    """[N, *places, *kernel, C] for channels-last ``x``: no memory is touched."""
+    return apply(windows_p, x, kernel=kernel, stride=stride, dilation=dilation)
+
+
+def channels_last(x: Array) -> Array:
+    """[N, C, *sizes] as [N, *sizes, C]."""
+    return permute(x, (0, *range(2, x.ndim), 1))
+
+
+def channels_first(x: Array) -> Array:
+    """[N, *sizes, C] as [N, C, *sizes]."""
+    return permute(x, (0, x.ndim - 1, *range(1, x.ndim - 1)))
+
+
+def tap_slices(x: Array, kernel: Shape, stride: Shape, dilation: Shape) -> list[Array]:
+    """For each tap of the kernel, in row-major order, what it sees at all places of channels-last ``x``: views."""
+    count = tuple(places(n, *each) for n, *each in zip(x.shape[1:-1], kernel, stride, dilation, strict=True))
+    sizes, steps = (x.shape[0], *count, x.shape[-1]), (1, *stride, 1)
+    found = []
+    for tap in np.ndindex(*kernel):
+        starts = (0, *(t * gap for t, gap in zip(tap, dilation, strict=True)), 0)
+        found.append(x if sizes == x.shape else apply(slice_p, x, starts=starts, sizes=sizes, steps=steps))
+    return found

@@ -1,0 +1,193 @@
+"""Convolutions of 3×3 filters with fewer multiplications: Winograd's minimal filtering F(4×4, 3×3).
+
+A tile of 4×4 results needs 36 multiplications for each pair of channels instead of 144:
+Y = Aᵀ[(G g Gᵀ) ⊙ (Bᵀ d B)]A for a filter g and the 6×6 inputs d of the tile (A. Lavin, S. Gray, "Fast Algorithms for
+Convolutional Neural Networks", 2015). The matrices come from evaluating polynomials at five points and at infinity
+(Cook and Toom; S. Winograd, "Arithmetic Complexity of Computations", 1980). The points 0, ±3/4, ±3/2 keep the error in
+float32 near that of a direct sum; docs/winograd.md has the bound. Everything here is channels-last.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from fractions import Fraction
+from typing import Any, Final
+
+import numpy as np
+
+from runnel.core.avals import Aval, aval
+from runnel.core.dispatch import apply
+from runnel.core.dtypes import float32, float64
+from runnel.core.errors import ShapeError
+from runnel.core.tables import Op, cost, infer, lower, reference
+from runnel.loops.rules import Winograd, WinogradGradient
+from runnel.ops.arguments import Array, require_dtype, require_same_dtype
+from runnel.ops.contraction import matmul
+from runnel.ops.views import reshape
+
+OUTPUTS: Final = 4  # results of a tile along an axis
+TAPS: Final = 3
+SPAN: Final = OUTPUTS + TAPS - 1  # inputs of a tile along an axis
+POINTS: Final = tuple(Fraction(p, 4) for p in (0, 3, -3, 6, -6))
+
+Matrix = tuple[tuple[Fraction, ...], ...]
+
+
+def _times(p: Sequence[Fraction], root: Fraction) -> list[Fraction]:
+    """The coefficients of p(x)·(x − root), lowest first."""
+    shifted = [Fraction(0), *p]
+    return [s - root * c for s, c in zip(shifted, [*p, Fraction(0)], strict=True)]
+
+
+def _product_over(points: Sequence[Fraction]) -> list[Fraction]:
+    found = [Fraction(1)]
+    for p in points:
+        found = _times(found, p)
+    return found
+
+
+def matrices() -> tuple[Matrix, Matrix, Matrix]:
+    """Aᵀ of shape (4, 6), G of shape (6, 3) and Bᵀ of shape (6, 6), exactly."""
+    others = [[q for q in POINTS if q != p] for p in POINTS]
+    norms = [math.prod((p - q for q in rest), start=Fraction(1)) for p, rest in zip(POINTS, others, strict=True)]
+    zero, one = Fraction(0), Fraction(1)
+    output = tuple((*(p**i for p in POINTS), one if i == OUTPUTS - 1 else zero) for i in range(OUTPUTS))
+    filters = tuple(tuple(p**i / n for i in range(TAPS)) for p, n in zip(POINTS, norms, strict=True))
+    inputs = tuple((*_product_over(rest), zero) for rest in others)
+    return output, (*filters, (zero, zero, one)), (*inputs, tuple(_product_over(POINTS)))
+
+
+OUTPUT, FILTER, INPUT = matrices()
+
+
+def as_floats(matrix: Matrix, dtype: Any = np.float64) -> np.ndarray[Any, Any]:
+    """Each entry rounded once."""
+    return np.array([[float(x) for x in row] for row in matrix], dtype)
+
+
+def tiles(extent: int) -> int:
+    """How many tiles cover ``extent`` results."""
+    return -(-extent // OUTPUTS)
+
+
+def padded(extent: int) -> int:
+    """How many inputs along an axis the tiles of ``extent`` results read."""
+    return tiles(extent) * OUTPUTS + TAPS - 1
+
+
+winograd_p = Op(
+    "winograd",
+    "x, filters, *, height, width",
+    "The correlation of x[N, H, W, C] with 3×3 filters, given as winograd_filters makes them: y[N, height, width, K]. "
+    "H and W are what the tiles of 4×4 results read.",
+)
+lower.register(winograd_p, Winograd())
+
+
+@infer.rule(winograd_p)
+def _infer(x: Aval, filters: Aval, *, height: int, width: int) -> Aval:
+    require_same_dtype("winograd", x, filters)
+    require_dtype("winograd", x.dtype, (float32, float64))
+    if x.ndim != 4 or filters.ndim != 3 or filters.shape[:2] != (SPAN * SPAN, x.shape[3]):
+        raise ShapeError(
+            f"[winograd] x of shape {x.shape} and filters of shape {filters.shape} do not match: x is (N, H, W, C), "
+            f"filters are ({SPAN * SPAN}, C, K)."
+        )
+    if x.shape[1:3] != (padded(height), padded(width)):
+        raise ShapeError(
+            f"[winograd] {height}×{width} results need an x of {padded(height)}×{padded(width)}, got shape {x.shape}."
+        )
+    return aval((x.shape[0], height, width, filters.shape[2]), x.dtype)
+
+
+@reference.rule(winograd_p)
+def _reference(x: Any, filters: Any, *, height: int, width: int) -> Any:
+    n, _, _, c = x.shape
+    rows, columns = tiles(height), tiles(width)
+    v = _transformed(x, rows, columns).reshape(SPAN * SPAN, -1, c)
+    m = np.matmul(v, filters).reshape(SPAN, SPAN, n, rows, columns, filters.shape[2])
+    y = np.einsum("pr,qs,rsnhwk->nhpwqk", as_floats(OUTPUT), as_floats(OUTPUT), m, optimize=True)
+    return y.reshape(n, rows * OUTPUTS, columns * OUTPUTS, -1)[:, :height, :width].astype(x.dtype)
+
+
+def _transformed(x: Any, rows: int, columns: int) -> Any:
+    """Bᵀ d B of each tile: (6, 6, N, rows, columns, C)."""
+    n, _, _, c = x.shape
+    cut = np.empty((n, rows, columns, SPAN, SPAN, c), x.dtype)
+    for i in range(rows):
+        for j in range(columns):
+            cut[:, i, j] = x[:, i * OUTPUTS : i * OUTPUTS + SPAN, j * OUTPUTS : j * OUTPUTS + SPAN]
+    return np.einsum("ri,sj,nhwijc->rsnhwc", as_floats(INPUT), as_floats(INPUT), cut, optimize=True)
+
+
+@cost.rule(winograd_p)
+def _cost(x: Aval, filters: Aval, *, height: int, width: int) -> int:
+    return 2 * x.shape[0] * tiles(height) * tiles(width) * filters.size
+
+
+winograd_gradient_p = Op(
+    "winograd_gradient",
+    "x, dy",
+    "What a loss changes by with the transformed filters of y = winograd(x, filters): SLABS parts (SLABS·36, C, K) of "
+    "the sum over tiles, from x[N, H, W, C] and dy[N, height, width, K].",
+)
+lower.register(winograd_gradient_p, WinogradGradient())
+SLABS: Final = 8  # parts of the sum over tiles, each in order: what threads share out without a change of the result
+
+
+@infer.rule(winograd_gradient_p)
+def _gradient_infer(x: Aval, dy: Aval) -> Aval:
+    require_same_dtype("winograd_gradient", x, dy)
+    require_dtype("winograd_gradient", x.dtype, (float32, float64))
+    n, height, width, filters = dy.shape
+    if x.shape[:3] != (n, padded(height), padded(width)):
+        raise ShapeError(f"[winograd_gradient] x of shape {x.shape} and dy of shape {dy.shape} do not match.")
+    return aval((SLABS * SPAN * SPAN, x.shape[3], filters), x.dtype)
+
+
+@reference.rule(winograd_gradient_p)
+def _gradient_reference(x: Any, dy: Any) -> Any:
+    n, height, width, filters = dy.shape
+    rows, columns = tiles(height), tiles(width)
+    full = np.zeros((n, rows * OUTPUTS, columns * OUTPUTS, filters), dy.dtype)
+    full[:, :height, :width] = dy
+    cut = full.reshape(n, rows, OUTPUTS, columns, OUTPUTS, filters)
+    d = np.einsum("pr,qs,nhpwqk->rsnhwk", as_floats(OUTPUT), as_floats(OUTPUT), cut, optimize=True)
+    v = _transformed(x, rows, columns)
+    count = n * rows * columns
+    share = -(-count // SLABS)
+    d, v = d.reshape(SPAN * SPAN, count, filters), v.reshape(SPAN * SPAN, count, -1)
+    parts = [np.matmul(v[:, a : a + share].swapaxes(1, 2), d[:, a : a + share]) for a in range(0, SLABS * share, share)]
+    return np.concatenate(parts).astype(x.dtype)
+
+
+@cost.rule(winograd_gradient_p)
+def _gradient_cost(x: Aval, dy: Aval) -> int:
+    n, height, width, filters = dy.shape
+    return 2 * SPAN * SPAN * n * tiles(height) * tiles(width) * x.shape[3] * filters
+
+
+def winograd_filters(weight: Array) -> Array:
+    """Filters of shape (3, 3, C, K) as :func:`winograd` takes them: G g Gᵀ, of shape (36, C, K)."""
+    if weight.ndim != 4 or weight.shape[:2] != (TAPS, TAPS):
+        raise ShapeError(f"[winograd_filters] takes filters of shape (3, 3, C, K), got {weight.shape}.")
+    g = as_floats(FILTER)
+    taps = reshape(weight, (TAPS * TAPS, weight.shape[2] * weight.shape[3]))
+    transform = weight.lift(np.kron(g, g).astype(weight.dtype.numpy), weight.dtype)
+    return reshape(matmul(transform, taps), (SPAN * SPAN, *weight.shape[2:]))
+
+
+def winograd(x: Array, filters: Array, height: int, width: int) -> Array:
+    """See :data:`winograd_p`."""
+    return apply(winograd_p, x, filters, height=height, width=width)
+
+
+def winograd_gradient(x: Array, dy: Array) -> Array:
+    """The gradient for the filters (3, 3, C, K) of y = winograd(x, winograd_filters(filters)), given that for y."""
+    parts = apply(winograd_gradient_p, x, dy)
+    g = as_floats(FILTER)
+    back = np.tile(np.kron(g, g).T, (1, SLABS))
+    transform = x.lift(back.astype(x.dtype.numpy), x.dtype)
+    taps = matmul(transform, reshape(parts, (parts.shape[0], parts.shape[1] * parts.shape[2])))
+    return reshape(taps, (TAPS, TAPS, *parts.shape[1:]))

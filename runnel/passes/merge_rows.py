@@ -1,0 +1,138 @@
+"""Rows of products: what is computed from a matrix product reshaped to more axes is computed in the product's two.
+
+A layer on (batch, time, features) multiplies a matrix of batch·time rows and gives the result three axes again. The
+pointwise ops behind it (bias, activation, residual), reductions along the features or over all rows, and random bits
+form *regions*; a region that reads such a product is moved to its rows and columns, where it can be the product's
+epilogue, and its results are viewed with the axes they had. No order of summation changes: rows keep their order.
+"""
+
+from __future__ import annotations
+
+import math
+
+from runnel.core import tables
+from runnel.core.avals import Shape, aval
+from runnel.graph.graph import Graph, Node
+from runnel.loops.rules import Checked, Contraction, Pointwise, Reduction, View
+from runnel.ops.broadcasting import broadcast_p
+from runnel.ops.random import random_bits_p
+from runnel.ops.views import reshape_p
+
+LEAST_AXES = 3
+
+
+def merge_rows(graph: Graph) -> Graph:
+    """``graph`` with each region behind a product of matrices in the product's rows and columns."""
+    nodes = graph.nodes
+    chosen = _chosen(nodes)
+    if not chosen:
+        return graph
+    done: dict[Node, Node] = {}
+    flat: dict[Node, Node] = {}
+    for node in nodes:
+        inputs = tuple(done[x] for x in node.inputs)
+        if node in chosen:
+            flat[node] = _moved(node, tuple(flat.get(x) or _two_axes(done[x]) for x in node.inputs))
+            done[node] = _reshaped(flat[node], node.aval.shape)
+        elif node.op is reshape_p:
+            done[node] = _reshaped(inputs[0], node.aval.shape)
+        else:
+            done[node] = node if inputs == node.inputs else Node(node.op, inputs, node.attrs, node.aval, node.where)
+    return Graph(
+        graph.inputs,
+        [done[output] for output in graph.outputs],
+        {variable: done[new] for variable, new in graph.updates.items()},
+        graph.name,
+    )
+
+
+def _chosen(nodes: list[Node]) -> set[Node]:
+    """The nodes of all regions that read a product of matrices."""
+    home: dict[Node, list[Node]] = {}  # a node's region, the same list for all in it
+    touched: set[Node] = set()
+    for node in nodes:
+        rows = _rows(node)
+        if rows is None:
+            continue
+        home[node] = [node]
+        for x in node.inputs:
+            source = _seen_through(x)
+            if source in home and _rows(source) == rows and home[source] is not home[node]:
+                small, large = sorted((home[source], home[node]), key=len)
+                large += small
+                home.update(dict.fromkeys(small, large))
+            elif _is_product(source, rows):
+                touched.add(node)
+    regions = {id(home[node]): home[node] for node in touched}
+    return {node for region in regions.values() for node in region}
+
+
+def _rows(node: Node) -> Shape | None:
+    """The axes that ``node`` would have merged; None where it must stay as it is."""
+    if node.op is None:
+        return None
+    rule = tables.lower.get(node.op)
+    if node.op is random_bits_p:
+        return node.aval.shape[:-1] if node.aval.ndim >= LEAST_AXES and not node.attrs.get("order") else None
+    if isinstance(rule, Reduction):
+        shape, axes = node.inputs[0].aval.shape, node.attrs["axes"]
+        if axes != (len(shape) - 1,) and axes != tuple(range(len(shape) - 1)):
+            return None
+    elif isinstance(rule, Pointwise) and not isinstance(rule, Checked):
+        shape = node.aval.shape
+    else:
+        return None
+    rows = shape[:-1]
+    return rows if len(shape) >= LEAST_AXES and all(_merges(x, rows) for x in node.inputs) else None
+
+
+def _merges(x: Node, rows: Shape) -> bool:
+    """Whether ``x`` can be seen with ``rows`` merged, or with one row, without a copy."""
+    if all(n == 1 for n in x.aval.shape[:-1]):
+        return True
+    if x.aval.shape[:-1] != rows:
+        return False
+    if x.op is broadcast_p:
+        return _merges(x.inputs[0], rows)
+    return x.op is None or x.op is reshape_p or not isinstance(tables.lower.get(x.op), View)
+
+
+def _seen_through(x: Node) -> Node:
+    """What ``x`` repeats."""
+    while x.op is broadcast_p:
+        x = x.inputs[0]
+    return x
+
+
+def _is_product(x: Node, rows: Shape) -> bool:
+    """Whether ``x`` is a product of matrices with its rows split into ``rows``."""
+    while x.op is reshape_p:
+        x = x.inputs[0]
+    rule = tables.lower.get(x.op) if x.op is not None else None
+    return isinstance(rule, Contraction) and x.aval.ndim == 2 and x.aval.shape[0] == math.prod(rows)
+
+
+def _moved(node: Node, inputs: tuple[Node, ...]) -> Node:
+    """``node`` in two axes."""
+    attrs = node.attrs
+    if node.op is random_bits_p:
+        shape: Shape = (math.prod(attrs["shape"][:-1]), attrs["shape"][-1])
+        return Node(node.op, inputs, {**attrs, "shape": shape}, aval(shape, node.aval.dtype), node.where)
+    if "axes" in attrs:
+        along = attrs["axes"] == (node.aval.ndim - 1,)
+        attrs = {**attrs, "axes": (1,) if along else (0,)}
+    shape = (math.prod(node.aval.shape[:-1]), node.aval.shape[-1])
+    return Node(node.op, inputs, attrs, aval(shape, node.aval.dtype), node.where)
+
+
+def _two_axes(x: Node) -> Node:
+    """``x`` with all its axes but the last merged."""
+    return _reshaped(x, (math.prod(x.aval.shape[:-1]), x.aval.shape[-1]))
+
+
+def _reshaped(x: Node, shape: Shape) -> Node:
+    """``x`` under another shape; of two reshapes the last decides."""
+    source = x.inputs[0] if x.op is reshape_p else x
+    if source.aval.shape == shape:
+        return source
+    return Node(reshape_p, (source,), {"shape": shape}, aval(shape, x.aval.dtype), x.where)

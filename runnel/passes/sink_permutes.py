@@ -1,0 +1,218 @@
+"""Layouts: the order of axes in which values are computed, chosen for whole regions of a graph so that few are copied.
+
+Ops that treat elements alike in any order of axes (pointwise ops, slices, padding, concatenation, …) and the permutes
+between them form *regions*. A region can be computed in any order of axes; what it reads and what reads it want a
+certain one: the order that most bytes at its border want is taken. Permutes inside disappear, those at the border that
+disagree become views that the readers read through. Float reductions are borders, since their order of summation is
+part of their value.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Final
+
+import numpy as np
+
+from runnel.core import tables
+from runnel.core.avals import aval
+from runnel.core.tables import Op
+from runnel.graph.graph import Graph, Node
+from runnel.loops.rules import Pointwise, Reduction
+from runnel.ops.broadcasting import broadcast_p
+from runnel.ops.creation_like import iota_p
+from runnel.ops.padding import pad_p
+from runnel.ops.pieces import concat_p, slice_p
+from runnel.ops.random import random_bits_p
+from runnel.ops.views import inverse_order, permute_p
+
+Order = tuple[int, ...]  # a value in this order has the value's axis order[i] as its axis i
+Moved = Callable[[dict[str, Any], Order], dict[str, Any]]
+
+LEAST_AXES: Final = 3  # matrices are read as they lie
+SMALL: Final = 1 << 16  # bytes of a constant that is transposed here and now
+
+
+def _each(*names: str) -> Moved:
+    """Attributes that are one entry for each axis."""
+    return lambda attrs, order: {**attrs, **{n: tuple(attrs[n][a] for a in order) for n in names}}
+
+
+def _axis(attrs: dict[str, Any], order: Order) -> dict[str, Any]:
+    return {**attrs, "axis": order.index(attrs["axis"])}
+
+
+def _positions(attrs: dict[str, Any], order: Order) -> dict[str, Any]:
+    """Random bits count in the order that the program meant."""
+    meant = attrs.get("order") or tuple(range(len(order)))
+    return {**_each("shape")(attrs, order), "order": tuple(meant[a] for a in order)}
+
+
+# What becomes of an op's attributes when its operands and its result have another order of axes.
+MOVED: Final[dict[Op, Moved]] = {
+    broadcast_p: _each("shape"),
+    slice_p: _each("starts", "sizes", "steps"),
+    pad_p: _each("widths"),
+    concat_p: _axis,
+    iota_p: lambda attrs, order: _axis(_each("shape")(attrs, order), order),
+    random_bits_p: _positions,
+}
+
+
+def _moved(node: Node) -> Moved | None:
+    """How ``node`` takes another order of axes; None if it cannot."""
+    if node.op is None or node.aval.ndim < LEAST_AXES:
+        return None
+    if node.op in MOVED:
+        return MOVED[node.op]
+    rule = tables.lower.get(node.op)
+    if isinstance(rule, Pointwise):
+        return lambda attrs, order: attrs
+    if isinstance(rule, Reduction) and not node.aval.dtype.is_float:
+        return lambda attrs, order: {**attrs, "axes": tuple(sorted(order.index(a) for a in attrs["axes"]))}
+    return None
+
+
+def sink_permutes(graph: Graph) -> Graph:
+    """``graph`` with each region in the order of axes that its border wants."""
+    if not any(n.op is permute_p and n.aval.ndim >= LEAST_AXES for n in graph.nodes):
+        return graph
+    orders = _Regions(graph).orders()
+    return _Rewriting(graph, orders).graph() if orders else graph
+
+
+def _after(first: Order, second: Order) -> Order:
+    """Two changes of order as one: axis i of the result is axis first[second[i]] of what ``first`` is applied to."""
+    return tuple(first[a] for a in second)
+
+
+class _Regions:
+    """The regions of a graph and what they want. Inside one, the order of a member is ``relative`` after the one order
+    that the whole region is free to choose."""
+
+    def __init__(self, graph: Graph) -> None:
+        self.users = graph.users()
+        self.nodes = graph.nodes
+        self.roots = graph.roots
+        self.members = {n for n in self.nodes if _is_permute(n) or _moved(n) is not None}
+        self.relative: dict[Node, Order] = {}
+
+    def orders(self) -> dict[Node, Order]:
+        """The order of each member of the regions that change."""
+        found: dict[Node, Order] = {}
+        for node in self.nodes:
+            if node in self.members and node not in self.relative:
+                region = self._region(node)
+                chosen = self._chosen(region)
+                if chosen is not None:
+                    found.update((n, _after(self.relative[n], chosen)) for n in region)
+        return found
+
+    def _region(self, start: Node) -> list[Node]:
+        """``start`` and all members connected with it; sets their relative orders."""
+        self.relative[start] = tuple(range(start.aval.ndim))
+        region = [start]
+        for node in region:
+            mine = self.relative[node]
+            of_inputs = self._of_inputs(node)
+            for x in node.inputs:
+                if x in self.members and x not in self.relative:
+                    self.relative[x] = of_inputs
+                    region.append(x)
+            for reader in self.users[node]:
+                if reader in self.members and reader not in self.relative:
+                    undone = inverse_order(reader.attrs["axes"]) if _is_permute(reader) else None
+                    self.relative[reader] = mine if undone is None else _after(undone, mine)
+                    region.append(reader)
+        return region
+
+    def _of_inputs(self, node: Node) -> Order:
+        """The relative order in which ``node`` reads its inputs."""
+        mine = self.relative[node]
+        return _after(node.attrs["axes"], mine) if _is_permute(node) else mine
+
+    def _chosen(self, region: list[Node]) -> Order | None:
+        """The order that the region should have; None where it is best as it is."""
+        workers = [n for n in region if not _is_permute(n)]
+        if len(workers) in (0, len(region)):
+            return None
+        current = inverse_order(self.relative[workers[0]])
+        votes: dict[Order, int] = {current: 0}
+        for node in region:
+            wanted = inverse_order(self.relative[node])
+            readers = sum(reader not in self.members for reader in self.users[node])
+            weight = (readers + self.roots.count(node)) * node.aval.nbytes
+            votes[wanted] = votes.get(wanted, 0) + weight
+            wanted = inverse_order(self._of_inputs(node))
+            weight = sum(x.aval.nbytes for x in node.inputs if x not in self.members and x.aval.size > 1)
+            votes[wanted] = votes.get(wanted, 0) + weight
+        best = max(votes, key=lambda order: votes[order])
+        chosen = current if votes[current] == votes[best] else best
+        unchanged = all(_is_in_order(_after(self.relative[n], chosen)) for n in workers)
+        return None if unchanged else chosen
+
+
+class _Rewriting:
+    """The graph anew, members in their orders."""
+
+    def __init__(self, graph: Graph, orders: dict[Node, Order]) -> None:
+        self.old = graph
+        self.orders = orders
+        self.new: dict[Node, Node] = {}
+        self.permuted: dict[tuple[Node, Order], Node] = {}
+
+    def graph(self) -> Graph:
+        for node in self.old.nodes:
+            self.new[node] = self._made(node)
+        return Graph(
+            self.old.inputs,
+            [self._plain(o) for o in self.old.outputs],
+            {v: self._plain(n) for v, n in self.old.updates.items()},
+            self.old.name,
+        )
+
+    def _made(self, node: Node) -> Node:
+        order = self.orders.get(node)
+        if order is None:
+            inputs = tuple(self._plain(x) for x in node.inputs)
+            return node if inputs == node.inputs else Node(node.op, inputs, node.attrs, node.aval, node.where)
+        if _is_permute(node):
+            return self._in_order(node.inputs[0], _after(node.attrs["axes"], order))
+        moved = _moved(node)
+        attrs = node.attrs if moved is None else moved(node.attrs, order)
+        result = aval(tuple(node.aval.shape[a] for a in order), node.aval.dtype)
+        return Node(node.op, tuple(self._in_order(x, order) for x in node.inputs), attrs, result, node.where)
+
+    def _plain(self, x: Node) -> Node:
+        order = self.orders.get(x)
+        return self.new[x] if order is None else self._in_order(x, tuple(range(len(order))))
+
+    def _in_order(self, x: Node, wanted: Order) -> Node:
+        """What stands for ``x``, its axes in the order ``wanted``."""
+        node, order = self.new[x], self.orders.get(x)
+        axes = wanted if order is None else tuple(order.index(a) for a in wanted)
+        if _is_permute(node):
+            axes, node = _after(node.attrs["axes"], axes), node.inputs[0]
+        if _is_in_order(axes) or node.aval.size == 1 == max(node.aval.shape):
+            return node
+        key = (node, axes)
+        if key not in self.permuted:
+            self.permuted[key] = _permuted(node, axes)
+        return self.permuted[key]
+
+
+def _permuted(node: Node, axes: Order) -> Node:
+    shape = aval(tuple(node.aval.shape[a] for a in axes), node.aval.dtype)
+    if node.is_constant and node.aval.nbytes <= SMALL:
+        value = np.ascontiguousarray(np.transpose(node.value, axes))
+        value.flags.writeable = False
+        return Node(None, (), {}, shape, node.where, value=value)
+    return Node(permute_p, (node,), {"axes": axes}, shape, node.where)
+
+
+def _is_permute(node: Node) -> bool:
+    return node.op is permute_p and node.aval.ndim >= LEAST_AXES
+
+
+def _is_in_order(order: Order) -> bool:
+    return order == tuple(range(len(order)))

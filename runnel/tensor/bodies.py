@@ -1,0 +1,128 @@
+"""Tracing what a loop does at each step, or a branch does, to a graph of its own.
+
+Values from outside become inputs of the body: tensors, traced ones of the trace around it included, and Variables.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, NamedTuple
+
+from runnel.core.avals import Aval
+from runnel.core.dispatch import apply, apply_several
+from runnel.core.dtypes import float64
+from runnel.core.errors import SideEffectError
+from runnel.core.tables import Op
+from runnel.graph.graph import Graph, InputKind, Node
+from runnel.ops.control import part_p
+from runnel.tensor import tensor as tensors, tracing
+from runnel.tensor.creation import asarray
+from runnel.tensor.scalars import run_time_scalar
+from runnel.tensor.tensor import Tensor
+from runnel.tensor.tracing import Trace
+from runnel.tensor.variable import Variable
+
+
+class BodyTrace(Trace):
+    """A trace inside of another one, or of eager code."""
+
+    is_body = True
+
+    def __init__(self, outer: Trace | None) -> None:
+        super().__init__(tensors.serial_now() if outer is None else outer.born)
+        self._own: set[Node] = set()
+        self._foreign: dict[Node, Tensor] = {}
+        if outer is not None:
+            self.known_arrays = outer.known_arrays
+
+    def owns(self, node: Node) -> bool:
+        return node in self._own or node.is_constant
+
+    def input(self, value: Aval, kind: InputKind, name: str) -> Node:
+        node = super().input(value, kind, name)
+        self._own.add(node)
+        return node
+
+    def record(self, op: Op, inputs: tuple[Node, ...], attrs: dict[str, Any]) -> Node:
+        if not self._own.issuperset(inputs):
+            inputs = tuple([x if self.owns(x) else self._captured(x) for x in inputs])
+        node = super().record(op, inputs, attrs)
+        self._own.update(node.inputs)
+        self._own.add(node)
+        return node
+
+    def _captured(self, node: Node) -> Node:
+        """The input for a node of the trace around this one that no tensor came with."""
+        if node not in self._foreign:
+            self._foreign[node] = tensors.symbolic(node)
+        return tensors.node_of(self._foreign[node], self)
+
+
+class Traced(NamedTuple):
+    """A traced body. ``read`` are the values from outside, as tensors outside, with their input nodes; ``written`` are
+    Variables that it assigned, with the nodes of their values before and after."""
+
+    given: list[Node]
+    outputs: list[Node]
+    read: list[tuple[Tensor, Node]]
+    written: list[tuple[Variable, Node, Node]]
+
+
+def trace_body(name: str, function: Callable[..., Sequence[Any]], given: Sequence[Aval]) -> Traced:
+    """Trace ``function``, which is called with one tensor for each of ``given`` and returns tensors and numbers.
+
+    It may assign Variables, but not ``.grad``. What is floating needs a gradient inside, so that ``detach()`` is seen.
+    """
+    outer = tracing.ACTIVE.trace
+    trace = BodyTrace(outer)
+    inputs = [trace.input(value, InputKind.ARGUMENT, f"{name}{i}") for i, value in enumerate(given)]
+    arguments = [tensors.symbolic(node) for node in inputs]
+    for x in arguments:
+        x.requires_grad = x.dtype.is_float
+    try:
+        with tracing.activate(trace):
+            outputs = [tensors.node_of(asarray(x), trace) for x in function(*arguments)]
+            after = [(v, tensors.node_of(trace.values[v], trace)) for v in trace.variables if v in trace.written]
+    finally:
+        if outer is not None and outer.refusal is None:
+            outer.refusal = trace.refusal
+    for variable in (*trace.gradients, *trace.gradient_inputs):
+        raise SideEffectError(
+            f"[{name}] the function uses the .grad of Variable '{variable.name}'; take gradients with runnel.grad "
+            "inside, or call backward() outside."
+        )
+    if outer is not None:
+        outer.absent_gradients |= trace.absent_gradients
+    read = [(_outside(held), node) for held, node in trace.captures.values()]
+    read += [(v.read(), node) for v, node in trace.variables.items() if v not in trace.written]
+    read += [(asarray(run_time_scalar(getter), float64), node) for getter, node in trace.scalars]
+    return Traced(inputs, outputs, read, [(v, trace.variables[v], node) for v, node in after])
+
+
+def _outside(held: Any) -> Tensor:
+    """A captured tensor or NumPy array as the trace around the body sees it."""
+    return held if isinstance(held, Tensor) else asarray(held)
+
+
+def evaluate(graph: Graph, values: Sequence[Tensor]) -> list[Tensor]:
+    """The outputs of ``graph`` on tensors: op by op, with a tape, recorded in the trace that is active."""
+    known: dict[Node, Any] = dict(zip(graph.inputs, values, strict=True))
+    for node in graph.nodes:
+        if node not in known:
+            known[node] = applied(node, [known[x] for x in node.inputs])
+    return [known[node] for node in graph.outputs]
+
+
+def applied(node: Node, inputs: Sequence[Any]) -> Any:
+    """What ``node`` computes, on tensors; a tuple of them for an op of several results."""
+    if node.op is None:
+        return tensors.symbolic(node) if tracing.ACTIVE.trace is not None else _constant(node)
+    if node.op is part_p:
+        return inputs[0][node.attrs["index"]]
+    if "results" in node.attrs:
+        return apply_several(node.op, *inputs, **node.attrs)
+    return apply(node.op, *inputs, **node.attrs)
+
+
+def _constant(node: Node) -> Tensor:
+    return tensors.from_numpy(node.value, node.aval.dtype, copy=False)

@@ -1,0 +1,242 @@
+"""``checkpoint``: a function whose intermediate values are computed again in backward instead of being kept.
+
+The trade is that of A. Griewank and A. Walther, "Algorithm 799: revolve" (2000), and T. Chen et al., "Training deep nets
+with sublinear memory cost" (2016). The cotangents are those of the function itself, handed on one by one in the order
+of its own tape: sums of gradients are rounded as without a checkpoint.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any, NamedTuple
+
+from runnel.core import pytree
+from runnel.core.avals import aval
+from runnel.core.dtypes import float32
+from runnel.core.errors import GradientError
+from runnel.tensor import tape, tensor as tensors, tracing
+from runnel.tensor.tape import Record
+from runnel.tensor.tensor import Tensor
+from runnel.tensor.tracing import Repetition, Trace
+from runnel.tensor.variable import Variable
+from runnel.transforms.leaves import alias
+
+
+def checkpoint(fn: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+    """``fn(*args, **kwargs)``, of which backward keeps the arguments only: it runs ``fn`` again for the values between.
+
+    Without arguments it gives the function that does so for its own: ``rn.checkpoint(fn)(x)``, or as a decorator.
+
+    The second run sees Variables as the first did, random state too, so that it draws the same numbers; what it assigns
+    to them is dropped. Apart from that ``fn`` must depend on its arguments alone. Gradients reach the tensors among the
+    arguments, Variables that are read inside, and tensors that ``fn`` has from elsewhere. Checkpoints nest.
+    """
+    if args or kwargs:
+        return _Block(fn, args, kwargs).run()
+
+    @functools.wraps(fn, updated=())
+    def checkpointed(*args: Any, **kwargs: Any) -> Any:
+        return _Block(fn, args, kwargs).run()
+
+    return checkpointed
+
+
+class _Run(NamedTuple):
+    """One run of the function: what it returned, and its own part of the tape."""
+
+    outputs: list[Any]
+    structure: pytree.Structure
+    order: list[Tensor]  # as of tape.needed_order: leaves, and what was made of them
+    sources: dict[int, Tensor]  # by the id of a leaf: whose value it is
+
+    def readings(self) -> list[Tensor]:
+        """The leaf of each place where the tape reads one, the latest first."""
+        made = [x for x in reversed(self.order) if id(x) not in self.sources]
+        return [x for t in made for x in t._record.inputs if id(x) in self.sources]  # type: ignore[union-attr]
+
+    def cotangents(self, given: dict[int, Tensor], create_graph: bool) -> list[Tensor | None]:
+        """What reaches each of the readings, for the cotangents of some outputs by their places."""
+        pending: dict[int, Tensor] = {}
+        for place, g in given.items():
+            tape.accumulate(pending, self.outputs[place], g)
+        reached: list[Tensor | None] = []
+        for tensor in reversed(self.order):
+            record = tensor._record
+            if record is None or id(tensor) in self.sources:
+                continue
+            g_or_none = pending.pop(id(tensor), None)
+            if g_or_none is None:
+                reached += [None for x in record.inputs if id(x) in self.sources]
+                continue
+            for x, dx in zip(record.inputs, tape.apply_rule(record, tensor, g_or_none, create_graph), strict=True):
+                if id(x) in self.sources:
+                    reached.append(dx() if callable(dx) else dx)
+                elif dx is not None and x.requires_grad:
+                    tape.accumulate(pending, x, dx() if callable(dx) else dx)
+        return reached
+
+
+class _Block:
+    """A function with its arguments, to be run now and, for each backward, again."""
+
+    def __init__(self, fn: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+        self.fn = fn
+        self.leaves, self.structure = pytree.flatten((args, kwargs))
+        trace = tracing.ACTIVE.trace
+        self.state: _TracedState | _EagerState = _EagerState() if trace is None else _TracedState(trace)
+        self.readings: list[Tensor] = []
+        self._arrived: dict[int, Tensor] = {}
+
+    def run(self) -> Any:
+        """The result, with a tape that leads past everything between."""
+        with self.state.noted():
+            first = self._call()
+        self.readings = first.readings()
+        inputs = tuple(first.sources[id(x)] for x in self.readings)
+        results = list(first.outputs)
+        places: list[int] = []
+        for place, x in enumerate(first.outputs):
+            if isinstance(x, Tensor) and x.requires_grad:
+                if id(x) in first.sources:  # the function handed it through
+                    results[place] = first.sources[id(x)]
+                else:
+                    results[place] = x._twin()
+                    results[place].requires_grad = True
+                    places.append(place)
+        if len(places) == 1:
+            results[places[0]]._record = Record(None, inputs, {}, functools.partial(self._pull_one, places[0]))
+        elif places:
+            joint = tensors.from_storage(aval((), float32), None)
+            joint.requires_grad = True
+            joint._record = Record(None, inputs, {}, self._pull_all)
+            for place in places:
+                results[place]._record = Record(None, (joint,), {}, functools.partial(self._arrive, place))
+        return pytree.unflatten(first.structure, results)
+
+    def _call(self) -> _Run:
+        born = tensors.serial_now()
+        passed = [alias(x) if isinstance(x, Tensor) and x.requires_grad else x for x in self.leaves]
+        args, kwargs = pytree.unflatten(self.structure, passed)
+        outputs, structure = pytree.flatten(self.fn(*args, **kwargs))
+        roots = [x for x in outputs if isinstance(x, Tensor) and x.requires_grad]
+        own = {id(new): old for new, old in zip(passed, self.leaves, strict=True) if new is not old}
+        sources = _leaves(roots, own, born)
+        return _Run(outputs, structure, tape.needed_order(roots, frozenset(sources)), sources)
+
+    # Backward ---------------------------------------------------------------------------------------------------------
+
+    def _pull_one(self, place: int, g: Tensor, out: Tensor) -> list[Tensor | None]:
+        return self._pull({place: g}, out.requires_grad)
+
+    def _arrive(self, place: int, g: Tensor, out: Tensor) -> tuple[Tensor]:
+        """One of several outputs: its cotangent waits for the others, which the tape visits before the joint."""
+        self._arrived[place] = g
+        return (tensors.constant(0.0, float32),)
+
+    def _pull_all(self, g: Tensor, out: Tensor) -> list[Tensor | None]:
+        given, self._arrived = self._arrived, {}
+        return self._pull(given, out.requires_grad)
+
+    def _pull(self, given: dict[int, Tensor], create_graph: bool) -> list[Tensor | None]:
+        with self.state.restored(list(given.values())):
+            again = self._call()
+        readings = again.readings()
+        if [x.aval for x in readings] != [x.aval for x in self.readings]:
+            raise GradientError(
+                f"[checkpoint] {getattr(self.fn, '__name__', 'the function')} did other things when it was run again "
+                "for its gradient; it may depend on its arguments, Variables and random numbers alone."
+            )
+        return again.cotangents(given, create_graph)
+
+
+def _leaves(roots: Sequence[Tensor], own: dict[int, Tensor], born: int) -> dict[int, Tensor]:
+    """Where the tape of one run ends, by id: its own handles of the arguments (``own``), Variables, and tensors that
+    were there before. Each with the tensor that a cotangent is for."""
+    found: dict[int, Tensor] = {}
+    seen: set[int] = set()
+    stack = list(reversed(roots))
+    while stack:
+        tensor = stack.pop()
+        if id(tensor) in seen or not tensor.requires_grad:
+            continue
+        seen.add(id(tensor))
+        if id(tensor) in own:
+            found[id(tensor)] = own[id(tensor)]
+        elif tensor._record is None or tensor._serial <= born:
+            found[id(tensor)] = tensor
+        else:
+            stack += reversed(tensor._record.inputs)
+    return found
+
+
+class _EagerState:
+    """What Variables were when the function first read or assigned them."""
+
+    def __init__(self) -> None:
+        self.seen: dict[Variable, Tensor] = {}
+
+    @contextmanager
+    def noted(self) -> Iterator[None]:
+        """Note it, in the block and for whoever else wants to know."""
+        active = tracing.ACTIVE
+        outer, active.seen = active.seen, self.seen
+        try:
+            yield
+        finally:
+            active.seen = outer
+            for variable, value in self.seen.items() if outer is not None else ():
+                outer.setdefault(variable, value)  # type: ignore[union-attr]
+
+    @contextmanager
+    def restored(self, after: Sequence[Tensor]) -> Iterator[None]:
+        """Variables as they were, for the block."""
+        if tracing.ACTIVE.trace is not None:
+            raise GradientError("[checkpoint] the function ran outside of the compiled function that differentiates it.")
+        changed = [(v, v.read().detach()) for v, value in self.seen.items() if v.read() is not value]
+        for variable, _ in changed:
+            variable.assign(self.seen[variable])
+        try:
+            yield
+        finally:
+            for variable, now in changed:
+                variable.assign(now)
+
+
+class _TracedState:
+    """What Variables were, in a trace, when the function was called."""
+
+    def __init__(self, trace: Trace) -> None:
+        self.trace = trace
+        self.values = dict(trace.values)
+
+    @contextmanager
+    def noted(self) -> Iterator[None]:
+        """Nothing to do: a trace knows its Variables."""
+        yield
+
+    @contextmanager
+    def restored(self, after: Sequence[Tensor]) -> Iterator[None]:
+        """Variables as they were, for the block, in which everything is computed again after ``after``."""
+        trace = self.trace
+        if tracing.ACTIVE.trace is not trace:
+            raise GradientError("[checkpoint] the function ran in a compiled function, and that has ended.")
+        now, outer = trace.values, trace.repetition
+        trace.values = {v: self.values[v] if v in self.values else self._as_given(v) for v in trace.variables}
+        trace.repetition = Repetition(tuple(tensors.node_of(g, trace) for g in after))
+        try:
+            yield
+        finally:
+            if outer is not None:
+                outer.made |= trace.repetition.made
+            for variable, value in trace.values.items():
+                now.setdefault(variable, value)
+            trace.values, trace.repetition = now, outer
+
+    def _as_given(self, variable: Variable) -> Tensor:
+        """The value at the start of the program."""
+        value = tensors.symbolic(self.trace.variables[variable])
+        value._leaf = variable
+        value.requires_grad = variable.requires_grad
+        return value

@@ -1,0 +1,101 @@
+"""``cond``: one of two functions, chosen by a value. Inside a program the other one does not run."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from runnel.core.avals import Aval, aval
+from runnel.core.dispatch import apply_several
+from runnel.core.dtypes import bool_
+from runnel.core.errors import DTypeError
+from runnel.core.tables import vjp
+from runnel.graph.body import Body
+from runnel.graph.extract import extract, placeholder, zeros
+from runnel.ops.control import cond_p
+from runnel.tensor import tracing
+from runnel.tensor.bodies import trace_body
+from runnel.tensor.creation import asarray
+from runnel.tensor.tensor import Tensor
+from runnel.transforms.joined import assigned, joined
+from runnel.transforms.linearized import linearize
+from runnel.transforms.trees import Tree, require_same, take_apart, tensors_of
+
+
+def cond(predicate: Any, true_fn: Callable[..., Any], false_fn: Callable[..., Any], *operands: Any) -> Any:
+    """``true_fn(*operands)`` where ``predicate`` holds, else ``false_fn(*operands)``.
+
+    Args:
+        predicate: one bool, of shape ().
+        true_fn: gives a tree of tensors. In a compiled function both functions are traced, and one of them runs.
+        false_fn: gives a tree of the same structure, shapes and dtypes.
+        operands: trees of tensors.
+    """
+    decision = asarray(predicate)
+    if decision.aval is not aval((), bool_):
+        raise DTypeError(f"[cond] the predicate must be one bool of shape (); received {decision.aval}.")
+    if tracing.ACTIVE.trace is None or not decision.is_traced:
+        return (true_fn if bool(decision) else false_fn)(*operands)
+    given = take_apart(operands)
+    leaves = tensors_of(given)
+    results: list[Tree] = []
+
+    def branch(function: Callable[..., Any]) -> Callable[..., list[Tensor]]:
+        def traced(*values: Tensor) -> list[Tensor]:
+            results.append(take_apart(function(*given.filled(values))))
+            return tensors_of(results[-1])
+
+        return traced
+
+    avals = [x.aval for x in leaves]
+    then, otherwise = (trace_body("cond", branch(fn), avals) for fn in (true_fn, false_fn))
+    made = [[node.aval for node in traced.outputs] for traced in (then, otherwise)]
+    require_same("cond", "the result", results[0], made[0], results[1], made[1])
+    written = assigned(then, otherwise)
+    graphs, constants = joined((then, otherwise), written, "cond")
+    inputs = (*constants, *leaves, *(variable.read() for variable in written))
+    avals = [node.aval for node in graphs[0].outputs]
+    if not avals:
+        return results[0].filled([])
+    outs = apply_several(
+        cond_p, decision, *inputs, then=Body(graphs[0]), otherwise=Body(graphs[1]), results=tuple(avals)
+    )
+    n = len(results[0].leaves)
+    for variable, value in zip(written, outs[n:], strict=True):
+        variable.assign(value)
+    return results[0].filled(outs[:n])
+
+
+@vjp.rule(cond_p)
+def cond_vjp(
+    gs: tuple[Tensor | None, ...],
+    outs: tuple[Tensor, ...],
+    predicate: Tensor,
+    *operands: Tensor,
+    wanted: tuple[bool, ...],
+    then: Body,
+    otherwise: Body,
+    results: tuple[Aval, ...],
+) -> list[Tensor | None]:
+    """The cotangents come from the derivative of the branch that ran, which computes its values again."""
+    seeded = [i for i, g in enumerate(gs) if g is not None]
+    needed = [i for i, x in enumerate(operands) if wanted[1 + i] and x.dtype.is_float]
+    answer: list[Tensor | None] = [None] * (1 + len(operands))
+    if needed and seeded:
+        bodies = [_pulled_back(body, needed, seeded) for body in (then, otherwise)]
+        made = apply_several(
+            cond_p, predicate, *operands, *(g for g in gs if g is not None), then=bodies[0], otherwise=bodies[1],
+            results=tuple(operands[i].aval for i in needed),
+        )  # fmt: skip
+        for i, value in zip(needed, made, strict=True):
+            answer[1 + i] = value
+    return answer
+
+
+def _pulled_back(body: Body, needed: Sequence[int], seeded: Sequence[int]) -> Body:
+    """From operands and cotangents of outputs to cotangents of the operands ``needed``."""
+    graph = body.graph
+    both = linearize(graph, needed, seeded)
+    seeds = [both.seeds[i] if i in both.seeds else placeholder(graph.outputs[i].aval, "g") for i in seeded]
+    outputs = [both.cotangents[i] if i in both.cotangents else zeros(graph.inputs[i].aval) for i in needed]
+    return Body(extract([*both.inputs, *seeds], outputs, f"{graph.name}.backward").graph)

@@ -1,0 +1,110 @@
+"""Input hoisting: what a loop's body computes without its carries leaves the loop.
+
+What depends on constants alone is computed once; a contraction that reads only xs and constants becomes one contraction
+over all steps, which is large and fast where the step's was small.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from runnel.core.tables import lower
+from runnel.graph.extract import extract
+from runnel.graph.graph import Graph, Node
+from runnel.loops.rules import Contraction
+from runnel.tensor.tensor import Tensor
+from runnel.transforms.batched import Batched, is_batchable, is_view
+
+
+class Loop(NamedTuple):
+    """A scan before it is recorded: a body with inputs (constants, carries, xs), and their values."""
+
+    graph: Graph
+    constants: list[Tensor]
+    carries: list[Tensor]
+    xs: list[Tensor]
+    length: int
+
+
+def hoisted(loop: Loop) -> Loop:
+    """``loop`` with a smaller body, and inputs that have been computed outside."""
+    graph, n, m = loop.graph, len(loop.constants), len(loop.carries)
+    constants, xs = graph.inputs[:n], graph.inputs[n + m :]
+    fixed = _computed_from(graph, set(constants))
+    without_carries = _computed_from(graph, {*constants, *xs})
+    once = [node for node in graph.nodes if node in fixed and _leaves(node)]
+    known = Batched(loop.length)
+    known.fixed.update(zip(constants, loop.constants, strict=True))
+    known.stacked.update(zip(xs, loop.xs, strict=True))
+    known.fixed.update(dict.fromkeys(once, None))
+    products = [
+        node
+        for node in graph.nodes
+        if node in without_carries and node not in fixed and _is_product(node) and known.reaches(node)
+    ]
+    for node in once:
+        del known.fixed[node]
+    wanted = _read_inside(graph, [*once, *products])
+    if not wanted or not loop.length:
+        return loop
+    known.compute(wanted)
+    new_constants = [node for node in wanted if node in fixed]
+    new_xs = [node for node in wanted if node not in fixed]
+    carries = graph.inputs[n : n + m]
+    inputs = [*constants, *new_constants, *carries, *xs, *new_xs]
+    smaller = extract(inputs, graph.outputs, graph.name)
+    kept_constants = _used(smaller.graph, smaller.stands_for, [*constants, *new_constants])
+    kept_xs = _used(smaller.graph, smaller.stands_for, [*xs, *new_xs])
+    stands_for = smaller.stands_for
+    body = Graph([stands_for[x] for x in (*kept_constants, *carries, *kept_xs)], smaller.graph.outputs, {}, graph.name)
+    return Loop(
+        body,
+        [known.fixed[x] for x in kept_constants],
+        loop.carries,
+        [known.stacked[x] for x in kept_xs],
+        loop.length,
+    )
+
+
+def _computed_from(graph: Graph, sources: set[Node]) -> set[Node]:
+    """The nodes that are computed from at least one of ``sources``, and from no other input."""
+    found = set(sources)
+    others = set(graph.inputs) - sources
+    for node in graph.nodes:
+        if node in others or any(x in others for x in node.inputs):
+            others.add(node)
+        elif any(x in found for x in node.inputs):
+            found.add(node)
+    return found
+
+
+def _leaves(node: Node) -> bool:
+    """Whether a node that is the same at every step is worth computing outside: views cost nothing inside."""
+    return node.op is not None and not is_view(node) and "results" not in node.attrs
+
+
+def _is_product(node: Node) -> bool:
+    return node.op is not None and is_batchable(node) and isinstance(lower.get(node.op), Contraction)
+
+
+def _read_inside(graph: Graph, hoisted: list[Node]) -> list[Node]:
+    """Those of ``hoisted`` that the rest of the body reads, perhaps through views."""
+    inside = _reached(graph, set(hoisted))
+    return [node for node in hoisted if node in inside]
+
+
+def _reached(graph: Graph, out: set[Node]) -> set[Node]:
+    """What is met on the way up from the outputs, going no further than ``out``."""
+    pending, seen = list(graph.outputs), set()
+    while pending:
+        node = pending.pop()
+        if node not in seen:
+            seen.add(node)
+            if node not in out:
+                pending += node.inputs
+    return seen
+
+
+def _used(graph: Graph, stands_for: dict[Node, Node], inputs: list[Node]) -> list[Node]:
+    read = {x for node in graph.nodes for x in node.inputs} | set(graph.outputs)
+    return [x for x in inputs if stands_for[x] in read]

@@ -1,0 +1,46 @@
+"""Bodies that are traced one by one and carried out on the same inputs: two branches, or a loop and its condition."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from runnel.graph.extract import copied, placeholder
+from runnel.graph.graph import Graph
+from runnel.tensor.bodies import Traced
+from runnel.tensor.tensor import Tensor
+from runnel.tensor.variable import Variable
+
+
+def assigned(*bodies: Traced) -> list[Variable]:
+    """The Variables that any of the bodies assigns."""
+    return list(dict.fromkeys(variable for body in bodies for variable, _, _ in body.written))
+
+
+def joined(bodies: Sequence[Traced], written: Sequence[Variable], name: str) -> tuple[list[Graph], list[Tensor]]:
+    """Graphs of equal inputs: what any of ``bodies`` reads from outside, then what each was given, then the values of
+    ``written`` Variables, whose new values come after the outputs; and the tensors for the first of these."""
+    state = {id(variable.read()): place for place, variable in enumerate(written)}
+    constants: dict[int, Tensor] = {}
+    for body in bodies:
+        constants.update({id(x): x for x, _ in body.read if id(x) not in state})
+    graphs = [_graph(body, constants, state, written, name) for body in bodies]
+    return graphs, list(constants.values())
+
+
+def _graph(
+    body: Traced, constants: dict[int, Tensor], state: dict[int, int], written: Sequence[Variable], name: str
+) -> Graph:
+    read = {key: placeholder(tensor.aval, "constant") for key, tensor in constants.items()}
+    given = {node: placeholder(node.aval, node.name) for node in body.given}
+    before = [placeholder(variable.aval, variable.name) for variable in written]
+    stands_for = dict(given)
+    for tensor, node in body.read:
+        stands_for[node] = before[state[id(tensor)]] if id(tensor) in state else read[id(tensor)]
+    place = {variable: i for i, variable in enumerate(written)}
+    for variable, node, _ in body.written:
+        stands_for[node] = before[place[variable]]
+    new = {variable: node for variable, _, node in body.written}
+    known = copied([*body.outputs, *new.values()], stands_for)
+    made = [known[node] for node in body.outputs]
+    made += [known[new[variable]] if variable in new else before[i] for i, variable in enumerate(written)]
+    return Graph([*read.values(), *given.values(), *before], made, {}, name)

@@ -1,0 +1,107 @@
+"""Which values of a loop's body to keep for its backward pass: the cheapest set from which the rest can be computed
+again by cheap operations.
+
+That is a minimum cut between what is known anyway and what the backward pass reads, where cutting a value costs its
+bytes. Maximum flow by shortest augmenting paths (J. Edmonds, R. Karp, "Theoretical improvements in algorithmic
+efficiency for network flow problems", 1972). A value that is expensive to compute is not computed again.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Collection
+from typing import Final
+
+from runnel.core.tables import lower
+from runnel.graph.graph import Node, topological
+from runnel.loops.ir import Apply, Expr, Ref
+from runnel.loops.rules import Pointwise, View
+
+_CHEAP: Final = 8  # units of one addition, of one element of a pointwise op
+_WITHOUT_END: Final = 1 << 62
+
+Place = tuple[Node | None, bool]  # a node's way in (False) or out (True); None: the source and the sink
+_SOURCE: Final[Place] = (None, False)
+_SINK: Final[Place] = (None, True)
+
+
+def to_keep(read: Collection[Node], free: Collection[Node], *, recompute: bool = False) -> list[Node]:
+    """The nodes to keep so that all of ``read`` can be computed. Those in ``free`` cost nothing; inputs that are not
+    there cost their bytes. With ``recompute`` everything is computed again, whatever it costs."""
+    nodes = topological(read)
+    room: dict[Place, dict[Place, int]] = {_SOURCE: {}, _SINK: {}}
+    for node in nodes:
+        if node.is_constant:
+            continue
+        room.setdefault((node, False), {})[node, True] = 0 if node in free else _price(node)
+        room.setdefault((node, True), {})
+        if node.op is None or node in free or not (recompute or is_cheap(node)):
+            room[_SOURCE][node, False] = _WITHOUT_END
+        for x in node.inputs:
+            if not x.is_constant:
+                room[x, True][node, False] = _WITHOUT_END
+    for node in read:
+        if not node.is_constant:
+            room[node, True][_SINK] = _WITHOUT_END
+    near = _fill(room)
+    return met(read, {node for node in nodes if (node, False) in near and (node, True) not in near})
+
+
+def met(read: Collection[Node], stops: Collection[Node]) -> list[Node]:
+    """Those of ``stops`` that are met on the way from ``read`` up, going no further than them."""
+    pending, seen, found = list(read), set(), []
+    while pending:
+        node = pending.pop()
+        if node in seen:
+            continue
+        seen.add(node)
+        if node in stops:
+            found.append(node)
+        else:
+            pending += node.inputs
+    return found
+
+
+def _price(node: Node) -> int:
+    """Bytes. What has several results, and what no flow must go through in part, is never worth keeping as it is."""
+    return _WITHOUT_END if "results" in node.attrs else max(1, node.aval.nbytes)
+
+
+def is_cheap(node: Node) -> bool:
+    """Whether to compute ``node`` again rather than to keep it."""
+    rule = None if node.op is None else lower.get(node.op)
+    if isinstance(rule, View):
+        return True
+    if not isinstance(rule, Pointwise):
+        return False
+    names = [Ref(f"x{i}", x.aval.dtype) for i, x in enumerate(node.inputs)]
+    return _cost(rule.expr([*(x.aval for x in node.inputs), node.aval], *names, **node.attrs)) <= _CHEAP
+
+
+def _cost(expr: Expr) -> int:
+    return expr.op.cost + sum(map(_cost, expr.args)) if isinstance(expr, Apply) else 0
+
+
+def _fill(room: dict[Place, dict[Place, int]]) -> set[Place]:
+    """Push a maximum flow from source to sink; gives the places that could still be reached: the near side of the cut
+    next to the source."""
+    while True:
+        came: dict[Place, Place] = {}
+        waiting = deque([_SOURCE])
+        reached = {_SOURCE}
+        while waiting and _SINK not in reached:
+            place = waiting.popleft()
+            for target, free in room[place].items():
+                if free > 0 and target not in reached:
+                    reached.add(target)
+                    came[target] = place
+                    waiting.append(target)
+        if _SINK not in reached:
+            return reached
+        path = [(came[_SINK], _SINK)]
+        while path[-1][0] != _SOURCE:
+            path.append((came[path[-1][0]], path[-1][0]))
+        amount = min(room[a][b] for a, b in path)
+        for a, b in path:
+            room[a][b] -= amount
+            room[b][a] = room[b].get(a, 0) + amount

@@ -1,0 +1,165 @@
+"""``scan``: a loop of known length as one op, however long it is. Gradients flow through it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from runnel.core.avals import Aval
+from runnel.core.dispatch import apply_several
+from runnel.core.errors import ShapeError
+from runnel.graph.body import Body
+from runnel.graph.extract import extract, placeholder
+from runnel.graph.graph import Graph, Node
+from runnel.ops import concat, narrow, reshape
+from runnel.ops.control import part_p, scan_p, stacked, unstacked
+from runnel.tensor.bodies import trace_body
+from runnel.tensor.creation import zeros
+from runnel.tensor.tensor import Tensor
+from runnel.tensor.variable import Variable
+from runnel.transforms.hoisting import Loop, hoisted
+from runnel.transforms.scan_gradient import plan_of
+from runnel.transforms.trees import Tree, require_same, take_apart, tensors_of
+
+
+def scan(
+    f: Callable[[Any, Any], tuple[Any, Any]],
+    init: Any,
+    xs: Any = None,
+    length: int | None = None,
+    reverse: bool = False,
+    *,
+    checkpoint_every: int | None = None,
+) -> tuple[Any, Any]:
+    """The loop ``for t in range(length): carry, y[t] = f(carry, xs[t])`` as one op; gives the last carry and the ys,
+    stacked along a new first axis.
+
+    Args:
+        f: takes the carry and one step's x, gives the next carry and one step's y. It is traced once. Tensors and
+            Variables from outside may be read in it, and Variables assigned.
+        init: the first carry, a tree of tensors. Shapes and dtypes stay as they are, or ShapeError or DTypeError names
+            the leaf.
+        xs: a tree of tensors whose first axes have the size ``length``; None for a loop over nothing.
+        length: the number of steps; may be left out where there are xs.
+        reverse: whether to go from the last step to the first; ys stay in the order of xs.
+        checkpoint_every: for gradients, keep the carry of every so many steps only, and compute the rest again.
+    """
+    first, over = take_apart(init), take_apart(xs)
+    carries, slices = tensors_of(first), tensors_of(over)
+    count = _length(slices, length)
+    traced = _Body(f, first, over)
+    loop, written, ys = traced.trace(carries, slices, count)
+    if checkpoint_every is None or checkpoint_every >= count:
+        made = run(hoisted(loop), reverse)
+    elif checkpoint_every < 1:
+        raise ShapeError(f"[scan] checkpoint_every must be at least 1; received {checkpoint_every}.")
+    else:
+        made = _in_segments(loop, reverse, checkpoint_every)
+    n = len(carries)
+    for variable, value in zip(written, made[n:], strict=False):
+        variable.assign(value)
+    return first.filled(made[:n]), ys.filled(made[n + len(written) :])
+
+
+def _length(xs: list[Tensor], length: int | None) -> int:
+    found = {x.shape[0] for x in xs if x.ndim} | ({length} if length is not None else set())
+    if len(found) != 1 or any(x.ndim == 0 for x in xs):
+        shapes = ", ".join(str(x.shape) for x in xs)
+        raise ShapeError(f"[scan] xs of shapes ({shapes}) and length={length} must agree on one number of steps.")
+    return found.pop()
+
+
+class _Body:
+    """``f`` as a function of leaves; its trace says how the trees it gives are made."""
+
+    def __init__(self, f: Callable[[Any, Any], tuple[Any, Any]], carry: Tree, x: Tree) -> None:
+        self.f = f
+        self.carry = carry
+        self.x = x
+        self.given: list[Aval] = []
+        self.ys: Tree | None = None
+
+    def __call__(self, *leaves: Tensor) -> list[Any]:
+        n = len(self.carry.leaves)
+        result = self.f(self.carry.filled(leaves[:n]), self.x.filled(leaves[n:]))
+        if not isinstance(result, tuple) or len(result) != 2:
+            raise ShapeError(f"[scan] the function must return (carry, y); it returned a {type(result).__name__}.")
+        after, self.ys = take_apart(result[0]), take_apart(result[1])
+        made = tensors_of(after)
+        require_same("scan", "the carry", self.carry, self.given, after, [x.aval for x in made])
+        return [*made, *self.ys.leaves]
+
+    def trace(self, carries: list[Tensor], xs: list[Tensor], length: int) -> tuple[Loop, list[Variable], Tree]:
+        """The loop, in which the Variables that ``f`` assigns are further carries."""
+        self.given = [x.aval for x in carries]
+        n = len(carries)
+        traced = trace_body("scan", self, [*self.given, *(unstacked(x.aval) for x in xs)])
+        written = [variable for variable, _, _ in traced.written]
+        constants = [tensor for tensor, _ in traced.read]
+        inputs = [*(node for _, node in traced.read), *traced.given[:n], *(node for _, node, _ in traced.written)]
+        outputs = [*traced.outputs[:n], *(node for _, _, node in traced.written), *traced.outputs[n:]]
+        graph = extract([*inputs, *traced.given[n:]], outputs, getattr(self.f, "__name__", "body")).graph
+        first = [*carries, *(variable.read() for variable in written)]
+        if not constants and not first and not xs:  # an op is carried out by what it is applied to
+            constants = [zeros(())]
+            graph = Graph([placeholder(constants[0].aval, "nothing")], graph.outputs, {}, graph.name)
+        return Loop(graph, constants, first, xs, length), written, take_apart(None) if self.ys is None else self.ys
+
+
+def run(loop: Loop, reverse: bool, recompute: bool = False) -> tuple[Tensor, ...]:
+    """The results of a loop. Where one of its inputs needs a gradient, it keeps what its backward pass will read."""
+    n, m = len(loop.constants), len(loop.carries)
+    inputs = [*loop.constants, *loop.carries, *loop.xs]
+    outputs = loop.graph.outputs
+    if not outputs:
+        return ()
+    body = Body(loop.graph, recompute)
+    results = [node.aval for node in outputs[:m]] + [stacked(node.aval, loop.length) for node in outputs[m:]]
+    wanted = [x.requires_grad for x in inputs]
+    if any(wanted):
+        plan = plan_of(body, n, m, wanted, [node.aval.dtype.is_float for node in outputs])
+        body = plan.forward
+        results += [stacked(y, loop.length) for y in plan.extras]
+    made = apply_several(
+        scan_p, *inputs, body=body, constants=n, carries=m, length=loop.length, reverse=reverse, results=tuple(results)
+    )
+    return made[: len(outputs)]
+
+
+def _in_segments(loop: Loop, reverse: bool, size: int) -> tuple[Tensor, ...]:
+    """A loop over segments, each a loop of ``size`` steps, of which only the carries between segments are kept (√n
+    checkpoints: T. Chen et al., "Training Deep Nets with Sublinear Memory Cost", 2016). The steps left over, if any,
+    are the last segment."""
+    m, whole = len(loop.carries), loop.length // size * size
+    pieces = [(0, whole, size), (whole, loop.length - whole, loop.length - whole)]
+    if reverse:
+        rest = loop.length - whole
+        pieces = [(rest, whole, size), (0, rest, rest)]
+    carries, parts = list(loop.carries), []
+    for start, length, step in pieces:
+        if not length:
+            continue
+        xs = [narrow(x, 0, start, length) for x in loop.xs]
+        rows = [reshape(x, (length // step, step, *x.shape[1:])) for x in xs]
+        made = run(Loop(_segment(loop, step, reverse), loop.constants, carries, rows, length // step), reverse, True)
+        carries = list(made[:m])
+        parts.append([reshape(y, (length, *y.shape[2:])) for y in made[m:]])
+    if reverse:
+        parts.reverse()
+    return (*carries, *(concat(ys) if len(ys) > 1 else ys[0] for ys in zip(*parts, strict=True)))
+
+
+def _segment(loop: Loop, size: int, reverse: bool) -> Graph:
+    """``size`` steps of ``loop`` as a body."""
+    n, m = len(loop.constants), len(loop.carries)
+    avals = [node.aval for node in loop.graph.inputs]
+    avals = [*avals[: n + m], *(stacked(x, size) for x in avals[n + m :])]
+    inputs = [placeholder(x, f"x{i}") for i, x in enumerate(avals)]
+    made = [node.aval for node in loop.graph.outputs]
+    results = (*made[:m], *(stacked(y, size) for y in made[m:]))
+    attrs = {
+        "body": Body(loop.graph), "constants": n, "carries": m, "length": size, "reverse": reverse, "results": results,
+    }  # fmt: skip
+    bundle = Node(scan_p, tuple(inputs), attrs, results[0])
+    outputs = [Node(part_p, (bundle,), {"index": i, "aval": x}, x) for i, x in enumerate(results)]
+    return Graph(inputs, outputs, {}, f"{size} steps of {loop.graph.name}")

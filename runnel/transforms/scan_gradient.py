@@ -1,0 +1,283 @@
+"""The gradient of ``scan``: a scan in the other direction, over what the forward one kept.
+
+A plan says, for a body and for what is asked, which values the forward scan has to stack besides its own results, what
+the backward body is, and which sums are taken after it. Plans are kept by the identity of the body.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from runnel.core.avals import Aval
+from runnel.core.dispatch import apply_several
+from runnel.core.tables import vjp
+from runnel.graph.body import Body
+from runnel.graph.extract import extract, placeholder, zeros
+from runnel.graph.graph import Node, topological
+from runnel.ops import concat, expand_dims, narrow, zeros_like
+from runnel.ops.arithmetic import add_p
+from runnel.ops.control import scan_p, stacked
+from runnel.tensor.tensor import Tensor
+from runnel.transforms.batched import Batched, is_view
+from runnel.transforms.linearized import Linearized, depending, linearize
+from runnel.transforms.residuals import to_keep
+from runnel.transforms.sums import Term, terms
+
+_KEPT: Final = 256  # plans held ready
+_PLANS: OrderedDict[Any, Plan] = OrderedDict()
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """Numbers are those of the body's inputs (constants, carries, xs) and outputs (carries, ys)."""
+
+    forward: Body  # gives ``extras`` as further ys
+    extras: tuple[Aval, ...]
+    linearized: Linearized
+    backward: Body | None  # from (constants, cotangents of carries, sums, cotangents of ys, kept)
+    constants: tuple[int, ...]  # inputs that the backward body reads
+    carries: tuple[int, ...]  # outputs whose cotangents it carries
+    sums: tuple[int, ...]  # constants whose cotangents are added up in it
+    ys: tuple[int, ...]  # outputs whose cotangents it reads
+    kept: tuple[tuple[Node, int], ...]  # what it reads at each step: an input, or a y by number
+    previous: frozenset[Node]  # those of ``kept`` that are the y of the step before
+    results: tuple[Aval, ...]  # of one step: cotangents of carries, sums, cotangents of xs, factors
+    xs: tuple[int, ...]  # inputs whose cotangents it stacks
+    factors: tuple[Node, ...]  # it stacks them too
+    terms: tuple[tuple[int, tuple[Term, ...]], ...]  # constants whose cotangents are summed after it
+
+
+def plan_of(body: Body, constants: int, carries: int, wanted: Sequence[bool], seeded: Sequence[bool]) -> Plan:
+    """The plan for cotangents of the inputs in ``wanted`` from cotangents of the outputs in ``seeded``."""
+    key = (body, constants, carries, tuple(wanted), tuple(seeded))
+    plan = _PLANS.get(key)
+    if plan is None:
+        plan = _PLANS[key] = _Planner(body, constants, carries, wanted, seeded).plan()
+        while len(_PLANS) > _KEPT:
+            _PLANS.popitem(last=False)
+    return plan
+
+
+class _Planner:
+    """Makes one plan."""
+
+    def __init__(
+        self, body: Body, constants: int, carries: int, wanted: Sequence[bool], seeded: Sequence[bool]
+    ) -> None:
+        self.body = body
+        self.n, self.m = constants, carries
+        active = self._active(wanted)
+        self.carries = tuple(i - self.n for i in active if self.n <= i < self.n + self.m)
+        self.ys = tuple(i for i in range(self.m, len(body.graph.outputs)) if seeded[i])
+        self.linearized = linearize(body.graph, active, (*self.carries, *self.ys))
+        self.linear = self.linearized.linear()
+        self.cotangents = self.linearized.cotangents
+
+    def _active(self, wanted: Sequence[bool]) -> list[int]:
+        """The wanted inputs, and the carries that come to depend on them."""
+        graph = self.body.graph
+        active = [i for i, node in enumerate(graph.inputs) if wanted[i] and node.aval.dtype.is_float]
+        while True:
+            found = depending(graph, [graph.inputs[i] for i in active])
+            more = [self.n + j for j in range(self.m) if self.n + j not in active and graph.outputs[j] in found]
+            more = [i for i in more if graph.inputs[i].aval.dtype.is_float]
+            if not more:
+                return sorted(active)
+            active += more
+
+    def plan(self) -> Plan:
+        split = {i: terms(node) for i, node in self.cotangents.items() if i < self.n}
+        sums = tuple(i for i, found in split.items() if found is None)
+        sunk = tuple((i, tuple(found)) for i, found in split.items() if found is not None)
+        xs = tuple(i for i in self.cotangents if i >= self.n + self.m)
+        totals = [placeholder(self.cotangents[i].aval, "sum") for i in sums]
+        added = [self._added(total, self.cotangents[i]) for total, i in zip(totals, sums, strict=True)]
+        carried = [self.cotangents.get(self.n + j) or zeros(self._input(self.n + j).aval) for j in self.carries]
+        wanted = [*carried, *added, *(self.cotangents[i] for i in xs)]
+        factors = list(dict.fromkeys(f for _, found in sunk for term in found for f in term.factors))
+        inside = [f for f in factors if self._is_linear(f)]
+        outside = [f for f in factors if not self._is_linear(f)]
+        kept = self._kept([*wanted, *inside], outside, set(totals))
+        inside += [f for f in outside if not _seen_from(f, {*kept, *self._fixed()})]
+        return self._assembled(sums, totals, [*wanted, *inside], xs, inside, sunk, kept)
+
+    def _input(self, number: int) -> Node:
+        return self.linearized.inputs[number]
+
+    def _fixed(self) -> tuple[Node, ...]:
+        return self.linearized.inputs[: self.n]
+
+    @staticmethod
+    def _added(total: Node, cotangent: Node) -> Node:
+        return Node(add_p, (total, cotangent), {}, total.aval)
+
+    def _is_linear(self, node: Node) -> bool:
+        return node in self.linear or any(x in self.linear for x in node.inputs)
+
+    def _kept(self, wanted: Sequence[Node], factors: Sequence[Node], totals: set[Node]) -> list[Node]:
+        """The values of the forward pass from which the rest is computed."""
+        seeds = {*self.linearized.seeds.values(), *totals}
+        read: dict[Node, None] = dict.fromkeys(factors)
+        for node in topological(wanted):
+            if self._is_linear(node) or any(x in totals for x in node.inputs):
+                read.update((x, None) for x in node.inputs if not self._is_linear(x) and x not in seeds)
+        read.update((x, None) for x in wanted if not self._is_linear(x) and not x.is_constant)
+        ys = self.linearized.outputs[self.m :]
+        free = {*self._fixed(), *self.linearized.inputs[self.n + self.m :], *ys}
+        free |= {self._input(self.n + j) for j in range(self.m) if self.linearized.outputs[j] in ys}
+        read = {x: None for x in read if not x.is_constant and x not in totals}
+        return to_keep(tuple(read), free, recompute=self.body.recompute)
+
+    def _assembled(
+        self,
+        sums: tuple[int, ...],
+        totals: list[Node],
+        outputs: list[Node],
+        xs: tuple[int, ...],
+        factors: list[Node],
+        sunk: tuple[tuple[int, tuple[Term, ...]], ...],
+        kept: list[Node],
+    ) -> Plan:
+        inputs = self.linearized.inputs
+        number = {node: i for i, node in enumerate(inputs)}
+        made = list(self.linearized.outputs)
+        first = self.m
+        read: list[tuple[Node, int]] = []
+        previous: set[Node] = set()
+        constants: list[int] = []
+        for node in kept:
+            i = number.get(node)
+            if i is not None and i < self.n:
+                constants.append(i)
+            elif i is not None and i >= self.n + self.m:
+                read.append((node, i))
+            else:
+                source = node
+                if i is not None and i < self.n + self.m and node not in made[first:]:
+                    source = self.linearized.outputs[i - self.n]
+                    previous.add(node)
+                if source not in made[first:]:
+                    made.append(source)
+                read.append((node, made.index(source, first)))
+        seeds = [self._seed(j) for j in (*self.carries, *self.ys)]
+        carried = seeds[: len(self.carries)]
+        arguments = [*(inputs[i] for i in constants), *carried, *totals, *seeds[len(carried) :]]
+        arguments += [node for node, _ in read]
+        name = self.body.graph.name
+        forward = extract(inputs, made, name).graph
+        backward = extract(arguments, outputs, f"{name}.backward").graph
+        return Plan(
+            forward=Body(forward, self.body.recompute),
+            extras=tuple(node.aval for node in made[len(self.linearized.outputs) :]),
+            linearized=self.linearized,
+            backward=Body(backward) if outputs else None,
+            constants=tuple(constants),
+            carries=self.carries,
+            sums=sums,
+            ys=self.ys,
+            kept=tuple(read),
+            previous=frozenset(previous),
+            results=tuple(node.aval for node in outputs),
+            xs=xs,
+            factors=tuple(factors),
+            terms=sunk,
+        )
+
+    def _seed(self, number: int) -> Node:
+        """The input for the cotangent of an output; one that is not read where nothing came of it."""
+        found = self.linearized.seeds.get(number)
+        if found is not None:
+            return found
+        return placeholder(self.linearized.outputs[number].aval, f"g{number}")
+
+
+def _seen_from(node: Node, known: set[Node]) -> bool:
+    """Whether ``node`` is one of ``known``, or a view of it."""
+    while node not in known and is_view(node):
+        node = node.inputs[0]
+    return node in known
+
+
+@vjp.rule(scan_p)
+def scan_vjp(
+    gs: tuple[Tensor | None, ...],
+    outs: tuple[Tensor, ...],
+    *inputs: Tensor,
+    wanted: tuple[bool, ...],
+    body: Body,
+    constants: int,
+    carries: int,
+    length: int,
+    reverse: bool,
+    results: tuple[Aval, ...],
+) -> list[Tensor | None]:
+    """The cotangents of the inputs of a scan."""
+    plan = plan_of(body, constants, carries, wanted, [g is not None for g in gs])
+    if plan.extras:
+        further = tuple(stacked(y, length) for y in plan.extras)
+        outs = apply_several(
+            scan_p, *inputs, body=plan.forward, constants=constants, carries=carries, length=length, reverse=reverse,
+            results=(*results, *further),
+        )  # fmt: skip
+    if plan.backward is None:
+        return [None] * len(inputs)
+    stacks = {node: _stack(plan, node, i, inputs, outs, constants, carries, reverse) for node, i in plan.kept}
+    n, seeds = len(plan.carries) + len(plan.sums), [gs[j] for j in plan.carries]
+    given = [inputs[i] for i in plan.constants]
+    given += [zeros_like(outs[j]) if g is None else g for j, g in zip(plan.carries, seeds, strict=True)]
+    given += [zeros_like(inputs[i]) for i in plan.sums]
+    given += [g for j in plan.ys if (g := gs[j]) is not None]
+    given += stacks.values()
+    made = apply_several(
+        scan_p, *given, body=plan.backward, constants=len(plan.constants), carries=n, length=length,
+        reverse=not reverse, results=(*plan.results[:n], *(stacked(y, length) for y in plan.results[n:])),
+    )  # fmt: skip
+    answer: list[Tensor | None] = [None] * len(inputs)
+    for i, value in zip((*(constants + j for j in plan.carries), *plan.sums, *plan.xs), made, strict=False):
+        answer[i] = value
+    known = Batched(length)
+    known.fixed.update(zip(plan.linearized.inputs[:constants], inputs[:constants], strict=True))
+    known.stacked.update(stacks)
+    known.stacked.update(zip(plan.factors, made[len(plan.results) - len(plan.factors) :], strict=True))
+    for i, parts in plan.terms:
+        for term in parts:
+            known.compute(term.factors)
+            value = term.total([known.all_steps(f) for f in term.factors], length)
+            before = answer[i]
+            answer[i] = value if before is None else before + value
+    return answer
+
+
+def _stack(
+    plan: Plan,
+    node: Node,
+    number: int,
+    inputs: Sequence[Tensor],
+    outs: Sequence[Tensor],
+    constants: int,
+    carries: int,
+    reverse: bool,
+) -> Tensor:
+    """The values of ``node`` at all steps."""
+    if node in plan.previous:
+        place = plan.linearized.inputs.index(node)
+        return _shifted(inputs[place], outs[number], reverse)
+    if node in plan.linearized.inputs[constants + carries :]:
+        return inputs[number]
+    return outs[number]
+
+
+def _shifted(first: Tensor, ys: Tensor, reverse: bool) -> Tensor:
+    """What a carry was at the beginning of each step, from what it was at the end."""
+    length = ys.shape[0]
+    start = expand_dims(first, 0)
+    if length < 2:
+        return start if length else ys
+    if reverse:
+        both: Tensor = concat([narrow(ys, 0, 1, length - 1), start])
+    else:
+        both = concat([start, narrow(ys, 0, 0, length - 1)])
+    return both

@@ -1,0 +1,65 @@
+"""Gradient-sum sinking: what a loop's backward pass adds up step by step, as operations after the loop.
+
+The gradient of a constant is a sum over steps. Where each term is a matrix product aₜ·bₜ, the sum is one product of the
+stacked factors, contracted over steps and rows at once; where it is a sum over axes, one sum over steps and axes. Then
+the loop has to write out the factors only, and most of them are kept or written anyway.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from runnel.core.avals import aval
+from runnel.core.dispatch import apply
+from runnel.graph.graph import Node
+from runnel.ops import permute, reshape
+from runnel.ops.arithmetic import add_p
+from runnel.ops.broadcasting import sum_kept, sum_p
+from runnel.ops.contraction import matmul_p
+from runnel.ops.views import permute_p, reshape_p
+from runnel.tensor.tensor import Tensor
+
+
+@dataclass(frozen=True, slots=True)
+class Term:
+    """A part of a sum over steps: ``views``, the last first, of a product or a sum of ``factors``, each of which is
+    needed stacked. A left factor is stacked transposed, so that its steps and columns can be one axis."""
+
+    op: Node
+    views: tuple[Node, ...]
+    factors: tuple[Node, ...]
+
+    def total(self, stacks: list[Tensor], length: int) -> Tensor:
+        """The term summed over all steps."""
+        if self.op.op is matmul_p:
+            left, right = (reshape(x, (length * x.shape[1], x.shape[2])) for x in stacks)
+            value: Tensor = apply(matmul_p, permute(left, (1, 0)), right)
+        else:
+            axes = (0, *(a + 1 for a in self.op.attrs["axes"]))
+            value = reshape(sum_kept(stacks[0], axes), self.op.aval.shape)
+        for view in reversed(self.views):
+            value = apply(view.op, value, **view.attrs)  # type: ignore[arg-type]
+        return value
+
+
+def terms(node: Node) -> list[Term] | None:
+    """The terms of ``node``, if all of them can be summed after the loop."""
+    if node.op is add_p and node.inputs[0].aval is node.inputs[1].aval:
+        parts = [terms(x) for x in node.inputs]
+        return None if None in parts else [term for part in parts if part is not None for term in part]
+    views: list[Node] = []
+    while node.op in (permute_p, reshape_p):
+        views.append(node)
+        node = node.inputs[0]
+    if node.op is matmul_p and node.aval.ndim == 2:
+        return [Term(node, tuple(views), (_transposed(node.inputs[0]), node.inputs[1]))]
+    if node.op is sum_p:
+        return [Term(node, tuple(views), node.inputs)]
+    return None
+
+
+def _transposed(node: Node) -> Node:
+    if node.op is permute_p:
+        return node.inputs[0]
+    flipped = aval(node.aval.shape[::-1], node.aval.dtype)
+    return Node(permute_p, (node,), {"axes": (1, 0)}, flipped, node.where)

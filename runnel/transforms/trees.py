@@ -1,0 +1,71 @@
+"""Trees of tensors as loops and branches take and give them: leaves by path, and None where there is nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any, NamedTuple
+
+from runnel.core import pytree
+from runnel.core.avals import Aval
+from runnel.core.errors import DTypeError, ShapeError
+from runnel.tensor.creation import asarray
+from runnel.tensor.tensor import Tensor
+
+
+class Tree(NamedTuple):
+    """What is there of a tree; ``present`` says which leaves are not None."""
+
+    leaves: list[Any]
+    structure: pytree.Structure
+    present: tuple[bool, ...]
+
+    def filled(self, values: Sequence[Any]) -> Any:
+        """The same tree with other leaves."""
+        given = iter(values)
+        return pytree.unflatten(self.structure, [next(given) if there else None for there in self.present])
+
+    def paths(self) -> list[str]:
+        """Where each leaf is: ``[0]['h']``; ``itself`` where the tree is one leaf."""
+        every = list(_paths(self.structure, ""))
+        return [path or "itself" for path, there in zip(every, self.present, strict=True) if there]
+
+    def same_form(self, other: Tree) -> bool:
+        return self.structure == other.structure and self.present == other.present
+
+
+def take_apart(tree: Any) -> Tree:
+    """``tree`` by its leaves."""
+    leaves, structure = pytree.flatten(tree)
+    present = tuple(leaf is not None for leaf in leaves)
+    return Tree([leaf for leaf in leaves if leaf is not None], structure, present)
+
+
+def tensors_of(tree: Tree) -> list[Tensor]:
+    """The leaves as tensors."""
+    return [asarray(leaf) for leaf in tree.leaves]
+
+
+def require_same(name: str, what: str, before: Tree, given: Sequence[Aval], after: Tree, made: Sequence[Aval]) -> None:
+    """Raise unless ``after`` has the form of ``before`` and each leaf its shape and dtype."""
+    if not before.same_form(after):
+        raise ShapeError(
+            f"[{name}] {what} must keep its structure; it began as {_shown(before)} and became {_shown(after)}."
+        )
+    for path, old, new in zip(before.paths(), given, made, strict=True):
+        if old.shape != new.shape:
+            raise ShapeError(f"[{name}] {what}, leaf {path}, must keep its shape; {old} became {new}.")
+        if old.dtype is not new.dtype:
+            raise DTypeError(f"[{name}] {what}, leaf {path}, must keep its dtype; {old} became {new}. Cast it.")
+
+
+def _shown(tree: Tree) -> str:
+    return repr(tree.filled(["*"] * len(tree.leaves)))
+
+
+def _paths(structure: pytree.Structure, prefix: str) -> Iterator[str]:
+    if not isinstance(structure, pytree.Branch):
+        yield prefix
+        return
+    names = range(len(structure.children)) if structure.names is None else structure.names
+    for name, child in zip(names, structure.children, strict=True):
+        yield from _paths(child, f"{prefix}[{name!r}]")

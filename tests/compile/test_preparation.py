@@ -1,0 +1,95 @@
+"""What depends on Variables alone is computed once, and anew when a Variable has changed, by whatever means."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import runnel as rn
+from runnel.compile.native import Native
+from runnel.compile.signature import take_apart
+from runnel.ops.contiguity import contiguous
+
+SIZE = 160
+
+
+def serving(weight: rn.Variable) -> Callable[[rn.Tensor], rn.Tensor]:
+    def serve(x: rn.Tensor) -> rn.Tensor:
+        return x @ contiguous(rn.exp(weight).T)
+
+    return rn.compile(serve)
+
+
+def native_of(compiled: Any, *args: rn.Tensor) -> Native:
+    native = compiled._find(*take_apart(args, {}))[1].native
+    assert native is not None
+    return native
+
+
+def assign(weight: rn.Variable) -> None:
+    weight.assign(weight.read() + 0.5)
+
+
+def train(weight: rn.Variable) -> None:
+    optimizer = rn.optim.SGD([weight], lr=0.1)
+
+    @rn.compile
+    def step() -> None:
+        (weight * weight).sum().backward()
+        optimizer.step()
+
+    step()
+
+
+def train_eagerly(weight: rn.Variable) -> None:
+    (weight * weight).sum().backward()
+    rn.optim.Adam([weight], lr=0.1).step()
+
+
+@pytest.mark.parametrize("change", [assign, train, train_eagerly])
+def test_results_follow_the_variables(change: Callable[[rn.Variable], None]) -> None:
+    rng = np.random.default_rng(0)
+    weight = rn.Variable(rng.normal(size=(SIZE, SIZE)).astype("float32"), requires_grad=True)
+    x = rn.asarray(rng.normal(size=(3, SIZE)).astype("float32"))
+    serve = serving(weight)
+
+    def check() -> None:
+        want = x @ contiguous(rn.exp(weight.read()).T)
+        assert serve(x).numpy().tobytes() == want.numpy().tobytes()
+
+    for _ in range(4):
+        check()
+    preparation = native_of(serve, x).preparation
+    assert preparation is not None
+    before = preparation.prepared_at
+    check()
+    assert preparation.prepared_at == before
+    change(weight)
+    for _ in range(3):
+        check()
+    assert preparation.prepared_at > before
+
+
+def test_small_values_are_not_prepared() -> None:
+    weight = rn.Variable(np.ones((4, 4), "float32"))
+    serve, x = serving(weight), rn.ones((2, 4))
+    serve(x)
+    assert native_of(serve, x).preparation is None
+
+
+def test_what_the_program_changes_is_not_prepared() -> None:
+    weight = rn.Variable(np.ones((SIZE, SIZE), "float32"))
+    x = rn.ones((2, SIZE))
+
+    @rn.compile
+    def step(x: rn.Tensor) -> rn.Tensor:
+        result = x @ contiguous(rn.exp(weight).T)
+        weight.assign(weight * 0.5)
+        return result
+
+    sums = [float(step(x).sum()) for _ in range(3)]
+    assert native_of(step, x).preparation is None
+    assert sums[0] > sums[1] > sums[2]

@@ -1,0 +1,229 @@
+"""Checkpointed functions: the same values and gradients to the bit, eager and compiled, and less memory."""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import runnel as rn
+from runnel import nn, optim
+from runnel.core.errors import GradientError
+from runnel.ops.recomputation import again_p
+from tests.lowering.harness import same_bits
+
+Make = Callable[[Callable[..., Any]], Callable[..., Any]]
+
+
+def plain(fn: Any) -> Any:
+    """What ``rn.checkpoint`` is compared with."""
+    return fn
+
+
+class Block(nn.Module):
+    """A residual block in which everything is used several times."""
+
+    def __init__(self, size: int, p: float = 0.0) -> None:
+        self.norm = nn.LayerNorm(size)
+        self.up = nn.Linear(size, 2 * size)
+        self.down = nn.Linear(2 * size, size)
+        self.drop = nn.Dropout(p)
+
+    def forward(self, x: rn.Tensor) -> rn.Tensor:
+        z = self.norm(x)
+        return x * 0.5 + self.drop(self.down(rn.gelu(self.up(z)))) * rn.sigmoid(z)
+
+
+def training(wrap: Make, compiled: bool, p: float = 0.0, depth: int = 3) -> tuple[nn.Module, Any]:
+    rn.manual_seed(5)
+    blocks = [Block(16, p) for _ in range(depth)]
+    net = nn.Sequential(*blocks, nn.Linear(16, 4))
+    opt = optim.AdamW(net.parameters(), lr=1e-2)
+    layers = [wrap(b) for b in blocks]
+    head = net[depth]
+
+    def step(x: rn.Tensor, y: rn.Tensor) -> rn.Tensor:
+        opt.zero_grad()
+        h = x
+        for layer in layers:
+            h = layer(h)
+        loss = rn.cross_entropy(head(h), y)
+        loss.backward()
+        opt.step()
+        return loss
+
+    return net, rn.compile(step) if compiled else step
+
+
+def data(rows: int = 24) -> tuple[rn.Tensor, rn.Tensor]:
+    rng = np.random.default_rng(0)
+    return rn.asarray(rng.standard_normal((rows, 16)).astype(np.float32)), rn.asarray(rng.integers(0, 4, rows))
+
+
+@pytest.mark.parametrize("compiled", [False, True])
+@pytest.mark.parametrize("p", [0.0, 0.3])
+def test_training_has_the_same_bits(compiled: bool, p: float) -> None:
+    def trained(wrap: Make, compiled: bool) -> list[Any]:
+        net, step = training(wrap, compiled, p)
+        return [x.numpy() for x in (*[step(*data()) for _ in range(3)], *net.parameters())]
+
+    for a, b in zip(trained(plain, False), trained(rn.checkpoint, compiled), strict=True):
+        assert same_bits(a, b)
+
+
+def test_a_program_with_checkpoints_needs_less_memory() -> None:
+    """Shared subexpressions are not found again, and kernels that compute again come late."""
+    _, step = training(plain, True, depth=8)
+    _, checkpointed = training(rn.checkpoint, True, depth=8)
+    kept, again = step.program(*data(512)), checkpointed.program(*data(512))
+    assert any(node.op is again_p for node in again.plan.graph.nodes)
+    assert again.memory.peak < 0.6 * kept.memory.peak
+    assert again.memory.peak <= 1.05 * again.memory.lower_bound
+
+
+def test_eager_intermediates_are_let_go() -> None:
+    kept: list[weakref.ref[Any]] = []
+
+    def fn(x: rn.Tensor) -> rn.Tensor:
+        y = rn.exp(x)
+        kept.append(weakref.ref(y._storage))
+        return y * y
+
+    x = rn.tensor([1.0, 2.0], requires_grad=True)
+    z = rn.checkpoint(fn, x)
+    assert [ref() for ref in kept] == [None]
+    z.sum().backward()
+    assert len(kept) == 2
+    np.testing.assert_allclose(x.grad.numpy(), 2 * np.exp([2.0, 4.0]), rtol=1e-6)
+
+
+@pytest.mark.parametrize("compiled", [False, True])
+def test_arguments_variables_and_closures_get_gradients(compiled: bool) -> None:
+    w = rn.Parameter(np.array([2.0, -1.0], np.float32))
+    v = rn.Parameter(np.array([0.5, 4.0], np.float32))
+
+    def run(wrap: Make) -> list[Any]:
+        def step(x: rn.Tensor, flag: bool) -> tuple[Any, ...]:
+            x.requires_grad_()
+            w.grad = v.grad = None
+            outer = v * x
+
+            def inner(parts: dict[str, Any], scale: float = 1.0) -> tuple[Any, ...]:
+                y = rn.tanh(parts["x"] * w + outer) * scale
+                return y, parts["x"], {"sum": (y * w).sum(), "flag": parts["flag"]}
+
+            y, same, more = wrap(inner)({"x": x, "flag": flag}, scale=3.0)
+            (y * y + same).sum().backward(retain_graph=True)
+            (y.sum() * more["sum"]).backward()
+            return y, more["sum"] * more["flag"], x.grad, w.grad, v.grad
+
+        fn = rn.compile(step) if compiled else step
+        return [t.numpy() for t in fn(rn.asarray(np.array([0.3, 0.7], np.float32)), True)]
+
+    for a, b in zip(run(plain), run(rn.checkpoint), strict=True):
+        assert same_bits(a, b)
+
+
+def test_checkpoints_nest() -> None:
+    def inner(x: rn.Tensor) -> rn.Tensor:
+        return rn.sin(x) * x
+
+    def outer(x: rn.Tensor, wrap: Make) -> rn.Tensor:
+        return wrap(inner)(wrap(inner)(x) + x) * x
+
+    def loss(wrap: Make) -> Callable[[rn.Tensor], Any]:
+        return lambda x: wrap(outer)(x, wrap).sum()
+
+    x = rn.asarray(np.linspace(-2, 2, 9).astype(np.float32))
+    expected = rn.grad(loss(plain))(x).numpy()
+    assert same_bits(expected, rn.grad(loss(rn.checkpoint))(x).numpy())
+    assert same_bits(expected, rn.compile(rn.grad(loss(rn.checkpoint)))(x).numpy())
+
+
+def test_second_derivatives() -> None:
+    def cube(x: rn.Tensor) -> rn.Tensor:
+        return x * x * x
+
+    x = rn.asarray(np.array([1.0, -2.0], np.float32))
+    twice = rn.grad(lambda x: rn.grad(lambda x: rn.checkpoint(cube, x).sum())(x).sum())
+    assert twice(x).tolist() == [6.0, -12.0]
+    assert rn.compile(twice)(x).tolist() == [6.0, -12.0]
+
+
+@pytest.mark.parametrize("compiled", [False, True])
+def test_random_state_goes_on_as_if_drawn_once(compiled: bool) -> None:
+    generator = rn.Generator(3)
+    weight = rn.Parameter(np.ones(50, np.float32))
+
+    def run(wrap: Make) -> list[Any]:
+        generator.seed(3)
+
+        def step(x: rn.Tensor) -> tuple[Any, ...]:
+            weight.grad = None
+            y = wrap(lambda x: rn.dropout(x * weight, 0.5, generator=generator))(x)
+            between = rn.rand(2, generator=generator)
+            y.sum().backward()
+            return y, weight.grad, between, rn.rand(3, generator=generator)
+
+        fn = rn.compile(step) if compiled else step
+        x = rn.asarray(np.arange(1, 51, dtype=np.float32))
+        return [t.numpy() for t in (*fn(x), *fn(x))]
+
+    first = run(rn.checkpoint)
+    for a, b in zip(run(plain), first, strict=True):
+        assert same_bits(a, b)
+    assert same_bits(first[0], first[1])  # the mask of the value is that of the gradient
+
+
+def test_variables_that_changed_in_between_are_as_they_were() -> None:
+    w = rn.Parameter(np.array([3.0], np.float32))
+    x = rn.tensor([2.0], requires_grad=True)
+    y = rn.checkpoint(lambda x: rn.square(x * w), x)
+    w.assign(rn.tensor([100.0]))
+    y.sum().backward()
+    assert x.grad.tolist() == [36.0]
+    assert w.grad.tolist() == [24.0]
+    assert w.tolist() == [100.0]
+
+
+def test_state_that_the_function_assigns_counts_once() -> None:
+    count = rn.Variable(np.zeros((), np.float32))
+
+    def fn(x: rn.Tensor) -> rn.Tensor:
+        count.assign(count + 1.0)
+        return x * count
+
+    x = rn.tensor([2.0], requires_grad=True)
+    (rn.checkpoint(fn, x) + rn.checkpoint(fn, x)).sum().backward()
+    assert count.item() == 2.0
+    assert x.grad.tolist() == [3.0]
+
+
+def test_without_gradients_it_is_the_function() -> None:
+    y = rn.checkpoint(lambda x, k: x * k, rn.tensor([2.0]), 3.0)
+    assert y.tolist() == [6.0]
+    assert not y.requires_grad
+
+
+def test_as_a_decorator() -> None:
+    @rn.checkpoint
+    def fn(x: rn.Tensor) -> rn.Tensor:
+        """Doc."""
+        return x * x
+
+    assert fn.__name__ == "fn"
+    assert rn.grad(lambda x: fn(x).sum())(rn.tensor([3.0])).tolist() == [6.0]
+
+
+def test_a_function_that_does_other_things_is_an_error() -> None:
+    turns = iter((1, 2))
+
+    def fn(x: rn.Tensor) -> rn.Tensor:
+        return x * x if next(turns) == 1 else x * 2.0
+
+    x = rn.tensor([2.0], requires_grad=True)
+    with pytest.raises(GradientError, match="did other things"):
+        rn.checkpoint(fn, x).sum().backward()
