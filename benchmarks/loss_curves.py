@@ -128,7 +128,7 @@ def encoder_case(width: int, heads: int, layers: int, words: int, batch: int, le
 
 CASES = {
     "full": {
-        "cnn": cnn_case(50, 32, 512, 64, 0.01),
+        "cnn": cnn_case(50, 32, 512, 64, 0.003),
         "gru": gru_case(30000, 125, 100, 64, 150, 1e-3),
         "encoder": encoder_case(256, 4, 4, 1000, 8, 128, 1e-3),
     },

@@ -57,7 +57,9 @@ num_threads = Switch("num_threads", int, 0, "Threads of a program; 0 = what affi
 target = Switch("target", str, "host", "Instruction set: host, avx512, avx2 or neon.")
 cache = Switch("cache", _flag, True, "Keep compiled kernels on disk.")
 cache_dir = Switch("cache_dir", str, "", "Folder of compiled kernels; empty = the user's cache folder.")
-cache_size = Switch("cache_size", byte_count, 1 << 29, "The cache folder's bound in bytes (512MB, 1GB); oldest go first.")
+cache_size = Switch(
+    "cache_size", byte_count, 1 << 29, "The cache folder's bound in bytes (512MB, 1GB); oldest go first."
+)
 verify = Switch("verify", _flag, False, "Check every graph, kernel and plan as it is made.")
 debug = Switch("debug", int, 0, "The ladder: 1 retraces and compilations, 2 passes, 3 kernels, 4 loop IR, 5 LLVM text.")
 eager = Switch("eager", _flag, False, "Run compiled functions eagerly, line by line, for a debugger.")

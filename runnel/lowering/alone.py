@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Container
 
 from runnel.core.avals import Shape, row_major
 from runnel.core.dtypes import int64
 from runnel.graph.graph import Node
 from runnel.loops import ir, scalar
-from runnel.loops.ir import Apply, Const, Expr, For, Index, Load, Param, RangeBound, Store, Var
+from runnel.loops.ir import LANES, Apply, Const, Expr, For, Index, Load, Param, RangeBound, Store, Var
 from runnel.lowering.naming import named
 from runnel.lowering.places import Access, Call, Place
 
@@ -29,6 +29,8 @@ def elementwise(shape: Shape, loads: list[Lie], store: Lie, value: Callable[[lis
             merged.insert(0, (n, steps))
     if not merged:
         merged = [(1, [1] * len(lies))]
+    if len(loads) == 1:
+        merged = _for_the_reader(merged)
     params: list[Param] = []
     values: list[int] = []
 
@@ -73,13 +75,26 @@ def elementwise(shape: Shape, loads: list[Lie], store: Lie, value: Callable[[lis
     )
 
 
-def concatenation(node: Node, operand: Callable[[Node], Lie], result: Place) -> list[Call]:
-    """Each input copied to its part of the result."""
+def _for_the_reader(axes: list[tuple[int, list[int]]]) -> list[tuple[int, list[int]]]:
+    """Axes of (extent, steps of load and store) in an order in which a transposed source is read well: a few of its
+    rows at a time, from one end to the other."""
+    n, (load, store) = axes[-1]
+    if load in (0, 1) or store != 1 or len(axes) == 1 or any(abs(load) <= abs(steps[0]) for _, steps in axes[:-1]):
+        return axes
+    inner = [(n, [load, store])]
+    if n > LANES and n % LANES == 0:
+        inner = [(n // LANES, [LANES * load, LANES]), (LANES, [load, store])]
+    outer = [*axes[:-1], *inner[:-1]]
+    return [*sorted(outer, key=lambda axis: -abs(axis[1][0])), inner[-1]]
+
+
+def concatenation(node: Node, operand: Callable[[Node], Lie], result: Place, laid: Container[int] = ()) -> list[Call]:
+    """Each input copied to its part of the result, but those whose numbers are ``laid``: they lie there already."""
     axis = node.attrs["axis"]
     strides = row_major(node.aval.shape)
     calls, start = [], 0
-    for x in node.inputs:
-        if x.aval.size:
+    for number, x in enumerate(node.inputs):
+        if x.aval.size and number not in laid:
             target = (result, start * strides[axis], strides)
             calls.append(elementwise(x.aval.shape, [operand(x)], target, lambda loads: loads[0], node))
         start += x.aval.shape[axis]

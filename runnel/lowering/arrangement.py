@@ -3,8 +3,8 @@
 A span is placed in the smallest gap that is left among those alive with it. That is done in several orders (by size:
 Y. Pisarchyk, J. Lee, "Efficient Memory Management for Deep Neural Net Inference", 2020; what is alive at the fullest
 moment first; by bytes times length; by length; by start), then the order that did best is improved by moving the span
-that ends highest, or one alive with it, to a place drawn by a fixed generator. Everything stops at the first placement close
-to the lower bound, and effort is counted in pairs of spans and not in seconds: equal programs get equal memory.
+that ends highest, or one alive with it, to a place drawn by a fixed generator. Everything stops at the first placement
+close to the lower bound, and effort is counted in pairs of spans and not in seconds: equal programs get equal memory.
 """
 
 from __future__ import annotations

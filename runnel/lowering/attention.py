@@ -13,8 +13,8 @@ from runnel.core.avals import row_major
 from runnel.core.dtypes import int64
 from runnel.graph.graph import Node
 from runnel.loops import scalar
-from runnel.loops.ir import Apply, Const, For, Index, Let, Load, RangeBound, Ref, Stmt, Store, Var
-from runnel.lowering.attention_blocks import Blocks, ELEMENT, QUERY, at, heads_lie
+from runnel.loops.ir import Apply, Const, Expr, For, Index, Let, Load, RangeBound, Ref, Stmt, Store, Var
+from runnel.lowering.attention_blocks import ELEMENT, QUERY, Blocks, at, heads_lie
 from runnel.lowering.operands import Operands
 from runnel.lowering.parts import binary, clipped, count
 from runnel.lowering.places import Call, Place
@@ -60,10 +60,12 @@ class _Forward(Blocks):
             self._finish(Load("ratios", self.here, dtype), Load("o", self.out, dtype)),
         ]  # fmt: skip
 
-    def _finish(self, ratio: Load | Apply, value: Load) -> Stmt:
+    def _finish(self, ratio: Expr, value: Expr) -> Stmt:
         """Each query's values times its ratio."""
         result = Store("o", self.out, binary(scalar.mul, value, Ref("ratio", self.dtype)))
-        return For(QUERY, 0, count("height"), "seq", (Let("ratio", ratio), For(ELEMENT, 0, self.values, "vec", (result,))))
+        return For(
+            QUERY, 0, count("height"), "seq", (Let("ratio", ratio), For(ELEMENT, 0, self.values, "vec", (result,)))
+        )
 
     def _in_blocks(self) -> list[Stmt]:
         """Keys in blocks. For each query: the greatest score and the sum of powers so far in ``tops`` and ``sums``, its

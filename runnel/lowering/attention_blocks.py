@@ -16,6 +16,7 @@ from runnel.loops.ir import (
     Acc,
     Apply,
     Const,
+    Count,
     Expr,
     For,
     Index,
@@ -37,7 +38,7 @@ from runnel.lowering.places import Call, Place
 from runnel.ops import attention_primitives as primitives
 
 SCORES = 24576  # of a block of queries and keys, while that leaves at least
-FEWEST, MOST = 48, 192  # queries of a block
+FEWEST, MOST = 64, 192  # queries of a block
 FEW_BLOCKS = 16  # blocks are cut to the fewest queries where a program would have fewer of them
 
 QUERY, KEY, ELEMENT = Var("i"), Var("j"), Var("d")  # a query of the block, a key, an element of a head
@@ -115,8 +116,8 @@ class Blocks:
         self.columns.update(first=first, height=height, keys=keys, batch=self.batch)
 
     def operand(self, name: str, lie: Lie, mode: str = "in", *, shared: bool = False) -> tuple[Param, Param]:
-        """Declare a buffer over [B, heads, T, D]; the table says where a block's queries or (``shared``) the keys of its
-        head begin. Returns the strides along time and elements."""
+        """Declare a buffer over [B, heads, T, D]; the table says where a block's queries or (``shared``) the keys of
+        its head begin. Returns the strides along time and elements."""
         self.parts.buffer(name, lie[0], lie[1], mode)
         b, h, t, _ = lie[2]
         if shared:
@@ -168,10 +169,20 @@ class Blocks:
     # Matrices ---------------------------------------------------------------------------------------------------------
 
     def product(
-        self, a: Matrix, b: Matrix, c: tuple[str, Index, Stride], m: Param | Ref, n: Param | Ref, k: Param | Ref
+        self,
+        a: Matrix,
+        b: Matrix,
+        c: tuple[str, Index, Stride],
+        m: Count,
+        n: Count,
+        k: Count,
+        *,
+        accumulate: bool = False,
     ) -> Product:
-        """C = A·B."""
-        return Product(a[0], a[1], b[0], b[1], c[0], c[1], self.dtype, m, n, k, a[2], a[3], b[2], b[3], c[2])
+        """C = A·B, or C + A·B."""
+        return Product(
+            a[0], a[1], b[0], b[1], c[0], c[1], self.dtype, m, n, k, a[2], a[3], b[2], b[3], c[2], accumulate
+        )  # fmt: skip
 
     def scores(self, keys: Index, number: Ref) -> Product:
         """Scratch ``s``: the block's queries times ``number`` keys from ``keys`` on."""
@@ -212,11 +223,12 @@ class Blocks:
         below = self.scaled(binary(scalar.sub, Load("s", self.s_cell, self.dtype), Ref("shift", self.dtype)))
         power = Ref("power", self.dtype)
         body = (
-            Let("power", Apply(scalar.exp, (below,), self.dtype)), Store("s", self.s_cell, power), Update("total", power),
-        )  # fmt: skip
-        return [
-            Acc("total", "sum", self.dtype), For(KEY, 0, count("limit"), "vec", body), *self.cleared_row("s", end),
-        ]  # fmt: skip
+            Let("power", Apply(scalar.exp, (below,), self.dtype)),
+            Store("s", self.s_cell, power),
+            Update("total", power),
+        )
+        loop = For(KEY, 0, count("limit"), "vec", body)
+        return [Acc("total", "sum", self.dtype), loop, *self.cleared_row("s", end)]
 
     def cleared_row(self, name: str, end: Ref) -> list[Stmt]:
         """Zeros in row I of scratch ``name`` from ``limit`` to ``end``, where queries see different keys."""

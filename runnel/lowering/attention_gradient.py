@@ -11,8 +11,8 @@ import math
 from runnel.core.avals import row_major
 from runnel.graph.graph import Node
 from runnel.loops import scalar
-from runnel.loops.ir import Acc, Const, For, Index, Let, Load, Param, RangeBound, Ref, Stmt, Store, Update, Var
-from runnel.lowering.attention_blocks import Blocks, ELEMENT, QUERY, KEY, Lie, Matrix, at, heads_lie, packed_lies
+from runnel.loops.ir import Acc, Const, For, Index, Let, Load, RangeBound, Ref, Stmt, Store, Update, Var
+from runnel.lowering.attention_blocks import ELEMENT, KEY, QUERY, Blocks, Lie, at, heads_lie, packed_lies
 from runnel.lowering.operands import Operands
 from runnel.lowering.parts import binary, count
 from runnel.lowering.places import Call, Place
@@ -46,48 +46,47 @@ class _Backward(Blocks):
         return dq, dk, dv
 
     def build(self) -> Call:
-        extents = self.at
         table = self.table()
         width = table.shape[-1]
-        blocks = extents.group * table.shape[2]
-        self.keys = self.parts.param(extents.keys)
-        self.adds_up = blocks != 1
-        if self.adds_up:
-            self.wide = self.parts.param(max(extents.depth, extents.values))
-            self.parts.scratch("more", self.dtype, extents.keys * max(extents.depth, extents.values))
+        blocks = self.at.group * table.shape[2]
         line = ((ROW, self.parts.param(blocks * width)), (BLOCK, width))
         shared = ["dk_at", "dv_at"]
         each = [*self.lets(line, [n for n in self.columns if n not in shared]), self.seen(), *self._block()]
-        body = self.lets(line[:1], shared)
-        if self.adds_up:
-            body += self._zeros(0)
-        else:
-            each += self._zeros(count("seen"))
-        body.append(For(BLOCK, 0, self.parts.param(blocks), "seq", tuple(each)))
-        loop = For(ROW, RangeBound.I0, RangeBound.I1, "seq", tuple(body))
-        return self.call("attention_gradient", (loop,), extents.batch * extents.kv_heads, 5)
+        body = (
+            *self.lets(line[:1], shared),
+            self._zeros(),
+            For(BLOCK, 0, self.parts.param(blocks), "seq", tuple(each)),
+        )
+        loop = For(ROW, RangeBound.I0, RangeBound.I1, "seq", body)
+        return self.call("attention_gradient", (loop,), self.at.batch * self.at.kv_heads, 5)
 
-    def _zeros(self, begin: int | Ref) -> list[Stmt]:
-        """No gradient for the keys from ``begin`` on."""
+    def _zeros(self) -> Stmt:
+        """The gradients of keys and values, before any query has been seen."""
         zero = Const(0.0, self.dtype)
         dk = For(ELEMENT, 0, self.depth, "vec", (Store("dk", at("dk_at", (KEY, self.dk_row), (ELEMENT, 1)), zero),))
         dv = For(ELEMENT, 0, self.values, "vec", (Store("dv", at("dv_at", (KEY, self.dv_row), (ELEMENT, 1)), zero),))
-        return [For(KEY, begin, self.keys, "seq", (dk, dv))]
+        return For(KEY, 0, self.parts.param(self.at.keys), "seq", (dk, dv))
 
     def _block(self) -> list[Stmt]:
         """The scores go to weights in ``s``, their gradients come in ``t``; three products make of them the results."""
         height, seen = count("height"), count("seen")
         t = ("t", Index(), self.row_step)
-        g = ("g", at("g_at"), *self.g_steps)
+        q, g = ("q", at("q_at"), *self.q_steps), ("g", at("g_at"), *self.g_steps)
         return [
             self.scores(at("k_at"), seen),
             self.product(g, ("v", at("v_at"), self.v_steps[1], self.v_steps[0]), t, height, seen, self.values),
             For(QUERY, 0, height, "seq", self._row(seen)),
-            *self._into("dv", self.dv_row, ("s", Index(), 1, self.row_step), g, self.values),
+            self.product(
+                ("s", Index(), 1, self.row_step), g, ("dv", at("dv_at"), self.dv_row), seen, self.values, height,
+                accumulate=True,
+            ),
             self.product(
                 (*t, 1), ("k", at("k_at"), *self.k_steps), ("dq", at("dq_at"), self.dq_row), height, self.depth, seen
             ),
-            *self._into("dk", self.dk_row, ("t", Index(), 1, self.row_step), ("q", at("q_at"), *self.q_steps), self.depth),
+            self.product(
+                ("t", Index(), 1, self.row_step), q, ("dk", at("dk_at"), self.dk_row), seen, self.depth, height,
+                accumulate=True,
+            ),
         ]  # fmt: skip
 
     def _row(self, seen: Ref) -> tuple[Stmt, ...]:
@@ -111,20 +110,6 @@ class _Backward(Blocks):
             For(KEY, 0, count("limit"), "vec", (Store("t", self.s_cell, binary(scalar.mul, inner, self.factor)),)),
             *self.cleared_row("t", seen),
         )
-
-    def _into(self, name: str, row: Param, a: Matrix, b: Matrix, width: Param) -> list[Stmt]:
-        """The gradient ``name`` of the keys seen: A·B, or what it was and A·B."""
-        seen, height = count("seen"), count("height")
-        place = at(f"{name}_at")
-        if not self.adds_up:
-            return [self.product(a, b, (name, place, row), seen, width, height)]
-        cell = at(f"{name}_at", (KEY, row), (ELEMENT, 1))
-        more = Load("more", Index(((KEY, self.wide), (ELEMENT, 1))), self.dtype)
-        added = Store(name, cell, binary(scalar.add, Load(name, cell, self.dtype), more))
-        return [
-            self.product(a, b, ("more", Index(), self.wide), seen, width, height),
-            For(KEY, 0, seen, "seq", (For(ELEMENT, 0, width, "vec", (added,)),)),
-        ]
 
 
 def attention_gradient(node: Node, operands: Operands, results: list[Place]) -> list[Call]:

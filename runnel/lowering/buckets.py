@@ -5,7 +5,9 @@ Everything that a table says is held inside its bounds where it is used: no tabl
 
 from __future__ import annotations
 
+import functools
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from runnel.core.dtypes import DType, int64
@@ -102,14 +104,21 @@ class Bucket:
         held = Apply(scalar.minimum, (length, self.count), int64)
         return [Let(f"{self.name}_first", first), Let(f"{self.name}_length", held)]
 
-    def sum(self, columns: Index, step: Stride) -> list[Stmt]:
-        """The sum at the point where ``columns`` leads, of updates that lie ``step`` apart; its name is ``name``."""
-        k = Var(f"{self.name}_k")
+    def sum(self, name: str, columns: Index, step: Stride) -> list[Stmt]:
+        """The sum, called ``name``, at the point where ``columns`` leads, of updates that lie ``step`` apart."""
+        k = Var(f"{name}_k")
         at = clamped(_plus(Ref(f"{self.name}_first", int64), Position(k, int64)), self.last)
-        position = Let(f"{self.name}_at", clamped(_row(self.table, at, self.order), self.last))
-        index = Index(columns.terms, columns.offset, ((Ref(f"{self.name}_at", int64), step),))
-        body = (position, Update(self.name, Load(self.updates, index, self.dtype)))
-        return [Acc(self.name, "sum", self.dtype), For(k, 0, Ref(f"{self.name}_length", int64), "seq", body)]
+        position = Let(f"{name}_at", clamped(_row(self.table, at, self.order), self.last))
+        index = Index(columns.terms, columns.offset, ((Ref(f"{name}_at", int64), step),))
+        body = (position, Update(name, Load(self.updates, index, self.dtype)))
+        return [Acc(name, "sum", self.dtype), For(k, 0, Ref(f"{self.name}_length", int64), "seq", body)]
+
+
+def any_in(buckets: Sequence[Bucket], block: Sequence[Stmt]) -> list[Stmt]:
+    """``block``, unless the row's buckets are all empty."""
+    lengths: list[Expr] = [Ref(f"{b.name}_length", int64) for b in buckets]
+    once = Apply(scalar.minimum, (functools.reduce(_plus, lengths), Const(1, int64)), int64)
+    return [Let("named", once), For(Var("turn"), 0, Ref("named", int64), "seq", tuple(block))]
 
 
 def sums(node: Node, table: tuple[Place, int], updates: tuple[Place, int], result: Place) -> Call:
@@ -120,9 +129,9 @@ def sums(node: Node, table: tuple[Place, int], updates: tuple[Place, int], resul
     params = tuple(Param(f"p{k}") for k in range(4))
     bucket = Bucket("s", dtype, "b0", "b1", *params[:3])
     row, column = Var("v"), Var("a")
-    store = Store("b2", Index(((row, params[3]), (column, 1))), Ref("s", dtype))
+    store = Store("b2", Index(((row, params[3]), (column, 1))), Ref("sum", dtype))
     summed = For(
-        column, RangeBound.J0, RangeBound.J1, "vec", (*bucket.sum(Index(((column, 1),)), params[3]), store)
+        column, RangeBound.J0, RangeBound.J1, "vec", (*bucket.sum("sum", Index(((column, 1),)), params[3]), store)
     )  # fmt: skip
     whole = For(row, RangeBound.I0, RangeBound.I1, "seq", (*bucket.begin(row), summed))
     buffers = (ir.Buffer("b0", int64, "in"), ir.Buffer("b1", dtype, "in"), ir.Buffer("b2", dtype, "out"))

@@ -31,7 +31,7 @@ BUILDERS: Final[dict[type, Builder]] = {
     Attention: attention.attention,
     AttentionGradient: attention_gradient.attention_gradient,
     Concatenation: lambda node, x, results: alone.concatenation(node, x.lie, results[0]),
-    Padding: lambda node, x, results: padding.call(node, x.lie(node.inputs[0]), x.lie(node.inputs[1]), results[0]),
+    Padding: lambda node, x, results: padding.padding(node, x.lie(node.inputs[0]), x.lie(node.inputs[1]), results[0]),
     Gather: lambda node, x, results: alone.gather(node, x.dense, results[0]),
     ScatterAdd: lambda node, x, results: alone.scatter_add(node, x.dense, results[0]),
     Buckets: lambda node, x, results: [buckets.sort(node, x.dense(node.inputs[0]), results[0])],

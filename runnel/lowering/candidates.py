@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import bisect
 from typing import NamedTuple
 
 import numpy as np
@@ -21,7 +22,7 @@ _BYTES = 15e9  # a second
 
 
 class Pick(NamedTuple):
-    """A value to be computed again: for which readers, after what, by which nodes; and the bytes and seconds of that."""
+    """A value to be computed again: for which readers, after what, by which nodes; the bytes and seconds of that."""
 
     value: Node
     users: tuple[Node, ...]
@@ -32,7 +33,7 @@ class Pick(NamedTuple):
     last: int
     nbytes: int
     seconds: float
-    held: tuple[tuple[int, int, int], ...]  # bytes that are held longer for it, during which calls
+    held: tuple[tuple[Node, int, int], ...]  # what is held longer for it, during which calls
     kind: int  # 0 pointwise work alone, 1 reductions too, 2 contractions and the like too
 
     @property
@@ -64,8 +65,7 @@ class Candidates:
         for node in home:
             for x in node.inputs:
                 self.readers.setdefault(self.views[x].base, []).append(node)
-        values = [(place, node) for node, place in planner.sources.items() if place.space is Space.ARENA]
-        self.value_of = {place: node for place, node in values}
+        self.value_of = {place: node for node, place in planner.sources.items() if place.space is Space.ARENA}
         self._known: dict[tuple[Node, int], Pick | None] = {}
 
     def choose(self, target: int, most: int) -> list[Pick]:
@@ -76,6 +76,7 @@ class Candidates:
         chosen: list[Pick] = []
         needed: set[Node] = set()
         gone: set[Node] = set()
+        held_until: dict[Node, int] = {}
         while len(chosen) < most:
             fullest = int(alive.argmax())
             if chosen and alive[fullest] <= target:
@@ -86,8 +87,10 @@ class Candidates:
                 break
             pick = min(usable, key=lambda p: (*p.rank, self.time[p.value]))
             alive[pick.first : pick.last + 1] -= pick.nbytes
-            for nbytes, first, last in pick.held:
-                alive[first : last + 1] += nbytes
+            for base, first, last in pick.held:
+                begin = max(first, held_until.get(base, first))
+                alive[begin : last + 1] += base.aval.nbytes
+                held_until[base] = max(begin, last + 1)
             chosen.append(pick)
             gone.add(pick.value)
             needed |= pick.read
@@ -99,30 +102,51 @@ class Candidates:
         fullest = self.plan.arena.peak_call
         lives = [life for life in self.plan.arena.lives if life.first < fullest < life.last]
         idle = [pick for pick in (self._pick(life, fullest) for life in lives) if pick is not None]
-        idle.sort(key=lambda p: self.time[p.value])
-        share = sum(p.nbytes for p in idle) / count
-        groups: list[list[Pick]] = [[] for _ in range(count)]
-        total = 0
+        cuts = self._cuts(idle, count, fullest)
+        groups: dict[int, list[Pick]] = {}
+        for pick in sorted(idle, key=lambda p: self.time[p.value]):
+            groups.setdefault(bisect.bisect_left(cuts, self.time[pick.value]), []).append(pick)
+        return [pick for group in groups.values() for pick in self._segment(group, fullest)]
+
+    def _cuts(self, idle: list[Pick], count: int, fullest: int) -> list[int]:
+        """The last call of each segment but the last: they hold about equal bytes, and few bytes are handed on."""
+        handed = np.zeros(len(self.plan.calls) + 1, np.int64)  # behind each call, for calls up to the fullest
+        for life in self.plan.arena.lives:
+            reads = [t for t in self.touched[life.place] if t <= fullest]
+            handed[life.first : max(reads, default=life.first)] += life.nbytes
+        made = np.zeros(len(self.plan.calls) + 1, np.int64)
         for pick in idle:
-            groups[min(int(total / share), count - 1)].append(pick)
-            total += pick.nbytes
-        return [pick for group in groups if group for pick in self._segment(group, fullest)]
+            made[self.time[pick.value]] += pick.nbytes
+        total = np.cumsum(made)
+        share = total[-1] / count
+        cuts: list[int] = []
+        for number in range(1, count):
+            near = np.flatnonzero((abs(total - number * share) <= share / 2) & (made > 0))
+            if len(near):
+                cut = int(near[np.argmin(handed[near])])
+                if not cuts or cut > cuts[-1]:
+                    cuts.append(cut)
+        return cuts
 
     def _segment(self, group: list[Pick], fullest: int) -> list[Pick]:
-        """One segment's picks. What is read after it, on the way to the fullest call, stays."""
-        end = self.time[group[-1].value]
+        """One segment's picks. What is read after it, on the way to the fullest call, stays; and so does, from now on,
+        what it is made of."""
+        begin, end = self.time[group[0].value], self.time[group[-1].value]
         inner = [p for p in group if not any(end < self.time[u] <= fullest for u in self.readers[p.value])]
         if not inner:
             return []
-        first = min(inner, key=lambda p: p.last)
-        values = {p.value for p in inner}
-        repeated = values.union(*(p.repeated for p in inner))
-        stack = list(values)
+        repeated = {p.value for p in inner}
+        stack = list(repeated)
         while stack:
-            for base in {self.views[x].base for x in stack.pop().inputs}:
-                if base not in values and base in repeated and (self._last_touch(base) or -1) > fullest:
-                    repeated.discard(base)  # it is there, and others wait for it
-        return [p._replace(after=first.after, repeated=frozenset(repeated)) for p in inner]
+            for base in {self.views[x].base for x in stack.pop().inputs} - repeated:
+                until = self._last_touch(base)
+                if until is None or (until <= fullest and self.time.get(base, -1) >= begin):
+                    if index_and_extent(base) is not None:
+                        return []
+                    repeated.add(base)
+                    stack.append(base)
+        after = min(inner, key=lambda p: p.last).after
+        return [p._replace(after=after, repeated=frozenset(repeated)) for p in inner]
 
     def _pick(self, life: Life, fullest: int) -> Pick | None:
         """What computing a value again would mean that is idle at the call ``fullest``; None if it cannot be."""
@@ -148,7 +172,7 @@ class Candidates:
         read: set[Node] = set()
         stack = [value]
         flops, loaded, kind, saved = 0.0, nbytes, 0, nbytes
-        held: list[tuple[int, int, int]] = []
+        held: list[tuple[Node, int, int]] = []
         while stack:
             node = stack.pop()
             if index_and_extent(node) is not None or len(repeated) > LONGEST:
@@ -167,7 +191,7 @@ class Candidates:
                 read.add(base)
                 loaded += base.aval.nbytes
                 if until <= last:
-                    held.append((base.aval.nbytes, until + 1, last + 1))
+                    held.append((base, until + 1, last + 1))
                     saved -= base.aval.nbytes if until <= fullest else 0
         if saved <= 0:
             return None

@@ -138,7 +138,7 @@ class Clustering:
         if joint is None or reaches(consumer, producer, direct=False):
             return
         domain, reduced, kept = joint
-        if (producer.sums or consumer.sums) and (reduced or producer.form is not Form.MAP):
+        if (producer.sums or consumer.sums) and (producer.form is not Form.MAP or not _has_rows(domain, reduced)):
             return
         trial = Cluster(producer.index, producer.form, domain)
         trial.reduced, trial.kept = reduced, kept
@@ -275,6 +275,11 @@ def reduced_axes(node: Node) -> tuple[int, ...]:
 def reduces_last(domain: Shape, reduced: tuple[int, ...]) -> bool:
     """Whether the last axis is reduced: the row form, whose passes along the last axis may also store full values."""
     return bool(reduced) and reduced[-1] == len(domain) - 1
+
+
+def _has_rows(domain: Shape, reduced: tuple[int, ...]) -> bool:
+    """Whether the first axis is a loop around all others, where a bucket can be looked up."""
+    return len(domain) > 1 and 0 not in reduced and (not reduced or reduces_last(domain, reduced))
 
 
 def is_batched(contraction: Node) -> bool:

@@ -38,7 +38,8 @@ class _Touch(NamedTuple):
 def barriers(calls: Sequence[Call], blocks: Sequence[Sequence[Block | None]], spans: Sequence[AnySpan]) -> Barriers:
     """The barriers before calls; those before spans are noted in them."""
     walk = _Walk(calls, blocks)
-    walk.one_pass(sequence(0, len(calls), spans), [], (), again=False)
+    if blocks and len(blocks[0]) > 1:
+        walk.one_pass(sequence(0, len(calls), spans), [], (), again=False)
     return Barriers(walk.first, walk.again)
 
 
@@ -141,6 +142,8 @@ class _Walk:
 
 
 def _meet(mine: Sequence[_Touch], since: Sequence[_Touch], counts: tuple[int, ...]) -> bool:
+    if not counts:
+        return any(t.thread != s.thread and t.region.conflicts(s.region) for t in mine for s in since)
     return any(t.thread != s.thread and _conflict(t.region, s.region, counts, aged=s.aged) for t in mine for s in since)
 
 

@@ -36,13 +36,15 @@ from runnel.loops.ir import (
 )
 from runnel.loops.rules import BucketSums, IndexFunction, Pointwise, Reduction, Rule
 from runnel.lowering import numbers
-from runnel.lowering.buckets import Bucket
+from runnel.lowering.alone import Lie
+from runnel.lowering.buckets import Bucket, any_in
 from runnel.lowering.clusters import Cluster, aligned_strides, kept_strides, point_shape
 from runnel.lowering.costs import chain_is_costly, cost_of, inline_constant
 from runnel.lowering.naming import named
 from runnel.lowering.places import Access, Call, Place, Space
 from runnel.lowering.rows import Passes, is_reduction
 from runnel.lowering.strided import Strided
+from runnel.lowering.untouched import leaves_empty_rows
 
 POSITION = Place(Space.SCRATCH, int64, 0, "position")  # no memory: what index functions are given merges axes likewise
 
@@ -62,15 +64,22 @@ class Reach:
 
 class NestBuilder:
     """Builds the kernel of one cluster. ``sources`` maps base nodes outside the cluster to their places, ``targets``
-    the members that must be stored to theirs (several, when a value is both an output and a Variable's update)."""
+    the members that must be stored to theirs (several, when a value is both an output and a Variable's update), and
+    ``laid`` those that are pieces of larger values to where these lie."""
 
     def __init__(
-        self, cluster: Cluster, views: dict[Node, Strided], sources: dict[Node, Place], targets: dict[Node, list[Place]]
+        self,
+        cluster: Cluster,
+        views: dict[Node, Strided],
+        sources: dict[Node, Place],
+        targets: dict[Node, list[Place]],
+        laid: dict[Node, list[Lie]] | None = None,
     ) -> None:
         self.cluster = cluster
         self.views = views
         self.sources = sources
         self.targets = targets
+        self.laid = {} if laid is None else laid
         self.inside = set(cluster.members)
         self.reaches: dict[tuple[Place, int, tuple[int, ...]], Reach] = {}
         self.buffers: list[ir.Buffer] = []
@@ -99,6 +108,8 @@ class NestBuilder:
                 self._reach(POSITION, 0, self._position_strides(node))
             for place in self.targets.get(node, ()):
                 self._reach(place, 0, self._home_strides(node))
+            for place, offset, strides in self.laid.get(node, ()):
+                self._reach(place, offset, strides)
         for node, place in self.row_passes.kept_for_later.items():
             self._reach(place, 0, self._home_strides(node))
 
@@ -262,10 +273,21 @@ class NestBuilder:
         return rows, self._reach(self.sources[steps.base], steps.offset, columns)
 
     def _bucket_sum(self, node: Node) -> list[Stmt]:
-        """The sum of a row's bucket; where the bucket begins is looked up before the loops over columns."""
-        table, updates = self.views[node.inputs[0]], self.views[node.inputs[2]]
-        rows, columns = self._bucket_reaches(node)
+        """The sum of a row's bucket."""
+        updates = self.views[node.inputs[2]]
+        columns = self._bucket_reaches(node)[1]
         index = self._buffer(columns, writes=False)[1]
+        if node not in self.buckets:
+            self.buckets[node] = self._bucket(node), self._param(updates.strides[0])
+        bucket, step = self.buckets[node]
+        name = self._name(node)
+        self.flops += node.inputs[2].aval.size
+        return bucket.sum(name, index, step)
+
+    def _bucket(self, node: Node) -> Bucket:
+        """Look up where a row's bucket begins, before the loops over columns."""
+        table = self.views[node.inputs[0]]
+        rows, columns = self._bucket_reaches(node)
         name = f"b{self.declared[id(columns)][0]}"
         place = self.accesses[self.declared[id(columns)][0]]
         place.row_step = place.column_step = None
@@ -274,11 +296,9 @@ class NestBuilder:
         self.accesses.append(Access(self.sources[table.base], False, table.offset, None, None, 0))
         count = node.inputs[2].aval.shape[0]
         params = (self._param(n) for n in (count, max(count - 1, 0), node.aval.shape[0] + 2))
-        bucket = Bucket(f"s{len(self.names)}", node.aval.dtype, held, name, *params)
+        bucket = Bucket(f"s{len(self.buckets)}", node.aval.dtype, held, name, *params)
         self.prelude += bucket.begin(self.vars[rows.strides.index(1)])
-        self.names[node] = bucket.name
-        self.flops += node.inputs[2].aval.size
-        return bucket.sum(index, self._param(updates.strides[0]))
+        return bucket
 
     def _name(self, node: Node) -> str:
         name = f"v{len(self.names)}_{self.passes}"
@@ -318,6 +338,14 @@ class NestBuilder:
                 statements.append(Store(name, index, Ref(self.names[node], node.aval.dtype)))
         return statements
 
+    def _laid_stores(self) -> list[Stmt]:
+        statements: list[Stmt] = []
+        for node in self.cluster.members:
+            for lie in self.laid.get(node, ()):
+                name, index = self._buffer(self.reaches[lie], writes=True)
+                statements.append(Store(name, index, Ref(self.names[node], node.aval.dtype)))
+        return statements
+
     # Forms ------------------------------------------------------------------------------------------------------------
 
     def build(self, doc: str = "") -> Call:
@@ -327,6 +355,7 @@ class NestBuilder:
         self.reload: dict[Node, Reach] = {}
         self.passes = 0
         self.prelude: list[Stmt] = []
+        self.buckets: dict[Node, tuple[Bucket, Param]] = {}
         kept = [a for a, (_, reduced) in enumerate(self.axes) if not reduced]
         row_form = bool(self.axes) and self.axes[-1][1]
         self.column_axis = None if row_form or not kept else kept[-1]
@@ -337,12 +366,15 @@ class NestBuilder:
         elif len(kept) < len(self.axes):
             block = [self._vector_loop(self._column_form())]
         else:
-            block = self._emit_needed([n for n in self.cluster.members if n in self.targets])
+            block = self._emit_needed([n for n in self.cluster.members if n in self.targets or n in self.laid])
             block += self._stores(self.cluster.members, self.targets)
+            block += self._laid_stores()
             if self.column_axis is not None:
                 block = [self._vector_loop(block)]
         for axis in reversed(rows[1:]):
             block = [For(self.vars[axis], 0, self._extent(axis), "seq", tuple(block))]
+        if self.buckets and leaves_empty_rows(self.cluster, self.views, self.sources, self.targets):
+            block = any_in([bucket for bucket, _ in self.buckets.values()], block)
         block = [*self.prelude, *block]
         outer = self.vars[rows[0]] if rows else Var("once")
         body = (For(outer, RangeBound.I0, RangeBound.I1, "seq", tuple(block)),)

@@ -1,8 +1,11 @@
-"""Padding as a kernel: one pass over the result, which fills what lies around and between and copies the input."""
+"""Padding as kernels: one goes over the input once and fills what lies beside and between its elements, the other what
+lies before and after all of them along the first padded axis."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Final
 
 from runnel.core.avals import row_major
 from runnel.graph.graph import Node
@@ -15,6 +18,8 @@ from runnel.lowering.places import Access, Call, Place
 
 Lie = tuple[Place, int, tuple[int, ...]]  # place, offset, strides
 Term = tuple[Var, ir.Stride]
+
+FEW: Final = 8  # elements of a last axis that lie far apart: the axis before it is the better one for vectors
 
 
 @dataclass(slots=True)
@@ -37,39 +42,63 @@ class _Axis:
         return self.low + self.high + ((self.n - 1) * self.step + 1 if self.n else 0)
 
 
-def padding(node: Node, x: Lie, value: Lie | None, result: Place) -> list[Call]:
-    """The kernel of ``node``; ``value`` is where its second input lies, None for a constant."""
-    return [_Builder(node, x, value, result).build()]
+def padding(node: Node, x: Lie, value: Lie, result: Place) -> list[Call]:
+    """The calls that store ``x``, padded with the one element at ``value``."""
+    axes = _axes(node, x)
+    split = next((i for i, a in enumerate(axes) if not a.is_plain), 0)
+    if axes[split].step > 1 or not axes[split].n:
+        split = 0
+    calls = [_Kernel(node, x, value, result).inside(axes, split)]
+    edge = axes[split]
+    if edge.low or edge.high:
+        calls.insert(0, _Kernel(node, x, value, result).edges(axes, split))
+    return calls
 
 
-class _Builder:
-    def __init__(self, node: Node, x: Lie, value: Lie | None, result: Place) -> None:
+def _axes(node: Node, x: Lie) -> list[_Axis]:
+    """The axes from the outermost on; one without padding is joined to the one before it where the input allows. The
+    first stays, though it be of size 1: it is often a batch, and one kernel serves all."""
+    targets = row_major(node.aval.shape)
+    found = [
+        _Axis(n, low, high, step, source, target)
+        for n, (low, high, step), source, target in zip(
+            node.inputs[0].aval.shape, node.attrs["widths"], x[2], targets, strict=True
+        )
+    ]
+    result: list[_Axis] = []
+    for place, axis in reversed([*enumerate(found)]):
+        inner = result[0] if result else None
+        if inner is not None and inner.is_plain and axis.step == 1 and axis.source == inner.source * inner.n:
+            n = inner.n
+            result[0] = _Axis(axis.n * n, axis.low * n, axis.high * n, 1, inner.source, inner.target)
+        elif axis.n != 1 or not axis.is_plain or not place:
+            result.insert(0, axis)
+    return result or [_Axis(1, 0, 0, 1, 1, 1)]
+
+
+class _Kernel:
+    """One kernel under construction."""
+
+    def __init__(self, node: Node, x: Lie, value: Lie, result: Place) -> None:
         self.node = node
         self.x = x
         self.result = result
         self.params: list[Param] = []
         self.values: list[int] = []
         self.variables = 0
-        dtype = node.aval.dtype
-        self.buffers = [ir.Buffer("b0", dtype, "in"), ir.Buffer("b1", dtype, "out")]
+        self.buffers = [ir.Buffer("out", node.aval.dtype, "out")]
+        self.accesses: list[Access] = []
         self.fill = self._fill_value(node.inputs[1], value)
-        targets = row_major(node.aval.shape)
-        widths = node.attrs["widths"]
-        axes = [
-            _Axis(n, low, high, step, source, target)
-            for n, (low, high, step), source, target in zip(node.inputs[0].aval.shape, widths, x[2], targets, strict=True)
-        ]
-        self.axes = _merged([a for a in axes if a.n != 1 or not a.is_plain]) or [_Axis(1, 0, 0, 1, 1, 1)]
 
-    def _fill_value(self, node: Node, value: Lie | None) -> Expr:
+    def _fill_value(self, node: Node, value: Lie) -> Expr:
         dtype = node.aval.dtype
-        if value is not None:
-            self.buffers.append(ir.Buffer("b2", dtype, "in"))
-            return Load("b2", Index(), dtype)
-        return numbers.literal(node) if numbers.is_common(node) else numbers.from_bits(self._number(node), dtype)
-
-    def _number(self, node: Node) -> Param:
-        return self._param(numbers.bits(node))
+        if not inline_constant(node):
+            self.buffers.append(ir.Buffer("value", dtype, "in"))
+            self.accesses.append(Access(value[0], False, value[1], 0, 0, 1))
+            return Load("value", Index(), dtype)
+        if numbers.is_common(node):
+            return numbers.literal(node)
+        return numbers.from_bits(self._param(numbers.bits(node)), dtype)
 
     def _param(self, value: int) -> Param:
         self.params.append(Param(f"p{len(self.params)}"))
@@ -80,55 +109,122 @@ class _Builder:
         self.variables += 1
         return Var(f"x{self.variables}")
 
-    def build(self) -> Call:
-        first, *rest = self.axes
-        by_rows = first.is_plain and bool(rest)
-        outer = Var("row")
-        if by_rows:
-            body = self._block(rest, [(outer, self._param(first.source))], [(outer, self._param(first.target))], 0)
+    # The two kernels --------------------------------------------------------------------------------------------------
+
+    def inside(self, axes: list[_Axis], split: int) -> Call:
+        """All but the edges of axis ``split``, along which threads share the work; a last axis by whole vectors."""
+        self.buffers.insert(0, ir.Buffer("x", self.node.aval.dtype, "in"))
+        shared = axes[split]
+        shares = shared.step == 1 and shared.n > 0
+        is_last = split == len(axes) - 1
+        outer = self._var()
+        source: list[Term] = []
+        target: list[Term] = []
+        loops: list[tuple[Var, Param]] = []
+        for axis in axes[:split]:
+            loops.append((self._var(), self._param(axis.n)))
+            source.append((loops[-1][0], self._param(axis.source)))
+            target.append((loops[-1][0], self._param(axis.target)))
+        if shares and is_last:
+            columns = self._var()
+            there, here = [*source, (columns, self._unit(shared.source))], [*target, (columns, 1)]
+            vector = For(columns, RangeBound.J0, RangeBound.J1, "vec", (self._copied(there, here, 0),))
+            body: list[ir.Stmt] = [vector]
+        elif shares:
+            there, here = [*source, (outer, self._param(shared.source))], [*target, (outer, self._param(shared.target))]
+            body = self._block(axes[split + 1 :], there, here, 0)
         else:
-            body = self._block(self.axes, [], [], 0)
-        loop = For(outer, RangeBound.I0, RangeBound.I1, "seq", tuple(body))
-        kernel = named("pad", tuple(self.buffers), tuple(self.params), (loop,))
+            body = self._block(axes[split:], source, target, 0)
+        body = [For(outer, RangeBound.I0, RangeBound.I1, "seq", tuple(body))]
+        for var, extent in reversed(loops):
+            body = [For(var, 0, extent, "seq", tuple(body))]
+        by_rows, by_columns = shares and not is_last, shares and is_last
         place, offset, _ = self.x
-        rows = first.n if by_rows else 1
-        inner = rest if by_rows else self.axes
-        backwards = any(a.source < 0 for a in self.axes)
-        reach = 1 + sum((a.n - 1) * a.source for a in inner if a.n)
-        accesses = [
-            Access(place, False, offset, None if backwards else first.source if by_rows else 0, 0, reach),
-            Access(self.result, True, 0, first.target if by_rows else 0, 0, self.node.aval.size // max(rows, 1)),
-        ]
-        return Call(
-            kernel, accesses, self.values, rows, 1, "rows" if by_rows else "", float(self.node.aval.size), [self.node]
-        )
+        others = [a for i, a in enumerate(axes) if not shares or i != split]
+        step = None if any(a.source < 0 for a in axes) else shared.source
+        reach = 1 + sum((a.n - 1) * a.source for a in others if a.n)
+        self.accesses.insert(0, Access(place, False, offset, *_steps(by_rows, by_columns, step), reach))
+        written = 1 + sum((a.size - 1) * a.target for a in others)
+        first = shared.low * shared.target if shares else 0
+        self.accesses.insert(1, Access(self.result, True, first, *_steps(by_rows, by_columns, shared.target), written))
+        return self._call(body, shared.n if by_rows else 1, shared.n if by_columns else 1)
+
+    def edges(self, axes: list[_Axis], split: int) -> Call:
+        """What lies before and after the elements along axis ``split``."""
+        edge = axes[split]
+        outer = [*axes[:split]]
+        target: list[Term] = []
+        loops: list[tuple[Var, Param]] = []
+        first = self._var()
+        for i, axis in enumerate(outer):
+            var = self._var() if i else first
+            target.append((var, self._param(axis.target)))
+            if i:
+                loops.append((var, self._param(axis.n)))
+        body = self._filled(target, 0, edge.low * edge.target)
+        body += self._filled(target, (edge.low + edge.n) * edge.target, edge.high * edge.target)
+        for var, extent in reversed(loops):
+            body = [For(var, 0, extent, "seq", tuple(body))]
+        body = [For(first, RangeBound.I0, RangeBound.I1, "seq", tuple(body))]
+        step = outer[0].target if outer else 0
+        inner = 1 + sum((a.n - 1) * a.target for a in outer[1:]) + edge.size * edge.target - 1
+        self.accesses.insert(0, Access(self.result, True, 0, step, 0, inner))
+        return self._call(body, outer[0].n if outer else 1)
+
+    def _call(self, body: list[ir.Stmt], rows: int, columns: int = 1) -> Call:
+        kernel = named("pad", tuple(self.buffers), tuple(self.params), tuple(body))
+        size = float(self.node.aval.size)
+        split = "rows" if rows > 1 else "columns" if columns > 1 else ""
+        return Call(kernel, self.accesses, self.values, rows, columns, split, size, [self.node])
+
+    # Their loops ------------------------------------------------------------------------------------------------------
 
     def _block(self, axes: list[_Axis], source: list[Term], target: list[Term], base: int) -> list[ir.Stmt]:
         """Everything inside the innermost of the loops that ``source`` and ``target`` go over; the block's first
         element in the result is ``base``."""
+        if not axes:
+            return [self._copied(source, target, base)]
         axis, *rest = axes
         first = base + axis.low * axis.target
-        if axis.step > 1 or not axis.n:
-            statements = self._filled(target, base, axis.size * axis.target)
-        else:
-            statements = self._filled(target, base, axis.low * axis.target)
-        if axis.n:
-            var = self._var()
-            there = [*source, (var, self._stride(axis.source, bool(rest)))]
-            here = [*target, (var, self._stride(axis.target * axis.step, bool(rest)))]
-            if rest:
-                inner = self._block(rest, there, here, first)
-            else:
-                load = Load("b0", Index(tuple(t for t in there if t[1] != 0)), self.node.aval.dtype)
-                inner = [Store("b1", Index(tuple(here), self._offset(first)), load)]
-            statements.append(For(var, 0, self._param(axis.n), "seq" if rest else "vec", tuple(inner)))
-        if axis.step == 1 and axis.n:
+        apart = axis.step > 1 or not axis.n
+        statements = self._filled(target, base, (axis.size if apart else axis.low) * axis.target)
+        if axis.n and len(rest) == 1 and _turns(axis, rest[0]):
+            turned = self._looped(rest[0], source, target, first, lambda s, t: self._vector(axis, s, t, first))
+            statements.append(turned)
+        elif axis.n and rest:
+            statements.append(self._looped(axis, source, target, first, lambda s, t: self._block(rest, s, t, first)))
+        elif axis.n:
+            statements += self._vector(axis, source, target, first)
+        if not apart:
             statements += self._filled(target, first + axis.n * axis.target, axis.high * axis.target)
         return statements
 
-    def _stride(self, step: int, outer: bool) -> ir.Stride:
+    def _looped(
+        self,
+        axis: _Axis,
+        source: list[Term],
+        target: list[Term],
+        first: int,
+        inner: Callable[[list[Term], list[Term]], list[ir.Stmt]],
+    ) -> ir.Stmt:
+        var = self._var()
+        there = [*source, (var, self._param(axis.source))]
+        here = [*target, (var, self._param(axis.target * axis.step))]
+        return For(var, 0, self._param(axis.n), "seq", tuple(inner(there, here)))
+
+    def _vector(self, axis: _Axis, source: list[Term], target: list[Term], first: int) -> list[ir.Stmt]:
+        var = self._var()
+        there = [*source, (var, self._unit(axis.source))]
+        here = [*target, (var, self._unit(axis.target * axis.step))]
+        return [For(var, 0, self._param(axis.n), "vec", (self._copied(there, here, first),))]
+
+    def _copied(self, source: list[Term], target: list[Term], base: int) -> ir.Stmt:
+        load = Load("x", Index(tuple(t for t in source if t[1] != 0)), self.node.aval.dtype)
+        return Store("out", Index(tuple(target), self._offset(base)), load)
+
+    def _unit(self, step: int) -> ir.Stride:
         """Unit steps of the vector axis, and repetition, are part of the code."""
-        return step if step in (0, 1) and not outer else self._param(step)
+        return step if step in (0, 1) else self._param(step)
 
     def _offset(self, value: int) -> ir.Stride:
         return self._param(value) if value else 0
@@ -138,27 +234,17 @@ class _Builder:
         if not count:
             return []
         var = self._var()
-        store = Store("b1", Index((*target, (var, 1)), self._offset(base)), self.fill)
+        store = Store("out", Index((*target, (var, 1)), self._offset(base)), self.fill)
         return [For(var, 0, self._param(count), "vec", (store,))]
 
 
-def _merged(axes: list[_Axis]) -> list[_Axis]:
-    """An axis without padding joined to the one before it, where the input allows."""
-    result: list[_Axis] = []
-    for axis in reversed(axes):
-        inner = result[0] if result else None
-        if inner is not None and inner.is_plain and axis.step == 1 and axis.source == inner.source * inner.n:
-            n = inner.n
-            result[0] = _Axis(axis.n * n, axis.low * n, axis.high * n, 1, inner.source, inner.target)
-        else:
-            result.insert(0, axis)
-    return result
+def _steps(by_rows: bool, by_columns: bool, step: int | None) -> tuple[int | None, int | None]:
+    """The steps along rows and columns of an access that has ``step`` along the one that threads share."""
+    if step is None:
+        return None, None
+    return step * by_rows, step * by_columns
 
 
-def call(node: Node, x: Lie, value: Lie, result: Place) -> list[Call]:
-    """The calls that pad ``x`` with the one element at ``value``."""
-    if inline_constant(node.inputs[1]):
-        return padding(node, x, None, result)
-    calls = padding(node, x, value, result)
-    calls[0].accesses.append(Access(value[0], False, value[1], 0, 0, 1))
-    return calls
+def _turns(axis: _Axis, last: _Axis) -> bool:
+    """Whether the last two axes change places: the last is short and strided where the other one is dense."""
+    return axis.source == 1 and axis.step == 1 and last.is_plain and last.n < FEW and last.source not in (0, 1)

@@ -16,7 +16,7 @@ from runnel.graph import verifier as graphs
 from runnel.graph.graph import Graph, InputKind, Node
 from runnel.loops.ir import TILE_K
 from runnel.loops.rules import BucketSums, Winograd
-from runnel.lowering import alone, bounds, contraction, control, hazards, memory, verifier, winograd
+from runnel.lowering import alone, bounds, contraction, control, hazards, laying, memory, verifier, winograd
 from runnel.lowering.bodies import BodyPlan, Piece, Results
 from runnel.lowering.bounds import Bounded
 from runnel.lowering.builders import BUILDERS
@@ -29,6 +29,7 @@ from runnel.lowering.clusters import (
     kept_extents,
     point_shape,
     reaches,
+    reduces_last,
 )
 from runnel.lowering.costs import inline_constant
 from runnel.lowering.matrices import OffsetLists, extents
@@ -39,6 +40,7 @@ from runnel.lowering.order import Traffic, ordered
 from runnel.lowering.partition import Block, split_calls
 from runnel.lowering.places import Call, Place, Space
 from runnel.lowering.repeat import AnySpan
+from runnel.lowering.rows import Passes
 from runnel.lowering.strided import resolve_views
 
 
@@ -94,6 +96,8 @@ class Planner:
         self.codes_taken = 0  # by the graph that this one is inside of
         self.checking = {home for node, home in self.clustering.home.items() if _checks_inside(node)}
         self.offsets = OffsetLists()
+        self.laying = laying.find(self.clustering.home, self.views, self.clustering.behind)
+        self.laid: dict[Node, list[alone.Lie]] = {}
         self._fuse = fuse
         self._place_inputs(strides or {})
 
@@ -208,7 +212,7 @@ class Planner:
         """Whether the kernel that makes ``result`` may store it over ``variable``: every other reader of the old value
         can run before, and the kernel itself reads it only at the point that it writes."""
         cluster = self.clustering.home[result]
-        if cluster.form is Form.ALONE or (cluster.reduced and result not in cluster.kept):
+        if cluster.form is Form.ALONE or (cluster.reduced and not self._is_stored_last(cluster, result)):
             return False
         if cluster.form is Form.CONTRACTION and not self._writes_each_row_once(cluster.product):
             return False
@@ -232,6 +236,13 @@ class Planner:
         """Whether the kernel of a product stores each element of its result only once, with an epilogue."""
         rule = tables.lower.get(product.op) if product.op is not None else None
         return not isinstance(rule, Winograd) and not is_batched(product)
+
+    def _is_stored_last(self, cluster: Cluster, result: Node) -> bool:
+        """Whether a kernel that folds stores ``result`` after all that it reads, or in its last pass along a row."""
+        if result in cluster.kept:
+            return True
+        passes = Passes(cluster, self.views, {})
+        return reduces_last(cluster.domain, cluster.reduced) and passes.level[result] == passes.last
 
     def _readers(self, base: Node) -> list[Node]:
         """The nodes that compute with ``base``, directly or through views."""
@@ -287,7 +298,8 @@ class Planner:
     def _place_intermediates(self) -> None:
         """A place for each value that another cluster reads."""
         wanted = {self.views[x].base for node in self.clustering.home for x in node.inputs
-                  if self.clustering.home.get(self.views[x].base) is not self.clustering.home[node]}  # fmt: skip
+                  if self.clustering.home.get(self.views[x].base) is not self.clustering.home[node]
+                  and not self.laying.spares(node, x)}  # fmt: skip
         wanted |= {self.views[node].base for node, _ in self.late}
         wanted |= {self.views[b.indices].base for b in self.bounded}
         for node, cluster in self.clustering.home.items():
@@ -297,6 +309,7 @@ class Planner:
                 place = Place(Space.ARENA, node.aval.dtype, node.aval.size, node.op.name if node.op else "value")
                 self.sources[node] = place
                 self.targets[node] = [place]
+        self.laid = self.laying.lies(self.targets)
 
     def _collect_constants(self, calls: list[Call]) -> None:
         """The tables that kernels of their own brought along."""
@@ -319,7 +332,8 @@ class Planner:
     def _calls(self, cluster: Cluster) -> list[Call]:
         where = cluster.members[-1].where
         if cluster.form is Form.MAP:
-            return [NestBuilder(cluster, self.views, self.sources, self._targets_of(cluster)).build(where)]
+            laid = {node: self.laid[node] for node in cluster.members if node in self.laid}
+            return [NestBuilder(cluster, self.views, self.sources, self._targets_of(cluster), laid).build(where)]
         if cluster.form is Form.CONTRACTION:
             return self._contraction(cluster, where)
         node = cluster.members[0]
@@ -331,7 +345,10 @@ class Planner:
             )
         operands = Operands(self.views, self.sources)
         first, *more = self.targets[node]
-        calls = builder(node, operands, [first])
+        if node in self.laying.pieces:
+            calls = alone.concatenation(node, operands.lie, first, self.laying.pieces[node])
+        else:
+            calls = builder(node, operands, [first])
         return operands.before + calls + [self._copy(node, place) for place in more]
 
     def _bundle(self, cluster: Cluster) -> Piece:

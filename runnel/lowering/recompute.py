@@ -17,7 +17,7 @@ from runnel.lowering.candidates import Candidates, Pick
 from runnel.lowering.plan import Plan, Planner
 from runnel.lowering.repetition import repeated
 
-ROUNDS = 8  # plans that are made at most from one start
+ROUNDS = 6  # plans that are made at most from one start
 SEGMENTS = (2, 4, 8, 16, 32)
 CHEAP = 1.1  # times the seconds without a budget: not worth a search for something better
 
@@ -51,8 +51,8 @@ def counted(plan: Plan) -> int:
 def fit(graph: Graph, threads: int, budget: int | None) -> Fitted:
     """``graph`` planned within ``budget`` bytes. MemoryBudgetError where computing things again does not achieve that.
 
-    Values are picked one by one, and, as a start for that, whole segments of the program (T. Chen et al., "Training deep
-    nets with sublinear memory cost", 2016); of what fits, the fastest by prediction is taken.
+    Values are picked one by one, and whole segments of the program at once (T. Chen et al., "Training deep nets with
+    sublinear memory cost", 2016); of what fits, the fastest by prediction is taken.
     """
     start = _State.of(graph, threads)
     if budget is None or start.counted <= budget:

@@ -50,9 +50,11 @@ class Passes:
     def _keep(self, targets: dict[Node, list[Place]]) -> None:
         borrowed: set[Place] = set()
         last_use = self._last_uses(targets)
+        before: set[Node] = set()  # what the passes before this one compute
         for k in range(1, self.last + 1):
-            for node in self._needed(self._roots(k, targets), targets):
-                if self.level[node] < k and chain_is_costly(node, self.inside, self.views):
+            before |= self._computed(k - 1, targets)
+            for node in self._needed(self._roots(k, targets), targets, before):
+                if node in before and chain_is_costly(node, self.inside, self.views):
                     place = self._memory(node, last_use[node], targets, borrowed)
                     borrowed.add(place)
                     self.kept_for_later[node] = place
@@ -63,17 +65,20 @@ class Passes:
 
     def _last_uses(self, targets: dict[Node, list[Place]]) -> dict[Node, int]:
         """The last pass that may read each full member, were nothing kept but it."""
-        last: dict[Node, int] = {}
-        for k in range(self.last + 1):
-            stack = self._roots(k, targets)
-            while stack:
-                node = stack.pop()
-                if last.get(node) != k and node not in self.cluster.kept:
-                    last[node] = k
-                    stack += self._producers(node)
-        return last
+        return {node: k for k in range(self.last + 1) for node in self._computed(k, targets)}
 
-    def _needed(self, roots: list[Node], targets: dict[Node, list[Place]]) -> list[Node]:
+    def _computed(self, level: int, targets: dict[Node, list[Place]]) -> set[Node]:
+        """The full members that pass ``level`` would compute, were nothing kept for it."""
+        found: set[Node] = set()
+        stack = self._roots(level, targets)
+        while stack:
+            node = stack.pop()
+            if node not in found and node not in self.cluster.kept:
+                found.add(node)
+                stack += self._producers(node)
+        return found
+
+    def _needed(self, roots: list[Node], targets: dict[Node, list[Place]], before: set[Node]) -> list[Node]:
         """The full members that ``roots`` need and that are neither stored nor kept already, outermost first."""
         seen: dict[Node, None] = {}
         stack = [n for n in roots if n not in self.cluster.kept]
@@ -84,7 +89,7 @@ class Passes:
             if node in targets and node not in roots:
                 continue
             seen[node] = None
-            if not (node not in roots and chain_is_costly(node, self.inside, self.views)):
+            if node in roots or node not in before or not chain_is_costly(node, self.inside, self.views):
                 stack += [b for b in self._producers(node) if b not in self.cluster.kept]
         return list(seen)
 

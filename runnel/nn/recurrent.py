@@ -19,7 +19,7 @@ from runnel.nn.parameter import Parameter
 from runnel.nn.recurrent_cells import State, elman_step, gru_step, lstm_step, require_nonlinearity
 from runnel.tensor import random
 from runnel.tensor.creation import zeros
-from runnel.transforms import scan
+from runnel.transforms.scan import scan
 
 
 class _Recurrent(Module):

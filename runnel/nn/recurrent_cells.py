@@ -125,7 +125,7 @@ class RNNCell(_Cell):
 
     def forward(self, input: Any, hx: Any = None) -> Tensor:
         (h,) = self._next(input, None if hx is None else (hx,))
-        return h  # type: ignore[no-any-return]
+        return h
 
 
 class GRUCell(_Cell):
@@ -139,7 +139,7 @@ class GRUCell(_Cell):
 
     def forward(self, input: Any, hx: Any = None) -> Tensor:
         (h,) = self._next(input, None if hx is None else (hx,))
-        return h  # type: ignore[no-any-return]
+        return h
 
 
 class LSTMCell(_Cell):

@@ -225,24 +225,18 @@ class Transformer(Module):
         bias: bool = True,
         dtype: Any = "float32",
     ) -> None:
-        common = (
-            d_model,
-            nhead,
-            dim_feedforward,
-            dropout,
-            activation,
-            layer_norm_eps,
-            batch_first,
-            norm_first,
-            bias,
-            dtype,
-        )
-        self.encoder = custom_encoder if custom_encoder is not None else TransformerEncoder(
-            TransformerEncoderLayer(*common), num_encoder_layers, LayerNorm(d_model, layer_norm_eps, bias=bias, dtype=dtype)
-        )  # fmt: skip
-        self.decoder = custom_decoder if custom_decoder is not None else TransformerDecoder(
-            TransformerDecoderLayer(*common), num_decoder_layers, LayerNorm(d_model, layer_norm_eps, bias=bias, dtype=dtype)
-        )  # fmt: skip
+        sizes = (d_model, nhead, dim_feedforward, dropout, activation, layer_norm_eps)
+        common = (*sizes, batch_first, norm_first, bias, dtype)
+
+        def norm() -> LayerNorm:
+            return LayerNorm(d_model, layer_norm_eps, bias=bias, dtype=dtype)
+
+        if custom_encoder is None:
+            custom_encoder = TransformerEncoder(TransformerEncoderLayer(*common), num_encoder_layers, norm())
+        if custom_decoder is None:
+            custom_decoder = TransformerDecoder(TransformerDecoderLayer(*common), num_decoder_layers, norm())
+        self.encoder = custom_encoder
+        self.decoder = custom_decoder
         self.d_model = d_model
         self.nhead = nhead
         self.batch_first = batch_first

@@ -34,16 +34,16 @@ def scaled_dot_product_attention(
     """softmax(query·keyᵀ·scale + mask)·value for queries (..., Tq, D), keys (..., Tk, D) and values (..., Tk, V).
 
     ``attn_mask`` broadcasts to (..., Tq, Tk): a bool one says what a query may see, a float one is added. ``is_causal``
-    hides the keys after a query's position, beside what a mask hides. ``lengths``, one integer for each index of the first axis, hides (and skips)
-    the keys from there on. ``scale`` is 1/√D by default. With ``enable_gqa`` there may be fewer heads (axis -3) of keys
-    and values, each for as many adjacent heads of queries. ``dropout_p`` zeroes weights by ``dropout_key``. A query that
-    sees no key gives 0. Half precision is computed in float32.
+    hides the keys after a query's position, beside what a mask hides. ``lengths``, one integer for each index of the
+    first axis, hides (and skips) the keys from there on. ``scale`` is 1/√D by default. With ``enable_gqa`` there may be
+    fewer heads (axis -3) of keys and values, each for as many adjacent heads of queries. ``dropout_p`` zeroes weights
+    by ``dropout_key``. A query that sees no key gives 0. Half precision is computed in float32.
     """
     if query.dtype.itemsize == 2:
-        wide = [cast(x, float32) for x in (query, key, value)]
+        q, k, v = (cast(x, float32) for x in (query, key, value))
         mask = attn_mask if attn_mask is None or attn_mask.dtype is bool_ else cast(attn_mask, float32)
         found = scaled_dot_product_attention(
-            *wide, mask, dropout_p, is_causal, scale, enable_gqa, lengths=lengths, dropout_key=dropout_key
+            q, k, v, mask, dropout_p, is_causal, scale, enable_gqa, lengths=lengths, dropout_key=dropout_key
         )
         return cast(found, query.dtype)
     _check(query, key, value, enable_gqa)

@@ -30,9 +30,9 @@ _SIGNATURE = "q, k, v, [mask], [lengths], *, packed, causal, scale, masked, limi
 attention_p = Op(
     "attention",
     _SIGNATURE,
-    "softmax(scale·q·kᵀ + mask)·v as [B, Tq, H, V], from q[B, H, Tq, D], k[B, K, Tk, D] and v[B, K, Tk, V] (packed: from "
-    "one array [B, T, 3, H, D]). Head h reads head h // (H / K) of k and v; a query sees the keys below its sequence's "
-    "length and, causal, none after its own position; one that sees none gives 0.",
+    "softmax(scale·q·kᵀ + mask)·v as [B, Tq, H, V], from q[B, H, Tq, D], k[B, K, Tk, D] and v[B, K, Tk, V] (packed: "
+    "from one array [B, T, 3, H, D]). Head h reads head h // (H / K) of k and v; a query sees the keys below its "
+    "sequence's length and, causal, none after its own position; one that sees none gives 0.",
 )
 attention_gradient_p = Op(
     "attention_gradient",

@@ -103,8 +103,8 @@ class Second(NamedTuple):
 
 
 def second_gradient(a: Array, b: Array, c: Array, g: Array, q: Array, k: Array, v: Array, options: Options) -> Second:
-    """The gradients of ⟨a, dq⟩ + ⟨b, dk⟩ + ⟨c, dv⟩, where dq, dk and dv are attention's gradients for the gradient ``g``
-    by its result. All are [B, H, T, ...], with k and v repeated for each head."""
+    """The gradients of ⟨a, dq⟩ + ⟨b, dk⟩ + ⟨c, dv⟩, where dq, dk and dv are attention's gradients for the gradient
+    ``g`` by its result. All are [B, H, T, ...], with k and v repeated for each head."""
     scale = options.scale
     p = attention_weights(q, k, options)
     dp = matmul(g, transpose(v))

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 
@@ -22,19 +22,24 @@ from runnel.ops.arguments import Array, require_dtype, require_same_dtype
 from runnel.ops.spatial import Pairs
 from runnel.ops.windows import places, reach
 
+AUTO: Final = "auto"
+DIRECT: Final = "direct"
+WINOGRAD: Final = "winograd"
+ALGORITHMS: Final = (AUTO, DIRECT, WINOGRAD)  # what `algorithm` may be: chosen by shapes, a sum over taps, F(4×4, 3×3)
+
 convolution_p = Op(
     "convolution",
-    "x, w, *, stride, padding, dilation, groups",
+    "x, w, *, stride, padding, dilation, groups, algorithm",
     "y[n, k, place] = Σ x[n, c, stride·place + dilation·tap - padding]·w[k, c, tap] over the channels c of k's group.",
 )
 convolution_input_gradient_p = Op(
     "convolution_input_gradient",
-    "g, w, *, size, stride, padding, dilation, groups",
+    "g, w, *, size, stride, padding, dilation, groups, algorithm",
     "The cotangent of x, of spatial shape size, where g is that of convolution(x, w); as a layer, a transposed one.",
 )
 convolution_weight_gradient_p = Op(
     "convolution_weight_gradient",
-    "x, g, *, kernel, stride, padding, dilation, groups",
+    "x, g, *, kernel, stride, padding, dilation, groups, algorithm",
     "The cotangent of w, of spatial shape kernel, where g is that of convolution(x, w).",
 )
 
@@ -85,7 +90,9 @@ def _require_groups(op: Op, channels: int, results: int, groups: int, per_group:
 
 
 @infer.rule(convolution_p)
-def _convolution_infer(x: Aval, w: Aval, *, stride: Shape, padding: Pairs, dilation: Shape, groups: int) -> Aval:
+def _convolution_infer(
+    x: Aval, w: Aval, *, stride: Shape, padding: Pairs, dilation: Shape, groups: int, algorithm: str = AUTO
+) -> Aval:
     _require_operands(convolution_p, x, w)
     _require_groups(convolution_p, x.shape[1], w.shape[0], groups, w.shape[1])
     found = _places(convolution_p, x.shape[2:], w.shape[2:], stride, padding, dilation)
@@ -94,7 +101,15 @@ def _convolution_infer(x: Aval, w: Aval, *, stride: Shape, padding: Pairs, dilat
 
 @infer.rule(convolution_input_gradient_p)
 def _input_gradient_infer(
-    g: Aval, w: Aval, *, size: Shape, stride: Shape, padding: Pairs, dilation: Shape, groups: int
+    g: Aval,
+    w: Aval,
+    *,
+    size: Shape,
+    stride: Shape,
+    padding: Pairs,
+    dilation: Shape,
+    groups: int,
+    algorithm: str = AUTO,
 ) -> Aval:
     op = convolution_input_gradient_p
     _require_operands(op, g, w)
@@ -110,7 +125,15 @@ def _input_gradient_infer(
 
 @infer.rule(convolution_weight_gradient_p)
 def _weight_gradient_infer(
-    x: Aval, g: Aval, *, kernel: Shape, stride: Shape, padding: Pairs, dilation: Shape, groups: int
+    x: Aval,
+    g: Aval,
+    *,
+    kernel: Shape,
+    stride: Shape,
+    padding: Pairs,
+    dilation: Shape,
+    groups: int,
+    algorithm: str = AUTO,
 ) -> Aval:
     op = convolution_weight_gradient_p
     _require_operands(op, x, g)
@@ -177,7 +200,9 @@ def _grouped(x: Any, axis: int, groups: int) -> Any:
 
 
 @reference.rule(convolution_p)
-def _convolution_reference(x: Any, w: Any, *, stride: Shape, padding: Pairs, dilation: Shape, groups: int) -> Any:
+def _convolution_reference(
+    x: Any, w: Any, *, stride: Shape, padding: Pairs, dilation: Shape, groups: int, algorithm: str = AUTO
+) -> Any:
     padded = _grouped(np.pad(x, ((0, 0), (0, 0), *padding)), 1, groups)
     weight = _grouped(w, 0, groups)
     found = _places(convolution_p, x.shape[2:], w.shape[2:], stride, padding, dilation)
@@ -190,7 +215,15 @@ def _convolution_reference(x: Any, w: Any, *, stride: Shape, padding: Pairs, dil
 
 @reference.rule(convolution_input_gradient_p)
 def _input_gradient_reference(
-    g: Any, w: Any, *, size: Shape, stride: Shape, padding: Pairs, dilation: Shape, groups: int
+    g: Any,
+    w: Any,
+    *,
+    size: Shape,
+    stride: Shape,
+    padding: Pairs,
+    dilation: Shape,
+    groups: int,
+    algorithm: str = AUTO,
 ) -> Any:
     weight = _grouped(w, 0, groups)
     padded = tuple(n + low + high for n, (low, high) in zip(size, padding, strict=True))
@@ -204,7 +237,15 @@ def _input_gradient_reference(
 
 @reference.rule(convolution_weight_gradient_p)
 def _weight_gradient_reference(
-    x: Any, g: Any, *, kernel: Shape, stride: Shape, padding: Pairs, dilation: Shape, groups: int
+    x: Any,
+    g: Any,
+    *,
+    kernel: Shape,
+    stride: Shape,
+    padding: Pairs,
+    dilation: Shape,
+    groups: int,
+    algorithm: str = AUTO,
 ) -> Any:
     padded = _grouped(np.pad(x, ((0, 0), (0, 0), *padding)), 1, groups)
     cotangent = _grouped(g, 1, groups)

@@ -16,17 +16,18 @@ from typing import Final, NamedTuple
 from runnel.core.avals import Shape
 from runnel.core.dispatch import apply
 from runnel.core.tables import expand
+from runnel.ops import winograd_rules
 from runnel.ops.arguments import Array
 from runnel.ops.arithmetic import add, multiply
 from runnel.ops.contraction import tensordot_p
-from runnel.ops.convolution import convolution_input_gradient_p, convolution_p, convolution_weight_gradient_p
+from runnel.ops.convolution import AUTO, convolution_input_gradient_p, convolution_p, convolution_weight_gradient_p
 from runnel.ops.creation_like import full_like
 from runnel.ops.padding import pad, zero_extended
 from runnel.ops.pieces import concat_same, flip, narrow, slice_p, stack
 from runnel.ops.reductions import sum
 from runnel.ops.spatial import Pairs
 from runnel.ops.views import expand_dims, permute, reshape
-from runnel.ops.windows import channels_first, channels_last, tap_slices, windows
+from runnel.ops.windows import channels_first, channels_last, places, tap_slices, windows
 
 FEW_CHANNELS: Final = 8  # channels in times channels out of a group that is too small for a contraction
 FEW_TERMS: Final = 64  # summed in one expression
@@ -44,7 +45,7 @@ class Algorithm(enum.Enum):
     WINDOWS = "windows"  # a contraction over windows and channels
 
 
-def algorithm(channels: int, results: int, kernel: Shape, groups: int) -> Algorithm:
+def sum_form(channels: int, results: int, kernel: Shape, groups: int) -> Algorithm:
     """The algorithm for these numbers of channels in and out: a function of shapes alone, so that bits are, too."""
     inputs, outputs = channels // groups, results // groups
     is_small = inputs * outputs <= FEW_CHANNELS and inputs * math.prod(kernel) <= FEW_TERMS
@@ -55,15 +56,26 @@ def algorithm(channels: int, results: int, kernel: Shape, groups: int) -> Algori
 
 
 @expand.rule(convolution_p)
-def _convolution(x: Array, w: Array, *, stride: Shape, padding: Pairs, dilation: Shape, groups: int) -> Array:
+def _convolution(
+    x: Array, w: Array, *, stride: Shape, padding: Pairs, dilation: Shape, groups: int, algorithm: str = AUTO
+) -> Array:
+    found = _found(x.shape[2:], w.shape[2:], stride, padding, dilation)
+    if winograd_rules.chosen(algorithm, x, w.shape, found, stride, dilation, groups):
+        return winograd_rules.convolution(x, w, padding, found)
     padded = pad(channels_last(x), ((0, 0), *padding, (0, 0)))
     return channels_first(correlate(padded, w, stride, dilation, groups))
+
+
+def _found(size: Shape, kernel: Shape, stride: Shape, padding: Pairs, dilation: Shape) -> Shape:
+    """The spatial shape of a convolution's result."""
+    around = (n + low + high for n, (low, high) in zip(size, padding, strict=True))
+    return tuple(places(n, *each) for n, *each in zip(around, kernel, stride, dilation, strict=True))
 
 
 def correlate(x: Array, w: Array, stride: Shape, dilation: Shape, groups: int) -> Array:
     """The convolution of padded, channels-last ``x`` with w[K, C/groups, *kernel], channels-last."""
     kernel = w.shape[2:]
-    if algorithm(x.shape[-1], w.shape[0], kernel, groups) is Algorithm.TAPS:
+    if sum_form(x.shape[-1], w.shape[0], kernel, groups) is Algorithm.TAPS:
         return _tap_by_tap(x, w, stride, dilation, groups)
     seen = windows(x, kernel, stride, dilation)
     weight = permute(w, (*range(2, w.ndim), 1, 0))
@@ -98,13 +110,24 @@ def _tap_by_tap(x: Array, w: Array, stride: Shape, dilation: Shape, groups: int)
 
 @expand.rule(convolution_weight_gradient_p)
 def _weight_gradient(
-    x: Array, g: Array, *, kernel: Shape, stride: Shape, padding: Pairs, dilation: Shape, groups: int
+    x: Array,
+    g: Array,
+    *,
+    kernel: Shape,
+    stride: Shape,
+    padding: Pairs,
+    dilation: Shape,
+    groups: int,
+    algorithm: str = AUTO,
 ) -> Array:
     spatial = len(kernel)
+    shape = (g.shape[1], x.shape[1] // groups, *kernel)
+    if winograd_rules.chosen(algorithm, x, shape, g.shape[2:], stride, dilation, groups):
+        return winograd_rules.weight_gradient(x, g, padding)
     padded, cotangent = pad(channels_last(x), ((0, 0), *padding, (0, 0))), channels_last(g)
     inputs, results = padded.shape[-1] // groups, cotangent.shape[-1] // groups
     padded = _covered(padded, cotangent.shape[1:-1], kernel, stride, dilation)
-    if algorithm(padded.shape[-1], cotangent.shape[-1], kernel, groups) is Algorithm.TAPS:
+    if sum_form(padded.shape[-1], cotangent.shape[-1], kernel, groups) is Algorithm.TAPS:
         return _weights_tap_by_tap(padded, cotangent, kernel, stride, dilation, groups)
     seen = windows(padded, kernel, stride, dilation)
     by_tap = permute(seen, (*range(spatial + 1, 2 * spatial + 2), *range(spatial + 1)))
@@ -167,8 +190,18 @@ def phases(taps: int, stride: int, dilation: int) -> list[Phase]:
 
 @expand.rule(convolution_input_gradient_p)
 def _input_gradient(
-    g: Array, w: Array, *, size: Shape, stride: Shape, padding: Pairs, dilation: Shape, groups: int
+    g: Array,
+    w: Array,
+    *,
+    size: Shape,
+    stride: Shape,
+    padding: Pairs,
+    dilation: Shape,
+    groups: int,
+    algorithm: str = AUTO,
 ) -> Array:
+    if winograd_rules.chosen(algorithm, g, w.shape, size, stride, dilation, groups):
+        return winograd_rules.input_gradient(g, w, padding, size)
     cotangent = channels_last(g)
     weight = _transposed_weight(w, groups)
     first = tuple(low // step for (low, _), step in zip(padding, stride, strict=True))

@@ -8,12 +8,12 @@ from typing import Any
 from runnel.core.dispatch import apply
 from runnel.core.dtypes import DType, float32
 from runnel.core.errors import ShapeError
-from runnel.ops import convolution_rules
+from runnel.ops import convolution_rules, winograd_rules
 from runnel.ops.arguments import Array
 from runnel.ops.arithmetic import add
 from runnel.ops.broadcasting import broadcast_to
 from runnel.ops.conversion import cast
-from runnel.ops.convolution import convolution_input_gradient_p, convolution_p
+from runnel.ops.convolution import ALGORITHMS, AUTO, WINOGRAD, convolution_input_gradient_p, convolution_p
 from runnel.ops.promotion import common_dtype
 from runnel.ops.spatial import padding_pairs, per_axis
 from runnel.ops.views import reshape
@@ -30,20 +30,34 @@ def conv(
     padding: str | int | Sequence[Any] = 0,
     dilation: int | Sequence[int] = 1,
     groups: int = 1,
+    *,
+    algorithm: str = AUTO,
 ) -> Array:
     """The convolution of ``x`` (N, C, *sizes) with ``weight`` (K, C/groups, *kernel), and ``bias`` (K) added.
 
     Over one to three spatial axes, in PyTorch's sense: the kernel is not flipped. Strides, dilations and paddings are
     one int or one for each spatial axis; padding also pairs (before, after), "same" or "valid". Half precision is added
     up in float32 and rounded once. ShapeError where shapes do not fit.
+
+    ``algorithm`` is "auto" (decided by shapes), "direct" (a sum over taps and channels) or "winograd" (3×3 kernels of
+    stride 1 only: docs/winograd.md states its error).
     """
     spatial = _spatial("conv", x, weight)
     steps = per_axis("conv", "stride", stride, spatial)
     gaps = per_axis("conv", "dilation", dilation, spatial)
     pairs = padding_pairs("conv", padding, weight.shape[2:], steps, gaps)
 
+    if algorithm not in ALGORITHMS:
+        raise ValueError(f"[conv] algorithm is one of {', '.join(ALGORITHMS)}; received {algorithm!r}.")
+    if algorithm == WINOGRAD and not winograd_rules.fits(weight.shape[2:], steps, gaps, groups):
+        raise ShapeError(
+            f"[conv] algorithm='winograd' is for 3×3 kernels of stride 1, dilation 1 and one group; this one is of "
+            f"{weight.shape[2:]}, stride {steps}, dilation {gaps} and groups={groups}."
+        )
+    how = {} if algorithm == AUTO else {"algorithm": algorithm}
+
     def product(a: Array, w: Array) -> Array:
-        return apply(convolution_p, a, w, stride=steps, padding=pairs, dilation=gaps, groups=groups)
+        return apply(convolution_p, a, w, stride=steps, padding=pairs, dilation=gaps, groups=groups, **how)
 
     return _in_float("conv", product, x, weight, bias)
 

@@ -8,6 +8,7 @@ from typing import Any
 from runnel import ops
 from runnel.optim.group import ParamGroup
 from runnel.optim.optimizer import Optimizer, counted, decayed
+from runnel.optim.rows import resting
 from runnel.tensor.tensor import Tensor
 from runnel.tensor.variable import Variable
 
@@ -53,6 +54,7 @@ class Adagrad(Optimizer):
         eps = group.number(lambda h: h["eps"], "eps")
         for i, p, g in active:
             gradient = decayed(group, p, g)
-            total = self.state[p]["sum"].value + gradient * gradient
-            self.state[p]["sum"].assign(total)
-            p.assign(p.value - gradient / (ops.sqrt(total) + eps) * ops.cast(rates, p.dtype)[i])
+            before, value = self.state[p]["sum"].value, p.value
+            total = before + gradient * gradient
+            self.state[p]["sum"].assign(resting(p, g, total, before))
+            p.assign(resting(p, g, value - gradient / (ops.sqrt(total) + eps) * ops.cast(rates, p.dtype)[i], value))

@@ -8,6 +8,7 @@ from typing import Any
 from runnel import ops
 from runnel.optim.group import ParamGroup
 from runnel.optim.optimizer import Optimizer, counted, decayed
+from runnel.optim.rows import resting
 from runnel.tensor.tensor import Tensor
 from runnel.tensor.variable import Variable
 
@@ -69,4 +70,4 @@ class SGD(Optimizer):
                 moved = buffer.value * momentum + fresh
                 buffer.assign(moved)
                 direction = direction + moved * momentum if group.has("nesterov") else moved
-            p.assign(p.value - direction * lr)
+            p.assign(resting(p, g, p.value - direction * lr, p.value))

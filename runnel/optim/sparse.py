@@ -1,8 +1,4 @@
-"""Optimizers and gradients that name few rows: ``nn.Embedding(sparse=True)``.
-
-A row that no label named has the gradient 0 and is not changed. There is no tensor type for such gradients: the sums of
-rows are formed inside the kernel that uses them, and a compiled step never stores the gradient.
-"""
+"""Adam for gradients that name few rows: ``nn.Embedding(sparse=True)``."""
 
 from __future__ import annotations
 
@@ -12,17 +8,9 @@ from typing import Any
 from runnel import ops
 from runnel.optim.group import ParamGroup
 from runnel.optim.optimizer import Optimizer, counted
+from runnel.optim.rows import touched
 from runnel.tensor.tensor import Tensor
 from runnel.tensor.variable import Variable
-
-
-def touched(g: Tensor) -> Tensor:
-    """Which rows of a gradient are not all 0; one column (each element of a vector is a row)."""
-    different: Tensor = g != 0.0
-    if g.ndim < 2:
-        return different
-    found: Tensor = ops.any(different, axis=tuple(range(1, g.ndim)), keepdims=True)
-    return found
 
 
 class SparseAdam(Optimizer):

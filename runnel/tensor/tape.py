@@ -171,9 +171,9 @@ def taken_out(bundle: Tensor, outs: tuple[Tensor, ...]) -> tuple[Tensor, ...]:
 
 
 class PartOf(NamedTuple):
-    """The cotangent of one result of an op of several."""
+    """The cotangent of result ``number`` of an op of several."""
 
-    index: int
+    number: int
     g: Tensor
 
 
@@ -194,7 +194,7 @@ def accumulate(pending: Pending, tensor: Tensor, g: Cotangent) -> None:
     before = pending.get(id(tensor))
     if isinstance(g, PartOf):
         gs = pending.setdefault(id(tensor), {})
-        gs[g.index] = gs[g.index] + g.g if g.index in gs else g.g
+        gs[g.number] = gs[g.number] + g.g if g.number in gs else g.g
         return
     if isinstance(g, Piece):
         if before is None:

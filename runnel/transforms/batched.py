@@ -113,7 +113,7 @@ class Batched:
     def _product(self, x: Node, y: Node) -> Tensor:
         """With a right operand that stays the same, the steps become rows of one large product."""
         if y in self.stacked or y.aval.ndim != 2:
-            return apply(matmul_p, self.all_steps(x), self.all_steps(y))  # type: ignore[no-any-return]
+            return apply(matmul_p, self.all_steps(x), self.all_steps(y))
         rows, inner = x.aval.shape
         flat = reshape(self.stacked[x], (self.length * rows, inner))
         product: Tensor = reshape(apply(matmul_p, flat, self.fixed[y]), (self.length, rows, y.aval.shape[1]))

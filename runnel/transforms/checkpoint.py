@@ -1,7 +1,7 @@
 """``checkpoint``: a function whose intermediate values are computed again in backward instead of being kept.
 
-The trade is that of A. Griewank and A. Walther, "Algorithm 799: revolve" (2000), and T. Chen et al., "Training deep nets
-with sublinear memory cost" (2016). The cotangents are those of the function itself, handed on one by one in the order
+The trade is that of A. Griewank and A. Walther, "Algorithm 799: revolve" (2000), and T. Chen et al., "Training deep
+nets with sublinear memory cost" (2016). The cotangents are those of the function itself, handed on one by one in the order
 of its own tape: sums of gradients are rounded as without a checkpoint.
 """
 
@@ -193,7 +193,9 @@ class _EagerState:
     def restored(self, after: Sequence[Tensor]) -> Iterator[None]:
         """Variables as they were, for the block."""
         if tracing.ACTIVE.trace is not None:
-            raise GradientError("[checkpoint] the function ran outside of the compiled function that differentiates it.")
+            raise GradientError(
+                "[checkpoint] the function ran outside of the compiled function that differentiates it."
+            )
         changed = [(v, v.read().detach()) for v, value in self.seen.items() if v.read() is not value]
         for variable, _ in changed:
             variable.assign(self.seen[variable])

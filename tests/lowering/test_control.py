@@ -19,12 +19,14 @@ from runnel.core.errors import AxisError, RunnelError
 from runnel.graph import interpreter
 from runnel.graph.body import Body
 from runnel.graph.graph import Graph, InputKind, Node
+from runnel.inspection.schedule import Schedule
 from runnel.lowering import partition, stops, verifier
 from runnel.lowering.plan import Planner
 from runnel.lowering.program import Program
 from runnel.lowering.repeat import Repeat
 from runnel.ops.control import cond_p, part_p, scan_p, stacked, while_p
 from runnel.runtime import memory
+from runnel.runtime.launch import barrier_address
 from runnel.tensor import tensor as tensors, tracing
 from tests.lowering.harness import same_bits
 
@@ -352,6 +354,32 @@ def test_the_verifier_misses_no_barrier_of_a_loop(which: str) -> None:
         assert any(plan.again)
         plan.again[:] = [False] * len(plan.again)
     assert any("no barrier" in fault for fault in verifier.faults(plan))
+
+
+def test_the_schedule_counts_what_a_run_does() -> None:
+    ins = inputs_for([random((40, 40)), random((40, 40), 1)])
+
+    def outer(w: Any, h: Any) -> Any:
+        nodes = [tensors.node_of(t, tracing.ACTIVE.trace) for t in (w, h)]
+        (power,) = scanned(lambda w, h: ((h @ w).T + 1.0).tanh(), nodes[:1], nodes[1:], [], 4)
+        return tensors.symbolic(power).T
+
+    run = Run(Graph(ins, scanned(outer, ins[:1], ins[1:], [], 7), {}), 3)
+    schedule = Schedule(run.plan)
+    assert {step.times for step in schedule} >= {7, 28}
+    for records in run.program.records:
+        assert np.count_nonzero(records[:, 0] == barrier_address()) == schedule.barriers > 28
+    assert " 28 " in str(schedule)
+
+
+def test_memory_does_not_grow_with_the_length_of_a_loop() -> None:
+    def peak(length: int) -> int:
+        arrays = [random((8, 8)), random((4, 8)), random((length, 4, 8))]
+        ins = inputs_for(arrays)
+        parts = scanned(lambda w, h, x: (h @ w + x).tanh() @ w, ins[:1], ins[1:2], ins[2:], length)
+        return Run(Graph(ins, parts, {})).plan.arena.peak
+
+    assert peak(3) == peak(50)
 
 
 # While and cond -------------------------------------------------------------------------------------------------------

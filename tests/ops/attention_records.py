@@ -79,6 +79,6 @@ def attention_gradient(g: Any, *arrays: Any, packed: bool, causal: bool, scale: 
 
 
 def largest(*arrays: Any, **attrs: Any) -> Any:
-    """The greatest gradient in place of each: they are made of differences of weights, which may be near one another."""
+    """The greatest gradient in place of each: they are differences of what may be near one another."""
     found = attention_gradient(*arrays, **attrs)
     return np.full_like(found, np.max(np.abs(found), initial=0.0))

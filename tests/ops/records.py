@@ -276,7 +276,9 @@ RECORDS: dict[str, Record] = {
     ), (dt.int32, dt.int64), input_dtypes=(dt.int64,), smooth=False, index_limit=5),
     "bucket_sums": Record(_bucket_sums, tuple(
         (((rows + 2 + n,), (n,), (n, *rest)), {"shape": (rows, *rest)})
-        for rows, n, rest in ((5, 6, (3,)), (5, 4, (2, 17)), (2, 0, (3,)), (1, 4, (3,)), (5, 7, ()), (5, 3, (1,)), (3, 30, (33,)))
+        for rows, n, rest in (
+            (5, 6, (3,)), (5, 4, (2, 17)), (2, 0, (3,)), (1, 4, (3,)), (5, 7, ()), (5, 3, (1,)), (3, 30, (33,)),
+        )
     ), NUMBERS, input_dtypes=(dt.int64, dt.int64, None), smooth=False, index_limit=9),
     "attention": Record(
         attention_records.attention, attention_records.cases(gradient=False), (dt.float32, dt.float64),

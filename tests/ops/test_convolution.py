@@ -15,7 +15,7 @@ from runnel.core import switches
 from runnel.core.dispatch import apply
 from runnel.core.errors import ShapeError
 from runnel.core.tables import Op, reference
-from runnel.ops.convolution_rules import Algorithm, algorithm
+from runnel.ops.convolution_rules import Algorithm, sum_form
 from tests.ops.spatial_records import SPATIAL
 
 Array = np.ndarray[Any, Any]
@@ -161,11 +161,11 @@ def test_transposes_undo_shapes() -> None:
 
 
 def test_the_algorithm_depends_on_shapes() -> None:
-    assert algorithm(64, 64, (3, 3), 1) is Algorithm.WINDOWS
-    assert algorithm(64, 64, (3, 3), 64) is Algorithm.TAPS
-    assert algorithm(64, 128, (3, 3), 64) is Algorithm.TAPS
-    assert algorithm(64, 64, (31, 31), 64) is Algorithm.WINDOWS
-    assert algorithm(64, 64, (3, 3), 2) is Algorithm.WINDOWS
+    assert sum_form(64, 64, (3, 3), 1) is Algorithm.WINDOWS
+    assert sum_form(64, 64, (3, 3), 64) is Algorithm.TAPS
+    assert sum_form(64, 128, (3, 3), 64) is Algorithm.TAPS
+    assert sum_form(64, 64, (31, 31), 64) is Algorithm.WINDOWS
+    assert sum_form(64, 64, (3, 3), 2) is Algorithm.WINDOWS
 
 
 @pytest.mark.parametrize("mode", ["reflect", "replicate", "circular"])
@@ -188,7 +188,7 @@ WRONG: list[tuple[Callable[[], Any], str]] = [
     (lambda: ops.conv(_zeros(1, 3, 8), _zeros(4, 3, 3), stride=0), "at least 1"),
     (lambda: ops.conv_transpose(_zeros(1, 3, 8), _zeros(3, 3, 3), output_padding=1), "smaller than the stride"),
     (lambda: ops.max_pool(_zeros(1, 3, 8), 3, padding=2), "at most half the kernel"),
-    (lambda: ops.max_pool(_zeros(1, 3, 2), 3), r"does not fit shape \(1, 3, 2\)"),
+    (lambda: ops.max_pool(_zeros(1, 3, 2), 3), r"does not fit an input of shape \(1, 3, 2\)"),
     (lambda: ops.adaptive_avg_pool(_zeros(1, 3, 8), (2, 2)), "output_size"),
     (lambda: ops.pad(_zeros(1, 3), ((0, 0), (3, 0)), mode="reflect"), "at most 2 to axis 1"),
 ]

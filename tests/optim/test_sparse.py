@@ -109,3 +109,20 @@ def test_a_dense_gradient_is_never_stored() -> None:
 
     program = step.program(rn.asarray(np.arange(20) % 7))
     assert program.plan.arena.peak < 300 * 64 * 4
+
+
+@pytest.mark.parametrize("kind", [optim.SparseAdam, optim.SGD, optim.Adagrad])
+def test_rows_that_rest_are_passed_over(kind: Any) -> None:
+    layer = nn.Embedding(300, 64, sparse=True)
+    optimizer = kind(layer.parameters())
+
+    @rn.compile
+    def step(labels: Any) -> None:
+        optimizer.zero_grad()
+        rn.sum(ops.square(layer(labels))).backward()
+        optimizer.step()
+
+    program = step.program(rn.asarray(np.arange(20) % 7))
+    assert program.plan.arena.peak < 300 * 64 * 4
+    update = next(k for k in program.kernels if "bucket_sums" in str(k) or "s0_first" in str(k))
+    assert "for turn in 0..named" in str(update)

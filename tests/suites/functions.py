@@ -10,6 +10,7 @@ import numpy as np
 
 import runnel as rn
 from runnel import ops
+from tests.suites.spatial_functions import SPATIAL_FUNCTIONS
 
 Array = np.ndarray[Any, Any]
 RNG = np.random.default_rng(8)
@@ -66,4 +67,9 @@ FUNCTIONS: dict[str, tuple[Callable[..., Any], tuple[Array, ...]]] = {
     "embedding": (lambda w: ops.embedding(w, index([1, 1], [0, 3])), (W,)),
     "index_add": (lambda x, u: ops.index_add(x, index(1, 1), u), (X, Y[:2])),
     "scatter_add": (lambda u: ops.scatter_add(index(4, 0, 4), u, 5), (X,)),
+    "scaled_dot_product_attention": (
+        lambda q, k, v, m: ops.scaled_dot_product_attention(q, k, v, m, is_causal=True, enable_gqa=True),
+        (RNG.normal(size=(1, 2, 3, 2)), RNG.normal(size=(1, 1, 4, 2)), RNG.normal(size=(1, 1, 4, 3)), RNG.normal(size=(3, 4))),
+    ),
 }  # fmt: skip
+FUNCTIONS |= SPATIAL_FUNCTIONS

@@ -107,7 +107,7 @@ def test_arguments_variables_and_closures_get_gradients(compiled: bool) -> None:
 
     def run(wrap: Make) -> list[Any]:
         def step(x: rn.Tensor, flag: bool) -> tuple[Any, ...]:
-            x.requires_grad_()
+            x = (x + 0.0).requires_grad_()
             w.grad = v.grad = None
             outer = v * x
 

@@ -13,7 +13,7 @@ import runnel as rn
 from runnel.core.errors import DTypeError, GradientError, ShapeError, SideEffectError
 from runnel.graph import interpreter
 from runnel.graph.graph import Graph, Node
-from runnel.ops.control import part_p, scan_p
+from runnel.ops.control import scan_p
 from runnel.tensor import tensor as tensors, tracing
 from runnel.tensor.tensor import Tensor
 
@@ -124,7 +124,9 @@ def test_gradients_of_gradients() -> None:
 
 
 def backward_scan(graph: Graph) -> Node:
-    return next(node for node in graph.nodes if node.op is scan_p and node.attrs["body"].graph.name.endswith("backward"))
+    return next(
+        node for node in graph.nodes if node.op is scan_p and node.attrs["body"].graph.name.endswith("backward")
+    )
 
 
 def gradients_of_a_loop(h: Tensor, xs: Tensor, *weights: Tensor) -> tuple[Tensor, ...]:
@@ -251,10 +253,12 @@ def test_dropout_draws_anew_at_each_step_and_alike_in_backward() -> None:
 
 def test_detach_and_stop_gradient_hold_inside() -> None:
     x = rn.tensor(2.0, "float64", requires_grad=True)
-    last, _ = rn.scan(lambda c, _: (c * x.detach() + x * rn.stop_gradient(c), None), rn.asarray(np.float64(1)), length=2)
+    last, _ = rn.scan(
+        lambda c, _: (c * x.detach() + x * rn.stop_gradient(c), None), rn.asarray(np.float64(1)), length=2
+    )
     last.backward()
     assert last.item() == 16.0
-    assert x.grad.item() == 4.0 + 4.0, "c₂ = 2·c₁ + x·[c₁], c₁ = 2 + x"
+    assert x.grad.item() == 2.0 + 4.0, "c₂ = 2·c₁ + x·[c₁], where c₁ = 2 + x"
 
 
 def test_grad_inside_of_a_scan() -> None:
@@ -277,7 +281,7 @@ def test_a_graph_without_gradients_keeps_nothing() -> None:
 
 
 def test_parts_without_a_cotangent_and_integer_carries() -> None:
-    x = rn.tensor(np.ones(3), requires_grad=True)
+    x = rn.tensor(np.ones(3, np.float32), requires_grad=True)
     (n, last), ys = rn.scan(lambda c, x: ((c[0] + 1, c[1] * x), c[1]), (rn.asarray(np.int64(0)), rn.asarray(2.0)), x)
     assert n.item() == 3 and not n.requires_grad
     ys[1].backward()
@@ -327,7 +331,7 @@ def test_what_is_not_used_is_not_made() -> None:
     compiled = rn.compile(whole)
     x = rn.asarray(np.arange(4, dtype=np.float32))
     assert compiled(x).item() == whole(x).item() == 10.0
-    loop = next(n for n in compiled.program(x).optimized.graph.nodes if n.op is scan_p)
+    loop = next(n for n in compiled.program(x).optimized.nodes if n.op is scan_p)
     assert loop.attrs["carries"] == 1 and len(loop.attrs["results"]) == 2
 
 
@@ -336,7 +340,3 @@ def test_eager_loops_of_equal_bodies_share_a_program() -> None:
         return float(rn.scan(lambda c, x: (c * scale + x, None), 0.0, rn.ones(3))[0].item())
 
     assert run(2.0) == 7.0 and run(3.0) == 13.0 and run(2.0) == 7.0
-
-
-def test_parts_are_checked() -> None:
-    assert part_p.name == "part"

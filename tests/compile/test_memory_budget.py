@@ -1,0 +1,129 @@
+"""Programs within a budget of memory: the same bits, what was computed again in the report, refusal before a run."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import runnel as rn
+from runnel import nn, optim
+from runnel.core.errors import MemoryBudgetError, RunnelError
+from runnel.ops.recomputation import again_p
+from tests.lowering.harness import same_bits
+
+
+class Block(nn.Module):
+    def __init__(self, size: int) -> None:
+        self.norm = nn.LayerNorm(size)
+        self.up = nn.Linear(size, 2 * size)
+        self.down = nn.Linear(2 * size, size)
+        self.drop = nn.Dropout(0.2)
+
+    def forward(self, x: rn.Tensor) -> rn.Tensor:
+        return x + self.drop(self.down(rn.gelu(self.up(self.norm(x)))))
+
+
+def training(budget: Any = None, depth: int = 5) -> tuple[nn.Module, Any]:
+    rn.manual_seed(1)
+    net = nn.Sequential(*[Block(16) for _ in range(depth)], nn.Linear(16, 4))
+    opt = optim.AdamW(net.parameters(), lr=1e-2)
+
+    def step(x: rn.Tensor, y: rn.Tensor) -> rn.Tensor:
+        opt.zero_grad()
+        loss = rn.cross_entropy(net(x), y)
+        loss.backward()
+        opt.step()
+        return loss
+
+    return net, rn.compile(step, memory_budget=budget)
+
+
+def data(rows: int = 128) -> tuple[rn.Tensor, rn.Tensor]:
+    rng = np.random.default_rng(0)
+    return rn.asarray(rng.standard_normal((rows, 16)).astype(np.float32)), rn.asarray(rng.integers(0, 4, rows))
+
+
+def needed() -> int:
+    report = training()[1].program(*data()).memory
+    assert report.counted == report.peak + report.outputs
+    return int(report.counted)
+
+
+def trained(budget: Any) -> list[np.ndarray]:
+    net, step = training(budget)
+    losses = [step(*data()) for _ in range(3)]
+    return [x.numpy() for x in (*losses, *net.parameters())]
+
+
+@pytest.mark.parametrize("part", [0.8, 0.5])
+def test_a_budget_is_kept_and_changes_no_bit(part: float) -> None:
+    budget = int(part * needed())
+    inspection = training(budget)[1].program(*data())
+    report = inspection.memory
+    assert report.counted <= budget == report.budget
+    assert report.recomputed
+    assert report.extra_seconds > 0
+    assert all(r.bytes > 0 and r.seconds > 0 for r in report.recomputed)
+    assert any(node.op is again_p for node in inspection.plan.graph.nodes)
+    assert "computed again" in str(report)
+    assert report.as_json()["recomputed"][0]["op"] == report.recomputed[0].op
+    assert inspection.passes[-1][0] == "memory_budget"
+    for a, b in zip(trained(None), trained(budget), strict=True):
+        assert same_bits(a, b)
+
+
+def test_cheap_values_go_first() -> None:
+    """For a little memory, only pointwise work is repeated: no more products than without a budget."""
+    report = training(int(0.93 * needed()))[1].program(*data())
+    plain = training()[1].program(*data())
+    products = [
+        sum(call.kernel.name.startswith("contract") for call in inspection.plan.calls) for inspection in (plain, report)
+    ]
+    assert report.memory.recomputed
+    assert products[0] == products[1]
+
+
+def test_enough_memory_changes_nothing() -> None:
+    budget = needed()
+    report = training(budget)[1].program(*data()).memory
+    assert report.recomputed == []
+    assert report.counted == budget == report.budget
+
+
+def test_what_cannot_fit_is_refused_before_it_runs() -> None:
+    net, step = training(2000)
+    before = [p.numpy().copy() for p in net.parameters()]
+    with pytest.raises(MemoryBudgetError, match=r"needs at least \d+ bytes .* memory_budget allows 2000") as caught:
+        step(*data())
+    assert isinstance(caught.value, (MemoryError, RunnelError))
+    for a, p in zip(before, net.parameters(), strict=True):
+        assert same_bits(a, p.numpy())
+    smallest = caught.value.smallest
+    assert 2000 < smallest < 0.7 * needed()
+    assert training(smallest)[1].program(*data()).memory.counted <= smallest
+
+
+def test_results_count() -> None:
+    x = rn.asarray(np.ones(1000, np.float32))
+    with pytest.raises(MemoryBudgetError):
+        rn.compile(lambda x: x + 1.0, memory_budget=3999)(x)
+    assert rn.compile(lambda x: x + 1.0, memory_budget=4000)(x).tolist()[0] == 2.0
+
+
+def test_forms_of_a_budget() -> None:
+    x = rn.tensor([1.0])
+    for given, expected in (("1GB", 1 << 30), ("512MB", 1 << 29), ("4096", 4096), (4096, 4096)):
+        fn = rn.compile(lambda x: x * 2.0, memory_budget=given)
+        assert fn.program(x).memory.budget == expected
+        assert fn(x).tolist() == [2.0]
+    decorated = rn.compile(memory_budget="1MB")(lambda x: x + 1.0)
+    assert decorated.program(x).memory.budget == 1 << 20
+    assert rn.compile(rn.compile(lambda x: x - 1.0), memory_budget=64).program(x).memory.budget == 64
+
+
+@pytest.mark.parametrize("given", ["much", "", 0, -5, 1.5, True])
+def test_what_is_no_budget(given: Any) -> None:
+    with pytest.raises((ValueError, TypeError), match="memory_budget"):
+        rn.compile(lambda x: x, memory_budget=given)

@@ -1,0 +1,159 @@
+"""``while_loop`` and ``cond``: eager and compiled alike; gradients of ``cond``."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import runnel as rn
+from runnel.core.errors import DTypeError, GradientError, ShapeError, SideEffectError
+from runnel.ops.control import cond_p, while_p
+from runnel.tensor.tensor import Tensor
+
+
+def f32(value: Any) -> Tensor:
+    return rn.asarray(np.asarray(value, np.float32))
+
+
+def collatz(n: Tensor) -> tuple[Tensor, Tensor]:
+    def step(carry: Any) -> Any:
+        n, count = carry
+        return rn.where(n % 2 == 0, n // 2, 3 * n + 1), count + 1
+
+    return rn.while_loop(lambda c: c[0] > 1, step, (n, rn.asarray(np.int64(0))))  # type: ignore[no-any-return]
+
+
+def test_while_loop_runs_until_it_is_done() -> None:
+    compiled = rn.compile(collatz)
+    for n, steps in ((1, 0), (2, 1), (6, 8), (27, 111), (97, 118)):
+        start = rn.asarray(np.int64(n))
+        assert [x.item() for x in collatz(start)] == [1, steps]
+        assert [x.item() for x in compiled(start)] == [1, steps]
+    nodes = compiled.program(rn.asarray(np.int64(6))).optimized.nodes
+    assert [n.op for n in nodes].count(while_p) == 1
+
+
+def test_while_loop_reads_and_assigns_what_is_outside() -> None:
+    total = rn.Variable(np.float32(0))
+    limit = rn.Variable(np.float32(10))
+
+    def body(x: Tensor) -> Tensor:
+        total.assign(total + x)
+        return x + 1.0
+
+    def run(x: Tensor) -> Tensor:
+        return rn.while_loop(lambda x: (total < limit) & (x < 100.0), body, x)  # type: ignore[no-any-return]
+
+    assert run(f32(1)).item() == 5.0 and total.item() == 10.0
+    total.assign(f32(0))
+    assert rn.compile(run)(f32(3)).item() == 6.0 and total.item() == 12.0
+
+
+def test_while_loop_on_arrays_and_its_refusals() -> None:
+    def power(a: Tensor) -> Tensor:
+        """The dominant direction of ``a``, by power iteration."""
+
+        def step(carry: Any) -> Any:
+            v, _ = carry
+            w = a @ v
+            w = w / rn.norm(w)
+            return w, rn.max(rn.abs(w - v))
+
+        start = rn.full_like(a[0], 1.0), rn.full_like(a[0, 0], 1.0)
+        return rn.while_loop(lambda c: c[1] > 1e-6, step, start)[0]  # type: ignore[no-any-return]
+
+    a = np.array([[4.0, 1.0], [1.0, 3.0]])
+    wanted = np.linalg.eigh(a)[1][:, -1]
+    for function in (power, rn.compile(power)):
+        np.testing.assert_allclose(np.abs(function(rn.asarray(a)).numpy()), np.abs(wanted), atol=1e-5)
+    x = rn.tensor(a, requires_grad=True)
+    with pytest.raises(GradientError, match=r"runnel\.scan"):
+        power(x).sum().backward()
+    with pytest.raises(DTypeError, match="one bool"):
+        rn.while_loop(lambda c: c, lambda c: c, f32(1))
+    with pytest.raises(ShapeError, match="must keep its shape"):
+        rn.while_loop(lambda c: rn.all(c < 1), lambda c: c[:1], rn.ones(2))
+    with pytest.raises(ShapeError, match="nothing to carry"):
+        rn.while_loop(lambda c: f32(1) < 0, lambda c: c, None)
+    count = rn.Variable(np.float32(0))
+
+    def condition(c: Tensor) -> Tensor:
+        count.assign(count + 1)
+        return c < 1.0
+
+    with pytest.raises(SideEffectError, match="condition assigns"):
+        rn.while_loop(condition, lambda c: c + 1, f32(0))
+
+
+def absolute(x: Tensor) -> Tensor:
+    return rn.cond(x.sum() >= 0, lambda x: x * 2.0, lambda x: -x, x)  # type: ignore[no-any-return]
+
+
+def test_cond_runs_one_of_two() -> None:
+    compiled = rn.compile(absolute)
+    for values, wanted in (([1.0, 2.0], [2.0, 4.0]), ([1.0, -2.0], [-1.0, 2.0])):
+        assert absolute(f32(values)).tolist() == wanted
+        assert compiled(f32(values)).tolist() == wanted
+    assert [n.op for n in compiled.program(f32([1, 2])).optimized.nodes].count(cond_p) == 1
+
+
+def test_cond_assigns_in_one_branch() -> None:
+    hits = rn.Variable(np.float32(0))
+    scale = rn.Variable(np.float32(3))
+
+    def hit(x: Tensor) -> Tensor:
+        hits.assign(hits + 1.0)
+        return x * scale
+
+    def step(x: Tensor) -> Tensor:
+        return rn.cond(x > 0, hit, lambda x: x, x)  # type: ignore[no-any-return]
+
+    compiled = rn.compile(step)
+    assert [compiled(f32(v)).item() for v in (1, -1, 2)] == [3.0, -1.0, 6.0]
+    assert hits.item() == 2.0
+    assert [step(f32(v)).item() for v in (1, -1)] == [3.0, -1.0] and hits.item() == 3.0
+
+
+def test_gradients_of_cond() -> None:
+    w = rn.Variable(np.array([1.0, 2.0], np.float32), requires_grad=True)
+
+    def step(x: Tensor) -> tuple[Tensor, Tensor]:
+        value, scaled = rn.cond(
+            x.sum() > 0, lambda x: ((x * w * w).sum(), x * 3.0), lambda x: ((rn.sin(x) * w).sum(), x), x
+        )
+        return value + scaled[0], scaled
+
+    def gradients(x: Tensor) -> tuple[Tensor, Tensor]:
+        dx = rn.grad(lambda x: step(x)[0])(x)
+        step(x)[0].backward()
+        dw = w.grad
+        w.grad = None
+        return dx, dw
+
+    for values in ([1.0, 2.0], [-1.0, -2.0]):
+        x = f32(values)
+        for eager, compiled in zip(gradients(x), rn.compile(gradients)(x), strict=True):
+            np.testing.assert_allclose(eager.numpy(), compiled.numpy(), rtol=1e-6)
+    dx, dw = rn.compile(gradients)(f32([1.0, 2.0]))
+    assert dx.tolist() == [4.0, 4.0] and dw.tolist() == [2.0, 8.0]
+
+
+def test_cond_in_a_scan_and_its_gradient() -> None:
+    def f(c: Any, x: Any) -> Any:
+        return rn.cond(x > 0, lambda c: c * x, lambda c: c + x, c), None
+
+    x = rn.tensor(np.array([2.0, -1.0, 3.0], np.float32), requires_grad=True)
+    last, _ = rn.scan(f, f32(1), x)
+    assert last.item() == 3.0
+    last.backward()
+    assert x.grad.tolist() == [3.0, 3.0, 1.0]
+
+
+def test_cond_that_does_not_fit() -> None:
+    with pytest.raises(DTypeError, match="one bool"):
+        rn.cond(f32(1), lambda: 1, lambda: 2)
+    for other, error in ((lambda x: x[:1], ShapeError), (lambda x: x.astype("int32"), DTypeError)):
+        with pytest.raises(error, match="the result"):
+            rn.compile(lambda x, other=other: rn.cond(x.sum() > 0, lambda x: x, other, x))(rn.ones(2))
