@@ -31,6 +31,7 @@ from runnel.loops.ir import TILE_BYTES, TILE_K, TILE_ROWS
 
 SCRATCH = 1 << 20
 SYMBOLS = {"float32": "rn_contract_f32", "float64": "rn_contract_f64"}
+_CACHE_LINE = 64
 _WORD = 4  # bytes of an entry of a list
 _K_GRAIN = 8  # runs of k end at multiples of it, so that squares are transposed whole
 PARAMETERS = (
@@ -63,7 +64,8 @@ def packs_columns(m: int, k: int, b_k: int, b_col: int, dtype: DType) -> bool:
     """Whether the driver would copy B into panels for a product of ``m`` rows on a machine with masks, as
     :meth:`_Driver._choose` decides at run time: a guide for whoever splits the work, never a matter of results."""
     blocks = Blocking(columns=TILE_BYTES // dtype.itemsize)
-    crowded = (b_k & -b_k) * k >= blocks.crowded // dtype.itemsize
+    power = b_k & -b_k
+    crowded = power * dtype.itemsize > _CACHE_LINE and power * k >= blocks.crowded // dtype.itemsize
     enough = m >= blocks.pack_rows or (crowded and m >= blocks.pack_rows_crowded)
     return b_col != 1 or (k >= blocks.pack_k and enough)
 
@@ -184,7 +186,8 @@ class _Driver:
         """Whether k rows ``stride`` elements apart compete for few cache sets, which are chosen by low address bits."""
         em = self.em
         power = em.value(f"and i64 {stride}, {em.sub(0, stride)}")
-        return em.test("sge", em.mul(power, "%k"), self.blocks.crowded // em.dtype.itemsize)
+        far = em.test("sge", em.mul(power, "%k"), self.blocks.crowded // em.dtype.itemsize)
+        return em.both(far, em.test("sgt", power, _CACHE_LINE // em.dtype.itemsize))  # odd numbers of lines visit all
 
     def _block(self, i: str, height: str, j: str, block: Panels, p: str, depth: str, b: str, b_next: str) -> None:
         """All tiles of the block of C of ``height`` rows from i, and of its columns from j, for ``depth`` k from p."""

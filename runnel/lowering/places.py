@@ -10,6 +10,10 @@ import numpy as np
 from runnel.core.dtypes import DType
 from runnel.graph.graph import Node
 from runnel.loops.ir import Kernel
+from runnel.lowering.model import PLANNED, Machine, Prediction, predict
+from runnel.lowering.work import Block, Work, count
+
+GUESSED = 64.0  # units for each operation that the planner counted, at most, where only the run knows how often
 
 
 class Space(enum.Enum):
@@ -60,6 +64,16 @@ class Access:
     def nbytes(self) -> int:
         return self.place.nbytes if self.extent is None else self.extent * self.place.dtype.itemsize
 
+    def reached(self, block: Block, share: float) -> int:
+        """Bytes between the first and the last that ``block``, a ``share`` of the call, reaches; all of that share where
+        the steps are unknown."""
+        if self.row_step is None or self.column_step is None:
+            return int(self.nbytes * share)
+        i0, i1, j0, j1 = block
+        hull = (i1 - i0 - 1) * abs(self.row_step) + (j1 - j0 - 1) * abs(self.column_step) + self.span
+        points = (i1 - i0 if self.row_step else 1) * (j1 - j0 if self.column_step else 1) * self.span
+        return max(min(self.nbytes, min(hull, points) * self.place.dtype.itemsize), 0)
+
 
 @dataclass(eq=False, slots=True)
 class Call:
@@ -78,11 +92,63 @@ class Call:
     checks: bool = False  # it may report a fault, after which no Variable may be written
     times: int = 1  # how often a run makes this call; a guess where only the run will tell
 
+    _planned: Prediction | None = field(default=None, init=False, repr=False)
+
     @property
     def bytes_moved(self) -> int:
-        return sum(a.nbytes for a in self.accesses if a.place.space is not Space.SCRATCH)
+        """Bytes that must be read and written, each once."""
+        return sum(self.traffic(self.work()))
 
     @property
     def seconds(self) -> float:
-        """A rough prediction on one core: 40 Gflop/s of simple operations (contractions 90), 15 GB/s."""
-        return max(self.flops / 40e9, self.bytes_moved / 15e9) + 30e-9
+        """How long the whole call should take on one thread, as plans see it: the same on every machine."""
+        if self._planned is None:
+            self._planned = self.predict(PLANNED)
+        return self._planned.seconds
+
+    def predict(self, machine: Machine, block: Block | None = None) -> Prediction:
+        """How long ``block`` (None: all) should take on one thread of a machine."""
+        work = self.work(block)
+        return predict(work, *self.traffic(work, block), machine)
+
+    def work(self, block: Block | None = None) -> Work:
+        """What ``block`` (None: all) has to compute. What is guessed is no more than ``flops`` allows."""
+        tables = {
+            b.name: a.place.value
+            for b, a in zip(self.kernel.buffers, self.accesses, strict=True)
+            if a.place.value is not None
+        }
+        found = count(self.kernel, self.params, self._whole if block is None else block, tables)
+        if found.guessed:
+            most = GUESSED * max(self.flops, self.rows * self.columns) * self._share(block)
+            found.units = min(found.units, most)
+            found.gathered = {name: min(n, most) for name, n in found.gathered.items()}
+        return found
+
+    def traffic(self, work: Work, block: Block | None = None) -> tuple[int, int]:
+        """Bytes that ``block`` has to read and to write; a place that several buffers reach counts once."""
+        read: dict[tuple[Place, int], int] = {}
+        written: dict[tuple[Place, int], int] = {}
+        share = self._share(block)
+        whole = self._whole if block is None else block
+        for buffer, access in zip(self.kernel.buffers, self.accesses, strict=True):
+            if access.place.space is Space.SCRATCH:
+                continue
+            nbytes = access.reached(whole, share)
+            if buffer.name in work.gathered:
+                nbytes = min(nbytes, int(work.gathered[buffer.name]) * access.place.dtype.itemsize)
+            for wanted, held in ((buffer.mode != "out", read), (buffer.mode != "in", written)):
+                if wanted:
+                    key = (access.place, 0 if nbytes == access.nbytes else access.offset)
+                    held[key] = max(held.get(key, 0), nbytes)
+        return sum(read.values()), sum(written.values())
+
+    @property
+    def _whole(self) -> Block:
+        return (0, self.rows, 0, self.columns)
+
+    def _share(self, block: Block | None) -> float:
+        if block is None:
+            return 1.0
+        i0, i1, j0, j1 = block
+        return (i1 - i0) * (j1 - j0) / max(self.rows * self.columns, 1)

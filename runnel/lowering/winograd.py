@@ -35,7 +35,11 @@ def winograd(cluster: Cluster, operands: Operands, targets: dict[Node, list[Plac
     full = np.minimum(np.arange(blocks * block), count - 1)
     pixels = np.where(pixels == OUTSIDE, pixels[:, :1], pixels)
     k.buffer("x", k.place, "in", k.offset)
-    k.buffer("u", *placed(operands.dense(u)))
+    place, offset, (plane_step, row_step, column_step) = operands.lie(u)
+    if column_step != 1:
+        place, offset = operands.dense(u)
+        plane_step, row_step = channels * filters, filters
+    k.buffer("u", place, "in", offset)
     k.table("starts", starts[full])
     k.table("pixels", pixels[full])
     k.scratch("v", PLANES * block * channels)
@@ -46,9 +50,9 @@ def winograd(cluster: Cluster, operands: Operands, targets: dict[Node, list[Plac
     chosen = Let("chosen", Apply(scalar.sub, (RangeBound.J1, RangeBound.J0), int64))
     here = ((RangeBound.J0, 1),)
     product = Product(
-        "v", Index(((plane, k.param(block * channels)),)), "u", Index(((plane, k.param(channels * filters)),), 0, here),
+        "v", Index(((plane, k.param(block * channels)),)), "u", Index(((plane, k.param(plane_step)),), 0, here),
         "m", Index(((plane, k.param(block * filters)),), 0, here),
-        k.dtype, p_block, Ref("chosen", int64), p_channels, p_channels, 1, p_filters, 1, p_filters,
+        k.dtype, p_block, Ref("chosen", int64), p_channels, p_channels, 1, k.param(row_step), 1, p_filters,
     )  # fmt: skip
     turns = k.turns(RangeBound.J0, RangeBound.J1, filters, "k")
     code = Straight("o", k.dtype)

@@ -75,9 +75,7 @@ class _Needed:
         """The scan without the rest."""
         attrs: dict[str, Any] = self.scan.attrs
         graph: Graph = attrs["body"].graph
-        body = Graph(
-            [graph.inputs[i] for i in self.inputs], [graph.outputs[i] for i in self.outputs], {}, graph.name
-        )
+        body = Graph([graph.inputs[i] for i in self.inputs], [graph.outputs[i] for i in self.outputs], {}, graph.name)
         results: tuple[Aval, ...] = tuple(attrs["results"][i] for i in self.outputs)
         attrs = attrs | {
             "body": Body(body, attrs["body"].recompute),

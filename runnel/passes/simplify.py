@@ -12,12 +12,13 @@ from typing import Any
 
 import numpy as np
 
-from runnel.core.avals import Aval
+from runnel.core.avals import Aval, aval
 from runnel.core.tables import Op
 from runnel.graph.graph import Graph, Node
 from runnel.ops.arithmetic import abs_p, add_p, div_p, maximum_p, minimum_p, mul_p, neg_p, sub_p
 from runnel.ops.broadcasting import broadcast_p, sum_p
 from runnel.ops.conversion import cast_p, stop_gradient_p
+from runnel.ops.indexing import take_p
 from runnel.ops.logic import and_p, not_p, or_p, where_p
 from runnel.ops.pieces import concat_p, slice_p
 from runnel.ops.reductions import all_p, any_p, max_p, min_p, prod_p
@@ -113,6 +114,20 @@ def _permute_of_permute(node: Node) -> Node | None:
     return Node(permute_p, inner.inputs, {"axes": axes}, node.aval, node.where)
 
 
+def _permute_of_take(node: Node) -> Node | None:
+    """Rows taken in another order: it is the indices that are permuted."""
+    inner = node.inputs[0]
+    if inner.op is not take_p or inner.attrs["axis"] != 0:
+        return None
+    source, indices = inner.inputs
+    order, n = node.attrs["axes"], indices.aval.ndim
+    if tuple(order[n:]) != tuple(range(n, node.aval.ndim)):
+        return None
+    shape = tuple(indices.aval.shape[a] for a in order[:n])
+    permuted = Node(permute_p, (indices,), {"axes": tuple(order[:n])}, aval(shape, indices.aval.dtype), node.where)
+    return Node(take_p, (source, permuted), inner.attrs, node.aval, inner.where)
+
+
 def _there_and_back(node: Node) -> Node | None:
     """A cast to a wider dtype and back."""
     inner = node.inputs[0]
@@ -171,6 +186,7 @@ ROWS: list[Row] = [
     Row(reshape_p, "of two reshapes the last decides", _through(reshape_p)),
     Row(permute_p, "axes in their order are x", _same(0, _is_in_order)),
     Row(permute_p, "two orders of axes are one", _permute_of_permute),
+    Row(permute_p, "rows taken in another order are rows of permuted indices", _permute_of_take),
     Row(broadcast_p, "a broadcast to its own shape is x", _same()),
     Row(broadcast_p, "of two broadcasts the last decides", _through(broadcast_p)),
     Row(slice_p, "the whole is x", _same(0, _is_whole)),

@@ -59,7 +59,7 @@ MOVED: Final[dict[Op, Moved]] = {
 }
 
 
-def _moved(node: Node) -> Moved | None:
+def moved(node: Node) -> Moved | None:
     """How ``node`` takes another order of axes; None if it cannot."""
     if node.op is None or node.aval.ndim < LEAST_AXES:
         return None
@@ -94,7 +94,7 @@ class _Regions:
         self.users = graph.users()
         self.nodes = graph.nodes
         self.roots = graph.roots
-        self.members = {n for n in self.nodes if _is_permute(n) or _moved(n) is not None}
+        self.members = {n for n in self.nodes if _is_permute(n) or moved(n) is not None}
         self.relative: dict[Node, Order] = {}
 
     def orders(self) -> dict[Node, Order]:
@@ -178,8 +178,8 @@ class _Rewriting:
             return node if inputs == node.inputs else Node(node.op, inputs, node.attrs, node.aval, node.where)
         if _is_permute(node):
             return self._in_order(node.inputs[0], _after(node.attrs["axes"], order))
-        moved = _moved(node)
-        attrs = node.attrs if moved is None else moved(node.attrs, order)
+        move = moved(node)
+        attrs = node.attrs if move is None else move(node.attrs, order)
         result = aval(tuple(node.aval.shape[a] for a in order), node.aval.dtype)
         return Node(node.op, tuple(self._in_order(x, order) for x in node.inputs), attrs, result, node.where)
 

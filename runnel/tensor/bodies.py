@@ -11,7 +11,7 @@ from typing import Any, NamedTuple
 from runnel.core.avals import Aval
 from runnel.core.dispatch import apply, apply_several
 from runnel.core.dtypes import float64
-from runnel.core.errors import SideEffectError
+from runnel.core.errors import GradientError, SideEffectError
 from runnel.core.tables import Op
 from runnel.graph.graph import Graph, InputKind, Node
 from runnel.ops.control import part_p
@@ -60,12 +60,22 @@ class BodyTrace(Trace):
 
 class Traced(NamedTuple):
     """A traced body. ``read`` are the values from outside, as tensors outside, with their input nodes; ``written`` are
-    Variables that it assigned, with the nodes of their values before and after."""
+    Variables that it assigned, with the nodes of their values before and after; ``custom`` is the name of a function in
+    it that has a derivative of its own."""
 
     given: list[Node]
     outputs: list[Node]
     read: list[tuple[Tensor, Node]]
     written: list[tuple[Variable, Node, Node]]
+    custom: str
+
+    def require_own_derivative(self, name: str, inputs: Sequence[Tensor]) -> None:
+        """GradientError where a gradient by ``inputs`` would pass over a derivative that a function gives itself."""
+        if self.custom and any(x.requires_grad for x in inputs):
+            raise GradientError(
+                f"[{name}] '{self.custom}' has a derivative of its own, which a gradient through {name} would not use; "
+                "call it outside of the body, or detach what it reads."
+            )
 
 
 def trace_body(name: str, function: Callable[..., Sequence[Any]], given: Sequence[Aval]) -> Traced:
@@ -93,10 +103,11 @@ def trace_body(name: str, function: Callable[..., Sequence[Any]], given: Sequenc
         )
     if outer is not None:
         outer.absent_gradients |= trace.absent_gradients
+        outer.custom_derivative = outer.custom_derivative or trace.custom_derivative
     read = [(_outside(held), node) for held, node in trace.captures.values()]
     read += [(v.read(), node) for v, node in trace.variables.items() if v not in trace.written]
     read += [(asarray(run_time_scalar(getter), float64), node) for getter, node in trace.scalars]
-    return Traced(inputs, outputs, read, [(v, trace.variables[v], node) for v, node in after])
+    return Traced(inputs, outputs, read, [(v, trace.variables[v], node) for v, node in after], trace.custom_derivative)
 
 
 def _outside(held: Any) -> Tensor:

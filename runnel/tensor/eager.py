@@ -24,6 +24,7 @@ from runnel.lowering.strided import view_layout
 from runnel.ops.control import part_p
 from runnel.ops.views import permute_p
 from runnel.passes import pipeline
+from runnel.passes.sink_permutes import moved
 from runnel.runtime import memory, threads
 from runnel.runtime.memory import Storage
 from runnel.tensor.tracing import user_line
@@ -160,9 +161,19 @@ def prepare(op: Op, tensors: tuple[Tensor, ...], attrs: dict[str, Any]) -> Plan:
         viewed = view_layout(rule, tensors[0]._aval, tensors[0]._layout[1], result, attrs)
         if viewed is not None:
             return Viewing(result, *viewed)
-    nodes, strides = _inputs(tensors)
-    graph = Graph(nodes, [Node(op, tuple(nodes), attrs, result)], {}, op.name)
-    lies = row_major(result.shape)
+    order = memory_order(tensors, result)
+    made = Node(op, (), attrs, result)
+    move = None if order is None else moved(made)
+    if order is not None and move is not None:
+        nodes, strides = _inputs(tensors, order)
+        made = Node(op, tuple(nodes), move(attrs, order), _in_order(result, order))
+    else:
+        order = tuple(range(result.ndim))
+        nodes, strides = _inputs(tensors)
+        made = Node(op, tuple(nodes), attrs, result)
+    graph = Graph(nodes, [made], {}, op.name)
+    steps = row_major(made.aval.shape)
+    lies = tuple(steps[order.index(a)] for a in range(result.ndim))
     if op in tables.expand:
         graph, lies = _in_its_own_order(pipeline.expanded(graph))
     plan = Planner(graph, threads.count(), strides).plan()
@@ -180,11 +191,34 @@ def prepare_several(op: Op, tensors: tuple[Tensor, ...], attrs: dict[str, Any]) 
     return RunningSeveral(Program(Planner(graph, threads.count(), strides).plan()), results)
 
 
-def _inputs(tensors: tuple[Tensor, ...]) -> tuple[list[Node], dict[Node, Shape]]:
-    """Nodes for the operands, and the strides of those that are not dense."""
-    nodes = [Node(None, (), {}, t._aval, kind=InputKind.ARGUMENT, name=f"x{i}") for i, t in enumerate(tensors)]
-    pairs = zip(nodes, tensors, strict=True)
-    return nodes, {node: t._layout[1] for node, t in pairs if t._layout[1] != row_major(t._aval.shape)}
+def _inputs(tensors: tuple[Tensor, ...], order: Shape | None = None) -> tuple[list[Node], dict[Node, Shape]]:
+    """Nodes for the operands, their axes in ``order``, and the strides of those that are not dense."""
+    nodes: list[Node] = []
+    strides: dict[Node, Shape] = {}
+    for i, t in enumerate(tensors):
+        value, steps = t._aval, t._layout[1]
+        if order is not None:
+            value, steps = _in_order(value, order), tuple(steps[a] for a in order)
+        nodes.append(Node(None, (), {}, value, kind=InputKind.ARGUMENT, name=f"x{i}"))
+        if steps != row_major(value.shape):
+            strides[nodes[-1]] = steps
+    return nodes, strides
+
+
+def _in_order(value: Aval, order: Shape) -> Aval:
+    return aval(tuple(value.shape[a] for a in order), value.dtype)
+
+
+def memory_order(tensors: tuple[Tensor, ...], result: Aval) -> Shape | None:
+    """The order of axes in which the largest operand is dense; None if it is as it is, or in none."""
+    largest = max(tensors, key=lambda t: t._aval.size)
+    shape, strides = largest._aval.shape, largest._layout[1]
+    if len(shape) != result.ndim or strides == row_major(shape) or min(strides) <= 0:
+        return None
+    order = tuple(sorted(range(len(shape)), key=lambda a: (-strides[a], a)))
+    dense = row_major(tuple(shape[a] for a in order))
+    fits = all(shape[a] == 1 or strides[a] == step for a, step in zip(order, dense, strict=True))
+    return order if fits and order != tuple(range(len(shape))) else None
 
 
 def _in_its_own_order(graph: Graph) -> tuple[Graph, Shape]:

@@ -48,6 +48,7 @@ class Trace:
         self.absent_gradients: set[Variable] = set()  # .grad read as None before it was set
         self.known_arrays: dict[int, np.ndarray] = {}  # by id: arrays that can be found again at the next call
         self.refusal: Exception | None = None  # the first error about a traced value, though the function caught it
+        self.custom_derivative = ""  # the name of a function with one that was recorded
         self.scalars: list[tuple[Any, Node]] = []  # (getter, node): run-time floats read by the function
         self.repetition: Repetition | None = None  # while something is recorded a second time
 

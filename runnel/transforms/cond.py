@@ -54,6 +54,8 @@ def cond(predicate: Any, true_fn: Callable[..., Any], false_fn: Callable[..., An
     written = assigned(then, otherwise)
     graphs, constants = joined((then, otherwise), written, "cond")
     inputs = (*constants, *leaves, *(variable.read() for variable in written))
+    for traced in (then, otherwise):
+        traced.require_own_derivative("cond", inputs)
     avals = [node.aval for node in graphs[0].outputs]
     if not avals:
         return results[0].filled([])

@@ -47,6 +47,9 @@ class custom_vjp:
             return self.fn(*args)
         if self._forward is None or self._backward is None:
             raise GradientError(f"[custom_vjp] {self.fn.__name__} has no derivative yet; give it one with defvjp().")
+        trace = tracing.ACTIVE.trace
+        if trace is not None:
+            trace.custom_derivative = self.fn.__name__
         result, saved = self._forward(*args)
         leaves, structure = pytree.flatten(result)
         outputs = [_detached(x) if isinstance(x, ArrayMethods) else x for x in leaves]

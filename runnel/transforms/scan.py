@@ -100,6 +100,7 @@ class _Body:
         outputs = [*traced.outputs[:n], *(node for _, _, node in traced.written), *traced.outputs[n:]]
         graph = extract([*inputs, *traced.given[n:]], outputs, getattr(self.f, "__name__", "body")).graph
         first = [*carries, *(variable.read() for variable in written)]
+        traced.require_own_derivative("scan", [*constants, *first, *xs])
         if not constants and not first and not xs:  # an op is carried out by what it is applied to
             constants = [zeros(())]
             graph = Graph([placeholder(constants[0].aval, "nothing")], graph.outputs, {}, graph.name)

@@ -15,9 +15,8 @@ from runnel.core import dtypes as dt
 from runnel.core.dtypes import DType
 from runnel.ops.family import ANY, BITS, NUMBERS
 
-from .spatial_records import SPATIAL
-
 from . import attention_records
+from .spatial_records import SPATIAL
 
 Case = tuple[tuple[tuple[int, ...], ...], dict[str, Any]]  # shapes of the inputs, attrs
 

@@ -13,7 +13,15 @@ from runnel.core.dtypes import DType, from_numpy
 from runnel.core.tables import Op, cost, expand, lower
 from runnel.loops import scalar
 from runnel.loops.ir import Apply, Expr, Ref
-from runnel.loops.rules import Attention, AttentionGradient, Contraction, Pointwise, Reduction, Winograd, WinogradGradient
+from runnel.loops.rules import (
+    Attention,
+    AttentionGradient,
+    Contraction,
+    Pointwise,
+    Reduction,
+    Winograd,
+    WinogradGradient,
+)
 from runnel.loops.scalar import ScalarOp
 
 Array = np.ndarray[Any, Any]

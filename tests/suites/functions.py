@@ -69,7 +69,7 @@ FUNCTIONS: dict[str, tuple[Callable[..., Any], tuple[Array, ...]]] = {
     "scatter_add": (lambda u: ops.scatter_add(index(4, 0, 4), u, 5), (X,)),
     "scaled_dot_product_attention": (
         lambda q, k, v, m: ops.scaled_dot_product_attention(q, k, v, m, is_causal=True, enable_gqa=True),
-        (RNG.normal(size=(1, 2, 3, 2)), RNG.normal(size=(1, 1, 4, 2)), RNG.normal(size=(1, 1, 4, 3)), RNG.normal(size=(3, 4))),
+        tuple(RNG.normal(size=s) for s in ((1, 2, 3, 2), (1, 1, 4, 2), (1, 1, 4, 3), (3, 4))),
     ),
 }  # fmt: skip
 FUNCTIONS |= SPATIAL_FUNCTIONS

@@ -340,3 +340,17 @@ def test_eager_loops_of_equal_bodies_share_a_program() -> None:
         return float(rn.scan(lambda c, x: (c * scale + x, None), 0.0, rn.ones(3))[0].item())
 
     assert run(2.0) == 7.0 and run(3.0) == 13.0 and run(2.0) == 7.0
+
+
+def test_functions_with_a_derivative_of_their_own_are_refused_where_it_would_be_lost() -> None:
+    @rn.custom_vjp
+    def straight(x: Any) -> Any:
+        return rn.round(x)
+
+    straight.defvjp(lambda x: (rn.round(x), None), lambda saved, g: (g,))
+    x = rn.asarray(np.array([1.4, 2.6], np.float32))
+    total, _ = rn.scan(lambda c, x: (c + straight(x), None), 0.0, x)
+    assert total.item() == 4.0
+    x.requires_grad_()
+    with pytest.raises(GradientError, match="'straight' has a derivative of its own"):
+        rn.scan(lambda c, x: (c + straight(x), None), 0.0, x)

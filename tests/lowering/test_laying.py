@@ -1,0 +1,51 @@
+"""Pieces of concatenations that their makers store in place: equal to the bit, and no copies left."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import runnel as rn
+from runnel import ops
+from runnel.lowering import laying
+from runnel.ops.pieces import concat_p
+from runnel.tensor.tensor import Tensor
+
+RNG = np.random.default_rng(1)
+
+
+def values(*shape: int) -> Tensor:
+    return rn.asarray(RNG.normal(size=shape).astype(np.float32))
+
+
+CASES: dict[str, tuple[Any, tuple[Tensor, ...], int]] = {
+    "columns": (lambda x, y: ops.concat([x * 2.0, x + y, x - y], 1), (values(5, 20), values(5, 20)), 0),
+    "rows": (lambda x, y: ops.concat([x * 2.0, y + 1.0]), (values(3, 17), values(4, 17)), 0),
+    "twice the same": (lambda x: ops.concat([y := x * 2.0, y], 1), (values(5, 20),), 0),
+    "in two": (lambda x: (ops.concat([y := x * 2.0, x], 1), ops.concat([x, y])), (values(5, 20),), 2),
+    "stack": (lambda x: ops.stack([x * 2.0, x + 1.0]), (values(5, 20),), 0),
+    "read elsewhere": (lambda x: (y := x * 2.0, ops.concat([y, x + 1.0], 1)), (values(5, 20),), 0),
+    "short rows": (lambda x: ops.concat([x * 2.0, x + 1.0], 1), (values(5, 3),), 2),
+    "of a reduction": (lambda x: ops.concat([x - x.sum(1, keepdims=True), x], 1), (values(5, 20),), 2),
+    "of a product": (lambda x: ops.concat([x @ x.T, x * 2.0], 1), (values(20, 20),), 1),
+    "broadcast": (lambda x, y: ops.concat([x + y, y * 2.0]), (values(4, 20), values(1, 20)), 0),
+    "transposed": (lambda x: ops.concat([(x * 2.0).T, x.T + 1.0], 1), (values(20, 30),), 1),
+    "gradient of slices": (lambda x: rn.grad(lambda x: rn.sin(x[:, :20] * x[:, 20:]).sum())(x), (values(3, 40),), 0),
+}
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_bits_and_copies(name: str) -> None:
+    function, inputs, copies = CASES[name]
+    compiled = rn.compile(function)
+    expected, found = function(*inputs), compiled(*inputs)
+    for e, f in zip(*(x if isinstance(x, tuple) else (x,) for x in (expected, found)), strict=True):
+        np.testing.assert_array_equal(e.numpy(), f.numpy())
+    calls = compiled.program(*inputs).plan.calls
+    assert sum(any(n.op is concat_p for n in call.nodes) for call in calls) == copies
+
+
+def test_without_pieces_nothing_is_laid() -> None:
+    assert laying.find({}, {}, ()).lies({}) == {}
