@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Final, NamedTuple
 
 CLOSE: Final = 1.02  # times the lower bound: good enough to stop
+LOSS: Final = 1.01  # times the best peak: what a step of the search may end at
 EFFORT: Final = 400_000  # pairs of spans looked at while searching: some 50 ms
 
 
@@ -78,34 +79,40 @@ class _Search:
         """Place the spans in ``order``; whether the search is over."""
         if self.order and self.effort < self.pairs:
             return False
-        self.effort -= self.pairs
         found = self._place(order, self.best.peak if self.order else None)
         if found is not None:
             self.order, self.best = order, found
         return self.best.peak <= self.goal
 
     def improve(self) -> None:
-        """Move spans in the best order while that helps and effort is left."""
+        """Move spans about, from the best order on, while effort is left. Steps that lose a little are taken, too
+        (G. Dueck, T. Scheuer, "Threshold accepting", 1990)."""
         state = 1
         count = len(self.sizes)
-        while self.effort >= self.pairs:
-            highest = max(range(count), key=lambda i: (self.best.offsets[i] + self.sizes[i], i))
-            at = self.order.index(highest)
+        order, placed = self.order, self.best
+        while self.effort >= self.pairs and self.best.peak > self.goal:
+            ends = [offset + size for offset, size in zip(placed.offsets, self.sizes, strict=True)]
+            highest = max(range(count), key=lambda i: (ends[i], i))
             state = (state * 1103515245 + 12345) % (1 << 31)  # the generator of the C standard's example
             draw = state >> 8
             kind, draw = draw % 2, draw // 2
-            moved = self.order.copy()
+            moved = order.copy()
             neighbours = self.together[highest]
             if kind or not neighbours:
+                at = order.index(highest)
                 moved.insert(draw % (at + 1), moved.pop(at))
             else:
                 other = moved.pop(moved.index(neighbours[draw % len(neighbours)]))
                 moved.insert(draw // len(neighbours) % count, other)
-            if self.try_order(moved):
-                return
+            found = self._place(moved, int(self.best.peak * LOSS) + 1)
+            if found is not None:
+                order, placed = moved, found
+                if found.peak < self.best.peak:
+                    self.order, self.best = moved, found
 
     def _place(self, order: list[int], limit: int | None) -> Arrangement | None:
         """Each span in the smallest gap that holds it; None where that does not end below ``limit``."""
+        self.effort -= self.pairs
         sizes, together = self.sizes, self.together
         offsets = [-1] * len(sizes)
         peak = 0

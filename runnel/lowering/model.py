@@ -6,6 +6,7 @@ Plans are made with :data:`PLANNED`, so that they are the same on every machine;
 from __future__ import annotations
 
 import bisect
+import math
 from dataclasses import dataclass
 from typing import Final
 
@@ -20,7 +21,7 @@ class Machine:
 
     flops: float
     levels: tuple[tuple[int, float, float], ...]
-    call: float = 30e-9
+    call: float = 8e-9
     threads: int = 1
 
     def rates(self, footprint: float) -> tuple[float, float]:
@@ -45,7 +46,7 @@ class Prediction:
 
     @property
     def seconds(self) -> float:
-        return self.call + max(self.arithmetic, self.memory)
+        return self.call + math.hypot(self.arithmetic, self.memory)
 
 
 def predict(work: Work, read: float, written: float, machine: Machine) -> Prediction:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import enum
+import math
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -122,7 +123,7 @@ class Call:
         if found.guessed:
             most = GUESSED * max(self.flops, self.rows * self.columns) * self._share(block)
             found.units = min(found.units, most)
-            found.gathered = {name: min(n, most) for name, n in found.gathered.items()}
+            found.touched = {name: min(n, most) for name, n in found.touched.items()}
         return found
 
     def traffic(self, work: Work, block: Block | None = None) -> tuple[int, int]:
@@ -135,8 +136,7 @@ class Call:
             if access.place.space is Space.SCRATCH:
                 continue
             nbytes = access.reached(whole, share)
-            if buffer.name in work.gathered:
-                nbytes = min(nbytes, int(work.gathered[buffer.name]) * access.place.dtype.itemsize)
+            nbytes = int(min(nbytes, work.touched.get(buffer.name, math.inf) * access.place.dtype.itemsize))
             for wanted, held in ((buffer.mode != "out", read), (buffer.mode != "in", written)):
                 if wanted:
                     key = (access.place, 0 if nbytes == access.nbytes else access.offset)

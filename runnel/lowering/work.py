@@ -14,6 +14,7 @@ from typing import Any, Final
 import numpy as np
 
 from runnel.codegen import uses
+from runnel.core.dtypes import DType
 from runnel.loops import scalar
 from runnel.loops.ir import (
     LANES,
@@ -44,14 +45,17 @@ Block = tuple[int, int, int, int]  # i0, i1, j0, j1
 # In units, as measured (docs/profiling.md says how).
 _VECTOR: Final = 8.0  # an instruction, whatever its lanes
 _LOADED, _STORED = 0.5, 1.0  # a float32 in a vector
-_APART: Final = 5.0  # as many times that where elements do not lie side by side
-_CHAIN: Final = 70.0  # what the next step of an accumulator waits for
-_LOOP: Final = 130.0  # to begin and end a loop over vectors
-_TURN: Final = 25.0  # of a loop without vectors
-_JOIN: Final = 250.0  # to combine the lanes of an accumulator
+_APART, _CROWDED, _CROWDS = 16.0, 25.0, 4  # a float32 elsewhere; more for each power of two in its step, up to so many
+_ROOMY: Final = 256  # bytes, from which on powers of two count
+_CHAIN: Final = 42.0  # what the next step of an accumulator waits for
+_LOOP: Final = 40.0  # to begin and end a loop over vectors
+_TAIL: Final = 150.0  # to store less than a whole vector
+_TURN: Final = 20.0  # of a loop without vectors
+_JOIN: Final = 40.0  # to combine the lanes of an accumulator
 _CALLED: Final = 2500.0  # to begin a product
 _TILE: Final = 350.0  # to load and store a tile's sums
-_TILE_ROWS, _TILE_COLUMNS, _GRAIN = 6, 16, 8
+_RAGGED: Final = 700.0  # to do so where the columns are no whole vectors
+_TILE_ROWS, _TILE_COLUMNS, _GRAIN, _FEWEST = 6, 16, 8, 4  # a tile of fewer rows waits for its own sums
 _COPIED: Final = 2.0  # an element that is packed
 _SHAPES: dict[str, _Level] = {}  # by name of kernel
 _KEPT: Final = 4096
@@ -59,12 +63,12 @@ _KEPT: Final = 4096
 
 @dataclass(slots=True)
 class Work:
-    """``flops`` are those of products, tails filled up to whole vectors; ``gathered`` counts what is read from buffers
-    whose elements are looked up; ``guessed`` says that only the run knows."""
+    """``flops`` are those of products, tails filled up to whole vectors; ``touched`` counts for each buffer that loops
+    go through the elements they load or store; ``guessed`` says that only the run knows."""
 
     units: float = 0.0
     flops: float = 0.0
-    gathered: dict[str, float] = field(default_factory=dict)
+    touched: dict[str, float] = field(default_factory=dict)
     guessed: bool = False
 
 
@@ -75,7 +79,7 @@ def count(kernel: Kernel, params: Sequence[int], block: Block, tables: Mapping[s
         if len(_SHAPES) >= _KEPT:
             _SHAPES.clear()
         found = _SHAPES[kernel.name] = _level(kernel.body, vector=None)
-    known: dict[Any, float | None] = {p: float(v) for p, v in zip(kernel.params, params, strict=True)}
+    known: dict[Any, float | None] = {p.name: float(v) for p, v in zip(kernel.params, params, strict=True)}
     known |= {bound: float(v) for bound, v in zip(RangeBound, block, strict=True)}
     counting = _Counting(known, tables)
     counting.add(found, 1.0, 1.0)
@@ -92,7 +96,9 @@ class _Level:
     lets: list[Let] = field(default_factory=list)
     loops: list[tuple[For, _Level]] = field(default_factory=list)
     products: list[Product | Contract] = field(default_factory=list)
-    gathered: list[str] = field(default_factory=list)
+    touched: list[str] = field(default_factory=list)
+    apart: list[tuple[Stride | None, float]] = field(default_factory=list)  # steps from lane to lane, widths
+    stores: int = 0
 
 
 def _level(body: Iterable[Stmt], vector: Var | None) -> _Level:
@@ -113,22 +119,31 @@ def _level(body: Iterable[Stmt], vector: Var | None) -> _Level:
             level.chain = _CHAIN * _width(stmt.value)
         elif isinstance(stmt, Let) and vector is None:
             level.lets.append(stmt)
-        loads: list[tuple[str, Index, float]] = []
         for value in uses.operands(stmt):
             for part in uses.parts(value):
                 if isinstance(part, Apply):
                     arithmetic += part.op.cost * _width(part)
                 elif isinstance(part, Load):
-                    loads.append((part.buffer, part.index, part.dtype.itemsize / 4))
-        for buffer, index, width in loads:
-            moved += _LOADED * width * _apart(index, vector)
-            if index.gathered:
-                level.gathered.append(buffer)
+                    moved += _move(level, part.buffer, part.index, part.dtype, vector) * _LOADED
         if isinstance(stmt, Store):
-            moved += _STORED * stmt.value.dtype.itemsize / 4 * _apart(stmt.index, vector)
-    lanes = LANES if vector is not None else _VECTOR
-    level.each = lanes * max(arithmetic, moved)
+            moved += _move(level, stmt.buffer, stmt.index, stmt.value.dtype, vector) * _STORED
+            level.stores += 1
+    level.each = (LANES if vector is not None else _VECTOR) * (arithmetic + moved)
     return level
+
+
+def _move(level: _Level, buffer: str, index: Index, dtype: DType, vector: Var | None) -> float:
+    """Note an access; the width of its elements where these lie side by side, else 0: see ``apart``."""
+    level.touched.append(buffer)
+    width = dtype.itemsize / 4
+    if vector is None:
+        return width
+    if any(_varies(value, vector) for value, _ in index.gathered):
+        level.apart.append((None, width))
+        return 0.0
+    steps = [step for var, step in index.terms if var == vector and step != 1]
+    level.apart += [(step, width) for step in steps]
+    return 0.0 if steps else width
 
 
 def _width(value: Expr) -> float:
@@ -136,15 +151,6 @@ def _width(value: Expr) -> float:
     if isinstance(value, Apply) and value.op is scalar.cast:
         return max(value.dtype.itemsize, value.args[0].dtype.itemsize) / 4
     return max(value.dtype.itemsize / 4, 0.5)
-
-
-def _apart(index: Index, vector: Var | None) -> float:
-    """What an access costs more because its elements do not lie side by side."""
-    if vector is None:
-        return 1.0
-    if any(step != 1 for var, step in index.terms if var is vector):
-        return _APART
-    return _APART if any(_varies(value, vector) for value, _ in index.gathered) else 1.0
 
 
 def _varies(value: Expr, vector: Var) -> bool:
@@ -167,20 +173,22 @@ class _Counting:
         """``level`` run so often, over so many lanes each time."""
         for let in level.lets:
             self.known[let.name] = self._number(let.value)
-        self.work.units += times * (max(level.each, level.chain) + level.accumulators * _JOIN)
-        for name in level.gathered:
-            self.work.gathered[name] = self.work.gathered.get(name, 0.0) + times * lanes
+        each = level.each + sum(self._elsewhere(step, width) * lanes for step, width in level.apart)
+        self.work.units += times * (max(each, level.chain) + level.accumulators * _JOIN)
+        for name in level.touched:
+            self.work.touched[name] = self.work.touched.get(name, 0.0) + times * lanes
         for product in level.products:
             self._product(product, times)
         for loop, inside in level.loops:
             begin, end = self._bound(loop.begin), self._bound(loop.end)
             turns = max(end - begin, 0.0)
-            self.known[loop.var] = (begin + end - 1) / 2
+            self.known[loop.var.name] = (begin + end - 1) / 2
             if loop.kind == "vec":
-                self.work.units += times * _LOOP
-                self.add(inside, times * math.ceil(turns / LANES), lanes * min(max(turns, 1.0), LANES))
+                steps = math.ceil(turns / LANES)
+                self.work.units += times * (_LOOP + (_TAIL * inside.stores if turns % LANES else 0.0))
+                self.add(inside, times * steps, turns / steps if steps else 0.0)
             else:
-                self.work.units += times * turns * (_TURN if not inside.loops else 2 * _TURN)
+                self.work.units += times * turns * _TURN
                 self.add(inside, times * turns, lanes)
 
     def _product(self, product: Product | Contract, times: float) -> None:
@@ -194,13 +202,26 @@ class _Counting:
                 times *= m
                 m, n = self._bound(product.batch.m), self._bound(product.batch.n)
             adjacent_a, adjacent_b = self._stride(product.a_k) == 1, self._stride(product.b_col) == 1
+        for name in (product.a, product.b, product.c):
+            self.work.touched[name] = math.inf
         columns = math.ceil(n / _GRAIN) * _GRAIN
+        rows = m // _TILE_ROWS * _TILE_ROWS + (max(m % _TILE_ROWS, _FEWEST) if m % _TILE_ROWS else 0)
         width = product.dtype.itemsize / 4
         tiles = math.ceil(m / _TILE_ROWS) * math.ceil(n / _TILE_COLUMNS)
         packed = k * n if not adjacent_b or m >= 192 else 0.0
         packed += 0.0 if adjacent_a or n < 192 else m * k
-        self.work.flops += times * 2.0 * m * columns * k * width
-        self.work.units += times * (_CALLED + tiles * _TILE + packed * _COPIED * width)
+        self.work.flops += times * 2.0 * rows * columns * k * width
+        ragged = math.ceil(m / _TILE_ROWS) if n % _GRAIN else 0
+        self.work.units += times * (_CALLED + tiles * _TILE + ragged * _RAGGED + packed * _COPIED * width)
+
+    def _elsewhere(self, step: Stride | None, width: float) -> float:
+        """What an element costs that does not lie beside the one before it. Steps with a large power of two in them
+        lead to few sets of the caches."""
+        away = 0 if step is None else int(abs(self._stride(step)) * width * 4)
+        if away == 0:
+            return _LOADED * width if step is not None else _APART * width
+        crowded = max((away & -away).bit_length() - _ROOMY.bit_length(), 0)
+        return _APART * width + _CROWDED * min(crowded, _CROWDS)
 
     # Numbers ----------------------------------------------------------------------------------------------------------
 
@@ -208,24 +229,24 @@ class _Counting:
         """How large a bound is; the run knows of 1 at least."""
         if isinstance(bound, int):
             return float(bound)
-        found = self.known.get(bound.name if isinstance(bound, Ref) else bound)
+        found = self.known.get(bound if isinstance(bound, RangeBound) else bound.name)
         if found is None:
             self.work.guessed = True
         return 1.0 if found is None else found
 
     def _stride(self, stride: Stride) -> float:
-        return float(stride) if isinstance(stride, int) else self.known.get(stride) or 0.0
+        return float(stride) if isinstance(stride, int) else self.known.get(stride.name) or 0.0
 
     def _number(self, value: Expr) -> float | None:
         """What an integer outside of vectors is, on average; None if the run alone can tell."""
         if isinstance(value, Const):
             return float(value.value)
-        if isinstance(value, Param | RangeBound):
+        if isinstance(value, RangeBound):
             return self.known.get(value)
-        if isinstance(value, Ref):
+        if isinstance(value, Ref | Param):
             return self.known.get(value.name)
         if isinstance(value, Position):
-            return self.known.get(value.var)
+            return self.known.get(value.var.name)
         if isinstance(value, Load):
             return self._loaded(value)
         numbers = [self._number(x) for x in value.args]
