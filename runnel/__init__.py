@@ -166,6 +166,7 @@ from runnel.ops import (
     where,
     zeros_like,
 )
+from runnel.tensor.autocast import autocast
 from runnel.tensor.creation import arange, asarray, empty, eye, from_dlpack, full, linspace, ones, tensor, zeros
 from runnel.tensor.random import Generator, dropout, manual_seed, rand, randint, randn
 from runnel.tensor.tensor import Tensor
@@ -187,6 +188,7 @@ __all__ = [
     "argmax",
     "argmin",
     "asarray",
+    "autocast",
     "avg_pool",
     "batch_norm",
     "bernoulli",

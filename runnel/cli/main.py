@@ -7,10 +7,10 @@ import os
 import sys
 from collections.abc import Sequence
 
-from runnel.cli import bench, demo, ops_table
+from runnel.cli import bench, demo, ops_table, profile
 from runnel.core.errors import RunnelError
 
-PARTS = {"demo": demo, "ops": ops_table, "bench": bench}
+PARTS = {"demo": demo, "ops": ops_table, "bench": bench, "profile": profile}
 
 
 def parser() -> argparse.ArgumentParser:

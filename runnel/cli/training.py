@@ -12,7 +12,7 @@ import numpy as np
 from runnel import nn, ops, optim
 from runnel.compile import compile
 from runnel.data import Classification
-from runnel.inspection.measure import measure
+from runnel.inspection.bench import Bench
 from runnel.runtime import objects, threads
 from runnel.tensor import random
 from runnel.tensor.creation import asarray
@@ -104,7 +104,7 @@ def train(
     planned = measured = 0
     if batch is not None:
         program = step.program(*batch).program
-        planned, measured = program.plan.arena.peak, measure(program, 1e-4).arena_touched
+        planned, measured = program.plan.arena.peak, Bench(program).touched()
     return Report(
         data=data.name,
         parameters=model.num_parameters(),

@@ -53,6 +53,10 @@ class Entry:
         if programs and programs[0] is not executable:
             self._programs[key] = [executable, *(p for p in programs if p is not executable)]
 
+    def every(self) -> list[Executable]:
+        """All that are kept."""
+        return [executable for programs in self._programs.values() for executable in programs]
+
     def count(self) -> int:
         """How many programs there are."""
         return sum(map(len, self._programs.values()))

@@ -17,6 +17,7 @@ from runnel.compile.guards import Guard
 from runnel.compile.native import Native, dense
 from runnel.compile.signature import Arguments, Role
 from runnel.core import switches
+from runnel.core.casting import CASTING
 from runnel.core.avals import row_major
 from runnel.core.pytree import Branch, Structure, unflatten
 from runnel.runtime.layout import COMPLETED
@@ -67,7 +68,8 @@ class CallWriter:
         self.arguments = arguments
         self.guard = guard
         self.namespace: dict[str, Any] = {
-            "B": memoryview(native.bases).cast("B").cast("q"), "CLOCK": CLOCK, "CONSUMED": CONSUMED,
+            "B": memoryview(native.bases).cast("B").cast("q"), "CAST": CASTING.dtype, "CASTING": CASTING,
+            "CLOCK": CLOCK, "CONSUMED": CONSUMED,
             "FREED": _freed_record(), "F": memoryview(native.floats).cast("B").cast("d"),
             "MISS": MISS, "NUM_THREADS": switches.num_threads, "S": counter, "Tensor": Tensor, "allocate": allocate,
             "always": guard.always, "by_clock": guard.by_clock, "dense": dense, "differs": differs,
@@ -96,7 +98,7 @@ class CallWriter:
         objects = ", ".join(f"a{i}" for i, role in enumerate(roles) if role is Role.OBJECT)
         count = switches.num_threads.value
         lines += [
-            f"if NUM_THREADS.value != {count}: return MISS",
+            f"if NUM_THREADS.value != {count} or CASTING.dtype is not CAST: return MISS",
             f"c = always(fn, ({objects}{',' if objects else ''}))",
             "if c is None: return MISS",
             "with lock:",

@@ -17,6 +17,7 @@ from runnel.compile.inspection import inspect
 from runnel.compile.signature import Arguments, Role, difference, leaf_names, tagged, take_apart
 from runnel.compile.watch import Wrapper
 from runnel.core import switches
+from runnel.core.casting import CASTING
 from runnel.inspection.inspection import Inspection
 from runnel.runtime import threads
 from runnel.tensor import tracing
@@ -66,6 +67,11 @@ class Compiled(Wrapper):
         """How many traces and audits there were, and how many programs are kept for this code."""
         return {"traces": self._traces, "audits": self._audits, "programs": self._entry.count()}
 
+    def executables(self) -> list[Executable]:
+        """All that was made of this code, for whatever arguments."""
+        with self._entry.lock:
+            return self._entry.every()
+
     def program(self, *args: Any, **kwargs: Any) -> Inspection:
         """What runs for these arguments, traced and compiled but not run."""
         with self._entry.lock:
@@ -97,7 +103,7 @@ class Compiled(Wrapper):
             differentiable = any(
                 tag[0] is Role.TENSOR and x.requires_grad for x, tag in zip(leaves, arguments.tags, strict=True)
             )
-            key = (arguments.key, threads.count(), differentiable)
+            key = (arguments.key, threads.count(), differentiable, CASTING.dtype)
             programs = entry.programs(key)
             objects = arguments.objects
             for executable in programs:

@@ -17,6 +17,7 @@ from runnel.compile.late_tape import LateRecord, Rerun
 from runnel.compile.native import Native
 from runnel.compile.signature import Arguments
 from runnel.compile.watch import find
+from runnel.core.casting import CASTING, casting
 from runnel.core.dtypes import from_numpy as dtype_of
 from runnel.core.pytree import flatten, unflatten
 from runnel.inspection import ladder
@@ -100,11 +101,12 @@ class Executable:
 
     def _attach_tapes(self, function: FunctionType, arguments: Arguments, result: Any) -> None:
         kept = [_snapshot(x) for x in arguments.leaves]
-        objects = arguments.objects
+        objects, cast = arguments.objects, CASTING.dtype
 
         def again() -> Any:
             args, kwargs = unflatten(arguments.structure, kept)
-            return function(*args, **kwargs)
+            with casting(cast):
+                return function(*args, **kwargs)
 
         rerun = Rerun(self.function_name, again, lambda: self.guard.holds(function, objects))
         leaves, _ = flatten(result)

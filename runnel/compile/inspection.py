@@ -14,7 +14,8 @@ if TYPE_CHECKING:
 
 def inspected(native: Native) -> Inspection:
     """The reports on a program."""
-    return Inspection(native.program, native.captured.graph, native.after_passes, native.fitted)
+    preparation = None if native.preparation is None else native.preparation.program
+    return Inspection(native.program, native.captured.graph, native.after_passes, native.fitted, preparation)
 
 
 def inspect(executable: Executable) -> Inspection:

@@ -129,7 +129,7 @@ def difference(names: Sequence[str], before: Arguments, after: Arguments) -> str
     for name, old, new in zip(names, before.tags, after.tags, strict=True):
         if old != new:
             return f"argument '{name}' is {_shown(new)}, was {_shown(old)}"
-    return "a switch changed"
+    return "a switch or autocast changed"
 
 
 def _shown(tag: tuple[Any, ...]) -> str:

@@ -23,12 +23,19 @@ class Inspection:
     """One program, opened up. ``print(inspection)`` is the overview; each part prints too, and has ``as_json()``.
 
     ``program`` is the native program, ``plan`` the data it was built from, ``optimized`` the graph it computes.
+    ``preparation`` computes what it needs of Variables alone, when these have changed; None where there is nothing such.
     """
 
     def __init__(
-        self, program: Program, traced: Graph | None = None, passes: Passes | None = None, fitted: Fitted | None = None
+        self,
+        program: Program,
+        traced: Graph | None = None,
+        passes: Passes | None = None,
+        fitted: Fitted | None = None,
+        preparation: Program | None = None,
     ) -> None:
         self.program = program
+        self.preparation = None if preparation is None else Inspection(preparation)
         self._traced = traced
         self._passes = passes
         self._fitted = fitted
@@ -78,7 +85,7 @@ class Inspection:
 
     def measure(self, seconds: float = 0.01) -> measure.Measurement:
         """Run each call alone and the whole program, for about ``seconds`` each, on memory and numbers of its own."""
-        return measure.measure(self.program, seconds)
+        return measure.measure(self.program, seconds, None if self.preparation is None else self.preparation.program)
 
     def as_json(self) -> dict[str, Any]:
         """Everything but LLVM text, assembly and measurements, as dicts, lists, strings and numbers."""
@@ -90,6 +97,7 @@ class Inspection:
             "kernels": self.kernels.as_json(),
             "schedule": self.schedule.as_json(),
             "memory": self.memory.as_json(),
+            "preparation": None if self.preparation is None else self.preparation.as_json(),
         }
 
     def __str__(self) -> str:
@@ -100,7 +108,10 @@ class Inspection:
             f"{schedule.barriers} barriers, {tables.count(schedule.flops)} flops, "
             f"predicted {tables.microseconds(schedule.seconds)} µs on one thread\n"
         )
-        return f"{summary}\n{schedule}\n\n{self.memory}"
+        text = f"{summary}\n{schedule}\n\n{self.memory}"
+        if self.preparation is None:
+            return text
+        return f"{text}\n\nbefore it, when Variables have changed:\n\n{tables.indented(str(self.preparation))}".rstrip()
 
     def __repr__(self) -> str:
         return f"<inspection of program '{self.name}': {len(self.plan.calls)} calls>"

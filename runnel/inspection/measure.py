@@ -1,4 +1,4 @@
-"""A program measured: each of its calls alone on one thread, and the whole as it is.
+"""A program measured, call by call and as a whole, beside what the cost model says and what the machine can do.
 
 Everything runs on memory of its own with made-up numbers, so that neither Variables nor a run in progress notice. A
 call is repeated, with what fits of its data in cache: the best that it can do.
@@ -6,37 +6,45 @@ call is repeated, with what fits of its data in cache: the best that it can do.
 
 from __future__ import annotations
 
-import ctypes
-import time
-from collections.abc import Callable
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any, Final
 
-import numpy as np
-
-from runnel.core.errors import ShapeError
 from runnel.inspection import tables
-from runnel.inspection.schedule import line_of
-from runnel.lowering.places import Place
+from runnel.inspection.bench import Bench, best
+from runnel.inspection.machine import rates
+from runnel.inspection.schedule import line_of, ops_of, shortened
+from runnel.lowering.partition import Block
+from runnel.lowering.places import Call
 from runnel.lowering.program import Program
-from runnel.runtime import memory
-from runnel.runtime.launch import RECORD_WORDS, Launch
+from runnel.lowering.repeat import is_unbounded
 
-_PER_RUN: Final = 1e-4  # seconds of predicted work in one timed run: the clock and the launch cost less than 1 % of it
-_PATTERNS: Final = (0xA5, 0x5A)
+_PER_RUN: Final = 1e-4  # seconds of predicted work in one timed run: the clock and the launch cost little of it
+_CHANGING: Final = 8  # as often at most where numbers are put back between runs
 
 
 @dataclass(frozen=True, slots=True)
 class CallTime:
-    """The best time of one call, on one thread."""
+    """The best time of one call on ``threads`` threads, as the program shares it. ``share`` of the machine's peak: of
+    its multiply-adds or its bandwidth, whichever of them ``bound`` says the call is nearer to. A run makes it so many
+    ``times``."""
 
     index: int
     kernel: str
+    ops: tuple[str, ...]
+    times: int
+    threads: int
     seconds: float
     predicted: float
     flops: float
     bytes: int
+    share: float
+    bound: str  # "flops" | "memory"
     where: str
+
+    @property
+    def total(self) -> float:
+        """Seconds in a run of the program."""
+        return self.seconds * self.times
 
     @property
     def gflops(self) -> float:
@@ -46,102 +54,115 @@ class CallTime:
     def gbytes(self) -> float:
         return self.bytes / self.seconds / 1e9
 
+    def as_json(self) -> dict[str, Any]:
+        return {**asdict(self), "gflops": self.gflops, "gbytes": self.gbytes, "total": self.total}
+
 
 @dataclass(frozen=True, slots=True)
 class Measurement:
-    """``seconds`` is the best time of the whole program on its ``threads``; ``arena_touched`` how far into the arena a
-    run writes, in bytes."""
+    """``seconds`` is the best time of the whole program on its ``threads``, ``arena_touched`` how far into the arena a
+    run writes, in bytes; both None for a program with a loop that made-up numbers might never leave. ``preparation`` is
+    what the program needs of Variables alone, computed when they have changed."""
 
     calls: tuple[CallTime, ...]
-    seconds: float
+    seconds: float | None
     threads: int
-    arena_touched: int
+    arena_touched: int | None
+    preparation: Measurement | None = None
+
+    @property
+    def total(self) -> float:
+        """Seconds of all calls, each as often as a run makes it."""
+        return sum(c.total for c in self.calls)
+
+    @property
+    def predicted(self) -> float:
+        return sum(c.predicted * c.times for c in self.calls)
+
+    def slowest(self, most: int | None = None) -> Measurement:
+        """The same with the calls that take longest first; ``most`` of them."""
+        calls = sorted(self.calls, key=lambda c: -c.total)[:most]
+        return replace(self, calls=tuple(calls))
 
     def as_json(self) -> dict[str, Any]:
-        return asdict(self)
+        return {
+            "calls": [c.as_json() for c in self.calls],
+            "seconds": self.seconds,
+            "total": self.total,
+            "predicted": self.predicted,
+            "threads": self.threads,
+            "arena_touched": self.arena_touched,
+            "preparation": None if self.preparation is None else self.preparation.as_json(),
+        }
 
-    def __str__(self) -> str:
+    def table(self, most: int | None = None) -> str:
+        """The calls in order, or the ``most`` slowest."""
         rows = [
             (
-                str(c.index), c.kernel, tables.microseconds(c.seconds), tables.microseconds(c.predicted),
-                f"{c.gflops:.1f}", f"{c.gbytes:.1f}", tables.line(c.where),
+                str(c.index), c.kernel, str(c.times), str(c.threads), tables.microseconds(c.seconds),
+                tables.microseconds(c.predicted), f"{c.gflops:.1f}", f"{c.gbytes:.1f}", f"{100 * c.share:.0f}%",
+                c.bound, shortened(c.ops), tables.line(c.where),
             )
-            for c in self.calls
+            for c in (self.calls if most is None else self.slowest(most).calls)
         ]  # fmt: skip
-        heads = ("#", "kernel", "µs", "predicted", "GF/s", "GB/s", "line")
-        alone = sum(c.seconds for c in self.calls)
+        heads = ("#", "kernel", "times", "threads", "µs", "predicted", "GF/s", "GB/s", "peak", "of", "ops", "line")
+        return tables.table(heads, rows, left=("kernel", "of", "ops", "line"))
+
+    @property
+    def summary(self) -> str:
+        whole = "not run on made-up numbers" if self.seconds is None else f"{tables.microseconds(self.seconds)} µs"
         return (
-            tables.table(heads, rows, left=("kernel", "line"))
-            + f"\nall calls alone on one thread: {tables.microseconds(alone)} µs; the program on {self.threads} "
-            + f"thread{'s' if self.threads > 1 else ''}: {tables.microseconds(self.seconds)} µs"
+            f"all calls one after another: {tables.microseconds(self.total)} µs, predicted "
+            f"{tables.microseconds(self.predicted)} µs; the program on {self.threads} "
+            f"thread{'s' if self.threads > 1 else ''}: {whole}"
         )
 
-
-def measure(program: Program, seconds: float = 0.01) -> Measurement:
-    """Time every call, and the whole program, each for about ``seconds``."""
-    bench = _Bench(program)
-    touched = bench.touched()
-    whole = _best(bench.whole.run, seconds)
-    calls = []
-    for index, call in enumerate(program.plan.calls):
-        repeats = int(min(max(_PER_RUN / call.seconds, 1), 1000))
-        best = _best(bench.alone(index, repeats).run, seconds) / repeats
-        calls.append(CallTime(index, call.kernel.name, best, call.seconds, call.flops, call.bytes_moved, line_of(call)))
-    return Measurement(tuple(calls), whole, program.plan.threads, touched)
+    def __str__(self) -> str:
+        text = f"{self.table()}\n{self.summary}"
+        if self.preparation is None:
+            return text
+        return f"before, when Variables have changed:\n{tables.indented(str(self.preparation))}{text}"
 
 
-class _Bench:
-    """Memory of its own for a program, and launches on it."""
-
-    def __init__(self, program: Program) -> None:
-        self.program = program
-        plan = program.plan
-        self.arena = memory.allocate(program.arena.nbytes)
-        places = (*plan.inputs, *plan.variables.values(), *plan.outputs)
-        self._blocks = [_filled(place) for place in places]
-        addresses = [self.arena.address, program.constants.address, *(block.address for block in self._blocks)]
-        self._bases = (ctypes.c_int64 * plan.slots)(*addresses)
-        self.whole = self._launch(program.records)
-
-    def alone(self, index: int, repeats: int) -> Launch:
-        """One call, all of it, by one thread, ``repeats`` times."""
-        call = self.program.plan.calls[index]
-        record = self.program.record(index, (0, call.rows, 0, call.columns))
-        return self._launch([np.array([record] * repeats + [(0,) * RECORD_WORDS], np.int64)])
-
-    def touched(self) -> int:
-        """One past the last byte of the arena that a run writes to."""
-        bytes_ = self.arena.ndarray((self.arena.nbytes,), np.uint8, writeable=True)
-        changed = np.zeros(self.arena.nbytes, np.bool_)
-        for pattern in _PATTERNS:
-            bytes_[:] = pattern
-            self.whole.run()
-            changed |= bytes_ != pattern
-        written = np.flatnonzero(changed)
-        return int(written[-1]) + 1 if len(written) else 0
-
-    def _launch(self, records: list[np.ndarray]) -> Launch:
-        return Launch(records, ctypes.addressof(self._bases), self.program.scratch_bytes)
+def measure(program: Program, seconds: float = 0.01, preparation: Program | None = None) -> Measurement:
+    """Time every call, and the whole program, each for about ``seconds``; first its ``preparation``."""
+    if preparation is None:
+        return _measured(Bench(program), seconds)
+    before = Bench(preparation)
+    first = _measured(before, seconds)
+    given = [before.outputs[i] for i in preparation.plan.output_of]
+    return replace(_measured(Bench(program, given), seconds), preparation=first)
 
 
-def _filled(place: Place) -> memory.Storage:
-    """Memory for an input, Variable or output: floats of ordinary size, integers 0, which as an index is in range."""
-    if place.strided:
-        raise ShapeError(f"[measure] input '{place.label}' is not dense; a compiled function's inputs are.")
-    block = memory.allocate(max(place.nbytes, 1))
-    array = block.ndarray((place.size,), place.dtype.numpy, writeable=True)
-    array[:] = 0
-    if place.dtype.is_float:
-        array[:] = np.random.default_rng(place.size).uniform(0.5, 1.5, place.size).astype(place.dtype.numpy)
-    return block
+def _measured(bench: Bench, seconds: float) -> Measurement:
+    plan = bench.program.plan
+    touched = whole = None
+    if not is_unbounded(plan.spans):
+        touched = bench.touched()
+        whole = best(bench.whole.run, seconds)
+    calls = tuple(_call(bench, index, call, seconds) for index, call in enumerate(plan.calls))
+    return Measurement(calls, whole, plan.threads, touched)
 
 
-def _best(run: Callable[[], int], seconds: float) -> float:
-    """The shortest of the runs that fit into ``seconds``; at least three."""
-    best, spent, runs = float("inf"), 0.0, 0
-    while runs < 3 or (spent < seconds and runs < 100_000):
-        start = time.perf_counter()
-        run()
-        took = time.perf_counter() - start
-        best, spent, runs = min(best, took), spent + took, runs + 1
-    return best
+def _call(bench: Bench, index: int, call: Call, seconds: float) -> CallTime:
+    blocks = [block for block in bench.program.plan.blocks[index] if block is not None]
+    predicted = max(call.predict(rates(len(blocks)), block).seconds for block in blocks)
+    before = bench.restorer(call)
+    repeats = int(min(max(_PER_RUN / predicted, 1), 1000 if before is None else _CHANGING))
+    took = best(bench.call(index, repeats).run, seconds, before) / repeats
+    share, bound = _share(call, blocks, took)
+    return CallTime(
+        index, call.kernel.name, ops_of(call), call.times, len(blocks), took, predicted, call.flops, call.bytes_moved,
+        share, bound, line_of(call),
+    )  # fmt: skip
+
+
+def _share(call: Call, blocks: list[Block], seconds: float) -> tuple[float, str]:
+    """How near a call comes to the machine's limits. An operation that is no multiply-add takes the place of one."""
+    machine = rates(len(blocks))
+    products = min(call.work().flops, call.flops)
+    of_flops = (products + 2 * (call.flops - products)) / machine.flops / seconds
+    read, written = call.traffic(call.work())
+    reads, writes = machine.rates(read + written)
+    of_memory = (read / reads + written / writes) / seconds
+    return (of_flops, "flops") if of_flops >= of_memory else (of_memory, "memory")

@@ -98,6 +98,11 @@ def shortened(ops: Sequence[str], most: int = 4) -> str:
     return " ".join(ops[:most]) + more
 
 
+def ops_of(call: Call) -> tuple[str, ...]:
+    """The names of the ops that a call computes."""
+    return tuple(node.op.name if node.op is not None else "copy" for node in call.nodes)
+
+
 def line_of(call: Call) -> str:
     """The user's line that a call stands for: that of the first of its nodes which has one."""
     return next((node.where for node in call.nodes if node.where), "")
@@ -128,8 +133,7 @@ def _waits(plan: Plan) -> list[int]:
 
 
 def _step(index: int, call: Call, blocks: Sequence[Block | None], waits: int) -> Step:
-    ops = tuple(node.op.name if node.op is not None else "copy" for node in call.nodes)
     return Step(
-        index, call.kernel.name, ops, call.rows, call.columns, tuple(blocks), waits, call.times,
+        index, call.kernel.name, ops_of(call), call.rows, call.columns, tuple(blocks), waits, call.times,
         call.seconds, call.flops, call.bytes_moved, line_of(call),
     )  # fmt: skip

@@ -13,7 +13,8 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Final, NamedTuple
 
 CLOSE: Final = 1.02  # times the lower bound: good enough to stop
-LOSS: Final = 1.01  # times the best peak: what a step of the search may end at
+FAR: Final = 1.05  # times the lower bound: worth more effort
+LOSSES: Final = (1.0, 1.01, 1.02)  # times the best peak: what a step of the search may end at
 EFFORT: Final = 400_000  # pairs of spans looked at while searching: some 50 ms
 
 
@@ -34,11 +35,14 @@ class Arrangement(NamedTuple):
 
 def arrange(spans: Sequence[Span], bound: int, fullest: int, effort: int = EFFORT) -> Arrangement:
     """Offsets for ``spans``, of which those alive at the moment ``fullest`` have ``bound`` bytes."""
-    search = _Search(spans, int(bound * CLOSE), effort)
+    search = _Search(spans, int(bound * CLOSE), 3 * effort // 4)
     for key in _keys(spans, fullest):
         if search.try_order(sorted(range(len(spans)), key=key)):
             return search.best
-    search.improve()
+    for loss in LOSSES:
+        search.improve(loss, effort // len(LOSSES))
+    for loss in LOSSES if search.best.peak > bound * FAR else ():
+        search.improve(loss, effort // 2)
     return search.best
 
 
@@ -84,9 +88,10 @@ class _Search:
             self.order, self.best = order, found
         return self.best.peak <= self.goal
 
-    def improve(self) -> None:
-        """Move spans about, from the best order on, while effort is left. Steps that lose a little are taken, too
+    def improve(self, loss: float, effort: int) -> None:
+        """Move spans about, from the best order on, for so much more effort. Steps that lose a little are taken, too
         (G. Dueck, T. Scheuer, "Threshold accepting", 1990)."""
+        self.effort = max(self.effort, 0) + effort
         state = 1
         count = len(self.sizes)
         order, placed = self.order, self.best
@@ -104,7 +109,7 @@ class _Search:
             else:
                 other = moved.pop(moved.index(neighbours[draw % len(neighbours)]))
                 moved.insert(draw // len(neighbours) % count, other)
-            found = self._place(moved, int(self.best.peak * LOSS) + 1)
+            found = self._place(moved, int(self.best.peak * loss) + 1)
             if found is not None:
                 order, placed = moved, found
                 if found.peak < self.best.peak:

@@ -21,8 +21,8 @@ class Machine:
 
     flops: float
     levels: tuple[tuple[int, float, float], ...]
-    call: float = 8e-9
     threads: int = 1
+    call: float = 8e-9
 
     def rates(self, footprint: float) -> tuple[float, float]:
         """Bytes read and written a second among ``footprint`` bytes, between levels in proportion to logarithms."""

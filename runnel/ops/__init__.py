@@ -12,12 +12,10 @@ from runnel.ops.activations import (
     hardtanh,
     leaky_relu,
     log_sigmoid,
-    log_softmax,
     mish,
     relu6,
     selu,
     silu,
-    softmax,
     softplus,
 )
 from runnel.ops.arithmetic import (
@@ -39,12 +37,10 @@ from runnel.ops.arithmetic import (
     trunc,
 )
 from runnel.ops.assignment import put
-from runnel.ops.attention import packed_attention, scaled_dot_product_attention
 from runnel.ops.broadcasting import broadcast_arrays, broadcast_to
 from runnel.ops.comparison import equal, greater, greater_equal, isinf, isnan, less, less_equal, not_equal
-from runnel.ops.contraction import linear, matmul, outer, tensordot, vecdot
+from runnel.ops.contraction import outer
 from runnel.ops.conversion import cast, stop_gradient
-from runnel.ops.convolving import conv, conv_transpose
 from runnel.ops.creation_like import full_like, iota, ones_like, zeros_like
 from runnel.ops.indexing import embedding, index_add, one_hot, scatter_add, take, take_along_axis
 from runnel.ops.logic import (
@@ -61,24 +57,46 @@ from runnel.ops.logic import (
     logical_xor,
     where,
 )
-from runnel.ops.losses import (
-    binary_cross_entropy,
-    binary_cross_entropy_with_logits,
-    cross_entropy,
-    huber_loss,
-    kl_div,
-    l1_loss,
-    mse_loss,
-    nll_loss,
-    smooth_l1_loss,
-)
-from runnel.ops.normalization import batch_norm, channel_moments, group_norm, instance_norm
 from runnel.ops.padding import pad
 from runnel.ops.pieces import concat, flip, getitem, narrow, roll, split, stack
 from runnel.ops.pooling import adaptive_avg_pool, adaptive_max_pool, avg_pool, max_pool
+from runnel.ops.precision import (
+    batch_norm,
+    binary_cross_entropy,
+    binary_cross_entropy_with_logits,
+    channel_moments,
+    conv,
+    conv_transpose,
+    cross_entropy,
+    group_norm,
+    huber_loss,
+    instance_norm,
+    kl_div,
+    l1_loss,
+    layer_norm,
+    linear,
+    log_softmax,
+    logsumexp,
+    matmul,
+    mean,
+    mse_loss,
+    nll_loss,
+    norm,
+    packed_attention,
+    prod,
+    rms_norm,
+    scaled_dot_product_attention,
+    smooth_l1_loss,
+    softmax,
+    std,
+    sum,
+    tensordot,
+    var,
+    vecdot,
+)
 from runnel.ops.random import bernoulli, dropout, fold_in, normal, randint, random_bits, split_key, uniform
-from runnel.ops.reductions import all, any, argmax, argmin, max, min, prod, sum
-from runnel.ops.statistics import clip, layer_norm, logsumexp, mean, norm, rms_norm, std, var
+from runnel.ops.reductions import all, any, argmax, argmin, max, min
+from runnel.ops.statistics import clip
 from runnel.ops.transcendental import (
     cos,
     erf,

@@ -20,9 +20,7 @@ def per_axis(name: str, what: str, value: int | Sequence[int], spatial: int) -> 
     return given
 
 
-def padding_pairs(
-    name: str, value: str | int | Sequence[Any], kernel: Shape, stride: Shape, dilation: Shape
-) -> Pairs:
+def padding_pairs(name: str, value: str | int | Sequence[Any], kernel: Shape, stride: Shape, dilation: Shape) -> Pairs:
     """Padding as (before, after) for each spatial axis, from an int, ints, pairs, "valid" or "same"."""
     if isinstance(value, str):
         return _named_padding(name, value, kernel, stride, dilation)

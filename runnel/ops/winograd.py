@@ -105,10 +105,10 @@ def _infer(x: Aval, filters: Aval, *, height: int, width: int) -> Aval:
 def _reference(x: Any, filters: Any, *, height: int, width: int) -> Any:
     n, _, _, c = x.shape
     rows, columns = tiles(height), tiles(width)
-    v = _transformed(x, rows, columns).reshape(SPAN * SPAN, -1, c)
+    v = _transformed(x, rows, columns).reshape(SPAN * SPAN, n * rows * columns, c)
     m = np.matmul(v, filters).reshape(SPAN, SPAN, n, rows, columns, filters.shape[2])
     y = np.einsum("pr,qs,rsnhwk->nhpwqk", as_floats(OUTPUT), as_floats(OUTPUT), m, optimize=True)
-    return y.reshape(n, rows * OUTPUTS, columns * OUTPUTS, -1)[:, :height, :width].astype(x.dtype)
+    return y.reshape(n, rows * OUTPUTS, columns * OUTPUTS, filters.shape[2])[:, :height, :width].astype(x.dtype)
 
 
 def _transformed(x: Any, rows: int, columns: int) -> Any:
@@ -157,8 +157,9 @@ def _gradient_reference(x: Any, dy: Any) -> Any:
     v = _transformed(x, rows, columns)
     count = n * rows * columns
     share = -(-count // SLABS)
-    d, v = d.reshape(SPAN * SPAN, count, filters), v.reshape(SPAN * SPAN, count, -1)
-    parts = [np.matmul(v[:, a : a + share].swapaxes(1, 2), d[:, a : a + share]) for a in range(0, SLABS * share, share)]
+    d, v = d.reshape(SPAN * SPAN, count, filters), v.reshape(SPAN * SPAN, count, x.shape[3])
+    cuts = [slice(part * share, (part + 1) * share) for part in range(SLABS)]
+    parts = [np.matmul(v[:, cut].swapaxes(1, 2), d[:, cut]) for cut in cuts]
     return np.concatenate(parts).astype(x.dtype)
 
 

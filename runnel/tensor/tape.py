@@ -108,6 +108,7 @@ def cotangents(
         if record is None or (wanted is not None and id(tensor) in wanted):
             found[id(tensor)] = (tensor, settled(g, tensor))
             continue
+        check_unchanged(record, tensor)
         for x, dx in zip(record.inputs, apply_rule(record, tensor, g, create_graph, alive), strict=True):
             if dx is not None and id(x) in alive:
                 accumulate(pending, x, dx() if callable(dx) else dx)
@@ -130,6 +131,15 @@ def _leading_to(order: Sequence[Tensor], wanted: frozenset[int] | None) -> set[i
         if is_leaf or (record is not None and any(id(x) in alive for x in record.inputs)):
             alive.add(id(tensor))
     return alive
+
+
+def check_unchanged(record: Record, out: Tensor) -> None:
+    """GradientError if an input of ``out`` was given another value since."""
+    if any(x._rebound and x._serial > out._serial for x in record.inputs):
+        raise GradientError(
+            f"[backward] an input of the op '{record.op.name if record.op else 'custom_vjp'}' was changed by "
+            "x[key] = value after the op had used it; change a copy (x + 0) instead."
+        )
 
 
 def apply_rule(

@@ -1,8 +1,8 @@
 """``checkpoint``: a function whose intermediate values are computed again in backward instead of being kept.
 
 The trade is that of A. Griewank and A. Walther, "Algorithm 799: revolve" (2000), and T. Chen et al., "Training deep
-nets with sublinear memory cost" (2016). The cotangents are those of the function itself, handed on one by one in the order
-of its own tape: sums of gradients are rounded as without a checkpoint.
+nets with sublinear memory cost" (2016). The cotangents are those of the function itself, handed on one by one in the
+order of its own tape: sums of gradients are rounded as without a checkpoint.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 
 from runnel.core import pytree
 from runnel.core.avals import aval
+from runnel.core.casting import CASTING, casting
 from runnel.core.dtypes import float32
 from runnel.core.errors import GradientError
 from runnel.tensor import tape, tensor as tensors, tracing
@@ -70,6 +71,7 @@ class _Run(NamedTuple):
             if g_or_none is None:
                 reached += [None for x in record.inputs if id(x) in self.sources]
                 continue
+            tape.check_unchanged(record, tensor)
             for x, dx in zip(record.inputs, tape.apply_rule(record, tensor, g_or_none, create_graph), strict=True):
                 if id(x) in self.sources:
                     reached.append(dx() if callable(dx) else dx)
@@ -88,6 +90,7 @@ class _Block:
         self.state: _TracedState | _EagerState = _EagerState() if trace is None else _TracedState(trace)
         self.readings: list[Tensor] = []
         self._arrived: dict[int, Tensor] = {}
+        self.cast = CASTING.dtype
 
     def run(self) -> Any:
         """The result, with a tape that leads past everything between."""
@@ -119,7 +122,8 @@ class _Block:
         born = tensors.serial_now()
         passed = [alias(x) if isinstance(x, Tensor) and x.requires_grad else x for x in self.leaves]
         args, kwargs = pytree.unflatten(self.structure, passed)
-        outputs, structure = pytree.flatten(self.fn(*args, **kwargs))
+        with casting(self.cast):
+            outputs, structure = pytree.flatten(self.fn(*args, **kwargs))
         roots = [x for x in outputs if isinstance(x, Tensor) and x.requires_grad]
         own = {id(new): old for new, old in zip(passed, self.leaves, strict=True) if new is not old}
         sources = _leaves(roots, own, born)

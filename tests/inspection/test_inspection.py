@@ -12,6 +12,7 @@ from runnel import ops
 from runnel.core import switches
 from runnel.core.errors import CaptureError
 from runnel.graph import printer
+from runnel.inspection.bench import Bench
 from runnel.lowering import partition
 from runnel.passes import pipeline
 from runnel.runtime import memory
@@ -136,21 +137,21 @@ def test_measuring_leaves_variables_alone() -> None:
     assert len(str(result).splitlines()) == len(result.calls) + 2
 
 
-def test_measured_calls_compute_what_the_program_does(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("threads", [1, 2])
+def test_measured_calls_compute_what_the_program_does(threads: int, split_everything: None) -> None:
     """A call run alone is the whole call: with every other call left out, its result is complete."""
-    from runnel.inspection import measure
-
-    seen = inspect(Traced(lambda x: ops.exp(x), (values(40, 50),), threads=1))
-    bench = measure._Bench(seen.program)
-    bench.alone(0, 1).run()
-    source, result = (b.ndarray((40, 50), np.float32) for b in bench._blocks)
+    seen = inspect(Traced(lambda x: ops.exp(x), (values(40, 50),), threads=threads))
+    assert seen.plan.threads == threads
+    bench = Bench(seen.program)
+    bench.call(0, 1).run()
+    source, result = (b.ndarray((40, 50), np.float32) for b in bench.blocks)
     np.testing.assert_allclose(result, np.exp(source), rtol=1e-6)
 
 
 def test_json_is_json() -> None:
     seen = network(threads=2)
     said = json.loads(json.dumps(seen.as_json()))
-    assert set(said) == {"name", "threads", "graph", "passes", "kernels", "schedule", "memory"}
+    assert set(said) == {"name", "threads", "graph", "passes", "kernels", "schedule", "memory", "preparation"}
     assert len(said["schedule"]) == len(seen.plan.calls)
     assert said["memory"]["peak"] == seen.plan.arena.peak
     json.dumps(seen.measure(seconds=0.0).as_json())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable
 from typing import Any
 
@@ -32,7 +33,7 @@ def disjoint(spans: list[Span], offsets: tuple[int, ...], peak: int) -> bool:
         for k, (a, at) in enumerate(placed)
         for b, to in placed[:k]
     )
-    return apart and all(0 <= at and at + span.nbytes <= peak for span, at in placed)
+    return apart and all(at >= 0 and at + span.nbytes <= peak for span, at in placed)
 
 
 spans_ = st.lists(
@@ -89,7 +90,7 @@ def normal(*shape: int) -> np.ndarray:
 
 def mlp(*sizes: int) -> nn.Module:
     layers: list[nn.Module] = []
-    for a, b in zip(sizes, sizes[1:], strict=False):
+    for a, b in itertools.pairwise(sizes):
         layers += [nn.Linear(a, b), nn.ReLU()]
     return nn.Sequential(*layers[:-1])
 

@@ -56,9 +56,17 @@ def test_names_shapes_and_initial_values() -> None:
 
 CONVOLUTIONS: list[tuple[Any, tuple[int, ...], tuple[Any, ...]]] = [
     (nn.Conv1d(4, 6, 3, stride=2, padding=1, dtype="float64"), (2, 4, 9), ((2,), ((1, 1),), (1,), 1)),
-    (nn.Conv2d(4, 6, 3, padding="same", dilation=2, groups=2, dtype="float64"), (2, 4, 7, 6), ((1, 1), ((2, 2),) * 2, (2, 2), 2)),
+    (
+        nn.Conv2d(4, 6, 3, padding="same", dilation=2, groups=2, dtype="float64"),
+        (2, 4, 7, 6),
+        ((1, 1), ((2, 2),) * 2, (2, 2), 2),
+    ),
     (nn.Conv2d(4, 8, (2, 3), groups=4, bias=False, dtype="float64"), (2, 4, 5, 6), ((1, 1), ((0, 0),) * 2, (1, 1), 4)),
-    (nn.Conv3d(2, 3, 2, padding=(0, 1, 0), dtype="float64"), (1, 2, 3, 4, 3), ((1,) * 3, ((0, 0), (1, 1), (0, 0)), (1,) * 3, 1)),
+    (
+        nn.Conv3d(2, 3, 2, padding=(0, 1, 0), dtype="float64"),
+        (1, 2, 3, 4, 3),
+        ((1,) * 3, ((0, 0), (1, 1), (0, 0)), (1,) * 3, 1),
+    ),
 ]
 
 
@@ -80,13 +88,20 @@ def test_convolutions(case: int) -> None:
 def test_borders(mode: str) -> None:
     layer = filled(nn.Conv2d(2, 3, 3, padding=(1, 2), padding_mode=mode, dtype="float64"))
     x = normal(2, 2, 5, 6)
-    around = np.pad(x, ((0, 0), (0, 0), (1, 1), (2, 2)), {"reflect": "reflect", "replicate": "edge", "circular": "wrap"}[mode])
+    around = np.pad(
+        x, ((0, 0), (0, 0), (1, 1), (2, 2)), {"reflect": "reflect", "replicate": "edge", "circular": "wrap"}[mode]
+    )
     attrs = {"stride": (1, 1), "padding": ((0, 0),) * 2, "dilation": (1, 1), "groups": 1}
-    close(layer(rn.asarray(x)), SPATIAL["convolution"]["oracle"](around, layer.weight.numpy(), **attrs) + vector(layer.bias, 4))
+    close(
+        layer(rn.asarray(x)),
+        SPATIAL["convolution"]["oracle"](around, layer.weight.numpy(), **attrs) + vector(layer.bias, 4),
+    )
 
 
 def test_transposed_convolutions() -> None:
-    layer = filled(nn.ConvTranspose2d(4, 6, 3, stride=(2, 3), padding=1, output_padding=(1, 0), groups=2, dtype="float64"))
+    layer = filled(
+        nn.ConvTranspose2d(4, 6, 3, stride=(2, 3), padding=1, output_padding=(1, 0), groups=2, dtype="float64")
+    )
     g = normal(2, 4, 3, 4)
     attrs = {"stride": (2, 3), "padding": ((1, 1),) * 2, "dilation": (1, 1), "groups": 2}
     wanted = SPATIAL["convolution_input_gradient"]["oracle"](g, layer.weight.numpy(), size=(6, 10), **attrs)
@@ -103,7 +118,9 @@ def test_pools() -> None:
     close(nn.AvgPool2d(2)(rn.asarray(x)), blocks.mean((3, 5)))
     close(nn.AdaptiveAvgPool2d(1)(rn.asarray(x)), x.mean((2, 3), keepdims=True))
     close(nn.AdaptiveMaxPool2d((None, 4))(rn.asarray(x)), x.reshape(2, 3, 6, 4, 2).max(4))
-    close(nn.MaxPool1d(3, 1)(rn.asarray(x[0])), np.maximum(np.maximum(x[0, :, :, :-2], x[0, :, :, 1:-1]), x[0, :, :, 2:]))
+    close(
+        nn.MaxPool1d(3, 1)(rn.asarray(x[0])), np.maximum(np.maximum(x[0, :, :, :-2], x[0, :, :, 1:-1]), x[0, :, :, 2:])
+    )
     close(F.avg_pool3d(rn.asarray(x[None]), (3, 2, 1)), x[None].reshape(1, 2, 1, 3, 3, 2, 8).mean((3, 5)))
     assert nn.MaxPool2d(3, 2, padding=1)(rn.asarray(x)).shape == (2, 3, 3, 4)
 
@@ -117,8 +134,11 @@ def expected_norm(x: Array, mean: Array, var: Array, layer: Any) -> Array:
 
 
 BATCHES: list[tuple[Callable[..., Any], tuple[int, ...]]] = [
-    (nn.BatchNorm1d, (7, 3)), (nn.BatchNorm1d, (4, 3, 5)), (nn.BatchNorm2d, (2, 3, 4, 5)), (nn.BatchNorm3d, (2, 3, 2, 3, 2)),
-]  # fmt: skip
+    (nn.BatchNorm1d, (7, 3)),
+    (nn.BatchNorm1d, (4, 3, 5)),
+    (nn.BatchNorm2d, (2, 3, 4, 5)),
+    (nn.BatchNorm3d, (2, 3, 2, 3, 2)),
+]
 
 
 @pytest.mark.parametrize("case", range(len(BATCHES)))
@@ -174,8 +194,16 @@ def test_means_of_many_elements_are_accurate() -> None:
 
 FOLDED: list[tuple[Any, Any, tuple[int, ...]]] = [
     (nn.Conv2d(3, 4, 3, dtype="float64"), nn.BatchNorm2d(4, dtype="float64"), (2, 3, 5, 5)),
-    (nn.Conv1d(4, 4, 3, groups=2, bias=False, dtype="float64"), nn.BatchNorm1d(4, affine=False, dtype="float64"), (2, 4, 5)),
-    (nn.ConvTranspose2d(4, 6, 2, stride=2, groups=2, dtype="float64"), nn.BatchNorm2d(6, dtype="float64"), (2, 4, 3, 3)),
+    (
+        nn.Conv1d(4, 4, 3, groups=2, bias=False, dtype="float64"),
+        nn.BatchNorm1d(4, affine=False, dtype="float64"),
+        (2, 4, 5),
+    ),
+    (
+        nn.ConvTranspose2d(4, 6, 2, stride=2, groups=2, dtype="float64"),
+        nn.BatchNorm2d(6, dtype="float64"),
+        (2, 4, 3, 3),
+    ),
 ]
 
 

@@ -33,6 +33,7 @@ class Record:
     smooth: bool = True
     input_dtypes: tuple[DType | None, ...] = ()  # an input's dtype where it is not the sampled one
     index_limit: int = 0  # integer inputs lie in [0, index_limit)
+    made_late: bool = False  # by a rule of table expand alone, when gradients have been taken: it needs no vjp
     scale: Callable[..., Any] | None = None  # the size of the terms, where the oracle of magnitudes does not give it
 
 
@@ -204,6 +205,7 @@ RECORDS: dict[str, Record] = {
         tuple(d for d in ANY if d.kind != "uint"), smooth=False,
     ),
     "again": Record(lambda x, *after: x, ((((2, 3),), {}), (((2, 3), (4,)), {}), (((), (0, 2), (3,)), {})), ANY),
+    "contiguous": _one(lambda x: x, ANY),
     "stop_gradient": _one(lambda x: x, ANY, smooth=False),
     "sum": _reduce(np.sum, (dt.int64, dt.uint64, dt.float32, dt.float64), AXES_EMPTY),
     "prod": _reduce(np.prod, (dt.int64, dt.uint64, dt.float32, dt.float64), AXES_EMPTY),
@@ -251,10 +253,10 @@ RECORDS: dict[str, Record] = {
     "winograd": Record(_winograd, (
         (((1, 6, 6, 3), (36, 3, 2)), {"height": 4, "width": 4}), (((2, 10, 6, 17), (36, 17, 33)), {"height": 7, "width": 3}),
         (((5, 6, 10, 16), (36, 16, 16)), {"height": 1, "width": 5}), (((0, 6, 6, 2), (36, 2, 2)), {"height": 4, "width": 4}),
-    ), (dt.float32, dt.float64), smooth=False, scale=functools.partial(_winograd, sign=np.abs)),
+    ), (dt.float32, dt.float64), smooth=False, made_late=True, scale=functools.partial(_winograd, sign=np.abs)),
     "winograd_gradient": Record(_winograd_gradient, (
         (((1, 6, 6, 3), (1, 4, 4, 2)), {}), (((5, 10, 6, 17), (5, 7, 3, 33)), {}), (((0, 6, 6, 2), (0, 4, 4, 2)), {}),
-    ), (dt.float32, dt.float64), smooth=False, scale=functools.partial(_winograd_gradient, sign=np.abs)),
+    ), (dt.float32, dt.float64), smooth=False, made_late=True, scale=functools.partial(_winograd_gradient, sign=np.abs)),
     "label": Record(
         lambda x, *, extent, allowed: x,
         tuple((c[0], {"extent": 3, "allowed": a}) for c, a in zip(ONE, (None, -100, None, 7, None), strict=True)),

@@ -15,7 +15,13 @@ def _places(size: Any, kernel: Any, stride: Any, dilation: Any) -> list[tuple[tu
     """Each place of a kernel over ``size`` with the slices that it sees."""
     counts = [(n - d * (k - 1) - 1) // s + 1 for n, k, s, d in zip(size, kernel, stride, dilation, strict=True)]
     return [
-        (at, tuple(slice(p * s, p * s + d * (k - 1) + 1, d) for p, s, k, d in zip(at, stride, kernel, dilation, strict=True)))
+        (
+            at,
+            tuple(
+                slice(p * s, p * s + d * (k - 1) + 1, d)
+                for p, s, k, d in zip(at, stride, kernel, dilation, strict=True)
+            ),
+        )
         for at in itertools.product(*map(range, counts))
     ]
 
@@ -37,7 +43,9 @@ def _pad(x: Any, value: Any, *, widths: Any) -> Any:
     for axis, (low, high, step) in enumerate(widths):
         n = x.shape[axis]
         apart = np.insert(x, np.repeat(np.arange(1, n), step - 1), value.reshape(-1)[0], axis) if n else x
-        x = np.pad(apart, [(low, high) if i == axis else (0, 0) for i in range(x.ndim)], constant_values=value.reshape(-1)[0])
+        x = np.pad(
+            apart, [(low, high) if i == axis else (0, 0) for i in range(x.ndim)], constant_values=value.reshape(-1)[0]
+        )
     return x
 
 
@@ -94,7 +102,7 @@ def _geometry(stride: Any, padding: Any, dilation: Any, groups: int = 1) -> dict
     return {"stride": stride, "padding": pairs, "dilation": dilation, "groups": groups}
 
 
-# x, w, geometry: one to three axes, strides, uneven padding, dilation, groups, depthwise, kernels of 1, what no window reaches
+# x, w, geometry: one to three axes, strides, uneven padding, dilation, groups, depthwise, kernels of 1
 _CONVOLUTIONS: tuple[tuple[Any, Any, dict[str, Any]], ...] = (
     ((2, 3, 7), (4, 3, 3), _geometry((1,), (1,), (1,))),
     ((1, 2, 9), (2, 2, 3), _geometry((2,), ((2, 0),), (2,))),
@@ -117,34 +125,39 @@ _POOLS: tuple[Any, ...] = tuple(
     (((shape),), {"kernel": k, "stride": s, "padding": p, "dilation": d})
     for shape, k, s, p, d in (
         ((2, 3, 6), (2,), (2,), ((0, 0),), (1,)), ((1, 2, 5, 7), (2, 2), (2, 2), ((0, 0), (0, 1)), (1, 1)),
-        ((2, 2, 6, 5), (3, 2), (2, 1), ((1, 1), (0, 1)), (1, 2)), ((1, 2, 3, 4, 3), (2, 2, 3), (1, 2, 1), ((0, 1),) * 3, (1,) * 3),
-        ((1, 3, 4, 4), (2, 2), (3, 1), ((0, 0), (1, 1)), (1, 1)), ((2, 17, 4, 6), (2, 3), (2, 3), ((0, 0), (0, 0)), (1, 1)),
+        ((2, 2, 6, 5), (3, 2), (2, 1), ((1, 1), (0, 1)), (1, 2)),
+        ((1, 2, 3, 4, 3), (2, 2, 3), (1, 2, 1), ((0, 1),) * 3, (1,) * 3),
+        ((1, 3, 4, 4), (2, 2), (3, 1), ((0, 0), (1, 1)), (1, 1)),
+        ((2, 17, 4, 6), (2, 3), (2, 3), ((0, 0), (0, 0)), (1, 1)),
     )
 )  # fmt: skip
 
+HALF = (-0.5, 0.5)
 SPATIAL: dict[str, dict[str, Any]] = {
     "windows": {"oracle": _windows, "dtypes": ANY, "cases": tuple(
         ((shape,), {"kernel": k, "stride": s, "dilation": d})
         for shape, k, s, d in (
-            ((2, 6, 3), (3,), (1,), (1,)), ((1, 5, 7, 2), (2, 3), (2, 1), (1, 2)), ((2, 3, 4, 3, 2), (1, 2, 3), (2, 1, 1), (1, 2, 1)),
+            ((2, 6, 3), (3,), (1,), (1,)), ((1, 5, 7, 2), (2, 3), (2, 1), (1, 2)),
+            ((2, 3, 4, 3, 2), (1, 2, 3), (2, 1, 1), (1, 2, 1)),
             ((1, 4, 4, 3), (1, 1), (2, 3), (1, 1)),
         )
     )},
     "pad": {"oracle": _pad, "dtypes": ANY, "cases": tuple(
         ((shape, (1,) * len(shape)), {"widths": w})
         for shape, w in (
-            ((5,), ((2, 3, 1),)), ((2, 3, 4), ((0, 0, 1), (1, 2, 1), (0, 0, 1))), ((0, 3), ((1, 0, 1), (2, 0, 2))), ((), ()),
+            ((5,), ((2, 3, 1),)), ((2, 3, 4), ((0, 0, 1), (1, 2, 1), (0, 0, 1))), ((0, 3), ((1, 0, 1), (2, 0, 2))),
+            ((), ()),
             ((3, 2, 1, 4), ((0, 0, 1), (1, 1, 3), (0, 1, 1), (1, 0, 2))), ((2, 5), ((1, 1, 1), (0, 0, 1))),
             ((2, 3, 17, 3), ((0, 0, 1), (1, 1, 1), (2, 1, 1), (0, 0, 1))),
         )
     )},
-    "convolution": {"oracle": _convolution, "dtypes": _FLOATS, "cases": tuple(
+    "convolution": {"oracle": _convolution, "dtypes": _FLOATS, "domain": HALF, "cases": tuple(
         ((x, w), geometry) for x, w, geometry in _CONVOLUTIONS
     )},
-    "convolution_input_gradient": {"oracle": _input_gradient, "dtypes": _FLOATS, "cases": tuple(
+    "convolution_input_gradient": {"oracle": _input_gradient, "dtypes": _FLOATS, "domain": HALF, "cases": tuple(
         ((_result(x, w, geometry), w), {"size": x[2:], **geometry}) for x, w, geometry in _CONVOLUTIONS
     )},
-    "convolution_weight_gradient": {"oracle": _weight_gradient, "dtypes": _FLOATS, "cases": tuple(
+    "convolution_weight_gradient": {"oracle": _weight_gradient, "dtypes": _FLOATS, "domain": HALF, "cases": tuple(
         ((x, _result(x, w, geometry)), {"kernel": w[2:], **geometry}) for x, w, geometry in _CONVOLUTIONS
     )},
     "max_pool": {"oracle": _max_pool, "dtypes": NUMBERS, "cases": _POOLS},

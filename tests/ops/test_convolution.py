@@ -35,7 +35,8 @@ def geometries(draw: Draw) -> tuple[tuple[int, ...], tuple[int, ...], dict[str, 
     kernel, stride, dilation = draw(each), draw(each), draw(st.sampled_from([(1,) * axes, (2,) * axes]))
     padding = tuple(tuple(draw(st.lists(st.integers(0, 3), min_size=2, max_size=2))) for _ in range(axes))
     size = tuple(
-        max(1, d * (k - 1) + 1 - sum(p)) + draw(st.integers(0, 4)) for k, d, p in zip(kernel, dilation, padding, strict=True)
+        max(1, d * (k - 1) + 1 - sum(p)) + draw(st.integers(0, 4))
+        for k, d, p in zip(kernel, dilation, padding, strict=True)
     )
     groups, inputs, results = (draw(st.integers(1, n)) for n in (3, 3, 4))
     attrs = {"stride": stride, "padding": padding, "dilation": dilation, "groups": groups}

@@ -11,7 +11,6 @@ from hypothesis import given, settings, strategies as st
 
 import runnel as rn
 from runnel import nn, ops, optim
-from runnel.core.avals import aval
 from runnel.core.dtypes import float32, int32, uint32
 from runnel.core.tables import Op, expand as table, infer
 from runnel.graph import interpreter
@@ -41,9 +40,7 @@ def test_expanded_graphs_hold_no_op_of_the_table() -> None:
     attrs: dict[str, Any] = {"stride": (2, 1), "padding": ((1, 1), (0, 0)), "dilation": (1, 1), "groups": 1}
     y = op(Op.registry["convolution"], x, w, **attrs)
     dx = op(Op.registry["convolution_input_gradient"], y, w, size=(6, 5), **attrs)
-    pooled = op(
-        Op.registry["max_pool"], dx, kernel=(2, 2), stride=(2, 2), padding=((0, 0), (0, 1)), dilation=(1, 1)
-    )
+    pooled = op(Op.registry["max_pool"], dx, kernel=(2, 2), stride=(2, 2), padding=((0, 0), (0, 1)), dilation=(1, 1))
     before = graph([x, w], y, pooled)
     after = expand(before)
     verify(after)
@@ -173,7 +170,14 @@ def layouts(draw: Draw) -> Graph:
             fitting = [n for n in nodes if all(a == b or 1 in (a, b) for a, b in zip(shape, n.aval.shape, strict=True))]
             nodes.append(op(add_p if kind == "add" else mul_p, x, draw(st.sampled_from(fitting))))
         elif kind == "pad":
-            nodes.append(op(pad_p, x, constant([[[1.5]]]), widths=tuple(draw(st.permutations([(0, 0, 1), (1, 0, 2), (0, 2, 1)])))))
+            nodes.append(
+                op(
+                    pad_p,
+                    x,
+                    constant([[[1.5]]]),
+                    widths=tuple(draw(st.permutations([(0, 0, 1), (1, 0, 2), (0, 2, 1)]))),
+                )
+            )
         elif kind == "slice":
             starts = tuple(draw(st.integers(0, n - 1)) for n in shape)
             sizes = tuple(n - s for n, s in zip(shape, starts, strict=True))

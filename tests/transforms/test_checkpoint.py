@@ -227,3 +227,24 @@ def test_a_function_that_does_other_things_is_an_error() -> None:
     x = rn.tensor([2.0], requires_grad=True)
     with pytest.raises(GradientError, match="did other things"):
         rn.checkpoint(fn, x).sum().backward()
+
+
+def test_a_value_that_is_changed_after_its_use_is_an_error() -> None:
+    def fn(x: rn.Tensor) -> rn.Tensor:
+        y = x * 2.0
+        z = y * y
+        y[0] = 5.0
+        return z
+
+    x = rn.tensor([2.0, 3.0], requires_grad=True)
+    with pytest.raises(GradientError, match="was changed by"):
+        rn.checkpoint(fn, x).sum().backward()
+
+
+def test_gradients_of_slices_are_put_together() -> None:
+    def fn(x: rn.Tensor) -> rn.Tensor:
+        return x[:2] * x[1:3] + x[2:] * 2.0
+
+    x = rn.asarray(np.array([1.0, 2.0, 3.0, 4.0], np.float32))
+    found = [rn.grad(lambda x: (wrap(fn)(x) * x[:2]).sum())(x).numpy() for wrap in (plain, rn.checkpoint)]
+    assert same_bits(*found)

@@ -6,7 +6,7 @@ import copy
 
 from runnel import ops
 from runnel.core.errors import ShapeError
-from runnel.nn.convolution import ConvTranspose1d, ConvTranspose2d, ConvTranspose3d, Convolution
+from runnel.nn.convolution import Convolution, ConvTranspose1d, ConvTranspose2d, ConvTranspose3d
 from runnel.nn.normalization import BatchNorm
 from runnel.nn.parameter import Parameter
 from runnel.tensor.tensor import Tensor

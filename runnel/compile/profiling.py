@@ -1,0 +1,116 @@
+"""Watching compiled functions at work: how often each program was called, and how long that took, compilation apart."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Any
+
+from runnel.compile.compiled import Compiled
+from runnel.compile.executable import Executable
+from runnel.core import switches
+from runnel.runtime import objects
+from runnel.tensor import tracing
+
+
+@dataclass(eq=False, slots=True)
+class Profiled:
+    """One program of a function, or the function run as plain Python (``executable.native`` is None). ``first`` is the
+    seconds of calls that had to trace and compile it or another one, ``seconds`` those of all the others."""
+
+    name: str
+    executable: Executable
+    calls: int = 0
+    seconds: float = 0.0
+    first: float = 0.0
+    traced: int = 0
+
+    @property
+    def mean(self) -> float:
+        """Seconds of a call that compiles nothing."""
+        return self.seconds / (self.calls - self.traced) if self.calls > self.traced else 0.0
+
+
+@dataclass(eq=False, slots=True)
+class Recording:
+    """What was seen. ``seconds`` is the time of the whole block."""
+
+    programs: list[Profiled] = field(default_factory=list)
+    seconds: float = 0.0
+    compiled: int = 0  # kernels
+    loaded: int = 0  # kernels, from disk
+    _last: dict[Compiled, Profiled] = field(default_factory=dict)
+    _counted: dict[Executable, int] = field(default_factory=dict)
+    _known: dict[Executable, Profiled] = field(default_factory=dict)
+
+    @property
+    def outside(self) -> float:
+        """Seconds outside of compiled functions."""
+        return self.seconds - sum(p.seconds + p.first for p in self.programs)
+
+    def add(self, function: Compiled, took: float, *, traced: bool) -> None:
+        """A call of ``function`` has ended."""
+        program = self._program(function)
+        if program is None:
+            return
+        program.calls += 1
+        program.traced += traced
+        if traced:
+            program.first += took
+        else:
+            program.seconds += took
+
+    def _program(self, function: Compiled) -> Profiled | None:
+        """The one whose count of calls has changed."""
+        last = self._last.get(function)
+        if last is not None and self._has_run(last.executable):
+            return last
+        for executable in function.executables():
+            if self._has_run(executable):
+                found = self._known.get(executable)
+                if found is None:
+                    found = self._known[executable] = Profiled(function.name, executable)
+                    self.programs.append(found)
+                self._last[function] = found
+                return found
+        return None
+
+    def _has_run(self, executable: Executable) -> bool:
+        calls = executable.counter.calls
+        before = self._counted.get(executable, 0)
+        self._counted[executable] = calls
+        return calls != before
+
+
+@contextmanager
+def recorded() -> Iterator[Recording]:
+    """Watch the calls of all compiled functions while the block runs; those from inside other ones are part of these."""
+    recording = Recording()
+    call = Compiled.__call__
+    depth = 0
+
+    def timed(self: Compiled, *args: Any, **kwargs: Any) -> Any:
+        nonlocal depth
+        if depth or tracing.ACTIVE.trace is not None or switches.eager.value or switches.check_nans.value:
+            return call(self, *args, **kwargs)
+        traces, start = self.statistics["traces"], time.perf_counter()
+        depth += 1
+        try:
+            return call(self, *args, **kwargs)
+        finally:
+            depth -= 1
+            took = time.perf_counter() - start
+            recording.add(self, took, traced=self.statistics["traces"] != traces)
+
+    before = objects.statistics.compiled, objects.statistics.loaded
+    start = time.perf_counter()
+    Compiled.__call__ = timed  # type: ignore[method-assign]
+    try:
+        yield recording
+    finally:
+        Compiled.__call__ = call  # type: ignore[method-assign]
+        recording.seconds = time.perf_counter() - start
+        recording.compiled = objects.statistics.compiled - before[0]
+        recording.loaded = objects.statistics.loaded - before[1]

@@ -1,0 +1,106 @@
+"""A program on memory and made-up numbers of its own, so that it can be timed without anybody's noticing."""
+
+from __future__ import annotations
+
+import ctypes
+import time
+from collections.abc import Callable, Sequence
+
+import numpy as np
+
+from runnel.core.errors import ShapeError
+from runnel.lowering.places import Call, Place, Space
+from runnel.lowering.program import Program
+from runnel.runtime import memory
+from runnel.runtime.launch import RECORD_WORDS, Launch
+
+_PATTERNS = (0xA5, 0x5A)
+
+
+class Bench:
+    """Memory for a program, and launches on it. ``given`` is the memory of the last inputs, if somebody made them."""
+
+    def __init__(self, program: Program, given: Sequence[memory.Storage] = ()) -> None:
+        self.program = program
+        plan = program.plan
+        self.arena = memory.allocate(program.arena.nbytes)
+        self.arena.ndarray((self.arena.nbytes // 4,), np.float32, writeable=True)[:] = 1.0
+        own = len(plan.inputs) - len(given)
+        self.inputs = [*(filled(place) for place in plan.inputs[:own]), *given]
+        self.variables = [filled(place) for place in plan.variables.values()]
+        self.outputs = [filled(place) for place in plan.outputs]
+        self.blocks = [*self.inputs, *self.variables, *self.outputs]
+        self._block_of = dict(zip((*plan.inputs, *plan.variables.values(), *plan.outputs), self.blocks, strict=True))
+        addresses = [self.arena.address, program.constants.address, *(block.address for block in self.blocks)]
+        self._bases = (ctypes.c_int64 * plan.slots)(*addresses)
+        self.whole = self._launch(program.records)
+
+    def call(self, index: int, repeats: int) -> Launch:
+        """One call as the program makes it, by all its threads, ``repeats`` times; of a loop the first iteration."""
+        blocks = list(self.program.plan.blocks[index])
+        while len(blocks) > 1 and blocks[-1] is None:
+            blocks.pop()
+        records = []
+        for block in blocks:
+            rows = [] if block is None else [self.program.record(index, block)] * repeats
+            records.append(np.array([*rows, (0,) * RECORD_WORDS], np.int64))
+        return self._launch(records)
+
+    def restorer(self, call: Call) -> Callable[[], None] | None:
+        """What puts back the numbers that ``call`` both reads and writes: repeated, they would grow or fade."""
+        written = {a.place for a in call.accesses if a.writes and a.place.space is not Space.SCRATCH}
+        changing = written & {
+            a.place for b, a in zip(call.kernel.buffers, call.accesses, strict=True) if b.mode in ("in", "inout")
+        }
+        if not changing:
+            return None
+        saved = [(address, place.nbytes, ctypes.string_at(address, place.nbytes)) for place in changing
+                 for address in [self._address(place)]]  # fmt: skip
+
+        def restore() -> None:
+            for address, nbytes, content in saved:
+                ctypes.memmove(address, content, nbytes)
+
+        return restore
+
+    def touched(self) -> int:
+        """One past the last byte of the arena that a run writes to."""
+        bytes_ = self.arena.ndarray((self.arena.nbytes,), np.uint8, writeable=True)
+        changed = np.zeros(self.arena.nbytes, np.bool_)
+        for pattern in _PATTERNS:
+            bytes_[:] = pattern
+            self.whole.run()
+            changed |= bytes_ != pattern
+        written = np.flatnonzero(changed)
+        return int(written[-1]) + 1 if len(written) else 0
+
+    def _address(self, place: Place) -> int:
+        return self.arena.address + place.offset if place.space is Space.ARENA else self._block_of[place].address
+
+    def _launch(self, records: list[np.ndarray]) -> Launch:
+        return Launch(records, ctypes.addressof(self._bases), self.program.scratch_bytes)
+
+
+def filled(place: Place) -> memory.Storage:
+    """Memory for an input, Variable or output: floats of ordinary size, integers 0, which as an index is in range."""
+    if place.strided:
+        raise ShapeError(f"[measure] input '{place.label}' is not dense; a compiled function's inputs are.")
+    block = memory.allocate(max(place.nbytes, 1))
+    array = block.ndarray((place.size,), place.dtype.numpy, writeable=True)
+    array[:] = 0
+    if place.dtype.is_float:
+        array[:] = np.random.default_rng(place.size).uniform(0.5, 1.5, place.size).astype(place.dtype.numpy)
+    return block
+
+
+def best(run: Callable[[], int], seconds: float, before: Callable[[], None] | None = None) -> float:
+    """The shortest of the runs that fit into ``seconds``, at least three; ``before`` each, something not timed."""
+    shortest, spent, runs = float("inf"), 0.0, 0
+    while runs < 3 or (spent < seconds and runs < 100_000):
+        if before is not None:
+            before()
+        start = time.perf_counter()
+        run()
+        took = time.perf_counter() - start
+        shortest, spent, runs = min(shortest, took), spent + took, runs + 1
+    return shortest

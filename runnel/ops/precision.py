@@ -1,0 +1,116 @@
+"""The functions that ``autocast`` changes, as they are exported: products in low precision, sums in full.
+
+Products round their operands to the wanted dtype and their results too; what is between is multiplied and added up in
+float32. A number of low precision is exact in float32, so these are the products that such dtypes define, whatever
+instructions a machine has. The functions of other files know nothing of this: rules of ops, gradients and passes apply
+those, and mean what they say.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable
+from typing import Any, ParamSpec, TypeVar
+
+import numpy as np
+
+from runnel.core.casting import CASTING
+from runnel.core.dispatch import Value
+from runnel.core.dtypes import DType, float32, float64, from_numpy
+from runnel.ops import activations, attention, contraction, convolving, losses, normalization, reductions, statistics
+from runnel.ops.conversion import cast
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+
+def in_low(function: Callable[P, R]) -> Callable[P, R]:
+    """``function`` with float operands and result rounded to the dtype wanted, unless there is a float64 among them."""
+
+    @functools.wraps(function)
+    def call(*args: P.args, **kwargs: P.kwargs) -> R:
+        low = CASTING.dtype
+        if low is None:
+            return function(*args, **kwargs)
+        dtypes = {_float_dtype(x) for x in (*args, *kwargs.values())} - {None}
+        if not dtypes or float64 in dtypes:
+            return function(*args, **kwargs)
+        rounded: Any = [_rounded(x, low) for x in args]
+        named: Any = {name: _rounded(x, low) for name, x in kwargs.items()}
+        result: Any = cast(function(*rounded, **named), low)
+        return result  # type: ignore[no-any-return]
+
+    return call
+
+
+def in_full(function: Callable[P, R]) -> Callable[P, R]:
+    """``function`` with operands of two bytes converted to float32 where a dtype is wanted for products."""
+
+    @functools.wraps(function)
+    def call(*args: P.args, **kwargs: P.kwargs) -> R:
+        if CASTING.dtype is None:
+            return function(*args, **kwargs)
+        wide: Any = [_widened(x) for x in args]
+        named: Any = {name: _widened(x) for name, x in kwargs.items()}
+        return function(*wide, **named)
+
+    return call
+
+
+def _float_dtype(x: Any) -> DType | None:
+    """The dtype of a float array."""
+    if isinstance(x, Value):
+        return x.dtype if x.dtype.is_float and not x.is_weak else None
+    if isinstance(x, np.ndarray):
+        dtype = from_numpy(x.dtype)
+        return dtype if dtype.is_float else None
+    return None
+
+
+def _rounded(x: Any, low: DType) -> Any:
+    """A float array rounded to ``low``, in float32."""
+    if _float_dtype(x) is None:
+        return x
+    if isinstance(x, np.ndarray):
+        return x.astype(low.numpy).astype(np.float32)
+    return cast(cast(x, low), float32)
+
+
+def _widened(x: Any) -> Any:
+    return cast(x, float32) if isinstance(x, Value) and x.dtype.is_float and x.dtype.itemsize < 4 else x
+
+
+matmul = in_low(contraction.matmul)
+linear = in_low(contraction.linear)
+tensordot = in_low(contraction.tensordot)
+conv = in_low(convolving.conv)
+conv_transpose = in_low(convolving.conv_transpose)
+scaled_dot_product_attention = in_low(attention.scaled_dot_product_attention)
+packed_attention = in_low(attention.packed_attention)
+
+sum = in_full(reductions.sum)
+prod = in_full(reductions.prod)
+mean = in_full(statistics.mean)
+var = in_full(statistics.var)
+std = in_full(statistics.std)
+norm = in_full(statistics.norm)
+logsumexp = in_full(statistics.logsumexp)
+vecdot = in_full(contraction.vecdot)
+softmax = in_full(activations.softmax)
+log_softmax = in_full(activations.log_softmax)
+layer_norm = in_full(statistics.layer_norm)
+rms_norm = in_full(statistics.rms_norm)
+batch_norm = in_full(normalization.batch_norm)
+channel_moments = in_full(normalization.channel_moments)
+group_norm = in_full(normalization.group_norm)
+instance_norm = in_full(normalization.instance_norm)
+
+binary_cross_entropy = in_full(losses.binary_cross_entropy)
+binary_cross_entropy_with_logits = in_full(losses.binary_cross_entropy_with_logits)
+cross_entropy = in_full(losses.cross_entropy)
+huber_loss = in_full(losses.huber_loss)
+kl_div = in_full(losses.kl_div)
+l1_loss = in_full(losses.l1_loss)
+mse_loss = in_full(losses.mse_loss)
+nll_loss = in_full(losses.nll_loss)
+smooth_l1_loss = in_full(losses.smooth_l1_loss)
