@@ -67,10 +67,10 @@ def _measured(profiled: Profiled, seconds: float) -> Measurement | None:
 
 def _report(recording: Recording, measured: list[tuple[Profiled, Measurement | None]], top: int) -> str:
     rows = [
-        (p.name, str(p.calls), _ms(p.seconds), _ms(p.mean), str(p.traced), _ms(p.first), _share(p, recording))
+        (p.name, str(p.calls), _ms(p.seconds), _ms(p.mean), _best(p), str(p.traced), _ms(p.first), _share(p, recording))
         for p, _ in measured
     ]
-    heads = ("program", "calls", "ms", "ms a call", "traced", "ms", "of all")
+    heads = ("program", "calls", "ms", "mean", "best", "traced", "ms", "of all")
     text = [
         tables.table(heads, rows, left=("program",)),
         f"all: {_ms(recording.seconds)} ms on {threads.count()} threads; outside of compiled functions: "
@@ -81,7 +81,7 @@ def _report(recording: Recording, measured: list[tuple[Profiled, Measurement | N
         if measurement is None:
             text.append(f"{profiled.name}: runs eagerly, so that its results can be differentiated.")
             continue
-        text.append(f"{profiled.name}, {_ms(profiled.mean)} ms a call; alone, on made-up numbers:")
+        text.append(f"{profiled.name}, at best {_best(profiled)} ms a call; alone, on made-up numbers:")
         if measurement.preparation is not None:
             text.append("  before, when Variables have changed:")
             text.append(tables.indented(_table(measurement.preparation, top)).rstrip())
@@ -107,6 +107,7 @@ def _as_json(recording: Recording, measured: list[tuple[Profiled, Measurement | 
                 "name": p.name,
                 "calls": p.calls,
                 "seconds": p.seconds,
+                "best_seconds": p.best if p.calls > p.traced else None,
                 "traced": p.traced,
                 "first_seconds": p.first,
                 "measured": None if m is None else m.as_json(),
@@ -126,6 +127,10 @@ def _write_trace(path: Path, measured: list[tuple[Profiled, Measurement | None]]
 
 def _ms(seconds: float) -> str:
     return f"{seconds * 1e3:.3f}" if seconds < 1 else f"{seconds * 1e3:.0f}"
+
+
+def _best(profiled: Profiled) -> str:
+    return _ms(profiled.best) if profiled.calls > profiled.traced else "-"
 
 
 def _share(profiled: Profiled, recording: Recording) -> str:

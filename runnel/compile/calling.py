@@ -17,8 +17,8 @@ from runnel.compile.guards import Guard
 from runnel.compile.native import Native, dense
 from runnel.compile.signature import Arguments, Role
 from runnel.core import switches
-from runnel.core.casting import CASTING
 from runnel.core.avals import row_major
+from runnel.core.casting import CASTING
 from runnel.core.pytree import Branch, Structure, unflatten
 from runnel.runtime.layout import COMPLETED
 from runnel.runtime.memory import allocate

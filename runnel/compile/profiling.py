@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -11,14 +12,14 @@ from typing import Any
 from runnel.compile.compiled import Compiled
 from runnel.compile.executable import Executable
 from runnel.core import switches
-from runnel.runtime import objects
+from runnel.runtime import locks, objects
 from runnel.tensor import tracing
 
 
 @dataclass(eq=False, slots=True)
 class Profiled:
     """One program of a function, or the function run as plain Python (``executable.native`` is None). ``first`` is the
-    seconds of calls that had to trace and compile it or another one, ``seconds`` those of all the others."""
+    seconds of the calls that ``traced``, ``seconds`` those of all others, of which the ``best`` took least."""
 
     name: str
     executable: Executable
@@ -26,6 +27,7 @@ class Profiled:
     seconds: float = 0.0
     first: float = 0.0
     traced: int = 0
+    best: float = float("inf")
 
     @property
     def mean(self) -> float:
@@ -41,6 +43,7 @@ class Recording:
     seconds: float = 0.0
     compiled: int = 0  # kernels
     loaded: int = 0  # kernels, from disk
+    _begun: set[Compiled] = field(default_factory=set)
     _last: dict[Compiled, Profiled] = field(default_factory=dict)
     _counted: dict[Executable, int] = field(default_factory=dict)
     _known: dict[Executable, Profiled] = field(default_factory=dict)
@@ -49,6 +52,13 @@ class Recording:
     def outside(self) -> float:
         """Seconds outside of compiled functions."""
         return self.seconds - sum(p.seconds + p.first for p in self.programs)
+
+    def begin(self, function: Compiled) -> None:
+        """A call of ``function`` begins: its programs may have been called before anybody watched."""
+        if function not in self._begun:
+            self._begun.add(function)
+            for executable in function.executables():
+                self._counted.setdefault(executable, executable.counter.calls)
 
     def add(self, function: Compiled, took: float, *, traced: bool) -> None:
         """A call of ``function`` has ended."""
@@ -61,6 +71,7 @@ class Recording:
             program.first += took
         else:
             program.seconds += took
+            program.best = min(program.best, took)
 
     def _program(self, function: Compiled) -> Profiled | None:
         """The one whose count of calls has changed."""
@@ -84,25 +95,34 @@ class Recording:
         return calls != before
 
 
+class _Here(threading.local):
+    """Seconds of the calls that one in progress on this thread, which runs eagerly, has made."""
+
+    within = 0.0
+
+
 @contextmanager
 def recorded() -> Iterator[Recording]:
-    """Watch the calls of all compiled functions while the block runs; those from inside other ones are part of these."""
+    """Watch the calls of all compiled functions while the block runs. A program's time is its own, without that of others."""
     recording = Recording()
     call = Compiled.__call__
-    depth = 0
+    here = _Here()
+    lock = locks.lock()
 
     def timed(self: Compiled, *args: Any, **kwargs: Any) -> Any:
-        nonlocal depth
-        if depth or tracing.ACTIVE.trace is not None or switches.eager.value or switches.check_nans.value:
+        if tracing.ACTIVE.trace is not None or switches.eager.value or switches.check_nans.value:
             return call(self, *args, **kwargs)
+        with lock:
+            recording.begin(self)
+        outer, here.within = here.within, 0.0
         traces, start = self.statistics["traces"], time.perf_counter()
-        depth += 1
         try:
             return call(self, *args, **kwargs)
         finally:
-            depth -= 1
             took = time.perf_counter() - start
-            recording.add(self, took, traced=self.statistics["traces"] != traces)
+            own, here.within = took - here.within, outer + took
+            with lock:
+                recording.add(self, own, traced=self.statistics["traces"] != traces)
 
     before = objects.statistics.compiled, objects.statistics.loaded
     start = time.perf_counter()

@@ -23,7 +23,7 @@ class Inspection:
     """One program, opened up. ``print(inspection)`` is the overview; each part prints too, and has ``as_json()``.
 
     ``program`` is the native program, ``plan`` the data it was built from, ``optimized`` the graph it computes.
-    ``preparation`` computes what it needs of Variables alone, when these have changed; None where there is nothing such.
+    ``preparation`` computes what it needs of Variables alone, when these have changed; None if there is nothing.
     """
 
     def __init__(

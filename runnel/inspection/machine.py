@@ -18,7 +18,7 @@ import numpy as np
 from runnel.codegen import build, target
 from runnel.core.dtypes import float32
 from runnel.inspection.peak import Peak
-from runnel.loops.ir import Acc, Apply, Buffer, For, Index, Kernel, Load, RangeBound, Ref, Store, Update, Var
+from runnel.loops.ir import Acc, Apply, Buffer, Expr, For, Index, Kernel, Load, RangeBound, Ref, Store, Update, Var
 from runnel.loops.scalar import add
 from runnel.lowering.model import Machine
 from runnel.lowering.naming import named
@@ -117,7 +117,7 @@ def _read_kernel() -> Kernel:
     """The sum of several streams, so that no sum waits for the one before it."""
     at, once = Var("at"), Var("once")
     here = Index(((at, 1),))
-    loads = [Load(f"b{n}", here, float32) for n in range(_STREAMS)]
+    loads: list[Expr] = [Load(f"b{n}", here, float32) for n in range(_STREAMS)]
     value = functools.reduce(lambda x, y: Apply(add, (x, y), float32), loads[1:], loads[0])
     loop = For(at, RangeBound.J0, RangeBound.J1, "vec", (Update("sum", value),))
     store = Store(f"b{_STREAMS}", Index(), Ref("sum", float32))

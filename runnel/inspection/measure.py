@@ -13,7 +13,6 @@ from runnel.inspection import tables
 from runnel.inspection.bench import Bench, best
 from runnel.inspection.machine import rates
 from runnel.inspection.schedule import line_of, ops_of, shortened
-from runnel.lowering.partition import Block
 from runnel.lowering.places import Call
 from runnel.lowering.program import Program
 from runnel.lowering.repeat import is_unbounded
@@ -150,19 +149,18 @@ def _call(bench: Bench, index: int, call: Call, seconds: float) -> CallTime:
     before = bench.restorer(call)
     repeats = int(min(max(_PER_RUN / predicted, 1), 1000 if before is None else _CHANGING))
     took = best(bench.call(index, repeats).run, seconds, before) / repeats
-    share, bound = _share(call, blocks, took)
-    return CallTime(
-        index, call.kernel.name, ops_of(call), call.times, len(blocks), took, predicted, call.flops, call.bytes_moved,
-        share, bound, line_of(call),
-    )  # fmt: skip
-
-
-def _share(call: Call, blocks: list[Block], seconds: float) -> tuple[float, str]:
-    """How near a call comes to the machine's limits. An operation that is no multiply-add takes the place of one."""
+    work = call.work()
+    products = min(work.flops, call.flops)
+    others = min(call.flops - products, work.units)
+    read, written = call.traffic(work)
     machine = rates(len(blocks))
-    products = min(call.work().flops, call.flops)
-    of_flops = (products + 2 * (call.flops - products)) / machine.flops / seconds
-    read, written = call.traffic(call.work())
     reads, writes = machine.rates(read + written)
-    of_memory = (read / reads + written / writes) / seconds
-    return (of_flops, "flops") if of_flops >= of_memory else (of_memory, "memory")
+    shares = {
+        "flops": (products + 2 * others) / machine.flops / took,  # an addition takes the place of a multiply-add
+        "memory": (read / reads + written / writes) / took,
+    }
+    bound = max(shares, key=lambda limit: shares[limit])
+    return CallTime(
+        index, call.kernel.name, ops_of(call), call.times, len(blocks), took, predicted, products + others,
+        read + written, shares[bound], bound, line_of(call),
+    )  # fmt: skip

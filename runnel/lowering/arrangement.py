@@ -100,15 +100,17 @@ class _Search:
             highest = max(range(count), key=lambda i: (ends[i], i))
             state = (state * 1103515245 + 12345) % (1 << 31)  # the generator of the C standard's example
             draw = state >> 8
-            kind, draw = draw % 2, draw // 2
+            kind, draw = draw % 3, draw // 3
             moved = order.copy()
             neighbours = self.together[highest]
-            if kind or not neighbours:
+            if kind == 0 or not neighbours:
                 at = order.index(highest)
                 moved.insert(draw % (at + 1), moved.pop(at))
             else:
-                other = moved.pop(moved.index(neighbours[draw % len(neighbours)]))
-                moved.insert(draw // len(neighbours) % count, other)
+                among = neighbours if kind == 1 else order
+                other = among[draw % len(among)]
+                moved.remove(other)
+                moved.insert(draw // len(among) % count, other)
             found = self._place(moved, int(self.best.peak * loss) + 1)
             if found is not None:
                 order, placed = moved, found

@@ -8,8 +8,7 @@ from itertools import pairwise
 
 from runnel.lowering.places import Access, Call, Place, Space
 from runnel.lowering.repeat import AnySpan
-
-Block = tuple[int, int, int, int]  # i0, i1, j0, j1
+from runnel.lowering.work import Block as Block
 
 WORTH_SPLITTING = 2e-6  # seconds of predicted work in a call
 WORTH_A_TEAM = 20e-6  # seconds of predicted work in a program

@@ -14,7 +14,7 @@ from runnel.loops.ir import Kernel
 from runnel.lowering.model import PLANNED, Machine, Prediction, predict
 from runnel.lowering.work import Block, Work, count
 
-GUESSED = 64.0  # units for each operation that the planner counted, at most, where only the run knows how often
+GUESSED = 3.0  # units for each operation that the planner counted, at most, where only the run knows how often
 
 
 class Space(enum.Enum):
@@ -66,8 +66,8 @@ class Access:
         return self.place.nbytes if self.extent is None else self.extent * self.place.dtype.itemsize
 
     def reached(self, block: Block, share: float) -> int:
-        """Bytes between the first and the last that ``block``, a ``share`` of the call, reaches; all of that share where
-        the steps are unknown."""
+        """Bytes between the first and the last that ``block``, a ``share`` of the call, reaches; without known steps
+        that share of the whole."""
         if self.row_step is None or self.column_step is None:
             return int(self.nbytes * share)
         i0, i1, j0, j1 = block

@@ -57,7 +57,7 @@ _TILE: Final = 350.0  # to load and store a tile's sums
 _RAGGED: Final = 700.0  # to do so where the columns are no whole vectors
 _TILE_ROWS, _TILE_COLUMNS, _GRAIN, _FEWEST = 6, 16, 8, 4  # a tile of fewer rows waits for its own sums
 _COPIED: Final = 2.0  # an element that is packed
-_SHAPES: dict[str, _Level] = {}  # by name of kernel
+_LEVELS: Final[dict[str, _Level]] = {}  # by name of kernel
 _KEPT: Final = 4096
 
 
@@ -74,11 +74,11 @@ class Work:
 
 def count(kernel: Kernel, params: Sequence[int], block: Block, tables: Mapping[str, np.ndarray[Any, Any]]) -> Work:
     """The work of ``block``; ``tables`` are the buffers whose contents the plan knows."""
-    found = _SHAPES.get(kernel.name)
+    found = _LEVELS.get(kernel.name)
     if found is None:
-        if len(_SHAPES) >= _KEPT:
-            _SHAPES.clear()
-        found = _SHAPES[kernel.name] = _level(kernel.body, vector=None)
+        if len(_LEVELS) >= _KEPT:
+            _LEVELS.clear()
+        found = _LEVELS[kernel.name] = _level(kernel.body, vector=None)
     known: dict[Any, float | None] = {p.name: float(v) for p, v in zip(kernel.params, params, strict=True)}
     known |= {bound: float(v) for bound, v in zip(RangeBound, block, strict=True)}
     counting = _Counting(known, tables)

@@ -38,7 +38,7 @@ def in_low(function: Callable[P, R]) -> Callable[P, R]:
         rounded: Any = [_rounded(x, low) for x in args]
         named: Any = {name: _rounded(x, low) for name, x in kwargs.items()}
         result: Any = cast(function(*rounded, **named), low)
-        return result  # type: ignore[no-any-return]
+        return result
 
     return call
 

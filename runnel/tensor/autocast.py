@@ -15,7 +15,7 @@ P = ParamSpec("P")
 R = TypeVar("R")
 
 
-class autocast:  # noqa: N801 - called like a function, as in PyTorch
+class autocast:
     """Inside ``with rn.autocast():``, or in a function decorated ``@rn.autocast()``, matrix products, linear layers,
     convolutions and attention round their float32 operands to ``dtype`` and give results in it; they multiply and add
     up in float32. Reductions, softmax, norms and losses convert what has two bytes to float32 and stay there. Nothing

@@ -1,0 +1,45 @@
+"""The measured rates: sensible, kept on disk, and better ones replace them."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from runnel.core import switches
+from runnel.inspection import machine
+from runnel.lowering.model import Machine
+from runnel.runtime import objects
+
+
+def test_rates_are_positive_and_fall_with_the_bytes() -> None:
+    found = machine.measured(1)
+    assert found.flops > 1e9 and found.threads == 1
+    sizes, reads, writes = zip(*found.levels, strict=True)
+    assert list(sizes) == sorted(sizes)
+    assert list(reads) == sorted(reads, reverse=True)
+    assert min(reads) > 1e8 and min(writes) > 1e8
+
+
+def test_rates_are_measured_once_and_kept(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    levels = ((1 << 14, 3e9, 2e9), (1 << 26, 2e9, 1e9))
+    measured: list[int] = []
+
+    def measure(threads: int) -> Machine:
+        measured.append(threads)
+        return Machine(1.0, levels, threads)
+
+    monkeypatch.setattr(machine, "measured", measure)
+    with switches.override(cache=True, cache_dir=str(tmp_path)):
+        fresh = machine.rates.__wrapped__
+        assert fresh(1) == Machine(1.0, levels, 1)
+        again = fresh(1)
+        assert measured == [1]
+        assert again.levels == levels and again.flops > 1e9  # the rate of arithmetic is looked at again: 1.0 was poor
+        kept = objects.current()
+        assert kept is not None
+        body = kept.get(machine._key(1))
+        assert body is not None and json.loads(body)[0] == again.flops
+        fresh(2)
+        assert measured == [1, 2]

@@ -1,0 +1,119 @@
+"""Measurements of programs with loops, of what must be prepared, and on several threads."""
+
+from __future__ import annotations
+
+import json
+
+import numpy as np
+import pytest
+
+import runnel as rn
+from runnel import ops
+from runnel.inspection import timeline
+from runnel.inspection.bench import Bench
+from runnel.lowering import partition
+from runnel.lowering.repeat import GUESSED
+from runnel.ops.contiguity import contiguous
+from tests.inspection.programs import inspect, network, values
+from tests.lowering.harness import Traced
+
+
+def test_a_loop_counts_each_call_as_often_as_it_is_made() -> None:
+    @rn.compile
+    def powers(x: rn.Tensor) -> rn.Tensor:
+        return rn.scan(lambda c, _: (ops.tanh(c @ c), c.sum()), x, length=9)[1]
+
+    seen = powers.program(values(8, 8))
+    result = seen.measure(seconds=0.0)
+    assert {c.times for c in result.calls} >= {8} or {c.times for c in result.calls} >= {9}
+    assert result.total == pytest.approx(sum(c.seconds * c.times for c in result.calls))
+    assert result.seconds is not None
+
+
+def test_a_loop_of_unknown_length_is_not_run() -> None:
+    """On made-up numbers it might never end."""
+
+    @rn.compile
+    def halves(n: rn.Tensor) -> rn.Tensor:
+        return rn.while_loop(lambda c: c < 100.0, lambda c: c * 1.0, n)
+
+    result = halves.program(rn.asarray(np.float32(1.0))).measure(seconds=0.0)
+    assert result.seconds is None and result.arena_touched is None
+    assert GUESSED in {c.times for c in result.calls}
+    assert "not run on made-up numbers" in str(result)
+    json.dumps(result.as_json())
+
+
+def test_what_is_prepared_is_measured_first() -> None:
+    weight = rn.Variable(np.random.default_rng(0).standard_normal((160, 160)).astype(np.float32))
+
+    @rn.compile
+    def serve(x: rn.Tensor) -> rn.Tensor:
+        return x @ contiguous(rn.exp(weight).T)
+
+    seen = serve.program(values(4, 160))
+    assert seen.preparation is not None
+    result = seen.measure(seconds=0.0)
+    assert result.preparation is not None
+    assert len(result.preparation.calls) == len(seen.preparation.plan.calls) > 0
+    assert any("exp" in c.ops for c in result.preparation.calls)
+    text = str(result)
+    assert "before, when Variables have changed:" in text and text.count("all calls one after another") == 2
+    assert len(result.as_json()["preparation"]["calls"]) == len(result.preparation.calls)
+    assert str(seen.preparation.schedule).splitlines()[-1] in str(seen)
+    assert seen.as_json()["preparation"]["schedule"]
+
+
+def test_calls_run_on_the_threads_they_are_planned_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(partition, "WORTH_A_TEAM", 0.0)
+    monkeypatch.setattr(partition, "WORTH_SPLITTING", 0.0)
+    seen = network(threads=2)
+    result = seen.measure(seconds=0.0)
+    busy = [sum(b is not None for b in blocks) for blocks in seen.plan.blocks]
+    assert [c.threads for c in result.calls] == busy
+    assert max(busy) == 2
+
+
+def test_numbers_that_a_call_changes_are_put_back() -> None:
+    """A value multiplied by 0.5 in place again and again would fade to numbers that are slow to compute with."""
+    weight = rn.Variable(np.full(100, 1.0, np.float32))
+
+    def step(x: rn.Tensor) -> rn.Tensor:
+        weight.assign(weight.read() * 0.5)
+        return x + 1.0
+
+    seen = inspect(Traced(step, (values(1),)))
+    bench = Bench(seen.program)
+    index = next(i for i, c in enumerate(seen.plan.calls) if bench.restorer(c) is not None)
+    restore = bench.restorer(seen.plan.calls[index])
+    assert restore is not None
+    held = bench.variables[0].ndarray((100,), np.float32)
+    before = held.copy()
+    bench.call(index, 3).run()
+    assert not np.array_equal(held, before)
+    restore()
+    np.testing.assert_array_equal(held, before)
+
+
+def test_tables_show_the_slowest_first() -> None:
+    result = network().measure(seconds=0.0)
+    totals = [c.total for c in result.slowest().calls]
+    assert totals == sorted(totals, reverse=True)
+    assert len(result.slowest(2).calls) == 2
+    assert len(result.table(2).splitlines()) == 3
+    assert all(0 < c.share and c.bound in ("flops", "memory") for c in result.calls)
+
+
+def test_a_timeline_has_a_bar_for_each_block(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(partition, "WORTH_A_TEAM", 0.0)
+    monkeypatch.setattr(partition, "WORTH_SPLITTING", 0.0)
+    seen = network(threads=2)
+    events = timeline.events(seen.plan, seen.measure(seconds=0.0), process=3)
+    bars = [e for e in events if e["ph"] == "X"]
+    assert len(bars) == sum(b is not None for blocks in seen.plan.blocks for b in blocks)
+    assert {e["tid"] for e in bars} == {0, 1} and {e["pid"] for e in events} == {3}
+    for thread in (0, 1):
+        own = [e for e in bars if e["tid"] == thread]
+        ends = [e["ts"] + e["dur"] for e in own]
+        assert all(start["ts"] >= end - 1e-6 for end, start in zip(ends, own[1:], strict=False))
+    json.dumps(events)
