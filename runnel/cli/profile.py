@@ -81,7 +81,8 @@ def _report(recording: Recording, measured: list[tuple[Profiled, Measurement | N
         if measurement is None:
             text.append(f"{profiled.name}: runs eagerly, so that its results can be differentiated.")
             continue
-        text.append(f"{profiled.name}, at best {_best(profiled)} ms a call; alone, on made-up numbers:")
+        best = f", at best {_best(profiled)} ms a call" if profiled.calls > profiled.traced else ""
+        text.append(f"{profiled.name}{best}; alone, on made-up numbers:")
         if measurement.preparation is not None:
             text.append("  before, when Variables have changed:")
             text.append(tables.indented(_table(measurement.preparation, top)).rstrip())

@@ -131,7 +131,8 @@ class _Driver:
         self._address_a()
         at_least_once = em.select(em.test("sgt", "%k", 1), "%k", 1)  # k = 0: the tiles store zeros
         last_k = em.sub("%k", k_step)
-        may_widen = em.both(self.packs_b, em.value(f"xor i1 {self.packs_a}, true"))
+        whole = em.test("eq", em.value(f"and i64 {n}, {em.lanes - 1}"), 0)  # else a vector would be read beyond B
+        may_widen = em.both(em.either(self.packs_b, whole), em.value(f"xor i1 {self.packs_a}, true"))
 
         with em.loop("%j0", "%j1", self.columns) as j:
             block = shares.in_panels(em, em.minimum(self.columns, em.sub("%j1", j)), may_widen)

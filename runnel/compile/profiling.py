@@ -103,7 +103,7 @@ class _Here(threading.local):
 
 @contextmanager
 def recorded() -> Iterator[Recording]:
-    """Watch the calls of all compiled functions while the block runs. A program's time is its own, without that of others."""
+    """Watch the calls of all compiled functions while the block runs. The time of each is its own."""
     recording = Recording()
     call = Compiled.__call__
     here = _Here()

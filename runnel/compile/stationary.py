@@ -2,8 +2,7 @@
 
 A network that serves reads the same weights at every call: filters brought into another order or transformed, weights
 cast or scaled. Those values leave the program for a *preparation*, a program of its own; the rest reads them as inputs.
-There, too, the weights that products read column by column are laid out row by row, at distances that let no two rows
-compete for the same lines of a cache.
+There, too, weights are brought into row-major order for the products that would do so at every call.
 """
 
 from __future__ import annotations
@@ -12,14 +11,15 @@ from typing import Any, NamedTuple
 
 from runnel.core import tables
 from runnel.graph.graph import Graph, InputKind, Node
-from runnel.loops.rules import Contraction, View
-from runnel.ops.padding import pad
-from runnel.ops.pieces import narrow
+from runnel.loops.rules import Contraction, View, Winograd
+from runnel.lowering.matrices import extents, merged_stride
+from runnel.lowering.strided import Strided, resolve_views
+from runnel.ops.contiguity import contiguous
 from runnel.passes.expand import Made
-from runnel.passes.rewriting import rewrite, with_inputs
+from runnel.passes.rewriting import with_inputs
 
 WORTH = 1 << 14  # elements that a preparation must make
-LINE = 16  # elements: rows begin at odd multiples of so many
+FEW_ROWS = 64  # of a product: packing a transposed operand is not worth while
 
 
 class Split(NamedTuple):
@@ -33,7 +33,7 @@ def split(graph: Graph) -> Split | None:
     """The two parts; None where nothing of size depends on Variables alone."""
     if not any(x.kind is InputKind.VARIABLE and x not in graph.updates for x in graph.inputs):
         return None
-    graph = with_spread_weights(graph)
+    graph = with_dense_weights(graph)
     steady = _steady(graph)
     wanted = _frontier(graph, steady)
     if sum(node.aval.size for node in wanted) < WORTH:
@@ -47,34 +47,27 @@ def split(graph: Graph) -> Split | None:
     return Split(Graph(variables, wanted, {}, f"preparation of {graph.name}"), main)
 
 
-def with_spread_weights(graph: Graph) -> Graph:
-    """The graph with the second operand of each product that depends on Variables alone in rows of its own layout."""
-    steady = _steady(graph)
-
-    def visit(node: Node) -> Node:
+def with_dense_weights(graph: Graph) -> Graph:
+    """The graph with row-major copies of the weights that products would copy at every call."""
+    steady, views = _steady(graph), resolve_views(graph)
+    replaced: dict[Node, Node] = {}
+    for node in graph.nodes:
         rule = tables.lower.get(node.op) if node.op is not None else None
-        if not isinstance(rule, Contraction) or not _is_weight(node.inputs[1], steady):
-            return node
-        return with_inputs(node, (node.inputs[0], spread(node.inputs[1])))
-
-    return rewrite(graph, visit)
-
-
-def spread(weight: Node) -> Node:
-    """The same values, their rows (along the last axis) an odd multiple of LINE apart."""
-    columns = weight.aval.shape[-1]
-    lines = -(-columns // LINE)
-    more = (lines + 1 - lines % 2) * LINE - columns
-    whole: Any = Made(weight, weight.where)
-    if more:
-        whole = pad(whole, (*((0, 0),) * (weight.aval.ndim - 1), (0, more)))
-    made: Node = narrow(whole, -1, 0, columns).node
-    return made
+        if isinstance(rule, Contraction) and not isinstance(rule, Winograd) and _is_copied(node, steady, views):
+            weight: Any = contiguous(Made(node.inputs[1], node.where))
+            replaced[node] = with_inputs(node, (node.inputs[0], weight.node))
+    return graph.rebuilt(replaced) if replaced else graph
 
 
-def _is_weight(node: Node, steady: set[Node]) -> bool:
-    """Whether a second operand is large, steady and not made of constants alone."""
-    return node in steady and node.aval.size >= WORTH and node.aval.ndim >= 2 and _rests_on_variables(node)
+def _is_copied(product: Node, steady: set[Node], views: dict[Node, Strided]) -> bool:
+    """Whether the second operand is a weight of some size that cannot be read in rows, nor packed for many rows."""
+    weight = product.inputs[1]
+    if weight not in steady or weight.aval.size < WORTH or not _rests_on_variables(weight):
+        return False
+    axes, strides = extents(product), views[weight].strides[len(extents(product).batch) :]
+    split = len(axes.inner)
+    row, column = merged_stride(axes.inner, strides[:split]), merged_stride(axes.columns, strides[split:])
+    return row is None or column is None or (column != 1 and axes.m < FEW_ROWS)
 
 
 def _steady(graph: Graph) -> set[Node]:

@@ -54,7 +54,7 @@ def extents(product: Node) -> Extents:
     a, b = (x.aval.shape for x in product.inputs)
     rule = tables.lower.get(product.op) if product.op is not None else None
     if isinstance(rule, Winograd):  # as the convolution that it is, of one tap
-        return Extents((), product.aval.shape[:-1], (a[-1],), b[-1:])
+        return Extents((), product.aval.shape[:-1], (a[-1],), product.aval.shape[-1:])
     if isinstance(rule, Contraction) and rule.several:
         rows, columns = len(a) - product.attrs["axes"], product.attrs["axes"]
         return Extents((), a[:rows], a[rows:], b[columns:])

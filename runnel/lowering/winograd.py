@@ -17,7 +17,7 @@ from runnel.lowering.clusters import Cluster
 from runnel.lowering.operands import Operands
 from runnel.lowering.pixels import PixelEpilogue
 from runnel.lowering.places import Call, Place
-from runnel.lowering.tiles import OUTSIDE, PIXELS, PLANES, TileKernel, block_tiles, placed, tile_tables
+from runnel.lowering.tiles import OUTSIDE, PIXELS, PLANES, TileKernel, block_tiles, tile_tables
 from runnel.lowering.transforms import Straight
 from runnel.ops.winograd import OUTPUT, OUTPUTS, SPAN
 
@@ -26,7 +26,8 @@ def winograd(cluster: Cluster, operands: Operands, targets: dict[Node, list[Plac
     """The call of a convolution with what follows it."""
     node = cluster.product
     x, u = node.inputs
-    channels, filters = u.aval.shape[1:]
+    channels, wide = u.aval.shape[1:]
+    filters = node.aval.shape[-1]
     k = TileKernel(node, x, operands, filters)
     starts, pixels = tile_tables(node.aval.shape, k.strides)
     count = len(starts)
@@ -38,28 +39,30 @@ def winograd(cluster: Cluster, operands: Operands, targets: dict[Node, list[Plac
     place, offset, (plane_step, row_step, column_step) = operands.lie(u)
     if column_step != 1:
         place, offset = operands.dense(u)
-        plane_step, row_step = channels * filters, filters
+        plane_step, row_step = channels * wide, wide
     k.buffer("u", place, "in", offset)
     k.table("starts", starts[full])
     k.table("pixels", pixels[full])
     k.scratch("v", PLANES * block * channels)
-    k.scratch("m", PLANES * block * filters)
+    k.scratch("m", PLANES * block * wide)
 
     b, plane, tile, lane = Var("block"), Var("plane"), Var("tile"), Var("k")
-    p_block, p_channels, p_filters = (k.param(v) for v in (block, channels, filters))
+    p_block, p_channels, p_wide = (k.param(v) for v in (block, channels, wide))
+    in_turns = filters % LANES == 0  # then parts of the filters are whole turns
     chosen = Let("chosen", Apply(scalar.sub, (RangeBound.J1, RangeBound.J0), int64))
     here = ((RangeBound.J0, 1),)
     product = Product(
         "v", Index(((plane, k.param(block * channels)),)), "u", Index(((plane, k.param(plane_step)),), 0, here),
-        "m", Index(((plane, k.param(block * filters)),), 0, here),
-        k.dtype, p_block, Ref("chosen", int64), p_channels, p_channels, 1, k.param(row_step), 1, p_filters,
+        "m", Index(((plane, k.param(block * wide)),), 0, here),
+        k.dtype, p_block, Ref("chosen", int64) if in_turns else p_wide, p_channels,
+        p_channels, 1, k.param(row_step), 1, p_wide,
     )  # fmt: skip
     turns = k.turns(RangeBound.J0, RangeBound.J1, filters, "k")
     code = Straight("o", k.dtype)
 
     def load(r: int, s: int) -> Expr:
-        step = k.param((r * SPAN + s) * block * filters)
-        return Load("m", Index(((tile, p_filters), (lane, 1)), step, ((turns.first, 1),)), k.dtype)
+        step = k.param((r * SPAN + s) * block * wide)
+        return Load("m", Index(((tile, p_wide), (lane, 1)), step, ((turns.first, 1),)), k.dtype)
 
     values = k.both_ways(code, OUTPUT, k.grid(code, SPAN, load))
     epilogue = PixelEpilogue(cluster, operands, targets, lane, turns.first)
@@ -70,7 +73,7 @@ def winograd(cluster: Cluster, operands: Operands, targets: dict[Node, list[Plac
     outputs = For(tile, 0, p_block, "seq", (*k.pixel_rows(terms, tile), turns.loop(lane, code.statements)))
     products = For(plane, 0, PLANES, "seq", (product,))
     steps = (chosen, *k.inputs(block, terms, p_channels), products, *turns.before, outputs)
-    split = "both" if filters % LANES == 0 else "rows"  # parts of the filters are whole turns
+    split = "both" if in_turns else "rows"
     body = (For(b, RangeBound.I0, RangeBound.I1, "seq", steps),)
     call = k.call(body, blocks, filters, split, blocks * block)
     call.flops += epilogue.flops

@@ -12,7 +12,7 @@ import numpy as np
 from runnel.core.dtypes import bool_, int64
 from runnel.graph.graph import Node
 from runnel.loops import scalar
-from runnel.loops.ir import Apply, Const, Expr, For, Index, Let, Load, Product, RangeBound, Ref, Store, Var
+from runnel.loops.ir import Apply, Const, Expr, For, Index, Let, Load, Product, RangeBound, Ref, Stmt, Store, Var
 from runnel.lowering.operands import Operands
 from runnel.lowering.places import Call, Place
 from runnel.lowering.tiles import OUTSIDE, PIXELS, PLANES, TileKernel, block_tiles, placed, tile_tables
@@ -23,7 +23,8 @@ from runnel.ops.winograd import OUTPUT, OUTPUTS, SLABS
 def winograd_gradient(node: Node, operands: Operands, results: list[Place]) -> list[Call]:
     """The call of the gradient for a convolution's filters."""
     x, dy = node.inputs
-    channels, filters = node.aval.shape[1:]
+    channels, wide = node.aval.shape[1:]
+    filters = dy.aval.shape[-1]
     k = TileKernel(node, x, operands, filters)
     starts, pixels = tile_tables(dy.aval.shape, k.strides)
     count = len(starts)
@@ -38,13 +39,18 @@ def winograd_gradient(node: Node, operands: Operands, results: list[Place]) -> l
     k.table("starts", starts[full])
     k.table("pixels", np.where(real[..., None], pixels[full], OUTSIDE).astype(np.int32))
     k.scratch("v", PLANES * block * channels)
-    k.scratch("d", PLANES * block * filters)
+    k.scratch("d", PLANES * block * wide)
     k.buffer("du", results[0], "inout")
 
     slab, b, plane, tile, lane, at = (Var(n) for n in ("slab", "block", "plane", "tile", "k", "at"))
     p_channels, p_filters, p_block, p_slab = (k.param(v) for v in (channels, filters, block, blocks * block))
-    size, product_size = k.param(PLANES * channels * filters), k.param(channels * filters)
+    p_wide = k.param(wide)
+    size, product_size = k.param(PLANES * channels * wide), k.param(channels * wide)
     clear = For(at, 0, size, "vec", (Store("du", Index(((slab, size), (at, 1))), Const(0.0, k.dtype)),))
+    begin: tuple[Stmt, ...] = (clear,)
+    if wide != filters:  # the columns that are filters of nothing
+        more = k.param(PLANES * block * wide)
+        begin = (clear, For(at, 0, more, "vec", (Store("d", Index(((at, 1),)), Const(0.0, k.dtype)),)))
     turns = k.turns(Const(0, int64), p_filters, filters, "k")
     code = Straight("g", k.dtype)
     zero = Const(0, int64)
@@ -56,7 +62,7 @@ def winograd_gradient(node: Node, operands: Operands, results: list[Place]) -> l
 
     transposed = tuple(zip(*OUTPUT, strict=True))
     planes = k.both_ways(code, transposed, k.grid(code, OUTPUTS, load))
-    k.store_planes(code, "d", planes, block * filters, tile, p_filters, lane, turns)
+    k.store_planes(code, "d", planes, block * wide, tile, p_wide, lane, turns)
     terms = ((slab, p_slab), (b, p_block))
     rows = k.pixel_rows(terms, tile)
     for p in range(PIXELS):
@@ -65,10 +71,10 @@ def winograd_gradient(node: Node, operands: Operands, results: list[Place]) -> l
         rows.append(Let(f"held{p}", Apply(scalar.maximum, (row, zero), int64)))
     gradients = For(tile, 0, p_block, "seq", (*rows, turns.loop(lane, code.statements)))
     product = Product(
-        "v", Index(((plane, k.param(block * channels)),)), "d", Index(((plane, k.param(block * filters)),)),
+        "v", Index(((plane, k.param(block * channels)),)), "d", Index(((plane, k.param(block * wide)),)),
         "du", Index(((slab, size), (plane, product_size))),
-        k.dtype, p_channels, p_filters, p_block, 1, p_channels, p_filters, 1, p_filters, accumulate=True,
+        k.dtype, p_channels, p_wide, p_block, 1, p_channels, p_wide, 1, p_wide, accumulate=True,
     )  # fmt: skip
     each = (*k.inputs(block, terms, p_channels), *turns.before, gradients, For(plane, 0, PLANES, "seq", (product,)))
-    body = (For(slab, RangeBound.I0, RangeBound.I1, "seq", (clear, For(b, 0, k.param(blocks), "seq", each))),)
+    body = (For(slab, RangeBound.I0, RangeBound.I1, "seq", (*begin, For(b, 0, k.param(blocks), "seq", each))),)
     return [k.call(body, SLABS, 1, "rows", SLABS * blocks * block)]

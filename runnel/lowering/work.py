@@ -168,11 +168,16 @@ class _Counting:
         self.known = known
         self.tables = tables
         self.work = Work()
+        self._limits: set[str] = set()  # names of which the number known is a limit
+        self._limited = False  # whether the number last asked for rests on one
 
     def add(self, level: _Level, times: float, lanes: float) -> None:
         """``level`` run so often, over so many lanes each time."""
         for let in level.lets:
+            self._limited = False
             self.known[let.name] = self._number(let.value)
+            if self._limited:
+                self._limits.add(let.name)
         each = level.each + sum(self._elsewhere(step, width) * lanes for step, width in level.apart)
         self.work.units += times * (max(each, level.chain) + level.accumulators * _JOIN)
         for name in level.touched:
@@ -230,7 +235,7 @@ class _Counting:
         if isinstance(bound, int):
             return float(bound)
         found = self.known.get(bound if isinstance(bound, RangeBound) else bound.name)
-        if found is None:
+        if found is None or (isinstance(bound, Ref) and bound.name in self._limits):
             self.work.guessed = True
         return 1.0 if found is None else found
 
@@ -244,6 +249,7 @@ class _Counting:
         if isinstance(value, RangeBound):
             return self.known.get(value)
         if isinstance(value, Ref | Param):
+            self._limited |= value.name in self._limits
             return self.known.get(value.name)
         if isinstance(value, Position):
             return self.known.get(value.var.name)
@@ -251,7 +257,7 @@ class _Counting:
             return self._loaded(value)
         numbers = [self._number(x) for x in value.args]
         if value.op is scalar.minimum:
-            self.work.guessed |= None in numbers
+            self._limited |= None in numbers
             return min((x for x in numbers if x is not None), default=None)
         rule = _ARITHMETIC.get(value.op)
         if rule is None or None in numbers:

@@ -24,10 +24,13 @@ from runnel.core.tables import Op, cost, infer, lower, reference
 from runnel.loops.rules import Winograd, WinogradGradient
 from runnel.ops.arguments import Array, require_dtype, require_same_dtype
 from runnel.ops.contraction import matmul
+from runnel.ops.padding import pad
+from runnel.ops.pieces import narrow
 from runnel.ops.views import reshape
 
 OUTPUTS: Final = 4  # results of a tile along an axis
 TAPS: Final = 3
+GRAIN: Final = 8  # filters
 SPAN: Final = OUTPUTS + TAPS - 1  # inputs of a tile along an axis
 POINTS: Final = tuple(Fraction(p, 4) for p in (0, 3, -3, 6, -6))
 
@@ -71,6 +74,11 @@ def tiles(extent: int) -> int:
     return -(-extent // OUTPUTS)
 
 
+def rounded(filters: int) -> int:
+    """How many filters the small products are made for: whole vectors of most machines."""
+    return -(-filters // GRAIN) * GRAIN
+
+
 def padded(extent: int) -> int:
     """How many inputs along an axis the tiles of ``extent`` results read."""
     return tiles(extent) * OUTPUTS + TAPS - 1
@@ -78,37 +86,37 @@ def padded(extent: int) -> int:
 
 winograd_p = Op(
     "winograd",
-    "x, filters, *, height, width",
-    "The correlation of x[N, H, W, C] with 3×3 filters, given as winograd_filters makes them: y[N, height, width, K]. "
-    "H and W are what the tiles of 4×4 results read.",
+    "x, filters, *, height, width, count",
+    "The correlation of x[N, H, W, C] with `count` 3×3 filters, given as winograd_filters makes them: y[N, height, "
+    "width, count]. H and W are what the tiles of 4×4 results read.",
 )
 lower.register(winograd_p, Winograd())
 
 
 @infer.rule(winograd_p)
-def _infer(x: Aval, filters: Aval, *, height: int, width: int) -> Aval:
+def _infer(x: Aval, filters: Aval, *, height: int, width: int, count: int) -> Aval:
     require_same_dtype("winograd", x, filters)
     require_dtype("winograd", x.dtype, (float32, float64))
-    if x.ndim != 4 or filters.ndim != 3 or filters.shape[:2] != (SPAN * SPAN, x.shape[3]):
+    if x.ndim != 4 or filters.shape != (SPAN * SPAN, x.shape[-1], rounded(count)):
         raise ShapeError(
             f"[winograd] x of shape {x.shape} and filters of shape {filters.shape} do not match: x is (N, H, W, C), "
-            f"filters are ({SPAN * SPAN}, C, K)."
+            f"{count} filters are ({SPAN * SPAN}, C, {rounded(count)})."
         )
     if x.shape[1:3] != (padded(height), padded(width)):
         raise ShapeError(
             f"[winograd] {height}×{width} results need an x of {padded(height)}×{padded(width)}, got shape {x.shape}."
         )
-    return aval((x.shape[0], height, width, filters.shape[2]), x.dtype)
+    return aval((x.shape[0], height, width, count), x.dtype)
 
 
 @reference.rule(winograd_p)
-def _reference(x: Any, filters: Any, *, height: int, width: int) -> Any:
+def _reference(x: Any, filters: Any, *, height: int, width: int, count: int) -> Any:
     n, _, _, c = x.shape
     rows, columns = tiles(height), tiles(width)
     v = _transformed(x, rows, columns).reshape(SPAN * SPAN, n * rows * columns, c)
     m = np.matmul(v, filters).reshape(SPAN, SPAN, n, rows, columns, filters.shape[2])
     y = np.einsum("pr,qs,rsnhwk->nhpwqk", as_floats(OUTPUT), as_floats(OUTPUT), m, optimize=True)
-    return y.reshape(n, rows * OUTPUTS, columns * OUTPUTS, filters.shape[2])[:, :height, :width].astype(x.dtype)
+    return y.reshape(n, rows * OUTPUTS, columns * OUTPUTS, filters.shape[2])[:, :height, :width, :count].astype(x.dtype)
 
 
 def _transformed(x: Any, rows: int, columns: int) -> Any:
@@ -122,15 +130,15 @@ def _transformed(x: Any, rows: int, columns: int) -> Any:
 
 
 @cost.rule(winograd_p)
-def _cost(x: Aval, filters: Aval, *, height: int, width: int) -> int:
-    return 2 * x.shape[0] * tiles(height) * tiles(width) * filters.size
+def _cost(x: Aval, filters: Aval, *, height: int, width: int, count: int) -> int:
+    return 2 * SPAN * SPAN * x.shape[0] * tiles(height) * tiles(width) * x.shape[3] * count
 
 
 winograd_gradient_p = Op(
     "winograd_gradient",
     "x, dy",
-    "What a loss changes by with the transformed filters of y = winograd(x, filters): SLABS parts (SLABS·36, C, K) of "
-    "the sum over tiles, from x[N, H, W, C] and dy[N, height, width, K].",
+    "What a loss changes by with the transformed filters of y = winograd(x, filters): SLABS parts (SLABS·36, C, ·) of "
+    "the sum over tiles, from x[N, H, W, C] and dy[N, height, width, K]; columns beyond K hold anything.",
 )
 lower.register(winograd_gradient_p, WinogradGradient())
 SLABS: Final = 8  # parts of the sum over tiles, each in order: what threads share out without a change of the result
@@ -143,7 +151,7 @@ def _gradient_infer(x: Aval, dy: Aval) -> Aval:
     n, height, width, filters = dy.shape
     if x.shape[:3] != (n, padded(height), padded(width)):
         raise ShapeError(f"[winograd_gradient] x of shape {x.shape} and dy of shape {dy.shape} do not match.")
-    return aval((SLABS * SPAN * SPAN, x.shape[3], filters), x.dtype)
+    return aval((SLABS * SPAN * SPAN, x.shape[3], rounded(filters)), x.dtype)
 
 
 @reference.rule(winograd_gradient_p)
@@ -160,7 +168,8 @@ def _gradient_reference(x: Any, dy: Any) -> Any:
     d, v = d.reshape(SPAN * SPAN, count, filters), v.reshape(SPAN * SPAN, count, x.shape[3])
     cuts = [slice(part * share, (part + 1) * share) for part in range(SLABS)]
     parts = [np.matmul(v[:, cut].swapaxes(1, 2), d[:, cut]) for cut in cuts]
-    return np.concatenate(parts).astype(x.dtype)
+    found = np.concatenate(parts).astype(x.dtype)
+    return np.pad(found, ((0, 0), (0, 0), (0, rounded(filters) - filters)))
 
 
 @cost.rule(winograd_gradient_p)
@@ -170,18 +179,22 @@ def _gradient_cost(x: Aval, dy: Aval) -> int:
 
 
 def winograd_filters(weight: Array) -> Array:
-    """Filters of shape (3, 3, C, K) as :func:`winograd` takes them: G g Gᵀ, of shape (36, C, K)."""
+    """Filters of shape (3, 3, C, K) as :func:`winograd` takes them: G g Gᵀ of shape (36, C, K), with more filters, all
+    zero, up to a multiple of GRAIN."""
     if weight.ndim != 4 or weight.shape[:2] != (TAPS, TAPS):
         raise ShapeError(f"[winograd_filters] takes filters of shape (3, 3, C, K), got {weight.shape}.")
     g = as_floats(FILTER)
-    taps = reshape(weight, (TAPS * TAPS, weight.shape[2] * weight.shape[3]))
+    channels, count = weight.shape[2:]
+    if rounded(count) != count:
+        weight = pad(weight, ((0, 0), (0, 0), (0, 0), (0, rounded(count) - count)))
+    taps = reshape(weight, (TAPS * TAPS, channels * rounded(count)))
     transform = weight.lift(np.kron(g, g).astype(weight.dtype.numpy), weight.dtype)
-    return reshape(matmul(transform, taps), (SPAN * SPAN, *weight.shape[2:]))
+    return reshape(matmul(transform, taps), (SPAN * SPAN, channels, rounded(count)))
 
 
-def winograd(x: Array, filters: Array, height: int, width: int) -> Array:
+def winograd(x: Array, filters: Array, height: int, width: int, count: int) -> Array:
     """See :data:`winograd_p`."""
-    return apply(winograd_p, x, filters, height=height, width=width)
+    return apply(winograd_p, x, filters, height=height, width=width, count=count)
 
 
 def winograd_gradient(x: Array, dy: Array) -> Array:
@@ -191,4 +204,4 @@ def winograd_gradient(x: Array, dy: Array) -> Array:
     back = np.tile(np.kron(g, g).T, (1, SLABS))
     transform = x.lift(back.astype(x.dtype.numpy), x.dtype)
     taps = matmul(transform, reshape(parts, (parts.shape[0], parts.shape[1] * parts.shape[2])))
-    return reshape(taps, (TAPS, TAPS, *parts.shape[1:]))
+    return narrow(reshape(taps, (TAPS, TAPS, *parts.shape[1:])), -1, 0, dy.shape[3])

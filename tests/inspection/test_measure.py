@@ -101,7 +101,7 @@ def test_tables_show_the_slowest_first() -> None:
     assert totals == sorted(totals, reverse=True)
     assert len(result.slowest(2).calls) == 2
     assert len(result.table(2).splitlines()) == 3
-    assert all(0 < c.share and c.bound in ("flops", "memory") for c in result.calls)
+    assert all(c.share > 0 and c.bound in ("flops", "memory") for c in result.calls)
 
 
 def test_a_timeline_has_a_bar_for_each_block(monkeypatch: pytest.MonkeyPatch) -> None:

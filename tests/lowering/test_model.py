@@ -79,7 +79,8 @@ def test_tables_tell_how_long_loops_are() -> None:
 
 
 def test_what_only_the_run_knows_is_guessed_and_bounded() -> None:
-    labels, XX
+    labels = rn.asarray(np.zeros(64, np.int64))
+    table = rn.nn.Parameter(np.zeros((1000, 32), np.float32))
 
     @rn.compile
     def gradient(x: rn.Tensor) -> None:

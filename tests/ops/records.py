@@ -130,7 +130,7 @@ def _philox_word(k0: Any, k1: Any, *, shape: Any, word: int, stream: int, order:
     return result.reshape(shape)
 
 
-def _winograd(x: Any, filters: Any, *, height: int, width: int, sign: Any = np.positive) -> Any:
+def _winograd(x: Any, filters: Any, *, height: int, width: int, count: int, sign: Any = np.positive) -> Any:
     """Tile by tile; with ``sign`` np.abs, the size of the terms."""
     entering, leaving = sign(WINOGRAD_INPUT), sign(WINOGRAD_OUTPUT)
     n, rows, columns = len(x), -(-height // 4), -(-width // 4)
@@ -140,7 +140,7 @@ def _winograd(x: Any, filters: Any, *, height: int, width: int, sign: Any = np.p
         planes = np.einsum("rsc,rsck->rsk", tile, filters.reshape(6, 6, *filters.shape[1:]))
         made = np.einsum("pr,qs,rsk->pqk", leaving, leaving, planes)
         out[i, r * 4 : r * 4 + 4, c * 4 : c * 4 + 4] = made
-    return out[:, :height, :width]
+    return out[:, :height, :width, :count]
 
 
 def _winograd_gradient(x: Any, dy: Any, *, sign: Any = np.positive) -> Any:
@@ -159,7 +159,8 @@ def _winograd_gradient(x: Any, dy: Any, *, sign: Any = np.positive) -> Any:
             "pr,qs,pqk->rsk", leaving, leaving, padded[i, r * 4 : r * 4 + 4, c * 4 : c * 4 + 4]
         )
         parts[t // share] += np.einsum("rsc,rsk->rsck", v, d)
-    return parts.reshape(-1, x.shape[3], k)
+    found = parts.reshape(-1, x.shape[3], k)
+    return np.pad(found, ((0, 0), (0, 0), (0, -k % 8)))
 
 
 # for the points 0, ±3/4, ±3/2 and infinity
@@ -251,12 +252,15 @@ RECORDS: dict[str, Record] = {
         (((0, 2), (2, 2)), {"axes": 1}), (((3, 1, 5, 2, 3), (2, 3, 1, 17)), {"axes": 2}),
     ), (dt.float32, dt.float64)),
     "winograd": Record(_winograd, (
-        (((1, 6, 6, 3), (36, 3, 2)), {"height": 4, "width": 4}), (((2, 10, 6, 17), (36, 17, 33)), {"height": 7, "width": 3}),
-        (((5, 6, 10, 16), (36, 16, 16)), {"height": 1, "width": 5}), (((0, 6, 6, 2), (36, 2, 2)), {"height": 4, "width": 4}),
+        (((1, 6, 6, 3), (36, 3, 8)), {"height": 4, "width": 4, "count": 2}),
+        (((2, 10, 6, 17), (36, 17, 40)), {"height": 7, "width": 3, "count": 33}),
+        (((5, 6, 10, 16), (36, 16, 16)), {"height": 1, "width": 5, "count": 16}),
+        (((0, 6, 6, 2), (36, 2, 8)), {"height": 4, "width": 4, "count": 2}),
     ), (dt.float32, dt.float64), smooth=False, made_late=True, scale=functools.partial(_winograd, sign=np.abs)),
     "winograd_gradient": Record(_winograd_gradient, (
         (((1, 6, 6, 3), (1, 4, 4, 2)), {}), (((5, 10, 6, 17), (5, 7, 3, 33)), {}), (((0, 6, 6, 2), (0, 4, 4, 2)), {}),
-    ), (dt.float32, dt.float64), smooth=False, made_late=True, scale=functools.partial(_winograd_gradient, sign=np.abs)),
+    ), (dt.float32, dt.float64), smooth=False, made_late=True,
+        scale=functools.partial(_winograd_gradient, sign=np.abs)),
     "label": Record(
         lambda x, *, extent, allowed: x,
         tuple((c[0], {"extent": 3, "allowed": a}) for c, a in zip(ONE, (None, -100, None, 7, None), strict=True)),

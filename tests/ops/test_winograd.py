@@ -59,7 +59,7 @@ def test_the_matrices_are_a_convolution_exactly() -> None:
 def test_any_sizes(n: int, height: int, width: int, channels: int, filters: int, seed: int) -> None:
     rng = np.random.default_rng(seed)
     x, w = random(rng, n, padded(height), padded(width), channels), random(rng, 3, 3, channels, filters)
-    y = winograd(rn.asarray(x), winograd_filters(rn.asarray(w)), height, width).numpy()
+    y = winograd(rn.asarray(x), winograd_filters(rn.asarray(w)), height, width, filters).numpy()
     np.testing.assert_allclose(y, direct(x, w, height, width), atol=2e-5 * 3 * channels**0.5, rtol=0)
     dy = random(rng, n, height, width, filters)
     found = winograd_gradient(rn.asarray(x), rn.asarray(dy)).numpy()
@@ -76,7 +76,7 @@ def test_the_error_is_as_stated(channels: int) -> None:
     rng = np.random.default_rng(0)
     x, w = random(rng, 2, 18, 18, channels), random(rng, 3, 3, channels, 32)
     want = direct(x, w, 16, 16)
-    error = winograd(rn.asarray(x), winograd_filters(rn.asarray(w)), 16, 16).numpy() - want
+    error = winograd(rn.asarray(x), winograd_filters(rn.asarray(w)), 16, 16, 32).numpy() - want
     assert np.sqrt((error**2).mean()) < 1.7e-6 * want.std()
     assert np.abs(error).max() < 2e-5 * want.std()
 
@@ -87,7 +87,7 @@ def test_bits_do_not_depend_on_threads_or_batch() -> None:
     dy = random(rng, 12, 8, 8, 64)
 
     def both(a: rn.Tensor, b: rn.Tensor, g: rn.Tensor) -> tuple[rn.Tensor, rn.Tensor]:
-        return winograd(a, winograd_filters(b), 8, 8), winograd_gradient(a, g)
+        return winograd(a, winograd_filters(b), 8, 8, 64), winograd_gradient(a, g)
 
     arguments = [rn.asarray(a) for a in (x, w, dy)]
     wanted = [t.numpy().tobytes() for t in both(*arguments)]
@@ -95,16 +95,16 @@ def test_bits_do_not_depend_on_threads_or_batch() -> None:
         with switches.override(num_threads=threads):
             found = rn.compile(both)(*arguments)
         assert [t.numpy().tobytes() for t in found] == wanted
-    one = winograd(rn.asarray(x[3:4]), winograd_filters(arguments[1]), 8, 8).numpy()
-    assert one.tobytes() == winograd(arguments[0], winograd_filters(arguments[1]), 8, 8).numpy()[3:4].tobytes()
+    one = winograd(rn.asarray(x[3:4]), winograd_filters(arguments[1]), 8, 8, 64).numpy()
+    assert one.tobytes() == winograd(arguments[0], winograd_filters(arguments[1]), 8, 8, 64).numpy()[3:4].tobytes()
 
 
 def test_wrong_shapes_are_told() -> None:
     x, u = rn.zeros((1, 6, 6, 2)), rn.zeros((36, 3, 4))
     with pytest.raises(ShapeError, match="filters are"):
-        winograd(x, u, 4, 4)
+        winograd(x, u, 4, 4, 4)
     with pytest.raises(ShapeError, match="need an x of 10×6"):
-        winograd(x, rn.zeros((36, 2, 4)), 5, 4)
+        winograd(x, rn.zeros((36, 2, 8)), 5, 4, 4)
     with pytest.raises(ShapeError, match="3, 3, C, K"):
         winograd_filters(rn.zeros((5, 5, 2, 2)))
 
@@ -116,7 +116,7 @@ def test_what_follows_runs_on_each_pixel_as_it_is_made(height: int, width: int, 
     bias, residual = random(rng, filters), random(rng, 3, height, width, filters)
 
     def block(x: rn.Tensor, u: rn.Tensor, bias: rn.Tensor, residual: rn.Tensor) -> tuple[rn.Tensor, rn.Tensor]:
-        y = winograd(x, u, height, width) + bias
+        y = winograd(x, u, height, width, filters) + bias
         return y, rn.relu(y + residual) * 2.0
 
     arguments = [rn.asarray(x), winograd_filters(rn.asarray(w)), rn.asarray(bias), rn.asarray(residual)]
