@@ -45,15 +45,20 @@ Grid = Sequence[Sequence[Expr]]
 
 PLANES = SPAN * SPAN
 PIXELS = OUTPUTS * OUTPUTS
-BLOCK_BYTES = 384 << 10  # of a block's two matrices together, to stay in the second-level cache
-FEWEST, MOST = 12, 48  # tiles of a block
+CACHE = 384 << 10  # bytes of a block's two matrices that stay in the second-level cache beside what passes through
+STEP, MOST = 6, 48  # tiles of a block: whole tiles of the product's rows, not more than its blocks of rows
 OUTSIDE = -1  # the pixel of a result that is none
 
 
 def block_tiles(channels: int, filters: int, count: int, dtype: DType) -> int:
-    """How many tiles a block has: rows of the small products, a multiple of 6 where there are many."""
-    fitting = BLOCK_BYTES // (PLANES * (channels + filters) * dtype.itemsize)
-    limit = min(max(fitting // 6 * 6, FEWEST), MOST)
+    """How many tiles a block has: so many that least passes through the caches for each tile, its part of reading the
+    36 matrices of filters, and the block's own two matrices, written and read again, where they are too large."""
+    own, shared = (PLANES * n * dtype.itemsize for n in (channels + filters, channels * filters))
+
+    def traffic(block: int) -> float:
+        return shared / block + (2.0 * own if block * own > CACHE else 0.0)
+
+    limit = min(range(2 * STEP, MOST + 1, STEP), key=traffic)
     return limit if count >= 4 * limit else max(-(-count // max(-(-count // limit), 1)), 1)
 
 
