@@ -299,7 +299,8 @@ def _product(r: _Run, stmt: Contract, starts: tuple[int, int, int], rows: range,
         lists = ((stmt.lists.rows, i), (stmt.lists.ks, k[None, :]))
         for name, at in lists:
             r.check(name, at)
-        at_a = sum(r.arrays[name][at].astype(np.int64) for name, at in lists)
+        by_row, by_k = (r.arrays[name][at].astype(np.int64) for name, at in lists)
+        at_a = by_row + by_k
     at_b = starts[1] + k[:, None] * r.integer(stmt.b_k) + j * r.integer(stmt.b_col)
     at_c = starts[2] + i * r.integer(stmt.c_row) + j - r.origin(stmt.c)
     if at_c.size == 0:

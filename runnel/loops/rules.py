@@ -92,8 +92,8 @@ class Buckets:
 
 @dataclass(frozen=True, slots=True)
 class BucketSums:
-    """result[v] = Σ updates[p] over the positions p in bucket v of a table that ``Buckets`` made. Inputs: the table, its
-    labels, the updates. Fuses with what reads it point by point."""
+    """result[v] = Σ updates[p] over the positions p in bucket v of a table that ``Buckets`` made. Inputs: the table,
+    its labels, the updates. Fuses with what reads it point by point."""
 
 
 @dataclass(frozen=True, slots=True)

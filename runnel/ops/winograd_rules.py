@@ -57,7 +57,8 @@ def convolution(x: Array, w: Array, padding: Pairs, found: Shape) -> Array:
     """x[N, C, H, W] with w[K, C, 3, 3]."""
     (top, _), (left, _) = padding
     filters = winograd_filters(contiguous(permute(w, (2, 3, 1, 0))))
-    return channels_first(winograd(extended(channels_last(x), (top, left), found), filters, *found, w.shape[0]))
+    seen = extended(channels_last(x), (top, left), found)
+    return channels_first(winograd(seen, filters, found[0], found[1], w.shape[0]))
 
 
 def input_gradient(g: Array, w: Array, padding: Pairs, size: Shape) -> Array:
@@ -65,7 +66,7 @@ def input_gradient(g: Array, w: Array, padding: Pairs, size: Shape) -> Array:
     (top, _), (left, _) = padding
     turned = permute(flip(flip(w, 2), 3), (2, 3, 0, 1))
     seen = extended(channels_last(g), (TAPS - 1 - top, TAPS - 1 - left), size)
-    return channels_first(winograd(seen, winograd_filters(contiguous(turned)), *size, w.shape[1]))
+    return channels_first(winograd(seen, winograd_filters(contiguous(turned)), size[0], size[1], w.shape[1]))
 
 
 def weight_gradient(x: Array, g: Array, padding: Pairs) -> Array:

@@ -76,7 +76,9 @@ def _rows(node: Node) -> Shape | None:
         return node.aval.shape[:-1] if node.aval.ndim >= LEAST_AXES and not node.attrs.get("order") else None
     if isinstance(rule, Reduction):
         shape, axes = node.inputs[0].aval.shape, node.attrs["axes"]
-        over_rows = bool(shape) and axes == tuple(range(len(shape) - 1)) and shape[-1] > 1  # of one column the rows are the vector axis
+        over_rows = (
+            bool(shape) and axes == tuple(range(len(shape) - 1)) and shape[-1] > 1
+        )  # of one column the rows are the vector axis
         if axes != (len(shape) - 1,) and not over_rows:
             return None
     elif isinstance(rule, Pointwise) and not isinstance(rule, Checked):

@@ -77,7 +77,9 @@ def kernels_of(network: Callable[[], nn.Module], draw: Callable[[np.random.Gener
 
 
 @pytest.mark.parametrize(
-    ("network", "draw"), [(Convolutional, images), (Recurrent, words), (Attentive, words)], ids=["cnn", "gru", "encoder"]
+    ("network", "draw"),
+    [(Convolutional, images), (Recurrent, words), (Attentive, words)],
+    ids=["cnn", "gru", "encoder"],
 )
 def test_kernels_of_training_steps_compile_everywhere(network: Any, draw: Any) -> None:
     with switches.override(verify=True):

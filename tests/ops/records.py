@@ -155,9 +155,7 @@ def _winograd_gradient(x: Any, dy: Any, *, sign: Any = np.positive) -> Any:
     share = -(-len(tiles) // 8)
     for t, (i, r, c) in enumerate(tiles):
         v = np.einsum("ri,sj,ijc->rsc", entering, entering, x[i, r * 4 : r * 4 + 6, c * 4 : c * 4 + 6])
-        d = np.einsum(
-            "pr,qs,pqk->rsk", leaving, leaving, padded[i, r * 4 : r * 4 + 4, c * 4 : c * 4 + 4]
-        )
+        d = np.einsum("pr,qs,pqk->rsk", leaving, leaving, padded[i, r * 4 : r * 4 + 4, c * 4 : c * 4 + 4])
         parts[t // share] += np.einsum("rsc,rsk->rsck", v, d)
     found = parts.reshape(-1, x.shape[3], k)
     return np.pad(found, ((0, 0), (0, 0), (0, -k % 8)))

@@ -51,7 +51,7 @@ def test_skipping_all_changes_nothing() -> None:
 
 
 def test_unknown_names() -> None:
-    with pytest.raises(ValueError, match="No pass is called 'folding'; there are .*fold, simplify"):
+    with pytest.raises(ValueError, match=r"No pass is called 'folding'; there are .*fold, simplify"):
         pipeline.run(sample(), skip=frozenset({"folding"}))
     with pytest.raises(ValueError, match="No pass is called 'x'"):
         PIPELINE.copy().register(Pass("y", "", same), after="x")
