@@ -254,4 +254,6 @@ class Blocks:
         """The kernel with its cost: ``products`` for each element of a head, and about 20 operations on each score."""
         at = self.at
         pairs = self.columns["keys"].sum() * self.height
-        return self.parts.call(prefix, body, rows, float(pairs) * (products * (at.depth + at.values) + 20), self.node)
+        return self.parts.call(
+            prefix, body, (rows, 1), float(pairs) * (products * (at.depth + at.values) + 20), self.node
+        )

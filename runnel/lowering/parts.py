@@ -31,10 +31,10 @@ class Parts:
         self.accesses.append(Access(place, mode != "in", offset, None, None, place.size))
         return name
 
-    def table(self, name: str, values: np.ndarray) -> str:
-        """Constant int64 numbers that come with the plan."""
-        flat = np.ascontiguousarray(values, np.int64).reshape(-1)
-        return self.buffer(name, Place(Space.CONSTANT, int64, flat.size, name, value=flat), 0)
+    def table(self, name: str, values: np.ndarray, dtype: DType = int64) -> str:
+        """Constant integers that come with the plan."""
+        flat = np.ascontiguousarray(values, dtype.numpy).reshape(-1)
+        return self.buffer(name, Place(Space.CONSTANT, dtype, flat.size, name, value=flat), 0)
 
     def scratch(self, name: str, dtype: DType, size: int) -> str:
         """The thread's own memory, behind that of the scratch buffers before."""
@@ -49,10 +49,18 @@ class Parts:
         self.values.append(value)
         return self.params[-1]
 
-    def call(self, prefix: str, body: tuple[ir.Stmt, ...], rows: int, flops: float, node: Node) -> Call:
-        """The kernel as a call whose rows are split among threads."""
+    def call(
+        self,
+        prefix: str,
+        body: tuple[ir.Stmt, ...],
+        shape: tuple[int, int],
+        flops: float,
+        node: Node,
+        split: str = "rows",
+    ) -> Call:
+        """The kernel as a call of so many rows and columns, of which ``split`` are shared out among threads."""
         kernel = named(prefix, tuple(self.buffers), tuple(self.params), body, node.where)
-        return Call(kernel, self.accesses, self.values, rows, 1, "rows", flops, [node])
+        return Call(kernel, self.accesses, self.values, *shape, split, flops, [node])
 
 
 def binary(op: scalar.ScalarOp, x: Expr, y: Expr) -> Expr:

@@ -13,11 +13,10 @@ from typing import Any
 
 import numpy as np
 
-from runnel.codegen.contract import SCRATCH
-from runnel.core.avals import Shape
+from runnel.core.avals import Shape, row_major
 from runnel.core.dtypes import DType, int32, int64
 from runnel.graph.graph import Node
-from runnel.loops import ir, scalar
+from runnel.loops import scalar
 from runnel.loops.ir import (
     LANES,
     Apply,
@@ -34,9 +33,9 @@ from runnel.loops.ir import (
     Store,
     Var,
 )
-from runnel.lowering.naming import named
 from runnel.lowering.operands import Operands
-from runnel.lowering.places import Access, Call, Place, Space
+from runnel.lowering.parts import Parts, binary
+from runnel.lowering.places import Call
 from runnel.lowering.transforms import Straight
 from runnel.ops.winograd import INPUT, OUTPUTS, SPAN, tiles
 
@@ -76,41 +75,19 @@ def tile_tables(shape: Shape, strides: Shape) -> tuple[Table, Table]:
     return np.broadcast_to(starts, grid).reshape(-1).astype(np.int32), pixels.astype(np.int32)
 
 
-class TileKernel:
-    """A kernel under construction: its buffers and params, and the loops over a block of tiles."""
+class TileKernel(Parts):
+    """The parts of a kernel whose loops are over blocks of tiles of ``x``."""
 
     def __init__(self, node: Node, x: Node, operands: Operands, filters: int) -> None:
+        super().__init__()
         self.node = node
         self.dtype = node.aval.dtype
         self.channels, self.filters = x.aval.shape[3], filters
-        self.place, self.offset, self.strides = operands.lie(x)
+        place, offset, self.strides = operands.lie(x)
         if self.strides[3] != 1 and self.channels != 1:
-            _, h, w, c = x.aval.shape
-            self.place, self.offset = operands.dense(x)
-            self.strides = (h * w * c, w * c, c, 1)
-        self.params: list[Param] = []
-        self.values: list[int] = []
-        self.buffers: list[ir.Buffer] = []
-        self.accesses: list[Access] = []
-        self.scratch_end = SCRATCH
-
-    def buffer(self, name: str, place: Place, mode: str, offset: int = 0) -> None:
-        self.buffers.append(ir.Buffer(name, place.dtype, mode))
-        self.accesses.append(Access(place, mode != "in", offset, None, None, place.size))
-
-    def table(self, name: str, values: Table) -> None:
-        self.buffer(name, Place(Space.CONSTANT, int32, values.size, name, value=values), "in")
-
-    def scratch(self, name: str, size: int) -> None:
-        self.buffers.append(ir.Buffer(name, self.dtype, "scratch"))
-        place = Place(Space.SCRATCH, self.dtype, size, name, slot=0, offset=self.scratch_end)
-        self.accesses.append(Access(place, True, 0, None, None, size))
-        self.scratch_end += -(-place.nbytes // 64) * 64
-
-    def param(self, value: int) -> Param:
-        self.params.append(Param(f"p{len(self.params)}"))
-        self.values.append(value)
-        return self.params[-1]
+            place, offset = operands.dense(x)
+            self.strides = row_major(x.aval.shape)
+        self.buffer("x", place, offset)
 
     def grid(self, code: Straight, size: int, load: Callable[[int, int], Expr]) -> Grid:
         return [[code.let(load(r, s)) for s in range(size)] for r in range(size)]
@@ -126,17 +103,18 @@ class TileKernel:
         if extent < LANES:
             return Turns(turn, (), 1, extent, (), begin)
         width = Const(LANES, int64)
-        count = plus(Apply(scalar.sub, (end, begin), int64), Const(LANES - 1, int64))
-        number = Let(f"{prefix}_turns", Apply(scalar.floor_divide, (count, width), int64))
-        here = plus(begin, Apply(scalar.mul, (Position(turn, int64), width), int64))
-        last = Apply(scalar.sub, (end, width), int64)
-        first = Let(f"{prefix}_first", Apply(scalar.minimum, (here, last), int64))
+        count = binary(scalar.add, binary(scalar.sub, end, begin), Const(LANES - 1, int64))
+        number = Let(f"{prefix}_turns", binary(scalar.floor_divide, count, width))
+        here = binary(scalar.add, begin, binary(scalar.mul, Position(turn, int64), width))
+        last = binary(scalar.sub, end, width)
+        first = Let(f"{prefix}_first", binary(scalar.minimum, here, last))
         return Turns(turn, (number,), Ref(number.name, int64), LANES, (first,), Ref(first.name, int64))
 
-    def inputs(self, block: int, tile_terms: tuple[tuple[Var, Param], ...], channels: Param) -> tuple[Stmt, ...]:
+    def inputs(self, block: int, tile_terms: tuple[tuple[Var, int], ...], channels: Param) -> tuple[Stmt, ...]:
         """V: the transformed inputs of a block's tiles. ``tile_terms`` lead to the block's first tile."""
+        terms = tuple((var, self.param(step)) for var, step in tile_terms)
         tile, lane = Var("tile"), Var("c")
-        start = Load("starts", Index((*tile_terms, (tile, 1))), int32)
+        start = Load("starts", Index((*terms, (tile, 1))), int32)
         where = Let("start", Apply(scalar.cast, (start,), int64))
         turns = self.turns(Const(0, int64), channels, self.channels, "c")
         code = Straight("i", self.dtype)
@@ -156,19 +134,19 @@ class TileKernel:
             at = Index(((tile, row), (lane, 1)), self.param(e * step), ((turns.first, 1),))
             code.statements.append(Store(name, at, planes[e // SPAN][e % SPAN]))
 
-    def pixel_rows(self, tile_terms: tuple[tuple[Var, Param], ...], tile: Var) -> list[Stmt]:
-        """The rows of the result that a tile's pixels are, as row0 … row15."""
+    def pixel_rows(self, tile_terms: tuple[tuple[Var, int], ...], tile: Var) -> list[Stmt]:
+        """The rows of the result that a tile's pixels are, as row0 … row15. ``tile_terms`` count tiles."""
+        terms = tuple((var, self.param(step * PIXELS)) for var, step in tile_terms)
         rows: list[Stmt] = []
-        terms = (*((var, self.param(self.values[self.params.index(step)] * PIXELS)) for var, step in tile_terms),)
         for p in range(PIXELS):
             row = Load("pixels", Index((*terms, (tile, PIXELS)), p), int32)
             rows.append(Let(f"row{p}", Apply(scalar.cast, (row,), int64)))
         return rows
 
-    def call(self, body: tuple[Stmt, ...], rows: int, columns: int, split: str, count: int) -> Call:
-        kernel = named("winograd", tuple(self.buffers), tuple(self.params), body)
+    def tile_call(self, body: tuple[Stmt, ...], shape: tuple[int, int], count: int, split: str = "rows") -> Call:
+        """The call that goes through ``count`` tiles."""
         flops = 2.0 * PLANES * count * self.channels * self.filters
-        return Call(kernel, self.accesses, self.values, rows, columns, split, flops, [self.node])
+        return self.call("winograd", body, shape, flops, self.node, split)
 
 
 @dataclass(frozen=True, slots=True)
@@ -186,12 +164,3 @@ class Turns:
     def loop(self, lane: Var, statements: list[Stmt]) -> Stmt:
         lanes = For(lane, 0, self.lanes, "vec", tuple(statements))
         return For(self.turn, 0, self.number, "seq", (*self.each, lanes))
-
-
-def plus(x: Expr, y: Expr) -> Expr:
-    return Apply(scalar.add, (x, y), int64)
-
-
-def placed(lie: tuple[Place, int], mode: str = "in") -> tuple[Place, str, int]:
-    """The arguments of ``buffer`` for where an operand lies."""
-    return lie[0], mode, lie[1]

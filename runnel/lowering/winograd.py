@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from runnel.core.dtypes import int64
+from runnel.core.dtypes import int32, int64
 from runnel.graph.graph import Node
 from runnel.loops import scalar
 from runnel.loops.ir import LANES, Apply, Expr, For, Index, Let, Load, Product, RangeBound, Ref, Var
@@ -35,16 +35,15 @@ def winograd(cluster: Cluster, operands: Operands, targets: dict[Node, list[Plac
     blocks = -(-count // block)
     full = np.minimum(np.arange(blocks * block), count - 1)
     pixels = np.where(pixels == OUTSIDE, pixels[:, :1], pixels)
-    k.buffer("x", k.place, "in", k.offset)
     place, offset, (plane_step, row_step, column_step) = operands.lie(u)
     if column_step != 1:
         place, offset = operands.dense(u)
         plane_step, row_step = channels * wide, wide
-    k.buffer("u", place, "in", offset)
-    k.table("starts", starts[full])
-    k.table("pixels", pixels[full])
-    k.scratch("v", PLANES * block * channels)
-    k.scratch("m", PLANES * block * wide)
+    k.buffer("u", place, offset)
+    k.table("starts", starts[full], int32)
+    k.table("pixels", pixels[full], int32)
+    k.scratch("v", k.dtype, PLANES * block * channels)
+    k.scratch("m", k.dtype, PLANES * block * wide)
 
     b, plane, tile, lane = Var("block"), Var("plane"), Var("tile"), Var("k")
     p_block, p_channels, p_wide = (k.param(v) for v in (block, channels, wide))
@@ -69,13 +68,12 @@ def winograd(cluster: Cluster, operands: Operands, targets: dict[Node, list[Plac
     epilogue.buffers, epilogue.accesses, epilogue.params, epilogue.values = k.buffers, k.accesses, k.params, k.values
     for p in reversed(range(PIXELS)):
         code.statements += epilogue.pixel(p, values[p // OUTPUTS][p % OUTPUTS])
-    terms = ((b, p_block),)
+    terms = ((b, block),)
     outputs = For(tile, 0, p_block, "seq", (*k.pixel_rows(terms, tile), turns.loop(lane, code.statements)))
     products = For(plane, 0, PLANES, "seq", (product,))
     steps = (chosen, *k.inputs(block, terms, p_channels), products, *turns.before, outputs)
-    split = "both" if in_turns else "rows"
     body = (For(b, RangeBound.I0, RangeBound.I1, "seq", steps),)
-    call = k.call(body, blocks, filters, split, blocks * block)
+    call = k.tile_call(body, (blocks, filters), blocks * block, "both" if in_turns else "rows")
     call.flops += epilogue.flops
     call.nodes = list(cluster.members)
     return call

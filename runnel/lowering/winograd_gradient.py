@@ -9,13 +9,13 @@ from __future__ import annotations
 
 import numpy as np
 
-from runnel.core.dtypes import bool_, int64
+from runnel.core.dtypes import bool_, int32, int64
 from runnel.graph.graph import Node
 from runnel.loops import scalar
 from runnel.loops.ir import Apply, Const, Expr, For, Index, Let, Load, Product, RangeBound, Ref, Stmt, Store, Var
 from runnel.lowering.operands import Operands
 from runnel.lowering.places import Call, Place
-from runnel.lowering.tiles import OUTSIDE, PIXELS, PLANES, TileKernel, block_tiles, placed, tile_tables
+from runnel.lowering.tiles import OUTSIDE, PIXELS, PLANES, TileKernel, block_tiles, tile_tables
 from runnel.lowering.transforms import Straight
 from runnel.ops.winograd import OUTPUT, OUTPUTS, SLABS
 
@@ -34,17 +34,15 @@ def winograd_gradient(node: Node, operands: Operands, results: list[Place]) -> l
     wanted = np.arange(SLABS)[:, None] * share + np.arange(blocks * block)
     real = (np.arange(blocks * block) < share) & (wanted < count)
     full = np.minimum(wanted, count - 1)
-    k.buffer("x", k.place, "in", k.offset)
-    k.buffer("dy", *placed(operands.dense(dy)))
-    k.table("starts", starts[full])
-    k.table("pixels", np.where(real[..., None], pixels[full], OUTSIDE).astype(np.int32))
-    k.scratch("v", PLANES * block * channels)
-    k.scratch("d", PLANES * block * wide)
-    k.buffer("du", results[0], "inout")
+    k.buffer("dy", *operands.dense(dy))
+    k.table("starts", starts[full], int32)
+    k.table("pixels", np.where(real[..., None], pixels[full], OUTSIDE), int32)
+    k.scratch("v", k.dtype, PLANES * block * channels)
+    k.scratch("d", k.dtype, PLANES * block * wide)
+    k.buffer("du", results[0], 0, "inout")
 
     slab, b, plane, tile, lane, at = (Var(n) for n in ("slab", "block", "plane", "tile", "k", "at"))
-    p_channels, p_filters, p_block, p_slab = (k.param(v) for v in (channels, filters, block, blocks * block))
-    p_wide = k.param(wide)
+    p_channels, p_filters, p_block, p_wide = (k.param(v) for v in (channels, filters, block, wide))
     size, product_size = k.param(PLANES * channels * wide), k.param(channels * wide)
     clear = For(at, 0, size, "vec", (Store("du", Index(((slab, size), (at, 1))), Const(0.0, k.dtype)),))
     begin: tuple[Stmt, ...] = (clear,)
@@ -63,7 +61,7 @@ def winograd_gradient(node: Node, operands: Operands, results: list[Place]) -> l
     transposed = tuple(zip(*OUTPUT, strict=True))
     planes = k.both_ways(code, transposed, k.grid(code, OUTPUTS, load))
     k.store_planes(code, "d", planes, block * wide, tile, p_wide, lane, turns)
-    terms = ((slab, p_slab), (b, p_block))
+    terms = ((slab, blocks * block), (b, block))
     rows = k.pixel_rows(terms, tile)
     for p in range(PIXELS):
         row = Ref(f"row{p}", int64)
@@ -77,4 +75,4 @@ def winograd_gradient(node: Node, operands: Operands, results: list[Place]) -> l
     )  # fmt: skip
     each = (*k.inputs(block, terms, p_channels), *turns.before, gradients, For(plane, 0, PLANES, "seq", (product,)))
     body = (For(slab, RangeBound.I0, RangeBound.I1, "seq", (*begin, For(b, 0, k.param(blocks), "seq", each))),)
-    return [k.call(body, SLABS, 1, "rows", SLABS * blocks * block)]
+    return [k.tile_call(body, (SLABS, 1), SLABS * blocks * block)]

@@ -52,6 +52,8 @@ def _variables(module: Module) -> list[Variable]:
 class _Block(Module):
     """What encoder and decoder layers share: the feed-forward network, and a norm around each part."""
 
+    norm_first: bool
+
     def _add_feed_forward(
         self, d_model: int, dim_feedforward: int, dropout: float, activation: Activation, bias: bool, kind: Any
     ) -> None:
@@ -66,8 +68,6 @@ class _Block(Module):
     def _around(self, x: Any, norm: Module, part: Callable[[Any], Any]) -> Any:
         """x + part(x), with the norm before the part or after the sum."""
         return x + part(norm(x)) if self.norm_first else norm(x + part(x))
-
-    norm_first: bool
 
 
 class TransformerEncoderLayer(_Block):
