@@ -6,14 +6,12 @@ Kernels may call the contraction functions by name; those are built when the fir
 from __future__ import annotations
 
 import functools
-import hashlib
 from collections.abc import Callable, Iterable, Sequence
-from pathlib import Path
 from typing import Final
 
-from runnel.codegen import contract, nest, products, target as targets, uses
+from runnel.codegen import contract, dot_contract, nest, products, target as targets, uses
 from runnel.codegen.target import Target
-from runnel.core import dtypes
+from runnel.core import dtypes, sources
 from runnel.core.errors import DeviceError
 from runnel.loops.ir import Contract, Kernel, Product
 from runnel.runtime.compiler import Compiler, Module, of_text
@@ -21,6 +19,7 @@ from runnel.runtime.compiler import Compiler, Module, of_text
 _LIBRARY: Final[dict[str, Callable[[Target], str]]] = {
     symbol: functools.partial(contract.emit_module, dtypes.by_name(name)) for name, symbol in contract.SYMBOLS.items()
 }
+_LIBRARY[dot_contract.SYMBOL] = dot_contract.emit_module
 
 
 @functools.cache
@@ -38,24 +37,33 @@ def addresses(modules: Sequence[tuple[str, str]]) -> list[int]:
 def kernels(wanted: Sequence[Kernel]) -> list[int]:
     """The address of each kernel. Its name says what it does: its text is written only if it must be compiled."""
     target = targets.current()
-
-    def module(kernel: Kernel) -> Module:
-        called = [s for s in uses.statements(kernel.body) if isinstance(s, Contract | Product)]
-        symbols = frozenset(products.symbol(s.dtype) for s in called)
-        identity = f"kernel {kernel.name} by {emitters()}"
-        return Module(kernel.name, identity, functools.partial(nest.emit_kernel, kernel, target), symbols)
-
-    return _linked(lambda _: [module(kernel) for kernel in wanted])
+    texts = [functools.partial(nest.emit_kernel, kernel, target) for kernel in wanted]
+    return _linked(lambda _: [_module(k.name, symbols(k), text) for k, text in zip(wanted, texts, strict=True)])
 
 
-@functools.cache
+def filed(wanted: Sequence[tuple[str, Iterable[str]]]) -> list[int]:
+    """The address of each kernel, given its name and the symbols that its code calls; LookupError if it would have to
+    be compiled."""
+
+    def refuse() -> str:
+        raise LookupError("There is no machine code of a kernel.")
+
+    return _linked(lambda _: [_module(name, called, refuse) for name, called in wanted])
+
+
+def symbols(kernel: Kernel) -> frozenset[str]:
+    """The contractions that a kernel's code calls."""
+    called = [s for s in uses.statements(kernel.body) if isinstance(s, Contract | Product)]
+    return frozenset(products.symbol(s.operands if isinstance(s, Contract) else s.dtype) for s in called)
+
+
+def _module(name: str, called: Iterable[str], text: Callable[[], str]) -> Module:
+    return Module(name, f"kernel {name} by {emitters()}", text, frozenset(called))
+
+
 def emitters() -> str:
     """A digest of all that turns loop IR into text: the sources of these two packages."""
-    digest = hashlib.sha256()
-    for package in ("codegen", "loops"):
-        for path in sorted(Path(__file__).parents[1].joinpath(package).rglob("*.py")):
-            digest.update(path.name.encode() + b"\0" + path.read_bytes())
-    return digest.hexdigest()
+    return sources.digest("codegen", "loops")
 
 
 def _linked(modules: Callable[[Iterable[str]], list[Module]]) -> list[int]:

@@ -2,15 +2,18 @@
 
     void rn_contract_f32(ptr A, ptr B, ptr C, i64 a_row, i64 a_k, i64 b_k, i64 b_col, i64 c_row, i64 k,
                          i64 i0, i64 i1, i64 j0, i64 j1, ptr epilogue, ptr thread, ptr args, i64 tile, i64 resume,
-                         ptr a_rows, ptr a_ks)
+                         ptr a_rows, ptr a_ks, i64 b_panel, ptr hints)
 
 A, B and C point at element [0, 0] (if ``tile`` is 1, C points at memory for one block, where every block begins);
 strides count elements, C's columns are adjacent. For i0 ≤ i < i1 and j0 ≤ j < j1 it stores C[i, j] =
 Σ_k A[i, k]·B[k, j], each element one chain of fused multiply-adds over ascending k that starts at 0 or, to ``resume``,
 at C[i, j]: its bits depend on the operands' values alone, not on strides, blocks or path. Unless ``a_rows`` is null, A
-is *listed*: A[i, k] is element a_rows[i] + a_ks[k] behind A, and both lists hold i32. When a block of C is done,
-``epilogue(thread, args, i0', i1', j0', j1')`` is called for it, unless null; the blocks cover the whole once. Panels go
-to the scratch memory that ``thread`` names (``docs/design.md``, "The kernel ABI"): at most SCRATCH bytes of it.
+is *listed*: A[i, k] is element a_rows[i] + a_ks[k] behind A, and both lists hold i32. Unless ``b_panel`` is 0, B lies
+in *panels* already: the columns from each multiple of the target's panel width on, side by side, the last one filled
+up, ``b_panel`` elements behind those before; then j0 is such a multiple. When a block of C is done,
+``epilogue(thread, args, i0', i1', j0', j1')`` is called for it, unless null; the blocks cover the whole once. Before a
+tile of a block is computed, ``hints`` is called for it likewise, unless null or the work is too little. Panels go to
+the scratch memory that ``thread`` names (``docs/design.md``, "The kernel ABI"): at most SCRATCH bytes of it.
 
 Here is the driver: the loops over blocks, and the choice between reading operands in place and packing them. The loops
 are those of Goto and van de Geijn, "Anatomy of High-Performance Matrix Multiplication" (2008). The rows of a block are
@@ -32,12 +35,13 @@ from runnel.loops.ir import TILE_BYTES, TILE_K, TILE_ROWS
 SCRATCH = 1 << 20
 SYMBOLS = {"float32": "rn_contract_f32", "float64": "rn_contract_f64"}
 _CACHE_LINE = 64
+_WORTH_HINTS = 128  # of k in one go
 _WORD = 4  # bytes of an entry of a list
 _K_GRAIN = 8  # runs of k end at multiples of it, so that squares are transposed whole
 PARAMETERS = (
     "ptr %A, ptr %B, ptr %C, i64 %a_row, i64 %a_k, i64 %b_k, i64 %b_col, i64 %c_row, i64 %k, "
     "i64 %i0, i64 %i1, i64 %j0, i64 %j1, ptr %epilogue, ptr %thread, ptr %args, i64 %tile, i64 %resume, "
-    "ptr %a_rows, ptr %a_ks"
+    "ptr %a_rows, ptr %a_ks, i64 %b_panel, ptr %hints"
 )
 
 
@@ -45,9 +49,13 @@ PARAMETERS = (
 class Blocking:
     """How large blocks are, in elements: measured, not derived (``benchmarks/contract.py``)."""
 
-    columns: int  # of a block of B: with ``k`` rows it stays in the second-level cache
+    columns: int  # of a block of B: with ``k`` rows it stays in the second-level cache;
+    columns_packed: int  # fewer leave room for what the epilogue reads, but then A, too, would be packed more often;
+    columns_panels: int  # still fewer of a B that came in panels
     rows: int = TILE_ROWS  # of C in one go, a multiple of every target's tile_rows
-    k: int = TILE_K  # of a packed panel: a panel and a tile of A stay in the first-level cache
+    k: int = TILE_K  # of a packed panel where A is packed, too
+    k_packed: int = 512  # where only B is: fewer loads and stores of the sums
+    k_panels: int = 768  # of a B that came in panels
     k_in_place: int = 2048
     k_crowded: int = 256  # of a B in place whose rows lie on pages of their own
     pack_k: int = 16  # below, k is too short for packing
@@ -60,10 +68,15 @@ class Blocking:
     long_k: int = 4096  # this, where each k has a cache line of its own in A: gradients of convolution weights
 
 
+def blocking_of(dtype: DType) -> Blocking:
+    """The blocks of products of ``dtype``."""
+    return Blocking(*(TILE_BYTES // part // dtype.itemsize for part in (1, 4, 8)))
+
+
 def packs_columns(m: int, k: int, b_k: int, b_col: int, dtype: DType) -> bool:
     """Whether the driver would copy B into panels for a product of ``m`` rows on a machine with masks, as
     :meth:`_Driver._choose` decides at run time: a guide for whoever splits the work, never a matter of results."""
-    blocks = Blocking(columns=TILE_BYTES // dtype.itemsize)
+    blocks = blocking_of(dtype)
     power = b_k & -b_k
     crowded = power * dtype.itemsize > _CACHE_LINE and power * k >= blocks.crowded // dtype.itemsize
     enough = m >= blocks.pack_rows or (crowded and m >= blocks.pack_rows_crowded)
@@ -74,13 +87,14 @@ def emit_module(dtype: DType, target: Target, blocking: Blocking | None = None) 
     """The LLVM module of ``dtype``'s contraction: one exported function, :data:`SYMBOLS`."""
     if dtype.name not in SYMBOLS:
         raise DTypeError(f"[contract] multiplies matrices of {', '.join(SYMBOLS)}; received {dtype.name}.")
-    blocks = blocking if blocking is not None else Blocking(columns=TILE_BYTES // dtype.itemsize)
+    blocks = blocking if blocking is not None else blocking_of(dtype)
     bodies: dict[str, Flow] = {}
     for tile in tiles.family(target):
         bodies[f"internal void @{tile.name}({tiles.PARAMETERS})"] = tiles.emit(tile, target, dtype)
     if not target.has_masks:
         bodies[f"internal void @tail({tiles.TAIL})"] = tiles.tail(target, dtype)
     bodies[f"internal void @strip({packing.STRIP})"] = packing.strip(target, dtype)
+    bodies[f"internal void @strips({packing.STRIPS})"] = packing.strips(target, dtype)
     bodies[f"internal void @panels({packing.PANELS})"] = packing.panels(target, dtype)
     bodies[f"void @{SYMBOLS[dtype.name]}({PARAMETERS})"] = _Driver(target, dtype, blocks).body()
     declarations = sorted(set().union(*(body.declarations for body in bodies.values())))
@@ -97,12 +111,13 @@ class _Driver:
         self.tile_rows = target.tile_rows
         self.width = target.tile_vectors * self.em.lanes  # columns of a panel of B
         self.a_width = -(-target.tile_rows // self.em.lanes) * self.em.lanes  # rows of a packed tile of A, padded
-        self.columns = blocks.columns // self.width * self.width
+        columns = (blocks.columns, blocks.columns_packed, blocks.columns_panels)
+        self.columns, self.columns_packed, self.columns_panels = (n // self.width * self.width for n in columns)
         self.odd_rows = target.odd_rows
         a_size = -(-blocks.rows // target.tile_rows) * blocks.k * self.a_width
-        if (a_size + self.columns * blocks.k) * dtype.itemsize > SCRATCH:
+        if (a_size + max(self.columns * blocks.k, self.columns_packed * blocks.k_packed)) * dtype.itemsize > SCRATCH:
             raise ValueError(f"{blocks} needs more scratch memory than {SCRATCH} bytes.")
-        steps = (blocks.k, blocks.k_in_place, blocks.k_crowded, blocks.k_listed)
+        steps = (blocks.k, blocks.k_in_place, blocks.k_crowded, blocks.k_listed, blocks.k_packed, blocks.k_panels)
         if blocks.rows % target.tile_rows or any(k % _K_GRAIN for k in steps):
             raise ValueError(f"{blocks} must hold whole tiles of {target.tile_rows} rows and k in steps of {_K_GRAIN}.")
         self.a_size = a_size
@@ -118,10 +133,12 @@ class _Driver:
         em.start(some)
 
         self.listed = em.value("icmp ne ptr %a_rows, null")
+        self.in_panels = em.test("ne", "%b_panel", 0)
         self._choose(m, n)
         self.in_whole = em.sub(1, "%tile")
         in_place = em.select(self._crowds("%b_k"), blocks.k_crowded, blocks.k_in_place)
-        k_limit = em.select(em.either(self.packs_a, self.packs_b), blocks.k, in_place)
+        k_limit = em.select(self.packs_b, blocks.k_packed, em.select(self.in_panels, blocks.k_panels, in_place))
+        k_limit = em.select(self.packs_a, blocks.k, k_limit)
         apart = em.both(self.listed, em.test("sgt", "%k", blocks.long_k))
         k_limit = em.select(apart, em.minimum(k_limit, blocks.k_listed), k_limit)
         k_step = shares.even(em, "%k", k_limit, _K_GRAIN)
@@ -133,24 +150,32 @@ class _Driver:
         last_k = em.sub("%k", k_step)
         whole = em.test("eq", em.value(f"and i64 {n}, {em.lanes - 1}"), 0)  # else a vector would be read beyond B
         may_widen = em.both(em.either(self.packs_b, whole), em.value(f"xor i1 {self.packs_a}, true"))
+        may_widen = em.both(may_widen, em.test("eq", "%b_panel", 0))
+        hints = em.value("icmp ne ptr %hints, null")
+        in_place_next = em.select(self.in_panels, "%b_panel", self.width)
 
-        with em.loop("%j0", "%j1", self.columns) as j:
-            block = shares.in_panels(em, em.minimum(self.columns, em.sub("%j1", j)), may_widen)
+        j_step = em.select(self.packs_b, self.columns_packed, self.columns)
+        j_step = em.select(self.packs_a, self.columns, em.select(self.in_panels, self.columns_panels, j_step))
+        with em.loop("%j0", "%j1", j_step) as j:
+            block = shares.in_panels(em, em.minimum(j_step, em.sub("%j1", j)), may_widen)
             with em.loop(0, at_least_once, k_step) as p:
                 depth = em.minimum(k_step, em.sub("%k", p))
-                in_place = em.at("%B", em.mul(p, "%b_k"), em.mul(j, "%b_col"))
+                column = em.select(self.in_panels, em.mul(em.divide(j, self.width), "%b_panel"), em.mul(j, "%b_col"))
+                in_place = em.at("%B", em.mul(p, "%b_k"), column)
                 with em.when(self.packs_b):
                     em.effect(
                         f"call void @panels(ptr {in_place}, i64 %b_k, i64 %b_col, i64 {depth}, i64 {block.columns}, "
                         f"ptr {packed_b}, i64 {block.last})"
                     )
                 b = em.select(self.packs_b, packed_b, in_place, "ptr")
-                b_next = em.select(self.packs_b, em.mul(depth, self.width), self.width)
+                b_next = em.select(self.packs_b, em.mul(depth, self.width), in_place_next)
                 with em.loop("%i0", "%i1", i_step) as i:
                     height = em.minimum(i_step, em.sub("%i1", i))
+                    ends = em.test("sge", p, last_k)
+                    self.hints = em.both(hints, em.both(ends, em.test("sge", depth, _WORTH_HINTS)))
                     self._block(i, height, j, block, p, depth, b, b_next)
                     wanted = em.value("icmp ne ptr %epilogue, null")
-                    with em.when(em.both(wanted, em.test("sge", p, last_k))):
+                    with em.when(em.both(wanted, ends)):
                         em.effect(
                             f"call void %epilogue(ptr %thread, ptr %args, i64 {i}, i64 {em.add(i, height)}, "
                             f"i64 {j}, i64 {em.add(j, block.columns)})"
@@ -168,6 +193,7 @@ class _Driver:
         if not em.masked_loads:  # only a padded panel can be read beyond its last column
             ragged = em.test("ne", em.value(f"and i64 {n}, {em.lanes - 1}"), 0)
             self.packs_b = em.either(self.packs_b, ragged)
+        self.packs_b = em.both(self.packs_b, em.test("eq", "%b_panel", 0))
         wide = em.test("sge", n, blocks.pack_a_columns)
         deep = em.test("sge", "%k", blocks.pack_a_k)
         stepping = em.both(em.test("ne", "%a_k", 1), em.value(f"xor i1 {self.listed}, true"))
@@ -196,15 +222,23 @@ class _Driver:
         dealt = shares.deal(em, height, self.tile_rows)
         a = em.at("%A", em.mul(p, self.k_step), em.mul(i, self.row_step))
         a_tile = em.mul(depth, self.a_width)
-        with em.when(self.packs_a), em.loop(0, dealt.count, 1) as t:
-            rows, first = dealt.tile(em, t)
-            source, place = em.at(a, em.mul(first, "%a_row")), em.at(self.packed_a, em.mul(t, a_tile))
-            with em.loop(0, rows, em.lanes) as r:
-                few = em.minimum(em.lanes, em.sub(rows, r))
-                em.effect(
-                    f"call void @strip(ptr {em.at(source, em.mul(r, '%a_row'))}, i64 %a_k, i64 %a_row, "
-                    f"i64 {depth}, i64 {few}, ptr {em.at(place, r)}, i64 {self.a_width})"
-                )
+        with em.when(self.packs_a):
+            adjacent = em.both(em.test("eq", "%a_row", 1), em.test("sge", height, self.a_width))
+            whole = em.add(em.divide(em.sub(height, self.a_width), self.tile_rows), 1)
+            whole = em.select(adjacent, em.minimum(whole, dealt.count), 0)
+            em.effect(
+                f"call void @strips(ptr {a}, i64 %a_k, i64 {depth}, i64 {whole}, i64 {dealt.share}, "
+                f"i64 {dealt.larger}, ptr {self.packed_a}, i64 {a_tile})"
+            )
+            with em.loop(whole, dealt.count, 1) as t:
+                rows, first = dealt.tile(em, t)
+                source, place = em.at(a, em.mul(first, "%a_row")), em.at(self.packed_a, em.mul(t, a_tile))
+                with em.loop(0, rows, em.lanes) as r:
+                    few = em.minimum(em.lanes, em.sub(rows, r))
+                    em.effect(
+                        f"call void @strip(ptr {em.at(source, em.mul(r, '%a_row'))}, i64 %a_k, i64 %a_row, "
+                        f"i64 {depth}, i64 {few}, ptr {em.at(place, r)}, i64 {self.a_width})"
+                    )
         a = em.select(self.packs_a, self.packed_a, a, "ptr")
         a_row = em.add(self.a_row, em.mul(i, self.row_words))
         a_k = em.add(self.a_k, em.mul(p, self.row_words))
@@ -227,6 +261,12 @@ class _Driver:
                 rows, first = here.tile(em, t)
                 a_here = em.at(a, em.select(self.packs_a, em.mul(t, a_tile), em.mul(first, self.row_step)))
                 c_here = em.at(corner, em.mul(first, "%c_row"))
+                with em.when(self.hints):
+                    top, left = em.add(i, first), em.add(j, column)
+                    em.effect(
+                        f"call void %hints(ptr %thread, ptr %args, i64 {top}, i64 {em.add(top, rows)}, i64 {left}, "
+                        f"i64 {em.add(left, wanted)})"
+                    )
                 slot = em.value(f"getelementptr ptr, ptr @tiles, i64 {em.sub(em.add(kernels, rows), 1)}")
                 em.effect(
                     f"call void {em.value(f'load ptr, ptr {slot}')}(ptr {a_here}, ptr {panel}, ptr {c_here}, "

@@ -28,6 +28,7 @@ class Flow(Emitter):
         self.scalar_kind = element(dtype)
         self.vector_kind = vector(dtype, self.lanes)
         self.mask_kind = f"<{self.lanes} x i1>"
+        self.alignment = dtype.itemsize  # of what is loaded and stored
 
     @property
     def masked_loads(self) -> bool:
@@ -82,10 +83,10 @@ class Flow(Emitter):
 
     def load(self, pointer: str, kind: str = "") -> str:
         """One vector, or one ``kind``; aligned like an element, because strides are anything."""
-        return self.value(f"load {kind or self.vector_kind}, ptr {pointer}, align {self.dtype.itemsize}")
+        return self.value(f"load {kind or self.vector_kind}, ptr {pointer}, align {self.alignment}")
 
     def store(self, operand: str, pointer: str, kind: str = "") -> None:
-        self.effect(f"store {kind or self.vector_kind} {operand}, ptr {pointer}, align {self.dtype.itemsize}")
+        self.effect(f"store {kind or self.vector_kind} {operand}, ptr {pointer}, align {self.alignment}")
 
     def first_lanes(self, count: str) -> str:
         """The mask of the first ``count`` lanes."""
@@ -142,9 +143,9 @@ class Flow(Emitter):
         self.jump(after)
         self.start(after)
 
-    def define(self, signature: str) -> str:
+    def define(self, signature: str, attributes: str = "nounwind") -> str:
         """The finished function: ``signature`` up to its closing parenthesis, and the body written so far."""
-        return "\n".join([f"define {signature} nounwind {{", "entry:", *self.lines, "}"])
+        return "\n".join([f"define {signature} {attributes} {{", "entry:", *self.lines, "}"])
 
 
 def rolled_branch(em: Flow, condition: str, again: str, done: str) -> None:

@@ -12,6 +12,7 @@ from runnel.codegen.target import Target
 from runnel.core.dtypes import DType
 
 STRIP = "ptr %from, i64 %k_step, i64 %c_step, i64 %k, i64 %columns, ptr %to, i64 %width"
+STRIPS = "ptr %from, i64 %k_step, i64 %k, i64 %count, i64 %share, i64 %larger, ptr %to, i64 %to_step"
 PANELS = "ptr %from, i64 %k_step, i64 %c_step, i64 %k, i64 %columns, ptr %to, i64 %last"
 
 
@@ -59,6 +60,25 @@ def strip(target: Target, dtype: DType) -> Flow:
             em.store(em.load(em.at(source, offset), em.scalar_kind), em.at(place, c), em.scalar_kind)
     em.jump(finish)
     em.start(finish)
+    em.effect("ret void")
+    return em
+
+
+def strips(target: Target, dtype: DType) -> Flow:
+    """``strips(from, k_step, k, count, share, larger, to, to_step)``: the first ``count`` tiles of rows of A, adjacent
+    for each k, to strips ``to_step`` elements apart, with what follows a tile's rows behind them. The tiles are dealt
+    as ``shares.Dealt`` says. All are copied for one k before the next, so that memory is read in order.
+    """
+    em = Flow(target, dtype)
+    vectors = -(-target.tile_rows // em.lanes)
+    with em.loop(0, "%k", 1) as k:
+        source = em.at("%from", em.mul(k, "%k_step"))
+        place = em.at("%to", em.mul(k, vectors * em.lanes))
+        with em.loop(0, "%count", 1) as t:
+            here = em.at(source, em.mul(t, "%share"), em.minimum(t, "%larger"))
+            there = em.at(place, em.mul(t, "%to_step"))
+            for v in range(vectors):
+                em.store(em.load(em.at(here, v * em.lanes)), em.at(there, v * em.lanes))
     em.effect("ret void")
     return em
 

@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Final
 
-from runnel.codegen import contract
+from runnel.codegen import contract, dot_contract
 from runnel.codegen.text import Emitter
-from runnel.core.dtypes import DType
+from runnel.core.dtypes import DType, bfloat16
 from runnel.core.errors import VerifierError
+
+SYMBOLS: Final = {**contract.SYMBOLS, bfloat16.name: dot_contract.SYMBOL}
 
 
 def symbol(dtype: DType) -> str:
-    """The name of the function that computes a contraction in ``dtype``."""
-    if dtype.name not in contract.SYMBOLS:
-        raise VerifierError(f"A contraction in {dtype.name}; there are {', '.join(contract.SYMBOLS)}.")
-    return contract.SYMBOLS[dtype.name]
+    """The name of the function that computes contractions of matrices of ``dtype``."""
+    if dtype.name not in SYMBOLS:
+        raise VerifierError(f"A contraction of {dtype.name}; there are {', '.join(SYMBOLS)}.")
+    return SYMBOLS[dtype.name]
 
 
 def call(
@@ -28,13 +31,16 @@ def call(
     tile: bool = False,
     accumulate: bool = False,
     lists: Sequence[str] = ("null", "null"),
+    panel: str = "0",
+    hints: str = "null",
 ) -> None:
     """Call it for the ``block`` i0, i1, j0, j1 of the ``matrices`` A, B and C with ``numbers`` a_row, a_k, b_k, b_col,
     c_row and k. ``tile`` says that C is memory for one block, ``accumulate`` that chains begin at C; with ``lists`` of
-    offsets of rows and of k, these take the place of A's steps."""
+    offsets of rows and of k, these take the place of A's steps; ``panel`` is the step from panel to panel of a B that
+    lies in such, and ``hints`` the function that asks for what the epilogue reads."""
     name = symbol(dtype)
-    em.declare(name, "void", *["ptr"] * 3, *["i64"] * 10, *["ptr"] * 3, *["i64"] * 2, *["ptr"] * 2)
+    em.declare(name, "void", *["ptr"] * 3, *["i64"] * 10, *["ptr"] * 3, *["i64"] * 2, *["ptr"] * 2, "i64", "ptr")
     pointers = [f"ptr {m}" for m in matrices]
     operands = ", ".join([*pointers, *[f"i64 {x}" for x in (*numbers, *block)]])
-    more = f"i64 {int(tile)}, i64 {int(accumulate)}, ptr {lists[0]}, ptr {lists[1]}"
+    more = f"i64 {int(tile)}, i64 {int(accumulate)}, ptr {lists[0]}, ptr {lists[1]}, i64 {panel}, ptr {hints}"
     em.effect(f"call void @{name}({operands}, ptr {epilogue}, ptr %thread, ptr %args, {more})")

@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import functools
+from collections.abc import Set
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+from runnel.codegen import processor
 from runnel.core import switches
+from runnel.core.dtypes import DType
 
 if TYPE_CHECKING:
     import llvmlite.binding as llvm
@@ -18,6 +21,7 @@ class Target:
 
     ``vector_bytes`` is the width of a register, ``registers`` how many there are; ``tile_rows`` × ``tile_vectors`` is
     the contraction micro-kernel's block of accumulators, and ``odd_rows`` the rows of one with a vector more (0: none).
+    ``dot`` is LLVM's intrinsic that adds the products of pairs of bfloat16 to a vector of float32, where there is one.
     """
 
     name: str
@@ -30,10 +34,15 @@ class Target:
     tile_vectors: int
     odd_rows: int
     has_masks: bool  # predicate registers: masked loads and stores cost nothing
+    dot: str = ""
 
     def machine(self) -> llvm.TargetMachine:
         """A new LLVM target machine for this row."""
         return _machine(self)
+
+    def panel_columns(self, dtype: DType) -> int:
+        """How many columns of the second operand a tile of the contraction takes: the width of a packed panel."""
+        return self.tile_vectors * self.vector_bytes // dtype.itemsize
 
     @property
     def runs_here(self) -> bool:
@@ -45,7 +54,12 @@ AVX512 = Target("avx512", "x86_64-unknown-linux-gnu", "x86-64-v4", "-prefer-256-
 AVX2 = Target("avx2", "x86_64-unknown-linux-gnu", "x86-64-v3", "", 32, 16, 6, 2, 4, False)
 NEON = Target("neon", "aarch64-unknown-linux-gnu", "neoverse-n1", "", 16, 32, 8, 3, 0, False)
 
-TARGETS = (AVX512, AVX2, NEON)
+AVX512_BF16 = replace(
+    AVX512, name="avx512_bf16", features=f"{AVX512.features},+avx512bf16", dot="llvm.x86.avx512bf16.dpbf16ps.512"
+)
+NEON_BF16 = replace(NEON, name="neon_bf16", features="+bf16", dot="llvm.aarch64.neon.bfdot.v4f32.v8bf16")
+
+TARGETS = (AVX512_BF16, AVX512, AVX2, NEON_BF16, NEON)
 
 
 def _machine(target: Target) -> llvm.TargetMachine:
@@ -70,13 +84,18 @@ def _runnable() -> tuple[str, ...]:
     """The names of the rows this machine can run, best first."""
     import llvmlite.binding as llvm
 
-    if process_triple().startswith(("aarch64", "arm64")):
-        return (NEON.name,)
-    features = llvm.get_host_cpu_features()
+    return runnable(process_triple(), {f for f, there in llvm.get_host_cpu_features().items() if there})
+
+
+def runnable(triple: str, features: Set[str]) -> tuple[str, ...]:
+    """The names of the rows that a machine with these features of LLVM's can run, best first."""
+    if triple.startswith(("aarch64", "arm64")):
+        dots = "bf16" in features or processor.has_arm_bf16()  # LLVM does not ask every system for it
+        return (NEON_BF16.name, NEON.name) if dots else (NEON.name,)
     names = []
-    if all(features.get(f) for f in ("avx512f", "avx512bw", "avx512dq", "avx512vl")):
-        names.append(AVX512.name)
-    if features.get("avx2") and features.get("fma"):
+    if {"avx512f", "avx512bw", "avx512dq", "avx512vl"} <= features:
+        names += [AVX512_BF16.name, AVX512.name] if "avx512bf16" in features else [AVX512.name]
+    if {"avx2", "fma"} <= features:
         names.append(AVX2.name)
     return tuple(names)
 

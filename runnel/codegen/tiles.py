@@ -83,13 +83,13 @@ def position(em: Flow, columns: str, vectors: str, listed: str) -> str:
     return em.add(place, em.select(listed, len(family(target)) // 2, 0))
 
 
-def emit(tile: Tile, target: Target, dtype: DType) -> Flow:
-    """The body of one kernel."""
+def emit(tile: Tile, target: Target, dtype: DType, factors_of: type[Strided] | None = None) -> Flow:
+    """The body of one kernel. ``factors_of`` says how the elements of A are read and multiplied, if not one by one."""
     em = Flow(target, dtype)
     kind, step = em.vector_kind, em.lanes
     cells = [(r, v) for r in range(tile.rows) for v in range(tile.vectors)]
     mask = em.first_lanes("%lanes") if tile.edge else ""
-    factors = _Listed(em, tile.rows) if tile.listed else _Strided(em, tile.rows)
+    factors = (factors_of or (Listed if tile.listed else Strided))(em, tile.rows)
     c_rows = ["%C"] + [em.at("%C", em.mul("%c_row", r)) for r in range(1, tile.rows)]
     is_tail = [tile.edge and v == tile.vectors - 1 for v in range(tile.vectors)]
 
@@ -118,11 +118,9 @@ def emit(tile: Tile, target: Target, dtype: DType) -> Flow:
         columns.append(em.masked_load(address, mask) if masked else em.load(address))
     following = {}
     for r, place in enumerate(factors.addresses()):
-        factor = em.broadcast(em.load(place, em.scalar_kind), dtype, step)
+        factor = factors.everywhere(place)
         for v in range(tile.vectors):
-            following[r, v] = em.intrinsic(
-                f"llvm.fma.v{step}f{dtype.itemsize * 8}", kind, (kind, factor), (kind, columns[v]), (kind, sums[r, v])
-            )
+            following[r, v] = factors.multiply_add(factor, columns[v], sums[r, v])
     rest = em.sub(k, 1)
     em.add_edge(k, rest, again)
     factors.step(again)
@@ -148,7 +146,7 @@ def emit(tile: Tile, target: Target, dtype: DType) -> Flow:
     return em
 
 
-class _Strided:
+class Strided:
     """The elements of A that a step of k needs, a_row apart and a_k from one step to the next."""
 
     def __init__(self, em: Flow, rows: int) -> None:
@@ -167,8 +165,19 @@ class _Strided:
         """At the end of the loop, in ``block``."""
         self.em.add_edge(self.at, self.em.at(self.at, "%a_k"), block)
 
+    def everywhere(self, place: str) -> str:
+        """The element that lies at ``place``, in every lane."""
+        em = self.em
+        return em.broadcast(em.load(place, em.scalar_kind), em.dtype, em.lanes)
 
-class _Listed(_Strided):
+    def multiply_add(self, factor: str, column: str, total: str) -> str:
+        """``total`` with the product added, rounded once."""
+        em, kind = self.em, self.em.vector_kind
+        name = f"llvm.fma.v{em.lanes}f{em.dtype.itemsize * 8}"
+        return em.intrinsic(name, kind, (kind, factor), (kind, column), (kind, total))
+
+
+class Listed(Strided):
     """The same with one list of offsets for the rows and one for k."""
 
     def __init__(self, em: Flow, rows: int) -> None:

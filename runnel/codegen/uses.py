@@ -119,6 +119,8 @@ def params(body: Iterable[Stmt]) -> set[str]:
             if stmt.batch is not None:
                 b = stmt.batch
                 found.update((b.m, b.n, b.a_step, b.b_step, b.c_step))
+            if stmt.panels is not None:
+                found.add(stmt.panels.step)
         elif isinstance(stmt, Product):
             found.update((stmt.m, stmt.n, stmt.k, stmt.a_row, stmt.a_k, stmt.b_k, stmt.b_col, stmt.c_row))
         found.update(part for expr in operands(stmt) for part in parts(expr) if isinstance(part, Param))

@@ -1,8 +1,8 @@
 """An image of kernels and memory, run as a process of its own: NEON code under QEMU's user-mode emulator.
 
-Kernels, the library of contractions and the driver are compiled for the target NEON and linked with a start-up routine
-(written here, in LLVM text) into a static executable without a C library. It reads the image from its standard input
-into memory at a fixed address, runs the records with the driver's own loop and writes the memory back.
+Kernels, the library of contractions and the driver are compiled for the target NEON, or NEON_BF16, and linked with a
+start-up routine (written here, in LLVM text) into a static executable without a C library. It reads the image from its
+standard input into memory at a fixed address, runs the records with the driver's own loop and writes the memory back.
 """
 
 from __future__ import annotations
@@ -17,10 +17,9 @@ from typing import Final
 import numpy as np
 from images import Array, Image
 
-from runnel.codegen import build, contract, nest
-from runnel.codegen.target import NEON
+from runnel.codegen import build, contract, dot_contract, nest
+from runnel.codegen.target import NEON, Target
 from runnel.core import dtypes, switches
-from runnel.loops.ir import Kernel
 from runnel.runtime import driver
 from runnel.runtime.launch import RECORD_WORDS
 
@@ -35,8 +34,8 @@ _SYSTEM_CALL: Final = (*(0xAA0003E0 | m << 16 | d for d, m in _MOVES), 0xD400000
 
 
 @functools.cache
-def missing() -> str:
-    """Why NEON code cannot run emulated here; empty if it can."""
+def missing(row: Target = NEON) -> str:
+    """Why code for ``row`` cannot run emulated here; empty if it can."""
     if platform.machine() in ("aarch64", "arm64"):
         return "this machine runs NEON itself"
     if _first(_EMULATORS) is None:
@@ -44,14 +43,19 @@ def missing() -> str:
     if _first(_LINKERS) is None:
         return f"there is no {' or '.join(_LINKERS)} on the path"
     known = subprocess.run([str(_first(_EMULATORS)), "-cpu", "help"], capture_output=True, text=True, check=False)
-    return "" if NEON.cpu in known.stdout.split() else f"the emulator does not know the processor {NEON.cpu}"
+    return "" if _cpu(row) in known.stdout.split() else f"the emulator does not know the processor {_cpu(row)}"
 
 
-def emulated(image: Image, folder: Path) -> list[Array]:
-    """The arrays after the steps ran in NEON code."""
-    executable = link(image, folder)
+def _cpu(row: Target) -> str:
+    """The emulator's processor: that of the row, or for dot instructions the one that has all there are."""
+    return "max" if row.dot else row.cpu
+
+
+def emulated(image: Image, folder: Path, row: Target = NEON) -> list[Array]:
+    """The arrays after the steps ran in code for ``row``."""
+    executable = link(image, folder, row)
     laid = image.laid_at(BASE, range(1, 1 + len(image.kernels)))
-    command = [str(_first(_EMULATORS)), "-cpu", NEON.cpu, str(executable)]
+    command = [str(_first(_EMULATORS)), "-cpu", _cpu(row), str(executable)]
     ended = subprocess.run(command, input=laid.tobytes(), capture_output=True, check=False)
     if ended.returncode or len(ended.stdout) != image.nbytes:
         raise RuntimeError(
@@ -61,11 +65,12 @@ def emulated(image: Image, folder: Path) -> list[Array]:
     return image.results(np.frombuffer(ended.stdout, np.uint8))
 
 
-def link(image: Image, folder: Path) -> Path:
+def link(image: Image, folder: Path, row: Target = NEON) -> Path:
     """The executable that runs ``image``, in ``folder``."""
     start = _start(image)
     paths = []
-    for name, code in [*_library(), ("start", _object(start)), *((k.name, _kernel(k)) for k in image.kernels.values())]:
+    kernels = ((k.name, _object(nest.emit_kernel(k, row), row)) for k in image.kernels.values())
+    for name, code in [*_library(row), ("start", _object(start, row)), *kernels]:
         paths.append(folder / f"{name}.o")
         paths[-1].write_bytes(code)
     executable = folder / "image"
@@ -80,21 +85,19 @@ def _first(names: tuple[str, ...]) -> str | None:
     return next((path for path in map(shutil.which, names) if path is not None), None)
 
 
-def _object(text: str) -> bytes:
-    with switches.override(target=NEON.name):
+def _object(text: str, row: Target) -> bytes:
+    with switches.override(target=row.name):
         return build.object_code(text)
 
 
-def _kernel(kernel: Kernel) -> bytes:
-    return _object(nest.emit_kernel(kernel, NEON))
-
-
 @functools.cache
-def _library() -> tuple[tuple[str, bytes], ...]:
+def _library(row: Target) -> tuple[tuple[str, bytes], ...]:
     """What every executable holds: the contractions and the driver, with their names."""
-    products = [(symbol, contract.emit_module(dtypes.by_name(name), NEON)) for name, symbol in contract.SYMBOLS.items()]
-    texts = [*products, ("driver", driver.text(NEON.triple, "rn_driver", "linux"))]
-    return tuple((name, _object(text)) for name, text in texts)
+    products = [(symbol, contract.emit_module(dtypes.by_name(name), row)) for name, symbol in contract.SYMBOLS.items()]
+    if row.dot:
+        products.append((dot_contract.SYMBOL, dot_contract.emit_module(row)))
+    texts = [*products, ("driver", driver.text(row.triple, "rn_driver", "linux"))]
+    return tuple((name, _object(text, row)) for name, text in texts)
 
 
 def _start(image: Image) -> str:

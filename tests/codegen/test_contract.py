@@ -6,6 +6,7 @@ import ctypes
 import functools
 import mmap
 import re
+from dataclasses import replace
 from typing import Any
 
 import llvmlite.binding as llvm
@@ -22,8 +23,9 @@ RUNNABLE = [row for row in target.TARGETS if row.runs_here]
 DTYPES = [dtypes.by_name(name) for name in contract.SYMBOLS]
 # Blocks so small that a few dozen rows, columns and k cross every boundary.
 SMALL = contract.Blocking(
-    rows=24, k=16, k_in_place=24, k_crowded=8, columns=48, pack_k=8, pack_rows=32, pack_rows_crowded=16, crowded=256,
-    pack_a_columns=20, pack_a_k=10, k_listed=8, long_k=30,
+    rows=24, k=16, k_in_place=24, k_crowded=8, columns=192, pack_k=8, pack_rows=32, pack_rows_crowded=16, crowded=256,
+    pack_a_columns=20, pack_a_k=10, k_listed=8, long_k=30, columns_packed=64, k_packed=24, columns_panels=64,
+    k_panels=8,
 )  # fmt: skip
 EPILOGUE = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_void_p, *[ctypes.c_int64] * 4)
 Box = tuple[int, int, int, int]
@@ -40,7 +42,7 @@ class Kernel:
         self.library = llvm.JITLibraryBuilder().add_object_img(image).export_symbol(symbol).link(self.linker, symbol)
         prototype = ctypes.CFUNCTYPE(
             None, *[ctypes.c_void_p] * 3, *[ctypes.c_int64] * 10, *[ctypes.c_void_p] * 3, *[ctypes.c_int64] * 2,
-            *[ctypes.c_void_p] * 2,
+            *[ctypes.c_void_p] * 2, ctypes.c_int64, ctypes.c_void_p,
         )  # fmt: skip
         self.function = prototype(self.library[symbol])
         self.scratch = guarded((contract.SCRATCH,), np.dtype(np.uint8), "after")
@@ -51,15 +53,16 @@ class Kernel:
         resume: bool = False, lists: tuple[Any, Any] | None = None,
     ) -> None:  # fmt: skip
         """Stores a @ b into c, or adds it, or the box (i0, i1, j0, j1) of it. With ``lists``, a is the element that the
-        offsets in these count from."""
+        offsets in these count from; a b of three axes is in panels."""
         size = b.itemsize
         assert c.size == 0 or c.shape[1] == 1 or c.strides[1] == size
-        steps = [*(a.strides if lists is None else (0, 0)), *b.strides, c.strides[0]]
+        panel, inner = (b.strides[0] // size, b[0]) if b.ndim == 3 else (0, b)
+        steps = [*(a.strides if lists is None else (0, 0)), *inner.strides, c.strides[0]]
         self.function(
             a.ctypes.data, b.ctypes.data, c.ctypes.data, *(step // size for step in steps),
-            b.shape[0], *(box if box is not None else (0, c.shape[0], 0, c.shape[1])), epilogue,
+            inner.shape[0], *(box if box is not None else (0, c.shape[0], 0, c.shape[1])), epilogue,
             self.thread.ctypes.data, args, tile, resume, *(x.ctypes.data for x in lists or ()),
-            *((None, None) if lists is None else ()),
+            *((None, None) if lists is None else ()), panel, None,
         )  # fmt: skip
 
 
@@ -222,6 +225,50 @@ def test_nothing_beside_listed_operands_and_their_lists_is_touched(
         c[...] = 0
         kernel(dtype, row, blocking)(left, right, c, lists=(rows, ks))
         np.testing.assert_array_equal(c, expected)
+
+
+def in_panels(b: Any, width: int) -> Any:
+    """A matrix in panels of ``width`` columns, filled up with NaN, which no product may use."""
+    k, n = b.shape
+    count = -(-n // width)
+    whole = np.pad(b, ((0, 0), (0, count * width - n)), constant_values=np.nan)
+    return np.ascontiguousarray(whole.reshape(k, count, width).transpose(1, 0, 2))
+
+
+@every_kernel
+@settings(deadline=None, max_examples=60, derandomize=True)
+@given(
+    m=st.integers(0, 70), n=st.integers(1, 200), k=st.integers(0, 70), a_layout=st.sampled_from(LAYOUTS),
+    blocking=st.sampled_from([SMALL, None]), side=st.sampled_from(["before", "after"]), data=st.data(),
+)  # fmt: skip
+def test_panels_give_the_bits_of_the_matrix_in_them(
+    dtype: DType, row: Target, m: int, n: int, k: int, a_layout: str, blocking: contract.Blocking | None, side: str,
+    data: st.DataObject,
+) -> None:  # fmt: skip
+    a, b = operands(m, n, k, dtype)
+    plain, c = (np.full((m, n), np.nan, dtype.numpy) for _ in range(2))
+    kernel(dtype, row)(a, b, plain)
+    width = row.panel_columns(dtype)
+    made = in_panels(b, width)
+    panels = guarded(made.shape, dtype.numpy, side)
+    panels[...] = made
+    cut = width * data.draw(st.integers(0, len(panels) - 1))
+    for box in ((0, m, 0, cut), (0, m, cut, n)):
+        here = panels if k else np.zeros((1, 0, width), dtype.numpy)
+        kernel(dtype, row, blocking)(laid_out(a, a_layout), here, c, box)
+    np.testing.assert_array_equal(c, plain)
+
+
+@every_kernel
+def test_listed_operands_meet_panels(dtype: DType, row: Target) -> None:
+    (a, b), rng = operands(31, 50, 77, dtype), np.random.default_rng(0)
+    rows, ks = rng.permutation(31).astype(np.int32) * 77, rng.permutation(77).astype(np.int32)
+    matrix, width = a.reshape(-1)[rows[:, None] + ks], row.panel_columns(dtype)
+    for blocking in (None, SMALL):
+        plain, c = (np.full((31, 50), np.nan, dtype.numpy) for _ in range(2))
+        kernel(dtype, row)(matrix, b, plain)
+        kernel(dtype, row, blocking)(a, in_panels(b, width), c, lists=(rows, ks))
+        np.testing.assert_array_equal(c, plain)
 
 
 @every_kernel
@@ -393,6 +440,6 @@ def test_other_dtypes_and_oversized_blocks_are_refused() -> None:
     with pytest.raises(errors.DTypeError, match=r"\[contract\].*float16"):
         contract.emit_module(dtypes.float16, target.AVX2)
     with pytest.raises(ValueError, match="scratch"):
-        contract.emit_module(dtypes.float32, target.AVX2, contract.Blocking(columns=4096))
+        contract.emit_module(dtypes.float32, target.AVX2, replace(contract.blocking_of(dtypes.float32), columns=4096))
     with pytest.raises(ValueError, match="whole tiles"):
-        contract.emit_module(dtypes.float32, target.AVX2, contract.Blocking(columns=64, rows=25))
+        contract.emit_module(dtypes.float32, target.AVX2, replace(contract.blocking_of(dtypes.float32), rows=25))

@@ -16,13 +16,14 @@ import images
 import numpy as np
 import pytest
 from images import Array, Image
-from listed_products import listed, listed_data, resumed, resumed_data
+from listed_products import listed, listed_data, panelled, panelled_data, resumed, resumed_data
 from nest_harness import I0, I1, I, J, at, load, op, seq, vec
 from test_contract import LAYOUTS, laid_out, operands
 from test_scalars import sample, signatures
 
 import runnel as rn
 from runnel import nn, optim
+from runnel.codegen import target
 from runnel.core import dtypes
 from runnel.core.dtypes import DType, bool_, float32, float64, int32
 from runnel.loops import scalar
@@ -274,7 +275,10 @@ def test_contractions_in_all_layouts(dtype: DType, tmp_path: Path) -> None:
 def test_listed_operands_and_resumed_chains(dtype: DType, tmp_path: Path) -> None:
     image = Image()
     named: list[tuple[str, int]] = []
-    for kernel, data in ((listed(dtype), listed_data(dtype)), (resumed(dtype), resumed_data(dtype))):
+    pairs = [(listed(dtype), listed_data(dtype)), (resumed(dtype), resumed_data(dtype))]
+    for width in (16, target.NEON.panel_columns(dtype)):
+        pairs.append((panelled(dtype, width), panelled_data(dtype, width)))
+    for kernel, data in pairs:
         for arrays, params, rows in data:
             slots = {name: image.put(array) for name, array in arrays.items()}
             places = [slots[b.name] for b in kernel.buffers]

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 from images import Image, native
-from listed_products import listed, listed_data, resumed, resumed_data
+from listed_products import listed, listed_data, panelled, panelled_data, resumed, resumed_data
 from nest_harness import (
     I0,
     I1,
@@ -28,7 +28,7 @@ from nest_harness import (
     vec,
 )
 
-from runnel.codegen import products
+from runnel.codegen import products, target
 from runnel.core import dtypes
 from runnel.core.dtypes import DType, float32, float64, int64
 from runnel.core.errors import VerifierError
@@ -46,7 +46,7 @@ from runnel.loops.ir import (
 def contraction(element: DType) -> Any:
     """A stand-in for the generic contraction: NumPy, one block, then the epilogue."""
     words = [ctypes.c_void_p] * 3 + [ctypes.c_int64] * 10 + [ctypes.c_void_p] * 3 + [ctypes.c_int64] * 2
-    words += [ctypes.c_void_p] * 2
+    words += [ctypes.c_void_p] * 2 + [ctypes.c_int64, ctypes.c_void_p]
     kernel_type = ctypes.CFUNCTYPE(None, *[ctypes.c_void_p] * 2, *[ctypes.c_int64] * 4)
 
     def at_address(address: int, count: int) -> Array:
@@ -122,7 +122,10 @@ def test_batched_contract() -> None:
 
 @pytest.mark.parametrize("dtype", [float32, float64], ids=str)
 def test_lists_and_resumed_chains_mean_what_the_interpreter_says(dtype: DType) -> None:
-    for kernel, data in ((listed(dtype), listed_data(dtype)), (resumed(dtype), resumed_data(dtype))):
+    pairs = [(listed(dtype), listed_data(dtype)), (resumed(dtype), resumed_data(dtype))]
+    for width in (16, target.host().panel_columns(dtype)):
+        pairs.append((panelled(dtype, width), panelled_data(dtype, width)))
+    for kernel, data in pairs:
         verifier.verify(kernel)
         for arrays, params, rows in data:
             image = Image()
@@ -148,7 +151,8 @@ def test_lists_are_checked_and_printed() -> None:
         interpreter.run(kernel, arrays, params, 0, rows + 1, 0, params["n"])
 
 
-def test_contractions_exist_in_two_dtypes() -> None:
+def test_contractions_exist_in_three_dtypes() -> None:
     assert products.symbol(float32) == "rn_contract_f32"
-    with pytest.raises(VerifierError, match="bfloat16"):
-        products.symbol(dtypes.bfloat16)
+    assert products.symbol(dtypes.bfloat16) == "rn_contract_bf16"
+    with pytest.raises(VerifierError, match="float16"):
+        products.symbol(dtypes.float16)

@@ -1,0 +1,45 @@
+"""Products of bfloat16: what they are added up in, and on which machines they are products of their own.
+
+A product of two bfloat16 is exact in float32. Machines with dot instructions take such factors as they are. For others
+functions convert them to float32 first, where :func:`factors` says so; and so do rules of table ``expand`` with what
+still comes by.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from runnel.codegen import target
+from runnel.core.dispatch import apply
+from runnel.core.dtypes import DType, bfloat16, float32, float64
+from runnel.core.tables import Op
+from runnel.ops.arguments import Array
+from runnel.ops.conversion import cast
+
+FACTORS: Final = (float32, float64, bfloat16)  # of products
+
+
+def sum_dtype(dtype: DType) -> DType:
+    """The dtype in which products of arrays of ``dtype`` are added up and given."""
+    return float32 if dtype is bfloat16 else dtype
+
+
+def factors(dtype: DType) -> DType:
+    """The dtype in which factors of the float ``dtype`` are multiplied on the machine at hand."""
+    taken = dtype.itemsize >= 4 or (dtype is bfloat16 and bool(target.current().dot))
+    return dtype if taken else float32
+
+
+def in_float32(op: Op, x: Array, y: Array, **attrs: Any) -> Array:
+    """``op`` of the operands in float32."""
+    return apply(op, cast(x, float32), cast(y, float32), **attrs)
+
+
+def expanded(op: Op, x: Array, y: Array, **attrs: Any) -> Array | None:
+    """What a product is made of where its factors must be converted; None where they need not."""
+    return None if factors(x.dtype) is x.dtype else in_float32(op, x, y, **attrs)
+
+
+def summed(array: Any) -> Any:
+    """A NumPy array of factors in the dtype of their sums: what references compute with."""
+    return array.astype(float32.numpy) if array.dtype == bfloat16.numpy else array
