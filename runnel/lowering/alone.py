@@ -12,6 +12,7 @@ from runnel.loops import ir, scalar
 from runnel.loops.ir import LANES, Apply, Const, Expr, For, Index, Load, Param, RangeBound, Store, Var
 from runnel.lowering.naming import named
 from runnel.lowering.places import Access, Call, Place
+from runnel.lowering.transposing import through_scratch
 
 Lie = tuple[Place, int, Shape]  # place, offset, strides
 DenseOperand = Callable[[Node], tuple[Place, int]]
@@ -29,8 +30,17 @@ def elementwise(shape: Shape, loads: list[Lie], store: Lie, value: Callable[[lis
             merged.insert(0, (n, steps))
     if not merged:
         merged = [(1, [1] * len(lies))]
-    if len(loads) == 1:
-        merged = _for_the_reader(merged)
+    plain = _nest(merged, lies, value, node)
+    call = through_scratch(plain)
+    ordered = _for_the_reader(merged) if len(loads) == 1 and call is plain else merged
+    return call if ordered is merged else _nest(ordered, lies, value, node)
+
+
+def _nest(
+    merged: list[tuple[int, list[int]]], lies: list[Lie], value: Callable[[list[Expr]], Expr], node: Node
+) -> Call:
+    """The last of ``lies`` = value(the others), over axes of (extent, steps)."""
+    loads = lies[:-1]
     params: list[Param] = []
     values: list[int] = []
 
@@ -70,7 +80,7 @@ def elementwise(shape: Shape, loads: list[Lie], store: Lie, value: Callable[[lis
         rows,
         merged[-1][0],
         "both" if row is not None else "columns",
-        float(math.prod(shape)),
+        float(math.prod(n for n, _ in merged)),
         [node],
     )
 

@@ -46,6 +46,7 @@ Block = tuple[int, int, int, int]  # i0, i1, j0, j1
 _VECTOR: Final = 8.0  # an instruction, whatever its lanes
 _LOADED, _STORED = 0.5, 1.0  # a float32 in a vector
 _APART, _CROWDED, _CROWDS = 16.0, 25.0, 4  # a float32 elsewhere; more for each power of two in its step, up to so many
+_NEAR: Final = 7.0  # an element elsewhere in scratch memory: nothing else is gone through by steps that are constants
 _ROOMY: Final = 256  # bytes, from which on powers of two count
 _CHAIN: Final = 35.0  # what the next step of an accumulator waits for
 _LOOP: Final = 40.0  # to begin and end a loop over vectors
@@ -211,7 +212,7 @@ class _Counting:
             self.work.touched[name] = math.inf
         columns = math.ceil(n / _GRAIN) * _GRAIN
         rows = m // _TILE_ROWS * _TILE_ROWS + (max(m % _TILE_ROWS, _FEWEST) if m % _TILE_ROWS else 0)
-        width = product.dtype.itemsize / 4
+        width = (product.operands if isinstance(product, Contract) else product.dtype).itemsize / 4
         tiles = math.ceil(m / _TILE_ROWS) * math.ceil(n / _TILE_COLUMNS)
         packed = k * n if not adjacent_b or m >= 192 else 0.0
         packed += 0.0 if adjacent_a or n < 192 else m * k
@@ -222,6 +223,8 @@ class _Counting:
     def _elsewhere(self, step: Stride | None, width: float) -> float:
         """What an element costs that does not lie beside the one before it. Steps with a large power of two in them
         lead to few sets of the caches."""
+        if isinstance(step, int) and step:
+            return _NEAR
         away = 0 if step is None else int(abs(self._stride(step)) * width * 4)
         if away == 0:
             return _LOADED * width if step is not None else _APART * width
