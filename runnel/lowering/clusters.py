@@ -86,6 +86,7 @@ class Clustering:
     def __init__(self, graph: Graph, views: dict[Node, Strided], *, fuse: bool = True) -> None:
         self.views = views
         self.home: dict[Node, Cluster] = {}
+        self._followers: dict[Cluster, set[Cluster]] = {}  # those that have a cluster among what they run after
         self.behind: dict[Node, tuple[Node, ...]] = {}  # views that are read only after other values are known
         for node in graph.nodes:
             if node.op is None:
@@ -131,6 +132,8 @@ class Clustering:
         self.home[node] = cluster
         needed = [*node.inputs, *(late for x in node.inputs for late in self.behind.get(x, ()))]
         cluster.after.update(self.home[b] for b in (self.views[x].base for x in needed) if b in self.home)
+        for before in cluster.after:
+            self._followers.setdefault(before, set()).add(cluster)
 
     def _merge(self, producer: Cluster, consumer: Cluster) -> None:
         """Merge the two if one kernel can compute both."""
@@ -159,11 +162,16 @@ class Clustering:
         producer.after = (producer.after | consumer.after) - {producer, consumer}
         for node in consumer.members:
             self.home[node] = producer
-        for cluster in set(self.home.values()):
-            if consumer in cluster.after:
+        for before in consumer.after:
+            self._followers[before].discard(consumer)
+        for before in producer.after:
+            self._followers.setdefault(before, set()).add(producer)
+        followers = self._followers.setdefault(producer, set())
+        for cluster in self._followers.pop(consumer, ()):
+            if cluster is not producer:
                 cluster.after.discard(consumer)
-                if cluster is not producer:
-                    cluster.after.add(producer)
+                cluster.after.add(producer)
+                followers.add(cluster)
 
     def _sums_in_a_nest(self, node: Node, rule: Rule | None) -> bool:
         """Whether ``node`` sums buckets over a domain of rows and columns, from a table that lies as it should."""

@@ -5,20 +5,21 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from runnel.codegen.contract import SCRATCH, packs_columns
-from runnel.core.avals import Shape
-from runnel.core.dtypes import DType, int32
+from runnel.core.avals import Shape, row_major
+from runnel.core.dtypes import DType, int32, int64
 from runnel.core.errors import VerifierError
 from runnel.graph.graph import Node
-from runnel.loops import ir
-from runnel.loops.ir import TILE_ROWS, TILE_STRIDE, BatchSpec, Contract, For, Lists, Param, RangeBound
+from runnel.loops import ir, scalar
+from runnel.loops.ir import TILE_ROWS, TILE_STRIDE, BatchSpec, Contract, For, Lists, Panels, Param, RangeBound
+from runnel.lowering.alone import Lie
 from runnel.lowering.clusters import Cluster
-from runnel.lowering.matrices import Extents, OffsetLists, extents, merged_stride, point_strides
+from runnel.lowering.matrices import Extents, OffsetLists, extents, is_in_panels, merged_stride, point_rows
 from runnel.lowering.naming import named
-from runnel.lowering.nests import NestBuilder
-from runnel.lowering.places import Access, Call, Place, Space
+from runnel.lowering.nests import POSITION, NestBuilder, Reach
+from runnel.lowering.places import GRAIN, Access, Call, Place, Space
 from runnel.lowering.strided import Strided
 
 
@@ -30,18 +31,22 @@ def operand(views: dict[Node, Strided], sources: dict[Node, Place], x: Node) -> 
 
 @dataclass(frozen=True, slots=True)
 class Matrix:
-    """An operand of a product: its strides, or its lists of offsets (of rows, of k), in which case they are 0."""
+    """An operand of a product: its strides, or its lists of offsets (of rows, of k), in which case they are 0. The
+    second may lie in panels of ``width`` columns, ``panel`` elements apart."""
 
     place: Place
     offset: int
     row: int
     column: int
     lists: tuple[Place, Place] | None = None
+    panel: int = 0
+    width: int = 0
 
 
 class EpilogueBuilder(NestBuilder):
     """The nest over rows and columns of a product, with the product itself as first statement. ``dense`` gives a dense
-    copy of an operand that cannot be read where it lies."""
+    copy of an operand that cannot be read where it lies. An array that one stride does not lead through row by row (the
+    interior of a padded one) has a list of where its rows begin."""
 
     def __init__(
         self,
@@ -49,12 +54,16 @@ class EpilogueBuilder(NestBuilder):
         views: dict[Node, Strided],
         sources: dict[Node, Place],
         targets: dict[Node, list[Place]],
+        laid: dict[Node, list[Lie]],
         dense: Callable[[Node], tuple[Place, int]],
         lists: OffsetLists,
     ) -> None:
-        super().__init__(cluster, views, sources, targets)
         self.dense = dense
         self.lists = lists
+        self.listed: dict[int, Place] = {}  # lists of accesses by their ids
+        self.row_names: dict[Place, str] = {}
+        self.row_lets: list[ir.Stmt] = []
+        super().__init__(cluster, views, sources, targets, laid)
 
     def _point_operands(self, node: Node) -> tuple[Node, ...]:
         return () if node is self.cluster.product else node.inputs
@@ -64,18 +73,43 @@ class EpilogueBuilder(NestBuilder):
         product = self.cluster.product
         m, n = (math.prod(part) for part in (extents(product).rows, extents(product).columns))
         for r in self.reaches.values():
-            found = point_strides(product, tuple(r.strides))
-            if found is None:
+            found = point_rows(product, tuple(r.strides))
+            row = None if found is None else merged_stride(found.shape, found.strides)
+            rows = self.lists.place(found.shape, found.strides) if found is not None and row is None else None
+            if found is None or (row is None and (rows is None or r.place is POSITION)):
                 raise VerifierError(f"[{product.op}] an operand of its epilogue has no strides of rows and columns.")
-            r.strides[:] = [found[0], found[1] if n != 1 else 1]
+            if rows is not None:
+                self.listed[id(r)] = rows
+            r.strides[:] = [row or 0, found.column if n != 1 else 1]
         self.axes = [(m, False), (n, False)]
         self.vars = [ir.Var("x0"), ir.Var("x1")]
+
+    def _buffer(self, reach: Reach, *, writes: bool) -> tuple[str, ir.Index]:
+        name, index = super()._buffer(reach, writes=writes)
+        rows = self.listed.get(id(reach))
+        return (name, index) if rows is None else (name, replace(index, gathered=((self._row_of(rows), 1),)))
+
+    def _access(self, reach: Reach, writes: bool) -> Access:
+        if id(reach) in self.listed:
+            return Access(reach.place, writes, reach.offset, None, None, reach.place.size)
+        return super()._access(reach, writes)
+
+    def _row_of(self, rows: Place) -> ir.Ref:
+        """Where the row at hand begins, by a list."""
+        if rows not in self.row_names:
+            held, name = f"b{len(self.buffers)}", f"row{len(self.row_names)}"
+            self.buffers.append(ir.Buffer(held, int32, "in"))
+            self.accesses.append(Access(rows, False, 0, 1, 0, 1))
+            begin = ir.Load(held, ir.Index(((self.vars[0], 1),)), int32)
+            self.row_lets.append(ir.Let(name, ir.Apply(scalar.cast, (begin,), int64)))
+            self.row_names[rows] = name
+        return ir.Ref(self.row_names[rows], int64)
 
     def build_product(self, result: Place | None, doc: str) -> Call:
         """``result`` is where the product is accumulated (the epilogue may overwrite it, if it is its own target); None
         is a tile in the thread's scratch."""
         product = self.cluster.product
-        axes, dtype = extents(product), product.aval.dtype
+        axes, dtype, factors = extents(product), product.aval.dtype, product.inputs[0].aval.dtype
         m, n, k = axes.m, axes.n, axes.k
         a, b = self._first(product.inputs[0], axes), self._second(product.inputs[1], axes)
         self.declared = {}
@@ -83,11 +117,13 @@ class EpilogueBuilder(NestBuilder):
         self.reload = {}
         self.passes = 0
         self.row_axis, self.column_axis = 0, 1
-        self.buffers += [ir.Buffer("b0", dtype, "in"), ir.Buffer("b1", dtype, "in")]
+        self.buffers += [ir.Buffer("b0", factors, "in"), ir.Buffer("b1", factors, "in")]
         self.accesses += [
             Access(a.place, False, a.offset, a.row, 0, span(a.column, k)),
             Access(b.place, False, b.offset, 0, b.column, span(b.row, k)),
         ]
+        if b.width:
+            self.accesses[1] = Access(b.place, False, b.offset, None, None, b.place.size)
         lists = None
         if a.lists is not None:
             lists = Lists("b2", "b3")
@@ -110,24 +146,30 @@ class EpilogueBuilder(NestBuilder):
         b_k, b_col = self._param(b.row), self._param(b.column)
         contract = Contract(
             "b0", "b1", name, dtype, k=self._param(k), a_row=a_row, a_k=a_k, b_k=b_k, b_col=b_col, c_row=c_row,
-            lists=lists,
+            lists=lists, panels=Panels(self._param(b.panel), b.width) if b.width else None,
+            factors=None if factors is dtype else factors,
         )  # fmt: skip
         block: list[ir.Stmt] = [contract]
-        stored = [x for x in self.cluster.members if x is not product and x in self.targets]
+        stored = [x for x in self.cluster.members if x is not product and (x in self.targets or x in self.laid)]
         copies = [p for p in self.targets.get(product, ()) if p is not result]
-        if stored or copies:
+        if stored or copies or product in self.laid:
             self.names[product] = "product"
             inner: list[ir.Stmt] = [ir.Let("product", ir.Load(name, index, dtype))]
             inner += self._emit_needed(stored)
             own = ir.Store(name, index, ir.Ref("product", dtype))
             inner += [s for s in self._stores(self.cluster.members, self.targets) if s != own]
-            rows = For(self.vars[0], RangeBound.I0, RangeBound.I1, "seq", (self._vector_loop(inner),))
+            inner += self._laid_stores()
+            body = (*self.row_lets, self._vector_loop(inner))
+            rows = For(self.vars[0], RangeBound.I0, RangeBound.I1, "seq", body)
             block.append(rows)
         self.flops += 2.0 * m * n * k
         kernel = named("contract", tuple(self.buffers), tuple(self.params), tuple(block), doc)
-        packs = packs_columns(m, k, b.row, b.column, dtype)
+        packs = b.width > 0 or factors is not dtype or packs_columns(m, k, b.row, b.column, dtype)
         nodes = list(self.cluster.members)
-        return Call(kernel, self.accesses, self.values, m, n, "both", self.flops, nodes, packs=packs, depth=k)
+        return Call(
+            kernel, self.accesses, self.values, m, n, "both", self.flops, nodes, packs=packs, depth=k,
+            grain=b.width or GRAIN,
+        )  # fmt: skip
 
     def _first(self, x: Node, axes: Extents) -> Matrix:
         """A: by strides where its axes merge, else by lists."""
@@ -146,6 +188,13 @@ class EpilogueBuilder(NestBuilder):
         """B: by strides, in a dense copy if its axes do not merge."""
         place, offset, strides = operand(self.views, self.sources, x)
         strides = strides[len(axes.batch) :]
+        if is_in_panels(self.cluster.product):
+            length = x.aval.shape[2]
+            if strides[1:] != (length, 1) or strides[0] == 0:
+                place, offset = self.dense(x)
+                strides = row_major(x.aval.shape)
+            together = 1 if x.aval.dtype is self.cluster.product.aval.dtype else 2  # of k, in a row of a panel
+            return Matrix(place, offset, length, together, panel=strides[0], width=length // together)
         split = len(axes.inner)
         row, column = merged_stride(axes.inner, strides[:split]), merged_stride(axes.columns, strides[split:])
         if row is not None and column is not None:
@@ -171,14 +220,14 @@ def batched_products(
     b_place, b_offset, b_strides = operand(views, sources, product.inputs[1])
     *batch, m, n = product.aval.shape
     k = product.inputs[0].aval.shape[-1]
-    dtype = product.aval.dtype
+    dtype, factors = product.aval.dtype, product.inputs[0].aval.dtype
     params = tuple(Param(f"p{i}") for i in range(11))
     p_k, a_row, a_k, b_k, b_col, c_row, *steps = params
     contract = Contract(
         "b0", "b1", "b2", dtype, k=p_k, a_row=a_row, a_k=a_k, b_k=b_k, b_col=b_col, c_row=c_row,
-        batch=BatchSpec(*steps),
+        batch=BatchSpec(*steps), factors=None if factors is dtype else factors,
     )  # fmt: skip
-    buffers = (ir.Buffer("b0", dtype, "in"), ir.Buffer("b1", dtype, "in"), ir.Buffer("b2", dtype, "out"))
+    buffers = (ir.Buffer("b0", factors, "in"), ir.Buffer("b1", factors, "in"), ir.Buffer("b2", dtype, "out"))
     kernel = named("products", buffers, params, (contract,), "batched contraction")
     calls = []
     for outer in itertools.product(*(range(x) for x in batch[:-1])):

@@ -8,7 +8,7 @@ that the index expression allows.
 from __future__ import annotations
 
 import operator
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -47,7 +47,13 @@ Axis = RangeBound | str  # a loop over the block, or the name of another loop's 
 Loop = tuple[Axis, int, int, int]  # axis, first value, one past its last, stride
 Path = tuple[int, frozenset[tuple[Axis, int]]]  # first element, and the stride along each axis
 Interval = tuple[int, int] | None  # inclusive; None: any integer
-_CORNERS = {scalar.add: operator.add, scalar.sub: operator.sub, scalar.mul: operator.mul}
+_LISTED = 16 * LARGEST  # runs that a table leads to: most touch one another
+_CORNERS: dict[scalar.ScalarOp, Callable[[int, int], int]] = {
+    scalar.add: operator.add,
+    scalar.sub: operator.sub,
+    scalar.mul: operator.mul,
+    scalar.floor_divide: lambda p, q: p // q if q else 0,  # by divisors of one sign
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -162,10 +168,12 @@ class _Walk:
                 steps.append((interval[0], interval[1] + 1, stride))
         found = self.footprint(buffer, writes, offset, steps, path)
         if any(t is not None for t in known):
-            if len(found.runs) * len(shifts) > LARGEST:
+            if len(found.runs) * len(shifts) > _LISTED:
                 raise TooLarge
             size = self.accesses[buffer].place.dtype.itemsize
             runs = merged((found.runs[None, :, :] + shifts[:, None, None] * size).reshape(-1, 2))
+            if len(runs) > LARGEST:
+                raise TooLarge
             found = replace(found, runs=runs)
         yield found
 
@@ -247,7 +255,14 @@ class _Walk:
                 start, a = self.listed(stmt.lists, rows)
             else:
                 a += [(*rows, number(stmt.a_row)), (*k, number(stmt.a_k))]
-            b += [(*k, number(stmt.b_k)), (*columns, number(stmt.b_col))]
+            pairs = 2 if stmt.panels is not None and stmt.factors is not None else 1
+            b.append((0, -(-k[1] // pairs), number(stmt.b_k)))
+            if stmt.panels is not None:
+                width = stmt.panels.width
+                panels = (columns[0] // width, -(-columns[1] // width))
+                b += [(*panels, number(stmt.panels.step)), (0, width * pairs, 1)]
+            else:
+                b.append((*columns, number(stmt.b_col)))
             yield self.footprint(stmt.a, False, start, a, None, contracted=True)
             yield self.footprint(stmt.b, False, 0, b, None, contracted=True)
         c += [(*rows, number(stmt.c_row)), (*columns, 1)]

@@ -1,6 +1,7 @@
-"""Concatenations without copies: a kernel that makes a piece of one stores it where it belongs.
+"""Concatenations and padded arrays without copies: a kernel that makes a part of one stores it where it belongs.
 
-That holds for values of map kernels without reductions whose rows are whole vectors; other pieces are copied.
+That holds for values of map kernels without reductions and of products with what follows them, whose elements lie side
+by side in the larger array, enough of them; other parts are copied.
 """
 
 from __future__ import annotations
@@ -9,62 +10,110 @@ from collections.abc import Collection
 from dataclasses import dataclass, field
 from typing import Final
 
-from runnel.core import tables
-from runnel.core.avals import row_major
-from runnel.graph.graph import Node
-from runnel.loops.rules import Concatenation
-from runnel.lowering.alone import Lie
-from runnel.lowering.clusters import Cluster, Form, essential
-from runnel.lowering.places import Place
-from runnel.lowering.strided import Strided
+import numpy as np
 
-_SHORTEST: Final = 16  # elements of a row that is worth storing apart from the others
+from runnel.core import tables
+from runnel.core.avals import Shape, row_major
+from runnel.graph.graph import Node
+from runnel.loops.rules import Concatenation, Padding
+from runnel.lowering import matrices
+from runnel.lowering.alone import Lie
+from runnel.lowering.clusters import Cluster, Form, essential, is_batched
+from runnel.lowering.places import Place
+from runnel.lowering.strided import Strided, reshaped_strides
+
+_SHORTEST: Final = 16  # elements side by side that are worth storing apart from the others
+_LARGEST: Final = np.iinfo(np.int32).max  # elements that a list of offsets can tell apart
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """``base``, the node that is stored, lies in a larger array from element ``offset`` on, with ``strides``."""
+
+    base: Node
+    offset: int
+    strides: Shape
+
+    def lie(self, place: Place) -> Lie:
+        """The same over the axes that are not 1."""
+        steps = zip(self.base.aval.shape, self.strides, strict=True)
+        return place, self.offset, tuple(step for n, step in steps if n != 1)
 
 
 @dataclass(frozen=True, slots=True)
 class Laying:
-    """``pieces`` are, for each concatenation, the numbers of the inputs that are stored in place by their makers."""
+    """``pieces`` are, for each concatenation and padded array, those of its inputs, by their numbers, that are stored
+    in place by their makers."""
 
-    pieces: dict[Node, dict[int, Node]] = field(default_factory=dict)  # to the node that is stored
+    pieces: dict[Node, dict[int, Piece]] = field(default_factory=dict)
 
     def spares(self, node: Node, x: Node) -> bool:
         """Whether ``node`` has no need to read its input ``x``."""
         return node in self.pieces and all(i in self.pieces[node] for i, y in enumerate(node.inputs) if y is x)
 
     def lies(self, targets: dict[Node, list[Place]]) -> dict[Node, list[Lie]]:
-        """Where each stored node lies in its concatenations, with strides over its axes that are not 1."""
+        """Where each stored node lies in larger ones, with strides over its axes that are not 1."""
         found: dict[Node, list[Lie]] = {}
-        for node, numbers in self.pieces.items():
-            axis, strides, start = node.attrs["axis"], row_major(node.aval.shape), 0
-            for i, x in enumerate(node.inputs):
-                if i in numbers:
-                    steps = tuple(step for n, step in zip(x.aval.shape, strides, strict=True) if n != 1)
-                    found.setdefault(numbers[i], []).append((targets[node][0], start * strides[axis], steps))
-                start += x.aval.shape[axis]
+        for node, pieces in self.pieces.items():
+            for piece in pieces.values():
+                found.setdefault(piece.base, []).append(piece.lie(targets[node][0]))
         return found
 
 
 def find(home: dict[Node, Cluster], views: dict[Node, Strided], behind: Collection[Node]) -> Laying:
-    """The pieces of all concatenations that can be stored in place."""
-    pieces: dict[Node, dict[int, Node]] = {}
+    """All that can be stored in place."""
+    pieces: dict[Node, dict[int, Piece]] = {}
     for node in home:
-        if node.op is not None and isinstance(tables.lower.get(node.op), Concatenation):
-            numbers = {i: views[x].base for i, x in enumerate(node.inputs) if _fits(x, home, views, behind)}
-            if numbers:
-                pieces[node] = numbers
+        for number, (offset, strides) in _parts(node).items():
+            x = node.inputs[number]
+            piece = None if x in behind else _piece(x, views[x], offset, strides)
+            if piece is not None and _fits(piece, home.get(piece.base), node.aval.size):
+                pieces.setdefault(node, {})[number] = piece
     return Laying(pieces)
 
 
-def _fits(x: Node, home: dict[Node, Cluster], views: dict[Node, Strided], behind: Collection[Node]) -> bool:
-    view = views[x]
-    cluster = home.get(view.base)
-    if cluster is None or cluster.form is not Form.MAP or cluster.reduced or cluster.sums or x in behind:
+def _parts(node: Node) -> dict[int, tuple[int, Shape]]:
+    """Where the inputs of a node lie in it, as offset and strides: those which it only takes in."""
+    rule = tables.lower.get(node.op) if node.op is not None else None
+    strides = row_major(node.aval.shape)
+    if isinstance(rule, Concatenation):
+        axis = node.attrs["axis"]
+        starts = np.cumsum([0, *(x.aval.shape[axis] for x in node.inputs)]).tolist()
+        return {i: (starts[i] * strides[axis], strides) for i in range(len(node.inputs))}
+    if isinstance(rule, Padding):
+        widths = node.attrs["widths"]
+        if all(step == 1 or n == 1 for n, (_, _, step) in zip(node.inputs[0].aval.shape, widths, strict=True)):
+            return {0: (sum(low * step for (low, _, _), step in zip(widths, strides, strict=True)), strides)}
+    return {}
+
+
+def _piece(x: Node, view: Strided, offset: int, strides: Shape) -> Piece | None:
+    """``x``, which lies so in a larger array, as its base: where ``x`` is all of that, in order."""
+    if not view.is_dense(x.aval.shape) or view.base.aval.size != x.aval.size or not x.aval.size:
+        return None
+    found = reshaped_strides(x.aval.shape, strides, view.base.aval.shape)
+    return None if found is None else Piece(view.base, offset, found)
+
+
+def _fits(piece: Piece, cluster: Cluster | None, size: int) -> bool:
+    """Whether ``cluster`` can store the piece into an array of ``size``."""
+    shape = essential(piece.base.aval.shape)
+    if cluster is None or cluster.sums or cluster.reduced or shape != cluster.domain or not shape:
         return False
-    shape = essential(x.aval.shape)
-    whole = view.is_dense(x.aval.shape) and view.base.aval.size == x.aval.size
-    return whole and shape == essential(view.base.aval.shape) == cluster.domain and bool(shape) and _is_row(x)
+    if cluster.form is Form.MAP:
+        return _run(piece) >= _SHORTEST
+    if cluster.form is not Form.CONTRACTION or is_batched(cluster.product) or size > _LARGEST:
+        return False
+    steps = tuple(s for n, s in zip(piece.base.aval.shape, piece.strides, strict=True) if n != 1)
+    found = matrices.point_rows(cluster.product, steps)
+    return found is not None and found.column == 1
 
 
-def _is_row(x: Node) -> bool:
-    """Whether its elements lie side by side, enough of them, wherever it is a piece of."""
-    return x.aval.shape[-1] >= _SHORTEST
+def _run(piece: Piece) -> int:
+    """How many elements lie side by side."""
+    run = 1
+    for n, step in zip(reversed(piece.base.aval.shape), reversed(piece.strides), strict=True):
+        if n != 1 and step != run:
+            break
+        run *= n
+    return run

@@ -9,12 +9,14 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 
 from runnel.core import tables
 from runnel.core.avals import Shape
 from runnel.core.dtypes import int32
+from runnel.core.errors import VerifierError
 from runnel.graph.graph import Node
 from runnel.loops.rules import Contraction, Winograd
 from runnel.lowering.places import Place, Space
@@ -57,8 +59,14 @@ def extents(product: Node) -> Extents:
         return Extents((), product.aval.shape[:-1], (a[-1],), product.aval.shape[-1:])
     if isinstance(rule, Contraction) and rule.several:
         rows, columns = len(a) - product.attrs["axes"], product.attrs["axes"]
-        return Extents((), a[:rows], a[rows:], b[columns:])
+        return Extents((), a[:rows], a[rows:], product.attrs["columns"] if rule.panels else b[columns:])
     return Extents(a[:-2], a[-2:-1], a[-1:], b[-1:])
+
+
+def is_in_panels(product: Node) -> bool:
+    """Whether the second operand of a contraction came in panels."""
+    rule = tables.lower.get(product.op) if product.op is not None else None
+    return isinstance(rule, Contraction) and rule.panels
 
 
 def merged_stride(shape: Shape, strides: Shape) -> int | None:
@@ -74,11 +82,26 @@ def merged_stride(shape: Shape, strides: Shape) -> int | None:
 
 def point_strides(product: Node, strides: Shape) -> tuple[int, int] | None:
     """Strides over the result's axes that are not 1 as strides of rows and columns; None where neither can be."""
+    found = point_rows(product, strides)
+    row = None if found is None else merged_stride(found.shape, found.strides)
+    return None if found is None or row is None else (row, found.column)
+
+
+@dataclass(frozen=True, slots=True)
+class PointRows:
+    """How an array lies that has an element for each of a result's: its rows over several axes, its columns as one."""
+
+    shape: Shape
+    strides: Shape
+    column: int
+
+
+def point_rows(product: Node, strides: Shape) -> PointRows | None:
+    """The same from strides over the result's axes that are not 1; None where columns are not one axis."""
     axes = extents(product)
     rows, columns = (tuple(n for n in part if n != 1) for part in (axes.rows, axes.columns))
-    row = merged_stride(rows, strides[: len(rows)])
     column = merged_stride(columns, strides[len(rows) :])
-    return None if row is None or column is None else (row, column)
+    return None if column is None else PointRows(rows, strides[: len(rows)], column)
 
 
 class OffsetLists:
@@ -100,3 +123,10 @@ class OffsetLists:
                 offsets = (offsets[:, None] + np.arange(n, dtype=np.int32) * np.int32(s)).reshape(-1)
             self._places[key] = Place(Space.CONSTANT, int32, offsets.size, "offsets", value=offsets)
         return self._places[key]
+
+
+def values_of(offsets: Place) -> np.ndarray[Any, np.dtype[np.int32]]:
+    """What a list holds."""
+    if offsets.value is None:
+        raise VerifierError(f"The list '{offsets.label}' of offsets is no constant.")
+    return offsets.value

@@ -12,7 +12,6 @@ from runnel.lowering.work import Block as Block
 
 WORTH_SPLITTING = 2e-6  # seconds of predicted work in a call
 WORTH_A_TEAM = 20e-6  # seconds of predicted work in a program
-GRAIN = 16  # columns are split at whole vectors
 FEW_ROWS = 48  # of a product
 MANY_ROWS = 2048  # of a product: beside them, packing is little work
 DEEP = 64  # a sum of so many products
@@ -53,7 +52,7 @@ def split(call: Call, threads: int, owned: int = 0) -> list[Block | None]:
         return [(a, b, 0, call.columns) if b > a else None for a, b in pairwise(edges)]
     if call.split == "rows":
         return whole
-    grain = call.columns // owned if owned > 1 and call.rows == 1 and call.columns % owned == 0 else GRAIN
+    grain = call.columns // owned if owned > 1 and call.rows == 1 and call.columns % owned == 0 else call.grain
     grains = -(-call.columns // grain)
     edges = [min(call.columns, grains * t // threads * grain) for t in range(threads + 1)]
     return [(0, call.rows, a, b) if b > a else None for a, b in pairwise(edges)]

@@ -10,6 +10,7 @@ from runnel.core.dtypes import int64
 from runnel.graph.graph import Node
 from runnel.loops import ir, scalar
 from runnel.loops.ir import Apply, Expr, Index, Let, Position, Ref, Stmt, Stride, Var
+from runnel.lowering.alone import Lie
 from runnel.lowering.clusters import Cluster
 from runnel.lowering.contraction import EpilogueBuilder
 from runnel.lowering.matrices import OffsetLists
@@ -23,12 +24,18 @@ class PixelEpilogue(EpilogueBuilder):
     the turn's first channel."""
 
     def __init__(
-        self, cluster: Cluster, operands: Operands, targets: dict[Node, list[Place]], lane: Var, first: Expr
+        self,
+        cluster: Cluster,
+        operands: Operands,
+        targets: dict[Node, list[Place]],
+        laid: dict[Node, list[Lie]],
+        lane: Var,
+        first: Expr,
     ) -> None:
-        super().__init__(cluster, operands.views, operands.sources, targets, operands.dense, OffsetLists())
+        super().__init__(cluster, operands.views, operands.sources, targets, laid, operands.dense, OffsetLists())
         self.lane = lane
         self.first = first
-        self.row: Ref = Ref("row0", int64)
+        self.number = 0
         self.declared: dict[int, tuple[int, Index]] = {}
         self.steps: dict[int, tuple[Stride, Stride]] = {}
         self.reload: dict[Node, Reach] = {}
@@ -38,13 +45,22 @@ class PixelEpilogue(EpilogueBuilder):
     def pixel(self, number: int, value: Expr) -> list[Stmt]:
         """The statements that make and store what is wanted of pixel ``number``, whose product is ``value``."""
         product = self.cluster.product
-        self.row = Ref(f"row{number}", int64)
-        self.passes = number
+        self.number = self.passes = number
         self.positions = {}
         self.names = {product: f"product{number}"}
-        wanted = [x for x in self.cluster.members if x is not product and x in self.targets]
+        wanted = [x for x in self.cluster.members if x is not product and (x in self.targets or x in self.laid)]
         statements: list[Stmt] = [Let(f"product{number}", value), *self._emit_needed(wanted)]
-        return [*statements, *self._stores(self.cluster.members, self.targets)]
+        return [*statements, *self._stores(self.cluster.members, self.targets), *self._laid_stores()]
+
+    @property
+    def row(self) -> Ref:
+        """Which row of the result the pixel is."""
+        return Ref(f"row{self.number}", int64)
+
+    def _row_of(self, rows: Place) -> Ref:
+        """Where it begins in an array with such a list of rows."""
+        name = self.row_names.setdefault(rows, f"at{len(self.row_names)}_")
+        return Ref(f"{name}{self.number}", int64)
 
     def _buffer(self, reach: Reach, *, writes: bool) -> tuple[str, Index]:
         found = self.declared.get(id(reach))
@@ -56,7 +72,9 @@ class PixelEpilogue(EpilogueBuilder):
             found = self.declared[id(reach)] = (position, Index())
         row, column = self.steps[id(reach)]
         terms = ((self.lane, column),) if column != 0 else ()
-        gathered = [(expr, step) for expr, step in ((self.row, row), (self.first, column)) if step != 0]
+        rows = self.listed.get(id(reach))
+        begin: tuple[Ref, Stride] = (self.row, row) if rows is None else (self._row_of(rows), 1)
+        gathered = [(expr, step) for expr, step in (begin, (self.first, column)) if step != 0]
         return f"b{found[0]}", Index(terms, 0, tuple(gathered))
 
     def _step(self, step: int) -> Stride:

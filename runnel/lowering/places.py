@@ -14,6 +14,7 @@ from runnel.loops.ir import Kernel
 from runnel.lowering.model import PLANNED, Machine, Prediction, predict
 from runnel.lowering.work import Block, Work, count
 
+GRAIN = 16  # columns are split at whole vectors
 GUESSED = 3.0  # units for each operation that the planner counted, at most, where only the run knows how often
 
 
@@ -91,6 +92,7 @@ class Call:
     packs: bool = False  # a contraction that copies its second operand into panels
     depth: int = 0  # of a contraction: how many products each element sums
     checks: bool = False  # it may report a fault, after which no Variable may be written
+    grain: int = GRAIN  # columns are split at multiples of it
     times: int = 1  # how often a run makes this call; a guess where only the run will tell
 
     _planned: Prediction | None = field(default=None, init=False, repr=False)
@@ -123,6 +125,7 @@ class Call:
         if found.guessed:
             most = GUESSED * max(self.flops, self.rows * self.columns) * self._share(block)
             found.units = min(found.units, most)
+            found.flops = min(found.flops, most / GUESSED)
             found.touched = {name: min(n, most) for name, n in found.touched.items()}
         return found
 

@@ -15,8 +15,20 @@ from runnel.core.errors import MissingRuleError, VerifierError
 from runnel.graph import verifier as graphs
 from runnel.graph.graph import Graph, InputKind, Node
 from runnel.loops.ir import TILE_K
-from runnel.loops.rules import BucketSums, Winograd
-from runnel.lowering import alone, bounds, contraction, control, hazards, laying, memory, verifier, winograd
+from runnel.loops.rules import BucketSums, Padding, Winograd
+from runnel.lowering import (
+    alone,
+    border,
+    bounds,
+    contraction,
+    control,
+    hazards,
+    interiors,
+    laying,
+    memory,
+    verifier,
+    winograd,
+)
 from runnel.lowering.bodies import BodyPlan, Piece, Results
 from runnel.lowering.bounds import Bounded
 from runnel.lowering.builders import BUILDERS
@@ -42,6 +54,7 @@ from runnel.lowering.places import Call, Place, Space
 from runnel.lowering.repeat import AnySpan
 from runnel.lowering.rows import Passes
 from runnel.lowering.strided import resolve_views
+from runnel.lowering.transposing import through_scratch
 
 
 @dataclass(eq=False, slots=True)
@@ -78,6 +91,7 @@ class Planner:
             graphs.verify(graph)
         self.graph = graph
         self.threads = threads
+        self.strides = strides or {}
         self.views = resolve_views(graph, strides)
         self._reader_lists: dict[Node, list[Node]] | None = None
         self.clustering = Clustering(graph, self.views, fuse=fuse)
@@ -98,8 +112,9 @@ class Planner:
         self.offsets = OffsetLists()
         self.laying = laying.find(self.clustering.home, self.views, self.clustering.behind)
         self.laid: dict[Node, list[alone.Lie]] = {}
+        self.holders: dict[Node, Node] = {}  # padded arrays of values that lie inside of them alone
         self._fuse = fuse
-        self._place_inputs(strides or {})
+        self._place_inputs(self.strides)
 
     def build(self) -> Piece:
         """The calls and loops, on places that do not lie anywhere yet."""
@@ -275,18 +290,21 @@ class Planner:
         if len(clusters) < 2:
             return clusters
         home = self.clustering.home
-        number = {n: i for i, n in enumerate(n for n in home if self._lies_in_arena(n))}
+        values = [n for n in home if self._lies_in_arena(n) and n not in self.holders]
+        number = {n: i for i, n in enumerate(values)}
+        makers = {number[whole]: home[n] for n, whole in self.holders.items() if whole in number}
+        number |= {n: number[whole] for n, whole in self.holders.items() if whole in number}
         makes: dict[Cluster, list[int]] = {}
         reads: dict[Cluster, dict[int, None]] = {}
+        for i, node in enumerate(values):
+            makes.setdefault(makers.get(i, home[node]), []).append(i)
         for node in home:
-            if node in number:
-                makes.setdefault(home[node], []).append(number[node])
             for x in node.inputs:
                 base = self.views[x].base
                 if base in number and home[base] is not home[node]:
                     reads.setdefault(home[node], {})[number[base]] = None
         late = frozenset(number[b] for b in (self.views[node].base for node, _ in self.late) if b in number)
-        traffic = Traffic(makes, {c: list(r) for c, r in reads.items()}, [n.aval.nbytes for n in number], late)
+        traffic = Traffic(makes, {c: list(r) for c, r in reads.items()}, [n.aval.nbytes for n in values], late)
         order = ordered(clusters, traffic)
         if len(order) < len(clusters):
             raise VerifierError(f"Plan of '{self.graph.name}': some kernels wait for one another in a circle.")
@@ -301,14 +319,21 @@ class Planner:
                   if self.clustering.home.get(self.views[x].base) is not self.clustering.home[node]
                   and not self.laying.spares(node, x)}  # fmt: skip
         wanted |= {self.views[node].base for node, _ in self.late}
-        wanted |= {self.views[b.indices].base for b in self.bounded}
-        for node, cluster in self.clustering.home.items():
+        checked = {self.views[b.indices].base for b in self.bounded}
+        wanted |= checked
+        home = self.clustering.home
+        inside = interiors.find(self.graph, self.strides, self.views, home, self.laying, {*self.targets, *checked})
+        self.views, self.holders = inside.views, inside.holders
+        for node, cluster in home.items():
             if node in self.targets:
                 self.sources[node] = self.targets[node][0]
+            elif node in self.holders:
+                continue
             elif node in wanted or (cluster.form is Form.ALONE and not control.is_bundle(node)):
                 place = Place(Space.ARENA, node.aval.dtype, node.aval.size, node.op.name if node.op else "value")
                 self.sources[node] = place
                 self.targets[node] = [place]
+        self.sources.update({node: self.targets[holder][0] for node, holder in self.holders.items()})
         self.laid = self.laying.lies(self.targets)
 
     def _collect_constants(self, calls: list[Call]) -> None:
@@ -332,8 +357,8 @@ class Planner:
     def _calls(self, cluster: Cluster) -> list[Call]:
         where = cluster.members[-1].where
         if cluster.form is Form.MAP:
-            laid = {node: self.laid[node] for node in cluster.members if node in self.laid}
-            return [NestBuilder(cluster, self.views, self.sources, self._targets_of(cluster), laid).build(where)]
+            targets, laid = self._targets_of(cluster), self._laid_of(cluster)
+            return [through_scratch(NestBuilder(cluster, self.views, self.sources, targets, laid).build(where))]
         if cluster.form is Form.CONTRACTION:
             return self._contraction(cluster, where)
         node = cluster.members[0]
@@ -345,7 +370,9 @@ class Planner:
             )
         operands = Operands(self.views, self.sources)
         first, *more = self.targets[node]
-        if node in self.laying.pieces:
+        if node in self.laying.pieces and isinstance(tables.lower.get(node.op) if node.op else None, Padding):
+            calls = border.border(node, operands.lie(node.inputs[1]), first)
+        elif node in self.laying.pieces:
             calls = alone.concatenation(node, operands.lie, first, self.laying.pieces[node])
         else:
             calls = builder(node, operands, [first])
@@ -379,6 +406,9 @@ class Planner:
     def _targets_of(self, cluster: Cluster) -> dict[Node, list[Place]]:
         return {n: self.targets[n] for n in cluster.members if n in self.targets}
 
+    def _laid_of(self, cluster: Cluster) -> dict[Node, list[alone.Lie]]:
+        return {n: self.laid[n] for n in cluster.members if n in self.laid}
+
     def _contraction(self, cluster: Cluster, where: str) -> list[Call]:
         product = cluster.product
         if is_batched(product):
@@ -386,11 +416,17 @@ class Planner:
             return calls + [self._copy(product, place) for place in self.targets[product][1:]]
         operands = Operands(self.views, self.sources)
         if isinstance(tables.lower.get(product.op) if product.op is not None else None, Winograd):
-            call = winograd.winograd(cluster, operands, self._targets_of(cluster))
+            call = winograd.winograd(cluster, operands, self._targets_of(cluster), self._laid_of(cluster))
             return [*operands.before, call]
         result = self._product_place(cluster)
         builder = contraction.EpilogueBuilder(
-            cluster, self.views, self.sources, self._targets_of(cluster), operands.dense, self.offsets
+            cluster,
+            self.views,
+            self.sources,
+            self._targets_of(cluster),
+            self._laid_of(cluster),
+            operands.dense,
+            self.offsets,
         )
         call = builder.build_product(result, where)
         return [*operands.before, call]

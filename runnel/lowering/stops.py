@@ -6,12 +6,13 @@ as it was or gives each its new value.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from itertools import pairwise
 from typing import Final
 
 from runnel.loops.ir import TILE_BYTES
-from runnel.lowering.partition import GRAIN, Block
+from runnel.lowering.partition import Block
 from runnel.lowering.places import Call, Space
 
 LONG: Final = 1e-3  # seconds of predicted work: what stopping costs (a barrier, watching for a signal) is lost in it
@@ -39,13 +40,13 @@ def pieces(call: Call, block: Block) -> list[Block]:
     rows, columns = [i0, i1], [j0, j1]
     if call.kernel.name.startswith("contract"):
         panel = TILE_BYTES // call.accesses[0].place.dtype.itemsize  # of columns: what it packs in one go
-        columns = _edges(j0, j1, wanted, panel)
+        columns = _edges(j0, j1, wanted, math.lcm(panel, call.grain))
         rows = _edges(i0, i1, -(-wanted // (len(columns) - 1)), _ROWS)
     else:
         if call.split in ("rows", "both"):
             rows = _edges(i0, i1, wanted, 1)
         if call.split in ("columns", "both"):
-            columns = _edges(j0, j1, -(-wanted // (len(rows) - 1)), GRAIN)
+            columns = _edges(j0, j1, -(-wanted // (len(rows) - 1)), call.grain)
     return [(*r, *c) for r in pairwise(rows) for c in pairwise(columns)]
 
 

@@ -134,13 +134,15 @@ class TileKernel(Parts):
             at = Index(((tile, row), (lane, 1)), self.param(e * step), ((turns.first, 1),))
             code.statements.append(Store(name, at, planes[e // SPAN][e % SPAN]))
 
-    def pixel_rows(self, tile_terms: tuple[tuple[Var, int], ...], tile: Var) -> list[Stmt]:
-        """The rows of the result that a tile's pixels are, as row0 … row15. ``tile_terms`` count tiles."""
+    def pixel_rows(
+        self, tile_terms: tuple[tuple[Var, int], ...], tile: Var, table: str = "pixels", prefix: str = "row"
+    ) -> list[Stmt]:
+        """What ``table`` says of a tile's 16 pixels, as row0 … row15. ``tile_terms`` count tiles."""
         terms = tuple((var, self.param(step * PIXELS)) for var, step in tile_terms)
         rows: list[Stmt] = []
         for p in range(PIXELS):
-            row = Load("pixels", Index((*terms, (tile, PIXELS)), p), int32)
-            rows.append(Let(f"row{p}", Apply(scalar.cast, (row,), int64)))
+            row = Load(table, Index((*terms, (tile, PIXELS)), p), int32)
+            rows.append(Let(f"{prefix}{p}", Apply(scalar.cast, (row,), int64)))
         return rows
 
     def tile_call(self, body: tuple[Stmt, ...], shape: tuple[int, int], count: int, split: str = "rows") -> Call:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Sequence
 from fractions import Fraction
+from typing import NamedTuple
 
 from runnel.core.dtypes import DType
 from runnel.loops import scalar
@@ -25,68 +27,105 @@ class Straight:
         self.statements.append(Let(name, value))
         return Ref(name, self.dtype)
 
-    def add(self, x: Expr, y: Expr) -> Ref:
-        return self.let(Apply(scalar.add, (x, y), self.dtype))
+    def multiply(self, matrix: Sequence[Row], values: Sequence[Expr]) -> list[Expr]:
+        """matrix · values. Where two columns are equal up to signs, sums and differences of their values serve both;
+        where two rows are, so do the parts in which they agree and differ."""
+        recipe = _recipe(tuple(map(tuple, matrix)))
+        known = list(values)
+        for op, operands, factor in recipe.steps:
+            read: list[Expr] = [known[i] for i in operands]
+            if factor is not None:
+                read.insert(1, Const(float(self.dtype.numpy.type(float(factor))), self.dtype))
+            known.append(self.let(Apply(op, tuple(read), self.dtype)))
+        return [known[i] for i in recipe.results]
 
-    def subtract(self, x: Expr, y: Expr) -> Ref:
-        return self.let(Apply(scalar.sub, (x, y), self.dtype))
 
-    def combination(self, row: Row, values: Sequence[Expr]) -> Expr:
+class _Step(NamedTuple):
+    """``op`` of earlier values, by number; ``factor`` is its second operand, if it is not None."""
+
+    op: scalar.ScalarOp
+    operands: tuple[int, ...]
+    factor: Fraction | None = None
+
+
+class _Recipe:
+    """How a matrix is applied: steps whose values are numbered behind those that are given, and the results among
+    all these."""
+
+    def __init__(self, given: int) -> None:
+        self.given = given
+        self.steps: list[_Step] = []
+        self.results: list[int] = []
+
+    def step(self, op: scalar.ScalarOp, operands: tuple[int, ...], factor: Fraction | None = None) -> int:
+        self.steps.append(_Step(op, operands, factor))
+        return self.given + len(self.steps) - 1
+
+    def add(self, x: int, y: int) -> int:
+        return self.step(scalar.add, (x, y))
+
+    def subtract(self, x: int, y: int) -> int:
+        return self.step(scalar.sub, (x, y))
+
+    def combination(self, row: Row, values: Sequence[int]) -> int:
         """Σ row·values, the terms with coefficients ±1 first, then a fused multiply-add for each other one."""
-        terms = sorted(((c, v) for c, v in zip(row, values, strict=True) if c), key=lambda t: (abs(t[0]) != 1, -t[0]))
-        (c, v), *rest = terms
-        total = v if c == 1 else self.let(Apply(scalar.mul, (v, self._constant(c)), self.dtype))
+        pairs = [(c, v) for c, v in zip(row, values, strict=True) if c]
+        (c, v), *rest = sorted(pairs, key=lambda t: (abs(t[0]) != 1, -t[0]))
+        total = v if c == 1 else self.step(scalar.mul, (v,), c)
         for c, v in rest:
             if c == 1:
                 total = self.add(total, v)
             elif c == -1:
                 total = self.subtract(total, v)
             else:
-                total = self.let(Apply(scalar.fma, (v, self._constant(c), total), self.dtype))
+                total = self.step(scalar.fma, (v, total), c)
         return total
 
-    def _constant(self, c: Fraction) -> Const:
-        return Const(float(self.dtype.numpy.type(float(c))), self.dtype)
-
-    def multiply(self, matrix: Sequence[Row], values: Sequence[Expr]) -> list[Expr]:
-        """matrix · values. Where two columns are equal up to signs, sums and differences of their values serve both;
-        where two rows are, so do the parts in which they agree and differ."""
-        columns = [[row[j] for row in matrix] for j in range(len(values))]
-        twins = _twins(columns)
-        if twins:
-            return self._by_columns(columns, twins, values)
-        return self._by_rows(matrix, values)
-
-    def _by_columns(self, columns: list[list[Fraction]], twins: dict[int, int], values: Sequence[Expr]) -> list[Expr]:
+    def by_columns(self, columns: list[list[Fraction]], twins: dict[int, int]) -> None:
         new_columns: list[list[Fraction]] = []
-        new_values: list[Expr] = []
+        new_values: list[int] = []
         for j, column in enumerate(columns):
             other = twins.get(j)
             if other is None:
                 if j not in twins.values():
                     new_columns.append(column)
-                    new_values.append(values[j])
+                    new_values.append(j)
                 continue
-            equal = [c if c == d else Fraction(0) for c, d in zip(column, columns[other], strict=True)]
-            opposite = [c if c != d else Fraction(0) for c, d in zip(column, columns[other], strict=True)]
-            new_columns += [equal, opposite]
-            new_values += [self.add(values[j], values[other]), self.subtract(values[j], values[other])]
+            new_columns += _equal_and_opposite(column, columns[other])
+            new_values += [self.add(j, other), self.subtract(j, other)]
         rows = [[column[i] for column in new_columns] for i in range(len(columns[0]))]
-        return [self.combination(row, new_values) for row in rows]
+        self.results = [self.combination(row, new_values) for row in rows]
 
-    def _by_rows(self, matrix: Sequence[Row], values: Sequence[Expr]) -> list[Expr]:
-        twins = _twins(matrix)
-        results: list[Expr | None] = [None] * len(matrix)
+    def by_rows(self, matrix: Sequence[Row]) -> None:
+        twins, values = _twins(matrix), range(self.given)
+        results: dict[int, int] = {}
         for i, row in enumerate(matrix):
             other = twins.get(i)
             if other is not None:
-                equal = [c if c == d else Fraction(0) for c, d in zip(row, matrix[other], strict=True)]
-                opposite = [c if c != d else Fraction(0) for c, d in zip(row, matrix[other], strict=True)]
+                equal, opposite = _equal_and_opposite(row, matrix[other])
                 same, different = self.combination(equal, values), self.combination(opposite, values)
                 results[i], results[other] = self.add(same, different), self.subtract(same, different)
-            elif results[i] is None:
+            elif i not in results:
                 results[i] = self.combination(row, values)
-        return [r for r in results if r is not None]
+        self.results = [results[i] for i in range(len(matrix))]
+
+
+@functools.cache
+def _recipe(matrix: tuple[tuple[Fraction, ...], ...]) -> _Recipe:
+    columns = [list(column) for column in zip(*matrix, strict=True)]
+    twins = _twins(columns)
+    recipe = _Recipe(len(columns))
+    if twins:
+        recipe.by_columns(columns, twins)
+    else:
+        recipe.by_rows(matrix)
+    return recipe
+
+
+def _equal_and_opposite(x: Row, y: Row) -> tuple[list[Fraction], list[Fraction]]:
+    """The entries of ``x`` where ``y`` has the same, and the others; 0 elsewhere."""
+    equal = [c if c == d else Fraction(0) for c, d in zip(x, y, strict=True)]
+    return equal, [c if c != d else Fraction(0) for c, d in zip(x, y, strict=True)]
 
 
 def _twins(rows: Sequence[Row]) -> dict[int, int]:

@@ -13,7 +13,9 @@ from runnel.core.dtypes import int32, int64
 from runnel.graph.graph import Node
 from runnel.loops import scalar
 from runnel.loops.ir import LANES, Apply, Expr, For, Index, Let, Load, Product, RangeBound, Ref, Var
+from runnel.lowering.alone import Lie
 from runnel.lowering.clusters import Cluster
+from runnel.lowering.matrices import values_of
 from runnel.lowering.operands import Operands
 from runnel.lowering.pixels import PixelEpilogue
 from runnel.lowering.places import Call, Place
@@ -22,8 +24,10 @@ from runnel.lowering.transforms import Straight
 from runnel.ops.winograd import OUTPUT, OUTPUTS, SPAN
 
 
-def winograd(cluster: Cluster, operands: Operands, targets: dict[Node, list[Place]]) -> Call:
-    """The call of a convolution with what follows it."""
+def winograd(
+    cluster: Cluster, operands: Operands, targets: dict[Node, list[Place]], laid: dict[Node, list[Lie]]
+) -> Call:
+    """The call of a convolution with what follows it. ``laid`` says where values lie inside of larger ones."""
     node = cluster.product
     x, u = node.inputs
     channels, wide = u.aval.shape[1:]
@@ -64,12 +68,16 @@ def winograd(cluster: Cluster, operands: Operands, targets: dict[Node, list[Plac
         return Load("m", Index(((tile, p_wide), (lane, 1)), step, ((turns.first, 1),)), k.dtype)
 
     values = k.both_ways(code, OUTPUT, k.grid(code, SPAN, load))
-    epilogue = PixelEpilogue(cluster, operands, targets, lane, turns.first)
+    epilogue = PixelEpilogue(cluster, operands, targets, laid, lane, turns.first)
     epilogue.buffers, epilogue.accesses, epilogue.params, epilogue.values = k.buffers, k.accesses, k.params, k.values
     for p in reversed(range(PIXELS)):
         code.statements += epilogue.pixel(p, values[p // OUTPUTS][p % OUTPUTS])
     terms = ((b, block),)
-    outputs = For(tile, 0, p_block, "seq", (*k.pixel_rows(terms, tile), turns.loop(lane, code.statements)))
+    rows = k.pixel_rows(terms, tile)
+    for begins, name in epilogue.row_names.items():
+        k.table(f"{name}rows", values_of(begins)[pixels[full]], int32)
+        rows += k.pixel_rows(terms, tile, f"{name}rows", name)
+    outputs = For(tile, 0, p_block, "seq", (*rows, turns.loop(lane, code.statements)))
     products = For(plane, 0, PLANES, "seq", (product,))
     steps = (chosen, *k.inputs(block, terms, p_channels), products, *turns.before, outputs)
     body = (For(b, RangeBound.I0, RangeBound.I1, "seq", steps),)

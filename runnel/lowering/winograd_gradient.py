@@ -7,12 +7,17 @@ the slab's [36][C][K]. A result outside of the image has no gradient.
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
+from runnel.core.avals import row_major
 from runnel.core.dtypes import bool_, int32, int64
+from runnel.core.errors import ShapeError
 from runnel.graph.graph import Node
 from runnel.loops import scalar
 from runnel.loops.ir import Apply, Const, Expr, For, Index, Let, Load, Product, RangeBound, Ref, Stmt, Store, Var
+from runnel.lowering.matrices import OffsetLists, values_of
 from runnel.lowering.operands import Operands
 from runnel.lowering.places import Call, Place
 from runnel.lowering.tiles import OUTSIDE, PIXELS, PLANES, TileKernel, block_tiles, tile_tables
@@ -34,9 +39,11 @@ def winograd_gradient(node: Node, operands: Operands, results: list[Place]) -> l
     wanted = np.arange(SLABS)[:, None] * share + np.arange(blocks * block)
     real = (np.arange(blocks * block) < share) & (wanted < count)
     full = np.minimum(wanted, count - 1)
-    k.buffer("dy", *operands.dense(dy))
+    place, offset, begins = _rows(dy, operands)
+    k.buffer("dy", place, offset)
     k.table("starts", starts[full], int32)
-    k.table("pixels", np.where(real[..., None], pixels[full], OUTSIDE), int32)
+    chosen = np.where(real[..., None], pixels[full], OUTSIDE)
+    k.table("begins", np.where(chosen == OUTSIDE, OUTSIDE, begins[chosen]), int32)
     k.scratch("v", k.dtype, PLANES * block * channels)
     k.scratch("d", k.dtype, PLANES * block * wide)
     k.buffer("du", results[0], 0, "inout")
@@ -55,14 +62,14 @@ def winograd_gradient(node: Node, operands: Operands, results: list[Place]) -> l
 
     def load(r: int, s: int) -> Expr:
         p = r * OUTPUTS + s
-        value = Load("dy", Index(((lane, 1),), 0, ((Ref(f"held{p}", int64), p_filters), (turns.first, 1))), k.dtype)
+        value = Load("dy", Index(((lane, 1),), 0, ((Ref(f"held{p}", int64), 1), (turns.first, 1))), k.dtype)
         return Apply(scalar.select, (Ref(f"inside{p}", bool_), value, Const(0.0, k.dtype)), k.dtype)
 
     transposed = tuple(zip(*OUTPUT, strict=True))
     planes = k.both_ways(code, transposed, k.grid(code, OUTPUTS, load))
     k.store_planes(code, "d", planes, block * wide, tile, p_wide, lane, turns)
     terms = ((slab, blocks * block), (b, block))
-    rows = k.pixel_rows(terms, tile)
+    rows = k.pixel_rows(terms, tile, "begins")
     for p in range(PIXELS):
         row = Ref(f"row{p}", int64)
         rows.append(Let(f"inside{p}", Apply(scalar.ge, (row, zero), bool_)))
@@ -76,3 +83,15 @@ def winograd_gradient(node: Node, operands: Operands, results: list[Place]) -> l
     each = (*k.inputs(block, terms, p_channels), *turns.before, gradients, For(plane, 0, PLANES, "seq", (product,)))
     body = (For(slab, RangeBound.I0, RangeBound.I1, "seq", (*begin, For(b, 0, k.param(blocks), "seq", each))),)
     return [k.tile_call(body, (SLABS, 1), SLABS * blocks * block)]
+
+
+def _rows(dy: Node, operands: Operands) -> tuple[Place, int, np.ndarray[Any, np.dtype[np.int32]]]:
+    """Where the pixels of ``dy`` begin: place, offset and a list of offsets in order of pixels."""
+    place, offset, strides = operands.lie(dy)
+    if strides[-1] != 1 and dy.aval.shape[-1] != 1:
+        place, offset = operands.dense(dy)
+        strides = row_major(dy.aval.shape)
+    begins = OffsetLists().place(dy.aval.shape[:-1], strides[:-1])
+    if begins is None:
+        raise ShapeError(f"[{dy.op}] shape {dy.aval.shape} is too large for a gradient by filters.")
+    return place, offset, values_of(begins)
