@@ -3,7 +3,7 @@
     python examples/shakespeare_transformer.py [--data-dir DIR] [--quick]
 
 Four blocks of causal attention and two dense layers each, the norms in front (A. Radford et al., "Language models are
-unsupervised multitask learners", 2019), on windows of 128 characters; AdamW with a warm-up and a cosine.
+unsupervised multitask learners", 2019), on windows of 256 characters; AdamW with a warm-up and a cosine.
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ import runnel as rn
 from runnel import data, nn, optim
 from runnel.nn import functional as F
 
-BATCH, WINDOW = 32, 128
-WIDTH, HEADS, BLOCKS = 256, 8, 4
+BATCH, WINDOW = 16, 256
+WIDTH, HEADS, BLOCKS = 192, 6, 4
 DROPOUT = 0.1
-RATE, WARM_UP = 1e-3, 100
+RATE, WARM_UP = 2e-3, 100
 TEMPERATURE = 0.8
 
 
@@ -61,7 +61,7 @@ class Writer(nn.Module):
 
 
 def main() -> None:
-    chosen = options(__doc__, epochs=10)
+    chosen = options(__doc__, epochs=16)
     text = data.tiny_shakespeare(chosen.data_dir)
     order = np.random.default_rng(chosen.seed)
     model = Writer(len(text.alphabet))

@@ -177,8 +177,8 @@ class CallWriter:
     def _outputs(self) -> list[str]:
         first = self.native.program.first_output
         lines: list[str] = []
-        for i, place in enumerate(self.native.plan.outputs):
-            if place.nbytes <= CELL:
+        for i, nbytes in enumerate(self.native.program.outputs):
+            if nbytes <= CELL:
                 lines += [
                     f"if not S.room: S.slab = allocate({CELL * CELLS}); S.room = {CELLS}",
                     f"S.room = n{i} = S.room - 1",
@@ -186,7 +186,7 @@ class CallWriter:
                     f"B[{first + i}] = s{i}.address + n{i} * {CELL}",
                 ]
             else:
-                lines += [f"s{i} = allocate({place.nbytes})", f"B[{first + i}] = s{i}.address"]
+                lines += [f"s{i} = allocate({nbytes})", f"B[{first + i}] = s{i}.address"]
         return lines
 
     def _gradients(self) -> list[str]:
@@ -245,10 +245,10 @@ class CallWriter:
         return lines
 
     def _tensor(self, result: int) -> str:
-        place = self.native.plan.output_of[result]
+        place = self.native.program.output_of[result]
         value = self.captured.graph.outputs[result].aval
         self.namespace[f"result{result}"] = value
-        small = self.native.plan.outputs[place].nbytes <= CELL
+        small = self.native.program.outputs[place] <= CELL
         offset = f"n{place} * {CELL // value.dtype.itemsize}" if small else "0"
         return f"from_storage(result{result}, s{place}, {offset}, {row_major(value.shape)})"
 

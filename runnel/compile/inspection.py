@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 def inspected(native: Native) -> Inspection:
     """The reports on a program."""
     preparation = None if native.preparation is None else native.preparation.program
-    return Inspection(native.program, native.captured.graph, native.after_passes, native.fitted, preparation)
+    return Inspection(native.program, native.captured.graph, native.after_passes, lambda: native.fitted, preparation)
 
 
 def inspect(executable: Executable) -> Inspection:

@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import ctypes
-from typing import Any, Final
+import functools
+from collections.abc import Callable
+from typing import Any, Final, NamedTuple, cast
 
+from runnel.compile import stored
 from runnel.compile.capture import Capture, Origin
 from runnel.compile.stationary import split
 from runnel.core.dtypes import from_numpy as dtype_of
 from runnel.graph.graph import Graph
+from runnel.lowering.image import image
 from runnel.lowering.plan import Plan, Planner
 from runnel.lowering.program import Program
-from runnel.lowering.recompute import fit
+from runnel.lowering.recompute import Fitted, fit
 from runnel.passes import pipeline
 from runnel.runtime import locks, memory, threads
 from runnel.tensor.tensor import Tensor, from_numpy
@@ -20,19 +24,21 @@ from runnel.tensor.variable import CLOCK, Pin
 STATE: Final = locks.reentrant()  # programs that use Variables run one at a time: one may write what another reads
 
 
+class Planned(NamedTuple):
+    """What follows from a traced graph."""
+
+    fitted: Fitted
+    preparation: Plan | None
+
+
 class Native:
     """The program of a :class:`Capture`, with the words that a call writes: bases and run-time floats."""
 
     def __init__(self, captured: Capture, memory_budget: int | None = None) -> None:
         self.captured = captured
         self.threads = threads.count()
-        optimized = pipeline.run(captured.graph)[0]
-        parts = split(optimized)
-        self.preparation = None if parts is None else Preparation(parts.preparation, self.threads)
-        self.fitted = fit(optimized if parts is None else parts.main, self.threads, memory_budget)
-        self.optimized = self.fitted.graph
-        self.plan: Plan = self.fitted.plan
-        self.program = Program(self.plan)
+        self.memory_budget = memory_budget
+        self.program, self.preparation = self._programs()
         self.lock: Any = STATE if captured.variables else locks.reentrant()
         self.bases = self.program.bases
         self.floats = (ctypes.c_double * max(len(captured.sources), 1))()
@@ -44,6 +50,44 @@ class Native:
             for i, storage in enumerate(self.preparation.storages):
                 self.bases[first + i] = storage.address
         self._bound: list[Pin] = []  # keeps alive the memory that the program may read until it is bound anew
+
+    @functools.cached_property
+    def planned(self) -> Planned:
+        """Graphs and plans; of a program from the disk they are made when somebody asks."""
+        optimized = pipeline.run(self.captured.graph)[0]
+        parts = split(optimized)
+        fitted = fit(optimized if parts is None else parts.main, self.threads, self.memory_budget)
+        return Planned(fitted, None if parts is None else Planner(parts.preparation, self.threads).plan())
+
+    @property
+    def fitted(self) -> Fitted:
+        return self.planned.fitted
+
+    @property
+    def optimized(self) -> Graph:
+        return self.fitted.graph
+
+    @property
+    def plan(self) -> Plan:
+        return self.program.plan
+
+    def _programs(self) -> tuple[Program, Preparation | None]:
+        """From the disk, or made and left there."""
+        key = stored.key(self.captured.graph, self.threads, self.memory_budget)
+        images = stored.load(key)
+        try:
+            programs = [Program(plan, image=i) for plan, i in zip(self._plans_when_asked(), images, strict=False)]
+        except LookupError:  # machine code is not on the disk any more
+            programs = []
+        if not programs:
+            plans = [plan for plan in (self.planned.fitted.plan, self.planned.preparation) if plan is not None]
+            images = tuple([image(plan) for plan in plans])
+            programs = [Program(plan, image=i) for plan, i in zip(plans, images, strict=True)]
+            stored.save(key, images)
+        return programs[0], Preparation(programs[1]) if len(programs) > 1 else None
+
+    def _plans_when_asked(self) -> tuple[Callable[[], Plan], Callable[[], Plan]]:
+        return lambda: self.planned.fitted.plan, lambda: cast(Plan, self.planned.preparation)
 
     def bind(self) -> int:
         """Bind the Variables' memory; gives the state clock's reading, up to which the binding is right."""
@@ -71,12 +115,11 @@ class Native:
 class Preparation:
     """What a program needs of Variables that it does not change, computed when Variables have changed."""
 
-    def __init__(self, graph: Graph, threads_wanted: int) -> None:
-        self.plan: Plan = Planner(graph, threads_wanted).plan()
-        self.program = Program(self.plan)
-        made = [memory.allocate(place.nbytes) for place in self.plan.outputs]
+    def __init__(self, program: Program) -> None:
+        self.program = program
+        made = [memory.allocate(nbytes) for nbytes in program.outputs]
         self._addresses = [storage.address for storage in made]
-        self.storages = [made[i] for i in self.plan.output_of]
+        self.storages = [made[i] for i in program.output_of]
         self.prepared_at = -1  # the reading of CLOCK.writes
 
     def prepare(self) -> None:

@@ -2,24 +2,24 @@
 
 A network that serves reads the same weights at every call: filters brought into another order or transformed, weights
 cast or scaled. Those values leave the program for a *preparation*, a program of its own; the rest reads them as inputs.
-There, too, weights are brought into row-major order for the products that would do so at every call.
+There, too, weights are laid out as the products read them that would do so at every call.
 """
 
 from __future__ import annotations
 
 from typing import Any, NamedTuple
 
+from runnel.codegen.target import current
 from runnel.core import tables
 from runnel.graph.graph import Graph, InputKind, Node
 from runnel.loops.rules import Contraction, View, Winograd
 from runnel.lowering.matrices import extents, merged_stride
 from runnel.lowering.strided import Strided, resolve_views
-from runnel.ops.contiguity import contiguous
+from runnel.ops.panels import in_panels, panel_product
 from runnel.passes.expand import Made
-from runnel.passes.rewriting import with_inputs
 
 WORTH = 1 << 14  # elements that a preparation must make
-FEW_ROWS = 64  # of a product: packing a transposed operand is not worth while
+MANY_ROWS = 1024  # of a product: beside them, it is little work to lay its weight out at each call
 
 
 class Split(NamedTuple):
@@ -33,7 +33,7 @@ def split(graph: Graph) -> Split | None:
     """The two parts; None where nothing of size depends on Variables alone."""
     if not any(x.kind is InputKind.VARIABLE and x not in graph.updates for x in graph.inputs):
         return None
-    graph = with_dense_weights(graph)
+    graph = with_panels(graph)
     steady = _steady(graph)
     wanted = _frontier(graph, steady)
     if sum(node.aval.size for node in wanted) < WORTH:
@@ -47,27 +47,36 @@ def split(graph: Graph) -> Split | None:
     return Split(Graph(variables, wanted, {}, f"preparation of {graph.name}"), main)
 
 
-def with_dense_weights(graph: Graph) -> Graph:
-    """The graph with row-major copies of the weights that products would copy at every call."""
+def with_panels(graph: Graph) -> Graph:
+    """The graph with copies in panels of the weights that products would copy at every call."""
     steady, views = _steady(graph), resolve_views(graph)
     replaced: dict[Node, Node] = {}
     for node in graph.nodes:
         rule = tables.lower.get(node.op) if node.op is not None else None
         if isinstance(rule, Contraction) and not isinstance(rule, Winograd) and _is_copied(node, steady, views):
-            weight: Any = contiguous(Made(node.inputs[1], node.where))
-            replaced[node] = with_inputs(node, (node.inputs[0], weight.node))
+            x, weight = (Made(y, node.where) for y in node.inputs)
+            axes, width = extents(node), current().panel_columns(node.aval.dtype)
+            panels: Any = in_panels(weight, len(axes.inner), width)
+            made: Any = panel_product(x, panels, len(axes.inner), axes.columns)
+            replaced[node] = made.node
     return graph.rebuilt(replaced) if replaced else graph
 
 
 def _is_copied(product: Node, steady: set[Node], views: dict[Node, Strided]) -> bool:
-    """Whether the second operand is a weight of some size that cannot be read in rows, nor packed for many rows."""
-    weight = product.inputs[1]
-    if weight not in steady or weight.aval.size < WORTH or not _rests_on_variables(weight):
+    """Whether the second operand is a weight of some size that is read by few rows or cannot be where it lies."""
+    weight, axes = product.inputs[1], extents(product)
+    if (
+        product in steady
+        or weight not in steady
+        or weight.aval.size < WORTH
+        or axes.is_batched
+        or not _rests_on_variables(weight)
+    ):
         return False
-    axes, strides = extents(product), views[weight].strides[len(extents(product).batch) :]
+    strides = views[weight].strides[len(axes.batch) :]
     split = len(axes.inner)
     row, column = merged_stride(axes.inner, strides[:split]), merged_stride(axes.columns, strides[split:])
-    return row is None or column is None or (column != 1 and axes.m < FEW_ROWS)
+    return row is None or column is None or axes.m < MANY_ROWS
 
 
 def _steady(graph: Graph) -> set[Node]:

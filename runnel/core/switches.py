@@ -54,9 +54,9 @@ def byte_count(text: str) -> int:
 
 
 num_threads = Switch("num_threads", int, 0, "Threads of a program; 0 = what affinity mask and cgroup limit allow.")
-target = Switch("target", str, "host", "Instruction set: host, avx512, avx2 or neon.")
-cache = Switch("cache", _flag, True, "Keep compiled kernels on disk.")
-cache_dir = Switch("cache_dir", str, "", "Folder of compiled kernels; empty = the user's cache folder.")
+target = Switch("target", str, "host", "Instruction set: host, avx512_bf16, avx512, avx2, neon_bf16 or neon.")
+cache = Switch("cache", _flag, True, "Keep compiled kernels and programs on disk.")
+cache_dir = Switch("cache_dir", str, "", "Folder of kernels and programs; empty = the user's cache folder.")
 cache_size = Switch(
     "cache_size", byte_count, 1 << 29, "The cache folder's bound in bytes (512MB, 1GB); oldest go first."
 )

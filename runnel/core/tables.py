@@ -42,6 +42,7 @@ class Table(Generic[Rule]):
     """One capability: a rule for each op that has it. ``doc`` says what a rule is called with and who reads it."""
 
     registry: dict[str, Table[Any]] = {}  # noqa: RUF012 - the columns of `runnel ops`
+    registrations = 0  # of rules, in all tables
 
     def __init__(self, name: str, doc: str) -> None:
         self.name = name
@@ -53,6 +54,7 @@ class Table(Generic[Rule]):
         if op in self._rules and not replace:
             raise ValueError(f"[{op.name}] table '{self.name}' has a rule already; pass replace=True to change it.")
         self._rules[op] = rule
+        Table.registrations += 1
         return rule
 
     def rule(self, op: Op, *, replace: bool = False) -> Callable[[Rule], Rule]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import enum
 import functools
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 from runnel.core.avals import Aval
@@ -122,26 +122,29 @@ def topological(roots: Iterable[Node], first: Iterable[Node] = (), through: Any 
 
     ``through`` maps each node to the one that stands for it.
     """
-    step = through if through is not None else (lambda n: n)
     order: list[Node] = []
     seen: set[Node] = set()
     for node in first:
         if node not in seen:
             seen.add(node)
             order.append(node)
+    stack: list[tuple[Node, Iterator[Node]]] = []
     for root in roots:
-        stack: list[tuple[Node, int]] = [(root, 0)]
+        if root not in seen:
+            seen.add(root)
+            stack.append((root, iter(root.inputs)))
         while stack:
-            node, i = stack.pop()
-            if i == 0:
-                if node in seen:
+            node, rest = stack[-1]
+            for child in rest:
+                x = child if through is None else through(child)
+                if x in seen:
                     continue
-                seen.add(node)
-            if i < len(node.inputs):
-                stack.append((node, i + 1))
-                child = step(node.inputs[i])
-                if child not in seen:
-                    stack.append((child, 0))
+                seen.add(x)
+                if x.inputs:
+                    stack.append((x, iter(x.inputs)))
+                    break
+                order.append(x)
             else:
                 order.append(node)
+                stack.pop()
     return order

@@ -9,7 +9,8 @@ from __future__ import annotations
 import functools
 import hashlib
 import struct
-from typing import Any
+from collections.abc import Callable
+from typing import Any, Final
 
 import numpy as np
 
@@ -74,8 +75,33 @@ def _aval_key(aval: Aval) -> bytes:
 def encode(value: Any) -> bytes:
     """A prefix-free encoding of (nested tuples of) None, bool, int, float, str, bytes, DType, Aval, NumPy arrays and
     what is Identified."""
+    quick = _QUICK.get(type(value))
+    return quick(value) if quick is not None else _encode(value)
+
+
+def _tuple(value: tuple[Any, ...]) -> bytes:
+    parts = [quick(x) if (quick := _QUICK.get(type(x))) is not None else _encode(x) for x in value]
+    return b"(%d:" % len(value) + b"".join(parts)
+
+
+@functools.lru_cache(maxsize=4096)
+def _string(value: str) -> bytes:
+    return _sized(b"s", value.encode())
+
+
+_QUICK: Final[dict[type, Callable[[Any], bytes]]] = {
+    tuple: _tuple,
+    str: _string,
+    int: lambda value: b"i%d;" % value,
+    bool: lambda value: b"b1" if value else b"b0",
+    Aval: lambda value: _aval_key(value),
+}
+
+
+def _encode(value: Any) -> bytes:
+    """What is of none of the commonest types; perhaps of one derived from them."""
     if isinstance(value, tuple):
-        return b"(%d:" % len(value) + b"".join(map(encode, value))
+        return _tuple(value)
     if value is None:
         return b"N"
     if isinstance(value, bool | np.bool_):

@@ -31,7 +31,7 @@ class Inspection:
         program: Program,
         traced: Graph | None = None,
         passes: Passes | None = None,
-        fitted: Fitted | None = None,
+        fitted: Callable[[], Fitted] | None = None,
         preparation: Program | None = None,
     ) -> None:
         self.program = program
@@ -73,7 +73,7 @@ class Inspection:
 
     @property
     def memory(self) -> MemoryReport:
-        return MemoryReport(self.plan, self.program, self._fitted)
+        return MemoryReport(self.plan, self.program, None if self._fitted is None else self._fitted())
 
     def llvm(self, name: str) -> str:
         """The LLVM text of the kernel called ``name`` (or whose name alone begins so)."""

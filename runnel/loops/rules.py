@@ -58,9 +58,11 @@ class View:
 @dataclass(frozen=True, slots=True)
 class Contraction:
     """A matrix product: inputs A[..., M, K] and B[..., K, N] (batch axes equal) to [..., M, N]. With ``several``, one
-    over attrs["axes"] axes: A[*rows, *inner] and B[*inner, *columns] to [*rows, *columns]."""
+    over attrs["axes"] axes: A[*rows, *inner] and B[*inner, *columns] to [*rows, *columns]; with ``panels``, columns are
+    attrs["columns"] and B came in panels (``ops.panels``)."""
 
     several: bool = False
+    panels: bool = False
 
 
 @dataclass(frozen=True, slots=True)

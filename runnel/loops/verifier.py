@@ -242,9 +242,11 @@ def _check(c: _Checker, stmt: Check) -> None:
 def _contract(c: _Checker, stmt: Contract) -> None:
     if stmt.dtype not in (dtypes.float32, dtypes.float64):
         c.fail(f"a Contract accumulates in float32 or float64, not {stmt.dtype.name}")
-    for name in (stmt.a, stmt.b, stmt.c):
-        if c.buffer(name).dtype is not stmt.dtype:
-            c.fail(f"buffer '{name}' is {c.buffer(name).dtype.name} and the Contract {stmt.dtype.name}")
+    for name, dtype in ((stmt.a, stmt.operands), (stmt.b, stmt.operands), (stmt.c, stmt.dtype)):
+        if c.buffer(name).dtype is not dtype:
+            c.fail(f"buffer '{name}' is {c.buffer(name).dtype.name} and the Contract {dtype.name}")
+    if stmt.factors is not None and (stmt.factors is not dtypes.bfloat16 or stmt.dtype is not dtypes.float32):
+        c.fail(f"a Contract of {stmt.factors.name} in {stmt.dtype.name}: factors are bfloat16, sums float32")
     if stmt.c in (stmt.a, stmt.b):
         c.fail(f"buffer '{stmt.c}' is both an operand and the result")
     c.writable(stmt.c)
@@ -255,6 +257,10 @@ def _contract(c: _Checker, stmt: Contract) -> None:
             c.stride(param)
         if len(c.kernel.body) > 1:
             c.fail("a batched Contract has no epilogue")
+    if stmt.panels is not None:
+        c.stride(stmt.panels.step)
+        if stmt.batch is not None or stmt.panels.width < 1:
+            c.fail("a Contract with panels has no batch, and panels of a column or more")
     if stmt.lists is not None:
         for name in (stmt.lists.rows, stmt.lists.ks):
             if c.buffer(name).dtype is not dtypes.int32:

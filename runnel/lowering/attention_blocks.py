@@ -1,24 +1,26 @@
-"""What the kernels of attention and of its gradient share: blocks of queries, their table, and rows of scores.
+"""What the kernels of attention and of its gradient share: blocks of queries, their table, and their matrices.
 
 The scores of a block of queries are a matrix in the thread's scratch memory, buffer ``s``. A table says for each block
-where its operands begin and how many queries and keys it has.
+where its operands begin and how many queries and keys it has. Where sequences lie one after another, a block is taken
+sequence by sequence (``attention_spans``).
 """
 
 from __future__ import annotations
 
+from typing import Final
+
 import numpy as np
 
 from runnel.core.avals import Shape
-from runnel.core.dtypes import DType, bool_, int64
+from runnel.core.dtypes import DType, int64
 from runnel.graph.graph import Node
 from runnel.loops import scalar
 from runnel.loops.ir import (
-    Acc,
     Apply,
+    Bound,
     Const,
     Count,
     Expr,
-    For,
     Index,
     Let,
     Load,
@@ -27,21 +29,23 @@ from runnel.loops.ir import (
     Product,
     Ref,
     Stmt,
-    Store,
     Stride,
-    Update,
     Var,
 )
+from runnel.lowering.attention_draws import Draws
+from runnel.lowering.attention_spans import Spans
 from runnel.lowering.operands import Operands
 from runnel.lowering.parts import Parts, binary, clipped, count
 from runnel.lowering.places import Call, Place
-from runnel.ops import attention_primitives as primitives
+from runnel.ops.attention_operands import operands, roles
 
-SCORES = 24576  # of a block of queries and keys, while that leaves at least
+KEYS: Final = 512  # taken at once, where there are more
+SCORES: Final = 24576  # of a block of queries and keys, while that leaves at least
 FEWEST, MOST = 64, 192  # queries of a block
-FEW_BLOCKS = 16  # blocks are cut to the fewest queries where a program would have fewer of them
+FEW_BLOCKS: Final = 16  # blocks are cut to the fewest queries where a program would have fewer of them
 
 QUERY, KEY, ELEMENT = Var("i"), Var("j"), Var("d")  # a query of the block, a key, an element of a head
+TURN = Var("turn")  # over keys
 Lie = tuple[Place, int, Shape]  # place, offset, and strides along batch, heads, time and elements
 Matrix = tuple[str, Index, Stride, Stride]  # buffer, first element, strides along rows and columns
 Line = tuple[tuple[Var, Stride], ...]  # where in the table a block's line stands
@@ -66,13 +70,13 @@ def at(name: str, *terms: tuple[Var, Stride]) -> Index:
 
 
 class Blocks:
-    """The extents, the operands, and the statements on rows of scores. Scratch holds ``at_once`` keys of a query."""
+    """The extents, the operands and their matrices. Scratch holds ``at_once`` keys of a query."""
 
     def __init__(self, node: Node, arrays: tuple[Node, ...], x: Operands, at_once: int) -> None:
         attrs = node.attrs
-        given = primitives.operands(tuple(n.aval for n in arrays), **attrs)
+        given = roles(arrays, **attrs)
         self.node = node
-        self.at = given.heads
+        self.at = operands(tuple(n.aval for n in arrays), **attrs).heads
         self.causal = attrs["causal"]
         self.dtype: DType = node.aval.dtype
         self.factor = Const(float(attrs["scale"]), self.dtype)
@@ -86,14 +90,15 @@ class Blocks:
         self.s_cell = Index(((QUERY, self.row_step), (KEY, 1)))
         self.depth, self.values = self.parts.param(self.at.depth), self.parts.param(self.at.values)
         self._begin_table()
-        main = arrays[: len(given.main)]
-        lies = [x.lie(n) for n in main]
+        lies = [x.lie(n) for n in given.main]
         self.q, self.k, self.v = packed_lies(lies[0]) if attrs["packed"] else lies
         self.q_steps = self.operand("q", self.q)
         self.k_steps = self.operand("k", self.k, shared=True)
         self.v_steps = self.operand("v", self.v, shared=True)
-        self.mask = self._mask(arrays[len(main)], x) if attrs["masked"] else None
-        self.lengths = self._lengths(arrays[-1], x) if attrs["limited"] else None
+        self.mask = None if given.mask is None else self._mask(given.mask, x)
+        self.lengths = None if given.lengths is None else self._lengths(given.lengths, x)
+        self.draws = None if given.key is None else self._draws(given.key, x)
+        self.spans = None if given.spans is None else self._spans(given.spans, x)
 
     def _height(self, keys: int) -> int:
         """Queries of a block: a function of the extents."""
@@ -112,7 +117,8 @@ class Blocks:
         self.batch, self.head, self.block = np.indices(shape, np.int64)
         first = self.block * self.height
         height = np.minimum(self.height, at.queries - first)
-        keys = np.minimum(at.keys, first + height) if self.causal else np.full(shape, at.keys)
+        is_triangle = self.causal and not self.node.attrs["ragged"]
+        keys = np.minimum(at.keys, first + height) if is_triangle else np.full(shape, at.keys)
         self.columns.update(first=first, height=height, keys=keys, batch=self.batch)
 
     def operand(self, name: str, lie: Lie, mode: str = "in", *, shared: bool = False) -> tuple[Param, Param]:
@@ -147,6 +153,17 @@ class Blocks:
         length: Expr = Load("lengths", index, place.dtype)
         return length if place.dtype is int64 else Apply(scalar.cast, (length,), int64)
 
+    def _draws(self, key: Node, x: Operands) -> Draws:
+        at = self.at
+        place, offset, (step,) = x.lie(key)
+        self.columns["line"] = (self.batch * at.heads + self.head) * at.queries + self.block * self.height
+        positions = at.batch * at.heads * at.queries * at.keys
+        return Draws(self.parts, (place, offset, step), self.node.attrs["dropout"], self.dtype, positions, at.keys)
+
+    def _spans(self, spans: Node, x: Operands) -> Spans:
+        at = self.at
+        return Spans(self.parts, x.dense(spans), spans.aval.shape[0], at.queries, at.keys, KEYS)
+
     def table(self) -> np.ndarray:
         """Declare the table; returns it with its lines along the last axis but one."""
         lines = np.stack(list(self.columns.values()), -1)
@@ -161,12 +178,70 @@ class Blocks:
             if names is None or name in names
         ]
 
+    def draw_words(self) -> list[Stmt]:
+        """What dropout draws with, for the whole kernel."""
+        return [] if self.draws is None else self.draws.begin()
+
+    # What is seen -----------------------------------------------------------------------------------------------------
+
     def seen(self) -> Let:
         """How many keys the block sees: no more than its sequence has."""
         keys = count("keys")
         return Let("seen", keys if self.lengths is None else clipped(self.lengths, 0, keys))
 
+    def in_turns(self) -> list[Stmt]:
+        """``seen``, in so many ``turns`` over keys; declares the table of where each begins."""
+        starts = np.arange(0, self.at.keys, KEYS)
+        self.parts.table("starts", starts)
+        ended = binary(scalar.add, count("seen"), Const(KEYS - 1, int64))
+        turns = binary(scalar.floor_divide, ended, Const(KEYS, int64))
+        if self.mask is not None:
+            step = self.mask_key if self.mask_key == 0 else self.parts.param(KEYS * self.mask_stride)
+            self.mask = Load("mask", self._mask_at((TURN, step)), self.mask.dtype)
+        return [self.seen(), Let("turns", clipped(turns, 0, self.parts.param(len(starts))))]
+
+    def sequence(self, spans: Spans, queries: dict[str, Param], keys: dict[str, Param]) -> list[Stmt]:
+        """Of the next sequence, what this block sees, and where its own queries and keys begin in the operands whose
+        steps along time are given."""
+        begins = [*((n, "from", s) for n, s in queries.items()), *((n, "key_begin", s) for n, s in keys.items())]
+        return [
+            *spans.lets(self.causal),
+            *(
+                Let(f"{name}_from", binary(scalar.add, count(f"{name}_at"), binary(scalar.mul, count(begin), step)))
+                for name, begin, step in begins
+            ),
+        ]
+
+    def turn(self) -> list[Stmt]:
+        """Of a turn over keys: where it begins, and how many there are ``now``."""
+        start: Expr = Load("starts", Index(((TURN, 1),)), int64)
+        if self.spans is not None:
+            start = binary(scalar.mul, Position(TURN, int64), Const(KEYS, int64))
+        now = clipped(binary(scalar.sub, count("seen"), count("start")), 0, Const(KEYS, int64))
+        return [Let("start", start), Let("now", now)]
+
     # Matrices ---------------------------------------------------------------------------------------------------------
+
+    @property
+    def row_begin(self) -> Bound:
+        """The first row of the block that is looked at, and the end of them."""
+        return 0 if self.spans is None else count("from")
+
+    @property
+    def row_end(self) -> Ref:
+        return count("height" if self.spans is None else "to")
+
+    @property
+    def row_count(self) -> Ref:
+        return count("height" if self.spans is None else "rows")
+
+    def first_of(self, name: str, *terms: tuple[Var, Stride]) -> Index:
+        """Where the looked-at queries, or the keys, begin in an operand."""
+        return at(f"{name}_at" if self.spans is None else f"{name}_from", *terms)
+
+    def own(self, step: Stride) -> Index:
+        """Where the looked-at rows begin in scratch memory whose rows lie ``step`` apart."""
+        return Index() if self.spans is None else Index(gathered=((count("from"), step),))
 
     def product(
         self,
@@ -186,74 +261,16 @@ class Blocks:
 
     def scores(self, keys: Index, number: Ref) -> Product:
         """Scratch ``s``: the block's queries times ``number`` keys from ``keys`` on."""
-        q = ("q", at("q_at"), *self.q_steps)
+        q = ("q", self.first_of("q"), *self.q_steps)
         k = ("k", keys, self.k_steps[1], self.k_steps[0])
-        return self.product(q, k, ("s", Index(), self.row_step), count("height"), number, self.depth)
-
-    # Rows of scores ---------------------------------------------------------------------------------------------------
-
-    def row_limit(self, seen: Ref, before: Ref | None = None) -> Let:
-        """How many of the ``seen`` keys in scratch, with ``before`` others before them, query I sees: ``limit``."""
-        if not self.causal:
-            return Let("limit", seen)
-        own = binary(scalar.add, binary(scalar.add, count("first"), Position(QUERY, int64)), Const(1, int64))
-        return Let("limit", clipped(own if before is None else binary(scalar.sub, own, before), 0, seen))
-
-    def top_of_row(self) -> list[Stmt]:
-        """The greatest score of row I as accumulator ``top``; scores that a mask has changed are stored."""
-        raw = Load("s", self.s_cell, self.dtype)
-        if self.mask is None:
-            return [Acc("top", "max", self.dtype), For(KEY, 0, count("limit"), "vec", (Update("top", raw),))]
-        if self.mask.dtype is bool_:
-            value: Expr = Apply(scalar.select, (self.mask, raw, Const(float("-inf"), self.dtype)), self.dtype)
-        else:
-            value = binary(scalar.add, binary(scalar.mul, raw, self.factor), self.mask)
-        score = Ref("score", self.dtype)
-        body = (Let("score", value), Store("s", self.s_cell, score), Update("top", score))
-        return [Acc("top", "max", self.dtype), For(KEY, 0, count("limit"), "vec", body)]
-
-    def scaled(self, score: Expr) -> Expr:
-        """A difference of scores; where a mask is added they are scaled already."""
-        if self.mask is not None and self.mask.dtype is not bool_:
-            return score
-        return binary(scalar.mul, score, self.factor)
-
-    def powers_of_row(self, end: Ref) -> list[Stmt]:
-        """Scores of row I to powers exp(scale·(score - shift)), and 0 from ``limit`` to ``end``; ``total`` adds up."""
-        below = self.scaled(binary(scalar.sub, Load("s", self.s_cell, self.dtype), Ref("shift", self.dtype)))
-        power = Ref("power", self.dtype)
-        body = (
-            Let("power", Apply(scalar.exp, (below,), self.dtype)),
-            Store("s", self.s_cell, power),
-            Update("total", power),
-        )
-        loop = For(KEY, 0, count("limit"), "vec", body)
-        return [Acc("total", "sum", self.dtype), loop, *self.cleared_row("s", end)]
-
-    def cleared_row(self, name: str, end: Ref) -> list[Stmt]:
-        """Zeros in row I of scratch ``name`` from ``limit`` to ``end``, where queries see different keys."""
-        if not self.causal:
-            return []
-        zero = Store(name, self.s_cell, Const(0.0, self.dtype))
-        return [For(KEY, count("limit"), end, "vec", (zero,))]
-
-    def is_lowest(self, value: Expr) -> Expr:
-        return Apply(scalar.eq, (value, Const(float("-inf"), self.dtype)), bool_)
-
-    def finite(self, top: Expr) -> Expr:
-        """``top``, or 0 where no key is seen: then every power is 0."""
-        return Apply(scalar.select, (self.is_lowest(top), Const(0.0, self.dtype), top), self.dtype)
-
-    def inverse(self, total: Expr) -> Expr:
-        """1 / total, or 0 where no key is seen."""
-        zero, one = Const(0.0, self.dtype), Const(1.0, self.dtype)
-        none = Apply(scalar.eq, (total, zero), bool_)
-        return Apply(scalar.select, (none, zero, binary(scalar.div, one, total)), self.dtype)
+        return self.product(q, k, ("s", self.own(self.row_step), self.row_step), self.row_count, number, self.depth)
 
     def call(self, prefix: str, body: tuple[Stmt, ...], rows: int, products: int) -> Call:
         """The kernel with its cost: ``products`` for each element of a head, and about 20 operations on each score."""
         at = self.at
         pairs = self.columns["keys"].sum() * self.height
+        if self.spans is not None:
+            pairs = pairs / max(self.spans.count, 1)  # as if all sequences were of one length
         return self.parts.call(
             prefix, body, (rows, 1), float(pairs) * (products * (at.depth + at.values) + 20), self.node
         )

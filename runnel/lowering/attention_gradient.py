@@ -1,41 +1,64 @@
 """The gradients of attention as a kernel: weights are made anew for each block of queries, in scratch memory.
 
 A call's rows are the heads of keys; whoever computes one adds up its keys' and values' gradients over all blocks of all
-queries' heads that read it, so that no thread waits for another.
+queries' heads that read it, so that no thread waits for another. Where there are more than WHOLE keys they are taken in
+turns, twice: to find each query's greatest score and its sums, then for the gradients (T. Dao et al.,
+"FlashAttention", 2022, whose first pass is that of the forward kernel).
 """
 
 from __future__ import annotations
 
 import math
+from typing import Final
 
 from runnel.core.avals import row_major
+from runnel.core.dtypes import bool_, int64
 from runnel.graph.graph import Node
 from runnel.loops import scalar
-from runnel.loops.ir import Acc, Const, For, Index, Let, Load, RangeBound, Ref, Stmt, Store, Update, Var
-from runnel.lowering.attention_blocks import ELEMENT, KEY, QUERY, Blocks, Lie, at, heads_lie, packed_lies
+from runnel.loops.ir import (
+    Acc,
+    Apply,
+    Const,
+    Expr,
+    For,
+    Index,
+    Let,
+    Load,
+    Param,
+    Position,
+    RangeBound,
+    Ref,
+    Stmt,
+    Store,
+    Update,
+    Var,
+)
+from runnel.lowering.attention_blocks import ELEMENT, KEY, KEYS, QUERY, TURN, Lie, Matrix, at, heads_lie, packed_lies
+from runnel.lowering.attention_draws import DROPPED
+from runnel.lowering.attention_rows import Rows
+from runnel.lowering.attention_spans import SEQUENCE, Spans
 from runnel.lowering.operands import Operands
-from runnel.lowering.parts import binary, count
+from runnel.lowering.parts import binary, clipped, count
 from runnel.lowering.places import Call, Place
+from runnel.ops.attention_operands import operands as sorted_operands
 
-ROW, BLOCK = Var("row"), Var("block")
+WHOLE: Final = 2048  # keys that are taken at once, while there are no more: turns cost two more products each
+ROW, BLOCK, AGAIN = Var("row"), Var("block"), Var("once_more")
 
 
-class _Backward(Blocks):
+class _Backward(Rows):
     """The kernel of one node."""
 
     def __init__(self, node: Node, x: Operands, result: Place) -> None:
-        super().__init__(node, node.inputs[1:], x, max(self._keys(node), 1))
+        keys = sorted_operands(tuple(n.aval for n in node.inputs[1:]), **node.attrs).heads.keys
+        self.is_whole = keys <= WHOLE and not node.attrs["ragged"]
+        super().__init__(node, node.inputs[1:], x, WHOLE if self.is_whole else KEYS)
         self.g_steps = self.operand("g", heads_lie(x.lie(node.inputs[0])))
         dq, dk, dv = self._results(result)
         self.dq_row, _ = self.operand("dq", dq, "out")
         self.dk_row, _ = self.operand("dk", dk, "out", shared=True)
         self.dv_row, _ = self.operand("dv", dv, "out", shared=True)
         self.parts.scratch("t", self.dtype, self.height * self.row)
-
-    @staticmethod
-    def _keys(node: Node) -> int:
-        shape = (node.inputs[1] if node.attrs["packed"] else node.inputs[2]).aval.shape
-        return shape[1] if node.attrs["packed"] else shape[2]
 
     def _results(self, result: Place) -> tuple[Lie, Lie, Lie]:
         if self.node.attrs["packed"]:
@@ -51,9 +74,16 @@ class _Backward(Blocks):
         blocks = self.at.group * table.shape[2]
         line = ((ROW, self.parts.param(blocks * width)), (BLOCK, width))
         shared = ["dk_at", "dv_at"]
-        each = [*self.lets(line, [n for n in self.columns if n not in shared]), self.seen(), *self._block()]
+        each = self.lets(line, [n for n in self.columns if n not in shared])
+        if self.is_whole:
+            each += [self.seen(), *self._whole()]
+        elif self.spans is None:
+            each += [*self.in_turns(), *self._in_turns(self._turns())]
+        else:
+            each += self._in_turns(self._by_sequence(self.spans))
         body = (
             *self.lets(line[:1], shared),
+            *self.draw_words(),
             self._zeros(),
             For(BLOCK, 0, self.parts.param(blocks), "seq", tuple(each)),
         )
@@ -62,54 +92,199 @@ class _Backward(Blocks):
 
     def _zeros(self) -> Stmt:
         """The gradients of keys and values, before any query has been seen."""
-        zero = Const(0.0, self.dtype)
+        zero = self.zero()
         dk = For(ELEMENT, 0, self.depth, "vec", (Store("dk", at("dk_at", (KEY, self.dk_row), (ELEMENT, 1)), zero),))
         dv = For(ELEMENT, 0, self.values, "vec", (Store("dv", at("dv_at", (KEY, self.dv_row), (ELEMENT, 1)), zero),))
         return For(KEY, 0, self.parts.param(self.at.keys), "seq", (dk, dv))
 
-    def _block(self) -> list[Stmt]:
-        """The scores go to weights in ``s``, their gradients come in ``t``; three products make of them the results."""
+    # Rows -------------------------------------------------------------------------------------------------------------
+
+    @property
+    def _came(self) -> Load:
+        """What came in by a weight: the product of a query's gradient and a key's value, then the score's gradient."""
+        return Load("t", self.s_cell, self.dtype)
+
+    def _powers(self, end: Ref, before: Ref | None) -> list[Stmt]:
+        """Scores of row I to powers, with their sum ``total`` and their product ``dot`` with what came in by them. A
+        power that dropout takes is kept with a minus sign."""
+        if self.draws is None:
+            return self.powers_of_row(end, self._came)
+        power, came = self.number("power"), self.number("came")
+        body = (
+            Let("power", self.score),
+            Let("came", self.unless_dropped(self.kept(self._came))),
+            Store("s", self.s_cell, Apply(scalar.select, (DROPPED, self._of(scalar.neg, power), power), self.dtype)),
+            Store("t", self.s_cell, came),
+            Update("dot", binary(scalar.mul, power, came)),
+        )
+        return [*self.powers_of_row(end), Acc("dot", "sum", self.dtype), *self.drawn_row(before, body)]
+
+    def _gradients(self, end: Ref) -> list[Stmt]:
+        """Of powers of row I, their ``ratio`` to weights and ``mean``, the sum of what came in by these: the weights in
+        ``s``, as dropout leaves them, and the gradients of the scores in ``t``."""
+        power, ratio, dtype = self.number("power"), self.number("ratio"), self.dtype
+        size: Expr = power if self.draws is None else self._of(scalar.abs_, power)
+        weight: Expr = self.number("weight")
+        if self.draws is not None:
+            weight = binary(scalar.mul, self._of(scalar.maximum, power, self.zero()), self.kept(ratio))
+        inner = binary(scalar.mul, self.number("weight"), binary(scalar.sub, self._came, self.number("mean")))
+        body = (
+            Let("power", Load("s", self.s_cell, dtype)),
+            Let("weight", binary(scalar.mul, size, ratio)),
+            Store("s", self.s_cell, weight),
+            Store("t", self.s_cell, binary(scalar.mul, inner, self.factor)),
+        )
+        return [self.over_limit(body), *self.cleared_row("t", end)]
+
+    def _of(self, op: scalar.ScalarOp, *values: Expr) -> Expr:
+        return Apply(op, values, self.dtype)
+
+    # Matrices ---------------------------------------------------------------------------------------------------------
+
+    def _both(
+        self, turn: tuple[tuple[Var, Param], ...], turn_v: tuple[tuple[Var, Param], ...], number: Ref
+    ) -> list[Stmt]:
+        """The scores in ``s`` and what came in by their weights in ``t``."""
+        g = ("g", self.first_of("g"), *self.g_steps)
+        v = ("v", self.first_of("v", *turn_v), self.v_steps[1], self.v_steps[0])
+        t = ("t", self.own(self.row_step), self.row_step)
+        return [
+            self.scores(self.first_of("k", *turn), number),
+            self.product(g, v, t, self.row_count, number, self.values),
+        ]
+
+    def _turned(self, name: str) -> Matrix:
+        """Rows of scratch as columns."""
+        return name, self.own(self.row_step), 1, self.row_step
+
+    # All keys at once -------------------------------------------------------------------------------------------------
+
+    def _whole(self) -> list[Stmt]:
+        """Three products make the results of weights and gradients of the scores."""
         height, seen = count("height"), count("seen")
-        t = ("t", Index(), self.row_step)
+        row = (
+            self.row_limit(seen),
+            *self.top_of_row(),
+            Let("shift", self.finite(self.number("top"))),
+            *self._powers(seen, None),
+            Let("ratio", self.inverse(self.number("total"))),
+            Let("mean", binary(scalar.mul, self.number("dot"), self.number("ratio"))),
+            *self._gradients(seen),
+        )
         q, g = ("q", at("q_at"), *self.q_steps), ("g", at("g_at"), *self.g_steps)
         return [
-            self.scores(at("k_at"), seen),
-            self.product(g, ("v", at("v_at"), self.v_steps[1], self.v_steps[0]), t, height, seen, self.values),
-            For(QUERY, 0, height, "seq", self._row(seen)),
+            *self._both((), (), seen),
+            self.over_rows(row),
             self.product(
-                ("s", Index(), 1, self.row_step), g, ("dv", at("dv_at"), self.dv_row), seen, self.values, height,
-                accumulate=True,
+                self._turned("s"), g, ("dv", at("dv_at"), self.dv_row), seen, self.values, height, accumulate=True
             ),
             self.product(
-                (*t, 1), ("k", at("k_at"), *self.k_steps), ("dq", at("dq_at"), self.dq_row), height, self.depth, seen
+                ("t", Index(), self.row_step, 1), ("k", at("k_at"), *self.k_steps), ("dq", at("dq_at"), self.dq_row),
+                height, self.depth, seen,
             ),
             self.product(
-                ("t", Index(), 1, self.row_step), q, ("dk", at("dk_at"), self.dk_row), seen, self.depth, height,
-                accumulate=True,
+                self._turned("t"), q, ("dk", at("dk_at"), self.dk_row), seen, self.depth, height, accumulate=True
             ),
         ]  # fmt: skip
 
-    def _row(self, seen: Ref) -> tuple[Stmt, ...]:
-        """Row I: the weights, their product with what came in, summed, and the gradients of the scores."""
-        dtype = self.dtype
-        weight, score = Ref("weight", dtype), Load("t", self.s_cell, dtype)
-        weigh = (
-            Let("weight", binary(scalar.mul, Load("s", self.s_cell, dtype), Ref("ratio", dtype))),
-            Store("s", self.s_cell, weight),
-            Update("dot", binary(scalar.mul, weight, score)),
-        )
-        inner = binary(scalar.mul, Load("s", self.s_cell, dtype), binary(scalar.sub, score, Ref("dot", dtype)))
-        return (
-            self.row_limit(seen),
+    # Keys in turns ----------------------------------------------------------------------------------------------------
+
+    def _in_turns(self, turns: list[Stmt]) -> list[Stmt]:
+        """For each query the greatest score, the sum of powers and that of what came in by them, in ``tops``, ``sums``
+        and ``dots``."""
+        for name in ("tops", "sums", "dots"):
+            self.parts.scratch(name, self.dtype, self.height)
+        own = self.spans is not None
+        if own:
+            self.parts.scratch("own", self.dtype, self.height * self.at.depth)
+            self.parts.scratch("part", self.dtype, min(KEYS, max(self.at.keys, 1)) * max(self.at.depth, self.at.values))
+        result = at("dq_at", (QUERY, self.dq_row), (ELEMENT, 1))
+        cell = Index(((QUERY, self.depth), (ELEMENT, 1)))
+        clear = Store("own", cell, self.zero()) if own else Store("dq", result, self.zero())
+        begin = (*self.no_turn_yet(("sums", "dots")), For(ELEMENT, 0, self.depth, "vec", (clear,)))
+        found: list[Stmt] = [For(QUERY, 0, count("height"), "seq", begin), *turns]
+        if own:
+            copy = For(ELEMENT, 0, self.depth, "vec", (Store("dq", result, Load("own", cell, self.dtype)),))
+            found.append(For(QUERY, 0, count("height"), "seq", (copy,)))
+        return found
+
+    def _by_sequence(self, spans: Spans) -> list[Stmt]:
+        """The turns over keys of each sequence that the block meets."""
+        queries = {"q": self.q_steps[0], "g": self.g_steps[0]}
+        keys = {"k": self.k_steps[0], "v": self.v_steps[0]}
+        each = (*self.sequence(spans, queries, keys), *self._turns())
+        return [For(SEQUENCE, 0, spans.sequences, "seq", each)]
+
+    def _turns(self) -> list[Stmt]:
+        """Two passes. The second finds the powers where the first left them if there was one turn only."""
+        again = Apply(scalar.gt, (count("turns"), Const(1, int64)), bool_)
+        zero, one = Const(0, int64), Const(1, int64)
+        self.k_turn, self.v_turn = (((TURN, self.parts.param(KEYS * lie[2][2])),) for lie in (self.k, self.v))
+        return [
+            For(TURN, 0, count("turns"), "seq", self._look()),
+            Let("again", Apply(scalar.select, (again, one, zero), int64)),
+            For(TURN, 0, count("turns"), "seq", self._add()),
+        ]
+
+    def _look(self) -> tuple[Stmt, ...]:
+        now, start = count("now"), count("start")
+        row = (
+            self.row_limit(now, start),
             *self.top_of_row(),
-            Let("shift", self.finite(Ref("top", dtype))),
-            *self.powers_of_row(seen),
-            Let("ratio", self.inverse(Ref("total", dtype))),
-            Acc("dot", "sum", dtype),
-            For(KEY, 0, count("limit"), "vec", weigh),
-            For(KEY, 0, count("limit"), "vec", (Store("t", self.s_cell, binary(scalar.mul, inner, self.factor)),)),
-            *self.cleared_row("t", seen),
+            *self.shift_to_top(),
+            *self._powers(now, start),
+            *self.join_turn((("sums", "total"), ("dots", "dot"))),
         )
+        return *self.turn(), *self._both(self.k_turn, self.v_turn, now), self.over_rows(row)
+
+    def _add(self) -> tuple[Stmt, ...]:
+        now, start, dtype = count("now"), count("start"), self.dtype
+        once_more = (
+            self.row_limit(now, start),
+            *self.masked_row(),
+            Let("shift", self.finite(Load("tops", self.here, dtype))),
+            *self._powers(now, start),
+        )
+        row = (
+            self.row_limit(now, start),
+            Let("ratio", self.inverse(Load("sums", self.here, dtype))),
+            Let("mean", binary(scalar.mul, Load("dots", self.here, dtype), self.number("ratio"))),
+            *self._gradients(now),
+        )
+        g, q = ("g", self.first_of("g"), *self.g_steps), ("q", self.first_of("q"), *self.q_steps)
+        k = ("k", self.first_of("k", *self.k_turn), *self.k_steps)
+        t = ("t", self.own(self.row_step), self.row_step, 1)
+        dq = ("dq", at("dq_at"), self.dq_row) if self.spans is None else ("own", self.own(self.depth), self.depth)
+        both = self._both(self.k_turn, self.v_turn, now)
+        return (
+            *self.turn(),
+            For(AGAIN, 0, count("again"), "seq", (*both, self.over_rows(once_more))),
+            self.over_rows(row),
+            *self._add_to_keys("dv", self._turned("s"), g, self.dv_row, self.values),
+            self.product(t, k, dq, self.row_count, self.depth, now, accumulate=True),
+            *self._add_to_keys("dk", self._turned("t"), q, self.dk_row, self.depth),
+        )
+
+    def _add_to_keys(self, name: str, a: Matrix, b: Matrix, step: Param, width: Param) -> list[Stmt]:
+        """A·B added to the gradient ``name`` of the turn's keys. Where a sequence's keys begin anywhere, each finds its
+        row by itself, held within the operand."""
+        now = count("now")
+        if self.spans is None:
+            c = (name, at(f"{name}_at", (TURN, self.parts.param(KEYS * self._row_of(name)))), step)
+            return [self.product(a, b, c, now, width, self.row_count, accumulate=True)]
+        first = binary(scalar.add, count("key_begin"), count("start"))
+        row = clipped(binary(scalar.add, first, Position(KEY, int64)), 0, self.spans.last_key)
+        cell = Index(((ELEMENT, 1),), gathered=((count(f"{name}_at"), 1), (count("its_row"), step)))
+        part = Load("part", Index(((KEY, width), (ELEMENT, 1))), self.dtype)
+        total = Store(name, cell, binary(scalar.add, Load(name, cell, self.dtype), part))
+        return [
+            self.product(a, b, ("part", Index(), width), now, width, self.row_count),
+            For(KEY, 0, now, "seq", (Let("its_row", row), For(ELEMENT, 0, width, "vec", (total,)))),
+        ]
+
+    def _row_of(self, name: str) -> int:
+        """How far rows of a gradient lie apart."""
+        return self.parts.values[self.parts.params.index(self.dk_row if name == "dk" else self.dv_row)]
 
 
 def attention_gradient(node: Node, operands: Operands, results: list[Place]) -> list[Call]:

@@ -5,15 +5,15 @@ from __future__ import annotations
 import ctypes
 from collections.abc import Callable, Sequence
 
+import numpy as np
+
 from runnel.codegen import build, target
 from runnel.core.errors import RunnelError
 from runnel.loops.ir import Kernel
-from runnel.lowering import stops
+from runnel.lowering.image import Image, image as image_of
 from runnel.lowering.partition import Block
-from runnel.lowering.places import Call, Place, Space
 from runnel.lowering.plan import Plan
-from runnel.lowering.records import Arguments, records
-from runnel.lowering.repeat import is_unbounded
+from runnel.lowering.records import Record
 from runnel.runtime import locks, memory
 from runnel.runtime.interrupts import Interruptible
 from runnel.runtime.launch import CANCELLED, Launch
@@ -24,38 +24,69 @@ _ADDRESSES: dict[tuple[str, str], int] = {}
 
 def kernel_addresses(kernels: Sequence[Kernel]) -> list[int]:
     """Where the machine code of each kernel lies; new ones are compiled, or loaded from the cache, together."""
-    goal = target.current()
+    wanted = {kernel.name: kernel for kernel in kernels}
+    return _addresses(list(wanted), lambda new: build.kernels([wanted[name] for name in new]))
+
+
+def filed_addresses(kernels: Sequence[tuple[str, tuple[str, ...]]]) -> list[int]:
+    """The same for kernels of which only names and the symbols they call are known; LookupError if the cache lacks the
+    machine code of one."""
+    wanted = dict(kernels)
+    return _addresses(list(wanted), lambda new: build.filed([(name, wanted[name]) for name in new]))
+
+
+def _addresses(names: list[str], find: Callable[[list[str]], list[int]]) -> list[int]:
+    goal = target.current().name
     with _LINK:
-        new = {k.name: k for k in kernels if (k.name, goal.name) not in _ADDRESSES}
+        new = [name for name in names if (name, goal) not in _ADDRESSES]
         if new:
-            for name, address in zip(new, build.kernels(list(new.values())), strict=True):
-                _ADDRESSES[name, goal.name] = address
-        return [_ADDRESSES[k.name, goal.name] for k in kernels]
+            for name, address in zip(new, find(new), strict=True):
+                _ADDRESSES[name, goal] = address
+        return [_ADDRESSES[name, goal] for name in names]
 
 
 class Program:
-    """A plan with its arena, arguments and records. Run it from one thread at a time (``lock``)."""
+    """A plan with its arena, arguments and records. Run it from one thread at a time (``lock``).
 
-    def __init__(self, plan: Plan, variable_addresses: Sequence[int] = ()) -> None:
-        self.plan = plan
+    With an ``image`` that another process has made, the plan is made when somebody looks at it.
+    """
+
+    def __init__(
+        self, plan: Plan | Callable[[], Plan], variable_addresses: Sequence[int] = (), image: Image | None = None
+    ) -> None:
+        self._plan = plan
+        if image is None:
+            image = image_of(self.plan)
+        if isinstance(plan, Plan):
+            kernels = kernel_addresses(list({call.kernel.name: call.kernel for call in plan.calls}.values()))
+        else:
+            kernels = filed_addresses(image.kernels)
         self.lock = locks.lock()
-        self.arena = memory.allocate(max(plan.arena.peak, 64))
-        self.constants = _constant_block(plan.constants)
-        self.bases = (ctypes.c_int64 * plan.slots)()
+        self.arena = memory.allocate(max(image.arena, 64))
+        self.constants = memory.allocate(max(image.constants.nbytes, 64))
+        self.constants.ndarray(image.constants.shape, np.uint8, writeable=True)[:] = image.constants
+        self.outputs, self.output_of = image.outputs, image.output_of
+        self.first_variable = 2 + image.inputs
+        self.first_output = self.first_variable + image.variables
+        self.bases = (ctypes.c_int64 * (self.first_output + len(image.outputs)))()
         self.bases[0] = self.arena.address
         self.bases[1] = self.constants.address
-        self.first_variable = 2 + len(plan.inputs)
-        self.first_output = self.first_variable + len(plan.variables)
         self.bind_variables(variable_addresses)
-        kernels = {call.kernel.name: call.kernel for call in plan.calls}
-        self._address = dict(zip(kernels, kernel_addresses(list(kernels.values())), strict=True))
-        self._arguments = Arguments(plan.calls, plan.spans)
-        self.is_long = stops.is_long(plan.calls) or is_unbounded(plan.spans)
-        self.records = records(plan, self._arguments, self.record, is_long=self.is_long)
-        short = plan.threads == 1 and not self.is_long and sum(c.seconds * c.times for c in plan.calls) < 20e-6
-        self.scratch_bytes = _scratch_bytes(plan.calls)
-        self.launch = Launch(self.records, ctypes.addressof(self.bases), self.scratch_bytes, short)
+        self._words = image.words
+        args: int = self._words.__array_interface__["data"][0]
+        self._heads = image.bound(image.heads, kernels, args)
+        self.records = [image.bound(rows, kernels, args) for rows in image.records]
+        self.is_long = image.is_long
+        self.scratch_bytes = image.scratch_bytes
+        self.launch = Launch(self.records, ctypes.addressof(self.bases), self.scratch_bytes, image.is_short)
         self.run_bound: Callable[[], int] = (Interruptible(self.launch) if self.is_long else self.launch).run
+
+    @property
+    def plan(self) -> Plan:
+        """What it was made from."""
+        if not isinstance(self._plan, Plan):
+            self._plan = self._plan()
+        return self._plan
 
     def bind_variables(self, addresses: Sequence[int]) -> None:
         """Where the Variables lie, in the order of ``plan.variables``."""
@@ -79,30 +110,12 @@ class Program:
 
     def error(self, status: int) -> RunnelError:
         """What the status of a run, not 0, means."""
-        for bounded in self.plan.bounded:
+        for bounded in self.plan.bounded if status != CANCELLED else ():
             if bounded.code == status:
                 return bounded.error()
         reason = ": cancelled" if status == CANCELLED else ""
         return RunnelError(f"[program] the run ended with status {status}{reason}.")
 
-    def record(self, index: int, block: Block) -> tuple[int, ...]:
+    def record(self, index: int, block: Block) -> Record:
         """The record that computes ``block`` of call ``index``, in loops of their first iterations."""
-        arguments = self._arguments.address + 8 * self._arguments.starts[index]
-        return (self._address[self.plan.calls[index].kernel.name], arguments, *block, 0, 0)
-
-
-def _constant_block(places: Sequence[Place]) -> memory.Storage:
-    total = max((p.offset + p.nbytes for p in places), default=0)
-    block = memory.allocate(max(total, 64))
-    for place in places:
-        if place.value is not None and place.size:
-            block.ndarray((place.size,), place.dtype.numpy, place.offset, writeable=True)[:] = place.value.reshape(-1)
-    return block
-
-
-def _scratch_bytes(calls: Sequence[Call]) -> int:
-    """What tiles need, behind the panels of packing, for which every thread's scratch has room anyway."""
-    return max(
-        (a.place.offset + a.place.nbytes for c in calls for a in c.accesses if a.place.space is Space.SCRATCH),
-        default=0,
-    )
+        return (*self._heads[index].tolist(), *block, 0, 0)

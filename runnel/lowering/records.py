@@ -1,5 +1,8 @@
 """The words of a program: the arguments of its calls, and for each thread the records that its driver walks.
 
+There are no addresses yet: where one will stand are the number of a kernel, or of one of the driver's functions, and
+how many bytes behind the first word of all args those of a record begin (``image.py``).
+
 A loop of known length is written out: the records of an iteration are those of the one before it, whose arguments
 stand one row further on in the table of a call's arguments. So NumPy writes them all at once. Loops of unknown length
 and branches are jumps.
@@ -8,7 +11,7 @@ and branches are jumps.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any
+from typing import Any, Final
 
 import numpy as np
 
@@ -17,10 +20,14 @@ from runnel.lowering.partition import Block
 from runnel.lowering.places import Access, Call
 from runnel.lowering.plan import Plan
 from runnel.lowering.repeat import AnySpan, Branch, Repeat, While, sequence
-from runnel.runtime.launch import RECORD_WORDS, barrier_address, jump_address, seal_address
+from runnel.runtime.launch import RECORD_WORDS
 
 Words = np.ndarray[Any, np.dtype[np.int64]]
 Record = tuple[int, ...]
+
+BARRIER: Final = -1  # instead of a kernel's number
+SEAL: Final = -2
+JUMP: Final = -3
 
 
 class Arguments:
@@ -42,11 +49,6 @@ class Arguments:
         self._add_flags(spans, ())
         self.moves = call_moves
         self.words: Words = np.concatenate([*self._tables, np.zeros(1, np.int64)])
-
-    @property
-    def address(self) -> int:
-        address: int = self.words.__array_interface__["data"][0]
-        return address
 
     def _add_flags(self, spans: Iterable[AnySpan], counts: tuple[int, ...]) -> None:
         for span in spans:
@@ -131,8 +133,8 @@ class _Thread:
         self.arguments = arguments
         self.record = record
         self.thread = thread
-        self.barrier: Record = (barrier_address(), 0, 0, 0, 0, 0, 0, 0)
-        self.seal: Record = (seal_address(), 0, 0, 0, 0, 0, 0, 0)
+        self.barrier: Record = (BARRIER, 0, 0, 0, 0, 0, 0, 0)
+        self.seal: Record = (SEAL, 0, 0, 0, 0, 0, 0, 0)
         self.sealed = stops.seal(plan.calls) if is_long else -1
 
     def whole(self) -> Words:
@@ -203,4 +205,4 @@ class _Thread:
 
     def _jump(self, part: _Part, span: While | Branch, *, if_false: int, if_true: int) -> None:
         start, moves = self.arguments.flags[span]
-        part.add((jump_address(), self.arguments.address + 8 * start, if_false, if_true, 0, 0, 0, 0), moves)
+        part.add((JUMP, 8 * start, if_false, if_true, 0, 0, 0, 0), moves)

@@ -12,7 +12,7 @@ from runnel.nn import init
 from runnel.nn.linear import Linear
 from runnel.nn.module import Module
 from runnel.nn.parameter import Parameter
-from runnel.ops.attention_terms import Options, attention_weights
+from runnel.ops.attention_terms import Options, attention_weights, dropped
 from runnel.tensor import random
 from runnel.tensor.creation import zeros
 
@@ -87,8 +87,8 @@ class MultiheadAttention(Module):
     ) -> tuple[Any, Any]:
         """``key_padding_mask`` (batch, keys) and ``attn_mask`` (queries, keys) or (batch·heads, queries, keys) are
         added to the scores, or, of bools, hide what is True. ``is_causal`` says that the attention is causal, as an
-        ``attn_mask`` given beside it would. ``lengths`` are the numbers of keys of each sequence; those beyond cost
-        nothing."""
+        ``attn_mask`` given beside it would. ``lengths`` are the numbers of keys of each sequence, as integers: what a
+        ``key_padding_mask`` would say, and the keys beyond cost nothing."""
         if query.ndim == 2:
             single = [ops.expand_dims(x, 0 if self.batch_first else 1) for x in (query, key, value)]
             query, key, value = (single[0],) * 3 if query is key is value else single
@@ -100,25 +100,23 @@ class MultiheadAttention(Module):
             axis = 0 if self.batch_first else 1
             return ops.squeeze(found, axis), None if weights is None else ops.squeeze(weights, 0)
         mask = self._mask(query, key_padding_mask, None if is_causal else attn_mask)
-        dropping = self.training and self.dropout > 0
+        p = self.dropout if self.training else 0.0
+        dropout_key = random.default.next_key() if p else None
         weights = None
-        if query is key and key is value and self.in_proj_weight is not None and not (need_weights or dropping):
+        if query is key and key is value and self.in_proj_weight is not None and not need_weights:
             qkv = self._heads(ops.linear(query, self.in_proj_weight, self.in_proj_bias), 3)
-            result = ops.packed_attention(qkv, mask, is_causal, lengths=lengths)
+            result = ops.packed_attention(qkv, mask, is_causal, lengths=lengths, dropout_p=p, dropout_key=dropout_key)
         else:
             q, k, v = (ops.permute(x, (0, 2, 1, 3)) for x in self._projected(query, key, value))
-            dropout_key = random.default.next_key() if dropping else None
             if need_weights:
-                weights = attention_weights(q, k, Options(is_causal, float(q.shape[-1]) ** -0.5, mask, lengths))
-                if dropout_key is not None:
-                    weights = ops.dropout(weights, dropout_key, self.dropout)
+                options = Options(is_causal, float(q.shape[-1]) ** -0.5, mask, lengths, p, dropout_key)
+                weights = dropped(attention_weights(q, k, options), options)
                 heads_first = ops.matmul(weights, v)
                 weights = ops.mean(weights, 1) if average_attn_weights else weights
             else:
                 heads_first = ops.scaled_dot_product_attention(
-                    q, k, v, mask, self.dropout if dropping else 0.0, is_causal,
-                    lengths=lengths, dropout_key=dropout_key,
-                )  # fmt: skip
+                    q, k, v, mask, p, is_causal, lengths=lengths, dropout_key=dropout_key
+                )
             result = ops.permute(heads_first, (0, 2, 1, 3))
         return self.out_proj(self._joined(result)), weights
 

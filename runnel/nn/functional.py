@@ -102,6 +102,7 @@ __all__ = [
     "softmax",
     "softplus",
     "tanh",
+    "varlen_attn",
 ]
 
 conv1d, conv2d, conv3d = over_axes(ops.conv, "conv")
@@ -146,6 +147,29 @@ def scaled_dot_product_attention(
     result: Tensor = ops.scaled_dot_product_attention(
         query, key, value, attn_mask, dropout_p, is_causal, scale, enable_gqa,
         lengths=lengths, dropout_key=random.default.next_key() if dropout_p else None,
+    )  # fmt: skip
+    return result
+
+
+def varlen_attn(
+    query: Any,
+    key: Any,
+    value: Any,
+    cu_seq_q: Any,
+    cu_seq_k: Any = None,
+    max_q: int | None = None,
+    max_k: int | None = None,
+    is_causal: bool = False,
+    *,
+    scale: float | None = None,
+    enable_gqa: bool = False,
+    dropout_p: float = 0.0,
+) -> Tensor:
+    """Attention within sequences that lie one after another (``runnel.varlen_attn``); dropout draws from the default
+    generator."""
+    result: Tensor = ops.varlen_attn(
+        query, key, value, cu_seq_q, cu_seq_k, max_q, max_k, is_causal, scale=scale, enable_gqa=enable_gqa,
+        dropout_p=dropout_p, dropout_key=random.default.next_key() if dropout_p else None,
     )  # fmt: skip
     return result
 

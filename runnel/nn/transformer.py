@@ -49,6 +49,11 @@ def _variables(module: Module) -> list[Variable]:
     return own + [v for child in module.children() for v in _variables(child)]
 
 
+def _given(**lengths: Any) -> dict[str, Any]:
+    """Those of the arguments that there are: the caller's own layers need not know of lengths."""
+    return {name: x for name, x in lengths.items() if x is not None}
+
+
 class _Block(Module):
     """What encoder and decoder layers share: the feed-forward network, and a norm around each part."""
 
@@ -96,10 +101,20 @@ class TransformerEncoderLayer(_Block):
         self.dropout1 = Dropout(dropout)
         self.dropout2 = Dropout(dropout)
 
-    def forward(self, src: Any, src_mask: Any = None, src_key_padding_mask: Any = None, is_causal: bool = False) -> Any:
+    def forward(
+        self,
+        src: Any,
+        src_mask: Any = None,
+        src_key_padding_mask: Any = None,
+        is_causal: bool = False,
+        *,
+        lengths: Any = None,
+    ) -> Any:
+        """``lengths`` are the numbers of elements of each sequence, as integers: a fast ``src_key_padding_mask``."""
+
         def attend(x: Any) -> Any:
             found, _ = self.self_attn(
-                x, x, x, key_padding_mask=src_key_padding_mask, attn_mask=src_mask, is_causal=is_causal
+                x, x, x, key_padding_mask=src_key_padding_mask, attn_mask=src_mask, is_causal=is_causal, lengths=lengths
             )
             return self.dropout1(found)
 
@@ -145,17 +160,25 @@ class TransformerDecoderLayer(_Block):
         memory_key_padding_mask: Any = None,
         tgt_is_causal: bool = False,
         memory_is_causal: bool = False,
+        *,
+        tgt_lengths: Any = None,
+        memory_lengths: Any = None,
     ) -> Any:
+        """``tgt_lengths`` and ``memory_lengths`` are the numbers of elements of each sequence, as integers: fast
+        ``tgt_key_padding_mask`` and ``memory_key_padding_mask``."""
+
         def attend(x: Any) -> Any:
             found, _ = self.self_attn(
-                x, x, x, key_padding_mask=tgt_key_padding_mask, attn_mask=tgt_mask, is_causal=tgt_is_causal
-            )
+                x, x, x,
+                key_padding_mask=tgt_key_padding_mask, attn_mask=tgt_mask, is_causal=tgt_is_causal, lengths=tgt_lengths,
+            )  # fmt: skip
             return self.dropout1(found)
 
         def attend_memory(x: Any) -> Any:
             found, _ = self.multihead_attn(
                 x, memory, memory,
                 key_padding_mask=memory_key_padding_mask, attn_mask=memory_mask, is_causal=memory_is_causal,
+                lengths=memory_lengths,
             )  # fmt: skip
             return self.dropout2(found)
 
@@ -172,9 +195,18 @@ class TransformerEncoder(Module):
         self.num_layers = num_layers
         self.norm = norm
 
-    def forward(self, src: Any, mask: Any = None, src_key_padding_mask: Any = None, is_causal: bool = False) -> Any:
+    def forward(
+        self,
+        src: Any,
+        mask: Any = None,
+        src_key_padding_mask: Any = None,
+        is_causal: bool = False,
+        *,
+        lengths: Any = None,
+    ) -> Any:
+        more = _given(lengths=lengths)
         for layer in self.layers:
-            src = layer(src, mask, src_key_padding_mask, is_causal)
+            src = layer(src, mask, src_key_padding_mask, is_causal, **more)
         return src if self.norm is None else self.norm(src)
 
 
@@ -196,11 +228,15 @@ class TransformerDecoder(Module):
         memory_key_padding_mask: Any = None,
         tgt_is_causal: bool = False,
         memory_is_causal: bool = False,
+        *,
+        tgt_lengths: Any = None,
+        memory_lengths: Any = None,
     ) -> Any:
+        more = _given(tgt_lengths=tgt_lengths, memory_lengths=memory_lengths)
         for layer in self.layers:
             tgt = layer(
                 tgt, memory, tgt_mask, memory_mask, tgt_key_padding_mask, memory_key_padding_mask,
-                tgt_is_causal, memory_is_causal,
+                tgt_is_causal, memory_is_causal, **more,
             )  # fmt: skip
         return tgt if self.norm is None else self.norm(tgt)
 
@@ -257,11 +293,16 @@ class Transformer(Module):
         src_is_causal: bool = False,
         tgt_is_causal: bool = False,
         memory_is_causal: bool = False,
+        *,
+        src_lengths: Any = None,
+        tgt_lengths: Any = None,
+        memory_lengths: Any = None,
     ) -> Any:
-        memory = self.encoder(src, src_mask, src_key_padding_mask, src_is_causal)
+        """The lengths are the numbers of elements of each sequence, as integers: fast masks of padded keys."""
+        memory = self.encoder(src, src_mask, src_key_padding_mask, src_is_causal, **_given(lengths=src_lengths))
         return self.decoder(
             tgt, memory, tgt_mask, memory_mask, tgt_key_padding_mask, memory_key_padding_mask,
-            tgt_is_causal, memory_is_causal,
+            tgt_is_causal, memory_is_causal, **_given(tgt_lengths=tgt_lengths, memory_lengths=memory_lengths),
         )  # fmt: skip
 
     @staticmethod

@@ -92,6 +92,7 @@ from runnel.ops.precision import (
     sum,
     tensordot,
     var,
+    varlen_attn,
     vecdot,
 )
 from runnel.ops.random import bernoulli, dropout, fold_in, normal, randint, random_bits, split_key, uniform
@@ -262,6 +263,7 @@ __all__ = [
     "trunc",
     "uniform",
     "var",
+    "varlen_attn",
     "vecdot",
     "where",
     "zeros_like",

@@ -10,11 +10,9 @@ from runnel.core.errors import ShapeError
 from runnel.ops.arguments import Array
 from runnel.ops.arithmetic import multiply
 from runnel.ops.attention_primitives import attention_p
-from runnel.ops.attention_terms import Options, attention_weights, repeated
+from runnel.ops.attention_terms import Options
 from runnel.ops.broadcasting import broadcast_to, with_rank
-from runnel.ops.contraction import matmul
 from runnel.ops.conversion import cast
-from runnel.ops.random import dropout
 from runnel.ops.views import permute, reshape
 
 
@@ -37,7 +35,8 @@ def scaled_dot_product_attention(
     hides the keys after a query's position, beside what a mask hides. ``lengths``, one integer for each index of the
     first axis, hides (and skips) the keys from there on. ``scale`` is 1/√D by default. With ``enable_gqa`` there may be
     fewer heads (axis -3) of keys and values, each for as many adjacent heads of queries. ``dropout_p`` zeroes weights
-    by ``dropout_key``. A query that sees no key gives 0. Half precision is computed in float32.
+    by ``dropout_key``, as :func:`dropout` would; no mask is stored. A query that sees no key gives 0. Half precision is
+    computed in float32.
     """
     if query.dtype.itemsize == 2:
         q, k, v = (cast(x, float32) for x in (query, key, value))
@@ -53,34 +52,41 @@ def scaled_dot_product_attention(
     leading = query.shape[:-2]
     q, k, v = (_four_axes(x) for x in (query, key, value))
     mask = None if attn_mask is None else _mask(attn_mask, leading)
-    options = Options(is_causal, float(factor), mask, lengths)
-    if dropout_p:
-        if dropout_key is None:
-            raise ValueError("[scaled_dot_product_attention] dropout needs a dropout_key.")
-        heads = q.shape[1]
-        weights = dropout(attention_weights(q, repeated(k, heads), options), dropout_key, dropout_p)
-        result = matmul(weights, repeated(v, heads))
-    else:
-        result = permute(_apply((q, k, v), options, packed=False), (0, 2, 1, 3))
+    options = Options(is_causal, float(factor), mask, lengths, float(dropout_p), dropout_key)
+    result = permute(apply_attention((q, k, v), options, packed=False), (0, 2, 1, 3))
     return reshape(result, (*leading, *result.shape[-2:]))
 
 
 def packed_attention(
-    qkv: Array, attn_mask: Array | None = None, is_causal: bool = False, *, lengths: Array | None = None
+    qkv: Array,
+    attn_mask: Array | None = None,
+    is_causal: bool = False,
+    *,
+    lengths: Array | None = None,
+    dropout_p: float = 0.0,
+    dropout_key: Array | None = None,
 ) -> Array:
     """Self-attention of projections that lie together, (B, T, 3, H, D), as (B, T, H, D); other arguments are those of
     :func:`scaled_dot_product_attention`. The gradient lies as the projections do, so that nothing is copied."""
     if qkv.ndim != 5 or qkv.shape[2] != 3:
         raise ShapeError(f"[packed_attention] takes an array of shape (B, T, 3, H, D), got {qkv.shape}.")
     mask = None if attn_mask is None else with_rank(attn_mask, 4)
-    return _apply((qkv,), Options(is_causal, 1 / math.sqrt(qkv.shape[-1]), mask, lengths), packed=True)
+    options = Options(is_causal, 1 / math.sqrt(qkv.shape[-1]), mask, lengths, float(dropout_p), dropout_key)
+    return apply_attention((qkv,), options, packed=True)
 
 
-def _apply(main: tuple[Array, ...], options: Options, *, packed: bool) -> Array:
-    extras = [x for x in (options.mask, options.lengths) if x is not None]
+def apply_attention(main: tuple[Array, ...], options: Options, *, packed: bool) -> Array:
+    """The primitive, applied to q, k and v or to the ``packed`` array, and to what ``options`` hold."""
+    if not 0 <= options.dropout <= 1:
+        raise ValueError(f"[attention] dropout_p is a probability, got {options.dropout}.")
+    if options.dropout and options.key is None:
+        raise ValueError("[attention] dropout needs a dropout_key.")
+    key = options.key if options.dropout else None
+    extras = [x for x in (options.mask, options.lengths, key, options.spans) if x is not None]
     return apply(
         attention_p, *main, *extras, packed=packed, causal=options.causal, scale=options.scale,
-        masked=options.mask is not None, limited=options.lengths is not None,
+        masked=options.mask is not None, limited=options.lengths is not None, dropout=options.dropout,
+        ragged=options.spans is not None,
     )  # fmt: skip
 
 

@@ -10,29 +10,32 @@ from __future__ import annotations
 import functools
 import math
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import Any
 
-import numpy as np
-
-from runnel.core.avals import Aval, Shape, aval
+from runnel.core.avals import Aval, aval
 from runnel.core.dispatch import apply
-from runnel.core.dtypes import bool_, float32, float64
+from runnel.core.dtypes import bool_, float32, float64, int64, uint32
 from runnel.core.errors import DTypeError, ShapeError
 from runnel.core.tables import Op, cost, infer, lower, reference, vjp
 from runnel.loops.rules import Attention, AttentionGradient
 from runnel.ops.arguments import Array, require_dtype, require_same_dtype
+from runnel.ops.attention_operands import Heads, Operands, operands
+from runnel.ops.attention_reference import attention_reference, gradient_reference
 from runnel.ops.attention_terms import Options, gathered, mask_gradient, repeated, second_gradient
 from runnel.ops.broadcasting import unbroadcast
 from runnel.ops.pieces import concat_same, narrow
 from runnel.ops.views import permute, reshape
 
-_SIGNATURE = "q, k, v, [mask], [lengths], *, packed, causal, scale, masked, limited"
+_SIGNATURE = "q, k, v, [mask], [lengths], [key], [spans], *, packed, causal, scale, masked, limited, dropout, ragged"
 attention_p = Op(
     "attention",
     _SIGNATURE,
     "softmax(scale·q·kᵀ + mask)·v as [B, Tq, H, V], from q[B, H, Tq, D], k[B, K, Tk, D] and v[B, K, Tk, V] (packed: "
     "from one array [B, T, 3, H, D]). Head h reads head h // (H / K) of k and v; a query sees the keys below its "
-    "sequence's length and, causal, none after its own position; one that sees none gives 0.",
+    "sequence's length and, causal, none after its own position; one that sees none gives 0. Weights are zeroed with "
+    "probability dropout by key. Ragged (then B = 1), a line of spans[S, 4] is where a sequence's queries begin, how "
+    "many they are, and the same of its keys: queries see the keys of their sequence, and the last of each stand "
+    "beside one another. Queries of no sequence give 0.",
 )
 attention_gradient_p = Op(
     "attention_gradient",
@@ -42,67 +45,18 @@ attention_gradient_p = Op(
 )
 lower.register(attention_p, Attention())
 lower.register(attention_gradient_p, AttentionGradient())
+reference.register(attention_p, attention_reference)
+reference.register(attention_gradient_p, gradient_reference)
 
 
-class Heads(NamedTuple):
-    """The extents of an attention."""
-
-    batch: int
-    heads: int
-    kv_heads: int
-    queries: int
-    keys: int
-    depth: int
-    values: int
-
-    @property
-    def group(self) -> int:
-        """How many heads read the same keys."""
-        return self.heads // self.kv_heads if self.kv_heads else 0
-
-    @property
-    def parts(self) -> tuple[Shape, Shape, Shape]:
-        """The shapes of the gradients of q, k and v as they lie in memory."""
-        return (
-            (self.batch, self.queries, self.heads, self.depth),
-            (self.batch, self.keys, self.kv_heads, self.depth),
-            (self.batch, self.keys, self.kv_heads, self.values),
-        )
-
-
-class Operands(NamedTuple):
-    """The operands of an attention by their roles."""
-
-    main: tuple[Any, ...]  # q, k and v, or the packed array
-    mask: Any  # None: there is none
-    lengths: Any
-    heads: Heads
-
-
-def operands(arrays: tuple[Any, ...], *, packed: bool, masked: bool, limited: bool, **_: Any) -> Operands:
-    """Sort what has shapes; ShapeError where the number or rank of arrays is wrong."""
-    count = 1 if packed else 3
-    main, extras = arrays[:count], arrays[count:]
-    if len(extras) != masked + limited or any(x.ndim != (5 if packed else 4) for x in main):
-        shapes = ", ".join(str(x.shape) for x in arrays)
-        raise ShapeError(f"[attention] operands of shapes {shapes} are not as expected: {attention_p.doc}")
-    if packed:
-        b, t, three, h, d = main[0].shape
-        if three != 3:
-            raise ShapeError(f"[attention] axis 2 of packed operands holds q, k and v; got shape {main[0].shape}.")
-        heads = Heads(b, h, h, t, t, d, d)
-    else:
-        q, k, v = (x.shape for x in main)
-        heads = Heads(q[0], q[1], k[1], q[2], k[2], q[3], v[3])
-    return Operands(main, extras[0] if masked else None, extras[-1] if limited else None, heads)
-
-
-# --- infer, cost, reference ---------------------------------------------------------------------------------------
+# --- infer, cost --------------------------------------------------------------------------------------------------
 
 
 @infer.rule(attention_p)
-def _infer(*arrays: Aval, packed: bool, causal: bool, scale: float, masked: bool, limited: bool) -> Aval:
-    given = operands(arrays, packed=packed, masked=masked, limited=limited)
+def _infer(
+    *arrays: Aval, packed: bool, causal: bool, scale: float, masked: bool, limited: bool, dropout: float, ragged: bool
+) -> Aval:
+    given = operands(arrays, packed=packed, masked=masked, limited=limited, dropout=dropout, ragged=ragged)
     main, at = given.main, given.heads
     require_same_dtype("attention", *main)
     dtype = main[0].dtype
@@ -122,6 +76,14 @@ def _infer(*arrays: Aval, packed: bool, causal: bool, scale: float, masked: bool
             raise DTypeError(f"[attention] a mask is bool or {dtype.name}, got {given.mask.dtype.name}.")
     if given.lengths is not None and (given.lengths.shape != (at.batch,) or not given.lengths.dtype.is_integer):
         raise ShapeError(f"[attention] lengths are {at.batch} integers, one for each sequence; got {given.lengths}.")
+    if not 0 <= dropout <= 1:
+        raise ShapeError(f"[attention] dropout is a probability, got {dropout}.")
+    if given.key is not None and given.key is not aval((2,), uint32):
+        raise ShapeError(f"[attention] dropout's key is a uint32 array of shape (2,), got {given.key}.")
+    if ragged and (masked or limited or at.batch != 1):
+        raise ShapeError("[attention] spans go with neither mask nor lengths, and with a batch of 1.")
+    if ragged and (given.spans.shape[1:] != (4,) or given.spans.ndim != 2 or given.spans.dtype is not int64):
+        raise ShapeError(f"[attention] spans are an int64 array of shape (sequences, 4), got {given.spans}.")
     return aval((at.batch, at.queries, at.heads, at.values), dtype)
 
 
@@ -146,51 +108,6 @@ def _flops(products: int) -> Callable[..., int]:
 
 cost.register(attention_p, _flops(2))
 cost.register(attention_gradient_p, lambda g, *arrays, **attrs: _flops(5)(*arrays, **attrs))
-
-
-def _weights(given: Operands, causal: bool, scale: float, packed: bool) -> tuple[Any, Any, Any, Any]:
-    """In NumPy and float64: q, k and v as [B, H, T, D], and the weights."""
-    if packed:
-        q, k, v = (np.moveaxis(given.main[0], 2, 0).transpose(0, 1, 3, 2, 4)[i].astype(np.float64) for i in range(3))
-    else:
-        q, k, v = (x.astype(np.float64) for x in given.main)
-        k, v = (np.repeat(x, given.heads.group, axis=1) for x in (k, v))
-    scores = q @ k.swapaxes(-1, -2) * scale
-    if given.mask is not None:
-        scores = np.where(given.mask, scores, -np.inf) if given.mask.dtype == bool else scores + given.mask
-    rows, columns = np.arange(given.heads.queries)[:, None], np.arange(given.heads.keys)
-    if causal:
-        scores = np.where(columns <= rows, scores, -np.inf)
-    if given.lengths is not None:
-        scores = np.where(columns < given.lengths[:, None, None, None], scores, -np.inf)
-    top = scores.max(-1, keepdims=True, initial=-np.inf)
-    powers = np.exp(scores - np.where(np.isneginf(top), 0, top))
-    total = powers.sum(-1, keepdims=True)
-    return q, k, v, powers / np.where(total == 0, 1, total)
-
-
-@reference.rule(attention_p)
-def _reference(*arrays: Any, packed: bool, causal: bool, scale: float, masked: bool, limited: bool) -> Any:
-    given = operands(arrays, packed=packed, masked=masked, limited=limited)
-    _, _, v, weights = _weights(given, causal, scale, packed)
-    return np.ascontiguousarray((weights @ v).transpose(0, 2, 1, 3)).astype(arrays[0].dtype)
-
-
-@reference.rule(attention_gradient_p)
-def _gradient_reference(g: Any, *arrays: Any, packed: bool, causal: bool, scale: float, **flags: bool) -> Any:
-    given = operands(arrays, packed=packed, **flags)
-    q, k, v, p = _weights(given, causal, scale, packed)
-    g64 = g.astype(np.float64).transpose(0, 2, 1, 3)
-    dp = g64 @ v.swapaxes(-1, -2)
-    ds = p * (dp - (p * dp).sum(-1, keepdims=True)) * scale
-    found = [ds @ k, ds.swapaxes(-1, -2) @ q, p.swapaxes(-1, -2) @ g64]
-    at = given.heads
-    if packed:
-        return np.stack([x.transpose(0, 2, 1, 3) for x in found], 2).astype(g.dtype)
-    for i in (1, 2):
-        x = found[i]
-        found[i] = x.reshape(at.batch, at.kv_heads, at.group, *x.shape[2:]).sum(2)
-    return np.concatenate([x.transpose(0, 2, 1, 3).reshape(-1) for x in found]).astype(g.dtype)
 
 
 # --- gradients ----------------------------------------------------------------------------------------------------
@@ -218,17 +135,14 @@ def _part(flat: Array, heads: Heads, index: int) -> Array:
 
 
 def _options(given: Operands, attrs: dict[str, Any]) -> Options:
-    return Options(attrs["causal"], attrs["scale"], given.mask, given.lengths)
+    return Options(attrs["causal"], attrs["scale"], given.mask, given.lengths, attrs["dropout"], given.key, given.spans)
 
 
 def _extras(given: Operands, mask_rule: Callable[[], Array]) -> tuple[Callable[[], Array] | None, ...]:
-    """Cotangents of the mask and of the lengths, where they are."""
-    found: list[Callable[[], Array] | None] = []
-    if given.mask is not None:
-        found.append(None if given.mask.dtype is bool_ else mask_rule)
-    if given.lengths is not None:
-        found.append(None)
-    return tuple(found)
+    """Cotangents of the operands beside q, k and v that there are."""
+    trained = given.mask is not None and given.mask.dtype is not bool_
+    whole = [x for x in (given.mask, given.lengths, given.key, given.spans) if x is not None]
+    return tuple(mask_rule if x is given.mask and trained else None for x in whole)
 
 
 @vjp.rule(attention_p)
@@ -258,7 +172,7 @@ def _gradient_vjp(c: Array, out: Array, g: Array, *arrays: Array, **attrs: Any) 
     def second() -> Any:
         q, k, v = _unpacked(given, packed)
         if packed:
-            by_q, by_k, by_v = _unpacked(Operands((c,), None, None, at), packed=True)
+            by_q, by_k, by_v = _unpacked(given._replace(main=(c,)), packed=True)
         else:
             by_q, by_k, by_v = (_part(c, at, i) for i in range(3))
         k, v, by_k, by_v = (repeated(x, at.heads) for x in (k, v, by_k, by_v))

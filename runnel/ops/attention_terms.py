@@ -1,7 +1,7 @@
 """Attention written out in simpler ops: its weights, and the gradients that no kernel has been made for.
 
-Used for dropout on the weights, for weights that are asked for, for masks that are trained, and for gradients of
-gradients. Here the scores do lie in memory.
+Used for weights that are asked for, for masks that are trained, and for gradients of gradients. Here the scores do lie
+in memory.
 """
 
 from __future__ import annotations
@@ -9,15 +9,17 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from runnel.core.avals import Shape
-from runnel.core.dtypes import bool_
+from runnel.core.dtypes import bool_, float32, int64
 from runnel.ops.arguments import Array
 from runnel.ops.arithmetic import add, divide, maximum, multiply, subtract
 from runnel.ops.broadcasting import broadcast_to, unbroadcast
 from runnel.ops.comparison import equal, less, less_equal
 from runnel.ops.contraction import matmul
 from runnel.ops.conversion import cast, stop_gradient
-from runnel.ops.creation_like import iota
+from runnel.ops.creation_like import full_like, iota
 from runnel.ops.logic import logical_and, where
+from runnel.ops.pieces import narrow
+from runnel.ops.random import dropout
 from runnel.ops.reductions import max, sum
 from runnel.ops.transcendental import exp
 from runnel.ops.views import expand_dims, reshape, transpose
@@ -26,12 +28,15 @@ LOWEST = -1e30  # below any score, and finite, so that a row without keys has no
 
 
 class Options(NamedTuple):
-    """What an attention does beside its operands. ``mask`` and ``lengths`` may be None."""
+    """What an attention does beside its operands. ``spans`` says where sequences lie (``attention_p``)."""
 
     causal: bool
     scale: float
-    mask: Array | None
-    lengths: Array | None
+    mask: Array | None = None
+    lengths: Array | None = None
+    dropout: float = 0.0
+    key: Array | None = None  # of dropout
+    spans: Array | None = None
 
 
 def repeated(x: Array, heads: int) -> Array:
@@ -53,7 +58,9 @@ def visible(like: Array, shape: Shape, options: Options) -> Array | None:
     """Which of the scores of ``shape`` [B, H, Tq, Tk] count; None for all of them."""
     found: Array | None = None
     columns = iota(like, (1, 1, 1, shape[3]))
-    if options.causal:
+    if options.spans is not None:
+        found = _visible_in_spans(like, shape, options.spans, options.causal)
+    elif options.causal:
         found = less_equal(columns, iota(like, (1, 1, shape[2], 1), axis=2))
     if options.lengths is not None:
         below = less(columns, reshape(cast(options.lengths, columns.dtype), (shape[0], 1, 1, 1)))
@@ -63,8 +70,32 @@ def visible(like: Array, shape: Shape, options: Options) -> Array | None:
     return found
 
 
+def _visible_in_spans(like: Array, shape: Shape, spans: Array, causal: bool) -> Array:
+    """Which keys are of a query's sequence and, causal, not behind the one beside it."""
+    count = spans.shape[0]
+    first, many, key_first, key_many = (narrow(spans, 1, i, 1) for i in range(4))
+    rows, columns = iota(like, (1, shape[2]), dtype=int64), iota(like, (1, shape[3]), dtype=int64)
+    asks = logical_and(less_equal(first, rows), less(rows, add(first, many)))
+    holds = logical_and(less_equal(key_first, columns), less(columns, add(key_first, key_many)))
+    if causal:
+        ahead = subtract(add(key_first, key_many), add(first, many))
+        last = sum(where(asks, add(rows, ahead), 0), 0)
+        before = less_equal(reshape(columns, (1, 1, 1, shape[3])), reshape(last, (1, 1, shape[2], 1)))
+    together = matmul(transpose(cast(asks, float32)), cast(holds, float32)) if count else None
+    same = (
+        full_like(like, False, shape, bool_) if together is None else reshape(less(0.5, together), (1, 1, *shape[2:]))
+    )
+    return logical_and(same, before) if causal else same
+
+
+def dropped(x: Array, options: Options) -> Array:
+    """``x`` at the places of the weights, as dropout leaves them."""
+    return dropout(x, options.key, options.dropout) if options.dropout else x
+
+
 def attention_weights(q: Array, k: Array, options: Options) -> Array:
-    """softmax(scale·q·kᵀ + mask) of q[B, H, Tq, D] and k[B, H, Tk, D]; a row that may see no key is 0."""
+    """softmax(scale·q·kᵀ + mask) of q[B, H, Tq, D] and k[B, H, Tk, D], before dropout; a row that may see no key is
+    0."""
     scores = multiply(matmul(q, transpose(k)), options.scale)
     if options.mask is not None and options.mask.dtype is not bool_:
         scores = add(scores, options.mask)
@@ -89,7 +120,7 @@ def scores_gradient(weights: Array, g: Array) -> Array:
 def mask_gradient(g: Array, q: Array, k: Array, v: Array, options: Options, shape: Shape) -> Array:
     """The gradient by an additive mask of ``shape``; ``g`` is that by the result [B, H, Tq, V]."""
     weights = attention_weights(q, k, options)
-    return unbroadcast(scores_gradient(weights, matmul(g, transpose(v))), shape)
+    return unbroadcast(scores_gradient(weights, dropped(matmul(g, transpose(v)), options)), shape)
 
 
 class Second(NamedTuple):
@@ -107,16 +138,18 @@ def second_gradient(a: Array, b: Array, c: Array, g: Array, q: Array, k: Array, 
     ``g`` by its result. All are [B, H, T, ...], with k and v repeated for each head."""
     scale = options.scale
     p = attention_weights(q, k, options)
-    dp = matmul(g, transpose(v))
+    dp = dropped(matmul(g, transpose(v)), options)
     dot = sum(multiply(p, dp), -1, keepdims=True)
     ds = multiply(p, subtract(dp, dot))
     by_ds = multiply(add(matmul(a, transpose(k)), matmul(q, transpose(b))), scale)
     by_dot = sum(multiply(p, by_ds), -1, keepdims=True)
-    by_dp = multiply(p, subtract(by_ds, by_dot))
-    by_p = add(matmul(g, transpose(c)), subtract(multiply(by_ds, subtract(dp, dot)), multiply(by_dot, dp)))
+    by_dp = dropped(multiply(p, subtract(by_ds, by_dot)), options)
+    by_p = add(
+        dropped(matmul(g, transpose(c)), options), subtract(multiply(by_ds, subtract(dp, dot)), multiply(by_dot, dp))
+    )
     by_s = scores_gradient(p, by_p)
     return Second(
-        g=add(matmul(p, c), matmul(by_dp, v)),
+        g=add(matmul(dropped(p, options), c), matmul(by_dp, v)),
         q=multiply(add(matmul(ds, b), matmul(by_s, k)), scale),
         k=multiply(add(matmul(transpose(ds), a), matmul(transpose(by_s), q)), scale),
         v=matmul(transpose(by_dp), g),

@@ -1,5 +1,7 @@
 """Matrix products. The primitives take stacks of float matrices, or float arrays that are contracted over several axes;
-everything else is brought to one of these forms."""
+everything else is brought to one of these forms. Of bfloat16 they give float32 (``dots``), and their gradients begin by
+rounding that of the result to bfloat16: functions round such a product, so its gradient has no more digits.
+"""
 
 from __future__ import annotations
 
@@ -11,9 +13,9 @@ import numpy as np
 
 from runnel.core.avals import Aval, aval
 from runnel.core.dispatch import apply
-from runnel.core.dtypes import float32, float64
+from runnel.core.dtypes import promote
 from runnel.core.errors import ShapeError
-from runnel.core.tables import Op, cost, infer, lower, reference, vjp
+from runnel.core.tables import Op, cost, expand, infer, lower, reference, vjp
 from runnel.loops.rules import Contraction
 from runnel.ops.arguments import (
     Array,
@@ -27,41 +29,45 @@ from runnel.ops.arguments import (
 from runnel.ops.arithmetic import add, multiply
 from runnel.ops.broadcasting import broadcast_to
 from runnel.ops.conversion import cast
+from runnel.ops.dots import FACTORS, expanded, factors, sum_dtype, summed
 from runnel.ops.promotion import anchor, common_dtype, lifted
 from runnel.ops.reductions import sum
 from runnel.ops.views import expand_dims, permute, reshape, squeeze, transpose
 
 matmul_p = Op("matmul", "x, y", "The matrix products of x[..., M, K] with y[..., K, N], whose batch axes are equal.")
 lower.register(matmul_p, Contraction())
+expand.register(matmul_p, lambda x, y: expanded(matmul_p, x, y))
 cost.register(matmul_p, lambda x, y: 2 * x.size * y.shape[-1])
 
 
 @infer.rule(matmul_p)
 def _matmul_infer(x: Aval, y: Aval) -> Aval:
     require_same_dtype("matmul", x, y)
-    require_dtype("matmul", x.dtype, (float32, float64))
+    require_dtype("matmul", x.dtype, FACTORS)
     require_same_rank("matmul", x, y)
     if x.ndim < 2 or x.shape[:-2] != y.shape[:-2]:
         raise ShapeError(f"[matmul] operand shapes {x.shape} and {y.shape} do not match: batch axes must be equal.")
     _require_matching(x.shape, y.shape)
-    return aval((*x.shape[:-1], y.shape[-1]), x.dtype)
+    return aval((*x.shape[:-1], y.shape[-1]), sum_dtype(x.dtype))
 
 
 @reference.rule(matmul_p)
 def _matmul_reference(x: Any, y: Any) -> Any:
     with np.errstate(all="ignore"):
-        return np.matmul(x, y)
+        return np.matmul(summed(x), summed(y))
 
 
 @vjp.rule(matmul_p)
 def _matmul_vjp(g: Array, out: Array, x: Array, y: Array) -> tuple[Callable[[], Array], Callable[[], Array]]:
+    g = cast(g, x.dtype)
+
     def into_y() -> Array:
         # The same chains either way; what differs is how the result lies in memory.
         if y.is_transposed:
-            return transpose(apply(matmul_p, transpose(g), x))
-        return apply(matmul_p, transpose(x), g)
+            return transpose(cast(apply(matmul_p, transpose(g), x), y.dtype))
+        return cast(apply(matmul_p, transpose(x), g), y.dtype)
 
-    return (lambda: apply(matmul_p, g, transpose(y)), into_y)
+    return (lambda: cast(apply(matmul_p, g, transpose(y)), x.dtype), into_y)
 
 
 tensordot_p = Op(
@@ -70,25 +76,26 @@ tensordot_p = Op(
     "The product of x[*rows, *inner] with y[*inner, *columns], summed over the last ``axes`` axes of x.",
 )
 lower.register(tensordot_p, Contraction(several=True))
+expand.register(tensordot_p, lambda x, y, *, axes: expanded(tensordot_p, x, y, axes=axes))
 cost.register(tensordot_p, lambda x, y, *, axes: 2 * x.size * math.prod(y.shape[axes:]))
 
 
 @infer.rule(tensordot_p)
 def _tensordot_infer(x: Aval, y: Aval, *, axes: int) -> Aval:
     require_same_dtype("tensordot", x, y)
-    require_dtype("tensordot", x.dtype, (float32, float64))
+    require_dtype("tensordot", x.dtype, FACTORS)
     if not 0 <= axes <= min(x.ndim, y.ndim) or x.shape[x.ndim - axes :] != y.shape[:axes]:
         raise ShapeError(
             f"[tensordot] operand shapes {x.shape} and {y.shape} do not match: "
             f"the last {axes} axes of x must equal the first {axes} of y."
         )
-    return aval((*x.shape[: x.ndim - axes], *y.shape[axes:]), x.dtype)
+    return aval((*x.shape[: x.ndim - axes], *y.shape[axes:]), sum_dtype(x.dtype))
 
 
 @reference.rule(tensordot_p)
 def _tensordot_reference(x: Any, y: Any, *, axes: int) -> Any:
     with np.errstate(all="ignore"):
-        return np.tensordot(x, y, axes)
+        return np.tensordot(summed(x), summed(y), axes)
 
 
 @vjp.rule(tensordot_p)
@@ -96,9 +103,10 @@ def _tensordot_vjp(
     g: Array, out: Array, x: Array, y: Array, *, axes: int
 ) -> tuple[Callable[[], Array], Callable[[], Array]]:
     rows, columns = x.ndim - axes, y.ndim - axes
+    g = cast(g, x.dtype)
     return (
-        lambda: apply(tensordot_p, g, _exchanged(y, axes), axes=columns),
-        lambda: apply(tensordot_p, _exchanged(x, rows), g, axes=rows),
+        lambda: cast(apply(tensordot_p, g, _exchanged(y, axes), axes=columns), x.dtype),
+        lambda: cast(apply(tensordot_p, _exchanged(x, rows), g, axes=rows), y.dtype),
     )
 
 
@@ -132,16 +140,15 @@ def matmul(x: Operand, y: Operand) -> Array:
         product = matmul(rows, columns)
         dropped = (*((-2,) if a.ndim == 1 else ()), *((-1,) if b.ndim == 1 else ()))
         return squeeze(product, dropped)
-    if dtype is float32 or dtype is float64:
-        return _product(a, b)
     if dtype.is_float:
-        return cast(_product(cast(a, float32), cast(b, float32)), dtype)
+        return cast(_product(cast(a, factors(dtype)), cast(b, factors(dtype))), dtype)
     # exact in the integers: a contraction in floats would not be
     terms = multiply(expand_dims(a, -1), expand_dims(b, -3))
     return cast(sum(terms, axis=-2), dtype)
 
 
 def _product(a: Array, b: Array) -> Array:
+    """Of matrices of a dtype that the machine multiplies; those of bfloat16 give float32."""
     if a.ndim == b.ndim and a.shape[:-2] == b.shape[:-2]:
         return apply(matmul_p, a, b)
     if b.ndim == 2:  # the batch becomes rows of one large product
@@ -153,14 +160,21 @@ def _product(a: Array, b: Array) -> Array:
 
 def linear(x: Array, weight: Array, bias: Array | None = None) -> Array:
     """x · weightᵀ + bias: ``x`` of shape (…, in), ``weight`` of shape (out, in), as PyTorch keeps it, and ``bias`` of
-    shape (out) give (…, out). Rounded as :func:`matmul` is; ShapeError where the numbers of features differ."""
+    shape (out) give (…, out). Half precision is added up in float32, the bias too, and rounded once; ShapeError where
+    the numbers of features differ."""
     if weight.ndim != 2 or x.ndim == 0 or x.shape[-1] != weight.shape[1]:
         raise ShapeError(
             f"[linear] x of shape {x.shape} does not go with a weight of shape {weight.shape}, which is (out, in): the "
             "last axis of x must have size in."
         )
-    product = matmul(x, transpose(weight))
-    return product if bias is None else add(product, bias)
+    dtype = common_dtype(matmul_p, (x, weight))
+    if bias is None or not dtype.is_float or dtype.itemsize >= 4:
+        product = matmul(x, transpose(weight))
+        return product if bias is None else add(product, bias)
+    rows = x if x.ndim > 1 else expand_dims(x, 0)
+    rows, columns = (cast(cast(y, dtype), factors(dtype)) for y in (rows, weight))
+    total = add(_product(rows, transpose(columns)), bias)
+    return cast(total if x.ndim > 1 else squeeze(total, 0), promote(dtype, bias.dtype))
 
 
 def outer(x: Array, y: Array) -> Array:
@@ -188,10 +202,12 @@ def tensordot(x: Array, y: Array, axes: int | tuple[Sequence[int], Sequence[int]
         raise ShapeError(f"[tensordot] axes {left} of shape {x.shape} and {right} of shape {y.shape} differ in size.")
     kept_x = [a for a in range(x.ndim) if a not in left]
     kept_y = [a for a in range(y.ndim) if a not in right]
-    x, y = permute(x, (*kept_x, *left)), permute(y, (*right, *kept_y))
     dtype = common_dtype(matmul_p, (x, y))
-    if dtype is float32 or dtype is float64:
-        return apply(tensordot_p, cast(x, dtype), cast(y, dtype), axes=len(left))
+    if dtype.is_float:
+        x, y = (cast(cast(z, dtype), factors(dtype)) for z in (x, y))
+    x, y = permute(x, (*kept_x, *left)), permute(y, (*right, *kept_y))
+    if dtype.is_float:
+        return cast(apply(tensordot_p, x, y, axes=len(left)), dtype)
     rows, inner, columns = (x.shape[: len(kept_x)], x.shape[len(kept_x) :], y.shape[len(right) :])
     whole = math.prod(inner)
     product = matmul(reshape(x, (math.prod(rows), whole)), reshape(y, (whole, math.prod(columns))))

@@ -1,8 +1,9 @@
 """Convolutions over one, two or three spatial axes: the primitive and its two transposes, one for each operand.
 
 They take PyTorch's shapes, x[N, C, *sizes] and w[K, C/groups, *kernel], and are made of simpler ops in
-``convolution_rules.py`` (table ``expand``). Each is bilinear, and the gradients of each are the other two. As in all
-networks, "convolution" is correlation: the kernel is not flipped.
+``convolution_rules.py`` (table ``expand``); of bfloat16 they give float32, as products of matrices do. Each is
+bilinear, and the gradients of each are the other two. As in all networks, "convolution" is correlation: the kernel is
+not flipped.
 """
 
 from __future__ import annotations
@@ -15,10 +16,11 @@ import numpy as np
 
 from runnel.core.avals import Aval, Shape, aval
 from runnel.core.dispatch import apply
-from runnel.core.dtypes import float32, float64
 from runnel.core.errors import ShapeError
 from runnel.core.tables import Op, cost, infer, reference, vjp
 from runnel.ops.arguments import Array, require_dtype, require_same_dtype
+from runnel.ops.conversion import cast
+from runnel.ops.dots import FACTORS, sum_dtype, summed
 from runnel.ops.spatial import Pairs
 from runnel.ops.windows import places, reach
 
@@ -69,7 +71,7 @@ def _places(op: Op, size: Shape, kernel: Shape, stride: Shape, padding: Pairs, d
 
 def _require_operands(op: Op, first: Aval, second: Aval) -> None:
     require_same_dtype(op.name, first, second)
-    require_dtype(op.name, first.dtype, (float32, float64))
+    require_dtype(op.name, first.dtype, FACTORS)
     if first.ndim != second.ndim or not 3 <= first.ndim <= 5:
         raise ShapeError(
             f"[{op.name}] operands of shapes {first.shape} and {second.shape} need a batch axis, a channel axis and "
@@ -96,7 +98,7 @@ def _convolution_infer(
     _require_operands(convolution_p, x, w)
     _require_groups(convolution_p, x.shape[1], w.shape[0], groups, w.shape[1])
     found = _places(convolution_p, x.shape[2:], w.shape[2:], stride, padding, dilation)
-    return aval((x.shape[0], w.shape[0], *found), x.dtype)
+    return aval((x.shape[0], w.shape[0], *found), sum_dtype(x.dtype))
 
 
 @infer.rule(convolution_input_gradient_p)
@@ -120,7 +122,7 @@ def _input_gradient_infer(
             f"[{op.name}] g of shape {g.shape} with a weight of shape {w.shape} should have the shape "
             f"(batch, {w.shape[0]}, {', '.join(map(str, found))}) that a convolution over {size} gives."
         )
-    return aval((g.shape[0], w.shape[1] * groups, *size), g.dtype)
+    return aval((g.shape[0], w.shape[1] * groups, *size), sum_dtype(g.dtype))
 
 
 @infer.rule(convolution_weight_gradient_p)
@@ -144,7 +146,7 @@ def _weight_gradient_infer(
             f"[{op.name}] g of shape {g.shape} should have batch {x.shape[0]} and the spatial shape {found} that a "
             f"convolution of {x.shape} with a kernel of {kernel} gives."
         )
-    return aval((g.shape[1], x.shape[1] // groups, *kernel), x.dtype)
+    return aval((g.shape[1], x.shape[1] // groups, *kernel), sum_dtype(x.dtype))
 
 
 # --- gradients ----------------------------------------------------------------------------------------------------
@@ -154,25 +156,28 @@ Lazy = Callable[[], Array]
 
 @vjp.rule(convolution_p)
 def _convolution_vjp(g: Array, out: Array, x: Array, w: Array, **attrs: Any) -> tuple[Lazy, Lazy]:
+    g = cast(g, x.dtype)
     return (
-        lambda: apply(convolution_input_gradient_p, g, w, size=x.shape[2:], **attrs),
-        lambda: apply(convolution_weight_gradient_p, x, g, kernel=w.shape[2:], **attrs),
+        lambda: cast(apply(convolution_input_gradient_p, g, w, size=x.shape[2:], **attrs), x.dtype),
+        lambda: cast(apply(convolution_weight_gradient_p, x, g, kernel=w.shape[2:], **attrs), w.dtype),
     )
 
 
 @vjp.rule(convolution_input_gradient_p)
 def _input_gradient_vjp(g: Array, out: Array, y: Array, w: Array, *, size: Shape, **attrs: Any) -> tuple[Lazy, Lazy]:
+    g = cast(g, y.dtype)
     return (
-        lambda: apply(convolution_p, g, w, **attrs),
-        lambda: apply(convolution_weight_gradient_p, g, y, kernel=w.shape[2:], **attrs),
+        lambda: cast(apply(convolution_p, g, w, **attrs), y.dtype),
+        lambda: cast(apply(convolution_weight_gradient_p, g, y, kernel=w.shape[2:], **attrs), w.dtype),
     )
 
 
 @vjp.rule(convolution_weight_gradient_p)
 def _weight_gradient_vjp(g: Array, out: Array, x: Array, y: Array, *, kernel: Shape, **attrs: Any) -> tuple[Lazy, Lazy]:
+    g = cast(g, x.dtype)
     return (
-        lambda: apply(convolution_input_gradient_p, y, g, size=x.shape[2:], **attrs),
-        lambda: apply(convolution_p, x, g, **attrs),
+        lambda: cast(apply(convolution_input_gradient_p, y, g, size=x.shape[2:], **attrs), x.dtype),
+        lambda: cast(apply(convolution_p, x, g, **attrs), y.dtype),
     )
 
 
@@ -203,6 +208,7 @@ def _grouped(x: Any, axis: int, groups: int) -> Any:
 def _convolution_reference(
     x: Any, w: Any, *, stride: Shape, padding: Pairs, dilation: Shape, groups: int, algorithm: str = AUTO
 ) -> Any:
+    x, w = summed(x), summed(w)
     padded = _grouped(np.pad(x, ((0, 0), (0, 0), *padding)), 1, groups)
     weight = _grouped(w, 0, groups)
     found = _places(convolution_p, x.shape[2:], w.shape[2:], stride, padding, dilation)
@@ -225,6 +231,7 @@ def _input_gradient_reference(
     groups: int,
     algorithm: str = AUTO,
 ) -> Any:
+    g, w = summed(g), summed(w)
     weight = _grouped(w, 0, groups)
     padded = tuple(n + low + high for n, (low, high) in zip(size, padding, strict=True))
     result: Any = np.zeros((g.shape[0], groups, w.shape[1], *padded), g.dtype)
@@ -247,6 +254,7 @@ def _weight_gradient_reference(
     groups: int,
     algorithm: str = AUTO,
 ) -> Any:
+    x, g = summed(x), summed(g)
     padded = _grouped(np.pad(x, ((0, 0), (0, 0), *padding)), 1, groups)
     cotangent = _grouped(g, 1, groups)
     flat = cotangent.reshape(*cotangent.shape[:3], -1)

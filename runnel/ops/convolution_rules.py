@@ -15,13 +15,22 @@ from typing import Final, NamedTuple
 
 from runnel.core.avals import Shape
 from runnel.core.dispatch import apply
+from runnel.core.dtypes import bfloat16, float32
 from runnel.core.tables import expand
 from runnel.ops import winograd_rules
 from runnel.ops.arguments import Array
 from runnel.ops.arithmetic import add, multiply
 from runnel.ops.contraction import tensordot_p
-from runnel.ops.convolution import AUTO, convolution_input_gradient_p, convolution_p, convolution_weight_gradient_p
+from runnel.ops.conversion import cast
+from runnel.ops.convolution import (
+    AUTO,
+    WINOGRAD,
+    convolution_input_gradient_p,
+    convolution_p,
+    convolution_weight_gradient_p,
+)
 from runnel.ops.creation_like import full_like
+from runnel.ops.dots import factors, in_float32, sum_dtype
 from runnel.ops.padding import pad, zero_extended
 from runnel.ops.pieces import concat_same, flip, narrow, slice_p, stack
 from runnel.ops.reductions import sum
@@ -52,6 +61,11 @@ def sum_form(channels: int, results: int, kernel: Shape, groups: int) -> Algorit
     return Algorithm.TAPS if groups > 1 and is_small else Algorithm.WINDOWS
 
 
+def _wants_float32(x: Array, algorithm: str) -> bool:
+    """Whether bfloat16 operands are converted: for want of dot instructions, or for an algorithm that has none."""
+    return x.dtype is bfloat16 and (algorithm == WINOGRAD or factors(x.dtype) is float32)
+
+
 # --- forward ------------------------------------------------------------------------------------------------------
 
 
@@ -59,6 +73,9 @@ def sum_form(channels: int, results: int, kernel: Shape, groups: int) -> Algorit
 def _convolution(
     x: Array, w: Array, *, stride: Shape, padding: Pairs, dilation: Shape, groups: int, algorithm: str = AUTO
 ) -> Array:
+    if _wants_float32(x, algorithm):
+        attrs = {"stride": stride, "padding": padding, "dilation": dilation, "groups": groups, "algorithm": algorithm}
+        return in_float32(convolution_p, x, w, **attrs)
     found = _found(x.shape[2:], w.shape[2:], stride, padding, dilation)
     if winograd_rules.chosen(algorithm, x, w.shape, found, stride, dilation, groups):
         return winograd_rules.convolution(x, w, padding, found)
@@ -92,6 +109,7 @@ def correlate(x: Array, w: Array, stride: Shape, dilation: Shape, groups: int) -
 def _tap_by_tap(x: Array, w: Array, stride: Shape, dilation: Shape, groups: int) -> Array:
     """Σ over taps, and over the few channels of a group, of shifted inputs times weights."""
     kernel = w.shape[2:]
+    x, w = cast(x, sum_dtype(x.dtype)), cast(w, sum_dtype(w.dtype))
     inputs, results = x.shape[-1] // groups, w.shape[0] // groups
     weight = permute(reshape(w, (groups, results, inputs, math.prod(kernel))), (3, 2, 0, 1))
     terms: list[Array] = []
@@ -120,6 +138,9 @@ def _weight_gradient(
     groups: int,
     algorithm: str = AUTO,
 ) -> Array:
+    if _wants_float32(x, algorithm):
+        attrs = {"stride": stride, "padding": padding, "dilation": dilation, "groups": groups, "algorithm": algorithm}
+        return in_float32(convolution_weight_gradient_p, x, g, kernel=kernel, **attrs)
     spatial = len(kernel)
     shape = (g.shape[1], x.shape[1] // groups, *kernel)
     if winograd_rules.chosen(algorithm, x, shape, g.shape[2:], stride, dilation, groups):
@@ -151,6 +172,7 @@ def _covered(x: Array, found: Shape, kernel: Shape, stride: Shape, dilation: Sha
 
 
 def _weights_tap_by_tap(x: Array, g: Array, kernel: Shape, stride: Shape, dilation: Shape, groups: int) -> Array:
+    x, g = cast(x, sum_dtype(x.dtype)), cast(g, sum_dtype(g.dtype))
     inputs, results = x.shape[-1] // groups, g.shape[-1] // groups
     cotangent = reshape(g, (*g.shape[:-1], groups, results))
     spatial = tuple(range(1, g.ndim - 1))
@@ -200,6 +222,9 @@ def _input_gradient(
     groups: int,
     algorithm: str = AUTO,
 ) -> Array:
+    if _wants_float32(g, algorithm):
+        attrs = {"stride": stride, "padding": padding, "dilation": dilation, "groups": groups, "algorithm": algorithm}
+        return in_float32(convolution_input_gradient_p, g, w, size=size, **attrs)
     if winograd_rules.chosen(algorithm, g, w.shape, size, stride, dilation, groups):
         return winograd_rules.input_gradient(g, w, padding, size)
     cotangent = channels_last(g)
@@ -228,7 +253,7 @@ def _one_phase(g: Array, w: Array, along: Sequence[Phase], first: Shape, count: 
     """A convolution of stride 1 with the taps of one phase, backwards."""
     kernel = tuple(len(p.taps) for p in along)
     if 0 in kernel:
-        return full_like(g, 0, (g.shape[0], *count, w.shape[0]))
+        return cast(full_like(g, 0, (g.shape[0], *count, w.shape[0])), sum_dtype(g.dtype))
     starts = tuple(f - p.shift - (n - 1) * p.gap for f, p, n in zip(first, along, kernel, strict=True))
     sizes = tuple(n + (k - 1) * p.gap for n, p, k in zip(count, along, kernel, strict=True))
     seen = zero_extended(g, (0, *starts, 0), (g.shape[0], *sizes, g.shape[-1]))

@@ -14,6 +14,7 @@ from runnel.ops.arithmetic import add
 from runnel.ops.broadcasting import broadcast_to
 from runnel.ops.conversion import cast
 from runnel.ops.convolution import ALGORITHMS, AUTO, WINOGRAD, convolution_input_gradient_p, convolution_p
+from runnel.ops.dots import factors, sum_dtype
 from runnel.ops.promotion import common_dtype
 from runnel.ops.spatial import padding_pairs, per_axis
 from runnel.ops.views import reshape
@@ -111,8 +112,9 @@ def _in_float(
 ) -> Array:
     """The product in float32 or float64; the bias is added channels-last, where sums over all but channels are fast."""
     given: DType = common_dtype(convolution_p, (x, weight))
-    dtype = given if given.is_float and given.itemsize >= 4 else float32
-    y = product(cast(x, dtype), cast(weight, dtype))
+    multiplied = factors(given) if given.is_float else float32
+    dtype = sum_dtype(multiplied)
+    y = product(cast(x, multiplied), cast(weight, multiplied))
     if bias is not None:
         if bias.shape != (y.shape[1],):
             raise ShapeError(f"[{name}] a bias of shape ({y.shape[1]},) is needed, one number for each channel of the "

@@ -1,9 +1,9 @@
 """The functions that ``autocast`` changes, as they are exported: products in low precision, sums in full.
 
-Products round their operands to the wanted dtype and their results too; what is between is multiplied and added up in
-float32. A number of low precision is exact in float32, so these are the products that such dtypes define, whatever
-instructions a machine has. The functions of other files know nothing of this: rules of ops, gradients and passes apply
-those, and mean what they say.
+Products round their operands to the wanted dtype and their results too; what is between is added up in float32. A
+product of two bfloat16 is exact in float32, so machines with and without instructions for it differ in how sums round
+(docs/kernels.md, "Products of bfloat16"). The functions of other files know nothing of this: rules of ops, gradients
+and passes apply those, and mean what they say.
 """
 
 from __future__ import annotations
@@ -17,15 +17,27 @@ import numpy as np
 from runnel.core.casting import CASTING
 from runnel.core.dispatch import Value
 from runnel.core.dtypes import DType, float32, float64, from_numpy
-from runnel.ops import activations, attention, contraction, convolving, losses, normalization, reductions, statistics
+from runnel.ops import (
+    activations,
+    attention,
+    attention_varlen,
+    contraction,
+    convolving,
+    losses,
+    normalization,
+    reductions,
+    statistics,
+)
 from runnel.ops.conversion import cast
+from runnel.ops.dots import factors
 
 P = ParamSpec("P")
 R = TypeVar("R")
 
 
-def in_low(function: Callable[P, R]) -> Callable[P, R]:
-    """``function`` with float operands and result rounded to the dtype wanted, unless there is a float64 among them."""
+def in_low(function: Callable[P, R], *, widened: bool = False) -> Callable[P, R]:
+    """``function`` with float operands and result rounded to the dtype wanted, unless there is a float64 among them.
+    Operands come in that dtype where the machine multiplies it, else, or with ``widened``, in float32."""
 
     @functools.wraps(function)
     def call(*args: P.args, **kwargs: P.kwargs) -> R:
@@ -35,8 +47,9 @@ def in_low(function: Callable[P, R]) -> Callable[P, R]:
         dtypes = {_float_dtype(x) for x in (*args, *kwargs.values())} - {None}
         if not dtypes or float64 in dtypes:
             return function(*args, **kwargs)
-        rounded: Any = [_rounded(x, low) for x in args]
-        named: Any = {name: _rounded(x, low) for name, x in kwargs.items()}
+        given = float32 if widened else factors(low)
+        rounded: Any = [_rounded(x, low, given) for x in args]
+        named: Any = {name: _rounded(x, low, given) for name, x in kwargs.items()}
         result: Any = cast(function(*rounded, **named), low)
         return result
 
@@ -67,13 +80,13 @@ def _float_dtype(x: Any) -> DType | None:
     return None
 
 
-def _rounded(x: Any, low: DType) -> Any:
-    """A float array rounded to ``low``, in float32."""
+def _rounded(x: Any, low: DType, given: DType) -> Any:
+    """A float array rounded to ``low``, in the dtype ``given``."""
     if _float_dtype(x) is None:
         return x
     if isinstance(x, np.ndarray):
-        return x.astype(low.numpy).astype(np.float32)
-    return cast(cast(x, low), float32)
+        return x.astype(low.numpy).astype(given.numpy)
+    return cast(cast(x, low), given)
 
 
 def _widened(x: Any) -> Any:
@@ -85,8 +98,9 @@ linear = in_low(contraction.linear)
 tensordot = in_low(contraction.tensordot)
 conv = in_low(convolving.conv)
 conv_transpose = in_low(convolving.conv_transpose)
-scaled_dot_product_attention = in_low(attention.scaled_dot_product_attention)
-packed_attention = in_low(attention.packed_attention)
+scaled_dot_product_attention = in_low(attention.scaled_dot_product_attention, widened=True)
+packed_attention = in_low(attention.packed_attention, widened=True)
+varlen_attn = in_low(attention_varlen.varlen_attn, widened=True)
 
 sum = in_full(reductions.sum)
 prod = in_full(reductions.prod)

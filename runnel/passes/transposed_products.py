@@ -1,15 +1,17 @@
 """Transposed products: (A·B)ᵀ becomes Bᵀ·Aᵀ where the product is read in no other way.
 
 The transposes of the operands are views and cost nothing, and the consumers of the product (an optimizer's update of a
-weight, say) then read it in the order it is made, so that they can be fused as its epilogue. Bit for bit the same: each
-element is the same chain over k, and a multiplication commutes.
+weight, say) then read it in the order it is made, so that they can be fused as its epilogue; a cast of the product may
+stand between. Bit for bit the same: each element is the same chain over k, and a multiplication commutes.
 """
 
 from __future__ import annotations
 
 from runnel.core import tables
+from runnel.core.avals import aval
 from runnel.graph.graph import Graph, Node
 from runnel.loops.rules import Contraction
+from runnel.ops.conversion import cast_p
 from runnel.ops.views import permute_p
 
 
@@ -22,10 +24,16 @@ def flip_transposed_products(graph: Graph) -> Graph:
         rule = tables.lower.get(node.op) if node.op is not None else None
         if not isinstance(rule, Contraction) or rule.several or node in roots or not users[node]:
             continue
-        if all(_swaps_last_two(user) for user in users[node]):
+        source = users[node][0] if len(users[node]) == 1 and users[node][0].op is cast_p else node
+        readers = users[source]
+        if readers and source not in roots and all(_swaps_last_two(user) for user in readers):
             a, b = node.inputs
-            flipped = Node(node.op, (_swapped(b), _swapped(a)), node.attrs, users[node][0].aval, node.where)
-            for user in users[node]:
+            batch, (m, n) = node.aval.shape[:-2], node.aval.shape[-2:]
+            shape = aval((*batch, n, m), node.aval.dtype)
+            flipped = Node(node.op, (_swapped(b), _swapped(a)), node.attrs, shape, node.where)
+            if source is not node:
+                flipped = Node(cast_p, (flipped,), source.attrs, readers[0].aval, source.where)
+            for user in readers:
                 replace[user] = flipped
     return graph.rebuilt(replace) if replace else graph
 

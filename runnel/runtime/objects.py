@@ -1,4 +1,4 @@
-"""The cache of compiled objects on disk: a key (SHA-256 in hex) to the bytes of an object file.
+"""The cache of compiled objects on disk: a key (SHA-256 in hex) to the bytes of an object file, or of a program.
 
 Several processes may use one folder at once: files appear by renaming, each carries its checksum, and whoever finds a
 file missing, damaged or in the way treats it as a miss. A folder that cannot be used is no error, only no cache.

@@ -7,10 +7,12 @@ from typing import Any
 
 import numpy as np
 import pytest
+from hypothesis import given, settings, strategies as st
 
 import runnel as rn
 from runnel.compile.native import Native
 from runnel.compile.signature import take_apart
+from runnel.core import switches
 from runnel.ops.contiguity import contiguous
 
 SIZE = 160
@@ -93,3 +95,34 @@ def test_what_the_program_changes_is_not_prepared() -> None:
     sums = [float(step(x).sum()) for _ in range(3)]
     assert native_of(step, x).preparation is None
     assert sums[0] > sums[1] > sums[2]
+
+
+@settings(deadline=None, max_examples=25, derandomize=True)
+@given(
+    rows=st.integers(1, 70), inner=st.integers(130, 300), columns=st.integers(127, 300), threads=st.integers(1, 3),
+    transposed=st.booleans(),
+)  # fmt: skip
+def test_weights_of_products_lie_in_panels(rows: int, inner: int, columns: int, threads: int, transposed: bool) -> None:
+    rng = np.random.default_rng(columns)
+    shape = (columns, inner) if transposed else (inner, columns)
+    weight = rn.Variable(rng.normal(size=shape).astype("float32"))
+    x = rn.asarray(rng.normal(size=(rows, inner)).astype("float32"))
+
+    def serve(x: rn.Tensor) -> rn.Tensor:
+        return rn.tanh(x @ (weight.T if transposed else weight) + 1)
+
+    with switches.override(num_threads=threads):
+        compiled = rn.compile(serve)
+        for _ in range(2):
+            assert compiled(x).numpy().tobytes() == serve(x).numpy().tobytes()
+            weight.assign(weight.read() * 0.5)
+    assert native_of(compiled, x).preparation is not None
+    assert str(compiled.program(x).schedule).count("panel_product") == 1
+
+
+def test_what_many_rows_share_is_read_where_it_lies() -> None:
+    weight = rn.Variable(np.ones((SIZE, SIZE), "float32"))
+    serve = rn.compile(lambda x: x @ weight)
+    x = rn.ones((2000, SIZE))
+    serve(x)
+    assert native_of(serve, x).preparation is None

@@ -9,9 +9,10 @@ import pytest
 
 import runnel as rn
 from runnel import nn, ops
+from runnel.core import switches
 from runnel.core.dispatch import apply
 from runnel.core.tables import reference
-from runnel.lowering import attention, attention_blocks, partition
+from runnel.lowering import attention_blocks, attention_gradient, partition
 from runnel.ops.attention_primitives import attention_gradient_p, attention_p
 from runnel.passes import pipeline
 from tests.lowering.harness import Traced, same_bits
@@ -34,7 +35,15 @@ def operands(
 
 
 def attrs(causal: bool, masked: bool = False, limited: bool = False) -> dict[str, Any]:
-    return {"packed": False, "causal": causal, "scale": 0.3, "masked": masked, "limited": limited}
+    return {
+        "packed": False,
+        "causal": causal,
+        "scale": 0.3,
+        "masked": masked,
+        "limited": limited,
+        "dropout": 0.0,
+        "ragged": False,
+    }
 
 
 def agrees(args: list[rn.Tensor], options: dict[str, Any], tolerance: float) -> None:
@@ -61,8 +70,9 @@ def test_blocks_of_queries_and_shared_heads(dtype: Any, causal: bool) -> None:
 
 
 @pytest.mark.parametrize("causal", [False, True])
-def test_more_keys_than_a_block_masks_and_lengths(causal: bool) -> None:
-    keys = attention.KEYS + 90
+def test_more_keys_than_a_block_masks_and_lengths(causal: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(attention_gradient, "WHOLE", attention_blocks.KEYS)
+    keys = attention_blocks.KEYS + 90
     mask = np.random.default_rng(1).random((2, 1, 60, keys)) < 0.7
     lengths = np.array([keys - 20, 33], np.int32)
     agrees(operands(2, 2, 1, 60, keys, 4, np.float32, mask, lengths), attrs(causal, True, True), 5e-5)
@@ -95,13 +105,41 @@ def test_memory_does_not_grow_with_the_square_of_the_length() -> None:
     assert twice_own < 2048 * 2048 * 4 / 4
 
 
+def test_scratch_of_the_gradient_is_bounded() -> None:
+    def scratch(length: int) -> int:
+        arrays = [rn.zeros((1, length, 1, 4)), rn.zeros((1, length, 3, 1, 4))]
+        options = {**attrs(False), "packed": True}
+        return Traced(lambda *xs: apply(attention_gradient_p, *xs, **options), arrays).program.scratch_bytes
+
+    with switches.override(verify=False):  # which looks at every turn
+        assert scratch(1 << 13) == scratch(1 << 14) <= scratch(attention_gradient.WHOLE)
+
+
+@pytest.mark.parametrize("causal", [False, True])
+def test_a_gradient_in_turns_is_that_of_all_keys_at_once(causal: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    keys = attention_blocks.KEYS + 70
+    mask = np.random.default_rng(1).random((2, 1, 60, keys)) < 0.7
+    mask[0, :, 5] = False
+    lengths = np.array([keys - 20, 33], np.int32)
+    args = operands(2, 4, 2, 60, keys, 4, np.float64, mask, lengths)
+    g = rn.asarray(np.random.default_rng(3).normal(size=(2, 60, 4, 4)))
+
+    def found() -> Array:
+        options = attrs(causal, True, True)
+        return Traced(lambda *xs: apply(attention_gradient_p, *xs, **options), [g, *args])(g, *args)[0]
+
+    whole = found()
+    monkeypatch.setattr(attention_gradient, "WHOLE", 0)
+    np.testing.assert_allclose(found(), whole, 1e-12, 1e-13)
+
+
 def test_one_kernel_for_all_lengths() -> None:
     def name(length: int, batch: int) -> str:
         x = rn.zeros((batch, length, 3, 2, 8))
         (call,) = Traced(lambda x: ops.packed_attention(x, is_causal=True), [x]).plan.calls
         return call.kernel.name
 
-    assert len({name(length, batch) for length in (1, 2, 17, 130, attention.KEYS) for batch in (1, 3)}) == 1
+    assert len({name(length, batch) for length in (1, 2, 17, 130, attention_blocks.KEYS) for batch in (1, 3)}) == 1
 
 
 def test_nothing_is_copied_around_attention() -> None:

@@ -29,7 +29,7 @@ CASES: dict[str, tuple[Any, tuple[Tensor, ...], int]] = {
     "read elsewhere": (lambda x: (y := x * 2.0, ops.concat([y, x + 1.0], 1)), (values(5, 20),), 0),
     "short rows": (lambda x: ops.concat([x * 2.0, x + 1.0], 1), (values(5, 3),), 2),
     "of a reduction": (lambda x: ops.concat([x - x.sum(1, keepdims=True), x], 1), (values(5, 20),), 2),
-    "of a product": (lambda x: ops.concat([x @ x.T, x * 2.0], 1), (values(20, 20),), 1),
+    "of a product": (lambda x: ops.concat([x @ x.T, x * 2.0], 1), (values(20, 20),), 0),
     "broadcast": (lambda x, y: ops.concat([x + y, y * 2.0]), (values(4, 20), values(1, 20)), 0),
     "transposed": (lambda x: ops.concat([(x * 2.0).T, x.T + 1.0], 1), (values(20, 30),), 1),
     "gradient of slices": (lambda x: rn.grad(lambda x: rn.sin(x[:, :20] * x[:, 20:]).sum())(x), (values(3, 40),), 0),

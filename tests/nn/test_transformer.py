@@ -10,6 +10,9 @@ import pytest
 
 import runnel as rn
 from runnel import nn, ops
+from runnel.lowering.places import Space
+from runnel.passes import pipeline
+from tests.lowering.harness import Traced
 
 Array = np.ndarray[Any, Any]
 State = dict[str, Array]
@@ -196,6 +199,59 @@ def test_a_compiled_step_with_dropout_gives_eagers_bits() -> None:
 
     assert losses(True) == losses(False)
     assert len(set(losses(True)[:4])) == 4
+
+
+def test_dropout_happens_inside_attention() -> None:
+    """No array as large as all weights, and the numbers of the layer that gives its weights, which are arrays."""
+    layer = nn.MultiheadAttention(16, 4, dropout=0.3, batch_first=True)
+    x = rn.asarray(normal(2, 200, 16))
+
+    def program(x: Any) -> Any:
+        for p in layer.parameters():
+            p.grad = None
+        out = layer(x, x, x, is_causal=True)[0]
+        (out * out).sum().backward()
+        return out, layer.in_proj_weight.grad
+
+    plan = Traced(program, [x], rewrite=lambda graph: pipeline.run(graph)[0]).plan
+    assert max(a.place.size for c in plan.calls for a in c.accesses if a.place.space is Space.ARENA) < 200 * 200
+    found = []
+    for need_weights in (False, True):
+        rn.manual_seed(3)
+        found.append(layer(x, x, x, is_causal=True, need_weights=need_weights)[0])
+    close(found[0], found[1].numpy())
+    layer.eval()
+    assert not np.allclose(found[0].numpy(), layer(x, x, x, is_causal=True)[0].numpy(), atol=1e-2)
+
+
+@pytest.mark.parametrize("batch_first", [True, False])
+def test_lengths_do_what_padding_masks_do(batch_first: bool) -> None:
+    model = nn.Transformer(8, 2, 2, 2, 16, dropout=0.0, batch_first=batch_first)
+    shapes = ((3, 5, 8), (3, 6, 8)) if batch_first else ((5, 3, 8), (6, 3, 8))
+    src, tgt = (rn.asarray(normal(*s, seed=i)) for i, s in enumerate(shapes))
+    of_src, of_tgt = np.array([5, 2, 3]), np.array([1, 6, 4])
+    hidden, tgt_hidden = (np.arange(n) >= x[:, None] for n, x in ((5, of_src), (6, of_tgt)))
+    masks = {
+        "src_key_padding_mask": rn.asarray(hidden), "memory_key_padding_mask": rn.asarray(hidden),
+        "tgt_key_padding_mask": rn.asarray(tgt_hidden),
+    }  # fmt: skip
+    lengths = {
+        "src_lengths": rn.asarray(of_src),
+        "memory_lengths": rn.asarray(of_src),
+        "tgt_lengths": rn.asarray(of_tgt),
+    }
+    close(model(src, tgt, **lengths), model(src, tgt, **masks).numpy())
+    padded = model.encoder(src, src_key_padding_mask=rn.asarray(hidden))
+    close(model.encoder(src, lengths=rn.asarray(of_src)), padded.numpy())
+
+
+def test_layers_that_know_of_no_lengths_still_fit() -> None:
+    class Twice(nn.Module):
+        def forward(self, src: Any, mask: Any = None, padding: Any = None, is_causal: bool = False) -> Any:
+            return src * 2.0
+
+    model = nn.TransformerEncoder(Twice(), 3)
+    assert model(rn.ones((1, 2, 4))).numpy().max() == 8
 
 
 def test_arguments_that_do_not_fit() -> None:

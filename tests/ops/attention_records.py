@@ -18,7 +18,15 @@ def case(
     main = (q,) if k is None or v is None else (q, k, v)
     result = (q[0], q[1], *q[3:]) if k is None or v is None else (q[0], q[2], q[1], v[3])
     shapes = (*((result,) if gradient else ()), *main, *(() if mask is None else (mask,)))
-    attrs = {"packed": packed, "causal": causal, "scale": 0.4, "masked": mask is not None, "limited": False}
+    attrs = {
+        "packed": packed,
+        "causal": causal,
+        "scale": 0.4,
+        "masked": mask is not None,
+        "limited": False,
+        "dropout": 0.0,
+        "ragged": False,
+    }
     return shapes, attrs
 
 

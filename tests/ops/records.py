@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import scipy.special
 
+from runnel.codegen.target import current
 from runnel.core import dtypes as dt
 from runnel.core.dtypes import DType
 from runnel.ops.family import ANY, BITS, NUMBERS
@@ -37,6 +38,7 @@ class Record:
     scale: Callable[..., Any] | None = None  # the size of the terms, where the oracle of magnitudes does not give it
 
 
+WIDTH = current().panel_columns(dt.float32)
 ONE: tuple[Case, ...] = tuple(((s,), {}) for s in ((), (5,), (2, 3), (0, 4), (3, 1, 17)))
 TWO: tuple[Case, ...] = (
     (((), ()), {}), (((5,), (5,)), {}), (((2, 3), (2, 1)), {}), (((1, 3), (4, 1)), {}), (((0, 3), (1, 3)), {}),
@@ -128,6 +130,12 @@ def _philox_word(k0: Any, k1: Any, *, shape: Any, word: int, stream: int, order:
             k = [(k[0] + 0x9E3779B9) & 0xFFFFFFFF, (k[1] + 0xBB67AE85) & 0xFFFFFFFF]
         result[i] = c[word]
     return result.reshape(shape)
+
+
+def _panel_product(x: Any, panels: Any, *, axes: int, columns: tuple[int, ...]) -> Any:
+    rows = x.shape[: x.ndim - axes]
+    matrix = np.concatenate(list(panels), axis=1)[:, : math.prod(columns)]
+    return (x.reshape(math.prod(rows), panels.shape[1]) @ matrix).reshape(*rows, *columns)
 
 
 def _winograd(x: Any, filters: Any, *, height: int, width: int, count: int, sign: Any = np.positive) -> Any:
@@ -243,12 +251,19 @@ RECORDS: dict[str, Record] = {
     "matmul": Record(np.matmul, (
         (((2, 3), (3, 4)), {}), (((5, 2, 3), (5, 3, 1)), {}), (((2, 0), (0, 3)), {}), (((0, 2), (2, 2)), {}),
         (((2, 2, 1, 4), (2, 2, 4, 2)), {}),
-    ), (dt.float32, dt.float64)),
+    ), (dt.float32, dt.float64, dt.bfloat16)),
     "tensordot": Record(lambda x, y, *, axes: np.tensordot(x, y, axes), (
         (((2, 3), (3, 4)), {"axes": 1}), (((2, 3, 4), (3, 4, 2)), {"axes": 2}), (((2, 3, 4), (4,)), {"axes": 1}),
         (((3, 4), (3, 4, 2, 2)), {"axes": 2}), (((2, 2), (3,)), {"axes": 0}), (((2, 0), (0, 3)), {"axes": 1}),
         (((0, 2), (2, 2)), {"axes": 1}), (((3, 1, 5, 2, 3), (2, 3, 1, 17)), {"axes": 2}),
-    ), (dt.float32, dt.float64)),
+    ), (dt.float32, dt.float64, dt.bfloat16)),
+    "panel_product": Record(_panel_product, (
+        (((5, 7), (2, 7, WIDTH)), {"axes": 1, "columns": (2 * WIDTH,)}),
+        (((3, 2, 3, 4), (3, 12, WIDTH)), {"axes": 2, "columns": (2, WIDTH + 3)}),
+        (((1, 40), (1, 40, WIDTH)), {"axes": 1, "columns": (5,)}),
+        (((0, 4), (1, 4, WIDTH)), {"axes": 1, "columns": (3,)}),
+        (((3, 0), (1, 0, WIDTH)), {"axes": 1, "columns": (WIDTH,)}),
+    ), (dt.float32,), smooth=False, made_late=True),
     "winograd": Record(_winograd, (
         (((1, 6, 6, 3), (36, 3, 8)), {"height": 4, "width": 4, "count": 2}),
         (((2, 10, 6, 17), (36, 17, 40)), {"height": 7, "width": 3, "count": 33}),
@@ -283,6 +298,13 @@ RECORDS: dict[str, Record] = {
             (5, 6, (3,)), (5, 4, (2, 17)), (2, 0, (3,)), (1, 4, (3,)), (5, 7, ()), (5, 3, (1,)), (3, 30, (33,)),
         )
     ), NUMBERS, input_dtypes=(dt.int64, dt.int64, None), smooth=False, index_limit=9),
+    **{
+        name: Record(
+            lambda x, *, extent, allowed: x, ((((4,),), {"extent": 3, "allowed": None}),), (dt.int64,), smooth=False,
+            input_dtypes=(dt.int64,), index_limit=3,
+        )
+        for name in ("sequence_offset", "sequence_length")
+    },
     "attention": Record(
         attention_records.attention, attention_records.cases(gradient=False), (dt.float32, dt.float64),
         domain=(-1.0, 1.0),

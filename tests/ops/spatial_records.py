@@ -121,6 +121,7 @@ def _result(x: Any, w: Any, geometry: dict[str, Any]) -> Any:
 
 
 _FLOATS = (dt.float32, dt.float64)
+_FACTORS = (*_FLOATS, dt.bfloat16)
 _POOLS: tuple[Any, ...] = tuple(
     (((shape),), {"kernel": k, "stride": s, "padding": p, "dilation": d})
     for shape, k, s, p, d in (
@@ -151,13 +152,13 @@ SPATIAL: dict[str, dict[str, Any]] = {
             ((2, 3, 17, 3), ((0, 0, 1), (1, 1, 1), (2, 1, 1), (0, 0, 1))),
         )
     )},
-    "convolution": {"oracle": _convolution, "dtypes": _FLOATS, "domain": HALF, "cases": tuple(
+    "convolution": {"oracle": _convolution, "dtypes": _FACTORS, "domain": HALF, "cases": tuple(
         ((x, w), geometry) for x, w, geometry in _CONVOLUTIONS
     )},
-    "convolution_input_gradient": {"oracle": _input_gradient, "dtypes": _FLOATS, "domain": HALF, "cases": tuple(
+    "convolution_input_gradient": {"oracle": _input_gradient, "dtypes": _FACTORS, "domain": HALF, "cases": tuple(
         ((_result(x, w, geometry), w), {"size": x[2:], **geometry}) for x, w, geometry in _CONVOLUTIONS
     )},
-    "convolution_weight_gradient": {"oracle": _weight_gradient, "dtypes": _FLOATS, "domain": HALF, "cases": tuple(
+    "convolution_weight_gradient": {"oracle": _weight_gradient, "dtypes": _FACTORS, "domain": HALF, "cases": tuple(
         ((x, _result(x, w, geometry)), {"kernel": w[2:], **geometry}) for x, w, geometry in _CONVOLUTIONS
     )},
     "max_pool": {"oracle": _max_pool, "dtypes": NUMBERS, "cases": _POOLS},

@@ -126,6 +126,9 @@ def test_dropout_keeps_the_mean_and_is_a_function_of_its_key() -> None:
     assert one.std() > 0 and abs(one.mean() - 1) < 0.05
     with pytest.raises(ValueError, match="dropout_key"):
         ops.scaled_dot_product_attention(q, k, v, dropout_p=0.25)
+    for wrong in (-0.5, 1.5):
+        with pytest.raises(ValueError, match="is a probability"):
+            ops.scaled_dot_product_attention(q, k, v, dropout_p=wrong, dropout_key=key)
 
 
 def test_a_trained_mask_has_a_gradient() -> None:

@@ -111,7 +111,8 @@ class Memory:
         """What a buffer sees: the place from the access's first element on."""
         place = access.place
         if place.space is Space.SCRATCH:
-            return np.full(place.size, np.nan, place.dtype.numpy)  # begins undefined, and is the call's own
+            undefined = np.nan if place.dtype.is_float else 85
+            return np.full(place.size, undefined, place.dtype.numpy)  # the call's own
         if place.space is Space.ARENA:
             whole = self.arena[place.offset : place.offset + place.nbytes].view(place.dtype.numpy)
         else:

@@ -42,6 +42,18 @@ def test_products_round_operands_and_result_only(m: int, k: int, n: int, dtype: 
     np.testing.assert_allclose(found.numpy().astype(np.float64), exact, rtol=step, atol=1e-5)
 
 
+@pytest.mark.parametrize(("dtype", "large"), [(rn.bfloat16, 256.0), (rn.float16, 2048.0)])
+def test_a_bias_is_added_before_the_sum_is_rounded(dtype: Any, large: float) -> None:
+    """The sum alone would be rounded down, and the bias lost with it."""
+    for rows in ((2,), (3, 2)):
+        x = rn.ones(rows, dtype=dtype)
+        w, bias = rn.asarray(np.array([[large, 1.0]], LOW[dtype])), rn.ones((1,), dtype=dtype)
+        found = rn.linear(x, w, bias)
+        assert found.dtype is dtype and found.shape == (*rows[:-1], 1)
+        assert (found.numpy().astype(np.float64) == large + 2).all()
+    assert rn.linear(x, w, rn.ones((1,))).dtype is rn.float32
+
+
 PRODUCTS: dict[str, Callable[..., Any]] = {
     "matmul": lambda x: x @ ops.transpose(x),
     "tensordot": lambda x: ops.tensordot(x, x, ([1], [1])),

@@ -1,0 +1,104 @@
+"""Programs on disk: what follows from a traced graph, kept beside the kernels, so that it need not be worked out again.
+
+A file holds images (``lowering/image.py``) as JSON, with their arrays behind it. It is filed under all that they follow
+from: the graph's identity, threads, budget, target, and this package's own sources. Rules and passes that others have
+registered have no such identity: where there are any, nothing is kept.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+import sys
+from collections.abc import Sequence
+from dataclasses import fields
+from typing import Any, Final
+
+import numpy as np
+
+from runnel import transforms as transforms
+from runnel.codegen import target
+from runnel.compile import stationary as stationary
+from runnel.core import sources, switches
+from runnel.core.errors import VerifierError
+from runnel.core.tables import Table
+from runnel.graph.graph import Graph
+from runnel.graph.hashing import structural_hash
+from runnel.lowering.image import Image
+from runnel.passes.pipeline import PIPELINE
+from runnel.runtime import objects
+
+LARGEST: Final = 1 << 24  # bytes of a file
+_MAGIC: Final = b"runnel program 1\n"
+_MADE_BY: Final = ("core", "runtime", "loops", "codegen", "graph", "ops", "passes", "lowering", "compile")
+_OWN_RULES: Final = Table.registrations  # all are there: what is imported above stands on every module that has some
+_OWN_PASSES: Final = PIPELINE.passes
+
+
+def key(graph: Graph, threads: int, memory_budget: int | None) -> str | None:
+    """What the program of a graph is filed under; None if it may not be kept."""
+    is_own = Table.registrations == _OWN_RULES and PIPELINE.passes == _OWN_PASSES
+    if not is_own or switches.verify.value or objects.current() is None:
+        return None
+    try:
+        identity = structural_hash(graph)
+    except VerifierError:  # an attribute without an identity
+        return None
+    made_by = f"{sources.digest(*_MADE_BY)}, NumPy {np.__version__}, {sys.byteorder}, {target.current()}"
+    return hashlib.sha256(f"{made_by}, {threads} threads, budget {memory_budget}\n".encode() + identity).hexdigest()
+
+
+def load(key: str | None) -> tuple[Image, ...]:
+    """The images filed under ``key``; none where there is no such file, or it is of another form."""
+    cache = objects.current()
+    content = cache.get(key) if cache is not None and key is not None else None
+    return () if content is None else decoded(content)
+
+
+def save(key: str | None, images: Sequence[Image]) -> None:
+    """File ``images`` under ``key``, unless they are very large."""
+    cache = objects.current()
+    if cache is None or key is None:
+        return
+    content = encoded(images)
+    if len(content) <= LARGEST:
+        cache.put(key, content)
+
+
+def encoded(images: Sequence[Image]) -> bytes:
+    """Images as bytes."""
+    arrays: list[bytes] = []
+
+    def plain(value: Any) -> Any:
+        if isinstance(value, np.ndarray):
+            arrays.append(value.tobytes())
+            return {"dtype": value.dtype.name, "shape": value.shape}
+        return [plain(x) for x in value] if isinstance(value, tuple) else value
+
+    text = json.dumps([{f.name: plain(getattr(image, f.name)) for f in fields(Image)} for image in images]).encode()
+    return b"".join([_MAGIC, len(text).to_bytes(8, "little"), text, *arrays])
+
+
+def decoded(content: bytes) -> tuple[Image, ...]:
+    """The images that ``content`` holds; none if it is of another form."""
+    begin = len(_MAGIC) + 8
+    end = begin + int.from_bytes(content[len(_MAGIC) : begin], "little")
+
+    def value(plain: Any) -> Any:
+        nonlocal end
+        if isinstance(plain, dict):
+            dtype, shape = np.dtype(plain["dtype"]), plain["shape"]
+            count = math.prod(shape)
+            array = np.frombuffer(content, dtype, count, end).reshape(shape).copy()
+            end += array.nbytes
+            return array
+        return tuple(map(value, plain)) if isinstance(plain, list) else plain
+
+    if not content.startswith(_MAGIC):
+        return ()
+    try:
+        images = json.loads(content[begin:end])
+        return tuple([Image(**{name: value(plain) for name, plain in image.items()}) for image in images])
+    except (ValueError, TypeError, KeyError, AttributeError):
+        return ()

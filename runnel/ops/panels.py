@@ -1,0 +1,80 @@
+"""Products with weights that were laid out ahead, for serving programs (``compile.stationary``).
+
+In *panels* the columns of a matrix stand in groups as wide as the tiles of the machine's product: panels[q, k, c] is
+element (k, q·width + c), and zeros fill the last group up. So a product reads its weights in the order of memory. Of
+bfloat16, for dot instructions, they hold pairs of k: panels[q, p, 2·c + h] is element (2·p + h, q·width + c).
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from runnel.core.avals import Aval, Shape, aval
+from runnel.core.dispatch import apply
+from runnel.core.dtypes import bfloat16
+from runnel.core.errors import ShapeError
+from runnel.core.tables import Op, cost, infer, lower, reference
+from runnel.loops.rules import Contraction
+from runnel.ops.arguments import Array, require_dtype, require_same_dtype
+from runnel.ops.contiguity import contiguous
+from runnel.ops.dots import FACTORS, sum_dtype, summed
+from runnel.ops.padding import pad
+from runnel.ops.views import permute, reshape
+
+panel_product_p = Op(
+    "panel_product",
+    "x, panels, *, axes, columns",
+    "The product of x[*rows, *inner], summed over its last ``axes`` axes, with a matrix in panels: [*rows, *columns].",
+)
+lower.register(panel_product_p, Contraction(several=True, panels=True))
+cost.register(panel_product_p, lambda x, panels, *, axes, columns: 2 * x.size * math.prod(columns))
+
+
+@infer.rule(panel_product_p)
+def _infer(x: Aval, panels: Aval, *, axes: int, columns: Shape) -> Aval:
+    require_same_dtype("panel_product", x, panels)
+    require_dtype("panel_product", x.dtype, FACTORS)
+    rows, inner = x.shape[: x.ndim - axes], x.shape[x.ndim - axes :]
+    count, steps, row = panels.shape
+    together = _together(x)
+    if -(-math.prod(inner) // together) != steps or count != -(-math.prod(columns) * together // row):
+        raise ShapeError(
+            f"[panel_product] panels of shape {panels.shape} do not fit sums over {inner} for columns {columns}."
+        )
+    return aval((*rows, *columns), sum_dtype(x.dtype))
+
+
+def _together(x: Any) -> int:
+    """How many steps of k a row of a panel holds."""
+    return 1 + (x.dtype in (bfloat16, bfloat16.numpy))
+
+
+@reference.rule(panel_product_p)
+def _reference(x: Any, panels: Any, *, axes: int, columns: Shape) -> Any:
+    count, steps, row = panels.shape
+    together = _together(x)
+    split = panels.reshape(count, steps, row // together, together).transpose(1, 3, 0, 2)
+    rows, k = x.shape[: x.ndim - axes], math.prod(x.shape[x.ndim - axes :])
+    matrix = split.reshape(steps * together, count * row // together)[:k, : math.prod(columns)]
+    with np.errstate(all="ignore"):
+        return np.matmul(summed(x).reshape(math.prod(rows), k), summed(matrix)).reshape(*rows, *columns)
+
+
+def in_panels(weight: Array, axes: int, width: int) -> Array:
+    """weight[*inner, *columns], of which ``axes`` axes are inner ones, in panels of ``width`` columns."""
+    k, n = math.prod(weight.shape[:axes]), math.prod(weight.shape[axes:])
+    together = _together(weight)
+    count, steps = -(-n // width), -(-k // together)
+    matrix = reshape(weight, (k, n))
+    if n % width or k % together:
+        matrix = pad(matrix, ((0, steps * together - k), (0, count * width - n)))
+    split = permute(reshape(matrix, (steps, together, count, width)), (2, 0, 3, 1))
+    return reshape(contiguous(split), (count, steps, width * together))
+
+
+def panel_product(x: Array, panels: Array, axes: int, columns: Shape) -> Array:
+    """x[*rows, *inner] with ``axes`` inner axes times a matrix that :func:`in_panels` made."""
+    return apply(panel_product_p, x, panels, axes=axes, columns=columns)

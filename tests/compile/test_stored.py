@@ -1,0 +1,372 @@
+"""Programs on disk: what is read is what would be made, and whatever is not sure is made anew."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from dataclasses import fields, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import runnel as rn
+from runnel.codegen import build
+from runnel.compile import cache, stored
+from runnel.compile.native import Native
+from runnel.compile.signature import take_apart
+from runnel.core import switches
+from runnel.core.errors import AxisError, MemoryBudgetError
+from runnel.core.tables import Table
+from runnel.lowering.image import Image, image
+from runnel.lowering.plan import Planner
+from runnel.lowering.program import Program
+from runnel.passes.pipeline import PIPELINE, Pass
+from runnel.runtime import objects
+from runnel.runtime.objects import ObjectCache
+
+ROOT = Path(__file__).resolve().parents[2]
+PREFIX = b"runnel program"
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """A folder of its own; checked programs are always made anew, so nothing is checked here. Rules that other tests
+    have registered are forgotten."""
+    monkeypatch.setattr(Table, "registrations", stored._OWN_RULES)
+    with switches.override(verify=False, cache=True, cache_dir=str(tmp_path / "cache")):
+        yield tmp_path / "cache"
+
+
+def native_of(compiled: Any, *args: Any) -> Native:
+    native = compiled._find(*take_apart(args, {}))[1].native
+    assert native is not None
+    return native
+
+
+def dense_step(x: Any, y: Any) -> Any:
+    return rn.softmax(x @ y) * 2.0 + x.sum()
+
+
+def looped(x: Any, y: Any) -> Any:
+    last, every = rn.scan(lambda carry, row: (rn.tanh(carry @ y + row), carry), x[0], x)
+    return last, every.sum()
+
+
+def counted(x: Any, y: Any) -> Any:
+    return rn.while_loop(
+        lambda state: state[0] < 5, lambda state: (state[0] + 1, rn.tanh(state[1] @ y)), (x[0, 0] * 0, x)
+    )
+
+
+def chosen(x: Any, y: Any) -> Any:
+    return rn.cond(x.sum() > 0, lambda: x @ y, lambda: x - y.sum())
+
+
+PROGRAMS = (dense_step, looped, counted, chosen)
+
+
+def arguments(size: int = 64) -> tuple[rn.Tensor, rn.Tensor]:
+    drawn = np.random.default_rng(0).standard_normal((2, size, size), np.float32)
+    return rn.asarray(drawn[0]), rn.asarray(drawn[1])
+
+
+def bits(value: Any) -> list[bytes]:
+    return [x.numpy().tobytes() for x in (value if isinstance(value, tuple) else (value,))]
+
+
+def fresh(function: Callable[..., Any]) -> Any:
+    """Compiled as in a new process: no program in memory."""
+    cache.clear()
+    return rn.compile(function)
+
+
+@pytest.fixture
+def plans(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The names of the graphs that are planned."""
+    names: list[str] = []
+    plan = Planner.plan
+
+    def noted(self: Planner) -> Any:
+        names.append(self.graph.name)
+        return plan(self)
+
+    monkeypatch.setattr(Planner, "plan", noted)
+    return names
+
+
+def programs_in(folder: Path) -> list[Path]:
+    found = [path for path in sorted(folder.iterdir()) if PREFIX in path.read_bytes()[:100]]
+    return found
+
+
+def same(a: Image, b: Image) -> bool:
+    def equal(x: Any, y: Any) -> bool:
+        if isinstance(x, np.ndarray):
+            return x.dtype == y.dtype and np.array_equal(x, y)
+        if isinstance(x, tuple):
+            return len(x) == len(y) and all(map(equal, x, y))
+        return type(x) is type(y) and x == y
+
+    return all(equal(getattr(a, f.name), getattr(b, f.name)) for f in fields(Image))
+
+
+@pytest.mark.parametrize("function", PROGRAMS)
+def test_what_is_read_runs_as_what_was_made(function: Callable[..., Any], plans: list[str], folder: Path) -> None:
+    args = arguments()
+    made = bits(fresh(function)(*args))
+    assert function.__name__ in plans
+    assert len(programs_in(folder)) == 1
+    plans.clear()
+    compiled = fresh(function)
+    assert bits(compiled(*args)) == made
+    assert function.__name__ not in plans
+
+
+@pytest.mark.parametrize("function", PROGRAMS)
+@pytest.mark.parametrize("threads", [1, 2])
+def test_the_plan_made_later_is_the_one_on_disk(function: Callable[..., Any], threads: int) -> None:
+    args = arguments()
+    with switches.override(num_threads=threads):
+        fresh(function)(*args)
+        native = native_of(fresh(function), *args)
+        read = stored.load(stored.key(native.captured.graph, native.threads, None))
+        assert len(read) == 1
+        assert same(read[0], image(native.plan))
+        inspection = fresh(function).program(*args)
+        assert len(inspection.schedule) == len(inspection.plan.calls) == len(read[0].heads)
+        assert inspection.memory.peak == read[0].arena
+
+
+def test_images_survive_the_way_to_bytes_and_back() -> None:
+    for function in PROGRAMS:
+        native = native_of(fresh(function), *arguments())
+        before = image(native.plan), replace(image(native.plan), constants=np.arange(13, dtype=np.uint8))
+        after = stored.decoded(stored.encoded(before))
+        assert len(after) == 2
+        assert all(map(same, before, after))
+
+
+def test_a_preparation_is_kept_with_its_program(plans: list[str]) -> None:
+    weight = rn.Variable(rn.ones((160, 160)))
+
+    def serve(x: Any) -> Any:
+        return x @ rn.exp(weight)
+
+    x = rn.ones((160, 160))
+    made = fresh(serve)(x).numpy()
+    assert len(plans) >= 2
+    plans.clear()
+    again = fresh(serve)
+    assert np.array_equal(again(x).numpy(), made)
+    assert not plans
+    weight.assign(weight.read() * 0.0)
+    assert np.array_equal(again(x).numpy(), np.full((160, 160), 160, np.float32))
+    assert again.program(x).preparation is not None
+
+
+def test_training_goes_on_as_if_nothing_were_kept(plans: list[str]) -> None:
+    def losses() -> list[float]:
+        weight = rn.Parameter(rn.ones((40, 30)) * 0.1)
+        optimizer = rn.optim.SGD([weight], lr=0.1, momentum=0.9)
+
+        def step(x: Any, rate: float) -> Any:
+            optimizer.zero_grad()
+            loss = ((x @ weight) ** 2).mean() * rate
+            loss.backward()
+            optimizer.step()
+            return loss
+
+        compiled = fresh(step)
+        return [float(compiled(rn.ones((20, 40)) * i, 0.5 * i)) for i in range(1, 6)]
+
+    first = losses()
+    assert "step" in plans
+    plans.clear()
+    assert losses() == first
+    assert "step" not in plans
+
+
+def test_an_index_out_of_range_is_told_as_ever() -> None:
+    def pick(table: Any, i: Any) -> Any:
+        return rn.take(table, i, 0)
+
+    table, wrong = rn.ones((4, 3)), rn.asarray(np.array([0, 7]))
+    told = []
+    for _ in range(2):
+        compiled = fresh(pick)
+        with pytest.raises(AxisError) as caught:
+            compiled(table, wrong)
+        told.append(str(caught.value))
+    assert told[0] == told[1]
+    assert "[0, 4)" in told[0]
+    assert f"{Path(__file__).name}" in told[0]
+
+
+def test_a_program_without_its_machine_code_is_made_anew(plans: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    args = arguments()
+    made = bits(fresh(dense_step)(*args))
+    plans.clear()
+
+    def gone(wanted: Any) -> list[int]:
+        raise LookupError
+
+    monkeypatch.setattr("runnel.lowering.program._ADDRESSES", {})
+    monkeypatch.setattr(build, "filed", gone)
+    assert bits(fresh(dense_step)(*args)) == made
+    assert plans == ["dense_step"]
+
+
+def test_machine_code_is_found_by_name_or_not_at_all() -> None:
+    plan = native_of(fresh(dense_step), *arguments()).plan
+    kernels = list({call.kernel.name: call.kernel for call in plan.calls}.values())
+    named = [(kernel.name, build.symbols(kernel)) for kernel in kernels]
+    assert build.filed(named) == build.kernels(kernels)
+    with pytest.raises(LookupError):
+        build.filed([*named, ("map_0000000000000000", ())])
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        b"",
+        b"something else",
+        b"runnel program 1\n",
+        b"runnel program 1\n" + (5).to_bytes(8, "little") + b"{[}]x",
+        b"runnel program 1\n" + (2).to_bytes(8, "little") + b"{}",
+        b"runnel program 1\n" + (16).to_bytes(8, "little") + b'[{"arena": 123}]',
+        b"runnel program 1\n" + (1 << 40).to_bytes(8, "little") + b"[]",
+    ],
+)
+def test_a_file_of_another_form_is_a_miss(content: bytes, plans: list[str]) -> None:
+    args = arguments()
+    native = native_of(fresh(dense_step), *args)
+    made = bits(dense_step(*args))
+    key = stored.key(native.captured.graph, native.threads, None)
+    disk = objects.current()
+    assert disk is not None
+    assert key is not None
+    disk.put(key, content)
+    assert stored.load(key) == ()
+    plans.clear()
+    assert bits(fresh(dense_step)(*args)) == made
+    assert plans == ["dense_step"]
+    assert len(stored.load(key)) == 1
+
+
+def test_a_file_cut_short_is_a_miss() -> None:
+    content = stored.encoded([image(native_of(fresh(dense_step), *arguments()).plan)])
+    assert len(stored.decoded(content)) == 1
+    for length in (len(content) - 1, len(content) // 2, 40):
+        assert stored.decoded(content[:length]) == ()
+
+
+def test_the_key_tells_apart_what_gives_other_programs(monkeypatch: pytest.MonkeyPatch) -> None:
+    graphs = [native_of(fresh(f), *arguments(n)).captured.graph for f in (dense_step, looped) for n in (64, 65)]
+    keys = {stored.key(graph, threads, budget) for graph in graphs for threads in (1, 2) for budget in (None, 1 << 20)}
+    assert len(keys) == 16
+    assert all(key is not None and len(key) == 64 for key in keys)
+    assert stored.key(graphs[0], 1, None) in keys
+    monkeypatch.setattr("runnel.core.sources.digest", lambda *folders: "other sources")
+    assert stored.key(graphs[0], 1, None) not in keys
+
+
+def test_nothing_is_kept_where_others_have_a_say(monkeypatch: pytest.MonkeyPatch, folder: Path) -> None:
+    graph = native_of(fresh(dense_step), *arguments()).captured.graph
+    assert stored.key(graph, 1, None) is not None
+    with monkeypatch.context() as patch:
+        patch.setattr(Table, "registrations", Table.registrations + 1)
+        assert stored.key(graph, 1, None) is None
+    with monkeypatch.context() as patch:
+        patch.setattr(PIPELINE, "passes", (*PIPELINE.passes, Pass("mine", "does nothing", lambda g: g)))
+        assert stored.key(graph, 1, None) is None
+    for switch in ({"cache": False}, {"verify": True}):
+        with switches.override(**switch):
+            assert stored.key(graph, 1, None) is None
+    assert stored.load(None) == ()
+    before = programs_in(folder)
+    stored.save(None, [])
+    assert programs_in(folder) == before
+
+
+def test_very_large_programs_are_not_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(stored, "LARGEST", 100)
+    native = native_of(fresh(dense_step), *arguments())
+    assert stored.load(stored.key(native.captured.graph, native.threads, None)) == ()
+
+
+def test_a_program_of_another_budget_is_another() -> None:
+    def chain(x: Any) -> Any:
+        return rn.exp(x) @ rn.sin(x)
+
+    x = rn.ones((64, 64))
+    fresh(chain)(x)
+    for _ in range(2):
+        cache.clear()
+        with pytest.raises(MemoryBudgetError):
+            rn.compile(chain, memory_budget=100)(x)
+
+
+def test_every_rule_of_the_package_is_there_when_programs_are_filed() -> None:
+    """Whatever part of the package is imported later: it registers nothing, or programs would no longer be kept."""
+    code = (
+        "import importlib, pkgutil, runnel\n"
+        "from runnel.core.tables import Table\n"
+        "from runnel.compile import stored\n"
+        "for module in pkgutil.walk_packages(runnel.__path__, 'runnel.'):\n"
+        "    if not module.name.endswith('__main__'): importlib.import_module(module.name)\n"
+        "print(Table.registrations - stored._OWN_RULES, stored._OWN_RULES)\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
+    later, own = map(int, done.stdout.split())
+    assert own > 100
+    assert later == 0
+
+
+PROCESS = """
+import json, sys
+import numpy as np, runnel as rn
+from runnel.lowering.plan import Planner
+planned = []
+plan = Planner.plan
+Planner.plan = lambda self: (planned.append(self.graph.name), plan(self))[1]
+def step(x, y):
+    last, _ = rn.scan(lambda carry, row: (rn.tanh(carry @ y + row), None), x[0], x)
+    return rn.softmax(x @ y) + last
+x = rn.asarray(np.linspace(-1, 1, 4096, dtype=np.float32).reshape(64, 64))
+result = rn.compile(step)(x, x)
+print(json.dumps([planned, result.numpy().tobytes().hex()]))
+"""
+
+
+def test_another_process_reads_it(tmp_path: Path) -> None:
+    """With other addresses and other hashes of strings."""
+    seen = []
+    for seed in ("1", "2"):
+        environment = {**os.environ, "RUNNEL_CACHE_DIR": str(tmp_path), "RUNNEL_VERIFY": "0", "PYTHONHASHSEED": seed}
+        command = [sys.executable, "-c", PROCESS]
+        done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, check=True)
+        seen.append(json.loads(done.stdout))
+    assert "step" in seen[0][0]
+    assert "step" not in seen[1][0]
+    assert seen[0][1] == seen[1][1]
+
+
+def test_both_images_of_a_program_bind_alike(tmp_path: Path) -> None:
+    """Records made from a plan and from its image in another folder differ in addresses alone."""
+    plan = native_of(fresh(looped), *arguments()).plan
+    given = image(plan)
+    read = stored.decoded(stored.encoded([given]))[0]
+    direct, indirect = Program(plan), Program(lambda: plan, image=read)
+    for ours, theirs in zip(direct.records, indirect.records, strict=True):
+        assert np.array_equal(ours[:, 0], theirs[:, 0])
+        assert np.array_equal(ours[:, 2:], theirs[:, 2:])
+    block = plan.blocks[0][0]
+    assert block is not None
+    assert direct.record(0, block)[0] == indirect.record(0, block)[0]
+    assert indirect.plan is plan
+    assert ObjectCache(tmp_path, 1 << 20).get("0" * 64) is None
