@@ -2,7 +2,7 @@
 
     void rn_contract_f32(ptr A, ptr B, ptr C, i64 a_row, i64 a_k, i64 b_k, i64 b_col, i64 c_row, i64 k,
                          i64 i0, i64 i1, i64 j0, i64 j1, ptr epilogue, ptr thread, ptr args, i64 tile, i64 resume,
-                         ptr a_rows, ptr a_ks, i64 b_panel, ptr hints)
+                         ptr a_rows, ptr a_ks, i64 b_panel)
 
 A, B and C point at element [0, 0] (if ``tile`` is 1, C points at memory for one block, where every block begins);
 strides count elements, C's columns are adjacent. For i0 ≤ i < i1 and j0 ≤ j < j1 it stores C[i, j] =
@@ -11,9 +11,8 @@ at C[i, j]: its bits depend on the operands' values alone, not on strides, block
 is *listed*: A[i, k] is element a_rows[i] + a_ks[k] behind A, and both lists hold i32. Unless ``b_panel`` is 0, B lies
 in *panels* already: the columns from each multiple of the target's panel width on, side by side, the last one filled
 up, ``b_panel`` elements behind those before; then j0 is such a multiple. When a block of C is done,
-``epilogue(thread, args, i0', i1', j0', j1')`` is called for it, unless null; the blocks cover the whole once. Before a
-tile of a block is computed, ``hints`` is called for it likewise, unless null or the work is too little. Panels go to
-the scratch memory that ``thread`` names (``docs/design.md``, "The kernel ABI"): at most SCRATCH bytes of it.
+``epilogue(thread, args, i0', i1', j0', j1')`` is called for it, unless null; the blocks cover the whole once. Panels go
+to the scratch memory that ``thread`` names (``docs/design.md``, "The kernel ABI"): at most SCRATCH bytes of it.
 
 Here is the driver: the loops over blocks, and the choice between reading operands in place and packing them. The loops
 are those of Goto and van de Geijn, "Anatomy of High-Performance Matrix Multiplication" (2008). The rows of a block are
@@ -35,13 +34,12 @@ from runnel.loops.ir import TILE_BYTES, TILE_K, TILE_ROWS
 SCRATCH = 1 << 20
 SYMBOLS = {"float32": "rn_contract_f32", "float64": "rn_contract_f64"}
 _CACHE_LINE = 64
-_WORTH_HINTS = 128  # of k in one go
 _WORD = 4  # bytes of an entry of a list
 _K_GRAIN = 8  # runs of k end at multiples of it, so that squares are transposed whole
 PARAMETERS = (
     "ptr %A, ptr %B, ptr %C, i64 %a_row, i64 %a_k, i64 %b_k, i64 %b_col, i64 %c_row, i64 %k, "
     "i64 %i0, i64 %i1, i64 %j0, i64 %j1, ptr %epilogue, ptr %thread, ptr %args, i64 %tile, i64 %resume, "
-    "ptr %a_rows, ptr %a_ks, i64 %b_panel, ptr %hints"
+    "ptr %a_rows, ptr %a_ks, i64 %b_panel"
 )
 
 
@@ -50,11 +48,12 @@ class Blocking:
     """How large blocks are, in elements: measured, not derived (``benchmarks/contract.py``)."""
 
     columns: int  # of a block of B: with ``k`` rows it stays in the second-level cache;
-    columns_packed: int  # fewer leave room for what the epilogue reads, but then A, too, would be packed more often;
+    columns_few: int  # fewer where A is read in place from a cache, so that reading it again is cheap;
     columns_panels: int  # still fewer of a B that came in panels
     rows: int = TILE_ROWS  # of C in one go, a multiple of every target's tile_rows
-    k: int = TILE_K  # of a packed panel where A is packed, too
-    k_packed: int = 512  # where only B is: fewer loads and stores of the sums
+    k: int = TILE_K  # of a packed panel: a panel and a tile of A stay in the first-level cache
+    k_few: int = 512  # of one of a block of few columns: fewer loads and stores of the sums
+    small_a: int = 1 << 20  # bytes of an A that stays in the caches
     k_panels: int = 768  # of a B that came in panels
     k_in_place: int = 2048
     k_crowded: int = 256  # of a B in place whose rows lie on pages of their own
@@ -111,13 +110,13 @@ class _Driver:
         self.tile_rows = target.tile_rows
         self.width = target.tile_vectors * self.em.lanes  # columns of a panel of B
         self.a_width = -(-target.tile_rows // self.em.lanes) * self.em.lanes  # rows of a packed tile of A, padded
-        columns = (blocks.columns, blocks.columns_packed, blocks.columns_panels)
-        self.columns, self.columns_packed, self.columns_panels = (n // self.width * self.width for n in columns)
+        columns = (blocks.columns, blocks.columns_few, blocks.columns_panels)
+        self.columns, self.columns_few, self.columns_panels = (n // self.width * self.width for n in columns)
         self.odd_rows = target.odd_rows
         a_size = -(-blocks.rows // target.tile_rows) * blocks.k * self.a_width
-        if (a_size + max(self.columns * blocks.k, self.columns_packed * blocks.k_packed)) * dtype.itemsize > SCRATCH:
+        if (a_size + max(self.columns * blocks.k, self.columns_few * blocks.k_few)) * dtype.itemsize > SCRATCH:
             raise ValueError(f"{blocks} needs more scratch memory than {SCRATCH} bytes.")
-        steps = (blocks.k, blocks.k_in_place, blocks.k_crowded, blocks.k_listed, blocks.k_packed, blocks.k_panels)
+        steps = (blocks.k, blocks.k_in_place, blocks.k_crowded, blocks.k_listed, blocks.k_few, blocks.k_panels)
         if blocks.rows % target.tile_rows or any(k % _K_GRAIN for k in steps):
             raise ValueError(f"{blocks} must hold whole tiles of {target.tile_rows} rows and k in steps of {_K_GRAIN}.")
         self.a_size = a_size
@@ -137,8 +136,11 @@ class _Driver:
         self._choose(m, n)
         self.in_whole = em.sub(1, "%tile")
         in_place = em.select(self._crowds("%b_k"), blocks.k_crowded, blocks.k_in_place)
-        k_limit = em.select(self.packs_b, blocks.k_packed, em.select(self.in_panels, blocks.k_panels, in_place))
-        k_limit = em.select(self.packs_a, blocks.k, k_limit)
+        small_a = em.test("sle", em.mul(m, "%k"), blocks.small_a // em.dtype.itemsize)
+        few = em.both(small_a, em.value(f"xor i1 {self.packs_a}, true"))
+        packed = em.select(few, blocks.k_few, blocks.k)
+        k_limit = em.select(self.in_panels, blocks.k_panels, in_place)
+        k_limit = em.select(em.either(self.packs_a, self.packs_b), packed, k_limit)
         apart = em.both(self.listed, em.test("sgt", "%k", blocks.long_k))
         k_limit = em.select(apart, em.minimum(k_limit, blocks.k_listed), k_limit)
         k_step = shares.even(em, "%k", k_limit, _K_GRAIN)
@@ -151,11 +153,10 @@ class _Driver:
         whole = em.test("eq", em.value(f"and i64 {n}, {em.lanes - 1}"), 0)  # else a vector would be read beyond B
         may_widen = em.both(em.either(self.packs_b, whole), em.value(f"xor i1 {self.packs_a}, true"))
         may_widen = em.both(may_widen, em.test("eq", "%b_panel", 0))
-        hints = em.value("icmp ne ptr %hints, null")
         in_place_next = em.select(self.in_panels, "%b_panel", self.width)
 
-        j_step = em.select(self.packs_b, self.columns_packed, self.columns)
-        j_step = em.select(self.packs_a, self.columns, em.select(self.in_panels, self.columns_panels, j_step))
+        j_step = em.select(em.both(self.packs_b, few), self.columns_few, self.columns)
+        j_step = em.select(em.both(self.in_panels, few), self.columns_panels, j_step)
         with em.loop("%j0", "%j1", j_step) as j:
             block = shares.in_panels(em, em.minimum(j_step, em.sub("%j1", j)), may_widen)
             with em.loop(0, at_least_once, k_step) as p:
@@ -172,7 +173,6 @@ class _Driver:
                 with em.loop("%i0", "%i1", i_step) as i:
                     height = em.minimum(i_step, em.sub("%i1", i))
                     ends = em.test("sge", p, last_k)
-                    self.hints = em.both(hints, em.both(ends, em.test("sge", depth, _WORTH_HINTS)))
                     self._block(i, height, j, block, p, depth, b, b_next)
                     wanted = em.value("icmp ne ptr %epilogue, null")
                     with em.when(em.both(wanted, ends)):
@@ -261,12 +261,6 @@ class _Driver:
                 rows, first = here.tile(em, t)
                 a_here = em.at(a, em.select(self.packs_a, em.mul(t, a_tile), em.mul(first, self.row_step)))
                 c_here = em.at(corner, em.mul(first, "%c_row"))
-                with em.when(self.hints):
-                    top, left = em.add(i, first), em.add(j, column)
-                    em.effect(
-                        f"call void %hints(ptr %thread, ptr %args, i64 {top}, i64 {em.add(top, rows)}, i64 {left}, "
-                        f"i64 {em.add(left, wanted)})"
-                    )
                 slot = em.value(f"getelementptr ptr, ptr @tiles, i64 {em.sub(em.add(kernels, rows), 1)}")
                 em.effect(
                     f"call void {em.value(f'load ptr, ptr {slot}')}(ptr {a_here}, ptr {panel}, ptr {c_here}, "

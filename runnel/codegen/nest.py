@@ -6,16 +6,17 @@ The top of loop code generation: function heads, the words of ``args`` and contr
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 
-from runnel.codegen import ahead, products, uses
+from runnel.codegen import products, uses
 from runnel.codegen.loops import Loops
 from runnel.codegen.memory import advance
 from runnel.codegen.target import Target
 from runnel.codegen.text import Emitter
 from runnel.codegen.values import Values
 from runnel.core.errors import VerifierError
-from runnel.loops.ir import TILE_STRIDE, Buffer, Contract, For, Kernel, Stmt, Stride
+from runnel.loops.ir import TILE_STRIDE, Buffer, Contract, For, Kernel, Stmt
 
 _ABI = "ptr %thread, ptr %args, i64 %i0, i64 %i1, i64 %j0, i64 %j1"
 _LOOP_METADATA = """\
@@ -35,30 +36,16 @@ def emit_kernel(kernel: Kernel, target: Target) -> str:
         emitters.append(em)
         values = _prologue(em, kernel, body)
         if body and isinstance(body[0], Contract):
-            epilogue = hints = "null"
+            epilogue = "null"
             if len(body) > 1:
                 if body[0].batch is not None:
                     raise VerifierError(f"[{kernel.name}] a batched Contract has an epilogue.")
                 epilogue = f"@{name}.epilogue"
                 function(f"{name}.epilogue", "internal ", body[1:])
-                own = {body[0].c, *(b.name for b in kernel.buffers if b.mode == "tile")}
-                found = {b: at for b, at in ahead.matrices(body[1:]).items() if b not in own}
-                if found:
-                    hints = f"@{name}.ahead"
-                    hinting(hints[1:], body[1:], found)
-            _contract(values, body[0], epilogue, hints)
+            _contract(values, body[0], epilogue)
         else:
             first = body[0] if linkage and body else None
             Loops(values, first.var if isinstance(first, For) else None).function_body(body)
-        finish(em, name, linkage)
-
-    def hinting(name: str, epilogue: tuple[Stmt, ...], found: dict[str, tuple[Stride, Stride]]) -> None:
-        em = Emitter(target)
-        emitters.append(em)
-        ahead.emit(_prologue(em, kernel, epilogue), found)
-        finish(em, name, "internal ")
-
-    def finish(em: Emitter, name: str, linkage: str) -> None:
         em.effect("ret void")
         head = f"define {linkage}void @{name}({_ABI}) nounwind {{\nentry:\n"
         functions.append(head + "\n".join(em.lines) + "\n}\n")
@@ -116,7 +103,7 @@ def _word(em: Emitter, at: int) -> str:
     return em.value(f"load i64, ptr {place}, align 8")
 
 
-def _contract(values: Values, spec: Contract, epilogue: str, hints: str) -> None:
+def _contract(values: Values, spec: Contract, epilogue: str) -> None:
     """Call the generic contraction, for a batch once for each matrix of the block."""
     em = values.em
     tile = spec.c in values.tiles
@@ -129,14 +116,12 @@ def _contract(values: Values, spec: Contract, epilogue: str, hints: str) -> None
         panel = values.stride(spec.panels.step)
 
     def call(matrices: list[str], block: list[str]) -> None:
-        products.call(
-            em, spec.operands, matrices, strides, block, epilogue, tile=tile, lists=lists, panel=panel, hints=hints
-        )
+        products.call(em, spec.operands, matrices, strides, block, epilogue, tile=tile, lists=lists, panel=panel)
 
     bases = [values.bases[name] for name in names]
     if spec.panels is not None and panel == "0":  # they were made for another machine's tiles
         width = spec.panels.width
-        with ahead.counting(em, "%j0", "%j1", width) as first:
+        with _counting(em, "%j0", "%j1", width) as first:
             step = em.value(f"sub i64 {values.stride(spec.panels.step)}, {width}")
             forward = em.value(f"mul i64 {em.value(f'udiv i64 {first}, {width}')}, {step}")
             last = em.value(f"add i64 {first}, {width}")
@@ -148,8 +133,25 @@ def _contract(values: Values, spec: Contract, epilogue: str, hints: str) -> None
         call(bases, ["%i0", "%i1", "%j0", "%j1"])
         return
     batch = spec.batch
-    with ahead.counting(em, "%i0", "%i1", 1) as matrix:
+    with _counting(em, "%i0", "%i1", 1) as matrix:
         steps = [em.value(f"mul i64 {matrix}, {values.stride(p)}") for p in (batch.a_step, batch.b_step, batch.c_step)]
         kinds = (spec.operands, spec.operands, spec.dtype)
         matrices = [advance(em, *each) for each in zip(kinds, bases, steps, strict=True)]
         call(matrices, ["0", values.stride(batch.m), "0", values.stride(batch.n)])
+
+
+@contextmanager
+def _counting(em: Emitter, begin: str, end: str, step: int) -> Iterator[str]:
+    """A loop around what is written inside, over begin, begin + step, … below ``end``."""
+    loop, done = em.new_label("loop"), em.new_label("done")
+    some = em.value(f"icmp slt i64 {begin}, {end}")
+    before = em.block
+    em.branch(some, loop, done)
+    em.start(loop)
+    here = em.phi("i64", (begin, before))
+    yield here
+    following = em.value(f"add i64 {here}, {step}")
+    em.add_edge(here, following, em.block)
+    more = em.value(f"icmp slt i64 {following}, {end}")
+    em.branch(more, loop, done)
+    em.start(done)

@@ -24,7 +24,7 @@ DTYPES = [dtypes.by_name(name) for name in contract.SYMBOLS]
 # Blocks so small that a few dozen rows, columns and k cross every boundary.
 SMALL = contract.Blocking(
     rows=24, k=16, k_in_place=24, k_crowded=8, columns=192, pack_k=8, pack_rows=32, pack_rows_crowded=16, crowded=256,
-    pack_a_columns=20, pack_a_k=10, k_listed=8, long_k=30, columns_packed=64, k_packed=24, columns_panels=64,
+    pack_a_columns=20, pack_a_k=10, k_listed=8, long_k=30, columns_few=64, k_few=24, small_a=4000, columns_panels=64,
     k_panels=8,
 )  # fmt: skip
 EPILOGUE = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_void_p, *[ctypes.c_int64] * 4)
@@ -42,7 +42,7 @@ class Kernel:
         self.library = llvm.JITLibraryBuilder().add_object_img(image).export_symbol(symbol).link(self.linker, symbol)
         prototype = ctypes.CFUNCTYPE(
             None, *[ctypes.c_void_p] * 3, *[ctypes.c_int64] * 10, *[ctypes.c_void_p] * 3, *[ctypes.c_int64] * 2,
-            *[ctypes.c_void_p] * 2, ctypes.c_int64, ctypes.c_void_p,
+            *[ctypes.c_void_p] * 2, ctypes.c_int64,
         )  # fmt: skip
         self.function = prototype(self.library[symbol])
         self.scratch = guarded((contract.SCRATCH,), np.dtype(np.uint8), "after")
@@ -62,7 +62,7 @@ class Kernel:
             a.ctypes.data, b.ctypes.data, c.ctypes.data, *(step // size for step in steps),
             inner.shape[0], *(box if box is not None else (0, c.shape[0], 0, c.shape[1])), epilogue,
             self.thread.ctypes.data, args, tile, resume, *(x.ctypes.data for x in lists or ()),
-            *((None, None) if lists is None else ()), panel, None,
+            *((None, None) if lists is None else ()), panel,
         )  # fmt: skip
 
 

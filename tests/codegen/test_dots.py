@@ -193,7 +193,7 @@ class Native:
             a.ctypes.data, b.ctypes.data, c.ctypes.data, *steps, c.strides[0] // 4, b.shape[0] if k is None else k,
             *(box if box is not None else (0, c.shape[0], 0, c.shape[1])), epilogue, self.thread.ctypes.data, args, 0,
             resume, *((None, None) if lists is None else (x.ctypes.data for x in lists)),
-            b.strides[0] // 2 if in_panels else 0, None,
+            b.strides[0] // 2 if in_panels else 0,
         )  # fmt: skip
 
 

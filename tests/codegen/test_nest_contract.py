@@ -46,7 +46,7 @@ from runnel.loops.ir import (
 def contraction(element: DType) -> Any:
     """A stand-in for the generic contraction: NumPy, one block, then the epilogue."""
     words = [ctypes.c_void_p] * 3 + [ctypes.c_int64] * 10 + [ctypes.c_void_p] * 3 + [ctypes.c_int64] * 2
-    words += [ctypes.c_void_p] * 2 + [ctypes.c_int64, ctypes.c_void_p]
+    words += [ctypes.c_void_p] * 2 + [ctypes.c_int64]
     kernel_type = ctypes.CFUNCTYPE(None, *[ctypes.c_void_p] * 2, *[ctypes.c_int64] * 4)
 
     def at_address(address: int, count: int) -> Array:
