@@ -23,7 +23,7 @@ EXAMPLES = sorted(path.stem for path in (ROOT / "examples").glob("*.py") if path
 SMALLER = {
     "cifar10_cnn": {"BATCH": 16},
     "imdb_gru": {"BATCH": 32, "LENGTH": 20},
-    "shakespeare_transformer": {"BATCH": 8, "WINDOW": 32, "WIDTH": 64, "BLOCKS": 2},
+    "shakespeare_transformer": {"BATCH": 8, "WINDOW": 32, "WIDTH": 64, "HEADS": 4, "BLOCKS": 2},
 }
 
 
