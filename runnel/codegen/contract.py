@@ -108,7 +108,7 @@ class _Driver:
         self.em = Flow(target, dtype)
         self.blocks = blocks
         self.tile_rows = target.tile_rows
-        self.width = target.tile_vectors * self.em.lanes  # columns of a panel of B
+        self.width = target.panel_columns(dtype)
         self.a_width = -(-target.tile_rows // self.em.lanes) * self.em.lanes  # rows of a packed tile of A, padded
         columns = (blocks.columns, blocks.columns_few, blocks.columns_panels)
         self.columns, self.columns_few, self.columns_panels = (n // self.width * self.width for n in columns)
@@ -133,6 +133,7 @@ class _Driver:
 
         self.listed = em.value("icmp ne ptr %a_rows, null")
         self.in_panels = em.test("ne", "%b_panel", 0)
+        self.in_rows = em.value(f"xor i1 {self.in_panels}, true")
         self._choose(m, n)
         self.in_whole = em.sub(1, "%tile")
         in_place = em.select(self._crowds("%b_k"), blocks.k_crowded, blocks.k_in_place)
@@ -152,7 +153,7 @@ class _Driver:
         last_k = em.sub("%k", k_step)
         whole = em.test("eq", em.value(f"and i64 {n}, {em.lanes - 1}"), 0)  # else a vector would be read beyond B
         may_widen = em.both(em.either(self.packs_b, whole), em.value(f"xor i1 {self.packs_a}, true"))
-        may_widen = em.both(may_widen, em.test("eq", "%b_panel", 0))
+        may_widen = em.both(may_widen, self.in_rows)
         in_place_next = em.select(self.in_panels, "%b_panel", self.width)
 
         j_step = em.select(em.both(self.packs_b, few), self.columns_few, self.columns)
@@ -172,10 +173,9 @@ class _Driver:
                 b_next = em.select(self.packs_b, em.mul(depth, self.width), in_place_next)
                 with em.loop("%i0", "%i1", i_step) as i:
                     height = em.minimum(i_step, em.sub("%i1", i))
-                    ends = em.test("sge", p, last_k)
                     self._block(i, height, j, block, p, depth, b, b_next)
                     wanted = em.value("icmp ne ptr %epilogue, null")
-                    with em.when(em.both(wanted, ends)):
+                    with em.when(em.both(wanted, em.test("sge", p, last_k))):
                         em.effect(
                             f"call void %epilogue(ptr %thread, ptr %args, i64 {i}, i64 {em.add(i, height)}, "
                             f"i64 {j}, i64 {em.add(j, block.columns)})"
@@ -193,7 +193,7 @@ class _Driver:
         if not em.masked_loads:  # only a padded panel can be read beyond its last column
             ragged = em.test("ne", em.value(f"and i64 {n}, {em.lanes - 1}"), 0)
             self.packs_b = em.either(self.packs_b, ragged)
-        self.packs_b = em.both(self.packs_b, em.test("eq", "%b_panel", 0))
+        self.packs_b = em.both(self.packs_b, self.in_rows)
         wide = em.test("sge", n, blocks.pack_a_columns)
         deep = em.test("sge", "%k", blocks.pack_a_k)
         stepping = em.both(em.test("ne", "%a_k", 1), em.value(f"xor i1 {self.listed}, true"))

@@ -69,7 +69,7 @@ class _Driver:
         self.em = Flow(target, float32)
         self.blocks = blocks
         self.tile_rows = target.tile_rows
-        self.width = target.tile_vectors * self.em.lanes  # columns of a panel of B
+        self.width = target.panel_columns(float32)
         self.a_width = -(-target.tile_rows // self.em.lanes) * self.em.lanes  # rows of a packed tile of A, padded
         self.columns, self.columns_in_place = (
             max(n // self.width, 1) * self.width for n in (blocks.columns, blocks.columns_in_place)

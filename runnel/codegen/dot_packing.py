@@ -132,7 +132,7 @@ def panels(target: Target) -> Flow:
     Rows of adjacent columns are copied two whole rows at a time, so that memory is read in order.
     """
     em = _flow(target)
-    width = target.tile_vectors * em.lanes
+    width = target.panel_columns(em.dtype)
     count = em.value(f"lshr i64 {em.add('%k', 1)}, 1")
     whole = em.mul(em.value(f"sdiv i64 %columns, {width}"), width)
     whole = em.select(em.test("eq", "%c_step", 1), whole, 0)

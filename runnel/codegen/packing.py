@@ -126,7 +126,7 @@ def panels(target: Target, dtype: DType) -> Flow:
     Rows of adjacent columns are copied a whole row at a time, so that memory is read in order.
     """
     em = Flow(target, dtype)
-    width = target.tile_vectors * em.lanes
+    width = target.panel_columns(dtype)
     panel = em.mul("%k", width)
     wide, narrow, finish = (em.new_label(n) for n in ("wide", "narrow", "finish"))
     whole = em.mul(em.value(f"sdiv i64 %columns, {width}"), width)

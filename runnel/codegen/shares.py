@@ -67,7 +67,7 @@ class Panels:
 def in_panels(em: Flow, columns: str, may_widen: str) -> Panels:
     """``columns`` dealt to panels of the tiles' width. If it may, and the target has tiles for it, the last takes in a
     vector that would be a panel by itself."""
-    width = em.target.tile_vectors * em.lanes
+    width = em.target.panel_columns(em.dtype)
     count, wide = em.ceil_div(columns, width), "false"
     if em.target.odd_rows:
         vectors = em.ceil_div(columns, em.lanes)

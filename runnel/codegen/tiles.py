@@ -71,7 +71,7 @@ def position(em: Flow, columns: str, vectors: str, listed: str) -> str:
     target = em.target
     group = em.sub(vectors, 1)
     if not target.has_masks:
-        full = em.test("eq", columns, target.tile_vectors * em.lanes)
+        full = em.test("eq", columns, target.panel_columns(em.dtype))
         group = em.select(full, target.tile_vectors, group)
     place = em.mul(group, target.tile_rows)
     if target.odd_rows:
