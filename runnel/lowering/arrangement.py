@@ -5,12 +5,16 @@ Y. Pisarchyk, J. Lee, "Efficient Memory Management for Deep Neural Net Inference
 moment first; by bytes times length; by length; by start), then the order that did best is improved by moving the span
 that ends highest, or one alive with it, to a place drawn by a fixed generator. Everything stops at the first placement
 close to the lower bound, and effort is counted in pairs of spans and not in seconds: equal programs get equal memory.
+
+Where very many spans are alive together they are placed as a heap would, in the order of time (``sweep.py``).
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from typing import Final, NamedTuple
+from typing import Final
+
+from runnel.lowering.sweep import Arrangement, Span, pairs_alive, swept
 
 CLOSE: Final = 1.02  # times the lower bound: good enough to stop
 FAR: Final = 1.05  # times the lower bound: worth more effort
@@ -18,23 +22,10 @@ LOSSES: Final = (1.0, 1.01, 1.02)  # times the best peak: what a step of the sea
 EFFORT: Final = 400_000  # pairs of spans looked at while searching: some 50 ms
 
 
-class Span(NamedTuple):
-    """``nbytes`` of memory from the moment ``first`` to the moment ``last``, both included."""
-
-    nbytes: int
-    first: int
-    last: int
-
-
-class Arrangement(NamedTuple):
-    """The offset of each span, and where the highest of them ends."""
-
-    offsets: tuple[int, ...]
-    peak: int
-
-
 def arrange(spans: Sequence[Span], bound: int, fullest: int, effort: int = EFFORT) -> Arrangement:
     """Offsets for ``spans``, of which those alive at the moment ``fullest`` have ``bound`` bytes."""
+    if pairs_alive(spans) > effort:
+        return swept(spans)
     search = _Search(spans, int(bound * CLOSE), 3 * effort // 4)
     for key in _keys(spans, fullest):
         if search.try_order(sorted(range(len(spans)), key=key)):

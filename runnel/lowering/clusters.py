@@ -3,7 +3,9 @@
 A cluster has an iteration domain, the shape ``domain`` without its axes of size 1, of which the axes ``reduced`` are
 reduced. Its members are *full* values (one per point of the domain) and *kept* values (one per point of the axes that
 are not reduced: results of reductions, and what is computed from them). Two clusters merge when every member reads
-other members only at the point it is itself computed at, and when no path leaves the merged cluster and comes back.
+other members only at the point it is itself computed at, when nothing else must run between the two
+(``precedence.py``), and while the code stays small enough for LLVM, whose time grows faster than its input.
+``fusion_check.py`` holds every clustering against these conditions.
 
 Forms of cluster, by what the first member is: a map (pointwise and reductions), a contraction with its pointwise
 epilogue, or an op that stands alone (concatenation, gather, scatter).
@@ -12,13 +14,18 @@ epilogue, or an op that stands alone (concatenation, gather, scatter).
 from __future__ import annotations
 
 import enum
+from typing import Final
 
 from runnel.core import tables
 from runnel.core.avals import Shape, row_major
 from runnel.graph.graph import Graph, Node
 from runnel.loops.rules import BucketSums, Contraction, IndexFunction, Part, Pointwise, Reduction, Rule, View
 from runnel.lowering import matrices
+from runnel.lowering.costs import code_size
+from runnel.lowering.precedence import Precedence, Vertex
 from runnel.lowering.strided import Strided
+
+HEAVIEST: Final = 512.0  # code in one kernel, in additions
 
 
 class Form(enum.Enum):
@@ -27,22 +34,23 @@ class Form(enum.Enum):
     ALONE = "alone"
 
 
-class Cluster:
-    """Nodes that become one kernel. ``after`` are the clusters that must have run before it."""
+class Cluster(Vertex):
+    """Nodes that become one kernel, in the order of the graph. ``first`` and ``last`` are the numbers of its first and
+    last member, ``weight`` how much code they are."""
 
-    __slots__ = ("after", "domain", "form", "index", "index_last", "kept", "members", "position", "reduced", "sums")
+    __slots__ = ("domain", "first", "form", "kept", "last", "members", "reads", "reduced", "sums", "weight")
 
-    def __init__(self, index: int, form: Form, domain: Shape) -> None:
-        self.index = index
+    def __init__(self, number: int, form: Form, domain: Shape) -> None:
+        super().__init__()
+        self.first = self.last = number
         self.form = form
         self.domain = domain
         self.reduced: tuple[int, ...] = ()  # axes of the domain
         self.members: list[Node] = []
         self.kept: set[Node] = set()
-        self.after: set[Cluster] = set()
-        self.index_last = index
-        self.position: dict[Node, int] = {}
+        self.reads: set[Node] = set()  # the bases of what its members read
         self.sums = False  # whether it sums buckets
+        self.weight = 0.0
 
     @property
     def kept_axes(self) -> tuple[int, ...]:
@@ -54,30 +62,12 @@ class Cluster:
         return next(n for n in self.members if isinstance(tables.lower.get(n.op) if n.op else None, Contraction))
 
     def __repr__(self) -> str:
-        return f"Cluster({self.index}, {self.form.value}, {self.domain}, {[str(m.op) for m in self.members]})"
+        return f"Cluster({self.first}, {self.form.value}, {self.domain}, {[str(m.op) for m in self.members]})"
 
 
 def essential(shape: Shape) -> Shape:
     """``shape`` without its axes of size 1."""
     return tuple(n for n in shape if n != 1)
-
-
-def reaches(start: Cluster, target: Cluster, *, direct: bool) -> bool:
-    """Whether ``target`` must run before ``start``; without ``direct``, whether it must because of a third cluster.
-
-    While clusters are merged (without ``direct``) they wait for earlier ones only; later, a cluster that updates a
-    Variable in place also waits for those which read the old value, wherever they stand.
-    """
-    stack = [c for c in start.after if direct or c is not target]
-    seen: set[Cluster] = set()
-    while stack:
-        c = stack.pop()
-        if c is target:
-            return True
-        if c not in seen and (direct or c.index_last >= target.index):
-            seen.add(c)
-            stack.extend(c.after)
-    return False
 
 
 class Clustering:
@@ -86,8 +76,9 @@ class Clustering:
     def __init__(self, graph: Graph, views: dict[Node, Strided], *, fuse: bool = True) -> None:
         self.views = views
         self.home: dict[Node, Cluster] = {}
-        self._followers: dict[Cluster, set[Cluster]] = {}  # those that have a cluster among what they run after
+        self.order: Precedence[Cluster] = Precedence()
         self.behind: dict[Node, tuple[Node, ...]] = {}  # views that are read only after other values are known
+        self._number: dict[Node, int] = {}
         for node in graph.nodes:
             if node.op is None:
                 continue
@@ -106,14 +97,14 @@ class Clustering:
     @property
     def clusters(self) -> list[Cluster]:
         """The clusters, each once, in the order of their first members."""
-        return sorted(set(self.home.values()), key=lambda c: c.index)
+        return sorted(set(self.home.values()), key=lambda c: c.first)
 
     def _start(self, node: Node) -> None:
         rule = tables.lower.get(node.op) if node.op is not None else None
+        number = self._number[node] = len(self._number)
         if isinstance(rule, Part):
             home = self.home[node] = self.home[node.inputs[0]]
             home.members.append(node)
-            home.position[node] = len(self.home)
             return
         form, shape = Form.ALONE, node.aval.shape
         if isinstance(rule, Contraction):
@@ -122,85 +113,58 @@ class Clustering:
             form, shape = Form.MAP, node.inputs[0].aval.shape
         elif isinstance(rule, (Pointwise, IndexFunction, View)) or self._sums_in_a_nest(node, rule):
             form, shape = Form.MAP, point_shape(node)
-        cluster = Cluster(len(self.home), form, essential(shape))
+        cluster = Cluster(number, form, essential(shape))
         cluster.members.append(node)
-        cluster.position[node] = cluster.index
+        cluster.reads = {self.views[x].base for x in node.inputs}
         cluster.sums = isinstance(rule, BucketSums)
-        if isinstance(rule, Reduction) and reduced_axes(node):
+        cluster.weight = 1.0 + code_size(node)
+        if is_reduction(node):
             cluster.reduced = reduced_axes(node)
             cluster.kept.add(node)
         self.home[node] = cluster
-        needed = [*node.inputs, *(late for x in node.inputs for late in self.behind.get(x, ()))]
-        cluster.after.update(self.home[b] for b in (self.views[x].base for x in needed) if b in self.home)
-        for before in cluster.after:
-            self._followers.setdefault(before, set()).add(cluster)
+        late = {self.views[y].base for x in node.inputs for y in self.behind.get(x, ())}
+        self.order.add(cluster, {self.home[b] for b in cluster.reads | late if b in self.home})
 
     def _merge(self, producer: Cluster, consumer: Cluster) -> None:
         """Merge the two if one kernel can compute both."""
+        if producer.weight + consumer.weight > HEAVIEST:
+            return
         joint = _joint_domain(producer, consumer)
-        if joint is None or reaches(consumer, producer, direct=False):
+        if joint is None:
             return
         domain, reduced, kept = joint
         if (producer.sums or consumer.sums) and (producer.form is not Form.MAP or not _has_rows(domain, reduced)):
             return
-        trial = Cluster(producer.index, producer.form, domain)
+        trial = Cluster(producer.first, producer.form, domain)
         trial.reduced, trial.kept = reduced, kept
-        trial.members = sorted((*producer.members, *consumer.members), key=lambda n: self.home[n].position[n])
-        inside = set(trial.members)
-        if not all(self._reads_same_point(trial, node, inside) for node in consumer.members):
+        members = [*producer.members, *consumer.members]
+        trial.members = members if producer.last < consumer.first else sorted(members, key=self._number.__getitem__)
+        inside = set(members)
+        apart = producer.reads.isdisjoint(consumer.members) and not producer.sums
+        readers = consumer.members if apart else members
+        if not all(reads_same_point(trial, node, inside, self.views) for node in readers):
             return
         if trial.form is Form.CONTRACTION and not self._reads_rows_and_columns(trial, consumer.members):
             return
-        self._absorb(producer, consumer, trial)
+        if self.order.merge(producer, consumer):
+            self._absorb(producer, consumer, trial)
 
     def _absorb(self, producer: Cluster, consumer: Cluster, trial: Cluster) -> None:
         producer.domain, producer.reduced, producer.kept = trial.domain, trial.reduced, trial.kept
         producer.members = trial.members
+        producer.reads |= consumer.reads
         producer.sums = producer.sums or consumer.sums
-        producer.index_last = max(producer.index_last, consumer.index_last)
-        producer.position.update(consumer.position)
-        producer.after = (producer.after | consumer.after) - {producer, consumer}
+        producer.weight += consumer.weight
+        producer.first = min(producer.first, consumer.first)
+        producer.last = max(producer.last, consumer.last)
         for node in consumer.members:
             self.home[node] = producer
-        for before in consumer.after:
-            self._followers[before].discard(consumer)
-        for before in producer.after:
-            self._followers.setdefault(before, set()).add(producer)
-        followers = self._followers.setdefault(producer, set())
-        for cluster in self._followers.pop(consumer, ()):
-            if cluster is not producer:
-                cluster.after.discard(consumer)
-                cluster.after.add(producer)
-                followers.add(cluster)
 
     def _sums_in_a_nest(self, node: Node, rule: Rule | None) -> bool:
         """Whether ``node`` sums buckets over a domain of rows and columns, from a table that lies as it should."""
         if not isinstance(rule, BucketSums) or node.aval.shape[0] == 1 or len(essential(node.aval.shape)) < 2:
             return False
         return self.views[node.inputs[0]].is_dense(node.inputs[0].aval.shape)
-
-    def _reads_same_point(self, cluster: Cluster, node: Node, inside: set[Node]) -> bool:
-        """Whether ``node`` reads other members of the cluster only at the point that it is computed at."""
-        rule = tables.lower.get(node.op) if node.op else None
-        if isinstance(rule, BucketSums):
-            return not any(self.views[x].base in inside for x in node.inputs)
-        is_reduction = isinstance(rule, Reduction)
-        full = is_reduction or node not in cluster.kept
-        shape = point_shape(node)
-        kept_shape = kept_extents(cluster)
-        for x in node.inputs:
-            view = self.views[x]
-            if view.base not in inside:
-                continue
-            if view.base in cluster.kept:
-                expected = kept_strides(cluster) if full else row_major(kept_shape)
-            elif full:
-                expected = row_major(cluster.domain)
-            else:
-                return False
-            if view.offset != 0 or aligned_strides(x.aval.shape, view.strides, shape) != expected:
-                return False
-        return True
 
     def _reads_rows_and_columns(self, cluster: Cluster, nodes: list[Node]) -> bool:
         """Whether one stride for rows and one for columns lead to all that ``nodes``, read after a product, need."""
@@ -238,6 +202,30 @@ def _joint_domain(producer: Cluster, consumer: Cluster) -> tuple[Shape, tuple[in
     if consumer.reduced and not producer.reduced and producer.domain == kept_extents(consumer):
         return consumer.domain, consumer.reduced, kept | set(producer.members)
     return None
+
+
+def reads_same_point(cluster: Cluster, node: Node, inside: set[Node], views: dict[Node, Strided]) -> bool:
+    """Whether ``node`` reads other members of ``cluster`` only at the point that it is computed at; a sum of products
+    or of a bucket, which reads its operands all over and is a full value, no other members at all."""
+    rule = tables.lower.get(node.op) if node.op else None
+    if isinstance(rule, (BucketSums, Contraction)):
+        return node not in cluster.kept and not any(views[x].base in inside for x in node.inputs)
+    full = is_reduction(node) or node not in cluster.kept
+    shape = point_shape(node)
+    kept_shape = kept_extents(cluster)
+    for x in node.inputs:
+        view = views[x]
+        if view.base not in inside:
+            continue
+        if view.base in cluster.kept:
+            expected = kept_strides(cluster) if full else row_major(kept_shape)
+        elif full:
+            expected = row_major(cluster.domain)
+        else:
+            return False
+        if view.offset != 0 or aligned_strides(x.aval.shape, view.strides, shape) != expected:
+            return False
+    return True
 
 
 def kept_extents(cluster: Cluster) -> Shape:
@@ -278,6 +266,12 @@ def reduced_axes(node: Node) -> tuple[int, ...]:
             found.append(position)
         position += 1
     return tuple(found)
+
+
+def is_reduction(node: Node) -> bool:
+    """Whether a node folds elements together (a reduction over axes of size 1 does not)."""
+    rule = tables.lower.get(node.op) if node.op else None
+    return isinstance(rule, Reduction) and bool(reduced_axes(node))
 
 
 def reduces_last(domain: Shape, reduced: tuple[int, ...]) -> bool:

@@ -115,7 +115,6 @@ class EpilogueBuilder(NestBuilder):
         self.declared = {}
         self.names = {}
         self.reload = {}
-        self.passes = 0
         self.row_axis, self.column_axis = 0, 1
         self.buffers += [ir.Buffer("b0", factors, "in"), ir.Buffer("b1", factors, "in")]
         self.accesses += [

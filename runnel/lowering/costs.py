@@ -1,4 +1,4 @@
-"""What computing a value again would cost, in additions for each element."""
+"""What computing a value again would cost, and how much code it is, in additions."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from collections.abc import Hashable
 
 import numpy as np
 
+from runnel.codegen import uses
 from runnel.core import tables
 from runnel.core.dtypes import int64
 from runnel.graph.graph import Node
@@ -13,7 +14,7 @@ from runnel.loops.ir import Apply, Const, Expr, Ref
 from runnel.loops.rules import IndexFunction, Pointwise
 from runnel.lowering.strided import Strided
 
-_KNOWN: dict[Hashable, float] = {}  # by rule, dtypes and attributes: the shapes do not matter
+_KNOWN: dict[Hashable, tuple[float, float]] = {}  # by rule, dtypes and attributes: the shapes do not matter
 _KEPT = 4096
 
 COSTLY = 4.0  # a value of more additions is kept in memory rather than computed twice
@@ -26,32 +27,47 @@ def inline_constant(node: Node) -> bool:
 
 def cost_of(node: Node) -> float:
     """Operations per element, in additions."""
+    return _counted(node)[0]
+
+
+def code_size(node: Node) -> float:
+    """The same with what an expression shares counted once: how much code it is."""
+    return _counted(node)[1]
+
+
+def _counted(node: Node) -> tuple[float, float]:
     rule = tables.lower.get(node.op) if node.op else None
     if not isinstance(rule, (Pointwise, IndexFunction)):
-        return 1.0
+        return 1.0, 1.0
     if any(isinstance(value, np.ndarray) for value in node.attrs.values()):
-        return _cost_of(node, rule)
+        return _count(node, rule)
     key = (rule, node.aval.dtype, *[x.aval.dtype for x in node.inputs], *node.attrs.values())
     known = _KNOWN.get(key)
     if known is None:
         if len(_KNOWN) >= _KEPT:
             _KNOWN.clear()
-        known = _KNOWN[key] = _cost_of(node, rule)
+        known = _KNOWN[key] = _count(node, rule)
     return known
 
 
-def _cost_of(node: Node, rule: Pointwise | IndexFunction) -> float:
+def _count(node: Node, rule: Pointwise | IndexFunction) -> tuple[float, float]:
     refs = [Ref("x", x.aval.dtype) for x in node.inputs]
     avals = (*(x.aval for x in node.inputs), node.aval)
     if isinstance(rule, IndexFunction):
-        return expression_cost(rule.expr(avals, Const(0, int64), *refs, **node.attrs))
-    return expression_cost(rule.expr(avals, *refs, **node.attrs))
+        value = rule.expr(avals, Const(0, int64), *refs, **node.attrs)
+    else:
+        value = rule.expr(avals, *refs, **node.attrs)
+    totals: dict[int, float] = {}
+    return _total(value, totals), float(sum(part.op.cost for part in uses.parts(value) if isinstance(part, Apply)))
 
 
-def expression_cost(value: Expr) -> float:
-    if isinstance(value, Apply):
-        return value.op.cost + sum(expression_cost(a) for a in value.args)
-    return 0.0
+def _total(value: Expr, known: dict[int, float]) -> float:
+    """The operations of an expression, those that it shares counted wherever they are read."""
+    if not isinstance(value, Apply):
+        return 0.0
+    if id(value) not in known:
+        known[id(value)] = value.op.cost + sum(_total(a, known) for a in value.args)
+    return known[id(value)]
 
 
 def chain_is_costly(node: Node, inside: set[Node], views: dict[Node, Strided]) -> bool:

@@ -17,6 +17,7 @@ from typing import NamedTuple
 from runnel.lowering.partition import Block, Region, region
 from runnel.lowering.places import Access, Call, Space
 from runnel.lowering.repeat import AnySpan, Branch, Repeat, While, sequence
+from runnel.lowering.touched import Bytes, Touch, Touched
 
 _WHOLE: Block = (0, 1, 0, 1)
 
@@ -27,12 +28,6 @@ class Barriers(NamedTuple):
 
     first: list[bool]
     again: list[bool]
-
-
-class _Touch(NamedTuple):
-    thread: int
-    region: Region
-    aged: bool  # by an earlier iteration of the loop that is looked at
 
 
 def barriers(calls: Sequence[Call], blocks: Sequence[Sequence[Block | None]], spans: Sequence[AnySpan]) -> Barriers:
@@ -54,45 +49,48 @@ class _Walk:
         self.unsettled = False  # whether another thread may still find an index out of range
 
     def one_pass(
-        self, items: Iterable[int | AnySpan], since: list[_Touch], counts: tuple[int, ...], *, again: bool
-    ) -> tuple[list[_Touch], bool]:
+        self, items: Iterable[int | AnySpan], since: list[Touch], counts: tuple[int, ...], *, again: bool
+    ) -> tuple[list[Touch], bool]:
         """Set the barriers of ``items``; ``counts`` are the iterations of the loops around them. What has been touched
         since the last barrier, and whether there was one."""
         cleared = False
+        held = _filed(since, counts)
         for item in items:
             if isinstance(item, int):
                 mine = self._touched(item)
-                needed = _meet(mine, since, counts) or self._must_settle(item)
+                needed = _meet(mine, held, counts) or self._must_settle(item)
                 self.unsettled = self.calls[item].checks or (self.unsettled and not needed)
                 (self.again if again else self.first)[item] = needed
                 left, inside = mine, False
             else:
                 mine = self._all_of(item, counts)
-                needed = _meet(mine, since, counts)
+                needed = _meet(mine, held, counts)
                 if again:
                     item.again = needed
                 else:
                     item.barrier = needed
                 left, inside = self._inside(item, counts)
                 self.unsettled |= any(call.checks for call in self.calls[item.begin : item.end])
-            since = left if needed or inside else [*since, *left]
-            cleared |= needed or inside
-        return since, cleared
+            if needed or inside:
+                held, cleared = _filed(left, counts), True
+            else:
+                _file(held, left, counts)
+        return held.all, cleared
 
     def _must_settle(self, index: int) -> bool:
         return self.unsettled and any(a.writes and a.place.space is Space.VARIABLE for a in self.calls[index].accesses)
 
-    def _touched(self, index: int) -> list[_Touch]:
+    def _touched(self, index: int) -> list[Touch]:
         call = self.calls[index]
         return [
-            _Touch(thread, region(access, block, call), False)
+            Touch(thread, region(access, block, call), False)
             for thread, block in enumerate(self.blocks[index])
             if block is not None
             for access in call.accesses
             if access.place.space is not Space.SCRATCH
         ]
 
-    def _flag(self, flag: Access | None) -> list[_Touch]:
+    def _flag(self, flag: Access | None) -> list[Touch]:
         """Every thread reads the flag of a loop or branch."""
         if flag is None:
             return []
@@ -100,9 +98,9 @@ class _Walk:
         start = (flag.place.offset if flag.place.space is Space.ARENA else 0) + flag.offset * size
         key = None if flag.place.space is Space.ARENA else flag.place
         found = Region(key, start, start + size, None, _WHOLE, False, tuple(s * size for s in flag.steps))
-        return [_Touch(thread, found, False) for thread in range(len(self.blocks[0]))]
+        return [Touch(thread, found, False) for thread in range(len(self.blocks[0]))]
 
-    def _all_of(self, span: AnySpan, counts: tuple[int, ...]) -> list[_Touch]:
+    def _all_of(self, span: AnySpan, counts: tuple[int, ...]) -> list[Touch]:
         """All that any iteration of ``span`` touches."""
         own = (*counts, span.count) if isinstance(span, Repeat) else counts
         found = self._flag(span.flag) if not isinstance(span, Repeat) else []
@@ -110,7 +108,7 @@ class _Walk:
             found += self._touched(item) if isinstance(item, int) else self._all_of(item, own)
         return [t._replace(region=_hull(t.region, len(counts), own)) for t in found]
 
-    def _inside(self, span: AnySpan, counts: tuple[int, ...]) -> tuple[list[_Touch], bool]:
+    def _inside(self, span: AnySpan, counts: tuple[int, ...]) -> tuple[list[Touch], bool]:
         """Set the barriers inside of ``span``. What is touched after its last one, and whether it surely has one."""
         own = (*counts, span.count) if isinstance(span, Repeat) else counts
         items = list(sequence(span.begin, span.end, span.inner))
@@ -119,7 +117,7 @@ class _Walk:
             if span.count > 1:
                 left, later = self.one_pass(items, [t._replace(aged=True) for t in left], own, again=True)
                 cleared |= later
-            return [_Touch(t.thread, _hull(t.region, len(counts), own), False) for t in left], cleared
+            return [Touch(t.thread, _hull(t.region, len(counts), own), False) for t in left], cleared
         flag = self._flag(span.flag)
         if isinstance(span, Branch):
             middle = [i for i in items if (i if isinstance(i, int) else i.begin) >= span.middle]
@@ -129,22 +127,41 @@ class _Walk:
         return self._while(span, flag, items, counts)
 
     def _while(
-        self, span: While, flag: list[_Touch], items: list[int | AnySpan], counts: tuple[int, ...]
-    ) -> tuple[list[_Touch], bool]:
+        self, span: While, flag: list[Touch], items: list[int | AnySpan], counts: tuple[int, ...]
+    ) -> tuple[list[Touch], bool]:
         """A barrier stands before the flag is read, so that is all that has been touched at the end."""
         test = [i for i in items if (i if isinstance(i, int) else i.begin) < span.test]
         body = items[len(test) :]
-        left: list[_Touch] = []
+        left: list[Touch] = []
         for again in (False, True):
             self.one_pass(test, left, counts, again=again)
             left, _ = self.one_pass(body, flag, counts, again=again)
         return flag, True
 
 
-def _meet(mine: Sequence[_Touch], since: Sequence[_Touch], counts: tuple[int, ...]) -> bool:
-    if not counts:
-        return any(t.thread != s.thread and t.region.conflicts(s.region) for t in mine for s in since)
-    return any(t.thread != s.thread and _conflict(t.region, s.region, counts, aged=s.aged) for t in mine for s in since)
+def _filed(touches: Iterable[Touch], counts: tuple[int, ...]) -> Touched:
+    held = Touched()
+    _file(held, touches, counts)
+    return held
+
+
+def _file(held: Touched, touches: Iterable[Touch], counts: tuple[int, ...]) -> None:
+    for touch in touches:
+        held.add(touch, _reach(touch.region, counts))
+
+
+def _reach(moving: Region, counts: tuple[int, ...]) -> Bytes:
+    """The bytes of all iterations of the loops around."""
+    whole = _hull(moving, 0, counts) if counts else moving
+    return Bytes(whole.key, whole.begin, max(whole.end, whole.begin + 1))
+
+
+def _meet(mine: Sequence[Touch], held: Touched, counts: tuple[int, ...]) -> bool:
+    return any(
+        t.thread != s.thread and _conflict(t.region, s.region, counts, aged=s.aged)
+        for t in mine
+        for s in held.near(_reach(t.region, counts), writes=t.region.writes)
+    )
 
 
 def _conflict(new: Region, old: Region, counts: tuple[int, ...], *, aged: bool) -> bool:

@@ -8,9 +8,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from runnel.lowering.arrangement import Span, arrange
+from runnel.lowering.arrangement import arrange
 from runnel.lowering.places import Call, Place, Space
 from runnel.lowering.repeat import AnySpan
+from runnel.lowering.sweep import Span
 
 ALIGN = 64
 

@@ -38,11 +38,11 @@ from runnel.loops.rules import BucketSums, IndexFunction, Pointwise, Reduction, 
 from runnel.lowering import numbers
 from runnel.lowering.alone import Lie
 from runnel.lowering.buckets import Bucket, any_in
-from runnel.lowering.clusters import Cluster, aligned_strides, kept_strides, point_shape
+from runnel.lowering.clusters import Cluster, aligned_strides, is_reduction, kept_strides, point_shape
 from runnel.lowering.costs import chain_is_costly, cost_of, inline_constant
 from runnel.lowering.naming import named
 from runnel.lowering.places import Access, Call, Place, Space
-from runnel.lowering.rows import Passes, is_reduction
+from runnel.lowering.rows import Passes
 from runnel.lowering.strided import Strided
 from runnel.lowering.untouched import leaves_empty_rows
 
@@ -90,6 +90,7 @@ class NestBuilder:
         self.numbers: dict[tuple[int, DType], Expr] = {}
         self.positions: dict[int, Expr] = {}
         self.flops = 0.0
+        self.named = 0  # values, so far
         self.row_passes = Passes(cluster, views, targets)
         self._collect()
         self._merge_axes()
@@ -301,8 +302,9 @@ class NestBuilder:
         return bucket
 
     def _name(self, node: Node) -> str:
-        name = f"v{len(self.names)}_{self.passes}"
-        self.names[node] = name
+        """A new name for ``node``, which may be computed in several passes: each time it is another variable."""
+        name = self.names[node] = f"v{self.named}"
+        self.named += 1
         return name
 
     def _emit_needed(self, wanted: list[Node]) -> list[Stmt]:

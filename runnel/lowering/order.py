@@ -62,16 +62,12 @@ class _Held:
 
 def _scheduled(clusters: Sequence[Cluster], held: _Held | None) -> list[Cluster]:
     """Always the ready cluster of least growth; without ``held``, and among equals, the first in the program."""
-    waiting = {c: len(c.after) for c in clusters}
-    followers: dict[Cluster, list[Cluster]] = {c: [] for c in clusters}
-    for c in clusters:
-        for before in c.after:
-            followers[before].append(c)
-    by_index = {c.index_last: c for c in clusters}
+    waiting = {c: len(c.predecessors) for c in clusters}
+    by_number = {c.last: c for c in clusters}
     ready: list[tuple[int, int]] = []
 
     def push(cluster: Cluster) -> None:
-        heapq.heappush(ready, (held.growth(cluster) if held is not None else 0, cluster.index_last))
+        heapq.heappush(ready, (held.growth(cluster) if held is not None else 0, cluster.last))
 
     for c in clusters:
         if not waiting[c]:
@@ -79,12 +75,12 @@ def _scheduled(clusters: Sequence[Cluster], held: _Held | None) -> list[Cluster]
     order: list[Cluster] = []
     done: set[Cluster] = set()
     while ready:
-        cluster = by_index[heapq.heappop(ready)[1]]
+        cluster = by_number[heapq.heappop(ready)[1]]
         if cluster in done:  # it was pushed again when its growth changed
             continue
         done.add(cluster)
         order.append(cluster)
-        for c in followers[cluster]:
+        for c in cluster.successors:
             waiting[c] -= 1
             if not waiting[c]:
                 push(c)

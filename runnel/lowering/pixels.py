@@ -45,7 +45,7 @@ class PixelEpilogue(EpilogueBuilder):
     def pixel(self, number: int, value: Expr) -> list[Stmt]:
         """The statements that make and store what is wanted of pixel ``number``, whose product is ``value``."""
         product = self.cluster.product
-        self.number = self.passes = number
+        self.number = number
         self.positions = {}
         self.names = {product: f"product{number}"}
         wanted = [x for x in self.cluster.members if x is not product and (x in self.targets or x in self.laid)]

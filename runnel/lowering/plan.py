@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 
 from runnel.core import switches, tables
 from runnel.core.avals import Shape, row_major
-from runnel.core.errors import MissingRuleError, VerifierError
+from runnel.core.errors import MissingRuleError
 from runnel.graph import verifier as graphs
 from runnel.graph.graph import Graph, InputKind, Node
 from runnel.loops.ir import TILE_K
@@ -24,6 +24,7 @@ from runnel.lowering import (
     control,
     hazards,
     interiors,
+    invariants,
     laying,
     memory,
     verifier,
@@ -40,7 +41,6 @@ from runnel.lowering.clusters import (
     is_batched,
     kept_extents,
     point_shape,
-    reaches,
     reduces_last,
 )
 from runnel.lowering.costs import inline_constant
@@ -99,6 +99,7 @@ class Planner:
         self.targets: dict[Node, list[Place]] = {}
         self.inputs: list[Place] = []
         self.variables: dict[Node, Place] = {}
+        self.overwritten: dict[Node, Cluster] = {}  # Variables that kernels update in place
         self.outputs: list[Place] = []
         self.output_of: list[int] = []
         self.constants: list[Place] = []
@@ -121,6 +122,8 @@ class Planner:
         self._place_results()
         self._place_intermediates()
         order = self._order()
+        invariants.check_clusters(self.clustering)
+        invariants.check_order(order, self.clustering, self.overwritten)
         piece = Piece()
         piece.add([*self.first, *self._checks(None)])
         for cluster in order:
@@ -136,6 +139,7 @@ class Planner:
     def plan(self) -> Plan:
         piece = self.build()
         calls, spans = piece.calls, piece.spans
+        invariants.check_calls(calls)
         arena = memory.lay_out(calls, spans)
         self._collect_constants(calls)
         self._number_slots()
@@ -201,6 +205,7 @@ class Planner:
                 and self._can_update_in_place(variable, view.base)
             ):
                 self.targets.setdefault(view.base, []).append(self.variables[variable])
+                self.overwritten[variable] = self.clustering.home[view.base]
             else:
                 self._copy_later(node, self.variables[variable])
 
@@ -233,7 +238,8 @@ class Planner:
             return False
         checked = {self.clustering.home.get(self.views[b.indices].base) for b in self.bounded} - {None}
         checked |= self.checking
-        if any(home is cluster or (home and reaches(home, cluster, direct=True)) for home in checked):
+        order = self.clustering.order
+        if any(home is cluster or (home and order.has_path(cluster, home)) for home in checked):
             return False  # it would be written before all indices are known to be in range
         readers = self._readers(variable)
         for node in readers:
@@ -241,10 +247,11 @@ class Planner:
             if home is cluster:
                 if not self._reads_where_it_writes(cluster, node, variable, result):
                     return False
-            elif reaches(home, cluster, direct=True):
+            elif order.has_path(cluster, home):
                 return False
-        cluster.after.update(h for h in (self.clustering.home[n] for n in readers) if h is not cluster)
-        cluster.after.update(home for home in checked if home is not None)
+        for home in {self.clustering.home[n] for n in readers} | {home for home in checked if home is not None}:
+            if home is not cluster:
+                order.precede(home, cluster)
         return True
 
     def _writes_each_row_once(self, product: Node) -> bool:
@@ -305,10 +312,7 @@ class Planner:
                     reads.setdefault(home[node], {})[number[base]] = None
         late = frozenset(number[b] for b in (self.views[node].base for node, _ in self.late) if b in number)
         traffic = Traffic(makes, {c: list(r) for c, r in reads.items()}, [n.aval.nbytes for n in values], late)
-        order = ordered(clusters, traffic)
-        if len(order) < len(clusters):
-            raise VerifierError(f"Plan of '{self.graph.name}': some kernels wait for one another in a circle.")
-        return order
+        return ordered(clusters, traffic)
 
     def _lies_in_arena(self, node: Node) -> bool:
         return node in self.sources and self.sources[node].space is Space.ARENA

@@ -2,19 +2,11 @@
 
 from __future__ import annotations
 
-from runnel.core import tables
 from runnel.graph.graph import Node
-from runnel.loops.rules import Reduction
-from runnel.lowering.clusters import Cluster, reduced_axes
+from runnel.lowering.clusters import Cluster, is_reduction
 from runnel.lowering.costs import chain_is_costly
 from runnel.lowering.places import Place, Space
 from runnel.lowering.strided import Strided
-
-
-def is_reduction(node: Node) -> bool:
-    """Whether a member folds elements together (a reduction over axes of size 1 does not)."""
-    rule = tables.lower.get(node.op) if node.op else None
-    return isinstance(rule, Reduction) and bool(reduced_axes(node))
 
 
 class Passes:

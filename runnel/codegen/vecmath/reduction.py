@@ -12,7 +12,7 @@ from typing import Final
 
 from runnel.codegen.text import Emitter, element, vector
 from runnel.codegen.vecmath.value import FORMATS, Value, choose
-from runnel.core.dtypes import float32, float64, int64, uint32, uint64
+from runnel.core.dtypes import DType, float32, float64, int64, uint32, uint64
 
 _TWO_OVER_PI: Final = 0.6366197723675814
 # π/2 as a sum of three numbers of the format
@@ -32,6 +32,7 @@ _WORDS: Final = (0,) * _LEADING + tuple(int(_DIGITS[i : i + 8], 16) for i in ran
 _LOW: Final = 0xFFFFFFFF
 _FUNCTION: Final = "reduce_by_half_pi"
 _STRUCT: Final = "{ i64, double, double }"
+_DTYPES: Final = {float32: (uint32, float32), float64: (uint64, float64, float64)}  # of n, r and tail
 
 
 class Quadrant:
@@ -89,29 +90,65 @@ def _by_subtraction(x: Value) -> Quadrant:
 
 
 def _by_window(x: Value) -> Quadrant:
-    """For finite x at or above the bound, a call for each lane. Infinity and NaN give NaN."""
+    """For finite x at or above the bound, a call. Infinity and NaN give NaN."""
     em = x.em
+    kinds = _kinds(x.dtype, x.lanes)
+    found = em.value(f"call {_struct(kinds)} @{_lanes_function(em, x.dtype, x.lanes)}({x.type} {x.name})")
+    dtypes = _DTYPES[x.dtype]
+    parts = [em.value(f"extractvalue {_struct(kinds)} {found}, {k}") for k in range(len(dtypes))]
+    n, r, *tail = (Value(em, name, dtype, x.lanes) for name, dtype in zip(parts, dtypes, strict=True))
+    return Quadrant(n, r, tail[0] if tail else None)
+
+
+def _kinds(dtype: DType, lanes: int) -> list[str]:
+    return [vector(part, lanes) for part in _DTYPES[dtype]]
+
+
+def _struct(kinds: list[str]) -> str:
+    return "{ " + ", ".join(kinds) + " }"
+
+
+def _lanes_function(em: Emitter, dtype: DType, lanes: int) -> str:
+    """The name of the module's function that reduces each lane: it is rarely called, and too long to be written out at
+    every use."""
+    name = f"{_FUNCTION}_{element(dtype)}_{lanes}"
+    if name in em.definitions:
+        return name
     _define(em)
-    wide = x if x.dtype is float64 else x.convert("fpext", float64)
-    dtypes = (uint64, float64, float64)
-    columns = ["poison"] * len(dtypes)
-    for lane in range(x.lanes):
-        one = wide.name if x.lanes == 1 else em.value(f"extractelement {wide.type} {wide.name}, i32 {lane}")
-        found = em.value(f"call {_STRUCT} @{_FUNCTION}(double {one})")
-        for k, dtype in enumerate(dtypes):
-            part = em.value(f"extractvalue {_STRUCT} {found}, {k}")
-            if x.lanes > 1:
-                kind = vector(dtype, x.lanes)
-                part = em.value(f"insertelement {kind} {columns[k]}, {element(dtype)} {part}, i32 {lane}")
-            columns[k] = part
-    n, r, tail = (Value(em, name, dtype, x.lanes) for name, dtype in zip(columns, dtypes, strict=True))
-    if x.dtype is float64:
-        return Quadrant(n, r, tail)
-    return Quadrant(n.convert("trunc", uint32), r.convert("fptrunc", float32), None)
+    inner = Emitter(em.target)
+    x = Value(inner, "%x", dtype, lanes)
+    kinds = _kinds(dtype, lanes)
+    wide = x if dtype is float64 else x.convert("fpext", float64)
+    columns = ["poison"] * len(kinds)
+    for lane in range(lanes):
+        one = wide.name if lanes == 1 else inner.value(f"extractelement {wide.type} {wide.name}, i32 {lane}")
+        found = inner.value(f"call {_STRUCT} @{_FUNCTION}(double {one})")
+        for k, (part, kind) in enumerate(zip(_DTYPES[dtype], kinds, strict=True)):
+            value = Value(inner, inner.value(f"extractvalue {_STRUCT} {found}, {k}"), uint64 if k == 0 else float64, 1)
+            if part is not value.dtype:
+                value = value.convert("trunc" if k == 0 else "fptrunc", part)
+            if lanes == 1:
+                columns[k] = value.name
+            else:
+                columns[k] = inner.value(f"insertelement {kind} {columns[k]}, {element(part)} {value.name}, i32 {lane}")
+    result = "poison"
+    for k, (column, kind) in enumerate(zip(columns, kinds, strict=True)):
+        result = inner.value(f"insertvalue {_struct(kinds)} {result}, {kind} {column}, {k}")
+    inner.effect(f"ret {_struct(kinds)} {result}")
+    em.declarations |= inner.declarations
+    em.definitions[name] = "\n".join(
+        [
+            f"define internal {_struct(kinds)} @{name}({x.type} %x) noinline cold nounwind {{",
+            "entry:",
+            *inner.lines,
+            "}",
+        ]
+    )
+    return name
 
 
 def _define(em: Emitter) -> None:
-    """Give the module the function that reduces one float64: too long to be written out at every use."""
+    """Give the module the function that reduces one float64."""
     if _FUNCTION in em.definitions:
         return
     inner = Emitter(em.target)

@@ -1,0 +1,99 @@
+"""Whether a random program gives the same bits eagerly and compiled, and the smallest part of it that does not."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+import runnel as rn
+from runnel.core import switches
+from tests.fuzz.graph_programs import Program, function
+
+
+def fault(program: Program, threads: tuple[int, ...] = (1, 2)) -> str | None:
+    """What is wrong with the compiled form; None if nothing is."""
+    f, arguments, variable = function(program)
+    before = None if variable is None else variable.numpy().copy()
+    expected = [np.array(t) for t in f(*arguments)]
+    if variable is not None:
+        expected.append(variable.numpy().copy())
+    for count in threads:
+        with switches.override(num_threads=count):
+            if variable is not None:
+                variable.assign(rn.asarray(before))
+            try:
+                found = [np.array(t) for t in rn.compile(f)(*arguments)]
+            except Exception as error:
+                return f"{count} threads: {type(error).__name__}: {error}"
+            if variable is not None:
+                found.append(variable.numpy().copy())
+        for number, (a, b) in enumerate(zip(expected, found, strict=True)):
+            if a.shape != b.shape or a.dtype != b.dtype:
+                return f"{count} threads: result {number} is {b.dtype}{b.shape}, not {a.dtype}{a.shape}"
+            if not same_bits(a, b):
+                return f"{count} threads: result {number} of {len(expected)} differs by {_difference(a, b)}"
+    return None
+
+
+def same_bits(a: Any, b: Any) -> bool:
+    """Equal bits, but for those of NaNs."""
+    if a.dtype.kind not in "fV":
+        return bool(np.array_equal(a, b))
+    wide_a, wide_b = a.astype(np.float64), b.astype(np.float64)
+    both = np.isnan(wide_a) & np.isnan(wide_b)
+    same = (wide_a == wide_b) & (np.signbit(wide_a) == np.signbit(wide_b))
+    return bool(np.all(both | same))
+
+
+def _difference(a: Any, b: Any) -> str:
+    with np.errstate(all="ignore"):
+        return f"{np.nanmax(np.abs(a.astype(np.float64) - b.astype(np.float64)), initial=0.0):.3g}"
+
+
+def smallest(program: Program, threads: tuple[int, ...] = (1, 2), attempts: int = 200) -> Program:
+    """A part of ``program`` that is faulty too, with as few outputs and lines as a greedy search finds."""
+
+    def faulty(candidate: Program) -> bool:
+        nonlocal attempts
+        attempts -= 1
+        try:
+            return fault(candidate, threads) is not None
+        except Exception:
+            return False
+
+    found = program
+    changed = True
+    while changed and attempts > 0:
+        changed = False
+        for candidate in _smaller(found):
+            if attempts > 0 and faulty(candidate):
+                found, changed = candidate, True
+                break
+    return found
+
+
+def _smaller(program: Program) -> list[Program]:
+    candidates: list[Program] = []
+    for order in range(program.order):
+        lower = program.shortened(program.lines, program.outputs)
+        lower.order = order
+        candidates.append(lower)
+    if program.update is not None:
+        lower = Program(program.seed, program.arguments, program.lines, program.outputs, order=program.order)
+        candidates.append(lower.shortened(program.lines, program.outputs))
+    half = len(program.outputs) // 2
+    for part in (program.outputs[:half], program.outputs[half:]):
+        if part and len(part) < len(program.outputs):
+            candidates.append(program.shortened(program.lines, part))
+    for name in program.outputs:
+        rest = [n for n in program.outputs if n != name]
+        if rest:
+            candidates.append(program.shortened(program.lines, rest))
+    for i, line in enumerate(program.lines):  # an output's producer's operands in its place
+        if line.name in program.outputs:
+            for name in sorted(line.reads):
+                if name.startswith("v") and name not in program.outputs:
+                    outputs = [name if n == line.name else n for n in program.outputs]
+                    candidates.append(program.shortened(program.lines[:i] + program.lines[i + 1 :], outputs))
+    return candidates
