@@ -7,9 +7,9 @@ import urllib.request
 from collections.abc import Sequence
 from pathlib import Path
 
+from runnel.core.atomic_files import write_atomically
 from runnel.core.errors import RunnelError
 from runnel.data.gz import unpacked
-from runnel.runtime.files import write_atomically
 
 _TIMEOUT = 30.0  # seconds without an answer
 
@@ -37,7 +37,7 @@ def fetch(name: str, sha256: str, mirrors: Sequence[str], folder: Path, *, unpac
         content = _intact(data, name, sha256, unpack)
         if isinstance(content, bytes):
             folder.mkdir(parents=True, exist_ok=True)
-            write_atomically(path, data)
+            write_atomically(path, [data])
             return content
         failures.append(f"{url}: {content}")
     raise RunnelError(f"[download] {name} could not be had from any mirror:\n  " + "\n  ".join(failures))

@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 
 from runnel.core import dtypes
+from runnel.core.atomic_files import write_atomically
 from runnel.core.dtypes import DType
 from runnel.core.errors import RunnelError
-from runnel.runtime.files import write_atomically
 from runnel.tensor.creation import asarray
 from runnel.tensor.tensor import Tensor, from_numpy
 
@@ -56,7 +56,7 @@ def save_file(
         array = asarray(value).numpy()
         arrays[name] = np.ascontiguousarray(array).reshape(array.shape)
     data: bytes = numpy_api.save(arrays, metadata=None if metadata is None else dict(metadata))
-    write_atomically(path, data)
+    write_atomically(path, [data])
 
 
 def load_file(path: str | os.PathLike[str]) -> dict[str, Tensor]:

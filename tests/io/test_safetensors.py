@@ -45,7 +45,7 @@ def test_a_crash_leaves_the_old_file(tmp_path: Path, monkeypatch: pytest.MonkeyP
     rn.save_file({"x": rn.ones((2,))}, path)
     before = path.read_bytes()
 
-    def crash(*args: object) -> None:
+    def crash(*args: object, **kwargs: object) -> None:
         raise OSError("the power went out")
 
     with monkeypatch.context() as patch:

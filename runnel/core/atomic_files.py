@@ -1,0 +1,200 @@
+"""Files that are either the old ones or the new ones: written without a name, synced, put in place at the end.
+
+A writer that is killed leaves nothing behind, because a file without a name goes with its last handle. Where the file
+system has no unnamed files, and for the instant in which an existing file is replaced, the new file has a name of its
+own. It is locked for as long as its writer lives, so whoever writes into the folder next knows it is abandoned.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import fcntl
+import os
+import secrets
+import stat
+import time
+from collections.abc import Iterable
+from typing import Final
+
+Piece = bytes | bytearray | memoryview
+
+_PREFIX: Final = ".runnel-"
+_SUFFIX: Final = ".part"
+_ABANDONED_AFTER: Final = 86_400.0  # seconds without a write, where the file system has no locks to ask
+_NO_UNNAMED_FILES: Final = (errno.EOPNOTSUPP, errno.EISDIR, errno.EINVAL, errno.ENOENT, errno.ENOSYS)
+
+
+def write_atomically(path: str | bytes | os.PathLike[str], pieces: Iterable[Piece]) -> None:
+    """Make the concatenation of ``pieces`` the content of the file at ``path``, durably.
+
+    Whatever happens meanwhile, the file there is the old one or all of the new one. Like ``open(path, "wb")`` this
+    follows links, keeps the permissions of a file that exists, and asks for the right to write to it; unlike ``open``
+    it refuses what is no regular file (a device, a pipe), which it could only replace.
+
+    Raises:
+        OSError: the file cannot be written; what was there is unchanged.
+    """
+    folder_path, name = os.path.split(os.path.realpath(os.fsdecode(path)))
+    folder = open_folder(folder_path)
+    try:
+        mode = _mode_to_keep(folder, name, os.fsdecode(path))
+        remove_abandoned(folder)
+        put(folder, name, pieces, mode, durable=True)
+    finally:
+        os.close(folder)
+
+
+def open_folder(path: str | os.PathLike[str]) -> int:
+    """A handle to a folder, relative to which files are named."""
+    return os.open(path, getattr(os, "O_PATH", os.O_RDONLY) | os.O_DIRECTORY | os.O_CLOEXEC)
+
+
+def put(folder: int, name: str, pieces: Iterable[Piece], mode: int | None = None, *, durable: bool) -> None:
+    """Make ``pieces`` the content of file ``name`` in an open folder.
+
+    ``mode`` are its permissions, None for those a new file gets. What is not ``durable`` may be lost or damaged if the
+    machine stops, though not if the process does.
+    """
+    handle = _open_unnamed(folder)
+    part = None
+    try:
+        if handle is None:
+            part, handle = _open_named(folder)
+        if mode is not None:
+            os.fchmod(handle, mode)
+        for piece in pieces:
+            _write(handle, memoryview(piece))
+        if durable:
+            os.fsync(handle)
+        if part is not None or not _link(handle, folder, name):
+            if part is None:
+                part = _new_name()
+                _link(handle, folder, part)
+            os.replace(part, name, src_dir_fd=folder, dst_dir_fd=folder)
+    except BaseException:
+        if part is not None:
+            with contextlib.suppress(OSError):
+                os.unlink(part, dir_fd=folder)
+        raise
+    finally:
+        if handle is not None:
+            os.close(handle)
+    if durable:
+        _sync(folder)
+
+
+def remove_abandoned(folder: int) -> None:
+    """Remove what writers that were killed have left in the folder."""
+    with contextlib.suppress(OSError):
+        listing = os.open(".", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC, dir_fd=folder)
+        try:
+            with os.scandir(listing) as entries:
+                parts = [e.name for e in entries if e.name.startswith(_PREFIX) and e.name.endswith(_SUFFIX)]
+        finally:
+            os.close(listing)
+        for part in parts:
+            with contextlib.suppress(OSError):
+                _remove_if_abandoned(folder, part)
+
+
+def _remove_if_abandoned(folder: int, part: str) -> None:
+    flags = os.O_RDWR | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+    handle = os.open(part, flags, dir_fd=folder)
+    try:
+        if _is_abandoned(handle):
+            os.unlink(part, dir_fd=folder)
+    finally:
+        os.close(handle)
+
+
+def _is_abandoned(handle: int) -> bool:
+    state = os.fstat(handle)
+    if not stat.S_ISREG(state.st_mode):
+        return False
+    try:
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    except OSError:  # no locks here
+        return time.time() - state.st_mtime > _ABANDONED_AFTER
+    return True
+
+
+def _mode_to_keep(folder: int, name: str, path: str) -> int | None:
+    """The permissions of the file that is to be replaced, None if there is none. Refuses what may not be replaced."""
+    try:
+        state = os.stat(name, dir_fd=folder, follow_symlinks=False)
+    except FileNotFoundError:
+        return None
+    if stat.S_ISDIR(state.st_mode):
+        raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), path)
+    if not stat.S_ISREG(state.st_mode):
+        raise FileExistsError(errno.EEXIST, "It exists and is no regular file", path)
+    if not os.access(name, os.W_OK, dir_fd=folder):
+        raise PermissionError(errno.EACCES, os.strerror(errno.EACCES), path)
+    return stat.S_IMODE(state.st_mode)
+
+
+def _open_unnamed(folder: int) -> int | None:
+    """A new, locked file without a name; None where it cannot be made, or could not be given a name later."""
+    if not hasattr(os, "O_TMPFILE"):
+        return None
+    try:
+        handle = os.open(".", os.O_TMPFILE | os.O_RDWR | os.O_CLOEXEC, 0o666, dir_fd=folder)
+    except OSError as error:
+        if error.errno in _NO_UNNAMED_FILES:
+            return None
+        raise
+    if not os.path.exists(f"/proc/self/fd/{handle}"):
+        os.close(handle)
+        return None
+    _lock(handle)
+    return handle
+
+
+def _open_named(folder: int) -> tuple[str, int]:
+    """A new, locked file with a name of its own."""
+    while True:
+        part = _new_name()
+        handle = os.open(part, os.O_CREAT | os.O_EXCL | os.O_RDWR | os.O_NOFOLLOW | os.O_CLOEXEC, 0o666, dir_fd=folder)
+        _lock(handle)
+        if os.fstat(handle).st_nlink:
+            return part, handle
+        os.close(handle)  # before it was locked, somebody took it for abandoned
+
+
+def _new_name() -> str:
+    return f"{_PREFIX}{secrets.token_hex(8)}{_SUFFIX}"
+
+
+def _link(handle: int, folder: int, name: str) -> bool:
+    """Give an unnamed file a name. False if the name is taken."""
+    try:
+        os.link(f"/proc/self/fd/{handle}", name, dst_dir_fd=folder)  # with a folder this is linkat, which follows links
+    except FileExistsError:
+        return False
+    return True
+
+
+def _lock(handle: int) -> None:
+    """Lock a new file until it is closed, where files can be locked."""
+    with contextlib.suppress(OSError):
+        fcntl.flock(handle, fcntl.LOCK_EX)
+
+
+def _write(handle: int, data: memoryview) -> None:
+    if data.nbytes:
+        data = data.cast("B")
+    while data.nbytes:
+        data = data[os.write(handle, data) :]
+
+
+def _sync(folder: int) -> None:
+    """Make the new name itself durable, where the system lets folders be synced."""
+    with contextlib.suppress(OSError):
+        handle = os.open(".", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC, dir_fd=folder)
+        try:
+            os.fsync(handle)
+        finally:
+            os.close(handle)
