@@ -25,7 +25,7 @@ from runnel.core.errors import VerifierError
 from runnel.core.tables import Table
 from runnel.graph.graph import Graph
 from runnel.graph.hashing import structural_hash
-from runnel.lowering.image import Image
+from runnel.lowering.image import Image, checked
 from runnel.passes.pipeline import PIPELINE
 from runnel.runtime import objects
 
@@ -99,6 +99,6 @@ def decoded(content: bytes) -> tuple[Image, ...]:
         return ()
     try:
         images = json.loads(content[begin:end])
-        return tuple([Image(**{name: value(plain) for name, plain in image.items()}) for image in images])
-    except (ValueError, TypeError, KeyError, AttributeError):
+        return tuple([checked(Image(**{name: value(plain) for name, plain in i.items()})) for i in images])
+    except (ValueError, TypeError, KeyError, AttributeError, RecursionError, VerifierError):
         return ()

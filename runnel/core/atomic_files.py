@@ -50,36 +50,25 @@ def open_folder(path: str | os.PathLike[str]) -> int:
     return os.open(path, getattr(os, "O_PATH", os.O_RDONLY) | os.O_DIRECTORY | os.O_CLOEXEC)
 
 
-def put(folder: int, name: str, pieces: Iterable[Piece], mode: int | None = None, *, durable: bool) -> None:
+def put(
+    folder: int, name: str, pieces: Iterable[Piece], mode: int | None = None, *, durable: bool, replace: bool = True
+) -> None:
     """Make ``pieces`` the content of file ``name`` in an open folder.
 
     ``mode`` are its permissions, None for those a new file gets. What is not ``durable`` may be lost or damaged if the
-    machine stops, though not if the process does.
+    machine stops, though not if the process does. Without ``replace`` a file that exists is a FileExistsError.
     """
-    handle = _open_unnamed(folder)
-    part = None
+    file = _NewFile(folder)
     try:
-        if handle is None:
-            part, handle = _open_named(folder)
         if mode is not None:
-            os.fchmod(handle, mode)
+            os.fchmod(file.handle, mode)
         for piece in pieces:
-            _write(handle, memoryview(piece))
+            _write(file.handle, memoryview(piece))
         if durable:
-            os.fsync(handle)
-        if part is not None or not _link(handle, folder, name):
-            if part is None:
-                part = _new_name()
-                _link(handle, folder, part)
-            os.replace(part, name, src_dir_fd=folder, dst_dir_fd=folder)
-    except BaseException:
-        if part is not None:
-            with contextlib.suppress(OSError):
-                os.unlink(part, dir_fd=folder)
-        raise
+            os.fsync(file.handle)
+        file.place(name, replace)
     finally:
-        if handle is not None:
-            os.close(handle)
+        file.close()
     if durable:
         _sync(folder)
 
@@ -136,6 +125,57 @@ def _mode_to_keep(folder: int, name: str, path: str) -> int | None:
     return stat.S_IMODE(state.st_mode)
 
 
+class _NewFile:
+    """A new, locked file in a folder: without a name, or under one that nobody else uses."""
+
+    def __init__(self, folder: int) -> None:
+        self._folder = folder
+        self._part: str | None = None
+        unnamed = _open_unnamed(folder)
+        self.handle: Final = self._open_named() if unnamed is None else unnamed
+
+    def place(self, name: str, replace: bool) -> None:
+        """Give it its name."""
+        if self._part is None and self._link(name):
+            return
+        if not replace:
+            os.link(self._named(), name, src_dir_fd=self._folder, dst_dir_fd=self._folder)
+            return
+        os.replace(self._named(), name, src_dir_fd=self._folder, dst_dir_fd=self._folder)
+        self._part = None
+
+    def close(self) -> None:
+        """Let go of it. A file that was not placed is gone."""
+        if self._part is not None:
+            with contextlib.suppress(OSError):
+                os.unlink(self._part, dir_fd=self._folder)
+        os.close(self.handle)
+
+    def _named(self) -> str:
+        if self._part is None:
+            self._part = _new_name()
+            self._link(self._part)
+        return self._part
+
+    def _link(self, name: str) -> bool:
+        """Give an unnamed file a name. False if the name is taken."""
+        try:  # with a folder this is linkat, which follows links
+            os.link(f"/proc/self/fd/{self.handle}", name, dst_dir_fd=self._folder)
+        except FileExistsError:
+            return False
+        return True
+
+    def _open_named(self) -> int:
+        flags = os.O_CREAT | os.O_EXCL | os.O_RDWR | os.O_NOFOLLOW | os.O_CLOEXEC
+        while True:
+            self._part = _new_name()
+            handle = os.open(self._part, flags, 0o666, dir_fd=self._folder)
+            _lock(handle)
+            if os.fstat(handle).st_nlink:
+                return handle
+            os.close(handle)  # before it was locked, somebody took it for abandoned
+
+
 def _open_unnamed(folder: int) -> int | None:
     """A new, locked file without a name; None where it cannot be made, or could not be given a name later."""
     if not hasattr(os, "O_TMPFILE"):
@@ -153,28 +193,8 @@ def _open_unnamed(folder: int) -> int | None:
     return handle
 
 
-def _open_named(folder: int) -> tuple[str, int]:
-    """A new, locked file with a name of its own."""
-    while True:
-        part = _new_name()
-        handle = os.open(part, os.O_CREAT | os.O_EXCL | os.O_RDWR | os.O_NOFOLLOW | os.O_CLOEXEC, 0o666, dir_fd=folder)
-        _lock(handle)
-        if os.fstat(handle).st_nlink:
-            return part, handle
-        os.close(handle)  # before it was locked, somebody took it for abandoned
-
-
 def _new_name() -> str:
     return f"{_PREFIX}{secrets.token_hex(8)}{_SUFFIX}"
-
-
-def _link(handle: int, folder: int, name: str) -> bool:
-    """Give an unnamed file a name. False if the name is taken."""
-    try:
-        os.link(f"/proc/self/fd/{handle}", name, dst_dir_fd=folder)  # with a folder this is linkat, which follows links
-    except FileExistsError:
-        return False
-    return True
 
 
 def _lock(handle: int) -> None:

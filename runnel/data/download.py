@@ -3,50 +3,71 @@
 from __future__ import annotations
 
 import hashlib
+import os
 import urllib.request
+import warnings
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Final
 
 from runnel.core.atomic_files import write_atomically
 from runnel.core.errors import RunnelError
+from runnel.core.regular_files import read_regular
 from runnel.data.gz import unpacked
 
-_TIMEOUT = 30.0  # seconds without an answer
+LARGEST: Final = 1 << 30  # bytes of a file, from the web or the disk
+_TIMEOUT: Final = 30.0  # seconds without an answer
 
 
 def fetch(name: str, sha256: str, mirrors: Sequence[str], folder: Path, *, unpack: bool = True) -> bytes:
     """The content of file ``name``: from ``folder``, or from the first mirror that has it intact.
 
     ``sha256`` is of the uncompressed content, so that it does not matter how a mirror has compressed it; with
-    ``unpack=False`` both are as the file comes.
+    ``unpack=False`` both are as the file comes. A file that cannot be kept is a warning.
     """
-    path = folder / name
-    if path.exists():
-        kept = _intact(path.read_bytes(), name, sha256, unpack)
-        if isinstance(kept, bytes):
-            return kept
+    kept = _kept(folder / name)
+    content = None if kept is None else _intact(kept, name, sha256, unpack)
+    if isinstance(content, bytes):
+        return content
     failures: list[str] = []
     for mirror in mirrors:
         url = mirror.rstrip("/") + "/" + name
         try:
             with urllib.request.urlopen(url, timeout=_TIMEOUT) as answer:
-                data = answer.read()
+                data = answer.read(LARGEST + 1)
         except (OSError, ValueError) as error:
             failures.append(f"{url}: {error}")
             continue
         content = _intact(data, name, sha256, unpack)
         if isinstance(content, bytes):
-            folder.mkdir(parents=True, exist_ok=True)
-            write_atomically(path, [data])
+            _keep(folder / name, data)
             return content
         failures.append(f"{url}: {content}")
     raise RunnelError(f"[download] {name} could not be had from any mirror:\n  " + "\n  ".join(failures))
 
 
+def _kept(path: Path) -> bytes | None:
+    """What stands at ``path``, if it is a file that can be read."""
+    try:
+        return read_regular(os.path.realpath(path), LARGEST)[0]
+    except OSError:
+        return None
+
+
+def _keep(path: Path, data: bytes) -> None:
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        write_atomically(path, [data])
+    except OSError as error:
+        warnings.warn(f"'{path}' cannot be kept: {error}. It will be downloaded again.", RuntimeWarning, stacklevel=3)
+
+
 def _intact(data: bytes, name: str, sha256: str, unpack: bool) -> bytes | str:
     """The content, or what is wrong with it."""
+    if len(data) > LARGEST:
+        return f"more than {LARGEST} bytes"
     try:
-        content = unpacked(data, name) if unpack else data
+        content = unpacked(data, name, LARGEST) if unpack else data
     except RunnelError as error:
         return str(error)
     found = hashlib.sha256(content).hexdigest()

@@ -9,8 +9,10 @@ import ctypes
 import functools
 import hashlib
 import json
+import math
 import platform
 import time
+from dataclasses import replace
 from typing import Final
 
 import numpy as np
@@ -40,18 +42,28 @@ def rates(threads: int) -> Machine:
     """What ``threads`` threads can do at once; measured when this machine is asked for the first time. The rate of
     arithmetic is looked at by each process, since clocks change and other programs run: the best one counts."""
     kept, key = objects.current(), _key(threads)
-    body = None if kept is None else kept.get(key)
-    if body is None:
+    known = _known(kept.get(key), threads) if kept is not None else None
+    if known is None:
         machine = measured(threads)
     else:
-        known, levels = json.loads(body)
         flops = Peak(threads).measure(_PEAK_SECONDS) * 1e9
-        machine = Machine(max(known, flops), tuple((size, read, write) for size, read, write in levels), threads)
-        if flops <= known * _BETTER:
-            return machine
+        if flops <= known.flops * _BETTER:
+            return replace(known, flops=max(known.flops, flops))
+        machine = replace(known, flops=flops)
     if kept is not None:
         kept.put(key, json.dumps([machine.flops, machine.levels]).encode())
     return machine
+
+
+def _known(body: bytes | None, threads: int) -> Machine | None:
+    """The rates that were kept, if they have the form of some."""
+    try:
+        flops, levels = json.loads(body or b"")
+        kept = tuple((int(size), float(read), float(write)) for size, read, write in levels)
+        found = Machine(float(flops), kept, threads)
+    except (ValueError, TypeError, OverflowError, RecursionError):
+        return None
+    return found if kept and all(0 < rate < math.inf for rate in (found.flops, *sum(kept, ()))) else None
 
 
 def measured(threads: int) -> Machine:

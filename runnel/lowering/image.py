@@ -13,13 +13,15 @@ from typing import Any, Final
 import numpy as np
 
 from runnel.codegen import build
+from runnel.core.errors import VerifierError
 from runnel.lowering import stops
 from runnel.lowering.partition import Block
 from runnel.lowering.places import Call, Place, Space
 from runnel.lowering.plan import Plan
 from runnel.lowering.records import BARRIER, JUMP, SEAL, Arguments, Record, Words, records
 from runnel.lowering.repeat import is_unbounded
-from runnel.runtime.launch import barrier_address, jump_address, seal_address
+from runnel.runtime import threads
+from runnel.runtime.launch import RECORD_WORDS, barrier_address, jump_address, seal_address
 
 Bytes = np.ndarray[Any, np.dtype[np.uint8]]
 
@@ -82,6 +84,40 @@ def image(plan: Plan) -> Image:
         tuple(records(plan, arguments, record, is_long=is_long)),
         _constants(plan.constants),
     )
+
+
+def checked(image: Image) -> Image:
+    """An image from elsewhere, if it has the form of one; VerifierError if its numbers lead outside of it."""
+    _require(_are_counts(image.arena, image.inputs, image.variables, image.scratch_bytes, *image.outputs), "sizes")
+    _require(_are_counts(*image.output_of) and all(i < len(image.outputs) for i in image.output_of), "results")
+    _require(type(image.is_long) is bool and type(image.is_short) is bool, "flags")
+    for name, symbols in image.kernels:
+        _require(isinstance(name, str) and all(isinstance(symbol, str) for symbol in symbols), "kernels")
+    _require(image.words.dtype == np.int64 and image.words.ndim == 1, "args")
+    _require(image.constants.dtype == np.uint8 and image.constants.ndim == 1, "constants")
+    _require(_lead_inside(image, image.heads, 2), "heads")
+    _require(1 <= len(image.records) <= threads.LIMIT, "threads")
+    for rows in image.records:
+        _require(_lead_inside(image, rows, RECORD_WORDS) and len(rows) > 0 and not rows[-1].any(), "records")
+    return image
+
+
+def _require(holds: bool, what: str) -> None:
+    if not holds:
+        raise VerifierError(f"The {what} of a program from elsewhere are not such as programs have.")
+
+
+def _are_counts(*numbers: int) -> bool:
+    return all(type(n) is int and 0 <= n < 1 << 62 for n in numbers)
+
+
+def _lead_inside(image: Image, rows: Words, width: int) -> bool:
+    """Whether records call kernels of the image, with args among its words, and jump among themselves."""
+    if rows.dtype != np.int64 or rows.ndim != 2 or rows.shape[1] != width:
+        return False
+    code, args = rows[:, 0], rows[:, 1][(rows[:, 0] > 0) | (rows[:, 0] == JUMP)]
+    calls = (code >= JUMP) & (code <= len(image.kernels))
+    return bool(calls.all() and (args >= 0).all() and (args < image.words.nbytes).all() and not (args % 8).any())
 
 
 def _constants(places: Sequence[Place]) -> Bytes:

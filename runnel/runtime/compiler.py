@@ -75,9 +75,8 @@ class Compiler:
                 new = {key: module for key, module in zip(keys, modules, strict=True) if key not in known}
                 wanted = frozenset().union(*(module.uses for module in new.values()))
                 used = {name: find() for name, find in imports.items() if name in wanted}
-                coded = [(symbol, self._object(key, module)) for (symbol, key), module in new.items()]
-                if coded:
-                    known.update(zip(new, link.link(coded, used), strict=True))
+                if new:
+                    known.update(zip(new, self._linked(new, used), strict=True))
             objects.statistics.reused += len(keys) - len(new)
         else:
             objects.statistics.reused += len(keys)
@@ -99,18 +98,31 @@ class Compiler:
         with _LOCK:
             return str(self._target_machine().emit_assembly(self._parse(text, name)))
 
-    def _object(self, key: str, module: Module) -> bytes:
+    def _linked(self, modules: Mapping[tuple[str, str], Module], imports: Mapping[str, int]) -> list[int]:
+        """The addresses of new modules. Objects from the disk that cannot be linked are dropped and compiled anew."""
         cache = objects.current()
-        code = cache.get(key) if cache else None
-        if code is not None:
-            objects.statistics.loaded += 1
-            return code
+        filed = {key: code for _, key in modules if cache and (code := cache.get(key)) is not None}
+        made = filed | {key: self._compiled(key, m) for (_, key), m in modules.items() if key not in filed}
+        try:
+            found = link.link([(symbol, made[key]) for symbol, key in modules], imports)
+        except VerifierError:
+            if cache is None or not filed:
+                raise
+            for key in filed:
+                cache.drop(key)
+            made |= {key: self._compiled(key, m) for (_, key), m in modules.items() if key in filed}
+            return link.link([(symbol, made[key]) for symbol, key in modules], imports)
+        objects.statistics.loaded += len(filed)
+        return found
+
+    def _compiled(self, key: str, module: Module) -> bytes:
         begun = time.perf_counter()
         code = self.object_code(module.text(), module.symbol)
         objects.statistics.compiled += 1
         if switches.debug.value >= 1:
             took = (time.perf_counter() - begun) * 1e3
             print(f"runnel: compiled {module.symbol} in {took:.1f} ms", file=sys.stderr)
+        cache = objects.current()
         if cache:
             cache.put(key, code)
         return code

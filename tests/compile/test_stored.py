@@ -22,6 +22,7 @@ from runnel.compile.signature import take_apart
 from runnel.core import switches
 from runnel.core.errors import AxisError, MemoryBudgetError
 from runnel.core.tables import Table
+from runnel.lowering import program
 from runnel.lowering.image import Image, image
 from runnel.lowering.plan import Planner
 from runnel.lowering.program import Program
@@ -263,6 +264,80 @@ def test_a_file_cut_short_is_a_miss() -> None:
     assert len(stored.decoded(content)) == 1
     for length in (len(content) - 1, len(content) // 2, 40):
         assert stored.decoded(content[:length]) == ()
+
+
+def test_an_image_whose_numbers_lead_astray_is_a_miss() -> None:
+    good = image(native_of(fresh(counted), *arguments()).plan)  # with jumps
+    assert len(stored.decoded(stored.encoded([good]))) == 1
+
+    def moved(row: int, column: int, word: int) -> tuple[Any, ...]:
+        records = good.records[0].copy()
+        records[row, column] = word
+        return (records, *good.records[1:])
+
+    bad = [
+        {"arena": -1}, {"arena": "1"}, {"inputs": 2.5}, {"outputs": (-8,)}, {"output_of": (99,)}, {"is_long": 1},
+        {"kernels": ((3, ()),)}, {"kernels": ()}, {"words": good.words.astype(np.int32)}, {"words": good.words[:1]},
+        {"constants": good.words}, {"heads": good.heads.T.copy()}, {"records": ()}, {"records": (good.heads,)},
+        {"records": moved(0, 0, len(good.kernels) + 1)}, {"records": moved(0, 0, -4)}, {"records": moved(0, 1, -8)},
+        {"records": moved(0, 1, 4)}, {"records": moved(0, 1, good.words.nbytes)}, {"records": moved(-1, 0, 1)},
+    ]  # fmt: skip
+    for changes in bad:
+        assert stored.decoded(stored.encoded([replace(good, **changes)])) == (), changes
+
+
+def forget() -> None:
+    """What a new process does not know."""
+    cache.clear()
+    program._ADDRESSES.clear()
+    build.compiler.cache_clear()
+    build._provided.cache_clear()
+
+
+def test_damaged_files_are_made_anew_and_results_stay(folder: Path) -> None:
+    """Every kind of entry: machine code of kernels and of products, programs, preparations."""
+    random = np.random.default_rng(3)
+    x, y = arguments()
+    forget()
+    made = [bits(fresh(f)(x, y)) for f in PROGRAMS]
+    for _ in range(12):
+        whole = {path: path.read_bytes() for path in sorted(folder.glob("*.rno"))}
+        for path in random.choice(list(whole), len(whole) // 2, replace=False):
+            content = bytearray(whole[path])
+            kind = random.integers(5)
+            if kind == 0:
+                content[random.integers(len(content))] ^= 1 << int(random.integers(8))
+            elif kind == 1:
+                del content[random.integers(len(content)) :]
+            elif kind == 2:
+                content = bytearray(whole[random.choice(list(whole))])
+            path.unlink()
+            if kind == 3:
+                os.mkfifo(path)
+            elif kind < 3:
+                path.write_bytes(content)
+        forget()
+        assert [bits(fresh(f)(x, y)) for f in PROGRAMS] == made
+
+
+def test_sealed_files_with_bad_bodies_are_made_anew(folder: Path) -> None:
+    random = np.random.default_rng(4)
+    x, y = arguments()
+    forget()
+    made = bits(fresh(dense_step)(x, y))
+    disk = objects.current()
+    assert disk is not None
+    keys = [path.stem for path in folder.glob("*.rno")]
+    whole = {key: disk.get(key) for key in keys}
+    for bad in (b"", b"no machine code", random.bytes(3000), None):
+        for key, body in whole.items():
+            assert body is not None
+            disk.put(key, body[: len(body) // 3] if bad is None else bad)
+        forget()
+        before = objects.statistics.compiled
+        assert bits(fresh(dense_step)(x, y)) == made
+        assert objects.statistics.compiled > before
+        assert {key: disk.get(key) for key in keys} == whole
 
 
 def test_the_key_tells_apart_what_gives_other_programs(monkeypatch: pytest.MonkeyPatch) -> None:

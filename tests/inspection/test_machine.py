@@ -43,3 +43,21 @@ def test_rates_are_measured_once_and_kept(tmp_path: Path, monkeypatch: pytest.Mo
         assert body is not None and json.loads(body)[0] == again.flops
         fresh(2)
         assert measured == [1, 2]
+
+
+@pytest.mark.parametrize(
+    "body",
+    [b"", b"\xff", b"[]", b"[1, 2]", b'["x", [[1, 2, 3]]]', b"[1.0, []]", b"[NaN, [[1, 2, 3]]]", b"[1, [[1, 2, 0]]]"],
+)
+def test_what_is_kept_in_another_form_is_measured_anew(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, body: bytes
+) -> None:
+    machine_now = Machine(1.0, ((1 << 14, 3e9, 2e9),), 1)
+    monkeypatch.setattr(machine, "measured", lambda threads: machine_now)
+    with switches.override(cache=True, cache_dir=str(tmp_path)):
+        kept = objects.current()
+        assert kept is not None
+        kept.put(machine._key(1), body)
+        assert machine.rates.__wrapped__(1) == machine_now
+        found = kept.get(machine._key(1))
+        assert found is not None and json.loads(found)[0] == 1.0

@@ -1,0 +1,119 @@
+"""Folders of the user alone: nobody else can change what stands in them, or put another folder in their place.
+
+What is checked is the way to the folder as well: each folder on it must belong to the user or to root, and not be
+writable by others, unless it is one like ``/tmp`` where nobody can rename what belongs to others (the sticky bit).
+Links are followed if they belong to the user or to root, and stand in such folders themselves.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import grp
+import os
+import pwd
+import stat
+from typing import Final
+
+ROOT: Final = 0
+_LINKS: Final = 40  # on the way to a folder, as many as Linux follows
+
+
+def open_own_folder(path: str | os.PathLike[str], *, create: bool = False) -> int:
+    """A handle to the folder at ``path``. With ``create`` folders that are missing are made, for the user alone.
+
+    Raises:
+        FileNotFoundError: there is no such folder.
+        PermissionError: others than the user can change what is in it, or put another in its place.
+    """
+    place = _resolved(os.fspath(path) if os.path.isabs(path) else os.path.join(os.getcwd(), path), create)
+    handle = os.open(place, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
+    try:
+        state = os.fstat(handle)
+        if state.st_uid != os.geteuid():
+            raise _refusal(f"it belongs to {_user(state.st_uid)}", place)
+        if state.st_mode & (stat.S_IWGRP | stat.S_IWOTH):
+            raise _refusal(f"others may write to it (chmod go-w {place})", place)
+    except BaseException:
+        os.close(handle)
+        raise
+    return handle
+
+
+def _resolved(path: str, create: bool) -> str:
+    """The path without links; all that leads there has been checked."""
+    here, links = "/", 0
+    _check(here, os.lstat(here))
+    names = path.split("/")[::-1]
+    while names:
+        name = names.pop()
+        if name in ("", "."):
+            continue
+        if name == "..":
+            here = os.path.dirname(here)
+            continue
+        there = os.path.join(here, name)
+        state = _state(there, create)
+        if stat.S_ISLNK(state.st_mode):
+            links += 1
+            if links > _LINKS:
+                raise OSError(errno.ELOOP, os.strerror(errno.ELOOP), path)
+            if state.st_uid not in (os.geteuid(), ROOT):
+                raise _refusal(f"the link {there} belongs to {_user(state.st_uid)}", path)
+            target = os.readlink(there)
+            names += target.split("/")[::-1]
+            here = "/" if target.startswith("/") else here
+        elif not stat.S_ISDIR(state.st_mode):
+            raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR), there)
+        else:
+            if any(names):
+                _check(there, state)
+            here = there
+    return here
+
+
+def _state(path: str, create: bool) -> os.stat_result:
+    try:
+        return os.lstat(path)
+    except FileNotFoundError:
+        if not create:
+            raise
+    with contextlib.suppress(FileExistsError):  # another process was first
+        os.mkdir(path, 0o700)
+    return os.lstat(path)
+
+
+def _check(folder: str, state: os.stat_result) -> None:
+    """Refuse a folder on the way in which others can rename what is not theirs."""
+    if state.st_uid not in (os.geteuid(), ROOT):
+        raise _refusal(f"{folder} belongs to {_user(state.st_uid)}", folder)
+    by_group = state.st_mode & stat.S_IWGRP and not _is_of_one_user(state)
+    if (state.st_mode & stat.S_IWOTH or by_group) and not state.st_mode & stat.S_ISVTX:
+        raise _refusal(f"others may write to {folder}", folder)
+
+
+def _is_of_one_user(state: os.stat_result) -> bool:
+    """Whether a folder's group is one that systems make for each user, of the same name and number."""
+    if state.st_gid != state.st_uid:
+        return False
+    try:
+        group = grp.getgrgid(state.st_gid)
+    except KeyError:
+        return False
+    name = _user_name(state.st_uid)
+    return group.gr_name == name and set(group.gr_mem) <= {name}
+
+
+def _user(uid: int) -> str:
+    return f"user {_user_name(uid) or uid}"
+
+
+def _user_name(uid: int) -> str:
+    try:
+        return pwd.getpwuid(uid).pw_name
+    except KeyError:
+        return ""
+
+
+def _refusal(reason: str, path: str) -> PermissionError:
+    return PermissionError(errno.EPERM, reason, path)
