@@ -11,14 +11,14 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parents[1]
-BUDGET = 1.5  # seconds, on a busy machine; 0.35 is the aim on a quiet one
+BUDGET = 1.5  # seconds of the processor, which are more when other programs fill its caches; 0.35 is the aim
 PROBE = """
 import json, sys, time
 sys.dont_write_bytecode = False
 before = set(sys.modules)
-start = time.perf_counter()
+start = time.process_time()
 import runnel
-seconds = time.perf_counter() - start
+seconds = time.process_time() - start
 print(json.dumps({"seconds": seconds, "modules": sorted(set(sys.modules) - before)}))
 """
 

@@ -9,7 +9,7 @@ import functools
 from collections.abc import Callable, Iterable, Sequence
 from typing import Final
 
-from runnel.codegen import contract, dot_contract, nest, products, target as targets, uses
+from runnel.codegen import context, contract, dot_contract, nest, products, uses
 from runnel.codegen.target import Target
 from runnel.core import dtypes, sources
 from runnel.core.errors import DeviceError
@@ -36,7 +36,7 @@ def addresses(modules: Sequence[tuple[str, str]]) -> list[int]:
 
 def kernels(wanted: Sequence[Kernel]) -> list[int]:
     """The address of each kernel. Its name says what it does: its text is written only if it must be compiled."""
-    target = targets.current()
+    target = context.current().target
     texts = [functools.partial(nest.emit_kernel, kernel, target) for kernel in wanted]
     return _linked(lambda _: [_module(k.name, symbols(k), text) for k, text in zip(wanted, texts, strict=True)])
 
@@ -67,7 +67,7 @@ def emitters() -> str:
 
 
 def _linked(modules: Callable[[Iterable[str]], list[Module]]) -> list[int]:
-    target = targets.current()
+    target = context.current().target
     if not target.runs_here:
         raise DeviceError(f"Code for '{target.name}' cannot run on this machine; it can only be compiled and read.")
     imports = {symbol: functools.partial(_provided, symbol, target) for symbol in _LIBRARY}
@@ -82,9 +82,9 @@ def _provided(symbol: str, target: Target) -> int:
 
 def object_code(text: str) -> bytes:
     """The object file of one module."""
-    return compiler(targets.current()).object_code(text)
+    return compiler(context.current().target).object_code(text)
 
 
 def assembly(text: str) -> str:
     """The assembly of one module."""
-    return compiler(targets.current()).assembly(text)
+    return compiler(context.current().target).assembly(text)

@@ -8,8 +8,9 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from runnel.codegen import processor
-from runnel.core import switches
+from runnel.core.accepting import one_of
 from runnel.core.dtypes import DType
+from runnel.core.switches import Switch
 
 if TYPE_CHECKING:
     import llvmlite.binding as llvm
@@ -60,6 +61,10 @@ AVX512_BF16 = replace(
 NEON_BF16 = replace(NEON, name="neon_bf16", features="+bf16", dot="llvm.aarch64.neon.bfdot.v4f32.v8bf16")
 
 TARGETS = (AVX512_BF16, AVX512, AVX2, NEON_BF16, NEON)
+
+SWITCH = Switch(
+    "target", one_of("host", *(row.name for row in TARGETS)), "host", "Instruction set; host = the best one there is."
+)
 
 
 def _machine(target: Target) -> llvm.TargetMachine:
@@ -126,8 +131,3 @@ def host() -> Target:
     raise RuntimeError(
         f"Runnel needs AVX2 with FMA, AVX-512 or NEON; this machine ({process_triple()}) has none of them."
     )
-
-
-def current() -> Target:
-    """The target the switch ``RUNNEL_TARGET`` asks for."""
-    return by_name(switches.target.value)

@@ -16,10 +16,10 @@ from runnel.compile.checks import differs
 from runnel.compile.guards import Guard
 from runnel.compile.native import Native, dense
 from runnel.compile.signature import Arguments, Role
-from runnel.core import switches
 from runnel.core.avals import row_major
 from runnel.core.casting import CASTING
 from runnel.core.pytree import Branch, Structure, unflatten
+from runnel.core.switches import SETTLED
 from runnel.runtime.layout import COMPLETED
 from runnel.runtime.memory import allocate
 from runnel.tensor import tape
@@ -69,9 +69,9 @@ class CallWriter:
         self.guard = guard
         self.namespace: dict[str, Any] = {
             "B": memoryview(native.bases).cast("B").cast("q"), "CAST": CASTING.dtype, "CASTING": CASTING,
-            "CLOCK": CLOCK, "CONSUMED": CONSUMED,
+            "CLOCK": CLOCK, "CONSUMED": CONSUMED, "CONTEXT": native.context,
             "FREED": _freed_record(), "F": memoryview(native.floats).cast("B").cast("d"),
-            "MISS": MISS, "NUM_THREADS": switches.num_threads, "S": counter, "Tensor": Tensor, "allocate": allocate,
+            "MISS": MISS, "S": counter, "SETTLED": SETTLED, "Tensor": Tensor, "allocate": allocate,
             "always": guard.always, "by_clock": guard.by_clock, "dense": dense, "differs": differs,
             "error": native.program.error, "from_storage": from_storage, "lock": native.lock,
             "run": native.program.run_bound, "unflatten": unflatten,
@@ -96,9 +96,8 @@ class CallWriter:
         for i, tag in enumerate(self.arguments.tags):
             lines.append(f"if {self._wrong(i, tag)}: return MISS")
         objects = ", ".join(f"a{i}" for i, role in enumerate(roles) if role is Role.OBJECT)
-        count = switches.num_threads.value
         lines += [
-            f"if NUM_THREADS.value != {count} or CASTING.dtype is not CAST: return MISS",
+            "if SETTLED.state.context is not CONTEXT or CASTING.dtype is not CAST: return MISS",
             f"c = always(fn, ({objects}{',' if objects else ''}))",
             "if c is None: return MISS",
             "with lock:",

@@ -9,6 +9,7 @@ from collections.abc import Callable
 from types import FunctionType, MethodType
 from typing import Any, cast, overload
 
+from runnel.codegen import context
 from runnel.compile import cache
 from runnel.compile.calling import MISS
 from runnel.compile.executable import Executable, Options, prepare
@@ -17,9 +18,9 @@ from runnel.compile.inspection import inspect
 from runnel.compile.signature import Arguments, Role, difference, leaf_names, tagged, take_apart
 from runnel.compile.watch import Wrapper
 from runnel.core import switches
+from runnel.core.accepting import byte_count
 from runnel.core.casting import CASTING
 from runnel.inspection.inspection import Inspection
-from runnel.runtime import threads
 from runnel.tensor import tracing
 
 
@@ -95,6 +96,7 @@ class Compiled(Wrapper):
             self._quick = executable.quick
         return executable.run(self.function, arguments)
 
+    @context.settled
     def _find(self, leaves: list[Any], structure: Any) -> tuple[Arguments, Executable]:
         """The program for these arguments, traced and compiled if there is none that fits."""
         entry = self._entry
@@ -103,7 +105,7 @@ class Compiled(Wrapper):
             differentiable = any(
                 tag[0] is Role.TENSOR and x.requires_grad for x, tag in zip(leaves, arguments.tags, strict=True)
             )
-            key = (arguments.key, threads.count(), differentiable, CASTING.dtype)
+            key = (arguments.key, context.current(), differentiable, CASTING.dtype)
             programs = entry.programs(key)
             objects = arguments.objects
             for executable in programs:
@@ -218,7 +220,7 @@ def _bytes(budget: int | str | None) -> int | None:
     if isinstance(budget, bool) or not isinstance(budget, (int, str)):
         raise TypeError(f"[compile] memory_budget is a number of bytes or a string; received {budget!r}.")
     try:
-        count = switches.byte_count(budget) if isinstance(budget, str) else budget
+        count = byte_count.read(budget) if isinstance(budget, str) else budget
     except ValueError:
         raise ValueError(f'[compile] memory_budget {budget!r} cannot be read; write "512MB" or "1GB".') from None
     if count <= 0:

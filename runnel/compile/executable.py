@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from runnel.codegen import context
 from runnel.compile import audit
 from runnel.compile.calling import CallWriter, Counter
 from runnel.compile.capture import Capture, Origin, Tape, capture
@@ -117,7 +118,9 @@ class Executable:
     def audit(self, function: FunctionType, arguments: Arguments, keep_grads: bool) -> None:
         """Trace again and compare."""
         self.counter.audit_at = max(2 * self.counter.audit_at, 2)
-        if self.captured is not None:
+        if self.captured is None or self.native is None:
+            return
+        with context.entered(self.native.context):
             found = find(function, named_objects(arguments))
             audit.compare(
                 self.function_name,

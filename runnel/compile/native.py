@@ -7,6 +7,7 @@ import functools
 from collections.abc import Callable
 from typing import Any, Final, NamedTuple, cast
 
+from runnel.codegen import context
 from runnel.compile import stored
 from runnel.compile.capture import Capture, Origin
 from runnel.compile.stationary import split
@@ -17,7 +18,7 @@ from runnel.lowering.plan import Plan, Planner
 from runnel.lowering.program import Program
 from runnel.lowering.recompute import Fitted, fit
 from runnel.passes import pipeline
-from runnel.runtime import locks, memory, threads
+from runnel.runtime import locks, memory
 from runnel.tensor.tensor import Tensor, from_numpy
 from runnel.tensor.variable import CLOCK, Pin
 
@@ -36,7 +37,7 @@ class Native:
 
     def __init__(self, captured: Capture, memory_budget: int | None = None) -> None:
         self.captured = captured
-        self.threads = threads.count()
+        self.context = context.current()
         self.memory_budget = memory_budget
         self.program, self.preparation = self._programs()
         self.lock: Any = STATE if captured.variables else locks.reentrant()
@@ -54,10 +55,11 @@ class Native:
     @functools.cached_property
     def planned(self) -> Planned:
         """Graphs and plans; of a program from the disk they are made when somebody asks."""
-        optimized = pipeline.run(self.captured.graph)[0]
-        parts = split(optimized)
-        fitted = fit(optimized if parts is None else parts.main, self.threads, self.memory_budget)
-        return Planned(fitted, None if parts is None else Planner(parts.preparation, self.threads).plan())
+        with context.entered(self.context):
+            optimized = pipeline.run(self.captured.graph)[0]
+            parts = split(optimized)
+            fitted = fit(optimized if parts is None else parts.main, self.context.threads, self.memory_budget)
+            return Planned(fitted, None if parts is None else Planner(parts.preparation, self.context.threads).plan())
 
     @property
     def fitted(self) -> Fitted:
@@ -73,7 +75,7 @@ class Native:
 
     def _programs(self) -> tuple[Program, Preparation | None]:
         """From the disk, or made and left there."""
-        key = stored.key(self.captured.graph, self.threads, self.memory_budget)
+        key = stored.key(self.captured.graph, self.context, self.memory_budget)
         images = stored.load(key)
         try:
             programs = [Program(plan, image=i) for plan, i in zip(self._plans_when_asked(), images, strict=False)]
@@ -108,7 +110,8 @@ class Native:
 
     def after_passes(self) -> list[tuple[str, Graph]]:
         """Each pass's name with the graph it made."""
-        kept = pipeline.run(self.captured.graph, keep=True)[1]
+        with context.entered(self.context):
+            kept = pipeline.run(self.captured.graph, keep=True)[1]
         return [*kept, ("memory_budget", self.optimized)] if self.fitted.recomputed else kept
 
 

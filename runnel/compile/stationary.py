@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from runnel.codegen.target import current
+from runnel.codegen import context
 from runnel.core import tables
 from runnel.graph.graph import Graph, InputKind, Node
 from runnel.loops.rules import Contraction, View, Winograd
@@ -55,7 +55,7 @@ def with_panels(graph: Graph) -> Graph:
         rule = tables.lower.get(node.op) if node.op is not None else None
         if isinstance(rule, Contraction) and not isinstance(rule, Winograd) and _is_copied(node, steady, views):
             x, weight = (Made(y, node.where) for y in node.inputs)
-            axes, width = extents(node), current().panel_columns(node.aval.dtype)
+            axes, width = extents(node), context.current().target.panel_columns(node.aval.dtype)
             panels: Any = in_panels(weight, len(axes.inner), width)
             made: Any = panel_product(x, panels, len(axes.inner), axes.columns)
             replaced[node] = made.node

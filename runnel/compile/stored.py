@@ -18,7 +18,7 @@ from typing import Any, Final
 import numpy as np
 
 from runnel import transforms as transforms
-from runnel.codegen import target
+from runnel.codegen.context import CompileContext
 from runnel.compile import stationary as stationary
 from runnel.core import sources, switches
 from runnel.core.errors import VerifierError
@@ -36,7 +36,7 @@ _OWN_RULES: Final = Table.registrations  # all are there: what is imported above
 _OWN_PASSES: Final = PIPELINE.passes
 
 
-def key(graph: Graph, threads: int, memory_budget: int | None) -> str | None:
+def key(graph: Graph, context: CompileContext, memory_budget: int | None) -> str | None:
     """What the program of a graph is filed under; None if it may not be kept."""
     is_own = Table.registrations == _OWN_RULES and PIPELINE.passes == _OWN_PASSES
     if not is_own or switches.verify.value or objects.current() is None:
@@ -45,8 +45,9 @@ def key(graph: Graph, threads: int, memory_budget: int | None) -> str | None:
         identity = structural_hash(graph)
     except VerifierError:  # an attribute without an identity
         return None
-    made_by = f"{sources.digest(*_MADE_BY)}, NumPy {np.__version__}, {sys.byteorder}, {target.current()}"
-    return hashlib.sha256(f"{made_by}, {threads} threads, budget {memory_budget}\n".encode() + identity).hexdigest()
+    made_by = f"{sources.digest(*_MADE_BY)}, NumPy {np.__version__}, {sys.byteorder}, {context.target}"
+    options = f"{context.threads} threads, delays {context.stress}, budget {memory_budget}"
+    return hashlib.sha256(f"{made_by}, {options}\n".encode() + identity).hexdigest()
 
 
 def load(key: str | None) -> tuple[Image, ...]:

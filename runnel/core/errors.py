@@ -12,6 +12,7 @@ RunnelError
 │   ├── SideEffectError              the function changed something outside itself
 │   └── AuditError                   a later trace differs from the compiled one
 ├── MemoryBudgetError (MemoryError)  a program cannot be made to fit into its memory_budget
+├── SettingError (ValueError)        a switch or a RUNNEL_* variable has a value that it does not accept
 ├── NonFiniteError (ArithmeticError) a NaN or infinity found in debug mode
 └── VerifierError (AssertionError)   Runnel's own intermediate forms broke a rule: a bug in Runnel or in a pass
 """
@@ -69,6 +70,11 @@ class MemoryBudgetError(RunnelError, MemoryError):
     def __init__(self, message: str, smallest: int) -> None:
         super().__init__(message)
         self.smallest = smallest
+
+
+class SettingError(RunnelError, ValueError):
+    """A switch, or its variable in the environment, has a value that it does not accept. The message says what it does
+    accept; ``docs/debugging.md`` lists them all."""
 
 
 class NonFiniteError(RunnelError, ArithmeticError):

@@ -1,70 +1,96 @@
-"""The switches: each declared once, with type, default and help. ``RUNNEL_<NAME>`` in the environment sets the default,
-``with switches.override(name=value):`` changes it for a block of code on all threads.
+"""The switches: each declared once, with what it accepts, default and help. ``RUNNEL_<NAME>`` in the environment sets
+the default, ``with switches.override(name=value):`` changes it for a block of code on all threads.
 
-There is nothing else to configure; ``docs/debugging.md`` lists them (a test compares).
+The environment is read once, when the package is imported; a variable that is empty counts as unset. There is nothing
+else to configure; ``docs/debugging.md`` lists the switches (a test compares).
 """
 
 from __future__ import annotations
 
 import contextlib
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any, Generic, TypeVar
+
+from runnel.core.accepting import Accepted, byte_count, flag, folder, whole
+from runnel.core.errors import SettingError
 
 T = TypeVar("T")
 
+MOST_THREADS = 256  # of a program
+
+
+class State:
+    """What has been worked out from the switches. ``SETTLED.state`` is a new one after each change of a switch."""
+
+    __slots__ = ("context",)
+
+    def __init__(self) -> None:
+        self.context: Any = None  # see codegen/context.py
+
+
+class Settled:
+    """Holds the :class:`State` of the moment."""
+
+    __slots__ = ("state",)
+
+    def __init__(self) -> None:
+        self.state = State()
+
+
+SETTLED = Settled()
+
 
 class Switch(Generic[T]):
-    """One switch. Read it with ``switch.value``."""
+    """One switch. Read it with ``switch.value``, write it with ``switch.set(value)``."""
 
     registry: dict[str, Switch[Any]] = {}  # noqa: RUF012 - the list docs/debugging.md must agree with
 
-    def __init__(self, name: str, parse: Callable[[str], T], default: T, help: str) -> None:
+    def __init__(self, name: str, accepted: Accepted[T], default: T, help: str) -> None:
         self.name = name
         self.help = help
         self.default = default
-        self.parse = parse
-        text = os.environ.get(self.variable)
-        try:
-            self.value: T = default if text is None else parse(text)
-        except ValueError as error:
-            raise ValueError(f"{self.variable}={text!r} cannot be read: {error}. {help}") from None
+        self.accepted = accepted
+        self.value: T = default
+        text = os.environ.get(self.variable, "").strip()
+        if text:
+            self.value = self._checked(text, self.variable)
         Switch.registry[name] = self
 
     @property
     def variable(self) -> str:
         return f"RUNNEL_{self.name.upper()}"
 
+    def set(self, value: Any) -> None:
+        """Change it for good, on all threads."""
+        self.value = self._checked(value, self.name)
+        SETTLED.state = State()
 
-def _flag(text: str) -> bool:
-    if text.lower() in ("1", "true", "yes", "on"):
-        return True
-    if text.lower() in ("0", "false", "no", "off", ""):
-        return False
-    raise ValueError("expected 0 or 1")
-
-
-def byte_count(text: str) -> int:
-    """``"512MB"``, ``"1GB"`` or a plain number, in bytes."""
-    units = {"KB": 1 << 10, "MB": 1 << 20, "GB": 1 << 30}
-    for unit, factor in units.items():
-        if text.upper().endswith(unit):
-            return int(float(text[: -len(unit)]) * factor)
-    return int(text)
+    def _checked(self, value: Any, where: str) -> T:
+        try:
+            return self.accepted.read(value)
+        except ValueError as error:
+            reason = f" ({error})" if str(error) else ""
+            raise SettingError(f"[{where}] expected {self.accepted.what}, received {value!r}{reason}.") from None
 
 
-num_threads = Switch("num_threads", int, 0, "Threads of a program; 0 = what affinity mask and cgroup limit allow.")
-target = Switch("target", str, "host", "Instruction set: host, avx512_bf16, avx512, avx2, neon_bf16 or neon.")
-cache = Switch("cache", _flag, True, "Keep compiled kernels and programs on disk.")
-cache_dir = Switch("cache_dir", str, "", "Folder of kernels and programs; empty = the user's cache folder.")
-cache_size = Switch(
-    "cache_size", byte_count, 1 << 29, "The cache folder's bound in bytes (512MB, 1GB); oldest go first."
+num_threads = Switch(
+    "num_threads", whole(0, MOST_THREADS), 0, "Threads of a program; 0 = what affinity mask and cgroup limit allow."
 )
-verify = Switch("verify", _flag, False, "Check every graph, kernel and plan as it is made.")
-debug = Switch("debug", int, 0, "The ladder: 1 retraces and compilations, 2 passes, 3 kernels, 4 loop IR, 5 LLVM text.")
-eager = Switch("eager", _flag, False, "Run compiled functions eagerly, line by line, for a debugger.")
-check_nans = Switch("check_nans", _flag, False, "Stop at the first op that makes a NaN or infinity, naming its line.")
-stress = Switch("stress", int, 0, "Random delays per thread up to this many microseconds before each kernel.")
+cache = Switch("cache", flag, True, "Keep compiled kernels and programs on disk.")
+cache_dir = Switch("cache_dir", folder, "", "Folder of kernels and programs; empty = the user's cache folder.")
+cache_size = Switch(
+    "cache_size", byte_count, 1 << 29, "The cache folder's bound in bytes; what was not used for longest goes first."
+)
+verify = Switch("verify", flag, False, "Check every graph, kernel and plan as it is made.")
+debug = Switch(
+    "debug", whole(0, 5), 0, "The ladder: 1 retraces and compilations, 2 passes, 3 kernels, 4 loop IR, 5 LLVM text."
+)
+eager = Switch("eager", flag, False, "Run compiled functions eagerly, line by line, for a debugger.")
+check_nans = Switch("check_nans", flag, False, "Stop at the first op that makes a NaN or infinity, naming its line.")
+stress = Switch(
+    "stress", whole(0, 10**6), 0, "Random delays per thread up to this many microseconds before each kernel."
+)
 
 
 @contextlib.contextmanager
@@ -72,12 +98,12 @@ def override(**values: Any) -> Iterator[None]:
     """Set switches for the block: ``with override(verify=True): ...``."""
     unknown = sorted(set(values) - set(Switch.registry))
     if unknown:
-        raise ValueError(f"No switch is called {', '.join(unknown)}; there are {', '.join(Switch.registry)}.")
+        raise SettingError(f"No switch is called {', '.join(unknown)}; there are {', '.join(Switch.registry)}.")
     before = {name: Switch.registry[name].value for name in values}
-    for name, value in values.items():
-        Switch.registry[name].value = value
     try:
+        for name, value in values.items():
+            Switch.registry[name].set(value)
         yield
     finally:
         for name, value in before.items():
-            Switch.registry[name].value = value
+            Switch.registry[name].set(value)

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from runnel.codegen import build, nest, target
+from runnel.codegen import build, context, nest
 from runnel.inspection import tables
 from runnel.loops import printer
 from runnel.loops.ir import Kernel
@@ -32,7 +32,7 @@ class KernelReport:
     @property
     def llvm(self) -> str:
         """The LLVM module, for the target in force."""
-        return nest.emit_kernel(self.kernel, target.current())
+        return nest.emit_kernel(self.kernel, context.current().target)
 
     @property
     def assembly(self) -> str:

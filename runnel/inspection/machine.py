@@ -17,7 +17,8 @@ from typing import Final
 
 import numpy as np
 
-from runnel.codegen import build, target
+from runnel.codegen import build, context
+from runnel.codegen.target import Target
 from runnel.core.dtypes import float32
 from runnel.inspection.peak import Peak
 from runnel.loops.ir import Acc, Apply, Buffer, Expr, For, Index, Kernel, Load, RangeBound, Ref, Store, Update, Var
@@ -37,11 +38,15 @@ _BETTER: Final = 1.01  # times the rate that is kept: enough to keep the new one
 _MOVED: Final = 1 << 22  # bytes in one timed run, at least
 
 
-@functools.cache
 def rates(threads: int) -> Machine:
     """What ``threads`` threads can do at once; measured when this machine is asked for the first time. The rate of
     arithmetic is looked at by each process, since clocks change and other programs run: the best one counts."""
-    kept, key = objects.current(), _key(threads)
+    return _rates(threads, context.current().target)
+
+
+@functools.cache
+def _rates(threads: int, target: Target) -> Machine:
+    kept, key = objects.current(), _key(threads, target)
     known = _known(kept.get(key), threads) if kept is not None else None
     if known is None:
         machine = measured(threads)
@@ -86,8 +91,8 @@ def measured(threads: int) -> Machine:
     return Machine(peak.gflops * 1e9, tuple(levels), threads)
 
 
-def _key(threads: int) -> str:
-    identity = (_FORM, platform.node(), platform.processor(), repr(target.current()), threads, build.emitters())
+def _key(threads: int, target: Target) -> str:
+    identity = (_FORM, platform.node(), platform.processor(), repr(target), threads, build.emitters())
     return hashlib.sha256(repr(identity).encode()).hexdigest()
 
 

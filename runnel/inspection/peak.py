@@ -7,7 +7,7 @@ import time
 
 import numpy as np
 
-from runnel.codegen import build, peak, target
+from runnel.codegen import build, context, peak
 from runnel.core.dtypes import DType, float32
 from runnel.runtime import memory
 from runnel.runtime.launch import Launch
@@ -21,8 +21,8 @@ class Peak:
     def __init__(self, threads: int, dtype: DType = float32) -> None:
         self.threads = threads
         self.gflops = 0.0
-        self._flops = threads * peak.flops(target.current(), dtype, _STEPS)
-        address = build.addresses([(peak.symbol(dtype), peak.emit_module(target.current(), dtype))])[0]
+        self._flops = threads * peak.flops(context.current().target, dtype, _STEPS)
+        address = build.addresses([(peak.symbol(dtype), peak.emit_module(context.current().target, dtype))])[0]
         record = [[address, 0, 0, _STEPS, 0, 0, 0, 0], [0] * 8]
         self._bases = memory.allocate(64)
         self._launch = Launch([np.array(record, np.int64) for _ in range(threads)], self._bases.address)

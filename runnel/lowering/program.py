@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from runnel.codegen import build, target
+from runnel.codegen import build, context
 from runnel.core.errors import RunnelError
 from runnel.loops.ir import Kernel
 from runnel.lowering.image import Image, image as image_of
@@ -36,7 +36,7 @@ def filed_addresses(kernels: Sequence[tuple[str, tuple[str, ...]]]) -> list[int]
 
 
 def _addresses(names: list[str], find: Callable[[list[str]], list[int]]) -> list[int]:
-    goal = target.current().name
+    goal = context.current().target.name
     with _LINK:
         new = [name for name in names if (name, goal) not in _ADDRESSES]
         if new:

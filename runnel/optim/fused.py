@@ -5,12 +5,12 @@ from __future__ import annotations
 import ctypes
 from collections.abc import Callable, Hashable, Mapping
 
+from runnel.codegen import context
 from runnel.compile.native import STATE
 from runnel.graph.graph import InputKind
 from runnel.lowering.plan import Planner
 from runnel.lowering.program import Program
 from runnel.passes import pipeline
-from runnel.runtime import threads
 from runnel.tensor import tensor as tensors
 from runnel.tensor.tensor import Tensor
 from runnel.tensor.tracing import Trace, activate
@@ -36,7 +36,7 @@ class StepProgram:
         self._variables = list(trace.variables)
         self._getters = [getter for getter, _ in trace.scalars]
         self._numbers = (ctypes.c_double * max(len(self._getters), 1))()
-        self.program = Program(Planner(graph, threads.count()).plan())
+        self.program = Program(Planner(graph, context.current().threads).plan())
         first = 2 + len(self._parameters)
         for i in range(len(self._getters)):
             self.program.bases[first + i] = ctypes.addressof(self._numbers) + 8 * i
@@ -76,8 +76,10 @@ class StepPrograms:
     def __init__(self) -> None:
         self._programs: dict[Hashable, StepProgram] = {}
 
+    @context.settled
     def get(self, key: Hashable, update: Callable[[], None], gradients: Gradients, name: str) -> StepProgram:
         """The program for ``key``, made when it is new."""
+        key = (key, context.current())
         found = self._programs.get(key)
         if found is None:
             found = StepProgram(update, gradients, name)

@@ -10,7 +10,7 @@ from typing import Final
 
 from runnel.core import switches
 
-LIMIT: Final = 256  # slots in the team's control block
+LIMIT: Final = switches.MOST_THREADS  # slots in the team's control block
 _QuotaReader = Callable[[Path], "float | None"]
 
 

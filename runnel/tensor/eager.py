@@ -1,6 +1,6 @@
 """Eager execution: one op, now. The kernel comes from the same lowering and code generation as in compiled programs, as
-a program of one node; programs are kept by op, attributes, avals and layouts, kernels by structure alone, so a new
-shape compiles nothing.
+a program of one node; programs are kept by op, attributes, avals, layouts and context, kernels by structure alone, so a
+new shape compiles nothing.
 """
 
 from __future__ import annotations
@@ -10,10 +10,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from runnel.codegen import context
 from runnel.core import switches, tables
 from runnel.core.avals import Aval, Shape, aval, row_major
 from runnel.core.dtypes import from_numpy
 from runnel.core.errors import AxisError, NonFiniteError, RunnelError
+from runnel.core.switches import SETTLED
 from runnel.core.tables import Op
 from runnel.graph.graph import Graph, InputKind, Node
 from runnel.loops.rules import HostCall, View
@@ -25,7 +27,7 @@ from runnel.ops.control import part_p
 from runnel.ops.views import permute_p
 from runnel.passes import pipeline
 from runnel.passes.sink_permutes import moved
-from runnel.runtime import memory, threads
+from runnel.runtime import memory
 from runnel.runtime.memory import Storage
 from runnel.tensor.tracing import user_line
 
@@ -128,10 +130,12 @@ _SEVERAL: OrderedDict[Any, RunningSeveral] = OrderedDict()
 
 def execute(op: Op, tensors: tuple[Tensor, ...], attrs: dict[str, Any]) -> Placed:
     """Carry out ``op`` now; gives the result's aval, storage, offset and strides."""
-    key = (op, *attrs.values(), *[(x._aval, x._layout[1]) for x in tensors])
+    now = SETTLED.state.context or context.switched()
+    key = (op, now, *attrs.values(), *[(x._aval, x._layout[1]) for x in tensors])
     plan = _PLANS.get(key)
     if plan is None:
-        plan = _PLANS[key] = prepare(op, tensors, attrs)
+        with context.entered(now):
+            plan = _PLANS[key] = prepare(op, tensors, attrs)
         while len(_PLANS) > KEPT:
             _PLANS.popitem(last=False)
     result = plan.run(tensors)
@@ -142,10 +146,12 @@ def execute(op: Op, tensors: tuple[Tensor, ...], attrs: dict[str, Any]) -> Place
 
 def execute_several(op: Op, tensors: tuple[Tensor, ...], attrs: dict[str, Any]) -> list[Placed]:
     """Carry out an op of several results now."""
-    key = (op, *attrs.values(), *[(x._aval, x._layout[1]) for x in tensors])
+    now = SETTLED.state.context or context.switched()
+    key = (op, now, *attrs.values(), *[(x._aval, x._layout[1]) for x in tensors])
     plan = _SEVERAL.get(key)
     if plan is None:
-        plan = _SEVERAL[key] = prepare_several(op, tensors, attrs)
+        with context.entered(now):
+            plan = _SEVERAL[key] = prepare_several(op, tensors, attrs)
         while len(_SEVERAL) > KEPT:
             _SEVERAL.popitem(last=False)
     return plan.run(tensors)
@@ -176,7 +182,7 @@ def prepare(op: Op, tensors: tuple[Tensor, ...], attrs: dict[str, Any]) -> Plan:
     lies = tuple(steps[order.index(a)] for a in range(result.ndim))
     if op in tables.expand:
         graph, lies = _in_its_own_order(pipeline.expanded(graph))
-    plan = Planner(graph, threads.count(), strides).plan()
+    plan = Planner(graph, context.current().threads, strides).plan()
     return Running(result, lies, Program(plan), tuple(range(len(nodes))))
 
 
@@ -188,7 +194,7 @@ def prepare_several(op: Op, tensors: tuple[Tensor, ...], attrs: dict[str, Any]) 
     results: tuple[Aval, ...] = attrs["results"]
     parts = [Node(part_p, (bundle,), {"index": i, "aval": x}, x) for i, x in enumerate(results)]
     graph, _ = pipeline.run(Graph(nodes, parts, {}, op.name))
-    return RunningSeveral(Program(Planner(graph, threads.count(), strides).plan()), results)
+    return RunningSeveral(Program(Planner(graph, context.current().threads, strides).plan()), results)
 
 
 def _inputs(tensors: tuple[Tensor, ...], order: Shape | None = None) -> tuple[list[Node], dict[Node, Shape]]:

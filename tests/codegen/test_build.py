@@ -193,7 +193,7 @@ print(objects.statistics.compiled, objects.statistics.loaded)
 
 
 def _start(folder: Path) -> "subprocess.Popen[str]":
-    program = f"from runnel.core import switches\nswitches.cache_dir.value = {str(folder)!r}\n{_CHILD}"
+    program = f"from runnel.core import switches\nswitches.cache_dir.set({str(folder)!r})\n{_CHILD}"
     return subprocess.Popen([sys.executable, "-W", "error", "-c", program], stdout=subprocess.PIPE, text=True)
 
 

@@ -24,7 +24,7 @@ import runnel as rn
 from runnel.compile import compile
 from runnel.core import switches
 from runnel.tensor.variable import CLOCK
-switches.num_threads.value = int(sys.argv[1])
+switches.num_threads.set(int(sys.argv[1]))
 rng = np.random.default_rng(0)
 w = rn.asarray((rng.standard_normal((768, 768)) / 28).astype(np.float32))
 x = rn.asarray(rng.standard_normal((768, 768)).astype(np.float32))
@@ -190,7 +190,7 @@ def test_ctrl_c_between_short_steps_finds_all_state_of_one_step() -> None:
 
 _COMPILING = """
 random.seed(1)
-switches.cache.value = False
+switches.cache.set(False)
 n = 0
 alarm = Alarm()
 deadline = time.monotonic() + 2.0

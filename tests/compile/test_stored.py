@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 
 import runnel as rn
-from runnel.codegen import build
+from runnel.codegen import build, context
 from runnel.compile import cache, stored
 from runnel.compile.native import Native
 from runnel.compile.signature import take_apart
@@ -135,7 +135,7 @@ def test_the_plan_made_later_is_the_one_on_disk(function: Callable[..., Any], th
     with switches.override(num_threads=threads):
         fresh(function)(*args)
         native = native_of(fresh(function), *args)
-        read = stored.load(stored.key(native.captured.graph, native.threads, None))
+        read = stored.load(stored.key(native.captured.graph, native.context, None))
         assert len(read) == 1
         assert same(read[0], image(native.plan))
         inspection = fresh(function).program(*args)
@@ -247,7 +247,7 @@ def test_a_file_of_another_form_is_a_miss(content: bytes, plans: list[str]) -> N
     args = arguments()
     native = native_of(fresh(dense_step), *args)
     made = bits(dense_step(*args))
-    key = stored.key(native.captured.graph, native.threads, None)
+    key = stored.key(native.captured.graph, native.context, None)
     disk = objects.current()
     assert disk is not None
     assert key is not None
@@ -342,26 +342,30 @@ def test_sealed_files_with_bad_bodies_are_made_anew(folder: Path) -> None:
 
 def test_the_key_tells_apart_what_gives_other_programs(monkeypatch: pytest.MonkeyPatch) -> None:
     graphs = [native_of(fresh(f), *arguments(n)).captured.graph for f in (dense_step, looped) for n in (64, 65)]
-    keys = {stored.key(graph, threads, budget) for graph in graphs for threads in (1, 2) for budget in (None, 1 << 20)}
-    assert len(keys) == 16
+    contexts = []
+    for threads, row in ((1, "host"), (2, "host"), (1, "neon")):
+        with switches.override(num_threads=threads, target=row):
+            contexts.append(context.current())
+    keys = {stored.key(graph, c, budget) for graph in graphs for c in contexts for budget in (None, 1 << 20)}
+    assert len(keys) == 24
     assert all(key is not None and len(key) == 64 for key in keys)
-    assert stored.key(graphs[0], 1, None) in keys
+    assert stored.key(graphs[0], contexts[0], None) in keys
     monkeypatch.setattr("runnel.core.sources.digest", lambda *folders: "other sources")
-    assert stored.key(graphs[0], 1, None) not in keys
+    assert stored.key(graphs[0], contexts[0], None) not in keys
 
 
 def test_nothing_is_kept_where_others_have_a_say(monkeypatch: pytest.MonkeyPatch, folder: Path) -> None:
     graph = native_of(fresh(dense_step), *arguments()).captured.graph
-    assert stored.key(graph, 1, None) is not None
+    assert stored.key(graph, context.current(), None) is not None
     with monkeypatch.context() as patch:
         patch.setattr(Table, "registrations", Table.registrations + 1)
-        assert stored.key(graph, 1, None) is None
+        assert stored.key(graph, context.current(), None) is None
     with monkeypatch.context() as patch:
         patch.setattr(PIPELINE, "passes", (*PIPELINE.passes, Pass("mine", "does nothing", lambda g: g)))
-        assert stored.key(graph, 1, None) is None
+        assert stored.key(graph, context.current(), None) is None
     for switch in ({"cache": False}, {"verify": True}):
         with switches.override(**switch):
-            assert stored.key(graph, 1, None) is None
+            assert stored.key(graph, context.current(), None) is None
     assert stored.load(None) == ()
     before = programs_in(folder)
     stored.save(None, [])
@@ -371,7 +375,7 @@ def test_nothing_is_kept_where_others_have_a_say(monkeypatch: pytest.MonkeyPatch
 def test_very_large_programs_are_not_kept(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(stored, "LARGEST", 100)
     native = native_of(fresh(dense_step), *arguments())
-    assert stored.load(stored.key(native.captured.graph, native.threads, None)) == ()
+    assert stored.load(stored.key(native.captured.graph, native.context, None)) == ()
 
 
 def test_a_program_of_another_budget_is_another() -> None:

@@ -59,8 +59,8 @@ def shown(default: object) -> str:
 
 
 def test_the_page_has_every_switch() -> None:
-    rows = re.findall(r"^\| `(\w+)` \| `(RUNNEL_\w+)` \| (.+?) \| (.+) \|$", PAGE, flags=re.MULTILINE)
-    expected = [(s.name, s.variable, shown(s.default), s.help) for s in Switch.registry.values()]
+    rows = re.findall(r"^\| `(\w+)` \| `(RUNNEL_\w+)` \| (.+?) \| (.+?) \| (.+) \|$", PAGE, flags=re.MULTILINE)
+    expected = [(s.name, s.variable, shown(s.default), s.accepted.what, s.help) for s in Switch.registry.values()]
     assert rows == expected
 
 

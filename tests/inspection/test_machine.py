@@ -7,10 +7,13 @@ from pathlib import Path
 
 import pytest
 
+from runnel.codegen import target
 from runnel.core import switches
 from runnel.inspection import machine
 from runnel.lowering.model import Machine
 from runnel.runtime import objects
+
+TARGET = target.host()
 
 
 def test_rates_are_positive_and_fall_with_the_bytes() -> None:
@@ -32,16 +35,16 @@ def test_rates_are_measured_once_and_kept(tmp_path: Path, monkeypatch: pytest.Mo
 
     monkeypatch.setattr(machine, "measured", measure)
     with switches.override(cache=True, cache_dir=str(tmp_path)):
-        fresh = machine.rates.__wrapped__
-        assert fresh(1) == Machine(1.0, levels, 1)
-        again = fresh(1)
+        fresh = machine._rates.__wrapped__
+        assert fresh(1, TARGET) == Machine(1.0, levels, 1)
+        again = fresh(1, TARGET)
         assert measured == [1]
         assert again.levels == levels and again.flops > 1e9  # the rate of arithmetic is looked at again: 1.0 was poor
         kept = objects.current()
         assert kept is not None
-        body = kept.get(machine._key(1))
+        body = kept.get(machine._key(1, TARGET))
         assert body is not None and json.loads(body)[0] == again.flops
-        fresh(2)
+        fresh(2, TARGET)
         assert measured == [1, 2]
 
 
@@ -57,7 +60,7 @@ def test_what_is_kept_in_another_form_is_measured_anew(
     with switches.override(cache=True, cache_dir=str(tmp_path)):
         kept = objects.current()
         assert kept is not None
-        kept.put(machine._key(1), body)
-        assert machine.rates.__wrapped__(1) == machine_now
-        found = kept.get(machine._key(1))
+        kept.put(machine._key(1, TARGET), body)
+        assert machine._rates.__wrapped__(1, TARGET) == machine_now
+        found = kept.get(machine._key(1, TARGET))
         assert found is not None and json.loads(found)[0] == 1.0

@@ -269,7 +269,7 @@ warnings.simplefilter("ignore", DeprecationWarning)  # Python 3.12 warns of fork
 sys.path.insert(0, sys.argv[1])
 import test_interrupt as t
 from runnel.core import switches
-switches.cache_dir.value = sys.argv[2]
+switches.cache_dir.set(sys.argv[2])
 kernels = t.compiled()
 steps = t.Steps(kernels, 2)
 forked = np.zeros(2, np.int64)

@@ -319,7 +319,7 @@ warnings.simplefilter("ignore", DeprecationWarning)  # Python 3.12 warns of fork
 sys.path.insert(0, sys.argv[1])
 import test_launch as t
 from runnel.core import switches
-switches.cache_dir.value = sys.argv[2]
+switches.cache_dir.set(sys.argv[2])
 kernels = {"add": t.driver.host_compiler().addresses([("add", t.ADD)], {})[0], "barrier": t.launch.barrier_address()}
 counter = np.zeros(1, np.int64)
 run = t.Launch(t.turns(kernels, counter, 3, 10), 0)
@@ -359,7 +359,7 @@ import numpy as np
 sys.path.insert(0, sys.argv[1])
 import test_launch as t
 from runnel.core import switches
-switches.cache_dir.value = sys.argv[2]
+switches.cache_dir.set(sys.argv[2])
 kernels = {"add": t.driver.host_compiler().addresses([("add", t.ADD)], {})[0], "barrier": t.launch.barrier_address()}
 counter = np.zeros(1, np.int64)
 run = t.Launch(t.turns(kernels, counter, 3, 3), 0)

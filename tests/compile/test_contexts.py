@@ -1,0 +1,200 @@
+"""Targets and numbers of threads that change inside of one process: other programs, and the same bits."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+import pytest
+
+import runnel as rn
+from runnel import nn, optim
+from runnel.codegen import context, target as targets
+from runnel.core import switches
+from runnel.core.errors import SettingError
+from runnel.runtime import threads
+from runnel.tensor import eager
+
+HERE = [row.name for row in targets.TARGETS if row.runs_here]
+CONTEXTS = [(name, count) for name in HERE for count in (1, 2, 3)]
+
+
+@pytest.fixture(autouse=True)
+def plans(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Plans of single ops are this test's own."""
+    monkeypatch.setattr(eager, "_PLANS", type(eager._PLANS)())
+    monkeypatch.setattr(eager, "_SEVERAL", type(eager._SEVERAL)())
+    yield
+
+
+def data(*shape: int, seed: int = 0) -> rn.Tensor:
+    return rn.asarray(np.random.default_rng(seed).standard_normal(shape, np.float32))
+
+
+def bits(value: Any) -> bytes:
+    return b"".join(x.numpy().tobytes() for x in (value if isinstance(value, tuple) else (value,)))
+
+
+def products(x: Any, y: Any) -> Any:
+    return rn.softmax(x @ y), (x * y).sum(axis=0), rn.tanh(x).mean()
+
+
+def images(x: Any, y: Any) -> Any:
+    return nn.functional.conv2d(x.reshape(1, 4, 40, 40), y[:36, :4].reshape(4, 4, 3, 3), padding=1)
+
+
+def steps(x: Any, y: Any) -> Any:
+    return rn.scan(lambda carry, row: (rn.tanh(carry @ y + row), carry), x[0], x)
+
+
+def attended(x: Any, y: Any) -> Any:
+    q = x.reshape(2, 4, 80, 10)
+    return nn.functional.scaled_dot_product_attention(q, q, q)
+
+
+FUNCTIONS = (products, images, steps, attended)
+
+
+@pytest.mark.parametrize("function", FUNCTIONS)
+@pytest.mark.parametrize("compiled", [False, True])
+def test_every_context_gives_the_same_bits(function: Callable[..., Any], compiled: bool) -> None:
+    x, y = data(80, 80), data(80, 80, seed=1)
+    run = rn.compile(function) if compiled else function
+    with switches.override(target=HERE[-1], num_threads=1):
+        expected = bits(run(x, y))
+    for _ in range(2):  # with programs made, and with programs found; the second time each is audited
+        for name, count in [*CONTEXTS, *CONTEXTS[::-1]]:
+            with switches.override(target=name, num_threads=count):
+                assert bits(run(x, y)) == expected, (name, count)
+                assert bits(run(x, y)) == expected, (name, count)
+    if compiled:
+        assert run.statistics["programs"] == run.statistics["traces"] == len(CONTEXTS)
+
+
+def test_programs_are_made_for_the_context_in_force() -> None:
+    @rn.compile
+    def step(x: Any) -> Any:
+        return rn.tanh(x @ x)
+
+    x = data(200, 200)
+    for name, count in CONTEXTS:
+        with switches.override(target=name, num_threads=count):
+            for _ in range(4):
+                step(x)
+            native = step.executables()[0].native if len(step.executables()) == 1 else None
+            made = [e.native.context for e in step.executables() if e.native is not None]
+            assert context.current() in made
+            assert native is None or native.context is context.current()
+            assert step.program(x).plan.threads == count
+    assert {(c.target.name, c.threads) for c in made} == {*CONTEXTS}
+
+
+def test_plans_of_single_ops_are_made_for_the_context_in_force() -> None:
+    x = data(300, 300)
+    for name, count in CONTEXTS:
+        with switches.override(target=name, num_threads=count):
+            before = len(eager._PLANS)
+            x @ x
+            x @ x
+            assert len(eager._PLANS) == before + 1
+            (plan,) = list(eager._PLANS.values())[before:]
+            assert isinstance(plan, eager.Running) and plan.program.plan.threads == count
+
+
+@pytest.mark.parametrize("make", [optim.Adam, optim.SGD])
+def test_an_optimizers_steps_have_programs_for_each_context(make: Any) -> None:
+    def trained(contexts: list[tuple[str, int]]) -> bytes:
+        rn.manual_seed(0)
+        layer = nn.Linear(40, 30)
+        optimizer = make(layer.parameters(), lr=0.1)
+        for name, count in contexts:
+            with switches.override(target=name, num_threads=count):
+                optimizer.zero_grad()
+                (layer(data(20, 40)) ** 2).mean().backward()
+                optimizer.step()
+        return bits((layer.weight, layer.bias))
+
+    assert trained(CONTEXTS) == trained(CONTEXTS[:1] * len(CONTEXTS)) == trained(CONTEXTS[::-1])
+
+
+def test_a_compiled_training_goes_on_through_changes() -> None:
+    def trained(contexts: list[tuple[str, int]]) -> bytes:
+        rn.manual_seed(0)
+        layer = nn.Linear(40, 30)
+        optimizer = optim.Adam(layer.parameters(), lr=0.1)
+
+        @rn.compile
+        def step(x: Any) -> Any:
+            optimizer.zero_grad()
+            loss = (layer(x) ** 2).mean()
+            loss.backward()
+            optimizer.step()
+            return loss
+
+        for name, count in contexts:
+            with switches.override(target=name, num_threads=count):
+                step(data(20, 40))
+        return bits((layer.weight, layer.bias))
+
+    contexts = CONTEXTS * 2 + CONTEXTS[::-1]
+    assert trained(contexts) == trained(CONTEXTS[:1] * len(contexts))
+
+
+def test_work_that_has_begun_keeps_its_context() -> None:
+    with switches.override(num_threads=2):
+        before = context.current()
+        with context.entered(before), switches.override(num_threads=3):
+            assert context.current() is before
+            assert context.switched().threads == 3
+            seen: list[context.CompileContext] = []
+            other = threading.Thread(target=lambda: seen.append(context.current()))
+            other.start()
+            other.join()
+            assert seen == [context.switched()]
+        assert context.current() is context.switched() is before
+
+
+def test_a_switch_that_changes_while_a_function_is_traced_does_not_mix() -> None:
+    counts = [3]
+
+    @rn.compile
+    def changing(x: Any) -> Any:
+        for count in counts:
+            switches.num_threads.set(count)
+        return rn.tanh(x @ x) + 1
+
+    x = data(120, 120)
+    with switches.override(num_threads=2):
+        expected = bits(rn.tanh(x @ x) + 1)
+        assert bits(changing(x)) == expected
+        assert changing.executables()[0].native.context.threads == 2
+        assert changing.program(x).plan.threads == 3
+
+
+def test_delays_of_stress_tests_belong_to_a_context() -> None:
+    with switches.override(stress=0):
+        calm = context.current()
+    with switches.override(stress=5):
+        assert context.current() is not calm
+    with switches.override(stress=0):
+        assert context.current() is calm
+
+
+def test_limits_are_read_again_when_a_switch_changes(monkeypatch: pytest.MonkeyPatch) -> None:
+    with switches.override(num_threads=0):
+        monkeypatch.setattr(threads, "affinity_count", lambda: 3)
+        monkeypatch.setattr(threads, "cgroup_cpus", lambda: None)
+        switches.num_threads.set(0)
+        assert context.current().threads == 3
+        monkeypatch.setattr(threads, "cgroup_cpus", lambda: 1.5)
+        assert context.current().threads == 3
+        switches.num_threads.set(0)
+        assert context.current().threads == 2
+
+
+def test_a_target_that_there_is_not_is_told() -> None:
+    told = r"\[target\] expected one of host, avx512_bf16"
+    with pytest.raises(SettingError, match=told), switches.override(target="sse"):
+        pass
