@@ -169,7 +169,16 @@ from runnel.ops import (
 )
 from runnel.tensor.autocast import autocast
 from runnel.tensor.creation import arange, asarray, empty, eye, from_dlpack, full, linspace, ones, tensor, zeros
-from runnel.tensor.random import Generator, dropout, manual_seed, rand, randint, randn
+from runnel.tensor.random import (
+    Generator,
+    dropout,
+    get_rng_state,
+    manual_seed,
+    rand,
+    randint,
+    randn,
+    set_rng_state,
+)
 from runnel.tensor.tensor import Tensor
 from runnel.tensor.variable import Variable
 from runnel.transforms import checkpoint, cond, custom_vjp, grad, scan, value_and_grad, vjp, while_loop
@@ -241,6 +250,7 @@ __all__ = [
     "full",
     "full_like",
     "gelu",
+    "get_rng_state",
     "getitem",
     "glu",
     "grad",
@@ -330,6 +340,7 @@ __all__ = [
     "scan",
     "scatter_add",
     "selu",
+    "set_rng_state",
     "sigmoid",
     "sign",
     "silu",

@@ -21,7 +21,7 @@ from runnel.core.casting import CASTING
 from runnel.core.pytree import Branch, Structure, unflatten
 from runnel.core.switches import SETTLED
 from runnel.runtime.layout import COMPLETED
-from runnel.runtime.memory import allocate
+from runnel.runtime.memory import allocate, allocate_slab
 from runnel.tensor import tape
 from runnel.tensor.tensor import Tensor, from_storage
 from runnel.tensor.variable import CLOCK, CONSUMED
@@ -72,8 +72,8 @@ class CallWriter:
             "CLOCK": CLOCK, "CONSUMED": CONSUMED, "CONTEXT": native.context,
             "FREED": _freed_record(), "F": memoryview(native.floats).cast("B").cast("d"),
             "MISS": MISS, "S": counter, "SETTLED": SETTLED, "Tensor": Tensor, "allocate": allocate,
-            "always": guard.always, "by_clock": guard.by_clock, "dense": dense, "differs": differs,
-            "error": native.program.error, "from_storage": from_storage, "lock": native.lock,
+            "allocate_slab": allocate_slab, "always": guard.always, "by_clock": guard.by_clock, "dense": dense,
+            "differs": differs, "error": native.program.error, "from_storage": from_storage, "lock": native.lock,
             "run": native.program.run_bound, "unflatten": unflatten,
         }  # fmt: skip
 
@@ -179,7 +179,7 @@ class CallWriter:
         for i, nbytes in enumerate(self.native.program.outputs):
             if nbytes <= CELL:
                 lines += [
-                    f"if not S.room: S.slab = allocate({CELL * CELLS}); S.room = {CELLS}",
+                    f"if not S.room: S.slab = allocate_slab({CELL * CELLS}); S.room = {CELLS}",
                     f"S.room = n{i} = S.room - 1",
                     f"s{i} = S.slab",
                     f"B[{first + i}] = s{i}.address + n{i} * {CELL}",

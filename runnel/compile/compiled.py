@@ -6,6 +6,7 @@ import functools
 import sys
 from collections import deque
 from collections.abc import Callable
+from copy import deepcopy
 from types import FunctionType, MethodType
 from typing import Any, cast, overload
 
@@ -20,14 +21,16 @@ from runnel.compile.watch import Wrapper
 from runnel.core import switches
 from runnel.core.accepting import byte_count
 from runnel.core.casting import CASTING
+from runnel.core.references import FunctionLike
 from runnel.inspection.inspection import Inspection
 from runnel.tensor import tracing
 
 
-class Compiled(Wrapper):
+class Compiled(FunctionLike, Wrapper):
     """A function that runs as native programs. Called like the function; ``function`` is the Python one.
 
-    Inside another compiled function it is simply called, and becomes part of that one's program.
+    Inside another compiled function it is simply called, and becomes part of that one's program. In a pickle it is the
+    function and the options; programs are made again.
     """
 
     def __init__(self, function: FunctionType, options: Options, name: str) -> None:
@@ -55,6 +58,9 @@ class Compiled(Wrapper):
     def within(self, memory_budget: int) -> Compiled:
         """The same function, compiled to programs of at most so many bytes."""
         return Compiled(self.function, self._options._replace(memory_budget=memory_budget), self.name)
+
+    def by_value(self, protocol: Any) -> tuple[Any, ...]:
+        return Compiled, (self.function, self._options, self.name)
 
     # Looking at it ----------------------------------------------------------------------------------------------------
 
@@ -139,8 +145,8 @@ class Compiled(Wrapper):
             print(f"runnel: {line}", file=sys.stderr)
 
 
-class BoundCompiled:
-    """A compiled method of one instance."""
+class BoundCompiled(Wrapper):
+    """A compiled method of one instance. Its deep copy is that of the instance's copy."""
 
     __slots__ = ("_compiled", "_instance")
 
@@ -148,8 +154,28 @@ class BoundCompiled:
         self._compiled = compiled
         self._instance = instance
 
+    # Said here, because __getattr__ would find the compiled function's.
+    def __copy__(self) -> BoundCompiled:
+        return BoundCompiled(self._compiled, self._instance)
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> BoundCompiled:
+        twin = BoundCompiled.__new__(BoundCompiled)
+        memo[id(self)] = twin  # before the instance, which may hold this method
+        twin.__setstate__((self._compiled, deepcopy(self._instance, memo)))
+        return twin
+
+    def __getstate__(self) -> tuple[Compiled, Any]:
+        return self._compiled, self._instance
+
+    def __setstate__(self, state: tuple[Compiled, Any]) -> None:
+        self._compiled, self._instance = state
+
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         return self._compiled(self._instance, *args, **kwargs)
+
+    @property
+    def __self__(self) -> Any:
+        return self._instance
 
     def within(self, memory_budget: int) -> BoundCompiled:
         """The same method, compiled to programs of at most so many bytes."""

@@ -136,6 +136,12 @@ class TracedFloat(Tensor):
     def __hash__(self) -> int:
         raise self._looked("hash")
 
+    def __copy__(self) -> TracedFloat:
+        return self  # floats are never copied
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> TracedFloat:
+        return self
+
     def __repr__(self) -> str:
         raise self._looked("repr")
 

@@ -33,6 +33,8 @@ LIMIT: Final = 20_000  # watched things; a function that can reach more should b
 class Wrapper:
     """An object that calls one Python function, its ``function``: the walk looks through it."""
 
+    __slots__ = ()
+
     function: Any
 
 

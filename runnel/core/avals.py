@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import Final
+from typing import Any, Final
 
 from runnel.core.dtypes import DType
 
@@ -21,6 +21,9 @@ class Aval:
         self.ndim: Final = len(shape)
         self.size: Final = math.prod(shape)
         self.nbytes: Final = self.size * dtype.itemsize
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return aval, (self.shape, self.dtype)
 
     def __repr__(self) -> str:
         return f"{self.dtype.name}[{','.join(map(str, self.shape))}]"

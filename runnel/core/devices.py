@@ -15,6 +15,9 @@ class Device:
     def __init__(self, name: str) -> None:
         self.name: Final = name
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        return as_device, (self.name,)
+
     def __repr__(self) -> str:
         return f"runnel.device({self.name!r})"
 

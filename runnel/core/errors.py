@@ -11,6 +11,8 @@ RunnelError
 │   ├── TracedValueError             a traced value was looked at
 │   ├── SideEffectError              the function changed something outside itself
 │   └── AuditError                   a later trace differs from the compiled one
+├── StateError (ValueError)          a saved state does not fit what it was to be loaded into
+├── FileError (OSError)              a file could not be written, or is not what it should be
 ├── MemoryBudgetError (MemoryError)  a program cannot be made to fit into its memory_budget
 ├── SettingError (ValueError)        a switch or a RUNNEL_* variable has a value that it does not accept
 ├── NonFiniteError (ArithmeticError) a NaN or infinity found in debug mode
@@ -64,12 +66,24 @@ class AuditError(CaptureError):
     """A repeated trace gave another graph than the compiled one: the function reads something that no guard watches."""
 
 
+class StateError(RunnelError, ValueError):
+    """A saved state does not fit what it was to be loaded into. Nothing was loaded."""
+
+
+class FileError(RunnelError, OSError):
+    """A file could not be written, and what was there is as it was; or a file that was read is damaged or of another
+    kind. The error of the operating system is its cause."""
+
+
 class MemoryBudgetError(RunnelError, MemoryError):
     """A program does not fit into its ``memory_budget``. ``smallest`` is what it was brought down to, in bytes."""
 
     def __init__(self, message: str, smallest: int) -> None:
         super().__init__(message)
         self.smallest = smallest
+
+    def __reduce__(self) -> tuple[type, tuple[str, int]]:
+        return type(self), (str(self), self.smallest)
 
 
 class SettingError(RunnelError, ValueError):

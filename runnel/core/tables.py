@@ -34,8 +34,20 @@ class Op:
         self.doc = doc
         Op.registry[name] = self
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _registered, (Op, self.name)
+
     def __repr__(self) -> str:
         return f"Op({self.name})"
+
+
+def _registered(kind: type[Op] | type[Table[Any]], name: str) -> Op | Table[Any]:
+    """The op or table called ``name``: what a copy of one is."""
+    if name not in kind.registry:
+        raise LookupError(
+            f"There is no {kind.__name__.lower()} called '{name}'; import the module that makes it first."
+        )
+    return kind.registry[name]
 
 
 class Table(Generic[Rule]):
@@ -62,6 +74,9 @@ class Table(Generic[Rule]):
             return self.register(op, rule, replace=replace)
 
         return decorate
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return _registered, (Table, self.name)
 
     def __contains__(self, op: object) -> bool:
         return op in self._rules

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Hashable, Iterator, Mapping, MutableMapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from runnel.core.errors import SideEffectError
 from runnel.tensor import tracing
 from runnel.tensor.scalars import run_time_scalar
 from runnel.tensor.tensor import Tensor
 from runnel.tensor.variable import Variable
+
+if TYPE_CHECKING:
+    from runnel.optim.optimizer import Optimizer
 
 
 class ParamGroup(MutableMapping[str, Any]):
@@ -21,11 +24,19 @@ class ParamGroup(MutableMapping[str, Any]):
     """
 
     # No __dict__: what compiled programs depend on is structure(), which the optimizer holds, and not the numbers.
-    __slots__ = ("_changed", "plain")
+    __slots__ = ("owner", "plain")
 
-    def __init__(self, values: Mapping[str, Any], changed: Callable[[ParamGroup], None]) -> None:
+    def __init__(self, values: Mapping[str, Any], owner: Optimizer | None) -> None:
         self.plain = dict(values)
-        self._changed = changed
+        self.owner = owner
+
+    def __getstate__(self) -> dict[str, Any]:
+        return dict(self.plain)
+
+    def __setstate__(self, values: dict[str, Any]) -> None:
+        """A copy belongs to no optimizer, until that of an optimizer takes it."""
+        self.plain = dict(values)
+        self.owner = None
 
     @property
     def params(self) -> list[Variable]:
@@ -41,14 +52,26 @@ class ParamGroup(MutableMapping[str, Any]):
         return self._scalar(value, lambda: self.plain[key], key)
 
     def __setitem__(self, key: str, value: Any) -> None:
-        self._refuse_in_trace(key)
-        self.plain[key] = value
-        self._changed(self)
+        if key == "params":
+            raise ValueError("[param_groups] the Parameters of a group stay; add others with add_param_group().")
+        self.replace({**self.plain, key: value})
 
     def __delitem__(self, key: str) -> None:
-        self._refuse_in_trace(key)
-        del self.plain[key]
-        self._changed(self)
+        raise ValueError(f"[param_groups] '{key}' cannot be removed; set it to another value.")
+
+    def replace(self, values: Mapping[str, Any]) -> None:
+        """Other values for all hyper-parameters at once. They are checked first: on an error nothing has changed."""
+        if tracing.ACTIVE.trace is not None:
+            changed = ", ".join(repr(key) for key, value in values.items() if value is not self.plain.get(key))
+            raise SideEffectError(
+                f"[param_groups] {changed} was set in a compiled function at {tracing.user_line()}; set it between "
+                "calls."
+            )
+        if self.owner is None:
+            self.plain = dict(values)
+        else:
+            self.plain = self.owner.checked_group(values)
+            self.owner.group_changed(self)
 
     def __iter__(self) -> Iterator[str]:
         return iter(self.plain)
@@ -78,13 +101,6 @@ class ParamGroup(MutableMapping[str, Any]):
     @staticmethod
     def _scalar(value: Any, getter: Callable[[], float], name: str) -> Any:
         return run_time_scalar(getter, name) if _is_number(value) else value
-
-    @staticmethod
-    def _refuse_in_trace(key: str) -> None:
-        if tracing.ACTIVE.trace is not None:
-            raise SideEffectError(
-                f"[param_groups] '{key}' was set in a compiled function at {tracing.user_line()}; set it between calls."
-            )
 
 
 def _is_number(value: Any) -> bool:

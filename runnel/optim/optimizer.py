@@ -7,19 +7,21 @@ Run eagerly, all updates of a step are one program (``fused.py``); in a compiled
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Mapping
-from typing import Any
+from copy import copy
+from typing import Any, Self
 
 import numpy as np
 
 from runnel import ops
 from runnel.core import switches
 from runnel.core.dtypes import float64
-from runnel.core.errors import GradientError, RunnelError
+from runnel.core.errors import GradientError
+from runnel.optim import hyperparameters
 from runnel.optim.fused import StepPrograms
 from runnel.optim.group import ParamGroup
+from runnel.optim.state import checked_state, state_of
 from runnel.tensor import tracing
-from runnel.tensor.creation import asarray
-from runnel.tensor.state import clear_gradient, fitting
+from runnel.tensor.state import clear_gradient
 from runnel.tensor.tensor import Tensor
 from runnel.tensor.variable import CLOCK, Variable
 
@@ -41,11 +43,23 @@ class Optimizer:
         self._programs = StepPrograms()
         self.param_groups: tuple[ParamGroup, ...] = ()
         self._structure: Hashable = ()
-        given: list[Any] = [params] if isinstance(params, Variable) else list(params)
-        if not given:
-            raise ValueError(f"[{type(self).__name__}] got no Parameters to optimize.")
-        for group in given if isinstance(given[0], Mapping) else [{"params": given}]:
+        for group in self._groups_of(params):
             self.add_param_group(group)
+
+    def _groups_of(self, params: Any) -> list[Any]:
+        name = type(self).__name__
+        given: list[Any] = [params] if isinstance(params, Variable | Mapping) else list(self._iterated(params))
+        if not given:
+            raise ValueError(f"[{name}] got no Parameters to optimize.")
+        return given if isinstance(given[0], Mapping) else [{"params": given}]
+
+    def _iterated(self, params: Any) -> Iterable[Any]:
+        if isinstance(params, Iterable):
+            return params
+        raise TypeError(
+            f"[{type(self).__name__}] optimizes Parameters; received {type(params).__name__}. Pass a list of them, or "
+            "model.parameters()."
+        )
 
     def __setattr__(self, name: str, value: Any) -> None:
         object.__setattr__(self, name, value)
@@ -66,53 +80,75 @@ class Optimizer:
         return ""
 
     def check(self, group: Mapping[str, Any]) -> None:
-        """Raise ValueError for hyper-parameters that make no sense."""
-        for name in ("lr", "eps", "weight_decay", "momentum"):
-            if group.get(name, 0) < 0:
-                raise ValueError(f"[{type(self).__name__}] {name} must not be negative; received {group[name]}.")
-        for beta in group.get("betas", ()):
-            if not 0 <= beta < 1:
-                raise ValueError(f"[{type(self).__name__}] betas lie in [0, 1); received {group['betas']}.")
+        """Raise ValueError for hyper-parameters that make no sense together. Each alone has been looked at."""
 
     # Groups and state -------------------------------------------------------------------------------------------------
 
     def add_param_group(self, group: Mapping[str, Any]) -> None:
-        """Optimize further Parameters, with hyper-parameters of their own where ``group`` has them."""
-        values = {**self.defaults, **group}
+        """Optimize further Parameters, with hyper-parameters of their own where ``group`` has them. On an error the
+        optimizer is as it was."""
+        if not isinstance(group, Mapping) or "params" not in group:
+            raise TypeError(
+                f'[{type(self).__name__}] a group is a dict with "params" and hyper-parameters; received {group!r}.'
+            )
+        given = group["params"]
+        params: list[Any] = [given] if isinstance(given, Variable) else list(self._iterated(given))
+        seen: set[Any] = set(self.state)
+        for p in params:
+            self._check_parameter(p, seen)
+            seen.add(p)
+        made = ParamGroup(self.checked_group({**self.defaults, **group, "params": params}), self)
+        steps = Variable(np.zeros(len(params)), name=f"optimizer.step{len(self._steps)}")
+        self.state.update({p: {} for p in params})
+        self._steps.append(steps)
+        self.param_groups = (*self.param_groups, made)
+        self.group_changed(made)
+
+    def _check_parameter(self, p: Any, known: set[Any]) -> None:
+        name = type(self).__name__
+        if not isinstance(p, Variable):
+            raise TypeError(f"[{name}] optimizes Parameters; received {type(p).__name__}.")
+        if not p.dtype.is_float:
+            raise TypeError(f"[{name}] optimizes floating Parameters; '{p.name}' holds {p.dtype.name}.")
+        if p in known:
+            raise ValueError(f"[{name}] Parameter '{p.name}' is in a group already.")
+
+    def checked_group(self, values: Mapping[str, Any]) -> dict[str, Any]:
+        """The values of a group as they are kept; TypeError or ValueError if they are none of this optimizer's."""
+        name = type(self).__name__
         unknown = sorted(values.keys() - self.defaults.keys() - {"params"})
         if unknown:
-            raise ValueError(
-                f"[{type(self).__name__}] knows no {', '.join(unknown)}; it has {', '.join(self.defaults)}."
-            )
-        params = values["params"]
-        values["params"] = params = [params] if isinstance(params, Variable) else list(params)
-        for p in params:
-            if not isinstance(p, Variable):
-                raise TypeError(f"[{type(self).__name__}] optimizes Parameters; received {type(p).__name__}.")
-            if p in self.state:
-                raise ValueError(f"[{type(self).__name__}] Parameter '{p.name}' is in a group already.")
-            self.state[p] = {}
-        self.check(values)
-        made = ParamGroup(values, self._group_changed)
-        self._steps.append(Variable(np.zeros(len(params)), name=f"optimizer.step{len(self._steps)}"))
-        self.param_groups = (*self.param_groups, made)
-        self._group_changed(made)
-
-    def _group_changed(self, group: ParamGroup) -> None:
-        """State must exist before a compiled step needs it: made as soon as the hyper-parameters ask for it."""
-        reason = self.changes_all_rows(group.plain)
-        for p in group.params:
+            raise ValueError(f"[{name}] knows no {', '.join(unknown)}; it has {', '.join(self.defaults)}.")
+        found = hyperparameters.checked(name, values)
+        self.check(found)
+        reason = self.changes_all_rows(found)
+        for p in found["params"]:
             if getattr(p, "is_sparse", False) and (reason or not self.accepts_sparse):
                 means = f"its {reason} changes" if reason else "it changes"
                 raise ValueError(
-                    f"[{type(self).__name__}] does not take '{p.name}', whose gradients are sparse: {means} every row. "
+                    f"[{name}] does not take '{p.name}', whose gradients are sparse: {means} every row. "
                     "Use SparseAdam, or SGD or Adagrad without momentum and weight_decay."
                 )
+        return found
+
+    def group_changed(self, group: ParamGroup) -> None:
+        """State exists as long as the hyper-parameters ask for it: a compiled step finds it made."""
+        wanted = self.slots(group.plain)
+        for p in group.params:
             kept = self.state[p]
-            for name, initial in self.slots(group.plain).items():
+            for name in [name for name in kept if name not in wanted]:
+                del kept[name]
+            for name, initial in wanted.items():
                 if name not in kept:
-                    kept[name] = Variable(np.full(p.shape, initial, p.dtype.numpy), name=f"{p.name}.{name}")
-        self._structure = tuple(group.structure() for group in self.param_groups)
+                    kept[name] = Variable(self.initial(p, initial), name=f"{p.name}.{name}")
+        self._structure = self._structure_now()
+
+    def _structure_now(self) -> Hashable:
+        return tuple(group.structure() for group in self.param_groups)
+
+    def initial(self, p: Variable, value: float) -> np.ndarray:
+        """State for ``p`` before the first step."""
+        return np.full(p.shape, value, p.dtype.numpy)
 
     # Stepping ---------------------------------------------------------------------------------------------------------
 
@@ -156,43 +192,41 @@ class Optimizer:
 
     def state_dict(self) -> dict[str, Any]:
         """{"state": {number of Parameter: {name: tensor}}, "param_groups": [hyper-parameters and numbers]}."""
-        state: dict[int, dict[str, Tensor]] = {}
-        groups: list[dict[str, Any]] = []
-        for group, steps in zip(self.param_groups, self._steps, strict=True):
-            first = len(state)
-            for i, p in enumerate(group.params):
-                state[first + i] = {"step": steps.value[i], **{name: v.value for name, v in self.state[p].items()}}
-            numbers = list(range(first, len(state)))
-            groups.append({**{k: v for k, v in group.plain.items() if k != "params"}, "params": numbers})
-        return {"state": state, "param_groups": groups}
+        return state_of(self)
 
     def load_state_dict(self, saved: Mapping[str, Any]) -> None:
-        """Take over what ``state_dict`` gave, for Parameters of the same shapes. On an error nothing changes."""
-        sizes = [len(group.params) for group in self.param_groups]
-        received = [len(group["params"]) for group in saved["param_groups"]]
-        if sizes != received:
-            raise RunnelError(f"[load_state_dict] the groups have {sizes} Parameters; received {received}.")
-        updates: list[tuple[Variable, Tensor]] = []
-        for group, steps, theirs in zip(self.param_groups, self._steps, saved["param_groups"], strict=True):
-            wanted = {name: value for name, value in theirs.items() if name != "params"}
-            slots = self.slots({**group.plain, **wanted})
-            counts: list[float] = []
-            for p, number in zip(group.params, theirs["params"], strict=True):
-                values = saved["state"].get(number, {})
-                counts.append(float(values.get("step", 0)))
-                for name, initial in slots.items():
-                    variable = self.state[p].setdefault(
-                        name, Variable(np.full(p.shape, initial, p.dtype.numpy), name=f"{p.name}.{name}")
-                    )
-                    value = values.get(name, np.full(p.shape, initial, p.dtype.numpy))
-                    updates.append((variable, fitting(type(self).__name__, f"{p.name}.{name}", variable, value)))
-            updates.append((steps, asarray(counts, float64)))
-        for variable, value in updates:
-            variable.assign(value)
-        for group, theirs in zip(self.param_groups, saved["param_groups"], strict=True):
-            for name, value in theirs.items():
-                if name != "params":
-                    group[name] = value
+        """Take over what ``state_dict`` gave, for Parameters of the same shapes.
+
+        Raises StateError, ShapeError or DTypeError where it does not fit: unknown or missing keys, other groups,
+        hyper-parameters that the constructor would refuse, other shapes. Then nothing has changed.
+        """
+        loaded = checked_state(self, saved)
+        for group, steps, theirs in zip(self.param_groups, self._steps, loaded, strict=True):
+            group.replace(theirs.values)
+            steps.assign(theirs.steps)
+            for p, values in zip(group.params, theirs.slots, strict=True):
+                for name, value in values.items():
+                    self.state[p][name].assign(value)
+
+    # Copies -----------------------------------------------------------------------------------------------------------
+
+    def __copy__(self) -> Self:
+        """Another optimizer of the same Parameters with the same state, and groups of its own."""
+        twin = type(self).__new__(type(self))
+        kept = {"state": {p: dict(slots) for p, slots in self.state.items()}, "_steps": list(self._steps)}
+        groups = tuple(copy(group) for group in self.param_groups)
+        twin.__setstate__({**self.__getstate__(), **kept, "param_groups": groups})
+        return twin
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {name: value for name, value in self.__dict__.items() if name not in ("_programs", "_structure")}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+        for group in self.param_groups:
+            group.owner = self
+        self._programs = StepPrograms()
+        self._structure = self._structure_now()
 
     def __repr__(self) -> str:
         lines = [

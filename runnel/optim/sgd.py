@@ -45,7 +45,6 @@ class SGD(Optimizer):
         )
 
     def check(self, group: Mapping[str, Any]) -> None:
-        super().check(group)
         if group["nesterov"] and (group["momentum"] <= 0 or group["dampening"] != 0):
             raise ValueError("[SGD] nesterov needs a positive momentum and no dampening.")
 

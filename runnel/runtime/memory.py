@@ -11,6 +11,7 @@ import functools
 import mmap
 import sys
 from dataclasses import dataclass
+from pickle import PickleBuffer
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
@@ -134,14 +135,20 @@ class _Pool:
 class Storage:
     """``nbytes`` bytes at ``address``. Made by :func:`allocate` or :meth:`wrap`; the bytes live as long as it.
 
+    A copy, and what a pickle becomes, is memory of its own with the same bytes, never an address.
+
     ``is_ours``: nobody can see the bytes but through this object.
+    ``is_whole``: every byte is part of a value, and the values belong together; so a copy may take all of them.
+    ``below``: how many more bytes there are in front of ``address``.
     """
 
     __slots__ = ("__weakref__", "address", "nbytes")
 
     address: int
     nbytes: int
+    below = 0
     is_ours = True
+    is_whole = True
 
     @staticmethod
     def wrap(array: NDArray[Any]) -> Storage:
@@ -162,11 +169,17 @@ class Storage:
         writeable: bool = False,
     ) -> NDArray[Any]:
         """A NumPy view of these bytes that keeps them alive. ``offset_bytes`` counts from ``address``."""
-        everything = np.asarray(self)
-        below = everything.nbytes - self.nbytes
-        view: NDArray[Any] = np.ndarray(shape, dtype, everything, offset_bytes + below, strides_bytes)
+        view: NDArray[Any] = np.ndarray(shape, dtype, np.asarray(self), offset_bytes + self.below, strides_bytes)
         view.flags.writeable = writeable
         return view
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Storage:
+        return filled(np.asarray(self))
+
+    def __reduce_ex__(self, protocol: Any) -> tuple[Any, ...]:
+        data = np.asarray(self)
+        data.flags.writeable = False
+        return filled, (PickleBuffer(data.data) if protocol >= 5 else data.tobytes(),)
 
     def __repr__(self) -> str:
         return f"<Storage of {self.nbytes} bytes at {self.address:#x}>"
@@ -190,10 +203,18 @@ class _Pooled(Storage):
         return _interface(self.address, self.nbytes, False)
 
 
+class _Slab(_Pooled):
+    """A block that small values share which have nothing to do with one another."""
+
+    __slots__ = ()
+
+    is_whole = False
+
+
 class _Shared(Storage):
     """Memory of a NumPy array. With negative strides some of it lies below ``address``."""
 
-    __slots__ = ("_array", "_below")
+    __slots__ = ("_array", "below", "is_whole")
 
     is_ours = False
 
@@ -201,12 +222,13 @@ class _Shared(Storage):
         self._array = array
         self.address = array.__array_interface__["data"][0]
         reaches = [(n - 1) * stride for n, stride in zip(array.shape, array.strides, strict=True)] if array.size else []
-        self._below = -sum(reach for reach in reaches if reach < 0)
+        self.below = -sum(reach for reach in reaches if reach < 0)
         self.nbytes = sum(reach for reach in reaches if reach > 0) + (array.itemsize if array.size else 0)
+        self.is_whole = self.below + self.nbytes == array.nbytes and 0 not in array.strides
 
     @property
     def __array_interface__(self) -> dict[str, Any]:
-        return _interface(self.address - self._below, self._below + self.nbytes, not self._array.flags.writeable)
+        return _interface(self.address - self.below, self.below + self.nbytes, not self._array.flags.writeable)
 
 
 def _interface(address: int, nbytes: int, readonly: bool) -> dict[str, Any]:
@@ -219,6 +241,20 @@ _POOL: Final = _Pool(POOL_LIMIT)
 def allocate(nbytes: int) -> Storage:
     """A block of ``nbytes`` bytes aligned to 128, contents unspecified; from the pool where one waits."""
     return _Pooled(_POOL.take(nbytes), nbytes)
+
+
+def allocate_slab(nbytes: int) -> Storage:
+    """The same, for small values that have nothing to do with one another: copies of them leave the rest alone."""
+    return _Slab(_POOL.take(nbytes), nbytes)
+
+
+def filled(data: Any) -> Storage:
+    """A block of the bytes in ``data``: anything that has the buffer protocol and is contiguous."""
+    source = memoryview(data)
+    storage = allocate(source.nbytes)
+    if source.nbytes:  # an empty view cannot be cast
+        storage.ndarray((source.nbytes,), np.uint8, writeable=True)[...] = source.cast("B")
+    return storage
 
 
 def statistics() -> Statistics:

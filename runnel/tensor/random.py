@@ -6,6 +6,7 @@ The numbers are counter-based (``ops.random``): draw number ``count`` of a gener
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -13,6 +14,7 @@ import numpy as np
 from runnel import ops
 from runnel.core import dtypes
 from runnel.tensor.methods import ArrayMethods
+from runnel.tensor.state import load_variables
 from runnel.tensor.tensor import Tensor
 from runnel.tensor.variable import Variable
 
@@ -26,6 +28,22 @@ class Generator:
     def seed(self, seed: int) -> None:
         """Start the stream anew."""
         self.state.assign(_state(seed))
+
+    def get_state(self) -> Tensor:
+        """Where the stream is: uint32 (key low, key high, count). Later draws leave it as it is."""
+        return self.state.value
+
+    def set_state(self, state: Any) -> None:
+        """Go to where ``get_state`` was called."""
+        self.load_state_dict({"state": state})
+
+    def state_dict(self) -> dict[str, Tensor]:
+        """{"state": what ``get_state`` gives}."""
+        return {"state": self.get_state()}
+
+    def load_state_dict(self, state: Mapping[str, Any]) -> None:
+        """Take over what ``state_dict`` gave. StateError, ShapeError or DTypeError if it is something else."""
+        load_variables("Generator", {"state": self.state}, state, strict=True)
 
     def next_key(self) -> Tensor:
         """A fresh key (uint32[2]); the count goes up by one."""
@@ -47,6 +65,16 @@ default = Generator(0)
 def manual_seed(seed: int) -> None:
     """Seed the default generator: equal seeds give equal numbers, on any number of threads, eager and compiled."""
     default.seed(seed)
+
+
+def get_rng_state() -> Tensor:
+    """The state of the default generator: uint32 (key low, key high, count)."""
+    return default.get_state()
+
+
+def set_rng_state(state: Any) -> None:
+    """Let the default generator go on from a state that :func:`get_rng_state` gave."""
+    default.set_state(state)
 
 
 def rand(*shape: int, dtype: Any = dtypes.float32, generator: Generator = default) -> Tensor:

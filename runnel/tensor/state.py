@@ -7,9 +7,10 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
-from runnel.core.errors import DTypeError, RunnelError, ShapeError
+from runnel.core.avals import Aval
+from runnel.core.errors import DTypeError, RunnelError, ShapeError, StateError
 from runnel.ops import cast, zeros_like
 from runnel.tensor.creation import asarray
 from runnel.tensor.tensor import Tensor
@@ -31,33 +32,59 @@ class LoadReport(NamedTuple):
     unexpected_keys: list[str]
 
 
-def load_variables(owner: str, targets: Mapping[str, Variable], state: Mapping[str, Any], strict: bool) -> LoadReport:
+def load_variables(owner: str, targets: Mapping[str, Variable], state: Any, strict: bool) -> LoadReport:
     """Assign ``state`` to the Variables of the same names; on any error none of them has changed."""
+    if not isinstance(state, Mapping):
+        raise StateError(
+            f"[load_state_dict] the state of {owner} is a dict of tensors by path; received {type(state).__name__}."
+        )
     missing = [name for name in targets if name not in state]
-    unexpected = [name for name in state if name not in targets]
+    unexpected = [str(name) for name in state if name not in targets]
     if strict and (missing or unexpected):
-        raise RunnelError(_mismatch(owner, missing, unexpected, targets))
-    values = {name: fitting(owner, name, target, state[name]) for name, target in targets.items() if name in state}
+        raise StateError(_mismatch(owner, missing, unexpected, targets))
+    values: dict[str, Tensor] = {}
+    wrong: list[RunnelError] = []
+    for name, target in targets.items():
+        if name in state:
+            try:
+                values[name] = fitting(owner, name, target.aval, state[name])
+            except (DTypeError, ShapeError, StateError) as error:
+                wrong.append(error)
+    if wrong:
+        raise _joint(wrong)
     for name, value in values.items():
         targets[name].assign(value)
     return LoadReport(missing, unexpected)
 
 
-def fitting(owner: str, name: str, target: Variable, value: Any) -> Tensor:
-    """``value`` in the shape and dtype of ``target``: a float of another width is converted, all else is an error."""
-    tensor = asarray(value)
-    if tensor.shape != target.shape:
-        raise ShapeError(
-            f"[load_state_dict] '{name}' of {owner} has shape {target.shape}; received {tensor.shape}. "
-            "Nothing was loaded."
-        )
-    if tensor.dtype is not target.dtype and not (tensor.dtype.is_float and target.dtype.is_float):
+def fitting(owner: str, name: str, wanted: Aval, value: Any) -> Tensor:
+    """``value`` in the shape and dtype ``wanted``: a float of another width is converted, all else is an error."""
+    try:
+        tensor = asarray(value)
+    except (TypeError, ValueError) as error:
+        raise StateError(
+            f"{_HEAD}'{name}' of {owner} is an array of numbers; received {type(value).__name__}: {error}{_TAIL}"
+        ) from error
+    if tensor.shape != wanted.shape:
+        raise ShapeError(f"{_HEAD}'{name}' of {owner} has shape {wanted.shape}; received {tensor.shape}.{_TAIL}")
+    if tensor.dtype is not wanted.dtype and not (tensor.dtype.is_float and wanted.dtype.is_float):
         raise DTypeError(
-            f"[load_state_dict] '{name}' of {owner} has dtype {target.dtype.name}; received {tensor.dtype.name}. "
-            "Nothing was loaded."
+            f"{_HEAD}'{name}' of {owner} has dtype {wanted.dtype.name}; received {tensor.dtype.name}.{_TAIL}"
         )
-    converted: Tensor = cast(tensor, target.dtype)
+    converted: Tensor = cast(tensor, wanted.dtype)
     return converted
+
+
+_HEAD: Final = "[load_state_dict] "
+_TAIL: Final = " Nothing was loaded."
+
+
+def _joint(errors: list[RunnelError]) -> RunnelError:
+    """One error for several, of their class if they are of one."""
+    kinds = {type(error) for error in errors}
+    sentences = [str(error).removeprefix(_HEAD).removesuffix(_TAIL) for error in errors]
+    kind = kinds.pop() if len(kinds) == 1 else StateError
+    return kind(f"{_HEAD}{' '.join(sentences)}{_TAIL}")
 
 
 def _mismatch(owner: str, missing: list[str], unexpected: list[str], targets: Mapping[str, Variable]) -> str:
@@ -66,10 +93,7 @@ def _mismatch(owner: str, missing: list[str], unexpected: list[str], targets: Ma
         parts.append("missing " + ", ".join(f"'{name}'{_nearest(name, unexpected)}" for name in missing))
     if unexpected:
         parts.append("unexpected " + ", ".join(f"'{name}'{_nearest(name, list(targets))}" for name in unexpected))
-    return (
-        f"[load_state_dict] the state does not fit {owner}: {'; '.join(parts)}. Nothing was loaded. "
-        "Pass strict=False to load what fits."
-    )
+    return f"{_HEAD}the state does not fit {owner}: {'; '.join(parts)}.{_TAIL} Pass strict=False to load what fits."
 
 
 def _nearest(name: str, candidates: list[str]) -> str:

@@ -6,6 +6,7 @@ Tensors are values: no handle ever sees another handle's write. ``x[i] = v`` and
 from __future__ import annotations
 
 import itertools
+from copy import deepcopy
 from typing import Any
 
 import numpy as np
@@ -19,7 +20,7 @@ from runnel.graph.graph import InputKind, Node
 from runnel.ops.control import part_p
 from runnel.runtime import memory
 from runnel.runtime.memory import Storage
-from runnel.tensor import eager, tape, tracing
+from runnel.tensor import copying, eager, tape, tracing
 from runnel.tensor.methods import ArrayMethods
 
 _serials = itertools.count(1)
@@ -257,6 +258,32 @@ class Tensor(ArrayMethods):
         twin._node, twin._weak = self._node, self._weak
         twin._serial = self._serial
         return twin
+
+    # Copies and pickles -----------------------------------------------------------------------------------------------
+
+    def __copy__(self) -> Tensor:
+        """Another handle of the same value, on the same tape."""
+        twin = self._twin()
+        twin.__dict__.update(self.__dict__)
+        return twin
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Tensor:
+        copying.refuse_non_leaf(self)
+        if self._node is not None:
+            return self._twin()  # values never change, and a program has no memory yet
+        twin: Tensor = Tensor.__new__(Tensor)
+        memo[id(self)] = twin
+        twin.__setstate__(deepcopy(self.__getstate__(), memo))
+        return twin
+
+    def __getstate__(self) -> dict[str, Any]:
+        if self._node is not None:
+            raise _traced_value(self, "pickle")
+        return copying.tensor_state(self)
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self._serial = next(_serials)
+        copying.restore_tensor(self, state)
 
     # Differentiation --------------------------------------------------------------------------------------------------
 

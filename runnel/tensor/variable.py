@@ -11,12 +11,12 @@ from typing import Any, Final
 import numpy as np
 
 from runnel import ops
-from runnel.core.avals import Aval, aval
+from runnel.core.avals import Aval
 from runnel.core.dtypes import DType, as_dtype, from_numpy
 from runnel.core.errors import CaptureError, DTypeError, GradientError, ShapeError
 from runnel.core.tables import Op
 from runnel.graph.graph import InputKind
-from runnel.tensor import tensor as tensors, tracing
+from runnel.tensor import copying, tensor as tensors, tracing
 from runnel.tensor.methods import ArrayMethods
 from runnel.tensor.tensor import Tensor
 
@@ -52,8 +52,19 @@ class ConsumedGradient:
 
     __slots__ = ()
 
+    def __reduce__(self) -> str:
+        return "CONSUMED"
+
 
 CONSUMED = ConsumedGradient()
+
+
+def _refuse_in_trace() -> None:
+    if tracing.ACTIVE.trace is not None:
+        raise CaptureError(
+            f"[Variable] one was made inside a compiled function, at {tracing.user_line()}: each call would need "
+            "its own. Make Variables (and modules and optimizers, which hold them) outside, once."
+        )
 
 
 def _count_unshared() -> int:
@@ -77,11 +88,7 @@ class Variable(ArrayMethods):
     __slots__ = ("__weakref__", "_aval", "_grad", "_pin", "_requires_grad", "_shared", "_tensor", "name")
 
     def __init__(self, value: Any, *, requires_grad: bool = False, name: str = "", dtype: Any = None) -> None:
-        if tracing.ACTIVE.trace is not None:
-            raise CaptureError(
-                f"[Variable] one was made inside a compiled function, at {tracing.user_line()}: each call would need "
-                "its own. Make Variables (and modules and optimizers, which hold them) outside, once."
-            )
+        _refuse_in_trace()
         if isinstance(value, Variable):
             value = value.read()
         if isinstance(value, Tensor):
@@ -91,17 +98,33 @@ class Variable(ArrayMethods):
             if dtype is None and array.dtype == np.float64 and not isinstance(value, np.ndarray):
                 dtype = "float32"
         kind: DType = from_numpy(array.dtype) if dtype is None else as_dtype(dtype)
-        self._aval = aval(array.shape, kind)
-        self._tensor = tensors.from_numpy(
-            np.ascontiguousarray(array.astype(kind.numpy)).reshape(array.shape), kind, copy=True
-        )
+        if requires_grad and not kind.is_float:
+            raise GradientError(f"[Variable] only floating Variables have gradients; received {kind.name}.")
+        array = np.ascontiguousarray(array.astype(kind.numpy)).reshape(array.shape)
+        self._begin(tensors.from_numpy(array, kind, copy=True), name, requires_grad)
         self._shared = False
+
+    def _begin(self, value: Tensor, name: str, requires_grad: bool) -> None:
+        """Set all that a Variable has; ``value`` is a handle that nobody else holds, of memory that others may."""
+        self._aval = value.aval
+        self._tensor = value
+        self._shared = True
         self._pin: Pin | None = None
         self._grad: Any = None
         self.name = name
         self._requires_grad = requires_grad
-        if requires_grad and not kind.is_float:
-            raise GradientError(f"[Variable] only floating Variables have gradients; received {kind.name}.")
+
+    def __getstate__(self) -> dict[str, Any]:
+        return copying.variable_state(self, Variable.__slots__)
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        _refuse_in_trace()
+        value = state["value"]
+        handle = tensors.from_storage(value.aval, value._storage, *value._layout)
+        self._begin(handle, state["name"], state["requires_grad"])
+        self._grad = state["grad"]
+        for name, attribute in state["attributes"].items():
+            object.__setattr__(self, name, attribute)
 
     @property
     def aval(self) -> Aval:

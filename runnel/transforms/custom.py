@@ -8,6 +8,7 @@ from typing import Any
 
 from runnel.core import pytree
 from runnel.core.errors import GradientError
+from runnel.core.references import FunctionLike
 from runnel.tensor import tensor as tensors, tracing
 from runnel.tensor.methods import ArrayMethods
 from runnel.tensor.tape import Record
@@ -18,7 +19,7 @@ Forward = Callable[..., tuple[Any, Any]]
 Backward = Callable[[Any, Any], Sequence[Any]]
 
 
-class custom_vjp:
+class custom_vjp(FunctionLike):
     """Decorator: ``fn`` computes; where a gradient is needed, the pair given to :meth:`defvjp` takes over::
 
         @custom_vjp

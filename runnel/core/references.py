@@ -1,0 +1,48 @@
+"""Objects that stand for functions are copied as functions are: a copy is the object itself, a pickle is a name."""
+
+from __future__ import annotations
+
+import sys
+from typing import Any, Self
+
+
+class FunctionLike:
+    """An object with the ``__module__`` and ``__qualname__`` of the function it stands for.
+
+    Where it is found under that name, as with a decorated function, a pickle holds the name alone. Where it is not, the
+    class decides what a pickle holds (``by_value``).
+    """
+
+    def __copy__(self) -> Self:
+        return self
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Self:
+        return self
+
+    def __reduce_ex__(self, protocol: Any) -> str | tuple[Any, ...]:
+        name = _name_of(self)
+        return self.by_value(protocol) if name is None or _travels(self.__module__) else name
+
+    def by_value(self, protocol: Any) -> str | tuple[Any, ...]:
+        """What a pickle holds of an object without a name."""
+        return object.__reduce_ex__(self, protocol)
+
+
+def _name_of(thing: Any) -> str | None:
+    """The name under which the module of ``thing`` has it, if it has."""
+    name: str = thing.__qualname__
+    found: Any = sys.modules.get(thing.__module__)
+    for part in name.split("."):
+        found = getattr(found, part, None)
+    return name if found is thing else None
+
+
+def _travels(module: str) -> bool:
+    """Whether the pickler at work is cloudpickle (joblib's, too) and takes functions of the main script by value: a
+    process that it sends them to has another main script. It does not ask objects, so they must."""
+    frame = sys._getframe() if module == "__main__" else None
+    while frame is not None:
+        if str(frame.f_globals.get("__name__")).endswith("cloudpickle"):
+            return True
+        frame = frame.f_back
+    return False

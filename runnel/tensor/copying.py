@@ -1,0 +1,89 @@
+"""Copies and pickles of tensors and Variables: the memory they take along, and what else makes them up.
+
+A copy owns its memory. Views that stood in one block stand in one block again, so that a large array and its slices are
+copied once; but a small part of a large block goes alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+
+from runnel.core.errors import GradientError
+from runnel.runtime.memory import Storage, filled
+
+if TYPE_CHECKING:
+    from runnel.tensor.tensor import Tensor
+    from runnel.tensor.variable import Variable
+
+_SMALL: Final = 1 << 16  # bytes: a block up to this size goes along with any view of it
+_SHARE: Final = 8  # a larger one does with a view that spans at least this part of it, 1/8
+
+
+def tensor_state(tensor: Tensor) -> dict[str, Any]:
+    """What a tensor becomes in a pickle: its value, whether it requires a gradient, ``.grad``, the user's attributes.
+    The tape and the Variable it may be a reading of stay behind."""
+    storage, offset, strides = _memory(tensor)
+    state = {"aval": tensor.aval, "storage": storage, "offset": offset, "strides": strides}
+    attributes = {name: x for name, x in tensor.__dict__.items() if not hasattr(type(tensor), name)}
+    return state | {"requires_grad": tensor.requires_grad, "grad": tensor._grad, "attributes": attributes}
+
+
+def restore_tensor(tensor: Tensor, state: dict[str, Any]) -> None:
+    """Make a blank tensor what ``state`` says."""
+    tensor._aval = state["aval"]
+    tensor._storage = state["storage"]
+    tensor._layout = (state["offset"], state["strides"])
+    if state["requires_grad"]:
+        tensor.requires_grad = True
+    if state["grad"] is not None:
+        tensor._grad = state["grad"]
+    tensor.__dict__.update(state["attributes"])
+
+
+def refuse_non_leaf(tensor: Tensor) -> None:
+    """GradientError if ``tensor`` hangs on a tape: a deep copy would lose its gradient without a word."""
+    if tensor.requires_grad and tensor._record is not None:
+        raise GradientError(
+            f"[deepcopy] the tensor of shape {tensor.shape} was computed from tensors that require gradients, and its "
+            "tape cannot be copied; copy x.detach()."
+        )
+
+
+def variable_state(variable: Variable, own: Collection[str]) -> dict[str, Any]:
+    """What a Variable becomes in a pickle: its value, name and flags, its gradient, and what subclasses added to the
+    slots in ``own``."""
+    found = object.__getstate__(variable)
+    in_dict, in_slots = found if isinstance(found, tuple) else (found, None)
+    added = {**(in_dict or {}), **(in_slots or {})}
+    return {
+        "value": variable.value,
+        "requires_grad": variable.requires_grad,
+        "name": variable.name,
+        "grad": variable._grad,
+        "attributes": {name: x for name, x in added.items() if name not in own},
+    }
+
+
+def _memory(tensor: Tensor) -> tuple[Storage, int, tuple[int, ...]]:
+    """The memory that goes along, and the offset (from its first byte) and strides of the tensor there, in elements."""
+    array = tensor.numpy()  # raises for a traced tensor
+    storage, (offset, strides) = tensor._storage, tensor._layout
+    item = array.itemsize
+    if storage is not None and storage.is_whole:
+        span = sum((n - 1) * abs(s) for n, s in zip(array.shape, array.strides, strict=True)) + item
+        if storage.nbytes <= _SMALL or span * _SHARE >= storage.nbytes:
+            return storage, offset + storage.below // item, strides
+    return _alone(array)
+
+
+def _alone(array: np.ndarray) -> tuple[Storage, int, tuple[int, ...]]:
+    """The values alone, in the order of axes they had; what was repeated without being stored stays so."""
+    repeated = [step == 0 for step in array.strides]
+    once = array[tuple(slice(0, 1) if r else slice(None) for r in repeated)]
+    dense = np.array(once, order="K")
+    strides = [0 if r else s // array.itemsize for r, s in zip(repeated, dense.strides, strict=True)]
+    outer_first = sorted(range(dense.ndim), key=lambda axis: -dense.strides[axis])
+    return filled(dense.transpose(outer_first).reshape(-1).view(np.uint8)), 0, tuple(strides)

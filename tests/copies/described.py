@@ -1,0 +1,99 @@
+"""Objects as plain values that can be compared in any process: what they hold, to the bit, and what they share."""
+
+from __future__ import annotations
+
+import types
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import numpy as np
+
+import runnel as rn
+from runnel import optim
+from runnel.compile.compiled import BoundCompiled, Compiled
+from runnel.tensor.variable import Variable
+
+CACHES = ("_programs", "_structure")  # of an optimizer: what follows from the rest
+
+
+def described(thing: Any, seen: dict[int, int] | None = None) -> Any:
+    """``thing`` as nested tuples of numbers, strings and bytes. What occurs twice is a number the second time."""
+    seen = {} if seen is None else seen
+    if isinstance(thing, (type(None), bool, int, float, complex, str, bytes, rn.float32.__class__)):
+        return type(thing).__name__, repr(thing)
+    if id(thing) in seen:
+        return "again", seen[id(thing)]
+    seen[id(thing)] = len(seen)
+    kind = type(thing).__name__
+    if isinstance(thing, (np.ndarray, np.generic)):
+        return kind, str(thing.dtype), thing.shape, thing.tobytes()
+    parts = dict(_parts(thing))
+    KEPT.append(parts)
+    return kind, tuple((described(key, seen), described(value, seen)) for key, value in parts.items())
+
+
+KEPT: list[Any] = []  # what was made on the way, so that no id is used twice
+
+
+def _parts(thing: Any) -> Iterator[tuple[Any, Any]]:
+    if isinstance(thing, rn.Tensor):
+        yield from _array(thing)
+        yield "added", {k: v for k, v in vars(thing).items() if not hasattr(rn.Tensor, k)}
+    elif isinstance(thing, Variable):
+        yield from _array(thing)
+        yield "name", thing.name
+        yield "added", vars(thing) if hasattr(thing, "__dict__") else {}
+        yield "sparse", getattr(thing, "is_sparse", None)
+    elif isinstance(thing, optim.Optimizer):
+        yield "attributes", {k: v for k, v in vars(thing).items() if k not in CACHES}
+    elif isinstance(thing, Mapping):
+        yield from enumerate(thing.items())
+    elif isinstance(thing, (list, tuple, set, frozenset)):
+        yield from enumerate(thing)
+    elif isinstance(thing, BoundCompiled):
+        yield from (("function", thing._compiled), ("instance", thing.__self__))
+    elif isinstance(thing, Compiled):
+        yield from (("function", thing.function), ("options", thing._options), ("name", thing.name))
+    elif isinstance(thing, (type, types.FunctionType, types.BuiltinFunctionType, rn.custom_vjp)):
+        yield "name", f"{thing.__module__}.{thing.__qualname__}"
+    elif isinstance(thing, BaseException):
+        yield from (("arguments", thing.args), ("attributes", vars(thing)))
+    else:
+        yield "attributes", object.__getstate__(thing)
+
+
+def _array(thing: Any) -> Iterator[tuple[str, Any]]:
+    yield "dtype", thing.dtype
+    yield "shape", thing.shape
+    yield "bytes", np.ascontiguousarray(thing.numpy()).tobytes()
+    yield "requires_grad", thing.requires_grad
+    yield "grad", thing._grad  # what stands there after a compiled step too
+
+
+def tensors_in(thing: Any, seen: set[int] | None = None) -> Iterator[rn.Tensor]:
+    """All tensors that can be reached from ``thing``, and the values of all Variables."""
+    seen = set() if seen is None else seen
+    if id(thing) in seen or isinstance(thing, (str, bytes, int, float, type(None), rn.float32.__class__)):
+        return
+    seen.add(id(thing))
+    if isinstance(thing, rn.Tensor):
+        yield thing
+    if isinstance(thing, Variable):
+        yield thing.value
+    if not isinstance(thing, (np.ndarray, np.generic)):
+        parts = dict(_parts(thing))
+        KEPT.append(parts)
+        for value in parts.values():
+            yield from tensors_in(value, seen)
+
+
+def memory_of(thing: Any) -> list[tuple[int, int]]:
+    """The address and the end of each block that tensors in ``thing`` stand in; of those that have one."""
+    blocks = [tensor._storage for tensor in tensors_in(thing) if tensor.size]
+    return sorted({(b.address - b.below, b.address + b.nbytes) for b in blocks if b is not None})
+
+
+def overlap(one: Any, other: Any) -> bool:
+    """Whether two objects have memory in common."""
+    theirs = memory_of(other)
+    return any(a < end and start < b for a, b in memory_of(one) for start, end in theirs)

@@ -1,0 +1,238 @@
+"""An example of each public class, made to be awkward to copy, and something to call it with."""
+
+from __future__ import annotations
+
+import importlib
+import types
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+
+import runnel as rn
+from runnel import nn, optim
+from runnel.compile.compiled import BoundCompiled, Compiled
+from runnel.core import errors
+from runnel.core.devices import CPU, Device
+from runnel.core.dtypes import DType
+from runnel.data import Characters, Classification, Tree
+from runnel.nn.utils.rnn import PackedSequence, pack_padded_sequence
+from runnel.tensor.variable import Variable
+
+PUBLIC = ("runnel", "runnel.nn", "runnel.nn.utils", "runnel.nn.utils.rnn", "runnel.optim", "runnel.io", "runnel.data")
+NOT_MADE = {optim.LRScheduler, optim.Optimizer}  # base classes, whose subclasses are here
+
+
+class Example(NamedTuple):
+    """How to make one, and the shapes of arrays to call it with (None: it is not called)."""
+
+    make: Callable[[], Any]
+    shapes: tuple[tuple[int, ...], ...] | None = None
+
+
+def public_classes() -> set[type]:
+    """Every class that ``__all__`` of a public module names, the classes of the objects it names, and all errors."""
+    found: set[type] = set()
+    for name in PUBLIC:
+        module = importlib.import_module(name)
+        for value in (getattr(module, x) for x in module.__all__):
+            plain = isinstance(value, (types.FunctionType, types.ModuleType, type))
+            found |= {value} if isinstance(value, type) else set() if plain else {type(value)}
+    found |= {x for x in vars(errors).values() if isinstance(x, type)}
+    return {kind for kind in found if kind.__module__.startswith("runnel")} - NOT_MADE
+
+
+def floats(*shape: int, seed: int = 0) -> np.ndarray[Any, Any]:
+    return np.random.default_rng(seed).standard_normal(shape).astype(np.float32)
+
+
+def tensor() -> rn.Tensor:
+    x = rn.tensor(floats(3, 4), requires_grad=True)
+    (x * x).sum().backward()
+    x.note = {"why": "a user's attribute"}
+    return x
+
+
+def parameter() -> nn.Parameter:
+    p = nn.Parameter(floats(4), name="p")
+    (p * p).sum().backward()
+    return p
+
+
+def trained(make: Callable[[Any], optim.Optimizer]) -> Callable[[], optim.Optimizer]:
+    """An optimizer of two groups that has made steps; one Parameter has not."""
+
+    def build() -> optim.Optimizer:
+        one, two, three = (nn.Parameter(floats(3, 2, seed=i), name=f"p{i}") for i in range(3))
+        optimizer = make([{"params": [one, two]}, {"params": [three], "lr": 0.5}])
+        for i in range(3):
+            for p in (one, three):
+                p.grad = rn.asarray(floats(3, 2, seed=10 + i))
+            optimizer.step()
+        return optimizer
+
+    return build
+
+
+def scheduled(make: Callable[[optim.Optimizer], Any]) -> Callable[[], Any]:
+    def build() -> Any:
+        schedule = make(trained(lambda p: optim.SGD(p, lr=0.1, momentum=0.9))())
+        schedule.step()
+        return schedule
+
+    return build
+
+
+def generator() -> rn.Generator:
+    made = rn.Generator(7)
+    rn.rand(3, generator=made)
+    return made
+
+
+@rn.compile
+def tripled(x: Any) -> Any:
+    return x * 3.0
+
+
+@rn.custom_vjp
+def doubled(x: Any) -> Any:
+    """Twice x, with a gradient of its own."""
+    return x * 2.0
+
+
+def _tied() -> nn.Module:
+    encoder = nn.Linear(4, 4)
+    return nn.ModuleDict({"encoder": encoder, "decoder": nn.Sequential(encoder, nn.Tanh())})
+
+
+def _encoder_layer() -> nn.TransformerEncoderLayer:
+    return nn.TransformerEncoderLayer(4, 2, 8)
+
+
+def _packed() -> PackedSequence:
+    return pack_padded_sequence(rn.asarray(floats(4, 2, 3)), [4, 2])
+
+
+LINE, PLANE, SPACE = (2, 4, 8), (2, 4, 8, 8), (2, 4, 6, 6, 6)
+ROWS = (3, 4)
+
+EXAMPLES: dict[type, Example] = {
+    rn.Tensor: Example(tensor),
+    Variable: Example(lambda: Variable(floats(5), name="v")),
+    nn.Parameter: Example(parameter),
+    rn.Generator: Example(generator),
+    rn.autocast: Example(rn.autocast),
+    rn.custom_vjp: Example(lambda: doubled, (ROWS,)),
+    Compiled: Example(lambda: tripled, (ROWS,)),
+    BoundCompiled: Example(lambda: rn.compile(nn.Linear(4, 2)), (ROWS,)),
+    DType: Example(lambda: rn.bfloat16),
+    Device: Example(lambda: CPU),
+    PackedSequence: Example(_packed),
+    Classification: Example(lambda: Classification("d", *[floats(3, 2)] * 4)),
+    Characters: Example(lambda: Characters.of("d", "abcab", 0.5)),
+    Tree: Example(lambda: Tree(1, "word", ())),
+    optim.SGD: Example(trained(lambda p: optim.SGD(p, lr=0.1, momentum=0.9, nesterov=True))),
+    optim.Adam: Example(trained(lambda p: optim.Adam(p, amsgrad=True))),
+    optim.AdamW: Example(trained(optim.AdamW)),
+    optim.RMSprop: Example(trained(lambda p: optim.RMSprop(p, momentum=0.5, centered=True))),
+    optim.Adagrad: Example(trained(optim.Adagrad)),
+    optim.SparseAdam: Example(trained(optim.SparseAdam)),
+    optim.StepLR: Example(scheduled(lambda o: optim.StepLR(o, 2))),
+    optim.CosineAnnealingLR: Example(scheduled(lambda o: optim.CosineAnnealingLR(o, 5))),
+    optim.LinearLR: Example(scheduled(optim.LinearLR)),
+    nn.Module: Example(nn.Module),
+    nn.Sequential: Example(lambda: nn.Sequential(nn.Linear(4, 5), nn.Dropout(0.5), nn.BatchNorm1d(5)), (ROWS,)),
+    nn.ModuleList: Example(lambda: nn.ModuleList([nn.Linear(2, 2), nn.ReLU()])),
+    nn.ModuleDict: Example(_tied),
+    nn.Linear: Example(lambda: nn.Linear(4, 3, dtype="bfloat16")),
+    nn.Identity: Example(nn.Identity, (ROWS,)),
+    nn.Flatten: Example(nn.Flatten, (PLANE,)),
+    nn.Dropout: Example(lambda: nn.Dropout(0.25), (ROWS,)),
+    nn.Embedding: Example(lambda: nn.Embedding(5, 3, sparse=True)),
+    nn.EmbeddingBag: Example(lambda: nn.EmbeddingBag(5, 3)),
+    nn.MultiheadAttention: Example(lambda: nn.MultiheadAttention(4, 2, 0.1), ((8, 2, 4),) * 3),
+    nn.RNN: Example(lambda: nn.RNN(4, 3, nonlinearity="relu"), ((5, 2, 4),)),
+    nn.GRU: Example(lambda: nn.GRU(4, 3, 2, dropout=0.5), ((5, 2, 4),)),
+    nn.LSTM: Example(lambda: nn.LSTM(4, 3, bidirectional=True), ((5, 2, 4),)),
+    nn.RNNCell: Example(lambda: nn.RNNCell(4, 3), (ROWS,)),
+    nn.GRUCell: Example(lambda: nn.GRUCell(4, 3), (ROWS,)),
+    nn.LSTMCell: Example(lambda: nn.LSTMCell(4, 3), (ROWS,)),
+    nn.TransformerEncoderLayer: Example(_encoder_layer, ((3, 2, 4),)),
+    nn.TransformerEncoder: Example(lambda: nn.TransformerEncoder(_encoder_layer(), 2), ((3, 2, 4),)),
+    nn.TransformerDecoderLayer: Example(lambda: nn.TransformerDecoderLayer(4, 2, 8), ((3, 2, 4),) * 2),
+    nn.TransformerDecoder: Example(
+        lambda: nn.TransformerDecoder(nn.TransformerDecoderLayer(4, 2, 8), 2, nn.LayerNorm(4)), ((3, 2, 4),) * 2
+    ),
+    nn.Transformer: Example(lambda: nn.Transformer(4, 2, 1, 1, 8), ((3, 2, 4),) * 2),
+    nn.LayerNorm: Example(lambda: nn.LayerNorm(4), (ROWS,)),
+    nn.RMSNorm: Example(lambda: nn.RMSNorm(4), (ROWS,)),
+    nn.GroupNorm: Example(lambda: nn.GroupNorm(2, 4), (PLANE,)),
+    **{
+        kind: Example(lambda kind=kind: kind(4, track_running_stats=True), (shape,))
+        for kinds, shape in (
+            ((nn.BatchNorm1d, nn.InstanceNorm1d), LINE),
+            ((nn.BatchNorm2d, nn.InstanceNorm2d), PLANE),
+            ((nn.BatchNorm3d, nn.InstanceNorm3d), SPACE),
+        )
+        for kind in kinds
+    },
+    **{
+        kind: Example(lambda kind=kind: kind(4, 2, 3, padding=1), (shape,))
+        for kinds, shape in (
+            ((nn.Conv1d, nn.ConvTranspose1d), LINE),
+            ((nn.Conv2d, nn.ConvTranspose2d), PLANE),
+            ((nn.Conv3d, nn.ConvTranspose3d), SPACE),
+        )
+        for kind in kinds
+    },
+    **{
+        kind: Example(lambda kind=kind: kind(2), (shape,))
+        for kinds, shape in (
+            ((nn.AvgPool1d, nn.MaxPool1d, nn.AdaptiveAvgPool1d, nn.AdaptiveMaxPool1d), LINE),
+            ((nn.AvgPool2d, nn.MaxPool2d, nn.AdaptiveAvgPool2d, nn.AdaptiveMaxPool2d), PLANE),
+            ((nn.AvgPool3d, nn.MaxPool3d, nn.AdaptiveAvgPool3d, nn.AdaptiveMaxPool3d), SPACE),
+        )
+        for kind in kinds
+    },
+    **{
+        kind: Example(kind, (ROWS,))
+        for kind in (
+            nn.ELU, nn.GELU, nn.LeakyReLU, nn.LogSoftmax, nn.ReLU, nn.Sigmoid, nn.SiLU, nn.Softmax, nn.Softplus,
+            nn.Tanh,
+        )
+    },
+    **{kind: Example(kind, (ROWS, ROWS)) for kind in (nn.HuberLoss, nn.L1Loss, nn.MSELoss, nn.SmoothL1Loss)},
+    nn.BCELoss: Example(lambda: nn.BCELoss(np.ones(4, np.float32))),
+    nn.BCEWithLogitsLoss: Example(lambda: nn.BCEWithLogitsLoss(pos_weight=np.ones(4, np.float32)), (ROWS, ROWS)),
+    nn.CrossEntropyLoss: Example(lambda: nn.CrossEntropyLoss(np.ones(4, np.float32)), (ROWS, ROWS)),
+    nn.NLLLoss: Example(lambda: nn.NLLLoss(np.ones(4, np.float32))),
+    **{
+        kind: Example(lambda kind=kind: kind("[op] a sentence."))
+        for kind in vars(errors).values()
+        if isinstance(kind, type) and kind is not errors.MemoryBudgetError
+    },
+    errors.MemoryBudgetError: Example(lambda: errors.MemoryBudgetError("[compile] too much.", 7)),
+}  # fmt: skip
+
+
+def made(kind: type) -> Any:
+    """The example of ``kind``, the same each time."""
+    before = rn.get_rng_state()
+    rn.manual_seed(3)
+    try:
+        return EXAMPLES[kind].make()
+    finally:
+        rn.set_rng_state(before)
+
+
+def called(kind: type, instance: Any) -> Any:
+    """What ``instance`` gives for arrays of its example's shapes; random numbers are those of a seed."""
+    shapes = EXAMPLES[kind].shapes
+    if shapes is None:
+        return None
+    before = rn.get_rng_state()
+    rn.manual_seed(5)
+    try:
+        return instance(*[rn.asarray(floats(*shape, seed=i)) for i, shape in enumerate(shapes)])
+    finally:
+        rn.set_rng_state(before)

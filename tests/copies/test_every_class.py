@@ -1,0 +1,83 @@
+"""Every public class: copies and pickles of all protocols hold the same, own their memory, and work in a fresh process.
+
+The classes are found by walking the public namespaces, so a new one without an example fails here.
+"""
+
+from __future__ import annotations
+
+import copy
+import pickle
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import runnel as rn
+from runnel import nn
+from tests.copies.described import described, memory_of, overlap
+from tests.copies.examples import EXAMPLES, called, made, public_classes
+
+ROOT = Path(__file__).resolve().parents[2]
+BY_NAME = {f"{kind.__module__}.{kind.__qualname__}": kind for kind in EXAMPLES}
+
+
+def out_of_band(thing: Any) -> Any:
+    """Through protocol 5 with its buffers apart. Tensors must not care what becomes of these; NumPy's arrays do."""
+    buffers: list[pickle.PickleBuffer] = []
+    data = pickle.dumps(thing, 5, buffer_callback=buffers.append)
+    lent = [bytearray(b.raw()) for b in buffers]
+    loaded = pickle.loads(data, buffers=lent)
+    for buffer, lender in zip(lent, buffers, strict=True):
+        if memoryview(lender).format == "B":  # no array of NumPy here holds uint8
+            buffer[:] = b"\xff" * len(buffer)
+    return loaded
+
+
+WAYS = {
+    "deepcopy": copy.deepcopy,
+    **{f"protocol {p}": lambda x, p=p: pickle.loads(pickle.dumps(x, p)) for p in range(2, 6)},
+    "out of band": out_of_band,
+}
+
+
+def test_every_public_class_has_an_example() -> None:
+    assert {kind.__qualname__ for kind in public_classes() - EXAMPLES.keys()} == set()
+    assert all(type(made(kind)) is kind for kind in EXAMPLES)
+
+
+@pytest.mark.parametrize("name", BY_NAME)
+def test_copies_hold_the_same_and_own_their_memory(name: str) -> None:
+    kind = BY_NAME[name]
+    original = made(kind)
+    before = described(original)
+    for way, copied in WAYS.items():
+        found = copied(original)
+        assert type(found) is kind and described(found) == before, way
+        assert len(memory_of(found)) == len(memory_of(original)) and not overlap(found, original), way
+    shallow = copy.copy(original)
+    assert type(shallow) is kind
+    assert described(original) == before == described(shallow)
+
+
+def test_a_fresh_process_finds_the_same(tmp_path: Path) -> None:
+    pickled, told = [], []
+    for i, (name, kind) in enumerate(BY_NAME.items()):
+        instance = made(kind)
+        pickled.append((name, pickle.dumps(instance, 2 + i % 4)))
+        told.append((described(instance), described(called(kind, instance))))
+    (tmp_path / "pickled").write_bytes(pickle.dumps(pickled))
+    command = [sys.executable, "-m", "tests.copies.fresh_process", str(tmp_path / "pickled"), str(tmp_path / "found")]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    found = pickle.loads((tmp_path / "found").read_bytes())
+    assert [name for name, one, two in zip(BY_NAME, found, told, strict=True) if one != two] == []
+
+
+def test_what_is_called_in_the_fresh_process_includes_dropout() -> None:
+    """Otherwise equal results would say nothing about random state."""
+    instance = made(nn.Dropout)
+    rn.manual_seed(1)
+    one = called(nn.Dropout, instance)
+    assert (one == 0).any() and not (one == 0).all()
