@@ -27,8 +27,12 @@ def tensor_state(tensor: Tensor) -> dict[str, Any]:
     The tape and the Variable it may be a reading of stay behind."""
     storage, offset, strides = _memory(tensor)
     state = {"aval": tensor.aval, "storage": storage, "offset": offset, "strides": strides}
-    attributes = {name: x for name, x in tensor.__dict__.items() if not hasattr(type(tensor), name)}
-    return state | {"requires_grad": tensor.requires_grad, "grad": tensor._grad, "attributes": attributes}
+    return state | {"requires_grad": tensor.requires_grad, "grad": tensor._grad, "attributes": added_to(tensor)}
+
+
+def added_to(tensor: Tensor) -> dict[str, Any]:
+    """The attributes that the user has set; those of a tensor itself have a default in its class."""
+    return {name: value for name, value in tensor.__dict__.items() if not hasattr(type(tensor), name)}
 
 
 def restore_tensor(tensor: Tensor, state: dict[str, Any]) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from copy import copy as another_handle
 from typing import Any
 
 import numpy as np
@@ -11,28 +12,35 @@ from runnel.core import dtypes
 from runnel.core.dtypes import DType
 from runnel.tensor import tensor as tensors, tracing
 from runnel.tensor.methods import ArrayMethods
+from runnel.tensor.tape import Record
 from runnel.tensor.tensor import Tensor
 
 
 def asarray(data: Any, dtype: Any = None, *, copy: bool | None = None) -> Tensor:
     """``data`` as a tensor.
 
+    A tensor is a value, so nothing that another library does to an array may change it: arrays are copied, unless
+    ``copy=False`` says that they will not change.
+
     Args:
         data: a tensor, a NumPy array, a (nested list of) Python numbers, or what has ``__dlpack__`` or ``__array__``.
         dtype: the result's dtype. By default that of ``data``; Python floats become float32, ints int64.
-        copy: NumPy arrays are copied unless False is given; then the memory is shared, and must not change any more.
+        copy: None: tensors are taken as they are, all else is copied. True: tensors are copied, too. False: the memory
+            is shared, and must not change any more; ValueError where that cannot be (numbers, another dtype).
     """
     wanted = None if dtype is None else dtypes.as_dtype(dtype)
     if isinstance(data, ArrayMethods):
         tensor = data.read()
-        return tensor if wanted is None or wanted is tensor.dtype else tensor.astype(wanted)
-    if not isinstance(data, (np.ndarray, np.generic)) and hasattr(data, "__dlpack__"):
-        data = np.from_dlpack(data)
-        copy = False if copy is None else copy
+        if wanted is not None and wanted is not tensor.dtype:
+            if copy is False:
+                raise _unshared(f"a {tensor.dtype.name} tensor", wanted)
+            return tensor.astype(wanted)
+        return _copied(tensor) if copy else tensor
     if isinstance(data, (list, tuple)) and any(isinstance(x, ArrayMethods) for x in data):
+        if copy is False:
+            raise _unshared(f"a {type(data).__name__}", wanted)
         return _stacked(data, wanted)
-    is_numpy = isinstance(data, (np.ndarray, np.generic)) or hasattr(data, "__array__")
-    array = np.asarray(data)
+    array, is_numpy = _array(data)
     if wanted is None:
         wanted = dtypes.from_numpy(array.dtype)
         if not is_numpy and wanted is dtypes.float64:
@@ -40,7 +48,35 @@ def asarray(data: Any, dtype: Any = None, *, copy: bool | None = None) -> Tensor
     trace = tracing.ACTIVE.trace
     if trace is not None and isinstance(data, np.ndarray) and id(data) in trace.known_arrays:
         return tensors.traced_array(trace, data, wanted)
+    if copy is False and not (is_numpy and tensors.can_share(array, wanted)):
+        raise _unshared(f"an array of {array.dtype}" if is_numpy else f"a {type(data).__name__}", wanted)
     return tensors.from_numpy(array, wanted, copy=copy is not False)
+
+
+def _array(data: Any) -> tuple[np.ndarray, bool]:
+    """``data`` for NumPy, sharing its memory where it has some; and whether its dtype is one that somebody chose."""
+    if isinstance(data, (np.ndarray, np.generic)):
+        return np.asarray(data), True
+    if hasattr(data, "__dlpack__"):
+        return np.from_dlpack(data), True
+    return np.asarray(data), hasattr(data, "__array__")
+
+
+def _unshared(what: str, wanted: DType | None) -> ValueError:
+    target = "a tensor" if wanted is None else f"a {wanted.name} tensor"
+    return ValueError(f"[asarray] {what} cannot become {target} without a copy; leave copy=False out.")
+
+
+def _copied(tensor: Tensor) -> Tensor:
+    """The same value for a handle of its own, on the same tape, in memory that nobody else can change."""
+    made = another_handle(tensor)
+    made._leaf = None
+    if tensor._storage is not None and not tensor._storage.is_ours and tracing.ACTIVE.trace is None:
+        made = tensors.from_numpy(tensor.numpy(), tensor.dtype, copy=True)
+    if tensor.requires_grad:
+        made.requires_grad = True
+        made._record = Record(None, (tensor,), {}, lambda g, out: (g,))
+    return made
 
 
 def _stacked(data: Any, dtype: DType | None) -> Tensor:
@@ -50,15 +86,20 @@ def _stacked(data: Any, dtype: DType | None) -> Tensor:
 
 def tensor(data: Any, dtype: Any = None, *, requires_grad: bool = False) -> Tensor:
     """``data`` as a new tensor without a tape, whatever it was: ``asarray`` with a copy, as in PyTorch."""
-    made = asarray(data, dtype, copy=True)
-    if isinstance(data, ArrayMethods) and (made.is_traced or tracing.ACTIVE.trace is None):
-        made = made._twin()  # values never change, so another handle is a copy
-    return made.detach().requires_grad_() if requires_grad else made
+    made = asarray(data, dtype, copy=True).detach()
+    return made.requires_grad_() if requires_grad else made
 
 
-def from_dlpack(data: Any) -> Tensor:
-    """An array of another library, sharing its memory."""
-    return tensors.from_numpy(np.from_dlpack(data), dtypes.from_numpy(np.from_dlpack(data).dtype), copy=False)
+def from_dlpack(data: Any, *, copy: bool | None = None) -> Tensor:
+    """An array of another library.
+
+    Args:
+        data: what has ``__dlpack__`` and holds its numbers in the CPU's memory.
+        copy: None: the memory is shared, and must not change any more, where it can be. True: it is copied. False:
+            ValueError where it cannot be shared.
+    """
+    array = np.from_dlpack(data)
+    return asarray(array, copy=copy if copy is not None else not tensors.can_share(array, None))
 
 
 def full(shape: Any, value: bool | int | float, dtype: Any = None) -> Tensor:

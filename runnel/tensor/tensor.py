@@ -263,14 +263,17 @@ class Tensor(ArrayMethods):
 
     def __copy__(self) -> Tensor:
         """Another handle of the same value, on the same tape."""
-        twin = self._twin()
-        twin.__dict__.update(self.__dict__)
+        trace = tracing.ACTIVE.trace
+        twin = self._twin() if trace is None else symbolic(node_of(self, trace))
+        twin.requires_grad, twin._record, twin._leaf = self.requires_grad, self._record, self._leaf
+        twin.__dict__.update(copying.added_to(self))
         return twin
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Tensor:
         copying.refuse_non_leaf(self)
-        if self._node is not None:
-            return self._twin()  # values never change, and a program has no memory yet
+        trace = tracing.ACTIVE.trace
+        if trace is not None:
+            return symbolic(node_of(self, trace))  # values never change, and a program has no memory yet
         twin: Tensor = Tensor.__new__(Tensor)
         memo[id(self)] = twin
         twin.__setstate__(deepcopy(self.__getstate__(), memo))
@@ -376,13 +379,19 @@ def from_numpy(array: np.ndarray, dtype: DType, *, copy: bool) -> Tensor:
 
     A copy is aligned, and on huge pages if it is large: matrices a power of two wide are much faster to read there.
     """
-    array = np.asarray(array, dtype=dtype.numpy)
-    if copy or any(s % dtype.itemsize for s in array.strides) or not array.dtype.isnative:
+    if copy or not can_share(array, dtype):
+        array = np.asarray(array, dtype=dtype.numpy)
         storage = memory.allocate(array.nbytes)
         storage.ndarray(array.shape, dtype.numpy, writeable=True)[...] = array
         return from_storage(aval(array.shape, dtype), storage)
     strides = tuple(s // dtype.itemsize for s in array.strides)
     return from_storage(aval(array.shape, dtype), Storage.wrap(array), 0, strides)
+
+
+def can_share(array: np.ndarray, dtype: DType | None) -> bool:
+    """Whether ``array`` lies in memory as a tensor does: of ``dtype``, if one is given, and with whole steps."""
+    fits = dtype is None or array.dtype == dtype.numpy
+    return fits and array.dtype.isnative and not any(step % array.itemsize for step in array.strides)
 
 
 def symbolic(node: Node) -> Tensor:
@@ -401,7 +410,7 @@ def constant(value: Any, dtype: DType) -> Tensor:
     """A constant of ``dtype``: Python scalars become 0-d tensors (kept for reuse)."""
     if isinstance(value, np.ndarray) and not value.flags.writeable and value.size == 1:
         known = _LIFTED.get(id(value))
-        if known is None:
+        if known is None or known[1].numpy().tobytes() != value.tobytes():  # a view can be read-only, its base not
             known = (value, from_numpy(value, dtype, copy=True))
             known[1]._serial = CONSTANT_SERIAL
             if len(_LIFTED) < 8192:

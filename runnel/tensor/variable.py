@@ -179,7 +179,8 @@ class Variable(ArrayMethods):
         return current
 
     def assign(self, value: Any) -> None:
-        """Replace the value by ``value``, of the same shape and dtype."""
+        """Replace the value by ``value``, of the same shape and dtype. What others do to an array afterwards is no
+        matter: memory that they can reach is copied."""
         trace = tracing.ACTIVE.trace
         if not isinstance(value, (Tensor, Variable)):
             value = tensors.constant(np.asarray(value, self.dtype.numpy), self.dtype)
@@ -201,7 +202,7 @@ class Variable(ArrayMethods):
             return
         if tracing.ACTIVE.seen is not None:
             self.read()
-        if not value.is_dense:
+        if not value.is_dense or not value._storage.is_ours:  # else whoever shares the memory could change the state
             value = tensors.from_numpy(value.numpy(), self.dtype, copy=True)
         fresh = tensors.from_storage(self._aval, value._storage, value._layout[0])
         self._tensor = fresh
