@@ -1,0 +1,247 @@
+"""State that does not fit: one clear error, and nothing has changed. The same for what constructors are given."""
+
+from __future__ import annotations
+
+import copy
+import math
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import runnel as rn
+from runnel import nn, optim
+from runnel.core.errors import RunnelError, StateError
+from tests.copies.described import described
+
+State = dict[str, Any]
+
+
+def parameters() -> list[nn.Parameter]:
+    return [nn.Parameter(np.ones((2, 3), np.float32), name="a"), nn.Parameter(np.ones(3, np.float32), name="b")]
+
+
+def stepped(optimizer: optim.Optimizer) -> optim.Optimizer:
+    for group in optimizer.param_groups:
+        for p in group.params:
+            p.grad = rn.ones(p.shape)
+    optimizer.step()
+    return optimizer
+
+
+def adam() -> optim.Adam:
+    return stepped(optim.Adam(parameters(), lr=0.1))
+
+
+def group(**values: Any) -> Callable[[State], None]:
+    return lambda state: state["param_groups"][0].update(values)
+
+
+def without(place: Callable[[State], Any], key: Any) -> Callable[[State], None]:
+    return lambda state: place(state).pop(key)
+
+
+def moment(value: Any) -> Callable[[State], None]:
+    return lambda state: state["state"][1].update(exp_avg=value)
+
+
+WRONG: dict[str, tuple[Callable[[State], Any], str]] = {
+    "negative lr": (group(lr=-5), "group 0: .*lr must not be negative; received -5"),
+    "lr in words": (group(lr="abc"), "lr is a number; received 'abc'"),
+    "no lr": (group(lr=None), "lr is a number; received None"),
+    "lr that is none": (group(lr=math.nan), "lr is finite; received nan"),
+    "endless lr": (group(lr=math.inf), "lr is finite"),
+    "truth for lr": (group(lr=True), "lr is a number; received True"),
+    "rates in a row": (group(lr=[0.1, 0.2]), "lr is a number"),
+    "one beta": (group(betas=(0.9,)), r"betas are two numbers; received \(0.9,\)"),
+    "betas in words": (group(betas=("a", "b")), "betas is a number"),
+    "a beta of 1": (group(betas=(0.9, 1.0)), r"betas lie in \[0, 1\)"),
+    "a flag in words": (group(amsgrad="yes"), "amsgrad is True or False; received 'yes'"),
+    "an unknown key": (group(foreach=None), "group 0 of Adam has an unknown 'foreach'"),
+    "a missing key": (without(lambda s: s["param_groups"][0], "lr"), "group 0 of Adam misses 'lr'"),
+    "two groups": (lambda s: s["param_groups"].append(s["param_groups"][0]), r"have \[2\] .*received \[2, 2\]"),
+    "no groups": (lambda s: s["param_groups"].clear(), r"received \[\]"),
+    "fewer": (group(params=[0]), r"have \[2\] Parameters; received \[1\]"),
+    "numbers in words": (group(params=["0", "1"]), "list of the numbers"),
+    "one number twice": (group(params=[1, 1]), r"there is state for 0"),
+    "state for nobody": (lambda s: s["state"].update({7: {}}), "there is state for 7"),
+    "another shape": (moment(rn.ones((4,))), r"'b\.exp_avg' of Adam has shape \(3,\); received \(4,\)"),
+    "another dtype": (moment(np.ones(3, np.int64)), "has dtype float32; received int64"),
+    "words for state": (moment("abc"), r"'b\.exp_avg' of Adam is an array of numbers; received str"),
+    "complex state": (moment(np.ones(3, complex)), "complex128"),
+    "nothing for state": (moment(None), "is an array of numbers; received NoneType"),
+    "ragged state": (moment([[1.0], [2.0, 3.0]]), "is an array of numbers; received list"),
+    "an unknown slot": (lambda s: s["state"][0].update(momentum=rn.ones(3)), "'a' .number 0. in Adam has an unknown"),
+    "a missing slot": (without(lambda s: s["state"][0], "exp_avg_sq"), "misses 'exp_avg_sq'"),
+    "a missing step": (without(lambda s: s["state"][0], "step"), "misses 'step'"),
+    "half a step": (lambda s: s["state"][0].update(step=1.5), "step of 'a' is a whole number"),
+    "steps backwards": (lambda s: s["state"][0].update(step=-1), "step of 'a' is a whole number"),
+    "steps in words": (lambda s: s["state"][0].update(step="two"), "step of 'a' is a whole number"),
+    "a list for a Parameter": (lambda s: s["state"].update({0: []}), "is a dict; received list"),
+    "no state": (without(lambda s: s, "state"), "the state of Adam misses 'state'"),
+    "an unknown part": (lambda s: s.update(extra=1), "the state of Adam has an unknown 'extra'"),
+    "a list of state": (lambda s: s.update(state=[]), "received list and list"),
+    "a word for groups": (lambda s: s.update(param_groups=3), "received int and dict"),
+    "a list for a group": (lambda s: s.update(param_groups=[[]]), '"params" of a group is a list'),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", WRONG)
+def test_a_wrong_state_changes_nothing(name: str) -> None:
+    spoil, message = WRONG[name]
+    source, target = adam(), optim.Adam(parameters(), lr=0.7)
+    stepped(stepped(target))
+    saved = source.state_dict()
+    spoil(saved)
+    before = described(target)
+    with pytest.raises(RunnelError, match=rf"^\[load_state_dict\] .*{message}.*Nothing was loaded"):
+        target.load_state_dict(saved)
+    assert described(target) == before
+
+
+@pytest.mark.parametrize("received", [None, 5, "abc", [], [("state", {})]])
+def test_what_is_no_state_at_all(received: Any) -> None:
+    optimizer = adam()
+    with pytest.raises(StateError, match=f"the state of Adam is a dict; received {type(received).__name__}"):
+        optimizer.load_state_dict(received)
+
+
+def test_combinations_are_checked_whole_and_set_whole() -> None:
+    """Neither the old values nor the new ones are wrong, but some of each would be."""
+    with_nesterov = stepped(optim.SGD(parameters(), lr=0.1, momentum=0.9, nesterov=True))
+    plain = stepped(optim.SGD(parameters(), lr=0.1, dampening=0.5))
+    one, two = with_nesterov.state_dict(), plain.state_dict()
+    plain.load_state_dict(one)
+    with_nesterov.load_state_dict(two)
+    assert described(plain.state_dict()) == described(one) and described(with_nesterov.state_dict()) == described(two)
+    one["param_groups"][0]["momentum"] = 0.0
+    with pytest.raises(StateError, match="nesterov needs a positive momentum"):
+        plain.load_state_dict(one)
+    with pytest.raises(ValueError, match="nesterov needs a positive momentum"):
+        plain.param_groups[0]["momentum"] = 0.0
+    assert plain.param_groups[0]["momentum"] == 0.9
+
+
+def test_parameters_that_have_not_stepped_may_be_left_out() -> None:
+    saved = adam().state_dict()
+    del saved["state"][1]
+    target = adam()
+    target.load_state_dict(saved)
+    p, q = target.param_groups[0].params
+    assert target._steps[0].tolist() == [1, 0]
+    assert (target.state[q]["exp_avg"].numpy() == 0).all() and (target.state[p]["exp_avg"].numpy() != 0).all()
+
+
+def test_numbers_of_other_libraries_become_plain_ones() -> None:
+    optimizer = optim.Adam(parameters(), lr=np.float32(0.5), betas=[np.float64(0.5), 0.75], eps=rn.asarray(0.25))
+    values = optimizer.param_groups[0]
+    assert [type(values[name]) for name in ("lr", "betas", "eps")] == [float, tuple, float]
+    assert values["betas"] == (0.5, 0.75) and type(values["betas"][0]) is float
+    values["amsgrad"] = np.bool_(True)
+    assert values["amsgrad"] is True and "max_exp_avg_sq" in optimizer.state[values.params[0]]
+
+
+ARGUMENTS: list[tuple[Callable[[], Any], str]] = [
+    (lambda: optim.SGD(parameters(), lr="abc"), "lr is a number; received 'abc'"),
+    (lambda: optim.SGD(parameters(), lr=None), "lr is a number; received None"),
+    (lambda: optim.SGD(parameters(), momentum=math.nan), "momentum is finite"),
+    (lambda: optim.SGD(parameters(), nesterov="no"), "nesterov is True or False"),
+    (lambda: optim.Adam(parameters(), betas=0.9), "betas are two numbers; received 0.9"),
+    (lambda: optim.Adam(parameters(), eps=-1.0), "eps must not be negative"),
+    (lambda: optim.RMSprop(parameters(), alpha=1.5), r"alpha lies in \[0, 1\]"),
+    (lambda: optim.Adagrad(parameters(), lr_decay=-1), "lr_decay must not be negative"),
+    (lambda: optim.SparseAdam(parameters(), betas=(0.9,)), "betas are two numbers"),
+    (lambda: optim.SGD(None), "optimizes Parameters; received NoneType"),
+    (lambda: optim.SGD(nn.Linear(2, 2)), r"received Linear\. Pass a list of them, or model\.parameters\(\)"),
+    (lambda: optim.SGD("abc"), "optimizes Parameters; received str"),
+    (lambda: optim.SGD([rn.ones((2,))]), "optimizes Parameters; received Tensor"),
+    (lambda: optim.SGD([rn.Variable([1, 2])]), "optimizes floating Parameters; '' holds int64"),
+    (lambda: optim.SGD([{"lr": 0.1}]), 'a group is a dict with "params"'),
+    (lambda: optim.SGD([{"params": parameters()}, parameters()[0]]), 'a group is a dict with "params"'),
+    (lambda: optim.StepLR("abc", 2), "schedules an Optimizer; received str"),
+    (lambda: optim.StepLR(adam(), 0), "step_size is at least 1; received 0"),
+    (lambda: optim.StepLR(adam(), 1.5), "step_size is a whole number; received 1.5"),
+    (lambda: optim.StepLR(adam(), 2, "abc"), "gamma is a number; received 'abc'"),
+    (lambda: optim.StepLR(adam(), 2, -0.5), "gamma is at least 0"),
+    (lambda: optim.CosineAnnealingLR(adam(), 0), "T_max is at least 1"),
+    (lambda: optim.CosineAnnealingLR(adam(), 5, None), "eta_min is a number"),
+    (lambda: optim.LinearLR(adam(), total_iters=0), "total_iters is at least 1"),
+    (lambda: optim.LinearLR(adam(), end_factor=math.inf), "end_factor is finite"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("make", "message"), ARGUMENTS)
+def test_constructors_refuse_nonsense(make: Callable[[], Any], message: str) -> None:
+    with pytest.raises((TypeError, ValueError), match=rf"^\[\w+\] .*{message}"):
+        make()
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda o: o.param_groups[0].__setitem__("lr", -1), "lr must not be negative"),
+        (lambda o: o.param_groups[0].__setitem__("lr", "abc"), "lr is a number"),
+        (lambda o: o.param_groups[0].__setitem__("rate", 1.0), "knows no rate; it has lr"),
+        (lambda o: o.param_groups[0].__setitem__("params", []), "add_param_group"),
+        (lambda o: o.param_groups[0].__delitem__("lr"), "'lr' cannot be removed"),
+        (lambda o: o.add_param_group({"params": [nn.Parameter(np.ones(2)), None]}), "received NoneType"),
+        (lambda o: o.add_param_group({"params": parameters(), "lr": -1}), "lr must not be negative"),
+        (lambda o: o.add_param_group({"params": parameters(), "speed": 1}), "knows no speed"),
+        (lambda o: o.add_param_group({"params": list(nn.Embedding(2, 2, sparse=True).parameters())}), "sparse"),
+    ],
+)
+def test_a_refused_change_of_groups_changes_nothing(change: Callable[[Any], Any], message: str) -> None:
+    optimizer = adam()
+    before = described(optimizer)
+    with pytest.raises((TypeError, ValueError), match=message):
+        change(optimizer)
+    assert described(optimizer) == before
+    stepped(optimizer)
+
+
+# Schedules ------------------------------------------------------------------------------------------------------------
+
+
+def schedule() -> optim.StepLR:
+    made = optim.StepLR(optim.SGD(parameters(), lr=1.0), 2, 0.5)
+    made.step()
+    return made
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"last_epoch": -1}, "last_epoch is at least 0"),
+        ({"last_epoch": "two"}, "last_epoch is a number"),
+        ({"last_epoch": 1.5}, "last_epoch is a whole number"),
+        ({"base_lrs": [1.0, 2.0]}, '"base_lrs" of StepLR has a number for each of 1 groups'),
+        ({"base_lrs": ["abc"]}, "a learning rate is a number"),
+        ({"base_lrs": 1.0}, '"base_lrs" of StepLR has a number for each of 1 groups'),
+        ({"_last_lr": [-1.0]}, "a learning rate is at least 0"),
+        ({"step_size": 0}, "step_size is at least 1"),
+        ({"gamma": None}, "gamma is a number"),
+        ({"T_max": 3}, "the state of StepLR has an unknown 'T_max'"),
+    ],
+)
+def test_a_wrong_state_of_a_schedule_changes_nothing(change: State, message: str) -> None:
+    target = schedule()
+    before = described(target)
+    with pytest.raises(StateError, match=rf"^\[load_state_dict\] .*{message}.*Nothing was loaded"):
+        target.load_state_dict({**schedule().state_dict(), **change})
+    for received in (None, {}, [], {"last_epoch": 1}):
+        with pytest.raises(StateError, match="the state of StepLR"):
+            target.load_state_dict(received)  # type: ignore[arg-type]
+    assert described(target) == before
+
+
+def test_a_schedule_takes_its_hyper_parameters_and_rates_along() -> None:
+    one, two = schedule(), optim.StepLR(optim.SGD(parameters(), lr=9.0), 7, 0.1)
+    one.optimizer.param_groups[0]["lr"] = 0.3  # by hand, until the next epoch
+    saved = one.state_dict()
+    kept = copy.deepcopy(saved)
+    two.load_state_dict(saved)
+    assert two.get_last_lr() == [0.3] and (two.step_size, two.gamma) == (2, 0.5)
+    one.step()
+    two.step()
+    assert one.get_last_lr() == two.get_last_lr() == [0.5] and saved == kept
