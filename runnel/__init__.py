@@ -169,6 +169,7 @@ from runnel.ops import (
 )
 from runnel.tensor.autocast import autocast
 from runnel.tensor.creation import arange, asarray, empty, eye, from_dlpack, full, linspace, ones, tensor, zeros
+from runnel.tensor.grad_mode import enable_grad, inference_mode, is_grad_enabled, no_grad, set_grad_enabled
 from runnel.tensor.random import (
     Generator,
     dropout,
@@ -232,6 +233,7 @@ __all__ = [
     "elu",
     "embedding",
     "empty",
+    "enable_grad",
     "equal",
     "erf",
     "exp",
@@ -262,12 +264,14 @@ __all__ = [
     "hardtanh",
     "huber_loss",
     "index_add",
+    "inference_mode",
     "instance_norm",
     "int8",
     "int16",
     "int32",
     "int64",
     "iota",
+    "is_grad_enabled",
     "isfinite",
     "isinf",
     "isnan",
@@ -307,6 +311,7 @@ __all__ = [
     "negative",
     "nll_loss",
     "nn",
+    "no_grad",
     "norm",
     "normal",
     "not_equal",
@@ -340,6 +345,7 @@ __all__ = [
     "scan",
     "scatter_add",
     "selu",
+    "set_grad_enabled",
     "set_rng_state",
     "sigmoid",
     "sign",

@@ -23,6 +23,7 @@ from runnel.core.switches import SETTLED
 from runnel.runtime.layout import COMPLETED
 from runnel.runtime.memory import allocate, allocate_slab
 from runnel.tensor import tape
+from runnel.tensor.grad_mode import RECORDING
 from runnel.tensor.tensor import Tensor, from_storage
 from runnel.tensor.variable import CLOCK, CONSUMED
 
@@ -74,6 +75,7 @@ class CallWriter:
             "MISS": MISS, "S": counter, "SETTLED": SETTLED, "Tensor": Tensor, "allocate": allocate,
             "allocate_slab": allocate_slab, "always": guard.always, "by_clock": guard.by_clock, "dense": dense,
             "differs": differs, "error": native.program.error, "from_storage": from_storage, "lock": native.lock,
+            "MODE": RECORDING.get(), "recording": RECORDING.get,
             "run": native.program.run_bound, "unflatten": unflatten,
         }  # fmt: skip
 
@@ -97,7 +99,8 @@ class CallWriter:
             lines.append(f"if {self._wrong(i, tag)}: return MISS")
         objects = ", ".join(f"a{i}" for i, role in enumerate(roles) if role is Role.OBJECT)
         lines += [
-            "if SETTLED.state.context is not CONTEXT or CASTING.dtype is not CAST: return MISS",
+            "if SETTLED.state.context is not CONTEXT or CASTING.dtype is not CAST or recording() is not MODE: "
+            "return MISS",
             f"c = always(fn, ({objects}{',' if objects else ''}))",
             "if c is None: return MISS",
             "with lock:",
@@ -125,9 +128,10 @@ class CallWriter:
         if tag[0] is Role.TENSOR:
             self.namespace[f"aval{i}"] = tag[1]
             steps = row_major(tag[1].shape)
+            wrong_mode = f" or a{i}.requires_grad" if RECORDING.get() else ""
             return (
                 f"type(a{i}) is not Tensor or a{i}._aval is not aval{i} or a{i}._layout[1] != {steps}"
-                f" or a{i}.requires_grad or a{i}._storage is None"
+                f"{wrong_mode} or a{i}._storage is None"
             )
         if tag[0] is Role.FLOAT:
             return f"type(a{i}) is not float"

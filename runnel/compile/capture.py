@@ -26,6 +26,7 @@ from runnel.core.pytree import Structure, flatten, unflatten
 from runnel.graph.graph import Graph, InputKind, Node
 from runnel.graph.hashing import structural_hash
 from runnel.tensor import tape, tensor as tensors, tracing
+from runnel.tensor.grad_mode import RECORDING
 from runnel.tensor.tensor import Tensor
 from runnel.tensor.variable import Variable
 
@@ -128,6 +129,7 @@ def capture(function: FunctionType, arguments: Arguments, found: Found, keep_gra
     leaves, sources = _symbolic(trace, arguments, names)
     args, kwargs = unflatten(arguments.structure, leaves)
     unchanged = Guard(found.watches, ())
+    mode = RECORDING.get()
     try:
         with tracing.activate(trace):
             value = function(*args, **kwargs)
@@ -142,6 +144,12 @@ def capture(function: FunctionType, arguments: Arguments, found: Found, keep_gra
             _check_side_effects(unchanged, function, arguments)  # the function will be traced again
             raise trace.refusal from error
         raise
+    if RECORDING.get() is not mode:
+        RECORDING.set(mode)
+        raise SideEffectError(
+            f"[compile] '{function.__name__}' left the gradient mode changed; a program would not repeat that. Use "
+            "`with runnel.set_grad_enabled(flag):` inside."
+        )
     _check_side_effects(unchanged, function, arguments)
     updates = {
         node: tensors.node_of(trace.values[variable], trace)
@@ -197,10 +205,10 @@ def _check_arguments(name: str, leaves: list[Any], structure: Structure, args: A
             "repeat that. Return the new value instead."
         )
     for leaf in leaves:
-        if isinstance(leaf, Tensor) and leaf._rebound:
+        if isinstance(leaf, Tensor) and leaf._is_rebound:
             raise SideEffectError(
-                f"[compile] '{name}' wrote into an argument (x[i] = v), which changes the caller's tensor; write into "
-                "a copy (x + 0), and return it."
+                f"[compile] '{name}' wrote into an argument (x[i] = v, or an in-place method), which changes the "
+                "caller's tensor; write into a copy (x.clone()), and return it."
             )
         if isinstance(leaf, Tensor) and (leaf.requires_grad or leaf._grad is not None):
             raise SideEffectError(
@@ -229,7 +237,7 @@ def _captured(trace: tracing.Trace, found: Found) -> dict[Node, Source]:
                 "where later calls cannot look for it; pass it as an argument."
             )
         sources[node] = Source(Origin.CAPTURED, place[1])
-        if isinstance(held, Tensor) and held.requires_grad:
+        if isinstance(held, Tensor) and held.requires_grad and RECORDING.get():
             raise CaptureError(
                 f"[compile] a captured tensor at {node.where} requires a gradient; pass it as an argument."
             )

@@ -24,6 +24,7 @@ from runnel.core.casting import CASTING
 from runnel.core.references import FunctionLike
 from runnel.inspection.inspection import Inspection
 from runnel.tensor import tracing
+from runnel.tensor.grad_mode import RECORDING
 
 
 class Compiled(FunctionLike, Wrapper):
@@ -108,10 +109,11 @@ class Compiled(FunctionLike, Wrapper):
         entry = self._entry
         while True:
             arguments = tagged(leaves, structure, entry.fixed.get(structure, frozenset()))
-            differentiable = any(
+            recording = RECORDING.get()
+            differentiable = recording and any(
                 tag[0] is Role.TENSOR and x.requires_grad for x, tag in zip(leaves, arguments.tags, strict=True)
             )
-            key = (arguments.key, context.current(), differentiable, CASTING.dtype)
+            key = (arguments.key, context.current(), recording, differentiable, CASTING.dtype)
             programs = entry.programs(key)
             objects = arguments.objects
             for executable in programs:

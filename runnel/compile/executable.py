@@ -22,6 +22,7 @@ from runnel.core.casting import CASTING, casting
 from runnel.core.dtypes import from_numpy as dtype_of
 from runnel.core.pytree import flatten, unflatten
 from runnel.inspection import ladder
+from runnel.tensor.grad_mode import RECORDING, recording
 from runnel.tensor.tensor import Tensor, from_numpy
 from runnel.tensor.variable import CLOCK
 
@@ -84,7 +85,7 @@ class Executable:
     def run(self, function: FunctionType, arguments: Arguments) -> Any:
         """Run with arguments of the right signature; the caller has seen that this fits."""
         self.counter.calls += 1
-        if self.native is None or any(type(x) is Tensor and x.requires_grad for x in arguments.leaves):
+        if self.native is None or (RECORDING.get() and _any_needs_tape(arguments)):
             args, kwargs = unflatten(arguments.structure, arguments.leaves)
             return function(*args, **kwargs)
         leaves = [_ready(x) for x in arguments.leaves]
@@ -106,7 +107,7 @@ class Executable:
 
         def again() -> Any:
             args, kwargs = unflatten(arguments.structure, kept)
-            with casting(cast):
+            with casting(cast), recording(True):
                 return function(*args, **kwargs)
 
         rerun = Rerun(self.function_name, again, lambda: self.guard.holds(function, objects))
@@ -139,7 +140,7 @@ def prepare(
 ) -> Executable:
     """Trace and compile ``function`` for this signature. A trace equal to one in ``known`` shares its program."""
     found = find(function, named_objects(arguments))
-    if found.needs_tape or any(type(x) is Tensor and x.requires_grad for x in arguments.leaves):
+    if RECORDING.get() and (found.needs_tape or _any_needs_tape(arguments)):
         return Executable(function, arguments, Guard(found.watches, ()), None, None)
     captured = capture(function, arguments, found, options.keep_grads, name)
     guard = Guard(found.watches, [what for origin, what in captured.sources if origin is Origin.CAPTURED])
@@ -151,6 +152,10 @@ def prepare(
     native = Native(captured, options.memory_budget)
     ladder.announce(inspected(native))
     return Executable(function, arguments, guard, captured, native)
+
+
+def _any_needs_tape(arguments: Arguments) -> bool:
+    return any(type(x) is Tensor and x.requires_grad for x in arguments.leaves)
 
 
 def _snapshot(leaf: Any) -> Any:

@@ -191,7 +191,7 @@ def traced_float(node: Node, positions: frozenset[int]) -> TracedFloat:
     made = TracedFloat.__new__(TracedFloat)
     twin = tensors.symbolic(node)
     for name in Tensor.__slots__:
-        if name != "__weakref__":
+        if name != "__weakref__" and hasattr(twin, name):
             setattr(made, name, getattr(twin, name))
     made._weak = True
     made._positions = positions

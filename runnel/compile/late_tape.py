@@ -52,8 +52,4 @@ class LateRecord(tape.Record):
 
     @property
     def inputs(self) -> tuple[Tensor, ...]:
-        return () if self.freed else (self._rerun.leaf(self._place),)
-
-    @inputs.setter
-    def inputs(self, value: tuple[Tensor, ...]) -> None:
-        """Records start with their inputs and are freed of them; a late one has none to keep."""
+        return () if self.freed else (tape.version(self._rerun.leaf(self._place)),)

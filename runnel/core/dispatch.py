@@ -48,6 +48,14 @@ class Value:
         """True where the last two axes lie swapped in memory: its gradient had better lie so too."""
         return False
 
+    def known(self) -> Any:
+        """Its values as a NumPy array, where they are known now; None for what exists only when a program runs."""
+        return None
+
+    def handle(self) -> Any:
+        """Another handle of the same value: what is written to it leaves this one."""
+        return self
+
     def apply_op(self, op: Op, inputs: tuple[Any, ...], attrs: dict[str, Any]) -> Any:
         raise NotImplementedError
 

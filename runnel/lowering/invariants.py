@@ -55,7 +55,7 @@ def check_calls(calls: Sequence[Call]) -> None:
     for call in calls:
         made: list[Place] = []
         for access, buffer in zip(call.accesses, call.kernel.buffers, strict=True):
-            if access.place.space is Space.ARENA:
+            if access.place.space is Space.ARENA and access.place.size:
                 if buffer.mode == "in" and access.place not in written:
                     raise VerifierError(
                         f"Plan: kernel '{call.kernel.name}' reads '{access.place.label}' before anything writes it."

@@ -59,7 +59,7 @@ class MultiheadAttention(Module):
             self.q_proj_weight = Parameter(zeros((embed_dim, embed_dim), kind))
             self.k_proj_weight = Parameter(zeros((embed_dim, self.kdim), kind))
             self.v_proj_weight = Parameter(zeros((embed_dim, self.vdim), kind))
-        self.in_proj_bias = Parameter(zeros((3 * embed_dim,), kind)) if bias else None
+        self.register_parameter("in_proj_bias", Parameter(zeros((3 * embed_dim,), kind)) if bias else None)
         self.out_proj = Linear(embed_dim, embed_dim, bias, kind)
         self.reset_parameters()
 

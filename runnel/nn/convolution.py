@@ -60,7 +60,7 @@ class Convolution(Module):
         kind = as_dtype(dtype)
         first, second = (in_channels, out_channels) if transposed else (out_channels, in_channels)
         self.weight = Parameter(zeros((first, second // groups, *self.kernel_size), kind))
-        self.bias = Parameter(zeros((out_channels,), kind)) if bias else None
+        self.register_parameter("bias", Parameter(zeros((out_channels,), kind)) if bias else None)
         self.reset_parameters()
 
     def reset_parameters(self) -> None:

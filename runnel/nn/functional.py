@@ -214,23 +214,34 @@ def batch_norm(
     eps: float = 1e-5,
 ) -> Tensor:
     """Channels of ``x`` (N, C, …) normalized by the running statistics or, in ``training``, by their own moments, which
-    then move the running ones by ``momentum`` (the unbiased variance, as in PyTorch)."""
+    then move the running ones by ``momentum`` (the unbiased variance, as in PyTorch). An empty batch moves nothing."""
+    if x.ndim < 2:
+        raise ShapeError(f"[batch_norm] an input has axes (N, C, …); received shape {x.shape}.")
     if not training:
         if running_mean is None or running_var is None:
             raise ValueError("[batch_norm] without training, running_mean and running_var are needed.")
         result: Tensor = ops.batch_norm(x, running_mean, running_var, weight, bias, eps)
         return result
+    require_variance(x)
+    if x.size == 0:  # nothing to learn from, as in PyTorch
+        channels = ops.full_like(x, 1, (x.shape[1],))
+        unmoved: Tensor = ops.batch_norm(x, channels - 1, channels, weight, bias, eps)
+        return unmoved
     count = x.size // max(x.shape[1], 1)
-    if count == 1:
-        raise ShapeError(
-            f"[batch_norm] a single element for each channel has no variance; got shape {x.shape}. Use a larger batch, "
-            "or evaluation mode."
-        )
     mean, variance = ops.channel_moments(x)
     _move(running_mean, mean, momentum)
     _move(running_var, variance * (count / max(count - 1, 1)), momentum)
     result = ops.batch_norm(x, mean, variance, weight, bias, eps)
     return result
+
+
+def require_variance(x: Any) -> None:
+    """ShapeError for a batch with one element for each channel."""
+    if x.ndim > 1 and x.size == x.shape[1] != 0:
+        raise ShapeError(
+            f"[batch_norm] a single element for each channel has no variance; got shape {x.shape}. Use a larger batch, "
+            "or evaluation mode."
+        )
 
 
 def instance_norm(

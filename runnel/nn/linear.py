@@ -26,7 +26,7 @@ class Linear(Module):
         self.in_features = in_features
         self.out_features = out_features
         self.weight = Parameter(zeros((out_features, in_features), kind))
-        self.bias = Parameter(zeros((out_features,), kind)) if bias else None
+        self.register_parameter("bias", Parameter(zeros((out_features,), kind)) if bias else None)
         self.reset_parameters()
 
     def reset_parameters(self) -> None:

@@ -1,19 +1,26 @@
 """The Module: a tree of attributes that are Parameters, other Variables (buffers), Modules, or plain Python values.
 
-Nothing is registered anywhere: ``parameters()`` and its kin look at the attributes. Setting or deleting one ticks the
-state clock, so that compiled programs look at their guards again.
+``parameters()`` and its kin look at the attributes. Setting or deleting one ticks the state clock, so that compiled
+programs look at their guards again. A name that holds a Parameter or a buffer goes on doing so.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import Any, Self
+from types import NoneType
+from typing import Any, Final, Self
 
+import numpy as np
+
+from runnel.core.dtypes import DType, from_numpy
 from runnel.core.errors import RunnelError
 from runnel.nn.parameter import Parameter, named_in
+from runnel.tensor.methods import ArrayMethods
 from runnel.tensor.state import LoadReport, clear_gradient, load_variables
 from runnel.tensor.tensor import Tensor
 from runnel.tensor.variable import CLOCK, Variable
+
+_NUMBERS: Final = (ArrayMethods, np.ndarray, np.generic, bool, int, float)
 
 
 class Module:
@@ -21,10 +28,21 @@ class Module:
 
     training: bool = True
     _transient: frozenset[str] = frozenset()  # buffers that state_dict() leaves out
+    _vacant_parameters: frozenset[str] = frozenset()  # names that hold None until a Parameter is set
+    _vacant_buffers: frozenset[str] = frozenset()
 
     # Attributes -------------------------------------------------------------------------------------------------------
 
     def __setattr__(self, name: str, value: Any) -> None:
+        """Set an attribute. A name that holds a Parameter takes Parameters, Modules and None; arrays and numbers that
+        are assigned to the name of a buffer become its value."""
+        current = self.__dict__.get(name)
+        if self._is_for_parameters(name, current):
+            self._require_parameter(name, value)
+        elif self._is_for_buffers(name, current) and not isinstance(value, (Variable, Module, NoneType)):
+            value = self._updated(current, name, value)
+        if value is None and isinstance(current, Variable):
+            self._keep_vacant(name, current)
         object.__setattr__(self, name, value)
         CLOCK.now += 1
         if isinstance(value, Variable):
@@ -32,6 +50,42 @@ class Module:
         elif isinstance(value, Module):
             for path, variable in value._named_variables():
                 variable.name = f"{name}.{path}"
+
+    def _is_for_parameters(self, name: str, current: Any) -> bool:
+        return isinstance(current, Parameter) or (current is None and name in self._vacant_parameters)
+
+    def _is_for_buffers(self, name: str, current: Any) -> bool:
+        return isinstance(current, Variable) or (current is None and name in self._vacant_buffers)
+
+    def _require_parameter(self, name: str, value: Any) -> None:
+        if value is not None and not isinstance(value, (Parameter, Module)):
+            raise TypeError(
+                f"[{type(self).__name__}] '{name}' holds a Parameter, and a {type(value).__name__} is none: it would "
+                f"be lost for training and saving. Write {name}.assign(value) to change its value, or "
+                f"{name} = Parameter(value)."
+            )
+
+    def _updated(self, buffer: Variable | None, name: str, value: Any) -> Variable:
+        """The buffer with ``value``; a new one where it is of another shape or dtype."""
+        if not isinstance(value, _NUMBERS):
+            raise TypeError(
+                f"[{type(self).__name__}] '{name}' holds a buffer, and a {type(value).__name__} cannot become its "
+                f"value; assign an array, or delete it first (del {name})."
+            )
+        if isinstance(value, (bool, int, float)) and buffer is not None and buffer.shape == ():
+            value = np.asarray(value, buffer.dtype.numpy)
+        array = value.read().detach() if isinstance(value, ArrayMethods) else np.asarray(value)
+        if buffer is None or array.shape != buffer.shape or dtype_of(array) is not buffer.dtype:
+            return Variable(value if buffer is None else array, name=name)
+        buffer.assign(array)
+        return buffer
+
+    def _keep_vacant(self, name: str, current: Variable | None, is_parameter: bool = False) -> None:
+        """Remember what ``name`` is for while it holds None."""
+        if is_parameter or isinstance(current, Parameter):
+            self._vacant_parameters = self._vacant_parameters | {name}
+        else:
+            self._vacant_buffers = self._vacant_buffers | {name}
 
     def __delattr__(self, name: str) -> None:
         object.__delattr__(self, name)
@@ -49,10 +103,16 @@ class Module:
             raise TypeError("[register_buffer] a Parameter is no buffer; set it as an attribute.")
         if not persistent:
             self._transient = self._transient | {name}
+        if buffer is None:
+            self._keep_vacant(name, None)
         setattr(self, name, buffer)
 
     def register_parameter(self, name: str, value: Parameter | None) -> None:
-        """The same as setting attribute ``name``."""
+        """Set attribute ``name``; with None, a Parameter may be set there later, and nothing else."""
+        if value is None:
+            self._keep_vacant(name, None, is_parameter=True)
+        elif not isinstance(value, Parameter):
+            raise TypeError(f"[register_parameter] '{name}' is to be a Parameter; received {type(value).__name__}.")
         setattr(self, name, value)
 
     # Calling ----------------------------------------------------------------------------------------------------------
@@ -190,6 +250,10 @@ class Module:
 
     def __repr__(self) -> str:
         return "\n".join(_lines(self, "", ""))
+
+
+def dtype_of(array: Any) -> DType:
+    return array.dtype if isinstance(array, ArrayMethods) else from_numpy(array.dtype)
 
 
 def _lines(module: Module, label: str, indent: str) -> Iterator[str]:

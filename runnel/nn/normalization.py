@@ -34,8 +34,8 @@ class _WithStatistics(Module):
         self.momentum = momentum
         self.affine = affine
         self.track_running_stats = track_running_stats
-        self.weight = Parameter(ones((num_features,), kind)) if affine else None
-        self.bias = Parameter(zeros((num_features,), kind)) if affine else None
+        self.register_parameter("weight", Parameter(ones((num_features,), kind)) if affine else None)
+        self.register_parameter("bias", Parameter(zeros((num_features,), kind)) if affine else None)
         self.register_buffer("running_mean", zeros((num_features,), kind) if track_running_stats else None)
         self.register_buffer("running_var", ones((num_features,), kind) if track_running_stats else None)
         self.register_buffer("num_batches_tracked", zeros((), "int64") if track_running_stats else None)
@@ -74,8 +74,10 @@ class BatchNorm(_WithStatistics):
 
     def forward(self, x: Any) -> Any:
         self._require_input(x)
-        share = self._share(x) if self.training else 0.0
         fresh = self.training or self.running_mean is None
+        if fresh:
+            functional.require_variance(x)
+        share = self._share(x) if self.training else 0.0
         state = (self.running_mean, self.running_var, self.weight, self.bias)
         return functional.batch_norm(x, *state, fresh, share, self.eps)
 
@@ -155,8 +157,8 @@ class GroupNorm(Module):
         self.num_groups = num_groups
         self.num_channels = num_channels
         self.eps = eps
-        self.weight = Parameter(ones((num_channels,), kind)) if affine else None
-        self.bias = Parameter(zeros((num_channels,), kind)) if affine else None
+        self.register_parameter("weight", Parameter(ones((num_channels,), kind)) if affine else None)
+        self.register_parameter("bias", Parameter(zeros((num_channels,), kind)) if affine else None)
 
     def forward(self, x: Any) -> Any:
         return functional.group_norm(x, self.num_groups, self.weight, self.bias, self.eps)
@@ -182,8 +184,10 @@ class LayerNorm(Module):
         kind = as_dtype(dtype)
         self.normalized_shape = (normalized_shape,) if isinstance(normalized_shape, int) else tuple(normalized_shape)
         self.eps = eps
-        self.weight = Parameter(ones(self.normalized_shape, kind)) if elementwise_affine else None
-        self.bias = Parameter(zeros(self.normalized_shape, kind)) if elementwise_affine and bias else None
+        self.register_parameter("weight", Parameter(ones(self.normalized_shape, kind)) if elementwise_affine else None)
+        self.register_parameter(
+            "bias", Parameter(zeros(self.normalized_shape, kind)) if elementwise_affine and bias else None
+        )
 
     def forward(self, x: Any) -> Any:
         return ops.layer_norm(x, self.normalized_shape, self.weight, self.bias, self.eps)
@@ -200,7 +204,7 @@ class RMSNorm(Module):
     def __init__(self, size: int, eps: float = 1e-6, elementwise_affine: bool = True, dtype: Any = "float32") -> None:
         self.size = size
         self.eps = eps
-        self.weight = Parameter(ones((size,), as_dtype(dtype))) if elementwise_affine else None
+        self.register_parameter("weight", Parameter(ones((size,), as_dtype(dtype))) if elementwise_affine else None)
 
     def forward(self, x: Any) -> Any:
         return ops.rms_norm(x, self.weight, self.eps)

@@ -67,8 +67,8 @@ class _Cell(Module):
         rows = self.gates * hidden_size
         self.weight_ih = Parameter(zeros((rows, input_size), kind))
         self.weight_hh = Parameter(zeros((rows, hidden_size), kind))
-        self.bias_ih = Parameter(zeros((rows,), kind)) if bias else None
-        self.bias_hh = Parameter(zeros((rows,), kind)) if bias else None
+        self.register_parameter("bias_ih", Parameter(zeros((rows,), kind)) if bias else None)
+        self.register_parameter("bias_hh", Parameter(zeros((rows,), kind)) if bias else None)
         self.reset_parameters()
 
     def reset_parameters(self) -> None:

@@ -43,6 +43,7 @@ from runnel.ops.contraction import outer
 from runnel.ops.conversion import cast, stop_gradient
 from runnel.ops.creation_like import full_like, iota, ones_like, zeros_like
 from runnel.ops.indexing import embedding, index_add, one_hot, scatter_add, take, take_along_axis
+from runnel.ops.items import getitem
 from runnel.ops.logic import (
     bitwise_and,
     bitwise_invert,
@@ -58,7 +59,7 @@ from runnel.ops.logic import (
     where,
 )
 from runnel.ops.padding import pad
-from runnel.ops.pieces import concat, flip, getitem, narrow, roll, split, stack
+from runnel.ops.pieces import concat, flip, narrow, roll, split, stack
 from runnel.ops.pooling import adaptive_avg_pool, adaptive_max_pool, avg_pool, max_pool
 from runnel.ops.precision import (
     batch_norm,

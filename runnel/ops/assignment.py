@@ -2,21 +2,39 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
 from runnel.core.avals import Shape
-from runnel.core.dispatch import Value
-from runnel.core.dtypes import bool_
+from runnel.core.dispatch import Value, apply
+from runnel.core.dtypes import bool_, int64
 from runnel.core.errors import ShapeError
 from runnel.ops.arguments import Array, Operand
+from runnel.ops.arithmetic import add, subtract
 from runnel.ops.broadcasting import broadcast_to
+from runnel.ops.buckets import buckets_p
+from runnel.ops.comparison import greater
+from runnel.ops.indexing import scatter_add, take_p
+from runnel.ops.items import cut, first_axis, merged, merged_indices, merged_order
+from runnel.ops.keys import (
+    Selection,
+    Window,
+    as_items,
+    full_items,
+    is_array,
+    is_mask,
+    require_fitting_mask,
+    selection,
+    window,
+)
 from runnel.ops.logic import logical_and, where
 from runnel.ops.padding import laid_into_zeros
-from runnel.ops.pieces import Window, window
+from runnel.ops.pieces import narrow
 from runnel.ops.promotion import lifted
-from runnel.ops.views import reshape
+from runnel.ops.views import inverse_order, moveaxis, permute, reshape
 
 
 def put(x: Array, key: Any, value: Operand) -> Array:
@@ -24,14 +42,45 @@ def put(x: Array, key: Any, value: Operand) -> Array:
 
     Args:
         x: the array.
-        key: integers, slices, ``...`` and None as in ``x[key]``, or a bool array that broadcasts to the shape of ``x``.
-        value: what the elements there become; for a bool array, anything that broadcasts to the shape of ``x``.
+        key: as in ``x[key]``. Where an element is named several times, the last value counts, as in NumPy. Beyond
+            NumPy, a mask may be one that broadcasts to the shape of ``x``.
+        value: what the elements there become. With a mask as the key also an array of the shape of ``x``, which gives
+            the elements where the mask is True. In a compiled function, where a mask's values are not known, the value
+            is one or the other: something that needs no count of them.
     """
-    if isinstance(key, (Value, np.ndarray)) and key.dtype in (bool_, np.dtype(bool)):
-        _require_fit(np.shape(key) if isinstance(key, np.ndarray) else key.shape, x.shape)
-        return where(lifted(x, key, bool_, x.ndim), _fitted(x, value, x.shape), x)
-    part = window(x, key)
+    items = as_items(key)
+    replaced = _put_masked(x, items, value)
+    if replaced is not None:
+        return replaced
+    items = full_items(x.shape, items)
+    if any(map(is_array, items)):
+        return _put_selected(x, selection(x.shape, items), value)
+    part = window(x.shape, items)
     new: Array = _fitted(x, value, part.shape)
+    return _put_window(x, part, new)
+
+
+def put_added(x: Array, key: Any, value: Operand) -> Array:
+    """``x`` with ``value`` added at ``x[key]``; where an element is named several times, everything is added."""
+    items = full_items(x.shape, as_items(key))
+    if not any(map(is_array, items)):
+        part = window(x.shape, items)
+        return put(x, key, add(cut(x, part), _fitted(x, value, part.shape)))
+    selected = selection(x.shape, items)
+    lines, new = _operands(x, selected, value)
+    if 0 in lines.shape or 0 in new.shape:
+        return x
+    first = first_axis(selected)
+    flat = reshape(merged_indices(x, selected), (math.prod(selected.shape),))
+    summed = scatter_add(flat, moveaxis(new, first, 0), lines.shape[first])
+    return _put_lines(x, selected, add(lines, moveaxis(summed, 0, first)))
+
+
+# --- windows ------------------------------------------------------------------------------------------------------
+
+
+def _put_window(x: Array, part: Window, new: Array) -> Array:
+    """``x`` with ``new``, which broadcasts to the shape of the window, in it."""
     if part.is_whole(x):
         return reshape(broadcast_to(new, part.shape), x.shape)
     if 0 in part.sizes:
@@ -41,14 +90,6 @@ def put(x: Array, key: Any, value: Operand) -> Array:
     piece = reshape(broadcast_to(new, part.shape), part.sizes)
     laid = laid_into_zeros(piece, x.shape, part.starts, part.sizes, part.steps)
     return where(_inside(x, part), laid, x)
-
-
-def _fitted(x: Array, value: Operand, target: Shape) -> Array:
-    """``value`` as a value of the kind and dtype of ``x`` that broadcasts to ``target``, with as many axes."""
-    shape: Shape = value.shape if isinstance(value, Value) else np.shape(value)
-    _require_fit(shape, target)
-    own = lifted(x, value, x.dtype, len(target))
-    return reshape(own, own.shape[own.ndim - len(target) :])
 
 
 def _inside(x: Array, part: Window) -> Array:
@@ -62,6 +103,107 @@ def _inside(x: Array, part: Window) -> Array:
         here = x.lift(along, bool_)
         result = here if result is None else logical_and(result, here)
     return x.lift(np.ones((1,) * x.ndim, bool), bool_) if result is None else result
+
+
+# --- arrays of integers -------------------------------------------------------------------------------------------
+
+
+def _put_selected(x: Array, selected: Selection, value: Operand) -> Array:
+    lines, new = _operands(x, selected, value)
+    if 0 in lines.shape or 0 in new.shape:
+        return x
+    first = first_axis(selected)
+    along = tuple(-1 if axis == first else 1 for axis in range(lines.ndim))
+    source = _last_named(x, selected, lines.shape[first])
+    is_named = reshape(greater(source, -1), along)
+    given = apply(take_p, new, where(greater(source, 0), source, 0), axis=first)
+    return _put_lines(x, selected, where(is_named, given, lines))
+
+
+def _operands(x: Array, selected: Selection, value: Operand) -> tuple[Array, Array]:
+    """The window with the chosen axes merged, and what becomes of them: in the same order of axes, the axes in which
+    the indices meet as one."""
+    target = selected.result_shape
+    new = broadcast_to(_fitted(x, value, target), target)
+    first, place, count = first_axis(selected), selected.place, len(selected.shape)
+    order = list(range(new.ndim))
+    block = order[place : place + count]
+    del order[place : place + count]
+    moved = permute(new, [*order[:first], *block, *order[first:]])
+    rows = math.prod(selected.shape)
+    return (
+        merged(cut(x, selected.part), selected),
+        reshape(moved, (*moved.shape[:first], rows, *moved.shape[first + count :])),
+    )
+
+
+def _put_lines(x: Array, selected: Selection, lines: Array) -> Array:
+    """``x`` with the window whose merged form is ``lines``."""
+    order = merged_order(selected)
+    shape = tuple(selected.part.shape[axis] for axis in order)
+    return _put_window(x, selected.part, permute(reshape(lines, shape), inverse_order(order)))
+
+
+def _last_named(x: Array, selected: Selection, extent: int) -> Array:
+    """For each position along the merged axis, the number of the last index that names it; -1 where none does."""
+    flat = merged_indices(x, selected)
+    count = math.prod(selected.shape)
+    known = flat.known()
+    if known is not None:
+        last = np.full(extent, -1)
+        last[known.reshape(-1)] = np.arange(count)
+        return x.lift(last, int64)
+    table = apply(buckets_p, reshape(flat, (count,)), rows=extent)
+    begin, end = narrow(table, 0, 0, extent), narrow(table, 0, 1, extent)
+    at = subtract(end, 1)
+    last_of_row = apply(take_p, narrow(table, 0, extent + 2, count), where(greater(at, 0), at, 0), axis=0)
+    return where(greater(end, begin), last_of_row, -1)
+
+
+# --- masks --------------------------------------------------------------------------------------------------------
+
+
+def _put_masked(x: Array, items: Sequence[Any], value: Operand) -> Array | None:
+    """The assignment as a choice between ``x`` and the value, element by element; None where the value depends on how
+    many elements a mask chooses."""
+    masks = [k for k in items if is_mask(k)]
+    if len(masks) != 1 or any(is_array(k) or isinstance(k, int) for k in items if k is not masks[0]):
+        return None
+    (mask,) = masks
+    shape = _shape_of(value)
+    is_alone = len(items) == 1
+    if is_alone and mask.shape != x.shape[: mask.ndim]:
+        _require_fit(mask.shape, x.shape)
+        return where(lifted(x, mask, bool_, x.ndim), _fitted(x, value, x.shape), x)
+    if is_alone and shape == mask.shape == x.shape:
+        return where(lifted(x, mask, bool_, x.ndim), _fitted(x, value, x.shape), x)
+    full = full_items(x.shape, items)
+    at = next(i for i, k in enumerate(full) if is_mask(k))
+    axis = sum(k is not None for k in full[:at])
+    require_fitting_mask(mask, axis, x.shape)
+    part = window(x.shape, [*full[:at], *[slice(None)] * mask.ndim, *full[at + 1 :]])
+    after = len(full) - at - 1
+    if len(shape) > after and shape[len(shape) - after - 1] != 1:
+        return None
+    target = (*part.shape[:at], 1, *part.shape[at + mask.ndim :])
+    new = _fitted(x, value, target)
+    new = reshape(new, (*new.shape[:at], *[1] * mask.ndim, *new.shape[at + 1 :]))
+    truths = reshape(lifted(x, mask, bool_, 0), (*[1] * at, *mask.shape, *[1] * after))
+    return _put_window(x, part, where(truths, new, cut(x, part)))
+
+
+# --- values -------------------------------------------------------------------------------------------------------
+
+
+def _shape_of(value: Operand) -> Shape:
+    return value.shape if isinstance(value, Value) else np.shape(value)
+
+
+def _fitted(x: Array, value: Operand, target: Shape) -> Array:
+    """``value`` as a value of the kind and dtype of ``x`` that broadcasts to ``target``, with as many axes."""
+    _require_fit(_shape_of(value), target)
+    own = lifted(x, value, x.dtype, len(target))
+    return reshape(own, own.shape[own.ndim - len(target) :])
 
 
 def _require_fit(shape: Shape, target: Shape) -> None:

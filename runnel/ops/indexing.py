@@ -14,7 +14,7 @@ import numpy as np
 from runnel.core.avals import Aval, Shape, aval
 from runnel.core.dispatch import apply
 from runnel.core.dtypes import INTEGERS, float32, int64
-from runnel.core.errors import DTypeError, ShapeError
+from runnel.core.errors import AxisError, DTypeError, ShapeError
 from runnel.core.tables import Op, cost, expand, infer, lower, reference, vjp
 from runnel.loops.rules import Checked, Gather, ScatterAdd
 from runnel.ops.arguments import Array, normalize_axis, require_dtype
@@ -73,10 +73,25 @@ def take(x: Array, indices: Array, axis: int | None = None) -> Array:
     if axis is None:
         x, axis = reshape(x, (x.size,)), 0
     place = normalize_axis("take", axis, x.ndim)
-    return apply(take_p, x, _from_the_front(indices, x.shape[place]), axis=place)
+    require_in_range("take", indices, place, x.shape)
+    return apply(take_p, x, from_the_front(indices, x.shape[place]), axis=place)
 
 
-def _from_the_front(indices: Array, n: int) -> Array:
+def require_in_range(name: str, indices: Array, axis: int, shape: Shape) -> None:
+    """AxisError for an index outside of an axis, as it was given; for those that are known now. Programs check others
+    when they run."""
+    known = indices.known() if indices.dtype.is_integer else None
+    if known is None or not known.size:
+        return
+    n = shape[axis]
+    lowest, greatest = int(known.min()), int(known.max())
+    if lowest < -n or greatest >= n:
+        index = lowest if lowest < -n else greatest
+        raise AxisError(f"[{name}] index {index} lies outside axis {axis} of shape {shape}.")
+
+
+def from_the_front(indices: Array, n: int) -> Array:
+    """Indices along an axis of ``n`` elements with those counted from the end counted from the front."""
     if indices.dtype.kind != "int":
         return indices
     wide = cast(indices, int64)  # n need not fit a narrow type
@@ -99,8 +114,9 @@ def take_along_axis(x: Array, indices: Array, axis: int = -1) -> Array:
     others = [n for i, n in enumerate(x.shape) if i != place]
     if indices.ndim != x.ndim or [n for i, n in enumerate(indices.shape) if i != place] != others:
         raise ShapeError(f"[take_along_axis] shapes {x.shape} and {indices.shape} may differ along axis {place} only.")
+    require_in_range("take_along_axis", indices, place, x.shape)
     n, m = x.shape[place], indices.shape[place]
-    front = _from_the_front(indices, n)
+    front = from_the_front(indices, n)
     if m == 1:
         return picked(x, front, place)
     rows = moveaxis(x, place, -1)

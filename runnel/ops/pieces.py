@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from types import EllipsisType
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from runnel.core.avals import Aval, Shape, aval
 from runnel.core.dispatch import apply
-from runnel.core.errors import AxisError, ShapeError
+from runnel.core.errors import ShapeError
 from runnel.core.tables import Op, cost, infer, lower, reference, vjp
 from runnel.loops.rules import Concatenation, View
 from runnel.ops.arguments import Array, Axis, normalize_axes, normalize_axis, require_same_dtype
 from runnel.ops.promotion import meet
-from runnel.ops.views import AxisMap, expand_dims, reshape
+from runnel.ops.views import AxisMap, expand_dims
 
 # --- slice --------------------------------------------------------------------------------------------------------
 
@@ -68,70 +67,6 @@ def flip(x: Array, axis: Axis = None) -> Array:
         if x.shape[a] > 1:
             x = _sliced(x, a, x.shape[a] - 1, x.shape[a], -1)
     return x
-
-
-Key = int | slice | EllipsisType | None
-
-
-class Window(NamedTuple):
-    """The part of an array that a key names: a slice of it, and the shape the key gives to that."""
-
-    starts: Shape
-    sizes: Shape
-    steps: Shape
-    shape: Shape
-
-    def is_whole(self, x: Array) -> bool:
-        return self.sizes == x.shape and all(step == 1 for step in self.steps)
-
-
-def window(x: Array, key: Key | tuple[Key, ...]) -> Window:
-    """What ``key``, made of integers, slices, ``...`` and None, names of ``x``."""
-    keys = _full_keys(x, key if isinstance(key, tuple) else (key,))
-    starts: list[int] = []
-    sizes: list[int] = []
-    steps: list[int] = []
-    shape: list[int] = []
-    for k in keys:
-        if k is None:
-            shape.append(1)
-            continue
-        n = x.shape[len(starts)]
-        if isinstance(k, slice):
-            start, stop, step = k.indices(n)
-            size = len(range(start, stop, step))
-            shape.append(size)
-        else:
-            if not -n <= k < n:
-                raise AxisError(f"[getitem] index {k} lies outside axis {len(starts)} of shape {x.shape}.")
-            start, size, step = k % n, 1, 1
-        starts.append(start if size else 0)
-        sizes.append(size)
-        steps.append(step)
-    return Window(tuple(starts), tuple(sizes), tuple(steps), tuple(shape))
-
-
-def getitem(x: Array, key: Key | tuple[Key, ...]) -> Array:
-    """``x[key]`` for integers, slices, ``...`` and None: a view."""
-    part = window(x, key)
-    cut = x if part.is_whole(x) else apply(slice_p, x, starts=part.starts, sizes=part.sizes, steps=part.steps)
-    return reshape(cut, part.shape)
-
-
-def _full_keys(x: Array, keys: tuple[Any, ...]) -> list[Any]:
-    """One key for each axis, the ellipsis written out."""
-    for k in keys:
-        if isinstance(k, bool) or not (k is None or k is ... or isinstance(k, slice) or hasattr(k, "__index__")):
-            raise AxisError(
-                f"[getitem] takes integers, slices, ... and None; got {type(k).__name__}. Use take or where."
-            )
-    used = len([k for k in keys if k is not None and k is not ...])
-    dots = [i for i, k in enumerate(keys) if k is ...]
-    if used > x.ndim or len(dots) > 1:
-        raise AxisError(f"[getitem] {used} indices and {len(dots)} ellipses do not fit an array of shape {x.shape}.")
-    at = dots[0] if dots else len(keys)
-    rest = [slice(None)] * (x.ndim - used)
-    return [*keys[:at], *rest, *keys[at + 1 :]]
 
 
 # --- concat -------------------------------------------------------------------------------------------------------

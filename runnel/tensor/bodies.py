@@ -89,6 +89,7 @@ def trace_body(name: str, function: Callable[..., Sequence[Any]], given: Sequenc
     arguments = [tensors.symbolic(node) for node in inputs]
     for x in arguments:
         x.requires_grad = x.dtype.is_float
+        x._is_argument = True
     try:
         with tracing.activate(trace):
             outputs = [tensors.node_of(asarray(x), trace) for x in function(*arguments)]

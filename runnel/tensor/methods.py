@@ -14,7 +14,6 @@ from runnel.core import dtypes
 from runnel.core.avals import row_major
 from runnel.core.devices import CPU, Device, as_device
 from runnel.core.dispatch import Value
-from runnel.core.errors import DTypeError
 
 if TYPE_CHECKING:
     from runnel.tensor.tensor import Tensor
@@ -38,6 +37,11 @@ class ArrayMethods(Value):
     def numpy(self) -> np.ndarray:
         """The values as a read-only NumPy array."""
         raise NotImplementedError
+
+    def _other(self, view: Tensor) -> Tensor:
+        """``view`` as a handle that is not this one, so that writing to it leaves this one."""
+        own: Tensor = self.handle() if view is self else view
+        return own
 
     # Arithmetic -------------------------------------------------------------------------------------------------------
 
@@ -156,17 +160,7 @@ class ArrayMethods(Value):
     # Indexing ---------------------------------------------------------------------------------------------------------
 
     def __getitem__(self, key: Any) -> Tensor:
-        if isinstance(key, list):
-            key = np.asarray(key, None if key else np.int64)
-        if not isinstance(key, (ArrayMethods, np.ndarray)):
-            return ops.getitem(self, key)
-        kind = key.dtype if isinstance(key, ArrayMethods) else dtypes.from_numpy(key.dtype)
-        if not kind.is_integer:
-            raise DTypeError(
-                f"[getitem] an array of indices holds integers; received {kind.name}. For a mask use "
-                "where(mask, x, y), whose result has a known shape, or x.numpy()[mask]."
-            )
-        return ops.take(self, key if isinstance(key, ArrayMethods) else self.read().lift(key, dtypes.int64), 0)
+        return ops.getitem(self, key)
 
     def __iter__(self) -> Any:
         if not self.shape:
@@ -209,55 +203,38 @@ class ArrayMethods(Value):
         return ops.argmin(self, _axis(axis, dim), keepdims)
 
     def reshape(self, *shape: Any) -> Tensor:
-        return ops.reshape(self, shape[0] if len(shape) == 1 and not isinstance(shape[0], int) else shape)
+        return self._other(ops.reshape(self, shape[0] if len(shape) == 1 and not isinstance(shape[0], int) else shape))
+
+    def clone(self) -> Tensor:
+        """A tensor of its own with the same value, through which gradients flow."""
+        copy: Tensor = self.handle()
+        return copy
 
     def view(self, *shape: Any) -> Tensor:
         return self.reshape(*shape)
 
     def flatten(self, start_dim: int = 0, end_dim: int = -1) -> Tensor:
-        return ops.flatten(self, start_dim, end_dim)
+        return self._other(ops.flatten(self, start_dim, end_dim))
 
     def transpose(self, dim0: int = -2, dim1: int = -1) -> Tensor:
-        return ops.transpose(self, dim0, dim1)
+        return self._other(ops.transpose(self, dim0, dim1))
 
     def permute(self, *axes: Any) -> Tensor:
-        return ops.permute(self, axes[0] if len(axes) == 1 and not isinstance(axes[0], int) else axes)
+        return self._other(ops.permute(self, axes[0] if len(axes) == 1 and not isinstance(axes[0], int) else axes))
 
     def squeeze(self, axis: Any = None, *, dim: Any = None) -> Tensor:
-        return ops.squeeze(self, _axis(axis, dim))
+        return self._other(ops.squeeze(self, _axis(axis, dim)))
 
     def unsqueeze(self, dim: int) -> Tensor:
         return ops.expand_dims(self, dim)
 
     def expand(self, *shape: Any) -> Tensor:
-        return ops.broadcast_to(self, shape[0] if len(shape) == 1 and not isinstance(shape[0], int) else shape)
-
-    def exp(self) -> Tensor:
-        return ops.exp(self)
-
-    def log(self) -> Tensor:
-        return ops.log(self)
-
-    def sqrt(self) -> Tensor:
-        return ops.sqrt(self)
-
-    def tanh(self) -> Tensor:
-        return ops.tanh(self)
-
-    def sigmoid(self) -> Tensor:
-        return ops.sigmoid(self)
-
-    def relu(self) -> Tensor:
-        return ops.relu(self)
-
-    def abs(self) -> Tensor:
-        return ops.abs(self)
+        return self._other(
+            ops.broadcast_to(self, shape[0] if len(shape) == 1 and not isinstance(shape[0], int) else shape)
+        )
 
     def softmax(self, dim: int = -1) -> Tensor:
         return ops.softmax(self, dim)
-
-    def clip(self, min: Any = None, max: Any = None) -> Tensor:
-        return ops.clip(self, min, max)
 
     def astype(self, dtype: Any) -> Tensor:
         """The values converted to ``dtype``."""
@@ -293,12 +270,12 @@ class ArrayMethods(Value):
         """The transpose of a matrix."""
         if self.ndim != 2:
             raise ValueError(f"[T] needs a matrix; received shape {self.shape}. Use permute() or mT.")
-        return ops.transpose(self, 0, 1)
+        return self._other(ops.transpose(self, 0, 1))
 
     @property
     def mT(self) -> Tensor:
         """The last two axes swapped."""
-        return ops.transpose(self, -2, -1)
+        return self._other(ops.transpose(self, -2, -1))
 
     @property
     def nbytes(self) -> int:

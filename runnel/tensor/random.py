@@ -6,13 +6,15 @@ The numbers are counter-based (``ops.random``): draw number ``count`` of a gener
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Callable, Mapping
+from typing import Any, Final
 
 import numpy as np
 
 from runnel import ops
 from runnel.core import dtypes
+from runnel.core.errors import DTypeError
+from runnel.tensor.inplace import in_place
 from runnel.tensor.methods import ArrayMethods
 from runnel.tensor.state import load_variables
 from runnel.tensor.tensor import Tensor
@@ -97,3 +99,29 @@ def dropout(x: ArrayMethods, p: float = 0.5, training: bool = True, generator: G
     if not training or p == 0:
         return x.read()
     return ops.dropout(x, generator.next_key(), p)
+
+
+# --- filling in place ---------------------------------------------------------------------------------------------
+
+
+def _normal(x: Tensor, mean: float = 0.0, std: float = 1.0, *, generator: Generator = default) -> Tensor:
+    return ops.normal(generator.next_key(), x.shape, _float("normal_", x), mean, std)
+
+
+def _uniform(x: Tensor, low: float = 0.0, high: float = 1.0, *, generator: Generator = default) -> Tensor:
+    return ops.uniform(generator.next_key(), x.shape, _float("uniform_", x), low, high)
+
+
+def _bernoulli(x: Tensor, p: float = 0.5, *, generator: Generator = default) -> Tensor:
+    return ops.cast(ops.bernoulli(generator.next_key(), p, x.shape), x.dtype)
+
+
+def _float(name: str, x: Tensor) -> dtypes.DType:
+    if not x.dtype.is_float:
+        raise DTypeError(f"[{name}] draws floats; received a tensor of dtype {x.dtype.name}.")
+    return x.dtype
+
+
+_DRAWS: Final[dict[str, Callable[..., Tensor]]] = {"normal": _normal, "uniform": _uniform, "bernoulli": _bernoulli}
+for _name, _draw in _DRAWS.items():
+    setattr(ArrayMethods, f"{_name}_", in_place(_name, _draw))

@@ -3,6 +3,10 @@
 A tensor made by an op from inputs that need a gradient remembers ``(op, attrs, inputs)``. :func:`cotangents` walks
 those records from results back to leaves and applies the rules of table ``vjp``. The rules are written with ops, so the
 same walk computes numbers on eager tensors and records a graph on traced ones. It is iterative: depth is no limit.
+
+The nodes of the tape are values. A tensor is the node of its value until ``x[key] = value`` or an in-place method gives
+it another one: then :func:`moved_out` makes a node of the old value, which earlier records mean from then on. Later
+ones mean the handle's :func:`version`.
 """
 
 from __future__ import annotations
@@ -16,27 +20,64 @@ from runnel.core.tables import Op
 from runnel.ops.assembly import Piece, assembled
 from runnel.ops.control import part_p
 from runnel.ops.pieces import slice_p
+from runnel.tensor.grad_mode import recording
 
 if TYPE_CHECKING:
     from runnel.tensor.tensor import Tensor
 
 
+def moved_out(x: Tensor) -> Tensor:
+    """A node of its own for the value that ``x`` has now, which no later write changes."""
+    node = x._version
+    if node is None:
+        node = x._twin()
+        node.requires_grad, node._record = x.requires_grad, x._record
+        if x.requires_grad and x._record is None:
+            node._leaf = x if x._leaf is None else x._leaf  # gradients are accumulated where the user looks for them
+    return node
+
+
+def version(x: Tensor) -> Tensor:
+    """The node of the value that ``x`` has now."""
+    if x._is_rebound and x._version is None:
+        x._version = moved_out(x)
+    return x._version if x._is_rebound and x._version is not None else x
+
+
+def origin(x: Tensor) -> Tensor:
+    """The node of the first value that ``x`` had."""
+    return x if x._first is None else x._first
+
+
 class Record:
     """How a tensor was made: the op, its attributes and its inputs. ``freed`` once a backward pass has consumed it."""
 
-    __slots__ = ("attrs", "freed", "inputs", "op", "rule")
+    __slots__ = ("_inputs", "attrs", "freed", "op", "rule")
 
     def __init__(self, op: Op | None, inputs: tuple[Tensor, ...], attrs: dict[str, Any], rule: Any = None) -> None:
+        for x in inputs:
+            x._is_recorded = True
+            if x._is_rebound:
+                inputs = tuple(map(version, inputs))
         self.op = op
-        self.inputs = inputs
+        self._inputs = inputs
         self.attrs = attrs
         self.rule = rule  # of a custom_vjp: (g, out) -> cotangents of inputs
         self.freed = False
 
+    @property
+    def inputs(self) -> tuple[Tensor, ...]:
+        """The nodes of the values that the op was applied to."""
+        for x in self._inputs:
+            if x._is_rebound:
+                self._inputs = tuple(map(origin, self._inputs))
+                break
+        return self._inputs
+
     def free(self) -> None:
         """Let go of the saved values."""
         self.freed = True
-        self.inputs = ()
+        self._inputs = ()
         self.rule = None
 
 
@@ -60,7 +101,7 @@ def needed_order(roots: Sequence[Tensor], stops: frozenset[int] = frozenset()) -
     order: list[Tensor] = []
     seen: set[int] = set()
     for root in roots:
-        stack: list[tuple[Tensor, int]] = [(root, 0)]
+        stack: list[tuple[Tensor, int]] = [(version(root), 0)]
         while stack:
             tensor, i = stack.pop()
             if i == 0:
@@ -73,9 +114,10 @@ def needed_order(roots: Sequence[Tensor], stops: frozenset[int] = frozenset()) -
                     f"[backward] the tape of a tensor of shape {tensor.shape} was freed by an earlier backward(); "
                     "call the earlier one with retain_graph=True, or compute the value again."
                 )
-            if record is not None and i < len(record.inputs):
+            inputs = () if record is None else record.inputs
+            if i < len(inputs):
                 stack.append((tensor, i + 1))
-                stack.append((record.inputs[i], 0))
+                stack.append((inputs[i], 0))
             else:
                 order.append(tensor)
     return order
@@ -93,12 +135,23 @@ def cotangents(
 
     With ``create_graph`` the cotangents can be differentiated again. Only what leads to a leaf is computed.
     """
+    with recording(create_graph):
+        return _cotangents(roots, seeds, leaves, create_graph, retain_graph)
+
+
+def _cotangents(
+    roots: Sequence[Tensor],
+    seeds: Sequence[Tensor],
+    leaves: Iterable[Tensor] | None,
+    create_graph: bool,
+    retain_graph: bool,
+) -> dict[int, tuple[Tensor, Tensor]]:
     wanted = None if leaves is None else frozenset(id(t) for t in leaves)
     order = needed_order(roots, wanted or frozenset())
     alive = _leading_to(order, wanted)
     pending: Pending = {}
     for root, seed in zip(roots, seeds, strict=True):
-        accumulate(pending, root, seed)
+        accumulate(pending, version(root), seed)
     found: dict[int, tuple[Tensor, Tensor]] = {}
     for tensor in reversed(order):
         record = tensor._record
@@ -108,7 +161,6 @@ def cotangents(
         if record is None or (wanted is not None and id(tensor) in wanted):
             found[id(tensor)] = (tensor, settled(g, tensor))
             continue
-        check_unchanged(record, tensor)
         for x, dx in zip(record.inputs, apply_rule(record, tensor, g, create_graph, alive), strict=True):
             if dx is not None and id(x) in alive:
                 accumulate(pending, x, dx() if callable(dx) else dx)
@@ -133,13 +185,24 @@ def _leading_to(order: Sequence[Tensor], wanted: frozenset[int] | None) -> set[i
     return alive
 
 
-def check_unchanged(record: Record, out: Tensor) -> None:
-    """GradientError if an input of ``out`` was given another value since."""
-    if any(x._rebound and x._serial > out._serial for x in record.inputs):
-        raise GradientError(
-            f"[backward] an input of the op '{record.op.name if record.op else 'custom_vjp'}' was changed by "
-            "x[key] = value after the op had used it; change a copy (x + 0) instead."
-        )
+def linked(x: Tensor, source: Tensor) -> Tensor:
+    """A node with the value of ``x``, whose record hands gradients on to ``source``."""
+    twin = x._twin()
+    twin.requires_grad = True
+    twin._record = Record(None, (source,), {}, lambda g, out: (g,))
+    return twin
+
+
+def handle(x: Tensor) -> Tensor:
+    """Another handle of the node of ``x``: the tape sees no difference, so that sums of gradients have one order."""
+    twin = linked(x, x)
+    twin._is_rebound, twin._version = True, version(x)
+    return twin
+
+
+def plain(x: Tensor) -> Tensor:
+    """``x`` without a tape: itself, where it has none."""
+    return x.detach() if x.requires_grad else x
 
 
 def apply_rule(
@@ -147,18 +210,18 @@ def apply_rule(
 ) -> Sequence[Any]:
     """The cotangents of a record's inputs for that of its output; some as functions that make them, some None. What is
     not ``alive`` (by default, what needs no gradient) need not be computed."""
-    inputs = record.inputs if create_graph else tuple(x.detach() for x in record.inputs)
+    inputs = record.inputs if create_graph else tuple(map(plain, record.inputs))
     if isinstance(record, SeveralRecord):
         if record.op is None or not isinstance(g, dict):
             raise GradientError("[backward] the cotangents of an op of several results must come from its results.")
         outs = taken_out(out, record.outs) if create_graph else record.outs
         wanted = tuple(x.requires_grad if alive is None else id(x) in alive for x in record.inputs)
         given = [g.get(i) for i in range(len(outs))]
-        gs = tuple(x if x is None or create_graph else x.detach() for x in given)
+        gs = tuple(x if x is None or create_graph else plain(x) for x in given)
         return tuple(tables.vjp[record.op](gs, outs, *inputs, wanted=wanted, **record.attrs))
     settled_g, result = settled(g, out), out
     if not create_graph:
-        settled_g, result = settled_g.detach(), out.detach()
+        settled_g, result = plain(settled_g), plain(out)
     if record.op is None:
         return tuple(record.rule(settled_g, result))
     if record.op is part_p:

@@ -1,13 +1,15 @@
 """The Tensor: a value of shape and dtype, either bytes in memory or a node of the graph being traced.
 
-Tensors are values: no handle ever sees another handle's write. ``x[i] = v`` and ``x += y`` rebind the handle.
+Tensors are values: no handle ever sees another handle's write. ``x[i] = v`` and in-place methods such as ``x.add_(y)``
+give this handle another value; ``x += y`` gives it to the name alone, as Python does for numbers.
 """
 
 from __future__ import annotations
 
 import itertools
+from collections.abc import Callable
 from copy import deepcopy
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 
@@ -18,10 +20,13 @@ from runnel.core.errors import CaptureError, GradientError, SideEffectError, Tra
 from runnel.core.tables import Op
 from runnel.graph.graph import InputKind, Node
 from runnel.ops.control import part_p
+from runnel.ops.conversion import stop_gradient_p
 from runnel.runtime import memory
 from runnel.runtime.memory import Storage
-from runnel.tensor import copying, eager, tape, tracing
+from runnel.tensor import copying, eager, inplace, tape, tracing
+from runnel.tensor.grad_mode import RECORDING, recording
 from runnel.tensor.methods import ArrayMethods
+from runnel.tensor.stand_in import data_of
 
 _serials = itertools.count(1)
 
@@ -37,10 +42,11 @@ class Tensor(ArrayMethods):
 
     # What every tensor has is in slots; the rest are class defaults that few instances override, which makes a tensor
     # twice as cheap to create.
-    __slots__ = ("__dict__", "__weakref__", "_aval", "_layout", "_serial", "_storage")
+    __slots__ = ("__dict__", "__weakref__", "_aval", "_is_recorded", "_layout", "_serial", "_storage")
 
     _aval: Aval
     _layout: tuple[int, Shape]  # offset and strides, in elements
+    _is_recorded: bool  # set once a record of the tape holds this tensor
     _serial: int
     _storage: Storage | None
     _array: np.ndarray | None = None  # the NumPy view, once asked for
@@ -49,8 +55,12 @@ class Tensor(ArrayMethods):
     _leaf: Any = None  # the Variable this is a reading of
     _grad: Tensor | None = None
     _weak: bool = False
-    _rebound: bool = False  # by x[key] = value
+    _is_argument: bool = False  # of a function that is differentiated: a leaf that the function may give another value
+    _is_rebound: bool = False  # this handle was given another value
+    _first: Tensor | None = None  # then the node of its first value, if the tape may need it
+    _version: Tensor | None = None  # and that of its present one, once recorded
     requires_grad: bool = False
+    data = data_of
 
     def __init__(self, *args: Any) -> None:
         raise TypeError("A Tensor is made by runnel.asarray(data), runnel.zeros(shape), …, not by its class.")
@@ -115,6 +125,11 @@ class Tensor(ArrayMethods):
                 self._aval.shape, self._aval.dtype.numpy, offset * item, tuple(s * item for s in strides)
             )
         return self._array
+
+    def known(self) -> np.ndarray | None:
+        trace = tracing.ACTIVE.trace
+        is_input = trace is not None and self._serial <= trace.born
+        return None if self._node is not None or is_input else self.numpy()
 
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
         array = self.numpy()
@@ -195,6 +210,8 @@ class Tensor(ArrayMethods):
             result = symbolic(node)
         for x in tensors:
             if x.requires_grad:
+                if not RECORDING.get():
+                    return result if trace is None else _stopped(result, trace)
                 if result._aval.dtype.is_float:
                     result.requires_grad = True
                     result._record = tape.Record(op, tensors, attrs)
@@ -212,6 +229,8 @@ class Tensor(ArrayMethods):
             outs = tuple([symbolic(trace.record(part_p, (node,), part)) for part in parts])
         if not any(x.requires_grad for x in tensors):
             return outs
+        if not RECORDING.get():
+            return outs if trace is None else tuple([_stopped(x, trace) for x in outs])
         bundle = _blank(outs[0]._aval)
         bundle.requires_grad = True
         bundle._record = tape.SeveralRecord(op, tensors, attrs, outs)
@@ -225,27 +244,64 @@ class Tensor(ArrayMethods):
 
     def __setitem__(self, key: Any, value: Any) -> None:
         """Give this handle the value with ``value`` at ``key``; whoever computed with the old value keeps that."""
-        if self._leaf is not None or self._serial == CONSTANT_SERIAL:
-            raise CaptureError(
-                "[setitem] this tensor is the value of a Variable or a constant; assign to the Variable, or change a "
-                "copy (asarray(x.numpy()), x + 0)."
-            )
-        if self.requires_grad and self._record is None:
-            raise GradientError("[setitem] a leaf that requires a gradient cannot be changed; change a copy (x + 0).")
+        self.update("setitem", lambda x: ops.put(x, key, value))
+
+    def update(self, name: str, change: Callable[[Tensor], Tensor]) -> Self:
+        """Give this handle the value that ``change`` makes of its present one; on an error it keeps that.
+
+        What was computed from the old value is differentiated by the old value. Under ``no_grad`` the tape stays as it
+        is: gradients pass to what the old value was made of, and a leaf stays a leaf. ``name`` is for messages.
+        """
         trace = tracing.ACTIVE.trace
-        if trace is not None and self._is_outside(trace):
-            raise SideEffectError(
-                f"[setitem] at {tracing.user_line()} a compiled function changes a tensor from outside; return the new "
-                "value, or keep it in a Variable."
-            )
-        before = self._twin()
-        before.requires_grad, before._record = self.requires_grad, self._record
-        after: Tensor = ops.put(before, key, value)
+        self._require_own(name, trace)
+        start = next(_serials)
+        before = tape.moved_out(self)
+        after = inplace.fitted(name, self._aval, change(before)).read()
+        stays_leaf = self._is_user_leaf
+        if stays_leaf or not RECORDING.get():
+            after = tape.plain(after)
+            if self.requires_grad and not stays_leaf:
+                after = tape.linked(after, before)
+        elif after.requires_grad and (after._record is None or after._serial < start):
+            after = tape.handle(after)  # somebody else's node of the tape
+        self._become(after, before, trace)
+        if stays_leaf:
+            self.requires_grad, self._record = True, None
+        return self
+
+    def _become(self, after: Tensor, before: Tensor, trace: tracing.Trace | None) -> None:
+        """Take the value and the tape of ``after``. What was recorded with this handle means ``before`` from now on."""
+        if not self._is_rebound and (self.requires_grad or hasattr(self, "_is_recorded")):
+            self._first = before
         self._storage, self._layout, self._array = after._storage, after._layout, None
-        self._node, self._weak = after._node, False
+        self._node = after._node if trace is None else node_of(after, trace)
+        self._weak, self._version = False, after._version
         self.requires_grad, self._record = after.requires_grad, after._record
         self._serial = next(_serials)
-        self._rebound = True
+        self._is_rebound = True
+
+    @property
+    def _is_user_leaf(self) -> bool:
+        """Whether ``backward()`` accumulates a gradient here."""
+        return self.requires_grad and self._record is None and not self._is_argument
+
+    def _require_own(self, name: str, trace: tracing.Trace | None) -> None:
+        """Raise unless this handle may be given another value now."""
+        if self._leaf is not None or self._serial == CONSTANT_SERIAL:
+            raise CaptureError(
+                f"[{name}] this tensor is the value of a Variable or a constant; assign to the Variable, or change a "
+                "copy (x.clone())."
+            )
+        if self._is_user_leaf and RECORDING.get():
+            raise GradientError(
+                f"[{name}] a leaf that requires a gradient cannot be changed in place while operations are recorded; "
+                "change it under `with runnel.no_grad():`, or change a copy (x.clone())."
+            )
+        if trace is not None and self._is_outside(trace):
+            raise SideEffectError(
+                f"[{name}] at {tracing.user_line()} a compiled function changes a tensor from outside; return the new "
+                "value, or keep it in a Variable."
+            )
 
     def _is_outside(self, trace: tracing.Trace) -> bool:
         """Whether it was made before ``trace`` began."""
@@ -266,6 +322,7 @@ class Tensor(ArrayMethods):
         trace = tracing.ACTIVE.trace
         twin = self._twin() if trace is None else symbolic(node_of(self, trace))
         twin.requires_grad, twin._record, twin._leaf = self.requires_grad, self._record, self._leaf
+        twin._grad = self._grad
         twin.__dict__.update(copying.added_to(self))
         return twin
 
@@ -288,6 +345,15 @@ class Tensor(ArrayMethods):
         self._serial = next(_serials)
         copying.restore_tensor(self, state)
 
+    def handle(self) -> Tensor:
+        """Another handle of the same value, through which gradients flow. A write to either leaves the other."""
+        return tape.handle(self) if self.requires_grad and RECORDING.get() else self._twin()
+
+    @property
+    def is_cell(self) -> bool:
+        """Whether ``x += y`` changes this handle: it does where a gradient is accumulated."""
+        return self._is_user_leaf
+
     # Differentiation --------------------------------------------------------------------------------------------------
 
     @property
@@ -296,17 +362,23 @@ class Tensor(ArrayMethods):
 
     @grad.setter
     def grad(self, value: Tensor | None) -> None:
-        self._grad = value
+        self._grad = fitting_gradient(self, value)
 
     def detach(self) -> Tensor:
-        """The same value without a tape: gradients stop here."""
-        if not self.requires_grad:
-            return self
+        """Another handle of the same value, without a tape: gradients stop here."""
         trace = tracing.ACTIVE.trace
-        if trace is not None and trace.is_body:
+        if self.requires_grad and trace is not None and trace.is_body:
             stopped: Tensor = ops.stop_gradient(self)  # a graph inside of a graph is differentiated as it stands
             return stopped
         return self._twin()
+
+    def detach_(self) -> Tensor:
+        """Let go of the tape: this handle is a leaf that requires no gradient from now on; returns it."""
+        if self._leaf is not None:
+            raise GradientError("[detach_] this tensor is the value of a Variable; detach() gives one of its own.")
+        before = tape.moved_out(self)
+        self._become(before.detach(), before, tracing.ACTIVE.trace)
+        return self
 
     def requires_grad_(self, flag: bool = True) -> Tensor:
         """Mark this leaf as one that ``backward()`` computes a gradient for; returns the tensor itself."""
@@ -342,10 +414,34 @@ class Tensor(ArrayMethods):
         if gradient.shape != self.shape:
             raise GradientError(f"[backward] the seed has shape {gradient.shape}, the tensor {self.shape}.")
         found = tape.cotangents([self], [gradient], create_graph=create_graph, retain_graph=retain_graph)
-        for leaf, g in found.values():
-            owner = leaf if leaf._leaf is None else leaf._leaf
-            before = owner.grad
-            owner.grad = g if before is None else before + g
+        handed_out = {id(gradient)}
+        with recording(create_graph):
+            for leaf, g in found.values():
+                owner = leaf if leaf._leaf is None else leaf._leaf
+                before = owner.grad
+                if before is not None:
+                    g = before + g
+                owner.grad = g.handle() if id(g) in handed_out else g
+                handed_out.add(id(g))
+
+
+def fitting_gradient(owner: ArrayMethods, value: Any) -> Tensor | None:
+    """``value`` as the gradient of ``owner``: None, or a tensor of its shape and dtype."""
+    if value is None:
+        return None
+    if not isinstance(value, ArrayMethods):
+        raise GradientError(f"[grad] a gradient is a tensor or None; received {type(value).__name__}. Use asarray().")
+    if value.aval is not owner.aval:
+        raise GradientError(f"[grad] the gradient of a {owner.aval} is of the same kind; received {value.aval}.")
+    return value.read()
+
+
+def _stopped(result: Tensor, trace: tracing.Trace) -> Tensor:
+    """``result`` of an op that is not recorded on the tape, in a trace. A graph inside of a graph is differentiated as
+    it stands, and must say where gradients stop."""
+    if not trace.is_body or not result._aval.dtype.is_float:
+        return result
+    return symbolic(trace.record(stop_gradient_p, (node_of(result, trace),), {}))
 
 
 def _blank(value: Aval) -> Tensor:

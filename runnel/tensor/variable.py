@@ -5,19 +5,19 @@ are Variables; reading one gives a Tensor, ``assign`` puts another in.
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable
 from types import SimpleNamespace
-from typing import Any, Final
+from typing import Any, Final, Self
 
 import numpy as np
 
-from runnel import ops
 from runnel.core.avals import Aval
 from runnel.core.dtypes import DType, as_dtype, from_numpy
 from runnel.core.errors import CaptureError, DTypeError, GradientError, ShapeError
-from runnel.core.tables import Op
 from runnel.graph.graph import InputKind
-from runnel.tensor import copying, tensor as tensors, tracing
-from runnel.tensor.methods import ArrayMethods
+from runnel.tensor import copying, inplace, tape, tensor as tensors, tracing
+from runnel.tensor.grad_mode import RECORDING
+from runnel.tensor.stand_in import StandIn, data_of
 from runnel.tensor.tensor import Tensor
 
 
@@ -78,7 +78,7 @@ def _count_unshared() -> int:
 _UNSHARED: Final = _count_unshared()
 
 
-class Variable(ArrayMethods):
+class Variable(StandIn):
     """A named, mutable cell that holds a tensor of fixed shape and dtype.
 
     In array functions it stands for its current value. ``var.assign(t)`` replaces the value; handles taken before keep
@@ -86,6 +86,7 @@ class Variable(ArrayMethods):
     """
 
     __slots__ = ("__weakref__", "_aval", "_grad", "_pin", "_requires_grad", "_shared", "_tensor", "name")
+    data = data_of
 
     def __init__(self, value: Any, *, requires_grad: bool = False, name: str = "", dtype: Any = None) -> None:
         _refuse_in_trace()
@@ -141,6 +142,11 @@ class Variable(ArrayMethods):
             raise GradientError(f"[requires_grad] only floating Variables have gradients; received {self.dtype.name}.")
         self._requires_grad = flag
         CLOCK.now += 1
+
+    def requires_grad_(self, flag: bool = True) -> Self:
+        """Whether ``backward()`` computes a gradient for it; returns the Variable itself."""
+        self.requires_grad = flag
+        return self
 
     # Reading and writing ----------------------------------------------------------------------------------------------
 
@@ -211,9 +217,23 @@ class Variable(ArrayMethods):
         CLOCK.now += 1
         CLOCK.writes += 1
 
-    def __setitem__(self, key: Any, value: Any) -> None:
-        """Assign the current value with ``value`` at ``key``."""
-        self.assign(ops.put(self.detach(), key, value))
+    def update(self, name: str, change: Callable[[Tensor], Tensor]) -> Self:
+        """Assign what ``change`` makes of the current value. A Variable keeps no tape: a value that was made from other
+        leaves is refused while operations are recorded, since gradients could not reach these."""
+        value = inplace.fitted(name, self._aval, change(self.detach())).read()
+        if value.requires_grad and RECORDING.get() and self._is_made_from_others(value):
+            raise GradientError(
+                f"[{name}] the new value of Variable '{self.name}' leads to leaves that require gradients, and a "
+                "Variable keeps numbers only; detach() the value, or compute it under `with runnel.no_grad():`."
+            )
+        self.assign(value)
+        return self
+
+    def _is_made_from_others(self, value: Tensor) -> bool:
+        trace = tracing.ACTIVE.trace
+        if trace is not None and trace.is_body:
+            return False  # there everything floating has a tape
+        return any(x._record is None and x._leaf is not self for x in tape.needed_order([value]))
 
     def private_address(self) -> int:
         """The address of memory that only this Variable holds, for a program to update in place. Handles that were read
@@ -261,6 +281,7 @@ class Variable(ArrayMethods):
 
     @grad.setter
     def grad(self, value: Tensor | None) -> None:
+        value = tensors.fitting_gradient(self, value)
         trace = tracing.ACTIVE.trace
         if trace is not None:
             trace.gradients[self] = value
@@ -286,50 +307,6 @@ class Variable(ArrayMethods):
         current = tensors.symbolic(node)
         trace.gradients[self] = current
         return current
-
-    # As an array ------------------------------------------------------------------------------------------------------
-
-    def apply_op(self, op: Op, inputs: tuple[Any, ...], attrs: dict[str, Any]) -> Tensor:
-        return self.read().apply_op(op, inputs, attrs)
-
-    def apply_several(self, op: Op, inputs: tuple[Any, ...], attrs: dict[str, Any]) -> tuple[Tensor, ...]:
-        return self.read().apply_several(op, inputs, attrs)
-
-    def lift(self, array: Any, dtype: DType) -> Tensor:
-        return tensors.constant(array, dtype)
-
-    def detach(self) -> Tensor:
-        """The current value, without a tape."""
-        return self.read().detach()
-
-    def numpy(self) -> np.ndarray:
-        """The current value as a read-only NumPy array; later changes of the Variable do not reach it."""
-        return self.read().numpy()
-
-    def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
-        return self.read().__array__(dtype, copy)
-
-    def item(self) -> bool | int | float:
-        """The one value of a Variable of size 1."""
-        return self.read().item()
-
-    def tolist(self) -> Any:
-        return self.read().tolist()
-
-    def __float__(self) -> float:
-        return float(self.read())
-
-    def __int__(self) -> int:
-        return int(self.read())
-
-    def __bool__(self) -> bool:
-        return bool(self.read())
-
-    def __len__(self) -> int:
-        return len(self.read())
-
-    def __hash__(self) -> int:
-        return id(self)
 
     def __repr__(self) -> str:
         body = np.array2string(self._tensor.numpy(), separator=", ")

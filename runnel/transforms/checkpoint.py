@@ -18,6 +18,7 @@ from runnel.core.casting import CASTING, casting
 from runnel.core.dtypes import float32
 from runnel.core.errors import GradientError
 from runnel.tensor import tape, tensor as tensors, tracing
+from runnel.tensor.grad_mode import RECORDING, recording
 from runnel.tensor.tape import Record
 from runnel.tensor.tensor import Tensor
 from runnel.tensor.tracing import Repetition, Trace
@@ -35,11 +36,11 @@ def checkpoint(fn: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
     arguments, Variables that are read inside, and tensors that ``fn`` has from elsewhere. Checkpoints nest.
     """
     if args or kwargs:
-        return _Block(fn, args, kwargs).run()
+        return _Block(fn, args, kwargs).run() if RECORDING.get() else fn(*args, **kwargs)
 
     @functools.wraps(fn, updated=())
     def checkpointed(*args: Any, **kwargs: Any) -> Any:
-        return _Block(fn, args, kwargs).run()
+        return _Block(fn, args, kwargs).run() if RECORDING.get() else fn(*args, **kwargs)
 
     return checkpointed
 
@@ -61,7 +62,7 @@ class _Run(NamedTuple):
         """What reaches each of the readings, for the cotangents of some outputs by their places."""
         pending: dict[int, Tensor] = {}
         for place, g in given.items():
-            tape.accumulate(pending, self.outputs[place], g)
+            tape.accumulate(pending, tape.version(self.outputs[place]), g)
         reached: list[Tensor | None] = []
         for tensor in reversed(self.order):
             record = tensor._record
@@ -71,7 +72,6 @@ class _Run(NamedTuple):
             if g_or_none is None:
                 reached += [None for x in record.inputs if id(x) in self.sources]
                 continue
-            tape.check_unchanged(record, tensor)
             for x, dx in zip(record.inputs, tape.apply_rule(record, tensor, g_or_none, create_graph), strict=True):
                 if id(x) in self.sources:
                     reached.append(dx() if callable(dx) else dx)
@@ -86,6 +86,8 @@ class _Block:
     def __init__(self, fn: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
         self.fn = fn
         self.leaves, self.structure = pytree.flatten((args, kwargs))
+        self.values = [x._twin() if isinstance(x, Tensor) else x for x in self.leaves]  # as they are now
+        self._given = Record(None, tuple(x for x in self.leaves if isinstance(x, Tensor)), {})
         trace = tracing.ACTIVE.trace
         self.state: _TracedState | _EagerState = _EagerState() if trace is None else _TracedState(trace)
         self.readings: list[Tensor] = []
@@ -102,8 +104,9 @@ class _Block:
         places: list[int] = []
         for place, x in enumerate(first.outputs):
             if isinstance(x, Tensor) and x.requires_grad:
-                if id(x) in first.sources:  # the function handed it through
-                    results[place] = first.sources[id(x)]
+                handed_through = first.sources.get(id(tape.version(x)))
+                if handed_through is not None:
+                    results[place] = handed_through
                 else:
                     results[place] = x._twin()
                     results[place].requires_grad = True
@@ -120,12 +123,17 @@ class _Block:
 
     def _call(self) -> _Run:
         born = tensors.serial_now()
-        passed = [alias(x) if isinstance(x, Tensor) and x.requires_grad else x for x in self.leaves]
+        nodes = iter(self._given.inputs)
+        passed = [_own_handle(value, next(nodes)) if isinstance(value, Tensor) else value for value in self.values]
         args, kwargs = pytree.unflatten(self.structure, passed)
-        with casting(self.cast):
+        with casting(self.cast), recording(True):
             outputs, structure = pytree.flatten(self.fn(*args, **kwargs))
         roots = [x for x in outputs if isinstance(x, Tensor) and x.requires_grad]
-        own = {id(new): old for new, old in zip(passed, self.leaves, strict=True) if new is not old}
+        own = {
+            id(tape.origin(new)): old
+            for new, old in zip(passed, self.leaves, strict=True)
+            if isinstance(old, Tensor) and old.requires_grad
+        }
         sources = _leaves(roots, own, born)
         return _Run(outputs, structure, tape.needed_order(roots, frozenset(sources)), sources)
 
@@ -155,12 +163,17 @@ class _Block:
         return again.cotangents(given, create_graph)
 
 
+def _own_handle(value: Tensor, node: Tensor) -> Tensor:
+    """What the function is passed for an argument: a handle of its own, which it may give another value."""
+    return alias(value, node) if node.requires_grad else value._twin()
+
+
 def _leaves(roots: Sequence[Tensor], own: dict[int, Tensor], born: int) -> dict[int, Tensor]:
     """Where the tape of one run ends, by id: its own handles of the arguments (``own``), Variables, and tensors that
     were there before. Each with the tensor that a cotangent is for."""
     found: dict[int, Tensor] = {}
     seen: set[int] = set()
-    stack = list(reversed(roots))
+    stack = list(map(tape.version, reversed(roots)))
     while stack:
         tensor = stack.pop()
         if id(tensor) in seen or not tensor.requires_grad:

@@ -10,6 +10,7 @@ from runnel.core import pytree
 from runnel.core.errors import GradientError
 from runnel.core.references import FunctionLike
 from runnel.tensor import tensor as tensors, tracing
+from runnel.tensor.grad_mode import RECORDING
 from runnel.tensor.methods import ArrayMethods
 from runnel.tensor.tape import Record
 from runnel.tensor.tensor import Tensor
@@ -44,14 +45,15 @@ class custom_vjp(FunctionLike):
     def __call__(self, *args: Any) -> Any:
         found, _ = pytree.flatten(args)
         inputs = tuple(x.read() for x in found if isinstance(x, ArrayMethods))
-        if not any(x.requires_grad for x in inputs):
+        if not (RECORDING.get() and any(x.requires_grad for x in inputs)):
             return self.fn(*args)
         if self._forward is None or self._backward is None:
             raise GradientError(f"[custom_vjp] {self.fn.__name__} has no derivative yet; give it one with defvjp().")
         trace = tracing.ACTIVE.trace
         if trace is not None:
             trace.custom_derivative = self.fn.__name__
-        result, saved = self._forward(*args)
+        result, kept = self._forward(*args)
+        saved = _each_tensor(kept, lambda x: x.handle())  # as it is now, whatever is written to it later
         leaves, structure = pytree.flatten(result)
         outputs = [_detached(x) if isinstance(x, ArrayMethods) else x for x in leaves]
         for place, out in enumerate(outputs):
@@ -108,14 +110,16 @@ class _Rule:
         self.place = place
 
     def __call__(self, g: Tensor, out: Tensor) -> list[Any]:
-        given = [g if i == self.place else x if x is None else zeros_for(x) for i, x in enumerate(self.others)]
-        saved = self.saved
-        if not out.requires_grad:  # the walk is not differentiated itself
-            leaves, structure = pytree.flatten(saved)
-            saved = pytree.unflatten(
-                structure, [x.read().detach() if isinstance(x, ArrayMethods) else x for x in leaves]
-            )
+        given = [g.handle() if i == self.place else x if x is None else zeros_for(x) for i, x in enumerate(self.others)]
+        is_differentiated = out.requires_grad  # the walk itself
+        saved = _each_tensor(self.saved, lambda x: x.handle() if is_differentiated else x.detach())
         return self.function.pull(self.args, saved, pytree.unflatten(self.structure, given))
+
+
+def _each_tensor(tree: Any, function: Callable[[Any], Tensor]) -> Any:
+    """A tree with ``function`` of each tensor and Variable in it."""
+    leaves, structure = pytree.flatten(tree)
+    return pytree.unflatten(structure, [function(x.read()) if isinstance(x, ArrayMethods) else x for x in leaves])
 
 
 def _detached(x: ArrayMethods) -> Tensor:

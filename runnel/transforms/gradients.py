@@ -10,8 +10,9 @@ from runnel.core import pytree
 from runnel.core.errors import GradientError
 from runnel.ops import cast, full_like, zeros_like
 from runnel.tensor.creation import asarray
+from runnel.tensor.grad_mode import RECORDING, recording
 from runnel.tensor.methods import ArrayMethods
-from runnel.tensor.tape import cotangents, needed_order
+from runnel.tensor.tape import cotangents, needed_order, version
 from runnel.tensor.tensor import Tensor
 from runnel.transforms.leaves import Argument, argument
 
@@ -27,7 +28,8 @@ def value_and_grad(
             lists, dicts, dataclasses), or a Module, whose gradient is a dict by the names of its Parameters.
         has_aux: then the value is the pair that ``fn`` returned.
 
-    What ``fn`` does not use has a gradient of zeros.
+    What ``fn`` does not use has a gradient of zeros. ``fn`` may give its arguments other values (``x[i] = v``): the
+    gradient is that by the values it was given. Operations in it are recorded whatever the mode around the call.
     """
     numbers = (argnums,) if isinstance(argnums, int) else tuple(argnums)
 
@@ -40,7 +42,8 @@ def value_and_grad(
                 raise GradientError(f"[grad] argnums names argument {number}; the function was given {len(args)}.")
             arguments.append(argument("grad", args[number]))
             passed[number] = arguments[-1].passed
-        result = fn(*passed, **kwargs)
+        with recording(True):
+            result = fn(*passed, **kwargs)
         value = result[0] if has_aux else result
         if not isinstance(value, ArrayMethods) or value.size != 1 or not value.dtype.is_float:
             what = f"a tensor {value.aval}" if isinstance(value, ArrayMethods) else f"a {type(value).__name__}"
@@ -73,9 +76,10 @@ def vjp(fn: Callable[..., Any], *args: Any) -> tuple[Any, Callable[[Any], tuple[
     The result may be a tree of tensors; the cotangent then has the same structure. It may be called several times.
     """
     arguments = [argument("vjp", value) for value in args]
-    result = fn(*[a.passed for a in arguments])
+    with recording(True):
+        result = fn(*[a.passed for a in arguments])
     leaves, structure = pytree.flatten(result)
-    roots = [leaf.read() if isinstance(leaf, ArrayMethods) else leaf for leaf in leaves]
+    roots = [version(leaf.read()) if isinstance(leaf, ArrayMethods) else leaf for leaf in leaves]
 
     def pullback(cotangent: Any) -> tuple[Any, ...]:
         given, theirs = pytree.flatten(cotangent)
@@ -101,14 +105,14 @@ def _pulled(
     """The cotangents of the arguments' leaves. They can be differentiated again if anything else needs a gradient."""
     pairs = [(root, seed) for root, seed in zip(roots, seeds, strict=True) if root.requires_grad]
     roots, seeds = [root for root, _ in pairs], [seed for _, seed in pairs]
-    leaves = [leaf for a in arguments for leaf in a.leaves]
-    again = any(seed.requires_grad for seed in seeds) or _depends_on_more(roots, arguments)
+    leaves = [leaf for a in arguments for leaf in a.nodes]
+    again = RECORDING.get() and (any(seed.requires_grad for seed in seeds) or _depends_on_more(roots, arguments))
     return cotangents(roots, seeds, leaves, create_graph=again, retain_graph=keep)
 
 
 def _depends_on_more(roots: Sequence[Tensor], arguments: Sequence[Argument]) -> bool:
     """Whether anything but the arguments' own leaves needs a gradient: an outer tape, or a Parameter read inside."""
-    leaves = {id(leaf): leaf for a in arguments for leaf in a.leaves}
+    leaves = {id(leaf): leaf for a in arguments for leaf in a.nodes}
     if any(leaf._record is not None for leaf in leaves.values()):
         return True
     return any(x._record is None and id(x) not in leaves for x in needed_order(roots, frozenset(leaves)))
@@ -120,9 +124,13 @@ def _without_own_tape(result: Any, arguments: Sequence[Argument]) -> Any:
     roots = [leaf for leaf in leaves if isinstance(leaf, Tensor) and leaf.requires_grad]
     if not roots:
         return result
-    alone = [x for x in roots if x._record is None or x._record.freed or not _depends_on_more([x], arguments)]
+    alone = roots if not RECORDING.get() else [x for x in roots if not _leads_further(version(x), arguments)]
     done = {id(x) for x in alone}
     return pytree.unflatten(structure, [x.detach() if id(x) in done else x for x in leaves])
+
+
+def _leads_further(x: Tensor, arguments: Sequence[Argument]) -> bool:
+    return x._record is not None and not x._record.freed and _depends_on_more([x], arguments)
 
 
 def zeros_for(x: Tensor) -> Tensor:

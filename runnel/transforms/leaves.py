@@ -12,13 +12,13 @@ from runnel.core.errors import GradientError
 from runnel.ops import zeros_like
 from runnel.tensor import tensor as tensors, tracing
 from runnel.tensor.methods import ArrayMethods
-from runnel.tensor.tape import Record
+from runnel.tensor.tape import Record, origin
 from runnel.tensor.tensor import Tensor
 
 
-def alias(x: Tensor) -> Tensor:
+def alias(x: Tensor, source: Tensor | None = None) -> Tensor:
     """A tensor with the value of ``x`` that needs a gradient. It is another tensor, so that readings of ``x`` by other
-    ways do not count; and the tape goes on from it to ``x``, so that derivatives nest."""
+    ways do not count; and the tape goes on from it to ``source``, by default ``x``, so that derivatives nest."""
     trace = tracing.ACTIVE.trace
     if trace is not None:
         twin = tensors.symbolic(tensors.node_of(x, trace))
@@ -26,9 +26,10 @@ def alias(x: Tensor) -> Tensor:
         raise GradientError("[grad] a traced tensor was used after its trace ended.")
     else:
         twin = tensors.from_storage(x.aval, x._storage, *x._layout)
-    twin.requires_grad = True
-    if x.requires_grad:
-        twin._record = Record(None, (x,), {}, lambda g, out: (g,))
+    twin.requires_grad = twin._is_argument = True
+    before = x if source is None else source
+    if before.requires_grad:
+        twin._record = Record(None, (before,), {}, lambda g, out: (g,))
     return twin
 
 
@@ -40,10 +41,15 @@ class Argument(NamedTuple):
     structure: pytree.Structure
 
     def answer(self, found: dict[int, tuple[Tensor, Tensor]]) -> Any:
-        """The cotangents of the leaves in the argument's structure; zeros for a leaf that was not used."""
-        return pytree.unflatten(
-            self.structure, [found[id(x)][1] if id(x) in found else zeros_like(x).detach() for x in self.leaves]
-        )
+        """The cotangents of the leaves in the argument's structure, handles of their own; zeros for a leaf that was not
+        used."""
+        given = [found[id(x)][1] if id(x) in found else zeros_like(x.detach()) for x in self.nodes]
+        return pytree.unflatten(self.structure, [g.handle() for g in given])
+
+    @property
+    def nodes(self) -> list[Tensor]:
+        """What the leaves were when the function was called; it may have given them other values."""
+        return list(map(origin, self.leaves))
 
 
 def argument(name: str, value: Any) -> Argument:

@@ -11,6 +11,7 @@ from runnel.graph.graph import Graph, InputKind, Node, topological
 from runnel.ops.conversion import stop_gradient_p
 from runnel.tensor import tape, tensor as tensors, tracing
 from runnel.tensor.bodies import evaluate
+from runnel.tensor.grad_mode import recording
 from runnel.tensor.tracing import Trace
 
 
@@ -35,7 +36,7 @@ class Linearized(NamedTuple):
 def linearize(graph: Graph, wanted: Collection[int], seeded: Collection[int]) -> Linearized:
     """Differentiate by the inputs numbered ``wanted``, given cotangents of the outputs numbered ``seeded``."""
     trace = Trace(tensors.serial_now())
-    with tracing.activate(trace):
+    with tracing.activate(trace), recording(True):
         given = [tensors.symbolic(trace.input(x.aval, InputKind.ARGUMENT, x.name)) for x in graph.inputs]
         for number in wanted:
             given[number].requires_grad = True

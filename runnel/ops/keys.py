@@ -1,0 +1,220 @@
+"""What a key names: ``x[key]`` for integers, slices, ``...``, None, integer arrays and masks, as in NumPy.
+
+A key is taken apart in two steps. Integers, slices, ``...`` and None cut a :class:`Window` out of the array; arrays of
+integers then choose elements along some of its axes, a :class:`Selection`. A mask is the arrays of its True positions.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from runnel.core.avals import Shape
+from runnel.core.dispatch import Value
+from runnel.core.dtypes import DType, bool_, from_numpy
+from runnel.core.errors import AxisError, CaptureError, DTypeError
+from runnel.ops.arguments import Array, broadcast_shapes
+
+
+class Window(NamedTuple):
+    """The part of an array that slices and integers name: a slice of it, and the shape the key gives to that."""
+
+    starts: Shape
+    sizes: Shape
+    steps: Shape
+    shape: Shape
+
+    def is_whole(self, x: Array) -> bool:
+        return self.sizes == x.shape and all(step == 1 for step in self.steps)
+
+
+class Chosen(NamedTuple):
+    """Integers that choose along ``axis`` of a window, which is ``source`` of the array (None: a new axis)."""
+
+    indices: Any
+    axis: int
+    source: int | None
+
+
+class Selection(NamedTuple):
+    """Elements of a window, chosen by arrays that meet in ``shape``; these axes stand at ``place`` of the result."""
+
+    part: Window
+    chosen: tuple[Chosen, ...]
+    shape: Shape
+    place: int
+
+    @property
+    def axes(self) -> Shape:
+        return tuple(c.axis for c in self.chosen)
+
+    @property
+    def result_shape(self) -> Shape:
+        rest = [n for axis, n in enumerate(self.part.shape) if axis not in self.axes]
+        return (*rest[: self.place], *self.shape, *rest[self.place :])
+
+
+def as_items(key: Any) -> list[Any]:
+    """The entries of a key; sequences as NumPy arrays, truths as masks without axes."""
+    return [_item(k) for k in (key if isinstance(key, tuple) else (key,))]
+
+
+def _item(k: Any) -> Any:
+    if k is None or k is ... or isinstance(k, (slice, Value, np.ndarray)):
+        return k
+    if isinstance(k, (bool, np.bool_)):
+        return np.asarray(k)
+    if hasattr(k, "__index__"):
+        return k.__index__()
+    if isinstance(k, Sequence) and not isinstance(k, (str, bytes)):
+        return _as_array(k)
+    if hasattr(k, "__array__"):
+        return np.asarray(k)
+    raise AxisError(
+        f"[getitem] takes integers, slices, ..., None and arrays of integers or truths; got {type(k).__name__}."
+    )
+
+
+def _as_array(k: Sequence[Any]) -> np.ndarray:
+    entries = [x.known() if isinstance(x, Value) else x for x in k]
+    if any(x is None for x in entries):
+        raise CaptureError(
+            "[getitem] a list of traced tensors is no key: their values exist only when the program runs; stack() them."
+        )
+    return np.asarray(entries, None if entries else np.int64)
+
+
+def is_array(k: Any) -> bool:
+    return isinstance(k, (Value, np.ndarray))
+
+
+def dtype_of(k: Any) -> DType:
+    return k.dtype if isinstance(k, Value) else from_numpy(k.dtype)
+
+
+def is_mask(k: Any) -> bool:
+    return is_array(k) and dtype_of(k) is bool_
+
+
+def full_items(shape: Shape, items: Sequence[Any]) -> list[Any]:
+    """The entries with the ellipsis written out, so that every axis has one; a mask stands for as many as it has."""
+    for k in items:
+        if is_array(k) and not (is_mask(k) or dtype_of(k).is_integer):
+            raise DTypeError(
+                f"[getitem] an array of indices holds integers or truths; received {dtype_of(k).name}. Cast it first."
+            )
+    used = sum(k.ndim if is_mask(k) else 1 for k in items if k is not None and k is not ...)
+    dots = [i for i, k in enumerate(items) if k is ...]
+    if used > len(shape) or len(dots) > 1:
+        raise AxisError(f"[getitem] {used} indices and {len(dots)} ellipses do not fit an array of shape {shape}.")
+    at = dots[0] if dots else len(items)
+    return [*items[:at], *[slice(None)] * (len(shape) - used), *items[at + 1 :]]
+
+
+def window(shape: Shape, items: Sequence[Any]) -> Window:
+    """The window that integers, slices and None, one for each axis of ``shape``, name."""
+    starts: list[int] = []
+    sizes: list[int] = []
+    steps: list[int] = []
+    result: list[int] = []
+    for k in items:
+        if k is None:
+            result.append(1)
+            continue
+        n = shape[len(starts)]
+        if isinstance(k, slice):
+            start, stop, step = k.indices(n)
+            size = len(range(start, stop, step))
+            result.append(size)
+        else:
+            if not -n <= k < n:
+                raise _outside(k, len(starts), shape)
+            start, size, step = k % n, 1, 1
+        starts.append(start if size else 0)
+        sizes.append(size)
+        steps.append(step if size > 1 else 1)
+    return Window(tuple(starts), tuple(sizes), tuple(steps), tuple(result))
+
+
+def selection(shape: Shape, items: Sequence[Any]) -> Selection:
+    """What entries with arrays among them, one for each axis of ``shape``, name."""
+    basic: list[Any] = []
+    arrays: list[tuple[Any, int]] = []  # the indices, and the number of the entry of ``basic`` they choose from
+    advanced: list[int] = []  # numbers of entries
+    for k in items:
+        if is_mask(k):
+            axis = sum(b is not None for b in basic)
+            for positions in _positions(k, axis, shape):
+                advanced.append(len(basic))
+                arrays.append((positions, len(basic)))
+                basic.append(slice(None) if k.ndim else None)
+        elif is_array(k):
+            advanced.append(len(basic))
+            arrays.append((k, len(basic)))
+            basic.append(slice(None))
+        else:
+            if isinstance(k, int):
+                advanced.append(len(basic))
+            basic.append(k)
+    chosen = tuple(
+        Chosen(
+            indices,
+            sum(not isinstance(b, int) for b in basic[:at]),
+            None if basic[at] is None else sum(b is not None for b in basic[:at]),
+        )
+        for indices, at in arrays
+    )
+    together = advanced[-1] - advanced[0] == len(advanced) - 1
+    place = sum(not isinstance(b, int) for b in basic[: advanced[0]]) if together else 0
+    met = broadcast_shapes("getitem", *(c.indices.shape for c in chosen))
+    return Selection(window(shape, basic), chosen, met, place)
+
+
+def _positions(mask: Any, axis: int, shape: Shape) -> tuple[np.ndarray, ...]:
+    """The positions of a mask's True elements, an array for each of its axes; for one without axes, along a new one."""
+    require_fitting_mask(mask, axis, shape)
+    known = mask.known() if isinstance(mask, Value) else mask
+    if known is None:
+        raise CaptureError(
+            "[getitem] how many elements a mask chooses is known only when the program runs; use where(mask, x, y), "
+            "whose result has a known shape, or choose outside of the compiled function."
+        )
+    return tuple(np.nonzero(known)) if known.ndim else (np.zeros(int(known), np.int64),)
+
+
+def require_fitting_mask(mask: Any, axis: int, shape: Shape) -> None:
+    """AxisError unless the axes of ``mask`` have the sizes of those of ``shape`` from ``axis`` on."""
+    if mask.shape != shape[axis : axis + mask.ndim]:
+        raise AxisError(
+            f"[getitem] a mask of shape {mask.shape} does not fit the axes from {axis} on of an array of shape {shape}."
+        )
+
+
+def _outside(index: int, axis: int | None, shape: Shape) -> AxisError:
+    return AxisError(f"[getitem] index {index} lies outside axis {axis} of shape {shape}.")
+
+
+def flat_indices(shape: Shape, selected: Selection) -> np.ndarray | None:
+    """Where the chosen elements are along the chosen axes merged into one, in row-major order; None where that is known
+    only when the program runs. AxisError for an index outside of its axis."""
+    flat = np.zeros(selected.shape, np.int64)
+    for c, stride in zip(selected.chosen, strides(selected), strict=True):
+        known = c.indices.known() if isinstance(c.indices, Value) else c.indices
+        if known is None:
+            return None
+        n = selected.part.shape[c.axis]
+        wide = known.astype(np.int64)  # n need not fit a narrow type
+        wrong = wide[(wide < -n) | (wide >= n)]
+        if wrong.size:
+            raise _outside(wrong[0], c.source, shape)
+        flat += np.where(wide < 0, wide + n, wide) * stride
+    return flat
+
+
+def strides(selected: Selection) -> list[int]:
+    """How far elements that follow one another along each chosen axis are apart when these are merged."""
+    sizes = [selected.part.shape[axis] for axis in selected.axes]
+    return [math.prod(sizes[i + 1 :]) for i in range(len(sizes))]

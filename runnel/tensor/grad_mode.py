@@ -1,0 +1,171 @@
+"""Whether operations are recorded for differentiation: ``no_grad``, ``enable_grad`` and their kin.
+
+The mode belongs to the context that sets it (:mod:`contextvars`): each thread begins with recording on, and each
+asyncio task has a mode of its own. A compiled function has programs of its own for each mode.
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from collections.abc import Callable, Generator, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from types import TracebackType
+from typing import Any, Final, Self
+
+from runnel.core.errors import GradientError
+
+RECORDING: Final[ContextVar[bool]] = ContextVar("recording", default=True)
+
+
+def is_grad_enabled() -> bool:
+    """Whether operations on tensors that require a gradient are recorded here."""
+    return RECORDING.get()
+
+
+@contextmanager
+def recording(enabled: bool) -> Iterator[None]:
+    """Set the mode for the block."""
+    before = RECORDING.get()
+    RECORDING.set(enabled)
+    try:
+        yield
+    finally:
+        RECORDING.set(before)
+
+
+class _Mode:
+    """A mode for a ``with`` block, or for every run of a decorated function. One object can be entered many times."""
+
+    _enabled: bool
+
+    def __init__(self) -> None:
+        self._outer: list[bool] = []
+
+    def __enter__(self) -> Self:
+        self._outer.append(RECORDING.get())
+        RECORDING.set(self._enabled)
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        RECORDING.set(self._outer.pop())
+
+    def __call__(self, function: Callable[..., Any]) -> Callable[..., Any]:
+        return decorated(function, self._enabled)
+
+
+class _FixedMode(_Mode):
+    """A mode that needs no argument, so that it decorates with and without parentheses."""
+
+    def __new__(cls, function: Callable[..., Any] | None = None) -> Any:
+        return super().__new__(cls) if function is None else decorated(function, cls._enabled)
+
+    def __init__(self, function: None = None) -> None:
+        super().__init__()
+
+
+class no_grad(_FixedMode):
+    """``with rn.no_grad():`` or ``@rn.no_grad()``: results require no gradient, and leaves may be changed in place.
+
+    As a decorator it also works without parentheses. A decorated generator runs in this mode and its caller in the
+    caller's own; so does a decorated coroutine.
+    """
+
+    _enabled = False
+
+
+class enable_grad(_FixedMode):
+    """``with rn.enable_grad():`` or ``@rn.enable_grad()``: operations are recorded, inside of ``no_grad`` too."""
+
+    _enabled = True
+
+
+class inference_mode(_Mode):
+    """``with rn.inference_mode():``: the same as ``no_grad``, since tensors are values and need no further care.
+    ``inference_mode(False)`` is ``enable_grad``."""
+
+    def __new__(cls, mode: bool | Callable[..., Any] = True) -> Any:
+        return decorated(mode, False) if callable(mode) else super().__new__(cls)
+
+    def __init__(self, mode: bool = True) -> None:
+        super().__init__()
+        self._enabled = not mode
+
+
+class set_grad_enabled(_Mode):
+    """``rn.set_grad_enabled(flag)`` sets the mode from here on; in a ``with`` statement, until the block ends. As a
+    decorator, ``@rn.set_grad_enabled(flag)``, it sets the mode for the function alone."""
+
+    def __init__(self, mode: bool) -> None:
+        super().__init__()
+        if not isinstance(mode, bool):
+            raise GradientError(f"[set_grad_enabled] the mode is True or False; received {mode!r}.")
+        self._enabled = mode
+        self._before = RECORDING.get()
+        RECORDING.set(mode)
+
+    def __enter__(self) -> Self:
+        self._outer.append(self._before)
+        RECORDING.set(self._enabled)
+        return self
+
+    def __call__(self, function: Callable[..., Any]) -> Callable[..., Any]:
+        RECORDING.set(self._before)
+        return super().__call__(function)
+
+
+def decorated(function: Callable[..., Any], enabled: bool) -> Callable[..., Any]:
+    """``function`` with the mode set while it runs: between the steps of a generator its caller has its own."""
+    if inspect.isclass(function) or not callable(function):
+        what = f"class {function.__name__}" if inspect.isclass(function) else type(function).__name__
+        raise TypeError(f"[no_grad] a gradient mode decorates functions; received {what}. Decorate its methods.")
+    if inspect.isgeneratorfunction(function):
+
+        @functools.wraps(function)
+        def generate(*args: Any, **kwargs: Any) -> Any:
+            return _stepped(function(*args, **kwargs), enabled)
+
+        return generate
+    if inspect.iscoroutinefunction(function):
+
+        @functools.wraps(function)
+        async def wait(*args: Any, **kwargs: Any) -> Any:
+            with recording(enabled):
+                return await function(*args, **kwargs)
+
+        return wait
+
+    @functools.wraps(function)
+    def call(*args: Any, **kwargs: Any) -> Any:
+        before = RECORDING.get()
+        RECORDING.set(enabled)
+        try:
+            return function(*args, **kwargs)
+        finally:
+            RECORDING.set(before)
+
+    return call
+
+
+def _stepped(generator: Generator[Any, Any, Any], enabled: bool) -> Generator[Any, Any, Any]:
+    """``generator``, each step of which runs in the mode."""
+    step: Callable[..., Any] = generator.send
+    given: tuple[Any, ...] = (None,)
+    try:
+        while True:
+            with recording(enabled):
+                value = step(*given)
+            try:
+                step, given = generator.send, ((yield value),)
+            except GeneratorExit:
+                raise
+            except BaseException as error:
+                step, given = generator.throw, (error,)
+    except StopIteration as stop:
+        return stop.value
+    finally:
+        with recording(enabled):
+            generator.close()

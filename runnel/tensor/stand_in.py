@@ -1,0 +1,123 @@
+"""What stands for a tensor and is none: a Variable, and the ``data`` of a leaf. In array functions it is read."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, Self
+
+import numpy as np
+
+from runnel import ops
+from runnel.core.avals import Aval
+from runnel.core.dtypes import DType
+from runnel.core.tables import Op
+from runnel.tensor.grad_mode import recording
+from runnel.tensor.methods import ArrayMethods
+
+if TYPE_CHECKING:
+    from runnel.tensor.tensor import Tensor
+    from runnel.tensor.variable import Variable
+
+
+class StandIn(ArrayMethods):
+    """A cell that holds a tensor. ``update`` puts another in."""
+
+    __slots__ = ()
+    is_cell = True
+
+    def update(self, name: str, change: Callable[[Tensor], Tensor]) -> Self:
+        """Put in what ``change`` makes of the present value; on an error that stays. ``name`` is for messages."""
+        raise NotImplementedError
+
+    def __setitem__(self, key: Any, value: Any) -> None:
+        """Put in the present value with ``value`` at ``key``."""
+        self.update("setitem", lambda x: ops.put(x, key, value))
+
+    def apply_op(self, op: Op, inputs: tuple[Any, ...], attrs: dict[str, Any]) -> Tensor:
+        return self.read().apply_op(op, inputs, attrs)
+
+    def apply_several(self, op: Op, inputs: tuple[Any, ...], attrs: dict[str, Any]) -> tuple[Tensor, ...]:
+        return self.read().apply_several(op, inputs, attrs)
+
+    def lift(self, array: Any, dtype: DType) -> Tensor:
+        return self.read().lift(array, dtype)
+
+    def known(self) -> np.ndarray | None:
+        return self.read().known()
+
+    def handle(self) -> Tensor:
+        """A tensor with the present value, through which gradients flow."""
+        return self.read().handle()
+
+    def detach(self) -> Tensor:
+        """The present value, without a tape."""
+        return self.read().detach()
+
+    def numpy(self) -> np.ndarray:
+        """The present value as a read-only NumPy array; later changes do not reach it."""
+        return self.read().numpy()
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
+        return self.read().__array__(dtype, copy)
+
+    def item(self) -> bool | int | float:
+        """The one value of what has size 1."""
+        return self.read().item()
+
+    def tolist(self) -> Any:
+        return self.read().tolist()
+
+    def __float__(self) -> float:
+        return float(self.read())
+
+    def __int__(self) -> int:
+        return int(self.read())
+
+    def __bool__(self) -> bool:
+        return bool(self.read())
+
+    def __index__(self) -> int:
+        return self.read().__index__()
+
+    def __len__(self) -> int:
+        return len(self.read())
+
+    def __hash__(self) -> int:
+        return id(self)
+
+
+class Data(StandIn):
+    """A leaf's value without its tape; written to, it changes the leaf under ``no_grad``. ``x.data`` makes it."""
+
+    __slots__ = ("_owner",)
+
+    def __init__(self, owner: Tensor | Variable) -> None:
+        self._owner = owner
+
+    @property
+    def aval(self) -> Aval:
+        return self._owner.aval
+
+    @property
+    def requires_grad(self) -> bool:
+        """False: what is read here has no tape."""
+        return False
+
+    def read(self) -> Tensor:
+        return self._owner.detach()
+
+    def update(self, name: str, change: Callable[[Tensor], Tensor]) -> Self:
+        """Give the owner the value that ``change`` makes of its present one, without a tape."""
+        with recording(False):
+            self._owner.update(name, change)
+        return self
+
+    def __repr__(self) -> str:
+        return repr(self.read())
+
+
+def _replace(owner: Tensor | Variable, value: Any) -> None:
+    Data(owner).update("data", lambda x: value.read() if isinstance(value, ArrayMethods) else x.lift(value, x.dtype))
+
+
+data_of: property = property(Data, _replace, doc="The value without a tape. What is written to it changes the leaf.")
