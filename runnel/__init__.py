@@ -2,6 +2,7 @@
 
 from runnel import nn, ops, optim
 from runnel.compile import compile
+from runnel.core import public
 from runnel.core.dtypes import (
     bfloat16,
     bool_,
@@ -386,3 +387,6 @@ __all__ = [
     "zeros",
     "zeros_like",
 ]
+
+public.offer(globals(), __all__)
+del public

@@ -6,6 +6,7 @@ import math
 from typing import Any, Final
 
 from runnel.core.dtypes import DType
+from runnel.core.errors import ShapeError
 
 Shape = tuple[int, ...]
 
@@ -37,6 +38,8 @@ def aval(shape: Shape, dtype: DType) -> Aval:
     key = (shape, dtype)
     found = _INTERNED.get(key)
     if found is None:
+        if min(shape, default=0) < 0:
+            raise ShapeError(f"[shape] sizes are not negative; received the shape {shape}.")
         found = _INTERNED.setdefault(key, Aval(tuple(int(n) for n in shape), dtype))
     return found
 

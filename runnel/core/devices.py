@@ -35,5 +35,5 @@ def as_device(device: Any) -> Device:
         return device
     found = _DEVICES.get(str(device))
     if found is None:
-        raise DeviceError(f"There is no device '{device}'; Runnel runs on {', '.join(_DEVICES)}.")
+        raise DeviceError(f"[device] there is no device '{device}'; Runnel runs on {', '.join(_DEVICES)}.")
     return found

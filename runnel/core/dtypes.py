@@ -76,7 +76,9 @@ def from_numpy(dtype: Any) -> DType:
     """The dtype whose NumPy twin is ``dtype``; TypeError for one that Runnel does not hold (complex, object, str)."""
     found = _BY_NUMPY.get(np.dtype(dtype).newbyteorder("="))
     if found is None:
-        raise TypeError(f"NumPy dtype {np.dtype(dtype)} has no counterpart; Runnel holds {', '.join(_BY_NAME)}.")
+        raise TypeError(
+            f"[dtype] NumPy dtype {np.dtype(dtype)} has no counterpart; Runnel holds {', '.join(_BY_NAME)}."
+        )
     return found
 
 
@@ -87,7 +89,7 @@ def as_dtype(dtype: Any) -> DType:
     if isinstance(dtype, str):
         found = _BY_NAME.get(dtype)
         if found is None:
-            raise TypeError(f"No dtype is called '{dtype}'; there are {', '.join(_BY_NAME)}.")
+            raise TypeError(f"[dtype] no dtype is called '{dtype}'; there are {', '.join(_BY_NAME)}.")
         return found
     if dtype is float:
         return float32

@@ -1,6 +1,7 @@
 """Every error Runnel raises on bad input; these docstrings are the error manual.
 
 RunnelError
+├── ArgumentError (TypeError)        an argument of the wrong kind, missing, or of an unknown name
 ├── ShapeError (ValueError)          operand shapes do not fit the op
 ├── DTypeError (TypeError)           operand dtypes do not fit the op
 ├── AxisError (IndexError)           an axis outside the array's dimensions
@@ -24,6 +25,10 @@ from __future__ import annotations
 
 class RunnelError(Exception):
     """The root: catch it to catch whatever Runnel raises on purpose."""
+
+
+class ArgumentError(RunnelError, TypeError):
+    """An argument is of the wrong kind, missing, or has a name that the function does not know."""
 
 
 class ShapeError(RunnelError, ValueError):

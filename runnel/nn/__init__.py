@@ -1,5 +1,6 @@
 """Networks: modules that hold Parameters, and the functions they are made of."""
 
+from runnel.core import public
 from runnel.nn import functional, init, utils
 from runnel.nn.activations import (
     ELU,
@@ -139,3 +140,6 @@ __all__ = [
     "init",
     "utils",
 ]
+
+public.offer(globals(), __all__)
+del public

@@ -8,28 +8,43 @@ from runnel import ops
 from runnel.nn.module import Module
 
 
-class ReLU(Module):
-    """max(x, 0)."""
+class _Plain(Module):
+    """An activation without options."""
+
+    def __init__(self) -> None:
+        super().__init__()
+
+
+class _Updating(Module):
+    """An activation that PyTorch also offers in an updating form: ``inplace`` changes nothing here, since tensors are
+    values and the compiler decides what is computed in place."""
+
+    def __init__(self, inplace: bool = False) -> None:
+        self.inplace = inplace
+
+
+class ReLU(_Updating):
+    """max(x, 0). ``inplace`` is accepted and changes nothing."""
 
     def forward(self, x: Any) -> Any:
         return ops.relu(x)
 
 
-class SiLU(Module):
-    """x · sigmoid(x)."""
+class SiLU(_Updating):
+    """x · sigmoid(x). ``inplace`` is accepted and changes nothing."""
 
     def forward(self, x: Any) -> Any:
         return ops.silu(x)
 
 
-class Tanh(Module):
+class Tanh(_Plain):
     """tanh(x)."""
 
     def forward(self, x: Any) -> Any:
         return ops.tanh(x)
 
 
-class Sigmoid(Module):
+class Sigmoid(_Plain):
     """1 / (1 + exp(-x))."""
 
     def forward(self, x: Any) -> Any:
@@ -69,10 +84,11 @@ class LogSoftmax(Softmax):
         return ops.log_softmax(x, self.dim)
 
 
-class LeakyReLU(Module):
-    """x where positive, else negative_slope · x."""
+class LeakyReLU(_Updating):
+    """x where positive, else negative_slope · x. ``inplace`` is accepted and changes nothing."""
 
-    def __init__(self, negative_slope: float = 0.01) -> None:
+    def __init__(self, negative_slope: float = 0.01, inplace: bool = False) -> None:
+        super().__init__(inplace)
         self.negative_slope = negative_slope
 
     def forward(self, x: Any) -> Any:
@@ -82,10 +98,11 @@ class LeakyReLU(Module):
         return f"{self.negative_slope}"
 
 
-class ELU(Module):
-    """x where positive, else alpha · (exp(x) - 1)."""
+class ELU(_Updating):
+    """x where positive, else alpha · (exp(x) - 1). ``inplace`` is accepted and changes nothing."""
 
-    def __init__(self, alpha: float = 1.0) -> None:
+    def __init__(self, alpha: float = 1.0, inplace: bool = False) -> None:
+        super().__init__(inplace)
         self.alpha = alpha
 
     def forward(self, x: Any) -> Any:

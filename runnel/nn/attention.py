@@ -43,7 +43,7 @@ class MultiheadAttention(Module):
         batch_first: bool = False,
         dtype: Any = "float32",
     ) -> None:
-        if num_heads <= 0 or embed_dim % num_heads:
+        if num_heads <= 0 or embed_dim <= 0 or embed_dim % num_heads:
             raise ValueError(f"[MultiheadAttention] embed_dim {embed_dim} is no multiple of num_heads {num_heads}.")
         kind = as_dtype(dtype)
         self.embed_dim = embed_dim

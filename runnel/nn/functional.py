@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from runnel import ops
+from runnel.core import public
 from runnel.core.dtypes import as_dtype
 from runnel.core.errors import ShapeError
 from runnel.nn.spatial import over_axes
@@ -30,7 +31,6 @@ from runnel.ops import (
     mse_loss,
     nll_loss,
     one_hot,
-    pad,
     relu,
     relu6,
     selu,
@@ -40,6 +40,7 @@ from runnel.ops import (
     softplus,
     tanh,
 )
+from runnel.ops.arguments import Array, as_shape, normalize_axis
 from runnel.tensor import random
 from runnel.tensor.tensor import Tensor
 from runnel.tensor.variable import Variable
@@ -113,34 +114,34 @@ adaptive_avg_pool1d, adaptive_avg_pool2d, adaptive_avg_pool3d = over_axes(ops.ad
 adaptive_max_pool1d, adaptive_max_pool2d, adaptive_max_pool3d = over_axes(ops.adaptive_max_pool, "adaptive_max_pool")
 
 
-def softmax(x: Any, dim: int = -1, dtype: Any = None) -> Tensor:
+def softmax(x: Array, dim: int = -1, dtype: Any = None) -> Tensor:
     """exp(x) along ``dim``, divided by its sum."""
     result: Tensor = ops.softmax(x if dtype is None else ops.cast(x, as_dtype(dtype)), dim)
     return result
 
 
-def log_softmax(x: Any, dim: int = -1, dtype: Any = None) -> Tensor:
+def log_softmax(x: Array, dim: int = -1, dtype: Any = None) -> Tensor:
     """log(softmax(x)) along ``dim``."""
     result: Tensor = ops.log_softmax(x if dtype is None else ops.cast(x, as_dtype(dtype)), dim)
     return result
 
 
-def dropout(x: Any, p: float = 0.5, training: bool = True) -> Tensor:
+def dropout(x: Array, p: float = 0.5, training: bool = True) -> Tensor:
     """Elements zeroed with probability ``p`` and the rest divided by 1 - p; x itself unless ``training``."""
     return random.dropout(x, p, training)
 
 
 def scaled_dot_product_attention(
-    query: Any,
-    key: Any,
-    value: Any,
-    attn_mask: Any = None,
+    query: Array,
+    key: Array,
+    value: Array,
+    attn_mask: Array | None = None,
     dropout_p: float = 0.0,
     is_causal: bool = False,
     scale: float | None = None,
     enable_gqa: bool = False,
     *,
-    lengths: Any = None,
+    lengths: Array | None = None,
 ) -> Tensor:
     """softmax(query·keyᵀ·scale + mask)·value (``runnel.scaled_dot_product_attention``); dropout draws from the default
     generator."""
@@ -152,11 +153,11 @@ def scaled_dot_product_attention(
 
 
 def varlen_attn(
-    query: Any,
-    key: Any,
-    value: Any,
-    cu_seq_q: Any,
-    cu_seq_k: Any = None,
+    query: Array,
+    key: Array,
+    value: Array,
+    cu_seq_q: Array,
+    cu_seq_k: Array | None = None,
     max_q: int | None = None,
     max_k: int | None = None,
     is_causal: bool = False,
@@ -174,41 +175,58 @@ def varlen_attn(
     return result
 
 
-def embedding(labels: Any, weight: Any) -> Tensor:
+def pad(x: Array, pad: Sequence[int], mode: str = "constant", value: bool | int | float = 0) -> Tensor:
+    """``x`` with elements put around it, as in PyTorch: ``pad`` is (before, after) of the last axis, then of the one
+    before it, … . The modes and ``value`` are those of :func:`runnel.pad`, which takes a pair for each axis."""
+    widths = as_shape("pad", pad)
+    if len(widths) % 2 or len(widths) > 2 * x.ndim:
+        raise ShapeError(
+            f"[pad] pad is (before, after) of the last axis, then of the one before it, …: an even number of ints, at "
+            f"most {2 * x.ndim} for shape {x.shape}; received {pad!r}. runnel.pad takes a pair for each axis."
+        )
+    pairs = [(widths[i], widths[i + 1]) for i in range(0, len(widths), 2)]
+    pairs += [(0, 0)] * (x.ndim - len(pairs))
+    result: Tensor = ops.pad(x, pairs[::-1], value, mode)
+    return result
+
+
+def embedding(labels: Array, weight: Array) -> Tensor:
     """The rows of ``weight`` numbered by ``labels``."""
     result: Tensor = ops.embedding(weight, labels)
     return result
 
 
-def glu(x: Any, dim: int = -1) -> Tensor:
+def glu(x: Array, dim: int = -1) -> Tensor:
     """The first half of ``x`` along ``dim`` times the sigmoid of the second."""
-    first, gate = ops.split(x, x.shape[dim] // 2, dim)
+    size = x.shape[normalize_axis("glu", dim, x.ndim)]
+    if size % 2:
+        raise ShapeError(f"[glu] axis {dim} of shape {x.shape} has an odd size and no halves.")
+    first, gate = ops.split(x, (size // 2, size // 2), dim)
     result: Tensor = ops.glu(first, gate)
     return result
 
 
-def rms_norm(x: Any, normalized_shape: Sequence[int], weight: Any = None, eps: float = 1e-6) -> Tensor:
+def rms_norm(x: Array, normalized_shape: int | Sequence[int], weight: Array | None = None, eps: float = 1e-6) -> Tensor:
     """``x`` divided by its root mean square over the last axis, which has ``normalized_shape``; then scaled."""
-    if tuple(normalized_shape) != x.shape[-1:]:
-        raise ShapeError(
-            f"[rms_norm] the normalized shape {tuple(normalized_shape)} must be the last axis of shape {x.shape}."
-        )
+    shape = as_shape("rms_norm", normalized_shape)
+    if shape != x.shape[-1:]:
+        raise ShapeError(f"[rms_norm] the normalized shape {shape} must be the last axis of shape {x.shape}.")
     result: Tensor = ops.rms_norm(x, weight, eps)
     return result
 
 
-def normalize(x: Any, p: float = 2.0, dim: int = 1, eps: float = 1e-12) -> Tensor:
+def normalize(x: Array, p: float = 2.0, dim: int = 1, eps: float = 1e-12) -> Tensor:
     """``x`` divided by its norm along ``dim`` (at least ``eps``)."""
     result: Tensor = x / ops.maximum(ops.norm(x, dim, p, keepdims=True), eps)
     return result
 
 
 def batch_norm(
-    x: Any,
+    x: Array,
     running_mean: Variable | None,
     running_var: Variable | None,
-    weight: Any = None,
-    bias: Any = None,
+    weight: Array | None = None,
+    bias: Array | None = None,
     training: bool = False,
     momentum: Any = 0.1,
     eps: float = 1e-5,
@@ -222,6 +240,8 @@ def batch_norm(
             raise ValueError("[batch_norm] without training, running_mean and running_var are needed.")
         result: Tensor = ops.batch_norm(x, running_mean, running_var, weight, bias, eps)
         return result
+    if x.ndim < 2:
+        raise ShapeError(f"[batch_norm] an input has a batch axis and a channel axis; got shape {x.shape}.")
     require_variance(x)
     if x.size == 0:  # nothing to learn from, as in PyTorch
         channels = ops.full_like(x, 1, (x.shape[1],))
@@ -245,11 +265,11 @@ def require_variance(x: Any) -> None:
 
 
 def instance_norm(
-    x: Any,
+    x: Array,
     running_mean: Variable | None = None,
     running_var: Variable | None = None,
-    weight: Any = None,
-    bias: Any = None,
+    weight: Array | None = None,
+    bias: Array | None = None,
     use_input_stats: bool = True,
     momentum: Any = 0.1,
     eps: float = 1e-5,
@@ -268,3 +288,7 @@ def instance_norm(
 def _move(running: Variable | None, new: Any, momentum: Any) -> None:
     if running is not None:
         running.assign(ops.cast(running * (1 - momentum) + new.detach() * momentum, running.dtype))
+
+
+public.offer(globals(), __all__)
+del public

@@ -12,6 +12,7 @@ from typing import Any, Final, Self
 
 import numpy as np
 
+from runnel.core import kinds
 from runnel.core.dtypes import DType, from_numpy
 from runnel.core.errors import RunnelError
 from runnel.nn.parameter import Parameter, named_in
@@ -23,6 +24,7 @@ from runnel.tensor.variable import CLOCK, Variable
 _NUMBERS: Final = (ArrayMethods, np.ndarray, np.generic, bool, int, float)
 
 
+@kinds.declare
 class Module:
     """A layer, a model, or a part of one. Subclasses set attributes in ``__init__`` and define ``forward``."""
 

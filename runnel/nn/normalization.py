@@ -11,6 +11,7 @@ from runnel.core.errors import ShapeError
 from runnel.nn import functional
 from runnel.nn.module import Module
 from runnel.nn.parameter import Parameter
+from runnel.ops.arguments import as_sizes
 from runnel.tensor.creation import ones, zeros
 from runnel.tensor.variable import Variable
 
@@ -182,7 +183,7 @@ class LayerNorm(Module):
         dtype: Any = "float32",
     ) -> None:
         kind = as_dtype(dtype)
-        self.normalized_shape = (normalized_shape,) if isinstance(normalized_shape, int) else tuple(normalized_shape)
+        self.normalized_shape = as_sizes("LayerNorm", normalized_shape)
         self.eps = eps
         self.register_parameter("weight", Parameter(ones(self.normalized_shape, kind)) if elementwise_affine else None)
         self.register_parameter(

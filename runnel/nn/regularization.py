@@ -9,12 +9,16 @@ from runnel.tensor import random
 
 
 class Dropout(Module):
-    """In training mode, elements zeroed with probability ``p`` and the rest divided by 1 - p; else x itself."""
+    """In training mode, elements zeroed with probability ``p`` and the rest divided by 1 - p; else x itself.
 
-    def __init__(self, p: float = 0.5) -> None:
+    ``inplace`` is accepted, as in PyTorch, and changes nothing: tensors are values.
+    """
+
+    def __init__(self, p: float = 0.5, inplace: bool = False) -> None:
         if not 0 <= p <= 1:
             raise ValueError(f"[Dropout] p is a probability; received {p}.")
         self.p = p
+        self.inplace = inplace
 
     def forward(self, x: Any) -> Any:
         return random.dropout(x, self.p, self.training)

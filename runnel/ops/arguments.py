@@ -18,6 +18,16 @@ Operand: TypeAlias = Value | bool | int | float | np.ndarray[Any, Any] | np.gene
 Axis: TypeAlias = int | Sequence[int] | None
 
 
+def is_single(value: Any) -> bool:
+    """Whether ``value`` stands for one int; arrays of one axis stand for several, though they have ``__index__``."""
+    return isinstance(value, SupportsIndex) and not getattr(value, "ndim", 0)
+
+
+def listed(value: Any) -> tuple[Any, ...]:
+    """One value or several, as a tuple."""
+    return value if isinstance(value, tuple) else (value,) if is_single(value) else tuple(value)
+
+
 def normalize_axis(name: str, axis: int, ndim: int) -> int:
     """``axis`` counted from the front; AxisError when the array has no such axis."""
     position = operator.index(axis)
@@ -30,7 +40,7 @@ def normalize_axes(name: str, axis: Axis, ndim: int) -> tuple[int, ...]:
     """One axis, several or all of them (None) as a sorted tuple without repetition."""
     if axis is None:
         return tuple(range(ndim))
-    given = axis if isinstance(axis, tuple) else (axis,) if isinstance(axis, SupportsIndex) else tuple(axis)
+    given = listed(axis)
     axes = sorted(normalize_axis(name, a, ndim) for a in given)
     if len(set(axes)) != len(axes):
         raise AxisError(f"[{name}] axes {given} name an axis twice; each may be given once.")
@@ -39,11 +49,19 @@ def normalize_axes(name: str, axis: Axis, ndim: int) -> tuple[int, ...]:
 
 def as_shape(name: str, shape: int | Iterable[int]) -> Shape:
     """A shape given as one int or as any iterable of ints."""
-    sizes = shape if isinstance(shape, tuple) else (shape,) if isinstance(shape, SupportsIndex) else tuple(shape)
+    sizes = listed(shape)
     try:
         return tuple(operator.index(n) for n in sizes)
     except TypeError:
         raise ShapeError(f"[{name}] a shape is made of integers; got {sizes}.") from None
+
+
+def as_sizes(name: str, shape: int | Iterable[int]) -> Shape:
+    """A shape as :func:`as_shape` gives it, of sizes that are not negative."""
+    sizes = as_shape(name, shape)
+    if min(sizes, default=0) < 0:
+        raise ShapeError(f"[{name}] sizes are not negative; received the shape {sizes}.")
+    return sizes
 
 
 def broadcast_shapes(name: str, *shapes: Shape) -> Shape:

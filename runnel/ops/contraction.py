@@ -6,6 +6,7 @@ rounding that of the result to bfloat16: functions round such a product, so its 
 from __future__ import annotations
 
 import math
+import operator
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -14,13 +15,14 @@ import numpy as np
 from runnel.core.avals import Aval, aval
 from runnel.core.dispatch import apply
 from runnel.core.dtypes import promote
-from runnel.core.errors import ShapeError
+from runnel.core.errors import AxisError, ShapeError
 from runnel.core.tables import Op, cost, expand, infer, lower, reference, vjp
 from runnel.loops.rules import Contraction
 from runnel.ops.arguments import (
     Array,
     Operand,
     broadcast_shapes,
+    is_single,
     normalize_axis,
     require_dtype,
     require_same_dtype,
@@ -191,11 +193,15 @@ def vecdot(x: Array, y: Array, axis: int = -1) -> Array:
 
 def tensordot(x: Array, y: Array, axes: int | tuple[Sequence[int], Sequence[int]] = 2) -> Array:
     """The product summed over ``axes``: the last n of ``x`` with the first n of ``y``, or two lists of axes."""
-    if isinstance(axes, int):
-        left: Sequence[int] = range(x.ndim - axes, x.ndim)
-        right: Sequence[int] = range(axes)
+    given: Any = axes
+    if is_single(given):
+        count = operator.index(given)
+        if not 0 <= count <= min(x.ndim, y.ndim):
+            raise AxisError(f"[tensordot] {count} axes cannot be summed over in shapes {x.shape} and {y.shape}.")
+        left: Sequence[int] = range(x.ndim - count, x.ndim)
+        right: Sequence[int] = range(count)
     else:
-        left, right = axes
+        left, right = given
     left = [normalize_axis("tensordot", a, x.ndim) for a in left]
     right = [normalize_axis("tensordot", a, y.ndim) for a in right]
     if [x.shape[a] for a in left] != [y.shape[a] for a in right]:

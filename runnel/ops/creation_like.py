@@ -15,7 +15,7 @@ from runnel.core.tables import Op, cost, infer, lower, reference, vjp
 from runnel.loops import scalar
 from runnel.loops.ir import Apply, Expr
 from runnel.loops.rules import IndexFunction
-from runnel.ops.arguments import Array, as_shape, normalize_axis, require_dtype
+from runnel.ops.arguments import Array, as_sizes, normalize_axis, require_dtype
 from runnel.ops.broadcasting import broadcast_to, unbroadcast
 from runnel.ops.family import NUMBERS
 from runnel.ops.promotion import constant
@@ -25,7 +25,7 @@ def full_like(
     like: Array, value: bool | int | float, shape: int | Iterable[int] | None = None, dtype: Any = None
 ) -> Array:
     """``value`` everywhere, in the shape and dtype of ``like`` unless others are given. No memory is filled."""
-    wanted = like.shape if shape is None else as_shape("full_like", shape)
+    wanted = like.shape if shape is None else as_sizes("full_like", shape)
     chosen = like.dtype if dtype is None else as_dtype(dtype)
     return broadcast_to(constant(like, value, chosen, len(wanted)), wanted)
 
@@ -75,6 +75,6 @@ lower.register(iota_p, IndexFunction(_iota_expr, _iota_steps))
 
 def iota(like: Array, shape: int | Iterable[int], axis: int = -1, dtype: Any = int64, start: int = 0) -> Array:
     """``start`` + the position along ``axis``, in an array of ``shape``."""
-    wanted = as_shape("iota", shape)
+    wanted = as_sizes("iota", shape)
     place = normalize_axis("iota", axis, len(wanted))
     return apply(iota_p, constant(like, start, as_dtype(dtype), len(wanted)), shape=wanted, axis=place)

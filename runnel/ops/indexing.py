@@ -17,7 +17,7 @@ from runnel.core.dtypes import INTEGERS, float32, int64
 from runnel.core.errors import AxisError, DTypeError, ShapeError
 from runnel.core.tables import Op, cost, expand, infer, lower, reference, vjp
 from runnel.loops.rules import Checked, Gather, ScatterAdd
-from runnel.ops.arguments import Array, normalize_axis, require_dtype
+from runnel.ops.arguments import Array, as_sizes, normalize_axis, require_dtype
 from runnel.ops.arithmetic import add, multiply
 from runnel.ops.broadcasting import broadcast_to
 from runnel.ops.buckets import bucket_sums, bucket_sums_p
@@ -149,7 +149,8 @@ def labels_below(labels: Array, extent: int, allowed: int | None = None) -> Arra
 
 def one_hot(labels: Array, classes: int, dtype: Any = float32) -> Array:
     """A new last axis of size ``classes``: 1 at the label, 0 elsewhere."""
-    places = iota(labels, (*labels.shape, classes), -1, labels.dtype)
+    sizes = as_sizes("one_hot", (*labels.shape, classes))
+    places = iota(labels, sizes, -1, labels.dtype)
     return cast(equal(places, expand_dims(labels, labels.ndim)), dtype)
 
 
@@ -171,6 +172,8 @@ def _scatter_infer(indices: Aval, updates: Aval, *, shape: Shape) -> Aval:
             f"[scatter_add] indices of shape {indices.shape} and updates of shape {updates.shape} do not fit the shape "
             f"{shape}: indices must be a vector, with one update of shape {shape[1:]} for each."
         )
+    if shape[0] == 0 and indices.size:
+        raise AxisError(f"[scatter_add] {indices.size} indices lie outside an empty axis: the shape is {shape}.")
     return aval(shape, updates.dtype)
 
 
@@ -207,7 +210,8 @@ def scatter_add(indices: Array, updates: Array, rows: int) -> Array:
     added up in float32 and rounded once."""
     dtype = updates.dtype
     wide = float32 if dtype.is_float and dtype.itemsize == 2 else dtype
-    summed = apply(scatter_add_p, indices, cast(updates, wide), shape=(rows, *updates.shape[1:]))
+    shape = as_sizes("scatter_add", (rows, *updates.shape[1:]))
+    summed = apply(scatter_add_p, indices, cast(updates, wide), shape=shape)
     return cast(summed, dtype)
 
 

@@ -12,7 +12,7 @@ from runnel.core.dispatch import apply
 from runnel.core.errors import ShapeError
 from runnel.core.tables import Op, cost, infer, lower, reference, vjp
 from runnel.loops.rules import Concatenation, View
-from runnel.ops.arguments import Array, Axis, normalize_axes, normalize_axis, require_same_dtype
+from runnel.ops.arguments import Array, Axis, as_shape, is_single, normalize_axes, normalize_axis, require_same_dtype
 from runnel.ops.promotion import meet
 from runnel.ops.views import AxisMap, expand_dims
 
@@ -130,13 +130,13 @@ def split(x: Array, sizes: int | Sequence[int], axis: int = 0) -> tuple[Array, .
     """``x`` cut along ``axis`` into pieces of ``sizes``; an int is the size of every piece but perhaps the last."""
     place = normalize_axis("split", axis, x.ndim)
     n = x.shape[place]
-    if isinstance(sizes, int):
-        if sizes <= 0:
-            raise ShapeError(f"[split] the size of a piece must be positive, got {sizes}.")
-        cuts: Sequence[int] = [min(sizes, n - start) for start in range(0, n, sizes)]
-    else:
-        cuts = tuple(sizes)
-    if sum(cuts) != n:
+    cuts = as_shape("split", sizes)
+    if is_single(sizes):
+        (size,) = cuts
+        if size <= 0:
+            raise ShapeError(f"[split] the size of a piece must be positive, got {size}.")
+        cuts = tuple(min(size, n - start) for start in range(0, n, size))
+    if min(cuts, default=0) < 0 or sum(cuts) != n:
         raise ShapeError(
             f"[split] sizes {tuple(cuts)} must add up to {n}, the size of axis {place} of shape {x.shape}."
         )

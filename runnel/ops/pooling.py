@@ -11,7 +11,7 @@ import numpy as np
 from runnel.core.avals import Shape
 from runnel.core.dispatch import apply
 from runnel.core.errors import ShapeError
-from runnel.ops.arguments import Array
+from runnel.ops.arguments import Array, is_single, listed
 from runnel.ops.arithmetic import add, divide
 from runnel.ops.max_pooling import max_pool_p
 from runnel.ops.padding import pad
@@ -138,7 +138,9 @@ def _adaptive(
     reduced: Callable[[Array, int, int], Array],
 ) -> Array:
     spatial = x.ndim - 2
-    given = (output_size,) * spatial if output_size is None or isinstance(output_size, int) else tuple(output_size)
+    given = listed(output_size) if output_size is not None else (None,)
+    if output_size is None or is_single(output_size):
+        given *= spatial
     if len(given) != spatial or any(n is not None and n < 1 for n in given):
         raise ShapeError(f"[{name}] output_size is a positive int, or {spatial} of them; got {output_size!r}.")
     wanted = tuple(n if m is None else m for n, m in zip(x.shape[2:], given, strict=True))

@@ -17,6 +17,7 @@ from runnel.ops.broadcasting import with_rank
 from runnel.ops.conversion import cast
 
 _SCALARS = (bool, int, float)
+_NUMBERS = (*_SCALARS, np.generic)  # NumPy's scalars count as Python's: np.float64 is a float, and the others follow
 _EXAMPLE = {"bool": False, "int": 0, "uint": 0, "float": 0.0}  # a Python scalar of each kind
 
 
@@ -30,7 +31,7 @@ def constant(like: Array, value: bool | int | float, dtype: DType, ndim: int = 0
 @functools.lru_cache(maxsize=4096)
 def _constant_array(value: bool | int | float, sign: float, dtype: DType, ndim: int) -> Any:
     if dtype.is_integer and not np.iinfo(dtype.numpy).min <= value <= np.iinfo(dtype.numpy).max:
-        raise DTypeError(f"The Python number {value} does not fit {dtype.name}; cast the array first.")
+        raise DTypeError(f"[promotion] the Python number {value} does not fit {dtype.name}; cast the array first.")
     with np.errstate(over="ignore"):
         array = np.full((1,) * ndim, value, dtype.numpy)
     array.flags.writeable = False
@@ -47,10 +48,10 @@ def common_dtype(op: Op, operands: tuple[Any, ...]) -> DType:
                 weak.append(x)
                 continue
             dtype = x.dtype
-        elif isinstance(x, _SCALARS):
-            weak.append(x)
+        elif isinstance(x, _NUMBERS):
+            weak.append(x.item() if isinstance(x, np.generic) else x)
             continue
-        elif isinstance(x, np.ndarray | np.generic):
+        elif isinstance(x, np.ndarray):
             dtype = from_numpy(x.dtype)
         else:
             raise TypeError(
@@ -80,8 +81,8 @@ def lifted(like: Array, x: Any, dtype: DType, ndim: int) -> Array:
     """``x`` as a value of ``like``'s kind with ``dtype`` and at least ``ndim`` dimensions."""
     if isinstance(x, Value):
         return with_rank(cast(x, dtype), ndim)
-    if isinstance(x, _SCALARS):
-        return constant(like, x, dtype, ndim)
+    if isinstance(x, _NUMBERS):
+        return constant(like, x.item() if isinstance(x, np.generic) else x, dtype, ndim)
     array = np.asarray(x)
     own = like.lift(array.reshape((1,) * (ndim - array.ndim) + array.shape), from_numpy(array.dtype))
     return cast(own, dtype)

@@ -8,19 +8,19 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
 from runnel.core.avals import Aval, Shape, aval, row_major
-from runnel.core.dispatch import apply
+from runnel.core.dispatch import Value, apply
 from runnel.core.dtypes import as_dtype, float32, float64, int32, int64, uint32, uint64
 from runnel.core.errors import DTypeError, ShapeError
 from runnel.core.tables import Op, cost, infer, lower, reference, vjp
 from runnel.loops import scalar
 from runnel.loops.ir import Apply, Const, Expr
 from runnel.loops.rules import IndexFunction
-from runnel.ops.arguments import Array, as_shape, require_dtype
+from runnel.ops.arguments import Array, as_sizes, require_dtype
 from runnel.ops.arithmetic import add, multiply, subtract
 from runnel.ops.comparison import less
 from runnel.ops.conversion import cast
@@ -29,6 +29,8 @@ from runnel.ops.logic import bitwise_right_shift, bitwise_xor, where
 from runnel.ops.pieces import narrow
 from runnel.ops.transcendental import cos, log, sqrt
 from runnel.ops.views import reshape
+
+RandomKey: TypeAlias = Any  # a Value: uint32[2]
 
 _MULTIPLIERS = (0xD2511F53, 0xCD9E8D57)
 _INCREMENTS = (0x9E3779B9, 0xBB67AE85)
@@ -135,27 +137,29 @@ lower.register(random_bits_p, IndexFunction(_bits_expr, _bits_steps))
 # --- keys and bits ------------------------------------------------------------------------------------------------
 
 
-def random_bits(key: Array, shape: int | Iterable[int], word: int = 0) -> Array:
+def random_bits(key: RandomKey, shape: int | Iterable[int], word: int = 0) -> Array:
     """Uniform uint32 of ``shape``. The four ``word``s (0 to 3) are independent of one another."""
-    return _bits(key, as_shape("random_bits", shape), word, _DRAWING)
+    return _bits(key, as_sizes("random_bits", shape), word, _DRAWING)
 
 
-def _bits(key: Array, shape: Shape, word: int, stream: int) -> Array:
+def _bits(key: RandomKey, shape: Shape, word: int, stream: int) -> Array:
+    if not 0 <= word <= 3:
+        raise ValueError(f"[random_bits] word is 0, 1, 2 or 3; received {word}.")
     if key.shape != (2,) or key.dtype is not uint32:
         raise ShapeError(f"[random_bits] a key is a uint32 array of shape (2,); got {key.aval}.")
     k0, k1 = (reshape(narrow(key, 0, i, 1), (1,) * len(shape)) for i in range(2))
     return apply(random_bits_p, k0, k1, shape=shape, word=word, stream=stream)
 
 
-def split_key(key: Array, count: int = 2) -> Array:
+def split_key(key: RandomKey, count: int = 2) -> Array:
     """``count`` new keys, the rows of the result; the numbers drawn with them and with ``key`` are unrelated."""
-    return _bits(key, (count, 2), 0, _DERIVING)
+    return _bits(key, as_sizes("split_key", (count, 2)), 0, _DERIVING)
 
 
-def fold_in(key: Array, data: Array | int) -> Array:
+def fold_in(key: RandomKey, data: Array | int) -> Array:
     """A new key from ``key`` and a number (an int or an integer value of one element), such as the number of a step."""
     mixed = _bits(key, (2,), 1, _DERIVING)  # hashed first, so that nearby keys and nearby data do not meet
-    wide = full_like(key, data, (1,), uint64) if isinstance(data, int) else cast(reshape(data, (1,)), uint64)
+    wide = cast(reshape(data, (1,)), uint64) if isinstance(data, Value) else full_like(key, int(data), (1,), uint64)
     shifts = multiply(iota(key, (2,), dtype=uint64), 32)
     return _bits(bitwise_xor(mixed, cast(bitwise_right_shift(wide, shifts), uint32)), (2,), 2, _DERIVING)
 
@@ -166,14 +170,14 @@ _FRACTION_BITS = {"float16": 11, "bfloat16": 8, "float32": 24}
 
 
 def uniform(
-    key: Array, shape: int | Iterable[int] = (), dtype: Any = float32, low: float = 0.0, high: float = 1.0
+    key: RandomKey, shape: int | Iterable[int] = (), dtype: Any = float32, low: float = 0.0, high: float = 1.0
 ) -> Array:
     """Uniform numbers in [low, high): multiples of the spacing that the dtype has just below 1."""
-    unit = _unit(key, as_shape("uniform", shape), as_dtype(dtype), 0)
+    unit = _unit(key, as_sizes("uniform", shape), as_dtype(dtype), 0)
     return unit if (low, high) == (0.0, 1.0) else add(multiply(unit, high - low), low)
 
 
-def _unit(key: Array, shape: Shape, dtype: Any, word: int) -> Array:
+def _unit(key: RandomKey, shape: Shape, dtype: Any, word: int) -> Array:
     """Uniform in [0, 1), from the block's word ``word`` (and the next one, for float64)."""
     if not dtype.is_float:
         raise DTypeError(f"[uniform] draws floats, not {dtype.name}; use randint.")
@@ -188,10 +192,10 @@ def _unit(key: Array, shape: Shape, dtype: Any, word: int) -> Array:
 
 
 def normal(
-    key: Array, shape: int | Iterable[int] = (), dtype: Any = float32, mean: float = 0.0, std: float = 1.0
+    key: RandomKey, shape: int | Iterable[int] = (), dtype: Any = float32, mean: float = 0.0, std: float = 1.0
 ) -> Array:
     """Normal numbers (G. Box, M. Muller, "A note on the generation of random normal deviates", 1958)."""
-    wanted, chosen = as_shape("normal", shape), as_dtype(dtype)
+    wanted, chosen = as_sizes("normal", shape), as_dtype(dtype)
     wide = chosen if chosen is float64 else float32
     radius = sqrt(multiply(log(subtract(1, _unit(key, wanted, wide, 0))), -2))
     result = multiply(radius, cos(multiply(_unit(key, wanted, wide, 2), 2 * math.pi)))
@@ -200,12 +204,12 @@ def normal(
     return cast(result, chosen)
 
 
-def bernoulli(key: Array, p: float | Array, shape: int | Iterable[int] = ()) -> Array:
+def bernoulli(key: RandomKey, p: float | Array, shape: int | Iterable[int] = ()) -> Array:
     """True with probability ``p``."""
     return less(uniform(key, shape), p)
 
 
-def randint(key: Array, low: int, high: int, shape: int | Iterable[int] = (), dtype: Any = int64) -> Array:
+def randint(key: RandomKey, low: int, high: int, shape: int | Iterable[int] = (), dtype: Any = int64) -> Array:
     """Integers in [low, high), at most 2³² of them: low + floor(bits·(high - low) / 2³²), biased by less than 2⁻³²."""
     if not 0 < high - low <= 1 << 32:
         raise ShapeError(f"[randint] the range [{low}, {high}) must hold from 1 to 2³² integers.")
@@ -213,7 +217,7 @@ def randint(key: Array, low: int, high: int, shape: int | Iterable[int] = (), dt
     return cast(add(cast(bitwise_right_shift(wide, 32), int64), low), dtype)
 
 
-def dropout(x: Array, key: Array, p: float = 0.5) -> Array:
+def dropout(x: Array, key: RandomKey, p: float = 0.5) -> Array:
     """Each element set to 0 with probability ``p``, the others divided by 1 - p, so that the mean stays."""
     if not 0 <= p <= 1:
         raise ValueError(f"[dropout] p is a probability, got {p}.")

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Sequence
 from typing import Any
 
 from runnel.core.avals import Shape
 from runnel.core.errors import ShapeError
+from runnel.ops.arguments import as_shape, is_single
 from runnel.ops.windows import reach
 
 Pairs = tuple[tuple[int, int], ...]
@@ -14,8 +16,13 @@ Pairs = tuple[tuple[int, int], ...]
 
 def per_axis(name: str, what: str, value: int | Sequence[int], spatial: int) -> Shape:
     """One int for all spatial axes, or one for each."""
-    given = (value,) * spatial if isinstance(value, int) else tuple(value)
-    if len(given) != spatial or not all(isinstance(v, int) for v in given):
+    try:
+        given = as_shape(name, value)
+    except ShapeError:
+        given = ()
+    if is_single(value):
+        return given * spatial
+    if len(given) != spatial:
         raise ShapeError(f"[{name}] {what} is an int or {spatial} ints, one for each spatial axis; got {value!r}.")
     return given
 
@@ -25,9 +32,9 @@ def padding_pairs(name: str, value: str | int | Sequence[Any], kernel: Shape, st
     if isinstance(value, str):
         return _named_padding(name, value, kernel, stride, dilation)
     given: Any = value
-    if isinstance(given, int) or all(isinstance(v, int) for v in given):
+    if is_single(given) or all(map(is_single, given)):
         return tuple((n, n) for n in per_axis(name, "padding", given, len(kernel)))
-    pairs = tuple((int(low), int(high)) for low, high in given)
+    pairs = tuple((operator.index(low), operator.index(high)) for low, high in given)
     if len(pairs) != len(kernel):
         raise ShapeError(f"[{name}] padding needs a pair for each of {len(kernel)} spatial axes; got {value!r}.")
     return pairs

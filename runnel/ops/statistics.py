@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 from runnel.core.dtypes import float32
 from runnel.core.errors import ShapeError
-from runnel.ops.arguments import Array, Axis, Operand, normalize_axes
+from runnel.ops.arguments import Array, Axis, Operand, as_shape, normalize_axes
 from runnel.ops.arithmetic import abs, add, divide, multiply, subtract
 from runnel.ops.comparison import equal, greater, less, not_equal
 from runnel.ops.conversion import cast, stop_gradient
@@ -69,7 +69,7 @@ def layer_norm(
     eps: float = 1e-5,
 ) -> Array:
     """``x`` with mean 0 and variance 1 over its last axes, which have ``normalized_shape``; then scaled and shifted."""
-    shape = (normalized_shape,) if isinstance(normalized_shape, int) else tuple(normalized_shape)
+    shape = as_shape("layer_norm", normalized_shape)
     if not shape or x.shape[-len(shape) :] != shape:
         raise ShapeError(f"[layer_norm] the last axes of shape {x.shape} are not the normalized shape {shape}.")
     wide = cast(x, float32) if x.dtype.itemsize == 2 else x

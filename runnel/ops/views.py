@@ -17,7 +17,7 @@ from runnel.core.dispatch import apply
 from runnel.core.errors import AxisError, ShapeError
 from runnel.core.tables import Op, cost, infer, lower, reference, vjp
 from runnel.loops.rules import View
-from runnel.ops.arguments import Array, Axis, as_shape, normalize_axes, normalize_axis
+from runnel.ops.arguments import Array, Axis, as_shape, listed, normalize_axes, normalize_axis
 
 AxisMap = tuple[int, tuple[tuple[int, int], ...]]  # (offset, ((result axis, step), ...)) for one axis of the input
 
@@ -88,7 +88,7 @@ def flatten(x: Array, start: int = 0, end: int = -1) -> Array:
 
 def expand_dims(x: Array, axis: int | Sequence[int]) -> Array:
     """``x`` with new axes of size 1 at the places ``axis`` of the result."""
-    added = len(axis) if isinstance(axis, Sequence) else 1
+    added = len(listed(axis))
     places = normalize_axes("expand_dims", axis, x.ndim + added)
     sizes = iter(x.shape)
     return reshape(x, tuple(1 if i in places else next(sizes) for i in range(x.ndim + added)))

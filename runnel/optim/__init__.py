@@ -1,5 +1,6 @@
 """Optimizers and learning-rate schedules."""
 
+from runnel.core import public
 from runnel.optim.adagrad import Adagrad
 from runnel.optim.adam import Adam, AdamW
 from runnel.optim.optimizer import Optimizer
@@ -21,3 +22,6 @@ __all__ = [
     "SparseAdam",
     "StepLR",
 ]
+
+public.offer(globals(), __all__)
+del public

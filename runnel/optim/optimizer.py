@@ -13,7 +13,7 @@ from typing import Any, Self
 import numpy as np
 
 from runnel import ops
-from runnel.core import switches
+from runnel.core import kinds, switches
 from runnel.core.dtypes import float64
 from runnel.core.errors import GradientError
 from runnel.optim import hyperparameters
@@ -26,6 +26,7 @@ from runnel.tensor.tensor import Tensor
 from runnel.tensor.variable import CLOCK, Variable
 
 
+@kinds.declare
 class Optimizer:
     """The base class. ``params`` are Parameters, or dicts with "params" and hyper-parameters of their own.
 

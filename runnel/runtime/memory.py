@@ -113,7 +113,7 @@ class _Pool:
         try:
             return _Block(size, self)
         except (OSError, OverflowError) as error:
-            raise MemoryError(f"{size} bytes could not be allocated: {error}.") from error
+            raise MemoryError(f"[allocate] {size} bytes could not be allocated: {error}.") from error
 
     def give(self, block: _Block, nbytes: int) -> None:
         size = block.size

@@ -2,18 +2,26 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Sequence
 from copy import copy as another_handle
-from typing import Any
+from typing import Any, SupportsIndex, TypeAlias
 
 import numpy as np
 
 from runnel import ops
 from runnel.core import dtypes
+from runnel.core.arrays import as_array
 from runnel.core.dtypes import DType
+from runnel.core.errors import ArgumentError, DTypeError
+from runnel.core.showing import shown
+from runnel.ops.arguments import as_sizes
 from runnel.tensor import tensor as tensors, tracing
 from runnel.tensor.methods import ArrayMethods
 from runnel.tensor.tape import Record
 from runnel.tensor.tensor import Tensor
+
+Shape: TypeAlias = int | Sequence[int]
 
 
 def asarray(data: Any, dtype: Any = None, *, copy: bool | None = None) -> Tensor:
@@ -56,10 +64,10 @@ def asarray(data: Any, dtype: Any = None, *, copy: bool | None = None) -> Tensor
 def _array(data: Any) -> tuple[np.ndarray, bool]:
     """``data`` for NumPy, sharing its memory where it has some; and whether its dtype is one that somebody chose."""
     if isinstance(data, (np.ndarray, np.generic)):
-        return np.asarray(data), True
+        return as_array("asarray", data), True
     if hasattr(data, "__dlpack__"):
         return np.from_dlpack(data), True
-    return np.asarray(data), hasattr(data, "__array__")
+    return as_array("asarray", data), hasattr(data, "__array__")
 
 
 def _unshared(what: str, wanted: DType | None) -> ValueError:
@@ -102,27 +110,48 @@ def from_dlpack(data: Any, *, copy: bool | None = None) -> Tensor:
     return asarray(array, copy=copy if copy is not None else not tensors.can_share(array, None))
 
 
-def full(shape: Any, value: bool | int | float, dtype: Any = None) -> Tensor:
+def full(shape: Shape, value: bool | int | float, dtype: Any = None) -> Tensor:
     """A tensor of ``shape`` filled with ``value``; by default bool, int64 or float32, as the value is."""
-    wanted = dtypes.of_scalar(value, None) if dtype is None else dtypes.as_dtype(dtype)
-    array = np.full(shape, value, wanted.numpy)
-    return tensors.from_numpy(array, wanted, copy=False)
+    return _filled("full", shape, value, dtypes.of_scalar(_plain(value), None) if dtype is None else dtype)
 
 
-def zeros(shape: Any, dtype: Any = dtypes.float32) -> Tensor:
-    """A tensor of zeros, of ``shape`` (an int or a tuple)."""
-    return full(shape, 0, dtype)
+def zeros(shape: Shape, *sizes: Any, dtype: Any = None) -> Tensor:
+    """A tensor of zeros, float32 unless another ``dtype`` is given.
+
+    The shape is one int, a tuple (after which the dtype may stand), or several ints: ``zeros((2, 3), "int64")``,
+    ``zeros(2, 3)``.
+    """
+    return _filled("zeros", *_shape_and_dtype(shape, sizes, 0, dtype))
 
 
-def ones(shape: Any, dtype: Any = dtypes.float32) -> Tensor:
-    """A tensor of ones, of ``shape`` (an int or a tuple)."""
-    return full(shape, 1, dtype)
+def ones(shape: Shape, *sizes: Any, dtype: Any = None) -> Tensor:
+    """A tensor of ones; its arguments are those of :func:`zeros`."""
+    return _filled("ones", *_shape_and_dtype(shape, sizes, 1, dtype))
+
+
+def _filled(name: str, shape: Any, value: bool | int | float, dtype: Any) -> Tensor:
+    wanted = dtypes.as_dtype(dtype)
+    return tensors.from_numpy(np.full(as_sizes(name, shape), value, wanted.numpy), wanted, copy=False)
+
+
+def _shape_and_dtype(shape: Any, sizes: tuple[Any, ...], value: int, dtype: Any) -> tuple[Any, int, Any]:
+    """The arguments of :func:`_filled` from a shape that may go on in ``sizes``, where a dtype may be the last."""
+    if sizes and not isinstance(sizes[-1], SupportsIndex):
+        if dtype is not None:
+            raise ArgumentError(f"[zeros] dtype is given twice: {shown(sizes[-1])} and {shown(dtype)}.")
+        dtype, sizes = sizes[-1], sizes[:-1]
+    return (shape, *sizes) if sizes else shape, value, dtypes.float32 if dtype is None else dtype
 
 
 def arange(start: float, stop: float | None = None, step: float = 1, dtype: Any = None) -> Tensor:
     """Evenly spaced numbers from ``start`` up to but not including ``stop``; ``arange(n)`` counts from 0. int64
-    where all three are ints, else float32."""
-    begin, end = (0, start) if stop is None else (start, stop)
+    where all three are ints, else float32. The numbers are finite and ``step`` is not 0 (else ValueError)."""
+    start, step = _plain(start), _plain(step)
+    begin, end = (0, start) if stop is None else (start, _plain(stop))
+    if step == 0 or not all(map(math.isfinite, (begin, end, step))):
+        raise ValueError(
+            f"[arange] counts from {begin} to {end} in steps of {step}; it needs finite numbers and a step."
+        )
     if dtype is None:
         dtype = dtypes.int64 if all(isinstance(v, int) for v in (begin, end, step)) else dtypes.float32
     wanted = dtypes.as_dtype(dtype)
@@ -132,15 +161,27 @@ def arange(start: float, stop: float | None = None, step: float = 1, dtype: Any 
 def linspace(start: float, stop: float, num: int, dtype: Any = dtypes.float32, *, endpoint: bool = True) -> Tensor:
     """``num`` evenly spaced numbers from ``start`` to ``stop``."""
     wanted = dtypes.as_dtype(dtype)
-    return tensors.from_numpy(np.linspace(start, stop, num, endpoint=endpoint).astype(wanted.numpy), wanted, copy=False)
+    (count,) = as_sizes("linspace", num)
+    array = np.linspace(_plain(start), _plain(stop), count, endpoint=endpoint)
+    return tensors.from_numpy(array.astype(wanted.numpy), wanted, copy=False)
 
 
 def eye(n: int, m: int | None = None, dtype: Any = dtypes.float32) -> Tensor:
     """The identity matrix of ``n`` rows and ``m`` (or ``n``) columns."""
     wanted = dtypes.as_dtype(dtype)
-    return tensors.from_numpy(np.eye(n, m, dtype=wanted.numpy), wanted, copy=False)
+    rows, columns = as_sizes("eye", (n, n if m is None else m))
+    return tensors.from_numpy(np.eye(rows, columns, dtype=wanted.numpy), wanted, copy=False)
 
 
-def empty(shape: Any, dtype: Any = dtypes.float32) -> Tensor:
-    """A tensor whose values do not matter (they are zeros)."""
-    return zeros(shape, dtype)
+def empty(shape: Shape, *sizes: Any, dtype: Any = None) -> Tensor:
+    """A tensor whose values do not matter (they are zeros); its arguments are those of :func:`zeros`."""
+    return zeros(shape, *sizes, dtype=dtype)
+
+
+def _plain(value: Any) -> Any:
+    """A number as Python's own, which has no dtype."""
+    if isinstance(value, complex | np.complexfloating):
+        raise DTypeError(f"[asarray] there are no complex tensors; received {shown(value)}.")
+    if isinstance(value, ArrayMethods):
+        return value.read().item()
+    return value.item() if isinstance(value, np.generic) else value

@@ -1,6 +1,7 @@
 """The operators and methods that Tensor and Variable share. Each is one line: the function of that meaning in ``ops``.
 
-Names and defaults follow the Array API where it has the method, PyTorch elsewhere (``dim`` is accepted for ``axis``).
+Names and defaults follow the Array API where it has the method, PyTorch elsewhere
+(``core.spelling`` has the other names of their arguments: ``dim`` for ``axis``, ``keepdim`` for ``keepdims``).
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from runnel import ops
-from runnel.core import dtypes
+from runnel.core import dtypes, public
 from runnel.core.avals import row_major
 from runnel.core.devices import CPU, Device, as_device
 from runnel.core.dispatch import Value
@@ -19,10 +20,7 @@ if TYPE_CHECKING:
     from runnel.tensor.tensor import Tensor
 
 
-def _axis(axis: Any, dim: Any) -> Any:
-    return axis if dim is None else dim
-
-
+@public.methods
 class ArrayMethods(Value):
     """Arithmetic, comparison, reductions and views as operators and methods."""
 
@@ -169,38 +167,38 @@ class ArrayMethods(Value):
 
     # Functions as methods ---------------------------------------------------------------------------------------------
 
-    def sum(self, axis: Any = None, keepdims: bool = False, *, dim: Any = None, dtype: Any = None) -> Tensor:
-        return ops.sum(self, _axis(axis, dim), keepdims, dtype)
+    def sum(self, axis: Any = None, keepdims: bool = False, dtype: Any = None) -> Tensor:
+        return ops.sum(self, axis, keepdims, dtype)
 
-    def mean(self, axis: Any = None, keepdims: bool = False, *, dim: Any = None) -> Tensor:
-        return ops.mean(self, _axis(axis, dim), keepdims)
+    def mean(self, axis: Any = None, keepdims: bool = False) -> Tensor:
+        return ops.mean(self, axis, keepdims)
 
-    def var(self, axis: Any = None, correction: float = 0.0, keepdims: bool = False, *, dim: Any = None) -> Tensor:
-        return ops.var(self, _axis(axis, dim), correction, keepdims)
+    def var(self, axis: Any = None, correction: float = 0.0, keepdims: bool = False) -> Tensor:
+        return ops.var(self, axis, correction, keepdims)
 
-    def std(self, axis: Any = None, correction: float = 0.0, keepdims: bool = False, *, dim: Any = None) -> Tensor:
-        return ops.std(self, _axis(axis, dim), correction, keepdims)
+    def std(self, axis: Any = None, correction: float = 0.0, keepdims: bool = False) -> Tensor:
+        return ops.std(self, axis, correction, keepdims)
 
-    def prod(self, axis: Any = None, keepdims: bool = False, *, dim: Any = None) -> Tensor:
-        return ops.prod(self, _axis(axis, dim), keepdims)
+    def prod(self, axis: Any = None, keepdims: bool = False) -> Tensor:
+        return ops.prod(self, axis, keepdims)
 
-    def max(self, axis: Any = None, keepdims: bool = False, *, dim: Any = None) -> Tensor:
-        return ops.max(self, _axis(axis, dim), keepdims)
+    def max(self, axis: Any = None, keepdims: bool = False) -> Tensor:
+        return ops.max(self, axis, keepdims)
 
-    def min(self, axis: Any = None, keepdims: bool = False, *, dim: Any = None) -> Tensor:
-        return ops.min(self, _axis(axis, dim), keepdims)
+    def min(self, axis: Any = None, keepdims: bool = False) -> Tensor:
+        return ops.min(self, axis, keepdims)
 
-    def any(self, axis: Any = None, keepdims: bool = False, *, dim: Any = None) -> Tensor:
-        return ops.any(self, _axis(axis, dim), keepdims)
+    def any(self, axis: Any = None, keepdims: bool = False) -> Tensor:
+        return ops.any(self, axis, keepdims)
 
-    def all(self, axis: Any = None, keepdims: bool = False, *, dim: Any = None) -> Tensor:
-        return ops.all(self, _axis(axis, dim), keepdims)
+    def all(self, axis: Any = None, keepdims: bool = False) -> Tensor:
+        return ops.all(self, axis, keepdims)
 
-    def argmax(self, axis: Any = None, keepdims: bool = False, *, dim: Any = None) -> Tensor:
-        return ops.argmax(self, _axis(axis, dim), keepdims)
+    def argmax(self, axis: Any = None, keepdims: bool = False) -> Tensor:
+        return ops.argmax(self, axis, keepdims)
 
-    def argmin(self, axis: Any = None, keepdims: bool = False, *, dim: Any = None) -> Tensor:
-        return ops.argmin(self, _axis(axis, dim), keepdims)
+    def argmin(self, axis: Any = None, keepdims: bool = False) -> Tensor:
+        return ops.argmin(self, axis, keepdims)
 
     def reshape(self, *shape: Any) -> Tensor:
         return self._other(ops.reshape(self, shape[0] if len(shape) == 1 and not isinstance(shape[0], int) else shape))
@@ -222,8 +220,8 @@ class ArrayMethods(Value):
     def permute(self, *axes: Any) -> Tensor:
         return self._other(ops.permute(self, axes[0] if len(axes) == 1 and not isinstance(axes[0], int) else axes))
 
-    def squeeze(self, axis: Any = None, *, dim: Any = None) -> Tensor:
-        return self._other(ops.squeeze(self, _axis(axis, dim)))
+    def squeeze(self, axis: Any = None) -> Tensor:
+        return self._other(ops.squeeze(self, axis))
 
     def unsqueeze(self, dim: int) -> Tensor:
         return ops.expand_dims(self, dim)

@@ -12,8 +12,10 @@ from typing import Any, Final
 import numpy as np
 
 from runnel import ops
-from runnel.core import dtypes
+from runnel.core import dtypes, kinds
 from runnel.core.errors import DTypeError
+from runnel.ops.arguments import as_sizes
+from runnel.tensor.creation import Shape
 from runnel.tensor.inplace import in_place
 from runnel.tensor.methods import ArrayMethods
 from runnel.tensor.state import load_variables
@@ -21,6 +23,7 @@ from runnel.tensor.tensor import Tensor
 from runnel.tensor.variable import Variable
 
 
+@kinds.declare
 class Generator:
     """A stream of random numbers. ``state`` is a Variable: uint32 (key low, key high, count)."""
 
@@ -79,14 +82,18 @@ def set_rng_state(state: Any) -> None:
     default.set_state(state)
 
 
-def rand(*shape: int, dtype: Any = dtypes.float32, generator: Generator = default) -> Tensor:
-    """Uniform numbers in [0, 1), of the shape given by the ints ``shape`` and a float dtype (else DTypeError)."""
-    return ops.uniform(generator.next_key(), shape, dtypes.as_dtype(dtype))
+def rand(*shape: Shape, dtype: Any = dtypes.float32, generator: Generator = default) -> Tensor:
+    """Uniform numbers in [0, 1), of the shape given by ints or one tuple, and a float dtype (else DTypeError)."""
+    return ops.uniform(generator.next_key(), _shape("rand", shape), dtypes.as_dtype(dtype))
 
 
-def randn(*shape: int, dtype: Any = dtypes.float32, generator: Generator = default) -> Tensor:
-    """Normal numbers of mean 0 and deviation 1 (Box–Muller), of the shape given by the ints ``shape``."""
-    return ops.normal(generator.next_key(), shape, dtypes.as_dtype(dtype))
+def randn(*shape: Shape, dtype: Any = dtypes.float32, generator: Generator = default) -> Tensor:
+    """Normal numbers of mean 0 and deviation 1 (Box–Muller), of the shape given by ints or one tuple."""
+    return ops.normal(generator.next_key(), _shape("randn", shape), dtypes.as_dtype(dtype))
+
+
+def _shape(name: str, given: tuple[Any, ...]) -> tuple[int, ...]:
+    return as_sizes(name, given[0] if len(given) == 1 else given)
 
 
 def randint(low: int, high: int, shape: Any, dtype: Any = dtypes.int64, generator: Generator = default) -> Tensor:

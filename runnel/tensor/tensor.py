@@ -63,7 +63,7 @@ class Tensor(ArrayMethods):
     data = data_of
 
     def __init__(self, *args: Any) -> None:
-        raise TypeError("A Tensor is made by runnel.asarray(data), runnel.zeros(shape), …, not by its class.")
+        raise TypeError("[Tensor] a tensor is made by runnel.asarray(data), runnel.zeros(shape), …, not by its class.")
 
     # What it is -------------------------------------------------------------------------------------------------------
 

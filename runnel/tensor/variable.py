@@ -11,6 +11,8 @@ from typing import Any, Final, Self
 
 import numpy as np
 
+from runnel.core import kinds
+from runnel.core.arrays import as_array
 from runnel.core.avals import Aval
 from runnel.core.dtypes import DType, as_dtype, from_numpy
 from runnel.core.errors import CaptureError, DTypeError, GradientError, ShapeError
@@ -78,6 +80,7 @@ def _count_unshared() -> int:
 _UNSHARED: Final = _count_unshared()
 
 
+@kinds.declare
 class Variable(StandIn):
     """A named, mutable cell that holds a tensor of fixed shape and dtype.
 
@@ -95,7 +98,7 @@ class Variable(StandIn):
         if isinstance(value, Tensor):
             array = value.numpy()
         else:
-            array = np.asarray(value)
+            array = as_array("Variable", value)
             if dtype is None and array.dtype == np.float64 and not isinstance(value, np.ndarray):
                 dtype = "float32"
         kind: DType = from_numpy(array.dtype) if dtype is None else as_dtype(dtype)
@@ -189,7 +192,7 @@ class Variable(StandIn):
         matter: memory that they can reach is copied."""
         trace = tracing.ACTIVE.trace
         if not isinstance(value, (Tensor, Variable)):
-            value = tensors.constant(np.asarray(value, self.dtype.numpy), self.dtype)
+            value = tensors.constant(as_array("assign", value).astype(self.dtype.numpy), self.dtype)
         value = value.read().detach()
         if value.shape != self.shape:
             raise ShapeError(f"[assign] Variable '{self.name}' has shape {self.shape}; received {value.shape}.")

@@ -9,6 +9,7 @@ from typing import Any
 from runnel.core import pytree
 from runnel.core.errors import GradientError
 from runnel.ops import cast, full_like, zeros_like
+from runnel.ops.arguments import as_shape, is_single
 from runnel.tensor.creation import asarray
 from runnel.tensor.grad_mode import RECORDING, recording
 from runnel.tensor.methods import ArrayMethods
@@ -31,7 +32,7 @@ def value_and_grad(
     What ``fn`` does not use has a gradient of zeros. ``fn`` may give its arguments other values (``x[i] = v``): the
     gradient is that by the values it was given. Operations in it are recorded whatever the mode around the call.
     """
-    numbers = (argnums,) if isinstance(argnums, int) else tuple(argnums)
+    numbers = as_shape("grad", argnums)
 
     @functools.wraps(fn)
     def differentiated(*args: Any, **kwargs: Any) -> tuple[Any, Any]:
@@ -52,7 +53,7 @@ def value_and_grad(
         found = _pulled([root], [full_like(root.detach(), 1)], arguments)
         answers = tuple(a.answer(found) for a in arguments)
         plain = _without_own_tape(result, arguments)
-        return plain, answers[0] if isinstance(argnums, int) else answers
+        return plain, answers[0] if is_single(argnums) else answers
 
     return differentiated
 

@@ -1,0 +1,186 @@
+"""The edge between users' code and ours: public functions accept other libraries' spellings of keywords, and answer
+every mistake in one sentence that names the function.
+
+An error raised on purpose says what is wrong by itself. Any other error is explained by the arguments: the first one
+that is not of the kind its annotation declares is named. This costs nothing while nothing fails. Errors from
+functions that users pass in, and errors of this package with a cause of their own, go through untouched.
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from collections.abc import Callable, Iterable, KeysView, Mapping
+from types import FunctionType
+from typing import Any, Final, ParamSpec, TypeVar, cast
+
+from runnel.core import tracebacks
+from runnel.core.errors import ArgumentError, RunnelError
+from runnel.core.kinds import kind_of
+from runnel.core.showing import shown
+from runnel.core.spelling import spelled
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+_PACKAGE: Final = __name__.partition(".")[0]
+_PUBLIC: Final[dict[Any, Any]] = {}  # a function to its public form: the same one wherever it is offered
+
+
+def public(function: Callable[P, R]) -> Callable[P, R]:
+    """``function`` as users call it."""
+    found = _PUBLIC.get(function)
+    if found is not None:
+        return cast(Callable[P, R], found)
+    plain = _plain(function)
+    parameters = _parameters(plain)
+    name = function.__name__
+
+    @functools.wraps(function)
+    def call(*args: Any, **kwargs: Any) -> Any:
+        if kwargs and parameters is not None and not kwargs.keys() <= parameters:
+            kwargs = spelled(name, kwargs, parameters)
+        try:
+            return function(*args, **kwargs)
+        except Exception as error:
+            answer = explained(name, plain, args, kwargs, error)
+            if answer is error:
+                raise
+            raise answer from answer.__cause__
+
+    _PUBLIC[function] = _PUBLIC[call] = call
+    return cast(Callable[P, R], call)
+
+
+def constructor(kind: type) -> None:
+    """Make ``kind``'s own ``__init__`` public, with all its arguments checked before it runs."""
+    initialize = kind.__dict__.get("__init__")
+    if not isinstance(initialize, FunctionType) or initialize in _PUBLIC:
+        return
+    parameters = _parameters(initialize)
+
+    @functools.wraps(initialize)
+    def call(self: Any, *args: Any, **kwargs: Any) -> None:
+        own = type(self).__name__
+        if kwargs and parameters is not None and not kwargs.keys() <= parameters:
+            kwargs = spelled(own, kwargs, parameters)
+        args, kwargs = settled(own, initialize, (self, *args), kwargs)
+        try:
+            initialize(*args, **kwargs)
+        except Exception as error:
+            answer = explained(own, initialize, args, kwargs, error)
+            if answer is error:
+                raise
+            raise answer from answer.__cause__
+
+    _PUBLIC[initialize] = _PUBLIC[call] = call
+    kind.__init__ = call  # type: ignore[misc]
+
+
+def offer(namespace: dict[str, Any], names: Iterable[str]) -> None:
+    """Put the public form of each function among ``names`` into ``namespace``, a module's; classes keep their identity
+    and get public constructors."""
+    for name in names:
+        value = namespace[name]
+        if isinstance(value, FunctionType):
+            namespace[name] = public(value)
+        elif isinstance(value, type):
+            for base in value.__mro__:
+                if base.__module__.partition(".")[0] == _PACKAGE:
+                    constructor(base)
+
+
+def methods(kind: type[R]) -> type[R]:
+    """A class decorator: its methods whose names have no underscore in front are public."""
+    for name, value in list(vars(kind).items()):
+        if isinstance(value, FunctionType) and not name.startswith("_"):
+            setattr(kind, name, public(value))
+    return kind
+
+
+def settled(
+    name: str, function: FunctionType, args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> tuple[tuple[Any, ...], dict[str, Any]]:
+    """The arguments, each of the kind that is declared and in its plain form; ArgumentError for one that is not."""
+    signature = _signature(function)
+    bound = _bound(name, signature, args, kwargs)
+    for parameter, value in _each(signature, bound):
+        kind = kind_of(parameter)
+        if kind is None:
+            continue
+        if not kind.fits(value):
+            raise _unfit(name, parameter, value)
+        if parameter.kind not in (parameter.VAR_POSITIONAL, parameter.VAR_KEYWORD):
+            bound.arguments[parameter.name] = kind.settle(value)
+    return bound.args, bound.kwargs
+
+
+def explained(
+    name: str, function: FunctionType, args: tuple[Any, ...], kwargs: dict[str, Any], error: Exception
+) -> Exception:
+    """What is raised for ``error``, which a call ended with: itself, if it was raised on purpose or by the user."""
+    if tracebacks.is_users(error):
+        return error
+    if isinstance(error, RunnelError) or str(error).startswith("["):
+        tracebacks.shorten(error)
+        return error
+    if isinstance(error, (OSError, MemoryError, ImportError)):
+        return error
+    signature = _signature(function)
+    try:
+        bound = _bound(name, signature, args, kwargs)
+    except ArgumentError as unbound:
+        return unbound
+    for parameter, value in _each(signature, bound):
+        kind = kind_of(parameter)
+        if kind is not None and not kind.fits(value):
+            return _unfit(name, parameter, value)
+    listed = ", ".join(f"{p.name}={shown(value)}" for p, value in _each(signature, bound) if p.name != "self")
+    answer = RunnelError(f"[{name}] cannot be done with {listed or 'no arguments'}: {type(error).__name__}: {error}.")
+    answer.__cause__ = error
+    return answer
+
+
+def _unfit(name: str, parameter: inspect.Parameter, value: Any) -> ArgumentError:
+    kind = kind_of(parameter)
+    description, remedy = (kind.description, kind.remedy(value)) if kind is not None else ("something else", "")
+    hint = f"; {remedy}" if remedy else ""
+    return ArgumentError(f"[{name}] {parameter.name} is {description}; received {shown(value)}{hint}.")
+
+
+def _bound(
+    name: str, signature: inspect.Signature, args: tuple[Any, ...], kwargs: Mapping[str, Any]
+) -> inspect.BoundArguments:
+    try:
+        return signature.bind(*args, **kwargs)
+    except TypeError as error:
+        takes = ", ".join(p for p in signature.parameters if p != "self") or "none"
+        raise ArgumentError(f"[{name}] {error}; its arguments are {takes}.") from None
+
+
+def _each(signature: inspect.Signature, bound: inspect.BoundArguments) -> Iterable[tuple[inspect.Parameter, Any]]:
+    """Each argument with its parameter; those of a starred parameter one by one."""
+    for name, value in bound.arguments.items():
+        parameter = signature.parameters[name]
+        if parameter.kind is parameter.VAR_POSITIONAL:
+            yield from ((parameter, one) for one in value)
+        elif parameter.kind is not parameter.VAR_KEYWORD:
+            yield parameter, value
+
+
+@functools.cache
+def _signature(function: FunctionType) -> inspect.Signature:
+    return inspect.signature(function)
+
+
+def _plain(function: Any) -> FunctionType:
+    """The function with the parameters: wrappers (``functools.wraps``) take those of what they wrap."""
+    return cast(FunctionType, inspect.unwrap(function))
+
+
+def _parameters(function: FunctionType) -> KeysView[str] | None:
+    """The parameters that can be given by name, in order; None where any name will do."""
+    code = function.__code__
+    if code.co_flags & inspect.CO_VARKEYWORDS:
+        return None
+    return dict.fromkeys(code.co_varnames[code.co_posonlyargcount : code.co_argcount + code.co_kwonlyargcount]).keys()

@@ -1,0 +1,90 @@
+"""Keyword arguments as other libraries spell them: one table, which every public function reads."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Collection, Iterable
+from typing import Any, Final
+
+from runnel.core.devices import as_device
+from runnel.core.errors import ArgumentError
+
+# A keyword of PyTorch, NumPy or JAX, and the parameters it may mean here: the first one that the function has.
+MEANINGS: Final[dict[str, tuple[str, ...]]] = {
+    "a": ("x",),
+    "a_max": ("high",),
+    "a_min": ("low",),
+    "axis": ("dim",),
+    "b": ("y",),
+    "ddof": ("correction",),
+    "dim": ("axis", "axes"),
+    "dim0": ("first",),
+    "dim1": ("second",),
+    "dims": ("axes", "axis"),
+    "end_dim": ("end",),
+    "exponent": ("y",),
+    "fill_value": ("value",),
+    "index": ("indices",),
+    "input": ("x", "like", "labels", "condition"),
+    "keepdim": ("keepdims",),
+    "max": ("high",),
+    "max_val": ("high",),
+    "min": ("low",),
+    "min_val": ("low",),
+    "num_classes": ("classes",),
+    "other": ("y",),
+    "p": ("ord",),
+    "size": ("shape",),
+    "source": ("updates",),
+    "split_size_or_sections": ("sizes",),
+    "start_dim": ("start",),
+    "steps": ("num",),
+    "tensors": ("arrays",),
+    "vec2": ("y",),
+    "x1": ("x",),
+    "x2": ("y",),
+}
+
+# Functions that PyTorch offers in an updating form, too; the result is the same.
+HAVE_INPLACE_FORMS: Final = frozenset(
+    {"dropout", "elu", "hardsigmoid", "hardswish", "hardtanh", "leaky_relu", "mish", "relu", "relu6", "selu", "silu"}
+)
+
+
+def spelled(name: str, kwargs: dict[str, Any], parameters: Collection[str]) -> dict[str, Any]:
+    """``kwargs`` under the names of this function's ``parameters``; ArgumentError for one that means none of them."""
+    meant: dict[str, Any] = {}
+    for keyword, value in kwargs.items():
+        if keyword not in parameters and _has_no_effect(name, keyword, value, parameters):
+            continue
+        own = keyword if keyword in parameters else _meaning(name, keyword, parameters)
+        if own in meant or (own != keyword and own in kwargs):
+            raise ArgumentError(f"[{name}] {keyword}= and {own}= are the same argument; pass one of them.")
+        meant[own] = value
+    return meant
+
+
+def _has_no_effect(name: str, keyword: str, value: Any, parameters: Collection[str]) -> bool:
+    """Whether a keyword is one of those that PyTorch has and that change nothing here."""
+    if keyword == "inplace":
+        return name in HAVE_INPLACE_FORMS
+    if keyword == "device" and "dtype" in parameters and "x" not in parameters:  # it makes something new
+        if value is not None:
+            as_device(value)
+        return True
+    return False
+
+
+def _meaning(name: str, keyword: str, parameters: Collection[str]) -> str:
+    for own in MEANINGS.get(keyword, ()):
+        if own in parameters:
+            return own
+    raise ArgumentError(f"[{name}] takes no argument '{keyword}'; {_offer(keyword, parameters)}.")
+
+
+def _offer(keyword: str, parameters: Iterable[str]) -> str:
+    taken = [p for p in parameters if p != "self"]
+    if not taken:
+        return "it takes none by name"
+    near = difflib.get_close_matches(keyword, taken, 1)
+    return (f"did you mean '{near[0]}'? It takes " if near else "it takes ") + ", ".join(taken)

@@ -1,0 +1,72 @@
+"""Whose code a frame belongs to, the user's or ours, and tracebacks that show the user's part alone."""
+
+from __future__ import annotations
+
+import functools
+import importlib.util
+import os
+import sys
+from collections.abc import Iterator
+from types import TracebackType
+from typing import Final
+
+from runnel.core import switches
+
+_PACKAGE: Final = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
+_STDLIB: Final = os.path.dirname(os.__file__) + os.sep
+_LIBRARIES: Final = ("numpy", "ml_dtypes", "llvmlite")  # what this package calls besides Python's own library
+
+
+def user_line() -> str:
+    """``file:line`` of the innermost frame outside this package: where the user asked for what is happening."""
+    frame = sys._getframe(1)
+    while frame is not None and frame.f_code.co_filename.startswith(_PACKAGE):
+        frame = frame.f_back  # type: ignore[assignment]
+    return f"{frame.f_code.co_filename}:{frame.f_lineno}" if frame is not None else ""
+
+
+def raised_at(error: BaseException) -> str:
+    """``file:line`` of the innermost frame of ``error``'s traceback that is the user's; "" where none is."""
+    lines = [f"{tb.tb_frame.f_code.co_filename}:{tb.tb_lineno}" for tb in _entries(error) if _is_users(tb)]
+    return lines[-1] if lines else ""
+
+
+def is_users(error: BaseException) -> bool:
+    """Whether ``error`` was raised in code of the user's (or in what that called), as far as it was traced so far."""
+    return any(map(_is_users, _entries(error)))
+
+
+def shorten(error: BaseException) -> None:
+    """Drop the frames of this package from the traceback of an error that is not about them."""
+    if switches.debug.value >= 1:
+        return
+    kept: TracebackType | None = None
+    for tb in reversed([tb for tb in _entries(error) if _is_users(tb)]):
+        kept = TracebackType(kept, tb.tb_frame, tb.tb_lasti, tb.tb_lineno)
+    error.__traceback__ = kept
+
+
+def _entries(error: BaseException) -> Iterator[TracebackType]:
+    tb = error.__traceback__
+    while tb is not None:
+        yield tb
+        tb = tb.tb_next
+
+
+def _is_users(tb: TracebackType) -> bool:
+    return _is_users_file(tb.tb_frame.f_code.co_filename)
+
+
+@functools.lru_cache(maxsize=1024)
+def _is_users_file(file: str) -> bool:
+    if file.startswith((_PACKAGE, "<frozen", "<guard", "<call")):
+        return False
+    if file.startswith(_STDLIB) and "site-packages" not in file and "dist-packages" not in file:
+        return False
+    return not file.startswith(_library_folders())
+
+
+@functools.cache
+def _library_folders() -> tuple[str, ...]:
+    specs = [importlib.util.find_spec(name) for name in _LIBRARIES]
+    return tuple(os.path.dirname(spec.origin) + os.sep for spec in specs if spec is not None and spec.origin)

@@ -1,0 +1,149 @@
+"""A good call of every public function, method and constructor: what the sweep of wrong arguments starts from.
+
+Arguments are found by the parameter's name, with exceptions for the functions that need other ones.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Iterator
+from typing import Any, NamedTuple
+
+import numpy as np
+
+import runnel as rn
+from runnel import nn, optim
+from runnel.nn import functional
+from runnel.tensor.methods import ArrayMethods
+
+
+class Call(NamedTuple):
+    """A public function and arguments that it takes, all by name but those in ``starred``."""
+
+    name: str
+    function: Callable[..., Any]
+    arguments: dict[str, Any]
+
+
+def _numbers(*shape: int) -> rn.Tensor:
+    return rn.asarray(np.linspace(0.25, 0.75, int(np.prod(shape)), dtype=np.float32).reshape(shape))
+
+
+def _ints(*values: int) -> rn.Tensor:
+    return rn.asarray(np.array(values))
+
+
+def _model() -> nn.Module:
+    return nn.Linear(4, 3)
+
+
+X = _numbers(3, 4)
+IMAGE = {1: _numbers(2, 4, 8), 2: _numbers(2, 4, 8, 8), 3: _numbers(2, 4, 6, 6, 6)}
+FILTER = {1: _numbers(4, 4, 3), 2: _numbers(4, 4, 3, 3), 3: _numbers(4, 4, 3, 3, 3)}
+HEADS = _numbers(1, 2, 4, 8)
+KEY = rn.Generator(0).next_key()
+ROW = _numbers(4)
+
+BY_NAME: dict[str, Any] = {
+    "x": X, "y": X, "like": X, "target": X, "gate": X, "data": [[1.0, 2.0]], "axis": 0, "dim": 0, "keepdims": False,
+    "shape": (3, 4), "dtype": "float32", "key": KEY, "indices": _ints(0, 1), "labels": _ints(0, 1),
+    "condition": X > 0.5, "weight": ROW, "bias": ROW, "eps": 1e-5, "reduction": "mean", "low": 0.25, "high": 0.75,
+    "value": 0.5, "p": 0.5, "arrays": [X, X], "seed": 1, "start": 0, "end": 1, "kernel_size": 2, "stride": 1,
+    "padding": 0, "dilation": 1, "groups": 1, "in_features": 4, "out_features": 3, "num_features": 4,
+    "in_channels": 4, "out_channels": 2, "input_size": 4, "hidden_size": 3, "num_layers": 1, "embed_dim": 4,
+    "num_heads": 2, "d_model": 4, "nhead": 2, "num_embeddings": 5, "embedding_dim": 3, "normalized_shape": 4,
+    "num_groups": 2, "num_channels": 4, "size": 4, "output_size": 2, "alpha": 1.0, "negative_slope": 0.1, "beta": 1.0,
+    "delta": 1.0, "params": list(_model().parameters()), "lr": 0.1, "count": 2, "generator": rn.Generator(1),
+    "dim_feedforward": 8, "dropout": 0.0, "n": 3, "stop": 6, "step": 2, "num": 4, "classes": 3, "sizes": 2,
+    "source": 0, "destination": 1, "first": 0, "second": 1, "shift": 1, "bias_flag": True, "start_dim": 0,
+    "end_dim": 1, "dim0": 0, "dim1": 1, "shape_": (3, 4), "widths": [(1, 1), (0, 2)], "axes": (1, 0),
+    "updates": _numbers(2, 4), "rows": 4, "mean": ROW, "variance": ROW, "query": HEADS, "qkv": None,
+    "optimizer": None, "step_size": 2, "T_max": 4, "momentum": 0.1, "correction": 0, "ord": 2, "word": 0,
+    "ceil_mode": False, "training": True, "negative": 1, "approximate": "none", "copy": None, "enabled": True,
+}  # fmt: skip
+
+# What functions need instead, by their names with the namespace in front.
+OWN: dict[str, dict[str, Any]] = {
+    "rn.squeeze": {"x": _numbers(1, 4)}, "rn.take": {"axis": 0},
+    "rn.take_along_axis": {"indices": rn.zeros((3, 4), "int64")}, "rn.outer": {"x": ROW, "y": ROW},
+    "rn.matmul": {"y": _numbers(4, 2)}, "rn.linear": {"weight": _numbers(2, 4), "bias": _numbers(2)},
+    "rn.tensordot": {"axes": 2}, "rn.batch_norm": {}, "rn.instance_norm": {"x": _numbers(2, 4, 5)},
+    "rn.group_norm": {"x": _numbers(2, 4, 5)}, "rn.channel_moments": {},
+    "rn.bitwise_and": {"x": _ints(1, 2), "y": _ints(3, 4)}, "rn.bitwise_or": {"x": _ints(1, 2), "y": _ints(3, 4)},
+    "rn.bitwise_xor": {"x": _ints(1, 2), "y": _ints(3, 4)}, "rn.bitwise_invert": {"x": _ints(1, 2)},
+    "rn.bitwise_left_shift": {"x": _ints(1, 2), "y": _ints(3, 4)},
+    "rn.bitwise_right_shift": {"x": _ints(1, 2), "y": _ints(3, 4)}, "rn.embedding": {"weight": X},
+    "F.embedding": {"weight": X}, "rn.nll_loss": {"target": _ints(0, 1, 3)},
+    "rn.cross_entropy": {"target": _ints(0, 1, 3)}, "rn.normal": {"mean": 0.0, "std": 1.0},
+    "rn.conv": {"x": IMAGE[1], "weight": FILTER[1]}, "rn.conv_transpose": {"x": IMAGE[1], "weight": FILTER[1]},
+    "rn.glu": {}, "F.pad": {"pad": (1, 1), "value": 0.0}, "rn.iota": {"start": 0},
+    "rn.randint": {"low": 0, "high": 5}, "rn.eye": {"m": 2}, "rn.permute": {},
+    "rn.binary_cross_entropy": {"weight": X}, "rn.binary_cross_entropy_with_logits": {"weight": X},
+    "F.batch_norm": {"running_mean": None, "running_var": None, "training": True}, "rn.narrow": {"size": 2},
+    "rn.rms_norm": {"normalized_shape": (4,)}, "rn.split": {"axis": 1}, "rn.one_hot": {"dtype": "float32"},
+    "rn.full_like": {"value": 2}, "rn.full": {"value": 2}, "nn.Embedding": {"padding_idx": 0},
+    "nn.BCELoss": {"weight": X}, "nn.BCEWithLogitsLoss": {"weight": X}, "nn.CrossEntropyLoss": {"weight": ROW},
+    "nn.Softplus": {"beta": 1.0}, "nn.Conv1d": {}, "rn.Parameter": {"value": [1.0]}, "nn.Parameter": {"value": [1.0]},
+    "rn.Variable": {"value": [1.0]}, "optim.StepLR": {}, "optim.RMSprop": {"alpha": 0.9}, "rn.stop_gradient": {},
+    "Tensor.squeeze": {"x": _numbers(1, 4)}, "Tensor.T": {}, "Tensor.clip": {"min": 0.0, "max": 1.0},
+    "Tensor.to": {"target": "float64"}, "Tensor.expand": {}, "rn.random_bits": {}, "rn.bernoulli": {},
+    "rn.packed_attention": {"qkv": _numbers(1, 4, 3, 2, 8)}, "rn.vecdot": {"axis": -1},
+    "rn.asarray": {"dtype": "float32"}, "nn.Flatten": {"start_dim": 0, "end_dim": 1}, "rn.huber_loss": {},
+    "rn.fold_in": {"data": 3}, "rn.arange": {"start": 0},
+}  # fmt: skip
+
+# Left out: they take functions, files or wholes of other kinds (their own tests say what they answer to mistakes).
+LEFT_OUT = {
+    "rn.checkpoint", "rn.cond", "rn.compile", "rn.custom_vjp", "rn.from_dlpack", "rn.grad", "rn.load_file",
+    "rn.save_file", "rn.scan", "rn.value_and_grad", "rn.vjp", "rn.while_loop", "rn.Tensor", "nn.Module",
+    "nn.Sequential", "nn.ModuleList", "nn.ModuleDict", "nn.Identity", "nn.Transformer", "nn.TransformerDecoder",
+    "nn.TransformerEncoder", "optim.Optimizer", "optim.LRScheduler", "rn.varlen_attn", "F.varlen_attn",
+    "rn.broadcast_arrays", "rn.autocast", "rn.getitem", "rn.put",
+}  # fmt: skip
+
+
+def _arguments(name: str, function: Callable[..., Any]) -> dict[str, Any]:
+    own = OWN.get(name) or OWN.get("rn." + name.partition(".")[2], {})
+    found: dict[str, Any] = {}
+    for p in inspect.signature(function).parameters.values():
+        if p.name == "self" or p.kind in (p.VAR_POSITIONAL, p.VAR_KEYWORD):
+            continue
+        if p.name == "optimizer":
+            found[p.name] = optim.SGD(_model().parameters(), lr=0.1)
+        elif p.name in own:
+            found[p.name] = own[p.name]
+        elif p.annotation == "bool":
+            found[p.name] = p.default is True
+        elif "pool" in name and p.name == "x":
+            digits = [int(c) for c in name if c.isdigit()]
+            found[p.name] = IMAGE[digits[0] if digits else 2]
+        elif name.startswith(("F.conv", "rn.conv")) and p.name in ("x", "weight"):
+            found[p.name] = (IMAGE if p.name == "x" else FILTER)[int(name[-2]) if name[-1] == "d" else 1]
+        elif p.name in ("key", "value", "query") and "attention" in name:
+            found[p.name] = HEADS
+        elif p.default is inspect.Parameter.empty:
+            found[p.name] = BY_NAME[p.name]
+        elif p.name in BY_NAME and p.default is not None and isinstance(p.default, (int, float, str, tuple)):
+            found[p.name] = p.default
+    return found
+
+
+def calls() -> Iterator[Call]:
+    """All of them."""
+    for space, module in (("rn", rn), ("F", functional), ("nn", nn), ("optim", optim)):
+        for public in module.__all__:
+            function = getattr(module, public)
+            name = f"{space}.{public}"
+            if (
+                callable(function)
+                and name not in LEFT_OUT
+                and not (space == "F" and getattr(rn, public, None) is function)
+            ):
+                yield Call(name, function, _arguments(name, function))
+    for public, method in vars(ArrayMethods).items():
+        if inspect.isfunction(method) and not public.startswith("_") and public not in ("read", "numpy"):
+            name = f"Tensor.{public}"
+            holder = OWN.get(name, {}).get("x", X)
+            method = getattr(holder, public)
+            if not any(p.kind is p.VAR_POSITIONAL for p in inspect.signature(method).parameters.values()):
+                yield Call(name, method, _arguments(name, method))
