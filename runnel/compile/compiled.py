@@ -18,9 +18,10 @@ from runnel.compile.floats import LookedAt
 from runnel.compile.inspection import inspect
 from runnel.compile.signature import Arguments, Role, difference, leaf_names, tagged, take_apart
 from runnel.compile.watch import Wrapper
-from runnel.core import switches
+from runnel.core import switches, tracebacks
 from runnel.core.accepting import byte_count
 from runnel.core.casting import CASTING
+from runnel.core.errors import RunnelError
 from runnel.core.references import FunctionLike
 from runnel.inspection.inspection import Inspection
 from runnel.tensor import tracing
@@ -51,7 +52,11 @@ class Compiled(FunctionLike, Wrapper):
             result = self._quick(self.function, args, kwargs)
             if result is not MISS:
                 return result
-        return self._call(args, kwargs)
+        try:
+            return self._call(args, kwargs)
+        except RunnelError as error:
+            tracebacks.shorten(error)
+            raise
 
     def __get__(self, instance: Any, owner: type | None = None) -> Any:
         return self if instance is None else BoundCompiled(self, instance)

@@ -130,7 +130,7 @@ def explained(
     try:
         bound = _bound(name, signature, args, kwargs)
     except ArgumentError as unbound:
-        return unbound
+        return unbound.with_traceback(None)
     for parameter, value in _each(signature, bound):
         kind = kind_of(parameter)
         if kind is not None and not kind.fits(value):

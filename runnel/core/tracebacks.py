@@ -8,9 +8,10 @@ import os
 import sys
 from collections.abc import Iterator
 from types import TracebackType
-from typing import Final
+from typing import Any, Final
 
 from runnel.core import switches
+from runnel.core.errors import RunnelError
 
 _PACKAGE: Final = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
 _STDLIB: Final = os.path.dirname(os.__file__) + os.sep
@@ -44,6 +45,23 @@ def shorten(error: BaseException) -> None:
     for tb in reversed([tb for tb in _entries(error) if _is_users(tb)]):
         kept = TracebackType(kept, tb.tb_frame, tb.tb_lasti, tb.tb_lineno)
     error.__traceback__ = kept
+
+
+def skip_own(error: BaseException) -> None:
+    """Drop the frames of this package in front of the first one of the user's."""
+    if switches.debug.value >= 1:
+        return
+    tb = error.__traceback__
+    while tb is not None and not _is_users(tb):
+        tb = tb.tb_next
+    if tb is not None or isinstance(error, RunnelError):
+        error.__traceback__ = tb
+
+
+def is_own(function: Any) -> bool:
+    """Whether a function is this package's."""
+    code = getattr(function, "__code__", None)
+    return code is not None and code.co_filename.startswith(_PACKAGE)
 
 
 def _entries(error: BaseException) -> Iterator[TracebackType]:

@@ -16,6 +16,7 @@ from runnel.core import kinds
 from runnel.core.dtypes import DType, from_numpy
 from runnel.core.errors import RunnelError
 from runnel.nn.parameter import Parameter, named_in
+from runnel.nn.whereabouts import located
 from runnel.tensor.methods import ArrayMethods
 from runnel.tensor.state import LoadReport, clear_gradient, load_variables
 from runnel.tensor.tensor import Tensor
@@ -121,10 +122,16 @@ class Module:
 
     def forward(self, *args: Any, **kwargs: Any) -> Any:
         """What the module computes. Subclasses define it."""
-        raise NotImplementedError(f"{type(self).__name__} defines no forward().")
+        raise NotImplementedError(f"[{type(self).__name__}] defines no forward(); define what it computes there.")
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        return self.forward(*args, **kwargs)
+        try:
+            return self.forward(*args, **kwargs)
+        except Exception as error:
+            told = located(self, args, kwargs, error)
+            if told is error:
+                raise
+            raise told from told.__cause__
 
     # The tree ---------------------------------------------------------------------------------------------------------
 

@@ -184,5 +184,5 @@ def test_register_buffer_refuses_nonsense() -> None:
 
 
 def test_forward_must_be_defined() -> None:
-    with pytest.raises(NotImplementedError, match=r"Empty defines no forward\(\)"):
+    with pytest.raises(NotImplementedError, match=r"\[Empty\] defines no forward\(\)"):
         type("Empty", (nn.Module,), {})()(1)

@@ -1,0 +1,63 @@
+"""Where in a model an error came up: a note on the error with the module's path, such as ``encoder.layers.0.linear1``.
+
+The note is written while the error passes through the calls of modules, from the inside out: each call puts the name
+under which it holds the module below in front of the path. A module that is held under several names is told by the
+first one in the module that called it. Nothing is done, and nothing is kept, while no error comes up.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from runnel.core import public, tracebacks
+
+if TYPE_CHECKING:
+    from runnel.nn.module import Module
+
+
+class Whereabouts(str):
+    """The note: a sentence, and what it is made of. Modules are told apart by ``id``, so that an error keeps none."""
+
+    path: str
+    innermost: str
+    line: str
+    outermost: int
+
+    def __new__(cls, path: str, innermost: str, line: str, outermost: Module) -> Whereabouts:
+        kind = type(outermost).__name__
+        place = f"{path} ({innermost}) of {kind}" if path else kind
+        note = super().__new__(cls, f"In {place}, at {line}." if line else f"In {place}.")
+        note.path, note.innermost, note.line, note.outermost = path, innermost, line, id(outermost)
+        return note
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return str, (str(self),)
+
+
+def located(module: Module, args: tuple[Any, ...], kwargs: dict[str, Any], error: Exception) -> Exception:
+    """The error that a call of ``module`` ends with for ``error``: itself, with a note that ends at this module."""
+    notes: list[str] = getattr(error, "__notes__", [])
+    if notes and isinstance(notes[-1], Whereabouts):
+        notes[-1] = _seen_from(module, notes[-1])
+        tracebacks.skip_own(error)
+        return error
+    line = tracebacks.raised_at(error) or tracebacks.user_line()
+    forward: Any = type(module).forward
+    if tracebacks.is_own(forward):
+        error = public.explained(type(module).__name__, forward, (module, *args), kwargs, error)
+    error.add_note(Whereabouts("", type(module).__name__, line, module))
+    return error
+
+
+def _seen_from(module: Module, note: Whereabouts) -> Whereabouts:
+    """The note with the path from ``module``, which called the module that the note ends at."""
+    name = _name_in(module, note.outermost) or f"<{note.innermost}>"
+    path = f"{name}.{note.path}" if note.path else name
+    return Whereabouts(path, note.innermost, note.line, module)
+
+
+def _name_in(module: Module, wanted: int) -> str | None:
+    for name, child in module.named_children():
+        if id(child) == wanted:
+            return name
+    return next((path for path, below in module.named_modules() if path and id(below) == wanted), None)
