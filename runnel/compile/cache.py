@@ -1,34 +1,55 @@
 """The programs of all compiled functions, by code: a closure or lambda made anew finds those of its twin.
 
-Both the functions and the programs of each are bounded in number; the least recently used go first.
+Programs belong to what they read. They go with the first model, optimizer or other object that they are bound to, and
+those of a code go with the code. They are bounded in number, too: the least recently used go first.
 """
 
 from __future__ import annotations
 
-from collections import OrderedDict
+import weakref
 from collections.abc import Hashable
 from types import CodeType
-from typing import Final
+from typing import Any, Final
 
 from runnel.compile.executable import Executable
 from runnel.compile.signature import Arguments
+from runnel.core.lifetime import ByIdentity
 from runnel.core.pytree import Structure
 from runnel.runtime import locks
 
-FUNCTIONS: Final = 256
 PROGRAMS: Final = 64  # of one function
+WAITING: Final = 8  # of a code that no compiled function has any more, until one is made of it again
 REASONS: Final = 1000  # for tracing again, that a function remembers
 
 
 class Entry:
-    """What is kept for one function's code. ``lock`` is held while it is traced."""
+    """What is kept for one function's code. ``lock`` is held while it is traced.
+
+    Programs also leave when an owner of theirs goes: at any moment, and without the lock. So each step here and there
+    is one operation on a dict, and what was put into one is looked at once more.
+    """
 
     def __init__(self) -> None:
         self.lock = locks.reentrant()
         self.fixed: dict[Structure, frozenset[int]] = {}  # float arguments that the function looks at
         self.last: Arguments | None = None  # the signature traced last
+        self.ended = ""  # the owner that went last and took a program along
         # The least recently used first. No OrderedDict: Ctrl-C while it hashes or compares a key leaves it broken.
-        self._programs: dict[Hashable, list[Executable]] = {}
+        self._programs: dict[Hashable, dict[Executable, None]] = {}
+        self._users: dict[weakref.ref[Any], None] = {}
+
+    def used_by(self, user: object) -> None:
+        """As long as ``user`` or another one lives, all programs are kept, and then a few."""
+        mine = weakref.ref(self)
+
+        def gone(reference: weakref.ref[Any]) -> None:
+            entry = mine()
+            if entry is not None:
+                entry._users.pop(reference, None)
+                if not entry._users:
+                    entry._shrink(WAITING)
+
+        self._users[weakref.ref(user, gone)] = None
 
     def programs(self, key: Hashable) -> list[Executable]:
         """Those traced with this signature, the latest first."""
@@ -36,57 +57,76 @@ class Entry:
         if found is None:
             return []
         self._programs[key] = found
-        return found
+        return list(reversed(found))
 
     def add(self, key: Hashable, executable: Executable) -> None:
         """Keep a program; too many, and the one that was added first goes."""
-        self._programs[key] = [executable, *self._programs.pop(key, ())]
-        while self.count() > PROGRAMS:
-            oldest, programs = next(iter(self._programs.items()))
-            self._programs[oldest] = programs[:-1]
-            if not self._programs[oldest]:
-                del self._programs[oldest]
+        for empty in [k for k, found in list(self._programs.items()) if not found]:
+            del self._programs[empty]
+        executable.keepers.add(self)
+        found = self._programs[key] = self._programs.pop(key, {})
+        self._put(found, executable)
+        self._shrink(PROGRAMS)
 
     def promote(self, key: Hashable, executable: Executable) -> None:
         """Let ``executable`` be looked at first."""
-        programs = self._programs.get(key, [])
-        if programs and programs[0] is not executable:
-            self._programs[key] = [executable, *(p for p in programs if p is not executable)]
+        found = self._programs.get(key, {})
+        if executable in found:
+            found.pop(executable, None)
+            self._put(found, executable)
+
+    def drop(self, executable: Executable, owner: str) -> None:
+        """Let a program go, since its ``owner`` has gone."""
+        self.ended = owner
+        for found in list(self._programs.values()):
+            found.pop(executable, None)
 
     def every(self) -> list[Executable]:
         """All that are kept."""
-        return [executable for programs in self._programs.values() for executable in programs]
+        return [executable for found in list(self._programs.values()) for executable in reversed(found)]
 
     def count(self) -> int:
         """How many programs there are."""
-        return sum(map(len, self._programs.values()))
+        return sum(map(len, list(self._programs.values())))
+
+    def clear(self) -> None:
+        """Let all programs go."""
+        for executable in self.every():
+            executable.end("")
+        self.fixed.clear()
+
+    @staticmethod
+    def _put(found: dict[Executable, None], executable: Executable) -> None:
+        found[executable] = None
+        if executable.is_over:  # meanwhile
+            found.pop(executable, None)
+
+    def _shrink(self, most: int) -> None:
+        surplus = self.count() - most
+        for found in list(self._programs.values()):
+            for executable in list(found)[: max(surplus, 0)]:
+                found.pop(executable, None)
+                surplus -= 1
 
 
-_ENTRIES: OrderedDict[Hashable, Entry] = OrderedDict()
+_ENTRIES: ByIdentity[CodeType, dict[Hashable, Entry]] = ByIdentity()
 _LOCK = locks.lock()
 
 
 def entry(code: CodeType, *options: Hashable) -> Entry:
     """The entry of a function's code under these options, made if need be."""
-    key = (code, *options)
     with _LOCK:
-        found = _ENTRIES.get(key)
-        if found is None:
-            found = _ENTRIES[key] = Entry()
-            if len(_ENTRIES) > FUNCTIONS:
-                _ENTRIES.popitem(last=False)
-        else:
-            _ENTRIES.move_to_end(key)
-        return found
+        return _ENTRIES.setdefault(code, dict).setdefault(options, Entry())
 
 
 def size() -> tuple[int, int]:
     """How many functions and how many programs are kept."""
-    with _LOCK:
-        return len(_ENTRIES), sum(e.count() for e in _ENTRIES.values())
+    entries = [e for of_code in _ENTRIES.values() for e in list(of_code.values())]
+    return len(entries), sum(e.count() for e in entries)
 
 
 def clear() -> None:
-    """Forget all programs of functions that nobody holds."""
-    with _LOCK:
-        _ENTRIES.clear()
+    """Let all programs go, those of living functions too: their next calls trace again."""
+    for of_code in _ENTRIES.values():
+        for found in list(of_code.values()):
+            found.clear()

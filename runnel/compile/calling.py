@@ -18,6 +18,7 @@ from runnel.compile.native import Native, dense
 from runnel.compile.signature import Arguments, Role
 from runnel.core.avals import row_major
 from runnel.core.casting import CASTING
+from runnel.core.lifetime import Weak
 from runnel.core.pytree import Branch, Structure, unflatten
 from runnel.core.switches import SETTLED
 from runnel.runtime.layout import COMPLETED
@@ -70,7 +71,7 @@ class CallWriter:
         self.guard = guard
         self.namespace: dict[str, Any] = {
             "B": memoryview(native.bases).cast("B").cast("q"), "CAST": CASTING.dtype, "CASTING": CASTING,
-            "CLOCK": CLOCK, "CONSUMED": CONSUMED, "CONTEXT": native.context,
+            "CLOCK": CLOCK, "CONSUMED": CONSUMED, "CONTEXT": native.recipe.context,
             "FREED": _freed_record(), "F": memoryview(native.floats).cast("B").cast("d"),
             "MISS": MISS, "S": counter, "SETTLED": SETTLED, "Tensor": Tensor, "allocate": allocate,
             "allocate_slab": allocate_slab, "always": guard.always, "by_clock": guard.by_clock, "dense": dense,
@@ -137,7 +138,7 @@ class CallWriter:
             return f"type(a{i}) is not float"
         self.namespace[f"kind{i}"] = tag[1]
         if tag[0] is Role.OBJECT:
-            return f"type(a{i}) is not kind{i}"
+            return f"type(a{i}) is not kind{i}()" if type(tag[1]) is Weak else f"type(a{i}) is not kind{i}"
         self.namespace[f"value{i}"] = self.arguments.leaves[i]
         return f"a{i} is not value{i} and differs(a{i}, value{i})"
 
@@ -153,8 +154,8 @@ class CallWriter:
         """``settled``: the clock has not ticked since the last run, so that no ``.grad`` has changed its state."""
         after = self._after(settled)
         return [
-            *self._inputs(), *self._outputs(), *self._gradients(), *self._launch(after), *after, *self._results(),
-            f"return {self._value()}",
+            *self._inputs(), *self._outputs(), *self._gradients(settled), *self._launch(after), *after,
+            *self._results(), f"return {self._value()}",
         ]  # fmt: skip
 
     def _inputs(self) -> list[str]:
@@ -171,7 +172,7 @@ class CallWriter:
                 lines += [f"d{i} = dense(c[{captured.index(what)}])", f"B[{slot}] = d{i}.address"]
             elif origin is Origin.GRADIENT:
                 self.namespace[f"variable{i}"] = what
-                lines += [f"d{i} = dense(variable{i}._grad)", f"B[{slot}] = d{i}.address"]
+                lines += [f"d{i} = dense(variable{i}()._grad)", f"B[{slot}] = d{i}.address"]
             else:
                 self.namespace[f"getter{i}"] = what
                 lines.append(f"F[{i}] = getter{i}()")
@@ -192,13 +193,15 @@ class CallWriter:
                 lines += [f"s{i} = allocate({nbytes})", f"B[{first + i}] = s{i}.address"]
         return lines
 
-    def _gradients(self) -> list[str]:
-        """The gradients that will be stored, made before the run: see ``_after``."""
-        return [
-            f"g{i} = {self._tensor(result)}"
-            for i, (_, how, result) in enumerate(self.captured.gradients)
-            if how is Gradient.TENSOR
-        ]
+    def _gradients(self, settled: bool) -> list[str]:
+        """The gradients that will be stored, and who holds them, made before the run: see ``_after``."""
+        lines: list[str] = []
+        for i, (_, how, result) in enumerate(self.captured.gradients):
+            if how is Gradient.TENSOR:
+                lines.append(f"g{i} = {self._tensor(result)}")
+            if how is Gradient.TENSOR or not settled:
+                lines.append(f"h{i} = variable_of{i}()")
+        return lines
 
     def _launch(self, after: list[str]) -> list[str]:
         """The run. A signal's handler that raises does so right before the run or right after it."""
@@ -227,15 +230,15 @@ class CallWriter:
         loops), so that none sees Variables changed and the rest not."""
         lines = [WRITES] if self.captured.written else []
         for i, (variable, how, _) in enumerate(self.captured.gradients):
-            self.namespace[f"holder{i}"] = variable
+            self.namespace[f"variable_of{i}"] = variable
             if how is Gradient.TENSOR:
                 lines += [
-                    f"if holder{i}._grad.__class__ is not Tensor: CLOCK.now += 1",
-                    f"holder{i}._grad = g{i}",
+                    f"if h{i}._grad.__class__ is not Tensor: CLOCK.now += 1",
+                    f"h{i}._grad = g{i}",
                 ]
             elif not settled:
                 value = "None" if how is Gradient.NONE else "CONSUMED"
-                lines.append(f"if holder{i}._grad is not {value}: holder{i}._grad = {value}; CLOCK.now += 1")
+                lines.append(f"if h{i}._grad is not {value}: h{i}._grad = {value}; CLOCK.now += 1")
         return lines
 
     def _results(self) -> list[str]:
@@ -264,6 +267,9 @@ class CallWriter:
                 parts.append(f"float({self._tensor(returned.what)}.numpy())")
             elif returned.result is Result.LEAF:
                 parts.append(f"a{returned.what}")
+            elif returned.result is Result.OBJECT:
+                self.namespace[f"plain{i}"] = returned.what
+                parts.append(f"plain{i}()")
             else:
                 self.namespace[f"plain{i}"] = returned.what
                 parts.append(f"plain{i}.copy()" if returned.result is Result.ARRAY else f"plain{i}")
@@ -280,7 +286,7 @@ class CallWriter:
     def _function(self, head: str, lines: list[str]) -> Call:
         source = f"def {head}:\n" + "".join(f"    {line}\n" for line in lines)
         exec(compile(source, "<call of a compiled function>", "exec"), self.namespace)
-        made: Call = self.namespace[head.partition("(")[0]]
+        made: Call = self.namespace.pop(head.partition("(")[0])  # a function in its own namespace keeps itself alive
         return made
 
 

@@ -1,7 +1,8 @@
 """Tracing a function once: its graph, and where each input comes from and each result goes.
 
 Everything that must be known of a call besides the graph is written down here as data, so that running a program, and
-comparing a later trace with it, need nothing of the trace.
+comparing a later trace with it, need nothing of the trace. Variables, and classes that are returned, stand in it as
+``Weak``: a capture keeps nothing of the user's alive.
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ from runnel.core import dtypes
 from runnel.core.avals import aval
 from runnel.core.dtypes import DType
 from runnel.core.errors import CaptureError, GradientError, SideEffectError
+from runnel.core.lifetime import Weak
 from runnel.core.pytree import Structure, flatten, unflatten
 from runnel.graph.graph import Graph, InputKind, Node
 from runnel.graph.hashing import structural_hash
@@ -37,7 +39,7 @@ class Origin(enum.Enum):
     LEAF = "argument"  # number of the leaf among the arguments
     FLOAT = "float argument"  # the same
     CAPTURED = "captured"  # number of the watch that reads it
-    GRADIENT = "gradient"  # a Variable, whose .grad it is
+    GRADIENT = "gradient"  # Weak, of the Variable whose .grad it is
     GETTER = "getter"  # a function that gives a float
 
 
@@ -53,6 +55,7 @@ class Result(enum.Enum):
     FLOAT = "float"  # the same
     LEAF = "argument"  # number of the leaf among the arguments: the object itself
     VALUE = "value"  # a plain value that the trace gave
+    OBJECT = "object"  # Weak, of a Variable or class that the trace gave
     ARRAY = "array"  # a NumPy array that the trace gave, to be copied
 
 
@@ -84,12 +87,12 @@ class Capture:
 
     graph: Graph
     sources: tuple[Source, ...]  # of the inputs that are no Variables, in the graph's order
-    variables: tuple[Variable, ...]  # of the inputs that are, in the graph's order
-    written: frozenset[Variable]
+    variables: tuple[Weak, ...]  # of the inputs that are, in the graph's order
+    written: frozenset[int]  # numbers of them
     structure: Structure  # of what the function returns
     returned: tuple[Returned, ...]
-    gradients: tuple[tuple[Variable, Gradient, int], ...]
-    absent_gradients: frozenset[Variable]
+    gradients: tuple[tuple[Weak, Gradient, int], ...]
+    absent_gradients: tuple[Weak, ...]
 
     @property
     def is_differentiable(self) -> bool:
@@ -107,14 +110,31 @@ class Capture:
     def identity(self) -> tuple[Any, ...]:
         """All but the graph, comparable by ``==``."""
         returned = [(r.result, r.tape, type(r.what), _comparable(r.what)) for r in self.returned]
-        sources = [(s.origin, s.what if s.origin is not Origin.GETTER else None) for s in self.sources]
+        sources = [(s.origin, _comparable(s.what) if s.origin is not Origin.GETTER else None) for s in self.sources]
         return (
-            sources, [id(v) for v in self.variables], self.structure, returned,
-            [(id(v), how, i) for v, how, i in self.gradients],
+            sources, [_comparable(v) for v in self.variables], self.structure, returned,
+            [(_comparable(v), how, i) for v, how, i in self.gradients],
         )  # fmt: skip
+
+    def bound_variables(self) -> list[Variable]:
+        """Those of ``variables``, during a call that can reach them."""
+        found = [v for reference in self.variables if (v := reference()) is not None]
+        if len(found) < len(self.variables):
+            raise CaptureError(
+                f"[compile] a Variable that '{self.graph.name}' uses was dropped by another thread during the call."
+            )
+        return found
+
+    @property
+    def owners(self) -> list[tuple[str, Variable]]:
+        """The Variables that the program is bound to, with their names."""
+        found = [v() for v in (*self.variables, *(v for v, _, _ in self.gradients), *self.absent_gradients)]
+        return [(v.name or "a Variable", v) for v in found if v is not None]
 
 
 def _comparable(value: Any) -> Any:
+    if type(value) is Weak:
+        return id(value())
     if isinstance(value, np.ndarray):
         return (value.shape, value.dtype, value.tobytes())
     return repr(value) if isinstance(value, (float, complex, np.generic)) else value
@@ -158,18 +178,19 @@ def capture(function: FunctionType, arguments: Arguments, found: Found, keep_gra
     }
     of_variable = {node: variable for variable, node in trace.variables.items()}
     sources.update(_captured(trace, found))
-    sources.update({node: Source(Origin.GRADIENT, v) for v, node in trace.gradient_inputs.items()})
+    sources.update({node: Source(Origin.GRADIENT, Weak(v)) for v, node in trace.gradient_inputs.items()})
     sources.update({node: Source(Origin.GETTER, getter) for getter, node in trace.scalars})
     graph = trace.graph(returning.nodes, updates, name)
+    variables = [of_variable[n] for n in graph.inputs if n in of_variable]
     return Capture(
         graph,
         tuple([sources[n] for n in graph.inputs if n not in of_variable]),
-        tuple([of_variable[n] for n in graph.inputs if n in of_variable]),
-        frozenset(trace.written),
+        tuple(map(Weak, variables)),
+        frozenset(i for i, v in enumerate(variables) if v in trace.written),
         structure,
         returned,
         gradients,
-        frozenset(trace.absent_gradients),
+        tuple(map(Weak, trace.absent_gradients)),
     )
 
 
@@ -244,16 +265,16 @@ def _captured(trace: tracing.Trace, found: Found) -> dict[Node, Source]:
     return sources
 
 
-def _gradients(trace: tracing.Trace, returning: _Returning, keep_grads: bool) -> list[tuple[Variable, Gradient, int]]:
+def _gradients(trace: tracing.Trace, returning: _Returning, keep_grads: bool) -> list[tuple[Weak, Gradient, int]]:
     """What becomes of the ``.grad`` of each Variable that the function set."""
-    found: list[tuple[Variable, Gradient, int]] = []
+    found: list[tuple[Weak, Gradient, int]] = []
     for variable, value in trace.gradients.items():
         if value is None:
-            found.append((variable, Gradient.NONE, -1))
+            found.append((Weak(variable), Gradient.NONE, -1))
         elif variable in trace.consumed and not keep_grads:
-            found.append((variable, Gradient.CONSUMED, -1))
+            found.append((Weak(variable), Gradient.CONSUMED, -1))
         elif value.read()._node is not trace.gradient_inputs.get(variable):
-            found.append((variable, Gradient.TENSOR, returning.result(value.read())))
+            found.append((Weak(variable), Gradient.TENSOR, returning.result(value.read())))
     return found
 
 
@@ -276,7 +297,9 @@ class _Returning:
             return Returned(Result.LEAF, self._leaves[id(leaf)])
         if isinstance(leaf, np.ndarray):
             return Returned(Result.ARRAY, leaf.copy())
-        if is_plain(leaf) or isinstance(leaf, (np.generic, Variable, DType, type)):
+        if isinstance(leaf, (Variable, type)):
+            return Returned(Result.OBJECT, Weak(leaf))
+        if is_plain(leaf) or isinstance(leaf, (np.generic, DType)):
             return Returned(Result.VALUE, leaf)
         raise CaptureError(
             f"[compile] the function returned a {type(leaf).__name__}; a program returns tensors, numbers, strings and "

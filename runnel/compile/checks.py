@@ -9,6 +9,7 @@ from typing import Any, Final
 import numpy as np
 
 from runnel.compile.origin import is_plain
+from runnel.core.lifetime import Weak
 from runnel.tensor.tensor import Tensor
 
 
@@ -53,11 +54,30 @@ def items_differ(value: Any, expected: tuple[Any, ...]) -> bool:
     return any(a is not b and differs(a, b) for a, b in zip(value, expected, strict=True))
 
 
-def keys_differ(value: Any, expected: Any) -> bool:
-    """Whether the keys of two dicts differ, in order or in kind."""
+def keys_differ(value: Any, expected: tuple[Any, ...]) -> bool:
+    """Whether the keys of a dict differ from those expected, in order or in kind."""
     return len(value) != len(expected) or any(
-        k is not e and (not is_plain(e) or differs(k, e)) for k, e in zip(value, expected, strict=True)
+        k is not e and (k is None or k is not e() if type(e) is Weak else not is_plain(e) or differs(k, e))
+        for k, e in zip(value, expected, strict=True)
     )
+
+
+def members_differ(value: Any, expected: tuple[Any, ...]) -> bool:
+    """Whether the members of a set differ from those expected, which are in the order of a set."""
+    if len(value) != len(expected):
+        return True
+    if not keys_differ(value, expected):
+        return False
+    kinds = {(type(x), x) for x in value if is_plain(x)}
+    members = {id(x) for x in value}
+    for e in expected:
+        if type(e) is Weak:
+            member = e()
+            if member is None or id(member) not in members:
+                return True
+        elif (type(e), e) not in kinds if is_plain(e) else id(e) not in members:
+            return True
+    return False
 
 
 def array_differs(value: Any, expected: np.ndarray) -> bool:
@@ -71,16 +91,9 @@ def array_differs(value: Any, expected: np.ndarray) -> bool:
 
 
 def _bits_differ(value: np.ndarray, expected: np.ndarray) -> bool:
-    if value.dtype.hasobject:
-        return any(x is not y for x, y in zip(value.flat, expected.flat, strict=True))
     if value.flags.c_contiguous:
         return bool((value.reshape(-1).view(np.uint8) != expected.reshape(-1).view(np.uint8)).any())
     return value.tobytes() != expected.tobytes()
-
-
-def tensor_differs(value: Any, aval: Any, requires_grad: bool) -> bool:
-    """Whether a tensor could not stand in for the one seen when the function was traced."""
-    return type(value) is not Tensor or value._aval is not aval or value.requires_grad != requires_grad
 
 
 def shown(value: Any) -> str:

@@ -40,6 +40,7 @@ class Compiled(FunctionLike, Wrapper):
         self.name = name
         self._options = options
         self._entry = cache.entry(function.__code__, options, name)
+        self._entry.used_by(self)
         self._quick: Any = None
         self._retraces: deque[str] = deque(maxlen=cache.REASONS)
         self._traces = self._audits = 0
@@ -67,6 +68,15 @@ class Compiled(FunctionLike, Wrapper):
 
     def by_value(self, protocol: Any) -> tuple[Any, ...]:
         return Compiled, (self.function, self._options, self.name)
+
+    def drop(self, executable: Executable, owner: str) -> None:
+        """Forget a program that is kept no longer, since its ``owner`` is gone."""
+        if self._quick is executable.quick:
+            self._quick = None
+
+    def clear_cache(self) -> None:
+        """Let the programs of this code go, with their memory. The next call traces again."""
+        self._entry.clear()
 
     # Looking at it ----------------------------------------------------------------------------------------------------
 
@@ -106,6 +116,9 @@ class Compiled(FunctionLike, Wrapper):
                 self._audits += 1
                 executable.audit(self.function, arguments, self._options.keep_grads)
             self._quick = executable.quick
+            executable.keepers.add(self)
+            if executable.is_over:  # meanwhile
+                self._quick = None
         return executable.run(self.function, arguments)
 
     @context.settled
@@ -142,6 +155,8 @@ class Compiled(FunctionLike, Wrapper):
             return
         if programs:
             reason = programs[0].change(self.function, arguments.objects)
+        elif self._entry.last.key == arguments.key and self._entry.ended:
+            reason = f"{self._entry.ended} is gone, and its program with it"
         else:
             names = leaf_names(self.function.__code__, arguments.structure)
             reason = difference(names, self._entry.last, arguments)
@@ -153,9 +168,9 @@ class Compiled(FunctionLike, Wrapper):
 
 
 class BoundCompiled(Wrapper):
-    """A compiled method of one instance. Its deep copy is that of the instance's copy."""
+    """A compiled method of one instance, which it keeps alive. Its deep copy is that of the instance's copy."""
 
-    __slots__ = ("_compiled", "_instance")
+    __slots__ = ("__weakref__", "_compiled", "_instance")
 
     def __init__(self, compiled: Compiled, instance: Any) -> None:
         self._compiled = compiled
@@ -176,6 +191,10 @@ class BoundCompiled(Wrapper):
 
     def __setstate__(self, state: tuple[Compiled, Any]) -> None:
         self._compiled, self._instance = state
+
+    @property
+    def function(self) -> Any:
+        return self._compiled.function
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         return self._compiled(self._instance, *args, **kwargs)

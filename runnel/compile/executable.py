@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from types import FunctionType
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
+from weakref import WeakSet
 
 import numpy as np
 
@@ -20,11 +21,19 @@ from runnel.compile.signature import Arguments
 from runnel.compile.watch import find
 from runnel.core.casting import CASTING, casting
 from runnel.core.dtypes import from_numpy as dtype_of
+from runnel.core.lifetime import tied
 from runnel.core.pytree import flatten, unflatten
 from runnel.inspection import ladder
 from runnel.tensor.grad_mode import RECORDING, recording
 from runnel.tensor.tensor import Tensor, from_numpy
 from runnel.tensor.variable import CLOCK
+
+
+class Keeper(Protocol):
+    """Who holds executables."""
+
+    def drop(self, executable: Executable, owner: str) -> None:
+        """Let go of one, whose ``owner`` is gone. It comes at any moment, on any thread."""
 
 
 class Options(NamedTuple):
@@ -36,6 +45,10 @@ class Options(NamedTuple):
 
 class Executable:
     """One capture with its guard and its program.
+
+    It belongs to the objects that the guard tells by identity and to the Variables it is bound to, and keeps none of
+    them alive. When the first of them goes, it leaves all its ``keepers`` (``end``), and nothing else holds it but a
+    call in progress.
 
     ``native`` is None when calls run eagerly: because a tensor the function can reach requires a gradient, or because
     it returns something differentiable and changes Variables, so that a later backward could not compute it again.
@@ -55,12 +68,21 @@ class Executable:
         self.captured = captured
         self.counter = Counter()
         self.native = native
+        self.keepers: WeakSet[Keeper] = WeakSet()
+        self.is_over = False
         self.quick: Any = None
         self._general: Any = None
         if native is not None:
             writer = CallWriter(native, arguments, guard, self.counter)
             self._general = writer.general()
             self.quick = writer.quick()
+        self._ties = tied(self, guard.owners + ([] if captured is None else captured.owners))
+
+    def end(self, owner: str) -> None:
+        """An owner is gone; nothing that this was traced for can come back."""
+        self.is_over = True
+        for keeper in list(self.keepers):
+            keeper.drop(self, owner)
 
     def fits(self, function: FunctionType, objects: list[Any]) -> bool:
         """Whether everything this was traced with is as it was."""
@@ -70,12 +92,14 @@ class Executable:
         """The Variable whose ``.grad`` is not in the state that the program was traced with."""
         if self.captured is None:
             return None
-        for variable in self.captured.absent_gradients:
-            if variable._grad is not None:
+        for reference in self.captured.absent_gradients:
+            variable = reference()
+            if variable is not None and variable._grad is not None:
                 return f"{variable.name}.grad changed from None to a gradient"
         for origin, what in self.captured.sources:
-            if origin is Origin.GRADIENT and type(what._grad) is not Tensor:
-                return f"{what.name}.grad changed from a gradient to none"
+            variable = what() if origin is Origin.GRADIENT else None
+            if variable is not None and type(variable._grad) is not Tensor:
+                return f"{variable.name}.grad changed from a gradient to none"
         return None
 
     def change(self, function: FunctionType, objects: list[Any]) -> str:
@@ -121,7 +145,7 @@ class Executable:
         self.counter.audit_at = max(2 * self.counter.audit_at, 2)
         if self.captured is None or self.native is None:
             return
-        with context.entered(self.native.context):
+        with context.entered(self.native.recipe.context):
             found = find(function, named_objects(arguments))
             audit.compare(
                 self.function_name,

@@ -14,6 +14,8 @@ from typing import Any, Final
 
 from runnel.compile import checks
 from runnel.compile.watch import Watch
+from runnel.core.lifetime import Weak
+from runnel.tensor.tensor import Tensor
 
 Check = Callable[[Any, Sequence[Any]], tuple[Any, ...] | None]
 
@@ -25,13 +27,14 @@ _NAMESPACE: Final[dict[str, Any]] = {
     "differs": checks.differs,
     "items_differ": checks.items_differ,
     "keys_differ": checks.keys_differ,
+    "members_differ": checks.members_differ,
+    "Tensor": Tensor,
     "sys": sys,
-    "tensor_differs": checks.tensor_differs,
 }
 
 
 class Guard:
-    """The checks of one set of watches.
+    """The checks of one set of watches. ``owners`` are the objects, by name, without which they cannot hold again.
 
     ``always(fn, objects)`` and ``by_clock(fn, objects)`` give the captured arrays they read (``captured`` and
     ``captured_by_clock``, numbers of watches), or None when something has changed.
@@ -49,6 +52,11 @@ class Guard:
         self.always: Check = _generate(watches, False, self.captured)
         self.by_clock: Check = _generate(watches, True, self.captured_by_clock)
 
+    @property
+    def owners(self) -> list[tuple[str, Any]]:
+        found = [(watch.name, watch.expected()) for watch in self.watches if watch.belongs]
+        return [(name, owner) for name, owner in found if owner is not None]
+
     def holds(self, function: Any, objects: Sequence[Any]) -> bool:
         """Whether nothing has changed."""
         return self.always(function, objects) is not None and self.by_clock(function, objects) is not None
@@ -62,15 +70,19 @@ class Guard:
                 values[f"v{index}"] = eval(_read(index, watch), values)
                 if watch.changed and eval(_condition(index, watch), values):
                     now = _told(watch, values[f"v{index}"])
-                    return f"{watch.name} changed from {_told(watch, watch.expected)} to {now}"
+                    return f"{watch.name} changed from {watch.was or _told(watch, watch.expected)} to {now}"
             except Exception as error:  # whatever a changed object does when it is read the old way
                 return f"{watch.name} could not be read any more ({type(error).__name__}: {error})"
         return None
 
 
 def _told(watch: Watch, value: Any) -> str:
-    if "items_differ" in watch.changed and isinstance(value, tuple):
-        value = watch.constants["kind"](value)
+    if type(value) is Weak:
+        value = value()
+        if value is None:
+            return "something that is gone"
+    if "items_differ" in watch.changed and isinstance(value, tuple) and watch.constants["kind"] is list:
+        value = list(value)
     return value.__name__ if isinstance(value, type) else checks.shown(value)
 
 
@@ -81,7 +93,7 @@ def _generate(watches: Sequence[Watch], by_clock: bool, captured: Sequence[int])
     for i in range(len(watches) - 1, -1, -1):
         if i in needed and watches[i].parent >= 0:
             needed.add(watches[i].parent)
-    namespace = dict(_NAMESPACE)
+    namespace = dict(_NAMESPACE)  # of the function, which is not in it: that would keep both
     lines: list[str] = []
     for i in sorted(needed):
         watch = watches[i]
@@ -93,7 +105,7 @@ def _generate(watches: Sequence[Watch], by_clock: bool, captured: Sequence[int])
     body = "\n        ".join([*lines, f"return ({values})"])
     source = f"def check(fn, objects):\n    try:\n        {body}\n    except Exception:\n        return None\n"
     exec(_code(source), namespace)
-    check: Check = namespace["check"]
+    check: Check = namespace.pop("check")
     return check
 
 
@@ -108,8 +120,18 @@ def _constants(index: int, watch: Watch) -> dict[str, Any]:
 
 
 def _read(index: int, watch: Watch) -> str:
-    return watch.read.format(p=f"v{watch.parent}", **{name: f"{name}{index}" for name in watch.constants})
+    return watch.read.format(p=f"v{watch.parent}", **_names(index, watch))
 
 
 def _condition(index: int, watch: Watch) -> str:
-    return watch.changed.format(v=f"v{index}", k=f"k{index}", **{name: f"{name}{index}" for name in watch.constants})
+    changed = watch.changed.format(v=f"v{index}", k=_name("k", index, watch.expected), **_names(index, watch))
+    return f"{changed} or v{index} is None" if watch.belongs else changed  # None is what a Weak of the dead gives
+
+
+def _names(index: int, watch: Watch) -> dict[str, str]:
+    return {name: _name(name, index, value) for name, value in watch.constants.items()}
+
+
+def _name(name: str, index: int, value: Any) -> str:
+    """How code names a constant."""
+    return f"{name}{index}()" if type(value) is Weak else f"{name}{index}"

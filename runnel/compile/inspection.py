@@ -13,9 +13,9 @@ if TYPE_CHECKING:
 
 
 def inspected(native: Native) -> Inspection:
-    """The reports on a program."""
-    preparation = None if native.preparation is None else native.preparation.program
-    return Inspection(native.program, native.captured.graph, native.after_passes, lambda: native.fitted, preparation)
+    """The reports on a program. They keep it, but not the Variables it is bound to, nor their memory."""
+    preparation, recipe = None if native.preparation is None else native.preparation.program, native.recipe
+    return Inspection(native.program, recipe.graph, recipe.after_passes, lambda: recipe.planned.fitted, preparation)
 
 
 def inspect(executable: Executable) -> Inspection:

@@ -6,10 +6,11 @@ Python's own disassembler says it; names in strings count as attributes too, for
 from __future__ import annotations
 
 import dis
-import functools
 from dataclasses import dataclass
 from types import CodeType
 from typing import Final
+
+from runnel.core.lifetime import ByIdentity
 
 _GLOBALS: Final = frozenset({"LOAD_GLOBAL", "LOAD_NAME", "STORE_GLOBAL", "DELETE_GLOBAL"})
 _ATTRIBUTES: Final = frozenset(
@@ -26,9 +27,15 @@ class Names:
     imports: tuple[str, ...]
 
 
-@functools.lru_cache(maxsize=4096)
+_KNOWN: Final[ByIdentity[CodeType, Names]] = ByIdentity()
+
+
 def names_in(code: CodeType) -> Names:
     """What ``code`` and the functions defined inside it mention."""
+    return _KNOWN.setdefault(code, lambda: _names_in(code))
+
+
+def _names_in(code: CodeType) -> Names:
     global_names: dict[str, None] = {}
     attributes: set[str] = set()
     imports: dict[str, None] = {}

@@ -32,14 +32,57 @@ class Planned(NamedTuple):
     preparation: Plan | None
 
 
+class Recipe:
+    """What a program is made from, and how. It knows of no memory, and outlives the program in reports."""
+
+    def __init__(self, graph: Graph, memory_budget: int | None) -> None:
+        self.graph = graph
+        self.context = context.current()
+        self.memory_budget = memory_budget
+
+    @functools.cached_property
+    def planned(self) -> Planned:
+        """Graphs and plans; of a program from the disk they are made when somebody asks."""
+        with context.entered(self.context):
+            optimized = pipeline.run(self.graph)[0]
+            parts = split(optimized)
+            fitted = fit(optimized if parts is None else parts.main, self.context.threads, self.memory_budget)
+            return Planned(fitted, None if parts is None else Planner(parts.preparation, self.context.threads).plan())
+
+    def programs(self) -> list[Program]:
+        """The program, and its preparation if it has one: from the disk, or made and left there."""
+        key = stored.key(self.graph, self.context, self.memory_budget)
+        images = stored.load(key)
+        try:
+            programs = [Program(plan, image=i) for plan, i in zip(self._plans_when_asked(), images, strict=False)]
+        except LookupError:  # machine code is not on the disk any more
+            programs = []
+        if not programs:
+            plans = [plan for plan in (self.planned.fitted.plan, self.planned.preparation) if plan is not None]
+            images = tuple([image(plan) for plan in plans])
+            programs = [Program(plan, image=i) for plan, i in zip(plans, images, strict=True)]
+            stored.save(key, images)
+        return programs
+
+    def _plans_when_asked(self) -> tuple[Callable[[], Plan], Callable[[], Plan]]:
+        return lambda: self.planned.fitted.plan, lambda: cast(Plan, self.planned.preparation)
+
+    def after_passes(self) -> list[tuple[str, Graph]]:
+        """Each pass's name with the graph it made."""
+        with context.entered(self.context):
+            kept = pipeline.run(self.graph, keep=True)[1]
+        fitted = self.planned.fitted
+        return [*kept, ("memory_budget", fitted.graph)] if fitted.recomputed else kept
+
+
 class Native:
     """The program of a :class:`Capture`, with the words that a call writes: bases and run-time floats."""
 
     def __init__(self, captured: Capture, memory_budget: int | None = None) -> None:
         self.captured = captured
-        self.context = context.current()
-        self.memory_budget = memory_budget
-        self.program, self.preparation = self._programs()
+        self.recipe = Recipe(captured.graph, memory_budget)
+        self.program, *preparations = self.recipe.programs()
+        self.preparation = Preparation(*preparations) if preparations else None
         self.lock: Any = STATE if captured.variables else locks.reentrant()
         self.bases = self.program.bases
         self.floats = (ctypes.c_double * max(len(captured.sources), 1))()
@@ -52,67 +95,27 @@ class Native:
                 self.bases[first + i] = storage.address
         self._bound: list[Pin] = []  # keeps alive the memory that the program may read until it is bound anew
 
-    @functools.cached_property
-    def planned(self) -> Planned:
-        """Graphs and plans; of a program from the disk they are made when somebody asks."""
-        with context.entered(self.context):
-            optimized = pipeline.run(self.captured.graph)[0]
-            parts = split(optimized)
-            fitted = fit(optimized if parts is None else parts.main, self.context.threads, self.memory_budget)
-            return Planned(fitted, None if parts is None else Planner(parts.preparation, self.context.threads).plan())
-
-    @property
-    def fitted(self) -> Fitted:
-        return self.planned.fitted
-
-    @property
-    def optimized(self) -> Graph:
-        return self.fitted.graph
-
     @property
     def plan(self) -> Plan:
         return self.program.plan
-
-    def _programs(self) -> tuple[Program, Preparation | None]:
-        """From the disk, or made and left there."""
-        key = stored.key(self.captured.graph, self.context, self.memory_budget)
-        images = stored.load(key)
-        try:
-            programs = [Program(plan, image=i) for plan, i in zip(self._plans_when_asked(), images, strict=False)]
-        except LookupError:  # machine code is not on the disk any more
-            programs = []
-        if not programs:
-            plans = [plan for plan in (self.planned.fitted.plan, self.planned.preparation) if plan is not None]
-            images = tuple([image(plan) for plan in plans])
-            programs = [Program(plan, image=i) for plan, i in zip(plans, images, strict=True)]
-            stored.save(key, images)
-        return programs[0], Preparation(programs[1]) if len(programs) > 1 else None
-
-    def _plans_when_asked(self) -> tuple[Callable[[], Plan], Callable[[], Plan]]:
-        return lambda: self.planned.fitted.plan, lambda: cast(Plan, self.planned.preparation)
 
     def bind(self) -> int:
         """Bind the Variables' memory; gives the state clock's reading, up to which the binding is right."""
         while True:
             now = CLOCK.now
             written = self.captured.written
-            for variable in self.captured.variables:
-                if variable in written or not variable._tensor.is_dense:
+            variables = self.captured.bound_variables()
+            for i, variable in enumerate(variables):
+                if i in written or not variable._tensor.is_dense:
                     variable.private_address()
             if CLOCK.now == now:
                 break
-        self._bound = [v.pin() for v in self.captured.variables]
+        self._bound = [v.pin() for v in variables]
         addresses = [pin.address for pin in self._bound]
         self.program.bind_variables(addresses)
         if self.preparation is not None:
             self.preparation.program.bind_variables(addresses)
         return now
-
-    def after_passes(self) -> list[tuple[str, Graph]]:
-        """Each pass's name with the graph it made."""
-        with context.entered(self.context):
-            kept = pipeline.run(self.captured.graph, keep=True)[1]
-        return [*kept, ("memory_budget", self.optimized)] if self.fitted.recomputed else kept
 
 
 class Preparation:

@@ -9,8 +9,9 @@ from __future__ import annotations
 import functools
 import os
 import sys
-from collections.abc import Hashable
 from typing import Any, Final
+
+from runnel.core.lifetime import ByIdentity
 
 _PACKAGE: Final = __name__.partition(".")[0]
 _LIBRARIES: Final = frozenset({_PACKAGE, "numpy", "ml_dtypes", "llvmlite"})
@@ -29,14 +30,12 @@ def is_foreign(module: str | None) -> bool:
     return file is None or file.startswith(_STDLIB)  # a user's file may have the name of one in the library
 
 
+_TICKS: Final[ByIdentity[type, bool]] = ByIdentity()
+
+
 def ticks_clock(kind: type) -> bool:
     """Whether setting an attribute of such an object ticks the state clock (modules and optimizers)."""
-    return _ticks(kind)
-
-
-@functools.lru_cache(maxsize=4096)
-def _ticks(kind: Hashable) -> bool:
-    return isinstance(kind, type) and any(is_ours(c) and "__setattr__" in c.__dict__ for c in kind.__mro__)
+    return _TICKS.setdefault(kind, lambda: any(is_ours(c) and "__setattr__" in c.__dict__ for c in kind.__mro__))
 
 
 def is_ours(kind: type) -> bool:

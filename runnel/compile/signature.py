@@ -14,10 +14,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from runnel.compile.origin import is_plain, ticks_clock
+from runnel.compile.origin import is_foreign, is_plain, ticks_clock
 from runnel.core.avals import Aval, aval
 from runnel.core.dtypes import from_numpy
 from runnel.core.errors import TracedValueError
+from runnel.core.lifetime import Weak
 from runnel.core.pytree import Branch, Structure, flatten
 from runnel.tensor.tensor import Tensor
 
@@ -82,7 +83,7 @@ def _tag(leaf: Any, fixed: bool) -> tuple[Any, ...]:
         return (Role.VALUE, slice, (leaf.start, leaf.stop, leaf.step))
     if is_plain(leaf):
         return (Role.VALUE, kind, struct.pack("<d", leaf) if isinstance(leaf, float) else leaf)
-    return (Role.OBJECT, kind)
+    return (Role.OBJECT, kind if is_foreign(kind.__module__) else Weak(kind))
 
 
 def array_aval(array: np.ndarray) -> Aval:
@@ -137,4 +138,7 @@ def _shown(tag: tuple[Any, ...]) -> str:
         return repr(tag[1])
     if tag[0] is Role.VALUE:
         return repr(struct.unpack("<d", tag[2])[0] if tag[1] is float else tag[2])
-    return "a float" if tag[0] is Role.FLOAT else f"a {tag[1].__name__}"
+    if tag[0] is Role.FLOAT:
+        return "a float"
+    kind = tag[1]() if type(tag[1]) is Weak else tag[1]
+    return "an object" if kind is None else f"a {kind.__name__}"

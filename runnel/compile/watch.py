@@ -3,6 +3,9 @@
 The walk starts at the function and at the objects among its arguments and follows what the code names: called functions
 are walked too. Each thing found is a :class:`Watch`: an expression that reads it again, and a condition that says it
 changed. More may be watched than is read; ``guards.py`` turns watches into checks.
+
+Nothing is kept alive by being watched: the user's objects, classes and functions are referred to by ``Weak``. An object
+that is told by its identity owns what was made for it (``belongs``): when it is gone, no later call can find it again.
 """
 
 from __future__ import annotations
@@ -22,11 +25,14 @@ import numpy as np
 
 from runnel.compile.checks import MISSING, cell_contents, shown
 from runnel.compile.names import names_in
+from runnel.compile.namespaces import Namespace
 from runnel.compile.origin import is_foreign, is_ours, is_plain, ticks_clock
 from runnel.core.errors import CaptureError
+from runnel.core.lifetime import Weak, weakly
 from runnel.tensor.tensor import Tensor
 from runnel.tensor.variable import Variable
 
+IDENTITY: Final = "{v} is not {k}"
 LIMIT: Final = 20_000  # watched things; a function that can reach more should be given arguments
 
 
@@ -43,7 +49,8 @@ class Watch:
     """One thing that a function can read.
 
     ``read`` is an expression over ``{p}``, the watch's parent; ``changed`` a condition over ``{v}``, what was read
-    (empty: nothing to check). Both may name ``constants``. ``by_clock``: it changes only when the state clock ticks.
+    (empty: nothing to check), and ``{k}``, what is ``expected``. Both may name ``constants``. What is a ``Weak`` among
+    these stands for what it refers to. ``by_clock``: it changes only when the state clock ticks.
     """
 
     parent: int
@@ -53,6 +60,12 @@ class Watch:
     expected: Any
     by_clock: bool
     constants: dict[str, Any] = field(default_factory=dict)
+    was: str = ""  # how messages call what was read, where ``expected`` does not say it
+
+    @property
+    def belongs(self) -> bool:
+        """Whether what was read owns whatever depends on this watch."""
+        return self.changed == IDENTITY and type(self.expected) is Weak
 
 
 @dataclass(slots=True)
@@ -99,7 +112,7 @@ class _Walk:
                 f"[compile] the function can reach more than {LIMIT} things outside itself, the last at '{name}'; pass "
                 "what it needs as arguments."
             )
-        watch = Watch(parent, read, name, "{v} is not {k}", value, by_clock, constants)
+        watch = Watch(parent, read, name, IDENTITY, value, by_clock, constants)
         self.watches.append(watch)
         if is_plain(value) or isinstance(value, np.generic):
             if value is not None and not isinstance(value, bool):
@@ -107,9 +120,10 @@ class _Walk:
             return
         if id(value) in self._seen:
             watch.changed = f"{{v}} is not v{self._seen[id(value)]}"
-            watch.expected = value
+            watch.expected = _kept(value)
             return
         self._seen[id(value)] = index
+        watch.expected = _kept(value)
         for kinds, look in _BY_KIND:
             if isinstance(value, kinds):
                 look(self, index, watch, value)
@@ -121,7 +135,10 @@ class _Walk:
     def _tensor(self, index: int, watch: Watch, value: Tensor) -> None:
         if value.is_traced:
             return
-        watch.changed = f"{{v}} is not {{k}} and tensor_differs({{v}}, {{k}}._aval, {value.requires_grad})"
+        watch.changed = (  # another tensor can stand in for it
+            f"type({{v}}) is not Tensor or {{v}}._aval is not {{k}} or {{v}}.requires_grad != {value.requires_grad}"
+        )
+        watch.expected, watch.was = value._aval, shown(value)
         self.arrays[id(value)] = (value, index)
         self.needs_tape |= value.requires_grad
 
@@ -129,9 +146,15 @@ class _Walk:
         self.visit(index, "{p}.requires_grad", f"{watch.name}.requires_grad", value.requires_grad, True)
 
     def _ndarray(self, index: int, watch: Watch, value: np.ndarray) -> None:
+        self.arrays[id(value)] = (value, index)
+        if value.dtype.hasobject:
+            watch.changed = f"type({{v}}) is not {{k}} or {{v}}.shape != {value.shape} or {{v}}.dtype != {{dtype}}"
+            watch.expected, watch.constants["dtype"] = _kept(type(value)), value.dtype
+            for i, item in enumerate(value.flat):
+                self.visit(index, f"{{p}}.item({i})", f"{watch.name}.item({i})", item)
+            return
         watch.changed = "array_differs({v}, {k})"
         watch.expected = _copied(value)
-        self.arrays[id(value)] = (value, index)
 
     # Code -------------------------------------------------------------------------------------------------------------
 
@@ -139,10 +162,8 @@ class _Walk:
         if is_foreign(value.__module__):
             return
         code, namespace = value.__code__, value.__globals__
-        watch.changed = (
-            "type({v}) is not FunctionType or {v}.__code__ is not {code} or {v}.__globals__ is not {namespace}"
-        )
-        watch.constants |= {"code": code, "namespace": namespace}
+        watch.changed = "({v} is not {k} or {v}.__code__ is not {code}) and {namespace}.differs({v}, {code})"
+        watch.constants |= {"code": weakly(code), "namespace": Namespace(value)}
         found = names_in(code)
         self.names |= found.attributes
         for i, name in enumerate(code.co_freevars):
@@ -170,7 +191,7 @@ class _Walk:
 
     def _parts(self, index: int, watch: Watch, value: Any) -> None:
         """Something made of other things that are attributes of it: a method, a property, a wrapper."""
-        watch.changed, watch.expected = "type({v}) is not {k}", type(value)
+        watch.changed, watch.expected = "type({v}) is not {k}", _kept(type(value))
         for part in _PARTS:
             if hasattr(value, part):
                 self.visit(index, f"{{p}}.{part}", watch.name, getattr(value, part))
@@ -194,24 +215,26 @@ class _Walk:
     def _sequence(self, index: int, watch: Watch, value: Sequence[Any]) -> None:
         if all(map(is_plain, value)):
             watch.changed = "type({v}) is not {kind} or items_differ({v}, {k})"
-            watch.constants["kind"], watch.expected = type(value), tuple(value)
+            watch.constants["kind"], watch.expected = _kept(type(value)), tuple(value)
             return
         watch.changed = f"type({{v}}) is not {{k}} or len({{v}}) != {len(value)}"
-        watch.expected = type(value)
+        watch.expected = _kept(type(value))
         for i, item in enumerate(value):
             self.visit(index, f"{{p}}[{i}]", f"{watch.name}[{i}]", item, watch.by_clock)
 
     def _dict(self, index: int, watch: Watch, value: dict[Any, Any]) -> None:
         watch.changed = "type({v}) is not {kind} or keys_differ({v}, {k})"
-        watch.constants["kind"], watch.expected = type(value), tuple(value)
+        watch.constants["kind"], watch.expected = _kept(type(value)), tuple(map(_kept, value))
         for key, item in value.items():
-            self.visit(index, "{p}[{key}]", f"{watch.name}[{shown(key)}]", item, watch.by_clock, key=key)
+            self.visit(index, "{p}[{key}]", f"{watch.name}[{shown(key)}]", item, watch.by_clock, key=_kept(key))
+
+    def _set(self, index: int, watch: Watch, value: Any) -> None:
+        watch.was = shown(value)
+        watch.changed = "type({v}) is not {kind} or members_differ({v}, {k})"
+        watch.constants["kind"], watch.expected = _kept(type(value)), tuple(map(_kept, value))
 
     def _copyable(self, index: int, watch: Watch, value: Any) -> None:
-        watch.changed, watch.expected = (
-            "differs({v}, {k})",
-            value[:] if isinstance(value, array.array) else value.copy(),
-        )
+        watch.changed, watch.expected = "differs({v}, {k})", value[:]
 
     # Objects ----------------------------------------------------------------------------------------------------------
 
@@ -234,11 +257,11 @@ class _Walk:
             if isinstance(attributes, dict):
                 self._state(index, watch.name, kind, attributes)
         elif isinstance(attributes, dict):
-            watch.changed, watch.expected = "type({v}) is not {k}", kind
+            watch.changed, watch.expected = "type({v}) is not {k}", _kept(kind)
             self._attributes(index, watch.name, attributes, everything=is_ours(kind))
             self.visit(index, "len({p}.__dict__)", f"the attributes of {watch.name}", len(attributes))
         elif _slots(kind) and not is_foreign(kind.__module__):
-            watch.changed, watch.expected = "type({v}) is not {k}", kind
+            watch.changed, watch.expected = "type({v}) is not {k}", _kept(kind)
         if not is_foreign(kind.__module__):
             for name in self.names.intersection(_slots(kind)):
                 read = f"getattr({{p}}, {name!r}, MISSING)"
@@ -257,8 +280,17 @@ class _Walk:
             self.visit(index, f"{{p}}.__dict__.get({name!r}, MISSING)", f"{owner}.{name}", attributes[name])
 
 
+def _kept(value: Any) -> Any:
+    """``value`` as a guard keeps it: a Weak, but for plain values and what the process keeps anyway."""
+    if isinstance(value, types.ModuleType):
+        return value if is_foreign(value.__name__) else weakly(value)
+    if isinstance(value, type):
+        return value if is_foreign(value.__module__) else weakly(value)
+    return value if is_plain(value) else weakly(value)
+
+
 def _copied(array: np.ndarray) -> np.ndarray:
-    copy = np.empty_like(array, order="K") if not array.dtype.hasobject else np.array(array)
+    copy = np.empty_like(array, order="K")
     copy[...] = array
     return copy
 
@@ -288,6 +320,7 @@ _BY_KIND: Final[tuple[tuple[Any, Callable[[_Walk, int, Watch, Any], None]], ...]
     (type, _Walk._class),
     ((list, tuple, deque), _Walk._sequence),
     (dict, _Walk._dict),
-    ((set, frozenset, bytearray, array.array), _Walk._copyable),
+    ((set, frozenset), _Walk._set),
+    ((bytearray, array.array), _Walk._copyable),
     (Iterator, _Walk._iterator),
 )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import weakref
 from collections.abc import Callable, Hashable, Iterator, Mapping, MutableMapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -24,10 +25,11 @@ class ParamGroup(MutableMapping[str, Any]):
     """
 
     # No __dict__: what compiled programs depend on is structure(), which the optimizer holds, and not the numbers.
-    __slots__ = ("owner", "plain")
+    __slots__ = ("_numbers", "_owner", "plain")
 
     def __init__(self, values: Mapping[str, Any], owner: Optimizer | None) -> None:
-        self.plain = dict(values)
+        self._numbers: dict[str, Any] = {}  # what programs read, which keep nothing else of the group alive
+        self._keep(values)
         self.owner = owner
 
     def __getstate__(self) -> dict[str, Any]:
@@ -35,8 +37,22 @@ class ParamGroup(MutableMapping[str, Any]):
 
     def __setstate__(self, values: dict[str, Any]) -> None:
         """A copy belongs to no optimizer, until that of an optimizer takes it."""
-        self.plain = dict(values)
+        self._numbers = {}
+        self._keep(values)
         self.owner = None
+
+    def _keep(self, values: Mapping[str, Any]) -> None:
+        self.plain = dict(values)
+        self._numbers.update({name: value for name, value in values.items() if name != "params"})
+
+    @property
+    def owner(self) -> Optimizer | None:
+        """The optimizer, which the group does not keep alive."""
+        return None if self._owner is None else self._owner()
+
+    @owner.setter
+    def owner(self, optimizer: Optimizer | None) -> None:
+        self._owner = None if optimizer is None else weakref.ref(optimizer)
 
     @property
     def params(self) -> list[Variable]:
@@ -44,12 +60,14 @@ class ParamGroup(MutableMapping[str, Any]):
         return found
 
     def __getitem__(self, key: str) -> Any:
-        value = self.plain[key]
+        value, numbers = self.plain[key], self._numbers
         if tracing.ACTIVE.trace is None or key == "params":
             return value
         if isinstance(value, Sequence) and not isinstance(value, str):
-            return tuple(self._scalar(v, functools.partial(self._element, key, i), key) for i, v in enumerate(value))
-        return self._scalar(value, lambda: self.plain[key], key)
+            return tuple(
+                self._scalar(v, functools.partial(_element, numbers, key, i), key) for i, v in enumerate(value)
+            )
+        return self._scalar(value, lambda: numbers[key], key)
 
     def __setitem__(self, key: str, value: Any) -> None:
         if key == "params":
@@ -67,11 +85,12 @@ class ParamGroup(MutableMapping[str, Any]):
                 f"[param_groups] {changed} was set in a compiled function at {tracing.user_line()}; set it between "
                 "calls."
             )
-        if self.owner is None:
-            self.plain = dict(values)
+        owner = self.owner
+        if owner is None:
+            self._keep(values)
         else:
-            self.plain = self.owner.checked_group(values)
-            self.owner.group_changed(self)
+            self._keep(owner.checked_group(values))
+            owner.group_changed(self)
 
     def __iter__(self) -> Iterator[str]:
         return iter(self.plain)
@@ -84,7 +103,8 @@ class ParamGroup(MutableMapping[str, Any]):
 
     def number(self, formula: Callable[[Mapping[str, Any]], float], name: str) -> float | Tensor:
         """What ``formula`` makes of the hyper-parameters, computed in Python at each run."""
-        return run_time_scalar(lambda: formula(self.plain), name)
+        numbers = self._numbers
+        return run_time_scalar(lambda: formula(numbers), name)
 
     def has(self, key: str) -> bool:
         """Whether the hyper-parameter is set and not 0 or False; part of the program's structure."""
@@ -95,12 +115,13 @@ class ParamGroup(MutableMapping[str, Any]):
         names = sorted(self.plain.keys() - {"params"})
         return tuple(id(p) for p in self.params), tuple((name, _shape_of(self.plain[name])) for name in names)
 
-    def _element(self, key: str, i: int) -> float:
-        return float(self.plain[key][i])
-
     @staticmethod
     def _scalar(value: Any, getter: Callable[[], float], name: str) -> Any:
         return run_time_scalar(getter, name) if _is_number(value) else value
+
+
+def _element(numbers: Mapping[str, Any], key: str, i: int) -> float:
+    return float(numbers[key][i])
 
 
 def _is_number(value: Any) -> bool:

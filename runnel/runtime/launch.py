@@ -50,7 +50,6 @@ class Launch:
         "_block",
         "_call",
         "_keep",
-        "_launch",
         "_owner",
         "_scratch_bytes",
         "_team",
@@ -96,8 +95,8 @@ class Launch:
         entry = driver.entry_points()
         argument = ctypes.c_void_p(self.address)
         if self.threads > 1:
-            self._launch: Callable[[], int] = partial(_WITHOUT_GIL(entry.rn_launch), argument)
-            self._call: Callable[[], int] = self._run_with_team
+            run = partial(_WITHOUT_GIL(entry.rn_launch), argument)
+            self._call: Callable[[], int] = partial(_run_with_team, self._team, self.threads, run)
         else:
             self._call = partial((_WITH_GIL if short else _WITHOUT_GIL)(entry.rn_solo), argument)
 
@@ -106,11 +105,6 @@ class Launch:
         if get_ident() != self._owner:
             self._adopt()
         return self._call()
-
-    def _run_with_team(self) -> int:
-        if self._team.size < self.threads:
-            self._team.grow(self.threads)
-        return self._launch()
 
     @property
     def status(self) -> int:
@@ -147,6 +141,12 @@ class Launch:
     def _thread_block(self, number: int) -> NDArray[np.int64]:
         words = layout.LINE // 8
         return self._words[(1 + number) * words : (2 + number) * words]
+
+
+def _run_with_team(workers: team.Team, threads: int, launch: Callable[[], int]) -> int:
+    if workers.size < threads:
+        workers.grow(threads)
+    return launch()
 
 
 def _check(records: NDArray[np.int64]) -> None:

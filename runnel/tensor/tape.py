@@ -11,6 +11,7 @@ ones mean the handle's :func:`version`.
 
 from __future__ import annotations
 
+import weakref
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -33,7 +34,8 @@ def moved_out(x: Tensor) -> Tensor:
         node = x._twin()
         node.requires_grad, node._record = x.requires_grad, x._record
         if x.requires_grad and x._record is None:
-            node._leaf = x if x._leaf is None else x._leaf  # gradients are accumulated where the user looks for them
+            # gradients are accumulated where the user looks for them
+            node._leaf = weakref.ref(x) if x._leaf is None else x._leaf
     return node
 
 

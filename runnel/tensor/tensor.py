@@ -7,9 +7,10 @@ give this handle another value; ``x += y`` gives it to the name alone, as Python
 from __future__ import annotations
 
 import itertools
+import weakref
 from collections.abc import Callable
 from copy import deepcopy
-from typing import Any, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
@@ -27,6 +28,9 @@ from runnel.tensor import copying, eager, inplace, tape, tracing
 from runnel.tensor.grad_mode import RECORDING, recording
 from runnel.tensor.methods import ArrayMethods
 from runnel.tensor.stand_in import data_of
+
+if TYPE_CHECKING:
+    from runnel.tensor.variable import Variable
 
 _serials = itertools.count(1)
 
@@ -52,7 +56,7 @@ class Tensor(ArrayMethods):
     _array: np.ndarray | None = None  # the NumPy view, once asked for
     _node: Node | None = None  # while tracing
     _record: tape.Record | None = None
-    _leaf: Any = None  # the Variable this is a reading of
+    _leaf: weakref.ref[Variable | Tensor] | None = None  # to what this is the value of, which holds it in turn
     _grad: Tensor | None = None
     _weak: bool = False
     _is_argument: bool = False  # of a function that is differentiated: a leaf that the function may give another value
@@ -417,7 +421,9 @@ class Tensor(ArrayMethods):
         handed_out = {id(gradient)}
         with recording(create_graph):
             for leaf, g in found.values():
-                owner = leaf if leaf._leaf is None else leaf._leaf
+                owner = leaf if leaf._leaf is None else leaf._leaf()
+                if owner is None:  # nobody can ask a Variable that is gone for its gradient
+                    continue
                 before = owner.grad
                 if before is not None:
                     g = before + g

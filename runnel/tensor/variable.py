@@ -5,6 +5,7 @@ are Variables; reading one gives a Tensor, ``assign`` puts another in.
 from __future__ import annotations
 
 import sys
+import weakref
 from collections.abc import Callable
 from types import SimpleNamespace
 from typing import Any, Final, Self
@@ -161,7 +162,7 @@ class Variable(StandIn):
         current = self._tensor
         if current._leaf is None or current.requires_grad != self.requires_grad:
             current = tensors.from_storage(self._aval, current._storage, *current._layout)
-            current._leaf = self
+            current._leaf = weakref.ref(self)
             current.requires_grad = self.requires_grad
             self._tensor = current
         if not self._shared:
@@ -182,7 +183,7 @@ class Variable(StandIn):
             node = trace.input(self._aval, InputKind.VARIABLE, self.name or f"variable{len(trace.variables)}")
             trace.variables[self] = node
             current = tensors.symbolic(node)
-            current._leaf = self
+            current._leaf = weakref.ref(self)
             current.requires_grad = self.requires_grad
             trace.values[self] = current
         return current
@@ -204,7 +205,7 @@ class Variable(StandIn):
         if trace is not None:
             self._read_traced(trace)
             fresh = tensors.symbolic(tensors.node_of(value, trace))
-            fresh._leaf = self
+            fresh._leaf = weakref.ref(self)
             fresh.requires_grad = self.requires_grad
             trace.values[self] = fresh
             trace.written.add(self)
@@ -236,7 +237,7 @@ class Variable(StandIn):
         trace = tracing.ACTIVE.trace
         if trace is not None and trace.is_body:
             return False  # there everything floating has a tape
-        return any(x._record is None and x._leaf is not self for x in tape.needed_order([value]))
+        return any(x._record is None and (x._leaf is None or x._leaf() is not self) for x in tape.needed_order([value]))
 
     def private_address(self) -> int:
         """The address of memory that only this Variable holds, for a program to update in place. Handles that were read

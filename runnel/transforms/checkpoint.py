@@ -8,6 +8,7 @@ order of its own tape: sums of gradients are rounded as without a checkpoint.
 from __future__ import annotations
 
 import functools
+import weakref
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, NamedTuple
@@ -256,6 +257,6 @@ class _TracedState:
     def _as_given(self, variable: Variable) -> Tensor:
         """The value at the start of the program."""
         value = tensors.symbolic(self.trace.variables[variable])
-        value._leaf = variable
+        value._leaf = weakref.ref(variable)
         value.requires_grad = variable.requires_grad
         return value

@@ -49,12 +49,32 @@ def test_programs_are_bounded() -> None:
     assert f(tensor(1), 0).item() == 0
 
 
-def test_functions_are_bounded() -> None:
-    for i in range(cache.FUNCTIONS + 20):
+def test_programs_go_with_their_code() -> None:
+    x = tensor(1)
+    gc.collect()
+    before = cache.size()
+    for i in range(20):
         namespace: dict[str, object] = {}
-        exec(f"def f(x):\n    return x.shape, {i}", namespace)
-        compile(namespace["f"])
-    assert cache.size()[0] <= cache.FUNCTIONS
+        exec(f"def f(x):\n    return x * {i}", namespace)
+        assert compile(namespace.pop("f"))(x).item() == i
+    del namespace
+    gc.collect()
+    assert cache.size() == before
+
+
+def test_few_programs_wait_for_the_next_twin() -> None:
+    def twin():
+        return compile(lambda x, n: x * n)
+
+    first = twin()
+    for n in range(cache.WAITING + 5):
+        first(tensor(1), n)
+    assert first.statistics["programs"] == cache.WAITING + 5
+    del first
+    second = twin()
+    assert second.statistics["programs"] == cache.WAITING
+    second(tensor(1), cache.WAITING + 4)
+    assert second.statistics["traces"] == 0
 
 
 def test_alternating_signatures_trace_once_each() -> None:

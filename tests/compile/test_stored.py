@@ -135,7 +135,7 @@ def test_the_plan_made_later_is_the_one_on_disk(function: Callable[..., Any], th
     with switches.override(num_threads=threads):
         fresh(function)(*args)
         native = native_of(fresh(function), *args)
-        read = stored.load(stored.key(native.captured.graph, native.context, None))
+        read = stored.load(stored.key(native.recipe.graph, native.recipe.context, None))
         assert len(read) == 1
         assert same(read[0], image(native.plan))
         inspection = fresh(function).program(*args)
@@ -247,7 +247,7 @@ def test_a_file_of_another_form_is_a_miss(content: bytes, plans: list[str]) -> N
     args = arguments()
     native = native_of(fresh(dense_step), *args)
     made = bits(dense_step(*args))
-    key = stored.key(native.captured.graph, native.context, None)
+    key = stored.key(native.recipe.graph, native.recipe.context, None)
     disk = objects.current()
     assert disk is not None
     assert key is not None
@@ -375,7 +375,7 @@ def test_nothing_is_kept_where_others_have_a_say(monkeypatch: pytest.MonkeyPatch
 def test_very_large_programs_are_not_kept(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(stored, "LARGEST", 100)
     native = native_of(fresh(dense_step), *arguments())
-    assert stored.load(stored.key(native.captured.graph, native.context, None)) == ()
+    assert stored.load(stored.key(native.recipe.graph, native.recipe.context, None)) == ()
 
 
 def test_a_program_of_another_budget_is_another() -> None:

@@ -1,0 +1,93 @@
+"""Who keeps what alive: references that keep nothing alive, and what ends together with its owners.
+
+What is made for an object (a program for a model) must not keep it alive, and goes when it goes. So it refers to the
+object by :class:`Weak`, and is :func:`tied` to it.
+"""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any, Generic, Protocol, TypeVar
+
+K = TypeVar("K")
+V = TypeVar("V")
+
+
+class Weak(weakref.ref):  # type: ignore[type-arg]
+    """A reference that keeps nothing alive; called, it gives the object, or None when that is gone.
+
+    A class of its own: what is a Weak was made here and is no object of the user's.
+    """
+
+    __slots__ = ()
+
+
+def weakly(value: Any) -> Any:
+    """A Weak of ``value``; of what cannot be referred to so (numbers, strings, lists, dicts), the thing itself."""
+    try:
+        return Weak(value)
+    except TypeError:
+        return value
+
+
+class Ending(Protocol):
+    """What ends with its owners."""
+
+    def end(self, owner: str) -> None:
+        """The owner of this name is gone."""
+
+
+class Tie(weakref.ref):  # type: ignore[type-arg]
+    """A reference to an owner; what is owned holds it, and hears of the owner's end by it."""
+
+    __slots__ = ("name",)
+    name: str
+
+
+def tied(owned: Ending, owners: Iterable[tuple[str, Any]]) -> list[Tie]:
+    """Ties to ``owners``, given with their names. When one of them goes, ``owned.end(name)`` is called.
+
+    The call comes wherever the last reference was dropped: on any thread, inside of any lock, amid a garbage
+    collection. So ``end`` takes no lock, and only drops references; there may be one call for each owner.
+    """
+    reference = weakref.ref(owned)
+
+    def gone(tie: Tie) -> None:
+        found = reference()
+        if found is not None:
+            found.end(tie.name)
+
+    ties: list[Tie] = []
+    for name, owner in owners:
+        ties.append(Tie(owner, gone))
+        ties[-1].name = name
+    return ties
+
+
+class ByIdentity(Generic[K, V]):
+    """A mapping by which objects its keys are, none of which it keeps alive; an item goes with its key.
+
+    A value that refers to its key keeps both for ever.
+    """
+
+    def __init__(self) -> None:
+        self._items: dict[int, tuple[Any, V]] = {}
+
+    def setdefault(self, key: K, make: Callable[[], V]) -> V:
+        """The value of ``key``; made if there is none."""
+        found = self._items.get(id(key))
+        if found is None:
+            items, place = self._items, id(key)
+            reference = weakref.ref(key, lambda _: items.pop(place, None))
+            found = items.setdefault(place, (reference, make()))  # atomic: of two threads, one makes it in vain
+        return found[1]
+
+    def values(self) -> Iterator[V]:
+        return iter([value for _, value in list(self._items.values())])
+
+    def __len__(self) -> int:
+        return len(self._items)
+
+    def clear(self) -> None:
+        self._items.clear()
