@@ -1,7 +1,7 @@
 """Runnel: a deep-learning framework that is Python down to the machine code."""
 
 from runnel import nn, ops, optim
-from runnel.compile import compile
+from runnel.compile import clear_caches, compile
 from runnel.core import public
 from runnel.core.dtypes import (
     bfloat16,
@@ -220,6 +220,7 @@ __all__ = [
     "ceil",
     "channel_moments",
     "checkpoint",
+    "clear_caches",
     "clip",
     "compile",
     "concat",

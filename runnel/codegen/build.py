@@ -15,6 +15,7 @@ from runnel.core import dtypes, sources
 from runnel.core.errors import DeviceError
 from runnel.loops.ir import Contract, Kernel, Product
 from runnel.runtime.compiler import Compiler, Module, of_text
+from runnel.runtime.link import Function
 
 _LIBRARY: Final[dict[str, Callable[[Target], str]]] = {
     symbol: functools.partial(contract.emit_module, dtypes.by_name(name)) for name, symbol in contract.SYMBOLS.items()
@@ -29,19 +30,19 @@ def compiler(target: Target) -> Compiler:
     return Compiler(identity, target.machine)
 
 
-def addresses(modules: Sequence[tuple[str, str]]) -> list[int]:
+def addresses(modules: Sequence[tuple[str, str]]) -> list[Function]:
     """The address of each (symbol, LLVM module text); the module defines that one global symbol."""
     return _linked(lambda imports: [of_text(symbol, text, imports) for symbol, text in modules])
 
 
-def kernels(wanted: Sequence[Kernel]) -> list[int]:
+def kernels(wanted: Sequence[Kernel]) -> list[Function]:
     """The address of each kernel. Its name says what it does: its text is written only if it must be compiled."""
     target = context.current().target
     texts = [functools.partial(nest.emit_kernel, kernel, target) for kernel in wanted]
     return _linked(lambda _: [_module(k.name, symbols(k), text) for k, text in zip(wanted, texts, strict=True)])
 
 
-def filed(wanted: Sequence[tuple[str, Iterable[str]]]) -> list[int]:
+def filed(wanted: Sequence[tuple[str, Iterable[str]]]) -> list[Function]:
     """The address of each kernel, given its name and the symbols that its code calls; LookupError if it would have to
     be compiled."""
 
@@ -66,7 +67,7 @@ def emitters() -> str:
     return sources.digest("codegen", "loops")
 
 
-def _linked(modules: Callable[[Iterable[str]], list[Module]]) -> list[int]:
+def _linked(modules: Callable[[Iterable[str]], list[Module]]) -> list[Function]:
     target = context.current().target
     if not target.runs_here:
         raise DeviceError(f"Code for '{target.name}' cannot run on this machine; it can only be compiled and read.")
@@ -75,7 +76,7 @@ def _linked(modules: Callable[[Iterable[str]], list[Module]]) -> list[int]:
 
 
 @functools.cache
-def _provided(symbol: str, target: Target) -> int:
+def _provided(symbol: str, target: Target) -> Function:
     library = Module(symbol, f"library {symbol} by {emitters()}", functools.partial(_LIBRARY[symbol], target))
     return compiler(target).link([library], {})[0]
 

@@ -1,8 +1,12 @@
-"""What is known of an array before its values: shape and dtype. Interned, so equal avals are one object."""
+"""What is known of an array before its values: shape and dtype. Interned, so equal avals are one object, as long as
+somebody has one."""
 
 from __future__ import annotations
 
 import math
+import os
+import threading
+import weakref
 from typing import Any, Final
 
 from runnel.core.dtypes import DType
@@ -14,7 +18,7 @@ Shape = tuple[int, ...]
 class Aval:
     """The abstract value of an array: ``shape`` and ``dtype``. Made by :func:`aval`; compare with ``is``."""
 
-    __slots__ = ("dtype", "nbytes", "ndim", "shape", "size")
+    __slots__ = ("__weakref__", "dtype", "nbytes", "ndim", "shape", "size")
 
     def __init__(self, shape: Shape, dtype: DType) -> None:
         self.shape: Final = shape
@@ -30,18 +34,46 @@ class Aval:
         return f"{self.dtype.name}[{','.join(map(str, self.shape))}]"
 
 
-_INTERNED: dict[tuple[Shape, DType], Aval] = {}
+_Key = tuple[Shape, DType]
+
+
+class _Interned:
+    """All Avals that somebody has. What is left of others is swept out when the table has doubled."""
+
+    def __init__(self) -> None:
+        self.references: dict[_Key, weakref.ref[Aval]] = {}
+        self.lock: Final = threading.RLock()  # taken where an Aval is new
+        self._sweep_at = 1024
+
+    def add(self, key: _Key) -> Aval:
+        with self.lock:
+            known = self.references.get(key)
+            found = None if known is None else known()
+            if found is None:
+                if min(key[0], default=0) < 0:
+                    raise ShapeError(f"[shape] sizes are not negative; received the shape {key[0]}.")
+                found = Aval(tuple(int(n) for n in key[0]), key[1])
+                self.references[key] = weakref.ref(found)
+                if len(self.references) >= self._sweep_at:
+                    self.references = {k: r for k, r in self.references.items() if r() is not None}
+                    self._sweep_at = 2 * len(self.references) + 1024
+            return found
+
+
+_INTERNED: Final = _Interned()
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(
+        before=_INTERNED.lock.acquire, after_in_parent=_INTERNED.lock.release, after_in_child=_INTERNED.lock.release
+    )
 
 
 def aval(shape: Shape, dtype: DType) -> Aval:
     """The one Aval of this shape and dtype."""
     key = (shape, dtype)
-    found = _INTERNED.get(key)
-    if found is None:
-        if min(shape, default=0) < 0:
-            raise ShapeError(f"[shape] sizes are not negative; received the shape {shape}.")
-        found = _INTERNED.setdefault(key, Aval(tuple(int(n) for n in shape), dtype))
-    return found
+    reference = _INTERNED.references.get(key)
+    found = None if reference is None else reference()
+    return _INTERNED.add(key) if found is None else found
 
 
 def row_major(shape: Shape) -> Shape:

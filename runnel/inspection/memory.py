@@ -61,7 +61,7 @@ class MemoryReport:
         self.variables = _total(plan.variables.values())
         self.outputs = _total(plan.outputs)
         self.constants = max((p.offset + p.nbytes for p in plan.constants), default=0)
-        self.measured = program.arena.nbytes
+        self.measured = program.arena_bytes
         self.measured_constants = program.constants.nbytes
 
     @property

@@ -22,8 +22,8 @@ class Peak:
         self.threads = threads
         self.gflops = 0.0
         self._flops = threads * peak.flops(context.current().target, dtype, _STEPS)
-        address = build.addresses([(peak.symbol(dtype), peak.emit_module(context.current().target, dtype))])[0]
-        record = [[address, 0, 0, _STEPS, 0, 0, 0, 0], [0] * 8]
+        self._function = build.addresses([(peak.symbol(dtype), peak.emit_module(context.current().target, dtype))])[0]
+        record = [[self._function, 0, 0, _STEPS, 0, 0, 0, 0], [0] * 8]
         self._bases = memory.allocate(64)
         self._launch = Launch([np.array(record, np.int64) for _ in range(threads)], self._bases.address)
         ctypes.memset(self._bases.address, 0, 64)

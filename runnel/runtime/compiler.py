@@ -17,6 +17,8 @@ from typing import TYPE_CHECKING, Final
 from runnel.core import switches
 from runnel.core.errors import VerifierError
 from runnel.runtime import link, objects
+from runnel.runtime.functions import Functions
+from runnel.runtime.link import Function
 
 if TYPE_CHECKING:
     import llvmlite.binding as llvm
@@ -54,33 +56,40 @@ class Compiler:
         self._salt = f"{versions}, {sys.platform}, {identity}\n".encode()
         self._make_machine = make_machine
         self._machine: llvm.TargetMachine | None = None
-        self._addresses: dict[tuple[str, str], int] = {}
+        self._functions: Functions[tuple[str, str]] = Functions()
 
     def addresses(
-        self, modules: Sequence[tuple[str, str]], imports: Mapping[str, Callable[[], int]] | None = None
-    ) -> list[int]:
+        self, modules: Sequence[tuple[str, str]], imports: Mapping[str, Callable[[], Function]] | None = None
+    ) -> list[Function]:
         """The address of each (symbol, LLVM text); see :meth:`link`."""
         found = imports if imports is not None else {}
         return self.link([of_text(symbol, text, found) for symbol, text in modules], found)
 
-    def link(self, modules: Sequence[Module], imports: Mapping[str, Callable[[], int]]) -> list[int]:
-        """The address of each module's symbol. One already seen costs a hash; all that is new is linked at once.
+    def link(self, modules: Sequence[Module], imports: Mapping[str, Callable[[], Function]]) -> list[Function]:
+        """The function of each module's symbol. One already there costs a hash; all that is new is linked at once.
 
         ``imports`` says where the symbols that modules use are found; only those used are asked for.
         """
         keys = [(module.symbol, self.key(module.identity)) for module in modules]
-        known = self._addresses
+        known = self._known(keys)
         if any(key not in known for key in keys):
             with _LOCK:
+                known |= self._known([key for key in keys if key not in known])
                 new = {key: module for key, module in zip(keys, modules, strict=True) if key not in known}
                 wanted = frozenset().union(*(module.uses for module in new.values()))
                 used = {name: find() for name, find in imports.items() if name in wanted}
                 if new:
-                    known.update(zip(new, self._linked(new, used), strict=True))
+                    linked = dict(zip(new, self._linked(new, used), strict=True))
+                    self._functions.update(linked.items())
+                    known |= linked
             objects.statistics.reused += len(keys) - len(new)
         else:
             objects.statistics.reused += len(keys)
         return [known[key] for key in keys]
+
+    def _known(self, keys: Iterable[tuple[str, str]]) -> dict[tuple[str, str], Function]:
+        """Those that are there; whoever has them keeps them there."""
+        return {key: function for key in keys if (function := self._functions.get(key)) is not None}
 
     def key(self, identity: str) -> str:
         """What the object code of a module (of a text, if that is its identity) is filed under."""
@@ -98,7 +107,7 @@ class Compiler:
         with _LOCK:
             return str(self._target_machine().emit_assembly(self._parse(text, name)))
 
-    def _linked(self, modules: Mapping[tuple[str, str], Module], imports: Mapping[str, int]) -> list[int]:
+    def _linked(self, modules: Mapping[tuple[str, str], Module], imports: Mapping[str, Function]) -> list[Function]:
         """The addresses of new modules. Objects from the disk that cannot be linked are dropped and compiled anew."""
         cache = objects.current()
         filed = {key: code for _, key in modules if cache and (code := cache.get(key)) is not None}

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import functools
 import sys
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Final, NamedTuple
 
 from runnel.runtime import records, waiting
 from runnel.runtime.compiler import Compiler
@@ -28,6 +28,7 @@ from runnel.runtime.layout import (
     STATUS,
     STOP,
 )
+from runnel.runtime.link import Function
 
 if TYPE_CHECKING:
     import llvmlite.binding as llvm
@@ -227,6 +228,9 @@ def host_compiler() -> Compiler:
     return Compiler(f"driver {triple}", machine)
 
 
+_DRIVER: Final[list[Function]] = []  # stays: workers wait in it until the process ends
+
+
 @functools.cache
 def entry_points() -> EntryPoints:
     """The driver, linked into this process."""
@@ -235,6 +239,7 @@ def entry_points() -> EntryPoints:
     import llvmlite.binding as llvm
 
     symbol = "rn_driver"
-    table = host_compiler().addresses([(symbol, text(llvm.get_process_triple(), symbol))], {})[0]
+    (table,) = host_compiler().addresses([(symbol, text(llvm.get_process_triple(), symbol))], {})
+    _DRIVER.append(table)
     words = (ctypes.c_uint64 * len(EntryPoints._fields)).from_address(table)
     return EntryPoints(*words)

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 ALIGNMENT: Final = 128  # two cache lines, because processors fetch them in pairs
 HUGE_PAGE: Final = 2 << 20
 POOL_LIMIT: Final = 1 << 30  # free bytes kept for reuse; what is freed beyond goes back to the system
+SLACK: Final = 64 << 20  # waiting bytes that are kept whatever has been in use
 _MAPPED_FROM: Final = 256 << 10  # smaller blocks come from malloc, which packs them
 
 
@@ -85,6 +86,11 @@ class Statistics:
 class _Pool:
     """Free blocks by size class.
 
+    Sizes that nobody asks for any more must not wait for ever. Where none waits that fits, so that a block has to come
+    from the system, others go back to it first, as far as all would be more than half as much again as ever was in use
+    at once (and ``SLACK``): a loop over models of ever other sizes stays within that, and one that repeats itself does
+    not reach the system at all.
+
     There is no lock: taking and giving rest on the atomic ``pop`` and ``append`` of lists, and a counter's ``+=`` is
     not interrupted under the GIL. (Without a GIL only the statistics could drift.)
     """
@@ -110,10 +116,24 @@ class _Pool:
     def _from_system(self, size: int) -> _Block:
         self.free.setdefault(size, [])
         self.system_allocations += 1
+        self._make_room(size)
         try:
             return _Block(size, self)
         except (OSError, OverflowError) as error:
             raise MemoryError(f"[allocate] {size} bytes could not be allocated: {error}.") from error
+
+    def _make_room(self, size: int) -> None:
+        surplus = self.live + self.pooled + size - (max(self.peak, self.live + size) * 3 // 2 + SLACK)
+        if surplus <= 0:
+            return
+        for other, waiting in list(self.free.items()):  # those of the sizes first asked for go first
+            while waiting and surplus > 0:
+                try:
+                    waiting.pop()
+                except IndexError:
+                    break  # another thread was quicker
+                self.pooled -= other
+                surplus -= other
 
     def give(self, block: _Block, nbytes: int) -> None:
         size = block.size

@@ -5,7 +5,6 @@ new shape compiles nothing.
 
 from __future__ import annotations
 
-from collections import OrderedDict
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -15,12 +14,13 @@ from runnel.core import switches, tables
 from runnel.core.avals import Aval, Shape, aval, row_major
 from runnel.core.dtypes import from_numpy
 from runnel.core.errors import AxisError, NonFiniteError, RunnelError
+from runnel.core.recent import Recent
 from runnel.core.switches import SETTLED
 from runnel.core.tables import Op
 from runnel.graph.graph import Graph, InputKind, Node
 from runnel.loops.rules import HostCall, View
 from runnel.lowering.bounds import outside
-from runnel.lowering.plan import Planner
+from runnel.lowering.plan import Plan as PlanOfKernels, Planner
 from runnel.lowering.program import Program
 from runnel.lowering.strided import view_layout
 from runnel.ops.control import part_p
@@ -34,7 +34,8 @@ from runnel.tensor.tracing import user_line
 if TYPE_CHECKING:
     from runnel.tensor.tensor import Tensor
 
-KEPT = 4096  # plans of single ops held ready; the least recently used goes first
+KEPT = 1024  # plans of single ops held ready, a few KB each: those used last, and as many before them
+OWN_ARENA = 16 << 10  # bytes, up to which a plan has memory of its own for what lies between its kernels
 
 
 class Viewing:
@@ -68,8 +69,11 @@ class Running:
         program = self.program
         bases = program.bases
         storage = memory.allocate(self.result.nbytes)
+        arena = program.lent_arena()
         with program.lock:
             slot = 2
+            if arena is not None:
+                bases[0] = arena.address
             for i in self._positions:
                 x = tensors[i]
                 bases[slot] = x._storage.address + x._layout[0] * x._aval.dtype.itemsize  # type: ignore[union-attr]
@@ -109,7 +113,10 @@ class RunningSeveral:
     def run(self, tensors: tuple[Tensor, ...]) -> list[Placed]:
         program = self.program
         storages = [memory.allocate(result.nbytes) for result in self.results]
+        arena = program.lent_arena()
         with program.lock:
+            if arena is not None:
+                program.bases[0] = arena.address
             for slot, x in enumerate(tensors, 2):
                 program.bases[slot] = x._storage.address + x._layout[0] * x._aval.dtype.itemsize  # type: ignore[union-attr]
             for slot, storage in enumerate(storages, program.first_output):
@@ -124,20 +131,18 @@ class RunningSeveral:
 Placed = tuple[Aval, Storage | None, int, Shape]
 Plan = Viewing | Running | OnHost
 
-_PLANS: OrderedDict[Any, Plan] = OrderedDict()
-_SEVERAL: OrderedDict[Any, RunningSeveral] = OrderedDict()
+_PLANS: Recent[Any, Plan] = Recent(KEPT)
+_SEVERAL: Recent[Any, RunningSeveral] = Recent(KEPT)
 
 
 def execute(op: Op, tensors: tuple[Tensor, ...], attrs: dict[str, Any]) -> Placed:
     """Carry out ``op`` now; gives the result's aval, storage, offset and strides."""
     now = SETTLED.state.context or context.switched()
     key = (op, now, *attrs.values(), *[(x._aval, x._layout[1]) for x in tensors])
-    plan = _PLANS.get(key)
+    plan = _PLANS.young.get(key) or _PLANS.get(key)
     if plan is None:
         with context.entered(now):
             plan = _PLANS[key] = prepare(op, tensors, attrs)
-        while len(_PLANS) > KEPT:
-            _PLANS.popitem(last=False)
     result = plan.run(tensors)
     if switches.check_nans.value:
         _check_finite(op, tensors, result)
@@ -152,8 +157,6 @@ def execute_several(op: Op, tensors: tuple[Tensor, ...], attrs: dict[str, Any]) 
     if plan is None:
         with context.entered(now):
             plan = _SEVERAL[key] = prepare_several(op, tensors, attrs)
-        while len(_SEVERAL) > KEPT:
-            _SEVERAL.popitem(last=False)
     return plan.run(tensors)
 
 
@@ -182,8 +185,7 @@ def prepare(op: Op, tensors: tuple[Tensor, ...], attrs: dict[str, Any]) -> Plan:
     lies = tuple(steps[order.index(a)] for a in range(result.ndim))
     if op in tables.expand:
         graph, lies = _in_its_own_order(pipeline.expanded(graph))
-    plan = Planner(graph, context.current().threads, strides).plan()
-    return Running(result, lies, Program(plan), tuple(range(len(nodes))))
+    return Running(result, lies, _program(graph, strides), tuple(range(len(nodes))))
 
 
 def prepare_several(op: Op, tensors: tuple[Tensor, ...], attrs: dict[str, Any]) -> RunningSeveral:
@@ -194,7 +196,23 @@ def prepare_several(op: Op, tensors: tuple[Tensor, ...], attrs: dict[str, Any]) 
     results: tuple[Aval, ...] = attrs["results"]
     parts = [Node(part_p, (bundle,), {"index": i, "aval": x}, x) for i, x in enumerate(results)]
     graph, _ = pipeline.run(Graph(nodes, parts, {}, op.name))
-    return RunningSeveral(Program(Planner(graph, context.current().threads, strides).plan()), results)
+    return RunningSeveral(_program(graph, strides), results)
+
+
+def _program(graph: Graph, strides: dict[Node, Shape]) -> Program:
+    now = context.current()
+
+    def plan() -> PlanOfKernels:
+        with context.entered(now):
+            return Planner(graph, now.threads, strides).plan()
+
+    return Program(plan, own_arena=OWN_ARENA)
+
+
+def clear() -> None:
+    """Forget all plans. The next ops are planned anew; their machine code is still there."""
+    _PLANS.clear()
+    _SEVERAL.clear()
 
 
 def _inputs(tensors: tuple[Tensor, ...], order: Shape | None = None) -> tuple[list[Node], dict[Node, Shape]]:

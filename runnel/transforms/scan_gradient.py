@@ -6,13 +6,13 @@ the backward body is, and which sums are taken after it. Plans are kept by the i
 
 from __future__ import annotations
 
-from collections import OrderedDict
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
 from runnel.core.avals import Aval
 from runnel.core.dispatch import apply_several
+from runnel.core.recent import Recent
 from runnel.core.tables import vjp
 from runnel.graph.body import Body
 from runnel.graph.extract import extract, placeholder, zeros
@@ -26,8 +26,7 @@ from runnel.transforms.linearized import Linearized, depending, linearize
 from runnel.transforms.residuals import to_keep
 from runnel.transforms.sums import Term, terms
 
-_KEPT: Final = 256  # plans held ready
-_PLANS: OrderedDict[Any, Plan] = OrderedDict()
+_KEPT: Final = 64  # plans held ready, and as many that were used before them
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,15 +49,21 @@ class Plan:
     terms: tuple[tuple[int, tuple[Term, ...]], ...]  # constants whose cotangents are summed after it
 
 
+_PLANS: Final[Recent[Any, Plan]] = Recent(_KEPT)
+
+
 def plan_of(body: Body, constants: int, carries: int, wanted: Sequence[bool], seeded: Sequence[bool]) -> Plan:
     """The plan for cotangents of the inputs in ``wanted`` from cotangents of the outputs in ``seeded``."""
     key = (body, constants, carries, tuple(wanted), tuple(seeded))
     plan = _PLANS.get(key)
     if plan is None:
         plan = _PLANS[key] = _Planner(body, constants, carries, wanted, seeded).plan()
-        while len(_PLANS) > _KEPT:
-            _PLANS.popitem(last=False)
     return plan
+
+
+def clear() -> None:
+    """Forget all plans."""
+    _PLANS.clear()
 
 
 class _Planner:

@@ -334,7 +334,7 @@ def test_a_report_keeps_its_program_but_not_the_model() -> None:
         report, gone, weights = once()
         assert [reference() for reference in gone if reference() is not None] == []
         assert memory.statistics().live - before < weights / 4
-        assert "linear" in str(report) or "matmul" in str(report)
+        assert "2 calls of 2 kernels" in str(report)
         assert len(report.passes) > 1
         del report
         assert memory.statistics().live <= before
@@ -343,7 +343,7 @@ def test_a_report_keeps_its_program_but_not_the_model() -> None:
 def test_clearing_lets_programs_go_and_the_next_call_makes_them_anew() -> None:
     x = rn.ones((3,))
     double, triple = rn.compile(lambda x: x * 2), rn.compile(lambda x: x * 3)
-    double(x), triple(x)
+    assert (double(x).tolist(), triple(x).tolist()) == ([2, 2, 2], [3, 3, 3])
     gone = weakref.ref(double.executables()[0])
     double.clear_cache()
     assert gone() is None

@@ -1,0 +1,22 @@
+"""All that is kept only to be quick the next time, let go at once."""
+
+from __future__ import annotations
+
+from runnel.compile import cache
+from runnel.runtime import functions, memory
+from runnel.tensor import eager
+from runnel.transforms import scan_gradient
+
+
+def clear_caches() -> None:
+    """Let go of what is kept only to be quick: programs of compiled functions, plans of single ops, machine code that
+    nothing refers to, blocks of memory that wait to be used again.
+
+    Nothing that is in use is lost. The next calls trace and plan again, and find their machine code on the disk. What
+    belongs to a model goes with the model anyway; nobody needs to call this.
+    """
+    cache.clear()
+    eager.clear()
+    scan_gradient.clear()
+    functions.clear()
+    memory.trim()
