@@ -12,7 +12,7 @@ from types import CodeType
 from typing import Any, Final
 
 from runnel.compile.executable import Executable
-from runnel.compile.signature import Arguments
+from runnel.compile.signature import Arguments, Circumstances
 from runnel.core.lifetime import ByIdentity
 from runnel.core.pytree import Structure
 from runnel.runtime import locks
@@ -32,7 +32,7 @@ class Entry:
     def __init__(self) -> None:
         self.lock = locks.reentrant()
         self.fixed: dict[Structure, frozenset[int]] = {}  # float arguments that the function looks at
-        self.last: Arguments | None = None  # the signature traced last
+        self.last: tuple[Arguments, Circumstances] | None = None  # the signature traced last
         self.ended = ""  # the owner that went last and took a program along
         # The least recently used first. No OrderedDict: Ctrl-C while it hashes or compares a key leaves it broken.
         self._programs: dict[Hashable, dict[Executable, None]] = {}

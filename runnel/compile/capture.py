@@ -19,6 +19,7 @@ from runnel.compile.guards import Guard
 from runnel.compile.origin import is_plain
 from runnel.compile.signature import Arguments, Role, leaf_names, take_apart
 from runnel.compile.watch import Found
+from runnel.compile.writes import written_at
 from runnel.core import dtypes
 from runnel.core.avals import aval
 from runnel.core.dtypes import DType
@@ -241,10 +242,13 @@ def _check_arguments(name: str, leaves: list[Any], structure: Structure, args: A
 def _check_side_effects(unchanged: Guard, function: FunctionType, arguments: Arguments) -> None:
     if unchanged.holds(function, arguments.objects):
         return
-    change = unchanged.change(function, arguments.objects)
+    changed = unchanged.changed(function, arguments.objects)
+    name, change = changed if changed is not None else ("", "it cannot be told what")
+    functions = [function, *(w.expected for w in unchanged.watches if isinstance(w.expected, FunctionType))]
+    place = written_at([f.__code__ for f in functions], name)
     raise SideEffectError(
-        f"[compile] '{function.__name__}' changed something outside itself: {change}. A program would not repeat that: "
-        "return the value, or keep it in a Variable."
+        f"[compile] '{function.__name__}' changed something outside itself{place}: {change}. A program would not "
+        "repeat that: return the value, or keep it in a Variable."
     )
 
 

@@ -16,7 +16,7 @@ from runnel.compile.calling import MISS
 from runnel.compile.executable import Executable, Options, prepare
 from runnel.compile.floats import LookedAt
 from runnel.compile.inspection import inspect
-from runnel.compile.signature import Arguments, Role, difference, leaf_names, tagged, take_apart
+from runnel.compile.signature import Arguments, Circumstances, Role, difference, tagged, take_apart
 from runnel.compile.watch import Wrapper
 from runnel.core import switches, tracebacks
 from runnel.core.accepting import byte_count
@@ -131,7 +131,8 @@ class Compiled(FunctionLike, Wrapper):
             differentiable = recording and any(
                 tag[0] is Role.TENSOR and x.requires_grad for x, tag in zip(leaves, arguments.tags, strict=True)
             )
-            key = (arguments.key, context.current(), recording, differentiable, CASTING.dtype)
+            around = Circumstances(context.current(), recording, differentiable, CASTING.dtype)
+            key = (arguments.key, around)
             programs = entry.programs(key)
             objects = arguments.objects
             for executable in programs:
@@ -143,23 +144,23 @@ class Compiled(FunctionLike, Wrapper):
             except LookedAt as looked:
                 entry.fixed[structure] = entry.fixed.get(structure, frozenset()) | looked.positions
                 continue
-            self._explain(arguments, programs)
+            self._explain(arguments, around, programs)
             self._traces += 1
-            entry.last = arguments._replace(leaves=[])
+            entry.last = arguments._replace(leaves=[]), around
             entry.add(key, executable)
             return arguments, executable
 
-    def _explain(self, arguments: Arguments, programs: list[Executable]) -> None:
+    def _explain(self, arguments: Arguments, around: Circumstances, programs: list[Executable]) -> None:
         """Record why there is another trace."""
         if self._entry.last is None:
             return
+        before, around_before = self._entry.last
         if programs:
             reason = programs[0].change(self.function, arguments.objects)
-        elif self._entry.last.key == arguments.key and self._entry.ended:
+        elif before.key == arguments.key and around == around_before and self._entry.ended:
             reason = f"{self._entry.ended} is gone, and its program with it"
         else:
-            names = leaf_names(self.function.__code__, arguments.structure)
-            reason = difference(names, self._entry.last, arguments)
+            reason = difference(self.function.__code__, before, arguments, (around_before, around))
         line = f"retrace of {self.name}(): {reason}"
         if self._traces:  # the first trace of a function that shares another one's code is no retrace of it
             self._retraces.append(line)

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Sequence
 from types import CodeType, FunctionType
 from typing import Any, Final
 
-from runnel.compile import checks
+from runnel.compile import checks, telling
 from runnel.compile.watch import Watch
 from runnel.core.lifetime import Weak
 from runnel.tensor.tensor import Tensor
@@ -63,27 +63,40 @@ class Guard:
 
     def change(self, function: Any, objects: Sequence[Any]) -> str | None:
         """The first thing that changed, as a sentence; None when nothing has."""
+        found = self.changed(function, objects)
+        return None if found is None else found[1]
+
+    def changed(self, function: Any, objects: Sequence[Any]) -> tuple[str, str] | None:
+        """The name of the first thing that changed, and the sentence; None when nothing has."""
         values: dict[str, Any] = {"fn": function, "objects": objects, **_NAMESPACE}
         for index, watch in enumerate(self.watches):
             values.update(_constants(index, watch))
             try:
                 values[f"v{index}"] = eval(_read(index, watch), values)
                 if watch.changed and eval(_condition(index, watch), values):
-                    now = _told(watch, values[f"v{index}"])
-                    return f"{watch.name} changed from {watch.was or _told(watch, watch.expected)} to {now}"
+                    return watch.name, _change(watch, values[f"v{index}"])
             except Exception as error:  # whatever a changed object does when it is read the old way
-                return f"{watch.name} could not be read any more ({type(error).__name__}: {error})"
+                return watch.name, f"{watch.name} could not be read any more ({type(error).__name__}: {error})"
         return None
 
 
-def _told(watch: Watch, value: Any) -> str:
-    if type(value) is Weak:
-        value = value()
-        if value is None:
-            return "something that is gone"
-    if "items_differ" in watch.changed and isinstance(value, tuple) and watch.constants["kind"] is list:
-        value = list(value)
-    return value.__name__ if isinstance(value, type) else checks.shown(value)
+def _change(watch: Watch, value: Any) -> str:
+    """What of a watched thing is different, where it was compared by its class and its items."""
+    name, expected = watch.name, watch.expected
+    if watch.was:
+        return f"{name} changed from {watch.was} to {telling.told(value)}"
+    kind = watch.constants.get("kind")
+    if kind is not None and type(value) is not kind:
+        return telling.changed(name, kind, type(value))
+    if "keys_differ" in watch.changed:
+        return telling.keys_changed(name, expected, tuple(value))
+    if "items_differ" in watch.changed:
+        return telling.changed(name, expected, tuple(value))
+    if "type(" in watch.changed and isinstance(expected, type) and not isinstance(value, type):
+        if type(value) is expected:
+            return f"{name} has {len(value)} items now"  # type: ignore[arg-type]
+        value = type(value)
+    return telling.changed(name, expected, value)
 
 
 def _generate(watches: Sequence[Watch], by_clock: bool, captured: Sequence[int]) -> Check:

@@ -8,18 +8,19 @@ from __future__ import annotations
 
 import enum
 import struct
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable
 from types import CodeType
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from runnel.codegen.context import CompileContext
 from runnel.compile.origin import is_foreign, is_plain, ticks_clock
 from runnel.core.avals import Aval, aval
-from runnel.core.dtypes import from_numpy
+from runnel.core.dtypes import DType, from_numpy
 from runnel.core.errors import TracedValueError
 from runnel.core.lifetime import Weak
-from runnel.core.pytree import Branch, Structure, flatten
+from runnel.core.pytree import Branch, Structure, flatten, paths
 from runnel.tensor.tensor import Tensor
 
 
@@ -93,10 +94,15 @@ def array_aval(array: np.ndarray) -> Aval:
 
 def leaf_names(code: CodeType, structure: Structure) -> list[str]:
     """What messages call each leaf: the parameter's name, with a number inside containers."""
+    return [name + path for name, child in _named(code, structure) for path in paths(child)]
+
+
+def _named(code: CodeType, structure: Structure) -> list[tuple[str, Structure]]:
+    """The arguments of a call by name."""
     if not isinstance(structure, Branch):
         return []
-    positional, keywords = structure.children
     named: list[tuple[str, Structure]] = []
+    positional, keywords = structure.children
     if isinstance(positional, Branch):
         limit = code.co_argcount
         named += [
@@ -105,39 +111,68 @@ def leaf_names(code: CodeType, structure: Structure) -> list[str]:
         ]
     if isinstance(keywords, Branch):
         named += zip(map(str, keywords.names or ()), keywords.children, strict=True)
-    names: list[str] = []
-    for name, child in named:
-        paths = _paths(child)
-        names += [name + path for path in paths]
-    return names
+    return named
 
 
-def _paths(structure: Structure) -> Sequence[str]:
-    if not isinstance(structure, Branch):
-        return [""]
-    names = structure.names if structure.names is not None else range(len(structure.children))
-    return [
-        (f"[{name!r}]" if structure.kind in (dict, list, tuple) else f".{name}") + rest
-        for name, child in zip(names, structure.children, strict=True)
-        for rest in _paths(child)
-    ]
+class Circumstances(NamedTuple):
+    """What a program depends on besides the arguments' signature."""
+
+    context: CompileContext
+    recording: bool  # whether the mode is that of ``no_grad``, or not
+    differentiable: bool  # whether a tensor among the arguments requires a gradient
+    autocast: DType | None
 
 
-def difference(names: Sequence[str], before: Arguments, after: Arguments) -> str:
-    """How two signatures differ, as a sentence."""
+def difference(code: CodeType, before: Arguments, after: Arguments, around: tuple[Circumstances, Circumstances]) -> str:
+    """How two signatures differ, and the circumstances ``around`` them, as a sentence."""
     if before.structure != after.structure:
-        return "the arguments are nested or passed differently"
+        return _restructured(code, before.structure, after.structure)
+    names = leaf_names(code, after.structure)
     for name, old, new in zip(names, before.tags, after.tags, strict=True):
         if old != new:
             return f"argument '{name}' is {_shown(new)}, was {_shown(old)}"
-    return "a switch or autocast changed"
+    was, now = around
+    if was.differentiable != now.differentiable:
+        leaves = zip(names, after.leaves, strict=True)
+        needing = ", ".join(f"'{name}'" for name, x in leaves if isinstance(x, Tensor) and x.requires_grad)
+        return f"argument {needing} requires a gradient" if needing else "no argument requires a gradient any more"
+    if was.recording != now.recording:
+        return f"gradients are {'' if now.recording else 'not '}recorded (no_grad, enable_grad)"
+    if was.context.threads != now.context.threads:
+        return f"the number of threads is {now.context.threads}, was {was.context.threads}"
+    if was.context.target is not now.context.target:
+        return f"the target is {now.context.target.name}, was {was.context.target.name}"
+    if was.context is not now.context:
+        return "switches of the compiler have changed"
+    if was.autocast is not now.autocast:
+        dtypes = [dtype.name if dtype is not None else "off" for dtype in (now.autocast, was.autocast)]
+        return f"autocast is {dtypes[0]}, was {dtypes[1]}"
+    return "its programs of this signature had been dropped from the cache"
+
+
+def _restructured(code: CodeType, before: Structure, after: Structure) -> str:
+    """How the passing or the nesting of arguments differs."""
+    was, now = _named(code, before), _named(code, after)
+    if [name for name, _ in was] != [name for name, _ in now]:
+        lists = [", ".join(name for name, _ in named) or "none" for named in (now, was)]
+        return f"the arguments are {lists[0]}; they were {lists[1]}"
+    for (name, old), (_, new) in zip(was, now, strict=True):
+        if old != new:
+            return f"argument '{name}' is nested differently"
+    return "arguments are passed by name that were passed by position, or the other way round"
+
+
+def _value_shown(kind: type, value: Any) -> str:
+    if issubclass(kind, np.generic) and kind is not type(value):
+        return f"{np.frombuffer(value, kind)[0]} (NumPy's {kind.__name__})" if value else f"a NumPy {kind.__name__}"
+    return repr(value)
 
 
 def _shown(tag: tuple[Any, ...]) -> str:
     if tag[0] in (Role.TENSOR, Role.ARRAY):
         return repr(tag[1])
     if tag[0] is Role.VALUE:
-        return repr(struct.unpack("<d", tag[2])[0] if tag[1] is float else tag[2])
+        return repr(struct.unpack("<d", tag[2])[0]) if tag[1] is float else _value_shown(tag[1], tag[2])
     if tag[0] is Role.FLOAT:
         return "a float"
     kind = tag[1]() if type(tag[1]) is Weak else tag[1]

@@ -9,15 +9,43 @@ from __future__ import annotations
 import dataclasses
 from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator
-from typing import Any, Final, NamedTuple
+from typing import Any, Final
+
+from runnel.core.errors import ArgumentError
 
 
-class Branch(NamedTuple):
-    """A container: its class, the names of its children (keys, fields; None where they are counted), and those."""
+class Branch:
+    """A container: its class, the names of its children (keys, fields; None where they are counted), and those.
 
-    kind: type
-    names: tuple[Any, ...] | None
-    children: tuple[Structure, ...]
+    Nesting has no limit: what looks at all of a structure walks it in a loop, and the hash is made with the branch.
+    """
+
+    __slots__ = ("_hash", "children", "kind", "names")
+
+    def __init__(self, kind: type, names: tuple[Any, ...] | None, children: tuple[Structure, ...]) -> None:
+        self.kind = kind
+        self.names = names
+        self.children = children
+        self._hash = hash((kind, names, children))
+
+    def __hash__(self) -> int:
+        return self._hash
+
+    def __eq__(self, other: object) -> bool:
+        pairs: list[tuple[Any, Any]] = [(self, other)]
+        while pairs:
+            a, b = pairs.pop()
+            if a is b:
+                continue
+            if not (isinstance(a, Branch) and isinstance(b, Branch)) or a._hash != b._hash:
+                return False
+            if a.kind is not b.kind or a.names != b.names or len(a.children) != len(b.children):
+                return False
+            pairs += zip(a.children, b.children, strict=True)
+        return True
+
+    def __repr__(self) -> str:
+        return f"{self.kind.__name__}({', '.join(paths(self))})"
 
 
 class _Leaf:
@@ -37,39 +65,86 @@ Predicate = Callable[[Any], bool]
 def flatten(tree: Any, is_leaf: Predicate | None = None) -> tuple[list[Any], Structure]:
     """The leaves of ``tree`` from left to right, and its structure. What ``is_leaf`` accepts is not looked into."""
     leaves: list[Any] = []
-    return leaves, _flatten(tree, leaves, is_leaf)
+    above: list[_Open] = []
+    now = _Open(tree, tuple, None, iter((tree,)))
+    while True:
+        for value in now.rest:
+            opened = None if is_leaf is not None and is_leaf(value) else _opened(value)
+            if opened is None:
+                leaves.append(value)
+                now.children.append(LEAF)
+                continue
+            above.append(now)
+            if not len(above) % _CHECKED:
+                _check_loop(above)
+            now = opened
+            break
+        else:
+            if not above:
+                return leaves, now.children[0]
+            made = Branch(now.kind, now.names, tuple(now.children))
+            now = above.pop()
+            now.children.append(made)
 
 
-def _flatten(tree: Any, leaves: list[Any], is_leaf: Predicate | None) -> Structure:
-    kind = type(tree)
-    names: tuple[Any, ...] | None = None
-    children: Iterable[Any]
-    if is_leaf is not None and is_leaf(tree):
-        leaves.append(tree)
-        return LEAF
-    if kind is tuple or kind is list or (isinstance(tree, tuple) and hasattr(kind, "_fields")):
-        children = tree
-    elif kind is dict or kind is OrderedDict:
-        names, children = tuple(tree), tree.values()
-    elif dataclasses.is_dataclass(tree) and not isinstance(tree, type):
-        names = tuple(f.name for f in dataclasses.fields(tree) if hasattr(tree, f.name))
-        children = [getattr(tree, name) for name in names]
-    else:
-        leaves.append(tree)
-        return LEAF
-    return Branch(kind, names, tuple([_flatten(child, leaves, is_leaf) for child in children]))
+class _Open:
+    """A container that is being walked: what is left of its items, and the structures of those before."""
+
+    __slots__ = ("children", "kind", "names", "rest", "value")
+
+    def __init__(self, value: Any, kind: type, names: tuple[Any, ...] | None, items: Iterator[Any]) -> None:
+        self.value = value
+        self.kind = kind
+        self.names = names
+        self.rest = items
+        self.children: list[Structure] = []
+
+
+_CHECKED: Final = 1000  # levels of nesting between two looks for a container that holds itself
+
+
+def _opened(value: Any) -> _Open | None:
+    kind = type(value)
+    if kind is tuple or kind is list or (isinstance(value, tuple) and hasattr(kind, "_fields")):
+        return _Open(value, kind, None, iter(value))
+    if kind is dict or kind is OrderedDict:
+        return _Open(value, kind, tuple(value), iter(value.values()))
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        names = tuple(f.name for f in dataclasses.fields(value) if hasattr(value, f.name))
+        return _Open(value, kind, names, iter([getattr(value, name) for name in names]))
+    return None
+
+
+def _check_loop(above: list[_Open]) -> None:
+    if len({id(opened.value) for opened in above[1:]}) < len(above) - 1:
+        raise ArgumentError("[tree] a container among the arguments or results holds itself; pass its parts instead.")
 
 
 def unflatten(structure: Structure, leaves: Iterable[Any]) -> Any:
     """The tree of this structure with these leaves; containers are new."""
-    return _unflatten(structure, iter(leaves))
-
-
-def _unflatten(structure: Structure, leaves: Iterator[Any]) -> Any:
+    rest = iter(leaves)
     if isinstance(structure, _Leaf):
-        return next(leaves)
-    kind, names = structure.kind, structure.names
-    children = [_unflatten(child, leaves) for child in structure.children]
+        return next(rest)
+    above: list[tuple[Branch, Iterator[Structure], list[Any]]] = []
+    branch, below, items = structure, iter(structure.children), list[Any]()
+    while True:
+        for child in below:
+            if isinstance(child, _Leaf):
+                items.append(next(rest))
+                continue
+            above.append((branch, below, items))
+            branch, below, items = child, iter(child.children), []
+            break
+        else:
+            made = _made(branch, items)
+            if not above:
+                return made
+            branch, below, items = above.pop()
+            items.append(made)
+
+
+def _made(branch: Branch, children: list[Any]) -> Any:
+    kind, names = branch.kind, branch.names
     if kind is tuple or kind is list:
         return kind(children)
     if names is None:
@@ -80,3 +155,19 @@ def _unflatten(structure: Structure, leaves: Iterator[Any]) -> Any:
     for name, child in zip(names, children, strict=True):
         object.__setattr__(made, name, child)
     return made
+
+
+def paths(structure: Structure) -> list[str]:
+    """For each leaf how it is reached from the tree: ``[0].weight``."""
+    found: list[str] = []
+    stack: list[tuple[str, Structure]] = [("", structure)]
+    while stack:
+        path, now = stack.pop()
+        if isinstance(now, _Leaf):
+            found.append(path)
+            continue
+        names = now.names if now.names is not None else range(len(now.children))
+        pattern = "[{!r}]" if now.kind in (dict, list, tuple) else ".{}"
+        steps = [(path + pattern.format(name), child) for name, child in zip(names, now.children, strict=True)]
+        stack.extend(reversed(steps))
+    return found

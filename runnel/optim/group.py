@@ -113,7 +113,7 @@ class ParamGroup(MutableMapping[str, Any]):
     def structure(self) -> Hashable:
         """What a program of this group's update depends on."""
         names = sorted(self.plain.keys() - {"params"})
-        return tuple(id(p) for p in self.params), tuple((name, _shape_of(self.plain[name])) for name in names)
+        return tuple(id(p) for p in self.params), tuple(f"{name} {_shape_of(self.plain[name])}" for name in names)
 
     @staticmethod
     def _scalar(value: Any, getter: Callable[[], float], name: str) -> Any:
@@ -128,9 +128,10 @@ def _is_number(value: Any) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool)
 
 
-def _shape_of(value: Any) -> Hashable:
+def _shape_of(value: Any) -> str:
+    """What of a hyper-parameter shapes a program, in words, since messages about a retrace show it."""
     if _is_number(value):
-        return value != 0
+        return "is not 0" if value != 0 else "is 0"
     if isinstance(value, Sequence) and not isinstance(value, str):
-        return tuple(_shape_of(v) for v in value)
-    return value if isinstance(value, Hashable) else repr(value)
+        return f"({', '.join(map(_shape_of, value))})"
+    return f"is {value!r}"

@@ -69,12 +69,16 @@ class Optimizer:
     # What a subclass defines ------------------------------------------------------------------------------------------
 
     def slots(self, group: Mapping[str, Any]) -> Mapping[str, float]:
-        """The names of the state kept for each Parameter, with its initial value."""
-        raise NotImplementedError
+        """The names of the state kept for each Parameter, with its initial value; by default there is none."""
+        return {}
 
     def update(self, group: ParamGroup, active: list[tuple[int, Variable, Tensor]], steps: Variable) -> None:
         """Assign new values to the Parameters that have a gradient: (place in the group, Parameter, gradient)."""
-        raise NotImplementedError
+        name = type(self).__name__
+        raise NotImplementedError(
+            f"[{name}] defines neither update() nor step(): write update(self, group, active, steps), which assigns "
+            "new values to Parameters (p.assign(p - group['lr'] * g) for (i, p, g) in active), or a step() of its own."
+        )
 
     def changes_all_rows(self, group: Mapping[str, Any]) -> str:
         """The hyper-parameter because of which rows with the gradient 0 change too; empty if there is none."""

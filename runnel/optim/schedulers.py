@@ -30,7 +30,7 @@ class LRScheduler:
 
     def rate(self, base: float, epoch: int) -> float:
         """The learning rate in ``epoch``."""
-        raise NotImplementedError
+        raise NotImplementedError(f"[{type(self).__name__}] defines no rate(self, base, epoch): the learning rate.")
 
     def check(self) -> None:
         """Raise TypeError or ValueError for attributes that make no sense. Called when they are set, by the constructor

@@ -198,9 +198,11 @@ class Tensor(ArrayMethods):
         return f"Tensor({body}, dtype={self.dtype.name}{extra})"
 
     def __str__(self) -> str:
-        if self._node is not None:
-            raise _traced_value(self, "print")
         return repr(self)
+
+    def __format__(self, spec: str) -> str:
+        """``f"{t}"`` is its text, traced or not; with a format (``f"{t:.3f}"``) that of its one number."""
+        return format(self._scalar("format"), spec) if spec else str(self)
 
     # Ops --------------------------------------------------------------------------------------------------------------
 
@@ -575,11 +577,20 @@ def serial_now() -> int:
     return next(_serials)
 
 
+_INSTEAD = {  # of asking for the value, by what asked
+    "bool": "Use runnel.where(condition, x, y) or runnel.cond instead of `if`, runnel.while_loop instead of `while`.",
+    "index": "Use runnel.take(x, index), or pass the number as a plain Python argument.",
+    "format": "Print the tensor as it is (its shape and dtype are known), or return it and print it outside.",
+    "address": "Memory is assigned when the program is made; look at tensors outside.",
+    "numpy()": "Compute with Runnel's functions, return the tensor and look at it outside, or pass the number as a "
+    "plain Python argument.",
+}
+
+
 def _traced_value(tensor: Tensor, what: str) -> TracedValueError:
     error = TracedValueError(
         f"[{what}] the value of a traced tensor ({tensor.aval}) was asked for at {tracing.user_line()}; it exists only "
-        "when the compiled program runs. Use runnel.where(condition, x, y) instead of `if`, return the tensor and look "
-        "at it outside, or pass the number as a plain Python argument."
+        f"when the compiled program runs. {_INSTEAD.get(what, _INSTEAD['numpy()'])}"
     )
     trace = tracing.ACTIVE.trace
     if trace is not None and trace.refusal is None:

@@ -313,5 +313,6 @@ class Variable(StandIn):
         return current
 
     def __repr__(self) -> str:
-        body = np.array2string(self._tensor.numpy(), separator=", ")
+        traced = self.read().is_traced if tracing.ACTIVE.trace is not None else False
+        body = "traced" if traced else np.array2string(self._tensor.numpy(), separator=", ")
         return f"{type(self).__name__}({self.name!r}, {self._aval}, {body})"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from runnel.core import pytree
@@ -26,7 +26,7 @@ class Tree(NamedTuple):
 
     def paths(self) -> list[str]:
         """Where each leaf is: ``[0]['h']``; ``itself`` where the tree is one leaf."""
-        every = list(_paths(self.structure, ""))
+        every = pytree.paths(self.structure)
         return [path or "itself" for path, there in zip(every, self.present, strict=True) if there]
 
     def same_form(self, other: Tree) -> bool:
@@ -60,12 +60,3 @@ def require_same(name: str, what: str, before: Tree, given: Sequence[Aval], afte
 
 def _shown(tree: Tree) -> str:
     return repr(tree.filled(["*"] * len(tree.leaves)))
-
-
-def _paths(structure: pytree.Structure, prefix: str) -> Iterator[str]:
-    if not isinstance(structure, pytree.Branch):
-        yield prefix
-        return
-    names = range(len(structure.children)) if structure.names is None else structure.names
-    for name, child in zip(names, structure.children, strict=True):
-        yield from _paths(child, f"{prefix}[{name!r}]")

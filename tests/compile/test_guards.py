@@ -227,7 +227,7 @@ class TestReasons:
         f(tensor(1, 2), 4)
         assert f.retraces == [
             "retrace of scaled(): argument 'x' is float32[2], was float32[1]",
-            "retrace of scaled(): the arguments are nested or passed differently",
+            "retrace of scaled(): the arguments are x, n; they were x",
             "retrace of scaled(): argument 'n' is 4, was 3",
         ]
 

@@ -47,8 +47,8 @@ def number_of_a_tensor() -> None:
     rn.compile(lambda x: x * float(x.sum()))(X)
 
 
-def printed() -> None:
-    rn.compile(lambda x: print(x))(X)
+def formatted() -> None:
+    rn.compile(lambda x: f"{x.sum():.3f}")(X)
 
 
 def list_outside() -> None:
@@ -140,8 +140,12 @@ MISTAKES: dict[str, tuple[Callable[[], Any], type[Exception], str]] = {
     # compiled functions
     "if": (branch_on_a_tensor, TracedValueError, r"\[bool\].*bool\[\].*test_messages.py:\d+.*runnel.where"),
     "float": (number_of_a_tensor, TracedValueError, r"\[float\].*float32\[\].*test_messages.py:\d+"),
-    "print": (printed, TracedValueError, r"\[print\].*float32\[3,4\].*test_messages.py:\d+"),
-    "a list outside": (list_outside, SideEffectError, r"\[compile\].*'f'.*seen.*return the value"),
+    "a number of a tensor, formatted": (
+        formatted, TracedValueError, r"\[format\].*float32\[\].*test_messages.py:\d+.*print"
+    ),
+    "a list outside": (
+        list_outside, SideEffectError, r"\[compile\].*'f'.*at .*test_messages.py:\d+: seen.*return the value"
+    ),
     "a Variable inside": (variable_inside, CaptureError, r"\[Variable\].*test_messages.py:\d+.*outside"),
     "an object": (returned_object, CaptureError, r"\[compile\].*returned a object.*tensors"),
     "not a function": (lambda: rn.compile(3), TypeError, r"\[compile\].*function.*int"),
