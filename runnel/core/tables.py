@@ -109,8 +109,6 @@ vjp: Table[Callable[..., Any]] = Table(
     "function of no arguments that makes it (called only if it is needed). Written with ops, so it works on values and "
     "in traces. Read by the tape.",
 )
-jvp: Table[Callable[..., Any]] = Table("jvp", "rule(tangents, out, *inputs, **attrs) -> tangent. Read by forward mode.")
-batch: Table[Callable[..., Any]] = Table("batch", "rule(inputs, axes, **attrs) -> (output, axis). Read by vmap.")
 expand: Table[Callable[..., Any]] = Table(
     "expand",
     "rule(*values, **attrs) -> value: the op made of simpler ones, written with ops; None leaves it as it is. Read by "
@@ -120,7 +118,3 @@ lower: Table[Any] = Table(
     "lower", "a rule object of runnel.loops.rules (Pointwise, Reduction, View, ...): how the op becomes loops."
 )
 cost: Table[Callable[..., Any]] = Table("cost", "rule(*avals, **attrs) -> floating-point operations. Read by reports.")
-onnx: Table[Callable[..., Any]] = Table("onnx", "rule(builder, node) -> None: writes ONNX nodes. Read by the exporter.")
-sharding: Table[Callable[..., Any]] = Table(
-    "sharding", "rule(*placements, **attrs) -> placements. Read by distribution."
-)

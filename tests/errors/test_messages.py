@@ -83,7 +83,7 @@ def other_groups() -> None:
 
 
 def missing_rule() -> None:
-    tables.onnx[Op.registry["exp"]]
+    tables.expand[Op.registry["exp"]]
 
 
 MISTAKES: dict[str, tuple[Callable[[], Any], type[Exception], str]] = {
@@ -161,7 +161,7 @@ MISTAKES: dict[str, tuple[Callable[[], Any], type[Exception], str]] = {
     "drop function": (lambda: rn.dropout(X, 1.5), ValueError, r"\[dropout\].*probability.*1\.5"),
     "a layer that is none": (lambda: nn.Sequential(nn.ReLU(), 3), TypeError, r"\[Sequential\].*[Mm]odule.*int"),
     "a device": (lambda: X.to("tpu"), DeviceError, r"'tpu'.*cpu"),
-    "a missing rule": (missing_rule, MissingRuleError, r"\[exp\].*'onnx'.*register"),
+    "a missing rule": (missing_rule, MissingRuleError, r"\[exp\].*'expand'.*register"),
 }  # fmt: skip
 
 
