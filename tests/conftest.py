@@ -1,12 +1,17 @@
-"""What holds for every test: the verifiers are on."""
+"""What holds for every test: the verifiers are on, and its random numbers are its own."""
 
 from __future__ import annotations
 
+import random
+import zlib
 from collections.abc import Iterator
 
+import numpy as np
 import pytest
 
+import runnel as rn
 from runnel.core import switches
+from tests.random_numbers import RNG
 
 
 @pytest.fixture(autouse=True)
@@ -14,3 +19,15 @@ def verified() -> Iterator[None]:
     """Graphs, kernels and plans are checked as they are made."""
     with switches.override(verify=True):
         yield
+
+
+@pytest.fixture(autouse=True)
+def seeded(request: pytest.FixtureRequest) -> Iterator[None]:
+    """Every generator that tests share begins anew, with numbers of this test's own."""
+    seed = zlib.crc32(request.node.nodeid.encode())
+    random.seed(seed)
+    np.random.seed(seed)
+    rn.manual_seed(seed)
+    RNG.seed(seed)
+    yield
+    RNG.setstate(None)

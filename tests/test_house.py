@@ -195,3 +195,29 @@ def test_layout_takes_the_first_sentence(tmp_path: Path, doc: str, sentence: str
     path = tmp_path / "module.py"
     path.write_text(f'"""{doc}"""\n', encoding="utf-8")
     assert LAYOUT["first_sentence"](path) == sentence
+
+
+def shared_generators(tree: ast.Module) -> list[str]:
+    """Generators of random numbers that a module makes when it is imported and that its functions draw from: what they
+    give depends on who drew before."""
+    made = {
+        target.id
+        for statement in tree.body
+        if isinstance(statement, ast.Assign) and isinstance(statement.value, ast.Call)
+        for target in statement.targets
+        if isinstance(target, ast.Name) and ast.unparse(statement.value.func).endswith(("default_rng", "Random"))
+    }
+    functions = [node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef | ast.Lambda)]
+    drawn = {node.id for f in functions for node in ast.walk(f) if isinstance(node, ast.Name)}
+    return sorted(made & drawn)
+
+
+def test_data_of_a_test_depend_on_that_test_alone() -> None:
+    paths = sorted((ROOT / "tests").rglob("*.py"))
+    trees = {path: ast.parse(path.read_text(encoding="utf-8")) for path in paths}
+    assert {p.name: found for p, tree in trees.items() if (found := shared_generators(tree))} == {}
+
+
+def test_shared_generators_are_found() -> None:
+    text = "A = default_rng(1)\nB = np.random.default_rng(2)\nx = B.normal()\ndef f():\n    return A.normal()\n"
+    assert shared_generators(ast.parse(text)) == ["A"]

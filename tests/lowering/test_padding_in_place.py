@@ -20,8 +20,8 @@ from runnel.ops.padding import pad_p, pad_spread
 from runnel.ops.winograd import padded as whole, winograd, winograd_filters, winograd_gradient
 from runnel.tensor.tensor import Tensor
 from tests.lowering.harness import Traced, same_bits
+from tests.random_numbers import RNG
 
-RNG = np.random.default_rng(5)
 Function = Callable[..., Any]
 Draw = Callable[[st.SearchStrategy[Any]], Any]
 Widths = tuple[tuple[int, int], ...]
@@ -73,10 +73,10 @@ def by_pixel(x: Any, w: Any) -> Any:
     return rn.tensordot(x, w, 1)
 
 
-X, W, DEEP = values(2, 9, 11, 20), values(20, 24), values(300, 24)
+X, W, DEEP = (2, 9, 11, 20), (20, 24), (300, 24)
 
-CASES: dict[str, tuple[Function, tuple[Tensor, ...], int, int]] = {
-    # function, arguments, copies into padded arrays, places in the arena
+CASES: dict[str, tuple[Function, tuple[tuple[int, ...], ...], int, int]] = {
+    # function, shapes of arguments, copies into padded arrays, places in the arena
     "map": (lambda x: ops.exp(padded(x * 2.0)), (X,), 0, 1),
     "an input": (lambda x: ops.exp(padded(x)), (X,), 1, 1),
     "is a result": (lambda x: padded(x * 2.0), (X,), 0, 0),
@@ -87,16 +87,16 @@ CASES: dict[str, tuple[Function, tuple[Tensor, ...], int, int]] = {
     "of one that is padded": (lambda x: ops.exp(padded(padded(x * 2.0), value=-1.0)), (X,), 1, 2),
     "infinite": (lambda x: ops.exp(padded(x * 2.0, value=-np.inf)), (X,), 0, 1),
     "reshaped": (lambda x: ops.exp(padded((x * 2.0).reshape((2, 9, 11, 2, 10)), (*IMAGE, (0, 0)))), (X,), 0, 1),
-    "of pairs": (lambda x: ops.exp(padded((x.reshape((2, 99, 20)) * 2.0).reshape(X.shape))), (X,), 1, 2),
+    "of pairs": (lambda x: ops.exp(padded((x.reshape((2, 99, 20)) * 2.0).reshape(X))), (X,), 1, 2),
     "transposed": (lambda x: ops.exp(padded(ops.permute(x * 2.0, (0, 3, 1, 2)))), (X,), 1, 2),
     "of a part": (lambda x: ops.exp(padded((x * 2.0)[:, 1:])), (X,), 1, 2),
-    "short runs": (lambda x: ops.exp(padded(x * 2.0)), (values(2, 5, 3, 3),), 1, 2),
+    "short runs": (lambda x: ops.exp(padded(x * 2.0)), ((2, 5, 3, 3),), 1, 2),
     "of a reduction": (lambda x: ops.exp(padded(x - x.sum(3, keepdims=True))), (X,), 1, 2),
     "spread": (lambda x: ops.exp(pad_spread(x * 2.0, ((0, 0, 1), (1, 1, 2), (0, 1, 1), (0, 0, 1)), 0)), (X,), 1, 2),
     "product": (lambda x, w: ops.exp(padded(by_pixel(x, w))), (X, W), 0, 1),
     "and what follows it": (lambda x, w: ops.exp(padded(ops.relu(by_pixel(x, w) + w[0]))), (X, W), 0, 1),
     "a mask beside it": (lambda x, w: (ops.exp(padded(ops.relu(y := by_pixel(x, w)))), y > 0.0), (X, W), 0, 1),
-    "long sums": (lambda x, w: ops.exp(padded(ops.relu(by_pixel(x, w)))), (values(2, 3, 4, 300), DEEP), 0, 2),
+    "long sums": (lambda x, w: ops.exp(padded(ops.relu(by_pixel(x, w)))), ((2, 3, 4, 300), DEEP), 0, 2),
     "a product reads it": (lambda x, w: (ops.exp(padded(y := x * 2.0)), by_pixel(y, w)), (X, W), 0, 1),
     "an epilogue reads it": (lambda x, w: (ops.exp(padded(y := ops.tanh(x[..., :1] * w[0]))), by_pixel(x, w) + y),
                              (X, W), 0, 1),
@@ -110,8 +110,8 @@ CASES: dict[str, tuple[Function, tuple[Tensor, ...], int, int]] = {
 @pytest.mark.parametrize("threads", [1, 3])
 @pytest.mark.parametrize("name", CASES)
 def test_cases(name: str, threads: int) -> None:
-    function, args, expected, places = CASES[name]
-    traced = checked(function, *args, threads=threads)
+    function, shapes, expected, places = CASES[name]
+    traced = checked(function, *[values(*shape) for shape in shapes], threads=threads)
     assert copies(traced) == expected
     assert len(arena(traced)) == places
 

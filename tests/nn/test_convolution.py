@@ -14,9 +14,9 @@ from runnel import nn
 from runnel.core.errors import ShapeError
 from runnel.nn import functional as F
 from tests.ops.spatial_records import SPATIAL
+from tests.random_numbers import RNG
 
 Array = np.ndarray[Any, Any]
-RNG = np.random.default_rng(21)
 
 
 def normal(*shape: int) -> Array:

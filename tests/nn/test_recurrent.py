@@ -12,9 +12,9 @@ import runnel as rn
 from runnel import nn
 from runnel.core.errors import ShapeError
 from runnel.nn.utils.rnn import PackedSequence, pack_padded_sequence, pad_packed_sequence
+from tests.random_numbers import RNG
 
 Array = np.ndarray[Any, Any]
-RNG = np.random.default_rng(7)
 
 
 def sigmoid(x: Array) -> Array:

@@ -17,10 +17,10 @@ from runnel.core.errors import ShapeError
 from runnel.core.tables import Op, reference
 from runnel.ops.convolution_rules import Algorithm, sum_form
 from tests.ops.spatial_records import SPATIAL
+from tests.random_numbers import RNG
 
 Array = np.ndarray[Any, Any]
 Draw = Callable[[st.SearchStrategy[Any]], Any]
-RNG = np.random.default_rng(12)
 
 
 def tensor(*shape: int, dtype: Any = np.float64) -> Array:

@@ -16,8 +16,8 @@ from runnel.graph.graph import Graph, Node
 from runnel.ops.control import scan_p
 from runnel.tensor import tensor as tensors, tracing
 from runnel.tensor.tensor import Tensor
+from tests.random_numbers import RNG
 
-RNG = np.random.default_rng(3)
 Array = np.ndarray[Any, Any]
 
 
