@@ -25,49 +25,39 @@ class ParamGroup(MutableMapping[str, Any]):
     """
 
     # No __dict__: what compiled programs depend on is structure(), which the optimizer holds, and not the numbers.
-    __slots__ = ("_numbers", "_owner", "plain")
+    __slots__ = ("_optimizer", "params", "plain")
 
-    def __init__(self, values: Mapping[str, Any], owner: Optimizer | None) -> None:
-        self._numbers: dict[str, Any] = {}  # what programs read, which keep nothing else of the group alive
-        self._keep(values)
-        self.owner = owner
+    def __init__(self, params: list[Variable], values: Mapping[str, Any], optimizer: Optimizer | None) -> None:
+        self.params = params
+        self.plain = dict(values)  # programs read their numbers here, and keep alive nothing else of the group
+        self.join(optimizer)
 
-    def __getstate__(self) -> dict[str, Any]:
-        return dict(self.plain)
-
-    def __setstate__(self, values: dict[str, Any]) -> None:
-        """A copy belongs to no optimizer, until that of an optimizer takes it."""
-        self._numbers = {}
-        self._keep(values)
-        self.owner = None
-
-    def _keep(self, values: Mapping[str, Any]) -> None:
-        self.plain = dict(values)
-        self._numbers.update({name: value for name, value in values.items() if name != "params"})
+    def join(self, optimizer: Optimizer | None) -> None:
+        """Be a group of this optimizer, which the group does not keep alive."""
+        self._optimizer = None if optimizer is None else weakref.ref(optimizer)
 
     @property
-    def owner(self) -> Optimizer | None:
-        """The optimizer, which the group does not keep alive."""
-        return None if self._owner is None else self._owner()
+    def optimizer(self) -> Optimizer | None:
+        """The optimizer it belongs to. A copy that was not made with its optimizer belongs to none."""
+        return None if self._optimizer is None else self._optimizer()
 
-    @owner.setter
-    def owner(self, optimizer: Optimizer | None) -> None:
-        self._owner = None if optimizer is None else weakref.ref(optimizer)
+    def __getstate__(self) -> tuple[list[Variable], dict[str, Any]]:
+        return self.params, dict(self.plain)
 
-    @property
-    def params(self) -> list[Variable]:
-        found: list[Variable] = self.plain["params"]
-        return found
+    def __setstate__(self, state: tuple[list[Variable], dict[str, Any]]) -> None:
+        self.params, self.plain = state
+        self.join(None)
 
     def __getitem__(self, key: str) -> Any:
-        value, numbers = self.plain[key], self._numbers
-        if tracing.ACTIVE.trace is None or key == "params":
+        if key == "params":
+            return self.params
+        plain, value = self.plain, self.plain[key]
+        if tracing.ACTIVE.trace is None:
             return value
         if isinstance(value, Sequence) and not isinstance(value, str):
-            return tuple(
-                self._scalar(v, functools.partial(_element, numbers, key, i), key) for i, v in enumerate(value)
-            )
-        return self._scalar(value, lambda: numbers[key], key)
+            readers = [functools.partial(_element, plain, key, i) for i in range(len(value))]
+            return tuple(self._scalar(v, reader, key) for v, reader in zip(value, readers, strict=True))
+        return self._scalar(value, lambda: plain[key], key)
 
     def __setitem__(self, key: str, value: Any) -> None:
         if key == "params":
@@ -85,26 +75,24 @@ class ParamGroup(MutableMapping[str, Any]):
                 f"[param_groups] {changed} was set in a compiled function at {tracing.user_line()}; set it between "
                 "calls."
             )
-        owner = self.owner
-        if owner is None:
-            self._keep(values)
-        else:
-            self._keep(owner.checked_group(values))
-            owner.group_changed(self)
+        optimizer = self.optimizer
+        self.plain.update(values if optimizer is None else optimizer.checked_group(values, self.params))
+        if optimizer is not None:
+            optimizer.group_changed(self)
 
     def __iter__(self) -> Iterator[str]:
-        return iter(self.plain)
+        return iter(("params", *self.plain))
 
     def __len__(self) -> int:
-        return len(self.plain)
+        return 1 + len(self.plain)
 
     def __repr__(self) -> str:
-        return f"ParamGroup({self.plain!r})"
+        return f"ParamGroup({dict(self)!r})"
 
     def number(self, formula: Callable[[Mapping[str, Any]], float], name: str) -> float | Tensor:
         """What ``formula`` makes of the hyper-parameters, computed in Python at each run."""
-        numbers = self._numbers
-        return run_time_scalar(lambda: formula(numbers), name)
+        plain = self.plain
+        return run_time_scalar(lambda: formula(plain), name)
 
     def has(self, key: str) -> bool:
         """Whether the hyper-parameter is set and not 0 or False; part of the program's structure."""
@@ -112,7 +100,7 @@ class ParamGroup(MutableMapping[str, Any]):
 
     def structure(self) -> Hashable:
         """What a program of this group's update depends on."""
-        names = sorted(self.plain.keys() - {"params"})
+        names = sorted(self.plain)
         return tuple(id(p) for p in self.params), tuple(f"{name} {_shape_of(self.plain[name])}" for name in names)
 
     @staticmethod
@@ -120,8 +108,8 @@ class ParamGroup(MutableMapping[str, Any]):
         return run_time_scalar(getter, name) if _is_number(value) else value
 
 
-def _element(numbers: Mapping[str, Any], key: str, i: int) -> float:
-    return float(numbers[key][i])
+def _element(plain: Mapping[str, Any], key: str, i: int) -> float:
+    return float(plain[key][i])
 
 
 def _is_number(value: Any) -> bool:

@@ -96,13 +96,14 @@ class Optimizer:
             raise TypeError(
                 f'[{type(self).__name__}] a group is a dict with "params" and hyper-parameters; received {group!r}.'
             )
-        given = group["params"]
-        params: list[Any] = [given] if isinstance(given, Variable) else list(self._iterated(given))
+        theirs = group["params"]
+        params: list[Any] = [theirs] if isinstance(theirs, Variable) else list(self._iterated(theirs))
         seen: set[Any] = set(self.state)
         for p in params:
             self._check_parameter(p, seen)
             seen.add(p)
-        made = ParamGroup(self.checked_group({**self.defaults, **group, "params": params}), self)
+        given = {name: value for name, value in group.items() if name != "params"}
+        made = ParamGroup(params, self.checked_group({**self.defaults, **given}, params), self)
         steps = Variable(np.zeros(len(params)), name=f"optimizer.step{len(self._steps)}")
         self.state.update({p: {} for p in params})
         self._steps.append(steps)
@@ -118,16 +119,16 @@ class Optimizer:
         if p in known:
             raise ValueError(f"[{name}] Parameter '{p.name}' is in a group already.")
 
-    def checked_group(self, values: Mapping[str, Any]) -> dict[str, Any]:
-        """The values of a group as they are kept; TypeError or ValueError if they are none of this optimizer's."""
+    def checked_group(self, values: Mapping[str, Any], params: Iterable[Variable]) -> dict[str, Any]:
+        """The hyper-parameters of a group of ``params`` as they are kept; TypeError or ValueError if they are wrong."""
         name = type(self).__name__
-        unknown = sorted(values.keys() - self.defaults.keys() - {"params"})
+        unknown = sorted(values.keys() - self.defaults.keys())
         if unknown:
             raise ValueError(f"[{name}] knows no {', '.join(unknown)}; it has {', '.join(self.defaults)}.")
         found = hyperparameters.checked(name, values)
         self.check(found)
         reason = self.changes_all_rows(found)
-        for p in found["params"]:
+        for p in params:
             if getattr(p, "is_sparse", False) and (reason or not self.accepts_sparse):
                 means = f"its {reason} changes" if reason else "it changes"
                 raise ValueError(
@@ -229,14 +230,13 @@ class Optimizer:
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)
         for group in self.param_groups:
-            group.owner = self
+            group.join(self)
         self._programs = StepPrograms()
         self._structure = self._structure_now()
 
     def __repr__(self) -> str:
         lines = [
-            f"  group {i}: {len(group.params)} Parameters, "
-            + ", ".join(f"{k}={v}" for k, v in group.plain.items() if k != "params")
+            f"  group {i}: {len(group.params)} Parameters, " + ", ".join(f"{k}={v}" for k, v in group.plain.items())
             for i, group in enumerate(self.param_groups)
         ]
         return "\n".join([f"{type(self).__name__}(", *lines, ")"])

@@ -35,7 +35,7 @@ def state_of(optimizer: Optimizer) -> dict[str, Any]:
         for i, p in enumerate(group.params):
             state[first + i] = {"step": counts[i], **{name: v.value for name, v in optimizer.state[p].items()}}
         numbers = list(range(first, len(state)))
-        groups.append({**{k: v for k, v in group.plain.items() if k != "params"}, "params": numbers})
+        groups.append({**group.plain, "params": numbers})
     return {"state": state, "param_groups": groups}
 
 
@@ -51,7 +51,7 @@ def checked_state(optimizer: Optimizer, saved: Any) -> list[LoadedGroup]:
     if sizes != received:
         raise refusal(f"the groups have {sizes} Parameters; received {received}")
     for i, (group, theirs) in enumerate(zip(optimizer.param_groups, groups, strict=True)):
-        require_keys(f"group {i} of {owner}", theirs, group.plain)
+        require_keys(f"group {i} of {owner}", theirs, ("params", *group.plain))
     numbers = [number for theirs in groups for number in theirs["params"]]
     unknown = [number for number in state if number not in set(numbers)]
     if unknown:
@@ -69,7 +69,8 @@ def _checked_group(
 ) -> LoadedGroup:
     owner = type(optimizer).__name__
     try:
-        values = optimizer.checked_group({**theirs, "params": group.params})
+        given = {name: value for name, value in theirs.items() if name != "params"}
+        values = optimizer.checked_group(given, group.params)
     except (TypeError, ValueError) as error:
         raise refusal(f"group {index}: {str(error).rstrip('.')}") from error
     wanted = optimizer.slots(values)

@@ -71,7 +71,7 @@ def test_copies_in_the_middle_of_training_go_on_alike(kind: type[optim.Optimizer
     told = described(original.model.state_dict())
     for twin in copies:
         assert twin.optimizer.param_groups[0]["params"][0] is twin.model.first.weight
-        assert twin.schedule.optimizer is twin.optimizer and twin.optimizer.param_groups[0].owner is twin.optimizer
+        assert twin.schedule.optimizer is twin.optimizer and twin.optimizer.param_groups[0].optimizer is twin.optimizer
         rn.set_rng_state(state)
         assert twin.train(2, compiled) == wanted
         assert described(twin.model.state_dict()) == told
@@ -161,7 +161,7 @@ def test_groups_copied_alone_belong_to_no_optimizer() -> None:
     for copied in (copy.copy, *WAYS.values()):
         group = copied(original.optimizer.param_groups[0])
         group["lr"] = 7.0
-        assert group["lr"] == 7.0 and group.owner is None
+        assert group["lr"] == 7.0 and group.optimizer is None
         assert original.optimizer.param_groups[0]["lr"] == 0.05
 
 
