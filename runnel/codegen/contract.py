@@ -6,32 +6,38 @@
 
 A, B and C point at element [0, 0] (if ``tile`` is 1, C points at memory for one block, where every block begins);
 strides count elements, C's columns are adjacent. For i0 ≤ i < i1 and j0 ≤ j < j1 it stores C[i, j] =
-Σ_k A[i, k]·B[k, j], each element one chain of fused multiply-adds over ascending k that starts at 0 or, to ``resume``,
-at C[i, j]: its bits depend on the operands' values alone, not on strides, blocks or path. Unless ``a_rows`` is null, A
+Σ_k A[i, k]·B[k, j]. For each K_BLOCK steps of k an element has one chain of fused multiply-adds over ascending k, the
+first of which starts at 0 or, to ``resume``, at C[i, j]; the chains' results meet pairwise (``k_blocks``). Its bits
+depend on k and the operands' values alone, not on strides, blocks or path. Unless ``a_rows`` is null, A
 is *listed*: A[i, k] is element a_rows[i] + a_ks[k] behind A, and both lists hold i32. Unless ``b_panel`` is 0, B lies
 in *panels* already: the columns from each multiple of the target's panel width on, side by side, the last one filled
 up, ``b_panel`` elements behind those before; then j0 is such a multiple. When a block of C is done,
 ``epilogue(thread, args, i0', i1', j0', j1')`` is called for it, unless null; the blocks cover the whole once. Panels go
-to the scratch memory that ``thread`` names (``docs/design.md``, "The kernel ABI"): at most SCRATCH bytes of it.
+and sums that wait to the scratch memory that ``thread`` names (``docs/design.md``, "The kernel ABI"): at most SCRATCH
+bytes of it.
 
-Here is the driver: the loops over blocks, and the choice between reading operands in place and packing them. The loops
-are those of Goto and van de Geijn, "Anatomy of High-Performance Matrix Multiplication" (2008). The rows of a block are
-dealt evenly to its tiles, as LIBXSMM does (Heinecke et al., 2016), so that no tile is much smaller than the others.
+Here is the driver for k of one block: the loops over blocks, and the choice between reading operands in place and
+packing them. The loops are those of Goto and van de Geijn, "Anatomy of High-Performance Matrix Multiplication" (2008).
+The rows of a block are dealt evenly to its tiles, as LIBXSMM does (Heinecke et al., 2016), so that no tile is much
+smaller than the others.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
 
-from runnel.codegen import packing, shares, tiles
+from runnel.codegen import k_blocks, packing, shares, tiles
 from runnel.codegen.flow import METADATA, Flow
 from runnel.codegen.shares import Panels
 from runnel.codegen.target import Target
 from runnel.core.dtypes import DType
 from runnel.core.errors import DTypeError
 from runnel.loops.ir import TILE_BYTES, TILE_K, TILE_ROWS
+from runnel.runtime import layout
 
-SCRATCH = 1 << 20
+SCRATCH = layout.THREAD_SCRATCH
+PACKED = SCRATCH - k_blocks.PARTIALS  # for panels
+SHORT = "product"  # the driver
 SYMBOLS = {"float32": "rn_contract_f32", "float64": "rn_contract_f64"}
 _CACHE_LINE = 64
 _WORD = 4  # bytes of an entry of a list
@@ -95,7 +101,10 @@ def emit_module(dtype: DType, target: Target, blocking: Blocking | None = None) 
     bodies[f"internal void @strip({packing.STRIP})"] = packing.strip(target, dtype)
     bodies[f"internal void @strips({packing.STRIPS})"] = packing.strips(target, dtype)
     bodies[f"internal void @panels({packing.PANELS})"] = packing.panels(target, dtype)
-    bodies[f"void @{SYMBOLS[dtype.name]}({PARAMETERS})"] = _Driver(target, dtype, blocks).body()
+    bodies[f"internal void @{SHORT}({PARAMETERS})"] = _Driver(target, dtype, blocks).body()
+    bodies[f"internal void @meet({k_blocks.MEET})"] = k_blocks.meet(target, dtype)
+    whole = k_blocks.Long(SHORT, PARAMETERS, dtype, PACKED)
+    bodies[f"void @{SYMBOLS[dtype.name]}({PARAMETERS})"] = whole.body(target, dtype)
     declarations = sorted(set().union(*(body.declarations for body in bodies.values())))
     functions = [body.define(signature) for signature, body in bodies.items()]
     return "\n\n".join([*declarations, tiles.table(target), *functions, METADATA])
@@ -114,15 +123,15 @@ class _Driver:
         self.columns, self.columns_few, self.columns_panels = (n // self.width * self.width for n in columns)
         self.odd_rows = target.odd_rows
         a_size = -(-blocks.rows // target.tile_rows) * blocks.k * self.a_width
-        if (a_size + max(self.columns * blocks.k, self.columns_few * blocks.k_few)) * dtype.itemsize > SCRATCH:
-            raise ValueError(f"{blocks} needs more scratch memory than {SCRATCH} bytes.")
+        if (a_size + max(self.columns * blocks.k, self.columns_few * blocks.k_few)) * dtype.itemsize > PACKED:
+            raise ValueError(f"{blocks} needs more scratch memory than {PACKED} bytes.")
         steps = (blocks.k, blocks.k_in_place, blocks.k_crowded, blocks.k_listed, blocks.k_few, blocks.k_panels)
         if blocks.rows % target.tile_rows or any(k % _K_GRAIN for k in steps):
             raise ValueError(f"{blocks} must hold whole tiles of {target.tile_rows} rows and k in steps of {_K_GRAIN}.")
         self.a_size = a_size
 
     def body(self) -> Flow:
-        """The whole function."""
+        """The driver."""
         em, blocks = self.em, self.blocks
         some, none = em.new_label("some"), em.new_label("none")
         m, n = em.sub("%i1", "%i0"), em.sub("%j1", "%j0")

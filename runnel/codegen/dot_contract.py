@@ -3,8 +3,9 @@
     void rn_contract_bf16(…)          the parameters of rn_contract_f32 (``contract``); ``hints`` is not called
 
 A and B hold bfloat16 and their strides count those, C holds float32. For i0 ≤ i < i1 and j0 ≤ j < j1 it stores
-C[i, j] = Σ_k A[i, k]·B[k, j], each element one chain over ascending pairs of k, the last one alone if k is odd, that
-starts at 0 or, to ``resume``, at C[i, j]. What one instruction makes of a pair is the processor's (docs/kernels.md,
+C[i, j] = Σ_k A[i, k]·B[k, j]. For each K_BLOCK steps of k an element has one chain over ascending pairs of k, the last
+one alone if k is odd, the first of which starts at 0 or, to ``resume``, at C[i, j]; the chains' results meet pairwise
+(``k_blocks``). What one instruction makes of a pair is the processor's (docs/kernels.md,
 "Products of bfloat16"); it is a function of values alone, so strides, blocks and paths do not change a bit.
 
 B is copied into panels of pairs, unless ``b_panel`` says that it lies in such, an odd last k paired with zero. A is
@@ -16,7 +17,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from runnel.codegen import contract, dot_packing, dot_tiles, shares, tiles
+from runnel.codegen import contract, dot_packing, dot_tiles, k_blocks, shares, tiles
 from runnel.codegen.dot_tiles import moved
 from runnel.codegen.flow import METADATA, Flow
 from runnel.codegen.shares import Panels
@@ -56,7 +57,11 @@ def emit_module(target: Target, blocking: DotBlocking | None = None) -> str:
     bodies[f"internal void @listed_strip({dot_packing.LISTED_STRIP})"] = dot_packing.listed_strip(target)
     bodies[f"internal void @panels({dot_packing.PANELS})"] = dot_packing.panels(target)
     bodies["internal i1 @paired(ptr %ks, i64 %k)"] = dot_packing.paired(target)
-    bodies[f"void @{SYMBOL}({contract.PARAMETERS})"] = _Driver(target, blocking or DotBlocking()).body()
+    driver = _Driver(target, blocking or DotBlocking())
+    bodies[f"internal void @{contract.SHORT}({contract.PARAMETERS})"] = driver.body()
+    bodies[f"internal void @meet({k_blocks.MEET})"] = k_blocks.meet(target, float32)
+    whole = k_blocks.Long(contract.SHORT, contract.PARAMETERS, bfloat16, contract.PACKED)
+    bodies[f"void @{SYMBOL}({contract.PARAMETERS})"] = whole.body(target, float32)
     declarations = sorted(set().union(*(body.declarations for body in bodies.values())))
     functions = [body.define(signature, _ATTRIBUTES) for signature, body in bodies.items()]
     return "\n\n".join([*declarations, tiles.table(target), *functions, METADATA])
@@ -76,15 +81,15 @@ class _Driver:
         )
         self.a_size = blocks.rows // target.tile_rows * (blocks.k // 2) * self.a_width
         panels = max(self.columns * blocks.k, self.columns_in_place * blocks.k_in_place) * bfloat16.itemsize
-        if self.a_size * _WORD + panels > contract.SCRATCH:
-            raise ValueError(f"{blocks} needs more scratch memory than {contract.SCRATCH} bytes.")
+        if self.a_size * _WORD + panels > contract.PACKED:
+            raise ValueError(f"{blocks} needs more scratch memory than {contract.PACKED} bytes.")
         if blocks.rows % target.tile_rows or any(k % _K_GRAIN for k in (blocks.k, blocks.k_in_place)):
             raise ValueError(f"{blocks} must hold whole tiles of {target.tile_rows} rows and k in steps of {_K_GRAIN}.")
         if target.odd_rows:
             raise ValueError(f"The target {target.name} has wider panels, and dot tiles none.")
 
     def body(self) -> Flow:
-        """The whole function."""
+        """The driver for k of one block."""
         em, blocks = self.em, self.blocks
         some, none = em.new_label("some"), em.new_label("none")
         m, n = em.sub("%i1", "%i0"), em.sub("%j1", "%j0")

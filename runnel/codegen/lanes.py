@@ -16,6 +16,7 @@ from runnel.codegen import scalars
 from runnel.codegen.text import Emitter, element, literal, vector
 from runnel.core.dtypes import DType, bfloat16, uint16
 from runnel.core.errors import VerifierError
+from runnel.core.rounding import rounded
 from runnel.loops.scalar import ScalarOp
 
 
@@ -35,7 +36,7 @@ def held(dtype: DType) -> DType:
 
 def constant(value: bool | int | float, dtype: DType) -> Value:
     if dtype is bfloat16:
-        value = int(np.asarray(value, bfloat16.numpy).view(np.uint16))
+        value = int(rounded(value, bfloat16).view(np.uint16))
     return Value(literal(value, held(dtype)), 1, is_literal=True)
 
 

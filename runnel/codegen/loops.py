@@ -10,21 +10,25 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from runnel.codegen import accumulators, memory, products, uses
-from runnel.codegen.accumulators import Accumulator
+from runnel.codegen.accumulators import Accumulator, Tally
 from runnel.codegen.memory import ALL_LANES, Active, advance
 from runnel.codegen.text import Emitter
 from runnel.codegen.values import Values, Vec
 from runnel.core.errors import VerifierError
+from runnel.loops.accumulators import REDUCERS
 from runnel.loops.ir import LANES, Acc, Bound, Check, For, Let, Product, RangeBound, Ref, Stmt, Store, Update, Var
 from runnel.runtime.layout import FAULT
 
 LOOP_MARK = ", !llvm.loop !0"  # ``nest`` defines !0: leave the loop as it is
 
 
+Carried = Accumulator | Tally
+
+
 class Join:
     """A block reached from several others: each edge brings the operands of the accumulators carried along."""
 
-    def __init__(self, em: Emitter, hint: str, carried: list[Accumulator]) -> None:
+    def __init__(self, em: Emitter, hint: str, carried: list[Carried]) -> None:
         self.em = em
         self.label = em.new_label(hint)
         self.carried = carried
@@ -54,6 +58,7 @@ class Loops:
         self.values = values
         self.em = values.em
         self.rows = rows  # an epilogue's variable over rows
+        self.uncounted: list[str] = []  # accumulators just declared whose updates are taken in blocks
 
     def function_body(self, body: tuple[Stmt, ...]) -> None:
         self.values.start_pointers(uses.accesses(body))
@@ -71,6 +76,8 @@ class Loops:
                 self._update(stmt)
             elif isinstance(stmt, Acc):
                 self._declare(stmt, rest)
+                if not (rest and isinstance(rest[0], Acc)):
+                    self._count(rest)
             elif isinstance(stmt, Check):
                 self._check(stmt)
             elif isinstance(stmt, Product):
@@ -97,11 +104,28 @@ class Loops:
         is_partial = scope.vec is None and acc.name in uses.updated_in_lanes(rest)
         lanes = LANES if is_partial else 1 if scope.vec is None else scope.vec.active.width
         scope.accumulators[acc.name] = accumulators.begin(self.em, acc, lanes, is_partial=is_partial)
+        if not acc.short and REDUCERS[acc.op].has_blocks(acc.dtype):
+            self.uncounted.append(acc.name)
+
+    def _count(self, rest: tuple[Stmt, ...]) -> None:
+        """Count the updates of the accumulators just declared: of those that are updated together, together."""
+        together: dict[tuple[int, ...], list[Accumulator]] = {}
+        runs = list(uses.update_runs(rest)) if self.uncounted else []
+        for name in self.uncounted:
+            numbers = tuple(number for number, run in enumerate(runs) for _ in range(run.count(name)))
+            own = (-1 - len(together),) if len(set(numbers)) < len(numbers) else numbers
+            together.setdefault(own, []).append(self.values.scope.accumulators[name])
+        for found in together.values():
+            accumulators.count(self.em, found)
+        self.uncounted.clear()
 
     def _update(self, stmt: Update) -> None:
         scope = self.values.scope
         value = self.values.evaluate(stmt.value)
-        scope.accumulators[stmt.name].update(self.em, value, None if scope.vec is None else scope.vec.active)
+        acc = scope.accumulators[stmt.name]
+        acc.update(self.em, value, None if scope.vec is None else scope.vec.active)
+        if acc.tally is not None:
+            acc.tally.updated(self.em)
         scope.results.clear()  # some may have read the accumulator
 
     def _complete(self, loop: For, before: tuple[Stmt, ...], rest: tuple[Stmt, ...]) -> None:
@@ -193,13 +217,15 @@ class Loops:
         yield
         self.values.scope = outer
 
-    def _carried(self, loop: For) -> list[Accumulator]:
-        """The accumulators from outside that the loop updates; what was their total is so no longer."""
+    def _carried(self, loop: For) -> list[Carried]:
+        """The accumulators from outside that the loop updates, and what counts their updates; what was their total is
+        so no longer."""
         names = uses.updated(loop.body)
-        carried = [a for name, a in self.values.scope.accumulators.items() if name in names]
-        for acc in carried:
+        updated = [a for name, a in self.values.scope.accumulators.items() if name in names]
+        for acc in updated:
             acc.total = None
-        return carried
+        tallies = {id(a.tally): a.tally for a in updated if a.tally is not None}
+        return [*updated, *tallies.values()]
 
     def _bound(self, bound: Bound) -> str:
         if isinstance(bound, Ref):

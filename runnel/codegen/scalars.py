@@ -80,25 +80,31 @@ def _absolute(a: Value) -> Value:
 
 
 def _maximum(a: Value, b: Value) -> Value:
-    """NaN propagates. Beside a constant one comparison is enough: a NaN fails it and is kept."""
+    """NaN propagates, and -0 is less than +0 (IEEE 754-2019): of a tie both orders of operands are taken, and the sign
+    is negative if it is in both. Beside a constant one comparison is enough: a NaN fails it and is kept, and so is a
+    zero, which beside +0 must lose its sign."""
     if a.dtype is bool_:
         return a | b
     if not a.dtype.is_float:
         return choose(a > b, a, b)
-    if a.is_number:
-        return b.at_least(a)
-    return a.at_least(b) if b.is_number else choose(a.is_nan(), a, choose(a > b, a, b))
+    if a.is_number or b.is_number:
+        number, other = (a, b) if a.is_number else (b, a)
+        kept = other.at_least(number)
+        return kept + 0.0 if number.is_constant(0.0) else kept
+    ties = choose(a > b, a, b).bits() & choose(b > a, b, a).bits()
+    return choose(a.compare("uno", b), a + b, ties.reinterpret(a.dtype))
 
 
 def _minimum(a: Value, b: Value) -> Value:
-    """As maximum."""
+    """As maximum; the sign of a tie is negative if it is in one order."""
     if a.dtype is bool_:
         return a & b
     if not a.dtype.is_float:
         return choose(a < b, a, b)
-    if a.is_number:
-        return b.at_most(a)
-    return a.at_most(b) if b.is_number else choose(a.is_nan(), a, choose(a < b, a, b))
+    if (a.is_number or b.is_number) and not (a.is_constant(-0.0) or b.is_constant(-0.0)):
+        return b.at_most(a) if a.is_number else a.at_most(b)
+    ties = choose(a < b, a, b).bits() | choose(b < a, b, a).bits()
+    return choose(a.compare("uno", b), a + b, ties.reinterpret(a.dtype))
 
 
 def _sign(a: Value) -> Value:

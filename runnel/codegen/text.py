@@ -11,6 +11,7 @@ import numpy as np
 
 from runnel.codegen.target import Target
 from runnel.core.dtypes import DType
+from runnel.core.rounding import rounded
 
 _ELEMENT = {
     "bool": "i1", "int8": "i8", "int16": "i16", "int32": "i32", "int64": "i64",
@@ -40,7 +41,7 @@ def literal(value: bool | int | float, dtype: DType) -> str:
     if dtype.name == "float16":
         return f"0xH{int(np.float16(value).view(np.uint16)):04X}"
     if dtype.name == "bfloat16":
-        return f"0xR{int(np.asarray(value, dtype.numpy).view(np.uint16)):04X}"
+        return f"0xR{int(rounded(value, dtype).view(np.uint16)):04X}"
     exact = float(np.float32(value)) if dtype.name == "float32" else float(value)
     return f"0x{struct.unpack('<Q', struct.pack('<d', exact))[0]:016X}"
 
@@ -67,6 +68,13 @@ class Emitter:
     def effect(self, instruction: str) -> None:
         """Append an instruction without a result."""
         self.lines.append(f"  {instruction}")
+
+    def reserve(self, kind: str, alignment: int) -> str:
+        """Memory of type ``kind`` in the function's frame; returns its address."""
+        self._count += 1
+        name = f"%v{self._count}"
+        self.lines.insert(0, f"  {name} = alloca {kind}, align {alignment}")  # in the entry block: once for each call
+        return name
 
     def new_label(self, hint: str) -> str:
         self._labels += 1

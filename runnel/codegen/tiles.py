@@ -200,8 +200,7 @@ class Listed(Strided):
 def _store_through_stack(em: Flow, rows: list[str], places: list[str]) -> None:
     """Store the first ``%lanes`` lanes of each row by way of :func:`tail`."""
     kind = f"[{len(rows)} x {em.vector_kind}]"
-    waiting = "%waiting"  # allocated in the entry block
-    em.lines.insert(0, f"  {waiting} = alloca {kind}, align {em.target.vector_bytes}")
+    waiting = em.reserve(kind, em.target.vector_bytes)
     for r, row in enumerate(rows):
         em.store(row, em.at(waiting, r * em.lanes))
     em.effect(f"call void @tail(ptr {waiting}, ptr {places[0]}, i64 %c_row, i64 {len(rows)}, i64 %lanes)")

@@ -96,6 +96,22 @@ def updated_in_lanes(body: Iterable[Stmt]) -> set[str]:
     return {n for stmt in statements(body) if isinstance(stmt, For) and stmt.kind == "vec" for n in updated(stmt.body)}
 
 
+def update_runs(body: Iterable[Stmt]) -> Iterator[list[str]]:
+    """The accumulators that are updated one right after the other, once for each such run."""
+    run: list[str] = []
+    for stmt in body:
+        if isinstance(stmt, Update):
+            run.append(stmt.name)
+            continue
+        if run:
+            yield run
+            run = []
+        if isinstance(stmt, For):
+            yield from update_runs(stmt.body)
+    if run:
+        yield run
+
+
 def reads(body: Iterable[Stmt], name: str) -> bool:
     """Whether any expression refers to ``name``."""
     return any(

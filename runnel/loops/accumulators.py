@@ -20,13 +20,19 @@ Identity = Callable[[DType], bool | int | float]
 class Reducer:
     """A reduction: ``combine(acc, value)`` is applied element by element, starting from ``identity(dtype)``.
 
-    ``kinds`` are the kinds of dtype it is defined for.
+    ``kinds`` are the kinds of dtype it is defined for; ``rounds`` says that floats are rounded on the way, so that the
+    order shows.
     """
 
     name: str
     combine: ScalarOp
     identity: Identity
     kinds: frozenset[str]
+    rounds: bool = False
+
+    def has_blocks(self, dtype: DType) -> bool:
+        """Whether long sequences of ``dtype`` are taken in blocks that meet pairwise (``ir``)."""
+        return self.rounds and dtype.is_float
 
 
 def lowest(dtype: DType) -> bool | int | float:
@@ -50,8 +56,8 @@ _TRUTHS: Final = frozenset({"bool"})
 REDUCERS: Final = {
     row.name: row
     for row in (
-        Reducer("sum", scalar.add, lambda dtype: 0, _NUMBERS),
-        Reducer("prod", scalar.mul, lambda dtype: 1, _NUMBERS),
+        Reducer("sum", scalar.add, lambda dtype: 0, _NUMBERS, rounds=True),
+        Reducer("prod", scalar.mul, lambda dtype: 1, _NUMBERS, rounds=True),
         Reducer("max", scalar.maximum, lowest, _ORDERED),
         Reducer("min", scalar.minimum, highest, _ORDERED),
         Reducer("any", scalar.or_, lambda dtype: False, _TRUTHS),

@@ -8,7 +8,6 @@ checked against the size of its array. A vec loop is a NumPy operation per expre
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
 from typing import Any, Final
 
 import numpy as np
@@ -16,10 +15,13 @@ import numpy as np
 from runnel.core import dtypes
 from runnel.core.dtypes import DType
 from runnel.core.errors import VerifierError
+from runnel.core.rounding import rounded
 from runnel.loops import printer, scalar
 from runnel.loops.accumulators import REDUCERS
 from runnel.loops.fma import fused_multiply_add
 from runnel.loops.ir import (
+    CHAIN,
+    K_BLOCK,
     LANES,
     TILE_BYTES,
     TILE_ROWS,
@@ -102,29 +104,55 @@ def _blocks(kernel: Kernel, edges: dict[RangeBound, int]) -> Iterator[tuple[dict
             yield memory, last
 
 
-@dataclass
-class _Chains:
-    """An accumulator while it runs: one chain per lane.
+class _Accumulated:
+    """An accumulator while it runs: in each lane a chain and, of those before, the results that wait to meet others.
 
     ``spread`` says that the lanes are partial results, to be combined when the accumulator is read.
     """
 
-    op: str
-    dtype: DType
-    lanes: Array
-    spread: bool = False
+    def __init__(self, acc: Acc, lanes: int) -> None:
+        self.op = acc.op
+        self.dtype = acc.dtype
+        self.short = acc.short
+        self.has_blocks = REDUCERS[acc.op].has_blocks(acc.dtype)
+        self.spread = False
+        self.updates = 0
+        self.waiting: list[Array] = []
+        self.begin(lanes)
+
+    def begin(self, lanes: int) -> None:
+        """A new chain in so many lanes."""
+        self.lanes = np.full(lanes, REDUCERS[self.op].identity(self.dtype), self.dtype.numpy)
 
     def update(self, values: Array) -> None:
         if not self.spread:
             self.lanes = self.combine(self.lanes, values)
+            self.count()
             return
         for start in range(0, len(values), LANES):
             row = values[start : start + LANES]
             self.lanes[: len(row)] = self.combine(self.lanes[: len(row)], row)
+            self.count()
+
+    def count(self) -> None:
+        """One more update; a full block meets what waits for it."""
+        self.updates += 1
+        if not self.has_blocks:
+            return
+        if self.short and self.updates > CHAIN:
+            raise VerifierError(f"A short {self.op} has more than {CHAIN} updates.")
+        if self.updates % CHAIN == 0 and not self.short:
+            block, others = self.lanes, self.updates // CHAIN - 1
+            while others & 1:
+                block, others = self.combine(self.waiting.pop(), block), others >> 1
+            self.waiting.append(block)
+            self.begin(len(block))
 
     def result(self) -> Array:
-        """The fixed tree: lanes l and l+8, then l+4, l+2, l+1."""
+        """All blocks; then the lanes in their fixed tree: l and l+8, then l+4, l+2, l+1."""
         lanes = self.lanes
+        for block in reversed(self.waiting):
+            lanes = self.combine(block, lanes)
         while self.spread and len(lanes) > 1:
             half = len(lanes) // 2
             lanes = self.combine(lanes[:half], lanes[half:])
@@ -145,7 +173,7 @@ class _Run:
         self.arrays = arrays
         self.params = params
         self.edges = edges
-        self.values: dict[str, Array | _Chains] = {}
+        self.values: dict[str, Array | _Accumulated] = {}
         self.vars: dict[str, Array] = {}
         self.lanes = 1
         self.fault = 0
@@ -206,9 +234,10 @@ def _for(r: _Run, stmt: For) -> None:
     if begin >= end:
         return
     for name in _updated(stmt.body):
-        chains = r.values.get(name)
-        if isinstance(chains, _Chains) and not chains.spread:
-            chains.lanes, chains.spread = np.repeat(chains.lanes, LANES), True
+        acc = r.values.get(name)
+        if isinstance(acc, _Accumulated) and not acc.spread:
+            acc.begin(LANES)
+            acc.spread = True
     width = LANES if _depends_on_order(r, stmt) else _CHUNK
     for start in range(begin, end, width):
         positions = np.arange(start, min(start + width, end), dtype=np.int64)
@@ -258,15 +287,14 @@ def _let(r: _Run, stmt: Let) -> None:
 
 
 def _acc(r: _Run, stmt: Acc) -> None:
-    identity = REDUCERS[stmt.op].identity(stmt.dtype)
-    r.values[stmt.name] = _Chains(stmt.op, stmt.dtype, np.full(r.lanes, identity, stmt.dtype.numpy))
+    r.values[stmt.name] = _Accumulated(stmt, r.lanes)
 
 
 def _update(r: _Run, stmt: Update) -> None:
-    chains = r.values[stmt.name]
-    if not isinstance(chains, _Chains):
+    acc = r.values[stmt.name]
+    if not isinstance(acc, _Accumulated):
         raise VerifierError(f"Kernel '{r.kernel.name}', at `{printer.statement(stmt)}`: not an accumulator.")
-    chains.update(np.broadcast_to(r.value(stmt.value), (r.lanes,)))
+    acc.update(np.broadcast_to(r.value(stmt.value), (r.lanes,)))
 
 
 def _store(r: _Run, stmt: Store) -> None:
@@ -331,14 +359,26 @@ def _small_product(r: _Run, stmt: Product) -> None:
 
 
 def _chains(r: _Run, stmt: Contract | Product, at_a: Array, at_b: Array, at_c: Array, accumulate: bool = False) -> None:
-    """One chain of fused multiply-adds per element, k ascending."""
+    """For each block of k one chain of fused multiply-adds per element, k ascending; blocks meet pairwise."""
     for buffer, at in ((stmt.a, at_a), (stmt.b, at_b), (stmt.c, at_c)):
         r.check(buffer, at)
     a, b = r.arrays[stmt.a][at_a], r.arrays[stmt.b][at_b]
-    chain: Array = r.arrays[stmt.c][at_c] if accumulate else np.zeros(at_c.shape, stmt.dtype.numpy)
-    for step in range(at_a.shape[1]):
-        chain = fused_multiply_add(a[:, step, None], b[None, step], chain)
-    r.arrays[stmt.c][at_c] = chain
+    blocks = []
+    for first in range(0, max(at_a.shape[1], 1), K_BLOCK):
+        begins_at_c = accumulate and first == 0
+        chain: Array = r.arrays[stmt.c][at_c] if begins_at_c else np.zeros(at_c.shape, stmt.dtype.numpy)
+        for step in range(first, min(first + K_BLOCK, at_a.shape[1])):
+            chain = fused_multiply_add(a[:, step, None], b[None, step], chain)
+        blocks.append(chain)
+    r.arrays[stmt.c][at_c] = _meeting(blocks)
+
+
+def _meeting(blocks: list[Array]) -> Array:
+    """The sum of the first blocks, as many as the largest power of two below their number, plus that of the rest."""
+    if len(blocks) == 1:
+        return blocks[0]
+    half = 1 << (len(blocks) - 1).bit_length() - 1
+    return _meeting(blocks[:half]) + _meeting(blocks[half:])
 
 
 def _pairs(r: _Run, stmt: Contract, at_a: Array, at_b: Array, at_c: Array) -> None:
@@ -352,7 +392,7 @@ def _pairs(r: _Run, stmt: Contract, at_a: Array, at_b: Array, at_c: Array) -> No
 
 def _ref(r: _Run, expr: Ref) -> Array:
     found = r.values[expr.name]
-    return found.result() if isinstance(found, _Chains) else found
+    return found.result() if isinstance(found, _Accumulated) else found
 
 
 def _apply(r: _Run, expr: Apply) -> Array:
@@ -375,7 +415,7 @@ def convert(x: Array, dtype: DType) -> Array:
         result: Array = np.where(above | below | np.isnan(whole), 0, whole).astype(dtype.numpy)
         result[above], result[below] = limits.max, limits.min
         return result
-    return x.astype(dtype.numpy)
+    return rounded(x, dtype)
 
 
 _SPECIAL: Final[dict[ScalarOp, Callable[..., Array]]] = {
@@ -396,7 +436,7 @@ _STATEMENTS: Final[dict[type, Callable[[_Run, Any], None]]] = {
 }
 
 _EXPRESSIONS: Final[dict[type, Callable[[_Run, Any], Array]]] = {
-    Const: lambda r, e: np.full(1, e.value, e.dtype.numpy),
+    Const: lambda r, e: np.full(1, rounded(e.value, e.dtype)),
     Ref: _ref,
     Load: lambda r, e: r.arrays[e.buffer][r.position(e.buffer, e.index)],
     Position: lambda r, e: r.vars[e.var.name].astype(e.dtype.numpy),

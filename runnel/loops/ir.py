@@ -7,7 +7,7 @@ Grammar (``verifier.py`` checks it, ``interpreter.py`` runs it in NumPy, ``codeg
              | "tile" | "scratch"      the thread's own: a block of a Contract's product; memory that begins undefined
     Stmt    := For(var, begin: Bound, end: Bound, kind: "seq" | "vec", body: Stmt*)
              | Let(name, Expr)                            a value, visible to the statements after it in its block
-             | Acc(name, op: "sum"|"prod"|"max"|"min"|"any"|"all", dtype)    an accumulator, at its identity
+             | Acc(name, op: "sum"|"prod"|"max"|"min"|"any"|"all", dtype, short)    an accumulator, at its identity
              | Update(name, Expr)                         acc := op(acc, value)
              | Store(buffer, Index, Expr)
              | Check(Expr, code: int | Param)             outside vec loops: unless it holds, the thread's fault is code
@@ -28,7 +28,11 @@ Semantics that every back end keeps, so that results depend on op, shapes and dt
 * a "vec" loop has LANES = 16 lanes whatever the machine: an accumulator updated inside a vec loop that is inside the
   accumulator's scope holds 16 lane-wise partial results (lane = position mod 16, counted from the loop's begin), which
   are combined after the outermost such loop in a fixed tree: lanes l and l+8, then l+4, l+2, l+1;
-* an accumulator declared inside a vec loop is one chain per lane, updated in loop order;
+* an accumulator declared inside a vec loop is by itself in each lane;
+* sums and products of floats take their updates (inside a vec loop that is inside the accumulator's scope: 16
+  positions are one update) in blocks of CHAIN. A block is one chain in loop order, from the identity. Blocks meet
+  pairwise: of n blocks the first h, where h is the largest power of two below n, are combined with the rest. A "short"
+  accumulator promises that it has one block at most. All other accumulations are exact, and one chain;
 * vec loops do not nest.
 """
 
@@ -41,6 +45,8 @@ from runnel.core.dtypes import DType, int64
 from runnel.loops.scalar import ScalarOp
 
 LANES = 16
+CHAIN = 64  # updates of an accumulator that are one chain
+K_BLOCK = 1024  # steps of k that are one chain of a product
 TILE_ROWS = 48  # a tile buffer holds a block of at most so many rows,
 TILE_BYTES = 2048  # and so many bytes of columns,
 TILE_STRIDE = TILE_BYTES + 64  # whose rows lie so far apart, lest they compete for cache sets
@@ -150,6 +156,7 @@ class Acc:
     name: str
     op: str
     dtype: DType
+    short: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -185,8 +192,9 @@ class For:
 
 @dataclass(frozen=True, slots=True)
 class Contract:
-    """C[i, j] = Σ_k A[i, k]·B[k, j] over the call's block, in float of ``dtype``: one fused-multiply-add chain per
-    element, k ascending. Strides are params (C has unit column stride). The statements after it are the epilogue: they
+    """C[i, j] = Σ_k A[i, k]·B[k, j] over the call's block, in float of ``dtype``. For each K_BLOCK steps of k an
+    element has one chain of fused multiply-adds, k ascending; the chains' results meet pairwise, as the blocks of an
+    accumulator do. Strides are params (C has unit column stride). The statements after it are the epilogue: they
     are run over each finished block of C (with the block's own I0..J1) while it is in cache. A C of mode "tile" is that
     block alone, in scratch memory: the epilogue is its only reader, k is at most TILE_K, and ``c_row`` is the constant
     TILE_STRIDE in elements. With ``batch`` the rows of the call's block count whole matrices and (m, n) are params; the
@@ -247,9 +255,9 @@ class Lists:
 
 @dataclass(frozen=True, slots=True)
 class Product:
-    """C[i, j] (+)= Σ_k A[i, k]·B[k, j] for i < m and j < n, in float of ``dtype``: one fused-multiply-add chain per
-    element, k ascending, from 0 or, to ``accumulate``, from C[i, j]. The indices are those of the first elements; C has
-    unit column stride and is neither A nor B.
+    """C[i, j] (+)= Σ_k A[i, k]·B[k, j] for i < m and j < n, in float of ``dtype``: chains of fused multiply-adds that
+    meet pairwise, as in Contract, the first from 0 or, to ``accumulate``, from C[i, j]. The indices are those of the
+    first elements; C has unit column stride and is neither A nor B.
     """
 
     a: str

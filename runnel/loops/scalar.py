@@ -63,6 +63,22 @@ def _remainder(a: Any, b: Any) -> Any:
     return np.remainder(a, b)
 
 
+def _maximum(a: Any, b: Any) -> Any:
+    """That of IEEE 754-2019; NumPy leaves the sign of zero open."""
+    greater = np.maximum(a, b)
+    if np.asarray(a).dtype.kind in "biu":
+        return greater
+    return np.where((a == 0) & (b == 0), a + b, greater)
+
+
+def _minimum(a: Any, b: Any) -> Any:
+    """As maximum."""
+    smaller = np.minimum(a, b)
+    if np.asarray(a).dtype.kind in "biu":
+        return smaller
+    return np.where((a == 0) & (b == 0), -(-a - b), smaller)
+
+
 def _shift_left(a: Any, b: Any) -> Any:
     bits = np.asarray(a).dtype.itemsize * 8
     return np.where((b >= 0) & (b < bits), np.left_shift(a, np.clip(b, 0, bits - 1)), 0)
@@ -87,8 +103,8 @@ floor_divide = _row("floor_divide", 2, _floor_divide, cost=8)
 remainder = _row("remainder", 2, _remainder, cost=8)
 neg = _row("neg", 1, np.negative)
 abs_ = _row("abs", 1, np.abs)
-maximum = _row("maximum", 2, np.maximum)  # NaN propagates
-minimum = _row("minimum", 2, np.minimum)
+maximum = _row("maximum", 2, _maximum)  # NaN propagates, and -0 is less than +0
+minimum = _row("minimum", 2, _minimum)
 sign = _row("sign", 1, _sign)
 sqrt = _row("sqrt", 1, np.sqrt, cost=4)
 fma = _row("fma", 3, lambda a, b, c: a * b + c)  # one rounding when compiled; used inside rules only, never by fusion

@@ -16,7 +16,6 @@ from runnel.core.dtypes import bool_, int64
 from runnel.graph.graph import Node
 from runnel.loops import scalar
 from runnel.loops.ir import (
-    Acc,
     Apply,
     Const,
     Expr,
@@ -117,7 +116,7 @@ class _Backward(Rows):
             Store("t", self.s_cell, came),
             Update("dot", binary(scalar.mul, power, came)),
         )
-        return [*self.powers_of_row(end), Acc("dot", "sum", self.dtype), *self.drawn_row(before, body)]
+        return [*self.powers_of_row(end), self.sum_of_row("dot"), *self.drawn_row(before, body)]
 
     def _gradients(self, end: Ref) -> list[Stmt]:
         """Of powers of row I, their ``ratio`` to weights and ``mean``, the sum of what came in by these: the weights in

@@ -4,7 +4,23 @@ from __future__ import annotations
 
 from runnel.core.dtypes import bool_, int64
 from runnel.loops import scalar
-from runnel.loops.ir import Acc, Apply, Const, Expr, For, Index, Let, Load, Position, Ref, Stmt, Store, Update
+from runnel.loops.ir import (
+    CHAIN,
+    LANES,
+    Acc,
+    Apply,
+    Const,
+    Expr,
+    For,
+    Index,
+    Let,
+    Load,
+    Position,
+    Ref,
+    Stmt,
+    Store,
+    Update,
+)
 from runnel.lowering.attention_blocks import KEY, QUERY, Blocks
 from runnel.lowering.attention_draws import DROPPED
 from runnel.lowering.parts import binary, clipped, count
@@ -83,11 +99,15 @@ class Rows(Blocks):
             Store("s", self.s_cell, power),
             Update("total", power),
         )
-        sums: list[Stmt] = [Acc("total", "sum", self.dtype)]
+        sums: list[Stmt] = [self.sum_of_row("total")]
         if beside is not None:
-            sums.append(Acc("dot", "sum", self.dtype))
+            sums.append(self.sum_of_row("dot"))
             body = (*body, Update("dot", binary(scalar.mul, power, beside)))
         return [*sums, self.over_limit(body), *self.cleared_row("s", end)]
+
+    def sum_of_row(self, name: str) -> Acc:
+        """A sum over the keys in scratch."""
+        return Acc(name, "sum", self.dtype, self.row <= CHAIN * LANES)
 
     def drawn_row(self, before: Expr | None, body: tuple[Stmt, ...]) -> list[Stmt]:
         """``body`` for each key that row I sees, which knows whether dropout takes its weight: ``dropped``. Other keys

@@ -2,7 +2,7 @@
 
 The loops: first the kept axes (the outermost is split among threads), then the reduced ones. The domain's last axis
 is the vector axis. When it is reduced (row form) the kernel makes several passes along the row, one for each level of
-reductions that rest on one another; when it is kept, reductions are chains inside each lane (column form).
+reductions that rest on one another; when it is kept, each lane reduces by itself (column form).
 Adjacent axes are merged wherever every access allows, except into a reduced vector axis, whose length fixes the
 reduction's tree.
 """
@@ -17,6 +17,8 @@ from runnel.core.dtypes import DType, int64
 from runnel.graph.graph import Node
 from runnel.loops import ir, scalar
 from runnel.loops.ir import (
+    CHAIN,
+    LANES,
     Acc,
     Apply,
     Const,
@@ -412,7 +414,7 @@ class NestBuilder:
         statements: list[Stmt] = []
         accumulators = {node: f"a{k}" for k, node in enumerate(reductions)}
         for node, name in accumulators.items():
-            statements.append(Acc(name, self._reduction_op(node), node.aval.dtype))
+            statements.append(self._accumulator(name, node))
         sources = [self.views[n.inputs[0]].base for n in reductions]
         inner = self._emit_needed([b for b in sources if b in self.inside])
         for node, name in accumulators.items():
@@ -441,7 +443,7 @@ class NestBuilder:
             self.names = dict(row_names)
             accumulators = {node: f"a{self.passes}_{i}" for i, node in enumerate(reductions)}
             for node, name in accumulators.items():
-                statements.append(Acc(name, self._reduction_op(node), node.aval.dtype))
+                statements.append(self._accumulator(name, node))
             sources = [self.views[n.inputs[0]].base for n in reductions]
             inner = self._emit_needed([b for b in sources if b in self.inside and b not in self.cluster.kept] + stores)
             for node, name in accumulators.items():
@@ -460,6 +462,11 @@ class NestBuilder:
             row_names = dict(self.names)
         return statements + self._stores([n for n in members if n in self.cluster.kept], self.targets)
 
-    def _reduction_op(self, node: Node) -> str:
+    def _accumulator(self, name: str, node: Node) -> Acc:
+        """What a reduction adds up in; short where its loops are."""
         rule: Reduction = tables.lower[node.op]  # type: ignore[index]
-        return rule.op
+        updates = 1
+        for axis, (extent, reduced) in enumerate(self.axes):
+            if reduced:
+                updates *= -(-extent // LANES) if axis == len(self.axes) - 1 else extent
+        return Acc(name, rule.op, node.aval.dtype, updates <= CHAIN)

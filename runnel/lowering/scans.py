@@ -149,7 +149,8 @@ class _Scan:
             bound[x] = Binding(place)
             copies.append(x)
         graph = wanted.rebuilt(replaced)
-        inputs = [*(replaced.get(x, x) for x in self.graph.inputs), *copies]
+        kept = [replaced.get(x, x) for x in self.graph.inputs]
+        inputs = [*(x for x in kept if x not in copies), *copies]  # a factor may be an input itself
         ys, new = graph.outputs[: len(self.ys)], graph.outputs[len(self.ys) :]
         return Graph(inputs, ys, dict(zip(variables.values(), new, strict=True)), graph.name), variables
 

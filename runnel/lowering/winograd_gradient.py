@@ -22,7 +22,7 @@ from runnel.lowering.operands import Operands
 from runnel.lowering.places import Call, Place
 from runnel.lowering.tiles import OUTSIDE, PIXELS, PLANES, TileKernel, block_tiles, tile_tables
 from runnel.lowering.transforms import Straight
-from runnel.ops.winograd import OUTPUT, OUTPUTS, SLABS
+from runnel.ops.winograd import OUTPUT, OUTPUTS, SPAN
 
 
 def winograd_gradient(node: Node, operands: Operands, results: list[Place]) -> list[Call]:
@@ -33,10 +33,11 @@ def winograd_gradient(node: Node, operands: Operands, results: list[Place]) -> l
     k = TileKernel(node, x, operands, filters)
     starts, pixels = tile_tables(dy.aval.shape, k.strides)
     count = len(starts)
-    share = -(-count // SLABS)
+    slabs = node.aval.shape[0] // SPAN**2
+    share = -(-count // slabs)
     block = block_tiles(channels, filters, share, k.dtype)
     blocks = -(-share // block)
-    wanted = np.arange(SLABS)[:, None] * share + np.arange(blocks * block)
+    wanted = np.arange(slabs)[:, None] * share + np.arange(blocks * block)
     real = (np.arange(blocks * block) < share) & (wanted < count)
     full = np.minimum(wanted, count - 1)
     place, offset, begins = _rows(dy, operands)
@@ -82,7 +83,7 @@ def winograd_gradient(node: Node, operands: Operands, results: list[Place]) -> l
     )  # fmt: skip
     each = (*k.inputs(block, terms, p_channels), *turns.before, gradients, For(plane, 0, PLANES, "seq", (product,)))
     body = (For(slab, RangeBound.I0, RangeBound.I1, "seq", (*begin, For(b, 0, k.param(blocks), "seq", each))),)
-    return [k.tile_call(body, (SLABS, 1), SLABS * blocks * block)]
+    return [k.tile_call(body, (slabs, 1), slabs * blocks * block)]
 
 
 def _rows(dy: Node, operands: Operands) -> tuple[Place, int, np.ndarray[Any, np.dtype[np.int32]]]:

@@ -9,6 +9,7 @@ import numpy as np
 from runnel.core.avals import Aval, aval
 from runnel.core.dispatch import apply
 from runnel.core.dtypes import DType, as_dtype, bool_
+from runnel.core.rounding import rounded
 from runnel.core.tables import Op, cost, infer, lower, reference, vjp
 from runnel.loops import scalar
 from runnel.loops.ir import Apply
@@ -28,8 +29,7 @@ def _cast_reference(x: Any, *, dtype: DType) -> Any:
     if dtype is bool_:
         return x != 0
     if not dtype.is_integer or np.issubdtype(x.dtype, np.integer) or x.dtype == np.bool_:
-        with np.errstate(all="ignore"):
-            return x.astype(dtype.numpy)
+        return rounded(x, dtype)
     limits = np.iinfo(dtype.numpy)
     wide = np.nan_to_num(x.astype(np.float64), nan=0.0, posinf=np.inf, neginf=-np.inf)
     high, low = wide >= float(limits.max), wide <= float(limits.min)

@@ -13,7 +13,7 @@ import numpy as np
 
 from runnel.core.avals import Aval, Shape, aval
 from runnel.core.dispatch import apply
-from runnel.core.dtypes import INTEGERS, float32, int64
+from runnel.core.dtypes import INTEGERS, float32, float64, int64
 from runnel.core.errors import AxisError, DTypeError, ShapeError
 from runnel.core.tables import Op, cost, expand, infer, lower, reference, vjp
 from runnel.loops.rules import Checked, Gather, ScatterAdd
@@ -192,10 +192,15 @@ def _scatter_vjp(g: Array, out: Array, indices: Array, updates: Array, *, shape:
 
 @expand.rule(scatter_add_p)
 def _scatter_expand(indices: Array, updates: Array, *, shape: Shape) -> Array | None:
-    """Rows of one column are left as they are: there the sort would cost more than the sums."""
-    if not updates.size or shape[0] < 2 or math.prod(shape[1:]) < 2:
+    """Long sums need the pairwise order of buckets. Rows of one column, for which the sort would cost more than the
+    sums, are added up in order instead: integers exactly, float32 in float64."""
+    if not updates.size:
         return None
-    return bucket_sums(indices, updates, shape)
+    if math.prod(shape[1:]) > 1 or updates.dtype is float64:
+        return bucket_sums(indices, updates, shape)
+    if updates.dtype is float32:
+        return cast(apply(scatter_add_p, indices, cast(updates, float64), shape=shape), float32)
+    return None
 
 
 @vjp.rule(bucket_sums_p)
@@ -206,8 +211,8 @@ def _sums_vjp(
 
 
 def scatter_add(indices: Array, updates: Array, rows: int) -> Array:
-    """``rows`` rows of zeros, with ``updates[i]`` added to row ``indices[i]`` in the order of i. Half precision is
-    added up in float32 and rounded once."""
+    """``rows`` rows of zeros, with ``updates[i]`` added to row ``indices[i]``: the sum of a row's updates in the order
+    of i, as ``sum`` would add them up. Half precision is added up in float32 and rounded once."""
     dtype = updates.dtype
     wide = float32 if dtype.is_float and dtype.itemsize == 2 else dtype
     shape = as_sizes("scatter_add", (rows, *updates.shape[1:]))

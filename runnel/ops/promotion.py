@@ -11,6 +11,7 @@ import numpy as np
 from runnel.core.dispatch import Value
 from runnel.core.dtypes import DType, bool_, float32, from_numpy, of_scalar, promote
 from runnel.core.errors import DTypeError
+from runnel.core.rounding import rounded
 from runnel.core.tables import Op
 from runnel.ops.arguments import Array, Operand
 from runnel.ops.broadcasting import with_rank
@@ -33,7 +34,7 @@ def _constant_array(value: bool | int | float, sign: float, dtype: DType, ndim: 
     if dtype.is_integer and not np.iinfo(dtype.numpy).min <= value <= np.iinfo(dtype.numpy).max:
         raise DTypeError(f"[promotion] the Python number {value} does not fit {dtype.name}; cast the array first.")
     with np.errstate(over="ignore"):
-        array = np.full((1,) * ndim, value, dtype.numpy)
+        array = np.full((1,) * ndim, rounded(value, dtype))
     array.flags.writeable = False
     return array
 
@@ -58,10 +59,6 @@ def common_dtype(op: Op, operands: tuple[Any, ...]) -> DType:
                 f"[{op.name}] takes tensors, numbers and NumPy arrays; got {type(x).__name__}. Convert it first."
             )
         strong = dtype if strong is None else promote(strong, dtype)
-    if strong is None:
-        for x in weak:
-            if isinstance(x, Value):
-                strong = x.dtype if strong is None else promote(strong, x.dtype)
     result = strong
     for x in weak:
         result = of_scalar(_EXAMPLE[x.dtype.kind] if isinstance(x, Value) else x, result)

@@ -21,6 +21,7 @@ from runnel.core.dispatch import apply
 from runnel.core.dtypes import float32, float64
 from runnel.core.errors import ShapeError
 from runnel.core.tables import Op, cost, infer, lower, reference
+from runnel.loops.ir import K_BLOCK
 from runnel.loops.rules import Winograd, WinogradGradient
 from runnel.ops.arguments import Array, require_dtype, require_same_dtype
 from runnel.ops.contraction import matmul
@@ -137,11 +138,17 @@ def _cost(x: Aval, filters: Aval, *, height: int, width: int, count: int) -> int
 winograd_gradient_p = Op(
     "winograd_gradient",
     "x, dy",
-    "What a loss changes by with the transformed filters of y = winograd(x, filters): SLABS parts (SLABS·36, C, ·) of "
-    "the sum over tiles, from x[N, H, W, C] and dy[N, height, width, K]; columns beyond K hold anything.",
+    "What a loss changes by with the transformed filters of y = winograd(x, filters): S parts (S·36, C, ·) of the sum "
+    "over tiles, from x[N, H, W, C] and dy[N, height, width, K]; columns beyond K hold anything.",
 )
 lower.register(winograd_gradient_p, WinogradGradient())
-SLABS: Final = 8  # parts of the sum over tiles, each in order: what threads share out without a change of the result
+FEWEST_PARTS: Final = 8  # of the sum over tiles: what threads share out without a change of the result
+
+
+def parts_of(images: int, height: int, width: int) -> int:
+    """Parts of the sum over the tiles of so many images of results: each is one chain, and no longer than those of
+    products."""
+    return max(FEWEST_PARTS, -(-images * tiles(height) * tiles(width) // K_BLOCK))
 
 
 @infer.rule(winograd_gradient_p)
@@ -151,7 +158,7 @@ def _gradient_infer(x: Aval, dy: Aval) -> Aval:
     n, height, width, filters = dy.shape
     if x.shape[:3] != (n, padded(height), padded(width)):
         raise ShapeError(f"[winograd_gradient] x of shape {x.shape} and dy of shape {dy.shape} do not match.")
-    return aval((SLABS * SPAN * SPAN, x.shape[3], rounded(filters)), x.dtype)
+    return aval((parts_of(n, height, width) * SPAN * SPAN, x.shape[3], rounded(filters)), x.dtype)
 
 
 @reference.rule(winograd_gradient_p)
@@ -164,9 +171,10 @@ def _gradient_reference(x: Any, dy: Any) -> Any:
     d = np.einsum("pr,qs,nhpwqk->rsnhwk", as_floats(OUTPUT), as_floats(OUTPUT), cut, optimize=True)
     v = _transformed(x, rows, columns)
     count = n * rows * columns
-    share = -(-count // SLABS)
+    many = parts_of(n, height, width)
+    share = -(-count // many)
     d, v = d.reshape(SPAN * SPAN, count, filters), v.reshape(SPAN * SPAN, count, x.shape[3])
-    cuts = [slice(part * share, (part + 1) * share) for part in range(SLABS)]
+    cuts = [slice(part * share, (part + 1) * share) for part in range(many)]
     parts = [np.matmul(v[:, cut].swapaxes(1, 2), d[:, cut]) for cut in cuts]
     found = np.concatenate(parts).astype(x.dtype)
     return np.pad(found, ((0, 0), (0, 0), (0, rounded(filters) - filters)))
@@ -201,7 +209,7 @@ def winograd_gradient(x: Array, dy: Array) -> Array:
     """The gradient for the filters (3, 3, C, K) of y = winograd(x, winograd_filters(filters)), given that for y."""
     parts = apply(winograd_gradient_p, x, dy)
     g = as_floats(FILTER)
-    back = np.tile(np.kron(g, g).T, (1, SLABS))
+    back = np.tile(np.kron(g, g).T, (1, parts.shape[0] // SPAN**2))
     transform = x.lift(back.astype(x.dtype.numpy), x.dtype)
     taps = matmul(transform, reshape(parts, (parts.shape[0], parts.shape[1] * parts.shape[2])))
     return narrow(reshape(taps, (TAPS, TAPS, *parts.shape[1:])), -1, 0, dy.shape[3])

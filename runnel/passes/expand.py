@@ -14,6 +14,7 @@ from runnel.core import tables
 from runnel.core.avals import Aval, aval
 from runnel.core.dispatch import Value
 from runnel.core.dtypes import DType
+from runnel.core.rounding import rounded
 from runnel.core.tables import Op
 from runnel.graph.graph import Graph, Node
 from runnel.passes.rewriting import rewrite
@@ -41,7 +42,7 @@ class Made(Value):
         return Made(Node(op, tuple(x.node for x in inputs), attrs, result, self.where), self.where)
 
     def lift(self, array: Any, dtype: DType) -> Made:
-        own = np.array(array, dtype.numpy)
+        own = np.array(rounded(array, dtype))
         own.flags.writeable = False
         return Made(Node(None, (), {}, aval(own.shape, dtype), self.where, value=own), self.where)
 

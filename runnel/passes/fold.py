@@ -2,8 +2,7 @@
 
 Which nodes those are is read off their ``lower`` rules: data movement; whatever is done on integers and bools; and, on
 floats, a single operation that IEEE 754 rounds correctly. Transcendental functions, float reductions and contractions
-stay. So do results with a NaN, whose sign and payload differ between machines, and extrema that are zero, whose sign
-may.
+stay. So do results with a NaN, whose sign and payload differ between machines.
 """
 
 from __future__ import annotations
@@ -27,8 +26,8 @@ SMALL: Final = (
 MAX_BYTES: Final = 1 << 20  # of one folded constant
 MAX_WORK: Final = 1 << 22  # elements computed in one graph
 
-_EXTREMA: Final = frozenset({scalar.maximum, scalar.minimum})
-_ROUNDED_ONCE: Final = _EXTREMA | {
+_ROUNDED_ONCE: Final = {
+    scalar.maximum, scalar.minimum,
     scalar.add, scalar.sub, scalar.mul, scalar.div, scalar.sqrt, scalar.neg, scalar.abs_, scalar.sign,
     scalar.floor, scalar.ceil, scalar.trunc, scalar.rint, scalar.cast, scalar.bitcast, scalar.select,
     scalar.lt, scalar.le, scalar.gt, scalar.ge, scalar.eq, scalar.ne, scalar.isnan, scalar.isinf,
@@ -90,11 +89,6 @@ def _parts(expr: Expr) -> Iterator[Expr]:
 
 
 def _is_settled(node: Node, value: Any) -> bool:
-    """False where the sign of a NaN or of a zero is the machine's choice."""
+    """False where the sign of a NaN is the machine's choice."""
     rule = None if node.op is None else lower.get(node.op)
-    if not node.aval.dtype.is_float or not isinstance(rule, Pointwise):
-        return True
-    expr = _expression(node, rule)
-    if isinstance(expr, Apply) and expr.op in _EXTREMA and not np.all(value):
-        return False
-    return not np.isnan(value).any()
+    return not node.aval.dtype.is_float or not isinstance(rule, Pointwise) or not np.isnan(value).any()

@@ -31,7 +31,7 @@ class _CallerScratch(threading.local):
 
     def at_least(self, nbytes: int) -> memory.Storage:
         if self.storage is None or self.storage.nbytes < nbytes:
-            self.storage = memory.allocate(max(nbytes, team.SCRATCH))
+            self.storage = memory.allocate(max(nbytes, layout.THREAD_SCRATCH))
         return self.storage
 
 

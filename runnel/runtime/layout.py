@@ -28,6 +28,8 @@ THREADS, CONTROL, STATUS, REQUEST, STOP, SEALED, COMPLETED = range(7)
 # words of a thread block
 BASES, SCRATCH, SCRATCH_BYTES, NUMBER, COUNT, TEAM, FAULT, LAUNCH, RECORDS, DELAY, RANDOM, WATCH = range(12)
 
+THREAD_SCRATCH: Final = 3 << 20  # bytes of scratch that every thread has at least
+
 # requests, and the status of a run that was stopped by one
 CANCELLED: Final = -1
 INTERRUPTED: Final = -2  # by a signal

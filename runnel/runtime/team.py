@@ -20,7 +20,6 @@ from runnel.runtime import driver, interrupts, layout, memory, threads
 
 # Longer waits yield: on a busy machine the thread waited for may be queued behind this one on the same CPU.
 SPIN_SECONDS: Final = 5e-6
-SCRATCH: Final = 1 << 20  # bytes of scratch that every thread has
 
 _STOP_SECONDS: Final = 1.0
 
@@ -65,7 +64,7 @@ class Team:
         with self._lock:
             held = self._scratch.get(slot)
             if held is None or held.nbytes < nbytes:
-                held = self._scratch[slot] = memory.allocate(max(nbytes, SCRATCH))
+                held = self._scratch[slot] = memory.allocate(max(nbytes, layout.THREAD_SCRATCH))
             return held
 
     def stop(self) -> None:

@@ -14,6 +14,7 @@ from runnel.core import dtypes
 from runnel.core.arrays import as_array
 from runnel.core.dtypes import DType
 from runnel.core.errors import ArgumentError, DTypeError
+from runnel.core.rounding import rounded
 from runnel.core.showing import shown
 from runnel.ops.arguments import as_sizes
 from runnel.tensor import tensor as tensors, tracing
@@ -131,7 +132,7 @@ def ones(shape: Shape, *sizes: Any, dtype: Any = None) -> Tensor:
 
 def _filled(name: str, shape: Any, value: bool | int | float, dtype: Any) -> Tensor:
     wanted = dtypes.as_dtype(dtype)
-    return tensors.from_numpy(np.full(as_sizes(name, shape), value, wanted.numpy), wanted, copy=False)
+    return tensors.from_numpy(np.full(as_sizes(name, shape), rounded(value, wanted)), wanted, copy=False)
 
 
 def _shape_and_dtype(shape: Any, sizes: tuple[Any, ...], value: int, dtype: Any) -> tuple[Any, int, Any]:

@@ -15,6 +15,7 @@ from runnel.core import dtypes, public
 from runnel.core.avals import row_major
 from runnel.core.devices import CPU, Device, as_device
 from runnel.core.dispatch import Value
+from runnel.ops.contiguity import contiguous
 
 if TYPE_CHECKING:
     from runnel.tensor.tensor import Tensor
@@ -296,4 +297,7 @@ class ArrayMethods(Value):
         tensor = self.read()
         if tensor.is_traced or tensor.strides == row_major(tensor.shape):
             return tensor
-        return ops.reshape(ops.reshape(tensor, (-1,)), tensor.shape)
+        flat = ops.reshape(tensor, (-1,))
+        if flat.strides != (1,):  # a view of elements that lie evenly apart
+            flat = contiguous(flat)
+        return ops.reshape(flat, tensor.shape)

@@ -18,6 +18,7 @@ from runnel import ops
 from runnel.core.avals import Aval, Shape, aval, row_major
 from runnel.core.dtypes import DType, from_numpy as from_numpy_dtype
 from runnel.core.errors import CaptureError, GradientError, SideEffectError, TracedValueError
+from runnel.core.rounding import rounded
 from runnel.core.tables import Op
 from runnel.graph.graph import InputKind, Node
 from runnel.ops.control import part_p
@@ -484,7 +485,7 @@ def from_numpy(array: np.ndarray, dtype: DType, *, copy: bool) -> Tensor:
     A copy is aligned, and on huge pages if it is large: matrices a power of two wide are much faster to read there.
     """
     if copy or not can_share(array, dtype):
-        array = np.asarray(array, dtype=dtype.numpy)
+        array = rounded(array, dtype)
         storage = memory.allocate(array.nbytes)
         storage.ndarray(array.shape, dtype.numpy, writeable=True)[...] = array
         return from_storage(aval(array.shape, dtype), storage)
@@ -524,7 +525,7 @@ def constant(value: Any, dtype: DType) -> Tensor:
         key = (value if value == value and value != 0 else repr(value), type(value), dtype)
         found = _SCALARS.get(key)
         if found is None:
-            found = from_numpy(np.asarray(value).astype(dtype.numpy), dtype, copy=True)
+            found = from_numpy(np.asarray(value), dtype, copy=True)
             found._serial = CONSTANT_SERIAL
             if len(_SCALARS) < 4096:
                 _SCALARS[key] = found

@@ -18,6 +18,7 @@ import numpy as np
 from runnel.core import tables
 from runnel.core.avals import Aval, aval
 from runnel.core.dtypes import DType
+from runnel.core.rounding import rounded
 from runnel.core.tables import Op
 from runnel.graph.graph import Graph, InputKind, Node
 from runnel.ops.recomputation import again_p
@@ -62,7 +63,7 @@ class Trace:
         return node
 
     def constant(self, array: np.ndarray, dtype: DType) -> Node:
-        frozen = np.array(array, dtype=dtype.numpy)
+        frozen = np.array(rounded(array, dtype))
         frozen.flags.writeable = False
         return Node(None, (), {}, aval(frozen.shape, dtype), value=frozen)
 

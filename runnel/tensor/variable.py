@@ -17,6 +17,7 @@ from runnel.core.arrays import as_array
 from runnel.core.avals import Aval
 from runnel.core.dtypes import DType, as_dtype, from_numpy
 from runnel.core.errors import CaptureError, DTypeError, GradientError, ShapeError
+from runnel.core.rounding import rounded
 from runnel.graph.graph import InputKind
 from runnel.tensor import copying, inplace, tape, tensor as tensors, tracing
 from runnel.tensor.grad_mode import RECORDING
@@ -105,7 +106,7 @@ class Variable(StandIn):
         kind: DType = from_numpy(array.dtype) if dtype is None else as_dtype(dtype)
         if requires_grad and not kind.is_float:
             raise GradientError(f"[Variable] only floating Variables have gradients; received {kind.name}.")
-        array = np.ascontiguousarray(array.astype(kind.numpy)).reshape(array.shape)
+        array = np.ascontiguousarray(rounded(array, kind)).reshape(array.shape)
         self._begin(tensors.from_numpy(array, kind, copy=True), name, requires_grad)
         self._shared = False
 
@@ -193,7 +194,7 @@ class Variable(StandIn):
         matter: memory that they can reach is copied."""
         trace = tracing.ACTIVE.trace
         if not isinstance(value, (Tensor, Variable)):
-            value = tensors.constant(as_array("assign", value).astype(self.dtype.numpy), self.dtype)
+            value = tensors.constant(rounded(as_array("assign", value), self.dtype), self.dtype)
         value = value.read().detach()
         if value.shape != self.shape:
             raise ShapeError(f"[assign] Variable '{self.name}' has shape {self.shape}; received {value.shape}.")

@@ -8,6 +8,7 @@ adds the two products, rounded to odd, and that to the total, rounded to odd.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -15,6 +16,8 @@ import numpy as np
 from runnel.codegen import dot_contract
 from runnel.codegen.target import AVX512_BF16
 from runnel.loops.fma import fused_multiply_add
+from runnel.loops.ir import K_BLOCK
+from tests.loops.summation import paired
 
 Array = np.ndarray[Any, Any]
 
@@ -58,6 +61,10 @@ def without_the_instruction(blocking: dot_contract.DotBlocking | None) -> str:
 
 def vdpbf16ps(a: Array, b: Array) -> Array:
     """The product of float32 matrices that hold bfloat16, none of them subnormal."""
+    return _in_blocks(_vdpbf16ps_chains, a, b)
+
+
+def _vdpbf16ps_chains(a: Array, b: Array) -> Array:
     a, b = _even(a, b)
     total = np.zeros((a.shape[0], b.shape[1]), np.float32)
     for p in range(0, a.shape[1], 2):
@@ -68,6 +75,16 @@ def vdpbf16ps(a: Array, b: Array) -> Array:
 
 def bfdot(a: Array, b: Array) -> Array:
     """The same, for operands whose sums float64 holds exactly."""
+    return _in_blocks(_bfdot_chains, a, b)
+
+
+def _in_blocks(chains: Callable[[Array, Array], Array], a: Array, b: Array) -> Array:
+    ends = range(0, max(a.shape[1], 1), K_BLOCK)
+    found: Array = paired([chains(a[:, at : at + K_BLOCK], b[at : at + K_BLOCK]) for at in ends])
+    return found
+
+
+def _bfdot_chains(a: Array, b: Array) -> Array:
     a, b = _even(a.astype(np.float64), b.astype(np.float64))
     total = np.zeros((a.shape[0], b.shape[1]))
     for p in range(0, a.shape[1], 2):

@@ -10,7 +10,7 @@ from images import Array
 from runnel.core.dtypes import DType, int32
 from runnel.loops.ir import Buffer, Contract, Index, Kernel, Lists, Panels, Param, Product
 
-SHAPES = [(1, 1, 1), (7, 19, 37), (31, 50, 18), (5, 17, 0), (200, 23, 40), (50, 13, 530), (13, 70, 270)]
+SHAPES = [(1, 1, 1), (7, 19, 37), (31, 50, 18), (5, 17, 0), (200, 23, 40), (50, 13, 530), (13, 70, 270), (3, 21, 2100)]
 
 
 def listed(dtype: DType) -> Kernel:

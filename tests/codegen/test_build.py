@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from runnel.codegen import build, target as targets
+from runnel.codegen import build, context, target as targets
 from runnel.core import switches
 from runnel.core.errors import DeviceError, VerifierError
 from runnel.runtime import objects
@@ -102,7 +102,7 @@ def test_a_function_of_the_library_is_built_when_mentioned(monkeypatch: pytest.M
             f"  %y = call i64 @rn_test_helper(i64 %x)\n  ret i64 %y\n}}\n; {next(_UNIQUE)}"
         )
         assert call(build.addresses([(name, text)])[0], 5) == 105
-    assert emitted == [targets.current().name]
+    assert emitted == [context.current().target.name]
 
 
 def test_memcpy_and_memset_are_found() -> None:

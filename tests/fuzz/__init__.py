@@ -1,0 +1,1 @@
+"""Generators of random programs, and how they are run in every mode."""

@@ -4,34 +4,63 @@ from __future__ import annotations
 
 import argparse
 import time
+import traceback
+from collections.abc import Callable
+
+import numpy as np
 
 from runnel.core import switches
-from tests.fuzz import graph_checks, graph_programs
+from tests.fuzz import graph_checks, graph_programs, modes, sums
+
+
+def graph_fault(seed: int, shrink: bool) -> str | None:
+    """What is wrong with the graph of ``seed``, as small as it can be shown."""
+    program = graph_programs.draw(seed)
+    found = graph_checks.fault(program)
+    if found is None or not shrink:
+        return None if found is None else f"order {program.order}: {found}"
+    small = graph_checks.smallest(program)
+    shapes = {name: a.shape for name, a in small.arguments.items() if any(name in x.reads for x in small.lines)}
+    shown = f"order {small.order}, arguments {shapes}\n{small.source}{graph_checks.fault(small)}"
+    return f"order {program.order}: {found}\n{shown}"
+
+
+def fault_of(run: Callable[[int], str]) -> Callable[[int, bool], str | None]:
+    """The traceback of ``run``, if it fails."""
+
+    def fault(seed: int, shrink: bool) -> str | None:
+        try:
+            run(seed)
+        except Exception:
+            return traceback.format_exc(limit=-4)
+        return None
+
+    return fault
+
+
+KINDS: dict[str, Callable[[int, bool], str | None]] = {
+    "graphs": graph_fault,
+    "sums": fault_of(sums.run),
+    "modes": fault_of(modes.run),
+}
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.fuzz", description=__doc__)
-    parser.add_argument("kind", choices=["graphs"])
+    parser.add_argument("kind", choices=KINDS)
     parser.add_argument("--count", type=int, default=100, help="how many programs")
     parser.add_argument("--seed", type=int, default=0, help="the first one's seed; the others follow")
     parser.add_argument("--target", default="host", help="instruction set to compile for")
     parser.add_argument("--keep-going", action="store_true", help="report every fault, as it is, without shrinking it")
     options = parser.parse_args()
     begun, faults = time.monotonic(), 0
+    np.seterr(all="ignore")
     with switches.override(target=options.target):
         for seed in range(options.seed, options.seed + options.count):
-            program = graph_programs.draw(seed)
-            found = graph_checks.fault(program)
-            if found is None:
-                continue
-            faults += 1
-            print(f"seed {seed}, order {program.order}: {found}", flush=True)
-            if not options.keep_going:
-                small = graph_checks.smallest(program)
-                shapes = {
-                    name: a.shape for name, a in small.arguments.items() if any(name in x.reads for x in small.lines)
-                }
-                print(f"order {small.order}, arguments {shapes}\n{small.source}{graph_checks.fault(small)}", flush=True)
+            found = KINDS[options.kind](seed, not options.keep_going)
+            if found is not None:
+                faults += 1
+                print(f"seed {seed}, {found}", flush=True)
     print(f"{options.count} programs from seed {options.seed} on {options.target}: {faults} faults, "
           f"{time.monotonic() - begun:.0f} s")  # fmt: skip
     return 1 if faults else 0

@@ -26,6 +26,7 @@ from runnel.core.dtypes import (
 from runnel.core.errors import VerifierError
 from runnel.loops import interpreter, scalar
 from runnel.loops.ir import (
+    CHAIN,
     LANES,
     Acc,
     Apply,
@@ -45,6 +46,7 @@ from runnel.loops.ir import (
     Update,
 )
 from runnel.loops.verifier import verify
+from tests.loops.summation import in_blocks, in_lanes
 
 from .kernels import (
     BIAS_RELU,
@@ -95,16 +97,6 @@ def test_softmax(m: int, n: int) -> None:
     np.testing.assert_allclose(y, e / e.sum(axis=1, keepdims=True), rtol=1e-6)
 
 
-def lane_sum(values: Any) -> Any:
-    """The order that the IR fixes, spelt out: 16 chains, then a tree of halves."""
-    lanes = np.zeros(LANES, np.float32)
-    for position, value in enumerate(values):
-        lanes[position % LANES] += value
-    for half in (8, 4, 2, 1):
-        lanes = np.array([lanes[lane] + lanes[lane + half] for lane in range(half)])
-    return lanes[0]
-
-
 def reduction(kind: str, op: str = "sum") -> Kernel:
     body = (Acc("s", op, float32), along("n", Update("s", load("x", R, "n", C, 1)), kind=kind))
     return Kernel(
@@ -113,20 +105,20 @@ def reduction(kind: str, op: str = "sum") -> Kernel:
 
 
 @settings(deadline=None, max_examples=30)
-@given(st.integers(0, 100))
-def test_row_sum_has_sixteen_chains(n: int) -> None:
+@given(st.integers(0, 2 * CHAIN) | st.sampled_from([3 * CHAIN + 1, 5 * CHAIN, 15 * CHAIN, 16 * CHAIN, 17 * CHAIN + 5]))
+def test_row_sum_has_sixteen_partial_sums_in_blocks(n: int) -> None:
     x, y = normal(4, 3, n) * 1000, np.zeros(3, np.float32)
     run(reduction("vec"), {"x": x.ravel(), "y": y}, {"n": n}, 0, 3)
-    assert y.tolist() == [lane_sum(row) for row in x]
+    assert y.tolist() == [in_lanes(row) for row in x]
     run(reduction("seq"), {"x": x.ravel(), "y": y}, {"n": n}, 0, 3)
-    assert y.tolist() == [np.add.accumulate(np.append(np.float32(0), row))[-1] for row in x]
+    assert y.tolist() == [in_blocks(row) for row in x]
 
 
 def test_long_row_sum_is_taken_in_chunks() -> None:
     n = 3 * 16384 + 5
     x, y = normal(5, 1, n), np.zeros(1, np.float32)
     run(reduction("vec"), {"x": x.ravel(), "y": y}, {"n": n}, 0, 1)
-    assert y[0] == lane_sum(x[0])
+    assert y[0] == in_lanes(x[0])
 
 
 def test_lanes_live_through_an_outer_loop() -> None:
@@ -153,6 +145,29 @@ def test_column_sum_is_one_chain_per_column() -> None:
         chain += row
     np.testing.assert_array_equal(y[3:41], chain[3:41])
     assert not y[:3].any() and not y[41:].any()
+
+
+def test_long_columns_are_summed_in_blocks() -> None:
+    m = 7 * CHAIN + 9
+    x, y = normal(9, m, 5) + np.float32(100), np.zeros(5, np.float32)
+    run(COLUMN_SUM, {"x": x.ravel(), "y": y}, {"m": m, "ld": 5}, 0, 1, 0, 5)
+    assert y.tolist() == [in_blocks(column) for column in x.T]
+
+
+@pytest.mark.parametrize("op", ["max", "sum"])
+def test_only_short_sums_may_say_so(op: str) -> None:
+    body = (Acc("s", op, float32, short=True), along("n", Update("s", load("x", R, "n", C, 1)), kind="seq"))
+    kernel = Kernel(
+        "short", buffers(x="in", y="out"), (Param("n"),), (rows(*body, Store("y", at(R, 1), Ref("s", float32))),)
+    )
+    x, y = normal(4, 1, CHAIN + 1), np.zeros(1, np.float32)
+    run(kernel, {"x": x.ravel(), "y": y}, {"n": CHAIN}, 0, 1)
+    if op == "sum":
+        with pytest.raises(VerifierError, match="short sum has more than 64"):
+            run(kernel, {"x": x.ravel(), "y": y}, {"n": CHAIN + 1}, 0, 1)
+    else:
+        run(kernel, {"x": x.ravel(), "y": y}, {"n": CHAIN + 1}, 0, 1)
+        assert y[0] == x.max()
 
 
 def test_update_in_a_seq_loop_inside_a_vec_loop() -> None:

@@ -39,6 +39,8 @@ class Traced:
         graph = trace.graph(outputs, updates, "traced")
         self.graph = expand(rewrite(graph) if rewrite is not None else graph)
         self.avals = [o.aval for o in outputs]
+        if len(graph.inputs) != len(args) + len(trace.variables):
+            raise ValueError("The function reads tensors that are not among its arguments.")
         self.plan: Plan = Planner(self.graph, threads, fuse=fuse).plan()
         self.variables: list[Variable] = [
             next(v for v, n in trace.variables.items() if n is node) for node in self.plan.variables

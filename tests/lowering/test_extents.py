@@ -58,11 +58,12 @@ def kernels_made() -> int:
 
 
 def test_two_hundred_lengths_compile_nothing() -> None:
-    """Axes of size 1 and sums of more than TILE_K products have kernels of their own: these are met first."""
+    """Axes of size 1, sums of more than TILE_K products and sums of several blocks have kernels of their own: these are
+    met first."""
     rng = np.random.default_rng(0)
     step = training_step()
     with switches.override(verify=False):
-        warm = [(1, 1), (1, 7), (7, 1), (3, 7), (20, 30), (1, 300), (300, 1)]
+        warm = [(1, 1), (1, 7), (7, 1), (3, 7), (20, 30), (1, 300), (300, 1), (29, 59)]
         for batch, length in warm:
             step(*sentences(rng, batch, length))
         before = kernels_made()

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import scipy.special
 
-from runnel.codegen.target import current
+from runnel.codegen import context
 from runnel.core import dtypes as dt
 from runnel.core.dtypes import DType
 from runnel.ops.family import ANY, BITS, NUMBERS
@@ -38,7 +38,7 @@ class Record:
     scale: Callable[..., Any] | None = None  # the size of the terms, where the oracle of magnitudes does not give it
 
 
-WIDTH = current().panel_columns(dt.float32)
+WIDTH = context.current().target.panel_columns(dt.float32)
 ONE: tuple[Case, ...] = tuple(((s,), {}) for s in ((), (5,), (2, 3), (0, 4), (3, 1, 17)))
 TWO: tuple[Case, ...] = (
     (((), ()), {}), (((5,), (5,)), {}), (((2, 3), (2, 1)), {}), (((1, 3), (4, 1)), {}), (((0, 3), (1, 3)), {}),

@@ -42,6 +42,10 @@ class Value:
         nan = self.constant(math.nan).name if self.dtype.is_float else ""
         return self.name != nan
 
+    def is_constant(self, number: Number) -> bool:
+        """Whether this is the constant ``number``, to the sign of zero."""
+        return self.name == self.constant(number).name
+
     def constant(self, number: Number) -> Value:
         """A constant with this value's dtype and lanes."""
         return Value(self.em, self.em.constant(number, self.dtype, self.lanes), self.dtype, self.lanes)

@@ -1,0 +1,43 @@
+"""NumPy arrays in other dtypes, rounded once: as compiled code converts numbers.
+
+NumPy reaches bfloat16 by way of float32, and rounds twice where that does not hold the number. Here it is rounded to
+odd in between (S. Boldo and G. Melquiond, "Emulation of a FMA and correctly rounded sums", 2008).
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from runnel.core.dtypes import DType, bfloat16
+
+
+def rounded(values: Any, dtype: DType) -> np.ndarray[Any, Any]:
+    """What NumPy takes for an array, in ``dtype``; the array itself where it has that dtype."""
+    array = np.asarray(values)
+    if dtype is bfloat16 and array.dtype.kind in "iuf" and array.dtype.itemsize >= 4 and array.dtype != np.float32:
+        array = _to_odd(_as_float64(array))
+    with np.errstate(over="ignore", invalid="ignore"):
+        return array.astype(dtype.numpy, copy=False)
+
+
+def _as_float64(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    """As float64; of integers that it does not hold the last bit says whether digits were lost."""
+    if array.dtype.kind != "f" and array.dtype.itemsize == 8:
+        one = array.dtype.type
+        lost = (array & one(0x7FF)) != 0
+        folded = (array & ~one(0x7FF)) | np.where(lost, one(0x800), one(0))
+        small = (array < 1 << 53) & (array > (0 if array.dtype.kind == "u" else -(1 << 53)))
+        array = np.where(small, array, folded)
+    return array.astype(np.float64)
+
+
+def _to_odd(x: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    """float64 to float32: of the two neighbours of a number between them the one whose last bit is odd."""
+    with np.errstate(over="ignore", under="ignore", invalid="ignore"):
+        near = x.astype(np.float32)
+        back = near.astype(np.float64)
+        is_even = (near.view(np.uint32) & np.uint32(1)) == 0
+        toward = np.where(back > x, -np.inf, np.inf).astype(np.float32)
+        return np.where(is_even & (back != x) & ~np.isnan(x), np.nextafter(near, toward), near)

@@ -1,0 +1,96 @@
+"""Numbers reach a dtype by one rounding, wherever they come from; extrema know the sign of zero."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import pytest
+
+import runnel as rn
+from runnel import ops
+from runnel.core.dtypes import bfloat16
+from runnel.core.rounding import rounded
+
+STEP = 2.0**-7  # of bfloat16, from 1 on
+CASES = [
+    1 + STEP / 2 + 2.0**-40, 1 + STEP / 2, 1 + 3 * STEP / 2 - 2.0**-40, -1 - STEP / 2 - 2.0**-50, 2.0**-134 + 2.0**-180,
+    3.4e38, 1e39, -1e300, 1e-320, 0.0, -0.0, 0.1,
+]  # fmt: skip
+INTEGERS = [2**40 + 2**32 + 1, -(2**40) - 2**32 - 1, 2**62 + 2**54 + 1, 2**63 - 1, -(2**63), 257, 2**31 + 2**23 + 1]
+
+
+def nearest(x: float | int) -> float:
+    """The bfloat16 nearest to a finite number, the even one of two, by exact arithmetic."""
+    all_of = np.arange(1 << 16, dtype=np.uint16).view(bfloat16.numpy)
+    finite = sorted({float(v) for v in all_of if np.isfinite(v.astype(np.float32))})
+    exact = Fraction(x)
+    if abs(exact) >= Fraction(finite[-1]) + Fraction(2) ** 119:
+        return float(np.sign(float(exact)) * np.inf)
+    at = int(np.searchsorted(finite, float(exact)))
+    around = [finite[i] for i in range(max(at - 2, 0), min(at + 2, len(finite)))]
+    least = min(abs(Fraction(v) - exact) for v in around)
+    ties = [v for v in around if abs(Fraction(v) - exact) == least]
+    return next((v for v in ties if int(np.asarray(v).astype(bfloat16.numpy).view(np.uint16)) % 2 == 0), ties[0])
+
+
+def bits(t: Any) -> int:
+    array = t.numpy() if isinstance(t, rn.Tensor) else np.asarray(t)
+    return int(array.reshape(-1)[:1].view(np.uint16)[0])
+
+
+@pytest.mark.parametrize("x", CASES, ids=repr)
+def test_floats_become_bfloat16_in_one_rounding(x: float) -> None:
+    expected = bits(np.asarray(np.copysign(nearest(x), x)).astype(bfloat16.numpy))
+    one = rn.ones((3,), rn.bfloat16)
+    ways = {
+        "asarray": rn.asarray(x, rn.bfloat16), "full": rn.full((2,), x, rn.bfloat16), "eager": one * x,
+        "compiled": rn.compile(lambda t: t * x)(one), "argument": rn.compile(lambda t, s: t * s)(one, x),
+        "list": rn.asarray([x, x], rn.bfloat16), "Variable": rn.Variable(np.array([x]), dtype=rn.bfloat16).read(),
+        "cast": rn.asarray(np.array([x])).astype(rn.bfloat16), "rounded": rounded(x, bfloat16).reshape(1),
+        "folded": rn.compile(lambda t: t * rn.asarray(x, rn.float64).astype(rn.bfloat16))(one),
+    }  # fmt: skip
+    assert {name: bits(way) for name, way in ways.items()} == dict.fromkeys(ways, expected)
+
+
+@pytest.mark.parametrize("x", INTEGERS)
+def test_integers_become_bfloat16_in_one_rounding(x: int) -> None:
+    expected = bits(np.asarray(nearest(x)).astype(bfloat16.numpy))
+    array = np.array([x], np.int64)
+    assert bits(rounded(array, bfloat16)) == bits(rn.asarray(array).astype(rn.bfloat16)) == expected
+    assert bits(rn.asarray(array, rn.bfloat16)) == expected
+    if x >= 0:
+        unsigned = array.astype(np.uint64)
+        assert bits(rounded(unsigned, bfloat16)) == bits(rn.asarray(unsigned).astype(rn.bfloat16)) == expected
+
+
+@pytest.mark.parametrize("dtype", [rn.float32, rn.float64, rn.float16, rn.bfloat16], ids=str)
+def test_zeros_in_extrema(dtype: Any) -> None:
+    """+0 is greater than -0 (IEEE 754-2019), on either side, beside constants and among many."""
+    signs = [(0.0, 0.0), (0.0, -0.0), (-0.0, 0.0), (-0.0, -0.0)]
+    for x, y in signs:
+        a, b = rn.full((19,), x, dtype), rn.full((19,), y, dtype)
+        both = [np.signbit(v) for v in (x, y)]
+        for op, negative in ((ops.maximum, all(both)), (ops.minimum, any(both))):
+            found = [op(a, b), op(a, y), op(x, b), rn.compile(lambda a, op=op, y=y: op(a, y) * 1)(a)]
+            found += [rn.compile(op)(a, b), rn.compile(lambda a, s, op=op: op(a, s))(a, y)]
+            for result in found:
+                assert (np.signbit(result.numpy().astype(np.float64)) == negative).all()
+
+
+def test_contiguous_is_dense() -> None:
+    base = rn.asarray(np.arange(64.0).reshape(8, 8))
+    views = (
+        base[:, ::2],
+        base[::2, ::2],
+        base.T,
+        base[::-1],
+        base[:, ::-1],
+        base[3, ::2],
+        ops.broadcast_to(base[0, :1], (3, 3)),
+    )
+    for view in views:
+        dense = view.contiguous()
+        np.testing.assert_array_equal(dense.numpy(), view.numpy())
+        assert dense.strides == tuple(s // 8 for s in np.ascontiguousarray(view.numpy()).strides)
