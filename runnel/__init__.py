@@ -18,7 +18,7 @@ from runnel.core.dtypes import (
     uint32,
     uint64,
 )
-from runnel.io import load_file, save_file
+from runnel.io import load, load_file, save, save_file
 from runnel.nn import Parameter
 from runnel.ops import (
     abs,
@@ -285,6 +285,7 @@ __all__ = [
     "less_equal",
     "linear",
     "linspace",
+    "load",
     "load_file",
     "log",
     "log1p",
@@ -342,6 +343,7 @@ __all__ = [
     "roll",
     "round",
     "rsqrt",
+    "save",
     "save_file",
     "scaled_dot_product_attention",
     "scan",

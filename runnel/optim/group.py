@@ -60,22 +60,24 @@ class ParamGroup(MutableMapping[str, Any]):
         return self._scalar(value, lambda: plain[key], key)
 
     def __setitem__(self, key: str, value: Any) -> None:
-        if key == "params":
-            raise ValueError("[param_groups] the Parameters of a group stay; add others with add_param_group().")
-        self.replace({**self.plain, key: value})
+        self.update({key: value})
 
     def __delitem__(self, key: str) -> None:
         raise ValueError(f"[param_groups] '{key}' cannot be removed; set it to another value.")
 
-    def replace(self, values: Mapping[str, Any]) -> None:
-        """Other values for all hyper-parameters at once. They are checked first: on an error nothing has changed."""
+    def update(self, *args: Any, **kwargs: Any) -> None:
+        """Set several hyper-parameters at once, as in a dict. They are checked with the others first: on an error none
+        of them has changed."""
+        values = dict(*args, **kwargs)
+        if "params" in values:
+            raise ValueError("[param_groups] the Parameters of a group stay; add others with add_param_group().")
         if tracing.ACTIVE.trace is not None:
-            changed = ", ".join(repr(key) for key, value in values.items() if value is not self.plain.get(key))
             raise SideEffectError(
-                f"[param_groups] {changed} was set in a compiled function at {tracing.user_line()}; set it between "
-                "calls."
+                f"[param_groups] {', '.join(map(repr, values))} was set in a compiled function at "
+                f"{tracing.user_line()}; set it between calls."
             )
         optimizer = self.optimizer
+        values = {**self.plain, **values}
         self.plain.update(values if optimizer is None else optimizer.checked_group(values, self.params))
         if optimizer is not None:
             optimizer.group_changed(self)

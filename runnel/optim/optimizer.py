@@ -208,7 +208,7 @@ class Optimizer:
         """
         loaded = checked_state(self, saved)
         for group, steps, theirs in zip(self.param_groups, self._steps, loaded, strict=True):
-            group.replace(theirs.values)
+            group.update(theirs.values)
             steps.assign(theirs.steps)
             for p, values in zip(group.params, theirs.slots, strict=True):
                 for name, value in values.items():

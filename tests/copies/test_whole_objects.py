@@ -60,13 +60,12 @@ def test_compiled_functions_are_known_by_their_names() -> None:
         pickle.dumps(rn.compile(lambda x: x))
 
 
-@MODES
-@pytest.mark.parametrize("kind", OPTIMIZERS)
+@pytest.mark.parametrize(("kind", "compiled"), [*((kind, False) for kind in OPTIMIZERS), (optim.Adam, True)])
 def test_copies_in_the_middle_of_training_go_on_alike(kind: type[optim.Optimizer], compiled: bool) -> None:
     original = Trainer(kind)
     original.train(2, compiled)
     state = rn.get_rng_state()
-    copies = [copied(original) for copied in WAYS.values()]
+    copies = [copied(original) for way, copied in WAYS.items() if way in ("deepcopy", "protocol 5")]
     wanted = original.train(2, compiled)
     told = described(original.model.state_dict())
     for twin in copies:
@@ -174,17 +173,16 @@ def test_generators_go_on_from_where_they_were() -> None:
     assert rn.rand(4, generator=generator).tolist() != wanted
 
 
-@MODES
-def test_training_goes_on_in_a_fresh_process(tmp_path: Path, compiled: bool) -> None:
+def test_training_goes_on_in_a_fresh_process(tmp_path: Path) -> None:
     original = Trainer()
-    original.train(2, compiled)
-    (tmp_path / "in").write_bytes(pickle.dumps((original, rn.get_rng_state(), compiled)))
-    wanted = original.train(3, compiled), described(original)
+    original.train(2, True)
+    (tmp_path / "in").write_bytes(pickle.dumps((original, rn.get_rng_state())))
+    wanted = original.train(2, True), described(original)
     code = (
         "import pickle, sys; from pathlib import Path\n"
         "import runnel as rn; from tests.copies.described import described\n"
-        "twin, state, compiled = pickle.loads(Path(sys.argv[1]).read_bytes()); rn.set_rng_state(state)\n"
-        "found = twin.train(3, compiled), described(twin); Path(sys.argv[2]).write_bytes(pickle.dumps(found))"
+        "twin, state = pickle.loads(Path(sys.argv[1]).read_bytes()); rn.set_rng_state(state)\n"
+        "found = twin.train(2, True), described(twin); Path(sys.argv[2]).write_bytes(pickle.dumps(found))"
     )
     command = [sys.executable, "-c", code, str(tmp_path / "in"), str(tmp_path / "out")]
     subprocess.run(command, cwd=ROOT, check=True)

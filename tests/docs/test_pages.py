@@ -17,7 +17,9 @@ from tests.docs.run_page import run
 README = ROOT / "README.md"
 
 
-@pytest.mark.parametrize("page", ["README.md", "docs/extending.md", "docs/debugging.md", "docs/profiling.md"])
+@pytest.mark.parametrize(
+    "page", ["README.md", "docs/extending.md", "docs/debugging.md", "docs/profiling.md", "docs/saving.md"]
+)
 def test_code_of_the_page_runs_and_prints_what_it_promises(page: str) -> None:
     command = [sys.executable, "-W", "error", "-m", "tests.docs.run_page", str(ROOT / page)]
     result = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import sys
 from pathlib import Path
 
 import numpy as np
@@ -69,11 +68,5 @@ def test_a_truncated_file_is_told(tmp_path: Path, kept: int) -> None:
     path = tmp_path / "a.safetensors"
     rn.save_file({"x": rn.ones((20,))}, path)
     path.write_bytes(path.read_bytes()[:kept])
-    with pytest.raises(RunnelError, match=r"a\.safetensors' is no intact safetensors file"):
+    with pytest.raises(RunnelError, match=r"a\.safetensors' cannot be read: "):
         rn.load_file(path)
-
-
-def test_the_missing_library_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(sys.modules, "safetensors", None)
-    with pytest.raises(RunnelError, match=r"pip install 'runnel\[safetensors\]'"):
-        rn.save_file({}, tmp_path / "a")

@@ -185,6 +185,7 @@ def test_constructors_refuse_nonsense(make: Callable[[], Any], message: str) -> 
         (lambda o: o.param_groups[0].__setitem__("rate", 1.0), "knows no rate; it has lr"),
         (lambda o: o.param_groups[0].__setitem__("params", []), "add_param_group"),
         (lambda o: o.param_groups[0].__delitem__("lr"), "'lr' cannot be removed"),
+        (lambda o: o.param_groups[0].update(lr=0.5, eps=-1.0), "eps must not be negative"),
         (lambda o: o.add_param_group({"params": [nn.Parameter(np.ones(2)), None]}), "received NoneType"),
         (lambda o: o.add_param_group({"params": parameters(), "lr": -1}), "lr must not be negative"),
         (lambda o: o.add_param_group({"params": parameters(), "speed": 1}), "knows no speed"),
