@@ -2,19 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 import numpy as np
 
 from runnel.core.avals import Aval, Shape, aval
 from runnel.core.dispatch import apply
-from runnel.core.dtypes import float32, float64, int64, uint64
+from runnel.core.dtypes import DType, float32, float64, int64, uint64
 from runnel.core.errors import ShapeError
-from runnel.core.tables import Op, cost, infer, lower, reference, vjp
+from runnel.core.tables import Op, cost, expand, infer, lower, reference, vjp
 from runnel.loops.rules import Reduction, View
 from runnel.ops.arguments import Array, as_shape, broadcast_shapes, require_dtype
-from runnel.ops.conversion import cast
+from runnel.ops.conversion import cast, cast_p
 from runnel.ops.views import AxisMap, reshape
 
 # --- broadcast ----------------------------------------------------------------------------------------------------
@@ -86,6 +86,48 @@ def _sum_reference(x: Any, *, axes: tuple[int, ...]) -> Any:
         return np.asarray(np.sum(x, axis=axes, keepdims=True, dtype=x.dtype))
 
 
+# --- a reduction in another dtype -----------------------------------------------------------------------------------
+
+cast_reduce_p = Op(
+    "cast_reduce",
+    "x, *, reduction, dtype, axes",
+    "x in another dtype, reduced over axes by the op of that name: one kernel, in eager code as well.",
+)
+cost.register(cast_reduce_p, lambda x, *, reduction, dtype, axes: x.size)
+
+
+@infer.rule(cast_reduce_p)
+def _cast_reduce_infer(x: Aval, *, reduction: str, dtype: DType, axes: tuple[int, ...]) -> Aval:
+    found: Aval = infer[Op.registry[reduction]](aval(x.shape, dtype), axes=axes)
+    return found
+
+
+@reference.rule(cast_reduce_p)
+def _cast_reduce_reference(x: Any, *, reduction: str, dtype: DType, axes: tuple[int, ...]) -> Any:
+    return reference[Op.registry[reduction]](reference[cast_p](x, dtype=dtype), axes=axes)
+
+
+@expand.rule(cast_reduce_p)
+def _cast_reduce_expand(x: Array, *, reduction: str, dtype: DType, axes: tuple[int, ...]) -> Array:
+    return apply(Op.registry[reduction], cast(x, dtype), axes=axes)
+
+
+@vjp.rule(cast_reduce_p)
+def _cast_reduce_vjp(
+    g: Array, out: Array, x: Array, *, reduction: str, dtype: DType, axes: tuple[int, ...]
+) -> tuple[Callable[[], Array] | None]:
+    if not (dtype.is_float and x.dtype.is_float):
+        return (None,)
+    return (lambda: cast(vjp[Op.registry[reduction]](g, out, cast(x, dtype), axes=axes)[0], x.dtype),)
+
+
+def reduced_as(reduction: Op, x: Array, dtype: DType, axes: tuple[int, ...]) -> Array:
+    """``x`` in ``dtype``, reduced over ``axes``, which stay as axes of size 1."""
+    if x.dtype is dtype:
+        return apply(reduction, x, axes=axes)
+    return apply(cast_reduce_p, x, reduction=reduction.name, dtype=dtype, axes=axes)
+
+
 def unbroadcast(g: Array, shape: Shape) -> Array:
     """The cotangent of an operand of ``shape``, from that of the broadcast result: summed over the repeated axes."""
     if g.shape == shape:
@@ -100,4 +142,4 @@ def sum_kept(x: Array, axes: tuple[int, ...]) -> Array:
     if from_dtype in SUMMED:
         return apply(sum_p, x, axes=axes)
     wide = float32 if from_dtype.is_float else int64
-    return cast(apply(sum_p, cast(x, wide), axes=axes), from_dtype)
+    return cast(reduced_as(sum_p, x, wide, axes), from_dtype)

@@ -16,7 +16,7 @@ from runnel.core.tables import Op, cost, infer, lower, reference, vjp
 from runnel.loops.rules import Reduction
 from runnel.ops.arguments import Array, Axis, normalize_axes, normalize_axis, require_dtype
 from runnel.ops.arithmetic import divide, multiply
-from runnel.ops.broadcasting import SUMMED, sum_kept
+from runnel.ops.broadcasting import SUMMED, reduced_as, sum_kept, sum_p
 from runnel.ops.comparison import equal, isnan
 from runnel.ops.conversion import cast
 from runnel.ops.creation_like import iota
@@ -104,26 +104,24 @@ def _accumulated(dtype: DType) -> DType:
     return uint64 if dtype.kind == "uint" else int64
 
 
-def _totalled(
-    op_kept: Callable[[Array, tuple[int, ...]], Array], name: str, x: Array, axis: Axis, keepdims: bool, dtype: Any
-) -> Array:
-    axes = normalize_axes(name, axis, x.ndim)
+def _totalled(op: Op, x: Array, axis: Axis, keepdims: bool, dtype: Any) -> Array:
+    axes = normalize_axes(op.name, axis, x.ndim)
     wide = _accumulated(x.dtype)
     result = x.dtype if x.dtype.is_float else wide
     if dtype is not None:
         result = as_dtype(dtype)
         wide = _accumulated(result)
-    return cast(finished(op_kept(cast(x, wide), axes), axes, keepdims), result)
+    return cast(finished(reduced_as(op, x, wide, axes), axes, keepdims), result)
 
 
 def sum(x: Array, axis: Axis = None, keepdims: bool = False, dtype: Any = None) -> Array:
     """The sum over ``axis``. Bool and integers are added up in 64 bits; half precision in float32, rounded once."""
-    return _totalled(sum_kept, "sum", x, axis, keepdims, dtype)
+    return _totalled(sum_p, x, axis, keepdims, dtype)
 
 
 def prod(x: Array, axis: Axis = None, keepdims: bool = False, dtype: Any = None) -> Array:
     """The product over ``axis``, in the dtypes of :func:`sum`."""
-    return _totalled(lambda v, axes: apply(prod_p, v, axes=axes), "prod", x, axis, keepdims, dtype)
+    return _totalled(prod_p, x, axis, keepdims, dtype)
 
 
 def max(x: Array, axis: Axis = None, keepdims: bool = False) -> Array:
@@ -141,13 +139,13 @@ def min(x: Array, axis: Axis = None, keepdims: bool = False) -> Array:
 def any(x: Array, axis: Axis = None, keepdims: bool = False) -> Array:
     """Whether an element over ``axis`` is non-zero."""
     axes = normalize_axes("any", axis, x.ndim)
-    return finished(apply(any_p, cast(x, bool_), axes=axes), axes, keepdims)
+    return finished(reduced_as(any_p, x, bool_, axes), axes, keepdims)
 
 
 def all(x: Array, axis: Axis = None, keepdims: bool = False) -> Array:
     """Whether all elements over ``axis`` are non-zero."""
     axes = normalize_axes("all", axis, x.ndim)
-    return finished(apply(all_p, cast(x, bool_), axes=axes), axes, keepdims)
+    return finished(reduced_as(all_p, x, bool_, axes), axes, keepdims)
 
 
 def argmax(x: Array, axis: int | None = None, keepdims: bool = False) -> Array:

@@ -6,7 +6,7 @@ import builtins
 import math
 from collections.abc import Sequence
 
-from runnel.core.dtypes import float32
+from runnel.core.dtypes import DType, float32
 from runnel.core.errors import ShapeError
 from runnel.ops.arguments import Array, Axis, Operand, as_shape, normalize_axes
 from runnel.ops.arithmetic import abs, add, divide, multiply, subtract
@@ -17,32 +17,45 @@ from runnel.ops.reductions import finished, max, min, sum
 from runnel.ops.transcendental import exp, log, pow, rsqrt, sqrt, square
 
 
+def _wide(x: Array) -> DType:
+    """The dtype in which statistics of ``x`` are computed: float32 for integers and half precision."""
+    return x.dtype if x.dtype.is_float and x.dtype.itemsize > 2 else float32
+
+
+def _rounded(statistic: Array, x: Array) -> Array:
+    """A statistic in the dtype of ``x``, if that is a float."""
+    return cast(statistic, x.dtype) if x.dtype.is_float else statistic
+
+
 def mean(x: Array, axis: Axis = None, keepdims: bool = False) -> Array:
-    """The mean over ``axis``; of integers, in float32."""
-    floats = x if x.dtype.is_float else cast(x, float32)
+    """The mean over ``axis``; of integers, in float32. Half precision is rounded once, at the end, here and in the
+    other statistics."""
     axes = normalize_axes("mean", axis, x.ndim)
-    return divide(sum(floats, axes, keepdims), math.prod(x.shape[a] for a in axes))
+    total = sum(x, axes, keepdims, dtype=_wide(x))
+    return _rounded(divide(total, math.prod(x.shape[a] for a in axes)), x)
 
 
 def var(x: Array, axis: Axis = None, correction: float = 0, keepdims: bool = False) -> Array:
     """The mean square distance from the mean, over n - ``correction`` (1 for the unbiased estimate)."""
     axes = normalize_axes("var", axis, x.ndim)
-    total = sum(square(subtract(x, mean(x, axes, keepdims=True))), axes, keepdims)
-    return divide(total, builtins.max(math.prod(x.shape[a] for a in axes) - correction, 0))
+    wide = cast(x, _wide(x))
+    total = sum(square(subtract(wide, mean(wide, axes, keepdims=True))), axes, keepdims)
+    return _rounded(divide(total, builtins.max(math.prod(x.shape[a] for a in axes) - correction, 0)), x)
 
 
 def std(x: Array, axis: Axis = None, correction: float = 0, keepdims: bool = False) -> Array:
     """The square root of :func:`var`, with its arguments: over n - ``correction``, 0 by default as in the Array API."""
-    return sqrt(var(x, axis, correction, keepdims))
+    return _rounded(sqrt(var(cast(x, _wide(x)), axis, correction, keepdims)), x)
 
 
 def logsumexp(x: Array, axis: Axis = None, keepdims: bool = False) -> Array:
     """log Σ exp(x) over ``axis``, computed beside the greatest element so that nothing overflows."""
     axes = normalize_axes("logsumexp", axis, x.ndim)
-    greatest = stop_gradient(max(x, axes, keepdims=True))
+    wide = cast(x, _wide(x))
+    greatest = stop_gradient(max(wide, axes, keepdims=True))
     shift = where(isfinite(greatest), greatest, 0)
-    kept = add(log(sum(exp(subtract(x, shift)), axes, keepdims=True)), shift)
-    return finished(kept, axes, keepdims)
+    kept = add(log(sum(exp(subtract(wide, shift)), axes, keepdims=True)), shift)
+    return _rounded(finished(kept, axes, keepdims), x)
 
 
 def norm(x: Array, axis: Axis = None, ord: float = 2, keepdims: bool = False) -> Array:
@@ -54,11 +67,12 @@ def norm(x: Array, axis: Axis = None, ord: float = 2, keepdims: bool = False) ->
         return sum(size, axis, keepdims)
     if math.isinf(ord):
         return max(size, axis, keepdims) if ord > 0 else min(size, axis, keepdims)
+    wide = cast(size, _wide(x)) if x.dtype.is_float else size
     if ord == 2:
-        total = sum(square(x), axis, keepdims)
-        return where(equal(total, 0), 0, sqrt(where(equal(total, 0), 1, total)))
-    total = sum(pow(size, float(ord)), axis, keepdims)
-    return where(equal(total, 0), 0, pow(where(equal(total, 0), 1, total), 1 / ord))
+        total = sum(square(wide), axis, keepdims)
+        return _rounded(where(equal(total, 0), 0, sqrt(where(equal(total, 0), 1, total))), x)
+    total = sum(pow(wide, float(ord)), axis, keepdims)
+    return _rounded(where(equal(total, 0), 0, pow(where(equal(total, 0), 1, total), 1 / ord)), x)
 
 
 def layer_norm(

@@ -19,7 +19,7 @@ from runnel.core.avals import aval
 from runnel.core.tables import Op
 from runnel.graph.graph import Graph, Node
 from runnel.loops.rules import Pointwise, Reduction
-from runnel.ops.broadcasting import broadcast_p
+from runnel.ops.broadcasting import broadcast_p, cast_reduce_p
 from runnel.ops.creation_like import iota_p
 from runnel.ops.padding import pad_p
 from runnel.ops.pieces import concat_p, slice_p
@@ -68,7 +68,7 @@ def moved(node: Node) -> Moved | None:
     rule = tables.lower.get(node.op)
     if isinstance(rule, Pointwise):
         return lambda attrs, order: attrs
-    if isinstance(rule, Reduction) and not node.aval.dtype.is_float:
+    if (isinstance(rule, Reduction) or node.op is cast_reduce_p) and not node.aval.dtype.is_float:
         return lambda attrs, order: {**attrs, "axes": tuple(sorted(order.index(a) for a in attrs["axes"]))}
     return None
 

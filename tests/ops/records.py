@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import itertools
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -215,6 +216,18 @@ RECORDS: dict[str, Record] = {
     "contiguous": _one(lambda x: x, ANY),
     "stop_gradient": _one(lambda x: x, ANY, smooth=False),
     "sum": _reduce(np.sum, (dt.int64, dt.uint64, dt.float32, dt.float64), AXES_EMPTY),
+    "cast_reduce": Record(
+        lambda x, *, reduction, dtype, axes: getattr(np, reduction)(
+            x.astype(np.float64 if dtype.is_float else dtype.numpy), axis=axes, keepdims=True
+        ),
+        tuple(
+            (shapes, {"reduction": r, "dtype": d, **attrs})
+            for (shapes, attrs), (r, d) in itertools.product(
+                AXES_EMPTY, (("sum", dt.float32), ("sum", dt.int64), ("prod", dt.float64), ("any", dt.bool_))
+            )
+        ),
+        (dt.int8, dt.float16, dt.bfloat16, dt.bool_, dt.int32), smooth=False,
+    ),
     "prod": _reduce(np.prod, (dt.int64, dt.uint64, dt.float32, dt.float64), AXES_EMPTY),
     "max": _reduce(np.max, NUMBERS), "min": _reduce(np.min, NUMBERS),
     "any": _reduce(np.any, (dt.bool_,), AXES_EMPTY), "all": _reduce(np.all, (dt.bool_,), AXES_EMPTY),
