@@ -1,10 +1,11 @@
-"""What holds for every test: the verifiers are on, and its random numbers are its own."""
+"""What holds for every test: the verifiers are on, and its random numbers are its own. And which tests are fast."""
 
 from __future__ import annotations
 
 import random
 import zlib
 from collections.abc import Iterator
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -12,6 +13,16 @@ import pytest
 import runnel as rn
 from runnel.core import switches
 from tests.random_numbers import RNG
+
+
+FAST = ("compile", "core", "errors", "graph", "io", "optim", "runtime", "tensor")  # folders
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Marks what ``.ci/run`` repeats on other versions of Python: the folders that look into the interpreter."""
+    for item in items:
+        if item.path.relative_to(Path(__file__).parent).parts[0] in FAST:
+            item.add_marker(pytest.mark.fast)
 
 
 @pytest.fixture(autouse=True)
