@@ -1,4 +1,4 @@
-"""Prints the CPythons of this machine that the package supports, one of each version, a line with version and path each.
+"""Prints the CPythons of this machine that the package supports, one of each version: version and path.
 
 Looked for are ``python3.N`` on the path and what pyenv has installed. What cannot make environments is left out, and so
 are builds without the global interpreter lock.
@@ -24,10 +24,11 @@ print("%d.%d" % sys.version_info[:2] if plain else "")
 def candidates() -> Iterator[Path]:
     """Programs that may be interpreters, those on the path first."""
     for folder in os.environ.get("PATH", "").split(os.pathsep):
-        yield from sorted(path for path in Path(folder or ".").glob("python3.*") if re.search(r"python3\.\d+$", path.name))
+        yield from sorted(p for p in Path(folder or ".").glob("python3.*") if re.fullmatch(r"python3\.\d+", p.name))
     roots = [Path(os.environ.get("PYENV_ROOT") or Path.home() / ".pyenv")]
     if shutil.which("pyenv"):
-        roots.append(Path(subprocess.run(["pyenv", "root"], capture_output=True, text=True, check=False).stdout.strip()))
+        told = subprocess.run(["pyenv", "root"], capture_output=True, text=True, check=False).stdout
+        roots.append(Path(told.strip()))
     for root in roots:
         yield from sorted(root.glob("versions/*/bin/python3"))
 

@@ -14,7 +14,6 @@ import runnel as rn
 from runnel.core import switches
 from tests.random_numbers import RNG
 
-
 FAST = ("compile", "core", "errors", "graph", "io", "optim", "runtime", "tensor")  # folders
 
 
