@@ -33,7 +33,8 @@ from runnel.tensor.tensor import Tensor
 from runnel.tensor.variable import Variable
 
 IDENTITY: Final = "{v} is not {k}"
-LIMIT: Final = 20_000  # watched things; a function that can reach more should be given arguments
+LIMIT: Final = 200_000  # watched things; a function that can reach more should be given arguments
+_LONGEST: Final = 240  # characters of a name, which grows with the depth at which a thing is found
 
 
 class Wrapper:
@@ -90,6 +91,7 @@ def find(function: types.FunctionType, objects: Sequence[tuple[str, Any]]) -> Fo
         walk.visit(-1, "fn", function.__name__, function)
         for i, (name, value) in enumerate(objects):
             walk.visit(-1, f"objects[{i}]", name, value)
+        walk.run()
         if len(names) == before:
             return Found(walk.watches, walk.arrays, walk.needs_tape)
 
@@ -103,15 +105,29 @@ class _Walk:
         self.arrays: dict[int, tuple[Any, int]] = {}
         self.needs_tape = False
         self._seen: dict[int, int] = {}
+        self._found: list[tuple[int, str, str, Any, bool, dict[str, Any]]] = []  # by what is looked at now
 
     def visit(self, parent: int, read: str, name: str, value: Any, by_clock: bool = False, **constants: Any) -> None:
-        """Watch ``value``, and what can be read from it. ``read`` may name ``constants``."""
+        """Let ``value`` be watched, and what can be read from it. ``read`` may name ``constants``."""
+        self._found.append((parent, read, name, value, by_clock, constants))
+
+    def run(self) -> None:
+        """Watch what was visited, depth first. However deep things hang on one another, the walk is a loop."""
+        waiting: list[tuple[int, str, str, Any, bool, dict[str, Any]]] = []
+        while self._found or waiting:
+            waiting.extend(reversed(self._found))
+            self._found.clear()
+            self._watch(*waiting.pop())
+
+    def _watch(self, parent: int, read: str, name: str, value: Any, by_clock: bool, constants: dict[str, Any]) -> None:
         index = len(self.watches)
         if index >= LIMIT:
             raise CaptureError(
                 f"[compile] the function can reach more than {LIMIT} things outside itself, the last at '{name}'; pass "
                 "what it needs as arguments."
             )
+        if len(name) > _LONGEST:
+            name = f"{name[: _LONGEST // 3]}…{name[-_LONGEST // 2 :]}"
         watch = Watch(parent, read, name, IDENTITY, value, by_clock, constants)
         self.watches.append(watch)
         if is_plain(value) or isinstance(value, np.generic):

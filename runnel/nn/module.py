@@ -51,8 +51,7 @@ class Module:
         if isinstance(value, Variable):
             named_in(value, name)
         elif isinstance(value, Module):
-            for path, variable in value._named_variables():
-                variable.name = f"{name}.{path}"
+            _name_variables(value, name)
 
     def _is_for_parameters(self, name: str, current: Any) -> bool:
         return isinstance(current, Parameter) or (current is None and name in self._vacant_parameters)
@@ -127,6 +126,8 @@ class Module:
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         try:
             return self.forward(*args, **kwargs)
+        except RecursionError:
+            raise  # nothing can be called here
         except Exception as error:
             told = located(self, args, kwargs, error)
             if told is error:
@@ -258,22 +259,70 @@ class Module:
         return ""
 
     def __repr__(self) -> str:
-        return "\n".join(_lines(self, "", ""))
+        return "\n".join(_lines(self))
 
 
 def dtype_of(array: Any) -> DType:
     return array.dtype if isinstance(array, ArrayMethods) else from_numpy(array.dtype)
 
 
-def _lines(module: Module, label: str, indent: str) -> Iterator[str]:
-    count = module.num_parameters()
-    note = f"  # {count:,} parameters" if count else ""
-    head = f"{indent}{label}{type(module).__name__}({module.extra_repr()}"
-    children = list(module.named_children())
-    if not children:
-        yield f"{head}){note}"
-        return
-    yield f"{head}{note}"
-    for name, child in children:
-        yield from _lines(child, f"({name}): ", indent + "  ")
-    yield f"{indent})"
+_NAMED = 32  # levels; Variables further down keep shorter names, so that no model pays for the square of its depth
+
+
+def _name_variables(module: Module, path: str) -> None:
+    """Name the Variables below ``module`` by their first paths from the module above it, which holds it as ``path``."""
+    seen: set[int] = set()
+    stack = [(module, path, 1)]
+    while stack:
+        now, prefix, level = stack.pop()
+        if id(now) in seen or level > _NAMED:
+            continue
+        seen.add(id(now))
+        for name, value in now.__dict__.items():
+            if isinstance(value, Variable) and id(value) not in seen:
+                seen.add(id(value))
+                value.name = f"{prefix}.{name}"
+        stack += [(child, f"{prefix}.{name}", level + 1) for name, child in reversed(list(now.named_children()))]
+
+
+def _lines(module: Module) -> Iterator[str]:
+    """``repr``, line by line."""
+    counts = _parameter_counts(module)
+    above: set[int] = set()
+    stack = [("", 0, module, False)]
+    while stack:
+        label, level, now, is_end = stack.pop()
+        indent = "  " * level
+        if is_end:
+            above.discard(id(now))
+            yield f"{indent})"
+            continue
+        count = counts[id(now)]
+        note = f"  # {count:,} parameters" if count else ""
+        head = f"{indent}{label}{type(now).__name__}({now.extra_repr()}"
+        children = list(now.named_children())
+        if id(now) in above or not children:
+            yield f"{head}{'...' if children else ''}){note}"  # three dots: it holds itself
+            continue
+        yield f"{head}{note}"
+        above.add(id(now))
+        stack.append(("", level, now, True))
+        stack += [(f"({name}): ", level + 1, child, False) for name, child in reversed(children)]
+
+
+def _parameter_counts(module: Module) -> dict[int, int]:
+    """How many numbers the Parameters of each module hold, by the module's id."""
+    every = list(module.modules())
+    if sum(len(list(m.children())) for m in every) != len(every) - 1:  # something is shared
+        return {id(m): m.num_parameters() for m in every}
+    below: dict[int, dict[int, int]] = {}
+    counts: dict[int, int] = {}
+    for m in reversed(every):  # children before parents
+        sizes = {id(p): p.size for p in m.__dict__.values() if isinstance(p, Parameter)}
+        for child in m.children():
+            more = below.pop(id(child))
+            sizes, more = (more, sizes) if len(more) > len(sizes) else (sizes, more)
+            sizes.update(more)
+        below[id(m)] = sizes
+        counts[id(m)] = sum(sizes.values())
+    return counts

@@ -213,7 +213,7 @@ class TestWatched:
         assert not f().requires_grad
 
     def test_too_much_is_an_error(self) -> None:
-        many = [object() for _ in range(30_000)]
+        many = [object() for _ in range(300_000)]
         with pytest.raises(CaptureError, match="many"):
             compile(lambda x: x * len(many))(tensor(1))
 
