@@ -244,7 +244,8 @@ def _check_side_effects(unchanged: Guard, function: FunctionType, arguments: Arg
         return
     changed = unchanged.changed(function, arguments.objects)
     name, change = changed if changed is not None else ("", "it cannot be told what")
-    functions = [function, *(w.expected for w in unchanged.watches if isinstance(w.expected, FunctionType))]
+    watched = [w.expected() if type(w.expected) is Weak else w.expected for w in unchanged.watches]
+    functions = [function, *(f for f in watched if isinstance(f, FunctionType))]
     place = written_at([f.__code__ for f in functions], name)
     raise SideEffectError(
         f"[compile] '{function.__name__}' changed something outside itself{place}: {change}. A program would not "

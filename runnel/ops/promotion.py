@@ -60,6 +60,8 @@ def common_dtype(op: Op, operands: tuple[Any, ...]) -> DType:
             )
         strong = dtype if strong is None else promote(strong, dtype)
     result = strong
+    if strong is None:  # run-time floats and Python numbers: they compute as Python does
+        result = next((x.dtype for x in weak if isinstance(x, Value)), None)
     for x in weak:
         result = of_scalar(_EXAMPLE[x.dtype.kind] if isinstance(x, Value) else x, result)
     return bool_ if result is None else result

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from runnel.core.avals import Shape
@@ -68,7 +69,7 @@ def index_copy(x: Array, dim: int, index: Array, source: Array) -> Array:
     return put(x, _rows("index_copy", x, dim, index)[1], source)
 
 
-def index_put(x: Array, indices: Any, values: Operand, accumulate: bool = False) -> Array:
+def index_put(x: Array, indices: Sequence[Array], values: Operand, accumulate: bool = False) -> Array:
     """``x`` with ``values`` at ``x[indices]``, a tuple of arrays; with ``accumulate``, added to what is there."""
     return (put_added if accumulate else put)(x, tuple(indices), values)
 

@@ -15,7 +15,9 @@ from runnel import ops
 from runnel.core.avals import Aval
 from runnel.core.dtypes import DType
 from runnel.core.errors import DTypeError, ShapeError
+from runnel.core.public import public
 from runnel.ops import updates
+from runnel.ops.arguments import Array, Operand
 from runnel.tensor.methods import ArrayMethods
 
 Function = Callable[..., Any]
@@ -45,15 +47,20 @@ def _is_castable(source: DType, target: DType) -> bool:
 # --- functions that have both forms -------------------------------------------------------------------------------
 
 
-def _added(x: Any, other: Any, *, alpha: Any = 1) -> Any:
-    return ops.add(x, other if alpha == 1 else ops.multiply(other, alpha))
+def _scaled(other: Operand, alpha: Any) -> Operand:
+    scaled: Operand = other if isinstance(alpha, int) and alpha == 1 else ops.multiply(other, alpha)
+    return scaled
 
 
-def _subtracted(x: Any, other: Any, *, alpha: Any = 1) -> Any:
-    return ops.subtract(x, other if alpha == 1 else ops.multiply(other, alpha))
+def _added(x: Array, other: Operand, *, alpha: float | Array = 1) -> Array:
+    return ops.add(x, _scaled(other, alpha))
 
 
-def _divided(x: Any, other: Any, *, rounding_mode: str | None = None) -> Any:
+def _subtracted(x: Array, other: Operand, *, alpha: float | Array = 1) -> Array:
+    return ops.subtract(x, _scaled(other, alpha))
+
+
+def _divided(x: Array, other: Operand, *, rounding_mode: str | None = None) -> Any:
     if rounding_mode not in (None, "floor", "trunc"):
         raise ValueError(f"[div] rounding_mode is None, 'floor' or 'trunc'; received {rounding_mode!r}.")
     if rounding_mode == "floor":
@@ -88,7 +95,7 @@ FUNCTIONS: Final[dict[str, Function]] = {
 # --- functions that only replace the value ------------------------------------------------------------------------
 
 
-def _copied(x: Any, source: Any) -> Any:
+def _copied(x: Array, source: Operand) -> Any:
     return ops.put(x, ..., source)
 
 
@@ -96,10 +103,12 @@ def _zeroed(x: Any) -> Any:
     return ops.zeros_like(x)
 
 
-def _filled(x: Any, value: Any) -> Any:
-    if getattr(value, "size", 1) != 1:
+def _filled(x: Array, value: float | Array) -> Any:
+    if isinstance(value, (bool, int, float)):
+        return ops.put(x, ..., value)
+    if value.size != 1:
         raise ShapeError(f"[fill_] the value is one number; received shape {value.shape}.")
-    return ops.put(x, ..., value if isinstance(value, (bool, int, float)) else value.reshape(()))
+    return ops.put(x, ..., value.reshape(()))
 
 
 REPLACEMENTS: Final[dict[str, Function]] = {"copy": _copied, "fill": _filled, "zero": _zeroed}
@@ -109,12 +118,13 @@ def in_place(name: str, function: Function) -> Function:
     """The method ``name_`` that gives an array the value ``function`` makes of it."""
     label = f"{name}_"
 
+    @functools.wraps(function)
     def method(self: Any, *args: Any, **kwargs: Any) -> Any:
         return self.update(label, lambda x: function(x, *args, **kwargs))
 
     method.__name__ = label
     method.__doc__ = f"Give this array the value of ``{name}`` of it and the arguments; returns the array itself."
-    return method
+    return public(method)
 
 
 def _returning(name: str, function: Function) -> Function:
@@ -125,7 +135,7 @@ def _returning(name: str, function: Function) -> Function:
         return function(self, *args, **kwargs)
 
     method.__name__ = name
-    return method
+    return public(method)
 
 
 for _name, _function in FUNCTIONS.items():

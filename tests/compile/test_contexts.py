@@ -14,6 +14,7 @@ from runnel import nn, optim
 from runnel.codegen import context, target as targets
 from runnel.core import switches
 from runnel.core.errors import SettingError
+from runnel.core.recent import Recent
 from runnel.runtime import threads
 from runnel.tensor import eager
 
@@ -24,8 +25,8 @@ CONTEXTS = [(name, count) for name in HERE for count in (1, 2, 3)]
 @pytest.fixture(autouse=True)
 def plans(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """Plans of single ops are this test's own."""
-    monkeypatch.setattr(eager, "_PLANS", type(eager._PLANS)())
-    monkeypatch.setattr(eager, "_SEVERAL", type(eager._SEVERAL)())
+    monkeypatch.setattr(eager, "_PLANS", Recent(eager.KEPT))
+    monkeypatch.setattr(eager, "_SEVERAL", Recent(eager.KEPT))
     yield
 
 
@@ -84,9 +85,9 @@ def test_programs_are_made_for_the_context_in_force() -> None:
             for _ in range(4):
                 step(x)
             native = step.executables()[0].native if len(step.executables()) == 1 else None
-            made = [e.native.context for e in step.executables() if e.native is not None]
+            made = [e.native.recipe.context for e in step.executables() if e.native is not None]
             assert context.current() in made
-            assert native is None or native.context is context.current()
+            assert native is None or native.recipe.context is context.current()
             assert step.program(x).plan.threads == count
     assert {(c.target.name, c.threads) for c in made} == {*CONTEXTS}
 
@@ -99,7 +100,7 @@ def test_plans_of_single_ops_are_made_for_the_context_in_force() -> None:
             x @ x
             x @ x
             assert len(eager._PLANS) == before + 1
-            (plan,) = list(eager._PLANS.values())[before:]
+            (plan,) = list(eager._PLANS.young.values())[before:]
             assert isinstance(plan, eager.Running) and plan.program.plan.threads == count
 
 
@@ -169,7 +170,7 @@ def test_a_switch_that_changes_while_a_function_is_traced_does_not_mix() -> None
     with switches.override(num_threads=2):
         expected = bits(rn.tanh(x @ x) + 1)
         assert bits(changing(x)) == expected
-        assert changing.executables()[0].native.context.threads == 2
+        assert changing.executables()[0].native.recipe.context.threads == 2
         assert changing.program(x).plan.threads == 3
 
 

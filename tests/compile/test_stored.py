@@ -28,6 +28,7 @@ from runnel.lowering.plan import Planner
 from runnel.lowering.program import Program
 from runnel.passes.pipeline import PIPELINE, Pass
 from runnel.runtime import objects
+from runnel.runtime.functions import Functions
 from runnel.runtime.objects import ObjectCache
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -216,7 +217,7 @@ def test_a_program_without_its_machine_code_is_made_anew(plans: list[str], monke
     def gone(wanted: Any) -> list[int]:
         raise LookupError
 
-    monkeypatch.setattr("runnel.lowering.program._ADDRESSES", {})
+    monkeypatch.setattr("runnel.lowering.program._FUNCTIONS", Functions())
     monkeypatch.setattr(build, "filed", gone)
     assert bits(fresh(dense_step)(*args)) == made
     assert plans == ["dense_step"]
@@ -289,7 +290,7 @@ def test_an_image_whose_numbers_lead_astray_is_a_miss() -> None:
 def forget() -> None:
     """What a new process does not know."""
     cache.clear()
-    program._ADDRESSES.clear()
+    program._FUNCTIONS._items.clear()
     build.compiler.cache_clear()
     build._provided.cache_clear()
 

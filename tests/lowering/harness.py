@@ -39,8 +39,7 @@ class Traced:
         graph = trace.graph(outputs, updates, "traced")
         self.graph = expand(rewrite(graph) if rewrite is not None else graph)
         self.avals = [o.aval for o in outputs]
-        if len(graph.inputs) != len(args) + len(trace.variables):
-            raise ValueError("The function reads tensors that are not among its arguments.")
+        self.reads_others = len(graph.inputs) != len(args) + len(trace.variables)
         self.plan: Plan = Planner(self.graph, threads, fuse=fuse).plan()
         self.variables: list[Variable] = [
             next(v for v, n in trace.variables.items() if n is node) for node in self.plan.variables
@@ -48,6 +47,8 @@ class Traced:
         self.program = Program(self.plan, [v.private_address() for v in self.variables])
 
     def __call__(self, *args: Tensor) -> list[np.ndarray]:
+        if self.reads_others:
+            raise ValueError("The function reads tensors that are not among its arguments.")
         storages = [memory.allocate(p.nbytes) for p in self.plan.outputs]
         dense = [a.contiguous() for a in args]
         self.program.run([a.address for a in dense], [s.address for s in storages])

@@ -119,7 +119,7 @@ def test_non_contiguous_gradients_and_other_dtypes() -> None:
     p.grad = rn.asarray(np.arange(6.0).reshape(3, 2)).T
     optimizer.step()
     np.testing.assert_array_equal(p.numpy(), -np.arange(6.0).reshape(3, 2).T)
-    p.grad = rn.asarray(np.ones((2, 3), np.float32))
+    p.grad = rn.asarray(np.ones((2, 3), np.float32)).astype(rn.float64)
     optimizer.step()
     np.testing.assert_array_equal(p.numpy(), -np.arange(6.0).reshape(3, 2).T - 1)
 

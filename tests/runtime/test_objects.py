@@ -176,7 +176,7 @@ def test_the_switches_choose_the_folder(tmp_path: Path, monkeypatch: pytest.Monk
 @pytest.mark.parametrize("home", ["", "relative"])
 def test_a_user_without_a_home_has_no_cache(monkeypatch: pytest.MonkeyPatch, home: str) -> None:
     monkeypatch.setenv("HOME", home)
-    monkeypatch.setattr(os.path, "expanduser", lambda path: home or path)
+    monkeypatch.setattr(os.path, "expanduser", lambda path: path.replace("~", home) if home else path)
     monkeypatch.setattr(objects, "_OPEN", {})
     with switches.override(cache=True, cache_dir=""):
         with pytest.warns(RuntimeWarning, match="no home folder; RUNNEL_CACHE_DIR can name another"):

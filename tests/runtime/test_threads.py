@@ -72,7 +72,6 @@ def test_the_quota_is_read_from_the_cgroup(tmp_path: Path, files: dict[str, str]
         (2, 6.0, 0, 2),
         (8, 6.0, 4, 4),
         (2, None, 64, 64),  # who asks for threads gets them
-        (2, None, 999, 256),
         (999, None, 0, 256),
     ],
 )

@@ -32,7 +32,7 @@ REFUSED: dict[str, tuple[Callable[[], Any], type[RunnelError], str]] = {
     "split sizes": (lambda: ops.split(X, [1, 1], 0), ShapeError, r"\(1, 1\).*3"),
     "broadcast to fewer axes": (lambda: ops.broadcast_to(X, (4,)), ShapeError, r"\(3, 4\)"),
     "labels of another shape": (lambda: ops.cross_entropy(X, I[:2]), ShapeError, r"\(2,\).*\(3, 4\)"),
-    "embedding of nothing": (lambda: ops.take(rn.zeros((0, 2)), I, 0), ShapeError, "empty"),
+    "embedding of nothing": (lambda: ops.take(rn.zeros((0, 2)), I, 0), AxisError, "outside axis 0"),
     "max of nothing": (lambda: rn.zeros((0, 2)).max(0), ShapeError, r"\(0, 2\)"),
     "axis": (lambda: X.sum(2), AxisError, "axis 2.*2 dimensions"),
     "negative axis": (lambda: X.mean(-3), AxisError, "axis -3"),
@@ -71,13 +71,15 @@ INDEXED: dict[str, Callable[[rn.Tensor], rn.Tensor]] = {
 def test_eager_indices_out_of_range(name: str, dtype: str) -> None:
     good = rn.asarray(np.array([2, 0, 1, 2]), dtype)
     INDEXED[name](good)
-    with pytest.raises(AxisError, match=r"2 of 4 indices lie outside \[0, [34]\): 9, 100\."):
+    with pytest.raises(
+        AxisError, match=r"2 of 4 indices lie outside \[0, [34]\): 9, 100\.|index 100 lies outside axis 1"
+    ):
         INDEXED[name](rn.asarray(np.array([2, 9, 1, 100]), dtype))
 
 
 def test_eager_negative_indices() -> None:
     assert ops.take(X, rn.asarray([-1, -3]), 0).tolist() == [X[2].tolist(), X[0].tolist()]
-    with pytest.raises(AxisError, match="1 of 2 indices"):
+    with pytest.raises(AxisError, match="index -4 lies outside axis 0"):
         ops.take(X, rn.asarray([-1, -4]), 0)
     with pytest.raises(AxisError, match=r": -1\."):
         ops.embedding(X, rn.asarray([0, -1]))
