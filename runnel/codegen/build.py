@@ -71,13 +71,15 @@ def _linked(modules: Callable[[Iterable[str]], list[Module]]) -> list[Function]:
     target = context.current().target
     if not target.runs_here:
         raise DeviceError(f"Code for '{target.name}' cannot run on this machine; it can only be compiled and read.")
-    imports = {symbol: functools.partial(_provided, symbol, target) for symbol in _LIBRARY}
+    cache = context.current().cache
+    imports = {symbol: functools.partial(_provided, symbol, target, cache) for symbol in _LIBRARY}
     return compiler(target).link(modules(imports), imports)
 
 
 @functools.cache
-def _provided(symbol: str, target: Target) -> Function:
-    library = Module(symbol, f"library {symbol} by {emitters()}", functools.partial(_LIBRARY[symbol], target))
+def _provided(symbol: str, target: Target, cache: int) -> Function:
+    identity = f"library {symbol} for {cache} bytes of cache by {emitters()}"
+    library = Module(symbol, identity, functools.partial(_LIBRARY[symbol], target))
     return compiler(target).link([library], {})[0]
 
 

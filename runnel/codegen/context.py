@@ -1,4 +1,5 @@
-"""What compiled code depends on beside what it computes: target, number of threads, and delays of stress tests.
+"""What compiled code depends on beside what it computes: target, number of threads, delays of stress tests, and the
+cache that blocks of matrices are cut for.
 
 A context is worked out from the switches once for each state of theirs, and the same object stands for the same values:
 it is part of the key of everything that is kept, and looking at it costs an attribute or two. The machine's limits
@@ -16,7 +17,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any, Final, TypeVar, cast
 
-from runnel.codegen import target as targets
+from runnel.codegen import caches, target as targets
 from runnel.codegen.target import Target
 from runnel.core import switches
 from runnel.core.switches import SETTLED
@@ -32,6 +33,7 @@ class CompileContext:
     target: Target
     threads: int
     stress: int  # microseconds
+    cache: int  # bytes of a core's second level
 
     def __repr__(self) -> str:
         return f"{self.target.name}, {self.threads} thread{'s' if self.threads > 1 else ''}"
@@ -42,7 +44,7 @@ class _Entered(threading.local):
 
 
 _ENTERED: Final = _Entered()
-_KNOWN: Final[dict[tuple[Target, int, int], CompileContext]] = {}
+_KNOWN: Final[dict[tuple[Target, int, int, int], CompileContext]] = {}
 
 
 def current() -> CompileContext:
@@ -54,7 +56,7 @@ def switched() -> CompileContext:
     """The context that the switches ask for."""
     state = SETTLED.state  # first: what changes meanwhile leaves this one behind
     if state.context is None:
-        key = (targets.by_name(targets.SWITCH.value), threads.count(), switches.stress.value)
+        key = (targets.by_name(targets.SWITCH.value), threads.count(), switches.stress.value, caches.second_level())
         state.context = _KNOWN.setdefault(key, CompileContext(*key))
     return cast(CompileContext, state.context)
 

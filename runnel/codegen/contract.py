@@ -26,7 +26,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from runnel.codegen import k_blocks, packing, shares, tiles
+from runnel.codegen import context, k_blocks, packing, shares, tiles
 from runnel.codegen.flow import METADATA, Flow
 from runnel.codegen.shares import Panels
 from runnel.codegen.target import Target
@@ -51,37 +51,44 @@ PARAMETERS = (
 
 @dataclass(frozen=True, slots=True)
 class Blocking:
-    """How large blocks are, in elements: measured, not derived (``benchmarks/contract.py``)."""
+    """How large blocks are, in elements: as measured with a second-level cache of 512 KiB (``benchmarks/contract.py``),
+    and with others in proportion where they are cut for it."""
 
     columns: int  # of a block of B: with ``k`` rows it stays in the second-level cache;
     columns_few: int  # fewer where A is read in place from a cache, so that reading it again is cheap;
     columns_panels: int  # still fewer of a B that came in panels
+    small_a: int  # bytes of an A that stays in the caches
+    crowded: int  # bytes between a B's first and last row if that step were its largest power-of-two divisor
     rows: int = TILE_ROWS  # of C in one go, a multiple of every target's tile_rows
     k: int = TILE_K  # of a packed panel: a panel and a tile of A stay in the first-level cache
     k_few: int = 512  # of one of a block of few columns: fewer loads and stores of the sums
-    small_a: int = 1 << 20  # bytes of an A that stays in the caches
     k_panels: int = 768  # of a B that came in panels
     k_in_place: int = 2048
     k_crowded: int = 256  # of a B in place whose rows lie on pages of their own
     pack_k: int = 16  # below, k is too short for packing
     pack_rows: int = 192  # B with adjacent columns is packed for this many rows,
-    pack_rows_crowded: int = 18  # or for this many if its rows crowd into few sets of the second-level cache:
-    crowded: int = 1 << 18  # bytes between the first and last row if that step were its largest power-of-two divisor
+    pack_rows_crowded: int = 18  # or for this many if its rows crowd into few sets of the second-level cache
     pack_a_columns: int = 192  # A whose rows are not adjacent in k is packed for this many columns
     pack_a_k: int = 48
     k_listed: int = 128  # of a listed A in sums longer than
     long_k: int = 4096  # this, where each k has a cache line of its own in A: gradients of convolution weights
 
 
-def blocking_of(dtype: DType) -> Blocking:
-    """The blocks of products of ``dtype``."""
-    return Blocking(*(TILE_BYTES // part // dtype.itemsize for part in (1, 4, 8)))
+def blocking_of(dtype: DType, cache: int) -> Blocking:
+    """The blocks of products of ``dtype`` on a core with so many bytes of second-level cache."""
+    all_, few, panels = (widest_rows(cache) // part // dtype.itemsize for part in (1, 4, 8))
+    return Blocking(all_, few, panels, small_a=2 * cache, crowded=cache // 2)
+
+
+def widest_rows(cache: int) -> int:
+    """Bytes of the rows of a block of B of which TILE_K stay in the cache."""
+    return min(TILE_BYTES, cache // TILE_K)
 
 
 def packs_columns(m: int, k: int, b_k: int, b_col: int, dtype: DType) -> bool:
     """Whether the driver would copy B into panels for a product of ``m`` rows on a machine with masks, as
     :meth:`_Driver._choose` decides at run time: a guide for whoever splits the work, never a matter of results."""
-    blocks = blocking_of(dtype)
+    blocks = blocking_of(dtype, context.current().cache)
     power = b_k & -b_k
     crowded = power * dtype.itemsize > _CACHE_LINE and power * k >= blocks.crowded // dtype.itemsize
     enough = m >= blocks.pack_rows or (crowded and m >= blocks.pack_rows_crowded)
@@ -92,7 +99,7 @@ def emit_module(dtype: DType, target: Target, blocking: Blocking | None = None) 
     """The LLVM module of ``dtype``'s contraction: one exported function, :data:`SYMBOLS`."""
     if dtype.name not in SYMBOLS:
         raise DTypeError(f"[contract] multiplies matrices of {', '.join(SYMBOLS)}; received {dtype.name}.")
-    blocks = blocking if blocking is not None else blocking_of(dtype)
+    blocks = blocking if blocking is not None else blocking_of(dtype, context.current().cache)
     bodies: dict[str, Flow] = {}
     for tile in tiles.family(target):
         bodies[f"internal void @{tile.name}({tiles.PARAMETERS})"] = tiles.emit(tile, target, dtype)
@@ -120,7 +127,7 @@ class _Driver:
         self.width = target.panel_columns(dtype)
         self.a_width = -(-target.tile_rows // self.em.lanes) * self.em.lanes  # rows of a packed tile of A, padded
         columns = (blocks.columns, blocks.columns_few, blocks.columns_panels)
-        self.columns, self.columns_few, self.columns_panels = (n // self.width * self.width for n in columns)
+        self.columns, self.columns_few, self.columns_panels = (max(n // self.width, 1) * self.width for n in columns)
         self.odd_rows = target.odd_rows
         a_size = -(-blocks.rows // target.tile_rows) * blocks.k * self.a_width
         if (a_size + max(self.columns * blocks.k, self.columns_few * blocks.k_few)) * dtype.itemsize > PACKED:

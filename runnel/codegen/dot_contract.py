@@ -17,14 +17,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from runnel.codegen import contract, dot_packing, dot_tiles, k_blocks, shares, tiles
+from runnel.codegen import context, contract, dot_packing, dot_tiles, k_blocks, shares, tiles
 from runnel.codegen.dot_tiles import moved
 from runnel.codegen.flow import METADATA, Flow
 from runnel.codegen.shares import Panels
 from runnel.codegen.target import Target
 from runnel.core.dtypes import bfloat16, float32
 from runnel.core.errors import DTypeError
-from runnel.loops.ir import TILE_BYTES, TILE_K, TILE_ROWS
+from runnel.loops.ir import TILE_K, TILE_ROWS
 
 SYMBOL = "rn_contract_bf16"
 _WORD = 4  # bytes of an entry of a list, and of a pair
@@ -35,13 +35,19 @@ _ATTRIBUTES = 'nounwind "tune-cpu"="generic"'
 
 @dataclass(frozen=True, slots=True)
 class DotBlocking:
-    """How large blocks are, in elements: as many bytes as those that were measured for float32 (``contract``)."""
+    """How large blocks are, in elements: as many bytes as those for float32 (``contract``)."""
 
-    columns: int = TILE_BYTES // 4  # of a block of B: with ``k`` rows it stays in the second-level cache
-    columns_in_place: int = TILE_BYTES // 16  # where A is read in place
+    columns: int  # of a block of B: with ``k`` rows it stays in the second-level cache
+    columns_in_place: int  # where A is read in place
     rows: int = TILE_ROWS  # of C in one go, a multiple of every target's tile_rows
     k: int = 2 * TILE_K
     k_in_place: int = 4 * TILE_K
+
+
+def blocking_of(cache: int) -> DotBlocking:
+    """The blocks on a core with so many bytes of second-level cache."""
+    whole, in_place = (contract.widest_rows(cache) // part for part in (4, 16))
+    return DotBlocking(whole, in_place)
 
 
 def emit_module(target: Target, blocking: DotBlocking | None = None) -> str:
@@ -57,7 +63,7 @@ def emit_module(target: Target, blocking: DotBlocking | None = None) -> str:
     bodies[f"internal void @listed_strip({dot_packing.LISTED_STRIP})"] = dot_packing.listed_strip(target)
     bodies[f"internal void @panels({dot_packing.PANELS})"] = dot_packing.panels(target)
     bodies["internal i1 @paired(ptr %ks, i64 %k)"] = dot_packing.paired(target)
-    driver = _Driver(target, blocking or DotBlocking())
+    driver = _Driver(target, blocking or blocking_of(context.current().cache))
     bodies[f"internal void @{contract.SHORT}({contract.PARAMETERS})"] = driver.body()
     bodies[f"internal void @meet({k_blocks.MEET})"] = k_blocks.meet(target, float32)
     whole = k_blocks.Long(contract.SHORT, contract.PARAMETERS, bfloat16, contract.PACKED)

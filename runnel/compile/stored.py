@@ -46,7 +46,7 @@ def key(graph: Graph, context: CompileContext, memory_budget: int | None) -> str
     except VerifierError:  # an attribute without an identity
         return None
     made_by = f"{sources.digest(*_MADE_BY)}, NumPy {np.__version__}, {sys.byteorder}, {context.target}"
-    options = f"{context.threads} threads, delays {context.stress}, budget {memory_budget}"
+    options = f"{context.threads} threads, delays {context.stress}, cache {context.cache}, budget {memory_budget}"
     return hashlib.sha256(f"{made_by}, {options}\n".encode() + identity).hexdigest()
 
 

@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from runnel.codegen import context
 from runnel.core.avals import Shape, row_major
 from runnel.core.dtypes import DType, int32, int64
 from runnel.graph.graph import Node
@@ -44,7 +45,7 @@ Grid = Sequence[Sequence[Expr]]
 
 PLANES = SPAN * SPAN
 PIXELS = OUTPUTS * OUTPUTS
-CACHE = 384 << 10  # bytes of a block's two matrices that stay in the second-level cache beside what passes through
+SHARE = 3 / 4  # of the second-level cache is a block's two matrices', beside what passes through
 STEP, MOST = 6, 48  # tiles of a block: whole tiles of the product's rows, not more than its blocks of rows
 OUTSIDE = -1  # the pixel of a result that is none
 
@@ -52,10 +53,11 @@ OUTSIDE = -1  # the pixel of a result that is none
 def block_tiles(channels: int, filters: int, count: int, dtype: DType) -> int:
     """How many tiles a block has: so many that least passes through the caches for each tile, its part of reading the
     36 matrices of filters, and the block's own two matrices, written and read again, where they are too large."""
+    room = SHARE * context.current().cache
     own, shared = (PLANES * n * dtype.itemsize for n in (channels + filters, channels * filters))
 
     def traffic(block: int) -> float:
-        return shared / block + (2.0 * own if block * own > CACHE else 0.0)
+        return shared / block + (2.0 * own if block * own > room else 0.0)
 
     limit = min(range(2 * STEP, MOST + 1, STEP), key=traffic)
     return limit if count >= 4 * limit else max(-(-count // max(-(-count // limit), 1)), 1)

@@ -27,6 +27,7 @@ SMALL = contract.Blocking(
     pack_a_columns=20, pack_a_k=10, k_listed=8, long_k=30, columns_few=64, k_few=24, small_a=4000, columns_panels=64,
     k_panels=8,
 )  # fmt: skip
+BLOCKS = contract.blocking_of(dtypes.float32, 512 << 10)
 EPILOGUE = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_void_p, *[ctypes.c_int64] * 4)
 Box = tuple[int, int, int, int]
 
@@ -440,6 +441,6 @@ def test_other_dtypes_and_oversized_blocks_are_refused() -> None:
     with pytest.raises(errors.DTypeError, match=r"\[contract\].*float16"):
         contract.emit_module(dtypes.float16, target.AVX2)
     with pytest.raises(ValueError, match="scratch"):
-        contract.emit_module(dtypes.float32, target.AVX2, replace(contract.blocking_of(dtypes.float32), columns=4096))
+        contract.emit_module(dtypes.float32, target.AVX2, replace(BLOCKS, columns=4096))
     with pytest.raises(ValueError, match="whole tiles"):
-        contract.emit_module(dtypes.float32, target.AVX2, replace(contract.blocking_of(dtypes.float32), rows=25))
+        contract.emit_module(dtypes.float32, target.AVX2, replace(BLOCKS, rows=25))

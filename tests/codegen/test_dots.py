@@ -81,9 +81,9 @@ def test_targets_without_the_instruction_refuse() -> None:
     with pytest.raises(DTypeError, match=r"\[contract\] the target avx2 has no dot"):
         dot_contract.emit_module(AVX2)
     with pytest.raises(ValueError, match="scratch"):
-        dot_contract.emit_module(NEON_BF16, DotBlocking(columns=4096))
+        dot_contract.emit_module(NEON_BF16, replace(SMALL, columns=4096, k=512))
     with pytest.raises(ValueError, match="whole tiles"):
-        dot_contract.emit_module(NEON_BF16, DotBlocking(rows=25))
+        dot_contract.emit_module(NEON_BF16, replace(SMALL, rows=25))
 
 
 # the code
