@@ -82,6 +82,7 @@ class Blocks:
         self.factor = Const(float(attrs["scale"]), self.dtype)
         self.parts = Parts()
         self.columns: dict[str, np.ndarray] = {}
+        self.at_once = at_once
         keys = min(at_once, max(self.at.keys, 1))
         self.height = self._height(keys)
         self.row = -(-keys // 16) * 16 + 16  # no power of two, lest rows compete for cache sets

@@ -1,9 +1,10 @@
 """The gradients of attention as a kernel: weights are made anew for each block of queries, in scratch memory.
 
 A call's rows are the heads of keys; whoever computes one adds up its keys' and values' gradients over all blocks of all
-queries' heads that read it, so that no thread waits for another. Where there are more than WHOLE keys they are taken in
-turns, twice: to find each query's greatest score and its sums, then for the gradients (T. Dao et al.,
-"FlashAttention", 2022, whose first pass is that of the forward kernel).
+queries' heads that read it, so that no thread waits for another. Where these are more than K_BLOCK queries, the sum of
+each block is made by itself and added to those before, lest one chain be as long as the sequence. Where there are more
+than WHOLE keys they are taken in turns, twice: to find each query's greatest score and its sums, then for the gradients
+(T. Dao et al., "FlashAttention", 2022, whose first pass is that of the forward kernel).
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from runnel.core.dtypes import bool_, int64
 from runnel.graph.graph import Node
 from runnel.loops import scalar
 from runnel.loops.ir import (
+    K_BLOCK,
     Apply,
     Const,
     Expr,
@@ -58,6 +60,11 @@ class _Backward(Rows):
         self.dk_row, _ = self.operand("dk", dk, "out", shared=True)
         self.dv_row, _ = self.operand("dv", dv, "out", shared=True)
         self.parts.scratch("t", self.dtype, self.height * self.row)
+        extents = self.at
+        self.is_long = extents.queries * extents.group > K_BLOCK or not self.is_whole
+        if self.is_long:
+            rows = max(min(self.at_once, max(extents.keys, 1)), self.height)
+            self.parts.scratch("part", self.dtype, rows * max(extents.depth, extents.values))
 
     def _results(self, result: Place) -> tuple[Lie, Lie, Lie]:
         if self.node.attrs["packed"]:
@@ -174,16 +181,12 @@ class _Backward(Rows):
         return [
             *self._both((), (), seen),
             self.over_rows(row),
-            self.product(
-                self._turned("s"), g, ("dv", at("dv_at"), self.dv_row), seen, self.values, height, accumulate=True
-            ),
+            *self._add_to_keys("dv", self._turned("s"), g, self.dv_row, self.values, seen),
             self.product(
                 ("t", Index(), self.row_step, 1), ("k", at("k_at"), *self.k_steps), ("dq", at("dq_at"), self.dq_row),
                 height, self.depth, seen,
             ),
-            self.product(
-                self._turned("t"), q, ("dk", at("dk_at"), self.dk_row), seen, self.depth, height, accumulate=True
-            ),
+            *self._add_to_keys("dk", self._turned("t"), q, self.dk_row, self.depth, seen),
         ]  # fmt: skip
 
     # Keys in turns ----------------------------------------------------------------------------------------------------
@@ -196,7 +199,6 @@ class _Backward(Rows):
         own = self.spans is not None
         if own:
             self.parts.scratch("own", self.dtype, self.height * self.at.depth)
-            self.parts.scratch("part", self.dtype, min(KEYS, max(self.at.keys, 1)) * max(self.at.depth, self.at.values))
         result = at("dq_at", (QUERY, self.dq_row), (ELEMENT, 1))
         cell = Index(((QUERY, self.depth), (ELEMENT, 1)))
         clear = Store("own", cell, self.zero()) if own else Store("dq", result, self.zero())
@@ -253,33 +255,43 @@ class _Backward(Rows):
         g, q = ("g", self.first_of("g"), *self.g_steps), ("q", self.first_of("q"), *self.q_steps)
         k = ("k", self.first_of("k", *self.k_turn), *self.k_steps)
         t = ("t", self.own(self.row_step), self.row_step, 1)
-        dq = ("dq", at("dq_at"), self.dq_row) if self.spans is None else ("own", self.own(self.depth), self.depth)
+        dq_cell = at("dq_at", (QUERY, self.dq_row), (ELEMENT, 1))
+        dq = "dq"
+        if self.spans is not None:
+            dq, dq_cell = "own", Index(((QUERY, self.depth), (ELEMENT, 1)))
         both = self._both(self.k_turn, self.v_turn, now)
         return (
             *self.turn(),
             For(AGAIN, 0, count("again"), "seq", (*both, self.over_rows(once_more))),
             self.over_rows(row),
-            *self._add_to_keys("dv", self._turned("s"), g, self.dv_row, self.values),
-            self.product(t, k, dq, self.row_count, self.depth, now, accumulate=True),
-            *self._add_to_keys("dk", self._turned("t"), q, self.dk_row, self.depth),
+            *self._add_to_keys("dv", self._turned("s"), g, self.dv_row, self.values, now),
+            self.product(t, k, ("part", self.own(self.depth), self.depth), self.row_count, self.depth, now),
+            self.over_rows((For(ELEMENT, 0, self.depth, "vec", (self._added(dq, dq_cell, self.depth, QUERY),)),)),
+            *self._add_to_keys("dk", self._turned("t"), q, self.dk_row, self.depth, now),
         )
 
-    def _add_to_keys(self, name: str, a: Matrix, b: Matrix, step: Param, width: Param) -> list[Stmt]:
-        """A·B added to the gradient ``name`` of the turn's keys. Where a sequence's keys begin anywhere, each finds its
-        row by itself, held within the operand."""
-        now = count("now")
+    def _added(self, name: str, cell: Index, width: Param, row: Var) -> Stmt:
+        """What ``part`` holds at the row at hand added to ``name``."""
+        part = Load("part", Index(((row, width), (ELEMENT, 1))), self.dtype)
+        return Store(name, cell, binary(scalar.add, Load(name, cell, self.dtype), part))
+
+    def _add_to_keys(self, name: str, a: Matrix, b: Matrix, step: Param, width: Param, now: Ref) -> list[Stmt]:
+        """A·B added to the gradient ``name`` of the ``now`` keys in scratch. Where a sequence's keys begin anywhere,
+        each finds its row by itself, held within the operand."""
+        part = self.product(a, b, ("part", Index(), width), now, width, self.row_count)
         if self.spans is None:
-            c = (name, at(f"{name}_at", (TURN, self.parts.param(KEYS * self._row_of(name)))), step)
-            return [self.product(a, b, c, now, width, self.row_count, accumulate=True)]
+            turn = () if self.is_whole else ((TURN, self.parts.param(KEYS * self._row_of(name))),)
+            if not self.is_long:
+                c = (name, at(f"{name}_at", *turn), step)
+                return [self.product(a, b, c, now, width, self.row_count, accumulate=True)]
+            cell = at(f"{name}_at", *turn, (KEY, step), (ELEMENT, 1))
+            added = For(ELEMENT, 0, width, "vec", (self._added(name, cell, width, KEY),))
+            return [part, For(KEY, 0, now, "seq", (added,))]
         first = binary(scalar.add, count("key_begin"), count("start"))
         row = clipped(binary(scalar.add, first, Position(KEY, int64)), 0, self.spans.last_key)
         cell = Index(((ELEMENT, 1),), gathered=((count(f"{name}_at"), 1), (count("its_row"), step)))
-        part = Load("part", Index(((KEY, width), (ELEMENT, 1))), self.dtype)
-        total = Store(name, cell, binary(scalar.add, Load(name, cell, self.dtype), part))
-        return [
-            self.product(a, b, ("part", Index(), width), now, width, self.row_count),
-            For(KEY, 0, now, "seq", (Let("its_row", row), For(ELEMENT, 0, width, "vec", (total,)))),
-        ]
+        added = For(ELEMENT, 0, width, "vec", (self._added(name, cell, width, KEY),))
+        return [part, For(KEY, 0, now, "seq", (Let("its_row", row), added))]
 
     def _row_of(self, name: str) -> int:
         """How far rows of a gradient lie apart."""
