@@ -295,7 +295,7 @@ class _Returning:
 
     def of(self, leaf: Any) -> Returned:
         if type(leaf) is TracedFloat:
-            return Returned(Result.FLOAT, self.result(leaf))
+            return Returned(Result.FLOAT, self.result(leaf._tensor))
         if isinstance(leaf, Tensor):
             return Returned(Result.TENSOR, self.result(leaf), _tape_of(leaf))
         if id(leaf) in self._leaves:

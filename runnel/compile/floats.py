@@ -2,7 +2,8 @@
 
 Python's own arithmetic on floats is float64, so sums, differences and products of such numbers stay float64; beside a
 tensor they take its dtype, as Python floats do. Whatever needs the number itself (``if lr > 0``, ``math.sqrt(lr)``,
-formatting, powers) raises :class:`LookedAt`; ``compile`` then traces again with that argument fixed.
+formatting, powers) raises :class:`LookedAt`; ``compile`` then traces again with that argument fixed. It is no tensor:
+it has what a float has, and ``isinstance`` says float. (``type()`` alone tells the difference.)
 """
 
 from __future__ import annotations
@@ -13,7 +14,8 @@ import numpy as np
 
 from runnel import ops
 from runnel.core import dtypes
-from runnel.core.dispatch import Value
+from runnel.core.dispatch import RunTimeNumber, Value
+from runnel.core.dtypes import DType
 from runnel.core.errors import TracedValueError
 from runnel.core.tables import Op
 from runnel.graph.graph import Node
@@ -34,11 +36,19 @@ class LookedAt(TracedValueError):
         self.positions = positions
 
 
-class TracedFloat(Tensor):
+class TracedFloat(RunTimeNumber):
     """A float argument while its function is traced, or what Python arithmetic made of such ones."""
 
-    __slots__ = ("_positions",)
-    _positions: frozenset[int]
+    __slots__ = ("_positions", "_tensor")
+    __array_priority__ = 1000  # NumPy arrays on the left leave binary operators to us
+
+    def __init__(self, tensor: Tensor, positions: frozenset[int]) -> None:
+        self._tensor = tensor  # weak, of dtype float64
+        self._positions = positions  # of the leaves among the arguments that it came from
+
+    def as_array(self, dtype: DType, ndim: int) -> Tensor:
+        strong: Tensor = ops.reshape(ops.cast(self._tensor, dtype), (1,) * ndim)
+        return strong._twin() if strong is self._tensor else strong
 
     @property  # type: ignore[misc]
     def __class__(self) -> type:
@@ -47,34 +57,32 @@ class TracedFloat(Tensor):
     # Arithmetic that is the same in float64 machine code -----------------------------------------------------------
 
     def __add__(self, other: Any) -> Any:
-        return _combined(arithmetic.add_p, self, other) if _is_number(other) else ops.add(self, other)
+        return _binary(arithmetic.add_p, ops.add, self, other)
 
     def __radd__(self, other: Any) -> Any:
-        return _combined(arithmetic.add_p, other, self) if _is_number(other) else ops.add(other, self)
+        return _binary(arithmetic.add_p, ops.add, other, self)
 
     def __sub__(self, other: Any) -> Any:
-        return _combined(arithmetic.sub_p, self, other) if _is_number(other) else ops.subtract(self, other)
+        return _binary(arithmetic.sub_p, ops.subtract, self, other)
 
     def __rsub__(self, other: Any) -> Any:
-        return _combined(arithmetic.sub_p, other, self) if _is_number(other) else ops.subtract(other, self)
+        return _binary(arithmetic.sub_p, ops.subtract, other, self)
 
     def __mul__(self, other: Any) -> Any:
-        return _combined(arithmetic.mul_p, self, other) if _is_number(other) else ops.multiply(self, other)
+        return _binary(arithmetic.mul_p, ops.multiply, self, other)
 
     def __rmul__(self, other: Any) -> Any:
-        return _combined(arithmetic.mul_p, other, self) if _is_number(other) else ops.multiply(other, self)
+        return _binary(arithmetic.mul_p, ops.multiply, other, self)
 
     def __truediv__(self, other: Any) -> Any:
-        if not _is_number(other):
-            return ops.divide(self, other)
-        if isinstance(other, Tensor) or other == 0:
+        if _is_number(other) and (type(other) is TracedFloat or other == 0):
             raise self._looked("division by a float")  # Python raises ZeroDivisionError where machine code gives inf
-        return _combined(arithmetic.div_p, self, other)
+        return _binary(arithmetic.div_p, ops.divide, self, other)
 
     def __rtruediv__(self, other: Any) -> Any:
         if _is_number(other):
             raise self._looked("division by a float")
-        return ops.divide(other, self)
+        return _binary(arithmetic.div_p, ops.divide, other, self)
 
     def __neg__(self) -> Any:
         return _unary(arithmetic.neg_p, self)
@@ -95,19 +103,14 @@ class TracedFloat(Tensor):
             trace.refusal = error
         return error
 
-    def numpy(self) -> np.ndarray:
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
         raise self._looked("numpy()")
 
-    def item(self) -> Any:
-        raise self._looked("item()")
-
-    def __array_ufunc__(  # type: ignore[override]
-        self, ufunc: Any, method: str, *inputs: Any, **kwargs: Any
-    ) -> Any:
+    def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **kwargs: Any) -> Any:
         operator = _UFUNCS.get(ufunc)
         if operator is None or method != "__call__" or kwargs:
             raise self._looked(f"NumPy's {ufunc.__name__}")
-        return operator(*inputs)
+        return operator(*[x._tensor if type(x) is TracedFloat else x for x in inputs])
 
     def __float__(self) -> float:
         raise self._looked("float")
@@ -161,9 +164,9 @@ def _operator(name: str, function: Any) -> Any:
     """An operator that is Python's on numbers, and the op's beside tensors."""
 
     def operator(self: TracedFloat, other: Any) -> Any:
-        if not isinstance(other, _ARRAYS) or _is_number(other):
+        if not isinstance(other, _ARRAYS):
             raise self._looked(name)
-        return function(self, other)
+        return function(self._tensor, other)
 
     operator.__name__ = name
     return operator
@@ -188,18 +191,22 @@ for _name, _function in {
 
 def traced_float(node: Node, positions: frozenset[int]) -> TracedFloat:
     """A float that stands for ``node`` and came from the arguments at ``positions``."""
-    made = TracedFloat.__new__(TracedFloat)
-    twin = tensors.symbolic(node)
-    for name in Tensor.__slots__:
-        if name != "__weakref__" and hasattr(twin, name):
-            setattr(made, name, getattr(twin, name))
-    made._weak = True
-    made._positions = positions
-    return made
+    tensor = tensors.symbolic(node)
+    tensor._weak = True
+    return TracedFloat(tensor, positions)
 
 
 def _is_number(x: Any) -> bool:
     return type(x) is TracedFloat or type(x) in _NUMBERS
+
+
+def _binary(op: Op, function: Any, x: Any, y: Any) -> Any:
+    """``op`` on numbers, ``function`` beside arrays."""
+    if _is_number(x) and _is_number(y):
+        return _combined(op, x, y)
+    if not (isinstance(x, _ARRAYS) or isinstance(y, _ARRAYS)):
+        return NotImplemented
+    return function(*[v._tensor if type(v) is TracedFloat else v for v in (x, y)])
 
 
 def _combined(op: Op, *operands: Any) -> TracedFloat:
@@ -209,7 +216,7 @@ def _combined(op: Op, *operands: Any) -> TracedFloat:
     if trace is None:
         raise traced[0]._looked("arithmetic outside its call")
     nodes: list[Any] = [
-        x._node if type(x) is TracedFloat else trace.constant(np.asarray(x, np.float64), dtypes.float64)
+        x._tensor._node if type(x) is TracedFloat else trace.constant(np.asarray(x, np.float64), dtypes.float64)
         for x in operands
     ]
     positions: frozenset[int] = frozenset().union(*(x._positions for x in traced))

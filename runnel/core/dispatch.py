@@ -67,6 +67,16 @@ class Value:
         raise NotImplementedError
 
 
+class RunTimeNumber:
+    """A Python number that exists when the program runs. To ops it is a number, until it meets an array."""
+
+    __slots__ = ()
+
+    def as_array(self, dtype: DType, ndim: int) -> Any:
+        """It as a value of shape (1,) * ``ndim``, rounded to ``dtype`` as a Python number would be."""
+        raise NotImplementedError
+
+
 def apply(op: Op, *inputs: Any, **attrs: Any) -> Any:
     """Apply ``op`` to Values. At least one input is a Value; it decides how the op is carried out."""
     return inputs[0].apply_op(op, inputs, attrs)

@@ -15,7 +15,7 @@ from runnel.nn.activations import (
     Tanh,
 )
 from runnel.nn.attention import MultiheadAttention
-from runnel.nn.containers import ModuleDict, ModuleList, Sequential
+from runnel.nn.containers import ModuleDict, ModuleList, ParameterDict, ParameterList, Sequential
 from runnel.nn.convolution import Conv1d, Conv2d, Conv3d, ConvTranspose1d, ConvTranspose2d, ConvTranspose3d
 from runnel.nn.embedding import Embedding, EmbeddingBag
 from runnel.nn.linear import Flatten, Identity, Linear
@@ -121,6 +121,8 @@ __all__ = [
     "MultiheadAttention",
     "NLLLoss",
     "Parameter",
+    "ParameterDict",
+    "ParameterList",
     "RMSNorm",
     "RNNCell",
     "ReLU",

@@ -1,70 +1,80 @@
-"""Modules that hold modules: in a row, in a list, by name. Their items are attributes called by position or key."""
+"""Modules that hold modules or Parameters, in a row, in a list or by name, as attributes called by position or key."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
-from typing import Any, Self, overload
+from typing import Any, ClassVar, Generic, Self, TypeVar, overload
 
 from runnel.nn.module import Module
+from runnel.nn.parameter import Parameter
+
+Item = TypeVar("Item", Module, Parameter)
 
 
-class _Row(Module):
-    """Modules numbered from 0, as attributes "0", "1", …."""
+class _Row(Module, Generic[Item]):
+    """Items numbered from 0, as attributes "0", "1", …."""
 
-    def __init__(self, modules: Iterable[Module] = ()) -> None:
-        for module in modules:
-            self.append(module)
+    _kind: ClassVar[type[Any]] = Module
 
-    def _items(self) -> list[Module]:
+    def __init__(self, items: Iterable[Item] = ()) -> None:
+        for item in items:
+            self.append(item)
+
+    def _items(self) -> list[Item]:
         return [self.__dict__[str(i)] for i in range(len(self))]
 
-    def _renumber(self, modules: list[Module]) -> None:
+    def _renumber(self, items: list[Item]) -> None:
         for i in range(len(self)):
             delattr(self, str(i))
-        for i, module in enumerate(modules):
-            setattr(self, str(i), module)
+        for i, item in enumerate(items):
+            setattr(self, str(i), item)
 
-    def append(self, module: Module) -> Self:
-        """Add a module at the end."""
-        if not isinstance(module, Module):
-            raise TypeError(f"[{type(self).__name__}] holds Modules; received {type(module).__name__}.")
-        setattr(self, str(len(self)), module)
+    def _require_item(self, item: Any) -> None:
+        if not isinstance(item, self._kind):
+            raise TypeError(f"[{type(self).__name__}] holds {self._kind.__name__}s; received {type(item).__name__}.")
+
+    def append(self, item: Item) -> Self:
+        """Add an item at the end."""
+        self._require_item(item)
+        setattr(self, str(len(self)), item)
         return self
 
-    def extend(self, modules: Iterable[Module]) -> Self:
-        """Add modules at the end."""
-        for module in modules:
-            self.append(module)
+    def extend(self, items: Iterable[Item]) -> Self:
+        """Add items at the end."""
+        for item in items:
+            self.append(item)
         return self
 
-    def insert(self, index: int, module: Module) -> None:
-        """Put a module in front of number ``index``."""
+    def insert(self, index: int, item: Item) -> None:
+        """Put an item in front of number ``index``."""
+        self._require_item(item)
         items = self._items()
-        items.insert(index, module)
+        items.insert(index, item)
         self._renumber(items)
 
     def __len__(self) -> int:
         return sum(name.isdecimal() for name in self.__dict__)
 
-    def __iter__(self) -> Iterator[Module]:
+    def __iter__(self) -> Iterator[Item]:
         return iter(self._items())
 
     @overload
-    def __getitem__(self, index: int) -> Module: ...
+    def __getitem__(self, index: int) -> Item: ...
     @overload
     def __getitem__(self, index: slice) -> Self: ...
     def __getitem__(self, index: int | slice) -> Any:
         items = self._items()
         if isinstance(index, slice):
             part = type(self).__new__(type(self))
-            for i, module in enumerate(items[index]):
-                part.__dict__[str(i)] = module  # not set as an attribute: its Variables keep the names of the whole
+            for i, item in enumerate(items[index]):
+                part.__dict__[str(i)] = item  # not set as an attribute: its Variables keep the names of the whole
             return part
         return items[index]
 
-    def __setitem__(self, index: int, module: Module) -> None:
+    def __setitem__(self, index: int, item: Item) -> None:
+        self._require_item(item)
         items = self._items()
-        items[index] = module
+        items[index] = item
         self._renumber(items)
 
     def __delitem__(self, index: int | slice) -> None:
@@ -73,7 +83,7 @@ class _Row(Module):
         self._renumber(items)
 
 
-class Sequential(_Row):
+class Sequential(_Row[Module]):
     """Modules applied one after the other."""
 
     def __init__(self, *modules: Module | Mapping[str, Module]) -> None:
@@ -87,29 +97,38 @@ class Sequential(_Row):
         return x
 
 
-class ModuleList(_Row):
+class ModuleList(_Row[Module]):
     """A list whose modules' Parameters are found."""
 
 
-class ModuleDict(Module):
-    """A dict of modules whose Parameters are found."""
+class ParameterList(_Row[Parameter]):
+    """A list of Parameters that are found."""
 
-    def __init__(self, modules: Mapping[str, Module] | None = None) -> None:
-        self.update(modules or {})
+    _kind = Parameter
 
-    def update(self, modules: Mapping[str, Module]) -> None:
-        """Add modules by name."""
-        for name, module in modules.items():
-            self[name] = module
 
-    def __setitem__(self, name: str, module: Module) -> None:
-        if not isinstance(module, Module):
-            raise TypeError(f"[ModuleDict] holds Modules; received {type(module).__name__}.")
+class _ByName(Module, Generic[Item]):
+    """Items as attributes of their names."""
+
+    _kind: ClassVar[type[Any]] = Module
+
+    def __init__(self, items: Mapping[str, Item] | None = None) -> None:
+        self.update(items or {})
+
+    def update(self, items: Mapping[str, Item]) -> None:
+        """Add items by name."""
+        for name, item in items.items():
+            self[name] = item
+
+    def __setitem__(self, name: str, item: Item) -> None:
+        kind = type(self).__name__
+        if not isinstance(item, self._kind):
+            raise TypeError(f"[{kind}] holds {self._kind.__name__}s; received {type(item).__name__}.")
         if hasattr(type(self), name) or "." in name:
-            raise KeyError(f"[ModuleDict] '{name}' cannot be a name: it has a dot or is a method of ModuleDict.")
-        setattr(self, name, module)
+            raise KeyError(f"[{kind}] '{name}' cannot be a name: it has a dot or is a method of {kind}.")
+        setattr(self, name, item)
 
-    def __getitem__(self, name: str) -> Module:
+    def __getitem__(self, name: str) -> Item:
         return dict(self.items())[name]
 
     def __delitem__(self, name: str) -> None:
@@ -127,8 +146,18 @@ class ModuleDict(Module):
     def keys(self) -> list[str]:
         return [name for name, _ in self.items()]
 
-    def values(self) -> list[Module]:
-        return [module for _, module in self.items()]
+    def values(self) -> list[Item]:
+        return [item for _, item in self.items()]
 
-    def items(self) -> list[tuple[str, Module]]:
-        return [(name, value) for name, value in self.__dict__.items() if isinstance(value, Module)]
+    def items(self) -> list[tuple[str, Item]]:
+        return [(name, value) for name, value in self.__dict__.items() if isinstance(value, self._kind)]
+
+
+class ModuleDict(_ByName[Module]):
+    """A dict of modules whose Parameters are found."""
+
+
+class ParameterDict(_ByName[Parameter]):
+    """A dict of Parameters that are found."""
+
+    _kind = Parameter

@@ -91,6 +91,9 @@ class Module:
 
     def __delattr__(self, name: str) -> None:
         object.__delattr__(self, name)
+        for names in ("_vacant_parameters", "_vacant_buffers"):
+            if name in getattr(self, names):
+                object.__setattr__(self, names, getattr(self, names) - {name})
         CLOCK.now += 1
 
     def register_buffer(self, name: str, value: Any, persistent: bool = True) -> None:

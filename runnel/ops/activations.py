@@ -83,6 +83,8 @@ def hardswish(x: Array) -> Array:
 
 def shifted(x: Array, axis: int) -> Array:
     """x minus its greatest element along ``axis``: softmax and its kin do not change, and cannot overflow."""
+    if 0 in x.shape:
+        return x  # nothing can overflow, and there need not be a greatest element
     return subtract(x, stop_gradient(max(x, axis, keepdims=True)))
 
 

@@ -68,11 +68,11 @@ def put_added(x: Array, key: Any, value: Operand) -> Array:
         return put(x, key, add(cut(x, part), _fitted(x, value, part.shape)))
     selected = selection(x.shape, items)
     lines, new = _operands(x, selected, value)
+    flat = merged_indices(x, selected)
     if 0 in lines.shape or 0 in new.shape:
         return x
     first = first_axis(selected)
-    flat = reshape(merged_indices(x, selected), (math.prod(selected.shape),))
-    summed = scatter_add(flat, moveaxis(new, first, 0), lines.shape[first])
+    summed = scatter_add(reshape(flat, (flat.size,)), moveaxis(new, first, 0), lines.shape[first])
     return _put_lines(x, selected, add(lines, moveaxis(summed, 0, first)))
 
 
@@ -110,11 +110,12 @@ def _inside(x: Array, part: Window) -> Array:
 
 def _put_selected(x: Array, selected: Selection, value: Operand) -> Array:
     lines, new = _operands(x, selected, value)
+    flat = merged_indices(x, selected)
     if 0 in lines.shape or 0 in new.shape:
         return x
     first = first_axis(selected)
     along = tuple(-1 if axis == first else 1 for axis in range(lines.ndim))
-    source = _last_named(x, selected, lines.shape[first])
+    source = _last_named(x, flat, lines.shape[first])
     is_named = reshape(greater(source, -1), along)
     given = apply(take_p, new, where(greater(source, 0), source, 0), axis=first)
     return _put_lines(x, selected, where(is_named, given, lines))
@@ -144,10 +145,9 @@ def _put_lines(x: Array, selected: Selection, lines: Array) -> Array:
     return _put_window(x, selected.part, permute(reshape(lines, shape), inverse_order(order)))
 
 
-def _last_named(x: Array, selected: Selection, extent: int) -> Array:
+def _last_named(x: Array, flat: Array, extent: int) -> Array:
     """For each position along the merged axis, the number of the last index that names it; -1 where none does."""
-    flat = merged_indices(x, selected)
-    count = math.prod(selected.shape)
+    count = flat.size
     known = flat.known()
     if known is not None:
         last = np.full(extent, -1)
@@ -196,7 +196,9 @@ def _put_masked(x: Array, items: Sequence[Any], value: Operand) -> Array | None:
 
 
 def _shape_of(value: Operand) -> Shape:
-    return value.shape if isinstance(value, Value) else np.shape(value)
+    if isinstance(value, Value):
+        return value.shape
+    return () if isinstance(value, (bool, int, float)) else np.shape(value)
 
 
 def _fitted(x: Array, value: Operand, target: Shape) -> Array:

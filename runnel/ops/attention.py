@@ -95,6 +95,8 @@ def _check(query: Array, key: Array, value: Array, enable_gqa: bool) -> None:
     shapes = f"query {query.shape}, key {key.shape} and value {value.shape}"
     if query.ndim < 2 or not query.ndim == key.ndim == value.ndim:
         raise ShapeError(f"{name} {shapes} need the same number of axes, two or more.")
+    if not query.shape[-1]:
+        raise ShapeError(f"{name} {shapes}: queries need at least one number each.")
     if key.shape[:-1] != value.shape[:-1] or query.shape[-1] != key.shape[-1]:
         raise ShapeError(
             f"{name} {shapes} do not fit: key and value may differ in the last axis only, query and key must not."

@@ -113,7 +113,10 @@ def _tap_by_tap(x: Array, w: Array, stride: Shape, dilation: Shape, groups: int)
     inputs, results = x.shape[-1] // groups, w.shape[0] // groups
     weight = permute(reshape(w, (groups, results, inputs, math.prod(kernel))), (3, 2, 0, 1))
     terms: list[Array] = []
-    for tap, seen in enumerate(tap_slices(x, kernel, stride, dilation)):
+    taps = tap_slices(x, kernel, stride, dilation)
+    if not inputs:
+        return full_like(x, 0, (*taps[0].shape[:-1], groups * results))
+    for tap, seen in enumerate(taps):
         split = reshape(seen, (*seen.shape[:-1], groups, inputs))
         for channel in range(inputs):
             factor = narrow(narrow(weight, 0, tap, 1), 1, channel, 1)

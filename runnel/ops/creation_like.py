@@ -27,7 +27,9 @@ def full_like(
     """``value`` everywhere, in the shape and dtype of ``like`` unless others are given. No memory is filled."""
     wanted = like.shape if shape is None else as_sizes("full_like", shape)
     chosen = like.dtype if dtype is None else as_dtype(dtype)
-    return broadcast_to(constant(like, value, chosen, len(wanted)), wanted)
+    shared = constant(like, value, chosen, len(wanted))
+    made = broadcast_to(shared, wanted)
+    return made.handle() if made is shared else made
 
 
 def zeros_like(like: Array, dtype: Any = None) -> Array:

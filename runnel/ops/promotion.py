@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from runnel.core.dispatch import Value
+from runnel.core.dispatch import RunTimeNumber, Value
 from runnel.core.dtypes import DType, bool_, float32, from_numpy, of_scalar, promote
 from runnel.core.errors import DTypeError
 from runnel.core.rounding import rounded
@@ -25,6 +25,8 @@ _EXAMPLE = {"bool": False, "int": 0, "uint": 0, "float": 0.0}  # a Python scalar
 def constant(like: Array, value: bool | int | float, dtype: DType, ndim: int = 0) -> Array:
     """A Python scalar as a value of ``like``'s kind, of shape (1,) * ndim. Equal constants share one read-only array,
     so ``lift`` can know them again by identity."""
+    if isinstance(value, RunTimeNumber):
+        return value.as_array(dtype, ndim)
     sign = -1.0 if value == 0 and math.copysign(1.0, value) < 0 else 1.0  # 0.0 == -0.0, but they are two constants
     return like.lift(_constant_array(value, sign, dtype, ndim), dtype)
 

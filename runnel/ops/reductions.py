@@ -163,6 +163,8 @@ def _first_extreme(op: Op, name: str, x: Array, axis: int | None, keepdims: bool
         found = _first_extreme(op, name, reshape(x, (x.size,)), 0, False)
         return reshape(found, (1,) * x.ndim) if keepdims else found
     place = normalize_axis(name, axis, x.ndim)
+    if not x.shape[place]:
+        raise ShapeError(f"[{name}] axis {axis} of shape {x.shape} holds no element.")
     extreme = apply(op, x, axes=(place,))
     hit = equal(x, extreme)
     if x.dtype.is_float:

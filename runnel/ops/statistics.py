@@ -52,6 +52,8 @@ def logsumexp(x: Array, axis: Axis = None, keepdims: bool = False) -> Array:
     """log Σ exp(x) over ``axis``, computed beside the greatest element so that nothing overflows."""
     axes = normalize_axes("logsumexp", axis, x.ndim)
     wide = cast(x, _wide(x))
+    if 0 in [x.shape[a] for a in axes]:
+        return _rounded(log(sum(exp(wide), axes, keepdims)), x)
     greatest = stop_gradient(max(wide, axes, keepdims=True))
     shift = where(isfinite(greatest), greatest, 0)
     kept = add(log(sum(exp(subtract(wide, shift)), axes, keepdims=True)), shift)

@@ -12,6 +12,7 @@ import numpy as np
 from runnel import ops
 from runnel.core import dtypes
 from runnel.core.arrays import as_array
+from runnel.core.dispatch import RunTimeNumber
 from runnel.core.dtypes import DType
 from runnel.core.errors import ArgumentError, DTypeError
 from runnel.core.rounding import rounded
@@ -38,6 +39,8 @@ def asarray(data: Any, dtype: Any = None, *, copy: bool | None = None) -> Tensor
             is shared, and must not change any more; ValueError where that cannot be (numbers, another dtype).
     """
     wanted = None if dtype is None else dtypes.as_dtype(dtype)
+    if isinstance(data, RunTimeNumber):
+        return tensors.constant(data, wanted or dtypes.float32)
     if isinstance(data, ArrayMethods):
         tensor = data.read()
         if wanted is not None and wanted is not tensor.dtype:

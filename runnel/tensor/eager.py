@@ -271,7 +271,7 @@ def _fault(program: Program, status: int, tensors: tuple[Tensor, ...]) -> Runnel
 
 def _check_finite(op: Op, tensors: tuple[Tensor, ...], placed: Placed) -> None:
     result, storage, offset, strides = placed
-    if not result.dtype.is_float or storage is None:
+    if not result.dtype.is_float or storage is None or not result.size:
         return
     item = result.dtype.itemsize
     array = storage.ndarray(result.shape, result.dtype.numpy, offset * item, tuple(s * item for s in strides))

@@ -29,21 +29,28 @@ if TYPE_CHECKING:
 
 def moved_out(x: Tensor) -> Tensor:
     """A node of its own for the value that ``x`` has now, which no later write changes."""
-    node = x._version
-    if node is None:
-        node = x._twin()
-        node.requires_grad, node._record = x.requires_grad, x._record
-        if x.requires_grad and x._record is None:
-            # gradients are accumulated where the user looks for them
-            node._leaf = weakref.ref(x) if x._leaf is None else x._leaf
+    if x._is_rebound and x._version is not None:
+        return version(x)
+    node = x._twin()
+    node.requires_grad, node._record = x.requires_grad, x._record
+    if x.requires_grad and x._record is None:
+        # gradients are accumulated where the user looks for them
+        node._leaf = weakref.ref(x) if x._leaf is None else x._leaf
     return node
 
 
 def version(x: Tensor) -> Tensor:
     """The node of the value that ``x`` has now."""
-    if x._is_rebound and x._version is None:
-        x._version = moved_out(x)
-    return x._version if x._is_rebound and x._version is not None else x
+    if not x._is_rebound:
+        return x
+    if x._version is None:
+        node = moved_out(x)
+        if node.is_traced and not x.is_traced:
+            return node  # of a trace that is inside of where the handle belongs
+        x._version = node
+    elif x._version._is_rebound:  # another handle was the node until it got another value
+        x._version = origin(x._version)
+    return x._version
 
 
 def origin(x: Tensor) -> Tensor:

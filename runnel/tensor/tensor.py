@@ -16,6 +16,7 @@ import numpy as np
 
 from runnel import ops
 from runnel.core.avals import Aval, Shape, aval, row_major
+from runnel.core.dispatch import RunTimeNumber
 from runnel.core.dtypes import DType, from_numpy as from_numpy_dtype
 from runnel.core.errors import CaptureError, GradientError, SideEffectError, TracedValueError
 from runnel.core.rounding import rounded
@@ -124,6 +125,10 @@ class Tensor(ArrayMethods):
             storage = self._storage
             if storage is None:
                 raise GradientError("[numpy] the tensor holds no memory.")
+            if not self._aval.size:
+                self._array = np.empty(self._aval.shape, self._aval.dtype.numpy)
+                self._array.flags.writeable = False
+                return self._array
             item = self._aval.dtype.itemsize
             offset, strides = self._layout
             self._array = storage.ndarray(
@@ -315,11 +320,15 @@ class Tensor(ArrayMethods):
         return self._serial <= trace.born if self._node is None else not trace.owns(self._node)
 
     def _twin(self) -> Tensor:
-        """Another handle of the same value, without a tape."""
+        """Another handle of the same value, without a tape. In a trace it is traced, whatever this one is."""
+        trace = tracing.ACTIVE.trace
+        if trace is not None and self._node is None and self._is_outside(trace):
+            return symbolic(node_of(self, trace))
         twin = _blank(self._aval)
         twin._storage, twin._layout, twin._array = self._storage, self._layout, self._array
         twin._node, twin._weak = self._node, self._weak
-        twin._serial = self._serial
+        if self._serial != CONSTANT_SERIAL:
+            twin._serial = self._serial
         return twin
 
     # Copies and pickles -----------------------------------------------------------------------------------------------
@@ -369,7 +378,7 @@ class Tensor(ArrayMethods):
 
     @grad.setter
     def grad(self, value: Tensor | None) -> None:
-        self._grad = fitting_gradient(self, value)
+        self._grad = as_gradient(value)
 
     def detach(self) -> Tensor:
         """Another handle of the same value, without a tape: gradients stop here."""
@@ -434,14 +443,12 @@ class Tensor(ArrayMethods):
                 handed_out.add(id(g))
 
 
-def fitting_gradient(owner: ArrayMethods, value: Any) -> Tensor | None:
-    """``value`` as the gradient of ``owner``: None, or a tensor of its shape and dtype."""
+def as_gradient(value: Any) -> Tensor | None:
+    """What is set as ``.grad``: None or a tensor. Whether it fits is seen where it is used."""
     if value is None:
         return None
     if not isinstance(value, ArrayMethods):
         raise GradientError(f"[grad] a gradient is a tensor or None; received {type(value).__name__}. Use asarray().")
-    if value.aval is not owner.aval:
-        raise GradientError(f"[grad] the gradient of a {owner.aval} is of the same kind; received {value.aval}.")
     return value.read()
 
 
@@ -513,6 +520,9 @@ _SCALARS: dict[tuple[Any, type, DType], Tensor] = {}
 
 def constant(value: Any, dtype: DType) -> Tensor:
     """A constant of ``dtype``: Python scalars become 0-d tensors (kept for reuse)."""
+    if isinstance(value, RunTimeNumber):
+        made: Tensor = value.as_array(dtype, 0)
+        return made
     if isinstance(value, np.ndarray) and not value.flags.writeable and value.size == 1:
         known = _LIFTED.get(id(value))
         if known is None or known[1].numpy().tobytes() != value.tobytes():  # a view can be read-only, its base not

@@ -15,6 +15,7 @@ import numpy as np
 from runnel.core import kinds
 from runnel.core.arrays import as_array
 from runnel.core.avals import Aval
+from runnel.core.dispatch import RunTimeNumber
 from runnel.core.dtypes import DType, as_dtype, from_numpy
 from runnel.core.errors import CaptureError, DTypeError, GradientError, ShapeError
 from runnel.core.rounding import rounded
@@ -194,7 +195,8 @@ class Variable(StandIn):
         matter: memory that they can reach is copied."""
         trace = tracing.ACTIVE.trace
         if not isinstance(value, (Tensor, Variable)):
-            value = tensors.constant(rounded(as_array("assign", value), self.dtype), self.dtype)
+            number = value if isinstance(value, RunTimeNumber) else rounded(as_array("assign", value), self.dtype)
+            value = tensors.constant(number, self.dtype)
         value = value.read().detach()
         if value.shape != self.shape:
             raise ShapeError(f"[assign] Variable '{self.name}' has shape {self.shape}; received {value.shape}.")
@@ -286,7 +288,7 @@ class Variable(StandIn):
 
     @grad.setter
     def grad(self, value: Tensor | None) -> None:
-        value = tensors.fitting_gradient(self, value)
+        value = tensors.as_gradient(value)
         trace = tracing.ACTIVE.trace
         if trace is not None:
             trace.gradients[self] = value

@@ -69,7 +69,7 @@ def as_float(name: str, leaf: Any) -> Tensor:
     if isinstance(leaf, ArrayMethods):
         tensor = leaf.read()
     elif isinstance(leaf, float):
-        tensor = tensors.constant(leaf, float32)
+        tensor = tensors.constant(leaf, float32)  # one that a program is given included
     elif isinstance(leaf, np.ndarray | np.generic):
         tensor = tensors.from_numpy(np.asarray(leaf), from_numpy(leaf.dtype), copy=True)
     else:

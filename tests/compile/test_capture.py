@@ -628,3 +628,32 @@ def test_two_threads() -> None:  # line 17
         thread.join()
     assert not wrong
     assert v.item() == 400
+
+
+class TestHandles:
+    """Tensors outside that were given other values, and other handles of them."""
+
+    def test_captured_tensors_after_writes(self) -> None:
+        w = rn.asarray(np.arange(3, dtype=np.float32))
+        w[0] = 5.0
+
+        def fn(x: rn.Tensor) -> rn.Tensor:
+            gradient = rn.grad(lambda x: (x * w * w[:].clone() * w.detach()).sum())(x)
+            return gradient + rn.tensor(w) + rn.scan(lambda c, v: (c * w + w[...], c), x, None, length=2)[0]
+
+        compiled = rn.compile(fn)
+        for value in (7.0, 8.0):
+            assert np.array_equal(compiled(rn.ones(3)).numpy(), fn(rn.ones(3)).numpy())
+            w[1] = value
+        assert compiled.statistics["traces"] == 1
+
+    def test_handles_made_outside_of_constants(self) -> None:
+        zero = rn.zeros_like(rn.asarray(1.0))
+
+        def fn(x: rn.Tensor) -> rn.Tensor:
+            zero.add_(1.0)
+            return x + zero
+
+        with pytest.raises(SideEffectError, match="from outside"):
+            rn.compile(fn)(rn.ones(2))
+        assert zero.item() == 0.0
