@@ -2,6 +2,7 @@
 
 RunnelError
 ├── ArgumentError (TypeError)        an argument of the wrong kind, missing, or of an unknown name
+├── MissingNameError (AttributeError)  a module or a tensor has no attribute of this name
 ├── ShapeError (ValueError)          operand shapes do not fit the op
 ├── DTypeError (TypeError)           operand dtypes do not fit the op
 ├── AxisError (IndexError)           an axis outside the array's dimensions
@@ -22,6 +23,9 @@ RunnelError
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from typing import Any
+
 
 class RunnelError(Exception):
     """The root: catch it to catch whatever Runnel raises on purpose."""
@@ -29,6 +33,20 @@ class RunnelError(Exception):
 
 class ArgumentError(RunnelError, TypeError):
     """An argument is of the wrong kind, missing, or has a name that the function does not know."""
+
+
+class MissingNameError(RunnelError, AttributeError):
+    """A module or a tensor has no attribute of this name. The message, made when it is read, says what to write."""
+
+    def __init__(self, tell: Callable[[], str]) -> None:
+        super().__init__()
+        self._tell = tell
+
+    def __str__(self) -> str:
+        return self._tell()
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return AttributeError, (str(self),)
 
 
 class ShapeError(RunnelError, ValueError):

@@ -17,6 +17,7 @@ from typing import Any, Final, ParamSpec, TypeVar, cast
 from runnel.core import tracebacks
 from runnel.core.errors import ArgumentError, RunnelError
 from runnel.core.kinds import kind_of
+from runnel.core.missing import missing
 from runnel.core.showing import shown
 from runnel.core.spelling import spelled
 
@@ -79,15 +80,23 @@ def constructor(kind: type) -> None:
 
 def offer(namespace: dict[str, Any], names: Iterable[str]) -> None:
     """Put the public form of each function among ``names`` into ``namespace``, a module's; classes keep their identity
-    and get public constructors."""
+    and get public constructors. A name that the module does not have is answered with what to write."""
     for name in names:
         value = namespace[name]
         if isinstance(value, FunctionType):
-            namespace[name] = public(value)
+            offered = namespace[name] = public(value)
+            if offered is not value and offered.__module__ == value.__module__:  # found there again by pickle
+                offered.__module__, offered.__qualname__ = namespace["__name__"], name
         elif isinstance(value, type):
             for base in value.__mro__:
                 if base.__module__.partition(".")[0] == _PACKAGE:
                     constructor(base)
+    owner = namespace["__name__"]
+
+    def getattr_of_module(name: str) -> Any:
+        raise missing(owner, name, lambda: names)
+
+    namespace["__getattr__"] = getattr_of_module
 
 
 def methods(kind: type[R]) -> type[R]:

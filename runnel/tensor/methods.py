@@ -15,6 +15,7 @@ from runnel.core import dtypes, public
 from runnel.core.avals import row_major
 from runnel.core.devices import CPU, Device, as_device
 from runnel.core.dispatch import Value
+from runnel.core.missing import missing
 from runnel.ops.contiguity import contiguous
 
 if TYPE_CHECKING:
@@ -41,6 +42,11 @@ class ArrayMethods(Value):
         """``view`` as a handle that is not this one, so that writing to it leaves this one."""
         own: Tensor = self.handle() if view is self else view
         return own
+
+    if not TYPE_CHECKING:  # a checker shall find what is not there by itself
+
+        def __getattr__(self, name: str) -> Any:
+            raise missing("Tensor", name, lambda: dir(type(self)))
 
     # Arithmetic -------------------------------------------------------------------------------------------------------
 

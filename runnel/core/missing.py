@@ -1,0 +1,42 @@
+"""Names that are not there: what to write instead, or which names are near.
+
+The sentence is made when somebody reads it, so that ``hasattr`` costs what it did.
+"""
+
+from __future__ import annotations
+
+import difflib
+import importlib.util
+from collections.abc import Callable, Iterable
+
+from runnel.core.equivalents import EQUIVALENTS
+from runnel.core.errors import MissingNameError
+
+
+def missing(owner: str, name: str, names: Callable[[], Iterable[str]]) -> AttributeError:
+    """The error for ``owner.name``, where ``owner``, a module or a class, has ``names()``."""
+    if name.startswith("_"):  # asked by protocols such as copying and pickling
+        return AttributeError(f"[{owner}] there is no attribute '{name}'.")
+    return MissingNameError(lambda: f"[{owner}] there is no '{name}'{_instead(owner, name, names())}.")
+
+
+def _instead(owner: str, name: str, names: Iterable[str]) -> str:
+    known = EQUIVALENTS[owner].get(name)
+    if known is not None:
+        return f"; write {known}"
+    if _is_module(owner, name):
+        return f" before `import {owner}.{name}`: it is a module of its own"
+    offered = [n for n in names if not n.startswith("_")]
+    folded = {n.lower(): n for n in offered}
+    near = [folded[n] for n in difflib.get_close_matches(name.lower(), folded, 3)]
+    if near:
+        return f"; did you mean {' or '.join(near)}?" if len(near) < 3 else f"; did you mean {', '.join(near)}?"
+    elsewhere = [space for space, table in EQUIVALENTS.items() if space != owner and name in table]
+    return f"; write {EQUIVALENTS[elsewhere[0]][name]}" if elsewhere else f"; dir({owner}) lists what there is"
+
+
+def _is_module(owner: str, name: str) -> bool:
+    try:
+        return importlib.util.find_spec(f"{owner}.{name}") is not None
+    except ModuleNotFoundError:  # the owner is no package
+        return False
