@@ -181,6 +181,7 @@ from runnel.tensor.random import (
     randn,
     set_rng_state,
 )
+from runnel.tensor.snapshot import snapshot
 from runnel.tensor.tensor import Tensor
 from runnel.tensor.variable import Variable
 from runnel.transforms import checkpoint, cond, custom_vjp, grad, scan, value_and_grad, vjp, while_loop
@@ -356,6 +357,7 @@ __all__ = [
     "silu",
     "sin",
     "smooth_l1_loss",
+    "snapshot",
     "softmax",
     "softplus",
     "split",

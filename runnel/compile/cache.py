@@ -7,7 +7,8 @@ those of a code go with the code. They are bounded in number, too: the least rec
 from __future__ import annotations
 
 import weakref
-from collections.abc import Hashable
+from collections.abc import Hashable, Iterator
+from contextlib import contextmanager
 from types import CodeType
 from typing import Any, Final
 
@@ -20,23 +21,38 @@ from runnel.runtime import locks
 PROGRAMS: Final = 64  # of one function
 WAITING: Final = 8  # of a code that no compiled function has any more, until one is made of it again
 REASONS: Final = 1000  # for tracing again, that a function remembers
+LONGEST_WAIT: Final = 10.0  # seconds, for another thread that traces or compiles the same function
 
 
 class Entry:
-    """What is kept for one function's code. ``lock`` is held while it is traced.
+    """What is kept for one function's code.
 
-    Programs also leave when an owner of theirs goes: at any moment, and without the lock. So each step here and there
-    is one operation on a dict, and what was put into one is looked at once more.
+    Programs also leave when an owner of theirs goes: at any moment. So each step here and there is one operation on a
+    dict, and what was put into one is looked at once more.
     """
 
     def __init__(self) -> None:
-        self.lock = locks.reentrant()
         self.fixed: dict[Structure, frozenset[int]] = {}  # float arguments that the function looks at
         self.last: tuple[Arguments, Circumstances] | None = None  # the signature traced last
         self.ended = ""  # the owner that went last and took a program along
         # The least recently used first. No OrderedDict: Ctrl-C while it hashes or compares a key leaves it broken.
         self._programs: dict[Hashable, dict[Executable, None]] = {}
         self._users: dict[weakref.ref[Any], None] = {}
+        self._tracing: Any = locks.reentrant()
+
+    @contextmanager
+    def tracing(self) -> Iterator[None]:
+        """Trace and compile in the block, after others who do: what they make may be what is wanted. It is not waited
+        for long, because it runs code of the user's, which may be waiting for the caller."""
+        outer = self._tracing._is_owned()
+        try:
+            if not outer:
+                self._tracing.acquire(timeout=LONGEST_WAIT)
+            yield
+        finally:
+            # Asked, and not remembered: Ctrl-C may come as soon as it is taken.
+            if not outer and self._tracing._is_owned():
+                self._tracing.release()
 
     def used_by(self, user: object) -> None:
         """As long as ``user`` or another one lives, all programs are kept, and then a few."""
@@ -53,16 +69,16 @@ class Entry:
 
     def programs(self, key: Hashable) -> list[Executable]:
         """Those traced with this signature, the latest first."""
-        found = self._programs.pop(key, None)
+        found = self._programs.get(key)
         if found is None:
             return []
-        self._programs[key] = found
-        return list(reversed(found))
+        self._programs[key] = self._programs.pop(key, found)
+        return list(reversed(list(found)))
 
     def add(self, key: Hashable, executable: Executable) -> None:
         """Keep a program; too many, and the one that was added first goes."""
         for empty in [k for k, found in list(self._programs.items()) if not found]:
-            del self._programs[empty]
+            self._programs.pop(empty, None)
         executable.keepers.add(self)
         found = self._programs[key] = self._programs.pop(key, {})
         self._put(found, executable)
@@ -83,7 +99,7 @@ class Entry:
 
     def every(self) -> list[Executable]:
         """All that are kept."""
-        return [executable for found in list(self._programs.values()) for executable in reversed(found)]
+        return [executable for found in list(self._programs.values()) for executable in reversed(list(found))]
 
     def count(self) -> int:
         """How many programs there are."""
@@ -110,13 +126,11 @@ class Entry:
 
 
 _ENTRIES: ByIdentity[CodeType, dict[Hashable, Entry]] = ByIdentity()
-_LOCK = locks.lock()
 
 
 def entry(code: CodeType, *options: Hashable) -> Entry:
     """The entry of a function's code under these options, made if need be."""
-    with _LOCK:
-        return _ENTRIES.setdefault(code, dict).setdefault(options, Entry())
+    return _ENTRIES.setdefault(code, dict).setdefault(options, Entry())
 
 
 def size() -> tuple[int, int]:

@@ -3,7 +3,10 @@
 A step of a small network runs in a few microseconds, as long as a few dozen lines of Python; so the lines that a
 program does not need are not there. Two functions share one body: ``general(leaves, captured)`` runs with whatever
 arguments have the right signature, and ``quick(fn, args, kwargs)`` takes a call as it comes, checks that everything is
-as it was, and gives ``MISS`` where it is not sure.
+as it was, and gives ``MISS`` where it is not sure. ``general`` gives it where the state of a ``.grad`` has changed
+since somebody looked.
+
+Both take a frame of the program's pool, so that what a call writes down for its run is its own, whatever breaks in.
 """
 
 from __future__ import annotations
@@ -21,7 +24,7 @@ from runnel.core.casting import CASTING
 from runnel.core.lifetime import Weak
 from runnel.core.pytree import Branch, Structure, unflatten
 from runnel.core.switches import SETTLED
-from runnel.runtime.layout import COMPLETED
+from runnel.runtime.layout import COMPLETED, STALE
 from runnel.runtime.memory import allocate, allocate_slab
 from runnel.tensor import tape
 from runnel.tensor.grad_mode import RECORDING
@@ -70,18 +73,17 @@ class CallWriter:
         self.arguments = arguments
         self.guard = guard
         self.namespace: dict[str, Any] = {
-            "B": memoryview(native.bases).cast("B").cast("q"), "CAST": CASTING.dtype, "CASTING": CASTING,
-            "CLOCK": CLOCK, "CONSUMED": CONSUMED, "CONTEXT": native.recipe.context,
-            "FREED": _freed_record(), "F": memoryview(native.floats).cast("B").cast("d"),
-            "MISS": MISS, "S": counter, "SETTLED": SETTLED, "Tensor": Tensor, "allocate": allocate,
-            "allocate_slab": allocate_slab, "always": guard.always, "by_clock": guard.by_clock, "dense": dense,
-            "differs": differs, "error": native.program.error, "from_storage": from_storage, "lock": native.lock,
-            "MODE": RECORDING.get(), "recording": RECORDING.get,
-            "run": native.program.run_bound, "unflatten": unflatten,
+            "CAST": CASTING.dtype, "CASTING": CASTING, "CLOCK": CLOCK, "CONSUMED": CONSUMED,
+            "CONTEXT": native.recipe.context, "FREED": _freed_record(), "MISS": MISS, "MODE": RECORDING.get(),
+            "S": counter, "SETTLED": SETTLED, "Tensor": Tensor, "allocate": allocate, "allocate_slab": allocate_slab,
+            "always": guard.always, "dense": dense, "differs": differs, "error": native.program.error,
+            "from_storage": from_storage, "frames": native.binding.pool.frames, "give": native.binding.pool.give,
+            "make": native.binding.pool.make, "recording": RECORDING.get, "resume": native.binding.resume,
+            "unflatten": unflatten,
         }  # fmt: skip
 
     def general(self) -> Call:
-        """``general(leaves, captured)``: runs; the caller holds the lock and has checked everything."""
+        """``general(leaves, captured)``: runs; the caller has checked everything."""
         read = [f"a{i} = leaves[{i}]" for i in self._dynamic() + self._returned_leaves()]
         return self._function("general(leaves, c)", [*read, *self._body()])
 
@@ -104,16 +106,13 @@ class CallWriter:
             "return MISS",
             f"c = always(fn, ({objects}{',' if objects else ''}))",
             "if c is None: return MISS",
-            "with lock:",
-            "    n = S.calls + 1",
-            "    if CLOCK.now != S.clock or n == S.audit_at: return MISS",
-            "    S.calls = n",
+            "n = S.calls + 1",
+            "if CLOCK.now != S.clock or n == S.audit_at: return MISS",
+            "S.calls = n",
         ]
         if self.guard.captured_by_clock:
-            lines.append("    c += S.by_clock")
-        return self._function(
-            "quick(fn, args, kwargs)", [*lines, *("    " + line for line in self._body(settled=True))]
-        )
+            lines.append("c += S.by_clock")
+        return self._function("quick(fn, args, kwargs)", [*lines, *self._body(settled=True)])
 
     # Arguments --------------------------------------------------------------------------------------------------------
 
@@ -154,9 +153,14 @@ class CallWriter:
         """``settled``: the clock has not ticked since the last run, so that no ``.grad`` has changed its state."""
         after = self._after(settled)
         return [
-            *self._inputs(), *self._outputs(), *self._gradients(settled), *self._launch(after), *after,
+            *self._frame(), *self._inputs(), *self._outputs(), *self._gradients(settled), *self._launch(after), *after,
             *self._results(), f"return {self._value()}",
         ]  # fmt: skip
+
+    def _frame(self) -> list[str]:
+        lines = ["try: frame = frames.pop()", "except IndexError: frame = make()", "B = frame.bases"]
+        origins = {source.origin for source in self.captured.sources}
+        return [*lines, "F = frame.floats"] if origins & {Origin.FLOAT, Origin.GETTER} else lines
 
     def _inputs(self) -> list[str]:
         lines: list[str] = []
@@ -172,7 +176,12 @@ class CallWriter:
                 lines += [f"d{i} = dense(c[{captured.index(what)}])", f"B[{slot}] = d{i}.address"]
             elif origin is Origin.GRADIENT:
                 self.namespace[f"variable{i}"] = what
-                lines += [f"d{i} = dense(variable{i}()._grad)", f"B[{slot}] = d{i}.address"]
+                lines += [
+                    f"d{i} = variable{i}()._grad",
+                    f"if d{i}.__class__ is not Tensor: give(frame); return MISS",
+                    f"d{i} = dense(d{i})",
+                    f"B[{slot}] = d{i}.address",
+                ]
             else:
                 self.namespace[f"getter{i}"] = what
                 lines.append(f"F[{i}] = getter{i}()")
@@ -194,35 +203,39 @@ class CallWriter:
         return lines
 
     def _gradients(self, settled: bool) -> list[str]:
-        """The gradients that will be stored, and who holds them, made before the run: see ``_after``."""
+        """The gradients that will be stored, who holds them, and those that they replace, which are kept until after
+        the run: the end of a tensor may run code of the user's. See ``_after``."""
         lines: list[str] = []
         for i, (_, how, result) in enumerate(self.captured.gradients):
             if how is Gradient.TENSOR:
                 lines.append(f"g{i} = {self._tensor(result)}")
             if how is Gradient.TENSOR or not settled:
-                lines.append(f"h{i} = variable_of{i}()")
+                lines += [f"h{i} = variable_of{i}()", f"o{i} = h{i}._grad"]
         return lines
 
     def _launch(self, after: list[str]) -> list[str]:
         """The run. A signal's handler that raises does so right before the run or right after it."""
-        prepare: list[str] = []
-        if self.native.preparation is not None:
-            self.namespace["P"] = self.native.preparation
-            prepare = ["if CLOCK.writes != P.prepared_at: P.prepare()"]
+        launch = ["status = frame.run()"]
+        if self.captured.variables:
+            launch.append(f"if status == {STALE}: status = resume(frame)")
+        over = [
+            "if frames: give(frame)",
+            "else: frames.append(frame)",
+            "if status: raise error(status)",
+        ]
         if not after:
-            return [*prepare, "status = run()", "if status: raise error(status)"]
-        run = ["try: status = run()", "except BaseException:"]
+            return [*launch, *over]
+        run = ["try:", *("    " + line for line in launch), "except BaseException:"]
         if after == [WRITES]:  # to count once too often does no harm
-            return [*prepare, *run, f"    {WRITES}", "    raise", "if status: raise error(status)"]
-        self.namespace["L"] = self.native.program.launch.words
+            return [*run, f"    {WRITES}", "    raise", *over]
         return [
-            *prepare,
+            "L = frame.launch.words",
             f"completed = L[{COMPLETED}]",
             *run,
             f"    if L[{COMPLETED}] != completed:",
             *("        " + line for line in after),
             "    raise",
-            "if status: raise error(status)",
+            *over,
         ]
 
     def _after(self, settled: bool) -> list[str]:

@@ -92,13 +92,11 @@ class Compiled(FunctionLike, Wrapper):
 
     def executables(self) -> list[Executable]:
         """All that was made of this code, for whatever arguments."""
-        with self._entry.lock:
-            return self._entry.every()
+        return self._entry.every()
 
     def program(self, *args: Any, **kwargs: Any) -> Inspection:
         """What runs for these arguments, traced and compiled but not run."""
-        with self._entry.lock:
-            _, executable = self._find(*take_apart(args, kwargs))
+        _, executable = self._find(*take_apart(args, kwargs))
         return inspect(executable)
 
     lower = program
@@ -110,35 +108,48 @@ class Compiled(FunctionLike, Wrapper):
 
     def _call(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         taken = take_apart(args, kwargs)
-        with self._entry.lock:
+        while True:
             arguments, executable = self._find(*taken)
-            if executable.counter.calls + 1 >= executable.counter.audit_at and executable.native is not None:
+            counter = executable.counter
+            if counter.calls + 1 >= counter.audit_at and executable.native is not None:
                 self._audits += 1
                 executable.audit(self.function, arguments, self._options.keep_grads)
             self._quick = executable.quick
             executable.keepers.add(self)
             if executable.is_over:  # meanwhile
                 self._quick = None
-        return executable.run(self.function, arguments)
+            result = executable.run(self.function, arguments)
+            if result is not MISS:
+                return result
 
     @context.settled
     def _find(self, leaves: list[Any], structure: Any) -> tuple[Arguments, Executable]:
         """The program for these arguments, traced and compiled if there is none that fits."""
+        found = self._known(leaves, structure)
+        if found is None:
+            with self._entry.tracing():
+                found = self._known(leaves, structure)  # another thread may have made it meanwhile
+                if found is None:
+                    found = self._made(leaves, structure)
+        return found
+
+    def _known(self, leaves: list[Any], structure: Any) -> tuple[Arguments, Executable] | None:
+        """What was made for these arguments, if it fits."""
+        arguments, around = self._signature(leaves, structure)
+        key, objects = (arguments.key, around), arguments.objects
+        for executable in self._entry.programs(key):
+            if executable.fits(self.function, objects):
+                self._entry.promote(key, executable)
+                return arguments, executable
+        return None
+
+    def _made(self, leaves: list[Any], structure: Any) -> tuple[Arguments, Executable]:
+        """A new program for these arguments."""
         entry = self._entry
         while True:
-            arguments = tagged(leaves, structure, entry.fixed.get(structure, frozenset()))
-            recording = RECORDING.get()
-            differentiable = recording and any(
-                tag[0] is Role.TENSOR and x.requires_grad for x, tag in zip(leaves, arguments.tags, strict=True)
-            )
-            around = Circumstances(context.current(), recording, differentiable, CASTING.dtype)
+            arguments, around = self._signature(leaves, structure)
             key = (arguments.key, around)
             programs = entry.programs(key)
-            objects = arguments.objects
-            for executable in programs:
-                if executable.fits(self.function, objects):
-                    entry.promote(key, executable)
-                    return arguments, executable
             try:
                 executable = prepare(self.function, arguments, self._options, self.name, programs)
             except LookedAt as looked:
@@ -149,6 +160,14 @@ class Compiled(FunctionLike, Wrapper):
             entry.last = arguments._replace(leaves=[]), around
             entry.add(key, executable)
             return arguments, executable
+
+    def _signature(self, leaves: list[Any], structure: Any) -> tuple[Arguments, Circumstances]:
+        arguments = tagged(leaves, structure, self._entry.fixed.get(structure, frozenset()))
+        recording = RECORDING.get()
+        differentiable = recording and any(
+            tag[0] is Role.TENSOR and x.requires_grad for x, tag in zip(leaves, arguments.tags, strict=True)
+        )
+        return arguments, Circumstances(context.current(), recording, differentiable, CASTING.dtype)
 
     def _explain(self, arguments: Arguments, around: Circumstances, programs: list[Executable]) -> None:
         """Record why there is another trace."""

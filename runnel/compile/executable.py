@@ -11,7 +11,7 @@ import numpy as np
 
 from runnel.codegen import context
 from runnel.compile import audit
-from runnel.compile.calling import CallWriter, Counter
+from runnel.compile.calling import MISS, CallWriter, Counter
 from runnel.compile.capture import Capture, Origin, Tape, capture
 from runnel.compile.guards import Guard
 from runnel.compile.inspection import inspected
@@ -107,20 +107,27 @@ class Executable:
         return self.guard.change(function, objects) or self.wrong_gradient() or "something it reads changed"
 
     def run(self, function: FunctionType, arguments: Arguments) -> Any:
-        """Run with arguments of the right signature; the caller has seen that this fits."""
+        """Run with arguments of the right signature; the caller has seen that this fits. MISS if it does not any more,
+        because another thread or a signal handler came between."""
         self.counter.calls += 1
         if self.native is None or (RECORDING.get() and _any_needs_tape(arguments)):
             args, kwargs = unflatten(arguments.structure, arguments.leaves)
             return function(*args, **kwargs)
         leaves = [_ready(x) for x in arguments.leaves]
         objects = arguments.objects
-        with self.native.lock:
-            if CLOCK.now != self.counter.clock:
-                now = self.native.bind()
-                self.counter.by_clock = self.guard.by_clock(function, objects) or ()
-                self.counter.clock = now  # last: Ctrl-C may come at each line
-            captured = self.guard.always(function, objects) or ()
-            result = self._general(leaves, captured + self.counter.by_clock)
+        now = CLOCK.now
+        if now != self.counter.clock:
+            by_clock = self.guard.by_clock(function, objects)
+            if by_clock is None or self.wrong_gradient() is not None:
+                return MISS
+            self.counter.by_clock = by_clock
+            self.counter.clock = now  # last: Ctrl-C may come at each line
+        captured = self.guard.always(function, objects)
+        if captured is None:
+            return MISS
+        result = self._general(leaves, captured + self.counter.by_clock)
+        if result is MISS:
+            return MISS
         if self.native.captured.is_differentiable:
             self._attach_tapes(function, arguments, result)
         return result

@@ -14,8 +14,10 @@ if TYPE_CHECKING:
 
 def inspected(native: Native) -> Inspection:
     """The reports on a program. They keep it, but not the Variables it is bound to, nor their memory."""
-    preparation, recipe = None if native.preparation is None else native.preparation.program, native.recipe
-    return Inspection(native.program, recipe.graph, recipe.after_passes, lambda: recipe.planned.fitted, preparation)
+    recipe = native.recipe
+    return Inspection(
+        native.program, recipe.graph, recipe.after_passes, lambda: recipe.planned.fitted, native.preparation
+    )
 
 
 def inspect(executable: Executable) -> Inspection:

@@ -7,11 +7,11 @@ its outputs and which new value each Variable it was given ends up with.
 from __future__ import annotations
 
 import enum
-import functools
 from collections.abc import Iterable, Iterator
 from typing import Any
 
 from runnel.core.avals import Aval
+from runnel.core.lazy import lazy
 from runnel.core.tables import Op
 
 
@@ -81,7 +81,7 @@ class Graph:
     def roots(self) -> tuple[Node, ...]:
         return (*self.outputs, *self.updates.values())
 
-    @functools.cached_property
+    @lazy
     def nodes(self) -> list[Node]:
         """Every node the roots need, inputs first, each after its inputs. The graph's own inputs are always listed."""
         return topological(self.roots, self.inputs)

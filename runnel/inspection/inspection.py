@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import cached_property
 from typing import Any
 
+from runnel.core.lazy import lazy
 from runnel.graph.graph import Graph
 from runnel.inspection import measure, tables
 from runnel.inspection.graphs import PrintedGraph
@@ -58,16 +58,16 @@ class Inspection:
         """The graph after all passes."""
         return PrintedGraph(self.plan.graph)
 
-    @cached_property
+    @lazy
     def passes(self) -> list[tuple[str, PrintedGraph]]:
         """Each pass's name with the graph it made."""
         return [(name, PrintedGraph(graph)) for name, graph in (self._passes() if self._passes is not None else ())]
 
-    @cached_property
+    @lazy
     def kernels(self) -> KernelsReport:
         return KernelsReport(self.plan.calls)
 
-    @cached_property
+    @lazy
     def schedule(self) -> Schedule:
         return Schedule(self.plan)
 

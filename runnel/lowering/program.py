@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import ctypes
 import math
+import weakref
 from collections.abc import Callable, Sequence
 from typing import Final
 
@@ -12,19 +12,16 @@ import numpy as np
 from runnel.codegen import build, context
 from runnel.core.errors import RunnelError
 from runnel.loops.ir import Kernel
+from runnel.lowering.frame import Frame, Pool, block
 from runnel.lowering.image import Image, image as image_of
 from runnel.lowering.partition import Block
 from runnel.lowering.plan import Plan
 from runnel.lowering.records import Record
-from runnel.runtime import locks, memory
+from runnel.runtime import memory
 from runnel.runtime.functions import Functions
-from runnel.runtime.interrupts import Interruptible
-from runnel.runtime.launch import CANCELLED, Launch
+from runnel.runtime.launch import CANCELLED
 from runnel.runtime.link import Function
 
-_LINK = locks.lock()
-_LEAST: Final = 64  # bytes of a block
-_NOTHING: Final = memory.allocate(_LEAST)
 _FUNCTIONS: Final[Functions[tuple[str, str]]] = Functions()  # by name of kernel and target
 
 
@@ -42,31 +39,28 @@ def filed_functions(kernels: Sequence[tuple[str, tuple[str, ...]]]) -> list[Func
 
 
 def _functions(names: list[str], find: Callable[[list[str]], list[Function]]) -> list[Function]:
+    """Two threads that miss the same kernel both find it, and each has one that is right."""
     goal = context.current().target.name
-    with _LINK:
-        known = {name: function for name in names if (function := _FUNCTIONS.get((name, goal))) is not None}
-        new = [name for name in names if name not in known]
-        if new:
-            found = dict(zip(new, find(new), strict=True))
-            _FUNCTIONS.update(((name, goal), function) for name, function in found.items())
-            known |= found
-        return [known[name] for name in names]
-
-
-def _block(nbytes: int) -> memory.Storage:
-    """Memory of a program; all that need none share one block."""
-    return memory.allocate(nbytes) if nbytes else _NOTHING
+    known = {name: function for name in names if (function := _FUNCTIONS.get((name, goal))) is not None}
+    new = [name for name in names if name not in known]
+    if new:
+        found = dict(zip(new, find(new), strict=True))
+        _FUNCTIONS.update(((name, goal), function) for name, function in found.items())
+        known |= found
+    return [known[name] for name in names]
 
 
 class Program:
-    """A plan with its arena, arguments and records. Run it from one thread at a time (``lock``).
+    """A plan with its constants, arguments and records, which all runs share; what a run has for itself is a
+    :class:`Frame` of the ``pool``. Any number of runs may be under way.
 
     ``plan`` may be a function that makes it. Then the program does not keep the plan, which is much larger than what
     runs, and has it made again when somebody looks at it. With an ``image`` that another process has made, it is not
     even made once.
 
-    An arena of more than ``own_arena`` bytes is not the program's own: who runs it lends one (``lent_arena``), and has
-    its address in ``bases[0]`` during the run.
+    An arena of more than ``own_arena`` bytes is not the frames' own: who runs one lends it (``lent_arena``), and has
+    its address in ``bases[0]`` during the run. ``variable_addresses`` are where the Variables lie in frames that nobody
+    binds to others, in the order of ``plan.variables``.
     """
 
     def __init__(
@@ -85,55 +79,50 @@ class Program:
             kernels = filed_functions(image.kernels)
         else:
             kernels = kernel_functions(list({call.kernel.name: call.kernel for call in made.calls}.values()))
-        self.lock = locks.lock()
-        self.arena_bytes = max(image.arena, _LEAST)
-        self.arena = _block(image.arena) if image.arena <= own_arena else None
-        self.constants = _block(image.constants.nbytes)
+        self.arena_bytes = image.arena
+        self.has_own_arena = image.arena <= own_arena
+        self.constants = block(image.constants.nbytes)
         if image.constants.nbytes:
             self.constants.ndarray(image.constants.shape, np.uint8, writeable=True)[:] = image.constants
         self.outputs, self.output_of = image.outputs, image.output_of
         self.first_variable = 2 + image.inputs
         self.first_output = self.first_variable + image.variables
-        self.bases = (ctypes.c_int64 * (self.first_output + len(image.outputs)))()
-        self.bases[0] = 0 if self.arena is None else self.arena.address
-        self.bases[1] = self.constants.address
-        self.bind_variables(variable_addresses)
-        self._functions = kernels  # whose addresses stand in the records
-        self._words = image.words
-        args: int = self._words.__array_interface__["data"][0]
+        self.variable_addresses = variable_addresses
+        self.functions = kernels  # whose addresses stand in the records
+        self.words = image.words
+        args: int = self.words.__array_interface__["data"][0]
         self._heads = image.bound(image.heads, kernels, args)
         self.records = [image.bound(rows, kernels, args) for rows in image.records]
-        self.is_long = image.is_long
+        self.is_long, self.is_short = image.is_long, image.is_short
         self.scratch_bytes = image.scratch_bytes
-        self.launch = Launch(self.records, ctypes.addressof(self.bases), self.scratch_bytes, image.is_short)
-        self.run_bound: Callable[[], int] = (Interruptible(self.launch) if self.is_long else self.launch).run
+        self.pool = Pool(weakref.WeakMethod(self.frame))
 
     def lent_arena(self) -> memory.Storage | None:
         """The arena for a run of a program without one of its own."""
-        return memory.allocate(self.arena_bytes) if self.arena is None else None
+        return None if self.has_own_arena else memory.allocate(self.arena_bytes)
 
     @property
     def plan(self) -> Plan:
         """What it was made from."""
         return self._plan if isinstance(self._plan, Plan) else self._plan()
 
-    def bind_variables(self, addresses: Sequence[int]) -> None:
-        """Where the Variables lie, in the order of ``plan.variables``."""
-        for i, address in enumerate(addresses):
-            self.bases[self.first_variable + i] = address
+    def frame(self) -> Frame:
+        """A frame that no Variables are bound in but those at ``variable_addresses``."""
+        return Frame(self)
 
     def run(self, inputs: Sequence[int], outputs: Sequence[int]) -> None:
-        """Run with the addresses of dense inputs and outputs. The caller holds ``lock``."""
-        bases = self.bases
-        slot = 2
-        for address in inputs:
+        """Run with the addresses of dense inputs and outputs."""
+        frame = self.pool.take()
+        bases = frame.bases
+        arena = self.lent_arena()
+        if arena is not None:
+            bases[0] = arena.address
+        for slot, address in enumerate(inputs, 2):
             bases[slot] = address
-            slot += 1
-        slot = self.first_output
-        for address in outputs:
+        for slot, address in enumerate(outputs, self.first_output):
             bases[slot] = address
-            slot += 1
-        status = self.run_bound()
+        status = frame.run()
+        self.pool.give(frame)
         if status:
             raise self.error(status)
 

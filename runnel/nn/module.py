@@ -18,6 +18,7 @@ from runnel.core.errors import RunnelError
 from runnel.nn.parameter import Parameter, named_in
 from runnel.nn.whereabouts import located
 from runnel.tensor.methods import ArrayMethods
+from runnel.tensor.snapshot import snapshot
 from runnel.tensor.state import LoadReport, clear_gradient, load_variables
 from runnel.tensor.tensor import Tensor
 from runnel.tensor.variable import CLOCK, Variable
@@ -243,8 +244,9 @@ class Module:
         return {path: v for path, v in self._named_variables(once=False) if path not in left_out}
 
     def state_dict(self) -> dict[str, Tensor]:
-        """The values of all Parameters and persistent buffers, by dotted path; later training leaves them."""
-        return {path: variable.value for path, variable in self._persistent().items()}
+        """The values of all Parameters and persistent buffers, by dotted path, as of one point in time; later training
+        leaves them. For several modules and optimizers at one point in time there is :func:`runnel.snapshot`."""
+        return snapshot(lambda: {path: variable.value for path, variable in self._persistent().items()})
 
     def load_state_dict(self, state: Any, strict: bool = True) -> LoadReport:
         """Take over values by dotted path. Everything is checked first: on an error nothing has changed.

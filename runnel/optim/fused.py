@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-import ctypes
 from collections.abc import Callable, Hashable, Mapping
 
 from runnel.codegen import context
-from runnel.compile.native import STATE
+from runnel.compile.binding import Binding
+from runnel.core.bounded import drop_oldest
 from runnel.graph.graph import InputKind
 from runnel.lowering.plan import Planner
 from runnel.lowering.program import Program
 from runnel.passes import pipeline
+from runnel.runtime.layout import STALE
 from runnel.tensor import tensor as tensors
 from runnel.tensor.tensor import Tensor
 from runnel.tensor.tracing import Trace, activate
-from runnel.tensor.variable import CLOCK, Pin, Variable
+from runnel.tensor.variable import CLOCK, Variable
 
 Gradients = Mapping[Variable, Tensor]
 _KEPT = 16  # programs of one optimizer
@@ -33,36 +34,30 @@ class StepProgram:
             update()
         updates = {trace.variables[v]: tensors.node_of(trace.values[v], trace) for v in trace.written}
         graph, _ = pipeline.run(trace.graph([], updates, name))
-        self._variables = list(trace.variables)
         self._getters = [getter for getter, _ in trace.scalars]
-        self._numbers = (ctypes.c_double * max(len(self._getters), 1))()
         self.program = Program(Planner(graph, context.current().threads).plan())
-        first = 2 + len(self._parameters)
-        for i in range(len(self._getters)):
-            self.program.bases[first + i] = ctypes.addressof(self._numbers) + 8 * i
-        self._bound: list[Pin] = []
-        self._bound_at = -1
+        numbers = range(len(self._parameters), len(self._parameters) + len(self._getters))
+        variables = list(trace.variables)
+        written = [i for i, v in enumerate(variables) if v in trace.written]
+        self.binding = Binding(self.program, lambda: variables, written, numbers.stop, numbers)
 
     def run(self, gradients: Gradients) -> None:
         """Update everything in place. The caller gives a gradient for each Variable the program was made for."""
         dense = [gradients[p].contiguous() for p in self._parameters]
-        program = self.program
-        with STATE:
-            now = CLOCK.now  # before binding: what ticks it meanwhile makes the next step bind again
-            if self._bound_at != now:
-                program.bind_variables([v.private_address() for v in self._variables])
-                self._bound = [v.pin() for v in self._variables]
-                self._bound_at = now
-            for i, getter in enumerate(self._getters):
-                self._numbers[i] = getter()
-            for slot, gradient in enumerate(dense, 2):
-                program.bases[slot] = gradient.address
-            try:
-                status = program.run_bound()
-            finally:  # Ctrl-C may come when the run is over
-                CLOCK.writes += 1
+        frame = self.binding.pool.take()
+        for i, getter in enumerate(self._getters, len(dense)):
+            frame.floats[i] = getter()
+        for slot, gradient in enumerate(dense, 2):
+            frame.bases[slot] = gradient.address
+        try:
+            status = frame.run()
+            if status == STALE:
+                status = self.binding.resume(frame)
+        finally:  # Ctrl-C may come when the run is over
+            CLOCK.writes += 1
+        self.binding.pool.give(frame)
         if status:
-            raise program.error(status)
+            raise self.program.error(status)
 
 
 class StepPrograms:
@@ -83,7 +78,6 @@ class StepPrograms:
         found = self._programs.get(key)
         if found is None:
             found = StepProgram(update, gradients, name)
-            while len(self._programs) >= _KEPT:
-                del self._programs[next(iter(self._programs))]
             self._programs[key] = found
+            drop_oldest(self._programs, _KEPT)
         return found

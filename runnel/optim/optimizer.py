@@ -21,6 +21,7 @@ from runnel.optim.fused import StepPrograms
 from runnel.optim.group import ParamGroup
 from runnel.optim.state import checked_state, state_of
 from runnel.tensor import tracing
+from runnel.tensor.snapshot import snapshot
 from runnel.tensor.state import clear_gradient
 from runnel.tensor.tensor import Tensor
 from runnel.tensor.variable import CLOCK, Variable
@@ -197,8 +198,9 @@ class Optimizer:
     # Saving and loading -----------------------------------------------------------------------------------------------
 
     def state_dict(self) -> dict[str, Any]:
-        """{"state": {number of Parameter: {name: tensor}}, "param_groups": [hyper-parameters and numbers]}."""
-        return state_of(self)
+        """{"state": {number of Parameter: {name: tensor}}, "param_groups": [hyper-parameters and numbers]}, the tensors
+        as of one point in time."""
+        return snapshot(lambda: state_of(self))
 
     def load_state_dict(self, saved: Mapping[str, Any]) -> None:
         """Take over what ``state_dict`` gave, for Parameters of the same shapes.

@@ -1,6 +1,7 @@
 """LLVM text into addresses: memo, disk cache, LLVM, linker, in that order.
 
-A compiler is for one LLVM machine; it knows nothing of Runnel's targets.
+A compiler is for one LLVM machine; it knows nothing of Runnel's targets. Any number of threads may use it: llvmlite
+lets one call into LLVM in at a time, modules are of one thread each, and what two threads compile twice is right twice.
 """
 
 from __future__ import annotations
@@ -8,11 +9,10 @@ from __future__ import annotations
 import hashlib
 import os
 import sys
-import threading
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from runnel.core import switches
 from runnel.core.errors import VerifierError
@@ -24,7 +24,6 @@ if TYPE_CHECKING:
     import llvmlite.binding as llvm
 
 ABI_VERSION: Final = 1  # of what generated code and its callers agree on beyond the text: thread words, records
-_LOCK: Final = threading.RLock()  # LLVM works on one module at a time anyway
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,15 +72,13 @@ class Compiler:
         keys = [(module.symbol, self.key(module.identity)) for module in modules]
         known = self._known(keys)
         if any(key not in known for key in keys):
-            with _LOCK:
-                known |= self._known([key for key in keys if key not in known])
-                new = {key: module for key, module in zip(keys, modules, strict=True) if key not in known}
-                wanted = frozenset().union(*(module.uses for module in new.values()))
-                used = {name: find() for name, find in imports.items() if name in wanted}
-                if new:
-                    linked = dict(zip(new, self._linked(new, used), strict=True))
-                    self._functions.update(linked.items())
-                    known |= linked
+            new = {key: module for key, module in zip(keys, modules, strict=True) if key not in known}
+            wanted = frozenset().union(*(module.uses for module in new.values()))
+            used = {name: find() for name, find in imports.items() if name in wanted}
+            if new:
+                linked = dict(zip(new, self._linked(new, used), strict=True))
+                self._functions.update(linked.items())
+                known |= linked
             objects.statistics.reused += len(keys) - len(new)
         else:
             objects.statistics.reused += len(keys)
@@ -99,13 +96,11 @@ class Compiler:
 
     def object_code(self, text: str, name: str = "the module") -> bytes:
         """The object file of ``text``, compiled now."""
-        with _LOCK:
-            return bytes(self._target_machine().emit_object(self._parse(text, name)))
+        return bytes(self._target_machine().emit_object(self._parse(text, name)))
 
     def assembly(self, text: str, name: str = "the module") -> str:
         """The assembly of ``text``, for a reader."""
-        with _LOCK:
-            return str(self._target_machine().emit_assembly(self._parse(text, name)))
+        return str(self._target_machine().emit_assembly(self._parse(text, name)))
 
     def _linked(self, modules: Mapping[tuple[str, str], Module], imports: Mapping[str, Function]) -> list[Function]:
         """The addresses of new modules. Objects from the disk that cannot be linked are dropped and compiled anew."""
@@ -157,6 +152,28 @@ class Compiler:
         return module
 
 
+def _llvm_lock() -> Any:
+    """llvmlite's lock around its calls; None while llvmlite is not loaded, or if it has another one."""
+    ffi = sys.modules.get("llvmlite.binding.ffi")
+    return getattr(getattr(ffi, "lib", None), "_lock", None)
+
+
+_HELD: Final[list[Any]] = []  # by forks that are under way
+
+
+def _before_fork() -> None:
+    """LLVM has locks of its own, which a child would find as they are: nobody may be in LLVM at a fork."""
+    lock = _llvm_lock()
+    if lock is not None:
+        lock.__enter__()
+    _HELD.append(lock)
+
+
+def _after_fork() -> None:
+    lock = _HELD.pop()
+    if lock is not None:
+        lock.__exit__(None, None, None)
+
+
 if hasattr(os, "register_at_fork"):
-    # LLVM has locks of its own, which a child would find as they are: nobody may be compiling at a fork.
-    os.register_at_fork(before=_LOCK.acquire, after_in_parent=_LOCK.release, after_in_child=_LOCK.release)
+    os.register_at_fork(before=_before_fork, after_in_parent=_after_fork, after_in_child=_after_fork)

@@ -9,7 +9,7 @@ import functools
 import sys
 from typing import TYPE_CHECKING, Final, NamedTuple
 
-from runnel.runtime import records, waiting
+from runnel.runtime import locking, records, waiting
 from runnel.runtime.compiler import Compiler
 from runnel.runtime.layout import (
     ARRIVED,
@@ -18,15 +18,20 @@ from runnel.runtime.layout import (
     FAULT,
     FINISHED,
     LINE,
+    LOCK_COUNT,
+    LOCKS,
     MAIL_THREAD,
     MAILBOXES,
     PENDING,
+    POSITION,
     RECORDS,
     REQUEST,
     SEALED,
+    SIZE,
     SPINS,
     STATUS,
     STOP,
+    TOO_FEW,
 )
 from runnel.runtime.link import Function
 
@@ -37,21 +42,28 @@ if TYPE_CHECKING:
 class EntryPoints(NamedTuple):
     """Addresses of the driver's functions."""
 
-    rn_run: int  # (thread, records)
     rn_barrier: int  # a kernel
     rn_seal: int  # a kernel
     rn_jump: int  # the kernel of records that say where to go on
     rn_solo: int  # (launch block) -> status: one thread, without the team
-    rn_launch: int  # (launch block) -> status
+    rn_solo_at_once: int  # the same, or BUSY if that means to wait
+    rn_launch: int  # (launch block) -> status: with the team
+    rn_alone: int  # (launch block) -> status: the caller does the work of all threads
     rn_worker: int  # (control block, mailbox)
     rn_stop: int  # (control block, threads) -> 1 if the workers were told to end, 0 if a launch is in progress
     rn_pause: int  # (n)
+    rn_is_written: int  # (state lock) -> 1 while a run may be writing, else 0
+    rn_settle: int  # (state lock): wait for the end of a run that is writing
+    rn_close: int  # (): no launch that takes locks begins
+    rn_open: int  # (): they may begin again
+    rn_reopen: int  # (): the same in the child of a fork
 
 
 def text(triple: str, symbol: str, system: str = sys.platform) -> str:
     """The driver as a module whose one global symbol ``symbol`` is the table of :class:`EntryPoints`."""
     table = ", ".join(f"ptr @{name}" for name in EntryPoints._fields)
     return f"""{waiting.text(triple, system)}
+{locking.text()}
 {records.text()}
 @{symbol} = constant [{len(EntryPoints._fields)} x ptr] [{table}]
 
@@ -64,7 +76,7 @@ define internal void @rn_pause(i64 %n) {{
 define internal void @part(ptr %thread) {{
   %records.at = getelementptr i64, ptr %thread, i64 {RECORDS}
   %records = load ptr, ptr %records.at
-  call void @rn_run(ptr %thread, ptr %records)
+  %end = call ptr @rn_run(ptr %thread, ptr %records)
   ret void
 }}
 
@@ -107,23 +119,121 @@ done:
   ret i64 %status
 }}
 
-define internal i64 @rn_solo(ptr %block) {{
+define internal i64 @solo(ptr %block, i1 %patient) {{
+entry:
+  %entered = call i64 @enter(ptr %block, i1 %patient)
+  %inside = icmp eq i64 %entered, 0
+  br i1 %inside, label %run, label %refused
+run:
   %thread = getelementptr i8, ptr %block, i64 {LINE}
   %fault.at = getelementptr i64, ptr %thread, i64 {FAULT}
   store i64 0, ptr %fault.at
   call void @part(ptr %thread)
   %status = call i64 @settle(ptr %block, i64 1)
+  call void @leave(ptr %block)
+  ret i64 %status
+refused:
+  ret i64 %entered
+}}
+
+define internal i64 @rn_solo(ptr %block) {{
+  %status = call i64 @solo(ptr %block, i1 true)
+  ret i64 %status
+}}
+
+define internal i64 @rn_solo_at_once(ptr %block) {{
+  %status = call i64 @solo(ptr %block, i1 false)
+  ret i64 %status
+}}
+
+; the caller runs each thread's records up to its next barrier in turn, until all have come to their ends
+define internal i64 @rn_alone(ptr %block) {{
+entry:
+  %entered = call i64 @enter(ptr %block, i1 true)
+  %inside = icmp eq i64 %entered, 0
+  br i1 %inside, label %begin, label %refused
+refused:
+  ret i64 %entered
+begin:
+  %threads = load i64, ptr %block
+  %team.at = getelementptr i64, ptr %block, i64 {CONTROL}
+  %team = load ptr, ptr %team.at
+  call void @lock(ptr %team, i64 1)  ; whose workers' scratch it uses
+  %own = getelementptr i8, ptr %block, i64 {LINE}
+  br label %prepare
+prepare:
+  %p = phi i64 [ 0, %begin ], [ %p.next, %prepare ]
+  %p.offset = mul i64 %p, {LINE}
+  %p.thread = getelementptr i8, ptr %own, i64 %p.offset
+  %fault.at = getelementptr i64, ptr %p.thread, i64 {FAULT}
+  store i64 0, ptr %fault.at
+  %records.at = getelementptr i64, ptr %p.thread, i64 {RECORDS}
+  %records = load ptr, ptr %records.at
+  %first.at = getelementptr i64, ptr %p.thread, i64 {POSITION}
+  store ptr %records, ptr %first.at
+  %p.next = add i64 %p, 1
+  %p.more = icmp ult i64 %p.next, %threads
+  br i1 %p.more, label %prepare, label %round
+round:
+  br label %turn
+turn:
+  %t = phi i64 [ 0, %round ], [ %t.next, %on ]
+  %left = phi i64 [ 0, %round ], [ %left.now, %on ]
+  %offset = mul i64 %t, {LINE}
+  %thread = getelementptr i8, ptr %own, i64 %offset
+  %at = getelementptr i64, ptr %thread, i64 {POSITION}
+  %position = load ptr, ptr %at
+  %ended = icmp eq ptr %position, null
+  br i1 %ended, label %on, label %go
+go:
+  %next = call ptr @stretch(ptr %thread, ptr %position)
+  store ptr %next, ptr %at
+  %goes.on = icmp ne ptr %next, null
+  %one = zext i1 %goes.on to i64
+  br label %on
+on:
+  %counted = phi i64 [ 0, %turn ], [ %one, %go ]
+  %left.now = add i64 %left, %counted
+  %t.next = add i64 %t, 1
+  %more = icmp ult i64 %t.next, %threads
+  br i1 %more, label %turn, label %after
+after:
+  %again = icmp ne i64 %left.now, 0
+  br i1 %again, label %round, label %done
+done:
+  %status = call i64 @settle(ptr %block, i64 %threads)
+  call void @unlock(ptr %team)
+  call void @leave(ptr %block)
   ret i64 %status
 }}
 
 define internal i64 @rn_launch(ptr %block) {{
 entry:
+  %entered = call i64 @enter(ptr %block, i1 true)
+  %inside = icmp eq i64 %entered, 0
+  br i1 %inside, label %gather, label %refused
+refused:
+  ret i64 %entered
+gather:
   %threads = load i64, ptr %block
   %team.at = getelementptr i64, ptr %block, i64 {CONTROL}
   %team = load ptr, ptr %team.at
   %spins.at = getelementptr i8, ptr %team, i64 {SPINS}
   %spins = load i64, ptr %spins.at
   call void @lock(ptr %team, i64 %spins)
+  %size.at = getelementptr i8, ptr %team, i64 {SIZE}
+  %size = load i64, ptr %size.at
+  %enough = icmp uge i64 %size, %threads
+  br i1 %enough, label %begin, label %too.few
+too.few:
+  call void @unlock(ptr %team)
+  %count.at = getelementptr i64, ptr %block, i64 {LOCK_COUNT}
+  %count = load i64, ptr %count.at
+  %table.at = getelementptr i64, ptr %block, i64 {LOCKS}
+  %table = load ptr, ptr %table.at
+  call void @drop(ptr %table, i64 %count)
+  ret i64 {TOO_FEW}
+begin:
   %arrived = getelementptr i8, ptr %team, i64 {ARRIVED}
   store atomic i32 0, ptr %arrived monotonic, align 4
   %pending = getelementptr i8, ptr %team, i64 {PENDING}
@@ -137,7 +247,7 @@ entry:
   store i64 0, ptr %own.fault
   br label %publish
 publish:
-  %w = phi i64 [ 1, %entry ], [ %w.next, %publish ]
+  %w = phi i64 [ 1, %begin ], [ %w.next, %publish ]
   %offset = mul i64 %w, {LINE}
   %thread = getelementptr i8, ptr %own, i64 %offset
   %fault.at = getelementptr i64, ptr %thread, i64 {FAULT}
@@ -157,6 +267,7 @@ work:
   call void @wait(ptr %finished, i32 %before, i64 %spins)
   %status = call i64 @settle(ptr %block, i64 %threads)
   call void @unlock(ptr %team)
+  call void @leave(ptr %block)
   ret i64 %status
 }}
 
@@ -207,6 +318,8 @@ tell:
   %more = icmp ult i64 %w.next, %threads
   br i1 %more, label %tell, label %told
 told:
+  %size.at = getelementptr i8, ptr %team, i64 {SIZE}
+  store i64 1, ptr %size.at
   call void @unlock(ptr %team)
   ret i64 1
 busy:

@@ -23,10 +23,14 @@ class _Kept:
     def __init__(self) -> None:
         self._libraries: dict[Library, None] = {}  # the one used last is the last
         self._nbytes = 0
-        self._lock = locks.reentrant()
+        self._lock = locks.lock()  # never waited for: by whom it is held may be a frame further down on this thread
 
     def use(self, library: Library) -> None:
-        with self._lock:
+        """Note that it is used; not if somebody else is at it just now."""
+        if not self._lock.acquire(blocking=False):
+            return
+        gone: list[Library] = []  # until the lock is open
+        try:
             if next(reversed(self._libraries), None) is library:
                 return
             if library in self._libraries:
@@ -35,14 +39,18 @@ class _Kept:
                 self._nbytes += library.pages.nbytes
             self._libraries[library] = None
             while self._nbytes > KEPT:
-                oldest = next(iter(self._libraries))
-                del self._libraries[oldest]
-                self._nbytes -= oldest.pages.nbytes
+                gone.append(next(iter(self._libraries)))
+                del self._libraries[gone[-1]]
+                self._nbytes -= gone[-1].pages.nbytes
+        finally:
+            self._lock.release()
 
     def clear(self) -> None:
-        with self._lock:
-            self._libraries.clear()
-            self._nbytes = 0
+        if self._lock.acquire(blocking=False):
+            try:
+                self._libraries, self._nbytes = {}, 0
+            finally:
+                self._lock.release()
 
 
 _KEPT: Final = _Kept()

@@ -9,6 +9,7 @@ program is run again.
 
 from __future__ import annotations
 
+import atexit
 import contextlib
 import os
 import signal
@@ -69,6 +70,7 @@ class Watcher:
 
 
 _WATCHERS: Final[dict[str, Watcher]] = {}  # at most one
+_ENDING: Final[list[bool]] = []  # not empty once the interpreter is about to end: a thread started then hangs it
 
 
 class Interruptible:
@@ -82,8 +84,9 @@ class Interruptible:
     def run(self) -> int:
         """Run the program; its status is 0, what a kernel reported, or CANCELLED."""
         while True:
-            if threading.current_thread() is threading.main_thread():
-                status = _watcher().during(self._launch.run, self._launch.interrupt)
+            watcher = _watcher() if threading.current_thread() is threading.main_thread() else None
+            if watcher is not None:
+                status = watcher.during(self._launch.run, self._launch.interrupt)
             else:
                 status = self._launch.run()
             # Interrupted and still here: the signal's handler did not raise, or the request belongs to an earlier run,
@@ -111,18 +114,25 @@ def uninterrupted(work: Callable[[], None]) -> None:
         raise errors[0]
 
 
-def _watcher() -> Watcher:
+def _watcher() -> Watcher | None:
+    """The process's watcher; None if there is none and it is too late to start one."""
     watcher = _WATCHERS.get("process")
-    if watcher is None:
-        watcher = _WATCHERS["process"] = Watcher()
+    if watcher is None and not _ENDING:
+        with contextlib.suppress(RuntimeError):  # the system gives no more threads
+            watcher = _WATCHERS["process"] = Watcher()
     return watcher
 
 
+def _end() -> None:
+    _ENDING.append(True)
+
+
 def _after_fork() -> None:
-    for watcher in _WATCHERS.values():
+    for watcher in list(_WATCHERS.values()):
         watcher.after_fork()
     _WATCHERS.clear()
 
 
+atexit.register(_end)
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_after_fork)

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from runnel.core import switches
-from runnel.runtime import driver, layout, memory, team, threads
-from runnel.runtime.layout import CANCELLED as CANCELLED, INTERRUPTED as INTERRUPTED
+from runnel.runtime import driver, layout, locking, memory, team, threads
+from runnel.runtime.layout import CANCELLED as CANCELLED, INTERRUPTED as INTERRUPTED, STALE as STALE
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -39,7 +39,7 @@ _CALLER = _CallerScratch()
 
 
 class Launch:
-    """A program bound to its memory. ``run()`` it as often as you like, from one thread at a time.
+    """A program bound to its memory. ``run()`` it as often as you like, by one call at a time.
 
     ``records_per_thread`` holds for each thread an int64 array (n, 8) of records ending with one whose kernel is 0; the
     arrays are not copied, so numbers written into them count from the next run on. ``bases`` is the address of the
@@ -51,6 +51,7 @@ class Launch:
         "_call",
         "_keep",
         "_owner",
+        "_patient",
         "_scratch_bytes",
         "_team",
         "_words",
@@ -77,7 +78,12 @@ class Launch:
         self._words[layout.THREADS] = self.threads
         self._words[layout.CONTROL] = self._team.address
         workers = [self._team.scratch(slot, scratch_bytes) for slot in range(1, self.threads)]
-        self._keep: list[Any] = [*records_per_thread, *workers, None]  # the last is the caller's scratch
+        self._keep: list[Any] = [
+            *records_per_thread,
+            *workers,
+            None,
+            None,
+        ]  # the last: lock entries, the caller's scratch
         for number, records in enumerate(records_per_thread):
             words = self._thread_block(number)
             words[layout.BASES] = bases
@@ -94,17 +100,37 @@ class Launch:
         self._owner = -1
         entry = driver.entry_points()
         argument = ctypes.c_void_p(self.address)
+        self._patient: Callable[[], int] = partial(_WITHOUT_GIL(entry.rn_solo), argument)
         if self.threads > 1:
-            run = partial(_WITHOUT_GIL(entry.rn_launch), argument)
-            self._call: Callable[[], int] = partial(_run_with_team, self._team, self.threads, run)
+            self._call: Callable[[], int] = partial(_WITHOUT_GIL(entry.rn_launch), argument)
+            self._patient = partial(_WITHOUT_GIL(entry.rn_alone), argument)
+        elif short:
+            self._call = partial(_WITH_GIL(entry.rn_solo_at_once), argument)
         else:
-            self._call = partial((_WITH_GIL if short else _WITHOUT_GIL)(entry.rn_solo), argument)
+            self._call = self._patient
+
+    def lock(self, entries: Sequence[tuple[int, bool, int, int]]) -> None:
+        """From now on take these state locks for a run: the words of lock entries, in the order of their addresses."""
+        table = np.array(entries, np.int64).reshape(-1, locking.ENTRY_WORDS)
+        self._words[layout.LOCK_COUNT] = 0
+        self._keep[-2] = table
+        self._words[layout.LOCKS] = table.__array_interface__["data"][0]
+        self._words[layout.LOCK_COUNT] = len(table)
 
     def run(self) -> int:
-        """Run the program; its status is 0, what a kernel reported, or the request that stopped it."""
+        """Run the program; its status is 0, what a kernel reported, the request that stopped it, or STALE: it did not
+        run, because a state lock is not as ``lock`` was told."""
         if get_ident() != self._owner:
             self._adopt()
-        return self._call()
+        status = self._call()
+        if status == layout.BUSY or status == layout.TOO_FEW:
+            status = self._run_otherwise(status)
+        return status
+
+    def _run_otherwise(self, status: int) -> int:
+        while status == layout.TOO_FEW and self._team.grow(self.threads):
+            status = self._call()
+        return self._patient() if status == layout.BUSY or status == layout.TOO_FEW else status
 
     @property
     def status(self) -> int:

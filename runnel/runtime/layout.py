@@ -2,11 +2,15 @@
 
 control block   lines of 128 bytes, each written by few: LOCK; BARRIER (generation, its sleepers, threads ARRIVED);
                 PENDING workers of the launch; FINISHED launches and their sleepers; SPINS, the pauses before
-                yielding; then from MAILBOXES on one line for each thread
+                yielding, and SIZE, the threads that are there; then from MAILBOXES on one line for each thread
 mailbox         ticket (an int32), its sleepers, thread block to run (0 asks the worker to end)
-launch block    words THREADS, CONTROL, STATUS, REQUEST, STOP, SEALED, COMPLETED; then the thread blocks, one line each,
-                from the second line
-thread block    the eight words of the kernel ABI, the last pointing to the launch block; RECORDS, DELAY, RANDOM, WATCH
+launch block    words THREADS, CONTROL, STATUS, REQUEST, STOP, SEALED, COMPLETED, LOCKS, LOCK_COUNT; then the thread
+                blocks, one line each, from the second line
+thread block    the eight words of the kernel ABI, the last pointing to the launch block; RECORDS, DELAY, RANDOM, WATCH,
+                POSITION
+state lock      int32 GATE, HELD (-1 by a writer, or the number of readers), EPOCH (odd while there is a writer), each
+                followed by its sleepers; int64 VERSION, WRITES
+lock entry      what a launch asks of a state lock: words ADDRESS, EXCLUSIVE, EXPECTED_VERSION, EXPECTED_WRITES or ANY
 
 How a run is stopped: anyone may set REQUEST. The first thread, between two records, turns it into STOP unless the run
 is SEALED, and STOP is what the others obey; a fault sets both. So every thread WATCHes one word. A run that is not
@@ -20,16 +24,29 @@ from typing import Final
 LINE: Final = 128  # bytes; two cache lines, because processors fetch them in pairs
 LOCK, BARRIER, PENDING, FINISHED, SPINS, MAILBOXES = (LINE * n for n in range(6))
 ARRIVED: Final = BARRIER + 8
+SIZE: Final = SPINS + 8
 MAIL_THREAD: Final = 8
 
 # words of a launch block
-THREADS, CONTROL, STATUS, REQUEST, STOP, SEALED, COMPLETED = range(7)
+THREADS, CONTROL, STATUS, REQUEST, STOP, SEALED, COMPLETED, LOCKS, LOCK_COUNT = range(9)
 
 # words of a thread block
-BASES, SCRATCH, SCRATCH_BYTES, NUMBER, COUNT, TEAM, FAULT, LAUNCH, RECORDS, DELAY, RANDOM, WATCH = range(12)
+BASES, SCRATCH, SCRATCH_BYTES, NUMBER, COUNT, TEAM, FAULT, LAUNCH, RECORDS, DELAY, RANDOM, WATCH, POSITION = range(13)
+
+# bytes of a state lock
+GATE, HELD, EPOCH, VERSION, WRITES = range(0, 40, 8)
+
+# words of a lock entry
+ADDRESS, EXCLUSIVE, EXPECTED_VERSION, EXPECTED_WRITES = range(4)
+ANY: Final = -1
 
 THREAD_SCRATCH: Final = 3 << 20  # bytes of scratch that every thread has at least
 
 # requests, and the status of a run that was stopped by one
 CANCELLED: Final = -1
 INTERRUPTED: Final = -2  # by a signal
+
+# the status of a launch that did not run
+STALE: Final = -3  # a state lock has another version, or other writes, than the launch expects
+BUSY: Final = -4  # a state lock is held, and the launch was not to wait
+TOO_FEW: Final = -5  # the team has fewer threads than the program

@@ -11,26 +11,27 @@ import threading
 import weakref
 from typing import Any, Final
 
-_LOCKS: Final[weakref.WeakSet[Any]] = weakref.WeakSet()
+_LOCKS: Final[weakref.WeakValueDictionary[int, Any]] = weakref.WeakValueDictionary()
 
 
 def lock() -> threading.Lock:
     """A ``threading.Lock`` that is open in the child of a fork."""
     made = threading.Lock()
-    _LOCKS.add(made)
+    _LOCKS[id(made)] = made
     return made
 
 
 def reentrant() -> threading.RLock:
     """A ``threading.RLock`` that is open in the child of a fork."""
     made = threading.RLock()
-    _LOCKS.add(made)
+    _LOCKS[id(made)] = made
     return made
 
 
 def _open_all() -> None:
-    for held in list(_LOCKS):
-        if not (hasattr(held, "_is_owned") and held._is_owned()):
+    for reference in _LOCKS.valuerefs():
+        held = reference()
+        if held is not None and not (hasattr(held, "_is_owned") and held._is_owned()):
             held._at_fork_reinit()  # what Python's own modules use for theirs
 
 

@@ -27,8 +27,8 @@ _ALL: Final = 2**31 - 1  # sleepers to wake
 
 
 def text() -> str:
-    """The functions ``@rn_run``, ``@rn_jump``, ``@rn_barrier`` and ``@rn_seal``, for use inside a module that has those
-    of ``waiting``."""
+    """The functions ``@rn_run``, ``@stretch``, ``@rn_jump``, ``@rn_barrier`` and ``@rn_seal``, for use inside a module
+    that has those of ``waiting``."""
     return f"""; pause for a random while: xorshift64 (G. Marsaglia, "Xorshift RNGs", 2003)
 define internal void @delay(ptr %thread, i64 %most) noinline {{
   %at = getelementptr i64, ptr %thread, i64 {RANDOM}
@@ -45,109 +45,8 @@ define internal void @delay(ptr %thread, i64 %most) noinline {{
   ret void
 }}
 
-define internal void @rn_run(ptr %thread, ptr %records) {{
-entry:
-  %launch.at = getelementptr i64, ptr %thread, i64 {LAUNCH}
-  %launch = load ptr, ptr %launch.at
-  %watch.at = getelementptr i64, ptr %thread, i64 {WATCH}
-  %watch = load ptr, ptr %watch.at
-  %fault.at = getelementptr i64, ptr %thread, i64 {FAULT}
-  %delay.at = getelementptr i64, ptr %thread, i64 {DELAY}
-  %delay = load i64, ptr %delay.at
-  %hurried = icmp eq i64 %delay, 0
-  br label %head
-head:
-  %record = phi ptr [ %records, %entry ], [ %next, %well ], [ %target, %jump ]
-  %k = load ptr, ptr %record
-  %end = icmp eq ptr %k, null
-  br i1 %end, label %done, label %check
-check:
-  %seen = load atomic i64, ptr %watch acquire, align 8
-  %quiet = icmp eq i64 %seen, 0
-  br i1 %quiet, label %ready, label %asked
-asked:
-  %stop.at = getelementptr i64, ptr %launch, i64 {STOP}
-  %stop = load atomic i64, ptr %stop.at acquire, align 8
-  %decided = icmp ne i64 %stop, 0
-  br i1 %decided, label %leave, label %requested
-requested:  ; only the first thread comes here
-  %sealed.at = getelementptr i64, ptr %launch, i64 {SEALED}
-  %sealed = load i64, ptr %sealed.at
-  %too.late = icmp ne i64 %sealed, 0
-  br i1 %too.late, label %ready, label %decide
-decide:
-  store atomic i64 1, ptr %stop.at release, align 8
-  br label %leave
-ready:
-  br i1 %hurried, label %go, label %dawdle
-dawdle:
-  call void @delay(ptr %thread, i64 %delay)
-  br label %go
-go:
-  %jumps = icmp eq ptr %k, @rn_jump
-  br i1 %jumps, label %jump, label %call
-jump:
-  %flag.at = getelementptr i64, ptr %record, i64 1
-  %flag.args = load ptr, ptr %flag.at
-  %slot = load i64, ptr %flag.args
-  %bases.at = getelementptr i64, ptr %thread, i64 {BASES}
-  %bases = load ptr, ptr %bases.at
-  %base.at = getelementptr i64, ptr %bases, i64 %slot
-  %base = load ptr, ptr %base.at
-  %byte.at = getelementptr i64, ptr %flag.args, i64 1
-  %byte = load i64, ptr %byte.at
-  %flag.address = getelementptr i8, ptr %base, i64 %byte
-  %flag = load i8, ptr %flag.address
-  %holds = icmp ne i8 %flag, 0
-  %if.false.at = getelementptr i64, ptr %record, i64 2
-  %if.false = load i64, ptr %if.false.at
-  %if.true.at = getelementptr i64, ptr %record, i64 3
-  %if.true = load i64, ptr %if.true.at
-  %distance = select i1 %holds, i64 %if.true, i64 %if.false
-  %words = mul i64 %distance, 8
-  %target = getelementptr i64, ptr %record, i64 %words
-  br label %head
-call:
-  %args.at = getelementptr i64, ptr %record, i64 1
-  %args = load ptr, ptr %args.at
-  %i0.at = getelementptr i64, ptr %record, i64 2
-  %i0 = load i64, ptr %i0.at
-  %i1.at = getelementptr i64, ptr %record, i64 3
-  %i1 = load i64, ptr %i1.at
-  %j0.at = getelementptr i64, ptr %record, i64 4
-  %j0 = load i64, ptr %j0.at
-  %j1.at = getelementptr i64, ptr %record, i64 5
-  %j1 = load i64, ptr %j1.at
-  call void %k(ptr %thread, ptr %args, i64 %i0, i64 %i1, i64 %j0, i64 %j1)
-  %fault = load i64, ptr %fault.at
-  %faulty = icmp ne i64 %fault, 0
-  br i1 %faulty, label %failed, label %well
-well:
-  %next = getelementptr i64, ptr %record, i64 8
-  br label %head
-failed:  ; a fault stops every thread of the program, the first one too
-  %failed.stop = getelementptr i64, ptr %launch, i64 {STOP}
-  store atomic i64 1, ptr %failed.stop release, align 8
-  %failed.request = getelementptr i64, ptr %launch, i64 {REQUEST}
-  store atomic i64 {CANCELLED}, ptr %failed.request release, align 8
-  br label %leave
-leave:  ; release those who wait at the barrier: they will see the word at their next record
-  %count.at = getelementptr i64, ptr %thread, i64 {COUNT}
-  %count = load i64, ptr %count.at
-  %alone = icmp eq i64 %count, 1
-  br i1 %alone, label %done, label %release
-release:
-  %team.at = getelementptr i64, ptr %thread, i64 {TEAM}
-  %team = load ptr, ptr %team.at
-  %barrier = getelementptr i8, ptr %team, i64 {BARRIER}
-  %generation = load atomic i32, ptr %barrier monotonic, align 4
-  %later = add i32 %generation, 1
-  call void @announce(ptr %barrier, i32 %later, i32 {_ALL})
-  br label %done
-done:
-  ret void
-}}
-
+{_walk(alone=False)}
+{_walk(alone=True)}
 ; the kernel of records that say where to go on, never called: i0 records further if the byte that args name by slot and
 ; offset is 0, else i1 records. All threads read it behind a barrier, so all go the same way
 define internal void @rn_jump(ptr %thread, ptr %args, i64 %i0, i64 %i1, i64 %j0, i64 %j1) {{
@@ -208,4 +107,132 @@ meet:
   call void @rn_barrier(ptr %thread, ptr null, i64 0, i64 0, i64 0, i64 0)
   ret void
 }}
+"""
+
+
+def _walk(*, alone: bool) -> str:
+    """``@rn_run``, which runs a thread's records to their end; or ``@stretch``, which stops at the next barrier,
+    because one thread does the work of all, and gives the record behind it, or null at the end."""
+    head = f"define internal ptr @{'stretch' if alone else 'rn_run'}(ptr %thread, ptr %records)"
+    onward = "meet" if alone else "call"
+    meeting = _MEETING if alone else ""
+    return f"""{head} {{
+entry:
+  %launch.at = getelementptr i64, ptr %thread, i64 {LAUNCH}
+  %launch = load ptr, ptr %launch.at
+  %watch.at = getelementptr i64, ptr %thread, i64 {WATCH}
+  %watch = load ptr, ptr %watch.at
+  %fault.at = getelementptr i64, ptr %thread, i64 {FAULT}
+  %delay.at = getelementptr i64, ptr %thread, i64 {DELAY}
+  %delay = load i64, ptr %delay.at
+  %hurried = icmp eq i64 %delay, 0
+  br label %head
+head:
+  %record = phi ptr [ %records, %entry ], [ %next, %well ], [ %target, %jump ]
+  %k = load ptr, ptr %record
+  %end = icmp eq ptr %k, null
+  br i1 %end, label %done, label %check
+check:
+  %seen = load atomic i64, ptr %watch acquire, align 8
+  %quiet = icmp eq i64 %seen, 0
+  br i1 %quiet, label %ready, label %asked
+asked:
+  %stop.at = getelementptr i64, ptr %launch, i64 {STOP}
+  %stop = load atomic i64, ptr %stop.at acquire, align 8
+  %decided = icmp ne i64 %stop, 0
+  br i1 %decided, label %leave, label %requested
+requested:  ; only the first thread comes here
+  %sealed.at = getelementptr i64, ptr %launch, i64 {SEALED}
+  %sealed = load i64, ptr %sealed.at
+  %too.late = icmp ne i64 %sealed, 0
+  br i1 %too.late, label %ready, label %decide
+decide:
+  store atomic i64 1, ptr %stop.at release, align 8
+  br label %leave
+ready:
+  br i1 %hurried, label %go, label %dawdle
+dawdle:
+  call void @delay(ptr %thread, i64 %delay)
+  br label %go
+go:
+  %jumps = icmp eq ptr %k, @rn_jump
+  br i1 %jumps, label %jump, label %{onward}
+{meeting}jump:
+  %flag.at = getelementptr i64, ptr %record, i64 1
+  %flag.args = load ptr, ptr %flag.at
+  %slot = load i64, ptr %flag.args
+  %bases.at = getelementptr i64, ptr %thread, i64 {BASES}
+  %bases = load ptr, ptr %bases.at
+  %base.at = getelementptr i64, ptr %bases, i64 %slot
+  %base = load ptr, ptr %base.at
+  %byte.at = getelementptr i64, ptr %flag.args, i64 1
+  %byte = load i64, ptr %byte.at
+  %flag.address = getelementptr i8, ptr %base, i64 %byte
+  %flag = load i8, ptr %flag.address
+  %holds = icmp ne i8 %flag, 0
+  %if.false.at = getelementptr i64, ptr %record, i64 2
+  %if.false = load i64, ptr %if.false.at
+  %if.true.at = getelementptr i64, ptr %record, i64 3
+  %if.true = load i64, ptr %if.true.at
+  %distance = select i1 %holds, i64 %if.true, i64 %if.false
+  %words = mul i64 %distance, 8
+  %target = getelementptr i64, ptr %record, i64 %words
+  br label %head
+call:
+  %args.at = getelementptr i64, ptr %record, i64 1
+  %args = load ptr, ptr %args.at
+  %i0.at = getelementptr i64, ptr %record, i64 2
+  %i0 = load i64, ptr %i0.at
+  %i1.at = getelementptr i64, ptr %record, i64 3
+  %i1 = load i64, ptr %i1.at
+  %j0.at = getelementptr i64, ptr %record, i64 4
+  %j0 = load i64, ptr %j0.at
+  %j1.at = getelementptr i64, ptr %record, i64 5
+  %j1 = load i64, ptr %j1.at
+  call void %k(ptr %thread, ptr %args, i64 %i0, i64 %i1, i64 %j0, i64 %j1)
+  %fault = load i64, ptr %fault.at
+  %faulty = icmp ne i64 %fault, 0
+  br i1 %faulty, label %failed, label %well
+well:
+  %next = getelementptr i64, ptr %record, i64 8
+  br label %head
+failed:  ; a fault stops every thread of the program, the first one too
+  %failed.stop = getelementptr i64, ptr %launch, i64 {STOP}
+  store atomic i64 1, ptr %failed.stop release, align 8
+  %failed.request = getelementptr i64, ptr %launch, i64 {REQUEST}
+  store atomic i64 {CANCELLED}, ptr %failed.request release, align 8
+  br label %leave
+leave:  ; release those who wait at the barrier: they will see the word at their next record
+  %count.at = getelementptr i64, ptr %thread, i64 {COUNT}
+  %count = load i64, ptr %count.at
+  %alone = icmp eq i64 %count, 1
+  br i1 %alone, label %done, label %release
+release:
+  %team.at = getelementptr i64, ptr %thread, i64 {TEAM}
+  %team = load ptr, ptr %team.at
+  %barrier = getelementptr i8, ptr %team, i64 {BARRIER}
+  %generation = load atomic i32, ptr %barrier monotonic, align 4
+  %later = add i32 %generation, 1
+  call void @announce(ptr %barrier, i32 %later, i32 {_ALL})
+  br label %done
+done:
+  ret ptr null
+}}
+"""
+
+
+_MEETING: Final = f"""meet:
+  %barrier.here = icmp eq ptr %k, @rn_barrier
+  %seal.here = icmp eq ptr %k, @rn_seal
+  %met = or i1 %barrier.here, %seal.here
+  br i1 %met, label %stop.here, label %call
+stop.here:
+  %behind = getelementptr i64, ptr %record, i64 8
+  br i1 %seal.here, label %seal, label %rest
+seal:
+  %sealing.at = getelementptr i64, ptr %launch, i64 {SEALED}
+  store i64 1, ptr %sealing.at
+  br label %rest
+rest:
+  ret ptr %behind
 """

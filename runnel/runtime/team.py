@@ -7,6 +7,7 @@ are Python's daemon threads inside one foreign call, so they hold no GIL. A fork
 from __future__ import annotations
 
 import atexit
+import contextlib
 import ctypes
 import os
 import threading
@@ -16,7 +17,7 @@ from typing import Final
 
 import numpy as np
 
-from runnel.runtime import driver, interrupts, layout, memory, threads
+from runnel.runtime import driver, interrupts, layout, locks, memory, threads
 
 # Longer waits yield: on a busy machine the thread waited for may be queued behind this one on the same CPU.
 SPIN_SECONDS: Final = 5e-6
@@ -25,7 +26,7 @@ _STOP_SECONDS: Final = 1.0
 
 
 class Team:
-    """The control block, the workers and their scratch memory. ``size`` counts the caller's thread and the workers."""
+    """The control block, the workers and their scratch memory."""
 
     def __init__(self) -> None:
         self._entry: Final = driver.entry_points()
@@ -35,52 +36,74 @@ class Team:
         self._stop = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_void_p, ctypes.c_int64)(self._entry.rn_stop)
         self._workers: list[threading.Thread] = []
         self._scratch: dict[int, memory.Storage] = {}
-        self._lock = threading.Lock()
+        self._changing = locks.lock()  # held, and never waited for, by who starts or ends workers
+        self._closed = False
         self.pauses_per_second: Final = self._measure_pause()
-        self.size = 1
+        self._words: Final = self._control.ndarray((layout.MAILBOXES // 8,), np.int64, writeable=True)
         self._clear()
 
-    def grow(self, size: int) -> None:
-        """Start workers until the team has ``size`` threads (at most ``threads.LIMIT``)."""
-        # Ctrl-C between starting a worker and counting it would make two of them share a mailbox.
-        interrupts.uninterrupted(partial(self._start_workers, size))
+    @property
+    def size(self) -> int:
+        """How many threads it has, the caller's among them."""
+        return int(self._words[layout.SIZE // 8])
+
+    def grow(self, size: int) -> bool:
+        """Start workers until the team has ``size`` threads (at most ``threads.LIMIT``); whether it has them now.
+
+        It does not while somebody else changes it (it may be a frame further down on this very thread), when the system
+        refuses threads, and after the end of the interpreter has begun.
+        """
+        if not self._closed:
+            # Ctrl-C between starting a worker and counting it would make two of them share a mailbox.
+            with contextlib.suppress(RuntimeError):
+                interrupts.uninterrupted(partial(self._start_workers, size))
+        return self.size >= size
 
     def _start_workers(self, size: int) -> None:
-        with self._lock:
+        if not self._changing.acquire(blocking=False):
+            return
+        try:
             # With more threads than CPUs, who spins keeps the one waited for from running.
             crowded = size > threads.affinity_count()
             self._set_spins(SPIN_SECONDS / 10 if crowded else SPIN_SECONDS)
-            while self.size < size:
+            while self.size < size and not self._closed:
                 mailbox = self.address + layout.MAILBOXES + layout.LINE * self.size
                 ctypes.memset(mailbox, 0, layout.LINE)
                 name = f"runnel-{self.size}"
                 worker = threading.Thread(target=_work, args=(self, mailbox), name=name, daemon=True)
                 worker.start()
                 self._workers.append(worker)
-                self.size += 1
+                self._set_size(self.size + 1)
+        finally:
+            self._changing.release()
 
     def scratch(self, slot: int, nbytes: int) -> memory.Storage:
         """The scratch memory of worker ``slot``, shared by all programs: the team runs one at a time."""
-        with self._lock:
-            held = self._scratch.get(slot)
-            if held is None or held.nbytes < nbytes:
-                held = self._scratch[slot] = memory.allocate(max(nbytes, layout.THREAD_SCRATCH))
-            return held
+        held = self._scratch.get(slot)
+        if held is None or held.nbytes < nbytes:
+            held = self._scratch[slot] = memory.allocate(max(nbytes, layout.THREAD_SCRATCH))
+        return held
 
     def stop(self) -> None:
         """End the workers. While a program is running they are left alone: the process can end without them."""
-        with self._lock:
+        if not self._changing.acquire(timeout=_STOP_SECONDS):
+            return
+        try:
             if self.size > 1 and self._stop(self.address, self.size):
                 for worker in self._workers:
                     worker.join(_STOP_SECONDS)
                 self._workers.clear()
-                self.size = 1
+        finally:
+            self._changing.release()
+
+    def close(self) -> None:
+        """End the workers for good: from now on callers do the work of all threads."""
+        self._closed = True
+        self.stop()
 
     def after_fork(self) -> None:
-        """In the child of a fork: there are no workers, and nobody holds a lock."""
-        self._lock = threading.Lock()
+        """In the child of a fork: there are no workers."""
         self._workers = []
-        self.size = 1
         self._clear()
 
     def run_worker(self, mailbox: int) -> None:
@@ -89,11 +112,14 @@ class Team:
 
     def _clear(self) -> None:
         ctypes.memset(self.address, 0, self._control.nbytes)
+        self._set_size(1)
         self._set_spins(SPIN_SECONDS)
 
+    def _set_size(self, size: int) -> None:
+        self._words[layout.SIZE // 8] = size
+
     def _set_spins(self, seconds: float) -> None:
-        spins = self._control.ndarray((1,), np.int64, layout.SPINS, writeable=True)
-        spins[0] = max(1, int(seconds * self.pauses_per_second))
+        self._words[layout.SPINS // 8] = max(1, int(seconds * self.pauses_per_second))
 
     def _measure_pause(self) -> float:
         """Pauses in a second: from 4 to 150 cycles each, depending on the processor."""
@@ -122,16 +148,16 @@ def current() -> Team:
     return team
 
 
-def _stop() -> None:
-    for team in _TEAMS.values():
-        team.stop()
+def _close() -> None:
+    for team in list(_TEAMS.values()):
+        team.close()
 
 
 def _after_fork() -> None:
-    for team in _TEAMS.values():
+    for team in list(_TEAMS.values()):
         team.after_fork()
 
 
-atexit.register(_stop)
+atexit.register(_close)
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_after_fork)

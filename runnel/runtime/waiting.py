@@ -55,7 +55,8 @@ def _sleeping(machine: str, system: str) -> tuple[str, str, str, str]:
 
 
 def text(triple: str, system: str = sys.platform) -> str:
-    """The functions ``@pause``, ``@wait``, ``@announce``, ``@lock``, ``@unlock``, for use inside one module."""
+    """The functions ``@pause``, ``@wait``, ``@announce``, ``@wake``, ``@try_lock``, ``@lock``, ``@unlock``, for use
+    inside one module."""
     machine = architecture(triple)
     pause, pause_declaration = _pause(machine)
     give_way, sleep, wake, declarations = _sleeping(machine, system)
@@ -121,11 +122,18 @@ done:
 ; set the word and wake up to %count of those who sleep for it
 define internal void @announce(ptr %word, i32 %value, i32 %count) {{
   store atomic i32 %value, ptr %word seq_cst, align 4
+  call void @wake(ptr %word, i32 %count)
+  ret void
+}}
+
+; wake up to %count of those who sleep for a word that has changed
+define internal void @wake(ptr %word, i32 %count) {{
+entry:
   %sleepers = getelementptr i32, ptr %word, i64 1
   %asleep = load atomic i32, ptr %sleepers seq_cst, align 4
   %none = icmp eq i32 %asleep, 0
-  br i1 %none, label %done, label %wake
-wake:
+  br i1 %none, label %done, label %rouse
+rouse:
   {wake}
   br label %done
 done:

@@ -56,7 +56,7 @@ class Viewing:
 class Running:
     """The plan of an op that runs a program of one node."""
 
-    __slots__ = ("_first_output", "_positions", "program", "result", "strides")
+    __slots__ = ("_first_output", "_frames", "_nbytes", "_positions", "program", "result", "strides")
 
     def __init__(self, result: Aval, strides: Shape, program: Program, positions: tuple[int, ...]) -> None:
         self.result = result
@@ -64,24 +64,33 @@ class Running:
         self.program = program
         self._positions = positions
         self._first_output = program.first_output
+        self._frames = program.pool.frames
+        self._nbytes = result.nbytes
 
     def run(self, tensors: tuple[Tensor, ...]) -> Placed:
-        program = self.program
-        bases = program.bases
-        storage = memory.allocate(self.result.nbytes)
-        arena = program.lent_arena()
-        with program.lock:
-            slot = 2
-            if arena is not None:
-                bases[0] = arena.address
-            for i in self._positions:
-                x = tensors[i]
-                bases[slot] = x._storage.address + x._layout[0] * x._aval.dtype.itemsize  # type: ignore[union-attr]
-                slot += 1
-            bases[self._first_output] = storage.address
-            status = program.run_bound()
+        frames = self._frames
+        try:
+            frame = frames.pop()
+        except IndexError:
+            frame = self.program.pool.make()
+        bases = frame.bases
+        storage = memory.allocate(self._nbytes)
+        arena = self.program.lent_arena()
+        if arena is not None:
+            bases[0] = arena.address
+        slot = 2
+        for i in self._positions:
+            x = tensors[i]
+            bases[slot] = x._storage.address + x._layout[0] * x._aval.dtype.itemsize  # type: ignore[union-attr]
+            slot += 1
+        bases[self._first_output] = storage.address
+        status = frame.run()
+        if frames:
+            self.program.pool.give(frame)
+        else:
+            frames.append(frame)
         if status:
-            raise _fault(program, status, tensors)
+            raise _fault(self.program, status, tensors)
         return self.result, storage, 0, self.strides
 
 
@@ -113,17 +122,7 @@ class RunningSeveral:
     def run(self, tensors: tuple[Tensor, ...]) -> list[Placed]:
         program = self.program
         storages = [memory.allocate(result.nbytes) for result in self.results]
-        arena = program.lent_arena()
-        with program.lock:
-            if arena is not None:
-                program.bases[0] = arena.address
-            for slot, x in enumerate(tensors, 2):
-                program.bases[slot] = x._storage.address + x._layout[0] * x._aval.dtype.itemsize  # type: ignore[union-attr]
-            for slot, storage in enumerate(storages, program.first_output):
-                program.bases[slot] = storage.address
-            status = program.run_bound()
-        if status:
-            raise program.error(status)
+        program.run([x.address for x in tensors], [storage.address for storage in storages])
         pairs = zip(self.results, storages, strict=True)
         return [(result, storage, 0, row_major(result.shape)) for result, storage in pairs]
 

@@ -51,13 +51,17 @@ class Generator:
         load_variables("Generator", {"state": self.state}, state, strict=True)
 
     def next_key(self) -> Tensor:
-        """A fresh key (uint32[2]); the count goes up by one."""
-        state = self.state.read()
-        key = ops.fold_in(state[0:2], state[2])
-        one = np.array([0, 0, 1], np.uint32)
-        one.flags.writeable = False
-        self.state.assign(state + state.lift(one, dtypes.uint32))
-        return key
+        """A fresh key (uint32[2]); the count goes up by one. No two callers get the same, in whatever threads."""
+        while True:
+            state = self.state.read()
+            key: Tensor = ops.fold_in(state[0:2], state[2])
+            following = state + state.lift(_ONE, dtypes.uint32)
+            if self.state.replace(following, state):
+                return key
+
+
+_ONE = np.array([0, 0, 1], np.uint32)
+_ONE.flags.writeable = False
 
 
 def _state(seed: int) -> np.ndarray:

@@ -121,7 +121,8 @@ class Tensor(ArrayMethods):
         """Its values as a read-only NumPy array that shares memory (zero-copy)."""
         if self._node is not None:
             raise _traced_value(self, "numpy()")
-        if self._array is None:
+        array = self._array
+        if array is None:
             storage = self._storage
             if storage is None:
                 raise GradientError("[numpy] the tensor holds no memory.")
@@ -131,10 +132,10 @@ class Tensor(ArrayMethods):
                 return self._array
             item = self._aval.dtype.itemsize
             offset, strides = self._layout
-            self._array = storage.ndarray(
+            array = self._array = storage.ndarray(
                 self._aval.shape, self._aval.dtype.numpy, offset * item, tuple(s * item for s in strides)
             )
-        return self._array
+        return array
 
     def known(self) -> np.ndarray | None:
         trace = tracing.ACTIVE.trace

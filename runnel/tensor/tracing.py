@@ -8,9 +8,6 @@ from __future__ import annotations
 
 import os
 import sys
-import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -22,6 +19,8 @@ from runnel.core.rounding import rounded
 from runnel.core.tables import Op
 from runnel.graph.graph import Graph, InputKind, Node
 from runnel.ops.recomputation import again_p
+from runnel.tensor.active import ACTIVE as ACTIVE
+from runnel.tensor.apart import Guarded, undisturbed
 
 if TYPE_CHECKING:
     from runnel.tensor.tensor import Tensor
@@ -97,27 +96,28 @@ class Repetition:
         return self._again[node]
 
 
-class _Active(threading.local):
-    """The trace that is active on each thread; and, while somebody wants to know, the values that Variables had when
-    they were first read or assigned outside of a trace."""
+class activate:
+    """``with activate(trace):`` makes it the one that ops on this thread are recorded in. What breaks in is apart."""
 
-    def __init__(self) -> None:
-        self.trace: Trace | None = None
-        self.seen: dict[Variable, Tensor] | None = None
+    __slots__ = ("_before", "_guarded", "_trace")
 
+    def __init__(self, trace: Trace) -> None:
+        self._trace = trace
+        self._before = ACTIVE.trace
+        self._guarded = Guarded() if self._before is None else None
 
-ACTIVE = _Active()
+    @undisturbed
+    def __enter__(self) -> Trace:
+        if self._guarded is not None:
+            self._guarded.begin()
+        ACTIVE.trace = self._trace
+        return self._trace
 
-
-@contextmanager
-def activate(trace: Trace) -> Iterator[Trace]:
-    """Make ``trace`` the one that ops on this thread are recorded in, for the block."""
-    before = ACTIVE.trace
-    ACTIVE.trace = trace
-    try:
-        yield trace
-    finally:
-        ACTIVE.trace = before
+    @undisturbed
+    def __exit__(self, *error: object) -> None:
+        ACTIVE.trace = self._before
+        if self._guarded is not None:
+            self._guarded.end()
 
 
 def user_line() -> str:

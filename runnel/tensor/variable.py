@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import sys
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from types import SimpleNamespace
 from typing import Any, Final, Self
 
@@ -20,16 +20,18 @@ from runnel.core.dtypes import DType, as_dtype, from_numpy
 from runnel.core.errors import CaptureError, DTypeError, GradientError, ShapeError
 from runnel.core.rounding import rounded
 from runnel.graph.graph import InputKind
+from runnel.runtime.state import VERSION, StateLock
 from runnel.tensor import copying, inplace, tape, tensor as tensors, tracing
 from runnel.tensor.grad_mode import RECORDING
 from runnel.tensor.stand_in import StandIn, data_of
 from runnel.tensor.tensor import Tensor
+from runnel.tensor.turns import TURN
 
 
 class StateClock:
-    """``now`` ticks whenever state that compiled programs watch may have changed outside of them: a Variable was read
-    or assigned eagerly, or an attribute of a Module or optimizer was set. A program compares one number instead of
-    everything. ``writes`` ticks whenever Variables were given values, by whatever means."""
+    """``now`` ticks whenever state that compiled programs watch may have changed outside of them: an attribute of a
+    Module or optimizer, or a ``.grad``, was set. A program compares one number instead of everything. ``writes`` ticks
+    whenever Variables were given values, by whatever means."""
 
     __slots__ = ("now", "writes")
 
@@ -91,7 +93,17 @@ class Variable(StandIn):
     theirs. Under ``rn.compile`` reads and assignments become part of the program.
     """
 
-    __slots__ = ("__weakref__", "_aval", "_grad", "_pin", "_requires_grad", "_shared", "_tensor", "name")
+    # ``_tensor`` is the current value. Programs write into its memory as long as ``_shared`` is None; otherwise
+    # somebody may hold a handle of it. ``_settled`` is the tensor that readers may have at once, if there is one: no
+    # run is writing into it, and none will. ``_state_lock`` is there once a program is bound to the Variable.
+    __slots__ = (
+        "__weakref__", "_aval", "_grad", "_pin", "_requires_grad", "_settled", "_shared", "_state_lock", "_tensor",
+        "name"
+    )  # fmt: skip
+    _pin: Pin | None
+    _settled: Tensor | None
+    _shared: Tensor | None
+    _state_lock: StateLock | None
     data = data_of
 
     def __init__(self, value: Any, *, requires_grad: bool = False, name: str = "", dtype: Any = None) -> None:
@@ -109,14 +121,14 @@ class Variable(StandIn):
             raise GradientError(f"[Variable] only floating Variables have gradients; received {kind.name}.")
         array = np.ascontiguousarray(rounded(array, kind)).reshape(array.shape)
         self._begin(tensors.from_numpy(array, kind, copy=True), name, requires_grad)
-        self._shared = False
+        self._shared = None
 
     def _begin(self, value: Tensor, name: str, requires_grad: bool) -> None:
         """Set all that a Variable has; ``value`` is a handle that nobody else holds, of memory that others may."""
         self._aval = value.aval
         self._tensor = value
-        self._shared = True
-        self._pin: Pin | None = None
+        self._shared = value
+        self._settled = self._pin = self._state_lock = None
         self._grad: Any = None
         self.name = name
         self._requires_grad = requires_grad
@@ -147,6 +159,7 @@ class Variable(StandIn):
         if flag and not self._aval.dtype.is_float:
             raise GradientError(f"[requires_grad] only floating Variables have gradients; received {self.dtype.name}.")
         self._requires_grad = flag
+        self._settled = None  # the next reading is a leaf of the other kind
         CLOCK.now += 1
 
     def requires_grad_(self, flag: bool = True) -> Self:
@@ -161,18 +174,43 @@ class Variable(StandIn):
         trace = tracing.ACTIVE.trace
         if trace is not None:
             return self._read_traced(trace)
-        current = self._tensor
-        if current._leaf is None or current.requires_grad != self.requires_grad:
-            current = tensors.from_storage(self._aval, current._storage, *current._layout)
-            current._leaf = weakref.ref(self)
-            current.requires_grad = self.requires_grad
-            self._tensor = current
-        if not self._shared:
-            self._shared = True
-            CLOCK.now += 1
+        current = self._settled
+        if current is None:
+            current = self._hand_out()
         if tracing.ACTIVE.seen is not None:
             tracing.ACTIVE.seen.setdefault(self, current)
         return current
+
+    def _hand_out(self) -> Tensor:
+        """The current value as a handle that keeps it: from now on no program writes into its memory."""
+        TURN.give_way()
+        while True:
+            current = self._tensor
+            if current._leaf is None or current.requires_grad != self._requires_grad:
+                leaf = tensors.from_storage(self._aval, current._storage, *current._layout)
+                leaf._leaf = weakref.ref(self)
+                leaf.requires_grad = self._requires_grad
+                if self._tensor is not current:
+                    continue
+                self._tensor = leaf
+                current = leaf
+            before = self._shared  # kept: a tensor's end may run code of the user's
+            lock = self._state_lock
+            if lock is None:
+                if self._tensor is current and self._state_lock is None:  # atomic with the next line
+                    self._shared = self._settled = current
+                    return current
+                continue
+            words = lock.words
+            if self._tensor is not current:  # atomic with the next two lines
+                continue
+            self._shared = current
+            words[VERSION] += 1
+            lock.settle()
+            if self._tensor is current and self._shared is current:  # atomic with the next line
+                self._settled = current
+            del before
+            return current
 
     @property
     def value(self) -> Tensor:
@@ -193,6 +231,11 @@ class Variable(StandIn):
     def assign(self, value: Any) -> None:
         """Replace the value by ``value``, of the same shape and dtype. What others do to an array afterwards is no
         matter: memory that they can reach is copied."""
+        self.replace(value)
+
+    def replace(self, value: Any, expected: Tensor | None = None) -> bool:
+        """Assign ``value`` if the present value still is what was read as ``expected``; whether it was. For code that
+        computes the next value from the last, and starts over if another thread was faster. In a trace nobody is."""
         trace = tracing.ACTIVE.trace
         if not isinstance(value, (Tensor, Variable)):
             number = value if isinstance(value, RunTimeNumber) else rounded(as_array("assign", value), self.dtype)
@@ -212,29 +255,49 @@ class Variable(StandIn):
             fresh.requires_grad = self.requires_grad
             trace.values[self] = fresh
             trace.written.add(self)
-            return
+            return True
         if tracing.ACTIVE.seen is not None:
             self.read()
         if not value.is_dense or not value._storage.is_ours:  # else whoever shares the memory could change the state
             value = tensors.from_numpy(value.numpy(), self.dtype, copy=True)
+        return self._put(value, expected)
+
+    def _put(self, value: Tensor, expected: Tensor | None = None) -> bool:
+        """Take a dense value over, of the right shape and dtype."""
+        if self._state_lock is not None:
+            TURN.give_way()
         fresh = tensors.from_storage(self._aval, value._storage, value._layout[0])
-        self._tensor = fresh
-        self._pin = None
-        self._shared = True  # whoever made the value may still hold it
-        CLOCK.now += 1
+        before = self._tensor, self._shared, self._settled, self._pin  # kept until all is done
+        # Atomic from here to the last tick.
+        if expected is not None and self._tensor._storage is not expected._storage:
+            return False
+        self._tensor = self._shared = fresh  # whoever made the value may still hold it
+        self._settled = self._pin = None
+        lock = self._state_lock
+        if lock is not None:
+            lock.assigned += 1
+            lock.words[VERSION] += 1
         CLOCK.writes += 1
+        del before
+        return True
 
     def update(self, name: str, change: Callable[[Tensor], Tensor]) -> Self:
-        """Assign what ``change`` makes of the current value. A Variable keeps no tape: a value that was made from other
-        leaves is refused while operations are recorded, since gradients could not reach these."""
-        value = inplace.fitted(name, self._aval, change(self.detach())).read()
+        """Assign what ``change`` makes of the current value; again, if another thread has assigned another meanwhile.
+        A Variable keeps no tape: a value that was made from other leaves is refused while operations are recorded,
+        since gradients could not reach these."""
+        while not self._updated(name, change):
+            pass
+        return self
+
+    def _updated(self, name: str, change: Callable[[Tensor], Tensor]) -> bool:
+        before = self.detach()
+        value = inplace.fitted(name, self._aval, change(before)).read()
         if value.requires_grad and RECORDING.get() and self._is_made_from_others(value):
             raise GradientError(
                 f"[{name}] the new value of Variable '{self.name}' leads to leaves that require gradients, and a "
                 "Variable keeps numbers only; detach() the value, or compute it under `with runnel.no_grad():`."
             )
-        self.assign(value)
-        return self
+        return self.replace(value, before)
 
     def _is_made_from_others(self, value: Tensor) -> bool:
         trace = tracing.ACTIVE.trace
@@ -245,25 +308,61 @@ class Variable(StandIn):
     def private_address(self) -> int:
         """The address of memory that only this Variable holds, for a program to update in place. Handles that were read
         before keep the old memory."""
-        if self._shared and self._is_sole_holder():
-            self._shared = False
-        elif self._shared or not self._tensor.is_dense:
-            self._tensor = tensors.from_numpy(self._tensor.numpy(), self.dtype, copy=True)
-            self._pin = None
-            self._shared = False
-            CLOCK.now += 1  # programs that are bound to the old memory must bind anew
-        return self._tensor.address
+        while True:
+            if self._shared is None and self._tensor.is_dense:
+                return self._tensor.address
+            words = self._lock_with(None).words
+            version = words[VERSION]
+            self._settled = None  # who reads from now on changes the version
+            if self._is_sole_holder():
+                if words[VERSION] == version:  # atomic with the next line
+                    self._shared = None
+                continue
+            current = self._hand_out()
+            copy = tensors.from_numpy(current.numpy(), self.dtype, copy=True)
+            before = self._shared, self._settled, self._pin
+            if self._tensor is current and self._shared is current:  # atomic from here to the tick
+                self._tensor = copy
+                self._shared = self._settled = self._pin = None
+                words[VERSION] += 1  # programs that are bound to the old memory must bind anew
+            del before
+
+    def still_is(self, value: Tensor) -> bool:
+        """Whether it has the value that was read as ``value``."""
+        return self._tensor._storage is value._storage
+
+    @property
+    def is_shared(self) -> bool:
+        """Whether somebody may hold a handle of the current value."""
+        return self._shared is not None
+
+    @property
+    def state_lock(self) -> StateLock | None:
+        """What runs hold that read or write this Variable; None before the first."""
+        return self._state_lock
+
+    def _lock_with(self, lock: StateLock | None) -> StateLock:
+        """Have ``lock`` (or one of its own) unless there is one; gives what it has."""
+        lock = lock or self._state_lock or StateLock()
+        if self._state_lock is None:  # atomic with the next line
+            self._state_lock = lock
+        return self._state_lock
 
     def pin(self) -> Pin:
         """What a program holds while it is bound to the current memory."""
-        if self._pin is None:
-            self._pin = Pin(self._tensor)
-        return self._pin
+        while True:
+            pin, tensor = self._pin, self._tensor
+            if pin is not None and pin.storage is tensor._storage:
+                return pin
+            pin = Pin(tensor)
+            if self._tensor is tensor:  # atomic with the next line
+                self._pin = pin
 
     def _is_sole_holder(self) -> bool:
         """Whether every handle that was read has gone again, so that nobody would see a change of the memory."""
         tensor = self._tensor
-        if sys.getrefcount(tensor) != _UNSHARED or not tensor.is_dense:
+        held = _UNSHARED + (self._shared is tensor) + (self._settled is tensor)
+        if sys.getrefcount(tensor) != held or not tensor.is_dense:
             return False
         tensor._array = None  # if somebody holds it, or a view of it, the storage is held too
         storage = tensor._storage
@@ -317,5 +416,19 @@ class Variable(StandIn):
 
     def __repr__(self) -> str:
         traced = self.read().is_traced if tracing.ACTIVE.trace is not None else False
-        body = "traced" if traced else np.array2string(self._tensor.numpy(), separator=", ")
+        body = "traced" if traced else np.array2string((self._settled or self._hand_out()).numpy(), separator=", ")
         return f"{type(self).__name__}({self.name!r}, {self._aval}, {body})"
+
+
+def locks_of(variables: Sequence[Variable]) -> list[StateLock]:
+    """The state locks of a program's Variables, in the order in which runs take them. Those that have none yet share a
+    new one."""
+    new: StateLock | None = None
+    found: dict[int, StateLock] = {}
+    for variable in variables:
+        lock = variable._state_lock
+        if lock is None:
+            new = new or StateLock()
+            lock = variable._lock_with(new)
+        found[lock.address] = lock
+    return [found[address] for address in sorted(found)]

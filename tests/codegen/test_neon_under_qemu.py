@@ -354,11 +354,13 @@ def test_a_program_that_trains(tmp_path: Path) -> None:
     step(x, y)
     program = step.program(x, y).program
     plan = program.plan
+    (executable,) = step.executables()
+    (frame,) = executable.native.binding.pool.frames
 
     def memory(first: int, places: Iterable[Any]) -> list[Array]:
         found = []
         for k, place in enumerate(places):
-            raw = ctypes.string_at(program.bases[first + k], place.nbytes)
+            raw = ctypes.string_at(frame.bases[first + k], place.nbytes)
             found.append(np.frombuffer(raw, place.dtype.numpy).copy())
         return found
 

@@ -460,7 +460,7 @@ def test_a_while_loop_without_end_can_be_cancelled(threads: int) -> None:
     (part,) = looped(lambda x: x.sum() < np.inf, lambda x: x * 0.5, [], ins)
     run = Run(Graph(ins, [part], {}), threads)
     assert run.program.is_long
-    timer = threading.Timer(0.05, run.program.launch.cancel)
+    timer = threading.Timer(0.05, run.program.pool.cancel)
     timer.start()
     with pytest.raises(RunnelError, match="cancelled"):
         run(random((64, 64)))
@@ -472,7 +472,7 @@ def test_a_scan_may_be_stopped_between_iterations(monkeypatch: pytest.MonkeyPatc
     ins = inputs_for([random((8, 8))])
     parts = scanned(lambda h: (h * 0.5, h), [], ins, [], 50)
     run = Run(Graph(ins, parts, {}), 2)
-    run.program.launch.cancel()
+    run.program.pool.cancel()
     with pytest.raises(RunnelError, match="cancelled"):
         run(random((8, 8)))
     assert len(run(random((8, 8)))) == 2

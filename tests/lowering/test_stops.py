@@ -121,4 +121,5 @@ def test_short_programs_have_neither_seal_nor_pieces() -> None:
     program = Program(step.program().plan)
     assert not program.is_long
     assert seal_address() not in program.records[0][:, 0]
-    assert program.run_bound == program.launch.run
+    frame = program.frame()
+    assert frame.run == frame.launch.run

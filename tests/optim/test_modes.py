@@ -130,7 +130,7 @@ def test_a_step_that_was_stopped_says_so() -> None:
     p.grad = rn.ones(3)
     opt.step()
     (step,) = opt._programs._programs.values()
-    step.program.launch.cancel()
+    step.binding.pool.cancel()
     with pytest.raises(RunnelError, match="cancelled"):
         opt.step()
     assert p.tolist() == [0.5] * 3, "nothing was changed"

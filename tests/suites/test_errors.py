@@ -175,7 +175,7 @@ def test_constant_indices_are_checked_when_planned() -> None:
 
 def test_a_cancelled_program_says_so() -> None:
     program = Traced(lambda x: x + 1.0, (X,))
-    program.program.launch.cancel()
+    program.program.pool.cancel()
     with pytest.raises(RunnelError, match="cancelled"):
         program(X)
     assert program.program.error(CANCELLED) is not None

@@ -1,0 +1,151 @@
+"""A program and the Variables it reads and writes: where they lie now, and which state locks a run takes.
+
+A frame is bound at some version of its locks. A launch that finds another one is refused, nothing has happened, and the
+frame is bound anew: Variables that the program writes get memory that nobody reads (``Variable.private_address``).
+"""
+
+from __future__ import annotations
+
+import ctypes
+import weakref
+from collections.abc import Callable, Collection, Sequence
+from contextlib import nullcontext
+from typing import Any, Final
+
+from runnel.lowering.frame import Frame, Pool
+from runnel.lowering.program import Program
+from runnel.runtime import layout, memory
+from runnel.runtime.layout import STALE
+from runnel.runtime.state import VERSION, WRITES, StateLock
+from runnel.tensor.turns import TURN
+from runnel.tensor.variable import Pin, Variable, locks_of
+
+_PATIENCE: Final = 3  # refusals after which the others are asked to wait
+
+
+class BoundFrame(Frame):
+    """A frame with the Variables' memory in it, and run-time numbers in ``floats``."""
+
+    __slots__ = ("_numbers", "floats", "pins", "prepared", "prepared_at", "versions")
+
+    def __init__(self, program: Program, numbers: int) -> None:
+        super().__init__(program)
+        self._numbers = (ctypes.c_double * max(numbers, 1))()
+        self.floats: Final = memoryview(self._numbers).cast("B").cast("d")
+        self.pins: list[Pin] = []  # keeps alive the memory that the program may read until it is bound anew
+        self.versions: list[int] = []  # of the locks, when it was bound
+        self.prepared: list[memory.Storage] = []
+        self.prepared_at: list[tuple[int, int]] = []
+
+    def number_address(self, i: int) -> int:
+        return ctypes.addressof(self._numbers) + 8 * i
+
+
+class Binding:
+    """A program bound to Variables; frames of it, a :class:`BoundFrame` each, in a ``pool``.
+
+    ``variables`` gives the Variables, which this does not keep alive itself, and ``written`` are numbers of them.
+    ``numbers`` are the places of run-time numbers among the inputs, of which there are ``inputs``; behind them come the
+    outputs of the ``preparation``, which computes from Variables what does not change until they do.
+    """
+
+    def __init__(
+        self,
+        program: Program,
+        variables: Callable[[], Sequence[Variable]],
+        written: Collection[int],
+        inputs: int,
+        numbers: Sequence[int],
+        preparation: Program | None = None,
+    ) -> None:
+        self.program = program
+        self.preparation = preparation
+        self._variables = variables
+        self._written = written
+        self._inputs = inputs
+        self._places = tuple(numbers)
+        found = variables()
+        self.locks: list[StateLock] = locks_of(found)
+        owned = {v.state_lock for v in self._changed(found)}
+        self._modes = [(lock.address, lock in owned) for lock in self.locks]
+        self.pool = Pool(weakref.WeakMethod(self.frame))
+
+    def _changed(self, variables: Sequence[Variable]) -> list[Variable]:
+        return [v for i, v in enumerate(variables) if i in self._written]
+
+    def frame(self) -> BoundFrame:
+        """A frame more; its first launch will find it unbound."""
+        frame = BoundFrame(self.program, self._inputs)
+        for i in self._places:
+            frame.bases[2 + i] = frame.number_address(i)
+        frame.launch.lock([(address, owned, -1, layout.ANY) for address, owned in self._modes])
+        return frame
+
+    def resume(self, frame: BoundFrame) -> int:
+        """Bind ``frame`` and run it, after a launch that was STALE; the status of the run."""
+        refusals = 0
+        while True:
+            with TURN.taken() if refusals >= _PATIENCE else nullcontext():
+                if refusals >= _PATIENCE:
+                    self._disturb()
+                else:
+                    TURN.give_way()
+                status: int = frame.run() if self._bind(frame) else STALE
+            if status != STALE:
+                return status
+            refusals += 1
+
+    def _disturb(self) -> None:
+        """Let other programs find these locks changed, so that they too come to where they wait for their turn."""
+        for lock in self.locks:
+            lock.words[VERSION] += 1
+
+    def _versions(self) -> list[int]:
+        return [lock.words[VERSION] for lock in self.locks]
+
+    def _bind(self, frame: BoundFrame) -> bool:
+        """Whether the frame is bound: not if something changed while it was being bound."""
+        versions = self._versions()
+        if frame.versions != versions:
+            variables = self._variables()
+            changed = self._changed(variables)
+            for variable in changed:
+                variable.private_address()
+            versions = self._versions()
+            pins = [variable.pin() for variable in variables]
+            if self._versions() != versions or any(v.is_shared for v in changed):
+                return False
+            for slot, pin in enumerate(pins, self.program.first_variable):
+                frame.bases[slot] = pin.address
+            frame.pins, frame.versions = pins, versions
+        counts = [layout.ANY] * len(self.locks)
+        if self.preparation is not None:
+            made_at = [(lock.words[WRITES], lock.assigned) for lock in self.locks]
+            counts = [writes for writes, _ in made_at]
+            if frame.prepared_at != made_at and not self._prepare(frame, self.preparation, counts):
+                return False
+            frame.prepared_at = made_at
+        frame.launch.lock([(*mode, v, w) for mode, v, w in zip(self._modes, frame.versions, counts, strict=True)])
+        return True
+
+    def _prepare(self, frame: BoundFrame, preparation: Program, counts: list[int]) -> bool:
+        """Compute anew what the preparation gives; False if Variables have changed meanwhile."""
+        frame.prepared, frame.prepared_at = [], []  # first, so that the same memory serves again
+        made = [memory.allocate(nbytes) for nbytes in preparation.outputs]
+        inner: Any = preparation.pool.take()
+        for slot, pin in enumerate(frame.pins, preparation.first_variable):
+            inner.bases[slot] = pin.address
+        for slot, storage in enumerate(made, preparation.first_output):
+            inner.bases[slot] = storage.address
+        asked = zip(self._modes, frame.versions, counts, strict=True)
+        inner.launch.lock([(address, False, v, w) for (address, _), v, w in asked])
+        status = inner.run()
+        preparation.pool.give(inner)
+        if status == STALE:
+            return False
+        if status:
+            raise preparation.error(status)
+        frame.prepared = made
+        for i, output in enumerate(preparation.output_of):
+            frame.bases[2 + self._inputs + i] = made[output].address
+        return True

@@ -1,0 +1,13 @@
+"""Dicts of bounded size that threads and signal handlers share: each step on one is atomic."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from typing import Any
+
+
+def drop_oldest(kept: dict[Any, Any], limit: int) -> None:
+    """Remove what was put in first until ``kept`` has at most ``limit`` items."""
+    while len(kept) > limit:
+        with suppress(RuntimeError, StopIteration):  # somebody else was faster; the length says whether that was enough
+            kept.pop(next(iter(kept)), None)

@@ -1,0 +1,57 @@
+"""Reading several Variables as of one point in time, while other threads change them.
+
+Everything is read, and afterwards it is seen whether it is all still there (Y. Afek et al., "Atomic snapshots of shared
+memory", 1993: two equal collects). If so, it was there together when the last reading ended; if not, it is read again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from contextlib import nullcontext
+from typing import TypeVar
+
+from runnel.core.errors import RunnelError
+from runnel.tensor.active import ACTIVE
+from runnel.tensor.tensor import Tensor
+from runnel.tensor.turns import TURN
+from runnel.tensor.variable import Variable
+
+T = TypeVar("T")
+
+_ATTEMPTS = 100
+_PATIENCE = 2  # attempts after which the others are asked to wait
+
+
+def snapshot(read: Callable[[], T]) -> T:
+    """What ``read()`` returns, with everything that it reads of Variables as of one point in time.
+
+    Other threads may run compiled steps meanwhile: of each step, ``read`` sees all that it changed or nothing. It may
+    be called several times, so it should do nothing but read::
+
+        state = rn.snapshot(lambda: {"model": model.state_dict(), "optimizer": optimizer.state_dict()})
+
+    Raises RunnelError if the Variables never hold still, as when ``read`` itself changes one.
+    """
+    if ACTIVE.trace is not None:
+        return read()
+    for attempt in range(_ATTEMPTS):
+        with TURN.taken() if attempt >= _PATIENCE else nullcontext():
+            seen: dict[Variable, Tensor] = {}
+            outer, ACTIVE.seen = ACTIVE.seen, seen
+            try:
+                result = read()
+            finally:
+                ACTIVE.seen = outer
+            if all(variable.still_is(value) for variable, value in seen.items()):
+                if outer is not None:
+                    outer.update({variable: value for variable, value in seen.items() if variable not in outer})
+                return result
+    raise RunnelError(
+        f"[snapshot] Variables changed during each of {_ATTEMPTS} attempts to read them; read() must not change one."
+    )
+
+
+def values(variables: Iterable[Variable]) -> list[Tensor]:
+    """The values of Variables, without tapes, as of one point in time."""
+    kept = list(variables)
+    return snapshot(lambda: [variable.value for variable in kept])
