@@ -1,0 +1,477 @@
+"""Attributes as ``object.__getattribute__`` finds them: a data descriptor of the class, the instance, the class, and
+``__getattr__`` last. Each place that was looked at is a read; Python code on the way runs observed."""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import types
+from types import BuiltinFunctionType, FunctionType, GetSetDescriptorType, MethodType
+from typing import TYPE_CHECKING, Any, Final
+
+from runnel.compile.observe.classes import (
+    MISSING, instance_dict, is_data_descriptor, is_python_class, is_slot, lookup, mro, namespace,
+)  # fmt: skip
+from runnel.compile.observe.sources import Source
+from runnel.compile.observe.values import C_FUNCTIONS, CONTAINERS, PLAIN, container_of, described, is_class
+
+if TYPE_CHECKING:
+    from runnel.compile.observe.recorder import Recorder
+
+_GENERIC: Final = frozenset({object.__getattribute__, *(kind.__getattribute__ for kind in CONTAINERS)})
+_FUNCTION_PARTS: Final = frozenset(
+    {"__defaults__", "__kwdefaults__", "__name__", "__qualname__", "__doc__", "__module__", "__annotations__"}
+)
+_METHOD_PARTS: Final = ("__self__", "__func__")
+TYPE_PARTS: Final = frozenset({"__name__", "__qualname__", "__module__", "__doc__"})
+
+
+def read(rec: Recorder, value: Any, name: str) -> Any:
+    """``value.name``."""
+    kind = type(value)
+    if kind in PLAIN or kind is slice:
+        return getattr(value, name)
+    if kind is types.ModuleType:
+        return _of_module(rec, value, name)
+    if is_class(value):
+        return of_class(rec, value, name)
+    if kind is FunctionType:
+        return _of_function(rec, value, name)
+    if kind is MethodType:
+        return _of_method(rec, value, name)
+    if kind is super:
+        return _of_super(rec, value, name)
+    answer = rec.policy.attribute(kind, name)
+    if answer is not None:
+        return answer(rec, value, name)
+    if not is_python_class(kind):
+        return _of_c_object(rec, value, name)
+    getter, at = rec.class_lookup(kind, "__getattribute__")
+    if at is not None:
+        rec.reach(getter, at)
+    if type(getter) is FunctionType:
+        try:
+            return rec.invoke(getter, (value, name))
+        except AttributeError:
+            return _fallback(rec, value, name)
+    if getter not in _GENERIC and rec.source_of(value) is not None and not issubclass(kind, BaseException):
+        if not issubclass(kind, types.ModuleType):
+            rec.refuse(f"{described(value)} looks up its attributes in a way of its own")
+        if rec.source_of(value) is not None:
+            return _of_module(rec, value, name)
+    return generic(rec, value, name)
+
+
+def _fallback(rec: Recorder, value: Any, name: str) -> Any:
+    """``__getattr__`` of the class, after an attribute was not found."""
+    hook = rec.class_found(type(value), "__getattr__")
+    if hook is MISSING:
+        raise
+    return rec.invoke_special(hook, value, (name,))
+
+
+def generic(rec: Recorder, value: Any, name: str, use_hook: bool = True) -> Any:
+    """What ``object.__getattribute__`` gives, and ``__getattr__`` where that finds nothing."""
+    kind = type(value)
+    source = rec.source_of(value)
+    found, at = rec.class_lookup(kind, name)
+    if found is not MISSING and is_data_descriptor(found):
+        return _from_descriptor(rec, value, name, found, at, source)
+    space = instance_dict(value)
+    if space is not None:
+        held = dict.get(space, name, MISSING)
+        is_own = source is None or (id(space), name) in rec.effects.written or id(space) in rec.effects.replaced
+        if held is not MISSING:
+            if is_own or source is None:
+                return held
+            return rec.reach(held, _instance_source(rec, kind, source, name, held, found is MISSING))
+        if not is_own and source is not None:
+            rec.log.check(source, f"{name!r} in {{v}}.__dict__", f"{source}.{name}")
+    if found is not MISSING:
+        return _from_class(rec, value, kind, name, found, at)
+    if use_hook:
+        hook = rec.class_found(kind, "__getattr__")
+        if hook is not MISSING:
+            return rec.invoke_special(hook, value, (name,))
+    return object.__getattribute__(value, name)  # raises
+
+
+def _instance_source(rec: Recorder, kind: type, source: Source, name: str, held: Any, is_safe: bool) -> Source:
+    """A read of an attribute that cannot run code of the class, whatever has been deleted meanwhile."""
+    label = f"{source}.{name}"
+    if is_safe and name.isidentifier() and lookup(kind, "__getattr__") is MISSING:
+        if lookup(kind, "__getattribute__") is object.__getattribute__:
+            return rec.log.source(source, f"{{p}}.{name}", label, held)
+    space = rec.log.source(source, "{p}.__dict__", f"{source}.__dict__")
+    return rec.log.source(space, f"{{p}}[{name!r}]", label, held)
+
+
+def _from_descriptor(rec: Recorder, value: Any, name: str, found: Any, at: Source | None, source: Source | None) -> Any:
+    kind = type(found)
+    if kind is property:
+        getter = _part(rec, found, "fget", at)
+        if getter is None:
+            return object.__getattribute__(value, name)  # raises
+        return rec.invoke(getter, (value,))
+    if at is not None:
+        rec.reach(found, at)
+    getter = lookup(kind, "__get__")
+    if type(getter) is FunctionType:
+        return rec.invoke(rec.class_found(kind, "__get__"), (found, value, type(value)))
+    if name == "__class__":
+        return type(value)
+    held = found.__get__(value, type(value))  # a slot, a field of a tuple, or a part of an object made by C code
+    if source is None or (id(value), name) in rec.effects.written:
+        return held
+    if name == "__dict__" and type(found) is GetSetDescriptorType:
+        return rec.reach(held, rec.log.source(source, "{p}.__dict__", f"{source}.__dict__", held))
+    if is_slot(found) or type(found) in (GetSetDescriptorType, types.MemberDescriptorType) or at is not None:
+        return rec.reach(held, rec.log.source(source, f"{{p}}.{name}", f"{source}.{name}", held))
+    rec.refuse(f"'{source}.{name}' is computed by C code")
+
+
+def _part(rec: Recorder, found: Any, part: str, at: Source | None) -> Any:
+    """Something that a descriptor from outside is made of."""
+    value = getattr(found, part)
+    if at is not None:
+        rec.reach(found, at)
+    owner = rec.source_of(found)
+    if owner is not None:
+        rec.reach(value, rec.log.source(owner, f"{{p}}.{part}", f"{owner}", value))
+    return value
+
+
+def _from_class(rec: Recorder, value: Any, kind: type, name: str, found: Any, at: Source | None) -> Any:
+    """A class attribute read through an object: functions are bound to it."""
+    if at is not None:
+        rec.reach(found, at)
+    what = type(found)
+    if what is FunctionType:
+        return MethodType(found, value)
+    if what is staticmethod:
+        return _part(rec, found, "__func__", at)
+    if what is classmethod:
+        return rec.bound(_part(rec, found, "__func__", at), kind)
+    if what is functools.cached_property:
+        return _cached_property(rec, value, name, found, at)
+    getter = lookup(what, "__get__")
+    if getter is MISSING:
+        return found
+    if type(getter) is FunctionType:
+        return rec.invoke(rec.class_found(what, "__get__"), (found, value, kind))
+    return found.__get__(value, kind)
+
+
+def _cached_property(rec: Recorder, value: Any, name: str, found: Any, at: Source | None) -> Any:
+    """Computed observed, and kept on the object: the first call of a function that initialises."""
+    result = rec.invoke(_part(rec, found, "func", at), (value,))
+    write_instance(rec, value, found.attrname or name, result)
+    return result
+
+
+# Modules, classes, functions ------------------------------------------------------------------------------------------
+
+
+def _of_module(rec: Recorder, module: Any, name: str) -> Any:
+    space = instance_dict(module)
+    if space is None or name == "__dict__":
+        if space is not None and rec.source_of(module) is not None:
+            source = rec.source_of(module)
+            rec.reach(space, rec.log.source(source, "{p}.__dict__", f"{source}.__dict__", space))
+        return getattr(module, name)
+    source = rec.source_of(module)
+    if source is None or (id(space), name) in rec.effects.written:
+        return getattr(module, name)
+    at = rec.log.source(source, "{p}.__dict__", f"{source}.__dict__", space)
+    held = dict.get(space, name, MISSING)
+    rec.reach(held, rec.log.source(at, f"{{p}}.get({name!r}, MISSING)", f"{module.__name__}.{name}", held))
+    if held is not MISSING:
+        return held
+    hook = dict.get(space, "__getattr__", MISSING)
+    rec.reach(hook, rec.log.source(at, "{p}.get('__getattr__', MISSING)", f"{module.__name__}.__getattr__", hook))
+    if hook is MISSING:
+        return getattr(module, name)
+    return rec.invoke(hook, (name,))
+
+
+def of_class(rec: Recorder, kind: type, name: str) -> Any:
+    """``kind.name`` of a class: the metaclass's data descriptors, the class and its bases, the metaclass."""
+    meta = type(kind)
+    if meta is not type:
+        own = lookup(meta, "__getattribute__")
+        if type(own) is FunctionType:
+            return rec.invoke(rec.class_found(meta, "__getattribute__"), (kind, name))
+    above, above_at = rec.class_lookup(meta, name)
+    if above is not MISSING and is_data_descriptor(above):
+        return _of_metaclass(rec, kind, name, above, above_at)
+    found, at = rec.class_lookup(kind, name)
+    if found is not MISSING:
+        if at is not None:
+            rec.reach(found, at)
+        what = type(found)
+        if what is staticmethod:
+            return _part(rec, found, "__func__", at)
+        if what is classmethod:
+            return rec.bound(_part(rec, found, "__func__", at), kind)
+        getter = lookup(what, "__get__")
+        if getter is MISSING or what is FunctionType:
+            return found
+        if type(getter) is FunctionType:
+            return rec.invoke(rec.class_found(what, "__get__"), (found, None, kind))
+        return found.__get__(None, kind)
+    if above is not MISSING:
+        if above_at is not None:
+            rec.reach(above, above_at)
+        if type(above) is FunctionType:
+            return MethodType(above, kind)
+        getter = lookup(type(above), "__get__")
+        return above if getter is MISSING else above.__get__(kind, meta)
+    hook = rec.class_found(meta, "__getattr__")
+    if hook is not MISSING:
+        return rec.invoke(hook, (kind, name))
+    return getattr(kind, name)  # raises
+
+
+def _of_metaclass(rec: Recorder, kind: type, name: str, found: Any, at: Source | None) -> Any:
+    if type(found) is property:
+        return rec.invoke(_part(rec, found, "fget", at), (kind,))
+    value = type.__getattribute__(kind, name)
+    source = rec.source_of(kind)
+    if name in TYPE_PARTS and is_python_class(kind) and source is not None:
+        rec.reach(value, rec.log.source(source, f"{{p}}.{name}", f"{source}.{name}", value))
+    elif name == "__dict__" and is_python_class(kind) and source is not None:
+        rec.refuse(f"the __dict__ of {described(kind)} is read")
+    elif is_python_class(kind) and source is not None and type(value) in (tuple, dict):
+        content_of = rec.log.source(source, f"{{p}}.{name}", f"{source}.{name}", value)
+        rec.reach(value, content_of)
+    return value
+
+
+def _of_function(rec: Recorder, function: FunctionType, name: str) -> Any:
+    source = rec.source_of(function)
+    if source is None:
+        return getattr(function, name)
+    if name in _FUNCTION_PARTS:
+        value = getattr(function, name)
+        return rec.reach(value, rec.log.source(source, f"{{p}}.{name}", f"{source}.{name}", value))
+    if name == "__code__":
+        rec.log.check(source, "{v}.__code__ is not {0}", f"code of {source}", (function.__code__,))
+        return function.__code__
+    if name == "__globals__":
+        value = function.__globals__
+        return rec.reach(value, rec.log.source(source, "{p}.__globals__", f"{source}.__globals__", value))
+    space = rec.log.source(source, "{p}.__dict__", f"{source}.__dict__", function.__dict__)
+    if name == "__dict__":
+        return rec.reach(function.__dict__, space)
+    if name.startswith("__"):
+        if name in ("__closure__", "__builtins__"):
+            rec.refuse(f"{name} of a function is read")
+        if name not in function.__dict__:
+            return getattr(function, name)
+    if (id(function.__dict__), name) in rec.effects.written:
+        return getattr(function, name)
+    value = dict.get(function.__dict__, name, MISSING)
+    rec.reach(value, rec.log.source(space, f"{{p}}.get({name!r}, MISSING)", f"{source}.{name}", value))
+    return getattr(function, name)
+
+
+def _of_method(rec: Recorder, method: Any, name: str) -> Any:
+    source = rec.source_of(method)
+    if name not in _METHOD_PARTS:
+        return read(rec, _of_method(rec, method, "__func__"), name) if name != "__class__" else MethodType
+    value = getattr(method, name)
+    if source is not None:
+        rec.reach(value, rec.log.source(source, f"{{p}}.{name}", f"{source}.{name}", value))
+    return value
+
+
+def _of_super(rec: Recorder, proxy: Any, name: str) -> Any:
+    start, value, kind = proxy.__thisclass__, proxy.__self__, proxy.__self_class__
+    if name == "__class__" or kind is None:
+        return getattr(proxy, name)
+    order = mro(kind)
+    written = rec.effects.written
+    for base in order[order.index(start) + 1 :]:
+        space = rec.class_space(base)
+        found = namespace(base).get(name, MISSING)
+        if (id(base), name) in written:
+            space = None
+        if found is MISSING:
+            if space is not None:
+                rec.log.check(space, f"{name!r} in {{v}}", f"{space}.{name}")
+            continue
+        at = None
+        if space is not None:
+            at = rec.log.source(space, f"{{p}}.get({name!r}, MISSING)", f"{space}.{name}", found)
+            rec.reach(found, at)
+        if type(found) is FunctionType:
+            return found if is_class(value) and value is kind else MethodType(found, value)
+        if type(found) is staticmethod:
+            return _part(rec, found, "__func__", at)
+        if type(found) is classmethod:
+            return rec.bound(_part(rec, found, "__func__", at), kind)
+        if type(found) is property:
+            return rec.invoke(_part(rec, found, "fget", at), (value,))
+        getter = lookup(type(found), "__get__")
+        if type(getter) is FunctionType:
+            return rec.invoke(rec.class_found(type(found), "__get__"), (found, value, kind))
+        return found if getter is MISSING else found.__get__(None if value is kind else value, kind)
+    return getattr(proxy, name)  # raises
+
+
+def _of_c_object(rec: Recorder, value: Any, name: str) -> Any:
+    """An attribute of an object of C code: its methods are part of its class, what else it has is read again."""
+    source = rec.source_of(value)
+    held = getattr(value, name)
+    if source is None or container_of(type(value)) is not None:
+        return held
+    what = type(held)
+    if what in C_FUNCTIONS or (what is BuiltinFunctionType and held.__self__ is value):
+        return held
+    if not rec.policy.is_readable(type(value), name):
+        rec.refuse(f"'{source}.{name}' of {described(value)} cannot be watched")
+    return rec.reach(held, rec.log.source(source, f"{{p}}.{name}", f"{source}.{name}", held))
+
+
+# Writing --------------------------------------------------------------------------------------------------------------
+
+
+def write(rec: Recorder, value: Any, name: str, new: Any) -> None:
+    """``value.name = new``."""
+    kind = type(value)
+    if is_python_class(kind) and not is_class(value):
+        own = rec.class_found(kind, "__setattr__")
+        if type(own) is FunctionType:
+            rec.invoke(own, (value, name, new))
+            return
+    write_plain(rec, value, name, new)
+
+
+def write_plain(rec: Recorder, value: Any, name: str, new: Any) -> None:
+    """What ``object.__setattr__`` does."""
+    kind = type(value)
+    found, at = rec.class_lookup(kind, name) if is_python_class(kind) else (lookup(kind, name), None)
+    if found is not MISSING and is_data_descriptor(found) and not is_class(value):
+        if type(found) is property:
+            setter = _part(rec, found, "fset", at)
+            if setter is None:
+                object.__setattr__(value, name, new)  # raises
+            rec.invoke(setter, (value, new))
+            return
+        setter = lookup(type(found), "__set__")
+        if type(setter) is FunctionType:
+            if at is not None:
+                rec.reach(found, at)
+            rec.invoke(rec.class_found(type(found), "__set__"), (found, value, new))
+            return
+        if not is_slot(found):
+            if rec.source_of(value) is not None:
+                rec.refuse(f"'{rec.source_of(value)}.{name}' is set")
+            setattr(value, name, new)
+            return
+    write_instance(rec, value, name, new)
+
+
+def write_instance(rec: Recorder, value: Any, name: str, new: Any) -> None:
+    """Set an attribute that the object itself holds, with an effect where the object comes from outside."""
+    if is_class(value):
+        _write_class(rec, value, name, new)
+        return
+    source = rec.source_of(value)
+    if source is None:
+        _set(value, name, new)
+        return
+    space = instance_dict(value)
+    is_in_slot = is_slot(lookup(type(value), name))
+    if is_in_slot:
+        before = MISSING
+        with contextlib.suppress(AttributeError):
+            before = lookup(type(value), name).__get__(value, type(value))
+        rec.effects.undo_by(
+            (lambda: _delete(value, name)) if before is MISSING else (lambda: _set(value, name, before))
+        )
+        rec.effects.written.add((id(value), name))
+    elif space is not None:
+        rec.effects.will_change(space, dict)
+        rec.effects.written.add((id(space), name))
+        rec.keep(space)
+    else:
+        _set(value, name, new)  # raises
+    _set(value, name, new)
+    rec.effects.record(_set_attribute, value, name, new, f"{source}.{name} = ...")
+
+
+def _write_class(rec: Recorder, kind: Any, name: str, new: Any) -> None:
+    own = lookup(type(kind), "__setattr__")
+    if type(own) is FunctionType:
+        rec.refuse(f"an attribute of {described(kind)} is set through its metaclass")
+    if rec.source_of(kind) is None and rec.class_space(kind) is None:
+        setattr(kind, name, new)
+        return
+    if name.startswith("__"):
+        rec.refuse(f"{name} of {described(kind)} is set")
+    before = namespace(kind).get(name, MISSING)
+    rec.effects.undo_by(
+        (lambda: type.__delattr__(kind, name)) if before is MISSING else (lambda: type.__setattr__(kind, name, before))
+    )
+    type.__setattr__(kind, name, new)
+    rec.effects.written.add((id(kind), name))
+    rec.effects.record(_set_attribute, kind, name, new, f"{kind.__name__}.{name} = ...")
+
+
+def _set(value: Any, name: str, new: Any) -> None:
+    if issubclass(type(value), type):
+        type.__setattr__(value, name, new)
+    elif type(value) in (types.ModuleType, FunctionType):
+        setattr(value, name, new)
+    else:
+        object.__setattr__(value, name, new)
+
+
+def _set_attribute(target: Any, name: str, new: Any) -> None:
+    _set(target, name, new)
+
+
+def _delete(value: Any, name: str) -> None:
+    if issubclass(type(value), type):
+        type.__delattr__(value, name)
+    elif type(value) in (types.ModuleType, FunctionType):
+        delattr(value, name)
+    else:
+        object.__delattr__(value, name)
+
+
+def delete(rec: Recorder, value: Any, name: str) -> None:
+    """``del value.name``."""
+    kind = type(value)
+    if is_python_class(kind) and not is_class(value):
+        own = rec.class_found(kind, "__delattr__")
+        if type(own) is FunctionType:
+            rec.invoke(own, (value, name))
+            return
+        found, at = rec.class_lookup(kind, name)
+        if type(found) is property:
+            deleter = _part(rec, found, "fdel", at)
+            if deleter is None:
+                object.__delattr__(value, name)  # raises
+            rec.invoke(deleter, (value,))
+            return
+        if found is not MISSING and type(lookup(type(found), "__delete__")) is FunctionType:
+            rec.invoke(rec.class_found(type(found), "__delete__"), (found, value))
+            return
+    source = rec.source_of(value)
+    if source is None:
+        delattr(value, name)
+        return
+    space = instance_dict(value)
+    if is_class(value) or space is None or is_slot(lookup(kind, name)):
+        rec.refuse(f"'{source}.{name}' is deleted")
+    if dict.__contains__(space, name):
+        generic(rec, value, name, use_hook=False)  # that it is there was read
+    else:
+        rec.log.check(source, f"{name!r} in {{v}}.__dict__", f"{source}.{name}")
+    rec.effects.will_change(space, dict)
+    _delete(value, name)
+    rec.effects.written.add((id(space), name))
+    rec.keep(space)
+    rec.effects.record(lambda target, key, _: _delete(target, key), value, name, None, f"del {source}.{name}")

@@ -1,0 +1,234 @@
+"""What a call runs: the twin of a Python function, an answer of the recorder's own, or a C function that is known."""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import operator
+import types
+from collections.abc import Callable
+from types import BuiltinFunctionType, FunctionType, MethodType
+from typing import TYPE_CHECKING, Any, Final
+
+from runnel.compile.observe import attributes, methods
+from runnel.compile.observe.classes import MISSING, is_python_class, lookup
+from runnel.compile.observe.containers import content
+from runnel.compile.observe.values import C_FUNCTIONS, container_of, described, is_class
+
+if TYPE_CHECKING:
+    from runnel.compile.observe.recorder import Recorder
+
+Call = tuple[Any, tuple[Any, ...], dict[str, Any]]
+_PACKAGE: Final = __name__.rpartition(".")[0]
+_LRU: Final = type(functools.lru_cache(lambda: None))
+_GETTERS: Final = (operator.attrgetter, operator.itemgetter, operator.methodcaller)
+
+
+def given(value: Any) -> Call:
+    """A call that gives this value."""
+    return (value,).__getitem__, (0,), {}
+
+
+def prepared(rec: Recorder, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Call:
+    """What to call in place of ``function(*args, **kwargs)``."""
+    kind = type(function)
+    if kind is FunctionType:
+        return _python(rec, function, args, kwargs)
+    if kind is MethodType:
+        at = rec.source_of(function)
+        if at is not None:
+            rec.reach(function.__self__, rec.log.source(at, "{p}.__self__", f"{at}.__self__", function.__self__))
+            rec.reach(function.__func__, rec.log.source(at, "{p}.__func__", f"{at}.__func__", function.__func__))
+        return prepared(rec, function.__func__, (function.__self__, *args), kwargs)
+    if is_class(function):
+        return constructed(rec, function, args, kwargs)
+    if kind in C_FUNCTIONS:
+        return _c_function(rec, function, kind, args, kwargs)
+    if kind is functools.partial:
+        _parts(rec, function, ("func", "args", "keywords"))
+        return prepared(rec, function.func, (*function.args, *args), {**function.keywords, **kwargs})
+    if kind is _LRU:
+        return _cached(rec, function, args, kwargs)
+    if kind in _GETTERS:
+        return given(_got(rec, function, *args))
+    answer = rec.policy.callable(kind)
+    if answer is not None:
+        return answer(rec, function, args, kwargs)
+    if kind in (staticmethod, types.GenericAlias):
+        part = "__wrapped__" if kind is staticmethod else "__origin__"
+        at = rec.source_of(function)
+        inner = getattr(function, part)
+        if at is not None:
+            rec.reach(inner, rec.log.source(at, f"{{p}}.{part}", f"{at}", inner))
+        return prepared(rec, inner, args, kwargs)
+    method = rec.class_found(kind, "__call__")
+    if method is MISSING:
+        return function, args, kwargs  # raises
+    if type(method) is FunctionType:
+        return prepared(rec, method, (function, *args), kwargs)
+    if is_python_class(kind) and type(method) not in C_FUNCTIONS:
+        return prepared(rec, rec.bind(method, function, kind), args, kwargs)
+    rec.refuse(f"{described(function)} is called, and nobody knows what that reads")
+
+
+def _parts(rec: Recorder, value: Any, names: tuple[str, ...]) -> None:
+    at = rec.source_of(value)
+    if at is None:
+        return
+    for name in names:
+        part = getattr(value, name)
+        rec.reach(part, rec.log.source(at, f"{{p}}.{name}", f"{at}.{name}", part))
+        if container_of(type(part)) is not None:
+            content(rec, part)
+
+
+def _python(rec: Recorder, function: FunctionType, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Call:
+    answer = rec.policy.answers.get(id(function))
+    if answer is not None:
+        return given(answer(rec, *args, **kwargs))
+    if rec.is_own(function) or function.__module__.startswith(_PACKAGE):
+        return function, args, kwargs
+    native = rec.policy.native(function)
+    if native is not None:
+        return native(rec, function, args, kwargs)
+    return rec.twin(function), args, kwargs
+
+
+def _cached(rec: Recorder, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Call:
+    """``lru_cache``: a value from the cache holds as long as nothing was added or cleared; else it is computed."""
+    at = rec.source_of(function)
+    if at is None:
+        return function, args, kwargs
+    for value in (*args, *kwargs.values()):
+        content(rec, value)
+        rec.pinned(value)
+    before = function.cache_info()
+    result = function(*args, **kwargs)
+    after = function.cache_info()
+    if after.misses != before.misses:
+        rec.unsettled(f"{function.__qualname__} put a value in its cache")
+    state = (after.misses, after.currsize)
+    rec.log.check(at, "cache_state({v}) != {0}", f"cache of {function.__qualname__}", (rec.constant(state),))
+    rec.keep(result)
+    if type(result) not in rec.policy.plain and rec.source_of(result) is None:
+        rec.refuse(f"an object comes out of the cache of {function.__qualname__}")
+    return given(result)
+
+
+def _got(rec: Recorder, function: Any, value: Any) -> Any:
+    """What ``attrgetter``, ``itemgetter`` and ``methodcaller`` give."""
+    _, parts = function.__reduce__()[:2]
+    if type(function) is operator.itemgetter:
+        found = [rec.hooks.get_item(value, key) for key in parts]
+    elif type(function) is operator.attrgetter:
+        found = [functools.reduce(lambda v, n: attributes.read(rec, v, n), name.split("."), value) for name in parts]
+    else:
+        reduced = function.__reduce__()
+        if reduced[0] is operator.methodcaller:
+            return rec.invoke(attributes.read(rec, value, parts[0]), tuple(parts[1:]))
+        name = reduced[0].args[0]  # with keywords it is a partial
+        return rec.invoke(attributes.read(rec, value, name), tuple(parts), reduced[0].keywords)
+    return found[0] if len(found) == 1 else tuple(found)
+
+
+# Classes --------------------------------------------------------------------------------------------------------------
+
+
+def constructed(
+    rec: Recorder, kind: type, args: tuple[Any, ...], kwargs: dict[str, Any], by_metaclass: bool = True
+) -> Call:
+    """``kind(*args, **kwargs)``, as ``type.__call__`` does it."""
+    answer = rec.policy.answers.get(id(kind))
+    if answer is not None:
+        return given(answer(rec, *args, **kwargs))
+    if kind is super or (kind is type and len(args) != 1):
+        return kind, args, kwargs
+    if not is_python_class(kind):
+        return rec.policy.c_class(rec, kind, args, kwargs)
+    native = rec.policy.native_class(kind)
+    if native is not None:
+        return native(rec, kind, args, kwargs)
+    if by_metaclass and type(kind) is not type:
+        own = rec.class_found(type(kind), "__call__")
+        if type(own) is FunctionType:
+            return prepared(rec, own, (kind, *args), kwargs)
+    made = _made(rec, kind, args, kwargs)
+    if issubclass(type(made), kind):
+        method = rec.class_found(type(made), "__init__")
+        if type(method) in C_FUNCTIONS:
+            values = [_iterable(rec, value) for value in args] if container_of(kind) else args
+            if method is not object.__init__ or lookup(kind, "__new__") is object.__new__:
+                method(made, *values, **kwargs)
+        elif rec.invoke_special(method, made, args, kwargs) is not None:
+            raise TypeError("__init__() should return None")
+    return given(made)
+
+
+def _iterable(rec: Recorder, value: Any) -> Any:
+    return rec.hooks.unpack(value) if container_of(type(value)) or is_python_class(type(value)) else content(rec, value)
+
+
+def _made(rec: Recorder, kind: type, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    new = rec.class_found(kind, "__new__")
+    if type(new) is staticmethod:
+        inner = new.__func__
+        at = rec.source_of(new)
+        if at is not None:
+            rec.reach(inner, rec.log.source(at, "{p}.__func__", f"{at}", inner))
+        return rec.invoke(inner, (kind, *args), kwargs)
+    if type(new) is FunctionType:
+        return rec.invoke(new, (kind, *args), kwargs)
+    if new is not object.__new__:
+        if container_of(kind) in (tuple, frozenset):
+            args = tuple([_iterable(rec, value) for value in args])
+        for value in (*args, *kwargs.values()):
+            content(rec, value)
+        if container_of(kind) in (list, dict, set):
+            args, kwargs = (), {}
+    return new(kind, *args, **kwargs)
+
+
+# C functions ----------------------------------------------------------------------------------------------------------
+
+
+def _c_function(rec: Recorder, function: Any, kind: type, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Call:
+    answer = rec.policy.answers.get(id(function)) or rec.policy.answers_by_key.get(_key(function))
+    if answer is not None:
+        return given(answer(rec, *args, **kwargs))
+    if kind in (BuiltinFunctionType, types.MethodWrapperType):
+        owner = function.__self__
+        if owner is None or type(owner) is types.ModuleType:
+            return rec.policy.c_function(rec, function, args, kwargs)
+        at = rec.source_of(function)
+        if at is not None:
+            rec.reach(owner, rec.log.source(at, "{p}.__self__", f"{at}.__self__", owner))
+        return methods.call(rec, owner, function.__name__, function, args, kwargs)
+    if not args:
+        return function, args, kwargs  # raises
+    return methods.call(rec, args[0], function.__name__, function, args[1:], kwargs, function.__objclass__)
+
+
+def _key(function: Any) -> Any:
+    """Names a C function that is made anew at each access: a built-in class method or ``__new__``."""
+    owner = getattr(function, "__self__", None)
+    return (id(owner), function.__name__) if is_class(owner) else None
+
+
+# Running from hooks ---------------------------------------------------------------------------------------------------
+
+
+def invoke(rec: Recorder, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """Call a function, observed."""
+    function, args, kwargs = prepared(rec, function, args, kwargs)
+    return function(*args, **kwargs)
+
+
+def call_c(rec: Recorder, function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """Call a function written in C that looks into its arguments and calls their special methods."""
+    for value in (*args, *kwargs.values()):
+        content(rec, value)
+    classes = rec.classes_in((*args, *kwargs.values()))
+    if not classes:
+        return function(*args, **kwargs)
+    with rec.exposed(classes), contextlib.nullcontext():
+        return function(*args, **kwargs)

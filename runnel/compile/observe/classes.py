@@ -1,0 +1,77 @@
+"""Looking at classes and objects without running anybody's code."""
+
+from __future__ import annotations
+
+from types import FunctionType, GetSetDescriptorType, MemberDescriptorType
+from typing import Any, Final
+
+
+class _Missing:
+    """What stands for something that is not there."""
+
+    __slots__ = ()
+
+    def __repr__(self) -> str:
+        return "<nothing>"
+
+
+MISSING: Final = _Missing()
+
+mro: Final = type.__dict__["__mro__"].__get__
+namespace: Final = type.__dict__["__dict__"].__get__  # of a class: its own __dict__, whatever its metaclass says
+flags: Final = type.__dict__["__flags__"].__get__
+_ON_HEAP, _IMMUTABLE, _ABSTRACT = 1 << 9, 1 << 8, 1 << 20
+
+
+def lookup(kind: type, name: str) -> Any:
+    """What a class or the first base that has it holds under ``name``; MISSING where none does."""
+    for base in mro(kind):
+        found = namespace(base).get(name, MISSING)
+        if found is not MISSING:
+            return found
+    return MISSING
+
+
+def owner(kind: type, name: str) -> type | None:
+    """The class along the method resolution order that holds ``name``."""
+    for base in mro(kind):
+        if name in namespace(base):
+            return base  # type: ignore[no-any-return]
+    return None
+
+
+def is_python_class(kind: type) -> bool:
+    """Whether a class was made by a class statement, so that it can change: on the heap, and not marked immutable.
+
+    Classes of extension modules that leave the mark off count as Python classes, which only watches more.
+    """
+    return flags(kind) & (_ON_HEAP | _IMMUTABLE) == _ON_HEAP
+
+
+def instance_dict(value: Any) -> dict[str, Any] | None:
+    """The attributes that an object holds itself; None where it has no place for them."""
+    descriptor = lookup(type(value), "__dict__")
+    if type(descriptor) is not GetSetDescriptorType:
+        return None
+    found = descriptor.__get__(value, type(value))
+    return found if type(found) is dict else None
+
+
+def is_data_descriptor(found: Any) -> bool:
+    """Whether what a class holds goes before what its objects hold."""
+    kind = type(found)
+    if kind in (FunctionType, _Missing):
+        return False
+    return lookup(kind, "__set__") is not MISSING or lookup(kind, "__delete__") is not MISSING
+
+
+def is_slot(found: Any) -> bool:
+    """Whether what a class holds is a place in its objects, read and written by C code alone."""
+    return type(found) is MemberDescriptorType
+
+
+def special(value: Any, name: str) -> Any:
+    """A special method, as the interpreter looks it up: on the class alone. MISSING, or bound to the value."""
+    found = lookup(type(value), name)
+    getter = lookup(type(found), "__get__")
+    return found if found is MISSING or getter is MISSING else getter(found, value, type(value))

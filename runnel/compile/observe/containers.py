@@ -1,0 +1,252 @@
+"""Reading what containers hold: an item, the length, the keys, or everything, where C code looks into them.
+
+Lists, tuples, dicts, sets and deques, exact or inherited. A container that the run has changed is read as it was before
+the run where a later call will find it so, and as the run's own where it holds what the run put there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import TYPE_CHECKING, Any, Final
+
+from runnel.compile.observe.classes import MISSING, is_python_class, lookup
+from runnel.compile.observe.sources import Source
+from runnel.compile.observe.values import (
+    C_FUNCTIONS, FIXED, ITERATORS, PLAIN, SEQUENCES, container_of, described, is_class, is_plain,
+)  # fmt: skip
+
+if TYPE_CHECKING:
+    from runnel.compile.observe.recorder import Recorder
+
+LARGEST: Final = 100_000  # items of a container that is read in full
+_DEEPEST: Final = 50
+
+
+def own_method(kind: type, name: str) -> Any:
+    """A method that a class made by a class statement gives to a container; None where the container's own is used."""
+    found = lookup(kind, name)
+    return None if type(found) in C_FUNCTIONS or found is MISSING or found is None else found
+
+
+def length(rec: Recorder, value: Any) -> int:
+    """The number of items of a container."""
+    source = rec.source_of(value)
+    base = container_of(type(value)) or type(value)
+    if source is not None:
+        before = rec.effects.before(value)
+        size = base.__len__(before)
+        if rec.effects.is_changed(value) and base in (dict, set):
+            content(rec, value)  # which keys there were decides how many there are now
+        else:
+            rec.log.check(source, f"len({{v}}) != {size}", f"len({source})")
+    return base.__len__(value)
+
+
+def content(rec: Recorder, value: Any, depth: int = 0) -> Any:
+    """Everything that a value holds is read, as C code does that is given it; gives the value."""
+    kind = type(value)
+    if kind in PLAIN or kind in FIXED or is_class(value):
+        return value
+    if kind is slice:
+        for part in (value.start, value.stop, value.step):
+            content(rec, part, depth + 1)
+        return value
+    source = rec.source_of(value)
+    if kind in ITERATORS:
+        if source is not None:
+            rec.refuse(
+                f"'{source}' is an iterator made outside, which the function advances",
+                "call next() outside of the compiled function and pass what it gives as an argument",
+            )
+        return value
+    base = container_of(kind)
+    if base is None:
+        rec.policy.look_into(rec, value, source)
+        return value
+    if depth > _DEEPEST:
+        rec.refuse(f"{described(value)} is nested more than {_DEEPEST} deep")
+    if source is not None and id(value) not in rec.effects.replaced:
+        _watched(rec, value, source, base)
+    for item in _items(value, base):
+        if type(item) not in PLAIN:
+            content(rec, item, depth + 1)
+    return value
+
+
+def _items(value: Any, base: type) -> list[Any]:
+    if base is dict:
+        return [*dict.keys(value), *dict.values(value)]
+    return [] if base is bytearray else list(base.__iter__(value))
+
+
+def _watched(rec: Recorder, value: Any, source: Source, base: type) -> None:
+    """Check all that a container from outside held when the run began."""
+    log, before = rec.log, rec.effects.before(value)
+    size = base.__len__(before)
+    if size > LARGEST:
+        rec.refuse(f"'{source}' holds {size} items, all of which are read", "pass what is needed as an argument")
+    if base in SEQUENCES:
+        items = list(base.__iter__(before))
+        if all(map(is_plain, items)):
+            log.check(source, "items_differ({v}, {0})", f"items of {source}", (_memo(rec, value, tuple(items)),))
+            return
+        log.check(source, f"len({{v}}) != {size}", f"len({source})")
+        for i, item in enumerate(items):
+            rec.reach(item, log.source(source, f"{{p}}[{i}]", f"{source}[{i}]", item))
+    elif base is dict:
+        keys(rec, value, source)
+        for key, item in dict.items(before):
+            rec.reach(item, item_source(rec, source, key, item))
+    elif base is bytearray:
+        log.check(source, "bytes({v}) != {0}", f"content of {source}", (_memo(rec, value, bytes(before)),))
+    else:
+        items = list(base.__iter__(before))
+        if all(map(is_plain, items)):
+            log.check(source, "items_differ(list({v}), {0})", f"content of {source}", (_memo(rec, value, tuple(items)),))
+        else:
+            log.check(source, "ids({v}) != {0}", f"content of {source}", (_memo(rec, value, tuple(map(id, items))),))
+            for item in items:
+                rec.keep(item)
+                if rec.source_of(item) is None and type(item) not in PLAIN:
+                    rec.reach(item, log.source(source, "by_id({p}, {0})", f"a member of {source}", item, (id(item),)))
+
+
+def _memo(rec: Recorder, value: Any, made: Any) -> Any:
+    """The same constant for the same content, so that a check is made once."""
+    return rec.memo.setdefault((id(value), "content"), made)
+
+
+def keys(rec: Recorder, value: Any, source: Source) -> None:
+    """Check which keys a dict had when the run began, and their order."""
+    names = tuple(dict.keys(rec.effects.before(value)))
+    if all(map(is_plain, names)):
+        rec.log.check(source, "items_differ(tuple({v}), {0})", f"keys of {source}", (_memo(rec, value, names),))
+        return
+    rec.log.check(source, "ids({v}) != {0}", f"keys of {source}", (_memo(rec, value, tuple(map(id, names))),))
+    for name in names:
+        rec.keep(name)
+
+
+def item_source(rec: Recorder, source: Source, key: Any, item: Any) -> Source:
+    """The source of what a dict holds under a key, which must not run Python code when it is hashed."""
+    if type(key) in (str, int):
+        return rec.log.source(source, f"{{p}}[{key!r}]", f"{source}[{key!r}]", item)
+    if is_plain(key) or is_class(key) or type(key) in FIXED:
+        return rec.log.source(source, "{p}[{0}]", f"{source}[{described(key)}]", item, (key,))
+    if type(key) is tuple or is_python_class(type(key)):
+        return rec.log.source(source, "by_key({p}, {0})", f"{source}[{described(key)}]", item, (id(key),))
+    rec.refuse(f"'{source}' has {described(key)} as a key")
+
+
+# Items ----------------------------------------------------------------------------------------------------------------
+
+
+def get_item(rec: Recorder, value: Any, key: Any) -> Any:
+    """``value[key]`` of a container that uses its own ``__getitem__``."""
+    base = container_of(type(value))
+    source = rec.source_of(value)
+    if source is None or base in (set, frozenset, bytearray):
+        content(rec, value) if source is not None else None
+        return _taken(rec, value, key)
+    if base is dict:
+        return _dict_item(rec, value, key, source)
+    if type(key) is not int and type(key) is not bool:
+        content(rec, value)
+        return _taken(rec, value, key)
+    return _sequence_item(rec, value, key, source, base)
+
+
+def _taken(rec: Recorder, value: Any, key: Any) -> Any:
+    if type(key) not in PLAIN:
+        content(rec, key)
+    return value[key]
+
+
+def has_key(rec: Recorder, value: dict[Any, Any], key: Any, source: Source | None) -> bool:
+    """``key in value``, checked for a dict from outside."""
+    if source is None:
+        return dict.__contains__(value, key)
+    if not is_simple(key):
+        content(rec, value)
+        return dict.__contains__(value, key)
+    effects = rec.effects
+    if id(value) not in effects.replaced and (id(value), key) not in effects.written:
+        before = dict.__contains__(effects.before(value), key)
+        fails = "{0} not in {v}" if before else "{0} in {v}"
+        rec.log.check(source, fails, f"{described(key)} in {source}", (key,))
+    return dict.__contains__(value, key)
+
+
+def is_simple(key: Any) -> bool:
+    """Whether looking for a key runs no Python code and hangs on no object's address."""
+    return is_plain(key) or is_class(key) or type(key) in FIXED or (type(key) is tuple and all(map(is_plain, key)))
+
+
+def _dict_item(rec: Recorder, value: dict[Any, Any], key: Any, source: Source) -> Any:
+    if not is_simple(key):
+        content(rec, value)
+        rec.pinned(key)
+        return value[key]
+    effects = rec.effects
+    if id(value) in effects.replaced or (id(value), key) in effects.written:
+        return value[key]
+    found = dict.get(value, key, MISSING)
+    if found is MISSING:
+        has_key(rec, value, key, source)
+        return value[key]
+    return rec.reach(found, item_source(rec, source, _stored_key(value, key), found))
+
+
+def _stored_key(value: dict[Any, Any], key: Any) -> Any:
+    """The key itself; a tuple is found by value."""
+    return key
+
+
+def _sequence_item(rec: Recorder, value: Any, key: int, source: Source, base: Any) -> Any:
+    effects = rec.effects
+    before = effects.before(value)
+    size = base.__len__(before)
+    if id(value) in effects.replaced:
+        return base.__getitem__(value, key)
+    if effects.is_changed(value):
+        grown = effects.appended.get(id(value))
+        if grown is None:
+            content(rec, value)
+            return base.__getitem__(value, key)
+        if -grown <= key < 0:
+            return base.__getitem__(value, key)
+        if key < 0 or key >= size:
+            rec.log.check(source, f"len({{v}}) != {size}", f"len({source})")
+            if key >= size:
+                return base.__getitem__(value, key)
+            key += size + grown
+    elif not -size <= key < size:
+        rec.log.check(source, f"len({{v}}) != {size}", f"len({source})")
+        return base.__getitem__(value, key)
+    item = base.__getitem__(before, key)
+    return rec.reach(item, rec.log.source(source, f"{{p}}[{int(key)}]", f"{source}[{int(key)}]", item))
+
+
+def each(rec: Recorder, value: Any, source: Source, base: Any) -> Iterator[Any]:
+    """The items of a list or tuple from outside, one by one, so that what is not reached is not read."""
+    i = 0
+    while i < base.__len__(value):
+        yield get_item(rec, value, i)
+        i += 1
+    if not rec.effects.is_changed(value):
+        rec.log.check(source, f"len({{v}}) != {i}", f"len({source})")
+
+
+def is_member(rec: Recorder, value: Any, key: Any) -> bool:
+    """``key in value`` of a container that uses its own ``__contains__``."""
+    base = container_of(type(value))
+    source = rec.source_of(value)
+    if base is dict:
+        return has_key(rec, value, key, source)
+    content(rec, key)
+    if base in (set, frozenset) and source is not None and is_plain(key) and not rec.effects.is_changed(value):
+        found = base.__contains__(value, key)
+        rec.log.check(source, "{0} not in {v}" if found else "{0} in {v}", f"{described(key)} in {source}", (key,))
+        return found
+    content(rec, value)
+    return rec.calls_c(base.__contains__, (value, key))

@@ -1,0 +1,87 @@
+"""What a run changes outside: written down with its inverse, so that it can be undone and done again at later calls."""
+
+from __future__ import annotations
+
+import collections
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+from runnel.compile.observe.classes import MISSING
+
+
+class Effect(NamedTuple):
+    """``apply(target, key, value)`` is what happened; ``value`` may be replaced by that of a later call."""
+
+    apply: Callable[[Any, Any, Any], Any]
+    target: Any
+    key: Any
+    value: Any
+    label: str
+
+
+class Effects:
+    """The changes of one run, in their order, and how to take them back."""
+
+    def __init__(self) -> None:
+        self.done: list[Effect] = []
+        self._undo: list[Callable[[], Any]] = []
+        self._before: dict[int, tuple[Any, Any]] = {}  # containers, and copies of what they held at first
+        self.written: set[tuple[int, Any]] = set()  # (id of a container or object, key): holds the run's own value
+        self.replaced: set[int] = set()  # containers whose whole content is the run's own
+        self.appended: dict[int, int] = {}  # lists that only grew: by how much
+
+    def record(self, apply: Callable[[Any, Any, Any], Any], target: Any, key: Any, value: Any, label: str) -> None:
+        """A change that has been made."""
+        self.done.append(Effect(apply, target, key, value, label))
+
+    def undo_by(self, action: Callable[[], Any]) -> None:
+        """How to take back the change that is about to be made."""
+        self._undo.append(action)
+
+    def before(self, container: Any) -> Any:
+        """What a container held when the run began."""
+        kept = self._before.get(id(container))
+        return container if kept is None else kept[1]
+
+    def is_changed(self, container: Any) -> bool:
+        """Whether the run has changed a container."""
+        return id(container) in self._before
+
+    def will_change(self, container: Any, base: type) -> None:
+        """Keep what a container holds before it is changed for the first time."""
+        if id(container) in self._before:
+            return
+        copy = _copied(container, base)
+        self._before[id(container)] = (container, copy)
+        self._undo.append(lambda: _restore(container, base, copy))
+
+    def undo(self) -> None:
+        """Take everything back, the last change first."""
+        while self._undo:
+            self._undo.pop()()
+
+
+def _copied(container: Any, base: type) -> Any:
+    if base is collections.deque:
+        return collections.deque(collections.deque.__iter__(container), container.maxlen)
+    if base is dict:
+        return dict(dict.items(container))
+    return base(base.__iter__(container))
+
+
+def _restore(container: Any, base: type, copy: Any) -> None:
+    if base in (list, bytearray):
+        base.__setitem__(container, slice(None), copy)
+        return
+    base.clear(container)
+    if base is collections.deque:
+        collections.deque.extend(container, copy)
+    else:
+        base.update(container, copy)
+
+
+def restore_attribute(target: Any, name: str, before: Any, setter: Any, deleter: Any) -> Callable[[], Any]:
+    """An action that gives an attribute the value it had."""
+    if before is MISSING:
+        return lambda: deleter(target, name)
+    return lambda: setter(target, name, before)

@@ -1,0 +1,149 @@
+"""Blocks in which C code calls special methods of the user's classes: sorting, hashing, comparing, formatting.
+
+C code finds those methods on the classes themselves, so for the length of the block the functions there run rewritten
+code. The net below says whether any other Python code ran in it: that would be code that nobody observed.
+"""
+
+from __future__ import annotations
+
+import sys
+import threading
+from types import FunctionType
+from typing import TYPE_CHECKING, Any, Final
+
+from runnel.compile.observe.classes import is_python_class, mro, namespace
+from runnel.compile.observe.plain import Plain, with_hooks
+from runnel.compile.observe.values import PLAIN, container_of, is_class
+
+if TYPE_CHECKING:
+    from runnel.compile.observe.recorder import Recorder
+
+_PLAIN_HOOKS: Final = Plain()
+_PACKAGE: Final = __name__.rpartition(".")[0]
+
+
+def classes_in(values: Any, depth: int = 0) -> list[type]:
+    """The classes made in Python of what C code can find in these values, each once."""
+    found: dict[type, None] = {}
+    for value in values:
+        kind = type(value)
+        if kind in PLAIN or is_class(value):
+            continue
+        base = container_of(kind)
+        if base is not None and depth < 50:
+            inner = (*dict.keys(value), *dict.values(value)) if base is dict else base.__iter__(value) if base is not bytearray else ()
+            found |= dict.fromkeys(classes_in(list(inner), depth + 1))
+        if is_python_class(kind) and _has_methods(kind):
+            found[kind] = None
+    return list(found)
+
+
+def _special_methods(kind: type) -> list[tuple[str, FunctionType]]:
+    return [
+        (name, value)
+        for base in mro(kind)
+        if is_python_class(base)
+        for name, value in namespace(base).items()
+        if type(value) is FunctionType and name.startswith("__") and name.endswith("__")
+    ]
+
+
+def _has_methods(kind: type) -> bool:
+    return any(name not in ("__init__", "__new__", "__init_subclass__") for name, _ in _special_methods(kind))
+
+
+class _OnThisThread:
+    """Hooks that observe on the thread that records, and do the plain thing on others."""
+
+    def __init__(self, hooks: Any) -> None:
+        self._hooks = hooks
+        self._thread = threading.get_ident()
+
+    def __getattr__(self, kind: str) -> Any:
+        observed, plain, thread = getattr(self._hooks, kind), getattr(_PLAIN_HOOKS, kind), self._thread
+        return lambda *args: observed(*args) if threading.get_ident() == thread else plain(*args)
+
+
+class Exposed:
+    """The block. Special methods of ``classes`` are observed; other Python code that runs ends the observation."""
+
+    def __init__(self, rec: Recorder, classes: list[type]) -> None:
+        self._rec = rec
+        self._net = Net(rec)
+        self._changed: list[tuple[FunctionType, Any]] = []
+        self._functions: dict[int, FunctionType] = {}
+        for kind in classes:
+            for name, function in _special_methods(kind):
+                rec.class_found(kind, name)
+                self._functions[id(function)] = function
+
+    def __enter__(self) -> None:
+        rec = self._rec
+        for function in self._functions.values():
+            if rec.is_own(function) or rec.policy.native(function) is not None:
+                continue
+            rec.twin(function)  # what the function is made of is read
+            code = function.__code__
+            self._changed.append((function, code))
+            observed = with_hooks(function, _OnThisThread(rec.hooks))
+            rec.register(observed)
+            function.__code__ = observed
+        self._net.__enter__()
+
+    def __exit__(self, *_: Any) -> None:
+        self._net.__exit__()
+        for function, code in self._changed:
+            function.__code__ = code
+        if self._net.escaped:
+            self._rec.refuse(f"code ran unobserved: {', '.join(sorted(set(self._net.escaped))[:3])}")
+
+
+class Net:
+    """Tells of Python code that starts to run on this thread and is not observed."""
+
+    def __init__(self, rec: Recorder) -> None:
+        self.escaped: list[str] = []
+        self._rec = rec
+        self._thread = threading.get_ident()
+        self._before: Any = None
+        self._tool = -1
+
+    def _entered(self, frame: Any) -> bool:
+        """Whether the code that starts in a frame is of this package, so that it need not be told of again."""
+        module = frame.f_globals.get("__name__", "")
+        if module.startswith(_PACKAGE):
+            return True
+        if threading.get_ident() == self._thread and not self._rec.has_code(frame.f_code):
+            caller = frame.f_back
+            if caller is not None and (self._rec.has_code(caller.f_code) or caller.f_globals.get("__name__", "").startswith(_PACKAGE)):
+                self.escaped.append(f"{frame.f_code.co_qualname} ({module})")
+        return False
+
+    def __enter__(self) -> None:
+        if sys.version_info < (3, 12):
+            self._before = sys.getprofile()
+            if self._before is not None:
+                self._rec.refuse("a profiler is active, which takes the place of the net below the recorder")
+            sys.setprofile(lambda frame, event, _: self._entered(frame) if event == "call" else None)
+            return
+        monitoring = sys.monitoring
+        free = [tool for tool in (4, 3) if monitoring.get_tool(tool) is None]
+        if not free:
+            self._rec.refuse("other tools take all the places of sys.monitoring")
+        self._tool = free[0]
+        monitoring.use_tool_id(self._tool, "runnel")
+        monitoring.register_callback(self._tool, monitoring.events.PY_START, self._started)
+        monitoring.set_events(self._tool, monitoring.events.PY_START)
+
+    def _started(self, code: Any, _: int) -> Any:
+        return sys.monitoring.DISABLE if self._entered(sys._getframe(1)) else None
+
+    def __exit__(self, *_: Any) -> None:
+        if sys.version_info < (3, 12):
+            sys.setprofile(None)
+            return
+        monitoring = sys.monitoring
+        monitoring.set_events(self._tool, 0)
+        monitoring.register_callback(self._tool, monitoring.events.PY_START, None)
+        monitoring.free_tool_id(self._tool)
+        monitoring.restart_events()

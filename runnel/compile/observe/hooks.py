@@ -1,0 +1,272 @@
+"""The hooks of an observed run: each does what the instruction did, and tells the recorder what that read or changed."""
+
+from __future__ import annotations
+
+from types import CellType
+from typing import TYPE_CHECKING, Any
+
+from runnel.compile.observe import answers, attributes, calls, containers, operators
+from runnel.compile.observe.classes import MISSING, is_python_class, lookup
+from runnel.compile.observe.plain import (
+    CONVERSIONS, Name, Plain, builtins_of, match_class, match_keys, no_context_manager, to_call,
+)  # fmt: skip
+from runnel.compile.observe.values import C_FUNCTIONS, ITERATORS, PLAIN, container_of, described, is_class
+
+if TYPE_CHECKING:
+    from runnel.compile.observe.recorder import Recorder
+
+_SIMPLE = Plain()
+
+
+class Hooks:
+    """The hooks of one recorder."""
+
+    def __init__(self, rec: Recorder) -> None:
+        self.rec = rec
+
+    # Names ----------------------------------------------------------------------------------------------------------
+
+    def load_global(self, at: Name, _: None) -> Any:
+        names, name = at
+        self.seen_global(at, None)
+        return _SIMPLE.load_global((names, name), None)
+
+    def seen_global(self, at: Name, _: None) -> None:
+        names, name = at
+        rec = self.rec
+        space = rec.sources.get(id(names))
+        if (id(names), name) in rec.effects.written:
+            return
+        value = names.get(name, MISSING)
+        if value is not MISSING:
+            if space is not None:
+                rec.reach(value, rec.log.source(space, f"{{p}}.get({name!r}, MISSING)", f"global {name}", value))
+            return
+        built = builtins_of(names)
+        if space is not None:
+            rec.log.check(space, f"{name!r} in {{v}}", f"global {name}")
+        held = built.get(name, MISSING)
+        known = rec.builtins_source(names, built)
+        rec.reach(held, rec.log.source(known, f"{{p}}.get({name!r}, MISSING)", f"built-in {name}", held))
+
+    def store_global(self, at: Name, value: Any) -> None:
+        names, name = at
+        rec = self.rec
+        if rec.sources.get(id(names)) is not None:
+            rec.effects.will_change(names, dict)
+            rec.effects.written.add((id(names), name))
+            rec.effects.record(_set_item, names, name, value, f"global {name} = ...")
+        names[name] = value
+
+    def delete_global(self, at: Name, _: None) -> None:
+        self.seen_global(at, None)
+        names, name = at
+        if name in names and self.rec.sources.get(id(names)) is not None:
+            self.rec.effects.will_change(names, dict)
+            self.rec.effects.written.add((id(names), name))
+            self.rec.effects.record(_delete_item, names, name, None, f"del {name}")
+        _SIMPLE.delete_global(at, None)
+
+    def load_cell(self, name: str, cell: CellType) -> Any:
+        value = _SIMPLE.load_cell(name, cell)
+        rec = self.rec
+        source = rec.cells.get(id(cell))
+        if source is not None and (id(cell), "") not in rec.effects.written:
+            rec.reach(value, source)
+        return value
+
+    def seen_cell(self, name: str, cell: CellType) -> None:
+        source = self.rec.cells.get(id(cell))
+        if source is not None:
+            self.load_cell(name, cell)
+
+    def store_cell(self, name: str, value: Any, cell: CellType) -> None:
+        rec = self.rec
+        if id(cell) in rec.cells:
+            try:
+                before = cell.cell_contents
+            except ValueError:
+                rec.refuse(f"the variable {name} outside gets its first value")
+            rec.effects.undo_by(lambda: setattr(cell, "cell_contents", before))
+            rec.effects.written.add((id(cell), ""))
+            rec.cell_targets[id(cell)] = cell
+            rec.effects.record(_set_cell, cell, name, value, f"{name} = ...")
+        cell.cell_contents = value
+
+    def delete_cell(self, name: str, cell: CellType) -> None:
+        if id(cell) in self.rec.cells:
+            self.rec.refuse(f"the variable {name} outside is deleted")
+        _SIMPLE.delete_cell(name, cell)
+
+    def import_name(self, at: Name, level: int, wanted: Any) -> Any:
+        return self.rec.importing(at, level, wanted)
+
+    def import_from(self, at: Name, module: Any) -> Any:
+        try:
+            return attributes.read(self.rec, module, at[1])
+        except AttributeError:
+            return _SIMPLE.import_from(at, module)
+
+    # Attributes and items -------------------------------------------------------------------------------------------
+
+    def load_attr(self, name: str, value: Any) -> Any:
+        return attributes.read(self.rec, value, name)
+
+    def load_super(self, what: tuple[str, bool], function: Any, kind: Any, value: Any) -> Any:
+        return attributes.read(self.rec, function(kind, value), what[0])
+
+    def store_attr(self, name: str, value: Any, target: Any) -> None:
+        attributes.write(self.rec, target, name, value)
+
+    def delete_attr(self, name: str, target: Any) -> None:
+        attributes.delete(self.rec, target, name)
+
+    def get_item(self, value: Any, key: Any) -> Any:
+        return answers.get_item(self.rec, value, key)
+
+    def set_item(self, value: Any, target: Any, key: Any) -> None:
+        answers.set_item(self.rec, target, key, value)
+
+    def delete_item(self, target: Any, key: Any) -> None:
+        answers.delete_item(self.rec, target, key)
+
+    # Operators ------------------------------------------------------------------------------------------------------
+
+    def binary(self, symbol: str, a: Any, b: Any) -> Any:
+        return operators.binary(self.rec, symbol, a, b)
+
+    def unary(self, symbol: str, value: Any) -> Any:
+        return operators.unary(self.rec, symbol, value)
+
+    def compare(self, what: tuple[str, bool], a: Any, b: Any) -> Any:
+        result = operators.compare(self.rec, what[0], a, b)
+        return operators.truth(self.rec, result) if what[1] else result
+
+    def identity(self, inverted: bool, a: Any, b: Any) -> bool:
+        return operators.identity(self.rec, a, b, inverted)
+
+    def contains(self, inverted: bool, value: Any, container: Any) -> bool:
+        found = answers.contains(self.rec, container, value)
+        return not found if inverted else found
+
+    def truth(self, value: Any) -> bool:
+        return operators.truth(self.rec, value)
+
+    def length(self, value: Any) -> int:
+        return answers.length(self.rec, value)
+
+    def convert(self, how: int, value: Any) -> Any:
+        return operators.text(self.rec, CONVERSIONS[how], value) if how else value
+
+    def format(self, how: int, value: Any, spec: Any = "") -> str:
+        return operators.formatted(self.rec, how, value, spec)
+
+    # Iteration and patterns -----------------------------------------------------------------------------------------
+
+    def iterate(self, value: Any) -> Any:
+        """What the loop goes over: items of a list from outside are read as the loop comes to them."""
+        rec, kind = self.rec, type(value)
+        if kind in PLAIN:
+            return value
+        if kind in (list, tuple):
+            source = rec.source_of(value)
+            if source is None or id(value) in rec.effects.replaced:
+                return value
+            if rec.effects.is_changed(value):
+                return containers.content(rec, value)
+            return containers.each(rec, value, source, kind)
+        return answers.iterable(rec, value)
+
+    def delegate(self, value: Any) -> Any:
+        if type(value) in ITERATORS:
+            return containers.content(self.rec, value)
+        return self.iterate(value)
+
+    def unpack(self, value: Any) -> Any:
+        return value if type(value) in PLAIN else answers.iterable(self.rec, value)
+
+    def unpack_mapping(self, value: Any) -> Any:
+        rec = self.rec
+        if container_of(type(value)) is dict and containers.own_method(type(value), "keys") is None:
+            return containers.content(rec, value)
+        if is_python_class(type(value)):
+            keys = rec.invoke(attributes.read(rec, value, "keys"), ())
+            return {key: answers.get_item(rec, value, key) for key in answers.iterable(rec, keys)}
+        return containers.content(rec, value)
+
+    def asynchronous(self, value: Any) -> Any:
+        self.rec.refuse("asynchronous code cannot be observed")
+
+    def matched(self, value: Any) -> None:
+        kind = type(value)
+        if is_python_class(kind):
+            source = self.rec.source_of(value)
+            if source is not None:
+                flags = kind.__flags__ & 0x60
+                self.rec.log.check(source, "type({v}).__flags__ & 0x60 != {0}", f"kind of {source}", (flags,))
+
+    def match_keys(self, subject: Any, keys: tuple[Any, ...]) -> tuple[Any, ...] | None:
+        return match_keys(self, subject, keys)
+
+    def match_class(self, count: int, subject: Any, kind: Any, names: tuple[str, ...]) -> tuple[Any, ...] | None:
+        rec = self.rec
+        if is_class(kind) and container_of(kind) is not None and count:
+            containers.content(rec, subject)
+
+        def is_instance(value: Any, wanted: Any) -> bool:
+            return answers.is_instance(rec, value, wanted)
+
+        return match_class(self, is_instance, lambda v, n: attributes.read(rec, v, n), count, subject, kind, names)
+
+    # Calls ----------------------------------------------------------------------------------------------------------
+
+    def enter(self, manager: Any) -> tuple[Any, Any]:
+        rec, kind = self.rec, type(manager)
+        if not is_python_class(kind):
+            answer = rec.policy.context_manager(kind)
+            if not answer and lookup(kind, "__enter__") is not MISSING:
+                rec.refuse(f"a 'with' block of {described(manager)} cannot be observed")
+            return _SIMPLE.enter(manager)
+        enter, leave = rec.class_found(kind, "__enter__"), rec.class_found(kind, "__exit__")
+        if enter is MISSING or leave is MISSING:
+            raise no_context_manager(manager, enter is MISSING)
+        if type(enter) in C_FUNCTIONS:
+            return _SIMPLE.enter(manager)
+        result = rec.invoke_special(enter, manager, ())
+
+        def exit(*details: Any) -> Any:
+            outcome = rec.invoke_special(leave, manager, details)
+            return operators.truth(rec, outcome) if details[0] is not None else outcome
+
+        return result, exit
+
+    def call(self, args: tuple[Any, ...], function: Any) -> tuple[Any, ...]:
+        function, args, kwargs = calls.prepared(self.rec, function, args, {})
+        return to_call(function, args, kwargs)
+
+    def call_with_names(self, args: tuple[Any, ...], function: Any) -> tuple[Any, ...]:
+        *values, names = args
+        first = len(values) - len(names)
+        kwargs = dict(zip(names, values[first:], strict=True))
+        function, args, kwargs = calls.prepared(self.rec, function, tuple(values[:first]), kwargs)
+        return to_call(function, args, kwargs)
+
+    def call_unpacked(self, args: tuple[Any, ...], function: Any) -> tuple[Any, ...]:
+        values = args[0]
+        if type(values) is not tuple or self.rec.source_of(values) is not None:
+            values = tuple(self.unpack(values))
+        kwargs = dict(args[1]) if len(args) > 1 else {}
+        function, values, kwargs = calls.prepared(self.rec, function, values, kwargs)
+        return to_call(function, values, kwargs)
+
+
+def _set_item(target: Any, key: Any, value: Any) -> None:
+    target[key] = value
+
+
+def _delete_item(target: Any, key: Any, value: Any) -> None:
+    del target[key]
+
+
+def _set_cell(target: Any, key: Any, value: Any) -> None:
+    target.cell_contents = value

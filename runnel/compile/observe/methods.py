@@ -1,0 +1,390 @@
+"""Methods of objects written in C: what they read of the object, and what they change."""
+
+from __future__ import annotations
+
+import collections
+import operator
+import string
+import types
+from types import FunctionType
+from typing import TYPE_CHECKING, Any, Final
+
+from runnel.compile.observe import attributes, calls
+from runnel.compile.observe.classes import MISSING, instance_dict, is_python_class, lookup
+from runnel.compile.observe.containers import content, get_item, has_key, is_member, is_simple, length, own_method
+from runnel.compile.observe.values import CONTAINERS, ITERATORS, PLAIN, VIEWS, container_of, described, is_class, is_plain
+
+if TYPE_CHECKING:
+    from runnel.compile.observe.recorder import Recorder
+
+CHANGES: Final[dict[type, frozenset[str]]] = {
+    list: frozenset("append extend insert pop remove clear sort reverse __iadd__ __imul__ __setitem__ __delitem__".split()),
+    dict: frozenset("update pop popitem setdefault clear move_to_end __ior__ __setitem__ __delitem__".split()),
+    set: frozenset(
+        """add update discard remove pop clear difference_update intersection_update symmetric_difference_update
+        __ior__ __iand__ __isub__ __ixor__""".split()
+    ),
+    collections.deque: frozenset(
+        """append appendleft extend extendleft insert pop popleft remove clear rotate reverse __iadd__ __imul__ __setitem__
+        __delitem__""".split()
+    ),
+    bytearray: frozenset("append extend insert pop remove clear reverse __iadd__ __imul__ __setitem__ __delitem__".split()),
+}
+GROWS: Final = frozenset({"append", "extend"})  # of a list: what it held stays where it is
+TAKES_ITEMS: Final = frozenset({"extend", "extendleft", "update", "__iadd__", "__ior__"})
+
+
+def call(
+    rec: Recorder, value: Any, name: str, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any], owner: Any = None
+) -> Any:
+    """``value.name(*args)`` of a method written in C."""
+    kind = type(value)
+    special = _SPECIAL.get(name)
+    if special is not None:
+        found = special(rec, value, owner, args, kwargs)
+        if found is not None:
+            return found
+    answer = rec.policy.method(kind, name)
+    if answer is not None:
+        return answer(rec, value, function, args, kwargs)
+    base = container_of(kind)
+    if base is not None:
+        return _of_container(rec, value, base, name, function, args, kwargs)
+    if is_class(value):
+        return _of_class(rec, value, name, function, args, kwargs)
+    if kind is str and name in ("format", "format_map") and not all(map(is_plain, (*args, *kwargs.values()))):
+        return calls.given(_formatted(rec, value, args, kwargs))
+    if kind in PLAIN or kind is slice or kind in VIEWS:
+        if kind is types.MappingProxyType and rec.source_of(value) is not None:
+            rec.refuse("a read-only view of a dict outside is read")
+        values = tuple([rec.hooks.unpack(x) if is_python_class(type(x)) and name in _ITERATES else x for x in args])
+        return calls.given(rec.calls_c(_unbound(kind, name, function), (value, *values), kwargs))
+    if kind in ITERATORS:
+        content(rec, value)
+        return _passed(rec, function, value, args, kwargs, owner)
+    if kind is FunctionType and name in ("__get__", "__call__"):
+        return calls.prepared(rec, value, args, kwargs) if name == "__call__" else calls.given(function(*args))
+    if kind in (property, classmethod, staticmethod, super, types.MemberDescriptorType, types.GetSetDescriptorType):
+        return _passed(rec, function, value, args, kwargs, owner)
+    if is_python_class(kind) and owner in (object, None) and name in _OF_OBJECT:
+        return _passed(rec, function, value, args, kwargs, owner)
+    if issubclass(kind, BaseException):
+        for x in args:
+            content(rec, x)
+        return _passed(rec, function, value, args, kwargs, owner)
+    if rec.policy.is_pure_method(kind, name):
+        for x in (value, *args, *kwargs.values()):
+            content(rec, x)
+        return _passed(rec, function, value, args, kwargs, owner)
+    rec.refuse(
+        f"{kind.__name__}.{name} is called, and nobody knows what that reads",
+        "call it outside and pass the result as an argument",
+    )
+
+
+_ITERATES: Final = frozenset({"join", "fromkeys"})
+_OF_OBJECT: Final = frozenset({"__init__", "__init_subclass__", "__format__", "__str__", "__sizeof__"})
+
+
+def _unbound(kind: type, name: str, function: Any) -> Any:
+    found = getattr(kind, name)
+    return found if type(found) is not types.BuiltinFunctionType else lambda _, *args, **kwargs: function(*args, **kwargs)
+
+
+def _passed(rec: Recorder, function: Any, value: Any, args: tuple[Any, ...], kwargs: dict[str, Any], owner: Any) -> Any:
+    return function, args if owner is None else (value, *args), kwargs
+
+
+# Special methods ------------------------------------------------------------------------------------------------------
+
+
+def _set_attribute(rec: Recorder, value: Any, owner: Any, args: tuple[Any, ...], kwargs: Any) -> Any:
+    if is_class(value):
+        return None
+    attributes.write_plain(rec, value, *args)
+    return calls.given(None)
+
+
+def _delete_attribute(rec: Recorder, value: Any, owner: Any, args: tuple[Any, ...], kwargs: Any) -> Any:
+    if is_class(value) or type(lookup(type(value), "__delattr__")) is FunctionType and rec.source_of(value) is not None:
+        rec.refuse(f"an attribute of {described(value)} is deleted")
+    attributes.delete(rec, value, *args)
+    return calls.given(None)
+
+
+def _get_attribute(rec: Recorder, value: Any, owner: Any, args: tuple[Any, ...], kwargs: Any) -> Any:
+    if is_class(value) and owner is not object:
+        return calls.given(attributes.of_class(rec, value, *args))
+    return calls.given(attributes.generic(rec, value, *args, use_hook=False))
+
+
+def _reduced(rec: Recorder, value: Any, owner: Any, args: tuple[Any, ...], kwargs: Any) -> Any:
+    """What ``copy`` and ``pickle`` take of an object: all its attributes."""
+    if rec.source_of(value) is None or not is_python_class(type(value)):
+        return None
+    space = attributes.read(rec, value, "__dict__") if instance_dict(value) is not None else None
+    if space is None or container_of(type(value)) is not None:
+        rec.refuse(f"{described(value)} is copied")
+    content(rec, space)
+    return None
+
+
+def _class_of(rec: Recorder, value: Any, owner: Any, args: tuple[Any, ...], kwargs: Any) -> Any:
+    if is_class(value) and owner is None:
+        return calls.constructed(rec, value, args, kwargs, by_metaclass=False)
+    if owner is type:
+        return calls.constructed(rec, value, args, kwargs, by_metaclass=False)
+    return None
+
+
+def _same(rec: Recorder, value: Any, owner: Any, args: tuple[Any, ...], kwargs: Any) -> Any:
+    if container_of(type(value)) is None and type(value) not in PLAIN and owner in (object, None) and args:
+        if lookup(type(value), "__eq__") is object.__eq__ or owner is object:
+            return calls.given(rec.hooks.identity(False, value, args[0]) or NotImplemented)
+    return None
+
+
+def _hashed(rec: Recorder, value: Any, owner: Any, args: tuple[Any, ...], kwargs: Any) -> Any:
+    if is_python_class(type(value)) and container_of(type(value)) is None:
+        rec.pinned(value)
+        if rec.source_of(value) is None:
+            rec.refuse("the hash of an object made in the function differs from run to run")
+        return calls.given(object.__hash__(value))
+    return None
+
+
+def _shown(rec: Recorder, value: Any, owner: Any, args: tuple[Any, ...], kwargs: Any) -> Any:
+    if is_python_class(type(value)) and owner in (object, None) and container_of(type(value)) is None:
+        if not issubclass(type(value), BaseException) and type(value) not in PLAIN:
+            rec.refuse("the text of an object shows its address", "give its class a __repr__")
+    return None
+
+
+_SPECIAL: Final = {
+    "__setattr__": _set_attribute, "__delattr__": _delete_attribute, "__getattribute__": _get_attribute,
+    "__reduce_ex__": _reduced, "__reduce__": _reduced, "__getstate__": _reduced, "__call__": _class_of,
+    "__eq__": _same, "__hash__": _hashed, "__repr__": _shown,
+}  # fmt: skip
+
+
+def _of_class(rec: Recorder, kind: Any, name: str, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """A method of a class written in C: of ``type``, or a class method of a C class."""
+    if name == "__new__":
+        made_by = args[0] if args else object
+        for value in args[1:]:
+            content(rec, value)
+        if issubclass(made_by, type):  # a class is made
+            return function, args, kwargs
+        return function, args, kwargs
+    if name == "mro" or (name in ("__instancecheck__", "__subclasscheck__") and args):
+        return function, args, kwargs
+    if name in ("__subclasses__", "__dir__", "__prepare__") and name != "__prepare__":
+        rec.refuse(f"{described(kind)} is asked for {name}")
+    if name in ("__init__", "__prepare__", "__init_subclass__", "__or__", "__ror__", "__class_getitem__", "__getitem__"):
+        return function, args, kwargs
+    if name in ("fromkeys", "fromhex", "from_bytes", "maketrans", "from_iterable", "fromisoformat", "combine", "strptime"):
+        values = tuple([rec.hooks.unpack(x) if container_of(type(x)) or is_python_class(type(x)) else x for x in args])
+        return function, values, kwargs
+    answer = rec.policy.class_method(kind, name)
+    if answer is not None:
+        return answer(rec, function, args, kwargs)
+    rec.refuse(f"{kind.__name__}.{name} is called, and nobody knows what that reads")
+
+
+def _formatted(rec: Recorder, text: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> str:
+    """``str.format``, whose fields read attributes and items."""
+    formatter = string.Formatter()
+
+    def field(name: str) -> Any:
+        first, rest = _split(name)
+        value = args[first] if type(first) is int else kwargs[first]
+        for is_attribute, part in rest:
+            value = attributes.read(rec, value, part) if is_attribute else rec.hooks.get_item(value, part)
+        return value
+
+    out: list[str] = []
+    automatic = 0
+    for literal, name, spec, conversion in formatter.parse(text):
+        out.append(literal)
+        if name is None:
+            continue
+        if name == "" or name[0] in ".[":
+            name, automatic = f"{automatic}{name}", automatic + 1
+        how = {None: 0, "s": 1, "r": 2, "a": 3}[conversion]
+        inner = _formatted(rec, spec, args, kwargs) if spec and "{" in spec else spec
+        out.append(rec.hooks.format(how, field(name), inner or ""))
+    return "".join(out)
+
+
+def _split(name: str) -> tuple[Any, Any]:
+    import _string
+
+    return _string.formatter_field_name_split(name)
+
+
+# Containers -----------------------------------------------------------------------------------------------------------
+
+
+def _of_container(
+    rec: Recorder, value: Any, base: Any, name: str, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> Any:
+    if name == "__init__" or name == "__new__":
+        if rec.source_of(value) is not None and name == "__init__":
+            rec.refuse("a container outside is initialised again")
+        values = tuple([rec.hooks.unpack(x) if type(x) not in PLAIN else x for x in args])
+        return function, values if function.__self__ is value else (value, *values), kwargs
+    if name in CHANGES.get(base, ()):
+        return calls.given(change(rec, value, base, name, args, kwargs))
+    reader = _READS.get((base, name)) or _READS.get((None, name))
+    if reader is not None and (base is not dict or not args or type(args[0]) in PLAIN or name not in ("get",)):
+        return calls.given(reader(rec, value, *args))
+    if name in ("get",) and base is dict:
+        present = has_key(rec, value, args[0], rec.source_of(value))
+        return calls.given(rec_item(rec, value, args[0]) if present else args[1] if len(args) > 1 else None)
+    content(rec, value)
+    values = tuple([rec.hooks.unpack(x) if is_python_class(type(x)) and not _is_element(base, name) else x for x in args])
+    return calls.given(rec.calls_c(getattr(base if type(value) in CONTAINERS else _owner(value, name), name), (value, *values), kwargs))
+
+
+def _is_element(base: Any, name: str) -> bool:
+    return name in ("index", "count", "__contains__", "__eq__", "__ne__", "__lt__", "__le__", "__gt__", "__ge__")
+
+
+def _owner(value: Any, name: str) -> Any:
+    for base in type(value).__mro__:
+        if not is_python_class(base) and name in base.__dict__:
+            return base
+    return type(value)
+
+
+def rec_item(rec: Recorder, value: Any, key: Any) -> Any:
+    """An item that is known to be there."""
+    return get_item(rec, value, key)
+
+
+def _get(rec: Recorder, value: Any, key: Any, default: Any = None) -> Any:
+    return get_item(rec, value, key) if has_key(rec, value, key, rec.source_of(value)) else default
+
+
+def _missing_aware(rec: Recorder, value: Any, key: Any) -> Any:
+    return get_item(rec, value, key)
+
+
+_READS: Final[dict[Any, Any]] = {
+    (dict, "get"): _get,
+    (None, "__getitem__"): _missing_aware,
+    (None, "__contains__"): is_member,
+    (None, "__len__"): length,
+}
+
+
+def change(rec: Recorder, value: Any, base: Any, name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """A method that changes its container."""
+    args = tuple([_items_of(rec, x) if name in TAKES_ITEMS else x for x in args])
+    source = rec.source_of(value)
+    if source is None:
+        for x in args:
+            rec.hashed(x) if base in (dict, set) else None
+        return _apply(rec, value, base, name, args, kwargs)
+    effects = rec.effects
+    if base is dict:
+        handled = _change_dict(rec, value, name, args, kwargs)
+        if handled is not MISSING:
+            return handled
+    if not (base is list and name in GROWS) and not (base is collections.deque and name in ("append", "appendleft", "extend")):
+        if not (base is set and name in ("add", "discard", "update") and all(map(is_plain, args))) and name != "clear":
+            content(rec, value)
+    for x in (*args, *kwargs.values()):
+        content(rec, x) if base in (set, dict) else None
+    was_changed = effects.is_changed(value)
+    effects.will_change(value, base)
+    if base is list and name in GROWS and (not was_changed or id(value) in effects.appended):
+        grown = len(args[0]) if name == "extend" else 1
+        effects.appended[id(value)] = effects.appended.get(id(value), 0) + grown
+    else:
+        effects.appended.pop(id(value), None)
+        if name == "clear":
+            effects.replaced.add(id(value))
+    method = _method(value, base, name)
+    label = f"{source}.{name}(...)"
+    effects.record(lambda target, _, parts: method(target, *parts[0], **parts[1]), value, None, (list(args), dict(kwargs)), label)
+    return _apply(rec, value, base, name, args, kwargs)
+
+
+def _method(value: Any, base: Any, name: str) -> Any:
+    return getattr(base if type(value) in CONTAINERS else _owner(value, name), name)
+
+
+def _apply(rec: Recorder, value: Any, base: Any, name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    method = _method(value, base, name)
+    if name == "sort" and kwargs.get("key") is not None:
+        kwargs = {**kwargs, "key": rec.callback(kwargs["key"])}
+    if name in ("append", "appendleft", "extend", "insert") or not rec.classes_in((value, *args)):
+        return method(value, *args, **kwargs)
+    return rec.calls_c(method, (value, *args), kwargs)
+
+
+def _items_of(rec: Recorder, value: Any) -> Any:
+    if container_of(type(value)) is dict and own_method(type(value), "keys") is None:
+        content(rec, value)
+        return dict(dict.items(value))
+    if is_python_class(type(value)) and lookup(type(value), "keys") is not MISSING:
+        return rec.hooks.unpack_mapping(value)
+    found = rec.hooks.unpack(value)
+    return found if type(found) in CONTAINERS and rec.source_of(found) is None else list(found)
+
+
+def _change_dict(rec: Recorder, value: Any, name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """The changes of a dict that concern single keys; MISSING for others."""
+    if name == "update":
+        merged: dict[Any, Any] = dict(*args, **kwargs)
+        for key, item in merged.items():
+            set_key(rec, value, key, item)
+        return None
+    if not args:
+        return MISSING
+    key = args[0]
+    if name == "setdefault":
+        if has_key(rec, value, key, rec.source_of(value)):
+            return get_item(rec, value, key)
+        set_key(rec, value, key, args[1] if len(args) > 1 else None)
+        return args[1] if len(args) > 1 else None
+    if name == "pop":
+        if not has_key(rec, value, key, rec.source_of(value)):
+            if len(args) > 1:
+                return args[1]
+            raise KeyError(key)
+        item = get_item(rec, value, key)
+        delete_key(rec, value, key)
+        return item
+    if name == "__setitem__":
+        return set_key(rec, value, *args)
+    if name == "__delitem__":
+        has_key(rec, value, key, rec.source_of(value))
+        return delete_key(rec, value, key)
+    return MISSING
+
+
+def set_key(rec: Recorder, value: Any, key: Any, item: Any) -> None:
+    """``value[key] = item`` of a dict from outside."""
+    if not is_simple(key):
+        content(rec, value)
+        content(rec, key)
+        rec.pinned(key)
+    rec.effects.will_change(value, dict)
+    store = _method(value, dict, "__setitem__")
+    rec.effects.written.add((id(value), key if is_simple(key) else id(key)))
+    rec.keep(key)
+    rec.effects.record(lambda target, k, v: store(target, k, v), value, key, item, f"{rec.source_of(value)}[...] = ...")
+    store(value, key, item)
+
+
+def delete_key(rec: Recorder, value: Any, key: Any) -> None:
+    """``del value[key]`` of a dict from outside."""
+    if not is_simple(key):
+        content(rec, value)
+    rec.effects.will_change(value, dict)
+    drop = _method(value, dict, "__delitem__")
+    rec.effects.written.add((id(value), key if is_simple(key) else id(key)))
+    rec.effects.record(lambda target, k, _: drop(target, k), value, key, None, f"del {rec.source_of(value)}[...]")
+    drop(value, key)

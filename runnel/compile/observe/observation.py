@@ -1,0 +1,256 @@
+"""Observing a call: ``observe`` runs a function once, and gives what later calls need to do without running it."""
+
+from __future__ import annotations
+
+import collections
+import types
+from collections.abc import Callable, Sequence
+from types import FunctionType, MethodType
+from typing import Any
+
+from runnel.compile.observe.classes import MISSING, instance_dict, is_python_class, is_slot, lookup, mro, namespace
+from runnel.compile.observe.effects import Effect
+from runnel.compile.observe.guard import Guard, NotGuarded
+from runnel.compile.observe.policy import Policy
+from runnel.compile.observe.recorder import Recorder
+from runnel.compile.observe.refusal import Refused
+from runnel.compile.observe.sources import Source, is_immortal
+from runnel.compile.observe.values import FIXED, PLAIN, SETS, container_of, described, is_class
+
+Values = Sequence[Any]  # of the wanted sources, at a later call
+Recipe = Callable[[Values, dict[int, Any]], Any]  # a value made anew; the dict holds what was made already
+
+
+class Observation:
+    """What one run was found to be: its guard, its changes of things outside, and its result, as recipes."""
+
+    def __init__(self, guard: Guard, effects: list[tuple[Effect, Recipe, Recipe]], result: Recipe, settled: str) -> None:
+        self.guard = guard
+        self.effects = effects
+        self.result = result
+        self.unsettled_by = settled  # what it prepared, so that it holds for no later call; "" for most
+
+    def replay(self, values: Values) -> Any:
+        """Do the changes again, and give the result."""
+        made: dict[int, Any] = {}
+        for effect, target, value in self.effects:
+            effect.apply(target(values, made), effect.key, value(values, made))
+        return self.result(values, made)
+
+
+def observe(function: FunctionType, args: tuple[Any, ...], kwargs: dict[str, Any], policy: Policy) -> Observation:
+    """Run ``function`` observed, take back what it changed, and give the observation.
+
+    Raises Refused where the call cannot be known, and whatever the function raises: everything is as before either way.
+    """
+    rec = Recorder(policy)
+    log = rec.log
+    log.check(None, f"len(args) != {len(args)}", "the number of arguments")
+    log.check(None, "tuple(kwargs) != {0}", "the names of arguments", (tuple(kwargs),))
+    try:
+        for i, value in enumerate(args):
+            rec.reach(value, log.source(None, f"args[{i}]", f"argument {i}", value))
+        for name, value in kwargs.items():
+            rec.reach(value, log.source(None, f"kwargs[{name!r}]", name, value))
+        rec.reach(function, log.source(None, "fn", function.__name__, function))
+        result = rec.twin(function)(*args, **kwargs)
+        if rec.refusal is not None:  # though the function caught it
+            raise rec.refusal
+        return _finished(rec, result)
+    except NotGuarded as problem:
+        raise Refused(str(problem), "at the call") from None
+    finally:
+        rec.effects.undo()
+
+
+def _finished(rec: Recorder, result: Any) -> Observation:
+    recipes = _Recipes(rec)
+    effects = [(e, recipes.target(e.target), recipes.of(e.value)) for e in rec.effects.done]
+    answer = recipes.of(result)
+    _stay_distinct(rec)
+    guard = Guard(rec.log, recipes.wanted)
+    rec.log.forget_values()
+    made = [(effect._replace(target=None, value=None), target, value) for effect, target, value in effects]
+    return Observation(guard, made, answer, rec.settled)
+
+
+def _stay_distinct(rec: Recorder) -> None:
+    """Objects that were distinct stay so, where one of them is changed."""
+    changed = {id(effect.target) for effect in rec.effects.done if effect.target is not None}
+    read = [s for s in rec.sources.values() if s.index >= 0 and s.value is not MISSING]
+    for key in changed:
+        one = rec.sources.get(key)
+        if one is None:
+            continue
+        for other in read:
+            if other is not one and type(other.value) is type(one.value) and other.value is not one.value:
+                rec.log.check(None, "{s0} is {s1}", f"{one} is {other}", (), (one, other))
+
+
+class _Recipes:
+    """Writes down how values that leave the run are made at later calls."""
+
+    def __init__(self, rec: Recorder) -> None:
+        self.rec = rec
+        self.wanted: list[Source] = []
+        self._places: dict[int, int] = {}
+
+    def target(self, value: Any) -> Recipe:
+        """Something from outside that was changed."""
+        if value is None:
+            return _constant(None)
+        rec = self.rec
+        cell = rec.cell_targets.get(id(value))
+        if cell is not None:
+            whole = rec.cells[id(value)]
+            owner = whole.parent
+            text = whole.text.removesuffix(".cell_contents")
+            return self._read(rec.log.source(owner, text, f"the variable {whole}", value))
+        source = rec.source_of(value)
+        if source is None and is_class(value) and is_immortal(value):
+            return _constant(value)
+        if source is None:
+            rec.refuse(f"{described(value)} is changed, and cannot be found again")
+        return self._read(source)
+
+    def _read(self, source: Source) -> Recipe:
+        place = self._places.get(id(source))
+        if place is None:
+            place = self._places[id(source)] = len(self.wanted)
+            self.wanted.append(source)
+        return lambda values, made: values[place]
+
+    def of(self, value: Any) -> Recipe:
+        """Any value."""
+        rec, kind = self.rec, type(value)
+        source = rec.source_of(value)
+        if source is not None:
+            return self._read(source)
+        leaf = rec.policy.result(kind)
+        if leaf is not None:
+            return leaf(self, value)  # type: ignore[no-any-return]
+        if kind in PLAIN or kind in FIXED or value is MISSING or (is_class(value) and is_immortal(value)):
+            return _constant(value)
+        if kind is slice:
+            return self._call(slice, (value.start, value.stop, value.step))
+        base, key = container_of(kind), id(value)
+        rec.keep(value)
+        if base is not None and not is_python_class(kind):
+            return self._container(value, kind, base, key)
+        if kind is types.BuiltinFunctionType and is_immortal(value):
+            return _constant(value)
+        if kind is MethodType and not rec.is_own(value.__func__):
+            return self._call(MethodType, (value.__func__, value.__self__))
+        if kind is FunctionType or (kind is MethodType and rec.is_own(value.__func__)):
+            rec.refuse("a function made in the function leaves it", "define it outside")
+        if is_class(value):
+            rec.refuse(f"{described(value)}, made in the function, leaves it", "define it outside")
+        if is_python_class(kind) and not issubclass(kind, BaseException):
+            return self._object(value, kind, base, key)
+        if rec.policy.is_constant(value):
+            return _constant(value)
+        rec.refuse(f"{described(value)} made in the function leaves it")
+
+    def _call(self, function: Any, args: tuple[Any, ...]) -> Recipe:
+        parts = [self.of(x) for x in args]
+        return lambda values, made: function(*[part(values, made) for part in parts])
+
+    def _container(self, value: Any, kind: Any, base: Any, key: int) -> Recipe:
+        if kind in (dict, collections.OrderedDict):
+            items = [(self.of(k), _later(self, v)) for k, v in value.items()]
+            return _once(key, kind, lambda d, values, made: d.update({k(values, made): v(values, made) for k, v in items}))
+        if kind is collections.defaultdict:
+            factory, items = self.of(value.default_factory), [(self.of(k), _later(self, v)) for k, v in value.items()]
+            return _once(
+                key, lambda values, made: collections.defaultdict(factory(values, made)),
+                lambda d, values, made: d.update({k(values, made): v(values, made) for k, v in items}), True,
+            )
+        if kind is bytearray:
+            content = bytes(value)
+            return _once(key, bytearray, lambda b, values, made: b.extend(content))
+        parts = [_later(self, x) for x in base.__iter__(value)]
+        if kind is list:
+            return _once(key, list, lambda x, values, made: x.extend([part(values, made) for part in parts]))
+        if kind is collections.deque:
+            limit = value.maxlen
+            return _once(
+                key, lambda values, made: collections.deque(maxlen=limit),
+                lambda x, values, made: x.extend([part(values, made) for part in parts]), True,
+            )
+        if kind in (tuple, *SETS):
+            return _made_whole(key, kind, parts)
+        self.rec.refuse(f"{described(value)} made in the function leaves it")
+
+    def _object(self, value: Any, kind: Any, base: Any, key: int) -> Recipe:
+        """An object of a class of the user's: made empty, and filled."""
+        rec = self.rec
+        if rec.source_of(kind) is None and rec.class_space(kind) is None and not is_immortal(kind):
+            rec.refuse(f"{described(value)}, whose class was made in the function, leaves it")
+        if base is tuple:
+            whole = self.of(kind)
+            parts = [_later(self, x) for x in tuple.__iter__(value)]
+            return _made_whole(key, None, parts, lambda items, values, made: tuple.__new__(whole(values, made), items))
+        if base is not None or lookup(kind, "__new__") is not object.__new__ and _has_c_state(kind):
+            rec.refuse(f"{described(value)} made in the function leaves it")
+        whole = self.of(kind)
+        space = instance_dict(value)
+        fields = [(name, _later(self, x)) for name, x in (space or {}).items()]
+        slots: list[tuple[Any, Recipe]] = []
+        for owner in mro(kind):
+            for found in namespace(owner).values():
+                if is_slot(found) and is_python_class(owner):
+                    try:
+                        held = found.__get__(value, kind)
+                    except AttributeError:
+                        continue
+                    slots.append((found, _later(self, held)))
+
+        def fill(made_object: Any, values: Values, made: dict[int, Any]) -> None:
+            if fields:
+                made_object.__dict__.update({name: part(values, made) for name, part in fields})
+            for place, part in slots:
+                place.__set__(made_object, part(values, made))
+
+        return _once(key, lambda values, made: object.__new__(whole(values, made)), fill, True)
+
+
+def _has_c_state(kind: type) -> bool:
+    return any(not is_python_class(base) and base is not object for base in mro(kind))
+
+
+def _constant(value: Any) -> Recipe:
+    return lambda values, made: value
+
+
+def _later(recipes: _Recipes, value: Any) -> Recipe:
+    """A part of a container: written down when first asked for would be too late, and at once may never end."""
+    known = recipes.rec.memo.get(("recipe", id(value)))
+    if known is not None:
+        return lambda values, made: known[0](values, made)
+    place: list[Recipe] = []
+    recipes.rec.memo["recipe", id(value)] = place
+    recipes.rec.keep(value)
+    place.append(recipes.of(value))
+    return place[0]
+
+
+def _once(key: int, make: Any, fill: Any, takes_values: bool = False) -> Recipe:
+    """One object a replay, however often it is referred to; it may hold itself."""
+
+    def recipe(values: Values, made: dict[int, Any]) -> Any:
+        if key not in made:
+            made[key] = value = make(values, made) if takes_values else make()
+            fill(value, values, made)
+        return made[key]
+
+    return recipe
+
+
+def _made_whole(key: int, kind: Any, parts: list[Recipe], make: Any = None) -> Recipe:
+    def recipe(values: Values, made: dict[int, Any]) -> Any:
+        if key not in made:
+            items = [part(values, made) for part in parts]
+            made[key] = kind(items) if make is None else make(items, values, made)
+        return made[key]
+
+    return recipe

@@ -1,0 +1,219 @@
+"""Operators on objects of the user's classes, by the rules of Python's data model, so that their methods run observed.
+
+Where neither operand has a method written in Python the operator itself is applied, and counts as having looked at all
+that its operands hold.
+"""
+
+from __future__ import annotations
+
+from types import FunctionType, MethodType
+from typing import TYPE_CHECKING, Any, Final
+
+from runnel.compile.observe.classes import MISSING, is_python_class, lookup
+from runnel.compile.observe.containers import content
+from runnel.compile.observe.plain import COMPARISONS, CONVERSIONS, OPERATORS, UNARY
+from runnel.compile.observe.values import C_FUNCTIONS, CONTAINERS, PLAIN, SINGLETONS, container_of, is_class
+
+if TYPE_CHECKING:
+    from runnel.compile.observe.recorder import Recorder
+
+_METHODS: Final = {
+    "+": "add", "-": "sub", "*": "mul", "@": "matmul", "/": "truediv", "//": "floordiv", "%": "mod", "**": "pow",
+    "<<": "lshift", ">>": "rshift", "&": "and", "|": "or", "^": "xor",
+}  # fmt: skip
+_UNARY_METHODS: Final = {"+": "__pos__", "-": "__neg__", "~": "__invert__"}
+_COMPARISON_METHODS: Final = {
+    "<": ("__lt__", "__gt__"), "<=": ("__le__", "__ge__"), "==": ("__eq__", "__eq__"), "!=": ("__ne__", "__ne__"),
+    ">": ("__gt__", "__lt__"), ">=": ("__ge__", "__le__"),
+}  # fmt: skip
+_SEQUENCE_OPERATORS: Final = frozenset({"+", "*"})  # of C types that try the other operand's method first
+
+
+def _is_python(found: Any) -> bool:
+    return found is not MISSING and found is not None and type(found) not in C_FUNCTIONS
+
+
+def binary(rec: Recorder, symbol: str, a: Any, b: Any) -> Any:
+    """``a + b`` and its kin, in place or not."""
+    if type(a) in PLAIN and type(b) in PLAIN:
+        return OPERATORS[symbol](a, b)
+    in_place = symbol.endswith("=")
+    plain = symbol[:-1] if in_place else symbol
+    answer = rec.policy.operator(type(a), type(b))
+    if answer is not None:
+        return answer(rec, OPERATORS[symbol], a, b)
+    if plain == "[]":
+        return rec.hooks.get_item(a, b)
+    if is_python_class(type(a)) or is_python_class(type(b)):
+        result = _by_methods(rec, _METHODS[plain], in_place, plain in _SEQUENCE_OPERATORS, a, b)
+        if result is not NotImplemented:
+            return result
+    if in_place and rec.source_of(a) is not None and container_of(type(a)) not in (None, tuple, frozenset):
+        return rec.change(a, symbol, b)
+    return rec.calls_c(OPERATORS[symbol], (a, b))
+
+
+def _by_methods(rec: Recorder, name: str, in_place: bool, sequence: bool, a: Any, b: Any) -> Any:
+    """What the methods of the operands give; NotImplemented where none of them is written in Python or none answers."""
+    kind, other = type(a), type(b)
+    if in_place:
+        method = rec.class_found(kind, f"__i{name}__")
+        if _is_python(method):
+            result = rec.invoke_special(method, a, (b,))
+            if result is not NotImplemented:
+                return result
+    method, reflected = rec.class_found(kind, f"__{name}__"), rec.class_found(other, f"__r{name}__")
+    if not _is_python(method) and not _is_python(reflected):
+        return NotImplemented
+    first = (
+        kind is not other
+        and reflected is not MISSING
+        and ((issubclass(other, kind) and reflected is not lookup(kind, f"__r{name}__")) or _is_sequence(method, sequence, a))
+    )
+    if first:
+        result = rec.invoke_special(reflected, b, (a,))
+        if result is not NotImplemented:
+            return result
+    if method is not MISSING and method is not None and not (_is_sequence(method, sequence, a)):
+        result = rec.invoke_special(method, a, (b,))
+        if result is not NotImplemented:
+            return result
+    if not first and reflected is not MISSING and reflected is not None and kind is not other:
+        return rec.invoke_special(reflected, b, (a,))
+    return NotImplemented
+
+
+def _is_sequence(method: Any, sequence: bool, a: Any) -> bool:
+    return sequence and type(method) in C_FUNCTIONS and container_of(type(a)) is not None
+
+
+def unary(rec: Recorder, symbol: str, value: Any) -> Any:
+    """``-value`` and its kin."""
+    if type(value) in PLAIN:
+        return UNARY[symbol](value)
+    answer = rec.policy.operator(type(value), type(value))
+    if answer is not None:
+        return answer(rec, UNARY[symbol], value)
+    if is_python_class(type(value)):
+        method = rec.class_found(type(value), _UNARY_METHODS[symbol])
+        if _is_python(method):
+            return rec.invoke_special(method, value, ())
+    return rec.calls_c(UNARY[symbol], (value,))
+
+
+def compare(rec: Recorder, symbol: str, a: Any, b: Any) -> Any:
+    """``a < b`` and its kin."""
+    if type(a) in PLAIN and type(b) in PLAIN:
+        return COMPARISONS[symbol](a, b)
+    answer = rec.policy.operator(type(a), type(b))
+    if answer is not None:
+        return answer(rec, COMPARISONS[symbol], a, b)
+    if is_python_class(type(a)) or is_python_class(type(b)):
+        return _compared(rec, symbol, a, b)
+    return rec.calls_c(COMPARISONS[symbol], (a, b))
+
+
+def _compared(rec: Recorder, symbol: str, a: Any, b: Any) -> Any:
+    name, reflected_name = _COMPARISON_METHODS[symbol]
+    kind, other = type(a), type(b)
+    method, reflected = rec.class_found(kind, name), rec.class_found(other, reflected_name)
+    first = kind is not other and issubclass(other, kind)
+    order = [(reflected, b, a), (method, a, b)] if first else [(method, a, b), (reflected, b, a)]
+    for found, value, argument in order:
+        if found is MISSING or found is None or found is _ROOT[_COMPARISON_METHODS[symbol][0]] or found in _ROOTS:
+            if symbol == "!=" and found is object.__ne__:  # the inverse of ==
+                equal = rec.class_found(type(value), "__eq__")
+                if equal is not object.__eq__ and equal is not None:
+                    result = rec.invoke_special(equal, value, (argument,))
+                    if result is not NotImplemented:
+                        return not truth(rec, result)
+            continue
+        result = rec.invoke_special(found, value, (argument,))
+        if result is not NotImplemented:
+            return result
+    if symbol in ("==", "!="):
+        return identity(rec, a, b, symbol == "!=")
+    return COMPARISONS[symbol](a, b)  # raises
+
+
+_ROOT: Final = {name: getattr(object, name) for name in ("__lt__", "__le__", "__eq__", "__ne__", "__gt__", "__ge__")}
+_ROOTS: Final = frozenset(_ROOT.values())
+
+
+def identity(rec: Recorder, a: Any, b: Any, inverted: bool) -> bool:
+    """``a is b``: for things from outside it must come out the same at later calls."""
+    same = a is b
+    if type(a) not in SINGLETONS and type(b) not in SINGLETONS:
+        one, other = rec.source_of(a), rec.source_of(b)
+        if one is not None and other is not None:
+            if one is not other:
+                fails = "{s0} is not {s1}" if same else "{s0} is {s1}"
+                rec.log.check(None, fails, f"whether {one} is {other}", (), (one, other))
+        elif type(a) in PLAIN and type(a) is type(b) and not (type(a) is type(b) and a != b):
+            rec.refuse("'is' between equal numbers or strings depends on how they were made", "compare them by ==")
+    return not same if inverted else same
+
+
+def truth(rec: Recorder, value: Any) -> bool:
+    """``bool(value)``."""
+    kind = type(value)
+    if kind in PLAIN:
+        return bool(value)
+    answer = rec.policy.operator(kind, kind)
+    if answer is not None:
+        return answer(rec, bool, value)
+    if kind in CONTAINERS:
+        source = rec.source_of(value)
+        if source is None:
+            return bool(value)
+        if rec.effects.is_changed(value):
+            content(rec, value)
+        else:
+            rec.log.check(source, "not {v}" if value else "{v}", f"truth of {source}")
+        return bool(value)
+    if is_python_class(kind):
+        for name in ("__bool__", "__len__"):
+            found = rec.class_found(kind, name)
+            if _is_python(found):
+                return bool(rec.invoke_special(found, value, ()))
+            if found is not MISSING and found is not None:
+                break
+    if kind in (FunctionType, MethodType) or is_class(value):
+        return bool(value)
+    content(rec, value)
+    return bool(value)
+
+
+def text(rec: Recorder, convert: Any, value: Any) -> str:
+    """``str(value)`` or ``repr(value)``."""
+    kind = type(value)
+    if kind in PLAIN:
+        return convert(value)  # type: ignore[no-any-return]
+    if is_python_class(kind):
+        for name in ("__str__", "__repr__") if convert is str else ("__repr__",):
+            found = rec.class_found(kind, name)
+            if _is_python(found):
+                return convert(rec.invoke_special(found, value, ()))  # type: ignore[no-any-return]
+            if found is object.__repr__:
+                rec.refuse("the text of an object shows its address", "give its class a __repr__")
+            if found is not object.__str__:
+                break
+    return rec.calls_c(convert, (value,))  # type: ignore[no-any-return]
+
+
+def formatted(rec: Recorder, how: int, value: Any, spec: Any) -> str:
+    """``f"{value!r:spec}"``."""
+    if how:
+        value = text(rec, CONVERSIONS[how], value)
+    kind = type(value)
+    if kind in PLAIN:
+        return format(value, spec)
+    if is_python_class(kind):
+        found = rec.class_found(kind, "__format__")
+        if _is_python(found):
+            return rec.invoke_special(found, value, (spec,))  # type: ignore[no-any-return]
+        if found is object.__format__ and spec == "":
+            return text(rec, str, value)
+    if kind in CONTAINERS and spec == "":
+        return text(rec, str, value)
+    return rec.calls_c(format, (value, spec))  # type: ignore[no-any-return]

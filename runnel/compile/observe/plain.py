@@ -1,0 +1,306 @@
+"""What each hook does when nobody records: exactly what the instruction that it replaced did."""
+
+from __future__ import annotations
+
+import builtins
+import functools
+import operator
+from collections.abc import Callable
+from types import CellType, CodeType, FunctionType
+from typing import Any, Final
+
+from runnel.compile.observe.classes import MISSING, special
+from runnel.compile.observe.rewriting import Hook, bind, template
+from runnel.compile.observe.versions import EMPTY_SELF_ABOVE
+
+COMPARISONS: Final[dict[str, Callable[[Any, Any], Any]]] = {
+    "<": operator.lt, "<=": operator.le, "==": operator.eq, "!=": operator.ne, ">": operator.gt, ">=": operator.ge,
+}  # fmt: skip
+OPERATORS: Final[dict[str, Callable[[Any, Any], Any]]] = {
+    "+": operator.add, "-": operator.sub, "*": operator.mul, "@": operator.matmul, "/": operator.truediv,
+    "//": operator.floordiv, "%": operator.mod, "**": operator.pow, "<<": operator.lshift, ">>": operator.rshift,
+    "&": operator.and_, "|": operator.or_, "^": operator.xor, "[]": operator.getitem,
+    "+=": operator.iadd, "-=": operator.isub, "*=": operator.imul, "@=": operator.imatmul, "/=": operator.itruediv,
+    "//=": operator.ifloordiv, "%=": operator.imod, "**=": operator.ipow, "<<=": operator.ilshift,
+    ">>=": operator.irshift, "&=": operator.iand, "|=": operator.ior, "^=": operator.ixor,
+}  # fmt: skip
+UNARY: Final[dict[str, Callable[[Any], Any]]] = {"+": operator.pos, "-": operator.neg, "~": operator.invert}
+CONVERSIONS: Final[dict[int, Callable[[Any], Any]]] = {0: lambda x: x, 1: str, 2: repr, 3: ascii}
+SELF_MATCHING: Final = (bool, bytearray, bytes, dict, float, frozenset, int, list, set, str, tuple)
+WITH_NAMESPACE: Final = frozenset(
+    {"load_global", "seen_global", "store_global", "delete_global", "import_name", "import_from"}
+)
+
+Name = tuple[dict[str, Any], str]  # a namespace and a name in it
+
+
+def builtins_of(names: dict[str, Any]) -> dict[str, Any]:
+    """The built-in names that code with these globals sees."""
+    found = names.get("__builtins__", builtins)
+    return found if type(found) is dict else vars(found)
+
+
+class Plain:
+    """The hooks, a method for each kind; the detail of a hook, where it has one, comes first."""
+
+    # Names ----------------------------------------------------------------------------------------------------------
+
+    def load_global(self, at: Name, _: None) -> Any:
+        names, name = at
+        value = names.get(name, MISSING)
+        if value is MISSING:
+            value = builtins_of(names).get(name, MISSING)
+            if value is MISSING:
+                raise NameError(f"name '{name}' is not defined", name=name)
+        return value
+
+    def seen_global(self, at: Name, _: None) -> None:
+        """A class body may read the name here."""
+
+    def store_global(self, at: Name, value: Any) -> None:
+        at[0][at[1]] = value
+
+    def delete_global(self, at: Name, _: None) -> None:
+        if at[1] not in at[0]:
+            raise NameError(f"name '{at[1]}' is not defined", name=at[1])
+        del at[0][at[1]]
+
+    def load_cell(self, name: str, cell: CellType) -> Any:
+        try:
+            return cell.cell_contents
+        except ValueError:
+            raise unbound(name) from None
+
+    def seen_cell(self, name: str, cell: CellType) -> None:
+        """A class body may read the cell here."""
+
+    def store_cell(self, name: str, value: Any, cell: CellType) -> None:
+        cell.cell_contents = value
+
+    def delete_cell(self, name: str, cell: CellType) -> None:
+        self.load_cell(name, cell)
+        del cell.cell_contents
+
+    def import_name(self, at: Name, level: int, wanted: Any) -> Any:
+        names, name = at
+        importer = builtins_of(names).get("__import__")
+        if importer is None:
+            raise ImportError("__import__ not found")
+        return importer(name, names, None, wanted, level)
+
+    def import_from(self, at: Name, module: Any) -> Any:
+        return _IMPORT_FROM(module, at[1])
+
+    # Attributes and items -------------------------------------------------------------------------------------------
+
+    def load_attr(self, name: str, value: Any) -> Any:
+        return getattr(value, name)
+
+    def load_super(self, what: tuple[str, bool], function: Any, kind: Any, value: Any) -> Any:
+        name, two = what
+        return getattr(function(kind, value) if two or function is not super else super(kind, value), name)
+
+    def store_attr(self, name: str, value: Any, target: Any) -> None:
+        setattr(target, name, value)
+
+    def delete_attr(self, name: str, target: Any) -> None:
+        delattr(target, name)
+
+    def get_item(self, value: Any, key: Any) -> Any:
+        return value[key]
+
+    def set_item(self, value: Any, target: Any, key: Any) -> None:
+        target[key] = value
+
+    def delete_item(self, target: Any, key: Any) -> None:
+        del target[key]
+
+    # Operators ------------------------------------------------------------------------------------------------------
+
+    def binary(self, symbol: str, a: Any, b: Any) -> Any:
+        return OPERATORS[symbol](a, b)
+
+    def unary(self, symbol: str, value: Any) -> Any:
+        return UNARY[symbol](value)
+
+    def compare(self, what: tuple[str, bool], a: Any, b: Any) -> Any:
+        result = COMPARISONS[what[0]](a, b)
+        return bool(result) if what[1] else result
+
+    def identity(self, inverted: bool, a: Any, b: Any) -> bool:
+        return (a is not b) if inverted else (a is b)
+
+    def contains(self, inverted: bool, value: Any, container: Any) -> bool:
+        return (value not in container) if inverted else (value in container)
+
+    def truth(self, value: Any) -> bool:
+        return bool(value)
+
+    def length(self, value: Any) -> int:
+        return len(value)
+
+    def convert(self, how: int, value: Any) -> Any:
+        return CONVERSIONS[how](value)
+
+    def format(self, how: int, value: Any, spec: Any = "") -> str:
+        return format(CONVERSIONS[how](value), spec)
+
+    # Iteration and patterns -----------------------------------------------------------------------------------------
+
+    def iterate(self, value: Any) -> Any:
+        return value
+
+    delegate = unpack = unpack_mapping = asynchronous = iterate
+
+    def matched(self, value: Any) -> None:
+        """The pattern asks whether the value is a sequence or a mapping."""
+
+    def match_keys(self, subject: Any, keys: tuple[Any, ...]) -> tuple[Any, ...] | None:
+        return match_keys(self, subject, keys)
+
+    def match_class(self, count: int, subject: Any, kind: Any, names: tuple[str, ...]) -> tuple[Any, ...] | None:
+        return match_class(self, isinstance, getattr, count, subject, kind, names)
+
+    # Calls ----------------------------------------------------------------------------------------------------------
+
+    def enter(self, manager: Any) -> tuple[Any, Any]:
+        """The value and the exit of a ``with`` block."""
+        enter, leave = special(manager, "__enter__"), special(manager, "__exit__")
+        if enter is MISSING or leave is MISSING:
+            raise no_context_manager(manager, enter is MISSING)
+        return enter(), leave
+
+    def call(self, args: tuple[Any, ...], function: Any) -> tuple[Any, ...]:
+        return to_call(function, args, {})
+
+    def call_with_names(self, args: tuple[Any, ...], function: Any) -> tuple[Any, ...]:
+        *values, names = args
+        first = len(values) - len(names)
+        return to_call(function, tuple(values[:first]), dict(zip(names, values[first:], strict=True)))
+
+    def call_unpacked(self, args: tuple[Any, ...], function: Any) -> tuple[Any, ...]:
+        return to_call(function, tuple(args[0]), dict(args[1]) if len(args) > 1 else {})
+
+
+def to_call(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Any, ...]:
+    """What the rewritten code calls in its own frame, as it takes that apart."""
+    return ((kwargs, args), function) if EMPTY_SELF_ABOVE else (kwargs, args, function)
+
+
+def hooks(actor: Any, names: dict[str, Any]) -> Callable[[Hook], Any]:
+    """For ``bind``: the methods of ``actor``, for code with these globals."""
+
+    def hook(what: Hook) -> Any:
+        method = getattr(actor, what.kind)
+        if what.kind in WITH_NAMESPACE:
+            return functools.partial(method, (names, what.detail))
+        return method if what.detail is None else functools.partial(method, what.detail)
+
+    return hook
+
+
+def with_hooks(function: FunctionType, actor: Any) -> CodeType:
+    """The code of a function with hooks of ``actor``."""
+    return bind(template(function.__code__), hooks(actor, function.__globals__))
+
+
+def unbound(name: str) -> NameError:
+    """The error for a free variable without a value."""
+    return NameError(
+        f"cannot access free variable '{name}' where it is not associated with a value in enclosing scope", name=name
+    )
+
+
+def no_context_manager(value: Any, enter: bool) -> TypeError:
+    """The error of a ``with`` block."""
+    rest = "" if enter else " (missed __exit__ method)"
+    return TypeError(f"'{type(value).__name__}' object does not support the context manager protocol{rest}")
+
+
+def match_keys(actor: Any, subject: Any, keys: tuple[Any, ...]) -> tuple[Any, ...] | None:
+    """The values of a mapping pattern's keys; None where one is not there."""
+    if len(set(keys)) != len(keys):
+        twice = next(key for i, key in enumerate(keys) if key in keys[:i])
+        raise ValueError(f"mapping pattern checks duplicate key ({twice!r})")
+    get = actor.load_attr("get", subject) if keys else None
+    values: list[Any] = []
+    for key in keys:
+        value = _called(actor, get, (key, MISSING))
+        if value is MISSING:
+            return None
+        values.append(value)
+    return tuple(values)
+
+
+def match_class(
+    actor: Any, is_instance: Any, read: Any, count: int, subject: Any, kind: Any, names: tuple[str, ...]
+) -> tuple[Any, ...] | None:
+    """The values of a class pattern; None where it does not match."""
+    if not isinstance(kind, type):
+        raise TypeError("called match pattern must be a class")
+    if not is_instance(subject, kind):
+        return None
+    found: list[Any] = []
+    matched = _positional(kind, read, count)
+    if matched is None:
+        found.append(subject)
+        matched = ()
+    seen: set[str] = set()
+    for name in (*matched[:count], *names):
+        if name in seen:
+            raise TypeError(f"{kind.__name__}() got multiple sub-patterns for attribute {name!r}")
+        seen.add(name)
+        try:
+            found.append(read(subject, name))
+        except AttributeError:
+            return None
+    return tuple(found)
+
+
+def _positional(kind: type, read: Any, count: int) -> tuple[str, ...] | None:
+    """The attributes that positional patterns mean; None: the subject itself."""
+    if count == 0:
+        return ()
+    matched: Any = ()
+    with_args = True
+    try:
+        matched = read(kind, "__match_args__")
+    except AttributeError:
+        with_args = False
+    if with_args and type(matched) is not tuple:
+        raise TypeError(f"{kind.__name__}.__match_args__ must be a tuple (got {type(matched).__name__})")
+    matches_self = not with_args and issubclass(kind, SELF_MATCHING)
+    allowed = 1 if matches_self else len(matched)
+    if allowed < count:
+        plural = "" if allowed == 1 else "s"
+        raise TypeError(f"{kind.__name__}() accepts {allowed} positional sub-pattern{plural} ({count} given)")
+    if matches_self:
+        return None
+    for name in matched[:count]:
+        if type(name) is not str:
+            raise TypeError(f"__match_args__ elements must be strings (got {type(name).__name__})")
+    return matched  # type: ignore[no-any-return]
+
+
+def _called(actor: Any, function: Any, args: tuple[Any, ...]) -> Any:
+    parts = actor.call(args, function)
+    ((kwargs, args), function) = parts if EMPTY_SELF_ABOVE else ((parts[0], parts[1]), parts[2])
+    return function(*args, **kwargs)
+
+
+def _import_from() -> Callable[[Any, str], Any]:
+    """``from module import name``, as the interpreter does it: with its search in ``sys.modules`` and its errors."""
+
+    def importing(module: Any, name: str) -> Any:
+        code = _STATEMENT.get(name)
+        if code is None:
+            code = _STATEMENT[name] = compile(f"from _ import {name} as found", "<import>", "exec")
+        space: dict[str, Any] = {"__builtins__": {"__import__": lambda *_: module}}
+        exec(code, space)
+        return space["found"]
+
+    return importing
+
+
+_STATEMENT: dict[str, CodeType] = {}
+_IMPORT_FROM: Final = _import_from()

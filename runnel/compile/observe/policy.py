@@ -1,0 +1,339 @@
+"""What is known of code that cannot be observed: C functions that depend on their arguments alone, state that can be
+watched, and packages that run unobserved by contract. Whatever is not known here ends the observation."""
+
+from __future__ import annotations
+
+import bisect
+import builtins
+import collections
+import contextvars
+import datetime
+import fractions
+import functools
+import heapq
+import itertools
+import math
+import operator
+import os
+import random
+import re
+import sys
+import threading
+import types
+import uuid
+import weakref
+from collections.abc import Callable
+from types import BuiltinFunctionType, FunctionType
+from typing import TYPE_CHECKING, Any, Final
+
+from runnel.compile.observe import answers, calls, containers, methods
+from runnel.compile.observe.classes import MISSING, is_python_class
+from runnel.compile.observe.sources import Source, is_immortal
+from runnel.compile.observe.values import ITERATORS, PLAIN, VIEWS, container_of, described, is_class
+
+if TYPE_CHECKING:
+    from runnel.compile.observe.recorder import Recorder
+
+Answer = Callable[..., Any]
+
+# C functions of these modules that depend on what they are given alone.
+_PURE_MODULES: Final = (math, operator, itertools)
+_PURE: Final = (
+    functools.reduce, functools.cmp_to_key, bisect.bisect, bisect.bisect_left, bisect.bisect_right, sys.intern, sys.getsizeof,
+    sys.exc_info, *(getattr(builtins, name) for name in "bin chr oct ord hex divmod pow abs round".split()),
+)  # fmt: skip
+# Classes of C code whose objects hold what they are given.
+_PURE_CLASSES: Final = (
+    object, range, slice, property, staticmethod, classmethod, memoryview, functools.partial, collections.OrderedDict,
+    collections.defaultdict, types.SimpleNamespace, types.MappingProxyType, types.FunctionType, types.MethodType,
+    types.CellType, types.GenericAlias, operator.attrgetter, operator.itemgetter, operator.methodcaller,
+    datetime.date, datetime.time, datetime.datetime, datetime.timedelta, datetime.timezone, type(None), weakref.ref,
+)  # fmt: skip
+# Methods of C objects that depend on the object and the arguments alone, and attributes that are read again.
+_VALUES: Final = frozenset(
+    {
+        datetime.date, datetime.time, datetime.datetime, datetime.timedelta, datetime.timezone, re.Pattern, re.Match,
+        uuid.UUID, fractions.Fraction, types.SimpleNamespace, functools.partial, memoryview, types.UnionType,
+    }
+)  # fmt: skip
+# What C functions change: their first argument.
+_CHANGE_FIRST: Final = {
+    heapq.heappush, heapq.heappop, heapq.heapify, heapq.heappushpop, heapq.heapreplace, bisect.insort, bisect.insort_left,
+    bisect.insort_right,
+}  # fmt: skip
+# State that a guard asks for again.
+_ASKED_AGAIN: Final = (os.getcwd, os.getpid, threading.get_ident, sys.getrecursionlimit, os.cpu_count, sys.getdefaultencoding)
+_NOT_REPEATED: Final = {
+    "time": ("a clock is read", "pass the time as an argument"),
+    "random": ("Python's random numbers are drawn", "use rn.random, or pass the number as an argument"),
+    "numpy.random": ("NumPy's random numbers are drawn", "use rn.random, or pass the array as an argument"),
+    "posix": ("the file system is asked", "read it outside and pass the result as an argument"),
+    "io": ("a file is read or written", "do it outside of the compiled function"),
+    "_io": ("a file is read or written", "do it outside of the compiled function"),
+}
+
+
+class Policy:
+    """What a recorder asks about code it cannot observe. Packages with arrays of their own inherit from it."""
+
+    plain = PLAIN
+
+    def __init__(self) -> None:
+        self.answers: answers.Answers = answers.table()
+        self.answers_by_key: dict[Any, Answer] = {}
+        self.pure: set[int] = {id(f) for f in _PURE}
+        for module in _PURE_MODULES:
+            self.pure |= {id(f) for f in vars(module).values() if type(f) is BuiltinFunctionType}
+        self._pure_classes = {id(kind) for kind in _PURE_CLASSES}
+        for space in (vars(itertools), vars(builtins)):
+            for kind in space.values():
+                if isinstance(kind, type) and (space is vars(itertools) or issubclass(kind, BaseException)):
+                    self._pure_classes.add(id(kind))
+        self.answers |= {id(f): _changing_first(f) for f in _CHANGE_FIRST}
+        self.answers |= {id(f): _asking_again(f) for f in _ASKED_AGAIN}
+        self.answers |= {id(functools.reduce): _reduce, id(__import__("_warnings").warn): _warn}
+        self.answers |= {id(f): _pure_function(f) for f in _pure_python_functions()}
+        self.answers |= logging_answers()
+
+    # Kinds of values ------------------------------------------------------------------------------------------------
+
+    def leaf(self, kind: type) -> Any:
+        """How a value of this kind is checked where it is first found; None: by its type."""
+        return None
+
+    def kind_of(self, value: Any) -> Any:
+        """What ``type(value)`` says."""
+        return type(value)
+
+    def operator(self, kind: type, other: type) -> Any:
+        """How operators on such values are applied; None: by the rules for Python's objects."""
+        return None
+
+    def item(self, kind: type) -> Any:
+        """How items of such values are read and written; None: by the rules for Python's objects."""
+        return None
+
+    def attribute(self, kind: type, name: str) -> Any:
+        """How an attribute of such values is read; None: by the rules for Python's objects."""
+        return None
+
+    def callable(self, kind: type) -> Any:
+        """How such an object is called; None: by its ``__call__``."""
+        return _CALLABLES.get(kind)
+
+    def context_manager(self, kind: type) -> bool:
+        """Whether entering and leaving a ``with`` block of such an object of C code is repeated safely."""
+        return False
+
+    def is_readable(self, kind: type, name: str) -> bool:
+        """Whether a guard may read an attribute of an object of C code again."""
+        return kind in _VALUES or issubclass(kind, BaseException) or kind in (property, classmethod, staticmethod, weakref.ref)
+
+    def look_into(self, rec: Recorder, value: Any, source: Source | None) -> None:
+        """C code looks into an object that is no container."""
+        kind = type(value)
+        if kind in (datetime.date, datetime.time, datetime.datetime, datetime.timedelta, re.Pattern, uuid.UUID):
+            if source is not None:
+                rec.log.check(source, "{v} is not {0} and {v} != {0}", f"value of {source}", (value,))
+            return
+        if source is None or is_python_class(kind) or kind is object or kind in _OPAQUE_BUT_FIXED:
+            return
+        if kind in VIEWS or kind is memoryview:
+            rec.refuse(f"'{source}' is a view of something outside")
+        if kind in (functools.partial, property, classmethod, staticmethod, types.GenericAlias, types.UnionType):
+            rec.pinned(value) if kind not in (types.GenericAlias, types.UnionType) else None
+            return
+        rec.refuse(f"'{source}' is {described(value)}, whose content cannot be watched", "pass what is needed as an argument")
+
+    def result(self, kind: type) -> Any:
+        """How a value of this kind that leaves the run is made at later calls; None: by the rules for Python's objects."""
+        return None
+
+    def is_constant(self, value: Any) -> bool:
+        """Whether an object of C code never changes, so that it can be given at each call."""
+        return type(value) in _CONSTANTS
+
+    # Code -----------------------------------------------------------------------------------------------------------
+
+    def is_library(self, module: str) -> bool:
+        """Whether a module is Python's own library: refusals name the line that called it."""
+        return module.partition(".")[0] in sys.stdlib_module_names and module != "__main__"
+
+    def native(self, function: FunctionType) -> Any:
+        """How a Python function that runs unobserved is called; None: it is observed."""
+        module = function.__module__ or ""
+        if module == "random" or module.startswith("numpy.random"):
+            return _not_repeated
+        return None
+
+    def native_class(self, kind: type) -> Any:
+        """How a class whose objects are made unobserved is called; None: observed."""
+        return None
+
+    def c_function(self, rec: Recorder, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """A function of a module written in C."""
+        if id(function) in self.pure:
+            values = tuple([answers.iterable(rec, x) if _is_lazy(x) else x for x in args])
+            return calls.given(rec.calls_c(function, values, kwargs))
+        if function.__name__ == "__build_class__":
+            return function, args, kwargs
+        _refuse_c(rec, function)
+
+    def c_class(self, rec: Recorder, kind: type, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """An object of a class written in C is made."""
+        if id(kind) not in self._pure_classes:
+            _refuse_c(rec, kind)
+        if kind in (functools.partial, types.MethodType, property, staticmethod, classmethod, weakref.ref):
+            return kind, args, kwargs
+        values = [answers.iterable(rec, x) if _is_lazy(x) else containers.content(rec, x) for x in args]
+        for x in kwargs.values():
+            containers.content(rec, x)
+        if kind.__module__ == "itertools":
+            values = [rec.callback(x) if type(x) is FunctionType else x for x in values]
+        return kind, tuple(values), kwargs
+
+    def method(self, kind: type, name: str) -> Any:
+        """How a method of an object of C code is called; None: by the rules of its kind."""
+        return _METHODS.get((kind, name))
+
+    def class_method(self, kind: type, name: str) -> Any:
+        """How a method of a class written in C is called."""
+        return None
+
+    def is_pure_method(self, kind: type, name: str) -> bool:
+        """Whether a method of an object of C code depends on the object and its arguments alone."""
+        return kind in _VALUES or kind.__module__ == "itertools"
+
+
+_CONSTANTS: Final = frozenset(
+    {datetime.date, datetime.time, datetime.datetime, datetime.timedelta, datetime.timezone, re.Pattern, types.GenericAlias}
+)
+_OPAQUE_BUT_FIXED: Final = frozenset({FunctionType, types.MethodType, BuiltinFunctionType, super, types.CellType, type(MISSING)})
+
+
+def _is_lazy(value: Any) -> bool:
+    kind = type(value)
+    return kind in ITERATORS or container_of(kind) is not None or (is_python_class(kind) and not is_class(value))
+
+
+def _refuse_c(rec: Recorder, function: Any) -> Any:
+    module = getattr(function, "__module__", None) or ""
+    owner = getattr(function, "__self__", None)
+    if type(owner) is random.Random or issubclass(type(owner), random.Random):
+        module = "random"
+    for name, (reason, remedy) in _NOT_REPEATED.items():
+        if module == name or module.startswith(name + "."):
+            rec.refuse(f"{reason} ({getattr(function, '__qualname__', function)})", remedy)
+    what = f"{module}.{getattr(function, '__qualname__', type(function).__name__)}"
+    rec.refuse(f"{what} is written in C, and nobody knows what it reads", "call it outside and pass the result as an argument")
+
+
+def _not_repeated(rec: Recorder, function: Any, args: Any, kwargs: Any) -> Any:
+    _refuse_c(rec, function)
+
+
+def _changing_first(function: Any) -> Answer:
+    def answer(rec: Recorder, target: Any, *args: Any, **kwargs: Any) -> Any:
+        containers.content(rec, target)
+        if rec.source_of(target) is not None:
+            rec.effects.will_change(target, container_of(type(target)) or list)
+            rec.effects.appended.pop(id(target), None)
+            rec.effects.record(
+                lambda t, _, parts: function(t, *parts[0], **parts[1]), target, None, (list(args), dict(kwargs)), function.__name__
+            )
+        if "key" in kwargs:
+            kwargs["key"] = rec.callback(kwargs["key"])
+        return rec.calls_c(function, (target, *args), kwargs)
+
+    return answer
+
+
+def _asking_again(function: Any) -> Answer:
+    def answer(rec: Recorder) -> Any:
+        value = function()
+        return rec.reach(value, rec.log.source(None, "{0}()", f"{function.__name__}()", value, (function,)))
+
+    return answer
+
+
+def _reduce(rec: Recorder, function: Any, values: Any, *start: Any) -> Any:
+    return functools.reduce(rec.callback(function), rec.hooks.iterate(values), *start)
+
+
+def _pure_python_functions() -> list[FunctionType]:
+    """Functions of the library that depend on their arguments alone, though they keep caches."""
+    return [f for n, f in vars(re).items() if type(f) is FunctionType and n in re.__all__ and n not in ("template", "purge")]
+
+
+def _pure_function(function: Any) -> Answer:
+    def answer(rec: Recorder, *args: Any, **kwargs: Any) -> Any:
+        for value in (*args, *kwargs.values()):
+            containers.content(rec, value)
+        values = tuple([rec.callback(x) if type(x) in (FunctionType, types.MethodType) else x for x in args])
+        return function(*values, **kwargs)
+
+    return answer
+
+
+def _warn(rec: Recorder, message: Any, category: Any = None, stacklevel: int = 1, source: Any = None, **kwargs: Any) -> None:
+    """Happens at each call, as if at the line that was observed."""
+    import warnings
+
+    if is_python_class(type(message)) and not issubclass(type(message), Warning):
+        message = answers.operators.text(rec, str, message)
+    kind = type(message) if issubclass(type(message), Warning) else category or UserWarning
+    frame = rec.frame(stacklevel)
+    registry = frame.f_globals.setdefault("__warningregistry__", {}) if frame is not None else {}
+    module = frame.f_globals.get("__name__") if frame is not None else "sys"
+    where = (frame.f_code.co_filename, frame.f_lineno) if frame is not None else ("sys", 1)
+    rec.effects.record(
+        lambda _, __, text: warnings.warn_explicit(text, kind, *where, module, registry), None, None, message, "warnings.warn()"
+    )
+
+
+def logging_answers() -> answers.Answers:
+    """Log records are made at each call."""
+    import logging
+
+    def deferred(function: Any) -> Answer:
+        def answer(rec: Recorder, *args: Any, **kwargs: Any) -> None:
+            values = [x if type(x) in PLAIN or i == 0 and is_python_class(type(x)) and issubclass(type(x), (logging.Logger, logging.LoggerAdapter))
+                      else answers.operators.text(rec, str, x) for i, x in enumerate(args)]
+            target = args[0] if args and type(args[0]) not in PLAIN else None
+            rest = values[1:] if target is not None else values
+            for x in kwargs.values():
+                if type(x) not in PLAIN:
+                    rec.refuse("a log record is made with objects")
+            rec.effects.record(
+                lambda t, _, parts: function(*([t] if t is not None else []), *parts[0], **parts[1]),
+                target, None, (rest, dict(kwargs)), "logging",
+            )
+
+        return answer
+
+    names = ("debug", "info", "warning", "error", "critical", "log")
+    functions = [getattr(logging.Logger, n) for n in names] + [getattr(logging, n) for n in names]
+    return {id(f): deferred(f) for f in functions}
+
+
+def _context_get(rec: Recorder, variable: Any, function: Any, args: Any, kwargs: Any) -> Any:
+    value = variable.get(MISSING) if not args else variable.get(*args)
+    held = variable.get(MISSING)
+    at = rec.source_of(variable)
+    if at is not None:
+        rec.reach(held, rec.log.source(at, "{p}.get(MISSING)", f"{at}.get()", held))
+    if held is MISSING and not args:
+        return calls.given(variable.get())
+    return calls.given(value)
+
+
+def _called_weakref(rec: Recorder, reference: Any, args: Any, kwargs: Any) -> Any:
+    value = reference()
+    at = rec.source_of(reference)
+    if at is not None:
+        rec.reach(value, rec.log.source(at, "{p}()", f"{at}()", value))
+    return calls.given(value)
+
+
+_METHODS: Final[dict[Any, Any]] = {(contextvars.ContextVar, "get"): _context_get}
+_CALLABLES: Final[dict[Any, Any]] = {weakref.ref: _called_weakref, weakref.ReferenceType: _called_weakref}

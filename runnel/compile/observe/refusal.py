@@ -1,0 +1,16 @@
+"""What ends an observation: the function did something that a program could not repeat or a guard could not watch."""
+
+from __future__ import annotations
+
+
+class Refused(BaseException):
+    """Why, in one sentence, and at which line of the user's. No Exception: a function's ``except`` must not stop it."""
+
+    def __init__(self, reason: str, where: str, remedy: str = "") -> None:
+        super().__init__(reason, where, remedy)
+        self.reason = reason
+        self.where = where
+        self.remedy = remedy
+
+    def __str__(self) -> str:
+        return f"{self.where}: {self.reason}{'; ' + self.remedy if self.remedy else ''}"

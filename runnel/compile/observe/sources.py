@@ -1,0 +1,140 @@
+"""Where values were found, and what must hold of them: the log that guards are made of.
+
+A source is a path: an expression over what its parent holds, down to a root (the function called, its arguments, or
+something that lives as long as the process). Reads and checks stay in the order in which they were met, so that a check
+stands before everything that relies on it; each path is read once.
+"""
+
+from __future__ import annotations
+
+import sys
+import types
+from collections.abc import Callable
+from typing import Any, Final, NamedTuple
+
+from runnel.compile.observe.classes import MISSING
+
+
+class Source:
+    """A place that was read: ``text`` over the parent's value ``{p}`` and the constants ``{0}``, ``{1}``, ..."""
+
+    __slots__ = ("constants", "index", "is_typed", "label", "parent", "text", "value")
+
+    def __init__(self, parent: Source | None, text: str, constants: tuple[Any, ...], label: str, value: Any) -> None:
+        self.parent = parent
+        self.text = text
+        self.constants = constants
+        self.label = label
+        self.value = value
+        self.index = -1  # number among the reads of the guard
+        self.is_typed = False
+
+    def __repr__(self) -> str:
+        return self.label
+
+
+class Check(NamedTuple):
+    """``fails`` is a condition over ``{v}``, the values of ``sources`` as ``{s0}``, ... and the constants."""
+
+    source: Source | None
+    fails: str
+    constants: tuple[Any, ...]
+    label: str
+    others: tuple[Source, ...]
+
+
+class Identity(NamedTuple):
+    """A constant that counts for which object it is alone: guards do not keep it alive."""
+
+    value: Any
+
+
+class Log:
+    """Reads and checks in their order."""
+
+    def __init__(self) -> None:
+        self.entries: list[Source | Check] = []
+        self.reads: list[Source] = []
+        self._sources: dict[Any, Source] = {}
+        self._checked: set[Any] = set()
+        self._kept: list[Any] = []  # what ids in keys belong to
+
+    def source(
+        self, parent: Source | None, text: str, label: str, value: Any = MISSING, constants: tuple[Any, ...] = ()
+    ) -> Source:
+        """The source of this path, made if it is new."""
+        key = (id(parent), text, *map(id, constants))
+        found = self._sources.get(key)
+        if found is None:
+            found = self._sources[key] = Source(parent, text, constants, label, value)
+            self._kept.append(constants)
+        return found
+
+    def check(
+        self,
+        source: Source | None,
+        fails: str,
+        label: str,
+        constants: tuple[Any, ...] = (),
+        others: tuple[Source, ...] = (),
+    ) -> None:
+        """A later call is another case where ``fails`` holds."""
+        key = (id(source), fails, *[id(c.value) if type(c) is Identity else id(c) for c in constants], *map(id, others))
+        if key in self._checked:
+            return
+        self._checked.add(key)
+        self._kept.append(constants)
+        for needed in (source, *others):
+            if needed is not None:
+                self.need(needed)
+        self.entries.append(Check(source, fails, constants, label, others))
+
+    def need(self, source: Source) -> None:
+        """Read the source, and what it is read from, at this point of the guard."""
+        if source.index < 0:
+            if source.parent is not None:
+                self.need(source.parent)
+            source.index = len(self.reads)
+            self.reads.append(source)
+            self.entries.append(source)
+
+    def forget_values(self) -> None:
+        """Let go of everything that was only needed while recording."""
+        for source in self._sources.values():
+            source.value = None
+        self._sources.clear()
+        self._kept.clear()
+
+
+_IMMORTAL: Final = (
+    type(None), bool, int, float, complex, str, bytes, type(...), type(NotImplemented), range, slice, types.CodeType,
+    types.ModuleType, types.BuiltinFunctionType, types.WrapperDescriptorType, types.MethodDescriptorType,
+    types.GetSetDescriptorType, types.MemberDescriptorType, types.ClassMethodDescriptorType, type(MISSING), frozenset,
+)  # fmt: skip
+
+
+def is_immortal(value: Any) -> bool:
+    """Whether an object may be held by a guard: it lives as long as the process, or holds nothing else alive."""
+    kind = type(value)
+    if kind in _IMMORTAL:
+        return kind is not types.BuiltinFunctionType or type(value.__self__) in (types.ModuleType, type(None))
+    if kind is tuple:
+        return all(map(is_immortal, value))
+    if issubclass(kind, type):
+        return _is_in_its_module(value)
+    if kind is types.FunctionType:
+        return value.__closure__ is None and _is_in_its_module(value)
+    return False
+
+
+def _is_in_its_module(value: Any) -> bool:
+    """Whether a class or function is what its module holds under its name."""
+    if issubclass(type(value), type) and not value.__flags__ & 1 << 9:
+        return True  # a class of the interpreter itself
+    found: Any = sys.modules.get(value.__module__)
+    for name in value.__qualname__.split("."):
+        space = getattr(found, "__dict__", None) if type(found) is types.ModuleType or issubclass(type(found), type) else None
+        if space is None:
+            return False
+        found = space.get(name)
+    return found is value

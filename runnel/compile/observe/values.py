@@ -1,0 +1,78 @@
+"""What kinds of values there are to an observer."""
+
+from __future__ import annotations
+
+import collections
+import types
+from typing import Any, Final
+
+from runnel.compile.observe.classes import is_python_class
+
+# Compared by value, immutable, and nothing hangs on which object it is.
+PLAIN: Final = frozenset(
+    {type(None), bool, int, float, complex, str, bytes, type(...), type(NotImplemented), range, types.CodeType}
+)
+SINGLETONS: Final = frozenset({type(None), bool, type(...), type(NotImplemented)})
+# Parts of programs that live as long as their module: known by which object they are.
+FIXED: Final = frozenset(
+    {
+        types.ModuleType, types.WrapperDescriptorType, types.MethodDescriptorType, types.GetSetDescriptorType,
+        types.MemberDescriptorType, types.ClassMethodDescriptorType,
+    }
+)  # fmt: skip
+SEQUENCES: Final = (list, tuple, collections.deque)
+MAPPINGS: Final = (dict,)
+SETS: Final = (set, frozenset)
+CONTAINERS: Final = (*SEQUENCES, *MAPPINGS, *SETS, bytearray)
+KEYS, VALUES, ITEMS = type({}.keys()), type({}.values()), type({}.items())
+VIEWS: Final = frozenset({KEYS, VALUES, ITEMS, types.MappingProxyType})
+ITERATORS: Final = frozenset(
+    {
+        type(iter([])), type(iter(())), type(iter(set())), type(iter("")), type(iter(b"")), type(iter(range(0))),
+        type(iter(range(1 << 70))), type(iter({})), type(iter({}.values())), type(iter({}.items())), type(reversed([])),
+        type(reversed({})), zip, map, filter, enumerate, reversed, types.GeneratorType, type(iter(bytearray())),
+        type(iter(collections.deque())), type(iter(int, 1)),
+    }
+)  # fmt: skip
+C_FUNCTIONS: Final = frozenset(
+    {
+        types.BuiltinFunctionType, types.MethodWrapperType, types.WrapperDescriptorType, types.MethodDescriptorType,
+        types.ClassMethodDescriptorType,
+    }
+)  # fmt: skip
+
+
+def container_of(kind: type) -> type | None:
+    """The built-in container that a class is or inherits from."""
+    for known in CONTAINERS:
+        if issubclass(kind, known):
+            return known
+    return None
+
+
+def is_class(value: Any) -> bool:
+    """Whether a value is a class; ``isinstance`` would ask the value."""
+    return issubclass(type(value), type)
+
+
+def is_plain(value: Any) -> bool:
+    """Whether a value is compared by value, tuples and slices of such values included."""
+    kind = type(value)
+    if kind is slice:
+        return is_plain(value.start) and is_plain(value.stop) and is_plain(value.step)
+    return kind in PLAIN
+
+
+def described(value: Any) -> str:
+    """A value for a sentence, without running its ``__repr__``."""
+    if type(value) in PLAIN:
+        text = repr(value)
+        return text if len(text) <= 60 else text[:57] + "..."
+    if is_class(value):
+        return f"the class {type.__dict__['__name__'].__get__(value)}"
+    return f"a {type(value).__name__}"
+
+
+def has_python_code(kind: type) -> bool:
+    """Whether operations on such objects can run Python code of their class."""
+    return is_python_class(kind)
