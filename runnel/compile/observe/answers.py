@@ -468,6 +468,10 @@ def _looks_at_frame(name: str) -> Any:
     return answer
 
 
+def _reads_file(rec: Recorder, *_: Any, **__: Any) -> Any:
+    rec.refuse("a file is read or written", "read it outside and pass what it holds as an argument")
+
+
 def _globals(rec: Recorder) -> Any:
     rec.refuse("globals() gives all names of the module", "read the name itself")
 
@@ -505,7 +509,8 @@ def table() -> Answers:
     ]  # fmt: skip
     found += [(f, _over(f)) for f in (list, tuple, set, frozenset, sum, zip, enumerate, collections.deque, bytearray)]
     found += [(f, _over(f, True)) for f in (min, max, sorted)]
-    found += [(f, _looks_at_frame(f.__name__)) for f in (locals, eval, exec, dir, input, open, compile, __import__, breakpoint)]
+    found += [(f, _looks_at_frame(f.__name__)) for f in (locals, eval, exec, dir, compile, __import__, breakpoint)]
+    found += [(f, _reads_file) for f in (open, input)]
     found += [(f, _operator(symbol)) for symbol, f in operators.OPERATORS.items() if symbol != "[]"]
     found += [(f, _comparison(symbol)) for symbol, f in operators.COMPARISONS.items()]
     found += [(f, _unary(symbol)) for symbol, f in operators.UNARY.items()]

@@ -18,7 +18,9 @@ from runnel.compile.observe.values import C_FUNCTIONS, CONTAINERS, PLAIN, contai
 if TYPE_CHECKING:
     from runnel.compile.observe.recorder import Recorder
 
-_GENERIC: Final = frozenset({object.__getattribute__, *(kind.__getattribute__ for kind in CONTAINERS)})
+_GENERIC: Final = frozenset(
+    kind.__getattribute__ for kind in (object, int, str, float, bytes, complex, BaseException, property, *CONTAINERS)
+)
 _FUNCTION_PARTS: Final = frozenset(
     {"__defaults__", "__kwdefaults__", "__name__", "__qualname__", "__doc__", "__module__", "__annotations__"}
 )
@@ -54,11 +56,10 @@ def read(rec: Recorder, value: Any, name: str) -> Any:
             return rec.invoke(getter, (value, name))
         except AttributeError:
             return _fallback(rec, value, name)
-    if getter not in _GENERIC and rec.source_of(value) is not None and not issubclass(kind, BaseException):
+    if getter not in _GENERIC and rec.source_of(value) is not None:
         if not issubclass(kind, types.ModuleType):
             rec.refuse(f"{described(value)} looks up its attributes in a way of its own")
-        if rec.source_of(value) is not None:
-            return _of_module(rec, value, name)
+        return _of_module(rec, value, name)
     return generic(rec, value, name)
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import functools
 import operator
 import types
@@ -152,6 +151,8 @@ def constructed(
         own = rec.class_found(type(kind), "__call__")
         if type(own) is FunctionType:
             return prepared(rec, own, (kind, *args), kwargs)
+    if lookup(kind, "__del__") is not MISSING:
+        rec.refuse(f"{described(kind)} has a __del__, which runs when nobody knows")
     made = _made(rec, kind, args, kwargs)
     if issubclass(type(made), kind):
         method = rec.class_found(type(made), "__init__")
@@ -230,5 +231,5 @@ def call_c(rec: Recorder, function: Callable[..., Any], args: tuple[Any, ...], k
     classes = rec.classes_in((*args, *kwargs.values()))
     if not classes:
         return function(*args, **kwargs)
-    with rec.exposed(classes), contextlib.nullcontext():
+    with rec.exposed(classes):
         return function(*args, **kwargs)

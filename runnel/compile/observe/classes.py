@@ -51,7 +51,7 @@ def is_python_class(kind: type) -> bool:
 def instance_dict(value: Any) -> dict[str, Any] | None:
     """The attributes that an object holds itself; None where it has no place for them."""
     descriptor = lookup(type(value), "__dict__")
-    if type(descriptor) is not GetSetDescriptorType:
+    if type(descriptor) not in (GetSetDescriptorType, MemberDescriptorType):
         return None
     found = descriptor.__get__(value, type(value))
     return found if type(found) is dict else None

@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, Final
 
-from runnel.compile.observe.classes import MISSING, is_python_class, lookup
+from runnel.compile.observe.classes import MISSING, is_python_class, lookup, mro, namespace
+from runnel.compile.observe.guard import keys_of, plain_part
 from runnel.compile.observe.sources import Source
 from runnel.compile.observe.values import (
     C_FUNCTIONS, FIXED, ITERATORS, PLAIN, SEQUENCES, container_of, described, is_class, is_plain,
@@ -38,7 +39,7 @@ def length(rec: Recorder, value: Any) -> int:
         if rec.effects.is_changed(value) and base in (dict, set):
             content(rec, value)  # which keys there were decides how many there are now
         else:
-            rec.log.check(source, f"len({{v}}) != {size}", f"len({source})")
+            _check_length(rec, source, value, base, size)
     return base.__len__(value)
 
 
@@ -61,6 +62,8 @@ def content(rec: Recorder, value: Any, depth: int = 0) -> Any:
         return value
     base = container_of(kind)
     if base is None:
+        if source is not None and is_python_class(kind):
+            _plain_part(rec, value, source)
         rec.policy.look_into(rec, value, source)
         return value
     if depth > _DEEPEST:
@@ -73,9 +76,18 @@ def content(rec: Recorder, value: Any, depth: int = 0) -> Any:
     return value
 
 
+def _plain_part(rec: Recorder, value: Any, source: Source) -> None:
+    """The number or text that an object of an inherited class is to C code."""
+    for base in (int, str, float, bytes, complex):
+        if issubclass(type(value), base):
+            part = plain_part(value, base)
+            rec.log.check(source, "differs(plain_part({v}, {0}), {1})", f"value of {source}", (base, rec.constant(part)))
+            return
+
+
 def _items(value: Any, base: type) -> list[Any]:
     if base is dict:
-        return [*dict.keys(value), *dict.values(value)]
+        return [*keys_of(value), *dict.values(value)]
     return [] if base is bytearray else list(base.__iter__(value))
 
 
@@ -90,12 +102,13 @@ def _watched(rec: Recorder, value: Any, source: Source, base: type) -> None:
         if all(map(is_plain, items)):
             log.check(source, "items_differ({v}, {0})", f"items of {source}", (_memo(rec, value, tuple(items)),))
             return
-        log.check(source, f"len({{v}}) != {size}", f"len({source})")
+        _check_length(rec, source, value, base, size)
         for i, item in enumerate(items):
-            rec.reach(item, log.source(source, f"{{p}}[{i}]", f"{source}[{i}]", item))
+            rec.reach(item, index_source(rec, source, value, base, i, item))
     elif base is dict:
         keys(rec, value, source)
-        for key, item in dict.items(before):
+        for key in keys_of(before):
+            item = dict.__getitem__(before, key)
             rec.reach(item, item_source(rec, source, key, item))
     elif base is bytearray:
         log.check(source, "bytes({v}) != {0}", f"content of {source}", (_memo(rec, value, bytes(before)),))
@@ -118,13 +131,28 @@ def _memo(rec: Recorder, value: Any, made: Any) -> Any:
 
 def keys(rec: Recorder, value: Any, source: Source) -> None:
     """Check which keys a dict had when the run began, and their order."""
-    names = tuple(dict.keys(rec.effects.before(value)))
+    names = tuple(keys_of(rec.effects.before(value)))
     if all(map(is_plain, names)):
-        rec.log.check(source, "items_differ(tuple({v}), {0})", f"keys of {source}", (_memo(rec, value, names),))
+        rec.log.check(source, "items_differ(keys_of({v}), {0})", f"keys of {source}", (_memo(rec, value, names),))
         return
-    rec.log.check(source, "ids({v}) != {0}", f"keys of {source}", (_memo(rec, value, tuple(map(id, names))),))
+    rec.log.check(source, "ids(keys_of({v})) != {0}", f"keys of {source}", (_memo(rec, value, tuple(map(id, names))),))
     for name in names:
         rec.keep(name)
+
+
+def index_source(rec: Recorder, source: Source, value: Any, base: Any, i: int, item: Any) -> Source:
+    """The source of an item of a sequence; a class's own ``__getitem__`` must not run in a guard."""
+    label = f"{source}[{i}]"
+    if own_method(type(value), "__getitem__") is None:
+        return rec.log.source(source, f"{{p}}[{i}]", label, item)
+    return rec.log.source(source, f"{{0}}.__getitem__({{p}}, {i})", label, item, (base,))
+
+
+def _check_length(rec: Recorder, source: Source, value: Any, base: Any, size: int) -> None:
+    if own_method(type(value), "__len__") is None:
+        rec.log.check(source, f"len({{v}}) != {size}", f"len({source})")
+    else:
+        rec.log.check(source, f"{{0}}.__len__({{v}}) != {size}", f"len({source})", (base,))
 
 
 def item_source(rec: Recorder, source: Source, key: Any, item: Any) -> Source:
@@ -159,15 +187,25 @@ def get_item(rec: Recorder, value: Any, key: Any) -> Any:
 def _taken(rec: Recorder, value: Any, key: Any) -> Any:
     if type(key) not in PLAIN:
         content(rec, key)
-    return value[key]
+    if is_simple(key):
+        return _own(value, "__getitem__")(value, key)
+    return rec.calls_c(_own(value, "__getitem__"), (value, key))
+
+
+def _own(value: Any, name: str) -> Any:
+    """The method that the container itself has, below what a class statement gave it."""
+    for base in mro(type(value)):
+        if not is_python_class(base) and name in namespace(base):
+            return namespace(base)[name]
+    raise TypeError(f"'{type(value).__name__}' object has no {name}")
 
 
 def has_key(rec: Recorder, value: dict[Any, Any], key: Any, source: Source | None) -> bool:
     """``key in value``, checked for a dict from outside."""
-    if source is None:
-        return dict.__contains__(value, key)
     if not is_simple(key):
-        content(rec, value)
+        rec.hashed(key)
+        return rec.calls_c(_own(value, "__contains__"), (value, key))  # type: ignore[no-any-return]
+    if source is None:
         return dict.__contains__(value, key)
     effects = rec.effects
     if id(value) not in effects.replaced and (id(value), key) not in effects.written:
@@ -184,9 +222,8 @@ def is_simple(key: Any) -> bool:
 
 def _dict_item(rec: Recorder, value: dict[Any, Any], key: Any, source: Source) -> Any:
     if not is_simple(key):
-        content(rec, value)
-        rec.pinned(key)
-        return value[key]
+        rec.hashed(key)
+        return rec.calls_c(_own(value, "__getitem__"), (value, key))
     effects = rec.effects
     if id(value) in effects.replaced or (id(value), key) in effects.written:
         return value[key]
@@ -224,7 +261,7 @@ def _sequence_item(rec: Recorder, value: Any, key: int, source: Source, base: An
         rec.log.check(source, f"len({{v}}) != {size}", f"len({source})")
         return base.__getitem__(value, key)
     item = base.__getitem__(before, key)
-    return rec.reach(item, rec.log.source(source, f"{{p}}[{int(key)}]", f"{source}[{int(key)}]", item))
+    return rec.reach(item, index_source(rec, source, value, base, int(key), item))
 
 
 def each(rec: Recorder, value: Any, source: Source, base: Any) -> Iterator[Any]:

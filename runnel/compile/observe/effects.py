@@ -65,7 +65,7 @@ def _copied(container: Any, base: type) -> Any:
     if base is collections.deque:
         return collections.deque(collections.deque.__iter__(container), container.maxlen)
     if base is dict:
-        return dict(dict.items(container))
+        return dict(container.items() if type(container) is collections.OrderedDict else dict.items(container))
     return base(base.__iter__(container))
 
 
@@ -73,6 +73,8 @@ def _restore(container: Any, base: type, copy: Any) -> None:
     if base in (list, bytearray):
         base.__setitem__(container, slice(None), copy)
         return
+    if type(container) is collections.OrderedDict:
+        base = collections.OrderedDict
     base.clear(container)
     if base is collections.deque:
         collections.deque.extend(container, copy)

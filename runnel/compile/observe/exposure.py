@@ -11,6 +11,7 @@ import threading
 from types import FunctionType
 from typing import TYPE_CHECKING, Any, Final
 
+from runnel.compile.observe import calls
 from runnel.compile.observe.classes import is_python_class, mro, namespace
 from runnel.compile.observe.plain import Plain, with_hooks
 from runnel.compile.observe.values import PLAIN, container_of, is_class
@@ -105,6 +106,7 @@ class Net:
         self.escaped: list[str] = []
         self._rec = rec
         self._thread = threading.get_ident()
+        self._from = (calls.call_c.__code__,)  # here C code is called; what else this package runs is its own
         self._before: Any = None
         self._tool = -1
 
@@ -115,7 +117,7 @@ class Net:
             return True
         if threading.get_ident() == self._thread and not self._rec.has_code(frame.f_code):
             caller = frame.f_back
-            if caller is not None and (self._rec.has_code(caller.f_code) or caller.f_globals.get("__name__", "").startswith(_PACKAGE)):
+            if caller is not None and (self._rec.has_code(caller.f_code) or caller.f_code in self._from):
                 self.escaped.append(f"{frame.f_code.co_qualname} ({module})")
         return False
 

@@ -12,6 +12,7 @@ import re
 import struct
 import sys
 import weakref
+from collections import OrderedDict
 from types import FunctionType
 from typing import Any, Final
 
@@ -42,9 +43,25 @@ def items_differ(values: Any, known: Any) -> bool:
     return len(values) != len(known) or any(a is not b and differs(a, b) for a, b in zip(values, known, strict=True))
 
 
+def keys_of(value: Any) -> tuple[Any, ...]:
+    """The keys of a dict in its order, whatever its class makes of them."""
+    return tuple(OrderedDict.keys(value) if issubclass(type(value), OrderedDict) else dict.keys(value))
+
+
 def ids(values: Any) -> tuple[int, ...]:
     """The identities of what a container holds, in its order."""
     return tuple(map(id, values))
+
+
+def plain_part(value: Any, base: Any) -> Any:
+    """The number or text in an object of a class that inherits from ``base``."""
+    if base is int:
+        return int.__int__(value)
+    if base is float:
+        return float.__float__(value)
+    if base is complex:
+        return complex.__complex__(value)
+    return base.__getitem__(value, slice(None))[:] if base is bytes else str.__str__(value)
 
 
 def by_key(values: dict[Any, Any], address: int) -> Any:
@@ -78,7 +95,7 @@ class Guard:
         self._names: dict[Any, str] = {}
         self._namespace: dict[str, Any] = {
             "MISSING": MISSING, "FunctionType": FunctionType, "differs": differs, "lookup": lookup, "ids": ids,
-            "items_differ": items_differ, "by_key": by_key, "by_id": by_id, "cache_state": cache_state, "namespace": namespace,
+            "items_differ": items_differ, "by_key": by_key, "keys_of": keys_of, "by_id": by_id, "cache_state": cache_state, "plain_part": plain_part, "namespace": namespace,
             "retired": self.is_retired, "modules": sys.modules, "environ": os.environ,
         }  # fmt: skip
         self._lines = [self._line(entry) for entry in log.entries]

@@ -216,7 +216,11 @@ class Hooks:
         def is_instance(value: Any, wanted: Any) -> bool:
             return answers.is_instance(rec, value, wanted)
 
-        return match_class(self, is_instance, lambda v, n: attributes.read(rec, v, n), count, subject, kind, names)
+        def read(value: Any, name: str) -> Any:
+            held = attributes.read(rec, value, name)
+            return containers.content(rec, held) if name == "__match_args__" else held
+
+        return match_class(self, is_instance, read, count, subject, kind, names)
 
     # Calls ----------------------------------------------------------------------------------------------------------
 

@@ -76,14 +76,12 @@ def call(
         for x in (value, *args, *kwargs.values()):
             content(rec, x)
         return _passed(rec, function, value, args, kwargs, owner)
-    rec.refuse(
-        f"{kind.__name__}.{name} is called, and nobody knows what that reads",
-        "call it outside and pass the result as an argument",
-    )
+    rec.policy.refuse_c(rec, function)
 
 
 _ITERATES: Final = frozenset({"join", "fromkeys"})
-_OF_OBJECT: Final = frozenset({"__init__", "__init_subclass__", "__format__", "__str__", "__sizeof__"})
+_OF_OBJECT: Final = frozenset({"__init__", "__init_subclass__", "__format__", "__str__", "__sizeof__", "__reduce_ex__", "__reduce__",
+    "__getstate__"})
 
 
 def _unbound(kind: type, name: str, function: Any) -> Any:

@@ -61,6 +61,7 @@ def observe(function: FunctionType, args: tuple[Any, ...], kwargs: dict[str, Any
         raise Refused(str(problem), "at the call") from None
     finally:
         rec.effects.undo()
+        rec.close()
 
 
 def _finished(rec: Recorder, result: Any) -> Observation:

@@ -7,11 +7,13 @@ import bisect
 import builtins
 import collections
 import contextvars
+import copy
 import datetime
 import fractions
 import functools
 import heapq
 import itertools
+import json
 import math
 import operator
 import os
@@ -27,7 +29,7 @@ from types import BuiltinFunctionType, FunctionType
 from typing import TYPE_CHECKING, Any, Final
 
 from runnel.compile.observe import answers, calls, containers, methods
-from runnel.compile.observe.classes import MISSING, is_python_class
+from runnel.compile.observe.classes import MISSING, instance_dict, is_python_class
 from runnel.compile.observe.sources import Source, is_immortal
 from runnel.compile.observe.values import ITERATORS, PLAIN, VIEWS, container_of, described, is_class
 
@@ -91,6 +93,7 @@ class Policy:
                     self._pure_classes.add(id(kind))
         self.answers |= {id(f): _changing_first(f) for f in _CHANGE_FIRST}
         self.answers |= {id(f): _asking_again(f) for f in _ASKED_AGAIN}
+        self.answers |= {id(os.fspath): _fspath, id(copy.deepcopy): _deepcopy}
         self.answers |= {id(functools.reduce): _reduce, id(__import__("_warnings").warn): _warn}
         self.answers |= {id(f): _pure_function(f) for f in _pure_python_functions()}
         self.answers |= logging_answers()
@@ -170,6 +173,20 @@ class Policy:
         """How a class whose objects are made unobserved is called; None: observed."""
         return None
 
+    def refuse_c(self, rec: Recorder, function: Any) -> Any:
+        """A function written in C that is not known."""
+        module = getattr(function, "__module__", None) or ""
+        owner = getattr(function, "__self__", None)
+        if getattr(function, "__name__", "") in ("now", "today", "utcnow"):
+            module = "time"
+        if type(owner) is random.Random or issubclass(type(owner), random.Random):
+            module = "random"
+        for name, (reason, remedy) in _NOT_REPEATED.items():
+            if module == name or module.startswith(name + "."):
+                rec.refuse(f"{reason} ({getattr(function, '__qualname__', function)})", remedy)
+        what = f"{module}.{getattr(function, '__qualname__', type(function).__name__)}"
+        rec.refuse(f"{what} is written in C, and nobody knows what it reads", "call it outside and pass the result as an argument")
+
     def c_function(self, rec: Recorder, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """A function of a module written in C."""
         if id(function) in self.pure:
@@ -177,12 +194,12 @@ class Policy:
             return calls.given(rec.calls_c(function, values, kwargs))
         if function.__name__ == "__build_class__":
             return function, args, kwargs
-        _refuse_c(rec, function)
+        self.refuse_c(rec, function)
 
     def c_class(self, rec: Recorder, kind: type, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """An object of a class written in C is made."""
         if id(kind) not in self._pure_classes:
-            _refuse_c(rec, kind)
+            self.refuse_c(rec, kind)
         if kind in (functools.partial, types.MethodType, property, staticmethod, classmethod, weakref.ref):
             return kind, args, kwargs
         values = [answers.iterable(rec, x) if _is_lazy(x) else containers.content(rec, x) for x in args]
@@ -216,20 +233,8 @@ def _is_lazy(value: Any) -> bool:
     return kind in ITERATORS or container_of(kind) is not None or (is_python_class(kind) and not is_class(value))
 
 
-def _refuse_c(rec: Recorder, function: Any) -> Any:
-    module = getattr(function, "__module__", None) or ""
-    owner = getattr(function, "__self__", None)
-    if type(owner) is random.Random or issubclass(type(owner), random.Random):
-        module = "random"
-    for name, (reason, remedy) in _NOT_REPEATED.items():
-        if module == name or module.startswith(name + "."):
-            rec.refuse(f"{reason} ({getattr(function, '__qualname__', function)})", remedy)
-    what = f"{module}.{getattr(function, '__qualname__', type(function).__name__)}"
-    rec.refuse(f"{what} is written in C, and nobody knows what it reads", "call it outside and pass the result as an argument")
-
-
 def _not_repeated(rec: Recorder, function: Any, args: Any, kwargs: Any) -> Any:
-    _refuse_c(rec, function)
+    rec.policy.refuse_c(rec, function)
 
 
 def _changing_first(function: Any) -> Answer:
@@ -260,9 +265,45 @@ def _reduce(rec: Recorder, function: Any, values: Any, *start: Any) -> Any:
     return functools.reduce(rec.callback(function), rec.hooks.iterate(values), *start)
 
 
+def _fspath(rec: Recorder, path: Any) -> Any:
+    if type(path) in PLAIN:
+        return os.fspath(path)
+    return rec.invoke_special(rec.class_found(type(path), "__fspath__"), path, ())
+
+
+def _deepcopy(rec: Recorder, value: Any, memo: Any = None) -> Any:
+    """Reads everything that hangs on the value; classes that copy in ways of their own are not followed."""
+    if memo is not None:
+        rec.refuse("deepcopy() is given a memo")
+    waiting, seen = [value], set()
+    while waiting:
+        item = waiting.pop()
+        if id(item) in seen or type(item) in PLAIN or is_class(item) or type(item) in _OPAQUE_BUT_FIXED:
+            continue
+        seen.add(id(item))
+        rec.keep(item)
+        kind = type(item)
+        base = container_of(kind)
+        if base is not None:
+            containers.content(rec, item)
+            waiting += [*item.keys(), *item.values()] if base is dict else [] if base is bytearray else list(item)
+        if is_python_class(kind):
+            for name in ("__deepcopy__", "__reduce_ex__", "__reduce__", "__getstate__", "__setstate__", "__new__"):
+                found = rec.class_found(kind, name)
+                if type(found) in (FunctionType, staticmethod):
+                    rec.refuse(f"{described(item)} is copied in a way of its own")
+            space = instance_dict(item)
+            if space is not None:
+                waiting.append(rec.hooks.load_attr("__dict__", item))
+        elif base is None:
+            containers.content(rec, item)
+    return copy.deepcopy(value)
+
+
 def _pure_python_functions() -> list[FunctionType]:
     """Functions of the library that depend on their arguments alone, though they keep caches."""
-    return [f for n, f in vars(re).items() if type(f) is FunctionType and n in re.__all__ and n not in ("template", "purge")]
+    found = [f for n, f in vars(re).items() if type(f) is FunctionType and n in re.__all__ and n not in ("template", "purge")]
+    return [*found, json.dumps, json.loads]  # type: ignore[list-item]
 
 
 def _pure_function(function: Any) -> Answer:

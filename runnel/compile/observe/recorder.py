@@ -92,15 +92,17 @@ class Recorder:
             if id(base) in self._spaces:
                 continue
             self._kept.append(base)
-            label = base.__name__
+            label = type.__dict__["__name__"].__get__(base)
             if not is_python_class(base):
                 self._spaces[id(base)] = None
             elif is_immortal(base):
+                self.sources.setdefault(id(base), self.log.source(None, "{0}", label, base, (base,)))
                 self._spaces[id(base)] = self.log.source(None, "{0}", label, MISSING, (namespace(base),))
             else:
                 if source is None:
                     self.refuse(f"the class {label} is reached through a class that outlives it")
                 at = source if place == 0 else self.log.source(source, f"{{p}}.__mro__[{place}]", label, base)
+                self.sources.setdefault(id(base), at)
                 self._spaces[id(base)] = self.log.source(at, "namespace({p})", label)
         if is_python_class(kind) and is_immortal(kind):
             self.log.check(None, "{0}.__mro__ is not {1}", f"bases of {kind.__name__}", (kind, mro(kind)))
@@ -290,6 +292,13 @@ class Recorder:
         return value
 
     # Bookkeeping ----------------------------------------------------------------------------------------------------
+
+    def close(self) -> None:
+        """Let go of everything; hooks and recorder refer to each other, and must not wait for the collector."""
+        for kept in (self.sources, self.cells, self.cell_targets, self.memo, self._twins, self._bound, self._spaces):
+            kept.clear()
+        self._kept.clear()
+        self.effects = Effects()
 
     def keep(self, value: Any) -> None:
         """Keep an object alive until the recording ends, so that its address means it."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import collections
+import re
 import types
 from typing import Any, Final
 
@@ -34,9 +35,10 @@ ITERATORS: Final = frozenset(
         type(iter(collections.deque())), type(iter(int, 1)),
     }
 )  # fmt: skip
+_METHOD_OF_MODULE_TYPE: Final = type(re.compile("").search)  # a C method that knows the class that defines it
 C_FUNCTIONS: Final = frozenset(
     {
-        types.BuiltinFunctionType, types.MethodWrapperType, types.WrapperDescriptorType, types.MethodDescriptorType,
+        types.BuiltinFunctionType, _METHOD_OF_MODULE_TYPE, types.MethodWrapperType, types.WrapperDescriptorType, types.MethodDescriptorType,
         types.ClassMethodDescriptorType,
     }
 )  # fmt: skip
