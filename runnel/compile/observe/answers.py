@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 from runnel.compile.observe import attributes, containers, methods, operators
 from runnel.compile.observe.classes import MISSING, is_python_class, lookup
 from runnel.compile.observe.values import (
-    C_FUNCTIONS, CONTAINERS, ITERATORS, PLAIN, VIEWS, container_of, described, is_class,
+    C_FUNCTIONS, CONTAINERS, ITERATORS, PLAIN, VIEWS, container_of, described, is_class, is_plain,
 )  # fmt: skip
 
 if TYPE_CHECKING:
@@ -28,7 +28,7 @@ def get_item(rec: Recorder, value: Any, key: Any) -> Any:
     """``value[key]``."""
     kind = type(value)
     if kind in PLAIN:
-        return value[containers.content(rec, key)]
+        return value[key] if is_plain(key) else rec.calls_c(operator.getitem, (value, key))
     if is_class(value):
         return _class_item(rec, value, key)
     answer = rec.policy.item(kind)

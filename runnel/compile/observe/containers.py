@@ -64,6 +64,8 @@ def content(rec: Recorder, value: Any, depth: int = 0) -> Any:
     if base is None:
         if source is not None and is_python_class(kind):
             _plain_part(rec, value, source)
+            if lookup(kind, "__eq__") is object.__eq__:
+                rec.pinned(value)  # it is compared by which object it is
         rec.policy.look_into(rec, value, source)
         return value
     if depth > _DEEPEST:

@@ -30,6 +30,9 @@ def classes_in(values: Any, depth: int = 0) -> list[type]:
         kind = type(value)
         if kind in PLAIN or is_class(value):
             continue
+        if kind is slice:
+            found |= dict.fromkeys(classes_in((value.start, value.stop, value.step), depth + 1))
+            continue
         base = container_of(kind)
         if base is not None and depth < 50:
             inner = (*dict.keys(value), *dict.values(value)) if base is dict else base.__iter__(value) if base is not bytearray else ()

@@ -161,6 +161,31 @@ class Hooks:
     def format(self, how: int, value: Any, spec: Any = "") -> str:
         return operators.formatted(self.rec, how, value, spec)
 
+    # Sets, dicts and exceptions -------------------------------------------------------------------------------------
+
+    def build_set(self, members: tuple[Any, ...]) -> set[Any]:
+        made: set[Any] = set()
+        for value in members:
+            self.set_add(value, made)
+        return made
+
+    def build_map(self, parts: tuple[Any, ...]) -> dict[Any, Any]:
+        made: dict[Any, Any] = {}
+        for key, value in zip(parts[::2], parts[1::2], strict=True):
+            self.map_add(key, value, made)
+        return made
+
+    def set_add(self, value: Any, members: set[Any]) -> None:
+        self.rec.hashed(value)
+        self.rec.calls_c(set.add, (members, value)) if type(value) not in PLAIN else members.add(value)
+
+    def map_add(self, key: Any, value: Any, table: dict[Any, Any]) -> None:
+        answers.set_item(self.rec, table, key, value)
+
+    def raised(self, problem: Any) -> Any:
+        """A class that is raised is called."""
+        return self.rec.invoke(problem, ()) if is_class(problem) and is_python_class(problem) else problem
+
     # Iteration and patterns -----------------------------------------------------------------------------------------
 
     def iterate(self, value: Any) -> Any:

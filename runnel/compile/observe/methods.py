@@ -31,7 +31,9 @@ CHANGES: Final[dict[type, frozenset[str]]] = {
     bytearray: frozenset("append extend insert pop remove clear reverse __iadd__ __imul__ __setitem__ __delitem__".split()),
 }
 GROWS: Final = frozenset({"append", "extend"})  # of a list: what it held stays where it is
-TAKES_ITEMS: Final = frozenset({"extend", "extendleft", "update", "__iadd__", "__ior__"})
+TAKES_ITEMS: Final = frozenset(
+    {"extend", "extendleft", "update", "__iadd__", "__ior__", "__iand__", "__isub__", "__ixor__"}
+)
 
 
 def call(
@@ -50,6 +52,9 @@ def call(
     base = container_of(kind)
     if base is not None:
         return _of_container(rec, value, base, name, function, args, kwargs)
+    if is_python_class(kind) and not is_class(value) and issubclass(kind, (int, str, float, bytes, complex)):
+        values = tuple([rec.hooks.unpack(x) if name in _ITERATES else x for x in args])
+        return calls.given(rec.calls_c(getattr(_owner(value, name), name), (value, *values), kwargs))
     if is_class(value):
         return _of_class(rec, value, name, function, args, kwargs)
     if kind is str and name in ("format", "format_map") and not all(map(is_plain, (*args, *kwargs.values()))):
@@ -186,7 +191,7 @@ def _of_class(rec: Recorder, kind: Any, name: str, function: Any, args: tuple[An
     answer = rec.policy.class_method(kind, name)
     if answer is not None:
         return answer(rec, function, args, kwargs)
-    rec.refuse(f"{kind.__name__}.{name} is called, and nobody knows what that reads")
+    rec.policy.refuse_c(rec, function)
 
 
 def _formatted(rec: Recorder, text: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> str:
@@ -278,7 +283,7 @@ _READS: Final[dict[Any, Any]] = {
 
 def change(rec: Recorder, value: Any, base: Any, name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """A method that changes its container."""
-    args = tuple([_items_of(rec, x) if name in TAKES_ITEMS else x for x in args])
+    args = tuple([_items_of(rec, x, name) if name in TAKES_ITEMS else x for x in args])
     source = rec.source_of(value)
     if source is None:
         for x in args:
@@ -294,6 +299,12 @@ def change(rec: Recorder, value: Any, base: Any, name: str, args: tuple[Any, ...
             content(rec, value)
     for x in (*args, *kwargs.values()):
         content(rec, x) if base in (set, dict) else None
+    if name == "sort":  # what is in it decides on the order, which is done again without the key
+        effects.will_change(value, base)
+        effects.appended.pop(id(value), None)
+        result = _apply(rec, value, base, name, args, kwargs)
+        effects.record(_set_items, value, None, list(list.__iter__(value)), f"{source}.sort()")
+        return result
     was_changed = effects.is_changed(value)
     effects.will_change(value, base)
     if base is list and name in GROWS and (not was_changed or id(value) in effects.appended):
@@ -309,6 +320,10 @@ def change(rec: Recorder, value: Any, base: Any, name: str, args: tuple[Any, ...
     return _apply(rec, value, base, name, args, kwargs)
 
 
+def _set_items(target: Any, _: Any, items: list[Any]) -> None:
+    list.__setitem__(target, slice(None), items)
+
+
 def _method(value: Any, base: Any, name: str) -> Any:
     return getattr(base if type(value) in CONTAINERS else _owner(value, name), name)
 
@@ -322,7 +337,12 @@ def _apply(rec: Recorder, value: Any, base: Any, name: str, args: tuple[Any, ...
     return rec.calls_c(method, (value, *args), kwargs)
 
 
-def _items_of(rec: Recorder, value: Any) -> Any:
+def _items_of(rec: Recorder, value: Any, name: str) -> Any:
+    """What is added to a container, as it is now."""
+    if name in ("__ior__", "__iand__", "__isub__", "__ixor__"):
+        base = container_of(type(value))
+        content(rec, value)
+        return value if base is None else base(value)
     if container_of(type(value)) is dict and own_method(type(value), "keys") is None:
         content(rec, value)
         return dict(dict.items(value))

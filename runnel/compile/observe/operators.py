@@ -193,7 +193,10 @@ def text(rec: Recorder, convert: Any, value: Any) -> str:
         for name in ("__str__", "__repr__") if convert is str else ("__repr__",):
             found = rec.class_found(kind, name)
             if _is_python(found):
-                return convert(rec.invoke_special(found, value, ()))  # type: ignore[no-any-return]
+                result = rec.invoke_special(found, value, ())
+                if issubclass(type(result), str):
+                    return result  # type: ignore[no-any-return]
+                raise TypeError(f"{name} returned non-string (type {type(result).__name__})")
             if found is object.__repr__:
                 rec.refuse("the text of an object shows its address", "give its class a __repr__")
             if found is not object.__str__:

@@ -145,6 +145,23 @@ class Plain:
     def format(self, how: int, value: Any, spec: Any = "") -> str:
         return format(CONVERSIONS[how](value), spec)
 
+    # Sets, dicts and exceptions -------------------------------------------------------------------------------------
+
+    def build_set(self, members: tuple[Any, ...]) -> set[Any]:
+        return set(members)
+
+    def build_map(self, parts: tuple[Any, ...]) -> dict[Any, Any]:
+        return dict(zip(parts[::2], parts[1::2], strict=True))
+
+    def set_add(self, value: Any, members: set[Any]) -> None:
+        members.add(value)
+
+    def map_add(self, key: Any, value: Any, table: dict[Any, Any]) -> None:
+        table[key] = value
+
+    def raised(self, problem: Any) -> Any:
+        return problem
+
     # Iteration and patterns -----------------------------------------------------------------------------------------
 
     def iterate(self, value: Any) -> Any:

@@ -333,6 +333,40 @@ def _call_ex(w: _Writer, i: Instruction) -> None:
     w.call("call_unpacked", True)
 
 
+def _gathered(kind: str, size: int) -> Any:
+    """A rule for an instruction that makes a set or dict, whose members are hashed."""
+
+    def rule(w: _Writer, i: Instruction) -> None:
+        w.emit("BUILD_TUPLE", i.arg * size)
+        w.hook(1, kind)
+
+    return rule
+
+
+def _added(kind: str, size: int) -> Any:
+    """A rule for an instruction that adds to a set or dict further down on the stack."""
+
+    def rule(w: _Writer, i: Instruction) -> None:
+        w.emit("COPY", i.arg + size)
+        w.hook(size + 1, kind)
+        w.emit("POP_TOP")
+
+    return rule
+
+
+def _raise(w: _Writer, i: Instruction) -> bool | None:
+    if i.arg == 0:
+        return False
+    if i.arg == 2:
+        w.hook(1, "raised")
+        w.emit("SWAP", 2)
+    w.hook(1, "raised")
+    if i.arg == 2:
+        w.emit("SWAP", 2)
+    w.out.append(i)
+    return None
+
+
 def _binary(w: _Writer, i: Instruction) -> None:
     w.hook(2, "binary", versions.BINARY_OPERATORS[i.arg])
 
@@ -381,6 +415,11 @@ _RULES: Final[dict[str, Callable[[_Writer, Instruction], Any]]] = {
     "SET_UPDATE": _before("unpack"),
     "DICT_UPDATE": _before("unpack_mapping"),
     "DICT_MERGE": _before("unpack_mapping"),
+    "BUILD_SET": _gathered("build_set", 1),
+    "BUILD_MAP": _gathered("build_map", 2),
+    "SET_ADD": _added("set_add", 1),
+    "MAP_ADD": _added("map_add", 2),
+    "RAISE_VARARGS": _raise,
     "GET_LEN": _beside("length", 1, replaces=True),
     "MATCH_MAPPING": _beside("matched", 1, replaces=False),
     "MATCH_SEQUENCE": _beside("matched", 1, replaces=False),

@@ -7,9 +7,9 @@ stands before everything that relies on it; each path is read once.
 
 from __future__ import annotations
 
+import dataclasses
 import sys
 import types
-from collections.abc import Callable
 from typing import Any, Final, NamedTuple
 
 from runnel.compile.observe.classes import MISSING
@@ -109,7 +109,7 @@ class Log:
 _IMMORTAL: Final = (
     type(None), bool, int, float, complex, str, bytes, type(...), type(NotImplemented), range, slice, types.CodeType,
     types.ModuleType, types.BuiltinFunctionType, types.WrapperDescriptorType, types.MethodDescriptorType,
-    types.GetSetDescriptorType, types.MemberDescriptorType, types.ClassMethodDescriptorType, type(MISSING), frozenset,
+    types.GetSetDescriptorType, types.MemberDescriptorType, types.ClassMethodDescriptorType, type(MISSING), dataclasses.Field,
 )  # fmt: skip
 
 
