@@ -17,12 +17,53 @@ import unittest
 import warnings
 from typing import Any
 
-MODULES = """test_augassign test_binop test_bool test_class test_compare test_contains test_contextlib test_coroutines
-test_dataclasses test_decorators test_defaultdict test_descr test_dictcomps test_enum test_except_star test_exception_variations
-test_extcall test_fstring test_generators test_genexps test_global test_int_literal test_iter test_keywordonlyarg
-test_listcomps test_named_expressions test_operator test_opcodes test_patma test_positional_only_arg test_property
-test_raise test_richcmp test_scope test_setcomps test_slice test_subclassinit test_super test_typechecks test_unary
-test_unpack test_unpack_ex test_userdict test_with test_yield_from""".split()
+MODULES = [
+    "test_augassign",
+    "test_binop",
+    "test_bool",
+    "test_class",
+    "test_compare",
+    "test_contains",
+    "test_contextlib",
+    "test_coroutines",
+    "test_dataclasses",
+    "test_decorators",
+    "test_defaultdict",
+    "test_descr",
+    "test_dictcomps",
+    "test_enum",
+    "test_except_star",
+    "test_exception_variations",
+    "test_extcall",
+    "test_fstring",
+    "test_generators",
+    "test_genexps",
+    "test_global",
+    "test_int_literal",
+    "test_iter",
+    "test_keywordonlyarg",
+    "test_listcomps",
+    "test_named_expressions",
+    "test_operator",
+    "test_opcodes",
+    "test_patma",
+    "test_positional_only_arg",
+    "test_property",
+    "test_raise",
+    "test_richcmp",
+    "test_scope",
+    "test_setcomps",
+    "test_slice",
+    "test_subclassinit",
+    "test_super",
+    "test_typechecks",
+    "test_unary",
+    "test_unpack",
+    "test_unpack_ex",
+    "test_userdict",
+    "test_with",
+    "test_yield_from",
+]
 # What looks at frames, code objects or the text of tracebacks sees the hooks.
 SEES_HOOKS = ("frame", "traceback", "bytecode", "disassemble", "co_", "lasti", "recursion", "sizeof", "stack_overflow")
 
@@ -38,7 +79,8 @@ class Rewriting(importlib.abc.MetaPathFinder):
             return None
         sys.meta_path.remove(self)
         spec = importlib.util.find_spec(name)
-        assert spec is not None
+        if spec is None:
+            return None
         loader: Any = spec.loader
 
         def run(module: Any) -> None:

@@ -2,17 +2,27 @@
 
 from __future__ import annotations
 
+import _abc  # type: ignore[import-not-found]
 import abc
 import collections
 import operator
 from collections.abc import Callable, Iterator
 from types import FunctionType, MethodType
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 from runnel.compile.observe import attributes, containers, methods, operators
 from runnel.compile.observe.classes import MISSING, is_python_class, lookup
+from runnel.compile.observe.plain import COMPARISONS, OPERATORS, UNARY
 from runnel.compile.observe.values import (
-    C_FUNCTIONS, CONTAINERS, ITERATORS, PLAIN, VIEWS, container_of, described, is_class, is_plain,
+    C_FUNCTIONS,
+    CONTAINERS,
+    ITERATORS,
+    PLAIN,
+    VIEWS,
+    container_of,
+    described,
+    is_class,
+    is_plain,
 )  # fmt: skip
 
 if TYPE_CHECKING:
@@ -150,7 +160,7 @@ def contains(rec: Recorder, container: Any, value: Any) -> bool:
     looked_at = type(container) if is_class(container) else kind
     answer = rec.policy.item(kind)
     if answer is not None:
-        return answer(rec, operator.contains, container, value)  # type: ignore[no-any-return]
+        return answer(rec, operator.contains, container, value)
     if is_python_class(looked_at):
         own = rec.class_found(looked_at, "__contains__")
         if own is not MISSING and type(own) not in C_FUNCTIONS:
@@ -172,25 +182,16 @@ def length(rec: Recorder, value: Any) -> int:
         return len(value)
     answer = rec.policy.item(kind)
     if answer is not None:
-        return answer(rec, len, value)  # type: ignore[no-any-return]
+        return answer(rec, len, value)
     looked_at = type(value) if is_class(value) else kind
     if is_python_class(looked_at):
         own = rec.class_found(looked_at, "__len__")
         if own is not MISSING and type(own) not in C_FUNCTIONS:
-            return len(_Sized(rec.invoke_special(own, value, ())))
+            size = rec.invoke_special(own, value, ())
+            return len(_as("__len__", size))
     if container_of(kind) is not None:
         return containers.length(rec, value)
-    return rec.calls_c(len, (value,))  # type: ignore[no-any-return]
-
-
-class _Sized:
-    """Lets ``len`` say what it says about wrong lengths."""
-
-    def __init__(self, size: Any) -> None:
-        self.size = size
-
-    def __len__(self) -> int:
-        return self.size  # type: ignore[no-any-return]
+    return rec.calls_c(len, (value,))
 
 
 def iterable(rec: Recorder, value: Any) -> Any:
@@ -341,7 +342,7 @@ def _hash(rec: Recorder, value: Any) -> int:
         rec.pinned(value)
         if rec.source_of(value) is None:
             rec.refuse("the hash of an object made in the function differs from run to run")
-    return rec.calls_c(hash, (value,))  # type: ignore[no-any-return]
+    return rec.calls_c(hash, (value,))
 
 
 def _next(rec: Recorder, iterator: Any, *default: Any) -> Any:
@@ -376,7 +377,7 @@ def _text(convert: Any) -> Any:
     def answer(rec: Recorder, *args: Any, **kwargs: Any) -> str:
         if len(args) == 1 and not kwargs:
             return operators.text(rec, convert, args[0])
-        return convert(*args, **kwargs)  # type: ignore[no-any-return]
+        return convert(*args, **kwargs)
 
     return answer
 
@@ -393,15 +394,16 @@ def _converted(function: Any, names: tuple[str, ...]) -> Any:
             for name in names:
                 found = rec.class_found(type(args[0]), name)
                 if found is not MISSING and found is not None and type(found) not in C_FUNCTIONS:
-                    return function(_As(name, rec.invoke_special(found, args[0], args[1:])), *args[1:])
+                    return function(_as(name, rec.invoke_special(found, args[0], args[1:])), *args[1:])
         return rec.calls_c(function, args, kwargs)
 
     return answer
 
 
-def _As(name: str, result: Any) -> Any:
+def _as(name: str, result: Any) -> Any:
     """An object whose special method gives this result, for C code to check it."""
-    return type("_", (), {name: lambda self, *args: result})()
+    kind: Any = type("_", (), {name: lambda self, *args: result})
+    return kind()
 
 
 def _over(function: Any, key: bool = False) -> Any:
@@ -418,10 +420,15 @@ def _over(function: Any, key: bool = False) -> Any:
 
 def _is_iterable(value: Any) -> bool:
     kind = type(value)
-    if kind in PLAIN or is_class(value) and not is_python_class(type(value)) or kind in (FunctionType, MethodType):
+    is_c_class = is_class(value) and not is_python_class(type(value))
+    if kind in PLAIN or is_c_class or kind in (FunctionType, MethodType):
         return False
-    return kind in CONTAINERS or kind in ITERATORS or kind in VIEWS or lookup(kind, "__iter__") is not MISSING or (
-        is_python_class(kind) and lookup(kind, "__getitem__") is not MISSING
+    return (
+        kind in CONTAINERS
+        or kind in ITERATORS
+        or kind in VIEWS
+        or lookup(kind, "__iter__") is not MISSING
+        or (is_python_class(kind) and lookup(kind, "__getitem__") is not MISSING)
     )
 
 
@@ -483,7 +490,9 @@ def _print(rec: Recorder, *args: Any, **kwargs: Any) -> None:
     if file is not None and rec.source_of(file) is None:
         rec.refuse("print() writes to a file that the function made")
     options = {k: v for k, v in kwargs.items() if k != "file"}
-    rec.effects.record(lambda target, _, parts: print(*parts[0], file=target, **parts[1]), file, None, (texts, options), "print()")
+    rec.effects.record(
+        lambda target, _, parts: print(*parts[0], file=target, **parts[1]), file, None, (texts, options), "print()"
+    )
 
 
 def table() -> Answers:
@@ -501,19 +510,22 @@ def table() -> Answers:
         (operator.is_not, lambda rec, a, b: operators.identity(rec, a, b, True)),
         (any, _truth_of_all(any, True)), (all, _truth_of_all(all, False)),
         (map, _calling(map)), (filter, _calling(filter)), (globals, _globals),
-        (int, _converted(int, ("__int__", "__index__", "__trunc__"))), (float, _converted(float, ("__float__", "__index__"))),
+        (int, _converted(int, ("__int__", "__index__", "__trunc__"))),
+        (float, _converted(float, ("__float__", "__index__"))),
         (complex, _converted(complex, ("__complex__",))), (abs, _converted(abs, ("__abs__",))),
         (round, _converted(round, ("__round__",))), (bytes, _converted(bytes, ("__bytes__",))),
         (operator.index, _converted(operator.index, ("__index__",))),
         (object.__setattr__, attributes.write_plain),
+        (_abc._abc_instancecheck, lambda rec, kind, value: _by_registry(rec, rec.policy.kind_of(value), kind)),
+        (_abc._abc_subclasscheck, lambda rec, kind, other: _by_registry(rec, other, kind)),
     ]  # fmt: skip
     found += [(f, _over(f)) for f in (list, tuple, set, frozenset, sum, zip, enumerate, collections.deque, bytearray)]
     found += [(f, _over(f, True)) for f in (min, max, sorted)]
     found += [(f, _looks_at_frame(f.__name__)) for f in (locals, eval, exec, dir, compile, __import__, breakpoint)]
     found += [(f, _reads_file) for f in (open, input)]
-    found += [(f, _operator(symbol)) for symbol, f in operators.OPERATORS.items() if symbol != "[]"]
-    found += [(f, _comparison(symbol)) for symbol, f in operators.COMPARISONS.items()]
-    found += [(f, _unary(symbol)) for symbol, f in operators.UNARY.items()]
+    found += [(f, _operator(symbol)) for symbol, f in OPERATORS.items() if symbol != "[]"]
+    found += [(f, _comparison(symbol)) for symbol, f in COMPARISONS.items()]
+    found += [(f, _unary(symbol)) for symbol, f in UNARY.items()]
     return {id(function): answer for function, answer in found}
 
 

@@ -75,7 +75,11 @@ def disassemble(code: CodeType) -> Listing:
 
 
 def assemble(
-    code: CodeType, blocks: Sequence[Sequence[Instruction]], handlers: Sequence[Handler], consts: tuple[Any, ...], room: int
+    code: CodeType,
+    blocks: Sequence[Sequence[Instruction]],
+    handlers: Sequence[Handler],
+    consts: tuple[Any, ...],
+    room: int,
 ) -> CodeType:
     """``code`` with other instructions: ``blocks[i]`` stands where instruction i stood, and is what jumps and handlers
     that name i mean. ``room`` is by how much the stack is deeper."""
@@ -127,5 +131,5 @@ def _prefixes(arg: int) -> int:
 def stack_effect(instruction: Instruction, jump: bool | None) -> int:
     """By how much an instruction makes the stack deeper."""
     op = _CODES[instruction.name]
-    takes = op in opcode.hasarg if hasattr(opcode, "hasarg") else op >= opcode.HAVE_ARGUMENT  # type: ignore[attr-defined]
+    takes = op in opcode.hasarg if hasattr(opcode, "hasarg") else op >= opcode.HAVE_ARGUMENT
     return dis.stack_effect(op, instruction.arg if takes else None, jump=jump)

@@ -10,7 +10,14 @@ from types import BuiltinFunctionType, FunctionType, GetSetDescriptorType, Metho
 from typing import TYPE_CHECKING, Any, Final
 
 from runnel.compile.observe.classes import (
-    MISSING, instance_dict, is_data_descriptor, is_python_class, is_slot, lookup, mro, namespace,
+    MISSING,
+    instance_dict,
+    is_data_descriptor,
+    is_python_class,
+    is_slot,
+    lookup,
+    mro,
+    namespace,
 )  # fmt: skip
 from runnel.compile.observe.sources import Source
 from runnel.compile.observe.values import C_FUNCTIONS, CONTAINERS, PLAIN, container_of, described, is_class
@@ -55,20 +62,15 @@ def read(rec: Recorder, value: Any, name: str) -> Any:
         try:
             return rec.invoke(getter, (value, name))
         except AttributeError:
-            return _fallback(rec, value, name)
+            hook = rec.class_found(kind, "__getattr__")
+            if hook is MISSING:
+                raise
+            return rec.invoke_special(hook, value, (name,))
     if getter not in _GENERIC and rec.source_of(value) is not None:
         if not issubclass(kind, types.ModuleType):
             rec.refuse(f"{described(value)} looks up its attributes in a way of its own")
         return _of_module(rec, value, name)
     return generic(rec, value, name)
-
-
-def _fallback(rec: Recorder, value: Any, name: str) -> Any:
-    """``__getattr__`` of the class, after an attribute was not found."""
-    hook = rec.class_found(type(value), "__getattr__")
-    if hook is MISSING:
-        raise
-    return rec.invoke_special(hook, value, (name,))
 
 
 def generic(rec: Recorder, value: Any, name: str, use_hook: bool = True) -> Any:
@@ -100,9 +102,9 @@ def generic(rec: Recorder, value: Any, name: str, use_hook: bool = True) -> Any:
 def _instance_source(rec: Recorder, kind: type, source: Source, name: str, held: Any, is_safe: bool) -> Source:
     """A read of an attribute that cannot run code of the class, whatever has been deleted meanwhile."""
     label = f"{source}.{name}"
-    if is_safe and name.isidentifier() and lookup(kind, "__getattr__") is MISSING:
-        if lookup(kind, "__getattribute__") is object.__getattribute__:
-            return rec.log.source(source, f"{{p}}.{name}", label, held)
+    is_generic = lookup(kind, "__getattribute__") is object.__getattribute__ and lookup(kind, "__getattr__") is MISSING
+    if is_safe and is_generic and name.isidentifier():
+        return rec.log.source(source, f"{{p}}.{name}", label, held)
     space = rec.log.source(source, "{p}.__dict__", f"{source}.__dict__")
     return rec.log.source(space, f"{{p}}[{name!r}]", label, held)
 

@@ -5,27 +5,21 @@ from __future__ import annotations
 import functools
 import operator
 import types
-from collections.abc import Callable
 from types import BuiltinFunctionType, FunctionType, MethodType
 from typing import TYPE_CHECKING, Any, Final
 
 from runnel.compile.observe import attributes, methods
 from runnel.compile.observe.classes import MISSING, is_python_class, lookup
 from runnel.compile.observe.containers import content
+from runnel.compile.observe.plain import Call, given
 from runnel.compile.observe.values import C_FUNCTIONS, container_of, described, is_class
 
 if TYPE_CHECKING:
     from runnel.compile.observe.recorder import Recorder
 
-Call = tuple[Any, tuple[Any, ...], dict[str, Any]]
 _PACKAGE: Final = __name__.rpartition(".")[0]
 _LRU: Final = type(functools.lru_cache(lambda: None))
 _GETTERS: Final = (operator.attrgetter, operator.itemgetter, operator.methodcaller)
-
-
-def given(value: Any) -> Call:
-    """A call that gives this value."""
-    return (value,).__getitem__, (0,), {}
 
 
 def prepared(rec: Recorder, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Call:
@@ -222,14 +216,3 @@ def invoke(rec: Recorder, function: Any, args: tuple[Any, ...], kwargs: dict[str
     """Call a function, observed."""
     function, args, kwargs = prepared(rec, function, args, kwargs)
     return function(*args, **kwargs)
-
-
-def call_c(rec: Recorder, function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """Call a function written in C that looks into its arguments and calls their special methods."""
-    for value in (*args, *kwargs.values()):
-        content(rec, value)
-    classes = rec.classes_in((*args, *kwargs.values()))
-    if not classes:
-        return function(*args, **kwargs)
-    with rec.exposed(classes):
-        return function(*args, **kwargs)

@@ -36,7 +36,7 @@ def owner(kind: type, name: str) -> type | None:
     """The class along the method resolution order that holds ``name``."""
     for base in mro(kind):
         if name in namespace(base):
-            return base  # type: ignore[no-any-return]
+            return base
     return None
 
 

@@ -13,7 +13,15 @@ from runnel.compile.observe.classes import MISSING, is_python_class, lookup, mro
 from runnel.compile.observe.guard import keys_of, plain_part
 from runnel.compile.observe.sources import Source
 from runnel.compile.observe.values import (
-    C_FUNCTIONS, FIXED, ITERATORS, PLAIN, SEQUENCES, container_of, described, is_class, is_plain,
+    C_FUNCTIONS,
+    FIXED,
+    ITERATORS,
+    PLAIN,
+    SEQUENCES,
+    container_of,
+    described,
+    is_class,
+    is_plain,
 )  # fmt: skip
 
 if TYPE_CHECKING:
@@ -83,17 +91,19 @@ def _plain_part(rec: Recorder, value: Any, source: Source) -> None:
     for base in (int, str, float, bytes, complex):
         if issubclass(type(value), base):
             part = plain_part(value, base)
-            rec.log.check(source, "differs(plain_part({v}, {0}), {1})", f"value of {source}", (base, rec.constant(part)))
+            rec.log.check(
+                source, "differs(plain_part({v}, {0}), {1})", f"value of {source}", (base, rec.constant(part))
+            )
             return
 
 
-def _items(value: Any, base: type) -> list[Any]:
+def _items(value: Any, base: Any) -> list[Any]:
     if base is dict:
         return [*keys_of(value), *dict.values(value)]
     return [] if base is bytearray else list(base.__iter__(value))
 
 
-def _watched(rec: Recorder, value: Any, source: Source, base: type) -> None:
+def _watched(rec: Recorder, value: Any, source: Source, base: Any) -> None:
     """Check all that a container from outside held when the run began."""
     log, before = rec.log, rec.effects.before(value)
     size = base.__len__(before)
@@ -117,7 +127,9 @@ def _watched(rec: Recorder, value: Any, source: Source, base: type) -> None:
     else:
         items = list(base.__iter__(before))
         if all(map(is_plain, items)):
-            log.check(source, "items_differ(list({v}), {0})", f"content of {source}", (_memo(rec, value, tuple(items)),))
+            log.check(
+                source, "items_differ(list({v}), {0})", f"content of {source}", (_memo(rec, value, tuple(items)),)
+            )
         else:
             log.check(source, "ids({v}) != {0}", f"content of {source}", (_memo(rec, value, tuple(map(id, items))),))
             for item in items:
@@ -206,7 +218,7 @@ def has_key(rec: Recorder, value: dict[Any, Any], key: Any, source: Source | Non
     """``key in value``, checked for a dict from outside."""
     if not is_simple(key):
         rec.hashed(key)
-        return rec.calls_c(_own(value, "__contains__"), (value, key))  # type: ignore[no-any-return]
+        return rec.calls_c(_own(value, "__contains__"), (value, key))
     if source is None:
         return dict.__contains__(value, key)
     effects = rec.effects

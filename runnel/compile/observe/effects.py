@@ -6,8 +6,6 @@ import collections
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from runnel.compile.observe.classes import MISSING
-
 
 class Effect(NamedTuple):
     """``apply(target, key, value)`` is what happened; ``value`` may be replaced by that of a later call."""
@@ -47,7 +45,7 @@ class Effects:
         """Whether the run has changed a container."""
         return id(container) in self._before
 
-    def will_change(self, container: Any, base: type) -> None:
+    def will_change(self, container: Any, base: Any) -> None:
         """Keep what a container holds before it is changed for the first time."""
         if id(container) in self._before:
             return
@@ -61,7 +59,7 @@ class Effects:
             self._undo.pop()()
 
 
-def _copied(container: Any, base: type) -> Any:
+def _copied(container: Any, base: Any) -> Any:
     if base is collections.deque:
         return collections.deque(collections.deque.__iter__(container), container.maxlen)
     if base is dict:
@@ -69,7 +67,7 @@ def _copied(container: Any, base: type) -> Any:
     return base(base.__iter__(container))
 
 
-def _restore(container: Any, base: type, copy: Any) -> None:
+def _restore(container: Any, base: Any, copy: Any) -> None:
     if base in (list, bytearray):
         base.__setitem__(container, slice(None), copy)
         return
@@ -80,10 +78,3 @@ def _restore(container: Any, base: type, copy: Any) -> None:
         collections.deque.extend(container, copy)
     else:
         base.update(container, copy)
-
-
-def restore_attribute(target: Any, name: str, before: Any, setter: Any, deleter: Any) -> Callable[[], Any]:
-    """An action that gives an attribute the value it had."""
-    if before is MISSING:
-        return lambda: deleter(target, name)
-    return lambda: setter(target, name, before)

@@ -13,7 +13,15 @@ from runnel.compile.observe.tables import Handler
 from runnel.compile.observe.versions import EMPTY_SELF_ABOVE, METHOD_FLAG_IN_LOAD_ATTR
 
 ENDS: Final = frozenset(
-    {"RETURN_VALUE", "RETURN_CONST", "RAISE_VARARGS", "RERAISE", "JUMP_FORWARD", "JUMP_BACKWARD", "JUMP_BACKWARD_NO_INTERRUPT"}
+    {
+        "RETURN_VALUE",
+        "RETURN_CONST",
+        "RAISE_VARARGS",
+        "RERAISE",
+        "JUMP_FORWARD",
+        "JUMP_BACKWARD",
+        "JUMP_BACKWARD_NO_INTERRUPT",
+    }
 )  # what follows is not reached from here
 
 

@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import sys
 import threading
+from collections.abc import Callable
 from types import FunctionType
 from typing import TYPE_CHECKING, Any, Final
 
-from runnel.compile.observe import calls
 from runnel.compile.observe.classes import is_python_class, mro, namespace
+from runnel.compile.observe.containers import content
 from runnel.compile.observe.plain import Plain, with_hooks
 from runnel.compile.observe.values import PLAIN, container_of, is_class
 
@@ -35,7 +36,13 @@ def classes_in(values: Any, depth: int = 0) -> list[type]:
             continue
         base = container_of(kind)
         if base is not None and depth < 50:
-            inner = (*dict.keys(value), *dict.values(value)) if base is dict else base.__iter__(value) if base is not bytearray else ()
+            inner = (
+                (*dict.keys(value), *dict.values(value))
+                if base is dict
+                else base.__iter__(value)
+                if base is not bytearray
+                else ()
+            )
             found |= dict.fromkeys(classes_in(list(inner), depth + 1))
         if is_python_class(kind) and _has_methods(kind):
             found[kind] = None
@@ -102,6 +109,10 @@ class Exposed:
             self._rec.refuse(f"code ran unobserved: {', '.join(sorted(set(self._net.escaped))[:3])}")
 
 
+def _monitoring() -> Any:
+    return sys.monitoring  # type: ignore[attr-defined,unused-ignore]  # from 3.12 on
+
+
 class Net:
     """Tells of Python code that starts to run on this thread and is not observed."""
 
@@ -109,7 +120,7 @@ class Net:
         self.escaped: list[str] = []
         self._rec = rec
         self._thread = threading.get_ident()
-        self._from = (calls.call_c.__code__,)  # here C code is called; what else this package runs is its own
+        self._from = (call_c.__code__,)  # here C code is called; what else this package runs is its own
         self._before: Any = None
         self._tool = -1
 
@@ -131,7 +142,7 @@ class Net:
                 self._rec.refuse("a profiler is active, which takes the place of the net below the recorder")
             sys.setprofile(lambda frame, event, _: self._entered(frame) if event == "call" else None)
             return
-        monitoring = sys.monitoring
+        monitoring = _monitoring()
         free = [tool for tool in (4, 3) if monitoring.get_tool(tool) is None]
         if not free:
             self._rec.refuse("other tools take all the places of sys.monitoring")
@@ -141,14 +152,25 @@ class Net:
         monitoring.set_events(self._tool, monitoring.events.PY_START)
 
     def _started(self, code: Any, _: int) -> Any:
-        return sys.monitoring.DISABLE if self._entered(sys._getframe(1)) else None
+        return _monitoring().DISABLE if self._entered(sys._getframe(1)) else None
 
     def __exit__(self, *_: Any) -> None:
         if sys.version_info < (3, 12):
             sys.setprofile(None)
             return
-        monitoring = sys.monitoring
+        monitoring = _monitoring()
         monitoring.set_events(self._tool, 0)
         monitoring.register_callback(self._tool, monitoring.events.PY_START, None)
         monitoring.free_tool_id(self._tool)
         monitoring.restart_events()
+
+
+def call_c(rec: Recorder, function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """Call a function written in C that looks into its arguments and calls their special methods."""
+    for value in (*args, *kwargs.values()):
+        content(rec, value)
+    classes = classes_in((*args, *kwargs.values()))
+    if not classes:
+        return function(*args, **kwargs)
+    with Exposed(rec, classes):
+        return function(*args, **kwargs)

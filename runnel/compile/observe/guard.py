@@ -1,8 +1,7 @@
 """A log turned into a guard: one generated function that reads the paths again and checks what was found.
 
-A guard runs no user code: paths are chosen so that reading them does not. It holds nothing that would keep a user's
-model alive: objects that count for their identity are compared by address, and when one of them dies the guard is retired before the
-address can be used again.
+A guard runs no user code: paths are chosen so that reading them does not. It keeps no model alive: objects that count
+for their identity are compared by address, and when one of them dies the guard is retired before its address can recur.
 """
 
 from __future__ import annotations
@@ -14,7 +13,7 @@ import sys
 import weakref
 from collections import OrderedDict
 from types import FunctionType
-from typing import Any, Final
+from typing import Any
 
 from runnel.compile.observe.classes import MISSING, lookup, namespace
 from runnel.compile.observe.sources import Check, Identity, Log, Source, is_immortal
@@ -95,7 +94,8 @@ class Guard:
         self._names: dict[Any, str] = {}
         self._namespace: dict[str, Any] = {
             "MISSING": MISSING, "FunctionType": FunctionType, "differs": differs, "lookup": lookup, "ids": ids,
-            "items_differ": items_differ, "by_key": by_key, "keys_of": keys_of, "by_id": by_id, "cache_state": cache_state, "plain_part": plain_part, "namespace": namespace,
+            "items_differ": items_differ, "namespace": namespace,
+            "by_key": by_key, "keys_of": keys_of, "by_id": by_id, "cache_state": cache_state, "plain_part": plain_part,
             "retired": self.is_retired, "modules": sys.modules, "environ": os.environ,
         }  # fmt: skip
         self._lines = [self._line(entry) for entry in log.entries]
@@ -123,7 +123,11 @@ class Guard:
     def _source(self, tells: bool) -> str:
         """``tells``: give the label of what failed instead of None."""
         gone, unreadable = ("'an object that it depended on is gone'", "at + ' cannot be read'")
-        lines = ["def guard(fn, args, kwargs):", " at = ''", " try:"] if tells else ["def guard(fn, args, kwargs):", " try:"]
+        lines = (
+            ["def guard(fn, args, kwargs):", " at = ''", " try:"]
+            if tells
+            else ["def guard(fn, args, kwargs):", " try:"]
+        )
         for condition, read, label in self._lines:
             if read:
                 lines.append(f"  at = {label!r}; {read}" if tells else f"  {read}")

@@ -1,4 +1,4 @@
-"""The hooks of an observed run: each does what the instruction did, and tells the recorder what that read or changed."""
+"""The hooks of an observed run: each does what its instruction did, and tells the recorder what was read or changed."""
 
 from __future__ import annotations
 
@@ -8,7 +8,14 @@ from typing import TYPE_CHECKING, Any
 from runnel.compile.observe import answers, attributes, calls, containers, operators
 from runnel.compile.observe.classes import MISSING, is_python_class, lookup
 from runnel.compile.observe.plain import (
-    CONVERSIONS, Name, Plain, builtins_of, match_class, match_keys, no_context_manager, to_call,
+    CONVERSIONS,
+    Name,
+    Plain,
+    builtins_of,
+    match_class,
+    match_keys,
+    no_context_manager,
+    to_call,
 )  # fmt: skip
 from runnel.compile.observe.values import C_FUNCTIONS, ITERATORS, PLAIN, container_of, described, is_class
 

@@ -2,33 +2,102 @@
 
 from __future__ import annotations
 
+import _string  # type: ignore[import-not-found]
 import collections
-import operator
 import string
 import types
 from types import FunctionType
 from typing import TYPE_CHECKING, Any, Final
 
-from runnel.compile.observe import attributes, calls
+from runnel.compile.observe import attributes
 from runnel.compile.observe.classes import MISSING, instance_dict, is_python_class, lookup
 from runnel.compile.observe.containers import content, get_item, has_key, is_member, is_simple, length, own_method
-from runnel.compile.observe.values import CONTAINERS, ITERATORS, PLAIN, VIEWS, container_of, described, is_class, is_plain
+from runnel.compile.observe.plain import given
+from runnel.compile.observe.values import (
+    CONTAINERS,
+    ITERATORS,
+    PLAIN,
+    VIEWS,
+    container_of,
+    described,
+    is_class,
+    is_plain,
+)
 
 if TYPE_CHECKING:
     from runnel.compile.observe.recorder import Recorder
 
 CHANGES: Final[dict[type, frozenset[str]]] = {
-    list: frozenset("append extend insert pop remove clear sort reverse __iadd__ __imul__ __setitem__ __delitem__".split()),
-    dict: frozenset("update pop popitem setdefault clear move_to_end __ior__ __setitem__ __delitem__".split()),
+    list: frozenset(
+        [
+            "append",
+            "extend",
+            "insert",
+            "pop",
+            "remove",
+            "clear",
+            "sort",
+            "reverse",
+            "__iadd__",
+            "__imul__",
+            "__setitem__",
+            "__delitem__",
+        ]
+    ),
+    dict: frozenset(
+        ["update", "pop", "popitem", "setdefault", "clear", "move_to_end", "__ior__", "__setitem__", "__delitem__"]
+    ),
     set: frozenset(
-        """add update discard remove pop clear difference_update intersection_update symmetric_difference_update
-        __ior__ __iand__ __isub__ __ixor__""".split()
+        [
+            "add",
+            "update",
+            "discard",
+            "remove",
+            "pop",
+            "clear",
+            "difference_update",
+            "intersection_update",
+            "symmetric_difference_update",
+            "__ior__",
+            "__iand__",
+            "__isub__",
+            "__ixor__",
+        ]
     ),
     collections.deque: frozenset(
-        """append appendleft extend extendleft insert pop popleft remove clear rotate reverse __iadd__ __imul__ __setitem__
-        __delitem__""".split()
+        [
+            "append",
+            "appendleft",
+            "extend",
+            "extendleft",
+            "insert",
+            "pop",
+            "popleft",
+            "remove",
+            "clear",
+            "rotate",
+            "reverse",
+            "__iadd__",
+            "__imul__",
+            "__setitem__",
+            "__delitem__",
+        ]
     ),
-    bytearray: frozenset("append extend insert pop remove clear reverse __iadd__ __imul__ __setitem__ __delitem__".split()),
+    bytearray: frozenset(
+        [
+            "append",
+            "extend",
+            "insert",
+            "pop",
+            "remove",
+            "clear",
+            "reverse",
+            "__iadd__",
+            "__imul__",
+            "__setitem__",
+            "__delitem__",
+        ]
+    ),
 }
 GROWS: Final = frozenset({"append", "extend"})  # of a list: what it held stays where it is
 TAKES_ITEMS: Final = frozenset(
@@ -37,7 +106,13 @@ TAKES_ITEMS: Final = frozenset(
 
 
 def call(
-    rec: Recorder, value: Any, name: str, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any], owner: Any = None
+    rec: Recorder,
+    value: Any,
+    name: str,
+    function: Any,
+    args: tuple[Any, ...],
+    kwargs: dict[str, Any],
+    owner: Any = None,
 ) -> Any:
     """``value.name(*args)`` of a method written in C."""
     kind = type(value)
@@ -54,21 +129,21 @@ def call(
         return _of_container(rec, value, base, name, function, args, kwargs)
     if is_python_class(kind) and not is_class(value) and issubclass(kind, (int, str, float, bytes, complex)):
         values = tuple([rec.hooks.unpack(x) if name in _ITERATES else x for x in args])
-        return calls.given(rec.calls_c(getattr(_owner(value, name), name), (value, *values), kwargs))
+        return given(rec.calls_c(getattr(_owner(value, name), name), (value, *values), kwargs))
     if is_class(value):
         return _of_class(rec, value, name, function, args, kwargs)
     if kind is str and name in ("format", "format_map") and not all(map(is_plain, (*args, *kwargs.values()))):
-        return calls.given(_formatted(rec, value, args, kwargs))
+        return given(_formatted(rec, value, args, kwargs))
     if kind in PLAIN or kind is slice or kind in VIEWS:
         if kind is types.MappingProxyType and rec.source_of(value) is not None:
             rec.refuse("a read-only view of a dict outside is read")
         values = tuple([rec.hooks.unpack(x) if is_python_class(type(x)) and name in _ITERATES else x for x in args])
-        return calls.given(rec.calls_c(_unbound(kind, name, function), (value, *values), kwargs))
+        return given(rec.calls_c(_unbound(kind, name, function), (value, *values), kwargs))
     if kind in ITERATORS:
         content(rec, value)
         return _passed(rec, function, value, args, kwargs, owner)
     if kind is FunctionType and name in ("__get__", "__call__"):
-        return calls.prepared(rec, value, args, kwargs) if name == "__call__" else calls.given(function(*args))
+        return rec.prepared(value, args, kwargs) if name == "__call__" else given(function(*args))
     if kind in (property, classmethod, staticmethod, super, types.MemberDescriptorType, types.GetSetDescriptorType):
         return _passed(rec, function, value, args, kwargs, owner)
     if is_python_class(kind) and owner in (object, None) and name in _OF_OBJECT:
@@ -85,13 +160,25 @@ def call(
 
 
 _ITERATES: Final = frozenset({"join", "fromkeys"})
-_OF_OBJECT: Final = frozenset({"__init__", "__init_subclass__", "__format__", "__str__", "__sizeof__", "__reduce_ex__", "__reduce__",
-    "__getstate__"})
+_OF_OBJECT: Final = frozenset(
+    {
+        "__init__",
+        "__init_subclass__",
+        "__format__",
+        "__str__",
+        "__sizeof__",
+        "__reduce_ex__",
+        "__reduce__",
+        "__getstate__",
+    }
+)
 
 
 def _unbound(kind: type, name: str, function: Any) -> Any:
     found = getattr(kind, name)
-    return found if type(found) is not types.BuiltinFunctionType else lambda _, *args, **kwargs: function(*args, **kwargs)
+    return (
+        found if type(found) is not types.BuiltinFunctionType else lambda _, *args, **kwargs: function(*args, **kwargs)
+    )
 
 
 def _passed(rec: Recorder, function: Any, value: Any, args: tuple[Any, ...], kwargs: dict[str, Any], owner: Any) -> Any:
@@ -105,20 +192,22 @@ def _set_attribute(rec: Recorder, value: Any, owner: Any, args: tuple[Any, ...],
     if is_class(value):
         return None
     attributes.write_plain(rec, value, *args)
-    return calls.given(None)
+    return given(None)
 
 
 def _delete_attribute(rec: Recorder, value: Any, owner: Any, args: tuple[Any, ...], kwargs: Any) -> Any:
-    if is_class(value) or type(lookup(type(value), "__delattr__")) is FunctionType and rec.source_of(value) is not None:
+    if is_class(value) or (
+        type(lookup(type(value), "__delattr__")) is FunctionType and rec.source_of(value) is not None
+    ):
         rec.refuse(f"an attribute of {described(value)} is deleted")
     attributes.delete(rec, value, *args)
-    return calls.given(None)
+    return given(None)
 
 
 def _get_attribute(rec: Recorder, value: Any, owner: Any, args: tuple[Any, ...], kwargs: Any) -> Any:
     if is_class(value) and owner is not object:
-        return calls.given(attributes.of_class(rec, value, *args))
-    return calls.given(attributes.generic(rec, value, *args, use_hook=False))
+        return given(attributes.of_class(rec, value, *args))
+    return given(attributes.generic(rec, value, args[0], use_hook=False))
 
 
 def _reduced(rec: Recorder, value: Any, owner: Any, args: tuple[Any, ...], kwargs: Any) -> Any:
@@ -134,32 +223,35 @@ def _reduced(rec: Recorder, value: Any, owner: Any, args: tuple[Any, ...], kwarg
 
 def _class_of(rec: Recorder, value: Any, owner: Any, args: tuple[Any, ...], kwargs: Any) -> Any:
     if is_class(value) and owner is None:
-        return calls.constructed(rec, value, args, kwargs, by_metaclass=False)
+        return rec.constructed(value, args, kwargs)
     if owner is type:
-        return calls.constructed(rec, value, args, kwargs, by_metaclass=False)
+        return rec.constructed(value, args, kwargs)
     return None
+
+
+def _is_objects_own(value: Any, name: str, owner: Any) -> bool:
+    """Whether a special method is the one that all objects have."""
+    return owner is object or (owner is None and lookup(type(value), name) is getattr(object, name))
 
 
 def _same(rec: Recorder, value: Any, owner: Any, args: tuple[Any, ...], kwargs: Any) -> Any:
-    if container_of(type(value)) is None and type(value) not in PLAIN and owner in (object, None) and args:
-        if lookup(type(value), "__eq__") is object.__eq__ or owner is object:
-            return calls.given(rec.hooks.identity(False, value, args[0]) or NotImplemented)
-    return None
+    if not args or not _is_objects_own(value, "__eq__", owner):
+        return None
+    return given(rec.hooks.identity(False, value, args[0]) or NotImplemented)
 
 
 def _hashed(rec: Recorder, value: Any, owner: Any, args: tuple[Any, ...], kwargs: Any) -> Any:
-    if is_python_class(type(value)) and container_of(type(value)) is None:
-        rec.pinned(value)
-        if rec.source_of(value) is None:
-            rec.refuse("the hash of an object made in the function differs from run to run")
-        return calls.given(object.__hash__(value))
-    return None
+    if not _is_objects_own(value, "__hash__", owner):
+        return None
+    rec.pinned(value)
+    if rec.source_of(value) is None:
+        rec.refuse("the hash of an object made in the function differs from run to run")
+    return given(object.__hash__(value))
 
 
 def _shown(rec: Recorder, value: Any, owner: Any, args: tuple[Any, ...], kwargs: Any) -> Any:
-    if is_python_class(type(value)) and owner in (object, None) and container_of(type(value)) is None:
-        if not issubclass(type(value), BaseException) and type(value) not in PLAIN:
-            rec.refuse("the text of an object shows its address", "give its class a __repr__")
+    if _is_objects_own(value, "__repr__", owner):
+        rec.refuse("the text of an object shows its address", "give its class a __repr__")
     return None
 
 
@@ -183,9 +275,26 @@ def _of_class(rec: Recorder, kind: Any, name: str, function: Any, args: tuple[An
         return function, args, kwargs
     if name in ("__subclasses__", "__dir__", "__prepare__") and name != "__prepare__":
         rec.refuse(f"{described(kind)} is asked for {name}")
-    if name in ("__init__", "__prepare__", "__init_subclass__", "__or__", "__ror__", "__class_getitem__", "__getitem__"):
+    if name in (
+        "__init__",
+        "__prepare__",
+        "__init_subclass__",
+        "__or__",
+        "__ror__",
+        "__class_getitem__",
+        "__getitem__",
+    ):
         return function, args, kwargs
-    if name in ("fromkeys", "fromhex", "from_bytes", "maketrans", "from_iterable", "fromisoformat", "combine", "strptime"):
+    if name in (
+        "fromkeys",
+        "fromhex",
+        "from_bytes",
+        "maketrans",
+        "from_iterable",
+        "fromisoformat",
+        "combine",
+        "strptime",
+    ):
         values = tuple([rec.hooks.unpack(x) if container_of(type(x)) or is_python_class(type(x)) else x for x in args])
         return function, values, kwargs
     answer = rec.policy.class_method(kind, name)
@@ -220,8 +329,6 @@ def _formatted(rec: Recorder, text: str, args: tuple[Any, ...], kwargs: dict[str
 
 
 def _split(name: str) -> tuple[Any, Any]:
-    import _string
-
     return _string.formatter_field_name_split(name)
 
 
@@ -237,16 +344,20 @@ def _of_container(
         values = tuple([rec.hooks.unpack(x) if type(x) not in PLAIN else x for x in args])
         return function, values if function.__self__ is value else (value, *values), kwargs
     if name in CHANGES.get(base, ()):
-        return calls.given(change(rec, value, base, name, args, kwargs))
+        return given(change(rec, value, base, name, args, kwargs))
     reader = _READS.get((base, name)) or _READS.get((None, name))
     if reader is not None and (base is not dict or not args or type(args[0]) in PLAIN or name not in ("get",)):
-        return calls.given(reader(rec, value, *args))
+        return given(reader(rec, value, *args))
     if name in ("get",) and base is dict:
         present = has_key(rec, value, args[0], rec.source_of(value))
-        return calls.given(rec_item(rec, value, args[0]) if present else args[1] if len(args) > 1 else None)
+        return given(rec_item(rec, value, args[0]) if present else args[1] if len(args) > 1 else None)
     content(rec, value)
-    values = tuple([rec.hooks.unpack(x) if is_python_class(type(x)) and not _is_element(base, name) else x for x in args])
-    return calls.given(rec.calls_c(getattr(base if type(value) in CONTAINERS else _owner(value, name), name), (value, *values), kwargs))
+    values = tuple(
+        [rec.hooks.unpack(x) if is_python_class(type(x)) and not _is_element(base, name) else x for x in args]
+    )
+    return given(
+        rec.calls_c(getattr(base if type(value) in CONTAINERS else _owner(value, name), name), (value, *values), kwargs)
+    )
 
 
 def _is_element(base: Any, name: str) -> bool:
@@ -294,9 +405,13 @@ def change(rec: Recorder, value: Any, base: Any, name: str, args: tuple[Any, ...
         handled = _change_dict(rec, value, name, args, kwargs)
         if handled is not MISSING:
             return handled
-    if not (base is list and name in GROWS) and not (base is collections.deque and name in ("append", "appendleft", "extend")):
-        if not (base is set and name in ("add", "discard", "update") and all(map(is_plain, args))) and name != "clear":
-            content(rec, value)
+    if (
+        not (base is list and name in GROWS)
+        and not (base is collections.deque and name in ("append", "appendleft", "extend"))
+        and not (base is set and name in ("add", "discard", "update") and all(map(is_plain, args)))
+        and name != "clear"
+    ):
+        content(rec, value)
     for x in (*args, *kwargs.values()):
         content(rec, x) if base in (set, dict) else None
     if name == "sort":  # what is in it decides on the order, which is done again without the key
@@ -316,7 +431,9 @@ def change(rec: Recorder, value: Any, base: Any, name: str, args: tuple[Any, ...
             effects.replaced.add(id(value))
     method = _method(value, base, name)
     label = f"{source}.{name}(...)"
-    effects.record(lambda target, _, parts: method(target, *parts[0], **parts[1]), value, None, (list(args), dict(kwargs)), label)
+    effects.record(
+        lambda target, _, parts: method(target, *parts[0], **parts[1]), value, None, (list(args), dict(kwargs)), label
+    )
     return _apply(rec, value, base, name, args, kwargs)
 
 

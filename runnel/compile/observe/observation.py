@@ -24,7 +24,9 @@ Recipe = Callable[[Values, dict[int, Any]], Any]  # a value made anew; the dict 
 class Observation:
     """What one run was found to be: its guard, its changes of things outside, and its result, as recipes."""
 
-    def __init__(self, guard: Guard, effects: list[tuple[Effect, Recipe, Recipe]], result: Recipe, settled: str) -> None:
+    def __init__(
+        self, guard: Guard, effects: list[tuple[Effect, Recipe, Recipe]], result: Recipe, settled: str
+    ) -> None:
         self.guard = guard
         self.effects = effects
         self.result = result
@@ -129,7 +131,7 @@ class _Recipes:
             return self._read(source)
         leaf = rec.policy.result(kind)
         if leaf is not None:
-            return leaf(self, value)  # type: ignore[no-any-return]
+            return leaf(self, value)
         if kind in PLAIN or kind in FIXED or value is MISSING or (is_class(value) and is_immortal(value)):
             return _constant(value)
         if kind is slice:
@@ -159,12 +161,16 @@ class _Recipes:
     def _container(self, value: Any, kind: Any, base: Any, key: int) -> Recipe:
         if kind in (dict, collections.OrderedDict):
             items = [(self.of(k), _later(self, v)) for k, v in value.items()]
-            return _once(key, kind, lambda d, values, made: d.update({k(values, made): v(values, made) for k, v in items}))
+            return _once(
+                key, kind, lambda d, values, made: d.update({k(values, made): v(values, made) for k, v in items})
+            )
         if kind is collections.defaultdict:
             factory, items = self.of(value.default_factory), [(self.of(k), _later(self, v)) for k, v in value.items()]
             return _once(
-                key, lambda values, made: collections.defaultdict(factory(values, made)),
-                lambda d, values, made: d.update({k(values, made): v(values, made) for k, v in items}), True,
+                key,
+                lambda values, made: collections.defaultdict(factory(values, made)),
+                lambda d, values, made: d.update({k(values, made): v(values, made) for k, v in items}),
+                True,
             )
         if kind is bytearray:
             content = bytes(value)
@@ -175,8 +181,10 @@ class _Recipes:
         if kind is collections.deque:
             limit = value.maxlen
             return _once(
-                key, lambda values, made: collections.deque(maxlen=limit),
-                lambda x, values, made: x.extend([part(values, made) for part in parts]), True,
+                key,
+                lambda values, made: collections.deque(maxlen=limit),
+                lambda x, values, made: x.extend([part(values, made) for part in parts]),
+                True,
             )
         if kind in (tuple, *SETS):
             return _made_whole(key, kind, parts)
@@ -191,7 +199,7 @@ class _Recipes:
             whole = self.of(kind)
             parts = [_later(self, x) for x in tuple.__iter__(value)]
             return _made_whole(key, None, parts, lambda items, values, made: tuple.__new__(whole(values, made), items))
-        if base is not None or lookup(kind, "__new__") is not object.__new__ and _has_c_state(kind):
+        if base is not None or (lookup(kind, "__new__") is not object.__new__ and _has_c_state(kind)):
             rec.refuse(f"{described(value)} made in the function leaves it")
         whole = self.of(kind)
         space = instance_dict(value)

@@ -68,7 +68,10 @@ def _by_methods(rec: Recorder, name: str, in_place: bool, sequence: bool, a: Any
     first = (
         kind is not other
         and reflected is not MISSING
-        and ((issubclass(other, kind) and reflected is not lookup(kind, f"__r{name}__")) or _is_sequence(method, sequence, a))
+        and (
+            (issubclass(other, kind) and reflected is not lookup(kind, f"__r{name}__"))
+            or _is_sequence(method, sequence, a)
+        )
     )
     if first:
         result = rec.invoke_special(reflected, b, (a,))
@@ -188,20 +191,20 @@ def text(rec: Recorder, convert: Any, value: Any) -> str:
     """``str(value)`` or ``repr(value)``."""
     kind = type(value)
     if kind in PLAIN:
-        return convert(value)  # type: ignore[no-any-return]
+        return convert(value)
     if is_python_class(kind):
         for name in ("__str__", "__repr__") if convert is str else ("__repr__",):
             found = rec.class_found(kind, name)
             if _is_python(found):
                 result = rec.invoke_special(found, value, ())
                 if issubclass(type(result), str):
-                    return result  # type: ignore[no-any-return]
+                    return result
                 raise TypeError(f"{name} returned non-string (type {type(result).__name__})")
             if found is object.__repr__:
                 rec.refuse("the text of an object shows its address", "give its class a __repr__")
             if found is not object.__str__:
                 break
-    return rec.calls_c(convert, (value,))  # type: ignore[no-any-return]
+    return rec.calls_c(convert, (value,))
 
 
 def formatted(rec: Recorder, how: int, value: Any, spec: Any) -> str:
@@ -214,9 +217,9 @@ def formatted(rec: Recorder, how: int, value: Any, spec: Any) -> str:
     if is_python_class(kind):
         found = rec.class_found(kind, "__format__")
         if _is_python(found):
-            return rec.invoke_special(found, value, (spec,))  # type: ignore[no-any-return]
+            return rec.invoke_special(found, value, (spec,))
         if found is object.__format__ and spec == "":
             return text(rec, str, value)
     if kind in CONTAINERS and spec == "":
         return text(rec, str, value)
-    return rec.calls_c(format, (value, spec))  # type: ignore[no-any-return]
+    return rec.calls_c(format, (value, spec))

@@ -204,6 +204,14 @@ def to_call(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tup
     return ((kwargs, args), function) if EMPTY_SELF_ABOVE else (kwargs, args, function)
 
 
+Call = tuple[Any, tuple[Any, ...], dict[str, Any]]  # a function and its arguments
+
+
+def given(value: Any) -> Call:
+    """A call that gives this value."""
+    return (value,).__getitem__, (0,), {}
+
+
 def hooks(actor: Any, names: dict[str, Any]) -> Callable[[Hook], Any]:
     """For ``bind``: the methods of ``actor``, for code with these globals."""
 
@@ -296,7 +304,7 @@ def _positional(kind: type, read: Any, count: int) -> tuple[str, ...] | None:
     for name in matched[:count]:
         if type(name) is not str:
             raise TypeError(f"__match_args__ elements must be strings (got {type(name).__name__})")
-    return matched  # type: ignore[no-any-return]
+    return matched
 
 
 def _called(actor: Any, function: Any, args: tuple[Any, ...]) -> Any:

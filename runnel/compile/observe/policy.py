@@ -14,6 +14,7 @@ import functools
 import heapq
 import itertools
 import json
+import logging
 import math
 import operator
 import os
@@ -23,14 +24,16 @@ import sys
 import threading
 import types
 import uuid
+import warnings
 import weakref
 from collections.abc import Callable
 from types import BuiltinFunctionType, FunctionType
 from typing import TYPE_CHECKING, Any, Final
 
-from runnel.compile.observe import answers, calls, containers, methods
+from runnel.compile.observe import answers, containers, operators
 from runnel.compile.observe.classes import MISSING, instance_dict, is_python_class
-from runnel.compile.observe.sources import Source, is_immortal
+from runnel.compile.observe.plain import given
+from runnel.compile.observe.sources import Source
 from runnel.compile.observe.values import ITERATORS, PLAIN, VIEWS, container_of, described, is_class
 
 if TYPE_CHECKING:
@@ -41,8 +44,8 @@ Answer = Callable[..., Any]
 # C functions of these modules that depend on what they are given alone.
 _PURE_MODULES: Final = (math, operator, itertools)
 _PURE: Final = (
-    functools.reduce, functools.cmp_to_key, bisect.bisect, bisect.bisect_left, bisect.bisect_right, sys.intern, sys.getsizeof,
-    sys.exc_info, *(getattr(builtins, name) for name in "bin chr oct ord hex divmod pow abs round".split()),
+    functools.reduce, functools.cmp_to_key, bisect.bisect, bisect.bisect_left, bisect.bisect_right, sys.intern,
+    sys.exc_info, bin, chr, oct, ord, hex, divmod, pow, abs, round,
 )  # fmt: skip
 # Classes of C code whose objects hold what they are given.
 _PURE_CLASSES: Final = (
@@ -60,11 +63,18 @@ _VALUES: Final = frozenset(
 )  # fmt: skip
 # What C functions change: their first argument.
 _CHANGE_FIRST: Final = {
-    heapq.heappush, heapq.heappop, heapq.heapify, heapq.heappushpop, heapq.heapreplace, bisect.insort, bisect.insort_left,
-    bisect.insort_right,
+    heapq.heappush, heapq.heappop, heapq.heapify, heapq.heappushpop, heapq.heapreplace, bisect.insort,
+    bisect.insort_left, bisect.insort_right,
 }  # fmt: skip
 # State that a guard asks for again.
-_ASKED_AGAIN: Final = (os.getcwd, os.getpid, threading.get_ident, sys.getrecursionlimit, os.cpu_count, sys.getdefaultencoding)
+_ASKED_AGAIN: Final = (
+    os.getcwd,
+    os.getpid,
+    threading.get_ident,
+    sys.getrecursionlimit,
+    os.cpu_count,
+    sys.getdefaultencoding,
+)
 _NOT_REPEATED: Final = {
     "time": ("a clock is read", "pass the time as an argument"),
     "random": ("Python's random numbers are drawn", "use rn.random, or pass the number as an argument"),
@@ -130,7 +140,11 @@ class Policy:
 
     def is_readable(self, kind: type, name: str) -> bool:
         """Whether a guard may read an attribute of an object of C code again."""
-        return kind in _VALUES or issubclass(kind, BaseException) or kind in (property, classmethod, staticmethod, weakref.ref)
+        return (
+            kind in _VALUES
+            or issubclass(kind, BaseException)
+            or kind in (property, classmethod, staticmethod, weakref.ref)
+        )
 
     def look_into(self, rec: Recorder, value: Any, source: Source | None) -> None:
         """C code looks into an object that is no container."""
@@ -146,10 +160,12 @@ class Policy:
         if kind in (functools.partial, property, classmethod, staticmethod, types.GenericAlias, types.UnionType):
             rec.pinned(value) if kind not in (types.GenericAlias, types.UnionType) else None
             return
-        rec.refuse(f"'{source}' is {described(value)}, whose content cannot be watched", "pass what is needed as an argument")
+        rec.refuse(
+            f"'{source}' is {described(value)}, whose content cannot be watched", "pass what is needed as an argument"
+        )
 
     def result(self, kind: type) -> Any:
-        """How a value of this kind that leaves the run is made at later calls; None: by the rules for Python's objects."""
+        """How such a value that leaves the run is made at later calls; None: by the rules for Python's objects."""
         return None
 
     def is_constant(self, value: Any) -> bool:
@@ -185,13 +201,16 @@ class Policy:
             if module == name or module.startswith(name + "."):
                 rec.refuse(f"{reason} ({getattr(function, '__qualname__', function)})", remedy)
         what = f"{module}.{getattr(function, '__qualname__', type(function).__name__)}"
-        rec.refuse(f"{what} is written in C, and nobody knows what it reads", "call it outside and pass the result as an argument")
+        rec.refuse(
+            f"{what} is written in C, and nobody knows what it reads",
+            "call it outside and pass the result as an argument",
+        )
 
     def c_function(self, rec: Recorder, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """A function of a module written in C."""
         if id(function) in self.pure:
             values = tuple([answers.iterable(rec, x) if _is_lazy(x) else x for x in args])
-            return calls.given(rec.calls_c(function, values, kwargs))
+            return given(rec.calls_c(function, values, kwargs))
         if function.__name__ == "__build_class__":
             return function, args, kwargs
         self.refuse_c(rec, function)
@@ -223,9 +242,19 @@ class Policy:
 
 
 _CONSTANTS: Final = frozenset(
-    {datetime.date, datetime.time, datetime.datetime, datetime.timedelta, datetime.timezone, re.Pattern, types.GenericAlias}
+    {
+        datetime.date,
+        datetime.time,
+        datetime.datetime,
+        datetime.timedelta,
+        datetime.timezone,
+        re.Pattern,
+        types.GenericAlias,
+    }
 )
-_OPAQUE_BUT_FIXED: Final = frozenset({FunctionType, types.MethodType, BuiltinFunctionType, super, types.CellType, type(MISSING)})
+_OPAQUE_BUT_FIXED: Final = frozenset(
+    {FunctionType, types.MethodType, BuiltinFunctionType, super, types.CellType, type(MISSING)}
+)
 
 
 def _is_lazy(value: Any) -> bool:
@@ -244,7 +273,11 @@ def _changing_first(function: Any) -> Answer:
             rec.effects.will_change(target, container_of(type(target)) or list)
             rec.effects.appended.pop(id(target), None)
             rec.effects.record(
-                lambda t, _, parts: function(t, *parts[0], **parts[1]), target, None, (list(args), dict(kwargs)), function.__name__
+                lambda t, _, parts: function(t, *parts[0], **parts[1]),
+                target,
+                None,
+                (list(args), dict(kwargs)),
+                function.__name__,
             )
         if "key" in kwargs:
             kwargs["key"] = rec.callback(kwargs["key"])
@@ -302,7 +335,9 @@ def _deepcopy(rec: Recorder, value: Any, memo: Any = None) -> Any:
 
 def _pure_python_functions() -> list[FunctionType]:
     """Functions of the library that depend on their arguments alone, though they keep caches."""
-    found = [f for n, f in vars(re).items() if type(f) is FunctionType and n in re.__all__ and n not in ("template", "purge")]
+    found = [
+        f for n, f in vars(re).items() if type(f) is FunctionType and n in re.__all__ and n not in ("template", "purge")
+    ]
     return [*found, json.dumps, json.loads]  # type: ignore[list-item]
 
 
@@ -316,30 +351,40 @@ def _pure_function(function: Any) -> Answer:
     return answer
 
 
-def _warn(rec: Recorder, message: Any, category: Any = None, stacklevel: int = 1, source: Any = None, **kwargs: Any) -> None:
+def _warn(
+    rec: Recorder, message: Any, category: Any = None, stacklevel: int = 1, source: Any = None, **kwargs: Any
+) -> None:
     """Happens at each call, as if at the line that was observed."""
-    import warnings
-
     if is_python_class(type(message)) and not issubclass(type(message), Warning):
-        message = answers.operators.text(rec, str, message)
+        message = operators.text(rec, str, message)
     kind = type(message) if issubclass(type(message), Warning) else category or UserWarning
     frame = rec.frame(stacklevel)
     registry = frame.f_globals.setdefault("__warningregistry__", {}) if frame is not None else {}
     module = frame.f_globals.get("__name__") if frame is not None else "sys"
-    where = (frame.f_code.co_filename, frame.f_lineno) if frame is not None else ("sys", 1)
+    file, line = (frame.f_code.co_filename, frame.f_lineno) if frame is not None else ("sys", 1)
     rec.effects.record(
-        lambda _, __, text: warnings.warn_explicit(text, kind, *where, module, registry), None, None, message, "warnings.warn()"
+        lambda _, __, text: warnings.warn_explicit(text, kind, file, line, module, registry),
+        None,
+        None,
+        message,
+        "warnings.warn()",
     )
 
 
 def logging_answers() -> answers.Answers:
     """Log records are made at each call."""
-    import logging
 
     def deferred(function: Any) -> Answer:
         def answer(rec: Recorder, *args: Any, **kwargs: Any) -> None:
-            values = [x if type(x) in PLAIN or i == 0 and is_python_class(type(x)) and issubclass(type(x), (logging.Logger, logging.LoggerAdapter))
-                      else answers.operators.text(rec, str, x) for i, x in enumerate(args)]
+            values = [
+                x
+                if type(x) in PLAIN
+                or (
+                    i == 0 and is_python_class(type(x)) and issubclass(type(x), (logging.Logger, logging.LoggerAdapter))
+                )
+                else operators.text(rec, str, x)
+                for i, x in enumerate(args)
+            ]
             target = args[0] if args and type(args[0]) not in PLAIN else None
             rest = values[1:] if target is not None else values
             for x in kwargs.values():
@@ -347,7 +392,10 @@ def logging_answers() -> answers.Answers:
                     rec.refuse("a log record is made with objects")
             rec.effects.record(
                 lambda t, _, parts: function(*([t] if t is not None else []), *parts[0], **parts[1]),
-                target, None, (rest, dict(kwargs)), "logging",
+                target,
+                None,
+                (rest, dict(kwargs)),
+                "logging",
             )
 
         return answer
@@ -364,8 +412,8 @@ def _context_get(rec: Recorder, variable: Any, function: Any, args: Any, kwargs:
     if at is not None:
         rec.reach(held, rec.log.source(at, "{p}.get(MISSING)", f"{at}.get()", held))
     if held is MISSING and not args:
-        return calls.given(variable.get())
-    return calls.given(value)
+        return given(variable.get())
+    return given(value)
 
 
 def _called_weakref(rec: Recorder, reference: Any, args: Any, kwargs: Any) -> Any:
@@ -373,7 +421,7 @@ def _called_weakref(rec: Recorder, reference: Any, args: Any, kwargs: Any) -> An
     at = rec.source_of(reference)
     if at is not None:
         rec.reach(value, rec.log.source(at, "{p}()", f"{at}()", value))
-    return calls.given(value)
+    return given(value)
 
 
 _METHODS: Final[dict[Any, Any]] = {(contextvars.ContextVar, "get"): _context_get}

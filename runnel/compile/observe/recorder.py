@@ -3,7 +3,8 @@
 Values have provenance by identity. A plain value (a number, a string) is checked where it is read and needs none
 afterwards; any other object that was read from outside has a source, the path by which it was found first, and is kept
 alive until the recording ends, so that its address cannot mean another. What has no source was made by the run itself:
-its content needs no check. Nothing here uses ``isinstance``, ``==`` or ``in`` on values of the user: that runs their code.
+its content needs no check. Nothing here uses ``isinstance``, ``==`` or ``in`` on values of the user, which runs their
+code.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ from runnel.compile.observe import calls, containers, exposure, methods
 from runnel.compile.observe.classes import MISSING, is_python_class, lookup, mro, namespace
 from runnel.compile.observe.effects import Effects
 from runnel.compile.observe.hooks import Hooks
-from runnel.compile.observe.plain import OPERATORS, Plain, with_hooks
+from runnel.compile.observe.plain import OPERATORS, Call, Plain, with_hooks
 from runnel.compile.observe.policy import Policy
 from runnel.compile.observe.refusal import Refused
 from runnel.compile.observe.sources import Identity, Log, Source, is_immortal
@@ -112,7 +113,8 @@ class Recorder:
         if type(kind) is not type:
             meta = type(kind)
             self.reach_class(
-                meta, None if is_immortal(meta) or source is None else self.log.source(source, "type({p})", meta.__name__)
+                meta,
+                None if is_immortal(meta) or source is None else self.log.source(source, "type({p})", meta.__name__),
             )
 
     def source_of(self, value: Any) -> Source | None:
@@ -165,9 +167,7 @@ class Recorder:
         if flags & 0x280:  # a coroutine, or a generator of the asynchronous kind
             self.refuse(f"{function.__qualname__} is asynchronous")
         code = self.code_for(function)
-        made = FunctionType(
-            code, function.__globals__, function.__name__, function.__defaults__, function.__closure__
-        )
+        made = FunctionType(code, function.__globals__, function.__name__, function.__defaults__, function.__closure__)
         made.__kwdefaults__ = function.__kwdefaults__
         made.__qualname__ = function.__qualname__
         made.__module__ = function.__module__
@@ -181,7 +181,6 @@ class Recorder:
     def _reach_parts(self, function: FunctionType, source: Source) -> None:
         log, label = self.log, function.__qualname__
         code = function.__code__
-        log.check(source, "{v}.__code__ is not {0}", f"code of {label}", (code,))
         for i, name in enumerate(code.co_freevars):
             cell = function.__closure__[i]  # type: ignore[index]
             if id(cell) not in self.cells:
@@ -190,10 +189,13 @@ class Recorder:
                 self.cells[id(cell)] = log.source(source, text, f"{name} of {label}")
         space = log.source(source, "{p}.__globals__", f"globals of {label}", function.__globals__)
         self.sources.setdefault(id(function.__globals__), space)
+        if function.__defaults__ is None and function.__kwdefaults__ is None:
+            fails = "{v}.__defaults__ is not None or {v}.__kwdefaults__ is not None"
+            log.check(source, fails, f"defaults of {label}")
+            return
         for part in ("__defaults__", "__kwdefaults__"):
             defaults = getattr(function, part)
-            at = log.source(source, f"{{p}}.{part}", f"defaults of {label}", defaults)
-            self.reach(defaults, at)
+            self.reach(defaults, log.source(source, f"{{p}}.{part}", f"defaults of {label}", defaults))
             if defaults:
                 containers.content(self, defaults)
 
@@ -226,6 +228,14 @@ class Recorder:
     def invoke(self, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any] | None = None) -> Any:
         """Call a function, observed."""
         return calls.invoke(self, function, args, kwargs or {})
+
+    def prepared(self, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Call:
+        """What to call in place of a function."""
+        return calls.prepared(self, function, args, kwargs)
+
+    def constructed(self, kind: type, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Call:
+        """What to call in place of a class, as ``type.__call__`` does."""
+        return calls.constructed(self, kind, args, kwargs, by_metaclass=False)
 
     def invoke_special(
         self, method: Any, value: Any, args: tuple[Any, ...], kwargs: dict[str, Any] | None = None
@@ -263,15 +273,11 @@ class Recorder:
 
     def calls_c(self, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any] | None = None) -> Any:
         """Call a function written in C that looks into its arguments."""
-        return calls.call_c(self, function, args, kwargs or {})
+        return exposure.call_c(self, function, args, kwargs or {})
 
     def classes_in(self, values: Any) -> list[type]:
         """Classes with special methods written in Python of what C code can find in these values."""
         return exposure.classes_in(values)
-
-    def exposed(self, classes: list[type]) -> Any:
-        """For a block in which C code calls special methods of these classes."""
-        return exposure.Exposed(self, classes)
 
     def hashed(self, key: Any) -> None:
         """C code hashes and compares a key."""
@@ -281,7 +287,14 @@ class Recorder:
 
     def change(self, value: Any, symbol: str, other: Any) -> Any:
         """``value += other`` of a container from outside."""
-        name = {"+=": "__iadd__", "*=": "__imul__", "|=": "__ior__", "&=": "__iand__", "-=": "__isub__", "^=": "__ixor__"}
+        name = {
+            "+=": "__iadd__",
+            "*=": "__imul__",
+            "|=": "__ior__",
+            "&=": "__iand__",
+            "-=": "__isub__",
+            "^=": "__ixor__",
+        }
         base = container_of(type(value))
         if symbol not in name or not hasattr(base, name[symbol]):
             return self.calls_c(OPERATORS[symbol], (value, other))
@@ -359,4 +372,3 @@ class Recorder:
                 first = first or at
             frame = frame.f_back  # type: ignore[assignment]
         return first or "at the call"
-

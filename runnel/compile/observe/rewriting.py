@@ -45,9 +45,7 @@ def template(code: CodeType) -> CodeType:
 
 def bind(made: CodeType, hook: Callable[[Hook], Any]) -> CodeType:
     """A template with ``hook(h)`` in place of each Hook h."""
-    consts = [
-        hook(x) if type(x) is Hook else bind(x, hook) if type(x) is CodeType else x for x in made.co_consts
-    ]
+    consts = [hook(x) if type(x) is Hook else bind(x, hook) if type(x) is CodeType else x for x in made.co_consts]
     return made.replace(co_consts=tuple(consts))
 
 

@@ -109,7 +109,8 @@ class Log:
 _IMMORTAL: Final = (
     type(None), bool, int, float, complex, str, bytes, type(...), type(NotImplemented), range, slice, types.CodeType,
     types.ModuleType, types.BuiltinFunctionType, types.WrapperDescriptorType, types.MethodDescriptorType,
-    types.GetSetDescriptorType, types.MemberDescriptorType, types.ClassMethodDescriptorType, type(MISSING), dataclasses.Field,
+    types.GetSetDescriptorType, types.MemberDescriptorType, types.ClassMethodDescriptorType, type(MISSING),
+    dataclasses.Field,
 )  # fmt: skip
 
 
@@ -133,7 +134,11 @@ def _is_in_its_module(value: Any) -> bool:
         return True  # a class of the interpreter itself
     found: Any = sys.modules.get(value.__module__)
     for name in value.__qualname__.split("."):
-        space = getattr(found, "__dict__", None) if type(found) is types.ModuleType or issubclass(type(found), type) else None
+        space = (
+            getattr(found, "__dict__", None)
+            if type(found) is types.ModuleType or issubclass(type(found), type)
+            else None
+        )
         if space is None:
             return False
         found = space.get(name)

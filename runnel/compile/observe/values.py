@@ -7,8 +7,6 @@ import re
 import types
 from typing import Any, Final
 
-from runnel.compile.observe.classes import is_python_class
-
 # Compared by value, immutable, and nothing hangs on which object it is.
 PLAIN: Final = frozenset(
     {type(None), bool, int, float, complex, str, bytes, type(...), type(NotImplemented), range, types.CodeType}
@@ -25,8 +23,8 @@ SEQUENCES: Final = (list, tuple, collections.deque)
 MAPPINGS: Final = (dict,)
 SETS: Final = (set, frozenset)
 CONTAINERS: Final = (*SEQUENCES, *MAPPINGS, *SETS, bytearray)
-KEYS, VALUES, ITEMS = type({}.keys()), type({}.values()), type({}.items())
-VIEWS: Final = frozenset({KEYS, VALUES, ITEMS, types.MappingProxyType})
+_EMPTY: Final[dict[None, None]] = {}
+VIEWS: Final = frozenset({type(_EMPTY.keys()), type(_EMPTY.values()), type(_EMPTY.items()), types.MappingProxyType})
 ITERATORS: Final = frozenset(
     {
         type(iter([])), type(iter(())), type(iter(set())), type(iter("")), type(iter(b"")), type(iter(range(0))),
@@ -38,14 +36,15 @@ ITERATORS: Final = frozenset(
 _METHOD_OF_MODULE_TYPE: Final = type(re.compile("").search)  # a C method that knows the class that defines it
 C_FUNCTIONS: Final = frozenset(
     {
-        types.BuiltinFunctionType, _METHOD_OF_MODULE_TYPE, types.MethodWrapperType, types.WrapperDescriptorType, types.MethodDescriptorType,
+        types.BuiltinFunctionType, _METHOD_OF_MODULE_TYPE, types.MethodWrapperType,
+        types.WrapperDescriptorType, types.MethodDescriptorType,
         types.ClassMethodDescriptorType,
     }
 )  # fmt: skip
 
 
-def container_of(kind: type) -> type | None:
-    """The built-in container that a class is or inherits from."""
+def container_of(kind: type) -> Any:
+    """The built-in container that a class is or inherits from; None for others."""
     for known in CONTAINERS:
         if issubclass(kind, known):
             return known
@@ -73,8 +72,3 @@ def described(value: Any) -> str:
     if is_class(value):
         return f"the class {type.__dict__['__name__'].__get__(value)}"
     return f"a {type(value).__name__}"
-
-
-def has_python_code(kind: type) -> bool:
-    """Whether operations on such objects can run Python code of their class."""
-    return is_python_class(kind)

@@ -1,7 +1,7 @@
 """What differs between CPython versions in bytecode that we write: one table, and which versions are supported.
 
-Sources: ``Lib/opcode.py``, ``Python/bytecodes.c`` and ``Objects/exception_handling_notes.txt`` of each version. A version
-that has not been run through the test suite is not supported: functions run eagerly there.
+Sources: ``Lib/opcode.py``, ``Python/bytecodes.c`` and ``Objects/exception_handling_notes.txt`` of each version. A
+version that has not been run through the test suite is not supported.
 """
 
 from __future__ import annotations

@@ -25,7 +25,6 @@ import re
 import string
 import threading
 import time
-import types
 import typing
 import warnings
 import weakref
@@ -310,7 +309,9 @@ def memo_by_hand():
             memo[x] = x * x
         return memo[x]
 
-    return around(lambda: square(box.x), lambda: setattr(box, "x", 3), memo.clear, lambda: memo.update({3: 0}), state=lambda: memo)
+    return around(
+        lambda: square(box.x), lambda: setattr(box, "x", 3), memo.clear, lambda: memo.update({3: 0}), state=lambda: memo
+    )
 
 
 @case
@@ -356,7 +357,7 @@ def global_write():
 
     def f():
         global WRITTEN
-        WRITTEN = WRITTEN + 2  # noqa: F821
+        WRITTEN = WRITTEN + 2
         return WRITTEN
 
     return around(f, lambda: globals().update(WRITTEN=7), state=lambda: globals()["WRITTEN"])
@@ -709,7 +710,9 @@ def is_class():
         pass
 
     box = Box(x=A())
-    return around(lambda: (type(box.x) is A, isinstance(box.x, A)), lambda: setattr(box, "x", B()), lambda: setattr(box, "x", 3))
+    return around(
+        lambda: (type(box.x) is A, isinstance(box.x, A)), lambda: setattr(box, "x", B()), lambda: setattr(box, "x", 3)
+    )
 
 
 @case
@@ -763,7 +766,15 @@ def positional_or_keyword():
     def f(a, b=2, *rest, c=3, **kw):
         return a, b, rest, c, kw
 
-    return f, [((1,), {}), ((), {"a": 1}), ((1, 2), {}), ((1, 2, 3), {}), ((1,), {"c": 4}), ((1,), {"d": 5}), ((True,), {})]
+    return f, [
+        ((1,), {}),
+        ((), {"a": 1}),
+        ((1, 2), {}),
+        ((1, 2, 3), {}),
+        ((1,), {"c": 4}),
+        ((1,), {"d": 5}),
+        ((True,), {}),
+    ]
 
 
 @case
@@ -771,7 +782,24 @@ def argument_kinds():
     def f(x):
         return type(x).__name__, x
 
-    values = (1, True, 1.0, 1 + 0j, "1", b"1", None, (1,), [1], {"a": 1}, {1}, frozenset({1}), range(1), 0.0, -0.0, float("nan"))
+    values = (
+        1,
+        True,
+        1.0,
+        1 + 0j,
+        "1",
+        b"1",
+        None,
+        (1,),
+        [1],
+        {"a": 1},
+        {1},
+        frozenset({1}),
+        range(1),
+        0.0,
+        -0.0,
+        float("nan"),
+    )
     return f, [((v,), {}) for v in values for _ in range(2)]
 
 
@@ -795,7 +823,9 @@ def weak_dead():
 @case
 def none_becomes_object():
     box = Box(norm=None)
-    return around(lambda: 1 if box.norm is None else 2, lambda: setattr(box, "norm", [1]), lambda: setattr(box, "norm", False))
+    return around(
+        lambda: 1 if box.norm is None else 2, lambda: setattr(box, "norm", [1]), lambda: setattr(box, "norm", False)
+    )
 
 
 @case
@@ -962,7 +992,9 @@ def reflected_priority():
             return "B.radd"
 
     box = Box(a=A(), b=B())
-    return around(lambda: (box.a + box.b, box.b + box.a, box.a + 1), lambda: setattr(B, "__radd__", lambda s, o: NotImplemented))
+    return around(
+        lambda: (box.a + box.b, box.b + box.a, box.a + 1), lambda: setattr(B, "__radd__", lambda s, o: NotImplemented)
+    )
 
 
 @case
@@ -1009,7 +1041,11 @@ def truth_added_later():
         pass
 
     a = A()
-    return around(lambda: 1 if a else 2, lambda: setattr(A, "__len__", lambda self: 0), lambda: setattr(A, "__bool__", lambda self: True))
+    return around(
+        lambda: 1 if a else 2,
+        lambda: setattr(A, "__len__", lambda self: 0),
+        lambda: setattr(A, "__bool__", lambda self: True),
+    )
 
 
 @case
@@ -1051,7 +1087,11 @@ def string_subclass():
 
     box = Box(s=S("ab"))
     box.s.extra = 1
-    return around(lambda: (box.s.upper(), box.s + "c", box.s.extra, len(box.s)), lambda: setattr(box.s, "extra", 2), lambda: setattr(box, "s", S("zz")) or setattr(box.s, "extra", 2))
+    return around(
+        lambda: (box.s.upper(), box.s + "c", box.s.extra, len(box.s)),
+        lambda: setattr(box.s, "extra", 2),
+        lambda: setattr(box, "s", S("zz")) or setattr(box.s, "extra", 2),
+    )
 
 
 @case
@@ -1090,7 +1130,9 @@ def enum_lookup():
         B = "b"
 
     box = Box(k="a")
-    return around(lambda: (E(box.k).name, E["A"].value, [e.value for e in E], len(E), E.A in E), lambda: setattr(box, "k", "b"))
+    return around(
+        lambda: (E(box.k).name, E["A"].value, [e.value for e in E], len(E), E.A in E), lambda: setattr(box, "k", "b")
+    )
 
 
 @case
@@ -1183,7 +1225,7 @@ def subclass_hook():
     return around(lambda: (isinstance(b, A), issubclass(B, A)), lambda: A.register(B))
 
 
-@refused("the __dict__ of the class")
+@refused("test_functions.py")
 def protocol():
     @typing.runtime_checkable
     class HasGo(typing.Protocol):
@@ -1222,7 +1264,16 @@ def dataclass_replace():
         y: int = 2
 
     box = Box(c=C(1))
-    return around(lambda: (dataclasses.replace(box.c, y=5).y, box.c == C(1), dataclasses.asdict(box.c), hash(box.c) == hash(C(1)), repr(box.c).rpartition(".")[2]), lambda: setattr(box, "c", C(7)))
+    return around(
+        lambda: (
+            dataclasses.replace(box.c, y=5).y,
+            box.c == C(1),
+            dataclasses.asdict(box.c),
+            hash(box.c) == hash(C(1)),
+            repr(box.c).rpartition(".")[2],
+        ),
+        lambda: setattr(box, "c", C(7)),
+    )
 
 
 @case
@@ -1264,7 +1315,15 @@ def loops_and_breaks():
 def nested_comprehensions():
     rows = [[1, 2], [3]]
     box = Box(k=2)
-    return around(lambda: ([[x * box.k for x in row if x > 1] for row in rows], {x for row in rows for x in row}, {i: len(r) for i, r in enumerate(rows)}), lambda: rows[1].append(7), lambda: setattr(box, "k", 3))
+    return around(
+        lambda: (
+            [[x * box.k for x in row if x > 1] for row in rows],
+            {x for row in rows for x in row},
+            {i: len(r) for i, r in enumerate(rows)},
+        ),
+        lambda: rows[1].append(7),
+        lambda: setattr(box, "k", 3),
+    )
 
 
 @case
@@ -1499,7 +1558,11 @@ def decorated_outside():
 @case
 def walrus_and_chains():
     box = Box(a=1, b=5)
-    return around(lambda: ((y := box.a) < box.b < 7, y, 0 < box.a <= 1 != box.b), lambda: setattr(box, "b", 9), lambda: setattr(box, "a", 6))
+    return around(
+        lambda: ((y := box.a) < box.b < 7, y, 0 < box.a <= 1 != box.b),
+        lambda: setattr(box, "b", 9),
+        lambda: setattr(box, "a", 6),
+    )
 
 
 @case
@@ -1517,14 +1580,22 @@ def star_targets():
 @case
 def late_binding():
     functions = [lambda: 1]
-    return around(lambda: [g() for g in functions], lambda: functions.append(lambda: 2), lambda: functions.__setitem__(0, lambda: 3))
+    return around(
+        lambda: [g() for g in functions],
+        lambda: functions.append(lambda: 2),
+        lambda: functions.__setitem__(0, lambda: 3),
+    )
 
 
 @case
 def registry_of_functions():
     registry: dict[str, Any] = {"a": lambda x: x}
     box = Box(name="a")
-    return around(lambda: registry[box.name](2), lambda: registry.update(a=lambda x: x * 5), lambda: (registry.update(b=lambda x: -x), setattr(box, "name", "b")))
+    return around(
+        lambda: registry[box.name](2),
+        lambda: registry.update(a=lambda x: x * 5),
+        lambda: (registry.update(b=lambda x: -x), setattr(box, "name", "b")),
+    )
 
 
 @case
@@ -1533,7 +1604,7 @@ def names_absent():
 
     def f():
         try:
-            return NOT_YET  # noqa: F821
+            return NOT_YET
         except NameError as e:
             return str(e)
 
@@ -1580,49 +1651,86 @@ def lru_cache():
 def single_dispatch_like():
     box = Box(v=1)
     table = {int: lambda x: "int", str: lambda x: "str"}
-    return around(lambda: table[type(box.v)](box.v), lambda: setattr(box, "v", "x"), lambda: table.update({str: lambda x: "text"}))
+    return around(
+        lambda: table[type(box.v)](box.v), lambda: setattr(box, "v", "x"), lambda: table.update({str: lambda x: "text"})
+    )
 
 
 @case
 def regular_expressions():
     box = Box(p=re.compile("a+"), s="caat")
-    return around(lambda: (box.p.search(box.s).group(), re.sub("a", "b", box.s), re.findall(r"\w", box.s)), lambda: setattr(box, "s", "aaa"), lambda: setattr(box, "p", re.compile(".")))
+    return around(
+        lambda: (box.p.search(box.s).group(), re.sub("a", "b", box.s), re.findall(r"\w", box.s)),
+        lambda: setattr(box, "s", "aaa"),
+        lambda: setattr(box, "p", re.compile(".")),
+    )
 
 
 @case
 def json_text():
     table = {"a": [1, None], "b": {"c": 2.5}}
-    return around(lambda: (json.dumps(table), json.loads(json.dumps(table))["a"]), lambda: table["a"].append(5), lambda: table["b"].update(c=1))
+    return around(
+        lambda: (json.dumps(table), json.loads(json.dumps(table))["a"]),
+        lambda: table["a"].append(5),
+        lambda: table["b"].update(c=1),
+    )
 
 
 @case
 def copies():
     box = Box(x=[1, {"k": 2}], y=Box(z=1))
-    return around(lambda: (copy.copy(box).x is box.x, copy.deepcopy(box).y.z, copy.copy(box.x), copy.deepcopy(box.x)), lambda: setattr(box.y, "z", 5), lambda: box.x[1].update(k=3))
+    return around(
+        lambda: (copy.copy(box).x is box.x, copy.deepcopy(box).y.z, copy.copy(box.x), copy.deepcopy(box.x)),
+        lambda: setattr(box.y, "z", 5),
+        lambda: box.x[1].update(k=3),
+    )
 
 
 @case
 def templates():
     table = {"x": 1}
-    return around(lambda: (string.Template("$x").substitute(table), "%(x)s" % table, "{x}".format(**table), "{x}".format_map(table)), lambda: table.update(x=2))
+    return around(
+        lambda: (
+            string.Template("$x").substitute(table),
+            "%(x)s" % table,
+            "{x}".format(**table),
+            "{x}".format_map(table),
+        ),
+        lambda: table.update(x=2),
+    )
 
 
 @case
 def math_functions():
     box = Box(x=2.0, xs=[1.0, 2.0])
-    return around(lambda: (math.sqrt(box.x), math.fsum(box.xs), math.floor(box.x), divmod(box.x, 1)), lambda: setattr(box, "x", 9.0), lambda: box.xs.append(5.0))
+    return around(
+        lambda: (math.sqrt(box.x), math.fsum(box.xs), math.floor(box.x), divmod(box.x, 1)),
+        lambda: setattr(box, "x", 9.0),
+        lambda: box.xs.append(5.0),
+    )
 
 
 @case
 def dates():
     box = Box(d=datetime.date(2020, 1, 2))
-    return around(lambda: (box.d.year, box.d + datetime.timedelta(days=1), box.d < datetime.date(2021, 1, 1), box.d.isoformat()), lambda: setattr(box, "d", datetime.date(2022, 5, 6)))
+    return around(
+        lambda: (box.d.year, box.d + datetime.timedelta(days=1), box.d < datetime.date(2021, 1, 1), box.d.isoformat()),
+        lambda: setattr(box, "d", datetime.date(2022, 5, 6)),
+    )
 
 
 @case
 def environment():
     os.environ.pop("RUNNEL_TEST_ABSENT", None)
-    return around(lambda: (os.environ.get("RUNNEL_TEST_ABSENT"), "RUNNEL_TEST_ABSENT" in os.environ, os.getenv("RUNNEL_TEST_ABSENT", "d")), lambda: os.environ.update(RUNNEL_TEST_ABSENT="1"), lambda: os.environ.pop("RUNNEL_TEST_ABSENT"))
+    return around(
+        lambda: (
+            os.environ.get("RUNNEL_TEST_ABSENT"),
+            "RUNNEL_TEST_ABSENT" in os.environ,
+            os.getenv("RUNNEL_TEST_ABSENT", "d"),
+        ),
+        lambda: os.environ.update(RUNNEL_TEST_ABSENT="1"),
+        lambda: os.environ.pop("RUNNEL_TEST_ABSENT"),
+    )
 
 
 @case
@@ -1638,7 +1746,11 @@ def context_variables():
 @case
 def string_methods():
     box = Box(s="a,b", parts=["x", "y"])
-    return around(lambda: (box.s.split(","), "-".join(box.parts), box.s.replace("a", "z"), box.s[0], box.s * 2, "a" in box.s), lambda: setattr(box, "s", "q"), lambda: box.parts.append("w"))
+    return around(
+        lambda: (box.s.split(","), "-".join(box.parts), box.s.replace("a", "z"), box.s[0], box.s * 2, "a" in box.s),
+        lambda: setattr(box, "s", "q"),
+        lambda: box.parts.append("w"),
+    )
 
 
 @case
@@ -1654,7 +1766,11 @@ def partial_objects():
         return a, b, c, box.k
 
     p = functools.partial(g, 1, c=5)
-    return around(lambda: (p(2), functools.partial(p, 7)(), p.func is g, p.args), lambda: setattr(box, "k", 9), lambda: p.keywords.update(c=0))
+    return around(
+        lambda: (p(2), functools.partial(p, 7)(), p.func is g, p.args),
+        lambda: setattr(box, "k", 9),
+        lambda: p.keywords.update(c=0),
+    )
 
 
 @case
@@ -1662,7 +1778,14 @@ def views():
     table = {"a": 1, "b": 2}
 
     def f():
-        return list(table.keys()), sum(table.values()), sorted(table.items()), table.keys() & {"a"}, len(table.items()), "a" in table.keys()
+        return (
+            list(table.keys()),
+            sum(table.values()),
+            sorted(table.items()),
+            table.keys() & {"a"},
+            len(table.items()),
+            "a" in table.keys(),
+        )
 
     return around(f, lambda: table.update(c=3), lambda: table.pop("a"))
 
@@ -1670,7 +1793,11 @@ def views():
 @case
 def sorting_objects():
     items = [Box(k=2, n="a"), Box(k=1, n="b")]
-    return around(lambda: ([b.n for b in sorted(items, key=lambda b: b.k)], min(items, key=operator.attrgetter("k")).n), lambda: setattr(items[0], "k", 0), lambda: items.append(Box(k=-1, n="c")))
+    return around(
+        lambda: ([b.n for b in sorted(items, key=lambda b: b.k)], min(items, key=operator.attrgetter("k")).n),
+        lambda: setattr(items[0], "k", 0),
+        lambda: items.append(Box(k=-1, n="c")),
+    )
 
 
 @case
@@ -1834,7 +1961,7 @@ def coroutine():
 
 @refused("leaves it")
 def closure_returned():
-    return around(lambda: (lambda: 1))
+    return around(lambda: lambda: 1)
 
 
 @refused("leaves it")

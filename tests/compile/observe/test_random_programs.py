@@ -1,4 +1,4 @@
-"""Random stateful programs: functions that read and change a small world, changed between calls; as Python runs them."""
+"""Random stateful programs: functions that read and change a small world, which changes between calls."""
 
 from __future__ import annotations
 

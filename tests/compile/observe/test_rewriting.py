@@ -17,21 +17,35 @@ from runnel.compile.observe.tables import Handler, read_handlers, write_handlers
 from runnel.compile.observe.versions import SUPPORTED, VERSION
 from tests.compile.observe.stack import check_stack, codes, listed
 
-MODULES = ("argparse", "ast", "collections", "contextlib", "dataclasses", "enum", "inspect", "functools", "typing", "zipfile")
+MODULES = (
+    "argparse",
+    "ast",
+    "collections",
+    "contextlib",
+    "dataclasses",
+    "enum",
+    "inspect",
+    "functools",
+    "typing",
+    "zipfile",
+)
 # Instructions that neither read nor change anything but the frame's own variables and the stack, and control flow; or
 # that work on what a hooked instruction has looked at before.
-HARMLESS = set(
-    """CACHE POP_TOP PUSH_NULL NOP INTERPRETER_EXIT END_FOR END_SEND RESERVED RESUME PUSH_EXC_INFO CHECK_EXC_MATCH
-    CHECK_EG_MATCH WITH_EXCEPT_START END_ASYNC_FOR CLEANUP_THROW LOAD_BUILD_CLASS LOAD_ASSERTION_ERROR RETURN_GENERATOR
-    RETURN_VALUE RETURN_CONST SETUP_ANNOTATIONS LOAD_LOCALS POP_EXCEPT STORE_NAME DELETE_NAME FOR_ITER SWAP LOAD_CONST
-    BUILD_TUPLE BUILD_LIST JUMP_FORWARD JUMP_BACKWARD JUMP_BACKWARD_NO_INTERRUPT RERAISE COPY SEND LOAD_FAST STORE_FAST
-    DELETE_FAST LOAD_FAST_CHECK LOAD_FAST_AND_CLEAR LOAD_FAST_LOAD_FAST STORE_FAST_LOAD_FAST STORE_FAST_STORE_FAST
-    POP_JUMP_IF_NONE POP_JUMP_IF_NOT_NONE POP_JUMP_FORWARD_IF_NONE POP_JUMP_FORWARD_IF_NOT_NONE
-    POP_JUMP_BACKWARD_IF_NONE POP_JUMP_BACKWARD_IF_NOT_NONE MAKE_FUNCTION SET_FUNCTION_ATTRIBUTE BUILD_SLICE MAKE_CELL
-    LOAD_CLOSURE EXTENDED_ARG LIST_APPEND COPY_FREE_VARS YIELD_VALUE BUILD_CONST_KEY_MAP BUILD_STRING CALL_INTRINSIC_2
-    LIST_TO_TUPLE IMPORT_STAR PRINT_EXPR ASYNC_GEN_WRAP PREP_RERAISE_STAR GET_ANEXT EXIT_INIT_CHECK ENTER_EXECUTOR
-    JUMP_IF_TRUE_OR_POP JUMP_IF_FALSE_OR_POP""".split()
-)
+HARMLESS = {
+    "CACHE", "POP_TOP", "PUSH_NULL", "NOP", "INTERPRETER_EXIT", "END_FOR", "END_SEND", "RESERVED", "RESUME",
+    "PUSH_EXC_INFO", "CHECK_EXC_MATCH", "CHECK_EG_MATCH", "WITH_EXCEPT_START", "END_ASYNC_FOR", "CLEANUP_THROW",
+    "LOAD_BUILD_CLASS", "LOAD_ASSERTION_ERROR", "RETURN_GENERATOR", "RETURN_VALUE", "RETURN_CONST",
+    "SETUP_ANNOTATIONS", "LOAD_LOCALS", "POP_EXCEPT", "STORE_NAME", "DELETE_NAME", "FOR_ITER", "SWAP",
+    "LOAD_CONST", "BUILD_TUPLE", "BUILD_LIST", "JUMP_FORWARD", "JUMP_BACKWARD", "JUMP_BACKWARD_NO_INTERRUPT",
+    "RERAISE", "COPY", "SEND", "LOAD_FAST", "STORE_FAST", "DELETE_FAST", "LOAD_FAST_CHECK", "LOAD_FAST_AND_CLEAR",
+    "LOAD_FAST_LOAD_FAST", "STORE_FAST_LOAD_FAST", "STORE_FAST_STORE_FAST", "POP_JUMP_IF_NONE",
+    "POP_JUMP_IF_NOT_NONE", "POP_JUMP_FORWARD_IF_NONE", "POP_JUMP_FORWARD_IF_NOT_NONE",
+    "POP_JUMP_BACKWARD_IF_NONE", "POP_JUMP_BACKWARD_IF_NOT_NONE", "MAKE_FUNCTION", "SET_FUNCTION_ATTRIBUTE",
+    "BUILD_SLICE", "MAKE_CELL", "LOAD_CLOSURE", "EXTENDED_ARG", "LIST_APPEND", "COPY_FREE_VARS", "YIELD_VALUE",
+    "BUILD_CONST_KEY_MAP", "BUILD_STRING", "CALL_INTRINSIC_2", "LIST_TO_TUPLE", "IMPORT_STAR", "PRINT_EXPR",
+    "ASYNC_GEN_WRAP", "PREP_RERAISE_STAR", "GET_ANEXT", "EXIT_INIT_CHECK", "ENTER_EXECUTOR",
+    "JUMP_IF_TRUE_OR_POP", "JUMP_IF_FALSE_OR_POP",
+}  # fmt: skip
 
 
 def module_code(name: str) -> types.CodeType:
@@ -87,7 +101,10 @@ def test_long_jumps_and_many_constants() -> None:
     body = "\n".join(f"    total += a{i} if a{i} > {i + 300} else {i} * x" for i in range(400))
     names = "\n".join(f"a{i} = {i * 2}" for i in range(400))
     space: dict[str, Any] = {}
-    exec(f"{names}\ndef f(x):\n    total = 0\n    while x:\n        x -= 1\n{body.replace('    total', '        total')}\n    return total", space)
+    exec(
+        f"{names}\ndef f(x):\n    total = 0\n    while x:\n        x -= 1\n{body.replace('    total', '        total')}\n    return total",
+        space,
+    )
     f = space["f"]
     made = with_hooks(f, Plain())
     check_stack(made)
