@@ -58,6 +58,7 @@ class Loops:
         self.values = values
         self.em = values.em
         self.rows = rows  # an epilogue's variable over rows
+        self._known: dict[int, dict[uses.Access, None]] = {}  # by the ids of loops, which the kernel keeps
         self.uncounted: list[str] = []  # accumulators just declared whose updates are taken in blocks
 
     def function_body(self, body: tuple[Stmt, ...]) -> None:
@@ -191,16 +192,23 @@ class Loops:
         with self._inside():
             if active is not None:
                 self.values.scope.vec = Vec(loop.var, active)
-            self.values.bind_variable(loop.var, counter, uses.accesses(loop.body))
+            self.values.bind_variable(loop.var, counter, self._accesses(loop))
             if active is ALL_LANES and self.rows is not None:
                 self._prefetch(loop)
             self.block(loop.body)
+
+    def _accesses(self, loop: For) -> dict[uses.Access, None]:
+        """What the loop reads and writes. Its body is written more than once."""
+        found = self._known.get(id(loop))
+        if found is None:
+            found = self._known[id(loop)] = uses.accesses(loop.body)
+        return found
 
     def _prefetch(self, loop: For) -> None:
         """Ask for what the next row's turn will touch at these columns; a hint, which may point anywhere."""
         em, values = self.em, self.values
         asked: set[str] = set()
-        for buffer, index in uses.accesses(loop.body):
+        for buffer, index in self._accesses(loop):
             steps = dict(index.terms)
             row = steps.get(self.rows) if self.rows is not None else None
             if row is not None and steps.get(loop.var) == 1 and buffer not in asked and buffer not in values.tiles:

@@ -79,10 +79,11 @@ def blocks_of(nest: Nest) -> Blocks | None:
     extents, column = nest.extents, nest.column
     if any(a.writes and a.place in _read(nest.call) for a in nest.call.accesses):
         return None  # what is updated in place may not be done twice
+    stored = uses.stored_buffers(nest.body)
     across = {
         access: steps
         for access, steps in nest.steps.items()
-        if access[0] not in uses.stored_buffers(nest.body) and abs(steps.get(column, 0)) > 1 and 1 in steps.values()
+        if access[0] not in stored and abs(steps.get(column, 0)) > 1 and 1 in steps.values()
     }
     if not across:
         return None

@@ -11,7 +11,6 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from runnel.core.avals import Aval
-from runnel.core.bounded import drop_oldest
 from runnel.core.dispatch import apply_several
 from runnel.core.recent import Recent
 from runnel.core.tables import vjp

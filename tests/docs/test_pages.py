@@ -18,10 +18,8 @@ README = ROOT / "README.md"
 
 
 @pytest.mark.parametrize(
-@pytest.mark.parametrize(
     "page",
     ["README.md", "docs/extending.md", "docs/debugging.md", "docs/profiling.md", "docs/saving.md", "docs/threads.md"],
-)
 )
 def test_code_of_the_page_runs_and_prints_what_it_promises(page: str) -> None:
     command = [sys.executable, "-W", "error", "-m", "tests.docs.run_page", str(ROOT / page)]
