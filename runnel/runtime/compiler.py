@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from runnel.core import switches
 from runnel.core.errors import VerifierError
-from runnel.runtime import link, objects
+from runnel.runtime import claims, link, objects
 from runnel.runtime.functions import Functions
 from runnel.runtime.link import Function
 
@@ -56,6 +56,7 @@ class Compiler:
         self._make_machine = make_machine
         self._machine: llvm.TargetMachine | None = None
         self._functions: Functions[tuple[str, str]] = Functions()
+        self._claims = claims.Claims()
 
     def addresses(
         self, modules: Sequence[tuple[str, str]], imports: Mapping[str, Callable[[], Function]] | None = None
@@ -73,16 +74,33 @@ class Compiler:
         known = self._known(keys)
         if any(key not in known for key in keys):
             new = {key: module for key, module in zip(keys, modules, strict=True) if key not in known}
-            wanted = frozenset().union(*(module.uses for module in new.values()))
-            used = {name: find() for name, find in imports.items() if name in wanted}
-            if new:
-                linked = dict(zip(new, self._linked(new, used), strict=True))
-                self._functions.update(linked.items())
-                known |= linked
+            mine, others = self._claims.take(new)
+            try:
+                known |= self._made({key: module for key, module in new.items() if key not in others}, imports)
+            finally:
+                self._claims.give_back(mine)
+            for claim in others.values():
+                claim.done.wait(claims.LONGEST_WAIT)
+            known |= self._known(others)
+            known |= self._made({key: module for key, module in new.items() if key not in known}, imports)
             objects.statistics.reused += len(keys) - len(new)
         else:
             objects.statistics.reused += len(keys)
         return [known[key] for key in keys]
+
+    def _made(
+        self, new: Mapping[tuple[str, str], Module], imports: Mapping[str, Callable[[], Function]]
+    ) -> dict[tuple[str, str], Function]:
+        """The functions of new modules, but of those that have come meanwhile the ones that are there."""
+        made = self._known(new)
+        rest = {key: module for key, module in new.items() if key not in made}
+        if rest:
+            wanted = frozenset().union(*(module.uses for module in rest.values()))
+            used = {name: find() for name, find in imports.items() if name in wanted}
+            linked = dict(zip(rest, self._linked(rest, used), strict=True))
+            self._functions.update(linked.items())
+            made |= linked
+        return made
 
     def _known(self, keys: Iterable[tuple[str, str]]) -> dict[tuple[str, str], Function]:
         """Those that are there; whoever has them keeps them there."""
