@@ -38,15 +38,15 @@ class ArgumentError(RunnelError, TypeError):
 class MissingNameError(RunnelError, AttributeError):
     """A module or a tensor has no attribute of this name. The message, made when it is read, says what to write."""
 
-    def __init__(self, tell: Callable[[], str]) -> None:
+    def __init__(self, message: str | Callable[[], str]) -> None:
         super().__init__()
-        self._tell = tell
+        self._message = message
 
     def __str__(self) -> str:
-        return self._tell()
+        return self._message if isinstance(self._message, str) else self._message()
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return AttributeError, (str(self),)
+        return MissingNameError, (str(self),)
 
 
 class ShapeError(RunnelError, ValueError):

@@ -38,7 +38,7 @@ def public_classes() -> set[type]:
         for value in (getattr(module, x) for x in module.__all__):
             plain = isinstance(value, (types.FunctionType, types.ModuleType, type))
             found |= {value} if isinstance(value, type) else set() if plain else {type(value)}
-    found |= {x for x in vars(errors).values() if isinstance(x, type)}
+    found |= {x for x in vars(errors).values() if isinstance(x, type) and issubclass(x, Exception)}
     return {kind for kind in found if kind.__module__.startswith("runnel")} - NOT_MADE
 
 
@@ -148,6 +148,8 @@ EXAMPLES: dict[type, Example] = {
     nn.Sequential: Example(lambda: nn.Sequential(nn.Linear(4, 5), nn.Dropout(0.5), nn.BatchNorm1d(5)), (ROWS,)),
     nn.ModuleList: Example(lambda: nn.ModuleList([nn.Linear(2, 2), nn.ReLU()])),
     nn.ModuleDict: Example(_tied),
+    nn.ParameterList: Example(lambda: nn.ParameterList([parameter()])),
+    nn.ParameterDict: Example(lambda: nn.ParameterDict({"a": parameter()})),
     nn.Linear: Example(lambda: nn.Linear(4, 3, dtype="bfloat16")),
     nn.Identity: Example(nn.Identity, (ROWS,)),
     nn.Flatten: Example(nn.Flatten, (PLANE,)),
@@ -213,7 +215,7 @@ EXAMPLES: dict[type, Example] = {
     **{
         kind: Example(lambda kind=kind: kind("[op] a sentence."))
         for kind in vars(errors).values()
-        if isinstance(kind, type) and kind is not errors.MemoryBudgetError
+        if isinstance(kind, type) and issubclass(kind, Exception) and kind is not errors.MemoryBudgetError
     },
     errors.MemoryBudgetError: Example(lambda: errors.MemoryBudgetError("[compile] too much.", 7)),
 }  # fmt: skip
