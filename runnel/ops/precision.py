@@ -53,6 +53,7 @@ def in_low(function: Callable[P, R], *, widened: bool = False) -> Callable[P, R]
         result: Any = cast(function(*rounded, **named), low)
         return result
 
+    call.__module__ = __name__  # where it has the function's name, and a pickle finds it
     return call
 
 
@@ -67,6 +68,7 @@ def in_full(function: Callable[P, R]) -> Callable[P, R]:
         named: Any = {name: _widened(x) for name, x in kwargs.items()}
         return function(*wide, **named)
 
+    call.__module__ = __name__
     return call
 
 

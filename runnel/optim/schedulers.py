@@ -86,8 +86,6 @@ class StepLR(LRScheduler):
     """Multiplied by ``gamma`` every ``step_size`` epochs."""
 
     def __init__(self, optimizer: Optimizer, step_size: int, gamma: float = 0.1) -> None:
-        if step_size < 1:
-            raise ValueError(f"[StepLR] step_size is a positive number of epochs; received {step_size}.")
         self.step_size = step_size
         self.gamma = gamma
         super().__init__(optimizer)
@@ -104,8 +102,6 @@ class CosineAnnealingLR(LRScheduler):
     """Half a cosine from the base rate down to ``eta_min`` in ``T_max`` epochs (I. Loshchilov, F. Hutter, 2016)."""
 
     def __init__(self, optimizer: Optimizer, T_max: int, eta_min: float = 0.0) -> None:
-        if T_max < 1:
-            raise ValueError(f"[CosineAnnealingLR] T_max is a positive number of epochs; received {T_max}.")
         self.T_max = T_max
         self.eta_min = eta_min
         super().__init__(optimizer)

@@ -48,8 +48,10 @@ def _parts(thing: Any) -> Iterator[tuple[Any, Any]]:
         yield "attributes", {k: v for k, v in vars(thing).items() if k not in CACHES}
     elif isinstance(thing, Mapping):
         yield from enumerate(thing.items())
-    elif isinstance(thing, (list, tuple, set, frozenset)):
+    elif isinstance(thing, (list, tuple)):
         yield from enumerate(thing)
+    elif isinstance(thing, (set, frozenset)):  # whose order is another in each process
+        yield from enumerate(sorted(thing, key=repr))
     elif isinstance(thing, BoundCompiled):
         yield from (("function", thing._compiled), ("instance", thing.__self__))
     elif isinstance(thing, Compiled):

@@ -6,9 +6,11 @@ The classes are found by walking the public namespaces, so a new one without an 
 from __future__ import annotations
 
 import copy
+import importlib
 import pickle
 import subprocess
 import sys
+import types
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +19,7 @@ import pytest
 import runnel as rn
 from runnel import nn
 from tests.copies.described import described, memory_of, overlap
-from tests.copies.examples import EXAMPLES, called, made, public_classes
+from tests.copies.examples import EXAMPLES, PUBLIC, called, made, public_classes
 
 ROOT = Path(__file__).resolve().parents[2]
 BY_NAME = {f"{kind.__module__}.{kind.__qualname__}": kind for kind in EXAMPLES}
@@ -45,6 +47,17 @@ WAYS = {
 def test_every_public_class_has_an_example() -> None:
     assert {kind.__qualname__ for kind in public_classes() - EXAMPLES.keys()} == set()
     assert all(type(made(kind)) is kind for kind in EXAMPLES)
+
+
+@pytest.mark.parametrize("name", [*PUBLIC, "runnel.nn.functional", "runnel.nn.init", "runnel.ops"])
+def test_public_functions_are_known_by_their_names(name: str) -> None:
+    """They are attributes of users' modules: ``self.activation = rn.relu``."""
+    module = importlib.import_module(name)
+    names = getattr(module, "__all__", [n for n in vars(module) if not n.startswith("_")])
+    functions = [f for f in (getattr(module, n) for n in names) if isinstance(f, types.FunctionType)]
+    for function in functions:
+        for protocol in range(2, 6):
+            assert pickle.loads(pickle.dumps(function, protocol)) is function
 
 
 @pytest.mark.parametrize("name", BY_NAME)

@@ -99,7 +99,8 @@ LEFT_OUT = {
     "rn.save_file", "rn.scan", "rn.value_and_grad", "rn.vjp", "rn.while_loop", "rn.Tensor", "nn.Module",
     "nn.Sequential", "nn.ModuleList", "nn.ModuleDict", "nn.Identity", "nn.Transformer", "nn.TransformerDecoder",
     "nn.TransformerEncoder", "optim.Optimizer", "optim.LRScheduler", "rn.varlen_attn", "F.varlen_attn",
-    "rn.broadcast_arrays", "rn.autocast", "rn.getitem", "rn.put", "rn.load", "rn.save", "rn.set_rng_state", "rn.snapshot",
+    "rn.broadcast_arrays", "rn.autocast", "rn.getitem", "rn.put", "rn.load", "rn.save", "rn.set_rng_state",
+    "rn.snapshot",
     "rn.no_grad", "rn.enable_grad", "rn.inference_mode", "rn.set_grad_enabled",
 }  # fmt: skip
 
