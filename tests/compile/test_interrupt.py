@@ -77,7 +77,7 @@ class Alarm:
             raise KeyboardInterrupt
 
     def during(self, most, work):
-        # A function: in a loop inside a try, Python 3.13 takes signals at the jump back, which the try does not cover.
+        # A function: Python 3.13 takes signals at the jump back of a loop, which a try around the loop does not cover.
         self.on = True
         signal.setitimer(signal.ITIMER_REAL, random.uniform(1e-6, most))
         while self.on:
