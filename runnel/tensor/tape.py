@@ -22,6 +22,7 @@ from runnel.ops.assembly import Piece, assembled
 from runnel.ops.control import part_p
 from runnel.ops.pieces import slice_p
 from runnel.tensor.grad_mode import recording
+from runnel.tensor.methods import ArrayMethods
 
 if TYPE_CHECKING:
     from runnel.tensor.tensor import Tensor
@@ -292,3 +293,12 @@ def accumulate(pending: Pending, tensor: Tensor, g: Cotangent) -> None:
             "the vjp rule of the op that read it is wrong."
         )
     pending[id(tensor)] = g if before is None else settled(before, tensor) + g
+
+
+def as_gradient(value: Any) -> Tensor | None:
+    """What is set as ``.grad``: None or a tensor. Whether it fits is seen where it is used."""
+    if value is None:
+        return None
+    if not isinstance(value, ArrayMethods):
+        raise GradientError(f"[grad] a gradient is a tensor or None; received {type(value).__name__}. Use asarray().")
+    return value.read()

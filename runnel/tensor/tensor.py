@@ -379,7 +379,7 @@ class Tensor(ArrayMethods):
 
     @grad.setter
     def grad(self, value: Tensor | None) -> None:
-        self._grad = as_gradient(value)
+        self._grad = tape.as_gradient(value)
 
     def detach(self) -> Tensor:
         """Another handle of the same value, without a tape: gradients stop here."""
@@ -442,15 +442,6 @@ class Tensor(ArrayMethods):
                     g = before + g
                 owner.grad = g.handle() if id(g) in handed_out else g
                 handed_out.add(id(g))
-
-
-def as_gradient(value: Any) -> Tensor | None:
-    """What is set as ``.grad``: None or a tensor. Whether it fits is seen where it is used."""
-    if value is None:
-        return None
-    if not isinstance(value, ArrayMethods):
-        raise GradientError(f"[grad] a gradient is a tensor or None; received {type(value).__name__}. Use asarray().")
-    return value.read()
 
 
 def _stopped(result: Tensor, trace: tracing.Trace) -> Tensor:

@@ -387,7 +387,7 @@ class Variable(StandIn):
 
     @grad.setter
     def grad(self, value: Tensor | None) -> None:
-        value = tensors.as_gradient(value)
+        value = tape.as_gradient(value)
         trace = tracing.ACTIVE.trace
         if trace is not None:
             trace.gradients[self] = value

@@ -133,9 +133,9 @@ def test_plans_do_not_depend_on_where_nodes_lie() -> None:
 
 def test_indices_are_checked_before_a_program_goes_on() -> None:
     x = rn.asarray(np.arange(4, dtype=np.float32))
-    program = Traced(lambda i: ops.embedding(x, i) * 2.0, (rn.asarray([0, 1]),), threads=2)
+    program = Traced(lambda x, i: ops.embedding(x, i) * 2.0, (x, rn.asarray([0, 1])), threads=2)
     checks = [c.checks for c in program.plan.calls]
     assert checks == [True, False, False] and len(program.plan.bounded) == 1
     with pytest.raises(AxisError):
-        program(rn.asarray([0, 4]))
+        program(x, rn.asarray([0, 4]))
     assert Planner(program.graph, 1).plan().bounded[0].extent == 4

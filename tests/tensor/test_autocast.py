@@ -163,7 +163,7 @@ def test_a_compiled_function_has_a_program_for_each() -> None:
         with rn.autocast(rn.float16):
             assert square(x).dtype is rn.float16
     assert square.statistics["traces"] == 3
-    assert "autocast changed" in square.retraces[-1]
+    assert "autocast is float16, was bfloat16" in square.retraces[-1]
 
 
 @pytest.mark.parametrize("compiled", [False, True])

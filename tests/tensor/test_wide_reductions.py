@@ -14,7 +14,7 @@ from runnel.runtime import memory
 
 REDUCTIONS: dict[str, tuple[Any, Callable[[Any], Any]]] = {
     "sum of int8": (np.int8, ops.sum), "sum as float64": (np.float32, lambda x: ops.sum(x, dtype=rn.float64)),
-    "sum of bool": (np.bool_, ops.sum), "mean of int16": (np.int16, lambda x: ops.mean(x, 0)),
+    "sum of bool": (np.bool_, ops.sum), "mean of int16": (np.int16, lambda x: ops.mean(x, 1)),
     "prod of uint8": (np.uint8, lambda x: ops.prod(x, 1)), "any of float32": (np.float32, ops.any),
     "all of int32": (np.int32, lambda x: ops.all(x, (0, 1))), "sum of float16": (np.float16, lambda x: ops.sum(x, 1)),
     "mean of float16": (np.float16, ops.mean), "sum as int64": (np.float32, lambda x: ops.sum(x, dtype=rn.int64)),
