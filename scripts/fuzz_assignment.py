@@ -27,6 +27,8 @@ def main() -> int:
     options = parser.parse_args()
     failed: list[int] = []
     for seed in range(options.seed, options.seed + options.count):
+        if seed > options.seed and (seed - options.seed) % 500 == 0:
+            print(f"{seed - options.seed} programs, {len(failed)} failed so far", flush=True)
         try:
             check(seed, options.mode, compiled=options.compiled, second=options.second, length=options.length)
         except Exception:

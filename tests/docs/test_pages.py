@@ -19,7 +19,10 @@ README = ROOT / "README.md"
 
 @pytest.mark.parametrize(
     "page",
-    ["README.md", "docs/extending.md", "docs/debugging.md", "docs/profiling.md", "docs/saving.md", "docs/threads.md"],
+    [
+        README.name,
+        *(f"docs/{name}.md" for name in ("extending", "debugging", "profiling", "saving", "state", "threads")),
+    ],
 )
 def test_code_of_the_page_runs_and_prints_what_it_promises(page: str) -> None:
     command = [sys.executable, "-W", "error", "-m", "tests.docs.run_page", str(ROOT / page)]
