@@ -18,7 +18,7 @@ from runnel import ops
 from runnel.core.avals import Aval, Shape, aval, row_major
 from runnel.core.dispatch import RunTimeNumber
 from runnel.core.dtypes import DType, from_numpy as from_numpy_dtype
-from runnel.core.errors import CaptureError, GradientError, SideEffectError, TracedValueError
+from runnel.core.errors import CaptureError, GradientError, SideEffectError
 from runnel.core.rounding import rounded
 from runnel.core.tables import Op
 from runnel.graph.graph import InputKind, Node
@@ -30,6 +30,7 @@ from runnel.tensor import copying, eager, inplace, tape, tracing
 from runnel.tensor.grad_mode import RECORDING, recording
 from runnel.tensor.methods import ArrayMethods
 from runnel.tensor.stand_in import data_of
+from runnel.tensor.traced_values import traced_value
 
 if TYPE_CHECKING:
     from runnel.tensor.variable import Variable
@@ -98,7 +99,7 @@ class Tensor(ArrayMethods):
         """Where its first element lies in memory."""
         storage = self._storage
         if storage is None:
-            raise _traced_value(self, "address")
+            raise traced_value(self._aval, "address")
         return storage.address + self._layout[0] * self._aval.dtype.itemsize
 
     @property
@@ -120,7 +121,7 @@ class Tensor(ArrayMethods):
     def numpy(self) -> np.ndarray:
         """Its values as a read-only NumPy array that shares memory (zero-copy)."""
         if self._node is not None:
-            raise _traced_value(self, "numpy()")
+            raise traced_value(self._aval, "numpy()")
         array = self._array
         if array is None:
             storage = self._storage
@@ -153,7 +154,7 @@ class Tensor(ArrayMethods):
     def item(self) -> bool | int | float:
         """The one value of a tensor of size 1, as a Python number."""
         if self._node is not None:
-            raise _traced_value(self, "item()")
+            raise traced_value(self._aval, "item()")
         if self._aval.size != 1:
             raise ValueError(f"[item] needs a tensor of size 1; received shape {self.shape}.")
         value: bool | int | float = (
@@ -189,7 +190,7 @@ class Tensor(ArrayMethods):
 
     def _scalar(self, what: str) -> bool | int | float:
         if self._node is not None:
-            raise _traced_value(self, what)
+            raise traced_value(self._aval, what)
         if self._aval.size != 1:
             raise ValueError(
                 f"[{what}] the truth or number of a tensor of shape {self.shape} is ambiguous; reduce it to one "
@@ -355,7 +356,7 @@ class Tensor(ArrayMethods):
 
     def __getstate__(self) -> dict[str, Any]:
         if self._node is not None:
-            raise _traced_value(self, "pickle")
+            raise traced_value(self._aval, "pickle")
         return copying.tensor_state(self)
 
     def __setstate__(self, state: dict[str, Any]) -> None:
@@ -578,24 +579,3 @@ def node_of(tensor: Tensor, trace: tracing.Trace) -> Node:
 def serial_now() -> int:
     """A number between those of tensors made before and after this call."""
     return next(_serials)
-
-
-_INSTEAD = {  # of asking for the value, by what asked
-    "bool": "Use runnel.where(condition, x, y) or runnel.cond instead of `if`, runnel.while_loop instead of `while`.",
-    "index": "Use runnel.take(x, index), or pass the number as a plain Python argument.",
-    "format": "Print the tensor as it is (its shape and dtype are known), or return it and print it outside.",
-    "address": "Memory is assigned when the program is made; look at tensors outside.",
-    "numpy()": "Compute with Runnel's functions, return the tensor and look at it outside, or pass the number as a "
-    "plain Python argument.",
-}
-
-
-def _traced_value(tensor: Tensor, what: str) -> TracedValueError:
-    error = TracedValueError(
-        f"[{what}] the value of a traced tensor ({tensor.aval}) was asked for at {tracing.user_line()}; it exists only "
-        f"when the compiled program runs. {_INSTEAD.get(what, _INSTEAD['numpy()'])}"
-    )
-    trace = tracing.ACTIVE.trace
-    if trace is not None and trace.refusal is None:
-        trace.refusal = error
-    return error

@@ -1,0 +1,30 @@
+"""What is said when the value of a traced tensor is asked for, and what to do instead."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from runnel.core.avals import Aval
+from runnel.core.errors import TracedValueError
+from runnel.tensor import tracing
+
+_INSTEAD: Final = {  # by what asked
+    "bool": "Use runnel.where(condition, x, y) or runnel.cond instead of `if`, runnel.while_loop instead of `while`.",
+    "index": "Use runnel.take(x, index), or pass the number as a plain Python argument.",
+    "format": "Print the tensor as it is (its shape and dtype are known), or return it and print it outside.",
+    "address": "Memory is assigned when the program is made; look at tensors outside.",
+    "numpy()": "Compute with Runnel's functions, return the tensor and look at it outside, or pass the number as a "
+    "plain Python argument.",
+}
+
+
+def traced_value(aval: Aval, what: str) -> TracedValueError:
+    """The error for asking for the value by ``what``. It counts even if the traced function catches it."""
+    error = TracedValueError(
+        f"[{what}] the value of a traced tensor ({aval}) was asked for at {tracing.user_line()}; it exists only when "
+        f"the compiled program runs. {_INSTEAD.get(what, _INSTEAD['numpy()'])}"
+    )
+    trace = tracing.ACTIVE.trace
+    if trace is not None and trace.refusal is None:
+        trace.refusal = error
+    return error
