@@ -127,17 +127,17 @@ def _change_sequence(rec: Recorder, target: Any, base: Any, apply: Any, key: Any
         value = list(iterable(rec, value))
     rec.effects.will_change(target, base)
     rec.effects.appended.pop(id(target), None)
-    change = _set if apply is operator.setitem else _delete
+    change = _put if apply is operator.setitem else _drop
     rec.effects.record(change, target, key, value, f"{source}[...] = ...")
     change(target, key, value)
 
 
-def _set(target: Any, key: Any, value: Any) -> None:
-    target.__setitem__(key, value)
+def _put(target: Any, key: Any, value: Any) -> None:
+    target[key] = value
 
 
-def _delete(target: Any, key: Any, value: Any) -> None:
-    target.__delitem__(key)
+def _drop(target: Any, key: Any, value: Any) -> None:
+    del target[key]
 
 
 def delete_item(rec: Recorder, target: Any, key: Any) -> None:

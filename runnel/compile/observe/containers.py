@@ -7,6 +7,7 @@ the run where a later call will find it so, and as the run's own where it holds 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from types import FunctionType
 from typing import TYPE_CHECKING, Any, Final
 
 from runnel.compile.observe.classes import MISSING, is_python_class, lookup, mro, namespace
@@ -173,9 +174,9 @@ def item_source(rec: Recorder, source: Source, key: Any, item: Any) -> Source:
     """The source of what a dict holds under a key, which must not run Python code when it is hashed."""
     if type(key) in (str, int):
         return rec.log.source(source, f"{{p}}[{key!r}]", f"{source}[{key!r}]", item)
-    if is_plain(key) or is_class(key) or type(key) in FIXED:
+    if is_simple(key):
         return rec.log.source(source, "{p}[{0}]", f"{source}[{described(key)}]", item, (key,))
-    if type(key) is tuple or is_python_class(type(key)):
+    if type(key) is tuple or type(key) is FunctionType or is_python_class(type(key)):
         return rec.log.source(source, "by_key({p}, {0})", f"{source}[{described(key)}]", item, (id(key),))
     rec.refuse(f"'{source}' has {described(key)} as a key")
 

@@ -6,10 +6,9 @@ import collections
 import types
 from collections.abc import Callable, Sequence
 from types import FunctionType, MethodType
-from typing import Any
+from typing import Any, NamedTuple
 
 from runnel.compile.observe.classes import MISSING, instance_dict, is_python_class, is_slot, lookup, mro, namespace
-from runnel.compile.observe.effects import Effect
 from runnel.compile.observe.guard import Guard, NotGuarded
 from runnel.compile.observe.policy import Policy
 from runnel.compile.observe.recorder import Recorder
@@ -21,12 +20,20 @@ Values = Sequence[Any]  # of the wanted sources, at a later call
 Recipe = Callable[[Values, dict[int, Any]], Any]  # a value made anew; the dict holds what was made already
 
 
+class Change(NamedTuple):
+    """An effect as later calls repeat it."""
+
+    apply: Callable[[Any, Any, Any], Any]
+    target: Recipe
+    key: Recipe
+    value: Recipe
+    label: str
+
+
 class Observation:
     """What one run was found to be: its guard, its changes of things outside, and its result, as recipes."""
 
-    def __init__(
-        self, guard: Guard, effects: list[tuple[Effect, Recipe, Recipe]], result: Recipe, settled: str
-    ) -> None:
+    def __init__(self, guard: Guard, effects: list[Change], result: Recipe, settled: str) -> None:
         self.guard = guard
         self.effects = effects
         self.result = result
@@ -35,8 +42,8 @@ class Observation:
     def replay(self, values: Values) -> Any:
         """Do the changes again, and give the result."""
         made: dict[int, Any] = {}
-        for effect, target, value in self.effects:
-            effect.apply(target(values, made), effect.key, value(values, made))
+        for change in self.effects:
+            change.apply(change.target(values, made), change.key(values, made), change.value(values, made))
         return self.result(values, made)
 
 
@@ -68,13 +75,15 @@ def observe(function: FunctionType, args: tuple[Any, ...], kwargs: dict[str, Any
 
 def _finished(rec: Recorder, result: Any) -> Observation:
     recipes = _Recipes(rec)
-    effects = [(e, recipes.target(e.target), recipes.of(e.value)) for e in rec.effects.done]
+    effects = [
+        Change(e.apply, recipes.target(e.target), recipes.of(e.key), recipes.of(e.value), e.label)
+        for e in rec.effects.done
+    ]
     answer = recipes.of(result)
     _stay_distinct(rec)
     guard = Guard(rec.log, recipes.wanted)
     rec.log.forget_values()
-    made = [(effect._replace(target=None, value=None), target, value) for effect, target, value in effects]
-    return Observation(guard, made, answer, rec.settled)
+    return Observation(guard, effects, answer, rec.settled)
 
 
 def _stay_distinct(rec: Recorder) -> None:

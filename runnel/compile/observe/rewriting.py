@@ -334,9 +334,12 @@ def _call_ex(w: _Writer, i: Instruction) -> None:
 def _gathered(kind: str, size: int) -> Any:
     """A rule for an instruction that makes a set or dict, whose members are hashed."""
 
-    def rule(w: _Writer, i: Instruction) -> None:
+    def rule(w: _Writer, i: Instruction) -> bool | None:
+        if i.arg == 0:
+            return False
         w.emit("BUILD_TUPLE", i.arg * size)
         w.hook(1, kind)
+        return None
 
     return rule
 
