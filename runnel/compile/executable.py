@@ -152,7 +152,7 @@ class Executable:
         self.counter.audit_at = max(2 * self.counter.audit_at, 2)
         if self.captured is None or self.native is None:
             return
-        with context.entered(self.native.recipe.context):
+        with context.entered(self.native.context):
             found = find(function, named_objects(arguments))
             audit.compare(
                 self.function_name,

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any, NamedTuple, cast
 
 from runnel.codegen import context
+from runnel.codegen.context import CompileContext
 from runnel.compile import stored
 from runnel.compile.binding import Binding
 from runnel.compile.capture import Capture, Origin
@@ -84,6 +85,10 @@ class Native:
         self.binding = Binding(
             self.program, captured.bound_variables, captured.written, len(sources), numbers, self.preparation
         )
+
+    @property
+    def context(self) -> CompileContext:
+        return self.recipe.context
 
     @property
     def plan(self) -> Plan:

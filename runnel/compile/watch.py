@@ -179,7 +179,9 @@ class _Walk:
             return
         code, namespace = value.__code__, value.__globals__
         watch.changed = "({v} is not {k} or {v}.__code__ is not {code}) and {namespace}.differs({v}, {code})"
-        watch.constants |= {"code": weakly(code), "namespace": Namespace(value)}
+        # Programs are filed under the code of the function itself, which they must not keep alive; that of others is
+        # quicker to compare when it is kept.
+        watch.constants |= {"code": code if watch.parent >= 0 else weakly(code), "namespace": Namespace(value)}
         found = names_in(code)
         self.names |= found.attributes
         for i, name in enumerate(code.co_freevars):
@@ -192,7 +194,7 @@ class _Walk:
         known = builtins if isinstance(builtins, dict) else vars(builtins)
         for name in found.globals:
             if name in namespace or name not in known:
-                self.visit(index, f"{{g}}.get({name!r}, MISSING)", name, namespace.get(name, MISSING), g=namespace)
+                self.visit(index, f"{{p}}.__globals__.get({name!r}, MISSING)", name, namespace.get(name, MISSING))
         for name in found.imports:
             module = sys.modules.get(name, MISSING)
             if isinstance(module, types.ModuleType) and not is_foreign(name):

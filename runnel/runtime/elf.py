@@ -16,6 +16,7 @@ _SECTION, _SYMBOL, _RELOCATION = struct.Struct("<IIQQQQIIQQ"), struct.Struct("<I
 _SYMBOLS, _ADDENDS, _NO_BITS, _RELOCATIONS, _UNWINDING = 2, 4, 8, 9, 0x70000001  # types of sections
 _WRITE, _ALLOC = 1, 2  # flags of sections
 _UNDEFINED, _RESERVED = 0, 0xFF00  # sections that symbols are in
+_LARGEST, _COARSEST = 1 << 28, 4096  # bytes of a section, and what it may be aligned to
 _READ_ONLY_ONCE_RELOCATED: Final = b".data.rel.ro"
 
 
@@ -86,6 +87,8 @@ def _parse(code: bytes) -> ObjectFile:
     symbols: list[Symbol] = []
     for i, header in enumerate(headers):
         kind, flags, length, alignment = header[1], header[2], header[5], header[8]
+        if flags & _ALLOC and (length > _LARGEST or alignment > _COARSEST):
+            raise ValueError("a section is too large")
         if flags & _ALLOC and kind != _UNWINDING and name(names, header[0]) != b".eh_frame":
             is_written = bool(flags & _WRITE) and not name(names, header[0]).startswith(_READ_ONLY_ONCE_RELOCATED)
             sections[i] = Section(b"" if kind == _NO_BITS else content(header), length, max(alignment, 1), is_written)

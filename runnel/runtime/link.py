@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ctypes
 import functools
+import struct
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
@@ -46,7 +47,7 @@ def link(objects: Sequence[tuple[str, bytes]], imports: Mapping[str, Function]) 
     """
     try:
         return _linked([symbol for symbol, _ in objects], [elf.parse(code) for _, code in objects], imports)
-    except VerifierError as error:
+    except (VerifierError, OverflowError, struct.error) as error:
         names = ", ".join(symbol for symbol, _ in objects)
         raise VerifierError(f"Generated code for {names} could not be linked: {error}.") from error
 

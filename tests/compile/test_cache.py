@@ -49,17 +49,20 @@ def test_programs_are_bounded() -> None:
     assert f(tensor(1), 0).item() == 0
 
 
-def test_programs_go_with_their_code() -> None:
+def test_programs_go_with_their_code_and_what_it_reads_with_them() -> None:
     x = tensor(1)
     gc.collect()
-    before = cache.size()
+    before, gone = cache.size(), []
     for i in range(20):
-        namespace: dict[str, object] = {}
-        exec(f"def f(x):\n    return x * {i}", namespace)
-        assert compile(namespace.pop("f"))(x).item() == i
-    del namespace
+        table = np.zeros(1000, np.float32)
+        gone.append(weakref.ref(table))
+        namespace: dict[str, object] = {"compile": compile, "table": table}
+        exec(f"def f(x):\n    return x * {i} + table[:1]\nf = compile(f)", namespace)
+        assert namespace["f"](x).item() == i  # type: ignore[operator]
+    del namespace, table
     gc.collect()
     assert cache.size() == before
+    assert [reference() for reference in gone] == [None] * 20
 
 
 def test_few_programs_wait_for_the_next_twin() -> None:

@@ -14,7 +14,6 @@ from runnel import nn, optim
 from runnel.codegen import context, target as targets
 from runnel.core import switches
 from runnel.core.errors import SettingError
-from runnel.core.recent import Recent
 from runnel.runtime import threads
 from runnel.tensor import eager
 
@@ -23,11 +22,11 @@ CONTEXTS = [(name, count) for name in HERE for count in (1, 2, 3)]
 
 
 @pytest.fixture(autouse=True)
-def plans(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+def plans() -> Iterator[None]:
     """Plans of single ops are this test's own."""
-    monkeypatch.setattr(eager, "_PLANS", Recent(eager.KEPT))
-    monkeypatch.setattr(eager, "_SEVERAL", Recent(eager.KEPT))
+    eager.clear()
     yield
+    eager.clear()
 
 
 def data(*shape: int, seed: int = 0) -> rn.Tensor:

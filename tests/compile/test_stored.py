@@ -217,7 +217,7 @@ def test_a_program_without_its_machine_code_is_made_anew(plans: list[str], monke
     def gone(wanted: Any) -> list[int]:
         raise LookupError
 
-    monkeypatch.setattr("runnel.lowering.program._FUNCTIONS", Functions())
+    monkeypatch.setattr(program, "_FUNCTIONS", Functions())
     monkeypatch.setattr(build, "filed", gone)
     assert bits(fresh(dense_step)(*args)) == made
     assert plans == ["dense_step"]
@@ -289,10 +289,9 @@ def test_an_image_whose_numbers_lead_astray_is_a_miss() -> None:
 
 def forget() -> None:
     """What a new process does not know."""
-    cache.clear()
-    program._FUNCTIONS._items.clear()
     build.compiler.cache_clear()
     build._provided.cache_clear()
+    rn.clear_caches()
 
 
 def test_damaged_files_are_made_anew_and_results_stay(folder: Path) -> None:
