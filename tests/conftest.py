@@ -14,11 +14,11 @@ import runnel as rn
 from runnel.core import switches
 from tests.random_numbers import RNG
 
-FAST = ("compile", "core", "errors", "graph", "io", "optim", "runtime", "tensor")  # folders
+FAST = ("core", "errors", "graph", "io")  # folders
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Marks what ``.ci/run`` repeats on other versions of Python: the folders that look into the interpreter."""
+    """Marks what ``.ci/run`` repeats on other versions of Python."""
     for item in items:
         if item.path.relative_to(Path(__file__).parent).parts[0] in FAST:
             item.add_marker(pytest.mark.fast)
