@@ -68,7 +68,10 @@ def _bits(value: Any) -> Any:
     if isinstance(value, (list, tuple)):
         return type(value), [_bits(v) for v in value]
     if isinstance(value, (float, complex, np.ndarray, np.generic)):
-        return type(value), np.asarray(value).dtype, np.asarray(value).shape, np.asarray(value).tobytes()
+        array = np.asarray(value)
+        # of a long double some bytes are padding, and hold anything
+        held = repr(array) if array.dtype.char in "gG" else array.tobytes()
+        return type(value), array.dtype, array.shape, held
     return type(value), value.tolist() if isinstance(value, rn.Tensor) else value
 
 
