@@ -342,7 +342,9 @@ def exits(seconds: float) -> str:
         kind = random.choice(["daemon", "cycle", "first"])
         arguments = [sys.executable, "-c", _EXITS, kind, random.choice("12"), str(random.uniform(0, 0.02))]
         done = subprocess.run(arguments, capture_output=True, text=True, timeout=_WAIT)
-        require((done.returncode, done.stdout, done.stderr) == (0, "end\n", ""), f"{kind}: {done}")
+        # A finaliser that runs when modules are gone already may find that it cannot compile anew, and is told so.
+        told = done.stderr == "" or done.stderr.startswith("Exception ignored in: <function Late.__del__")
+        require((done.returncode, done.stdout, told) == (0, "end\n", True), f"{kind}: {done}")
         ended += 1
     return f"{ended} processes"
 
