@@ -45,7 +45,7 @@ Answer = Callable[..., Any]
 _PURE_MODULES: Final = (math, operator, itertools)
 _PURE: Final = (
     functools.reduce, functools.cmp_to_key, bisect.bisect, bisect.bisect_left, bisect.bisect_right, sys.intern,
-    sys.exc_info, bin, chr, oct, ord, hex, divmod, pow, abs, round,
+    sys.exc_info, sys.exception, bin, chr, oct, ord, hex, divmod, pow, abs, round,
 )  # fmt: skip
 # Classes of C code whose objects hold what they are given.
 _PURE_CLASSES: Final = (
