@@ -120,7 +120,10 @@ class Hooks:
         return attributes.read(self.rec, value, name)
 
     def load_super(self, what: tuple[str, bool], function: Any, kind: Any, value: Any) -> Any:
-        return attributes.read(self.rec, function(kind, value), what[0])
+        name, has_arguments = what
+        if function is super:
+            return attributes.read(self.rec, super(kind, value), name)
+        return attributes.read(self.rec, self.rec.invoke(function, (kind, value) if has_arguments else ()), name)
 
     def store_attr(self, name: str, value: Any, target: Any) -> None:
         attributes.write(self.rec, target, name, value)

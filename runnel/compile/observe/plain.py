@@ -97,8 +97,11 @@ class Plain:
         return getattr(value, name)
 
     def load_super(self, what: tuple[str, bool], function: Any, kind: Any, value: Any) -> Any:
-        name, two = what
-        return getattr(function(kind, value) if two or function is not super else super(kind, value), name)
+        name, has_arguments = what
+        is_super = (
+            has_arguments or function is super
+        )  # else another function of that name, which finds its own arguments
+        return getattr(function(kind, value) if is_super else function(), name)
 
     def store_attr(self, name: str, value: Any, target: Any) -> None:
         setattr(target, name, value)

@@ -1318,6 +1318,27 @@ def protocol():
 
 
 @case
+def shadowed_super():
+    box = Box(x=1)
+
+    class Proxy:
+        def __init__(self, *args):
+            self.args = len(args)
+
+        def go(self):
+            return self.args, box.x
+
+    super = Proxy
+
+    class A:
+        def go(self):
+            return super().go(), super(A, self).go()
+
+    a = A()
+    return around(lambda: a.go(), lambda: setattr(box, "x", 2))
+
+
+@case
 def multiple_inheritance():
     class A:
         def go(self):
