@@ -181,6 +181,20 @@ def _cotangents(
     return found
 
 
+def add_to_owners(found: Iterable[tuple[Tensor, Tensor]], seed: Tensor) -> None:
+    """Add the cotangents of leaves to ``.grad``, where the user looks for it; each is a handle of its own."""
+    handed_out = {id(seed)}
+    for leaf, g in found:
+        owner = leaf if leaf._leaf is None else leaf._leaf()
+        if owner is None:  # nobody can ask a Variable that is gone for its gradient
+            continue
+        before = owner.grad
+        if before is not None:
+            g = before + g
+        owner.grad = g.handle() if id(g) in handed_out else g
+        handed_out.add(id(g))
+
+
 def _leading_to(order: Sequence[Tensor], wanted: frozenset[int] | None) -> set[int]:
     """The tensors of ``order`` from which a wanted leaf can be reached."""
     alive: set[int] = set()

@@ -432,17 +432,8 @@ class Tensor(ArrayMethods):
         if gradient.shape != self.shape:
             raise GradientError(f"[backward] the seed has shape {gradient.shape}, the tensor {self.shape}.")
         found = tape.cotangents([self], [gradient], create_graph=create_graph, retain_graph=retain_graph)
-        handed_out = {id(gradient)}
         with recording(create_graph):
-            for leaf, g in found.values():
-                owner = leaf if leaf._leaf is None else leaf._leaf()
-                if owner is None:  # nobody can ask a Variable that is gone for its gradient
-                    continue
-                before = owner.grad
-                if before is not None:
-                    g = before + g
-                owner.grad = g.handle() if id(g) in handed_out else g
-                handed_out.add(id(g))
+            tape.add_to_owners(found.values(), gradient)
 
 
 def _stopped(result: Tensor, trace: tracing.Trace) -> Tensor:
