@@ -57,13 +57,16 @@ class Selection(NamedTuple):
         return (*rest[: self.place], *self.shape, *rest[self.place :])
 
 
+_AS_THEY_ARE = frozenset({int, slice, type(None), type(...)})
+
+
 def as_items(key: Any) -> list[Any]:
     """The entries of a key; sequences as NumPy arrays, truths as masks without axes."""
     return [_item(k) for k in (key if isinstance(key, tuple) else (key,))]
 
 
 def _item(k: Any) -> Any:
-    if k is None or k is ... or isinstance(k, (slice, Value, np.ndarray)):
+    if type(k) in _AS_THEY_ARE or isinstance(k, (Value, np.ndarray)):
         return k
     if isinstance(k, (bool, np.bool_)):
         return np.asarray(k)
@@ -101,17 +104,30 @@ def is_mask(k: Any) -> bool:
 
 def full_items(shape: Shape, items: Sequence[Any]) -> list[Any]:
     """The entries with the ellipsis written out, so that every axis has one; a mask stands for as many as it has."""
-    for k in items:
-        if is_array(k) and not (is_mask(k) or dtype_of(k).is_integer):
-            raise DTypeError(
-                f"[getitem] an array of indices holds integers or truths; received {dtype_of(k).name}. Cast it first."
-            )
-    used = sum(k.ndim if is_mask(k) else 1 for k in items if k is not None and k is not ...)
-    dots = [i for i, k in enumerate(items) if k is ...]
+    used = 0
+    dots: list[int] = []
+    for i, k in enumerate(items):
+        if k is ...:
+            dots.append(i)
+        elif k is not None:
+            used += _count_of_axes(k) if is_array(k) else 1
     if used > len(shape) or len(dots) > 1:
         raise AxisError(f"[getitem] {used} indices and {len(dots)} ellipses do not fit an array of shape {shape}.")
     at = dots[0] if dots else len(items)
     return [*items[:at], *[slice(None)] * (len(shape) - used), *items[at + 1 :]]
+
+
+def _count_of_axes(k: Any) -> int:
+    """How many axes an array as an entry of a key stands for."""
+    dtype = dtype_of(k)
+    if dtype is bool_:
+        count: int = k.ndim
+        return count
+    if not dtype.is_integer:
+        raise DTypeError(
+            f"[getitem] an array of indices holds integers or truths; received {dtype.name}. Cast it first."
+        )
+    return 1
 
 
 def window(shape: Shape, items: Sequence[Any]) -> Window:
