@@ -107,6 +107,8 @@ class Draw:
 
     def tensor(self, shape: tuple[int, ...], dtype: DType) -> rn.Tensor:
         """Dense, or a view of something that is not."""
+        if dtype is rn.float16:  # of which the squares must not overflow
+            return ops.clip(self.tensor(shape, rn.float32), -100, 100).astype(dtype)
         view = self.of(("dense", "dense", "permuted", "stepped", "broadcast", "flipped"))
         if view == "permuted" and len(shape) > 1:
             order = self.rng.permutation(len(shape))
