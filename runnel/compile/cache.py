@@ -13,12 +13,11 @@ from types import CodeType
 from typing import Any, Final
 
 from runnel.compile.executable import Executable
-from runnel.compile.signature import Arguments, Circumstances
+from runnel.compile.signature import Circumstances
 from runnel.core.lifetime import ByIdentity
-from runnel.core.pytree import Structure
 from runnel.runtime import locks
 
-PROGRAMS: Final = 64  # of one function
+PROGRAMS: Final = 256  # of one function
 WAITING: Final = 8  # of a code that no compiled function has any more, until one is made of it again
 REASONS: Final = 1000  # for tracing again, that a function remembers
 LONGEST_WAIT: Final = 10.0  # seconds, for another thread that traces or compiles the same function
@@ -32,8 +31,8 @@ class Entry:
     """
 
     def __init__(self) -> None:
-        self.fixed: dict[Structure, frozenset[int]] = {}  # float arguments that the function looks at
-        self.last: tuple[Arguments, Circumstances] | None = None  # the signature traced last
+        self.last: tuple[Executable, Circumstances] | None = None  # what was traced last
+        self.refused: set[str] = set()  # sentences that were said
         self.ended = ""  # the owner that went last and took a program along
         # The least recently used first. No OrderedDict: Ctrl-C while it hashes or compares a key leaves it broken.
         self._programs: dict[Hashable, dict[Executable, None]] = {}
@@ -70,7 +69,7 @@ class Entry:
     def programs(self, key: Hashable) -> list[Executable]:
         """Those traced with this signature, the latest first."""
         found = self._programs.get(key)
-        if found is None:
+        if not found:
             return []
         self._programs[key] = self._programs.pop(key, found)
         return list(reversed(list(found)))
@@ -94,6 +93,13 @@ class Entry:
     def drop(self, executable: Executable, owner: str) -> None:
         """Let a program go, since its ``owner`` has gone."""
         self.ended = owner
+        if self.last is not None and self.last[0] is executable:
+            self.last = None
+        for found in list(self._programs.values()):
+            found.pop(executable, None)
+
+    def discard(self, executable: Executable) -> None:
+        """Let a program go that never fitted."""
         for found in list(self._programs.values()):
             found.pop(executable, None)
 
@@ -109,7 +115,7 @@ class Entry:
         """Let all programs go."""
         for executable in self.every():
             executable.end("")
-        self.fixed.clear()
+        self.last = None
 
     @staticmethod
     def _put(found: dict[Executable, None], executable: Executable) -> None:

@@ -1,10 +1,9 @@
-"""The code of a call, generated: arguments to base pointers, the launch, and results to tensors.
+"""The code of a call, generated: the guard, inputs to base pointers, the launch, and results to tensors.
 
 A step of a small network runs in a few microseconds, as long as a few dozen lines of Python; so the lines that a
-program does not need are not there. Two functions share one body: ``general(leaves, captured)`` runs with whatever
-arguments have the right signature, and ``quick(fn, args, kwargs)`` takes a call as it comes, checks that everything is
-as it was, and gives ``MISS`` where it is not sure. ``general`` gives it where the state of a ``.grad`` has changed
-since somebody looked.
+program does not need are not there. Two functions take a call as it comes: ``general(fn, args, kwargs)`` checks
+everything, and ``quick(fn, args, kwargs)`` what can change without a tick of the state clock. Each gives ``MISS`` where
+something is not as it was.
 
 Both take a frame of the program's pool, so that what a call writes down for its run is its own, whatever breaks in.
 """
@@ -14,15 +13,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Final
 
-from runnel.compile.capture import Capture, Gradient, Origin, Result, Tape
-from runnel.compile.checks import differs
-from runnel.compile.guards import Guard
+from runnel.compile.capture import Capture, Gradient, Origin, Tape
 from runnel.compile.native import Native, dense
-from runnel.compile.signature import Arguments, Role
+from runnel.compile.observe.observation import Constant, Given, Observation, Row
+from runnel.compile.recipes import OUTPUTS, Output
 from runnel.core.avals import row_major
 from runnel.core.casting import CASTING
-from runnel.core.lifetime import Weak
-from runnel.core.pytree import Branch, Structure, unflatten
 from runnel.core.switches import SETTLED
 from runnel.runtime.layout import COMPLETED, STALE
 from runnel.runtime.memory import allocate, allocate_slab
@@ -35,13 +31,12 @@ Call = Callable[..., Any]
 
 
 class _Miss:
-    """What a quick call gives when it leaves the call to the general way."""
+    """What a call gives when the program is not the one for it."""
 
     __slots__ = ()
 
 
 MISS: Final = _Miss()
-
 
 CELL: Final = 64  # bytes: results up to this size share slabs
 CELLS: Final = 64  # in a slab; a small result that is kept keeps its slab
@@ -50,16 +45,15 @@ WRITES: Final = "CLOCK.writes += 1"
 
 class Counter:
     """A program's bookkeeping that its calls share: how often it ran, when it is audited next, and up to which reading
-    of the state clock its binding and guards are known to hold. Also the memory that small results are cut from: an
-    allocation for each would cost more than the rest of the call."""
+    of the state clock its guard is known to hold. Also the memory that small results are cut from: an allocation for
+    each would cost more than the rest of the call."""
 
-    __slots__ = ("audit_at", "by_clock", "calls", "clock", "room", "slab")
+    __slots__ = ("audit_at", "calls", "clock", "room", "slab")
 
     def __init__(self) -> None:
         self.calls = 0
         self.audit_at = 2
         self.clock = -1
-        self.by_clock: tuple[Any, ...] = ()  # captured arrays that live in state which ticks the clock
         self.slab: Any = None
         self.room = 0  # cells left in the slab
 
@@ -67,113 +61,86 @@ class Counter:
 class CallWriter:
     """Writes the functions of one program."""
 
-    def __init__(self, native: Native, arguments: Arguments, guard: Guard, counter: Counter) -> None:
+    def __init__(self, native: Native, observation: Observation, counter: Counter) -> None:
         self.native = native
-        self.captured: Capture = native.captured
-        self.arguments = arguments
-        self.guard = guard
+        self.captured: Capture = observation.program
+        self.observation = observation
+        self.guard = observation.guard
+        self.ticks = sum(effect.ticks for effect in observation.effects)
         self.namespace: dict[str, Any] = {
+            **observation.guard.namespace,
             "CAST": CASTING.dtype, "CASTING": CASTING, "CLOCK": CLOCK, "CONSUMED": CONSUMED,
             "CONTEXT": native.recipe.context, "FREED": _freed_record(), "MISS": MISS, "MODE": RECORDING.get(),
             "S": counter, "SETTLED": SETTLED, "Tensor": Tensor, "allocate": allocate, "allocate_slab": allocate_slab,
-            "always": guard.always, "dense": dense, "differs": differs, "error": native.program.error,
+            "dense": dense, "error": native.program.error, "wrong_gradient": observation.program.wrong_gradient,
             "from_storage": from_storage, "frames": native.binding.pool.frames, "give": native.binding.pool.give,
             "make": native.binding.pool.make, "recording": RECORDING.get, "resume": native.binding.resume,
-            "unflatten": unflatten,
+            "RESULT": observation.result, "repeat": observation.repeat,
         }  # fmt: skip
 
     def general(self) -> Call:
-        """``general(leaves, captured)``: runs; the caller has checked everything."""
-        read = [f"a{i} = leaves[{i}]" for i in self._dynamic() + self._returned_leaves()]
-        return self._function("general(leaves, c)", [*read, *self._body()])
+        """``general(fn, args, kwargs)``: checks everything, and runs."""
+        lines = [
+            _SAME_CIRCUMSTANCES,
+            "now = CLOCK.now",
+            *self._guarded(settled=False),
+            "if wrong_gradient() is not None: return MISS",
+            "S.clock = now",  # last: Ctrl-C may come at each line
+            "S.calls += 1",
+            *self._body(settled=False),
+        ]
+        return self._function("general(fn, args, kwargs)", lines)
 
     def quick(self) -> Call | None:
-        """``quick(fn, args, kwargs)``; None for signatures and programs that only the general way handles."""
-        roles = [tag[0] for tag in self.arguments.tags]
-        structure = self.arguments.structure
-        if not isinstance(structure, Branch) or self.captured.is_differentiable or Role.ARRAY in roles:
+        """``quick(fn, args, kwargs)``; None for programs that only the general way handles."""
+        if self.captured.is_differentiable:
             return None
-        positional, keywords = structure.children
-        flat = [*positional.children, *keywords.children]  # type: ignore[union-attr]
-        if any(isinstance(child, Branch) for child in flat):
-            return None
-        lines = self._unpack(len(positional.children), keywords.names or ())  # type: ignore[union-attr]
-        for i, tag in enumerate(self.arguments.tags):
-            lines.append(f"if {self._wrong(i, tag)}: return MISS")
-        objects = ", ".join(f"a{i}" for i, role in enumerate(roles) if role is Role.OBJECT)
-        lines += [
-            "if SETTLED.state.context is not CONTEXT or CASTING.dtype is not CAST or recording() is not MODE: "
-            "return MISS",
-            f"c = always(fn, ({objects}{',' if objects else ''}))",
-            "if c is None: return MISS",
+        lines = [
             "n = S.calls + 1",
             "if CLOCK.now != S.clock or n == S.audit_at: return MISS",
+            _SAME_CIRCUMSTANCES,
+            *self._guarded(settled=True),
             "S.calls = n",
+            *self._body(settled=True),
         ]
-        if self.guard.captured_by_clock:
-            lines.append("c += S.by_clock")
-        return self._function("quick(fn, args, kwargs)", [*lines, *self._body(settled=True)])
+        return self._function("quick(fn, args, kwargs)", lines)
 
-    # Arguments --------------------------------------------------------------------------------------------------------
-
-    def _unpack(self, count: int, keywords: tuple[str, ...]) -> list[str]:
-        lines = [f"if len(args) != {count} or len(kwargs) != {len(keywords)}: return MISS"]
-        if count:
-            lines.append("".join(f"a{i}, " for i in range(count)) + "= args")
-        for i, name in enumerate(keywords):
-            lines.append(f"a{count + i} = kwargs.get({name!r}, MISS)")
-        return lines
-
-    def _wrong(self, i: int, tag: tuple[Any, ...]) -> str:
-        if tag[0] is Role.TENSOR:
-            self.namespace[f"aval{i}"] = tag[1]
-            steps = row_major(tag[1].shape)
-            wrong_mode = f" or a{i}.requires_grad" if RECORDING.get() else ""
-            return (
-                f"type(a{i}) is not Tensor or a{i}._aval is not aval{i} or a{i}._layout[1] != {steps}"
-                f"{wrong_mode} or a{i}._storage is None"
-            )
-        if tag[0] is Role.FLOAT:
-            return f"type(a{i}) is not float"
-        self.namespace[f"kind{i}"] = tag[1]
-        if tag[0] is Role.OBJECT:
-            return f"type(a{i}) is not kind{i}()" if type(tag[1]) is Weak else f"type(a{i}) is not kind{i}"
-        self.namespace[f"value{i}"] = self.arguments.leaves[i]
-        return f"a{i} is not value{i} and differs(a{i}, value{i})"
-
-    def _dynamic(self) -> list[int]:
-        return [s.what for s in self.captured.sources if s.origin in (Origin.LEAF, Origin.FLOAT)]
-
-    def _returned_leaves(self) -> list[int]:
-        return [r.what for r in self.captured.returned if r.result is Result.LEAF]
+    def _guarded(self, settled: bool) -> list[str]:
+        inside = [f"    {line}" for line in self.guard.lines(settled, "MISS")]
+        return ["try:", *inside, "except Exception: return MISS"]
 
     # The body ---------------------------------------------------------------------------------------------------------
 
-    def _body(self, settled: bool = False) -> list[str]:
+    def _body(self, settled: bool) -> list[str]:
         """``settled``: the clock has not ticked since the last run, so that no ``.grad`` has changed its state."""
         after = self._after(settled)
         return [
             *self._frame(), *self._inputs(), *self._outputs(), *self._gradients(settled), *self._launch(after), *after,
-            *self._results(), f"return {self._value()}",
+            *self._results(), *self._effects(settled), f"return {self._value()}",
         ]  # fmt: skip
 
     def _frame(self) -> list[str]:
         lines = ["try: frame = frames.pop()", "except IndexError: frame = make()", "B = frame.bases"]
         origins = {source.origin for source in self.captured.sources}
-        return [*lines, "F = frame.floats"] if origins & {Origin.FLOAT, Origin.GETTER} else lines
+        return [*lines, "F = frame.floats"] if origins & {Origin.NUMBER, Origin.GETTER} else lines
 
     def _inputs(self) -> list[str]:
         lines: list[str] = []
-        captured = [*self.guard.captured, *self.guard.captured_by_clock]
+        inputs = [x for x in self.captured.graph.inputs if x.kind.name != "VARIABLE"]
         for i, (origin, what) in enumerate(self.captured.sources):
             slot = 2 + i
-            if origin is Origin.LEAF:
-                size = self.arguments.tags[what][1].dtype.itemsize
-                lines.append(f"B[{slot}] = a{what}._storage.address + a{what}._layout[0] * {size}")
-            elif origin is Origin.FLOAT:
-                lines.append(f"F[{i}] = a{what}")
-            elif origin is Origin.CAPTURED:
-                lines += [f"d{i} = dense(c[{captured.index(what)}])", f"B[{slot}] = d{i}.address"]
+            if origin is Origin.TENSOR:
+                found = f"v{self.guard.wanted[what]}"
+                value = inputs[i].aval
+                lines += [
+                    f"if {found}._layout[1] == {row_major(value.shape)} and {found}._storage is not None: "
+                    f"B[{slot}] = {found}._storage.address + {found}._layout[0] * {value.dtype.itemsize}",
+                    f"else: d{i} = dense({found}); B[{slot}] = d{i}.address",
+                ]
+            elif origin is Origin.ARRAY:
+                lines += [f"d{i} = dense(v{self.guard.wanted[what]})", f"B[{slot}] = d{i}.address"]
+            elif origin is Origin.NUMBER:
+                lines.append(f"F[{i}] = v{self.guard.wanted[what]}")
             elif origin is Origin.GRADIENT:
                 self.namespace[f"variable{i}"] = what
                 lines += [
@@ -256,11 +223,10 @@ class CallWriter:
 
     def _results(self) -> list[str]:
         lines: list[str] = []
-        for i, returned in enumerate(self.captured.returned):
-            if returned.result is Result.TENSOR:
-                lines.append(f"r{i} = {self._tensor(returned.what)}")
-                if returned.tape is not Tape.NONE:
-                    lines += [f"r{i}.requires_grad = True", f"r{i}._record = FREED"]
+        for i, (result, kind) in enumerate(self.captured.outputs):
+            lines.append(f"r{i} = {self._tensor(result)}")
+            if kind is not Tape.NONE:
+                lines += [f"r{i}.requires_grad = True", f"r{i}._record = FREED"]
         return lines
 
     def _tensor(self, result: int) -> str:
@@ -271,36 +237,48 @@ class CallWriter:
         offset = f"n{place} * {CELL // value.dtype.itemsize}" if small else "0"
         return f"from_storage(result{result}, s{place}, {offset}, {row_major(value.shape)})"
 
-    def _value(self) -> str:
-        parts: list[str] = []
-        for i, returned in enumerate(self.captured.returned):
-            if returned.result is Result.TENSOR:
-                parts.append(f"r{i}")
-            elif returned.result is Result.FLOAT:
-                parts.append(f"float({self._tensor(returned.what)}.numpy())")
-            elif returned.result is Result.LEAF:
-                parts.append(f"a{returned.what}")
-            elif returned.result is Result.OBJECT:
-                self.namespace[f"plain{i}"] = returned.what
-                parts.append(f"plain{i}()")
-            else:
-                self.namespace[f"plain{i}"] = returned.what
-                parts.append(f"plain{i}.copy()" if returned.result is Result.ARRAY else f"plain{i}")
-        return self._nested(self.captured.structure, parts)
+    def _effects(self, settled: bool) -> list[str]:
+        """The changes of things outside. Those of Modules tick the clock, which unsettles nothing that this checks."""
+        if not self.observation.effects:
+            return []
+        lines = ["made = " + self._made(), f"repeat(({self.guard.values()}), made)"]
+        return [*lines, f"if CLOCK.now == S.clock + {self.ticks}: S.clock = CLOCK.now"] if self.ticks else lines
 
-    def _nested(self, structure: Structure, parts: list[str]) -> str:
-        if not isinstance(structure, Branch):
-            return parts[0]
-        if structure.kind is tuple and not any(isinstance(child, Branch) for child in structure.children):
-            return f"({''.join(part + ', ' for part in parts)})"
-        self.namespace["STRUCTURE"] = structure
-        return f"unflatten(STRUCTURE, [{', '.join(parts)}])"
+    def _made(self) -> str:
+        outputs = ", ".join(f"r{i}" for i in range(len(self.captured.outputs)))
+        return f"{{{OUTPUTS!r}: [{outputs}]}}"
+
+    def _value(self) -> str:
+        direct = self._expression(self.observation.result)
+        if direct is not None:
+            return direct
+        return f"RESULT(({self.guard.values()}), {'made' if self.observation.effects else self._made()})"
+
+    def _expression(self, recipe: Any, level: int = 0) -> str | None:
+        """A result as code, where it is simple; a tuple that occurs twice is not, for it must be one object."""
+        if type(recipe) is Output:
+            return f"r{recipe.place}"
+        if type(recipe) is Given:
+            return f"v{self.guard.wanted[recipe.place]}"
+        if type(recipe) is Constant:
+            name = f"constant{len(self.namespace)}"
+            self.namespace[name] = recipe.value
+            return name
+        if type(recipe) is Row and level == 0 and not self.observation.effects:
+            parts = [self._expression(part, 1) for part in recipe.parts]
+            return None if None in parts else f"({''.join(f'{part}, ' for part in parts)})"
+        return None
 
     def _function(self, head: str, lines: list[str]) -> Call:
         source = f"def {head}:\n" + "".join(f"    {line}\n" for line in lines)
         exec(compile(source, "<call of a compiled function>", "exec"), self.namespace)
         made: Call = self.namespace.pop(head.partition("(")[0])  # a function in its own namespace keeps itself alive
         return made
+
+
+_SAME_CIRCUMSTANCES: Final = (
+    "if SETTLED.state.context is not CONTEXT or CASTING.dtype is not CAST or recording() is not MODE: return MISS"
+)
 
 
 def _freed_record() -> tape.Record:

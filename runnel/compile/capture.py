@@ -1,31 +1,29 @@
-"""Tracing a function once: its graph, and where each input comes from and each result goes.
+"""Tracing a function once, observed: its graph, where each input comes from, what it changes and what it returns.
 
 Everything that must be known of a call besides the graph is written down here as data, so that running a program, and
-comparing a later trace with it, need nothing of the trace. Variables, and classes that are returned, stand in it as
-``Weak``: a capture keeps nothing of the user's alive.
+comparing a later trace with it, need nothing of the trace. Variables stand in it as ``Weak``: a capture keeps nothing of
+the user's alive.
 """
 
 from __future__ import annotations
 
 import enum
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from types import FunctionType
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
-import numpy as np
-
-from runnel.compile.floats import LookedAt, TracedFloat, traced_float
-from runnel.compile.guards import Guard
-from runnel.compile.origin import is_plain
-from runnel.compile.signature import Arguments, Role, leaf_names, take_apart
-from runnel.compile.watch import Found
-from runnel.compile.writes import written_at
+from runnel.compile.floats import TracedFloat, traced_float
+from runnel.compile.observe import attributes
+from runnel.compile.observe.observation import Observation, Recipes, Session, observe
+from runnel.compile.observe.recorder import Recorder
+from runnel.compile.observe.sources import Source as Found
+from runnel.compile.rules import Rules
 from runnel.core import dtypes
 from runnel.core.avals import aval
-from runnel.core.dtypes import DType
 from runnel.core.errors import CaptureError, GradientError, SideEffectError
 from runnel.core.lifetime import Weak
-from runnel.core.pytree import Structure, flatten, unflatten
 from runnel.graph.graph import Graph, InputKind, Node
 from runnel.graph.hashing import structural_hash
 from runnel.tensor import tape, tensor as tensors, tracing
@@ -33,13 +31,15 @@ from runnel.tensor.grad_mode import RECORDING
 from runnel.tensor.tensor import Tensor
 from runnel.tensor.variable import Variable
 
+RULES: Final = Rules()
+
 
 class Origin(enum.Enum):
     """Where an input of a program comes from at each call."""
 
-    LEAF = "argument"  # number of the leaf among the arguments
-    FLOAT = "float argument"  # the same
-    CAPTURED = "captured"  # number of the watch that reads it
+    TENSOR = "tensor"  # its place among the values that the guard reads
+    ARRAY = "array"  # of NumPy's: the same
+    NUMBER = "number"  # a float: the same
     GRADIENT = "gradient"  # Weak, of the Variable whose .grad it is
     GETTER = "getter"  # a function that gives a float
 
@@ -49,29 +49,12 @@ class Source(NamedTuple):
     what: Any
 
 
-class Result(enum.Enum):
-    """What a leaf of the returned value is at each call."""
-
-    TENSOR = "tensor"  # number of a result of the graph
-    FLOAT = "float"  # the same
-    LEAF = "argument"  # number of the leaf among the arguments: the object itself
-    VALUE = "value"  # a plain value that the trace gave
-    OBJECT = "object"  # Weak, of a Variable or class that the trace gave
-    ARRAY = "array"  # a NumPy array that the trace gave, to be copied
-
-
 class Tape(enum.Enum):
-    """Whether a returned tensor can be differentiated by the caller."""
+    """Whether a tensor that the program gives can be differentiated by the caller."""
 
     NONE = "none"
     FREED = "freed"  # its tape was used up inside
     LIVE = "live"
-
-
-class Returned(NamedTuple):
-    result: Result
-    what: Any
-    tape: Tape = Tape.NONE
 
 
 class Gradient(enum.Enum):
@@ -90,14 +73,14 @@ class Capture:
     sources: tuple[Source, ...]  # of the inputs that are no Variables, in the graph's order
     variables: tuple[Weak, ...]  # of the inputs that are, in the graph's order
     written: frozenset[int]  # numbers of them
-    structure: Structure  # of what the function returns
-    returned: tuple[Returned, ...]
+    outputs: tuple[tuple[int, Tape], ...]  # tensors that leave the run: results of the graph by number
     gradients: tuple[tuple[Weak, Gradient, int], ...]
     absent_gradients: tuple[Weak, ...]
+    needs_tape: bool  # whether it reads tensors from outside that require a gradient
 
     @property
     def is_differentiable(self) -> bool:
-        return any(r.tape is Tape.LIVE for r in self.returned)
+        return any(tape is Tape.LIVE for _, tape in self.outputs)
 
     @property
     def digest(self) -> bytes:
@@ -110,10 +93,9 @@ class Capture:
 
     def identity(self) -> tuple[Any, ...]:
         """All but the graph, comparable by ``==``."""
-        returned = [(r.result, r.tape, type(r.what), _comparable(r.what)) for r in self.returned]
         sources = [(s.origin, _comparable(s.what) if s.origin is not Origin.GETTER else None) for s in self.sources]
         return (
-            sources, [_comparable(v) for v in self.variables], self.structure, returned,
+            sources, [_comparable(v) for v in self.variables], self.outputs,
             [(_comparable(v), how, i) for v, how, i in self.gradients],
         )  # fmt: skip
 
@@ -126,6 +108,18 @@ class Capture:
             )
         return found
 
+    def wrong_gradient(self) -> str | None:
+        """The Variable whose ``.grad`` is not in the state that the program was traced with."""
+        for reference in self.absent_gradients:
+            variable = reference()
+            if variable is not None and variable._grad is not None:
+                return f"{variable.name}.grad changed from None to a gradient"
+        for origin, what in self.sources:
+            variable = what() if origin is Origin.GRADIENT else None
+            if variable is not None and type(variable._grad) is not Tensor:
+                return f"{variable.name}.grad changed from a gradient to none"
+        return None
+
     @property
     def owners(self) -> list[tuple[str, Variable]]:
         """The Variables that the program is bound to, with their names."""
@@ -134,186 +128,144 @@ class Capture:
 
 
 def _comparable(value: Any) -> Any:
-    if type(value) is Weak:
-        return id(value())
-    if isinstance(value, np.ndarray):
-        return (value.shape, value.dtype, value.tobytes())
-    return repr(value) if isinstance(value, (float, complex, np.generic)) else value
+    return id(value()) if type(value) is Weak else value
 
 
-def capture(function: FunctionType, arguments: Arguments, found: Found, keep_grads: bool, name: str) -> Capture:
-    """Trace ``function``. Raises LookedAt when a float argument must be fixed, SideEffectError when it changed
-    something that it can reach outside."""
-    trace = tracing.Trace(tensors.serial_now())
-    trace.known_arrays = {key: x for key, (x, _) in found.arrays.items() if isinstance(x, np.ndarray)}
-    names = leaf_names(function.__code__, arguments.structure)
-    leaves, sources = _symbolic(trace, arguments, names)
-    args, kwargs = unflatten(arguments.structure, leaves)
-    unchanged = Guard(found.watches, ())
-    mode = RECORDING.get()
-    try:
-        with tracing.activate(trace):
-            value = function(*args, **kwargs)
-            _check_refusal(trace)
-            _check_arguments(function.__name__, leaves, arguments.structure, args, kwargs)
-            returning = _Returning(trace, arguments, leaves)
-            returned_leaves, structure = flatten(value)
-            returned = tuple([returning.of(x) for x in returned_leaves])
-            gradients = tuple(_gradients(trace, returning, keep_grads))
-    except Exception as error:
-        if isinstance(trace.refusal, LookedAt):
-            _check_side_effects(unchanged, function, arguments)  # the function will be traced again
-            raise trace.refusal from error
-        raise
-    if RECORDING.get() is not mode:
-        RECORDING.set(mode)
-        raise SideEffectError(
-            f"[compile] '{function.__name__}' left the gradient mode changed; a program would not repeat that. Use "
-            "`with runnel.set_grad_enabled(flag):` inside."
-        )
-    _check_side_effects(unchanged, function, arguments)
-    updates = {
-        node: tensors.node_of(trace.values[variable], trace)
-        for variable, node in trace.variables.items()
-        if variable in trace.written
-    }
-    of_variable = {node: variable for variable, node in trace.variables.items()}
-    sources.update(_captured(trace, found))
-    sources.update({node: Source(Origin.GRADIENT, Weak(v)) for v, node in trace.gradient_inputs.items()})
-    sources.update({node: Source(Origin.GETTER, getter) for getter, node in trace.scalars})
-    graph = trace.graph(returning.nodes, updates, name)
-    variables = [of_variable[n] for n in graph.inputs if n in of_variable]
-    return Capture(
-        graph,
-        tuple([sources[n] for n in graph.inputs if n not in of_variable]),
-        tuple(map(Weak, variables)),
-        frozenset(i for i, v in enumerate(variables) if v in trace.written),
-        structure,
-        returned,
-        gradients,
-        tuple(map(Weak, trace.absent_gradients)),
-    )
+def capture(
+    function: FunctionType, args: tuple[Any, ...], kwargs: dict[str, Any], keep_grads: bool, name: str
+) -> Observation:
+    """Trace ``function`` observed; the observation's ``program`` is a :class:`Capture`.
+
+    Raises Refused where the call cannot be known, and whatever the function raises; nothing has changed then.
+    """
+    return observe(function, args, kwargs, RULES, TraceSession(function.__name__, keep_grads, name))
 
 
-def _symbolic(trace: tracing.Trace, arguments: Arguments, names: list[str]) -> tuple[list[Any], dict[Node, Source]]:
-    """The leaves as the function sees them while it is traced."""
-    leaves: list[Any] = []
-    sources: dict[Node, Source] = {}
-    for i, (leaf, tag) in enumerate(zip(arguments.leaves, arguments.tags, strict=True)):
-        if tag[0] is Role.FLOAT:
-            node = trace.input(aval((), dtypes.float64), InputKind.SCALAR, names[i])
-            sources[node] = Source(Origin.FLOAT, i)
-            leaves.append(traced_float(node, frozenset({i})))
-        elif tag[0] in (Role.TENSOR, Role.ARRAY):
-            node = trace.input(tag[1], InputKind.ARGUMENT, names[i])
-            sources[node] = Source(Origin.LEAF, i)
-            leaves.append(tensors.symbolic(node))
-        else:
-            leaves.append(leaf)
-    return leaves, sources
+class TraceSession(Session):
+    """The trace that an observed run records."""
 
+    def __init__(self, function_name: str, keep_grads: bool, name: str) -> None:
+        self.trace = tracing.Trace(tensors.serial_now())
+        self._function_name = function_name
+        self._keep_grads = keep_grads
+        self._name = name
+        self._nodes: list[Node] = []  # results of the graph
+        self._outputs: list[tuple[int, Tape]] = []
+        self._places: dict[int, int] = {}  # of tensors among the outputs
+        self._kept: list[Any] = []
+        self._numbers: dict[int, tuple[Node, TracedFloat]] = {}  # by id of the source
+        self.needs_tape = False  # whether a tensor from outside requires a gradient
+        self._number_sources: list[tuple[Node, Found]] = []
 
-def _check_refusal(trace: tracing.Trace) -> None:
-    """An error about a traced value counts even if the function caught it: eager code would not have raised it."""
-    if trace.refusal is not None:
-        raise trace.refusal
+    def begin(self, rec: Recorder) -> None:
+        """Methods of the user's objects that code of ours calls run observed."""
 
+        def method(owner: Any, name: str) -> Any:
+            if rec.source_of(owner) is None:
+                rec.refuse(f"{name}() of an object that was not found is called")
+            return rec.callback(attributes.read(rec, owner, name))
 
-def _check_arguments(name: str, leaves: list[Any], structure: Structure, args: Any, kwargs: Any) -> None:
-    after, nested = take_apart(args, kwargs)
-    if nested != structure or any(a is not b for a, b in zip(leaves, after, strict=True)):
-        raise SideEffectError(
-            f"[compile] '{name}' changed a list, dict or dataclass among its arguments; a program would not "
-            "repeat that. Return the new value instead."
-        )
-    for leaf in leaves:
-        if isinstance(leaf, Tensor) and leaf._is_rebound:
+        self.trace.observer = method
+
+    def end(self) -> None:
+        self.trace.observer = None
+        self._kept.clear()
+
+    @contextmanager
+    def running(self) -> Iterator[None]:
+        mode = RECORDING.get()
+        with tracing.activate(self.trace):
+            yield
+        if RECORDING.get() is not mode:
+            RECORDING.set(mode)
             raise SideEffectError(
-                f"[compile] '{name}' wrote into an argument (x[i] = v, or an in-place method), which changes the "
-                "caller's tensor; write into a copy (x.clone()), and return it."
-            )
-        if isinstance(leaf, Tensor) and (leaf.requires_grad or leaf._grad is not None):
-            raise SideEffectError(
-                f"[compile] '{name}' called requires_grad_() on an argument, which changes the caller's tensor; use "
-                "runnel.grad inside, or call requires_grad_() before the call."
+                f"[compile] '{self._function_name}' left the gradient mode changed; a program would not repeat that. "
+                "Use `with runnel.set_grad_enabled(flag):` inside."
             )
 
+    # During the run -------------------------------------------------------------------------------------------------
 
-def _check_side_effects(unchanged: Guard, function: FunctionType, arguments: Arguments) -> None:
-    if unchanged.holds(function, arguments.objects):
-        return
-    changed = unchanged.changed(function, arguments.objects)
-    name, change = changed if changed is not None else ("", "it cannot be told what")
-    watched = [w.expected() if type(w.expected) is Weak else w.expected for w in unchanged.watches]
-    functions = [function, *(f for f in watched if isinstance(f, FunctionType))]
-    place = written_at([f.__code__ for f in functions], name)
-    raise SideEffectError(
-        f"[compile] '{function.__name__}' changed something outside itself{place}: {change}. A program would not "
-        "repeat that: return the value, or keep it in a Variable."
-    )
+    def number(self, rec: Recorder, value: float) -> TracedFloat:
+        """A number that may be another at later calls, as an input of the program."""
+        source = rec.symbols[id(value)]
+        known = self._numbers.get(id(source))
+        if known is None:
+            node = self.trace.input(aval((), dtypes.float64), InputKind.SCALAR, source.label)
+            known = self._numbers[id(source)] = (node, traced_float(node))
+            self._number_sources.append((node, source))
+        return known[1]
 
+    def concrete(self, rec: Recorder, value: Any) -> Any:
+        """A value that is looked at."""
+        return rec.settled_number(value)
 
-def _captured(trace: tracing.Trace, found: Found) -> dict[Node, Source]:
-    sources: dict[Node, Source] = {}
-    for key, (held, node) in trace.captures.items():
-        place = found.arrays.get(key)
+    # Behind it ------------------------------------------------------------------------------------------------------
+
+    def output(self, tensor: Tensor) -> int:
+        """The number of a tensor among those that leave the run."""
+        place = self._places.get(id(tensor))
         if place is None:
-            raise CaptureError(
-                f"[compile] the function used a tensor ({node.aval}) at {node.where} that was made outside, in a place "
-                "where later calls cannot look for it; pass it as an argument."
-            )
-        sources[node] = Source(Origin.CAPTURED, place[1])
-        if isinstance(held, Tensor) and held.requires_grad and RECORDING.get():
-            raise CaptureError(
-                f"[compile] a captured tensor at {node.where} requires a gradient; pass it as an argument."
-            )
-    return sources
+            place = self._places[id(tensor)] = len(self._outputs)
+            self._kept.append(tensor)
+            self._outputs.append((self._result(tensor), _tape_of(tensor)))
+        return place
 
+    def _result(self, tensor: Tensor) -> int:
+        self._nodes.append(tensors.node_of(tensor, self.trace))
+        return len(self._nodes) - 1
 
-def _gradients(trace: tracing.Trace, returning: _Returning, keep_grads: bool) -> list[tuple[Weak, Gradient, int]]:
-    """What becomes of the ``.grad`` of each Variable that the function set."""
-    found: list[tuple[Weak, Gradient, int]] = []
-    for variable, value in trace.gradients.items():
-        if value is None:
-            found.append((Weak(variable), Gradient.NONE, -1))
-        elif variable in trace.consumed and not keep_grads:
-            found.append((Weak(variable), Gradient.CONSUMED, -1))
-        elif value.read()._node is not trace.gradient_inputs.get(variable):
-            found.append((Weak(variable), Gradient.TENSOR, returning.result(value.read())))
-    return found
-
-
-class _Returning:
-    """Takes down what the function returns, leaf by leaf."""
-
-    def __init__(self, trace: tracing.Trace, arguments: Arguments, leaves: list[Any]) -> None:
-        self.trace = trace
-        self.nodes: list[Node] = []
-        self._leaves = {
-            id(x): i for i, (x, tag) in enumerate(zip(leaves, arguments.tags, strict=True)) if tag[0] is Role.OBJECT
+    def complete(self, recipes: Recipes) -> Capture:
+        trace = self.trace
+        if trace.refusal is not None:  # though the function caught it: eager code would not have raised it
+            raise trace.refusal
+        gradients = tuple(self._gradients())
+        updates = {
+            node: tensors.node_of(trace.values[variable], trace)
+            for variable, node in trace.variables.items()
+            if variable in trace.written
         }
-
-    def of(self, leaf: Any) -> Returned:
-        if type(leaf) is TracedFloat:
-            return Returned(Result.FLOAT, self.result(leaf._tensor))
-        if isinstance(leaf, Tensor):
-            return Returned(Result.TENSOR, self.result(leaf), _tape_of(leaf))
-        if id(leaf) in self._leaves:
-            return Returned(Result.LEAF, self._leaves[id(leaf)])
-        if isinstance(leaf, np.ndarray):
-            return Returned(Result.ARRAY, leaf.copy())
-        if isinstance(leaf, (Variable, type)):
-            return Returned(Result.OBJECT, Weak(leaf))
-        if is_plain(leaf) or isinstance(leaf, (np.generic, DType)):
-            return Returned(Result.VALUE, leaf)
-        raise CaptureError(
-            f"[compile] the function returned a {type(leaf).__name__}; a program returns tensors, numbers, strings and "
-            "None, in tuples, lists, dicts and dataclasses."
+        of_variable = {node: variable for variable, node in trace.variables.items()}
+        sources = dict(self._captured(recipes))
+        sources.update({node: Source(Origin.NUMBER, recipes.place(at)) for node, at in self._number_sources})
+        sources.update({node: Source(Origin.GRADIENT, Weak(v)) for v, node in trace.gradient_inputs.items()})
+        sources.update({node: Source(Origin.GETTER, getter) for getter, node in trace.scalars})
+        graph = trace.graph(self._nodes, updates, self._name)
+        variables = [of_variable[n] for n in graph.inputs if n in of_variable]
+        return Capture(
+            graph,
+            tuple([sources[n] for n in graph.inputs if n not in of_variable]),
+            tuple(map(Weak, variables)),
+            frozenset(i for i, v in enumerate(variables) if v in trace.written),
+            tuple(self._outputs),
+            gradients,
+            tuple(map(Weak, trace.absent_gradients)),
+            self.needs_tape,
         )
 
-    def result(self, tensor: Tensor) -> int:
-        self.nodes.append(tensors.node_of(tensor, self.trace))
-        return len(self.nodes) - 1
+    def _captured(self, recipes: Recipes) -> Iterator[tuple[Node, Source]]:
+        """The tensors and arrays from outside that ops read, and where later calls find them."""
+        for held, node in self.trace.captures.values():
+            at = recipes.rec.source_of(held)
+            if at is None:
+                raise CaptureError(
+                    f"[compile] the function used a tensor ({node.aval}) at {node.where} that was made outside, in a "
+                    "place where later calls cannot look for it; pass it as an argument."
+                )
+            self.needs_tape = self.needs_tape or (type(held) is Tensor and held.requires_grad and RECORDING.get())
+            if at.is_argument:
+                node.name = at.label
+            yield node, Source(Origin.TENSOR if type(held) is Tensor else Origin.ARRAY, recipes.place(at))
+
+    def _gradients(self) -> Iterator[tuple[Weak, Gradient, int]]:
+        """What becomes of the ``.grad`` of each Variable that the function set."""
+        trace = self.trace
+        for variable, value in trace.gradients.items():
+            if value is None:
+                yield Weak(variable), Gradient.NONE, -1
+            elif variable in trace.consumed and not self._keep_grads:
+                yield Weak(variable), Gradient.CONSUMED, -1
+            elif value.read()._node is not trace.gradient_inputs.get(variable):
+                yield Weak(variable), Gradient.TENSOR, self._result(value.read())
 
 
 def _tape_of(tensor: Tensor) -> Tape:

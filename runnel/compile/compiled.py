@@ -4,28 +4,32 @@ from __future__ import annotations
 
 import functools
 import sys
+import warnings
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 from copy import deepcopy
 from types import FunctionType, MethodType
-from typing import Any, cast, overload
+from typing import Any, Final, cast, overload
 
 from runnel.codegen import context
 from runnel.compile import cache
 from runnel.compile.calling import MISS
-from runnel.compile.executable import Executable, Options, prepare
-from runnel.compile.floats import LookedAt
+from runnel.compile.executable import Executable, Options, Raised, Unsettled, prepare
+from runnel.compile.explaining import Explanation, explained
 from runnel.compile.inspection import inspect
-from runnel.compile.signature import Arguments, Circumstances, Role, difference, tagged, take_apart
-from runnel.compile.watch import Wrapper
+from runnel.compile.observe.refusal import Refused
+from runnel.compile.signature import Circumstances, difference, kinds
+from runnel.compile.wrappers import Wrapper
 from runnel.core import switches, tracebacks
 from runnel.core.accepting import byte_count
 from runnel.core.casting import CASTING
-from runnel.core.errors import RunnelError
+from runnel.core.errors import CaptureError, CaptureWarning, NewStateError, RunnelError
 from runnel.core.references import FunctionLike
 from runnel.inspection.inspection import Inspection
 from runnel.tensor import tracing
 from runnel.tensor.grad_mode import RECORDING
+
+MANY: Final = 64  # traces of one function because of other values, after which a warning says why
 
 
 class Compiled(FunctionLike, Wrapper):
@@ -43,7 +47,7 @@ class Compiled(FunctionLike, Wrapper):
         self._entry.used_by(self)
         self._quick: Any = None
         self._retraces: deque[str] = deque(maxlen=cache.REASONS)
-        self._traces = self._audits = 0
+        self._traces = self._audits = self._by_value = self._made_state = 0
         functools.update_wrapper(self, function)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
@@ -96,10 +100,13 @@ class Compiled(FunctionLike, Wrapper):
 
     def program(self, *args: Any, **kwargs: Any) -> Inspection:
         """What runs for these arguments, traced and compiled but not run."""
-        _, executable = self._find(*take_apart(args, kwargs))
-        return inspect(executable)
+        return inspect(self._found(args, kwargs))
 
     lower = program
+
+    def explain(self, *args: Any, **kwargs: Any) -> Explanation:
+        """What a call with these arguments reads and checks, what it changes, and why it was traced again."""
+        return explained(self, self._found(args, kwargs))
 
     def __repr__(self) -> str:
         return f"<compiled {self.function.__qualname__}>"
@@ -107,84 +114,129 @@ class Compiled(FunctionLike, Wrapper):
     # The general way --------------------------------------------------------------------------------------------------
 
     def _call(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-        taken = take_apart(args, kwargs)
-        while True:
-            arguments, executable = self._find(*taken)
-            counter = executable.counter
-            if counter.calls + 1 >= counter.audit_at and executable.native is not None:
-                self._audits += 1
-                executable.audit(self.function, arguments, self._options.keep_grads)
+        around = self._around()
+        key = (kinds(args, kwargs), around)
+        for executable in self._entry.programs(key):
+            result = self._run(key, executable, args, kwargs)
+            if result is not MISS:
+                return result
+        try:
+            while True:
+                executable = self._made(key, around, args, kwargs)
+                result = self._run(key, executable, args, kwargs)
+                if result is not MISS:
+                    return result
+                self._entry.discard(executable)
+                if not executable.is_over:
+                    break
+            raise Unsettled("what it reads changed while it was traced")
+        except Unsettled:
+            pass  # the next call finds what this one prepares
+        except (Refused, NewStateError) as problem:
+            self._tell(problem)
+        except Raised as raised:
+            result = self.function(*args, **kwargs)  # raises the same, and leaves what it did so far
+            self._tell(raised)
+            return result
+        return self.function(*args, **kwargs)
+
+    def _run(self, key: Hashable, executable: Executable, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """The call, if ``executable`` fits."""
+        counter = executable.counter
+        if counter.calls + 1 >= counter.audit_at and executable.native is not None:
+            if not executable.fits(self.function, args, kwargs):
+                return MISS
+            self._audits += 1
+            executable.audit(self.function, args, kwargs, self._options.keep_grads)
+        result = executable.run(self.function, args, kwargs)
+        if result is not MISS:
+            self._entry.promote(key, executable)
             self._quick = executable.quick
             executable.keepers.add(self)
             if executable.is_over:  # meanwhile
                 self._quick = None
-            result = executable.run(self.function, arguments)
-            if result is not MISS:
-                return result
+        return result
 
     @context.settled
-    def _find(self, leaves: list[Any], structure: Any) -> tuple[Arguments, Executable]:
+    def _around(self) -> Circumstances:
+        return Circumstances(context.current(), RECORDING.get(), CASTING.dtype)
+
+    def _found(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Executable:
         """The program for these arguments, traced and compiled if there is none that fits."""
-        found = self._known(leaves, structure)
-        if found is None:
-            with self._entry.tracing():
-                found = self._known(leaves, structure)  # another thread may have made it meanwhile
-                if found is None:
-                    found = self._made(leaves, structure)
-        return found
-
-    def _known(self, leaves: list[Any], structure: Any) -> tuple[Arguments, Executable] | None:
-        """What was made for these arguments, if it fits."""
-        arguments, around = self._signature(leaves, structure)
-        key, objects = (arguments.key, around), arguments.objects
+        around = self._around()
+        key = (kinds(args, kwargs), around)
         for executable in self._entry.programs(key):
-            if executable.fits(self.function, objects):
-                self._entry.promote(key, executable)
-                return arguments, executable
-        return None
+            if executable.fits(self.function, args, kwargs):
+                return executable
+        try:
+            return self._made(key, around, args, kwargs)
+        except Refused as refused:
+            raise CaptureError(f"[compile] {self.name}() runs eagerly: {refused}.") from None
 
-    def _made(self, leaves: list[Any], structure: Any) -> tuple[Arguments, Executable]:
-        """A new program for these arguments."""
-        entry = self._entry
-        while True:
-            arguments, around = self._signature(leaves, structure)
-            key = (arguments.key, around)
-            programs = entry.programs(key)
+    @context.settled
+    def _made(self, key: Hashable, around: Circumstances, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Executable:
+        """A new program for these arguments; or the one that another thread has made meanwhile."""
+        with self._entry.tracing():
+            programs = self._entry.programs(key)
+            for executable in programs:
+                if executable.fits(self.function, args, kwargs):
+                    return executable
             try:
-                executable = prepare(self.function, arguments, self._options, self.name, programs)
-            except LookedAt as looked:
-                entry.fixed[structure] = entry.fixed.get(structure, frozenset()) | looked.positions
-                continue
-            self._explain(arguments, around, programs)
+                executable = prepare(self.function, args, kwargs, self._options, self.name, programs)
+            except Refused as refused:
+                if refused.guard is None:
+                    raise
+                executable = Executable(self.name, refused.guard, None, None, str(refused))
+                self._tell(refused)
+            self._explain(around, programs, args, kwargs)
             self._traces += 1
-            entry.last = arguments._replace(leaves=[]), around
-            entry.add(key, executable)
-            return arguments, executable
+            self._entry.last = executable, around
+            self._entry.add(key, executable)
+            return executable
 
-    def _signature(self, leaves: list[Any], structure: Any) -> tuple[Arguments, Circumstances]:
-        arguments = tagged(leaves, structure, self._entry.fixed.get(structure, frozenset()))
-        recording = RECORDING.get()
-        differentiable = recording and any(
-            tag[0] is Role.TENSOR and x.requires_grad for x, tag in zip(leaves, arguments.tags, strict=True)
-        )
-        return arguments, Circumstances(context.current(), recording, differentiable, CASTING.dtype)
-
-    def _explain(self, arguments: Arguments, around: Circumstances, programs: list[Executable]) -> None:
+    def _explain(
+        self, around: Circumstances, programs: list[Executable], args: tuple[Any, ...], kwargs: dict[str, Any]
+    ) -> None:
         """Record why there is another trace."""
         if self._entry.last is None:
-            return
-        before, around_before = self._entry.last
-        if programs:
-            reason = programs[0].change(self.function, arguments.objects)
-        elif before.key == arguments.key and around == around_before and self._entry.ended:
+            if not self._entry.ended:
+                return
             reason = f"{self._entry.ended} is gone, and its program with it"
         else:
-            reason = difference(self.function.__code__, before, arguments, (around_before, around))
+            executable, before = self._entry.last
+            reason = difference(before, around)
+            if not reason:
+                executable = programs[0] if programs else executable
+                reason = executable.change(self.function, args, kwargs)
         line = f"retrace of {self.name}(): {reason}"
         if self._traces:  # the first trace of a function that shares another one's code is no retrace of it
             self._retraces.append(line)
+            self._by_value += not reason.startswith("which ") and not reason.endswith(
+                "is gone, and its program with it"
+            )
+            if self._by_value == MANY:
+                self._by_value += 1
+                self._warn(
+                    f"'{self.name}' was traced more than {MANY} times, the last time because {reason}; pass what changes "
+                    "as a tensor or a float, or keep it in a Variable (retraces lists all reasons)"
+                )
         if switches.debug.value >= 1:
             print(f"runnel: {line}", file=sys.stderr)
+
+    def _tell(self, problem: Exception | Refused) -> None:
+        """Say once why calls run eagerly."""
+        sentence = str(problem)
+        if isinstance(problem, NewStateError):
+            self._made_state += 1
+            if self._made_state == 2:
+                self._warn(f"'{self.name}' runs eagerly: {sentence}")
+            return
+        if sentence not in self._entry.refused:
+            self._entry.refused.add(sentence)
+            self._warn(f"'{self.name}' runs eagerly: {sentence}")
+
+    def _warn(self, sentence: str) -> None:
+        warnings.warn(f"[compile] {sentence}.", CaptureWarning, stacklevel=4)
 
 
 class BoundCompiled(Wrapper):
@@ -257,13 +309,14 @@ def compile(
 ) -> Any:
     """Make a function run as one native program; use it as a decorator, or on a lambda or bound method.
 
-    The function is traced once for each signature: shapes and dtypes of tensors and arrays, values of other Python
-    arguments (floats are run-time data, unless the function looks at them). What it reads from outside is watched, and
-    a change traces it again. It must not change anything outside but Variables and gradients: that is an error.
+    The function is traced when it is first called, and what the trace reads is checked at each later call: shapes and
+    dtypes of tensors and arrays, values of other Python objects (float arguments are run-time data, unless the function
+    looks at them), and whatever it finds outside. Where something has changed, it is traced again. What it changes
+    outside, such as attributes and lists, is changed at each call. What cannot be known so, such as a clock or a file,
+    makes calls run eagerly, which a CaptureWarning says once.
 
     Args:
-        fn: the function. ``print`` in it happens when it is traced only; NumPy arrays among its arguments become
-            tensors.
+        fn: the function. NumPy arrays among its arguments become tensors.
         keep_grads: store the gradients that an optimizer inside uses up.
         name: how reports call it.
         memory_budget: the most bytes (a number, or "512MB", "1GB", in powers of 1024) that a program may plan for

@@ -1,4 +1,4 @@
-"""A traced, guarded and compiled function for one signature: what a call ends up running."""
+"""A traced, guarded and compiled function for one kind of call: what a call ends up running."""
 
 from __future__ import annotations
 
@@ -12,21 +12,19 @@ import numpy as np
 from runnel.codegen import context
 from runnel.compile import audit
 from runnel.compile.calling import MISS, CallWriter, Counter
-from runnel.compile.capture import Capture, Origin, Tape, capture
-from runnel.compile.guards import Guard
+from runnel.compile.capture import Capture, capture
 from runnel.compile.inspection import inspected
 from runnel.compile.late_tape import LateRecord, Rerun
 from runnel.compile.native import Native
-from runnel.compile.signature import Arguments
-from runnel.compile.watch import find
+from runnel.compile.observe.guard import Guard
+from runnel.compile.observe.observation import Observation
 from runnel.core.casting import CASTING, casting
-from runnel.core.dtypes import from_numpy as dtype_of
+from runnel.core.errors import RunnelError
 from runnel.core.lifetime import tied
 from runnel.core.pytree import flatten, unflatten
 from runnel.inspection import ladder
-from runnel.tensor.grad_mode import RECORDING, recording
-from runnel.tensor.tensor import Tensor, from_numpy
-from runnel.tensor.variable import CLOCK
+from runnel.tensor.grad_mode import recording
+from runnel.tensor.tensor import Tensor
 
 
 class Keeper(Protocol):
@@ -44,39 +42,35 @@ class Options(NamedTuple):
 
 
 class Executable:
-    """One capture with its guard and its program.
+    """One observed run with its guard and its program.
 
     It belongs to the objects that the guard tells by identity and to the Variables it is bound to, and keeps none of
     them alive. When the first of them goes, it leaves all its ``keepers`` (``end``), and nothing else holds it but a
     call in progress.
 
-    ``native`` is None when calls run eagerly: because a tensor the function can reach requires a gradient, or because
-    it returns something differentiable and changes Variables, so that a later backward could not compute it again.
+    ``native`` is None when calls run eagerly, ``reason`` says why.
     """
 
     def __init__(
-        self,
-        function: FunctionType,
-        arguments: Arguments,
-        guard: Guard,
-        captured: Capture | None,
-        native: Native | None,
+        self, name: str, guard: Guard, observation: Observation | None, native: Native | None, reason: str = ""
     ) -> None:
-        self.function_name = captured.graph.name if captured is not None else function.__name__
-        self.arguments = arguments._replace(leaves=[])  # the arguments themselves are not kept alive
+        self.function_name = name
         self.guard = guard
-        self.captured = captured
+        self.observation = observation
+        self.captured: Capture | None = None if observation is None else observation.program
         self.counter = Counter()
         self.native = native
+        self.reason = reason
         self.keepers: WeakSet[Keeper] = WeakSet()
         self.is_over = False
         self.quick: Any = None
         self._general: Any = None
-        if native is not None:
-            writer = CallWriter(native, arguments, guard, self.counter)
+        if native is not None and observation is not None:
+            writer = CallWriter(native, observation, self.counter)
             self._general = writer.general()
             self.quick = writer.quick()
-        self._ties = tied(self, guard.owners + ([] if captured is None else captured.owners))
+        owners = [(label, owner) for label, reference in guard.owners if (owner := reference()) is not None]
+        self._ties = tied(self, owners + ([] if self.captured is None else self.captured.owners))
 
     def end(self, owner: str) -> None:
         """An owner is gone; nothing that this was traced for can come back."""
@@ -84,109 +78,92 @@ class Executable:
         for keeper in list(self.keepers):
             keeper.drop(self, owner)
 
-    def fits(self, function: FunctionType, objects: list[Any]) -> bool:
+    def fits(self, function: FunctionType, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
         """Whether everything this was traced with is as it was."""
-        return self.guard.holds(function, objects) and self.wrong_gradient() is None
+        return self.guard.holds(function, args, kwargs) is not None and self._wrong_gradient() is None
 
-    def wrong_gradient(self) -> str | None:
-        """The Variable whose ``.grad`` is not in the state that the program was traced with."""
-        if self.captured is None:
-            return None
-        for reference in self.captured.absent_gradients:
-            variable = reference()
-            if variable is not None and variable._grad is not None:
-                return f"{variable.name}.grad changed from None to a gradient"
-        for origin, what in self.captured.sources:
-            variable = what() if origin is Origin.GRADIENT else None
-            if variable is not None and type(variable._grad) is not Tensor:
-                return f"{variable.name}.grad changed from a gradient to none"
-        return None
-
-    def change(self, function: FunctionType, objects: list[Any]) -> str:
+    def change(self, function: FunctionType, args: tuple[Any, ...], kwargs: dict[str, Any]) -> str:
         """Why this does not fit."""
-        return self.guard.change(function, objects) or self.wrong_gradient() or "something it reads changed"
+        return self.guard.why(function, args, kwargs) or self._wrong_gradient() or "something it reads changed"
 
-    def run(self, function: FunctionType, arguments: Arguments) -> Any:
-        """Run with arguments of the right signature; the caller has seen that this fits. MISS if it does not any more,
-        because another thread or a signal handler came between."""
-        self.counter.calls += 1
-        if self.native is None or (RECORDING.get() and _any_needs_tape(arguments)):
-            args, kwargs = unflatten(arguments.structure, arguments.leaves)
-            return function(*args, **kwargs)
-        leaves = [_ready(x) for x in arguments.leaves]
-        objects = arguments.objects
-        now = CLOCK.now
-        if now != self.counter.clock:
-            by_clock = self.guard.by_clock(function, objects)
-            if by_clock is None or self.wrong_gradient() is not None:
+    def _wrong_gradient(self) -> str | None:
+        return None if self.captured is None else self.captured.wrong_gradient()
+
+    def run(self, function: FunctionType, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """The call, if this fits; MISS if not."""
+        if self.native is None:
+            if not self.fits(function, args, kwargs):
                 return MISS
-            self.counter.by_clock = by_clock
-            self.counter.clock = now  # last: Ctrl-C may come at each line
-        captured = self.guard.always(function, objects)
-        if captured is None:
-            return MISS
-        result = self._general(leaves, captured + self.counter.by_clock)
-        if result is MISS:
-            return MISS
-        if self.native.captured.is_differentiable:
-            self._attach_tapes(function, arguments, result)
+            self.counter.calls += 1
+            return function(*args, **kwargs)
+        if not self.native.captured.is_differentiable:
+            return self._general(function, args, kwargs)
+        leaves, structure = flatten((args, kwargs))
+        kept = [_snapshot(x) for x in leaves]
+        result = self._general(function, args, kwargs)
+        if result is not MISS:
+            self._attach_tapes(function, (kept, structure), (args, kwargs), result)
         return result
 
-    def _attach_tapes(self, function: FunctionType, arguments: Arguments, result: Any) -> None:
-        kept = [_snapshot(x) for x in arguments.leaves]
-        objects, cast = arguments.objects, CASTING.dtype
+    def _attach_tapes(self, function: FunctionType, kept: Any, given: Any, result: Any) -> None:
+        cast = CASTING.dtype
 
         def again() -> Any:
-            args, kwargs = unflatten(arguments.structure, kept)
+            args, kwargs = unflatten(kept[1], kept[0])
             with casting(cast), recording(True):
                 return function(*args, **kwargs)
 
-        rerun = Rerun(self.function_name, again, lambda: self.guard.holds(function, objects))
+        rerun = Rerun(self.function_name, again, lambda: self.guard.holds(function, *given) is not None)
         leaves, _ = flatten(result)
-        for place, returned in enumerate(self.native.captured.returned if self.native else ()):
-            if returned.tape is Tape.LIVE:
-                leaves[place]._record = LateRecord(rerun, place)
+        for place, leaf in enumerate(leaves):
+            if type(leaf) is Tensor and leaf.requires_grad and leaf._record is not None and leaf._record.freed:
+                leaf._record = LateRecord(rerun, place)
 
-    def audit(self, function: FunctionType, arguments: Arguments, keep_grads: bool) -> None:
+    def audit(self, function: FunctionType, args: tuple[Any, ...], kwargs: dict[str, Any], keep_grads: bool) -> None:
         """Trace again and compare."""
         self.counter.audit_at = max(2 * self.counter.audit_at, 2)
         if self.captured is None or self.native is None:
             return
         with context.entered(self.native.context):
-            found = find(function, named_objects(arguments))
-            audit.compare(
-                self.function_name,
-                self.captured,
-                capture(function, arguments, found, keep_grads, self.captured.graph.name),
-            )
-
-
-def named_objects(arguments: Arguments) -> list[tuple[str, Any]]:
-    """The watched arguments with names for messages."""
-    return [(f"argument {type(x).__name__}", x) for x in arguments.objects]
+            now = capture(function, args, kwargs, keep_grads, self.captured.graph.name)
+            if now.guard.aliases == self.guard.aliases:  # a call that names one thing twice gets a shorter trace
+                audit.compare(self.function_name, self.captured, now.program)
 
 
 def prepare(
-    function: FunctionType, arguments: Arguments, options: Options, name: str, known: Iterable[Executable]
+    function: FunctionType,
+    args: tuple[Any, ...],
+    kwargs: dict[str, Any],
+    options: Options,
+    name: str,
+    known: Iterable[Executable],
 ) -> Executable:
-    """Trace and compile ``function`` for this signature. A trace equal to one in ``known`` shares its program."""
-    found = find(function, named_objects(arguments))
-    if RECORDING.get() and (found.needs_tape or _any_needs_tape(arguments)):
-        return Executable(function, arguments, Guard(found.watches, ()), None, None)
-    captured = capture(function, arguments, found, options.keep_grads, name)
-    guard = Guard(found.watches, [what for origin, what in captured.sources if origin is Origin.CAPTURED])
-    if captured.is_differentiable and captured.written:
-        return Executable(function, arguments, guard, None, None)
+    """Trace and compile ``function`` for this call. A trace equal to one in ``known`` shares its program."""
+    try:
+        found = capture(function, args, kwargs, options.keep_grads, name)
+    except RunnelError:
+        raise
+    except Exception as error:
+        raise Raised(f"while it was traced it raised {type(error).__name__}: {error}") from error
+    captured: Capture = found.program
+    if found.unsettled_by:
+        raise Unsettled(found.unsettled_by)
+    if captured.needs_tape or (captured.is_differentiable and (captured.written or found.effects)):
+        return Executable(name, found.guard, found, None, "so that its results can be differentiated")
     for other in known:
         if other.native is not None and other.native.captured.same_as(captured):
-            return Executable(function, arguments, guard, captured, other.native)
+            return Executable(name, found.guard, found, other.native)
     native = Native(captured, options.memory_budget)
     ladder.announce(inspected(native))
-    return Executable(function, arguments, guard, captured, native)
+    return Executable(name, found.guard, found, native)
 
 
-def _any_needs_tape(arguments: Arguments) -> bool:
-    return any(type(x) is Tensor and x.requires_grad for x in arguments.leaves)
+class Raised(Exception):
+    """The function raised an error of its own."""
+
+
+class Unsettled(Exception):
+    """The call prepared something that later ones will find: it runs eagerly, once."""
 
 
 def _snapshot(leaf: Any) -> Any:
@@ -194,12 +171,3 @@ def _snapshot(leaf: Any) -> Any:
     if isinstance(leaf, np.ndarray):
         return leaf.copy()
     return leaf._twin() if type(leaf) is Tensor else leaf
-
-
-def _ready(leaf: Any) -> Any:
-    """An argument as the program's code takes it."""
-    if isinstance(leaf, np.ndarray):
-        return from_numpy(np.ascontiguousarray(leaf).reshape(leaf.shape), dtype_of(leaf.dtype), copy=False)
-    if type(leaf) is Tensor and not leaf.is_dense:
-        return from_numpy(leaf.numpy(), leaf.dtype, copy=True)
-    return leaf

@@ -1,8 +1,8 @@
-"""A Python float that is run-time data of a program: it computes as Python does, and says so when it cannot.
+"""A Python float that is run-time data of a program: what functions of ours get in place of one that may change.
 
 Python's own arithmetic on floats is float64, so sums, differences and products of such numbers stay float64; beside a
 tensor they take its dtype, as Python floats do. Whatever needs the number itself (``if lr > 0``, ``math.sqrt(lr)``,
-formatting, powers) raises :class:`LookedAt`; ``compile`` then traces again with that argument fixed. It is no tensor:
+formatting, powers) raises :class:`LookedAt`; the function is then called again with the number. It is no tensor:
 it has what a float has, and ``isinstance`` says float. (``type()`` alone tells the difference.)
 """
 
@@ -29,22 +29,20 @@ _ARRAYS = (Value, np.ndarray, np.generic)
 
 
 class LookedAt(TracedValueError):
-    """The value of a run-time float was asked for; ``positions`` are the leaves among the arguments it came from."""
+    """The value of a run-time float was asked for."""
 
-    def __init__(self, what: str, positions: frozenset[int]) -> None:
+    def __init__(self, what: str) -> None:
         super().__init__(f"[{what}] the value of a float argument was asked for at {tracing.user_line()}.")
-        self.positions = positions
 
 
 class TracedFloat(RunTimeNumber):
     """A float argument while its function is traced, or what Python arithmetic made of such ones."""
 
-    __slots__ = ("_positions", "_tensor")
+    __slots__ = ("_tensor",)
     __array_priority__ = 1000  # NumPy arrays on the left leave binary operators to us
 
-    def __init__(self, tensor: Tensor, positions: frozenset[int]) -> None:
+    def __init__(self, tensor: Tensor) -> None:
         self._tensor = tensor  # weak, of dtype float64
-        self._positions = positions  # of the leaves among the arguments that it came from
 
     def as_array(self, dtype: DType, ndim: int) -> Tensor:
         strong: Tensor = ops.reshape(ops.cast(self._tensor, dtype), (1,) * ndim)
@@ -97,7 +95,7 @@ class TracedFloat(RunTimeNumber):
 
     def _looked(self, what: str) -> LookedAt:
         """The error that says so, which counts even if the function catches it."""
-        error = LookedAt(what, self._positions)
+        error = LookedAt(what)
         trace = tracing.ACTIVE.trace
         if trace is not None and trace.refusal is None:
             trace.refusal = error
@@ -189,11 +187,11 @@ for _name, _function in {
     setattr(TracedFloat, _name, _operator(_name, _function))
 
 
-def traced_float(node: Node, positions: frozenset[int]) -> TracedFloat:
-    """A float that stands for ``node`` and came from the arguments at ``positions``."""
+def traced_float(node: Node) -> TracedFloat:
+    """A float that stands for ``node``."""
     tensor = tensors.symbolic(node)
     tensor._weak = True
-    return TracedFloat(tensor, positions)
+    return TracedFloat(tensor)
 
 
 def _is_number(x: Any) -> bool:
@@ -219,8 +217,7 @@ def _combined(op: Op, *operands: Any) -> TracedFloat:
         x._tensor._node if type(x) is TracedFloat else trace.constant(np.asarray(x, np.float64), dtypes.float64)
         for x in operands
     ]
-    positions: frozenset[int] = frozenset().union(*(x._positions for x in traced))
-    return traced_float(trace.record(op, tuple(nodes), {}), positions)
+    return traced_float(trace.record(op, tuple(nodes), {}))
 
 
 def _unary(op: Op, x: TracedFloat) -> TracedFloat:

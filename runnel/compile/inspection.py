@@ -23,5 +23,5 @@ def inspected(native: Native) -> Inspection:
 def inspect(executable: Executable) -> Inspection:
     """The reports on what an executable runs; CaptureError where that is plain Python."""
     if executable.native is None:
-        raise CaptureError("[program] this call runs eagerly, so that its results can be differentiated: no program.")
+        raise CaptureError(f"[program] this call runs eagerly, {executable.reason}: no program.")
     return inspected(executable.native)

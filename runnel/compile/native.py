@@ -81,7 +81,7 @@ class Native:
         self.program, *preparations = self.recipe.programs()
         self.preparation = preparations[0] if preparations else None
         sources = captured.sources
-        numbers = [i for i, source in enumerate(sources) if source.origin in (Origin.FLOAT, Origin.GETTER)]
+        numbers = [i for i, source in enumerate(sources) if source.origin in (Origin.NUMBER, Origin.GETTER)]
         self.binding = Binding(
             self.program, captured.bound_variables, captured.written, len(sources), numbers, self.preparation
         )

@@ -11,6 +11,7 @@ RunnelError
 ├── GradientError (RuntimeError)     backward without a path, twice, or on a non-scalar
 ├── CaptureError (RuntimeError)      a traced function did what a program cannot repeat
 │   ├── TracedValueError             a traced value was looked at
+│   ├── NewStateError                a Variable was made in a traced function
 │   ├── SideEffectError              the function changed something outside itself
 │   └── AuditError                   a later trace differs from the compiled one
 ├── StateError (ValueError)          a saved state does not fit what it was to be loaded into
@@ -79,6 +80,14 @@ class CaptureError(RunnelError, RuntimeError):
 
 class TracedValueError(CaptureError):
     """The value of a traced tensor was asked for (``float``, ``bool``, ``if``, ``np.asarray``): only runs make one."""
+
+
+class NewStateError(CaptureError):
+    """A traced function made a Variable, or something that holds one: each call would need its own."""
+
+
+class CaptureWarning(RuntimeWarning):
+    """A compiled function runs eagerly, or is traced again and again. The message says why, where, and what to do."""
 
 
 class SideEffectError(CaptureError):

@@ -20,6 +20,7 @@ from runnel.nn.whereabouts import located
 from runnel.tensor.methods import ArrayMethods
 from runnel.tensor.snapshot import snapshot
 from runnel.tensor.state import LoadReport, clear_gradient, load_variables
+from runnel.tensor.stateful import StatefulTree
 from runnel.tensor.tensor import Tensor
 from runnel.tensor.variable import CLOCK, Variable
 
@@ -27,9 +28,22 @@ _NUMBERS: Final = (ArrayMethods, np.ndarray, np.generic, bool, int, float)
 
 
 @kinds.declare
-class Module:
+class Module(StatefulTree):
     """A layer, a model, or a part of one. Subclasses set attributes in ``__init__`` and define ``forward``."""
 
+    of_the_tree = frozenset(
+        {
+            "parameters", "named_parameters", "buffers", "named_buffers", "modules", "named_modules", "children",
+            "named_children", "zero_grad", "num_parameters", "state_dict", "get_submodule", "_named_variables",
+            "_persistent",
+        }
+    )  # fmt: skip
+    that_change = frozenset(
+        {
+            "train", "eval", "apply", "append", "extend", "insert", "update", "_renumber", "__setitem__", "__delitem__",
+            "register_buffer", "register_parameter", "requires_grad_",
+        }
+    )  # fmt: skip
     training: bool = True
     _transient: frozenset[str] = frozenset()  # buffers that state_dict() leaves out
     _vacant_parameters: frozenset[str] = frozenset()  # names that hold None until a Parameter is set
@@ -44,7 +58,7 @@ class Module:
         if self._is_for_parameters(name, current):
             self._require_parameter(name, value)
         elif self._is_for_buffers(name, current) and not isinstance(value, (Variable, Module, NoneType)):
-            value = self._updated(current, name, value)
+            value = self.updated_buffer(current, name, value)
         if value is None and isinstance(current, Variable):
             self._keep_vacant(name, current)
         object.__setattr__(self, name, value)
@@ -60,6 +74,9 @@ class Module:
     def _is_for_buffers(self, name: str, current: Any) -> bool:
         return isinstance(current, Variable) or (current is None and name in self._vacant_buffers)
 
+    def is_kept_for_state(self, name: str) -> bool:
+        return name in self._vacant_parameters or name in self._vacant_buffers
+
     def _require_parameter(self, name: str, value: Any) -> None:
         if value is not None and not isinstance(value, (Parameter, Module)):
             raise TypeError(
@@ -68,7 +85,7 @@ class Module:
                 f"{name} = Parameter(value)."
             )
 
-    def _updated(self, buffer: Variable | None, name: str, value: Any) -> Variable:
+    def updated_buffer(self, buffer: Variable | None, name: str, value: Any) -> Variable:
         """The buffer with ``value``; a new one where it is of another shape or dtype."""
         if not isinstance(value, _NUMBERS):
             raise TypeError(
@@ -137,6 +154,9 @@ class Module:
             if told is error:
                 raise
             raise told from told.__cause__
+
+    def located(self, args: tuple[Any, ...], kwargs: dict[str, Any], error: Exception) -> Exception:
+        return located(self, args, kwargs, error)
 
     # The tree ---------------------------------------------------------------------------------------------------------
 

@@ -105,6 +105,10 @@ class ParamGroup(MutableMapping[str, Any]):
         names = sorted(self.plain)
         return tuple(id(p) for p in self.params), tuple(f"{name} {_shape_of(self.plain[name])}" for name in names)
 
+    def program_structure(self) -> list[Any]:
+        """The same, for compiled functions that are given the group."""
+        return [self.structure()]
+
     @staticmethod
     def _scalar(value: Any, getter: Callable[[], float], name: str) -> Any:
         return run_time_scalar(getter, name) if _is_number(value) else value

@@ -23,12 +23,13 @@ from runnel.optim.state import checked_state, state_of
 from runnel.tensor import tracing
 from runnel.tensor.snapshot import snapshot
 from runnel.tensor.state import clear_gradient
+from runnel.tensor.stateful import Stateful
 from runnel.tensor.tensor import Tensor
 from runnel.tensor.variable import CLOCK, Variable
 
 
 @kinds.declare
-class Optimizer:
+class Optimizer(Stateful):
     """The base class. ``params`` are Parameters, or dicts with "params" and hyper-parameters of their own.
 
     Attributes:
@@ -153,6 +154,10 @@ class Optimizer:
     def _structure_now(self) -> Hashable:
         return tuple(group.structure() for group in self.param_groups)
 
+    def program_structure(self) -> list[Any]:
+        """What shapes a step: which Parameters, their state, and of hyper-parameters what :class:`ParamGroup` says."""
+        return [self._structure, list(self._steps), [kept for slots in self.state.values() for kept in slots.values()]]
+
     def initial(self, p: Variable, value: float) -> np.ndarray:
         """State for ``p`` before the first step."""
         return np.full(p.shape, value, p.dtype.numpy)
@@ -193,7 +198,7 @@ class Optimizer:
                 g = ops.cast(g.detach(), p.dtype)
                 active.append((i, p, -g if group.plain.get("maximize") else g))
             if active:
-                self.update(group, active, steps)
+                tracing.method(self, "update")(group, active, steps)
 
     # Saving and loading -----------------------------------------------------------------------------------------------
 

@@ -34,6 +34,7 @@ class BodyTrace(Trace):
         self._foreign: dict[Node, Tensor] = {}
         if outer is not None:
             self.known_arrays = outer.known_arrays
+            self.observer = outer.observer
 
     def owns(self, node: Node) -> bool:
         return node in self._own or node.is_constant

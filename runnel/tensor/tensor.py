@@ -120,7 +120,7 @@ class Tensor(ArrayMethods):
 
     def numpy(self) -> np.ndarray:
         """Its values as a read-only NumPy array that shares memory (zero-copy)."""
-        if self._node is not None:
+        if self._is_unknown:
             raise traced_value(self._aval, "numpy()")
         array = self._array
         if array is None:
@@ -138,6 +138,14 @@ class Tensor(ArrayMethods):
             )
         return array
 
+    @property
+    def _is_unknown(self) -> bool:
+        """Whether its values exist only when a program runs: it is traced, or an input of the function observed now."""
+        if self._node is not None:
+            return True
+        trace = tracing.ACTIVE.trace
+        return trace is not None and trace.observer is not None and self._serial <= trace.born
+
     def known(self) -> np.ndarray | None:
         trace = tracing.ACTIVE.trace
         is_input = trace is not None and self._serial <= trace.born
@@ -153,7 +161,7 @@ class Tensor(ArrayMethods):
 
     def item(self) -> bool | int | float:
         """The one value of a tensor of size 1, as a Python number."""
-        if self._node is not None:
+        if self._is_unknown:
             raise traced_value(self._aval, "item()")
         if self._aval.size != 1:
             raise ValueError(f"[item] needs a tensor of size 1; received shape {self.shape}.")
@@ -189,7 +197,7 @@ class Tensor(ArrayMethods):
         return id(self)
 
     def _scalar(self, what: str) -> bool | int | float:
-        if self._node is not None:
+        if self._is_unknown:
             raise traced_value(self._aval, what)
         if self._aval.size != 1:
             raise ValueError(
@@ -199,7 +207,7 @@ class Tensor(ArrayMethods):
         return self.item()
 
     def __repr__(self) -> str:
-        if self._node is not None:
+        if self._is_unknown:
             return f"Tensor(traced, {self._aval})"
         body = np.array2string(self.numpy(), separator=", ", prefix="Tensor(")
         extra = ", requires_grad=True" if self.requires_grad else ""
@@ -355,7 +363,7 @@ class Tensor(ArrayMethods):
         return twin
 
     def __getstate__(self) -> dict[str, Any]:
-        if self._node is not None:
+        if self._is_unknown:
             raise traced_value(self._aval, "pickle")
         return copying.tensor_state(self)
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -50,6 +51,9 @@ class Trace:
         self.refusal: Exception | None = None  # the first error about a traced value, though the function caught it
         self.custom_derivative = ""  # the name of a function with one that was recorded
         self.scalars: list[tuple[Any, Node]] = []  # (getter, node): run-time floats read by the function
+        self.observer: Callable[[Any, str], Callable[..., Any]] | None = (
+            None  # gives methods of users' objects, observed
+        )
         self.repetition: Repetition | None = None  # while something is recorded a second time
 
     def owns(self, node: Node) -> bool:
@@ -77,6 +81,15 @@ class Trace:
 
     def graph(self, outputs: list[Node], updates: dict[Node, Node], name: str) -> Graph:
         return Graph(self.inputs, outputs, updates, name)
+
+
+def method(owner: Any, name: str) -> Callable[..., Any]:
+    """A method of ``owner``, whose class may be a user's; observed, where somebody observes what the trace reads."""
+    trace = ACTIVE.trace
+    if trace is None or trace.observer is None:
+        found: Callable[..., Any] = getattr(owner, name)
+        return found
+    return trace.observer(owner, name)
 
 
 class Repetition:

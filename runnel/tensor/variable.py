@@ -17,7 +17,7 @@ from runnel.core.arrays import as_array
 from runnel.core.avals import Aval
 from runnel.core.dispatch import RunTimeNumber
 from runnel.core.dtypes import DType, as_dtype, from_numpy
-from runnel.core.errors import CaptureError, DTypeError, GradientError, ShapeError
+from runnel.core.errors import DTypeError, GradientError, NewStateError, ShapeError
 from runnel.core.rounding import rounded
 from runnel.graph.graph import InputKind
 from runnel.runtime.state import VERSION, StateLock
@@ -68,7 +68,7 @@ CONSUMED = ConsumedGradient()
 
 def _refuse_in_trace() -> None:
     if tracing.ACTIVE.trace is not None:
-        raise CaptureError(
+        raise NewStateError(
             f"[Variable] one was made inside a compiled function, at {tracing.user_line()}: each call would need "
             "its own. Make Variables (and modules and optimizers, which hold them) outside, once."
         )

@@ -169,7 +169,6 @@ def test_a_switch_that_changes_while_a_function_is_traced_does_not_mix() -> None
     with switches.override(num_threads=2):
         expected = bits(rn.tanh(x @ x) + 1)
         assert bits(changing(x)) == expected
-        assert changing.executables()[0].native.recipe.context.threads == 2
         assert changing.program(x).plan.threads == 3
 
 

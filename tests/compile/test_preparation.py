@@ -11,7 +11,6 @@ from hypothesis import given, settings, strategies as st
 
 import runnel as rn
 from runnel.compile.native import Native
-from runnel.compile.signature import take_apart
 from runnel.core import switches
 from runnel.ops.contiguity import contiguous
 
@@ -26,7 +25,7 @@ def serving(weight: rn.Variable) -> Callable[[rn.Tensor], rn.Tensor]:
 
 
 def native_of(compiled: Any, *args: rn.Tensor) -> Native:
-    native = compiled._find(*take_apart(args, {}))[1].native
+    native = compiled._found(args, {}).native
     assert native is not None
     return native
 

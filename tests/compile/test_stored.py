@@ -18,7 +18,6 @@ import runnel as rn
 from runnel.codegen import build, context
 from runnel.compile import cache, stored
 from runnel.compile.native import Native
-from runnel.compile.signature import take_apart
 from runnel.core import switches
 from runnel.core.errors import AxisError, MemoryBudgetError
 from runnel.core.tables import Table
@@ -45,7 +44,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
 
 
 def native_of(compiled: Any, *args: Any) -> Native:
-    native = compiled._find(*take_apart(args, {}))[1].native
+    native = compiled._found(args, {}).native
     assert native is not None
     return native
 

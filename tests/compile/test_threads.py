@@ -6,9 +6,11 @@ import threading
 from collections.abc import Callable
 
 import numpy as np
+import pytest
 
 import runnel as rn
 from runnel.compile import compile
+from runnel.compile.capture import RULES
 from runnel.core import switches
 
 
@@ -72,13 +74,18 @@ def test_two_functions_update_one_variable() -> None:
     assert v.item() == 900
 
 
-def test_a_trace_is_of_its_thread_alone() -> None:
+def test_a_trace_is_of_its_thread_alone(monkeypatch: pytest.MonkeyPatch) -> None:
     inside, done = threading.Event(), threading.Event()
     seen: list[object] = []
 
-    def slow(x):
+    def wait() -> None:
         inside.set()
         done.wait(10)
+
+    monkeypatch.setitem(RULES.answers, id(wait), lambda rec: wait())
+
+    def slow(x):
+        wait()
         return x + 1
 
     def other() -> None:

@@ -5,10 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import pytest
 
 import runnel as rn
 from runnel import nn, optim
 from runnel.core import switches
+from runnel.core.errors import CaptureWarning
 from runnel.runtime.objects import statistics
 
 WORDS, WIDTH = 40, 24
@@ -62,7 +64,7 @@ def test_two_hundred_lengths_compile_nothing() -> None:
     met first."""
     rng = np.random.default_rng(0)
     step = training_step()
-    with switches.override(verify=False):
+    with switches.override(verify=False), pytest.warns(CaptureWarning, match="traced more than"):
         warm = [(1, 1), (1, 7), (7, 1), (3, 7), (20, 30), (1, 300), (300, 1), (29, 59)]
         for batch, length in warm:
             step(*sentences(rng, batch, length))

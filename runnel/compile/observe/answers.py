@@ -37,6 +37,7 @@ Answers = dict[int, Callable[..., Any]]
 def get_item(rec: Recorder, value: Any, key: Any) -> Any:
     """``value[key]``."""
     kind = type(value)
+    rec.settled_number(key)
     if kind in PLAIN:
         return value[key] if is_plain(key) else rec.calls_c(operator.getitem, (value, key))
     if is_class(value):
@@ -163,6 +164,7 @@ def delete_item(rec: Recorder, target: Any, key: Any) -> None:
 def contains(rec: Recorder, container: Any, value: Any) -> bool:
     """``value in container``."""
     kind = type(container)
+    rec.settled_number(value)
     if kind in PLAIN:
         return value in container
     looked_at = type(container) if is_class(container) else kind
@@ -303,6 +305,8 @@ def _getattr(rec: Recorder, value: Any, name: str, *default: Any) -> Any:
 
 
 def _hasattr(rec: Recorder, value: Any, name: str) -> bool:
+    if type(value) in PLAIN:
+        return hasattr(value, name)
     return _getattr(rec, value, name, MISSING) is not MISSING
 
 
@@ -418,7 +422,9 @@ def _over(function: Any, key: bool = False) -> Any:
     """A function over iterables."""
 
     def answer(rec: Recorder, *args: Any, **kwargs: Any) -> Any:
-        values = [iterable(rec, x) if _is_iterable(x) else containers.content(rec, x) for x in args]
+        first = args[:1] if function is sum else args
+        values = [iterable(rec, x) if _is_iterable(x) else containers.content(rec, x) for x in first]
+        values += args[len(first) :]
         if key and kwargs.get("key") is not None:
             kwargs["key"] = rec.callback(kwargs["key"])
         return rec.calls_c(function, tuple(values), kwargs)

@@ -39,7 +39,7 @@ def read(rec: Recorder, value: Any, name: str) -> Any:
     """``value.name``."""
     kind = type(value)
     if kind in PLAIN or kind is slice:
-        return getattr(value, name)
+        return getattr(rec.settled_number(value), name)
     if kind is types.ModuleType:
         return _of_module(rec, value, name)
     if is_class(value):
@@ -87,9 +87,12 @@ def generic(rec: Recorder, value: Any, name: str, use_hook: bool = True) -> Any:
         if held is not MISSING:
             if is_own or source is None:
                 return held
-            return rec.reach(held, _instance_source(rec, kind, source, name, held, found is MISSING))
+            at = _instance_source(rec, kind, source, name, held, found is MISSING)
+            at.by_clock = rec.policy.ticks(kind) and rec.policy.changes_by_clock(held)
+            return rec.reach(held, at)
         if not is_own and source is not None:
-            rec.log.check(source, f"{name!r} in {{v}}.__dict__", f"{source}.{name}")
+            by_clock = rec.policy.ticks(kind)
+            rec.log.check(source, f"{name!r} in {{v}}.__dict__", f"{source}.{name}", by_clock=by_clock)
     if found is not MISSING:
         return _from_class(rec, value, kind, name, found, at)
     if use_hook:
@@ -187,9 +190,9 @@ def _of_module(rec: Recorder, module: Any, name: str) -> Any:
         return getattr(module, name)
     at = rec.log.source(source, "{p}.__dict__", f"{source}.__dict__", space)
     held = dict.get(space, name, MISSING)
-    rec.reach(held, rec.log.source(at, f"{{p}}.get({name!r}, MISSING)", f"{module.__name__}.{name}", held))
+    found = rec.reach(held, rec.log.source(at, f"{{p}}.get({name!r}, MISSING)", f"{module.__name__}.{name}", held))
     if held is not MISSING:
-        return held
+        return found
     hook = dict.get(space, "__getattr__", MISSING)
     rec.reach(hook, rec.log.source(at, "{p}.get('__getattr__', MISSING)", f"{module.__name__}.__getattr__", hook))
     if hook is MISSING:

@@ -8,9 +8,9 @@ import types
 from types import BuiltinFunctionType, FunctionType, MethodType
 from typing import TYPE_CHECKING, Any, Final
 
-from runnel.compile.observe import attributes, methods
+from runnel.compile.observe import attributes, methods, symbols
 from runnel.compile.observe.classes import MISSING, is_python_class, lookup
-from runnel.compile.observe.containers import content
+from runnel.compile.observe.containers import content, is_simple
 from runnel.compile.observe.plain import Call, given
 from runnel.compile.observe.values import C_FUNCTIONS, container_of, described, is_class
 
@@ -19,6 +19,8 @@ if TYPE_CHECKING:
 
 _PACKAGE: Final = __name__.rpartition(".")[0]
 _LRU: Final = type(functools.lru_cache(lambda: None))
+_STORES: Final = frozenset({"append", "appendleft"})  # methods that put a number away without looking at it
+_ASK_FOR_KINDS: Final = (isinstance, callable, hasattr)  # and not for values
 _GETTERS: Final = (operator.attrgetter, operator.itemgetter, operator.methodcaller)
 
 
@@ -78,8 +80,9 @@ def _parts(rec: Recorder, value: Any, names: tuple[str, ...]) -> None:
 def _python(rec: Recorder, function: FunctionType, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Call:
     answer = rec.policy.answers.get(id(function))
     if answer is not None:
+        _look_at_numbers(rec, args, kwargs)
         return given(answer(rec, *args, **kwargs))
-    if rec.is_own(function) or function.__module__.startswith(_PACKAGE):
+    if rec.is_own(function) or str(function.__module__).startswith(_PACKAGE):
         return function, args, kwargs
     native = rec.policy.native(function)
     if native is not None:
@@ -88,24 +91,22 @@ def _python(rec: Recorder, function: FunctionType, args: tuple[Any, ...], kwargs
 
 
 def _cached(rec: Recorder, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Call:
-    """``lru_cache``: a value from the cache holds as long as nothing was added or cleared; else it is computed."""
+    """``lru_cache``: a guard calls it again, which gives what is in the cache; where nothing is, it computes what the
+    call itself would have computed now."""
     at = rec.source_of(function)
     if at is None:
         return function, args, kwargs
-    for value in (*args, *kwargs.values()):
-        content(rec, value)
-        rec.pinned(value)
-    before = function.cache_info()
+    if not all(map(is_simple, (*args, *kwargs.values()))):
+        rec.refuse(f"{function.__qualname__} keeps results for objects", "call it outside and pass what it gives")
+    if rec.effects.done:
+        rec.refuse(
+            f"{function.__qualname__}, which keeps results, is called after something was changed", "call it before"
+        )
+    _look_at_numbers(rec, args, kwargs)
     result = function(*args, **kwargs)
-    after = function.cache_info()
-    if after.misses != before.misses:
-        rec.unsettled(f"{function.__qualname__} put a value in its cache")
-    state = (after.misses, after.currsize)
-    rec.log.check(at, "cache_state({v}) != {0}", f"cache of {function.__qualname__}", (rec.constant(state),))
-    rec.keep(result)
-    if type(result) not in rec.policy.plain and rec.source_of(result) is None:
-        rec.refuse(f"an object comes out of the cache of {function.__qualname__}")
-    return given(result)
+    constants = (rec.constant(args), rec.memo.setdefault(("named", id(function), args), kwargs))
+    source = rec.log.source(at, "{p}(*{0}, **{1})", f"{function.__qualname__}()", result, constants)
+    return given(rec.reach(result, source))
 
 
 def _got(rec: Recorder, function: Any, value: Any) -> Any:
@@ -131,6 +132,12 @@ def constructed(
     rec: Recorder, kind: type, args: tuple[Any, ...], kwargs: dict[str, Any], by_metaclass: bool = True
 ) -> Call:
     """``kind(*args, **kwargs)``, as ``type.__call__`` does it."""
+    if rec.symbols and not is_python_class(kind):
+        number = symbols.called(rec, kind, args, kwargs)
+        if number is not None:
+            return given(number[0])
+        if kind is not type:
+            _look_at_numbers(rec, args, kwargs)
     answer = rec.policy.answers.get(id(kind))
     if answer is not None:
         return given(answer(rec, *args, **kwargs))
@@ -187,6 +194,12 @@ def _made(rec: Recorder, kind: type, args: tuple[Any, ...], kwargs: dict[str, An
 
 
 def _c_function(rec: Recorder, function: Any, kind: type, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Call:
+    if rec.symbols:
+        number = symbols.called(rec, function, args, kwargs)
+        if number is not None:
+            return given(number[0])
+        if function.__name__ not in _STORES and function not in _ASK_FOR_KINDS:
+            _look_at_numbers(rec, args, kwargs)
     answer = rec.policy.answers.get(id(function)) or rec.policy.answers_by_key.get(_key(function))
     if answer is not None:
         return given(answer(rec, *args, **kwargs))
@@ -201,6 +214,12 @@ def _c_function(rec: Recorder, function: Any, kind: type, args: tuple[Any, ...],
     if not args:
         return function, args, kwargs  # raises
     return methods.call(rec, args[0], function.__name__, function, args[1:], kwargs, function.__objclass__)
+
+
+def _look_at_numbers(rec: Recorder, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+    """C code and answers look at the numbers they are given."""
+    for value in (*args, *kwargs.values()):
+        rec.settled_number(value)
 
 
 def _key(function: Any) -> Any:

@@ -55,7 +55,9 @@ def length(rec: Recorder, value: Any) -> int:
 def content(rec: Recorder, value: Any, depth: int = 0) -> Any:
     """Everything that a value holds is read, as C code does that is given it; gives the value."""
     kind = type(value)
-    if kind in PLAIN or kind in FIXED or is_class(value):
+    if kind in PLAIN:
+        return rec.settled_number(value)
+    if kind in FIXED or is_class(value):
         return value
     if kind is slice:
         for part in (value.start, value.stop, value.step):
@@ -84,6 +86,8 @@ def content(rec: Recorder, value: Any, depth: int = 0) -> Any:
     for item in _items(value, base):
         if type(item) not in PLAIN:
             content(rec, item, depth + 1)
+        elif rec.symbols:
+            rec.settled_number(item)
     return value
 
 

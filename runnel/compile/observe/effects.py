@@ -32,6 +32,10 @@ class Effects:
         """A change that has been made."""
         self.done.append(Effect(apply, target, key, value, label))
 
+    def replace_last(self, apply: Callable[[Any, Any, Any], Any]) -> None:
+        """Another way to do the last change at later calls."""
+        self.done[-1] = self.done[-1]._replace(apply=apply)
+
     def undo_by(self, action: Callable[[], Any]) -> None:
         """How to take back the change that is about to be made."""
         self._undo.append(action)

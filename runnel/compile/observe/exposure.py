@@ -12,10 +12,10 @@ from collections.abc import Callable
 from types import FunctionType
 from typing import TYPE_CHECKING, Any, Final
 
-from runnel.compile.observe.classes import is_python_class, mro, namespace
+from runnel.compile.observe.classes import MISSING, is_python_class, lookup, mro, namespace
 from runnel.compile.observe.containers import content
 from runnel.compile.observe.plain import Plain, with_hooks
-from runnel.compile.observe.values import PLAIN, container_of, is_class
+from runnel.compile.observe.values import ITERATORS, PLAIN, container_of, is_class
 
 if TYPE_CHECKING:
     from runnel.compile.observe.recorder import Recorder
@@ -127,7 +127,7 @@ class Net:
     def _entered(self, frame: Any) -> bool:
         """Whether the code that starts in a frame is of this package, so that it need not be told of again."""
         module = frame.f_globals.get("__name__", "")
-        if module.startswith(_PACKAGE):
+        if module.startswith(_PACKAGE) or self._rec.policy.is_unobserved(module):
             return True
         if threading.get_ident() == self._thread and not self._rec.has_code(frame.f_code):
             caller = frame.f_back
@@ -165,10 +165,22 @@ class Net:
         monitoring.restart_events()
 
 
+def _is_iterator(kind: type) -> bool:
+    return kind in ITERATORS or (not is_python_class(kind) and lookup(kind, "__next__") is not MISSING)
+
+
+def _looked_at(rec: Recorder, iterator: Any) -> Any:
+    """What an iterator gives to C code, which looks at the numbers."""
+    for value in iterator:
+        rec.settled_number(value)
+        yield value
+
+
 def call_c(rec: Recorder, function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """Call a function written in C that looks into its arguments and calls their special methods."""
     for value in (*args, *kwargs.values()):
         content(rec, value)
+    args = tuple([_looked_at(rec, x) if _is_iterator(type(x)) else x for x in args])
     classes = classes_in((*args, *kwargs.values()))
     if not classes:
         return function(*args, **kwargs)

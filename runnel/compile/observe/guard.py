@@ -13,10 +13,11 @@ import sys
 import weakref
 from collections import OrderedDict
 from types import FunctionType
-from typing import Any
+from typing import Any, NamedTuple
 
 from runnel.compile.observe.classes import MISSING, lookup, namespace
 from runnel.compile.observe.sources import Check, Identity, Log, Source, is_immortal
+from runnel.compile.observe.values import described, is_plain
 
 
 def differs(value: Any, known: Any) -> bool:
@@ -73,84 +74,122 @@ def by_id(values: Any, address: int) -> Any:
     return next(item for item in values if id(item) == address)
 
 
-def cache_state(function: Any) -> tuple[int, int]:
-    """Changes when the cache of ``functools.lru_cache`` does."""
-    state = function.cache_info()
-    return state.misses, state.currsize
+EXTRA: dict[str, Any] = {}  # names that checks of packages with arrays of their own use
 
 
 class NotGuarded(Exception):
     """Something that is neither kept alive nor able to tell of its death."""
 
 
+class Line(NamedTuple):
+    """A read (``index`` is its number) or a check (-1) of a guard, as code."""
+
+    index: int
+    code: str
+    label: str
+    needs: tuple[int, ...]  # reads that stand before it
+    by_clock: bool
+    was: Any  # what was found: for messages
+
+
 class Guard:
-    """``holds(fn, args, kwargs)``: the values of the wanted sources, or None when something is not as it was."""
+    """``holds(fn, args, kwargs)``: the values of the wanted sources, or None when something is not as it was.
+
+    ``lines`` gives the same as code to stand in another function. ``owners`` are the objects, with their labels, without
+    which it cannot hold again; it keeps none of them alive.
+    """
 
     def __init__(self, log: Log, wanted: list[Source]) -> None:
         for source in wanted:
             log.need(source)
         self.is_retired: list[bool] = []  # holds an item once the guard can never hold again
-        self._watched: list[weakref.ref[Any]] = []
+        self.owners: list[tuple[str, weakref.ref[Any]]] = []
         self._names: dict[Any, str] = {}
-        self._namespace: dict[str, Any] = {
+        self.namespace: dict[str, Any] = {
             "MISSING": MISSING, "FunctionType": FunctionType, "differs": differs, "lookup": lookup, "ids": ids,
             "items_differ": items_differ, "namespace": namespace,
-            "by_key": by_key, "keys_of": keys_of, "by_id": by_id, "cache_state": cache_state, "plain_part": plain_part,
+            "by_key": by_key, **EXTRA, "keys_of": keys_of, "by_id": by_id, "plain_part": plain_part,
             "retired": self.is_retired, "modules": sys.modules, "environ": os.environ,
         }  # fmt: skip
         self._lines = [self._line(entry) for entry in log.entries]
-        self._result = "".join(f"v{s.index}, " for s in wanted)
+        self.wanted = [s.index for s in wanted]
         self.reads, self.checks = len(log.reads), len(log.entries) - len(log.reads)
-        self.holds = self._function(False)
-        self._told: Any = None
+        self.aliases = [line.code for line in self._lines if re.fullmatch(r"v\d+ is not v\d+", line.code)]
+        self.holds = self._function()
 
     @property
     def text(self) -> str:
         """The generated function."""
-        return self._source(False)
+        lines = "\n".join(f"  {line}" for line in self.lines(False, "None"))
+        return (
+            f"def guard(fn, args, kwargs):\n try:\n{lines}\n  return ({self.values()})\n except Exception: return None"
+        )
+
+    def values(self) -> str:
+        """The wanted values, as code behind ``lines``."""
+        return "".join(f"v{i}, " for i in self.wanted)
+
+    def lines(self, settled: bool, miss: str) -> list[str]:
+        """The guard as code over ``fn``, ``args`` and ``kwargs``, which returns ``miss`` when something is not as it
+        was. ``settled``: the state clock has not ticked since it held, so that what it watches need not be looked at."""
+        kept = self._lines
+        if settled:
+            needed = {i for line in kept if line.index < 0 and not line.by_clock for i in line.needs}
+            needed |= set(self.wanted)
+            for line in reversed(kept):
+                if line.index in needed:
+                    needed.update(line.needs)
+            kept = [line for line in kept if (line.index in needed if line.index >= 0 else not line.by_clock)]
+        found = [line.code if line.index >= 0 else f"if {line.code}: return {miss}" for line in kept]
+        return [*found, f"if retired: return {miss}"]
+
+    def labels(self) -> tuple[tuple[str, ...], tuple[str, ...]]:
+        """What is checked at each call, and what when the state clock has ticked, in words."""
+        checks = [line for line in self._lines if line.index < 0]
+        parts = ([c.label for c in checks if c.by_clock is by_clock] for by_clock in (False, True))
+        always, by_clock = (tuple(dict.fromkeys(part)) for part in parts)
+        return always, by_clock
 
     def why(self, fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> str | None:
         """What is not as it was, in words; None when all is."""
-        if self._told is None:
-            self._told = self._function(True)
-        found = self._told(fn, args, kwargs)
-        return found if isinstance(found, str) else None
+        space: dict[str, Any] = {**self.namespace, "fn": fn, "args": args, "kwargs": kwargs}
+        for line in self._lines:
+            try:
+                if line.index >= 0:
+                    exec(line.code, space)
+                elif eval(line.code, space):
+                    return _changed(line, space)
+            except Exception:
+                return f"{line.label} cannot be read"
+        return "an object that it depended on is gone" if self.is_retired else None
 
-    def _function(self, tells: bool) -> Any:
-        exec(compile(self._source(tells), "<guard>", "exec"), self._namespace)
-        return self._namespace["guard"]
+    def _function(self) -> Any:
+        exec(compile(self.text, "<guard>", "exec"), self.namespace)
+        return self.namespace.pop("guard")  # a function in its own namespace keeps itself alive
 
-    def _source(self, tells: bool) -> str:
-        """``tells``: give the label of what failed instead of None."""
-        gone, unreadable = ("'an object that it depended on is gone'", "at + ' cannot be read'")
-        lines = (
-            ["def guard(fn, args, kwargs):", " at = ''", " try:"]
-            if tells
-            else ["def guard(fn, args, kwargs):", " try:"]
-        )
-        for condition, read, label in self._lines:
-            if read:
-                lines.append(f"  at = {label!r}; {read}" if tells else f"  {read}")
-            else:
-                lines.append(f"  if {condition}: return {label if tells else None!r}")
-        lines.append(f"  return {gone if tells else None} if retired else ({self._result})")
-        lines.append(f" except Exception: return {unreadable if tells else None}")
-        return "\n".join(lines)
-
-    def _line(self, entry: Source | Check) -> tuple[str, str, str]:
+    def _line(self, entry: Source | Check) -> Line:
         if isinstance(entry, Source):
-            text = self._filled(entry.text, entry.constants)
+            code = f"v{entry.index} = {self._filled(entry.text, entry.constants, entry.label)}"
+            needs = []
             if entry.parent is not None:
-                text = text.replace("{p}", f"v{entry.parent.index}")
-            return "", f"v{entry.index} = {text}", entry.label
-        text = self._filled(entry.fails, entry.constants)
+                code = code.replace("{p}", f"v{entry.parent.index}")
+                needs.append(entry.parent.index)
+            for i, operand in enumerate(entry.operands):
+                if operand is not None:
+                    code = code.replace(f"{{a{i}}}", f"v{operand.index}")
+                    needs.append(operand.index)
+            return Line(entry.index, code, entry.label, tuple(needs), entry.by_clock, None)
+        code = self._filled(entry.fails, entry.constants, entry.label)
+        needs = [] if entry.source is None else [entry.source.index]
         if entry.source is not None:
-            text = text.replace("{v}", f"v{entry.source.index}")
+            code = code.replace("{v}", f"v{entry.source.index}")
         for i, other in enumerate(entry.others):
-            text = text.replace(f"{{s{i}}}", f"v{other.index}")
-        return text, "", entry.label
+            code = code.replace(f"{{s{i}}}", f"v{other.index}")
+            needs.append(other.index)
+        was = entry.constants[0] if entry.constants and is_plain(entry.constants[0]) else MISSING
+        return Line(-1, code, entry.label, tuple(needs), entry.by_clock, was)
 
-    def _filled(self, text: str, constants: tuple[Any, ...]) -> str:
+    def _filled(self, text: str, constants: tuple[Any, ...], label: str) -> str:
         """Constants by their names; ``X is not {0}`` of an Identity compares addresses where it may not be held."""
         for i, constant in enumerate(constants):
             place = f"{{{i}}}"
@@ -159,9 +198,12 @@ class Guard:
             elif is_immortal(constant.value):
                 text = text.replace(place, self._constant(constant.value))
             else:
-                self._watch(constant.value)
-                text = re.sub(rf"(\S+) is not \{place[:-1]}\}}", rf"id(\1) != {id(constant.value)}", text)
-                text = re.sub(rf"(\S+) is \{place[:-1]}\}}", rf"id(\1) == {id(constant.value)}", text)
+                self._watch(constant.value, label)
+                for between, compared in ((" is not ", "!="), (" is ", "==")):
+                    head, found, rest = text.partition(f"{between}{place}")
+                    before, space, value = head.rpartition(" ")
+                    if found:
+                        text = f"{before}{space}id({value}) {compared} {id(constant.value)}{rest}"
         return text
 
     def _constant(self, value: Any) -> str:
@@ -170,12 +212,22 @@ class Guard:
         key = id(value)
         if key not in self._names:
             self._names[key] = f"k{len(self._names)}"
-            self._namespace[self._names[key]] = value
+            self.namespace[self._names[key]] = value
         return self._names[key]
 
-    def _watch(self, value: Any) -> None:
+    def _watch(self, value: Any, label: str) -> None:
         retired = self.is_retired
         try:
-            self._watched.append(weakref.ref(value, lambda _: retired.append(True)))
+            self.owners.append((label, weakref.ref(value, lambda _: retired.append(True))))
         except TypeError:
             raise NotGuarded(f"a {type(value).__name__} is compared by identity, and cannot be watched") from None
+
+
+def _changed(line: Line, space: dict[str, Any]) -> str:
+    """What failed, with the values where these are plain."""
+    if line.was is MISSING or not line.needs:
+        return line.label
+    now = space[f"v{line.needs[0]}"]
+    if not is_plain(now) or not differs(now, line.was):
+        return line.label
+    return f"{line.label} changed from {described(line.was)} to {described(now)}"

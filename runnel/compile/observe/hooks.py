@@ -34,27 +34,28 @@ class Hooks:
     # Names ----------------------------------------------------------------------------------------------------------
 
     def load_global(self, at: Name, _: None) -> Any:
-        names, name = at
-        self.seen_global(at, None)
-        return _SIMPLE.load_global((names, name), None)
+        found = self.seen_global(at, None)
+        return _SIMPLE.load_global(at, None) if found is None else found
 
-    def seen_global(self, at: Name, _: None) -> None:
+    def seen_global(self, at: Name, _: None) -> Any:
         names, name = at
         rec = self.rec
         space = rec.sources.get(id(names))
         if (id(names), name) in rec.effects.written:
-            return
+            return None
         value = names.get(name, MISSING)
         if value is not MISSING:
             if space is not None:
-                rec.reach(value, rec.log.source(space, f"{{p}}.get({name!r}, MISSING)", f"global {name}", value))
-            return
+                source = rec.log.source(space, f"{{p}}.get({name!r}, MISSING)", f"global {name}", value)
+                return rec.reach(value, source)
+            return value
         built = builtins_of(names)
         if space is not None:
             rec.log.check(space, f"{name!r} in {{v}}", f"global {name}")
         held = built.get(name, MISSING)
         known = rec.builtins_source(names, built)
         rec.reach(held, rec.log.source(known, f"{{p}}.get({name!r}, MISSING)", f"built-in {name}", held))
+        return None
 
     def store_global(self, at: Name, value: Any) -> None:
         names, name = at
@@ -79,7 +80,7 @@ class Hooks:
         rec = self.rec
         source = rec.cells.get(id(cell))
         if source is not None and (id(cell), "") not in rec.effects.written:
-            rec.reach(value, source)
+            return rec.reach(value, source)
         return value
 
     def seen_cell(self, name: str, cell: CellType) -> None:

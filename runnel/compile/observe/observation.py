@@ -5,6 +5,7 @@ from __future__ import annotations
 import collections
 import types
 from collections.abc import Callable, Sequence
+from contextlib import nullcontext, suppress
 from types import FunctionType, MethodType
 from typing import Any, NamedTuple
 
@@ -28,62 +29,157 @@ class Change(NamedTuple):
     key: Recipe
     value: Recipe
     label: str
+    ticks: bool = False  # whether it ticks the state clock
+
+
+class Given:
+    """A value that the guard reads at each call."""
+
+    def __init__(self, place: int) -> None:
+        self.place = place
+
+    def __call__(self, values: Values, made: dict[Any, Any]) -> Any:
+        return values[self.place]
+
+
+class Constant:
+    """The same object at each call."""
+
+    def __init__(self, value: Any) -> None:
+        self.value = value
+
+    def __call__(self, values: Values, made: dict[Any, Any]) -> Any:
+        return self.value
+
+
+class Row:
+    """A tuple of parts."""
+
+    def __init__(self, key: int, parts: list[Recipe]) -> None:
+        self.key = key
+        self.parts = parts
+
+    def __call__(self, values: Values, made: dict[Any, Any]) -> Any:
+        if self.key not in made:
+            made[self.key] = tuple([part(values, made) for part in self.parts])
+        return made[self.key]
+
+
+class Session:
+    """What goes on around an observed run. Packages with programs of their own inherit from it."""
+
+    def begin(self, rec: Recorder) -> None:
+        """A run is about to begin."""
+
+    def end(self) -> None:
+        """The run is over: let go of everything."""
+
+    def running(self) -> Any:
+        """The context in which the function runs."""
+        return nullcontext()
+
+    def complete(self, recipes: Recipes) -> Any:
+        """What else later calls need, and where its parts are found (``recipes.place``)."""
+        return None
 
 
 class Observation:
     """What one run was found to be: its guard, its changes of things outside, and its result, as recipes."""
 
-    def __init__(self, guard: Guard, effects: list[Change], result: Recipe, settled: str) -> None:
+    def __init__(self, guard: Guard, effects: list[Change], result: Recipe, settled: str, program: Any) -> None:
         self.guard = guard
         self.effects = effects
         self.result = result
         self.unsettled_by = settled  # what it prepared, so that it holds for no later call; "" for most
+        self.program = program
 
     def replay(self, values: Values) -> Any:
         """Do the changes again, and give the result."""
-        made: dict[int, Any] = {}
-        for change in self.effects:
-            change.apply(change.target(values, made), change.key(values, made), change.value(values, made))
+        made: dict[Any, Any] = {}
+        self.repeat(values, made)
         return self.result(values, made)
 
+    def repeat(self, values: Values, made: dict[Any, Any]) -> None:
+        """Do the changes again."""
+        for change in self.effects:
+            change.apply(change.target(values, made), change.key(values, made), change.value(values, made))
 
-def observe(function: FunctionType, args: tuple[Any, ...], kwargs: dict[str, Any], policy: Policy) -> Observation:
+
+def observe(
+    function: FunctionType,
+    args: tuple[Any, ...],
+    kwargs: dict[str, Any],
+    policy: Policy,
+    session: Session | None = None,
+) -> Observation:
     """Run ``function`` observed, take back what it changed, and give the observation.
 
     Raises Refused where the call cannot be known, and whatever the function raises: everything is as before either way.
     """
-    rec = Recorder(policy)
+    session = session or Session()
+    rec = Recorder(policy, session)
     log = rec.log
     log.check(None, f"len(args) != {len(args)}", "the number of arguments")
     log.check(None, "tuple(kwargs) != {0}", "the names of arguments", (tuple(kwargs),))
     try:
-        for i, value in enumerate(args):
-            rec.reach(value, log.source(None, f"args[{i}]", f"argument {i}", value))
-        for name, value in kwargs.items():
-            rec.reach(value, log.source(None, f"kwargs[{name!r}]", name, value))
-        rec.reach(function, log.source(None, "fn", function.__name__, function))
-        result = rec.twin(function)(*args, **kwargs)
-        if rec.refusal is not None:  # though the function caught it
-            raise rec.refusal
-        return _finished(rec, result)
+        session.begin(rec)
+        with session.running():
+            given, named = _reached(rec, function, args, kwargs)
+            result = rec.invoke(function, tuple(given), named)
+            if rec.refusal is not None:  # though the function caught it
+                raise rec.refusal
+            return _finished(rec, result)
     except NotGuarded as problem:
         raise Refused(str(problem), "at the call") from None
+    except Refused as refused:
+        with suppress(NotGuarded):
+            refused.guard = Guard(log, [])
+        raise
     finally:
         rec.effects.undo()
         rec.close()
 
 
+def _reached(
+    rec: Recorder, function: FunctionType, args: tuple[Any, ...], kwargs: dict[str, Any]
+) -> tuple[list[Any], dict[str, Any]]:
+    """The arguments as the run sees them, and the function itself, with their sources."""
+    names = function.__code__.co_varnames[: function.__code__.co_argcount]
+    given: list[Any] = []
+    for i, value in enumerate(args):
+        label = names[i] if i < len(names) else f"argument {i}"
+        given.append(rec.reach(value, _argument(rec, f"args[{i}]", label, value)))
+    named = {name: rec.reach(value, _argument(rec, f"kwargs[{name!r}]", name, value)) for name, value in kwargs.items()}
+    # Whoever asks the guard has looked at the code: what is made for it is filed under it, and must not keep it alive.
+    rec.sources[id(function)] = rec.log.source(None, "fn", function.__name__, function)
+    rec.keep(function)
+    return given, named
+
+
+def _argument(rec: Recorder, text: str, label: str, value: Any) -> Source:
+    source = rec.log.source(None, text, label, value)
+    source.is_argument = True
+    return source
+
+
 def _finished(rec: Recorder, result: Any) -> Observation:
-    recipes = _Recipes(rec)
+    recipes = Recipes(rec)
     effects = [
-        Change(e.apply, recipes.target(e.target), recipes.of(e.key), recipes.of(e.value), e.label)
+        Change(
+            e.apply,
+            recipes.target(e.target),
+            recipes.of(e.key),
+            recipes.of(e.value),
+            e.label,
+            rec.policy.ticks(type(e.target)),
+        )
         for e in rec.effects.done
     ]
     answer = recipes.of(result)
+    program = rec.session.complete(recipes)
     _stay_distinct(rec)
     guard = Guard(rec.log, recipes.wanted)
-    rec.log.forget_values()
-    return Observation(guard, effects, answer, rec.settled)
+    return Observation(guard, effects, answer, rec.settled, program)
 
 
 def _stay_distinct(rec: Recorder) -> None:
@@ -99,7 +195,7 @@ def _stay_distinct(rec: Recorder) -> None:
                 rec.log.check(None, "{s0} is {s1}", f"{one} is {other}", (), (one, other))
 
 
-class _Recipes:
+class Recipes:
     """Writes down how values that leave the run are made at later calls."""
 
     def __init__(self, rec: Recorder) -> None:
@@ -125,17 +221,23 @@ class _Recipes:
             rec.refuse(f"{described(value)} is changed, and cannot be found again")
         return self._read(source)
 
-    def _read(self, source: Source) -> Recipe:
+    def place(self, source: Source) -> int:
+        """The number of a source among the values that the guard gives."""
         place = self._places.get(id(source))
         if place is None:
             place = self._places[id(source)] = len(self.wanted)
             self.wanted.append(source)
-        return lambda values, made: values[place]
+        return place
+
+    def _read(self, source: Source) -> Recipe:
+        return Given(self.place(source))
 
     def of(self, value: Any) -> Recipe:
         """Any value."""
         rec, kind = self.rec, type(value)
         source = rec.source_of(value)
+        if source is None:
+            source = rec.symbols.get(id(value))
         if source is not None:
             return self._read(source)
         leaf = rec.policy.result(kind)
@@ -195,7 +297,9 @@ class _Recipes:
                 lambda x, values, made: x.extend([part(values, made) for part in parts]),
                 True,
             )
-        if kind in (tuple, *SETS):
+        if kind is tuple:
+            return Row(key, parts)
+        if kind in SETS:
             return _made_whole(key, kind, parts)
         self.rec.refuse(f"{described(value)} made in the function leaves it")
 
@@ -237,14 +341,14 @@ def _has_c_state(kind: type) -> bool:
 
 
 def _constant(value: Any) -> Recipe:
-    return lambda values, made: value
+    return Constant(value)
 
 
-def _later(recipes: _Recipes, value: Any) -> Recipe:
+def _later(recipes: Recipes, value: Any) -> Recipe:
     """A part of a container: written down when first asked for would be too late, and at once may never end."""
     known = recipes.rec.memo.get(("recipe", id(value)))
     if known is not None:
-        return lambda values, made: known[0](values, made)
+        return known[0] if known else lambda values, made: known[0](values, made)
     place: list[Recipe] = []
     recipes.rec.memo["recipe", id(value)] = place
     recipes.rec.keep(value)

@@ -9,6 +9,7 @@ from __future__ import annotations
 from types import FunctionType, MethodType
 from typing import TYPE_CHECKING, Any, Final
 
+from runnel.compile.observe import symbols
 from runnel.compile.observe.classes import MISSING, is_python_class, lookup
 from runnel.compile.observe.containers import content
 from runnel.compile.observe.plain import COMPARISONS, CONVERSIONS, OPERATORS, UNARY
@@ -36,7 +37,8 @@ def _is_python(found: Any) -> bool:
 def binary(rec: Recorder, symbol: str, a: Any, b: Any) -> Any:
     """``a + b`` and its kin, in place or not."""
     if type(a) in PLAIN and type(b) in PLAIN:
-        return OPERATORS[symbol](a, b)
+        result = OPERATORS[symbol](a, b)
+        return symbols.binary(rec, symbol, a, b, result) if symbols.is_any(rec, (a, b)) else result
     in_place = symbol.endswith("=")
     plain = symbol[:-1] if in_place else symbol
     answer = rec.policy.operator(type(a), type(b))
@@ -93,7 +95,8 @@ def _is_sequence(method: Any, sequence: bool, a: Any) -> bool:
 def unary(rec: Recorder, symbol: str, value: Any) -> Any:
     """``-value`` and its kin."""
     if type(value) in PLAIN:
-        return UNARY[symbol](value)
+        result = UNARY[symbol](value)
+        return symbols.unary(rec, symbol, value, result) if symbols.is_any(rec, (value,)) else result
     answer = rec.policy.operator(type(value), type(value))
     if answer is not None:
         return answer(rec, UNARY[symbol], value)
@@ -107,7 +110,8 @@ def unary(rec: Recorder, symbol: str, value: Any) -> Any:
 def compare(rec: Recorder, symbol: str, a: Any, b: Any) -> Any:
     """``a < b`` and its kin."""
     if type(a) in PLAIN and type(b) in PLAIN:
-        return COMPARISONS[symbol](a, b)
+        result = COMPARISONS[symbol](a, b)
+        return symbols.compared(rec, symbol, a, b, result) if symbols.is_any(rec, (a, b)) else result
     answer = rec.policy.operator(type(a), type(b))
     if answer is not None:
         return answer(rec, COMPARISONS[symbol], a, b)
@@ -161,7 +165,7 @@ def truth(rec: Recorder, value: Any) -> bool:
     """``bool(value)``."""
     kind = type(value)
     if kind in PLAIN:
-        return bool(value)
+        return symbols.truth(rec, value) if symbols.is_any(rec, (value,)) else bool(value)
     answer = rec.policy.operator(kind, kind)
     if answer is not None:
         return answer(rec, bool, value)
@@ -191,7 +195,7 @@ def text(rec: Recorder, convert: Any, value: Any) -> str:
     """``str(value)`` or ``repr(value)``."""
     kind = type(value)
     if kind in PLAIN:
-        return convert(value)
+        return convert(rec.settled_number(value))
     if is_python_class(kind):
         for name in ("__str__", "__repr__") if convert is str else ("__repr__",):
             found = rec.class_found(kind, name)
@@ -213,7 +217,7 @@ def formatted(rec: Recorder, how: int, value: Any, spec: Any) -> str:
         value = text(rec, CONVERSIONS[how], value)
     kind = type(value)
     if kind in PLAIN:
-        return format(value, spec)
+        return format(rec.settled_number(value), spec)
     if is_python_class(kind):
         found = rec.class_found(kind, "__format__")
         if _is_python(found):

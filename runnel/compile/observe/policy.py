@@ -114,6 +114,26 @@ class Policy:
         """How a value of this kind is checked where it is first found; None: by its type."""
         return None
 
+    def is_symbolic(self, source: Source) -> bool:
+        """Whether a float that is read here may be another one at later calls."""
+        return False
+
+    def instead(self, rec: Recorder, value: Any, source: Source) -> Any:
+        """What the run sees in place of a value from outside."""
+        return value
+
+    def is_fixed_class(self, kind: type) -> bool:
+        """Whether a class made in Python counts as one that never changes."""
+        return False
+
+    def ticks(self, kind: type) -> bool:
+        """Whether setting an attribute of such an object ticks the state clock."""
+        return False
+
+    def changes_by_clock(self, value: Any) -> bool:
+        """Whether what is checked of a value changes only when the state clock ticks."""
+        return False
+
     def kind_of(self, value: Any) -> Any:
         """What ``type(value)`` says."""
         return type(value)
@@ -168,6 +188,10 @@ class Policy:
         """How such a value that leaves the run is made at later calls; None: by the rules for Python's objects."""
         return None
 
+    def copies_itself(self, kind: type) -> bool:
+        """Whether a class made in Python copies its objects by what is known of them."""
+        return False
+
     def is_constant(self, value: Any) -> bool:
         """Whether an object of C code never changes, so that it can be given at each call."""
         return type(value) in _CONSTANTS
@@ -177,6 +201,10 @@ class Policy:
     def is_library(self, module: str) -> bool:
         """Whether a module is Python's own library: refusals name the line that called it."""
         return module.partition(".")[0] in sys.stdlib_module_names and module != "__main__"
+
+    def is_unobserved(self, module: str) -> bool:
+        """Whether code of a module runs unobserved by contract."""
+        return False
 
     def native(self, function: FunctionType) -> Any:
         """How a Python function that runs unobserved is called; None: it is observed."""
@@ -320,6 +348,8 @@ def _deepcopy(rec: Recorder, value: Any, memo: Any = None) -> Any:
         if base is not None:
             containers.content(rec, item)
             waiting += [*item.keys(), *item.values()] if base is dict else [] if base is bytearray else list(item)
+        if rec.policy.copies_itself(kind):
+            continue
         if is_python_class(kind):
             for name in ("__deepcopy__", "__reduce_ex__", "__reduce__", "__getstate__", "__setstate__", "__new__"):
                 found = rec.class_found(kind, name)

@@ -14,7 +14,7 @@ import sys
 from types import CellType, CodeType, FunctionType, MethodType
 from typing import Any, NoReturn
 
-from runnel.compile.observe import calls, containers, exposure, methods
+from runnel.compile.observe import calls, containers, exposure, methods, symbols
 from runnel.compile.observe.classes import MISSING, is_python_class, lookup, mro, namespace
 from runnel.compile.observe.effects import Effects
 from runnel.compile.observe.hooks import Hooks
@@ -30,11 +30,13 @@ PLAIN_HOOKS = Plain()
 class Recorder:
     """One observed run."""
 
-    def __init__(self, policy: Policy) -> None:
+    def __init__(self, policy: Policy, session: Any) -> None:
         self.policy = policy
+        self.session = session  # what goes on around the run
         self.log = Log()
         self.effects = Effects()
         self.sources: dict[int, Source] = {}
+        self.symbols: dict[int, Source] = {}  # numbers that may differ at later calls: how they come about
         self.cells: dict[int, Source] = {}  # cells from outside: the source of what they hold
         self.codes: set[int] = set()  # rewritten code that this run executes
         self.refusal: Refused | None = None
@@ -53,10 +55,9 @@ class Recorder:
         """``value`` was read at ``source``: check it, or remember where it was found. Gives the value."""
         kind, log = type(value), self.log
         if kind in PLAIN:
-            if kind in SINGLETONS:
-                log.check(source, "{v} is not {0}", source.label, (value,))
-            else:
-                log.check(source, "{v} is not {0} and differs({v}, {0})", source.label, (value,))
+            if kind is float and self.policy.is_symbolic(source):
+                return symbols.begin(self, value, source)
+            self.is_plain(value, source)
             return value
         if value is MISSING:
             log.check(source, "{v} is not MISSING", source.label)
@@ -65,7 +66,7 @@ class Recorder:
         if known is not None:
             if known is not source:
                 log.check(None, "{s0} is not {s1}", f"{source} is {known}", (), (source, known))
-            return value
+            return self.policy.instead(self, value, known)
         self.sources[id(value)] = source
         self._kept.append(value)
         if kind in FIXED or is_class(value) or (kind in C_FUNCTIONS and is_immortal(value)):
@@ -82,6 +83,21 @@ class Recorder:
             else:
                 log.check(source, "type({v}) is not {0}", f"type of {source}", (Identity(kind),))
             self.reach_class(kind, None if is_immortal(kind) else log.source(source, "type({p})", f"type of {source}"))
+            return self.policy.instead(self, value, source)
+        return value
+
+    def is_plain(self, value: Any, source: Source) -> None:
+        """A later call must find an equal number or text at ``source``."""
+        if type(value) in SINGLETONS:
+            self.log.check(source, "{v} is not {0}", source.label, (value,))
+        else:
+            self.log.check(source, "{v} is not {0} and differs({v}, {0})", source.label, (value,))
+
+    def settled_number(self, value: Any) -> Any:
+        """A number that somebody looks at: a later call must find an equal one."""
+        source = self.symbols.get(id(value))
+        if source is not None:
+            self.is_plain(value, source)
         return value
 
     def reach_class(self, kind: type, source: Source | None) -> None:
@@ -91,6 +107,9 @@ class Recorder:
         self._kept.append(kind)
         for place, base in enumerate(mro(kind)):
             if id(base) in self._spaces:
+                continue
+            if self.policy.is_fixed_class(base):
+                self._spaces[id(base)] = None
                 continue
             self._kept.append(base)
             label = type.__dict__["__name__"].__get__(base)
@@ -105,7 +124,9 @@ class Recorder:
                 at = source if place == 0 else self.log.source(source, f"{{p}}.__mro__[{place}]", label, base)
                 self.sources.setdefault(id(base), at)
                 self._spaces[id(base)] = self.log.source(at, "namespace({p})", label)
-        if is_python_class(kind) and is_immortal(kind):
+        if self.policy.is_fixed_class(kind):
+            pass
+        elif is_python_class(kind) and is_immortal(kind):
             self.log.check(None, "{0}.__mro__ is not {1}", f"bases of {kind.__name__}", (kind, mro(kind)))
         elif is_python_class(kind) and source is not None:
             same = tuple(map(id, mro(kind)))
@@ -269,7 +290,7 @@ class Recorder:
         """A function for C code to call, observed."""
         if type(function) is FunctionType and self.is_own(function):
             return function
-        return lambda *args, **kwargs: self.invoke(function, args, kwargs)
+        return lambda *args, **kwargs: self.settled_number(self.invoke(function, args, kwargs))
 
     def calls_c(self, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any] | None = None) -> Any:
         """Call a function written in C that looks into its arguments."""
@@ -281,7 +302,9 @@ class Recorder:
 
     def hashed(self, key: Any) -> None:
         """C code hashes and compares a key."""
-        if type(key) not in PLAIN:
+        if type(key) in PLAIN:
+            self.settled_number(key)
+        else:
             containers.content(self, key)
             self.pinned(key)
 
@@ -308,9 +331,21 @@ class Recorder:
 
     def close(self) -> None:
         """Let go of everything; hooks and recorder refer to each other, and must not wait for the collector."""
-        for kept in (self.sources, self.cells, self.cell_targets, self.memo, self._twins, self._bound, self._spaces):
+        for kept in (
+            self.sources,
+            self.symbols,
+            self.cells,
+            self.cell_targets,
+            self.memo,
+            self._twins,
+            self._bound,
+            self._spaces,
+        ):
             kept.clear()
         self._kept.clear()
+        self.log.forget_values()
+        self.session.end()
+        self.session = None
         self.effects = Effects()
 
     def keep(self, value: Any) -> None:
@@ -319,7 +354,7 @@ class Recorder:
 
     def constant(self, value: Any) -> Any:
         """One object for equal constants."""
-        return self.memo.setdefault(("constant", value), value)
+        return self.memo.setdefault(("constant", repr(value)), value)  # 1 is no True
 
     def unsettled(self, why: str) -> None:
         """The run prepared something that the next one will find: what was recorded holds for this call alone."""

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 
 class Refused(BaseException):
     """Why, in one sentence, and at which line of the user's. No Exception: a function's ``except`` must not stop it."""
@@ -11,6 +13,7 @@ class Refused(BaseException):
         self.reason = reason
         self.where = where
         self.remedy = remedy
+        self.guard: Any = None  # what was read before: whenever it holds, the refusal is the same
 
     def __str__(self) -> str:
         return f"{self.where}: {self.reason}{'; ' + self.remedy if self.remedy else ''}"

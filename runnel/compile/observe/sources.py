@@ -18,7 +18,7 @@ from runnel.compile.observe.classes import MISSING
 class Source:
     """A place that was read: ``text`` over the parent's value ``{p}`` and the constants ``{0}``, ``{1}``, ..."""
 
-    __slots__ = ("constants", "index", "is_typed", "label", "parent", "text", "value")
+    __slots__ = ("by_clock", "constants", "index", "is_argument", "label", "operands", "parent", "text", "value")
 
     def __init__(self, parent: Source | None, text: str, constants: tuple[Any, ...], label: str, value: Any) -> None:
         self.parent = parent
@@ -26,8 +26,10 @@ class Source:
         self.constants = constants
         self.label = label
         self.value = value
+        self.operands: tuple[Source | None, ...] = ()  # of a number that is computed: ``{a0}``, ``{a1}``, ...
         self.index = -1  # number among the reads of the guard
-        self.is_typed = False
+        self.by_clock = False  # whether what is found here changes only when the state clock ticks
+        self.is_argument: bool = parent is not None and parent.is_argument  # whether it hangs on an argument
 
     def __repr__(self) -> str:
         return self.label
@@ -41,6 +43,7 @@ class Check(NamedTuple):
     constants: tuple[Any, ...]
     label: str
     others: tuple[Source, ...]
+    by_clock: bool = False  # whether its outcome changes only when the state clock ticks
 
 
 class Identity(NamedTuple):
@@ -70,6 +73,18 @@ class Log:
             self._kept.append(constants)
         return found
 
+    def computed(
+        self, text: str, operands: tuple[Source | None, ...], label: str, constants: tuple[Any, ...]
+    ) -> Source:
+        """A number that is computed from what is found at ``operands``, which ``text`` names."""
+        key = (text, *map(id, operands), *map(id, constants))
+        found = self._sources.get(key)
+        if found is None:
+            found = self._sources[key] = Source(None, text, constants, label, MISSING)
+            found.operands = operands
+            self._kept.append(constants)
+        return found
+
     def check(
         self,
         source: Source | None,
@@ -77,8 +92,10 @@ class Log:
         label: str,
         constants: tuple[Any, ...] = (),
         others: tuple[Source, ...] = (),
+        by_clock: bool = False,
     ) -> None:
-        """A later call is another case where ``fails`` holds."""
+        """A later call is another case where ``fails`` holds. What is found at sources that change with the state clock
+        alone is checked by it, and what is said to be ``by_clock``."""
         key = (id(source), fails, *[id(c.value) if type(c) is Identity else id(c) for c in constants], *map(id, others))
         if key in self._checked:
             return
@@ -87,13 +104,16 @@ class Log:
         for needed in (source, *others):
             if needed is not None:
                 self.need(needed)
-        self.entries.append(Check(source, fails, constants, label, others))
+        over = [s for s in (source, *others) if s is not None]
+        by_clock = by_clock or (bool(over) and all(s.by_clock for s in over))
+        self.entries.append(Check(source, fails, constants, label, others, by_clock))
 
     def need(self, source: Source) -> None:
         """Read the source, and what it is read from, at this point of the guard."""
         if source.index < 0:
-            if source.parent is not None:
-                self.need(source.parent)
+            for one in (source.parent, *source.operands):
+                if one is not None:
+                    self.need(one)
             source.index = len(self.reads)
             self.reads.append(source)
             self.entries.append(source)
@@ -102,8 +122,9 @@ class Log:
         """Let go of everything that was only needed while recording."""
         for source in self._sources.values():
             source.value = None
-        self._sources.clear()
-        self._kept.clear()
+            source.constants = ()
+        for kept in (self.entries, self.reads, self._sources, self._kept, self._checked):
+            kept.clear()
 
 
 _IMMORTAL: Final = (

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
 from typing import Any
 
+import runnel as rn
 from runnel.compile.observe.observation import Observation, observe
 from runnel.compile.observe.policy import Policy
 from runnel.compile.observe.refusal import Refused
+from runnel.core.errors import CaptureWarning
 
 POLICY = Policy()
 
@@ -74,28 +77,34 @@ def outcome(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any], state:
     return (*result, shown(state()))
 
 
-def story(make: Callable[[], Any], observed: bool) -> tuple[list[Any], Observed | None]:
-    """All calls of a world: ``make`` gives the function, and calls between which the world changes.
+def story(make: Callable[[], Any], run: Callable[[Any], Any] = lambda function: function) -> tuple[list[Any], Any]:
+    """All calls of a world, and what was called: ``make`` gives the function, which ``run`` makes something of, and
+    calls between which the world changes.
 
     A call is (args, kwargs) or, for a change of the world, a function.
     """
     function, steps, *rest = make()
     state = rest[0] if rest else lambda: None
-    target = Observed(function) if observed else function
+    target = run(function)
     outcomes = []
     for step in steps:
         if callable(step):
             step()
         else:
             outcomes.append(outcome(target, *step, state))
-    return outcomes, target if observed else None
+    return outcomes, target
 
 
 def check(make: Callable[[], Any], refused: str | None = None) -> Observed | None:
     """The two worlds agree; or, where ``refused`` says why, the observation ended with that sentence."""
-    plain, _ = story(make, False)
+    plain, _ = story(make)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", CaptureWarning)
+        compiled, _ = story(make, rn.compile)
+    if story(make)[0] == plain:  # else it draws numbers, or shows addresses
+        assert compiled == plain
     try:
-        found, target = story(make, True)
+        found, target = story(make, Observed)
     except Refused as refusal:
         assert refused is not None, f"refused: {refusal}"
         assert refused in str(refusal), str(refusal)

@@ -69,12 +69,12 @@ def test_reason_of_another_run() -> None:
     step(trainer, 3.0)
     trainer.model.training = False
     step(trainer, 3.0)
-    assert step.reasons == ["argument 0.model.training"]
+    assert step.reasons == ["self.model.training changed from True to False"]
     guard = step.kept[0].guard
     assert guard.why(Trainer.step, (trainer,), {}) == "the number of arguments"
-    assert guard.why(Trainer.step, (trainer, 4.0), {}) == "argument 1"
+    assert guard.why(Trainer.step, (trainer, 4.0), {}) == "x changed from 3.0 to 4.0"
     del trainer.model
-    assert guard.why(Trainer.step, (trainer, 3.0), {}) == "argument 0.model cannot be read"
+    assert guard.why(Trainer.step, (trainer, 3.0), {}) == "self.model cannot be read"
 
 
 def test_everything_is_taken_back() -> None:

@@ -1,0 +1,114 @@
+"""Tensors, Variables and NumPy arrays in an observed run: what is checked of them, and what becomes an input.
+
+A tensor from outside counts by shape, dtype and whether it requires a gradient; ops that read it make it an input of
+the program, found again at its source. A Variable counts for which one it is. Of an array, too, ops make an input;
+NumPy's own functions compute with what it holds, which is checked then.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+
+from runnel.compile.floats import TracedFloat
+from runnel.compile.observe.containers import content
+from runnel.compile.observe.sources import Identity, Source
+from runnel.tensor import tensor as tensors, tracing
+from runnel.tensor.tensor import Tensor
+from runnel.tensor.variable import Variable
+
+if TYPE_CHECKING:
+    from runnel.compile.observe.recorder import Recorder
+
+LARGEST: Final = 1 << 20  # bytes of an array that is compared at each call
+
+
+def is_traceable(kind: type) -> bool:
+    """Whether values of this kind are tensors, or numbers of the program."""
+    return kind is Tensor or kind is TracedFloat or issubclass(kind, Variable)
+
+
+def is_numpy(kind: type) -> bool:
+    """Whether values of this kind are NumPy's."""
+    return issubclass(kind, (np.ndarray, np.generic))
+
+
+# Where they are found -------------------------------------------------------------------------------------------------
+
+
+def found_tensor(rec: Recorder, value: Tensor, source: Source) -> None:
+    """Another tensor of the same kind can stand in for this one."""
+    if value.is_traced:
+        rec.policy.refuse_leftover(value)
+    fails = "type({v}) is not Tensor or {v}._aval is not {0}"
+    rec.log.check(source, fails, f"kind of {source}", (value._aval,))
+    fails = "{v}.requires_grad" if not value.requires_grad else "not {v}.requires_grad"
+    rec.log.check(source, fails, f"{source}.requires_grad")
+
+
+def found_variable(rec: Recorder, value: Variable, source: Source) -> None:
+    """Programs are bound to Variables."""
+    rec.log.check(source, "{v} is not {0}", f"which Variable {source} is", (Identity(value),))
+    rec.log.check(
+        source, f"{{v}}._requires_grad is not {value.requires_grad}", f"{source}.requires_grad", by_clock=True
+    )
+
+
+def found_array(rec: Recorder, value: np.ndarray, source: Source) -> None:
+    """Of an array, shape and dtype are known; what it holds is an input, or checked when it is looked at."""
+    fails = "type({v}) is not {0} or {v}.shape != {1} or {v}.dtype != {2}"
+    rec.log.check(source, fails, f"shape and dtype of {source}", (type(value), value.shape, value.dtype))
+    trace = tracing.ACTIVE.trace
+    if trace is not None:
+        trace.known_arrays[id(value)] = value
+
+
+def found_scalar(rec: Recorder, value: np.generic, source: Source) -> None:
+    """NumPy's scalars count by value."""
+    rec.log.check(source, "type({v}) is not {0} or {v}.tobytes() != {1}", f"{source}", (type(value), value.tobytes()))
+
+
+def as_input(rec: Recorder, value: np.ndarray) -> Any:
+    """An array from outside as the tensor that ops read."""
+    known = rec.memo.get(("input", id(value)))
+    if known is None:
+        trace: Any = tracing.ACTIVE.trace
+        dtype = _dtype_of(value)
+        known = value if dtype is None or trace is None else tensors.traced_array(trace, value, dtype)
+        rec.memo["input", id(value)] = known
+    return known
+
+
+def _dtype_of(value: np.ndarray) -> Any:
+    try:
+        return tensors.from_numpy_dtype(value.dtype)
+    except TypeError:
+        return None
+
+
+def looked_into(rec: Recorder, value: np.ndarray, source: Source | None) -> None:
+    """What an array holds matters to the trace: a later call must find the same bits."""
+    if source is None:
+        return
+    if value.dtype.hasobject:
+        for i, held in enumerate(value.flat):
+            content(rec, rec.reach(held, rec.log.source(source, f"{{p}}.item({i})", f"{source}.item({i})", held)))
+        return
+    if value.nbytes > LARGEST:
+        rec.refuse(
+            f"NumPy computes with '{source}', of {value.nbytes:,} bytes, all of which would be compared at each call",
+            "use runnel's functions on it, or pass it as an argument",
+        )
+    kept = rec.memo.get(("bits", id(value)))
+    if kept is None:
+        kept = rec.memo["bits", id(value)] = np.array(value, order="K")
+        kept.flags.writeable = False
+    rec.log.check(source, "array_differs({v}, {0})", f"content of {source}", (kept,))
+
+
+def array_differs(value: Any, expected: np.ndarray) -> bool:
+    """Whether an array, of the same shape and dtype, has other contents than the copy made of it, bit by bit."""
+    if value.flags.c_contiguous and expected.flags.c_contiguous:
+        return bool((value.reshape(-1).view(np.uint8) != expected.reshape(-1).view(np.uint8)).any())
+    return bool(value.tobytes() != expected.tobytes())

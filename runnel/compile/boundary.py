@@ -1,0 +1,185 @@
+"""Where an observed run enters code that is not observed: Runnel's own and NumPy's functions, by contract.
+
+Such a function gets its arguments and reads nothing else that could change. Functions of the user's among them are
+observed where they are called. Numbers that may change go in as inputs of the program, and arrays as tensors; where the
+function looks at their values, it is called again with these, and they are checked.
+"""
+
+from __future__ import annotations
+
+import functools
+import types
+from types import FunctionType, MethodType
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+
+from runnel.compile import arrays
+from runnel.compile.observe.classes import is_python_class
+from runnel.compile.observe.containers import content
+from runnel.compile.observe.values import PLAIN, container_of, is_class
+from runnel.compile.owned import PACKAGE, is_own, structure, ticks
+from runnel.core.errors import TracedValueError
+from runnel.core.lifetime import ByIdentity
+from runnel.tensor import tracing
+from runnel.tensor.methods import ArrayMethods
+
+if TYPE_CHECKING:
+    from runnel.compile.observe.recorder import Recorder
+
+
+_APPLICATION: Final = f"{PACKAGE}.cli"  # it uses the library as a user does
+
+
+def is_ours(function: Any) -> bool:
+    """Whether a function is this package's own. Wrappers say that they are what they wrap; their globals tell."""
+    module = str(function.__globals__.get("__name__") if type(function) is FunctionType else function.__module__)
+    return module.partition(".")[0] == PACKAGE and not module.startswith(_APPLICATION)
+
+
+def run(rec: Recorder, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """Call a function of ours."""
+    given = _Given(rec)
+    values = [given.argument(x) for x in args]
+    named = {name: given.argument(x) for name, x in kwargs.items()}
+    target = given.function(function) if type(function) is FunctionType else function
+    trace: Any = tracing.ACTIVE.trace
+    before = trace.refusal
+    try:
+        return target(*values, **named)
+    except TracedValueError:
+        if not given.is_symbolic:
+            raise
+        trace.refusal = before
+        return target(*[given.concrete(x) for x in args], **{n: given.concrete(x) for n, x in kwargs.items()})
+
+
+class _Given:
+    """The arguments of one call, as code that is not observed takes them."""
+
+    def __init__(self, rec: Recorder) -> None:
+        self.rec = rec
+        self.is_symbolic = False  # whether something stands for a value that was not looked at
+
+    def argument(self, value: Any) -> Any:
+        rec, kind = self.rec, type(value)
+        if kind in PLAIN:
+            if rec.symbols and id(value) in rec.symbols:
+                self.is_symbolic = True
+                return rec.session.number(rec, value)
+            return value
+        if isinstance(value, np.ndarray) and rec.source_of(value) is not None and value.dtype != np.bool_:
+            self.is_symbolic = True
+            return arrays.as_input(rec, value)
+        return self.concrete(value)
+
+    def concrete(self, value: Any) -> Any:
+        """The same, where its value may be looked at."""
+        rec, kind = self.rec, type(value)
+        if kind in PLAIN:
+            return rec.settled_number(value)
+        if arrays.is_traceable(kind) or isinstance(value, ArrayMethods):
+            return value
+        if kind is FunctionType:
+            return self.function(value)
+        if kind is MethodType:
+            return self._method(value)
+        if kind is functools.partial:
+            return functools.partial(
+                self.concrete(value.func),
+                *[self.argument(x) for x in value.args],
+                **{name: self.argument(x) for name, x in value.keywords.items()},
+            )
+        if is_class(value) or arrays.is_numpy(kind):
+            return content(rec, value)
+        if container_of(kind) is not None:
+            return self._container(value)
+        if is_own(kind):
+            return self._own(value)
+        if is_python_class(kind):
+            return self._object(value)
+        return content(rec, value)
+
+    def function(self, value: FunctionType) -> Any:
+        """A function, observed if it is the user's, or in what it holds of the user's."""
+        rec = self.rec
+        if rec.is_own(value):
+            return value
+        if not is_ours(value):
+            return rec.twin(value) if rec.policy.native(value) is None else value
+        if value.__closure__ is None or _HOLDS_NOTHING.setdefault(value, lambda: _holds_nothing(value)):
+            return value
+        known = rec.memo.get(("ours", id(value)))
+        if known is None:
+            source = rec.source_of(value)
+            cells: list[Any] = []
+            for i, cell in enumerate(value.__closure__):
+                held = cell.cell_contents
+                if source is not None:
+                    at = rec.log.source(source, f"{{p}}.__closure__[{i}].cell_contents", f"{source}", held)
+                    held = rec.reach(held, at)
+                inner = self.concrete(held)
+                cells.append(cell if inner is held else types.CellType(inner))
+            known = FunctionType(value.__code__, value.__globals__, value.__name__, value.__defaults__, tuple(cells))
+            known.__kwdefaults__ = value.__kwdefaults__
+            known.__dict__.update(value.__dict__)
+            rec.keep(value)
+            rec.memo["ours", id(value)] = known
+        return known
+
+    def _method(self, value: Any) -> Any:
+        rec = self.rec
+        at = rec.source_of(value)
+        if at is not None:
+            rec.reach(value.__self__, rec.log.source(at, "{p}.__self__", f"{at}.__self__", value.__self__))
+            rec.reach(value.__func__, rec.log.source(at, "{p}.__func__", f"{at}.__func__", value.__func__))
+        if is_ours(value.__func__) and is_own(type(value.__self__)):
+            self.concrete(value.__self__)
+            return value
+        if type(value.__func__) is FunctionType and not is_ours(value.__func__):
+            return MethodType(rec.twin(value.__func__), value.__self__)
+        return rec.callback(value)
+
+    def _container(self, value: Any) -> Any:
+        """A list, tuple or dict and what is in it; functions of the user's in it are replaced by observed ones."""
+        rec, kind = self.rec, type(value)
+        content(rec, value)
+        if kind in (list, tuple):
+            parts = [self.concrete(x) for x in value]
+            same = all(a is b for a, b in zip(parts, value, strict=True))
+            return value if same else kind(parts)
+        if kind is dict:
+            named = {key: self.concrete(x) for key, x in value.items()}
+            same = all(named[key] is x for key, x in value.items())
+            return value if same else named
+        return value
+
+    def _own(self, value: Any) -> Any:
+        """An object of ours: what it is made of is checked as a whole."""
+        rec = self.rec
+        source = rec.source_of(value)
+        if source is None:
+            return value
+        known = rec.memo.get(("structure", id(value)), False)
+        if known is False:
+            known = rec.memo["structure", id(value)] = structure(value)
+            if known is not None:
+                rec.log.check(
+                    source, "structure({v}) != {0}", f"structure of {source}", (known,), by_clock=ticks(type(value))
+                )
+        if known is None:
+            return rec.policy.with_foreign_parts(rec, value)
+        return value
+
+    def _object(self, value: Any) -> Any:
+        """An object of a class of the user's."""
+        rec = self.rec
+        return rec.policy.user_object(rec, value)
+
+
+_HOLDS_NOTHING: ByIdentity[FunctionType, bool] = ByIdentity()
+
+
+def _holds_nothing(function: FunctionType) -> bool:
+    """Whether a function of ours holds nothing of the user's."""
+    return structure(function) is not None

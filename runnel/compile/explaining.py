@@ -1,0 +1,45 @@
+"""``fn.explain(*args)``: what a call reads and checks, what it changes, and why it was traced again, in plain words."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, NamedTuple
+
+if TYPE_CHECKING:
+    from runnel.compile.compiled import Compiled
+    from runnel.compile.executable import Executable
+
+
+class Explanation(NamedTuple):
+    """What is known of one kind of call."""
+
+    name: str
+    runs: str  # how
+    checked: tuple[str, ...]  # at each call
+    checked_by_clock: tuple[str, ...]  # when an attribute of a Module or optimizer was set, or a .grad came or went
+    changes: tuple[str, ...]  # what each call changes outside
+    traced_again: tuple[str, ...]
+
+    def __str__(self) -> str:
+        parts = (
+            ("checks at each call", self.checked),
+            ("checks when a Module, an optimizer or a .grad was changed", self.checked_by_clock),
+            ("changes", self.changes),
+            ("was traced again because", self.traced_again),
+        )
+        lines = [f"{self.name}() {self.runs}"]
+        for title, items in parts:
+            if items:
+                lines += [f"{title}:", *(f"  {item}" for item in items)]
+        return "\n".join(lines)
+
+    __repr__ = __str__
+
+
+def explained(function: Compiled, executable: Executable) -> Explanation:
+    """The explanation of what ``executable`` does."""
+    how = "runs as a program" if executable.native is not None else f"runs eagerly: {executable.reason}"
+    always, by_clock = executable.guard.labels()
+    effects = () if executable.observation is None else executable.observation.effects
+    changes = tuple(effect.label for effect in effects)
+    again = tuple(line.partition(": ")[2] for line in function.retraces)
+    return Explanation(function.name, how, always, by_clock, changes, again)

@@ -1,0 +1,99 @@
+"""Numbers that may be others at each call: the run computes with the ones it was given, and how they come about is
+written down as a source, which a guard computes again. Nothing is checked before somebody looks at the number.
+
+A float made for one read has an identity of its own, by which it is known; so ``type(x) is float`` stays true.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any, Final
+
+from runnel.compile.observe.sources import Source
+from runnel.compile.observe.values import PLAIN
+
+if TYPE_CHECKING:
+    from runnel.compile.observe.recorder import Recorder
+
+_FUNCTIONS: Final = {
+    id(f): f
+    for f in (
+        abs, min, max, round, float, int, pow, divmod, math.sqrt, math.exp, math.log, math.log2, math.log10, math.log1p,
+        math.expm1, math.sin, math.cos, math.tan, math.tanh, math.sinh, math.cosh, math.atan, math.atan2, math.asin,
+        math.acos, math.pow, math.floor, math.ceil, math.trunc, math.fabs, math.copysign, math.hypot, math.fmod,
+        math.isfinite, math.isnan, math.isinf, math.degrees, math.radians, math.erf, math.erfc, math.gamma, math.lgamma,
+    )
+}  # fmt: skip
+
+
+def begin(rec: Recorder, value: float, source: Source) -> float:
+    """A float with an identity of its own, which stands for whatever is found at ``source``."""
+    own = value * 1.0
+    rec.log.check(source, "type({v}) is not float", f"type of {source}")
+    return _known(rec, own, source)
+
+
+def _known(rec: Recorder, value: Any, source: Source) -> Any:
+    rec.symbols[id(value)] = source
+    rec.keep(value)
+    return value
+
+
+def computed(rec: Recorder, text: str, operands: tuple[Any, ...], result: Any, constants: tuple[Any, ...] = ()) -> Any:
+    """The result of Python arithmetic on plain values, one of which at least is a symbol. ``text`` names them {a0}, …"""
+    if type(result) not in (float, int, bool):
+        for value in operands:
+            rec.settled_number(value)
+        return result
+    parents = [rec.symbols.get(id(x)) for x in operands]
+    known = list(constants)
+    for i, (value, parent) in enumerate(zip(operands, parents, strict=True)):
+        if parent is None:
+            text = text.replace(f"{{a{i}}}", f"{{{len(known)}}}")
+            known.append(value)
+    label = text
+    for i, (value, parent) in enumerate(zip(operands, parents, strict=True)):
+        shown = str(parent) if parent is not None else repr(value)
+        label = label.replace(f"{{a{i}}}", shown)
+    source = rec.log.computed(text, tuple(parents), label, tuple(known))
+    if type(result) is float:
+        return _known(rec, result * 1.0, source)
+    rec.is_plain(result, source)
+    return result
+
+
+def binary(rec: Recorder, symbol: str, a: Any, b: Any, result: Any) -> Any:
+    """``a + b`` and its kin of plain values; ``result`` is what it gave."""
+    plain = symbol[:-1] if symbol.endswith("=") else symbol
+    return computed(rec, f"({{a0}} {plain} {{a1}})", (a, b), result)
+
+
+def compared(rec: Recorder, symbol: str, a: Any, b: Any, result: Any) -> Any:
+    """``a < b`` and its kin of plain values."""
+    return computed(rec, f"({{a0}} {symbol} {{a1}})", (a, b), result)
+
+
+def unary(rec: Recorder, symbol: str, value: Any, result: Any) -> Any:
+    """``-a`` and its kin."""
+    return computed(rec, f"({symbol}{{a0}})", (value,), result)
+
+
+def truth(rec: Recorder, value: Any) -> bool:
+    """``bool(a)``."""
+    return bool(computed(rec, "(not not {a0})", (value,), bool(value)))
+
+
+def called(rec: Recorder, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """What a pure function of numbers gives; None where it is none, or no symbol is among the arguments."""
+    if id(function) not in _FUNCTIONS or kwargs or not all(type(x) in PLAIN for x in args):
+        return None
+    if not any(id(x) in rec.symbols for x in args):
+        return None
+    text = f"{{0}}({', '.join(f'{{a{i}}}' for i in range(len(args)))})"
+    return (computed(rec, text, args, function(*args), (function,)),)
+
+
+def is_any(rec: Recorder, values: Any) -> bool:
+    """Whether there is a symbol among the values."""
+    symbols = rec.symbols
+    return bool(symbols) and any(id(x) in symbols for x in values)

@@ -1,0 +1,116 @@
+"""What is done with tensors and arrays in an observed run: operators, items, attributes.
+
+Those of tensors are recorded by Runnel's own code; those of NumPy's arrays are computed, and what they read is checked.
+"""
+
+from __future__ import annotations
+
+import operator
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+
+from runnel.compile import boundary
+from runnel.compile.arrays import is_numpy, is_traceable
+from runnel.compile.floats import TracedFloat
+from runnel.compile.observe.containers import content
+from runnel.compile.observe.values import PLAIN
+from runnel.compile.owned import is_own
+from runnel.tensor.tensor import Tensor
+from runnel.tensor.variable import Variable
+
+if TYPE_CHECKING:
+    from runnel.compile.observe.recorder import Recorder
+
+_SHAPED: Final = frozenset({"shape", "dtype", "ndim", "size", "itemsize", "nbytes"})
+_PART_OF_CODE: Final = frozenset({"__class__", "__array_priority__"})
+
+
+def operate(rec: Recorder, function: Any, *operands: Any) -> Any:
+    """An operator, at least one of whose operands is a tensor or array."""
+    kinds = list(map(type, operands))
+    if any(map(is_traceable, kinds)):
+        return boundary.run(rec, function, operands, {})
+    first = operands[0]
+    if function in _IN_PLACE and isinstance(first, np.ndarray) and not first.flags.owndata:
+        rec.refuse("an array that may belong to another one is changed in place")
+    for value in operands:
+        content(rec, value)
+    if function in _IN_PLACE and rec.source_of(first) is not None and isinstance(first, np.ndarray):
+        rec.refuse(f"'{rec.source_of(first)}' is an array from outside, which is changed in place")
+    return protected(rec, function(*operands), operands)
+
+
+def item(rec: Recorder, function: Any, value: Any, *rest: Any) -> Any:
+    """Items of a tensor or array are read or written, or it is iterated over."""
+    if is_traceable(type(value)):
+        return boundary.run(rec, function, (value, *rest), {})
+    if function is operator.setitem:
+        if rec.source_of(value) is not None or value.base is not None:
+            rec.refuse("an item of an array from outside is set", "keep it in a Variable, or do it outside")
+        rest = (*rest[:-1], rec.session.concrete(rec, rest[-1]))
+    if function is len:
+        return len(value)
+    for one in (value, *rest):
+        content(rec, one)
+    return protected(rec, function(value, *rest), (value,))
+
+
+def protected(rec: Recorder, result: Any, operands: Any) -> Any:
+    """A view of an array from outside cannot be written through."""
+    if isinstance(result, np.ndarray) and result.base is not None:
+        result.flags.writeable = False
+    return result
+
+
+def attribute(rec: Recorder, value: Any, name: str) -> Any:
+    """``value.name`` of a tensor or Variable."""
+    source = rec.source_of(value)
+    if source is None or name in _PART_OF_CODE:
+        return getattr(value, name)
+    if name == "grad" and type(value) is Tensor:
+        held = value._grad
+        return rec.reach(held, rec.log.source(source, "{p}._grad", f"{source}.grad", held))
+    if name == "name" and isinstance(value, Variable):
+        return rec.reach(value.name, rec.log.source(source, "{p}.name", f"{source}.name", value.name))
+    if name in ("__dict__", "_node", "_storage"):
+        rec.refuse(f"'{source}.{name}' is read")
+    return getattr(value, name)
+
+
+def attribute_of_array(rec: Recorder, value: Any, name: str) -> Any:
+    """``value.name`` of something of NumPy's."""
+    held = getattr(value, name)
+    if rec.source_of(value) is not None and name not in _SHAPED and not callable(held):
+        content(rec, value)
+    return protected(rec, held, (value,))
+
+
+_IN_PLACE: Final = frozenset(f for name, f in vars(operator).items() if name.startswith("i") and callable(f)) - {
+    operator.index, operator.is_, operator.is_not, operator.inv, operator.invert, operator.indexOf, operator.itemgetter
+}  # fmt: skip
+
+
+def _belongs(kind: type, name: str) -> bool:
+    """Whether an attribute is one that this package's classes have."""
+    return any(name in base.__dict__ for base in kind.__mro__ if is_own(base) or base is object)
+
+
+def rule_for(kind: type, name: str) -> Any:
+    """How an attribute of such values is read; None: by the rules for Python's objects."""
+    if is_traceable(kind):
+        return attribute if _belongs(kind, name) or kind is TracedFloat else None
+    return attribute_of_array if is_numpy(kind) else None
+
+
+def operator_for(kind: type, other: type) -> Any:
+    """How an operator is applied; None: by the rules for Python's objects."""
+    if is_traceable(kind) or is_numpy(kind):
+        return operate if _goes_with(other) else None
+    if is_traceable(other) or is_numpy(other):
+        return operate if _goes_with(kind) else None
+    return None
+
+
+def _goes_with(kind: type) -> bool:
+    return kind in PLAIN or kind in (list, tuple) or is_traceable(kind) or is_numpy(kind)

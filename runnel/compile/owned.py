@@ -1,0 +1,169 @@
+"""What programs depend on of Runnel's own objects (layers, optimizers, generators), taken as a whole.
+
+The code of such an object runs unobserved, and its state is known: everything it holds is part of one value, its
+*structure*, that a guard compares. An object that holds things of the user's has none, and its code runs observed.
+"""
+
+from __future__ import annotations
+
+import functools
+import sys
+import types
+import weakref
+from collections import OrderedDict, deque
+from typing import Any, Final
+
+import numpy as np
+
+from runnel.compile.observe.values import PLAIN
+from runnel.core.dtypes import DType
+from runnel.core.lifetime import ByIdentity
+from runnel.tensor.methods import ArrayMethods
+from runnel.tensor.stateful import Stateful, StatefulTree
+from runnel.tensor.variable import Variable
+
+PACKAGE: Final = __name__.partition(".")[0]
+_OWN: Final[ByIdentity[type, bool]] = ByIdentity()
+_TICKS: Final[ByIdentity[type, bool]] = ByIdentity()
+
+
+def is_own(kind: type) -> bool:
+    """Whether a class is this package's own, and not a user's subclass."""
+    return _OWN.setdefault(kind, lambda: str(kind.__module__).partition(".")[0] == PACKAGE)
+
+
+def ticks(kind: type) -> bool:
+    """Whether setting an attribute of such an object ticks the state clock (Modules and optimizers)."""
+    return _TICKS.setdefault(
+        kind, lambda: issubclass(kind, Stateful) and not any("__setattr__" in c.__dict__ for c in _users(kind))
+    )
+
+
+def _users(kind: type) -> list[type]:
+    """The classes of the user's that an object's class is made of."""
+    return [c for c in kind.__mro__ if not is_own(c) and c is not object]
+
+
+class Foreign(Exception):
+    """Something of the user's hangs on the object."""
+
+
+def structure(value: Any) -> tuple[Any, ...] | None:
+    """All that an object of ours holds, as one comparable value; None if it holds anything of the user's."""
+    found: list[Any] = []
+    try:
+        _walk(value, found, set())
+    except Foreign:
+        return None
+    return tuple(found)
+
+
+def parts_of(value: Stateful) -> tuple[Any, ...] | None:
+    """The structure of what is Runnel's in an object of a user's class; None if it holds anything of the user's."""
+    found: list[Any] = []
+    try:
+        _walk(value.program_structure(), found, set())
+    except Foreign:
+        return None
+    return tuple(found)
+
+
+def _walk(value: Any, found: list[Any], seen: set[int]) -> None:
+    """Append what ``value`` is, and what hangs on it. A loop, however deep things hang on one another."""
+    waiting = [value]
+    while waiting:
+        now = waiting.pop()
+        kind = type(now)
+        if kind in PLAIN:
+            found.append((kind, repr(now) if kind in (float, complex) else now))
+            continue
+        if id(now) in seen or kind in _KNOWN_BY_IDENTITY or issubclass(kind, (Variable, DType)):
+            found.append(id(now))
+            continue
+        seen.add(id(now))
+        found.append(kind)
+        if kind in (list, tuple, deque):
+            found.append(len(now))
+            waiting.extend(now)
+        elif kind in (dict, OrderedDict):
+            found.append(len(now))
+            for key, item in list(now.items()):
+                waiting += (item, key)
+        elif kind in (set, frozenset):
+            found.append(tuple(sorted(map(id, now))))
+        elif kind is slice:
+            waiting += (now.start, now.stop, now.step)
+        elif issubclass(kind, type):
+            _require_own(now)
+            found.append(id(now))
+        elif kind is types.FunctionType:
+            _require_own(now)
+            found.append((id(now), id(now.__code__)))
+            waiting += [cell.cell_contents for cell in now.__closure__ or () if _is_full(cell)]
+        elif kind is types.MethodType:
+            waiting += (now.__func__, now.__self__)
+        elif kind is weakref.ref:
+            found.append(id(now()))
+        elif is_own(kind) and not issubclass(kind, ArrayMethods):
+            waiting += now.program_structure() if hasattr(kind, "program_structure") else _parts(now)
+        elif _is_users(kind):
+            raise Foreign
+        else:
+            found.append(id(now))
+
+
+def _require_own(thing: Any) -> None:
+    module = thing.__globals__.get("__name__") if type(thing) is types.FunctionType else thing.__module__
+    if str(module).partition(".")[0] not in (PACKAGE, "builtins"):
+        raise Foreign
+
+
+def _is_users(kind: type) -> bool:
+    """Whether an object may look into or call things of the user's, or is an array."""
+    if issubclass(kind, (ArrayMethods, np.ndarray, functools.partial)):
+        return True
+    top = str(kind.__module__).partition(".")[0]
+    return top == "__main__" or top not in sys.stdlib_module_names
+
+
+def _is_full(cell: Any) -> bool:
+    try:
+        return cell.cell_contents is not None
+    except ValueError:
+        return False
+
+
+def _parts(value: Any) -> list[Any]:
+    """The attributes of an object, with their names."""
+    parts: list[Any] = []
+    for name, item in list(getattr(value, "__dict__", {}).items()):
+        parts += (item, name)
+    for base in type(value).__mro__:
+        slots = base.__dict__.get("__slots__", ())
+        for name in (slots,) if isinstance(slots, str) else slots:
+            if name not in ("__dict__", "__weakref__"):
+                parts += (getattr(value, name, None), name)
+    return parts
+
+
+_KNOWN_BY_IDENTITY: Final = (types.ModuleType, types.BuiltinFunctionType, np.dtype, np.ufunc)
+
+
+def tree(module: Any) -> tuple[Any, ...]:
+    """The Modules and Variables below a Module, with their names: what ``parameters()`` and its kin look at."""
+    found: list[Any] = []
+    seen: set[int] = set()
+    waiting = [module]
+    while waiting:
+        now = waiting.pop()
+        found.append(id(now))
+        if id(now) in seen:
+            continue
+        seen.add(id(now))
+        for name, item in list(now.__dict__.items()):
+            if isinstance(item, Variable):
+                found.append((name, id(item)))
+            elif isinstance(item, StatefulTree):
+                found.append(name)
+                waiting.append(item)
+    return tuple(found)

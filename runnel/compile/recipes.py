@@ -1,0 +1,81 @@
+"""How values of Runnel's and NumPy's that leave an observed run come about at later calls."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+
+from runnel.compile.floats import TracedFloat
+from runnel.core.dtypes import DType
+from runnel.core.lifetime import Weak
+from runnel.tensor.tensor import Tensor
+from runnel.tensor.variable import Variable
+
+if TYPE_CHECKING:
+    from runnel.compile.observe.observation import Recipes, Values
+
+OUTPUTS: Final = "outputs"  # what the program gave, among what is made
+
+
+class Output:
+    """A tensor that the program gives: a result by its number."""
+
+    def __init__(self, place: int) -> None:
+        self.place = place
+
+    def __call__(self, values: Values, made: dict[Any, Any]) -> Any:
+        return made[OUTPUTS][self.place]
+
+
+class Number:
+    """A float that the program computes."""
+
+    def __init__(self, place: int) -> None:
+        self.place = place
+
+    def __call__(self, values: Values, made: dict[Any, Any]) -> Any:
+        return float(made[OUTPUTS][self.place].numpy())
+
+
+class Reference:
+    """A Variable, which the program does not keep alive."""
+
+    def __init__(self, variable: Variable) -> None:
+        self.variable = Weak(variable)
+
+    def __call__(self, values: Values, made: dict[Any, Any]) -> Any:
+        return self.variable()
+
+
+class Copied:
+    """A NumPy array that the run made: a new one for each call."""
+
+    def __init__(self, array: np.ndarray) -> None:
+        self.array = array.copy()
+
+    def __call__(self, values: Values, made: dict[Any, Any]) -> Any:
+        return self.array.copy()
+
+
+def _tensor(recipes: Recipes, value: Any) -> Any:
+    return Output(recipes.rec.session.output(value))
+
+
+def _number(recipes: Recipes, value: Any) -> Any:
+    return Number(recipes.rec.session.output(value._tensor))
+
+
+def rule_for(kind: type) -> Any:
+    """How such a value is made; None: by the rules for Python's objects."""
+    if kind is Tensor:
+        return _tensor
+    if kind is TracedFloat:
+        return _number
+    if issubclass(kind, Variable):
+        return lambda recipes, value: Reference(value)
+    if issubclass(kind, np.ndarray):
+        return lambda recipes, value: Copied(value)
+    if issubclass(kind, (np.generic, DType, np.dtype)):
+        return lambda recipes, value: lambda values, made: value
+    return None

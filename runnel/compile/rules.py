@@ -1,0 +1,395 @@
+"""What an observer is told of Runnel and NumPy: which values are arrays, which code runs unobserved, what makes state."""
+
+from __future__ import annotations
+
+import dataclasses
+from types import FunctionType
+from typing import TYPE_CHECKING, Any, Final, NoReturn
+
+import numpy as np
+
+from runnel.compile import arrays, boundary, operations, recipes as results
+from runnel.compile.observe import attributes
+from runnel.compile.observe.containers import content
+from runnel.compile.observe.guard import EXTRA
+from runnel.compile.observe.plain import given
+from runnel.compile.observe.policy import Policy
+from runnel.compile.observe.sources import Identity, Source
+from runnel.compile.observe.values import PLAIN
+from runnel.compile.owned import is_own, parts_of, structure, ticks, tree
+from runnel.compile.wrappers import Wrapper
+from runnel.core.dtypes import DType
+from runnel.core.errors import TracedValueError
+from runnel.tensor.stateful import Stateful, StatefulTree
+from runnel.tensor.tensor import Tensor
+from runnel.tensor.variable import Variable
+from runnel.transforms.custom import custom_vjp
+
+if TYPE_CHECKING:
+    from runnel.compile.observe.recorder import Recorder
+
+_NUMPY: Final = "numpy"
+_DISPATCHER: Final = type(np.sum)  # of NumPy's functions
+_CHANGE_ARRAYS: Final = frozenset(
+    {"fill", "itemset", "partition", "put", "resize", "setfield", "setflags", "sort", "byteswap"}
+)
+_FILES: Final = frozenset({"dump", "tofile", "load", "save", "savez", "savetxt", "loadtxt", "fromfile", "memmap"})
+_CHANGE_FIRST: Final = frozenset({"copyto", "put", "place", "putmask", "fill_diagonal", "put_along_axis"})
+
+
+EXTRA.update(Tensor=Tensor, array_differs=arrays.array_differs, structure=structure, parts_of=parts_of, tree=tree)
+
+
+class Rules(Policy):
+    """The rules for functions that use Runnel."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.answers |= {
+            id(Tensor.requires_grad_): _requires_grad_set,
+            id(Variable.requires_grad_): _requires_grad_set,
+            id(Variable.requires_grad.fset): _requires_grad_set,
+        }
+
+    # Values -----------------------------------------------------------------------------------------------------------
+
+    def leaf(self, kind: type) -> Any:
+        if kind is Tensor:
+            return arrays.found_tensor
+        if issubclass(kind, Variable):
+            return arrays.found_variable
+        if issubclass(kind, np.ndarray):
+            return arrays.found_array
+        if issubclass(kind, np.generic):
+            return arrays.found_scalar
+        if issubclass(kind, DType):
+            return _found_constant
+        return _found_ticking if ticks(kind) else None
+
+    def is_symbolic(self, source: Source) -> bool:
+        return source.is_argument
+
+    def instead(self, rec: Recorder, value: Any, source: Source) -> Any:
+        is_array = isinstance(value, np.ndarray) and source.is_argument
+        return arrays.as_input(rec, value) if is_array else value
+
+    def is_fixed_class(self, kind: type) -> bool:
+        return is_own(kind) or str(kind.__module__).partition(".")[0] in (_NUMPY, "ml_dtypes")
+
+    def ticks(self, kind: type) -> bool:
+        return ticks(kind)
+
+    def changes_by_clock(self, value: Any) -> bool:
+        kind = type(value)
+        return kind in PLAIN or issubclass(kind, (Variable, DType)) or ticks(kind)
+
+    def operator(self, kind: type, other: type) -> Any:
+        return operations.operator_for(kind, other)
+
+    def item(self, kind: type) -> Any:
+        return operations.item if arrays.is_traceable(kind) or issubclass(kind, np.ndarray) else None
+
+    def attribute(self, kind: type, name: str) -> Any:
+        return operations.rule_for(kind, name)
+
+    def kind_of(self, value: Any) -> Any:
+        return float if type(value) is arrays.TracedFloat else type(value)
+
+    def look_into(self, rec: Recorder, value: Any, source: Source | None) -> None:
+        kind = type(value)
+        if issubclass(kind, np.ndarray):
+            arrays.looked_into(rec, value, source)
+        elif not (arrays.is_traceable(kind) or issubclass(kind, (np.generic, DType, np.dtype)) or is_own(kind)):
+            super().look_into(rec, value, source)
+
+    def result(self, kind: type) -> Any:
+        return results.rule_for(kind)
+
+    def is_constant(self, value: Any) -> bool:
+        return isinstance(value, (np.generic, np.dtype, DType)) or super().is_constant(value)
+
+    def refuse_leftover(self, value: Tensor) -> NoReturn:
+        """A tensor of another trace was found."""
+        raise TracedValueError(
+            f"[compile] an argument is a tensor ({value.aval}) that was left over from tracing another function; "
+            "return tensors from functions instead of storing them elsewhere."
+        )
+
+    # Code -------------------------------------------------------------------------------------------------------------
+
+    def is_library(self, module: str) -> bool:
+        return module.partition(".")[0] in ("runnel", _NUMPY) or super().is_library(module)
+
+    def is_unobserved(self, module: str) -> bool:
+        return module.partition(".")[0] in ("runnel", _NUMPY)
+
+    def native(self, function: FunctionType) -> Any:
+        if boundary.is_ours(function):
+            return _ours
+        if _is_numpys(function):
+            return _numpys
+        return super().native(function)
+
+    def native_class(self, kind: type) -> Any:
+        if is_own(kind):
+            return _made
+        return _numpys if str(kind.__module__).partition(".")[0] in (_NUMPY, "ml_dtypes") else None
+
+    def callable(self, kind: type) -> Any:
+        if issubclass(kind, Wrapper):
+            return _called_wrapper
+        if issubclass(kind, custom_vjp):
+            return _called_custom
+        if kind in (np.ufunc, _DISPATCHER, np.vectorize):
+            return _numpys
+        return super().callable(kind)
+
+    def c_function(self, rec: Recorder, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        return (
+            _numpys(rec, function, args, kwargs)
+            if _is_numpys(function)
+            else super().c_function(rec, function, args, kwargs)
+        )
+
+    def c_class(self, rec: Recorder, kind: type, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        if str(kind.__module__).partition(".")[0] in (_NUMPY, "ml_dtypes"):
+            return _numpys(rec, kind, args, kwargs)
+        return super().c_class(rec, kind, args, kwargs)
+
+    def method(self, kind: type, name: str) -> Any:
+        if issubclass(kind, (np.ndarray, np.generic, np.dtype, np.ufunc)):
+            return _method_of_array
+        if str(kind.__module__).startswith("numpy.random"):
+            return _random_method
+        return super().method(kind, name)
+
+    def context_manager(self, kind: type) -> bool:
+        return is_own(kind)
+
+    def copies_itself(self, kind: type) -> bool:
+        return is_own(kind)
+
+    def with_foreign_parts(self, rec: Recorder, value: Any) -> Any:
+        """An object of ours that holds things of the user's, given to a function of ours."""
+        if isinstance(value, StatefulTree):
+            return _tree_checked(rec, value)
+        if isinstance(value, custom_vjp):
+            return _observed_custom(rec, value)
+        if isinstance(value, Wrapper):
+            return rec.callback(value)
+        if isinstance(value, Stateful):
+            return _structure_checked(rec, value)
+        rec.refuse(
+            f"a function of Runnel is given a {type(value).__name__} that holds things of yours, which it may read",
+            "pass them as arguments",
+        )
+
+    def user_object(self, rec: Recorder, value: Any) -> Any:
+        """An object of the user's, given to a function of ours."""
+        if isinstance(value, StatefulTree):
+            return _tree_checked(rec, value)
+        if isinstance(value, Stateful):
+            return _structure_checked(rec, value)
+        if dataclasses.is_dataclass(value):
+            for field in dataclasses.fields(value):
+                content(rec, attributes.read(rec, value, field.name))
+            return value
+        if callable(value):
+            return rec.callback(value)
+        return content(rec, value)
+
+
+# Objects that tick the state clock ------------------------------------------------------------------------------------
+
+
+def _found_ticking(rec: Recorder, value: Any, source: Source) -> None:
+    """Which Module or optimizer it is; what is set on it ticks the clock."""
+    rec.log.check(source, "{v} is not {0}", f"which object {source} is", (Identity(value),))
+    rec.log.check(source, "type({v}) is not {0}", f"type of {source}", (Identity(type(value)),), by_clock=True)
+
+
+def _found_constant(rec: Recorder, value: Any, source: Source) -> None:
+    rec.log.check(source, "{v} is not {0}", f"{source}", (value,))
+
+
+def _tree_checked(rec: Recorder, value: Any) -> Any:
+    source = rec.source_of(value)
+    if source is not None:
+        rec.log.check(
+            source,
+            "tree({v}) != {0}",
+            f"Modules and Variables of {source}",
+            (rec.constant(tree(value)),),
+            by_clock=True,
+        )
+    return value
+
+
+def _structure_checked(rec: Recorder, value: Any) -> Any:
+    """An optimizer of a user's class: its own methods are observed, what it has of ours is checked as a whole."""
+    source = rec.source_of(value)
+    known = parts_of(value)
+    if known is None:
+        rec.refuse(f"a {type(value).__name__} holds things that a program cannot watch", "pass them as arguments")
+    if source is not None:
+        rec.log.check(source, "parts_of({v}) != {0}", f"structure of {source}", (rec.constant(known),), by_clock=True)
+    return value
+
+
+def _called_module(rec: Recorder, module: Any, *args: Any, **kwargs: Any) -> Any:
+    """``model(x)``: its ``forward``, observed."""
+    try:
+        return rec.invoke(attributes.read(rec, module, "forward"), args, kwargs)
+    except RecursionError:
+        raise
+    except Exception as error:
+        told = module.located(args, kwargs, error)
+        if told is error:
+            raise
+        raise told from told.__cause__
+
+
+def _set_on(rec: Recorder, module: Any, name: str, value: Any) -> None:
+    """``model.name = value``: a change that is made again at each call; new values of buffers are assigned."""
+    if rec.source_of(module) is None:
+        setattr(module, name, value)
+        return
+    current = module.__dict__.get(name)
+    if value is current and isinstance(current, Variable):  # ``self.mean *= 0.5`` has assigned already
+        return
+    if isinstance(current, Variable) or isinstance(value, (Variable, Stateful)):
+        if isinstance(current, Variable) and not isinstance(value, (Variable, Stateful, type(None))):
+            attributes.read(rec, module, name)
+            if module.updated_buffer(current, name, value) is current:
+                return
+        rec.refuse(f"'{rec.source_of(module)}.{name}' gets another Variable or Module", "set it outside")
+    if isinstance(module, StatefulTree) and module.is_kept_for_state(name):
+        rec.refuse(f"'{rec.source_of(module)}.{name}' is kept for a Parameter or buffer", "set it outside")
+    attributes.write_plain(rec, module, name, value)
+    rec.effects.replace_last(_set)
+
+
+def _set(target: Any, name: str, value: Any) -> None:
+    setattr(target, name, value)
+
+
+def _deleted_from(rec: Recorder, module: Any, name: str) -> None:
+    if rec.source_of(module) is not None:
+        rec.refuse(f"'{rec.source_of(module)}.{name}' is deleted", "do it outside")
+    delattr(module, name)
+
+
+def _requires_grad_set(rec: Recorder, value: Any, flag: bool = True) -> Any:
+    if rec.source_of(value) is not None:
+        rec.refuse(f"requires_grad of '{rec.source_of(value)}' is set", "set it before the call")
+    value.requires_grad = flag
+    return value
+
+
+# Runnel's code --------------------------------------------------------------------------------------------------------
+
+
+def _ours(rec: Recorder, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """A function of Runnel's: unobserved, but for methods of objects that hold things of the user's."""
+    if args and isinstance(args[0], Stateful):
+        owner, name = args[0], function.__name__
+        answer = _SPECIAL.get(name)
+        if answer is not None:
+            return given(answer(rec, *args, **kwargs))
+        if name in owner.that_change:
+            return rec.twin(function), args, kwargs
+        if isinstance(owner, StatefulTree) and name not in owner.of_the_tree and not _is_known(owner):
+            if name == "__call__":
+                return given(_called_module(rec, *args, **kwargs))
+            return rec.twin(function), args, kwargs
+    return given(boundary.run(rec, function, args, kwargs))
+
+
+def _is_known(owner: Any) -> bool:
+    """Whether an object of ours holds nothing of the user's, so that its methods need not be observed."""
+    return is_own(type(owner)) and structure(owner) is not None
+
+
+_SPECIAL: Final = {"__setattr__": _set_on, "__delattr__": _deleted_from}
+
+
+def _made(rec: Recorder, kind: type, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    return given(boundary.run(rec, kind, args, kwargs))
+
+
+def _called_wrapper(rec: Recorder, wrapper: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """A compiled function inside of another one is simply called."""
+    source = rec.source_of(wrapper)
+    inner = wrapper.function
+    if source is not None:
+        inner = rec.reach(inner, rec.log.source(source, "{p}.function", f"{source}", inner))
+    owner = wrapper.__self__ if hasattr(type(wrapper), "__self__") else None
+    if owner is not None:
+        if source is not None:
+            owner = rec.reach(owner, rec.log.source(source, "{p}.__self__", f"{source}.__self__", owner))
+        args = (owner, *args)
+    return rec.prepared(inner, args, kwargs)
+
+
+def _called_custom(rec: Recorder, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    return given(boundary.run(rec, _observed_custom(rec, function), args, kwargs))
+
+
+def _observed_custom(rec: Recorder, function: Any) -> Any:
+    """A copy of a function with a derivative of its own, whose parts are observed."""
+    known = rec.memo.get(("custom", id(function)))
+    if known is None:
+        source = rec.source_of(function)
+        known = rec.memo["custom", id(function)] = object.__new__(type(function))
+        known.__dict__.update(function.__dict__)
+        for name in ("fn", "_forward", "_backward"):
+            part = getattr(function, name)
+            if source is not None:
+                part = rec.reach(part, rec.log.source(source, f"{{p}}.{name}", f"{source}", part))
+            setattr(known, name, part if part is None else rec.callback(part))
+        rec.keep(function)
+    return known
+
+
+# NumPy's code ---------------------------------------------------------------------------------------------------------
+
+
+def _is_numpys(function: Any) -> bool:
+    module = str(getattr(function, "__module__", None) or "")
+    return module.partition(".")[0] in (_NUMPY, "ml_dtypes") and not module.startswith("numpy.random")
+
+
+def _numpys(rec: Recorder, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """A function of NumPy's depends on its arguments alone, and changes none of them but those it is named for."""
+    name = getattr(function, "__name__", "")
+    if name in _FILES:
+        rec.refuse(f"numpy.{name}() reads or writes a file", "do it outside of the compiled function")
+    changed = [x for x in (*args[: name in _CHANGE_FIRST], kwargs.get("out")) if isinstance(x, np.ndarray)]
+    for array in changed:
+        if rec.source_of(array) is not None or array.base is not None:
+            rec.refuse(f"numpy.{name}() changes an array from outside", "do it outside of the compiled function")
+    if any(arrays.is_traceable(type(x)) for x in args):
+        return given(boundary.run(rec, function, args, kwargs))
+    for value in (*args, *kwargs.values()):
+        content(rec, value)
+    values = tuple([rec.callback(x) if type(x) is FunctionType else x for x in args])
+    return given(operations.protected(rec, function(*values, **kwargs), args))
+
+
+def _method_of_array(rec: Recorder, value: Any, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    name = function.__name__
+    if name in _FILES:
+        rec.refuse(f"{name}() writes a file", "do it outside of the compiled function")
+    if name in _CHANGE_ARRAYS and isinstance(value, np.ndarray):
+        if rec.source_of(value) is not None or value.base is not None:
+            rec.refuse(f"{name}() changes an array from outside", "do it outside of the compiled function")
+    for one in (value, *args, *kwargs.values()):
+        content(rec, one)
+    bound = function if getattr(function, "__self__", None) is value else getattr(value, name)
+    return given(operations.protected(rec, bound(*args, **kwargs), (value,)))
+
+
+def _random_method(rec: Recorder, value: Any, function: Any, args: Any, kwargs: Any) -> Any:
+    rec.refuse(
+        f"NumPy's random numbers are drawn ({function.__name__})", "use runnel's, or pass the array as an argument"
+    )

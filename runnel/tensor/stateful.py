@@ -1,0 +1,39 @@
+"""What Modules and optimizers are to a compiled function: objects whose attributes tick the state clock.
+
+Programs look at such an object again only when the clock has ticked. ``CLOCK`` itself is in ``variable.py``.
+"""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+from runnel.tensor.variable import Variable
+
+
+class Stateful:
+    """An object that ticks the state clock whenever one of its attributes is set or deleted."""
+
+    # Methods that look at nothing but the tree of stateful objects and Variables below this one.
+    of_the_tree: ClassVar[frozenset[str]] = frozenset()
+    # Methods that set attributes.
+    that_change: ClassVar[frozenset[str]] = frozenset()
+
+    def program_structure(self) -> list[Any]:
+        """What a program depends on of this object, besides the values of Variables; all of its attributes."""
+        return [part for name, item in list(self.__dict__.items()) for part in (item, name)]
+
+
+class StatefulTree(Stateful):
+    """A stateful object that is called, holds others of its kind by name, and keeps names for Variables."""
+
+    def located(self, args: tuple[Any, ...], kwargs: dict[str, Any], error: Exception) -> Exception:
+        """The error that a call ends with for ``error``: with a note that says where this object is."""
+        return error
+
+    def is_kept_for_state(self, name: str) -> bool:
+        """Whether ``name``, which holds no Variable now, is there for one."""
+        return False
+
+    def updated_buffer(self, buffer: Variable | None, name: str, value: Any) -> Variable:
+        """The Variable that holds ``value`` as ``name``: ``buffer``, assigned, where it can."""
+        raise NotImplementedError
