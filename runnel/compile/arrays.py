@@ -14,6 +14,7 @@ import numpy as np
 from runnel.compile.floats import TracedFloat
 from runnel.compile.observe.containers import content
 from runnel.compile.observe.sources import Identity, Source
+from runnel.core.dtypes import from_numpy
 from runnel.tensor import tensor as tensors, tracing
 from runnel.tensor.tensor import Tensor
 from runnel.tensor.variable import Variable
@@ -82,7 +83,7 @@ def as_input(rec: Recorder, value: np.ndarray) -> Any:
 
 def _dtype_of(value: np.ndarray) -> Any:
     try:
-        return tensors.from_numpy_dtype(value.dtype)
+        return from_numpy(value.dtype)
     except TypeError:
         return None
 

@@ -20,6 +20,7 @@ from runnel.compile.recipes import OUTPUTS, Output
 from runnel.core.avals import row_major
 from runnel.core.casting import CASTING
 from runnel.core.switches import SETTLED
+from runnel.graph.graph import InputKind
 from runnel.runtime.layout import COMPLETED, STALE
 from runnel.runtime.memory import allocate, allocate_slab
 from runnel.tensor import tape
@@ -126,7 +127,7 @@ class CallWriter:
 
     def _inputs(self) -> list[str]:
         lines: list[str] = []
-        inputs = [x for x in self.captured.graph.inputs if x.kind.name != "VARIABLE"]
+        inputs = [x for x in self.captured.graph.inputs if x.kind is not InputKind.VARIABLE]
         for i, (origin, what) in enumerate(self.captured.sources):
             slot = 2 + i
             if origin is Origin.TENSOR:

@@ -217,8 +217,8 @@ class Compiled(FunctionLike, Wrapper):
             if self._by_value == MANY:
                 self._by_value += 1
                 self._warn(
-                    f"'{self.name}' was traced more than {MANY} times, the last time because {reason}; pass what changes "
-                    "as a tensor or a float, or keep it in a Variable (retraces lists all reasons)"
+                    f"'{self.name}' was traced more than {MANY} times, the last time because {reason}; pass what "
+                    "changes as a tensor or a float, or keep it in a Variable (retraces lists all reasons)"
                 )
         if switches.debug.value >= 1:
             print(f"runnel: {line}", file=sys.stderr)

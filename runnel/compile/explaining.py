@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from runnel.compile.compiled import Compiled
     from runnel.compile.executable import Executable
 
 
-class Explanation(NamedTuple):
+@dataclass(frozen=True)
+class Explanation:
     """What is known of one kind of call."""
 
     name: str
@@ -32,7 +34,8 @@ class Explanation(NamedTuple):
                 lines += [f"{title}:", *(f"  {item}" for item in items)]
         return "\n".join(lines)
 
-    __repr__ = __str__
+    def __repr__(self) -> str:
+        return str(self)
 
 
 def explained(function: Compiled, executable: Executable) -> Explanation:

@@ -1,4 +1,4 @@
-"""What an observer is told of Runnel and NumPy: which values are arrays, which code runs unobserved, what makes state."""
+"""What an observer is told of Runnel and NumPy: which values are arrays, which code runs unobserved, what has state."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Final, NoReturn
 import numpy as np
 
 from runnel.compile import arrays, boundary, operations, recipes as results
+from runnel.compile.floats import TracedFloat
 from runnel.compile.observe import attributes
 from runnel.compile.observe.containers import content
 from runnel.compile.observe.guard import EXTRA
@@ -30,6 +31,7 @@ if TYPE_CHECKING:
 
 _NUMPY: Final = "numpy"
 _DISPATCHER: Final = type(np.sum)  # of NumPy's functions
+_OF_CYTHON: Final = type(np.random.RandomState.rand)
 _CHANGE_ARRAYS: Final = frozenset(
     {"fill", "itemset", "partition", "put", "resize", "setfield", "setflags", "sort", "byteswap"}
 )
@@ -48,7 +50,7 @@ class Rules(Policy):
         self.answers |= {
             id(Tensor.requires_grad_): _requires_grad_set,
             id(Variable.requires_grad_): _requires_grad_set,
-            id(Variable.requires_grad.fset): _requires_grad_set,
+            id(vars(Variable)["requires_grad"].fset): _requires_grad_set,
         }
 
     # Values -----------------------------------------------------------------------------------------------------------
@@ -93,7 +95,7 @@ class Rules(Policy):
         return operations.rule_for(kind, name)
 
     def kind_of(self, value: Any) -> Any:
-        return float if type(value) is arrays.TracedFloat else type(value)
+        return float if type(value) is TracedFloat else type(value)
 
     def look_into(self, rec: Recorder, value: Any, source: Source | None) -> None:
         kind = type(value)
@@ -142,6 +144,8 @@ class Rules(Policy):
             return _called_custom
         if kind in (np.ufunc, _DISPATCHER, np.vectorize):
             return _numpys
+        if kind is _OF_CYTHON:
+            return _compiled_by_cython
         return super().callable(kind)
 
     def c_function(self, rec: Recorder, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
@@ -310,7 +314,7 @@ def _is_known(owner: Any) -> bool:
     return is_own(type(owner)) and structure(owner) is not None
 
 
-_SPECIAL: Final = {"__setattr__": _set_on, "__delattr__": _deleted_from}
+_SPECIAL: Final[dict[str, Any]] = {"__setattr__": _set_on, "__delattr__": _deleted_from}
 
 
 def _made(rec: Recorder, kind: type, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
@@ -366,7 +370,7 @@ def _numpys(rec: Recorder, function: Any, args: tuple[Any, ...], kwargs: dict[st
         rec.refuse(f"numpy.{name}() reads or writes a file", "do it outside of the compiled function")
     changed = [x for x in (*args[: name in _CHANGE_FIRST], kwargs.get("out")) if isinstance(x, np.ndarray)]
     for array in changed:
-        if rec.source_of(array) is not None or array.base is not None:
+        if _is_from_outside(rec, array):
             rec.refuse(f"numpy.{name}() changes an array from outside", "do it outside of the compiled function")
     if any(arrays.is_traceable(type(x)) for x in args):
         return given(boundary.run(rec, function, args, kwargs))
@@ -376,13 +380,21 @@ def _numpys(rec: Recorder, function: Any, args: tuple[Any, ...], kwargs: dict[st
     return given(operations.protected(rec, function(*values, **kwargs), args))
 
 
+def _is_from_outside(rec: Recorder, array: np.ndarray) -> bool:
+    """Whether the memory of an array may belong to one from outside."""
+    return rec.source_of(array) is not None or array.base is not None
+
+
+def _compiled_by_cython(rec: Recorder, function: Any, args: Any, kwargs: Any) -> Any:
+    rec.policy.refuse_c(rec, function)
+
+
 def _method_of_array(rec: Recorder, value: Any, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     name = function.__name__
     if name in _FILES:
         rec.refuse(f"{name}() writes a file", "do it outside of the compiled function")
-    if name in _CHANGE_ARRAYS and isinstance(value, np.ndarray):
-        if rec.source_of(value) is not None or value.base is not None:
-            rec.refuse(f"{name}() changes an array from outside", "do it outside of the compiled function")
+    if name in _CHANGE_ARRAYS and isinstance(value, np.ndarray) and _is_from_outside(rec, value):
+        rec.refuse(f"{name}() changes an array from outside", "do it outside of the compiled function")
     for one in (value, *args, *kwargs.values()):
         content(rec, one)
     bound = function if getattr(function, "__self__", None) is value else getattr(value, name)

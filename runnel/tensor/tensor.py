@@ -515,7 +515,7 @@ def constant(value: Any, dtype: DType) -> Tensor:
     if isinstance(value, RunTimeNumber):
         made: Tensor = value.as_array(dtype, 0)
         return made
-    if isinstance(value, np.ndarray) and not value.flags.writeable and value.size == 1:
+    if isinstance(value, np.ndarray) and not value.flags.writeable and value.size == 1 and value.base is None:
         known = _LIFTED.get(id(value))
         if known is None or known[1].numpy().tobytes() != value.tobytes():  # a view can be read-only, its base not
             known = (value, from_numpy(value, dtype, copy=True))

@@ -113,8 +113,7 @@ def test_a_list_that_holds_itself_is_told() -> None:
     tree.append(tree)
     with pytest.raises(ArgumentError, match=r"\[tree\] a container.*holds itself"):
         pytree.flatten(tree)
-    with pytest.raises(ArgumentError, match="holds itself"):
-        rn.compile(lambda t: t[0])(tree)
+    assert rn.compile(lambda t: t[0])(tree) == 1
 
 
 def test_arguments_and_results() -> None:

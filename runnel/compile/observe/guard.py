@@ -82,9 +82,9 @@ class NotGuarded(Exception):
 
 
 class Line(NamedTuple):
-    """A read (``index`` is its number) or a check (-1) of a guard, as code."""
+    """A read (with its ``number``) or a check (-1) of a guard, as code."""
 
-    index: int
+    number: int
     code: str
     label: str
     needs: tuple[int, ...]  # reads that stand before it
@@ -95,8 +95,8 @@ class Line(NamedTuple):
 class Guard:
     """``holds(fn, args, kwargs)``: the values of the wanted sources, or None when something is not as it was.
 
-    ``lines`` gives the same as code to stand in another function. ``owners`` are the objects, with their labels, without
-    which it cannot hold again; it keeps none of them alive.
+    ``lines`` gives the same as code to stand in another function. ``owners`` are the objects, with their labels,
+    without which it cannot hold again; it keeps none of them alive.
     """
 
     def __init__(self, log: Log, wanted: list[Source]) -> None:
@@ -131,21 +131,21 @@ class Guard:
 
     def lines(self, settled: bool, miss: str) -> list[str]:
         """The guard as code over ``fn``, ``args`` and ``kwargs``, which returns ``miss`` when something is not as it
-        was. ``settled``: the state clock has not ticked since it held, so that what it watches need not be looked at."""
+        was. ``settled``: the state clock has not ticked since it held; what it watches need not be looked at."""
         kept = self._lines
         if settled:
-            needed = {i for line in kept if line.index < 0 and not line.by_clock for i in line.needs}
+            needed = {i for line in kept if line.number < 0 and not line.by_clock for i in line.needs}
             needed |= set(self.wanted)
             for line in reversed(kept):
-                if line.index in needed:
+                if line.number in needed:
                     needed.update(line.needs)
-            kept = [line for line in kept if (line.index in needed if line.index >= 0 else not line.by_clock)]
-        found = [line.code if line.index >= 0 else f"if {line.code}: return {miss}" for line in kept]
+            kept = [line for line in kept if (line.number in needed if line.number >= 0 else not line.by_clock)]
+        found = [line.code if line.number >= 0 else f"if {line.code}: return {miss}" for line in kept]
         return [*found, f"if retired: return {miss}"]
 
     def labels(self) -> tuple[tuple[str, ...], tuple[str, ...]]:
         """What is checked at each call, and what when the state clock has ticked, in words."""
-        checks = [line for line in self._lines if line.index < 0]
+        checks = [line for line in self._lines if line.number < 0]
         parts = ([c.label for c in checks if c.by_clock is by_clock] for by_clock in (False, True))
         always, by_clock = (tuple(dict.fromkeys(part)) for part in parts)
         return always, by_clock
@@ -155,7 +155,7 @@ class Guard:
         space: dict[str, Any] = {**self.namespace, "fn": fn, "args": args, "kwargs": kwargs}
         for line in self._lines:
             try:
-                if line.index >= 0:
+                if line.number >= 0:
                     exec(line.code, space)
                 elif eval(line.code, space):
                     return _changed(line, space)

@@ -7,7 +7,7 @@ import types
 from collections.abc import Callable, Sequence
 from contextlib import nullcontext, suppress
 from types import FunctionType, MethodType
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from runnel.compile.observe.classes import MISSING, instance_dict, is_python_class, is_slot, lookup, mro, namespace
 from runnel.compile.observe.guard import Guard, NotGuarded
@@ -16,6 +16,7 @@ from runnel.compile.observe.recorder import Recorder
 from runnel.compile.observe.refusal import Refused
 from runnel.compile.observe.sources import Source, is_immortal
 from runnel.compile.observe.values import FIXED, PLAIN, SETS, container_of, described, is_class
+from runnel.core.pytree import flatten, unflatten
 
 Values = Sequence[Any]  # of the wanted sources, at a later call
 Recipe = Callable[[Values, dict[int, Any]], Any]  # a value made anew; the dict holds what was made already
@@ -175,7 +176,7 @@ def _finished(rec: Recorder, result: Any) -> Observation:
         )
         for e in rec.effects.done
     ]
-    answer = recipes.of(result)
+    answer = recipes.result(result)
     program = rec.session.complete(recipes)
     _stay_distinct(rec)
     guard = Guard(rec.log, recipes.wanted)
@@ -195,12 +196,20 @@ def _stay_distinct(rec: Recorder) -> None:
                 rec.log.check(None, "{s0} is {s1}", f"{one} is {other}", (), (one, other))
 
 
+_DEEPEST: Final = 100  # levels of containers that are written down one by one
+
+
+class _TooDeep(Exception):
+    """Containers are nested deeper than Python's calls may be."""
+
+
 class Recipes:
     """Writes down how values that leave the run are made at later calls."""
 
     def __init__(self, rec: Recorder) -> None:
         self.rec = rec
         self.wanted: list[Source] = []
+        self._depth = 0
         self._places: dict[int, int] = {}
 
     def target(self, value: Any) -> Recipe:
@@ -231,6 +240,17 @@ class Recipes:
 
     def _read(self, source: Source) -> Recipe:
         return Given(self.place(source))
+
+    def result(self, value: Any) -> Recipe:
+        """What the function returns, however deep it is nested."""
+        try:
+            return self.of(value)
+        except _TooDeep:
+            leaves, structure = flatten(value)
+            for key in [key for key in self.rec.memo if key[0] == "recipe"]:
+                del self.rec.memo[key]
+            parts = [self.of(leaf) for leaf in leaves]
+            return lambda values, made: unflatten(structure, [part(values, made) for part in parts])
 
     def of(self, value: Any) -> Recipe:
         """Any value."""
@@ -270,6 +290,15 @@ class Recipes:
         return lambda values, made: function(*[part(values, made) for part in parts])
 
     def _container(self, value: Any, kind: Any, base: Any, key: int) -> Recipe:
+        self._depth += 1
+        if self._depth > _DEEPEST:
+            self._depth = 0
+            raise _TooDeep
+        recipe = self._container_of_parts(value, kind, base, key)
+        self._depth -= 1
+        return recipe
+
+    def _container_of_parts(self, value: Any, kind: Any, base: Any, key: int) -> Recipe:
         if kind in (dict, collections.OrderedDict):
             items = [(self.of(k), _later(self, v)) for k, v in value.items()]
             return _once(

@@ -28,7 +28,7 @@ import warnings
 import weakref
 from collections.abc import Callable
 from types import BuiltinFunctionType, FunctionType
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NoReturn
 
 from runnel.compile.observe import answers, containers, operators
 from runnel.compile.observe.classes import MISSING, instance_dict, is_python_class
@@ -191,6 +191,18 @@ class Policy:
     def copies_itself(self, kind: type) -> bool:
         """Whether a class made in Python copies its objects by what is known of them."""
         return False
+
+    def refuse_leftover(self, value: Any) -> NoReturn:
+        """A value of another run was found."""
+        raise NotImplementedError
+
+    def with_foreign_parts(self, rec: Recorder, value: Any) -> Any:
+        """An object of code that runs unobserved, which holds things of the user's, is given to such code."""
+        return value
+
+    def user_object(self, rec: Recorder, value: Any) -> Any:
+        """An object of the user's is given to code that runs unobserved."""
+        return value
 
     def is_constant(self, value: Any) -> bool:
         """Whether an object of C code never changes, so that it can be given at each call."""

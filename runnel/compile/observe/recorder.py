@@ -207,7 +207,8 @@ class Recorder:
             if id(cell) not in self.cells:
                 self._kept.append(cell)
                 text = f"{{p}}.__closure__[{i}].cell_contents"
-                self.cells[id(cell)] = log.source(source, text, f"{name} of {label}")
+                called = name if source.parent is None and source.text == "fn" else f"{name} of {label}"
+                self.cells[id(cell)] = log.source(source, text, called)
         space = log.source(source, "{p}.__globals__", f"globals of {label}", function.__globals__)
         self.sources.setdefault(id(function.__globals__), space)
         if function.__defaults__ is None and function.__kwdefaults__ is None:

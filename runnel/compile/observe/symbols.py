@@ -40,7 +40,7 @@ def _known(rec: Recorder, value: Any, source: Source) -> Any:
 
 
 def computed(rec: Recorder, text: str, operands: tuple[Any, ...], result: Any, constants: tuple[Any, ...] = ()) -> Any:
-    """The result of Python arithmetic on plain values, one of which at least is a symbol. ``text`` names them {a0}, …"""
+    """The result of Python arithmetic on plain values, at least one of them a symbol. ``text`` names them {a0}, …"""
     if type(result) not in (float, int, bool):
         for value in operands:
             rec.settled_number(value)
