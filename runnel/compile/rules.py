@@ -122,6 +122,9 @@ class Rules(Policy):
     def is_library(self, module: str) -> bool:
         return module.partition(".")[0] in ("runnel", _NUMPY) or super().is_library(module)
 
+    def counts_by_identity(self, function: FunctionType) -> bool:
+        return boundary.is_ours(function) or _is_numpys(function)
+
     def is_unobserved(self, module: str) -> bool:
         return module.partition(".")[0] in ("runnel", _NUMPY)
 

@@ -134,6 +134,10 @@ class Policy:
         """Whether what is checked of a value changes only when the state clock ticks."""
         return False
 
+    def counts_by_identity(self, function: FunctionType) -> bool:
+        """Whether a function runs unobserved, so that another one of the same code is another function."""
+        return False
+
     def kind_of(self, value: Any) -> Any:
         """What ``type(value)`` says."""
         return type(value)

@@ -21,7 +21,7 @@ from runnel.compile.observe.hooks import Hooks
 from runnel.compile.observe.plain import OPERATORS, Call, Plain, with_hooks
 from runnel.compile.observe.policy import Policy
 from runnel.compile.observe.refusal import Refused
-from runnel.compile.observe.sources import Identity, Log, Source, is_immortal
+from runnel.compile.observe.sources import Identity, Log, Source, is_immortal, is_in_its_module
 from runnel.compile.observe.values import C_FUNCTIONS, FIXED, PLAIN, SINGLETONS, container_of, is_class
 
 PLAIN_HOOKS = Plain()
@@ -73,6 +73,9 @@ class Recorder:
             log.check(source, "{v} is not {0}", source.label, (Identity(value),))
             if is_class(value):
                 self.reach_class(value, source)
+        elif kind is FunctionType and self.policy.counts_by_identity(value):
+            held = value if is_in_its_module(value) else Identity(value)
+            log.check(source, "{v} is not {0}", f"{source} is another function", (held,))
         elif kind is FunctionType:
             fails = "type({v}) is not FunctionType or {v}.__code__ is not {0}"
             log.check(source, fails, f"{source} is another function", (value.__code__,))

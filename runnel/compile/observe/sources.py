@@ -143,13 +143,13 @@ def is_immortal(value: Any) -> bool:
     if kind is tuple:
         return all(map(is_immortal, value))
     if issubclass(kind, type):
-        return _is_in_its_module(value)
+        return is_in_its_module(value)
     if kind is types.FunctionType:
-        return value.__closure__ is None and _is_in_its_module(value)
+        return value.__closure__ is None and is_in_its_module(value)
     return False
 
 
-def _is_in_its_module(value: Any) -> bool:
+def is_in_its_module(value: Any) -> bool:
     """Whether a class or function is what its module holds under its name."""
     if issubclass(type(value), type) and not value.__flags__ & 1 << 9:
         return True  # a class of the interpreter itself
