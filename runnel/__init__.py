@@ -1,7 +1,7 @@
 """Runnel: a deep-learning framework that is Python down to the machine code."""
 
 from runnel import nn, ops, optim
-from runnel.compile import clear_caches, compile
+from runnel.compile import clear_caches, compile, uncompiled
 from runnel.core import public
 from runnel.core.dtypes import (
     bfloat16,
@@ -381,6 +381,7 @@ __all__ = [
     "uint16",
     "uint32",
     "uint64",
+    "uncompiled",
     "uniform",
     "value_and_grad",
     "var",

@@ -2,3 +2,4 @@
 
 from runnel.compile.caches import clear_caches as clear_caches
 from runnel.compile.compiled import Compiled as Compiled, compile as compile
+from runnel.compile.wrappers import uncompiled as uncompiled

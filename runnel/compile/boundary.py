@@ -17,6 +17,7 @@ import numpy as np
 from runnel.compile import arrays
 from runnel.compile.observe.classes import is_python_class
 from runnel.compile.observe.containers import content
+from runnel.compile.observe.symbols import Whole
 from runnel.compile.observe.values import PLAIN, container_of, is_class
 from runnel.compile.owned import PACKAGE, is_own, structure, ticks
 from runnel.core.errors import TracedValueError
@@ -76,7 +77,7 @@ class _Given:
     def concrete(self, value: Any) -> Any:
         """The same, where its value may be looked at."""
         rec, kind = self.rec, type(value)
-        if kind in PLAIN:
+        if kind in PLAIN or kind is Whole:
             return rec.settled_number(value)
         if arrays.is_traceable(kind) or isinstance(value, ArrayMethods):
             return value

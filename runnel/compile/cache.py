@@ -9,7 +9,7 @@ from __future__ import annotations
 import weakref
 from collections.abc import Hashable, Iterator
 from contextlib import contextmanager
-from types import CodeType
+from types import CodeType, FunctionType
 from typing import Any, Final
 
 from runnel.compile.executable import Executable
@@ -18,6 +18,7 @@ from runnel.core.lifetime import ByIdentity
 from runnel.runtime import locks
 
 PROGRAMS: Final = 256  # of one function
+VARYING: Final = 64  # numbers of a function that may change without another trace
 WAITING: Final = 8  # of a code that no compiled function has any more, until one is made of it again
 REASONS: Final = 1000  # for tracing again, that a function remembers
 LONGEST_WAIT: Final = 10.0  # seconds, for another thread that traces or compiles the same function
@@ -33,6 +34,7 @@ class Entry:
     def __init__(self) -> None:
         self.last: tuple[Executable, Circumstances] | None = None  # what was traced last
         self.refused: set[str] = set()  # sentences that were said
+        self._varying: set[str] = set()
         self.ended = ""  # the owner that went last and took a program along
         # The least recently used first. No OrderedDict: Ctrl-C while it hashes or compares a key leaves it broken.
         self._programs: dict[Hashable, dict[Executable, None]] = {}
@@ -97,6 +99,15 @@ class Entry:
             self.last = None
         for found in list(self._programs.values()):
             found.pop(executable, None)
+
+    def varying_for(
+        self, function: FunctionType, args: tuple[Any, ...], kwargs: dict[str, Any], programs: list[Executable]
+    ) -> frozenset[str]:
+        """The labels of numbers that have changed between calls, of which ``programs`` tell one more."""
+        changed = programs[0].guard.number_that_changed(function, args, kwargs) if programs else ""
+        if changed and len(self._varying) < VARYING:
+            self._varying.add(changed)
+        return frozenset(self._varying)
 
     def discard(self, executable: Executable) -> None:
         """Let a program go that never fitted."""

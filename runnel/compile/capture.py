@@ -132,19 +132,26 @@ def _comparable(value: Any) -> Any:
 
 
 def capture(
-    function: FunctionType, args: tuple[Any, ...], kwargs: dict[str, Any], keep_grads: bool, name: str
+    function: FunctionType,
+    args: tuple[Any, ...],
+    kwargs: dict[str, Any],
+    keep_grads: bool,
+    name: str,
+    varying: frozenset[str] = frozenset(),
 ) -> Observation:
-    """Trace ``function`` observed; the observation's ``program`` is a :class:`Capture`.
+    """Trace ``function`` observed; the observation's ``program`` is a :class:`Capture`. ``varying`` are the labels of
+    numbers that changed from call to call: what is computed from them is computed at each call.
 
     Raises Refused where the call cannot be known, and whatever the function raises; nothing has changed then.
     """
-    return observe(function, args, kwargs, RULES, TraceSession(function.__name__, keep_grads, name))
+    return observe(function, args, kwargs, RULES, TraceSession(function.__name__, keep_grads, name, varying))
 
 
 class TraceSession(Session):
     """The trace that an observed run records."""
 
-    def __init__(self, function_name: str, keep_grads: bool, name: str) -> None:
+    def __init__(self, function_name: str, keep_grads: bool, name: str, varying: frozenset[str]) -> None:
+        self.varying = varying
         self.trace = tracing.Trace(tensors.serial_now())
         self._function_name = function_name
         self._keep_grads = keep_grads

@@ -182,7 +182,8 @@ class Compiled(FunctionLike, Wrapper):
                 if executable.fits(self.function, args, kwargs):
                     return executable
             try:
-                executable = prepare(self.function, args, kwargs, self._options, self.name, programs)
+                varying = self._entry.varying_for(self.function, args, kwargs, programs)
+                executable = prepare(self.function, args, kwargs, self._options, self.name, programs, varying)
             except Refused as refused:
                 if refused.guard is None:
                     raise
@@ -226,6 +227,8 @@ class Compiled(FunctionLike, Wrapper):
     def _tell(self, problem: Exception | Refused) -> None:
         """Say once why calls run eagerly."""
         sentence = str(problem)
+        if isinstance(problem, Refused) and problem.is_wanted:
+            return
         if isinstance(problem, NewStateError):
             self._made_state += 1
             if self._made_state == 2:

@@ -52,7 +52,13 @@ class Executable:
     """
 
     def __init__(
-        self, name: str, guard: Guard, observation: Observation | None, native: Native | None, reason: str = ""
+        self,
+        name: str,
+        guard: Guard,
+        observation: Observation | None,
+        native: Native | None,
+        reason: str = "",
+        varying: frozenset[str] = frozenset(),
     ) -> None:
         self.function_name = name
         self.guard = guard
@@ -61,6 +67,7 @@ class Executable:
         self.counter = Counter()
         self.native = native
         self.reason = reason
+        self.varying = varying
         self.keepers: WeakSet[Keeper] = WeakSet()
         self.is_over = False
         self.quick: Any = None
@@ -125,7 +132,7 @@ class Executable:
         if self.captured is None or self.native is None:
             return
         with context.entered(self.native.context):
-            now = capture(function, args, kwargs, keep_grads, self.captured.graph.name)
+            now = capture(function, args, kwargs, keep_grads, self.captured.graph.name, self.varying)
             if now.guard.aliases == self.guard.aliases:  # a call that names one thing twice gets a shorter trace
                 audit.compare(self.function_name, self.captured, now.program)
 
@@ -137,10 +144,11 @@ def prepare(
     options: Options,
     name: str,
     known: Iterable[Executable],
+    varying: frozenset[str],
 ) -> Executable:
     """Trace and compile ``function`` for this call. A trace equal to one in ``known`` shares its program."""
     try:
-        found = capture(function, args, kwargs, options.keep_grads, name)
+        found = capture(function, args, kwargs, options.keep_grads, name, varying)
     except RunnelError:
         raise
     except Exception as error:
@@ -152,10 +160,10 @@ def prepare(
         return Executable(name, found.guard, found, None, "so that its results can be differentiated")
     for other in known:
         if other.native is not None and other.native.captured.same_as(captured):
-            return Executable(name, found.guard, found, other.native)
+            return Executable(name, found.guard, found, other.native, varying=varying)
     native = Native(captured, options.memory_budget)
     ladder.announce(inspected(native))
-    return Executable(name, found.guard, found, native)
+    return Executable(name, found.guard, found, native, varying=varying)
 
 
 class Raised(Exception):

@@ -18,7 +18,7 @@ from runnel.compile.observe.policy import Policy
 from runnel.compile.observe.sources import Identity, Source
 from runnel.compile.observe.values import PLAIN
 from runnel.compile.owned import is_own, parts_of, structure, ticks, tree
-from runnel.compile.wrappers import Wrapper
+from runnel.compile.wrappers import Uncompiled, Wrapper
 from runnel.core.dtypes import DType
 from runnel.core.errors import TracedValueError
 from runnel.tensor.stateful import Stateful, StatefulTree
@@ -68,8 +68,8 @@ class Rules(Policy):
             return _found_constant
         return _found_ticking if ticks(kind) else None
 
-    def is_symbolic(self, source: Source) -> bool:
-        return source.is_argument
+    def is_symbolic(self, rec: Recorder, kind: type, source: Source) -> bool:
+        return (kind is float and source.is_argument) or source.label in rec.session.varying
 
     def instead(self, rec: Recorder, value: Any, source: Source) -> Any:
         is_array = isinstance(value, np.ndarray) and source.is_argument
@@ -143,6 +143,8 @@ class Rules(Policy):
     def callable(self, kind: type) -> Any:
         if issubclass(kind, Wrapper):
             return _called_wrapper
+        if issubclass(kind, Uncompiled):
+            return _called_uncompiled
         if issubclass(kind, custom_vjp):
             return _called_custom
         if kind in (np.ufunc, _DISPATCHER, np.vectorize):
@@ -184,6 +186,8 @@ class Rules(Policy):
             return _observed_custom(rec, value)
         if isinstance(value, Wrapper):
             return rec.callback(value)
+        if isinstance(value, Uncompiled):
+            return value
         if isinstance(value, Stateful):
             return _structure_checked(rec, value)
         rec.refuse(
@@ -246,7 +250,7 @@ def _structure_checked(rec: Recorder, value: Any) -> Any:
 def _called_module(rec: Recorder, module: Any, *args: Any, **kwargs: Any) -> Any:
     """``model(x)``: its ``forward``, observed."""
     try:
-        return rec.invoke(attributes.read(rec, module, "forward"), args, kwargs)
+        return rec.passed(attributes.read(rec, module, "forward"), args, kwargs)
     except RecursionError:
         raise
     except Exception as error:
@@ -336,6 +340,10 @@ def _called_wrapper(rec: Recorder, wrapper: Any, args: tuple[Any, ...], kwargs: 
             owner = rec.reach(owner, rec.log.source(source, "{p}.__self__", f"{source}.__self__", owner))
         args = (owner, *args)
     return rec.prepared(inner, args, kwargs)
+
+
+def _called_uncompiled(rec: Recorder, function: Any, args: Any, kwargs: Any) -> Any:
+    rec.refuse(f"{function.__qualname__} is uncompiled", is_wanted=True)
 
 
 def _called_custom(rec: Recorder, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:

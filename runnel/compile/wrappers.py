@@ -1,8 +1,12 @@
-"""What compiled functions are to an observer: objects that call one Python function."""
+"""What compiled functions are to an observer: objects that call one Python function. And ``rn.uncompiled``."""
 
 from __future__ import annotations
 
+import functools
+from collections.abc import Callable
 from typing import Any
+
+from runnel.core.references import FunctionLike
 
 
 class Wrapper:
@@ -11,3 +15,34 @@ class Wrapper:
     __slots__ = ()
 
     function: Any
+
+
+class Uncompiled(FunctionLike):
+    """A function that is never part of a program."""
+
+    __qualname__: str
+
+    def __init__(self, function: Callable[..., Any]) -> None:
+        self.function = function
+        functools.update_wrapper(self, function)
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        return self.function(*args, **kwargs)
+
+    def __get__(self, instance: Any, owner: type | None = None) -> Any:
+        return self if instance is None else functools.partial(self, instance)
+
+    def __repr__(self) -> str:
+        return f"<uncompiled {self.__qualname__}>"
+
+
+def uncompiled(fn: Callable[..., Any]) -> Uncompiled:
+    """A function that reads a clock, a file, a random number, or whatever no program can know. A compiled function that
+    calls it runs eagerly, with the same results, and says nothing: it is what was asked for.
+
+    Args:
+        fn: any function; also as a decorator.
+    """
+    if not callable(fn):
+        raise TypeError(f"[uncompiled] takes a function; received {type(fn).__name__}.")
+    return Uncompiled(fn)

@@ -89,7 +89,7 @@ def generic(rec: Recorder, value: Any, name: str, use_hook: bool = True) -> Any:
                 return held
             at = _instance_source(rec, kind, source, name, held, found is MISSING)
             at.by_clock = rec.policy.ticks(kind) and rec.policy.changes_by_clock(held)
-            return rec.reach(held, at)
+            return rec.taken(held, at)
         if not is_own and source is not None:
             by_clock = rec.policy.ticks(kind)
             rec.log.check(source, f"{name!r} in {{v}}.__dict__", f"{source}.{name}", by_clock=by_clock)
@@ -118,7 +118,7 @@ def _from_descriptor(rec: Recorder, value: Any, name: str, found: Any, at: Sourc
         getter = _part(rec, found, "fget", at)
         if getter is None:
             return object.__getattribute__(value, name)  # raises
-        return rec.invoke(getter, (value,))
+        return rec.passed(getter, (value,))
     if at is not None:
         rec.reach(found, at)
     getter = lookup(kind, "__get__")
@@ -190,7 +190,7 @@ def _of_module(rec: Recorder, module: Any, name: str) -> Any:
         return getattr(module, name)
     at = rec.log.source(source, "{p}.__dict__", f"{source}.__dict__", space)
     held = dict.get(space, name, MISSING)
-    found = rec.reach(held, rec.log.source(at, f"{{p}}.get({name!r}, MISSING)", f"{module.__name__}.{name}", held))
+    found = rec.taken(held, rec.log.source(at, f"{{p}}.get({name!r}, MISSING)", f"{module.__name__}.{name}", held))
     if held is not MISSING:
         return found
     hook = dict.get(space, "__getattr__", MISSING)

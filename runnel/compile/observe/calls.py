@@ -19,7 +19,6 @@ if TYPE_CHECKING:
 
 _PACKAGE: Final = __name__.rpartition(".")[0]
 _LRU: Final = type(functools.lru_cache(lambda: None))
-_STORES: Final = frozenset({"append", "appendleft"})  # methods that put a number away without looking at it
 _ASK_FOR_KINDS: Final = (isinstance, callable, hasattr)  # and not for values
 _GETTERS: Final = (operator.attrgetter, operator.itemgetter, operator.methodcaller)
 
@@ -198,7 +197,7 @@ def _c_function(rec: Recorder, function: Any, kind: type, args: tuple[Any, ...],
         number = symbols.called(rec, function, args, kwargs)
         if number is not None:
             return given(number[0])
-        if function.__name__ not in _STORES and function not in _ASK_FOR_KINDS:
+        if function.__name__ not in symbols.STORES and function not in _ASK_FOR_KINDS:
             _look_at_numbers(rec, args, kwargs)
     answer = rec.policy.answers.get(id(function)) or rec.policy.answers_by_key.get(_key(function))
     if answer is not None:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 from runnel.compile.observe.classes import MISSING, is_python_class, lookup, mro, namespace
 from runnel.compile.observe.guard import keys_of, plain_part
 from runnel.compile.observe.sources import Source
+from runnel.compile.observe.symbols import Whole
 from runnel.compile.observe.values import (
     C_FUNCTIONS,
     FIXED,
@@ -55,7 +56,7 @@ def length(rec: Recorder, value: Any) -> int:
 def content(rec: Recorder, value: Any, depth: int = 0) -> Any:
     """Everything that a value holds is read, as C code does that is given it; gives the value."""
     kind = type(value)
-    if kind in PLAIN:
+    if kind in PLAIN or kind is Whole:
         return rec.settled_number(value)
     if kind in FIXED or is_class(value):
         return value
@@ -250,7 +251,7 @@ def _dict_item(rec: Recorder, value: dict[Any, Any], key: Any, source: Source) -
     if found is MISSING:
         has_key(rec, value, key, source)
         return value[key]
-    return rec.reach(found, item_source(rec, source, _stored_key(value, key), found))
+    return rec.taken(found, item_source(rec, source, _stored_key(value, key), found))
 
 
 def _stored_key(value: dict[Any, Any], key: Any) -> Any:
@@ -280,7 +281,7 @@ def _sequence_item(rec: Recorder, value: Any, key: int, source: Source, base: An
         rec.log.check(source, f"len({{v}}) != {size}", f"len({source})")
         return base.__getitem__(value, key)
     item = base.__getitem__(before, key)
-    return rec.reach(item, index_source(rec, source, value, base, int(key), item))
+    return rec.taken(item, index_source(rec, source, value, base, int(key), item))
 
 
 def each(rec: Recorder, value: Any, source: Source, base: Any) -> Iterator[Any]:

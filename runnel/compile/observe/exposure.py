@@ -96,7 +96,7 @@ class Exposed:
             rec.twin(function)  # what the function is made of is read
             code = function.__code__
             self._changed.append((function, code))
-            observed = with_hooks(function, _OnThisThread(rec.hooks))
+            observed = with_hooks(function, _OnThisThread(rec.actor))
             rec.register(observed)
             function.__code__ = observed
         self._net.__enter__()
@@ -172,8 +172,7 @@ def _is_iterator(kind: type) -> bool:
 def _looked_at(rec: Recorder, iterator: Any) -> Any:
     """What an iterator gives to C code, which looks at the numbers."""
     for value in iterator:
-        rec.settled_number(value)
-        yield value
+        yield rec.settled_number(value)
 
 
 def call_c(rec: Recorder, function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:

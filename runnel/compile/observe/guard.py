@@ -12,6 +12,7 @@ import struct
 import sys
 import weakref
 from collections import OrderedDict
+from collections.abc import Collection
 from types import FunctionType
 from typing import Any, NamedTuple
 
@@ -99,7 +100,9 @@ class Guard:
     without which it cannot hold again; it keeps none of them alive.
     """
 
-    def __init__(self, log: Log, wanted: list[Source]) -> None:
+    def __init__(self, log: Log, wanted: list[Source], changed: Collection[str] = ()) -> None:
+        """``changed`` are labels of what each call changes, so that its tick of the clock says nothing about them."""
+        self._changed = changed
         for source in wanted:
             log.need(source)
         self.is_retired: list[bool] = []  # holds an item once the guard can never hold again
@@ -150,18 +153,30 @@ class Guard:
         always, by_clock = (tuple(dict.fromkeys(part)) for part in parts)
         return always, by_clock
 
+    def number_that_changed(self, fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> str:
+        """The label of the first thing that is not as it was, if it was a number; else ""."""
+        failed = self._failed(fn, args, kwargs)
+        return failed[0].label if failed is not None and type(failed[0].was) in (int, float) else ""
+
     def why(self, fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> str | None:
         """What is not as it was, in words; None when all is."""
+        failed = self._failed(fn, args, kwargs)
+        if failed is not None:
+            return failed[1]
+        return "an object that it depended on is gone" if self.is_retired else None
+
+    def _failed(self, fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tuple[Line, str] | None:
+        """The line that fails, and why."""
         space: dict[str, Any] = {**self.namespace, "fn": fn, "args": args, "kwargs": kwargs}
         for line in self._lines:
             try:
                 if line.number >= 0:
                     exec(line.code, space)
                 elif eval(line.code, space):
-                    return _changed(line, space)
+                    return line, _changed(line, space)
             except Exception:
-                return f"{line.label} cannot be read"
-        return "an object that it depended on is gone" if self.is_retired else None
+                return line, f"{line.label} cannot be read"
+        return None
 
     def _function(self) -> Any:
         exec(compile(self.text, "<guard>", "exec"), self.namespace)
@@ -178,7 +193,8 @@ class Guard:
                 if operand is not None:
                     code = code.replace(f"{{a{i}}}", f"v{operand.index}")
                     needs.append(operand.index)
-            return Line(entry.index, code, entry.label, tuple(needs), entry.by_clock, None)
+            by_clock = entry.by_clock and entry.label not in self._changed
+            return Line(entry.index, code, entry.label, tuple(needs), by_clock, None)
         code = self._filled(entry.fails, entry.constants, entry.label)
         needs = [] if entry.source is None else [entry.source.index]
         if entry.source is not None:
@@ -187,7 +203,11 @@ class Guard:
             code = code.replace(f"{{s{i}}}", f"v{other.index}")
             needs.append(other.index)
         was = entry.constants[0] if entry.constants and is_plain(entry.constants[0]) else MISSING
-        return Line(-1, code, entry.label, tuple(needs), entry.by_clock, was)
+        over = [s for s in (entry.source, *entry.others) if s is not None]
+        by_clock = entry.by_clock or (bool(over) and all(s.by_clock for s in over))
+        if by_clock and self._changed:
+            by_clock = not any(entry.label == place or _is_part(entry.label, place) for place in self._changed)
+        return Line(-1, code, entry.label, tuple(needs), by_clock, was)
 
     def _filled(self, text: str, constants: tuple[Any, ...], label: str) -> str:
         """Constants by their names; ``X is not {0}`` of an Identity compares addresses where it may not be held."""
@@ -221,6 +241,12 @@ class Guard:
             self.owners.append((label, weakref.ref(value, lambda _: retired.append(True))))
         except TypeError:
             raise NotGuarded(f"a {type(value).__name__} is compared by identity, and cannot be watched") from None
+
+
+def _is_part(label: str, place: str) -> bool:
+    """Whether a check of a whole object looks at a place in it."""
+    owner = place.rpartition(".")[0]
+    return label in (f"structure of {owner}", f"Modules and Variables of {owner}")
 
 
 def _changed(line: Line, space: dict[str, Any]) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from types import CellType
 from typing import TYPE_CHECKING, Any
 
@@ -17,6 +18,7 @@ from runnel.compile.observe.plain import (
     no_context_manager,
     to_call,
 )  # fmt: skip
+from runnel.compile.observe.sources import Source
 from runnel.compile.observe.values import C_FUNCTIONS, ITERATORS, PLAIN, container_of, described, is_class
 
 if TYPE_CHECKING:
@@ -34,10 +36,13 @@ class Hooks:
     # Names ----------------------------------------------------------------------------------------------------------
 
     def load_global(self, at: Name, _: None) -> Any:
-        found = self.seen_global(at, None)
+        found = self._read_global(at, self.rec.taken)
         return _SIMPLE.load_global(at, None) if found is None else found
 
-    def seen_global(self, at: Name, _: None) -> Any:
+    def seen_global(self, at: Name, _: None) -> None:
+        self._read_global(at, self.rec.reach)
+
+    def _read_global(self, at: Name, reach: Callable[[Any, Source], Any]) -> Any:
         names, name = at
         rec = self.rec
         space = rec.sources.get(id(names))
@@ -47,7 +52,7 @@ class Hooks:
         if value is not MISSING:
             if space is not None:
                 source = rec.log.source(space, f"{{p}}.get({name!r}, MISSING)", f"global {name}", value)
-                return rec.reach(value, source)
+                return reach(value, source)
             return value
         built = builtins_of(names)
         if space is not None:
@@ -80,13 +85,13 @@ class Hooks:
         rec = self.rec
         source = rec.cells.get(id(cell))
         if source is not None and (id(cell), "") not in rec.effects.written:
-            return rec.reach(value, source)
+            return rec.taken(value, source)
         return value
 
     def seen_cell(self, name: str, cell: CellType) -> None:
         source = self.rec.cells.get(id(cell))
-        if source is not None:
-            self.load_cell(name, cell)
+        if source is not None and (id(cell), "") not in self.rec.effects.written:
+            self.rec.reach(_SIMPLE.load_cell(name, cell), source)
 
     def store_cell(self, name: str, value: Any, cell: CellType) -> None:
         rec = self.rec

@@ -69,6 +69,8 @@ class Row:
 class Session:
     """What goes on around an observed run. Packages with programs of their own inherit from it."""
 
+    varying: frozenset[str] = frozenset()  # labels of numbers that have changed from call to call
+
     def begin(self, rec: Recorder) -> None:
         """A run is about to begin."""
 
@@ -126,7 +128,7 @@ def observe(
         session.begin(rec)
         with session.running():
             given, named = _reached(rec, function, args, kwargs)
-            result = rec.invoke(function, tuple(given), named)
+            result = rec.passed(function, tuple(given), named)
             if rec.refusal is not None:  # though the function caught it
                 raise rec.refusal
             return _finished(rec, result)
@@ -149,8 +151,8 @@ def _reached(
     given: list[Any] = []
     for i, value in enumerate(args):
         label = names[i] if i < len(names) else f"argument {i}"
-        given.append(rec.reach(value, _argument(rec, f"args[{i}]", label, value)))
-    named = {name: rec.reach(value, _argument(rec, f"kwargs[{name!r}]", name, value)) for name, value in kwargs.items()}
+        given.append(rec.taken(value, _argument(rec, f"args[{i}]", label, value)))
+    named = {name: rec.taken(value, _argument(rec, f"kwargs[{name!r}]", name, value)) for name, value in kwargs.items()}
     # Whoever asks the guard has looked at the code: what is made for it is filed under it, and must not keep it alive.
     rec.sources[id(function)] = rec.log.source(None, "fn", function.__name__, function)
     rec.keep(function)
@@ -179,7 +181,7 @@ def _finished(rec: Recorder, result: Any) -> Observation:
     answer = recipes.result(result)
     program = rec.session.complete(recipes)
     _stay_distinct(rec)
-    guard = Guard(rec.log, recipes.wanted)
+    guard = Guard(rec.log, recipes.wanted, {e.label.removesuffix(" = ...") for e in rec.effects.done})
     return Observation(guard, effects, answer, rec.settled, program)
 
 

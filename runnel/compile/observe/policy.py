@@ -114,8 +114,8 @@ class Policy:
         """How a value of this kind is checked where it is first found; None: by its type."""
         return None
 
-    def is_symbolic(self, source: Source) -> bool:
-        """Whether a float that is read here may be another one at later calls."""
+    def is_symbolic(self, rec: Recorder, kind: type, source: Source) -> bool:
+        """Whether a number that is read here may be another one at later calls."""
         return False
 
     def instead(self, rec: Recorder, value: Any, source: Source) -> Any:

@@ -14,7 +14,7 @@ import sys
 from types import CellType, CodeType, FunctionType, MethodType
 from typing import Any, NoReturn
 
-from runnel.compile.observe import calls, containers, exposure, methods, symbols
+from runnel.compile.observe import calls, containers, exposure, methods, symbols, whole
 from runnel.compile.observe.classes import MISSING, is_python_class, lookup, mro, namespace
 from runnel.compile.observe.effects import Effects
 from runnel.compile.observe.hooks import Hooks
@@ -43,6 +43,7 @@ class Recorder:
         self.cell_targets: dict[int, CellType] = {}
         self.memo: dict[Any, Any] = {}
         self.hooks = Hooks(self)
+        self.actor = whole.hooks_for(self.hooks, bool(session.varying))
         self.settled = ""  # else: what the run did that a later one will find done
         self._kept: list[Any] = []
         self._twins: dict[int, FunctionType] = {}
@@ -55,8 +56,6 @@ class Recorder:
         """``value`` was read at ``source``: check it, or remember where it was found. Gives the value."""
         kind, log = type(value), self.log
         if kind in PLAIN:
-            if kind is float and self.policy.is_symbolic(source):
-                return symbols.begin(self, value, source)
             self.is_plain(value, source)
             return value
         if value is MISSING:
@@ -89,6 +88,13 @@ class Recorder:
             return self.policy.instead(self, value, source)
         return value
 
+    def taken(self, value: Any, source: Source) -> Any:
+        """The same for a value that the run gets from here alone: a number may be another one at later calls."""
+        kind = type(value)
+        if (kind is float or kind is int) and self.policy.is_symbolic(self, kind, source):
+            return symbols.begin(self, value, source)
+        return self.reach(value, source)
+
     def is_plain(self, value: Any, source: Source) -> None:
         """A later call must find an equal number or text at ``source``."""
         if type(value) in SINGLETONS:
@@ -99,8 +105,11 @@ class Recorder:
     def settled_number(self, value: Any) -> Any:
         """A number that somebody looks at: a later call must find an equal one."""
         source = self.symbols.get(id(value))
-        if source is not None:
-            self.is_plain(value, source)
+        if source is None:
+            return value
+        if type(value) is symbols.Whole:
+            value = int(value)
+        self.is_plain(value, source)
         return value
 
     def reach_class(self, kind: type, source: Source | None) -> None:
@@ -229,7 +238,7 @@ class Recorder:
         key = (id(function.__code__), id(function.__globals__))
         known = self._bound.get(key)
         if known is None:
-            known = self._bound[key] = with_hooks(function, self.hooks)
+            known = self._bound[key] = with_hooks(function, self.actor)
             self._kept += (function.__code__, known)
             self.register(known)
         return known
@@ -251,7 +260,11 @@ class Recorder:
         return type(function) is FunctionType and id(function.__code__) in self.codes
 
     def invoke(self, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any] | None = None) -> Any:
-        """Call a function, observed."""
+        """Call a function, observed. What it gives may be looked at."""
+        return self.settled_number(self.passed(function, args, kwargs))
+
+    def passed(self, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any] | None = None) -> Any:
+        """The same where what it gives goes to the observed code alone."""
         return calls.invoke(self, function, args, kwargs or {})
 
     def prepared(self, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Call:
@@ -294,7 +307,7 @@ class Recorder:
         """A function for C code to call, observed."""
         if type(function) is FunctionType and self.is_own(function):
             return function
-        return lambda *args, **kwargs: self.settled_number(self.invoke(function, args, kwargs))
+        return lambda *args, **kwargs: self.invoke(function, args, kwargs)
 
     def calls_c(self, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any] | None = None) -> Any:
         """Call a function written in C that looks into its arguments."""
@@ -394,9 +407,9 @@ class Recorder:
 
     # Refusing -------------------------------------------------------------------------------------------------------
 
-    def refuse(self, reason: str, remedy: str = "") -> NoReturn:
+    def refuse(self, reason: str, remedy: str = "", is_wanted: bool = False) -> NoReturn:
         """End the observation."""
-        self.refusal = Refused(reason, self.line(), remedy)
+        self.refusal = Refused(reason, self.line(), remedy, is_wanted)
         raise self.refusal
 
     def line(self) -> str:

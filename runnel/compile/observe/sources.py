@@ -104,8 +104,6 @@ class Log:
         for needed in (source, *others):
             if needed is not None:
                 self.need(needed)
-        over = [s for s in (source, *others) if s is not None]
-        by_clock = by_clock or (bool(over) and all(s.by_clock for s in over))
         self.entries.append(Check(source, fails, constants, label, others, by_clock))
 
     def need(self, source: Source) -> None:

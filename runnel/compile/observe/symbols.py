@@ -15,6 +15,14 @@ from runnel.compile.observe.values import PLAIN
 if TYPE_CHECKING:
     from runnel.compile.observe.recorder import Recorder
 
+
+class Whole(int):
+    """A whole number that may be another at later calls. See ``whole.py``."""
+
+    __slots__ = ()
+
+
+STORES: Final = frozenset({"append", "appendleft"})  # methods that put a number away without looking at it
 _FUNCTIONS: Final = {
     id(f): f
     for f in (
@@ -27,9 +35,9 @@ _FUNCTIONS: Final = {
 
 
 def begin(rec: Recorder, value: float, source: Source) -> float:
-    """A float with an identity of its own, which stands for whatever is found at ``source``."""
-    own = value * 1.0
-    rec.log.check(source, "type({v}) is not float", f"type of {source}")
+    """A number with an identity of its own, which stands for whatever is found at ``source``."""
+    own = value * 1.0 if type(value) is float else Whole(value)
+    rec.log.check(source, f"type({{v}}) is not {type(value).__name__}", f"type of {source}")
     return _known(rec, own, source)
 
 
@@ -46,18 +54,19 @@ def computed(rec: Recorder, text: str, operands: tuple[Any, ...], result: Any, c
             rec.settled_number(value)
         return result
     parents = [rec.symbols.get(id(x)) for x in operands]
+    label = text.replace("{0}", getattr(constants[0], "__name__", "")) if constants else text
+    for i, (value, parent) in enumerate(zip(operands, parents, strict=True)):
+        label = label.replace(f"{{a{i}}}", str(value) if parent is None else str(parent))
     known = list(constants)
     for i, (value, parent) in enumerate(zip(operands, parents, strict=True)):
         if parent is None:
             text = text.replace(f"{{a{i}}}", f"{{{len(known)}}}")
             known.append(value)
-    label = text
-    for i, (value, parent) in enumerate(zip(operands, parents, strict=True)):
-        shown = str(parent) if parent is not None else repr(value)
-        label = label.replace(f"{{a{i}}}", shown)
     source = rec.log.computed(text, tuple(parents), label, tuple(known))
     if type(result) is float:
         return _known(rec, result * 1.0, source)
+    if type(result) is int and rec.session.varying:
+        return _known(rec, Whole(result), source)
     rec.is_plain(result, source)
     return result
 

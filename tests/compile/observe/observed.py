@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import warnings
 from collections.abc import Callable
 from typing import Any
@@ -62,7 +63,7 @@ def shown(value: Any, depth: int = 0) -> Any:
         return value.__name__
     if hasattr(value, "__dict__") and not isinstance(value, BaseException):
         return (kind.__name__, shown(vars(value), depth + 1))
-    return (kind.__name__, repr(value))
+    return (kind.__name__, re.sub("0x[0-9a-f]+", "an address", repr(value)))
 
 
 Step = Callable[[], Any]
