@@ -55,7 +55,7 @@ class Blocking:
     and with others in proportion where they are cut for it."""
 
     columns: int  # of a block of B: with ``k`` rows it stays in the second-level cache;
-    columns_few: int  # fewer where A is read in place from a cache, so that reading it again is cheap;
+    columns_few: int  # fewer where rows of A are read in place from a cache, so that reading them again is cheap;
     columns_panels: int  # still fewer of a B that came in panels
     small_a: int  # bytes of an A that stays in the caches
     crowded: int  # bytes between a B's first and last row if that step were its largest power-of-two divisor
@@ -154,7 +154,8 @@ class _Driver:
         self.in_whole = em.sub(1, "%tile")
         in_place = em.select(self._crowds("%b_k"), blocks.k_crowded, blocks.k_in_place)
         small_a = em.test("sle", em.mul(m, "%k"), blocks.small_a // em.dtype.itemsize)
-        few = em.both(small_a, em.value(f"xor i1 {self.packs_a}, true"))
+        along_k = em.either(em.test("eq", "%a_k", 1), self.listed)  # else a tile of A has a cache line for each k
+        few = em.both(small_a, along_k)
         packed = em.select(few, blocks.k_few, blocks.k)
         k_limit = em.select(self.in_panels, blocks.k_panels, in_place)
         k_limit = em.select(em.either(self.packs_a, self.packs_b), packed, k_limit)

@@ -18,11 +18,11 @@ from runnel.codegen.flow import Flow
 from runnel.codegen.target import Target
 from runnel.codegen.text import element
 from runnel.core.dtypes import DType
-from runnel.loops.ir import K_BLOCK, TILE_BYTES, TILE_STRIDE
+from runnel.loops.ir import K_BLOCK, TILE_BYTES
 
 PARTIALS: Final = 2 << 20  # bytes of scratch for the partial sums that wait
-_ROWS: Final = 384  # in one go, while partial sums have room: parts of half of them are still worth packing B for
-MEET: Final = "ptr %lower, i64 %lower_row, ptr %upper, i64 %rows, i64 %columns"
+MEET: Final = "ptr %lower, i64 %lower_row, ptr %upper, i64 %upper_row, i64 %rows, i64 %columns"
+_LINE: Final = 64  # bytes of a cache line
 _ENTRY: Final = 4  # bytes of an entry of a list
 
 
@@ -50,73 +50,90 @@ class Long:
         return em
 
     def _blocks(self, em: Flow, target: Target) -> None:
-        stride = TILE_STRIDE // em.dtype.itemsize
         count = em.value(f"lshr i64 {em.add('%k', K_BLOCK - 1)}, {K_BLOCK.bit_length() - 1}")
-        highest = em.sub(63, em.intrinsic("llvm.ctlz.i64", "i64", ("i64", count), ("i1", "true")))
-        room = em.minimum(em.divide(PARTIALS // TILE_STRIDE, highest), _ROWS)
+        levels = em.sub(63, em.intrinsic("llvm.ctlz.i64", "i64", ("i64", count), ("i1", "true")))
+        at_once = TILE_BYTES // em.dtype.itemsize
+        row_bytes = _row_bytes(em, em.minimum(em.sub("%j1", "%j0"), at_once))
+        room = em.divide(PARTIALS, em.mul(levels, row_bytes))
         room = em.mul(em.divide(room, target.tile_rows), target.tile_rows)
         i_step = shares.even(em, em.sub("%i1", "%i0"), room, target.tile_rows)
-        level = em.mul(i_step, stride)
         scratch = em.value("load ptr, ptr " + em.value("getelementptr i64, ptr %thread, i64 1"))
         waiting = em.value(f"getelementptr i8, ptr {scratch}, i64 {self.partials}")
+        row = em.divide(row_bytes, em.dtype.itemsize)
+        level = em.mul(i_step, row)
         listed = em.value("icmp ne ptr %a_rows, null")
         b_step = em.select(em.test("ne", "%b_panel", 0), target.panel_columns(em.dtype), "%b_k")
         wanted = em.value("icmp ne ptr %epilogue, null")
-        with em.loop("%j0", "%j1", TILE_BYTES // em.dtype.itemsize) as j:
-            j_end = em.minimum(em.add(j, TILE_BYTES // em.dtype.itemsize), "%j1")
+        with em.loop("%j0", "%j1", at_once) as j:
+            j_end = em.minimum(em.add(j, at_once), "%j1")
             with em.loop("%i0", "%i1", i_step) as i:
                 i_end = em.minimum(em.add(i, i_step), "%i1")
-                corner = em.at("%C", em.mul(i, "%c_row"), j)
+                sums = _Sums(em.at("%C", em.mul(i, "%c_row"), j), waiting, row, level)
                 with em.loop(0, count, 1) as number:
                     begin = em.mul(number, K_BLOCK)
                     depth = em.minimum(em.sub("%k", begin), K_BLOCK)
                     at = em.intrinsic("llvm.ctpop.i64", "i64", ("i64", number))
-                    place, row = self._place(em, at, waiting, level, corner)
-                    c = em.at(place, em.sub(0, em.add(em.mul(i, row), j)))
+                    place, c_row = sums.at(em, at)
+                    c = em.at(place, em.sub(0, em.add(em.mul(i, c_row), j)))
                     entries = em.value(f"getelementptr i8, ptr %a_ks, i64 {em.mul(begin, _ENTRY)}")
                     ks = em.select(listed, entries, "%a_ks", "ptr")
                     a, b = self._moved(em, "%A", em.mul(begin, "%a_k")), self._moved(em, "%B", em.mul(begin, b_step))
                     resumes = em.select(em.test("eq", number, 0), "%resume", 0)
                     em.effect(
                         f"call void @{self.short}(ptr {a}, ptr {b}, ptr {c}, i64 %a_row, i64 %a_k, i64 %b_k, "
-                        f"i64 %b_col, i64 {row}, i64 {depth}, i64 {i}, i64 {i_end}, i64 {j}, i64 {j_end}, ptr null, "
+                        f"i64 %b_col, i64 {c_row}, i64 {depth}, i64 {i}, i64 {i_end}, i64 {j}, i64 {j_end}, ptr null, "
                         f"ptr %thread, ptr %args, i64 0, i64 {resumes}, ptr %a_rows, ptr {ks}, i64 %b_panel)"
                     )
                     is_last = em.test("eq", number, em.sub(count, 1))
                     zeros = em.value(f"xor i64 {number}, -1")
                     full = em.intrinsic("llvm.cttz.i64", "i64", ("i64", zeros), ("i1", "false"))
                     with em.loop(0, em.select(is_last, at, full), 1) as met:
-                        upper = em.sub(at, met)
-                        above, _ = self._place(em, upper, waiting, level, corner)
-                        below, lower_row = self._place(em, em.sub(upper, 1), waiting, level, corner)
+                        upper, upper_row = sums.at(em, em.sub(at, met))
+                        lower, lower_row = sums.at(em, em.sub(em.sub(at, met), 1))
                         em.effect(
-                            f"call void @meet(ptr {below}, i64 {lower_row}, ptr {above}, i64 {em.sub(i_end, i)}, "
-                            f"i64 {em.sub(j_end, j)})"
+                            f"call void @meet(ptr {lower}, i64 {lower_row}, ptr {upper}, i64 {upper_row}, "
+                            f"i64 {em.sub(i_end, i)}, i64 {em.sub(j_end, j)})"
                         )
                 with em.when(wanted):
                     em.effect(
                         f"call void %epilogue(ptr %thread, ptr %args, i64 {i}, i64 {i_end}, i64 {j}, i64 {j_end})"
                     )
 
-    def _place(self, em: Flow, at: str, waiting: str, level: str, corner: str) -> tuple[str, str]:
-        """Where the partial sums of a level lie, and how far apart their rows: those of the first are C's."""
-        is_first = em.test("eq", at, 0)
-        place = em.at(waiting, em.mul(em.sub(at, 1), level))
-        stride = TILE_STRIDE // em.dtype.itemsize
-        return em.select(is_first, corner, place, "ptr"), em.select(is_first, "%c_row", stride)
-
     def _moved(self, em: Flow, pointer: str, offset: str) -> str:
         return em.value(f"getelementptr {element(self.operand)}, ptr {pointer}, i64 {offset}")
 
 
+@dataclass(frozen=True, slots=True)
+class _Sums:
+    """Partial sums of a block of C: those of the first level are in C, at ``corner``; the others ``level`` elements
+    apart from ``waiting`` on, with rows of ``row`` elements."""
+
+    corner: str
+    waiting: str
+    row: str
+    level: str
+
+    def at(self, em: Flow, number: str) -> tuple[str, str]:
+        """Where those of a level are, and how far apart their rows."""
+        is_first = em.test("eq", number, 0)
+        place = em.at(self.waiting, em.mul(em.sub(number, 1), self.level))
+        return em.select(is_first, self.corner, place, "ptr"), em.select(is_first, "%c_row", self.row)
+
+
+def _row_bytes(em: Flow, columns: str) -> str:
+    """A row's, in an odd number of cache lines: rows an even number apart would compete for few cache sets."""
+    lines = em.divide(em.add(em.mul(columns, em.dtype.itemsize), _LINE - 1), _LINE)
+    return em.mul(em.value(f"or i64 {lines}, 1"), _LINE)
+
+
 def meet(target: Target, dtype: DType) -> Flow:
-    """``meet(lower, lower_row, upper, rows, columns)``: ``lower`` += ``upper``, whose rows lie TILE_STRIDE apart."""
+    """``meet(lower, lower_row, upper, upper_row, rows, columns)``: ``lower`` += ``upper``."""
     em = Flow(target, dtype)
     whole = em.value(f"and i64 %columns, {-em.lanes}")
     rest = em.sub("%columns", whole)
     with em.loop(0, "%rows", 1) as row:
         lower = em.at("%lower", em.mul(row, "%lower_row"))
-        upper = em.at("%upper", em.mul(row, TILE_STRIDE // dtype.itemsize))
+        upper = em.at("%upper", em.mul(row, "%upper_row"))
         with em.loop(0, whole, em.lanes) as column:
             place = em.at(lower, column)
             total = em.value(f"fadd {em.vector_kind} {em.load(place)}, {em.load(em.at(upper, column))}")

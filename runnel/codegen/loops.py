@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Final
 
 from runnel.codegen import accumulators, memory, products, uses
 from runnel.codegen.accumulators import Accumulator, Tally
@@ -23,6 +24,9 @@ LOOP_MARK = ", !llvm.loop !0"  # ``nest`` defines !0: leave the loop as it is
 
 
 Carried = Accumulator | Tally
+
+LONG: Final = 64  # statements of a vec loop's body that is written once, if
+RARE: Final = 8  # times as many as it loads from and stores to
 
 
 class Join:
@@ -58,11 +62,11 @@ class Loops:
         self.values = values
         self.em = values.em
         self.rows = rows  # an epilogue's variable over rows
-        self._known: dict[int, dict[uses.Access, None]] = {}  # by the ids of loops, which the kernel keeps
+        self._known: dict[int, uses.Accesses] = {}  # by the ids of the kernel's loops
         self.uncounted: list[str] = []  # accumulators just declared whose updates are taken in blocks
 
     def function_body(self, body: tuple[Stmt, ...]) -> None:
-        self.values.start_pointers(uses.accesses(body))
+        self.values.start_pointers(uses.accesses(body, self._known))
         self.block(body)
 
     def block(self, body: tuple[Stmt, ...]) -> None:
@@ -171,7 +175,8 @@ class Loops:
         done.start()
 
     def _repeat(self, loop: For, begin: str, end: str, step: int, active: Active | None, done: Join) -> None:
-        """The loop's body for begin, begin + step, … below ``end``, at least once; goes on to ``done``."""
+        """The loop's body for begin, begin + step, … below ``end``, at least once; goes on to ``done``. Of a vec loop
+        the lanes that are ``active``; None: those below ``end``."""
         em, carried = self.em, done.carried
         top, before = em.new_label("loop"), em.block
         em.jump(top)
@@ -180,6 +185,10 @@ class Loops:
         phis = [em.phi(a.type, (a.operand, before)) for a in carried]
         for acc, phi in zip(carried, phis, strict=True):
             acc.operand = phi
+        if loop.kind == "vec" and active is None:
+            left = em.value(f"sub i64 {end}, {counter}")
+            is_last = em.value(f"icmp slt i64 {left}, {LANES}")
+            active = memory.run_time(em, em.value(f"select i1 {is_last}, i64 {left}, i64 {LANES}"))
         self._once(loop, counter, active)
         following = em.value(f"add nsw i64 {counter}, {step}")
         more = em.value(f"icmp slt i64 {following}, {end}")
@@ -192,23 +201,16 @@ class Loops:
         with self._inside():
             if active is not None:
                 self.values.scope.vec = Vec(loop.var, active)
-            self.values.bind_variable(loop.var, counter, self._accesses(loop))
+            self.values.bind_variable(loop.var, counter, self._known[id(loop)])
             if active is ALL_LANES and self.rows is not None:
                 self._prefetch(loop)
             self.block(loop.body)
-
-    def _accesses(self, loop: For) -> dict[uses.Access, None]:
-        """What the loop reads and writes. Its body is written more than once."""
-        found = self._known.get(id(loop))
-        if found is None:
-            found = self._known[id(loop)] = uses.accesses(loop.body)
-        return found
 
     def _prefetch(self, loop: For) -> None:
         """Ask for what the next row's turn will touch at these columns; a hint, which may point anywhere."""
         em, values = self.em, self.values
         asked: set[str] = set()
-        for buffer, index in self._accesses(loop):
+        for buffer, index in self._known[id(loop)]:
             steps = dict(index.terms)
             row = steps.get(self.rows) if self.rows is not None else None
             if row is not None and steps.get(loop.var) == 1 and buffer not in asked and buffer not in values.tiles:
@@ -273,6 +275,9 @@ class Loops:
         em = self.em
         carried = self._carried(loop)
         begin, end = self._bound(loop.begin), self._bound(loop.end)
+        if self._is_long(loop):
+            self._vec_once(loop, begin, end, carried)
+            return
         done, after = Join(em, "done", carried), Join(em, "after", carried)
         work, main, tail = em.new_label("work"), em.new_label("main"), em.new_label("tail")
         some = em.value(f"icmp slt i64 {begin}, {end}")
@@ -293,6 +298,21 @@ class Loops:
             em.start(tail)
             self._once(loop, stop, memory.run_time(em, rest))
             em.jump(done.edge())
+        done.start()
+
+    def _is_long(self, loop: For) -> bool:
+        """Whether the loop computes much with little that it loads and stores: then these may be slower."""
+        return len(loop.body) >= LONG and len(self._known[id(loop)]) * RARE <= len(loop.body)
+
+    def _vec_once(self, loop: For, begin: str, end: str, carried: list[Carried]) -> None:
+        """All blocks by the code that the last one needs, so that a long body is written and compiled only once."""
+        em = self.em
+        done, work = Join(em, "done", carried), em.new_label("work")
+        em.branch(em.value(f"icmp slt i64 {begin}, {end}"), work, done.edge())
+        em.start(work)
+        with self._inside():
+            self._hoist(loop)
+            self._repeat(loop, begin, end, LANES, None, done)
         done.start()
 
     def _hoist(self, loop: For) -> None:

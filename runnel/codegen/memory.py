@@ -42,7 +42,7 @@ ALL_LANES = Active(LANES, LANES)
 
 
 def run_time(em: Emitter, count: str) -> Active:
-    """The first ``count`` (an i64 from 1 to LANES - 1) of LANES lanes."""
+    """The first ``count`` (an i64 from 1 to LANES) of LANES lanes."""
     few = em.value(f"trunc i64 {count} to i32")
     lanes = f"<{LANES} x i32>"
     one = em.value(f"insertelement {lanes} poison, i32 {few}, i32 0")
@@ -183,7 +183,7 @@ def _masks_in_hardware(target: Target, dtype: DType) -> bool:
 
 
 def _define_load_first(em: Emitter, itemsize: int) -> str:
-    """A function that loads the first n of LANES elements: pieces of 8, 4, 2 and 1, put together in a buffer."""
+    """A function that loads the first n of LANES elements: pieces of 16, 8, 4, 2 and 1, put together in a buffer."""
     kind, name = f"i{8 * itemsize}", f"load_first_{8 * itemsize}"
     lanes = f"<{LANES} x {kind}>"
     lines = [
@@ -218,16 +218,16 @@ def _define_store_first(em: Emitter, itemsize: int) -> str:
 
 
 def _pieces(kind: str, itemsize: int, source: str, destination: str) -> list[str]:
-    """Copy the first %n (below LANES) elements, a piece for each bit of %n from the highest."""
+    """Copy the first %n (at most LANES) elements, a piece for each bit of %n from the highest."""
     lines: list[str] = []
-    piece = LANES // 2
+    piece = LANES
     while piece:
         lines += [
             f"  %bit{piece} = and i64 %n, {piece}",
             f"  %has{piece} = icmp ne i64 %bit{piece}, 0",
             f"  br i1 %has{piece}, label %copy{piece}, label %after{piece}",
             f"copy{piece}:",
-            f"  %o{piece} = and i64 %n, {LANES - 2 * piece}",
+            f"  %o{piece} = and i64 %n, {-2 * piece}",
             f"  %s{piece} = getelementptr {kind}, ptr {source}, i64 %o{piece}",
             f"  %d{piece} = getelementptr {kind}, ptr {destination}, i64 %o{piece}",
             f"  %x{piece} = load <{piece} x {kind}>, ptr %s{piece}, align {itemsize}",

@@ -6,7 +6,7 @@ The top of loop code generation: function heads, the words of ``args`` and contr
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 
 from runnel.codegen import products, uses
@@ -35,7 +35,8 @@ def emit_kernel(kernel: Kernel, target: Target) -> str:
     def function(name: str, linkage: str, body: tuple[Stmt, ...]) -> None:
         em = Emitter(target)
         emitters.append(em)
-        values = _prologue(em, kernel, body)
+        accessed = uses.accesses(body)
+        values = _prologue(em, kernel, body, accessed)
         if body and isinstance(body[0], Contract):
             epilogue = "null"
             if len(body) > 1:
@@ -59,10 +60,9 @@ def emit_kernel(kernel: Kernel, target: Target) -> str:
     )
 
 
-def _prologue(em: Emitter, kernel: Kernel, body: Iterable[Stmt]) -> Values:
+def _prologue(em: Emitter, kernel: Kernel, body: tuple[Stmt, ...], accessed: uses.Accesses) -> Values:
     """Read the words of ``args`` that the body needs."""
-    body = tuple(body)
-    used_buffers, used_params = uses.buffers(body), uses.params(body)
+    used_buffers, used_params = uses.buffers(body, accessed), uses.params(body, accessed)
     bases: dict[str, str] = {}
     params: dict[str, str] = {}
     if used_buffers:

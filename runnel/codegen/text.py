@@ -4,6 +4,7 @@ spelling of types and constants, and collects the intrinsics a module must decla
 
 from __future__ import annotations
 
+import functools
 import struct
 from collections.abc import Sequence
 
@@ -25,6 +26,7 @@ def element(dtype: DType) -> str:
     return _ELEMENT[dtype.name]
 
 
+@functools.cache
 def vector(dtype: DType, lanes: int) -> str:
     """The LLVM type of ``lanes`` elements; a scalar for one lane."""
     return element(dtype) if lanes == 1 else f"<{lanes} x {element(dtype)}>"

@@ -25,6 +25,7 @@ from runnel.loops.ir import (
 )
 
 Access = tuple[str, Index]
+Accesses = dict[Access, None]
 
 
 def statements(body: Iterable[Stmt]) -> Iterator[Stmt]:
@@ -55,26 +56,34 @@ def parts(expr: Expr) -> Iterator[Expr]:
     while waiting:
         part = waiting.pop()
         yield part
-        inside: Iterable[Expr] = ()
-        if isinstance(part, Apply):
-            inside = part.args
-        elif isinstance(part, Load):
+        if type(part) is Apply:
+            inside: Iterable[Expr] = part.args
+        elif type(part) is Load and part.index.gathered:
             inside = [x for x, _ in part.index.gathered]
+        else:
+            continue
         for x in inside:
             if id(x) not in seen:
                 seen.add(id(x))
                 waiting.append(x)
 
 
-def accesses(body: Iterable[Stmt]) -> dict[Access, None]:
-    """Every (buffer, index) loaded or stored, in order of appearance."""
-    found: dict[Access, None] = {}
-    for stmt in statements(body):
+def accesses(body: Iterable[Stmt], known: dict[int, Accesses] | None = None) -> Accesses:
+    """Every (buffer, index) loaded or stored, in order of appearance.
+
+    ``known`` collects those of each loop inside by its id, so that who asks for them later need not look again."""
+    found: Accesses = {}
+    for stmt in body:
         for expr in operands(stmt):
             for part in parts(expr):
-                if isinstance(part, Load):
+                if type(part) is Load:
                     found[part.buffer, part.index] = None
-        if isinstance(stmt, Store):
+        if isinstance(stmt, For):
+            inside = accesses(stmt.body, known)
+            if known is not None:
+                known[id(stmt)] = inside
+            found.update(inside)
+        elif isinstance(stmt, Store):
             found[stmt.buffer, stmt.index] = None
         elif isinstance(stmt, Product):
             found.update({(stmt.a, stmt.a_at): None, (stmt.b, stmt.b_at): None, (stmt.c, stmt.c_at): None})
@@ -122,8 +131,8 @@ def reads(body: Iterable[Stmt], name: str) -> bool:
     )
 
 
-def params(body: Iterable[Stmt]) -> set[str]:
-    """The names of the params that bounds, strides, offsets and contractions use."""
+def params(body: Iterable[Stmt], accessed: Accesses) -> set[str]:
+    """The names of the params that bounds, strides, offsets and contractions use; ``accessed`` are the accesses."""
     found: set[object] = set()
     for stmt in statements(body):
         if isinstance(stmt, For):
@@ -140,16 +149,15 @@ def params(body: Iterable[Stmt]) -> set[str]:
         elif isinstance(stmt, Product):
             found.update((stmt.m, stmt.n, stmt.k, stmt.a_row, stmt.a_k, stmt.b_k, stmt.b_col, stmt.c_row))
         found.update(part for expr in operands(stmt) for part in parts(expr) if isinstance(part, Param))
-    for _, index in accesses(body):
+    for _, index in accessed:
         found.add(index.offset)
         found.update(stride for _, stride in (*index.terms, *index.gathered))
     return {p.name for p in found if isinstance(p, Param)}
 
 
-def buffers(body: Iterable[Stmt]) -> set[str]:
-    """The names of the buffers that are used."""
-    body = tuple(body)
-    found = {name for name, _ in accesses(body)}
+def buffers(body: Iterable[Stmt], accessed: Accesses) -> set[str]:
+    """The names of the buffers that are used; ``accessed`` are the accesses."""
+    found = {name for name, _ in accessed}
     for stmt in body:
         if isinstance(stmt, Contract):
             found.update((stmt.a, stmt.b, stmt.c))

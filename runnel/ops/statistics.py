@@ -24,7 +24,7 @@ def _wide(x: Array) -> DType:
 
 def _rounded(statistic: Array, x: Array) -> Array:
     """A statistic in the dtype of ``x``, if that is a float."""
-    return cast(statistic, x.dtype) if x.dtype.is_float else statistic
+    return cast(statistic, x.dtype) if x.dtype.is_float and statistic.dtype is not x.dtype else statistic
 
 
 def mean(x: Array, axis: Axis = None, keepdims: bool = False) -> Array:

@@ -43,7 +43,8 @@ class Launch:
 
     ``records_per_thread`` holds for each thread an int64 array (n, 8) of records ending with one whose kernel is 0; the
     arrays are not copied, so numbers written into them count from the next run on. ``bases`` is the address of the
-    table of base pointers. A ``short`` program of one thread runs with the GIL held, which saves its release.
+    table of base pointers. A ``short`` program of one thread runs with the GIL held, which saves its release. ``words``
+    is the launch block, in words of int64.
     """
 
     __slots__ = (
@@ -57,6 +58,7 @@ class Launch:
         "_words",
         "address",
         "threads",
+        "words",
     )
 
     def __init__(
@@ -75,6 +77,7 @@ class Launch:
         self._words: Final[NDArray[np.int64]] = self._block.ndarray(
             (self._block.nbytes // 8,), np.int64, writeable=True
         )
+        self.words: Final = self._words.data
         self._words[layout.THREADS] = self.threads
         self._words[layout.CONTROL] = self._team.address
         workers = [self._team.scratch(slot, scratch_bytes) for slot in range(1, self.threads)]
@@ -123,11 +126,10 @@ class Launch:
         if get_ident() != self._owner:
             self._adopt()
         status = self._call()
-        if status == layout.BUSY or status == layout.TOO_FEW:
-            status = self._run_otherwise(status)
-        return status
+        return self._run_otherwise(status) if status else status
 
     def _run_otherwise(self, status: int) -> int:
+        """The same where the first attempt could not begin; otherwise that was the run, and ``status`` is its own."""
         while status == layout.TOO_FEW and self._team.grow(self.threads):
             status = self._call()
         return self._patient() if status == layout.BUSY or status == layout.TOO_FEW else status
@@ -146,11 +148,6 @@ class Launch:
         """The same, where a signal is the reason."""
         self._words[layout.REQUEST] = layout.INTERRUPTED
 
-    @property
-    def words(self) -> memoryview:
-        """The launch block, in words of int64."""
-        return self._words.data
-
     def _adopt(self) -> None:
         """Take the calling thread's scratch: another thread may be using that of the one which ran this before."""
         self._owner = -1  # whatever cuts this short, the next run adopts again
@@ -167,12 +164,6 @@ class Launch:
     def _thread_block(self, number: int) -> NDArray[np.int64]:
         words = layout.LINE // 8
         return self._words[(1 + number) * words : (2 + number) * words]
-
-
-def _run_with_team(workers: team.Team, threads: int, launch: Callable[[], int]) -> int:
-    if workers.size < threads:
-        workers.grow(threads)
-    return launch()
 
 
 def _check(records: NDArray[np.int64]) -> None:

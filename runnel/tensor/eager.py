@@ -56,7 +56,7 @@ class Viewing:
 class Running:
     """The plan of an op that runs a program of one node."""
 
-    __slots__ = ("_first_output", "_frames", "_nbytes", "_positions", "program", "result", "strides")
+    __slots__ = ("_first_output", "_frames", "_lent", "_nbytes", "_positions", "program", "result", "strides")
 
     def __init__(self, result: Aval, strides: Shape, program: Program, positions: tuple[int, ...]) -> None:
         self.result = result
@@ -65,6 +65,7 @@ class Running:
         self._positions = positions
         self._first_output = program.first_output
         self._frames = program.pool.frames
+        self._lent = not program.has_own_arena
         self._nbytes = result.nbytes
 
     def run(self, tensors: tuple[Tensor, ...]) -> Placed:
@@ -75,7 +76,7 @@ class Running:
             frame = self.program.pool.make()
         bases = frame.bases
         storage = memory.allocate(self._nbytes)
-        arena = self.program.lent_arena()
+        arena = self.program.lent_arena() if self._lent else None
         if arena is not None:
             bases[0] = arena.address
         slot = 2
@@ -137,7 +138,14 @@ _SEVERAL: Recent[Any, RunningSeveral] = Recent(KEPT)
 def execute(op: Op, tensors: tuple[Tensor, ...], attrs: dict[str, Any]) -> Placed:
     """Carry out ``op`` now; gives the result's aval, storage, offset and strides."""
     now = SETTLED.state.context or context.switched()
-    key = (op, now, *attrs.values(), *[(x._aval, x._layout[1]) for x in tensors])
+    if len(tensors) == 2:  # the most frequent cases by themselves, without a list
+        x, y = tensors
+        key: Any = (op, now, x._aval, x._layout[1], y._aval, y._layout[1], *attrs.values())
+    elif len(tensors) == 1:
+        x = tensors[0]
+        key = (op, now, x._aval, x._layout[1], *attrs.values())
+    else:
+        key = (op, now, *attrs.values(), *[(x._aval, x._layout[1]) for x in tensors])
     plan = _PLANS.young.get(key) or _PLANS.get(key)
     if plan is None:
         with context.entered(now):

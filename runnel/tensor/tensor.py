@@ -224,7 +224,11 @@ class Tensor(ArrayMethods):
 
     def apply_op(self, op: Op, inputs: tuple[Any, ...], attrs: dict[str, Any]) -> Tensor:
         trace = tracing.ACTIVE.trace
-        tensors = tuple([x if type(x) is Tensor else x.read() for x in inputs])
+        tensors = inputs
+        for x in inputs:
+            if type(x) is not Tensor:
+                tensors = tuple([x if type(x) is Tensor else x.read() for x in inputs])
+                break
         if trace is None:
             result = _placed(*eager.execute(op, tensors, attrs))
         else:

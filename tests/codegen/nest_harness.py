@@ -36,19 +36,21 @@ ONE = Const(1.0, float32)
 
 
 class Native:
-    """A compiled kernel: called like ``interpreter.run``."""
+    """A kernel compiled for this machine's target or another that runs here: called like ``interpreter.run``."""
 
     _engines = itertools.count()
     _jit: Any = None
 
-    def __init__(self, kernel: Kernel, symbols: dict[str, int] | None = None) -> None:
+    def __init__(
+        self, kernel: Kernel, symbols: dict[str, int] | None = None, chosen: target.Target | None = None
+    ) -> None:
         verifier.verify(kernel)
-        host = target.host()
+        host = chosen or target.host()
         for row in target.TARGETS:  # code generation must not fail anywhere
             if row.name != host.name:
                 machine_code(nest.emit_kernel(kernel, row), row)
         if Native._jit is None:
-            Native._jit = llvm.create_lljit_compiler(host.machine())
+            Native._jit = llvm.create_lljit_compiler(target.host().machine())
         library = llvm.JITLibraryBuilder().add_object_img(machine_code(nest.emit_kernel(kernel, host), host))
         for name, address in (symbols or {}).items():
             library.import_symbol(name, address)

@@ -44,7 +44,7 @@ def test_blocks_of_k_meet_pairwise(dtype: DType, row: Target, k: int) -> None:
 
 
 @every_kernel
-@pytest.mark.parametrize("shape", [(1, 1, 70 * K_BLOCK + 1), (800, 20, 2 * K_BLOCK + 5), (13, 1100, 3 * K_BLOCK)])
+@pytest.mark.parametrize("shape", [(1, 1, 70 * K_BLOCK + 1), (1000, 512, 2 * K_BLOCK + 5), (13, 1100, 3 * K_BLOCK)])
 def test_whatever_is_taken_at_once(dtype: DType, row: Target, shape: tuple[int, int, int]) -> None:
     """More rows, more columns and more blocks than there is room for in one go."""
     run = kernel(dtype, row)
