@@ -16,6 +16,7 @@ from typing import Any, Final
 
 from runnel.compile.capture import Capture, Gradient, Origin, Result, Tape
 from runnel.compile.checks import differs
+from runnel.compile.differentiable.taping import Taping
 from runnel.compile.guards import Guard
 from runnel.compile.native import Native, dense
 from runnel.compile.signature import Arguments, Role
@@ -28,6 +29,7 @@ from runnel.runtime.layout import COMPLETED, STALE
 from runnel.runtime.memory import allocate, allocate_slab
 from runnel.tensor import tape
 from runnel.tensor.grad_mode import RECORDING
+from runnel.tensor.holding import HOLDS, protect
 from runnel.tensor.tensor import Tensor, from_storage
 from runnel.tensor.variable import CLOCK, CONSUMED
 
@@ -46,6 +48,7 @@ MISS: Final = _Miss()
 CELL: Final = 64  # bytes: results up to this size share slabs
 CELLS: Final = 64  # in a slab; a small result that is kept keeps its slab
 WRITES: Final = "CLOCK.writes += 1"
+WRITING: Final = ("HOLDS.writing += 1", "if HOLDS.now: protect(WRITTEN)")
 
 
 class Counter:
@@ -79,19 +82,23 @@ class CallWriter:
             "always": guard.always, "dense": dense, "differs": differs, "error": native.program.error,
             "from_storage": from_storage, "frames": native.binding.pool.frames, "give": native.binding.pool.give,
             "make": native.binding.pool.make, "recording": RECORDING.get, "resume": native.binding.resume,
-            "unflatten": unflatten,
+            "unflatten": unflatten, "HOLDS": HOLDS, "protect": protect, "WRITTEN": native.binding.written_ids,
         }  # fmt: skip
+        self.taping = None if self.captured.derivative is None else Taping(native, arguments, guard)
+        if self.taping is not None:
+            self.namespace |= self.taping.names
 
     def general(self) -> Call:
-        """``general(leaves, captured)``: runs; the caller has checked everything."""
+        """``general(fn, leaves, captured, given)``: runs; the caller has checked everything. ``leaves`` are dense, and
+        ``given`` what they were made from."""
         read = [f"a{i} = leaves[{i}]" for i in self._dynamic() + self._returned_leaves()]
-        return self._function("general(leaves, c)", [*read, *self._body()])
+        return self._function("general(fn, leaves, c, given)", [*read, *self._body()])
 
     def quick(self) -> Call | None:
         """``quick(fn, args, kwargs)``; None for signatures and programs that only the general way handles."""
         roles = [tag[0] for tag in self.arguments.tags]
         structure = self.arguments.structure
-        if not isinstance(structure, Branch) or self.captured.is_differentiable or Role.ARRAY in roles:
+        if not isinstance(structure, Branch) or Role.ARRAY in roles:
             return None
         positional, keywords = structure.children
         flat = [*positional.children, *keywords.children]  # type: ignore[union-attr]
@@ -112,6 +119,8 @@ class CallWriter:
         ]
         if self.guard.captured_by_clock:
             lines.append("c += S.by_clock")
+        if self.taping is not None:
+            lines.append(f"given = ({''.join(f'a{i}, ' for i in range(len(roles)))})")
         return self._function("quick(fn, args, kwargs)", [*lines, *self._body(settled=True)])
 
     # Arguments --------------------------------------------------------------------------------------------------------
@@ -128,7 +137,9 @@ class CallWriter:
         if tag[0] is Role.TENSOR:
             self.namespace[f"aval{i}"] = tag[1]
             steps = row_major(tag[1].shape)
-            wrong_mode = f" or a{i}.requires_grad" if RECORDING.get() else ""
+            wrong_mode = ""
+            if RECORDING.get():
+                wrong_mode = f" or {'not ' if i in self.arguments.differentiated else ''}a{i}.requires_grad"
             return (
                 f"type(a{i}) is not Tensor or a{i}._aval is not aval{i} or a{i}._layout[1] != {steps}"
                 f"{wrong_mode} or a{i}._storage is None"
@@ -218,17 +229,22 @@ class CallWriter:
         launch = ["status = frame.run()"]
         if self.captured.variables:
             launch.append(f"if status == {STALE}: status = resume(frame)")
+        before = [] if self.taping is None else self.taping.before
         over = [
+            *([] if self.taping is None else self.taping.after),
             "if frames: give(frame)",
             "else: frames.append(frame)",
             "if status: raise error(status)",
         ]
+        if self.captured.written:
+            before, over = [*before, *WRITING], ["HOLDS.writing -= 1", *over]
         if not after:
-            return [*launch, *over]
+            return [*before, *launch, *over]
         run = ["try:", *("    " + line for line in launch), "except BaseException:"]
         if after == [WRITES]:  # to count once too often does no harm
-            return [*run, f"    {WRITES}", "    raise", *over]
+            return [*before, *run, f"    {WRITES}", "    raise", *over]
         return [
+            *before,
             "L = frame.launch.words",
             f"completed = L[{COMPLETED}]",
             *run,
@@ -259,9 +275,9 @@ class CallWriter:
         for i, returned in enumerate(self.captured.returned):
             if returned.result is Result.TENSOR:
                 lines.append(f"r{i} = {self._tensor(returned.what)}")
-                if returned.tape is not Tape.NONE:
+                if returned.tape is Tape.FREED:
                     lines += [f"r{i}.requires_grad = True", f"r{i}._record = FREED"]
-        return lines
+        return lines if self.taping is None else [*lines, *self.taping.attach]
 
     def _tensor(self, result: int) -> str:
         place = self.native.program.output_of[result]

@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from runnel.compile.differentiable.derivative import Derivative, NotDivisible, derivative
 from runnel.compile.floats import LookedAt, TracedFloat, traced_float
 from runnel.compile.guards import Guard
 from runnel.compile.origin import is_plain
@@ -94,10 +95,8 @@ class Capture:
     returned: tuple[Returned, ...]
     gradients: tuple[tuple[Weak, Gradient, int], ...]
     absent_gradients: tuple[Weak, ...]
-
-    @property
-    def is_differentiable(self) -> bool:
-        return any(r.tape is Tape.LIVE for r in self.returned)
+    derivative: Derivative | None = None
+    least_kept: bool = False  # whether the derivative computes again whatever can be
 
     @property
     def digest(self) -> bytes:
@@ -115,6 +114,7 @@ class Capture:
         return (
             sources, [_comparable(v) for v in self.variables], self.structure, returned,
             [(_comparable(v), how, i) for v, how, i in self.gradients],
+            None if self.derivative is None else self.derivative.identity(),
         )  # fmt: skip
 
     def bound_variables(self) -> list[Variable]:
@@ -141,9 +141,13 @@ def _comparable(value: Any) -> Any:
     return repr(value) if isinstance(value, (float, complex, np.generic)) else value
 
 
-def capture(function: FunctionType, arguments: Arguments, found: Found, keep_grads: bool, name: str) -> Capture:
+def capture(
+    function: FunctionType, arguments: Arguments, found: Found, keep_grads: bool, name: str, least_kept: bool = False
+) -> Capture:
     """Trace ``function``. Raises LookedAt when a float argument must be fixed, SideEffectError when it changed
-    something that it can reach outside."""
+    something that it can reach outside, NotDivisible where its derivative is no program.
+
+    With ``least_kept`` backward programs compute again whatever can be."""
     trace = tracing.Trace(tensors.serial_now())
     trace.known_arrays = {key: x for key, (x, _) in found.arrays.items() if isinstance(x, np.ndarray)}
     names = leaf_names(function.__code__, arguments.structure)
@@ -155,11 +159,19 @@ def capture(function: FunctionType, arguments: Arguments, found: Found, keep_gra
         with tracing.activate(trace):
             value = function(*args, **kwargs)
             _check_refusal(trace)
-            _check_arguments(function.__name__, leaves, arguments.structure, args, kwargs)
+            _check_arguments(function.__name__, leaves, arguments, args, kwargs)
             returning = _Returning(trace, arguments, leaves)
             returned_leaves, structure = flatten(value)
             returned = tuple([returning.of(x) for x in returned_leaves])
             gradients = tuple(_gradients(trace, returning, keep_grads))
+            live = [
+                (i, x) for i, (x, r) in enumerate(zip(returned_leaves, returned, strict=True)) if r.tape is Tape.LIVE
+            ]
+            backward = None
+            if live:
+                taped = {id(x): i for i, x in enumerate(leaves) if isinstance(x, Tensor) and x.requires_grad}
+                steady = _steady(trace, arguments, sources)
+                backward = derivative(trace, live, taped, steady, returning.nodes, least_kept)
     except Exception as error:
         if isinstance(trace.refusal, LookedAt):
             _check_side_effects(unchanged, function, arguments)  # the function will be traced again
@@ -181,7 +193,8 @@ def capture(function: FunctionType, arguments: Arguments, found: Found, keep_gra
     sources.update(_captured(trace, found))
     sources.update({node: Source(Origin.GRADIENT, Weak(v)) for v, node in trace.gradient_inputs.items()})
     sources.update({node: Source(Origin.GETTER, getter) for getter, node in trace.scalars})
-    graph = trace.graph(returning.nodes, updates, name)
+    residuals = () if backward is None else backward.residuals
+    graph = trace.graph([*returning.nodes, *residuals], updates, name)
     variables = [of_variable[n] for n in graph.inputs if n in of_variable]
     return Capture(
         graph,
@@ -192,13 +205,22 @@ def capture(function: FunctionType, arguments: Arguments, found: Found, keep_gra
         returned,
         gradients,
         tuple(map(Weak, trace.absent_gradients)),
+        backward,
+        least_kept,
     )
+
+
+def _steady(trace: tracing.Trace, arguments: Arguments, sources: dict[Node, Source]) -> set[Node]:
+    """The inputs that are tensors, which never change: a NumPy array may, and a number has no memory of its own."""
+    given = {node for node, source in sources.items() if arguments.tags[source.what][0] is Role.TENSOR}
+    return given | {node for held, node in trace.captures.values() if isinstance(held, Tensor)}
 
 
 def _symbolic(trace: tracing.Trace, arguments: Arguments, names: list[str]) -> tuple[list[Any], dict[Node, Source]]:
     """The leaves as the function sees them while it is traced."""
     leaves: list[Any] = []
     sources: dict[Node, Source] = {}
+    differentiated = arguments.differentiated
     for i, (leaf, tag) in enumerate(zip(arguments.leaves, arguments.tags, strict=True)):
         if tag[0] is Role.FLOAT:
             node = trace.input(aval((), dtypes.float64), InputKind.SCALAR, names[i])
@@ -208,6 +230,7 @@ def _symbolic(trace: tracing.Trace, arguments: Arguments, names: list[str]) -> t
             node = trace.input(tag[1], InputKind.ARGUMENT, names[i])
             sources[node] = Source(Origin.LEAF, i)
             leaves.append(tensors.symbolic(node))
+            leaves[-1].requires_grad = i in differentiated
         else:
             leaves.append(leaf)
     return leaves, sources
@@ -219,20 +242,24 @@ def _check_refusal(trace: tracing.Trace) -> None:
         raise trace.refusal
 
 
-def _check_arguments(name: str, leaves: list[Any], structure: Structure, args: Any, kwargs: Any) -> None:
+def _check_arguments(name: str, leaves: list[Any], arguments: Arguments, args: Any, kwargs: Any) -> None:
     after, nested = take_apart(args, kwargs)
-    if nested != structure or any(a is not b for a, b in zip(leaves, after, strict=True)):
+    if nested != arguments.structure or any(a is not b for a, b in zip(leaves, after, strict=True)):
         raise SideEffectError(
             f"[compile] '{name}' changed a list, dict or dataclass among its arguments; a program would not "
             "repeat that. Return the new value instead."
         )
-    for leaf in leaves:
+    differentiated = arguments.differentiated
+    for i, leaf in enumerate(leaves):
         if isinstance(leaf, Tensor) and leaf._is_rebound:
             raise SideEffectError(
                 f"[compile] '{name}' wrote into an argument (x[i] = v, or an in-place method), which changes the "
                 "caller's tensor; write into a copy (x.clone()), and return it."
             )
-        if isinstance(leaf, Tensor) and (leaf.requires_grad or leaf._grad is not None):
+        if isinstance(leaf, Tensor) and i in differentiated and leaf.requires_grad:
+            if leaf._grad is not None:
+                raise NotDivisible("it accumulates the gradient of an argument")
+        elif isinstance(leaf, Tensor) and (leaf.requires_grad or leaf._grad is not None):
             raise SideEffectError(
                 f"[compile] '{name}' called requires_grad_() on an argument, which changes the caller's tensor; use "
                 "runnel.grad inside, or call requires_grad_() before the call."

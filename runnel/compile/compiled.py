@@ -16,7 +16,7 @@ from runnel.compile.calling import MISS
 from runnel.compile.executable import Executable, Options, prepare
 from runnel.compile.floats import LookedAt
 from runnel.compile.inspection import inspect
-from runnel.compile.signature import Arguments, Circumstances, Role, difference, tagged, take_apart
+from runnel.compile.signature import Arguments, Circumstances, difference, tagged, take_apart
 from runnel.compile.watch import Wrapper
 from runnel.core import switches, tracebacks
 from runnel.core.accepting import byte_count
@@ -163,11 +163,8 @@ class Compiled(FunctionLike, Wrapper):
 
     def _signature(self, leaves: list[Any], structure: Any) -> tuple[Arguments, Circumstances]:
         arguments = tagged(leaves, structure, self._entry.fixed.get(structure, frozenset()))
-        recording = RECORDING.get()
-        differentiable = recording and any(
-            tag[0] is Role.TENSOR and x.requires_grad for x, tag in zip(leaves, arguments.tags, strict=True)
-        )
-        return arguments, Circumstances(context.current(), recording, differentiable, CASTING.dtype)
+        around = Circumstances(context.current(), RECORDING.get(), arguments.differentiated, CASTING.dtype)
+        return arguments, around
 
     def _explain(self, arguments: Arguments, around: Circumstances, programs: list[Executable]) -> None:
         """Record why there is another trace."""
@@ -268,8 +265,8 @@ def compile(
         name: how reports call it.
         memory_budget: the most bytes (a number, or "512MB", "1GB", in powers of 1024) that a program may plan for
             intermediate values and results; arguments, Variables and constants do not count. Values are computed again,
-            to the same bits, until it fits; where it cannot, the call raises MemoryBudgetError and has run nothing. A
-            call that runs eagerly, so that its results can be differentiated, has no plan and no budget.
+            to the same bits, until it fits; where it cannot, the call raises MemoryBudgetError and has run nothing.
+            Forward and backward programs of a call that is differentiated outside each have this budget.
     """
     if fn is None:
         return functools.partial(compile, keep_grads=keep_grads, name=name, memory_budget=memory_budget)

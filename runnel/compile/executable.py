@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Iterable
 from types import FunctionType
 from typing import Any, NamedTuple, Protocol
@@ -12,19 +13,19 @@ import numpy as np
 from runnel.codegen import context
 from runnel.compile import audit
 from runnel.compile.calling import MISS, CallWriter, Counter
-from runnel.compile.capture import Capture, Origin, Tape, capture
+from runnel.compile.capture import Capture, Origin, capture
+from runnel.compile.differentiable.derivative import NotDivisible
 from runnel.compile.guards import Guard
 from runnel.compile.inspection import inspected
-from runnel.compile.late_tape import LateRecord, Rerun
 from runnel.compile.native import Native
 from runnel.compile.signature import Arguments
 from runnel.compile.watch import find
-from runnel.core.casting import CASTING, casting
 from runnel.core.dtypes import from_numpy as dtype_of
+from runnel.core.errors import MemoryBudgetError
 from runnel.core.lifetime import tied
-from runnel.core.pytree import flatten, unflatten
+from runnel.core.pytree import unflatten
 from runnel.inspection import ladder
-from runnel.tensor.grad_mode import RECORDING, recording
+from runnel.tensor.grad_mode import RECORDING
 from runnel.tensor.tensor import Tensor, from_numpy
 from runnel.tensor.variable import CLOCK
 
@@ -50,8 +51,8 @@ class Executable:
     them alive. When the first of them goes, it leaves all its ``keepers`` (``end``), and nothing else holds it but a
     call in progress.
 
-    ``native`` is None when calls run eagerly: because a tensor the function can reach requires a gradient, or because
-    it returns something differentiable and changes Variables, so that a later backward could not compute it again.
+    ``native`` is None when calls run eagerly, because a tensor the function can reach requires a gradient, or because
+    there are no programs for its derivative.
     """
 
     def __init__(
@@ -110,7 +111,7 @@ class Executable:
         """Run with arguments of the right signature; the caller has seen that this fits. MISS if it does not any more,
         because another thread or a signal handler came between."""
         self.counter.calls += 1
-        if self.native is None or (RECORDING.get() and _any_needs_tape(arguments)):
+        if self.native is None:
             args, kwargs = unflatten(arguments.structure, arguments.leaves)
             return function(*args, **kwargs)
         leaves = [_ready(x) for x in arguments.leaves]
@@ -125,27 +126,7 @@ class Executable:
         captured = self.guard.always(function, objects)
         if captured is None:
             return MISS
-        result = self._general(leaves, captured + self.counter.by_clock)
-        if result is MISS:
-            return MISS
-        if self.native.captured.is_differentiable:
-            self._attach_tapes(function, arguments, result)
-        return result
-
-    def _attach_tapes(self, function: FunctionType, arguments: Arguments, result: Any) -> None:
-        kept = [_snapshot(x) for x in arguments.leaves]
-        objects, cast = arguments.objects, CASTING.dtype
-
-        def again() -> Any:
-            args, kwargs = unflatten(arguments.structure, kept)
-            with casting(cast), recording(True):
-                return function(*args, **kwargs)
-
-        rerun = Rerun(self.function_name, again, lambda: self.guard.holds(function, objects))
-        leaves, _ = flatten(result)
-        for place, returned in enumerate(self.native.captured.returned if self.native else ()):
-            if returned.tape is Tape.LIVE:
-                leaves[place]._record = LateRecord(rerun, place)
+        return self._general(function, leaves, captured + self.counter.by_clock, arguments.leaves)
 
     def audit(self, function: FunctionType, arguments: Arguments, keep_grads: bool) -> None:
         """Trace again and compare."""
@@ -157,7 +138,7 @@ class Executable:
             audit.compare(
                 self.function_name,
                 self.captured,
-                capture(function, arguments, found, keep_grads, self.captured.graph.name),
+                capture(function, arguments, found, keep_grads, self.captured.graph.name, self.captured.least_kept),
             )
 
 
@@ -171,29 +152,30 @@ def prepare(
 ) -> Executable:
     """Trace and compile ``function`` for this signature. A trace equal to one in ``known`` shares its program."""
     found = find(function, named_objects(arguments))
-    if RECORDING.get() and (found.needs_tape or _any_needs_tape(arguments)):
+    if RECORDING.get() and found.needs_tape:
         return Executable(function, arguments, Guard(found.watches, ()), None, None)
-    captured = capture(function, arguments, found, options.keep_grads, name)
+    try:
+        captured = capture(function, arguments, found, options.keep_grads, name)
+    except NotDivisible as reason:
+        warnings.warn(
+            f"[compile] '{name}' runs eagerly when its results are to be differentiated: {reason}.",
+            RuntimeWarning,
+            stacklevel=2,
+        )
+        return Executable(function, arguments, Guard(found.watches, ()), None, None)
     guard = Guard(found.watches, [what for origin, what in captured.sources if origin is Origin.CAPTURED])
-    if captured.is_differentiable and captured.written:
-        return Executable(function, arguments, guard, None, None)
     for other in known:
         if other.native is not None and other.native.captured.same_as(captured):
             return Executable(function, arguments, guard, captured, other.native)
-    native = Native(captured, options.memory_budget)
+    try:
+        native = Native(captured, options.memory_budget)
+    except MemoryBudgetError:
+        if captured.derivative is None:
+            raise
+        captured = capture(function, arguments, found, options.keep_grads, name, least_kept=True)
+        native = Native(captured, options.memory_budget)
     ladder.announce(inspected(native))
     return Executable(function, arguments, guard, captured, native)
-
-
-def _any_needs_tape(arguments: Arguments) -> bool:
-    return any(type(x) is Tensor and x.requires_grad for x in arguments.leaves)
-
-
-def _snapshot(leaf: Any) -> Any:
-    """An argument that keeps its value, whatever the caller does with the original."""
-    if isinstance(leaf, np.ndarray):
-        return leaf.copy()
-    return leaf._twin() if type(leaf) is Tensor else leaf
 
 
 def _ready(leaf: Any) -> Any:

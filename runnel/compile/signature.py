@@ -21,6 +21,7 @@ from runnel.core.dtypes import DType, from_numpy
 from runnel.core.errors import TracedValueError
 from runnel.core.lifetime import Weak
 from runnel.core.pytree import Branch, Structure, flatten, paths
+from runnel.tensor.grad_mode import RECORDING
 from runnel.tensor.tensor import Tensor
 
 
@@ -44,6 +45,13 @@ class Arguments(NamedTuple):
     @property
     def key(self) -> Hashable:
         return (self.structure, self.tags)
+
+    @property
+    def differentiated(self) -> tuple[int, ...]:
+        """The numbers of the tensors that gradients can be asked for."""
+        if not RECORDING.get():
+            return ()
+        return tuple([i for i, x in enumerate(self.leaves) if type(x) is Tensor and x.requires_grad])
 
     @property
     def objects(self) -> list[Any]:
@@ -119,7 +127,7 @@ class Circumstances(NamedTuple):
 
     context: CompileContext
     recording: bool  # whether the mode is that of ``no_grad``, or not
-    differentiable: bool  # whether a tensor among the arguments requires a gradient
+    differentiated: tuple[int, ...]  # the tensors among the arguments that gradients can be asked for
     autocast: DType | None
 
 
@@ -132,7 +140,7 @@ def difference(code: CodeType, before: Arguments, after: Arguments, around: tupl
         if old != new:
             return f"argument '{name}' is {_shown(new)}, was {_shown(old)}"
     was, now = around
-    if was.differentiable != now.differentiable:
+    if was.differentiated != now.differentiated:
         leaves = zip(names, after.leaves, strict=True)
         needing = ", ".join(f"'{name}'" for name, x in leaves if isinstance(x, Tensor) and x.requires_grad)
         return f"argument {needing} requires a gradient" if needing else "no argument requires a gradient any more"

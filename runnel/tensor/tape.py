@@ -106,6 +106,16 @@ class SeveralRecord(Record):
         self.outs = ()
 
 
+class PulledRecord(Record):
+    """A record that stands for many: it hands cotangents on by itself."""
+
+    __slots__ = ()
+
+    def pull(self, out: Tensor, g: Tensor, create_graph: bool, alive: set[int] | None) -> Sequence[Any]:
+        """The cotangents of the inputs, as of :func:`apply_rule`."""
+        raise NotImplementedError
+
+
 def needed_order(roots: Sequence[Tensor], stops: frozenset[int] = frozenset()) -> list[Tensor]:
     """The tensors on a path from ``roots`` to leaves that need a gradient, each after everything it was made of."""
     order: list[Tensor] = []
@@ -234,6 +244,8 @@ def apply_rule(
 ) -> Sequence[Any]:
     """The cotangents of a record's inputs for that of its output; some as functions that make them, some None. What is
     not ``alive`` (by default, what needs no gradient) need not be computed."""
+    if isinstance(record, PulledRecord):
+        return record.pull(out, settled(g, out), create_graph, alive)
     inputs = record.inputs if create_graph else tuple(map(plain, record.inputs))
     if isinstance(record, SeveralRecord):
         if record.op is None or not isinstance(g, dict):

@@ -187,9 +187,7 @@ class Variable(StandIn):
         while True:
             current = self._tensor
             if current._leaf is None or current.requires_grad != self._requires_grad:
-                leaf = tensors.from_storage(self._aval, current._storage, *current._layout)
-                leaf._leaf = weakref.ref(self)
-                leaf.requires_grad = self._requires_grad
+                leaf = self._as_leaf(current)
                 if self._tensor is not current:
                     continue
                 self._tensor = leaf
@@ -326,6 +324,28 @@ class Variable(StandIn):
                 self._shared = self._settled = self._pin = None
                 words[VERSION] += 1  # programs that are bound to the old memory must bind anew
             del before
+
+    def lies_in(self, pin: Pin) -> bool:
+        """Whether its value lies in the memory that ``pin`` keeps."""
+        return self._tensor._storage is pin.storage
+
+    def node(self) -> Tensor:
+        """What the tape calls the present value. It is not for reading: programs may write into its memory."""
+        while True:
+            current = self._tensor
+            if current._leaf is not None and current.requires_grad == self._requires_grad:
+                return current
+            leaf = self._as_leaf(current)
+            if self._tensor is current:  # atomic with the next lines
+                if self._shared is current:
+                    self._shared = leaf
+                self._tensor = leaf
+
+    def _as_leaf(self, current: Tensor) -> Tensor:
+        leaf = tensors.from_storage(self._aval, current._storage, *current._layout)
+        leaf._leaf = weakref.ref(self)
+        leaf.requires_grad = self._requires_grad
+        return leaf
 
     def still_is(self, value: Tensor) -> bool:
         """Whether it has the value that was read as ``value``."""

@@ -1,0 +1,57 @@
+"""The programs of one part of a derivative, made when a backward pass first asks for them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
+
+from runnel.codegen import context
+from runnel.compile.differentiable.derivative import Pullback
+from runnel.compile.native import Recipe
+from runnel.core.avals import Aval
+from runnel.graph.graph import Graph
+from runnel.lowering.program import Program
+from runnel.runtime import memory
+from runnel.tensor import tape
+from runnel.tensor.tensor import Tensor, from_storage
+
+
+class _Made(NamedTuple):
+    program: Program
+    results: list[tuple[int, Aval]]  # numbers in the graph
+
+
+class Backward:
+    """From addresses of kept values and cotangents to cotangents: those that are wanted, by a program for these."""
+
+    def __init__(self, pullback: Pullback, memory_budget: int | None) -> None:
+        self._graph = pullback.gradients
+        self._reads = pullback.reads
+        self._budget = memory_budget
+        self._context = context.current()
+        self._made: dict[frozenset[int], _Made] = {}
+
+    def run(self, addresses: Sequence[int], seeds: Sequence[Tensor], wanted: Iterable[int]) -> dict[int, Tensor]:
+        """The wanted results by their numbers."""
+        numbers = frozenset(wanted)
+        if not numbers:
+            return {}
+        made = self._made.get(numbers)
+        if made is None:
+            made = self._made[numbers] = self._make(numbers)
+        program = made.program
+        dense = [tape.plain(g).contiguous() for g in seeds]
+        storages = [memory.allocate(nbytes) for nbytes in program.outputs]
+        inputs = [*[addresses[i] for i in self._reads], *[g.address for g in dense]]
+        program.run(inputs, [storage.address for storage in storages])
+        return {
+            number: from_storage(aval, storages[place])
+            for (number, aval), place in zip(made.results, program.output_of, strict=True)
+        }
+
+    def _make(self, wanted: frozenset[int]) -> _Made:
+        graph, numbers = self._graph, sorted(wanted)
+        outputs = [graph.outputs[i] for i in numbers]
+        with context.entered(self._context):
+            (program,) = Recipe(Graph(graph.inputs, outputs, {}, graph.name), self._budget).programs()
+        return _Made(program, [(i, graph.outputs[i].aval) for i in numbers])
