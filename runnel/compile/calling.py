@@ -52,16 +52,16 @@ WRITING: Final = ("HOLDS.writing += 1", "if HOLDS.now: protect(WRITTEN)")
 
 
 class Counter:
-    """A program's bookkeeping that its calls share: how often it ran, when it is audited next, and up to which reading
+    """A program's bookkeeping that its calls share: how often it ran, when it is audited next, and up to which readings
     of the state clock its binding and guards are known to hold. Also the memory that small results are cut from: an
     allocation for each would cost more than the rest of the call."""
 
-    __slots__ = ("audit_at", "by_clock", "calls", "clock", "room", "slab")
+    __slots__ = ("audit_at", "by_clock", "calls", "clock", "grads", "room", "slab")
 
     def __init__(self) -> None:
         self.calls = 0
         self.audit_at = 2
-        self.clock = -1
+        self.clock = self.grads = -1
         self.by_clock: tuple[Any, ...] = ()  # captured arrays that live in state which ticks the clock
         self.slab: Any = None
         self.room = 0  # cells left in the slab
@@ -108,13 +108,14 @@ class CallWriter:
         for i, tag in enumerate(self.arguments.tags):
             lines.append(f"if {self._wrong(i, tag)}: return MISS")
         objects = ", ".join(f"a{i}" for i, role in enumerate(roles) if role is Role.OBJECT)
+        grads = " or CLOCK.grads != S.grads" if self.captured.uses_grads else ""
         lines += [
             "if SETTLED.state.context is not CONTEXT or CASTING.dtype is not CAST or recording() is not MODE: "
             "return MISS",
             f"c = always(fn, ({objects}{',' if objects else ''}))",
             "if c is None: return MISS",
             "n = S.calls + 1",
-            "if CLOCK.now != S.clock or n == S.audit_at: return MISS",
+            f"if CLOCK.now != S.clock or n == S.audit_at{grads}: return MISS",
             "S.calls = n",
         ]
         if self.guard.captured_by_clock:
@@ -262,12 +263,12 @@ class CallWriter:
             self.namespace[f"variable_of{i}"] = variable
             if how is Gradient.TENSOR:
                 lines += [
-                    f"if h{i}._grad.__class__ is not Tensor: CLOCK.now += 1",
+                    f"if h{i}._grad.__class__ is not Tensor: CLOCK.grads += 1",
                     f"h{i}._grad = g{i}",
                 ]
             elif not settled:
                 value = "None" if how is Gradient.NONE else "CONSUMED"
-                lines.append(f"if h{i}._grad is not {value}: h{i}._grad = {value}; CLOCK.now += 1")
+                lines.append(f"if h{i}._grad is not {value}: h{i}._grad = {value}; CLOCK.grads += 1")
         return lines
 
     def _results(self) -> list[str]:

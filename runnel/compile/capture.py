@@ -99,6 +99,12 @@ class Capture:
     least_kept: bool = False  # whether the derivative computes again whatever can be
 
     @property
+    def uses_grads(self) -> bool:
+        """Whether it reads or sets the ``.grad`` of a Variable."""
+        read = any(source.origin is Origin.GRADIENT for source in self.sources)
+        return read or bool(self.gradients) or bool(self.absent_gradients)
+
+    @property
     def digest(self) -> bytes:
         """The graph's identity."""
         return structural_hash(self.graph)

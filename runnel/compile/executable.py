@@ -116,10 +116,14 @@ class Executable:
             return function(*args, **kwargs)
         leaves = [_ready(x) for x in arguments.leaves]
         objects = arguments.objects
-        now = CLOCK.now
+        now, grads = CLOCK.now, CLOCK.grads
+        if grads != self.counter.grads:
+            if self.wrong_gradient() is not None:
+                return MISS
+            self.counter.grads = grads
         if now != self.counter.clock:
             by_clock = self.guard.by_clock(function, objects)
-            if by_clock is None or self.wrong_gradient() is not None:
+            if by_clock is None:
                 return MISS
             self.counter.by_clock = by_clock
             self.counter.clock = now  # last: Ctrl-C may come at each line

@@ -120,27 +120,35 @@ def needed_order(roots: Sequence[Tensor], stops: frozenset[int] = frozenset()) -
     """The tensors on a path from ``roots`` to leaves that need a gradient, each after everything it was made of."""
     order: list[Tensor] = []
     seen: set[int] = set()
-    for root in roots:
-        stack: list[tuple[Tensor, int]] = [(version(root), 0)]
+    for root in map(version, roots):
+        if id(root) in seen or not root.requires_grad:
+            continue
+        seen.add(id(root))
+        stack = [(root, iter(_inputs(root, stops)))]
         while stack:
-            tensor, i = stack.pop()
-            if i == 0:
-                if id(tensor) in seen or not tensor.requires_grad:
-                    continue
-                seen.add(id(tensor))
-            record = None if id(tensor) in stops else tensor._record
-            if record is not None and record.freed:
-                raise GradientError(
-                    f"[backward] the tape of a tensor of shape {tensor.shape} was freed by an earlier backward(); "
-                    "call the earlier one with retain_graph=True, or compute the value again."
-                )
-            inputs = () if record is None else record.inputs
-            if i < len(inputs):
-                stack.append((tensor, i + 1))
-                stack.append((inputs[i], 0))
+            tensor, rest = stack[-1]
+            for x in rest:
+                if id(x) not in seen and x.requires_grad:
+                    seen.add(id(x))
+                    stack.append((x, iter(_inputs(x, stops))))
+                    break
             else:
                 order.append(tensor)
+                stack.pop()
     return order
+
+
+def _inputs(tensor: Tensor, stops: frozenset[int]) -> tuple[Tensor, ...]:
+    """What the tape leads to from ``tensor``."""
+    record = tensor._record
+    if record is None or id(tensor) in stops:
+        return ()
+    if record.freed:
+        raise GradientError(
+            f"[backward] the tape of a tensor of shape {tensor.shape} was freed by an earlier backward(); "
+            "call the earlier one with retain_graph=True, or compute the value again."
+        )
+    return record.inputs
 
 
 def cotangents(
@@ -156,7 +164,29 @@ def cotangents(
     With ``create_graph`` the cotangents can be differentiated again. Only what leads to a leaf is computed.
     """
     with recording(create_graph):
+        if leaves is None and len(roots) == 1 and not create_graph:
+            found = _pulled_at_once(version(roots[0]), seeds[0], retain_graph)
+            if found is not None:
+                return found
         return _cotangents(roots, seeds, leaves, create_graph, retain_graph)
+
+
+def _pulled_at_once(root: Tensor, seed: Tensor, retain_graph: bool) -> dict[int, tuple[Tensor, Tensor]] | None:
+    """The cotangents where one record leads to leaves, once to each; None where the tape is any other."""
+    record = root._record
+    if not isinstance(record, PulledRecord) or record.freed or not root.requires_grad:
+        return None
+    leaves = record.inputs
+    if len(set(map(id, leaves))) != len(leaves):
+        return None
+    for x in leaves:
+        if x._record is not None:
+            return None
+    given = record.pull(root, seed, False, None)
+    if not retain_graph:
+        record.free()
+    both = zip(leaves, given, strict=True)
+    return {id(x): (x, settled([g], x) if isinstance(g, Piece) else g) for x, g in both if g is not None}
 
 
 def _cotangents(

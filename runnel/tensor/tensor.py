@@ -426,7 +426,8 @@ class Tensor(ArrayMethods):
                     f"[backward] a tensor of shape {self.shape} needs a seed; pass gradient=, or reduce it with sum() "
                     "or mean()."
                 )
-            gradient = constant(np.ones(self.shape, self.dtype.numpy), self.dtype)
+            gradient = constant(1.0, self.dtype)
+            gradient = gradient if not self.shape else gradient.reshape(self.shape)
         elif not isinstance(gradient, Tensor):
             gradient = constant(np.asarray(gradient), self.dtype)
         if gradient.shape != self.shape:

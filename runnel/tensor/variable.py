@@ -30,12 +30,13 @@ from runnel.tensor.turns import TURN
 
 class StateClock:
     """``now`` ticks whenever state that compiled programs watch may have changed outside of them: an attribute of a
-    Module or optimizer, or a ``.grad``, was set. A program compares one number instead of everything. ``writes`` ticks
-    whenever Variables were given values, by whatever means."""
+    Module or optimizer was set. A program compares one number instead of everything. ``grads`` ticks whenever a
+    ``.grad`` came or went, for programs that read or set some; ``writes`` whenever Variables were given values."""
 
-    __slots__ = ("now", "writes")
+    __slots__ = ("grads", "now", "writes")
 
     def __init__(self) -> None:
+        self.grads = 0
         self.now = 0
         self.writes = 0
 
@@ -414,7 +415,7 @@ class Variable(StandIn):
             trace.consumed.discard(self)
         else:
             self._grad = value
-            CLOCK.now += 1
+            CLOCK.grads += 1
 
     def _grad_traced(self, trace: tracing.Trace) -> Tensor | None:
         if self in trace.gradients:

@@ -106,7 +106,18 @@ class Tapes:
 class Call:
     """One call."""
 
-    __slots__ = ("_nodes", "addresses", "function", "hold", "leaves", "memory", "pins", "tapes", "writes")
+    __slots__ = (
+        "__weakref__",
+        "_nodes",
+        "addresses",
+        "function",
+        "hold",
+        "leaves",
+        "memory",
+        "pins",
+        "tapes",
+        "writes",
+    )
 
     def __init__(
         self,
@@ -142,9 +153,9 @@ class Call:
         if self.hold is not None and number in self.hold.handles:
             return self.hold.handles[number]
         variable = self.tapes.variables[number]()
-        if variable is not None and variable.lies_in(self.pins[number]):
+        if variable is not None:
             node: Tensor = variable.node()
-            if node.requires_grad:
+            if node.requires_grad and node._storage is self.pins[number].storage:
                 return node
         return self._leaf_of(variable)
 

@@ -34,14 +34,14 @@ class NotDivisible(Exception):
     """A tape for which there are no backward programs; the function runs eagerly instead."""
 
 
-class Kind(enum.Enum):
-    """What the tape of a function leads to."""
+class Kind(enum.IntEnum):
+    """What the tape of a function leads to. (Numbers, because each call looks ends up, and they hash quickly.)"""
 
-    ARGUMENT = "argument"  # number of the leaf among the arguments
-    VARIABLE = "variable"  # as the call leaves it; its number among the graph's Variables
-    FORMER = "former"  # a value that the call replaces; its number among those
-    PART = "part"  # number of the part
-    LEAF = "leaf"  # made by the function; its number among those
+    ARGUMENT = 0  # number of the leaf among the arguments
+    VARIABLE = 1  # as the call leaves it; its number among the graph's Variables
+    FORMER = 2  # a value that the call replaces; its number among those
+    PART = 3  # number of the part
+    LEAF = 4  # made by the function; its number among those
 
 
 class End(NamedTuple):

@@ -43,7 +43,9 @@ class Shape:
             self.reads += [(i, end) for i, end in numbered if end.kind is not Kind.LEAF or end in returned]
             self.spans.append(slice(start, len(self.reads)))
             count += len(phase)
-        self._pullbacks = {p.seeds: (p, Backward(p, budget)) for p in part.pullbacks}
+        self._pullbacks = {
+            p.seeds: ([p.cotangents[i] for i, _ in self.reads], Backward(p, budget)) for p in part.pullbacks
+        }
         ends = [x for x in self.leading if isinstance(x, End)] + [end for _, end in self.reads]
         self.given = tuple(dict.fromkeys(end for end in ends if end.kind not in _OF_VARIABLES))
         self._places = {end: i for i, end in enumerate(self.given)}
@@ -52,22 +54,22 @@ class Shape:
         """What ``end`` is at one call."""
         return call.node(end) if end.kind in _OF_VARIABLES else given[self._places[end]]
 
-    def pulled(self, call: Call, g: Any, asked: Sequence[bool], rerun: Rerun | None) -> list[Any]:
-        """The cotangents of the reads that are ``asked`` for; with ``rerun`` such as can be differentiated."""
-        seeds = tuple(sorted(g)) if isinstance(g, dict) else ()
-        pullback, backward = self._pullbacks[seeds]
-        given = [g] if not isinstance(g, dict) else [g[i] for i in seeds]
-        numbers = [number for number, _ in self.reads]
-        found = [pullback.cotangents[i] if ask else None for i, ask in zip(numbers, asked, strict=True)]
-        results = backward.run(call.addresses, given, {c.output for c in found if c is not None})
-        both = zip(found, numbers, strict=True)
-        return [None if c is None else _handed(results[c.output], c, i, rerun) for c, i in both]
+    def pulled(self, call: Call, g: Any, asked: Sequence[bool] | None, rerun: Rerun | None) -> list[Any]:
+        """The cotangents of the reads that are ``asked`` for, or all; with ``rerun`` such as can be differentiated."""
+        several = isinstance(g, dict)
+        cotangents, backward = self._pullbacks[tuple(sorted(g)) if several else ()]
+        given = [g[i] for i in sorted(g)] if several else [g]
+        if asked is not None:
+            cotangents = [c if ask else None for c, ask in zip(cotangents, asked, strict=True)]
+        results = backward.run(call.addresses, given, frozenset([c.output for c in cotangents if c is not None]))
+        both = zip(cotangents, self.reads, strict=True)
+        return [None if c is None else _handed(results[c.output], c, i, rerun) for c, (i, _) in both]
 
 
 class PartRecord(tape.PulledRecord):
     """A part of the tape of one call. ``given`` are its ends that are no Variables."""
 
-    __slots__ = ("_given", "_late", "_leading", "_read", "call", "shape")
+    __slots__ = ("_all", "_given", "_late", "_read", "call", "shape")
 
     def __init__(self, call: Call, shape: Shape, given: tuple[Tensor, ...]) -> None:
         super().__init__(None, given, {})
@@ -76,7 +78,7 @@ class PartRecord(tape.PulledRecord):
         self._given: tuple[Tensor, ...] | None = None  # those that the rest was made for
         self._read: list[Tensor] = []  # by each of the shape's reads
         self._late: dict[int, Tensor] = {}
-        self._leading: tuple[Tensor, ...] = ()
+        self._all: tuple[Tensor, ...] = ()
 
     @property
     def inputs(self) -> tuple[Tensor, ...]:
@@ -87,18 +89,19 @@ class PartRecord(tape.PulledRecord):
             self._read = [shape.end(end, given, self.call) for _, end in shape.reads]
             late = {x.phase: self._read[shape.spans[x.phase]] for x in shape.leading if isinstance(x, Late)}
             self._late = {k: stand_in(_TOKEN, PhaseRecord(None, tuple(read), {})) for k, read in late.items()}
-            self._leading = tuple(
-                [self._late[x.phase] if isinstance(x, Late) else shape.end(x, given, self.call) for x in shape.leading]
-            )
+            leading = [
+                self._late[x.phase] if isinstance(x, Late) else shape.end(x, given, self.call) for x in shape.leading
+            ]
+            self._all = (*leading, *self._read[shape.spans[0]])
             self._given = given
-        return (*self._leading, *self._read[shape.spans[0]])
+        return self._all
 
     def pull(self, out: Tensor, g: Tensor, create_graph: bool, alive: set[int] | None) -> Sequence[Any]:
         shape, call = self.shape, self.call
         if call is None:
             raise GradientError("[backward] the tape of this tensor was freed; call backward(retain_graph=True).")
         rerun = call.rerun(shape.number, g) if create_graph else None
-        asked = [alive is None or id(x) in alive for x in self._read]
+        asked = None if alive is None else [id(x) in alive for x in self._read]
         handed = shape.pulled(call, g, asked, rerun)
         for k, late in self._late.items():
             late._record.handed = handed[shape.spans[k]]  # type: ignore[union-attr]
@@ -108,7 +111,7 @@ class PartRecord(tape.PulledRecord):
     def free(self) -> None:
         super().free()
         self.call = self._given = None
-        self._read, self._late, self._leading = [], {}, ()
+        self._read, self._late, self._all = [], {}, ()
 
 
 class PhaseRecord(tape.PulledRecord):

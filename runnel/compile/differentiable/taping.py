@@ -34,20 +34,20 @@ class Taping:
         held: dict[int, Any] = {}
         bound = captured.bound_variables()
         for node in derivative.kept:
-            if node.kind is InputKind.VARIABLE:
+            if node in derivative.residuals or not node.is_input:
+                place = program.output_of[graph.outputs.index(node)]
+                memory[f"s{place}"] = None
+                slots.append(program.first_output + place)
+            elif node.kind is InputKind.VARIABLE:
                 number = variables.index(node)
                 held[number] = bound[number]
                 slots.append(program.first_variable + number)
-            elif node in others:
+            else:
                 number = others.index(node)
                 source = captured.sources[number]
                 name = f"a{source.what}" if source.origin is Origin.LEAF else f"d{number}"
                 memory[f"{name}._storage"] = None
                 slots.append(2 + number)
-            else:
-                place = program.output_of[graph.outputs.index(node)]
-                memory[f"s{place}"] = None
-                slots.append(program.first_output + place)
         wrong = "writes Variables" if captured.written else ""
         if any(tag[0] is Role.ARRAY for tag in arguments.tags):
             wrong = wrong or "was given a NumPy array, which may have changed"
