@@ -17,6 +17,7 @@ from runnel.lowering.program import Program
 from runnel.runtime import layout, memory
 from runnel.runtime.layout import STALE
 from runnel.runtime.state import VERSION, WRITES, StateLock
+from runnel.tensor.holding import HOLDS, protect
 from runnel.tensor.turns import TURN
 from runnel.tensor.variable import Pin, Variable, locks_of
 
@@ -67,6 +68,7 @@ class Binding:
         found = variables()
         self.locks: list[StateLock] = locks_of(found)
         owned = {v.state_lock for v in self._changed(found)}
+        self.written_ids: Final = frozenset(map(id, self._changed(found)))
         self._modes = [(lock.address, lock in owned) for lock in self.locks]
         self.pool = Pool(weakref.WeakMethod(self.frame))
 
@@ -109,6 +111,8 @@ class Binding:
         if frame.versions != versions:
             variables = self._variables()
             changed = self._changed(variables)
+            if changed and HOLDS.now:
+                protect(self.written_ids)
             for variable in changed:
                 variable.private_address()
             versions = self._versions()

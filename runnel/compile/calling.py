@@ -14,6 +14,7 @@ from collections.abc import Callable
 from typing import Any, Final
 
 from runnel.compile.capture import Capture, Gradient, Origin, Tape
+from runnel.compile.differentiable.taping import Taping
 from runnel.compile.native import Native, dense
 from runnel.compile.observe.observation import Constant, Given, Observation, Row
 from runnel.compile.recipes import OUTPUTS, Output
@@ -25,6 +26,7 @@ from runnel.runtime.layout import COMPLETED, STALE
 from runnel.runtime.memory import allocate, allocate_slab
 from runnel.tensor import tape
 from runnel.tensor.grad_mode import RECORDING
+from runnel.tensor.holding import HOLDS, protect
 from runnel.tensor.tensor import Tensor, from_storage
 from runnel.tensor.variable import CLOCK, CONSUMED
 
@@ -42,19 +44,20 @@ MISS: Final = _Miss()
 CELL: Final = 64  # bytes: results up to this size share slabs
 CELLS: Final = 64  # in a slab; a small result that is kept keeps its slab
 WRITES: Final = "CLOCK.writes += 1"
+WRITING: Final = ("HOLDS.writing += 1", "if HOLDS.now: protect(WRITTEN)")
 
 
 class Counter:
-    """A program's bookkeeping that its calls share: how often it ran, when it is audited next, and up to which reading
+    """A program's bookkeeping that its calls share: how often it ran, when it is audited next, and up to which readings
     of the state clock its guard is known to hold. Also the memory that small results are cut from: an allocation for
     each would cost more than the rest of the call."""
 
-    __slots__ = ("audit_at", "calls", "clock", "room", "slab")
+    __slots__ = ("audit_at", "calls", "clock", "grads", "room", "slab")
 
     def __init__(self) -> None:
         self.calls = 0
         self.audit_at = 2
-        self.clock = -1
+        self.clock = self.grads = -1
         self.slab: Any = None
         self.room = 0  # cells left in the slab
 
@@ -77,28 +80,31 @@ class CallWriter:
             "from_storage": from_storage, "frames": native.binding.pool.frames, "give": native.binding.pool.give,
             "make": native.binding.pool.make, "recording": RECORDING.get, "resume": native.binding.resume,
             "RESULT": observation.result, "repeat": observation.repeat,
+            "HOLDS": HOLDS, "protect": protect, "WRITTEN": native.binding.written_ids,
         }  # fmt: skip
+        self.taping = None if self.captured.derivative is None else Taping(native, observation)
+        if self.taping is not None:
+            self.namespace |= self.taping.names
 
     def general(self) -> Call:
         """``general(fn, args, kwargs)``: checks everything, and runs."""
         lines = [
             _SAME_CIRCUMSTANCES,
-            "now = CLOCK.now",
+            "now, grads = CLOCK.now, CLOCK.grads",
             *self._guarded(settled=False),
             "if wrong_gradient() is not None: return MISS",
-            "S.clock = now",  # last: Ctrl-C may come at each line
+            "S.clock, S.grads = now, grads",  # last: Ctrl-C may come at each line
             "S.calls += 1",
             *self._body(settled=False),
         ]
         return self._function("general(fn, args, kwargs)", lines)
 
-    def quick(self) -> Call | None:
-        """``quick(fn, args, kwargs)``; None for programs that only the general way handles."""
-        if self.captured.is_differentiable:
-            return None
+    def quick(self) -> Call:
+        """``quick(fn, args, kwargs)``: checks what can change without a tick of the clock, and runs."""
+        grads = " or CLOCK.grads != S.grads" if self.captured.uses_grads else ""
         lines = [
             "n = S.calls + 1",
-            "if CLOCK.now != S.clock or n == S.audit_at: return MISS",
+            f"if CLOCK.now != S.clock or n == S.audit_at{grads}: return MISS",
             _SAME_CIRCUMSTANCES,
             *self._guarded(settled=True),
             "S.calls = n",
@@ -133,6 +139,8 @@ class CallWriter:
             if origin is Origin.TENSOR:
                 found = f"v{self.guard.wanted[what]}"
                 value = inputs[i].aval
+                if self.taping is not None and i in self.taping.kept_inputs:
+                    lines.append(f"d{i} = {found}")
                 lines += [
                     f"if {found}._layout[1] == {row_major(value.shape)} and {found}._storage is not None: "
                     f"B[{slot}] = {found}._storage.address + {found}._layout[0] * {value.dtype.itemsize}",
@@ -186,17 +194,22 @@ class CallWriter:
         launch = ["status = frame.run()"]
         if self.captured.variables:
             launch.append(f"if status == {STALE}: status = resume(frame)")
+        before = [] if self.taping is None else self.taping.before
         over = [
+            *([] if self.taping is None else self.taping.after),
             "if frames: give(frame)",
             "else: frames.append(frame)",
             "if status: raise error(status)",
         ]
+        if self.captured.written:
+            before, over = [*before, *WRITING], ["HOLDS.writing -= 1", *over]
         if not after:
-            return [*launch, *over]
+            return [*before, *launch, *over]
         run = ["try:", *("    " + line for line in launch), "except BaseException:"]
         if after == [WRITES]:  # to count once too often does no harm
-            return [*run, f"    {WRITES}", "    raise", *over]
+            return [*before, *run, f"    {WRITES}", "    raise", *over]
         return [
+            *before,
             "L = frame.launch.words",
             f"completed = L[{COMPLETED}]",
             *run,
@@ -214,21 +227,21 @@ class CallWriter:
             self.namespace[f"variable_of{i}"] = variable
             if how is Gradient.TENSOR:
                 lines += [
-                    f"if h{i}._grad.__class__ is not Tensor: CLOCK.now += 1",
+                    f"if h{i}._grad.__class__ is not Tensor: CLOCK.grads += 1",
                     f"h{i}._grad = g{i}",
                 ]
             elif not settled:
                 value = "None" if how is Gradient.NONE else "CONSUMED"
-                lines.append(f"if h{i}._grad is not {value}: h{i}._grad = {value}; CLOCK.now += 1")
+                lines.append(f"if h{i}._grad is not {value}: h{i}._grad = {value}; CLOCK.grads += 1")
         return lines
 
     def _results(self) -> list[str]:
         lines: list[str] = []
         for i, (result, kind) in enumerate(self.captured.outputs):
             lines.append(f"r{i} = {self._tensor(result)}")
-            if kind is not Tape.NONE:
+            if kind is Tape.FREED:
                 lines += [f"r{i}.requires_grad = True", f"r{i}._record = FREED"]
-        return lines
+        return lines if self.taping is None else [*lines, *self.taping.attach]
 
     def _tensor(self, result: int) -> str:
         place = self.native.program.output_of[result]

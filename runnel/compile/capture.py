@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from types import FunctionType
 from typing import Any, Final, NamedTuple
 
+from runnel.compile.differentiable.derivative import Derivative, NotDivisible, derivative
 from runnel.compile.floats import TracedFloat, traced_float
 from runnel.compile.observe import attributes
 from runnel.compile.observe.observation import Observation, Recipes, Session, observe
@@ -76,11 +77,15 @@ class Capture:
     outputs: tuple[tuple[int, Tape], ...]  # tensors that leave the run: results of the graph by number
     gradients: tuple[tuple[Weak, Gradient, int], ...]
     absent_gradients: tuple[Weak, ...]
-    needs_tape: bool  # whether it reads tensors from outside that require a gradient
+    derivative: Derivative | None = None
+    ends: tuple[int, ...] = ()  # tensors from outside that gradients can be asked for: places among the guard's values
+    least_kept: bool = False  # whether the derivative computes again whatever can be
 
     @property
-    def is_differentiable(self) -> bool:
-        return any(tape is Tape.LIVE for _, tape in self.outputs)
+    def uses_grads(self) -> bool:
+        """Whether it reads or sets the ``.grad`` of a Variable."""
+        read = any(source.origin is Origin.GRADIENT for source in self.sources)
+        return read or bool(self.gradients) or bool(self.absent_gradients)
 
     @property
     def digest(self) -> bytes:
@@ -97,6 +102,7 @@ class Capture:
         return (
             sources, [_comparable(v) for v in self.variables], self.outputs,
             [(_comparable(v), how, i) for v, how, i in self.gradients],
+            None if self.derivative is None else self.derivative.identity(), self.ends,
         )  # fmt: skip
 
     def bound_variables(self) -> list[Variable]:
@@ -138,30 +144,54 @@ def capture(
     keep_grads: bool,
     name: str,
     varying: frozenset[str] = frozenset(),
+    least_kept: bool = False,
 ) -> Observation:
     """Trace ``function`` observed; the observation's ``program`` is a :class:`Capture`. ``varying`` are the labels of
-    numbers that changed from call to call: what is computed from them is computed at each call.
+    numbers that changed from call to call: what is computed from them is computed at each call. With ``least_kept``
+    backward programs compute again whatever can be.
 
     Raises Refused where the call cannot be known, and whatever the function raises; nothing has changed then.
     """
-    return observe(function, args, kwargs, RULES, TraceSession(function.__name__, keep_grads, name, varying))
+    session = TraceSession(function.__name__, keep_grads, name, varying, least_kept)
+    return observe(function, args, kwargs, RULES, session)
+
+
+class StandIns:
+    """What stands on the tape of a trace for each tensor from outside that requires a gradient, by its handle."""
+
+    def __init__(self, trace: tracing.Trace) -> None:
+        self._trace = trace
+        self.made: dict[int, tuple[Tensor, Tensor]] = {}  # by id of the handle: it, and what stands for it
+
+    def of(self, tensor: Tensor) -> Tensor | None:
+        known = self.made.get(id(tensor))
+        if known is None:
+            if tensor._node is not None or tensor._serial > self._trace.born:
+                return None
+            node = tensors.symbolic(tensors.node_of(tensor, self._trace))
+            node.requires_grad = True
+            known = self.made[id(tensor)] = (tensor, node)
+        return known[1]
 
 
 class TraceSession(Session):
     """The trace that an observed run records."""
 
-    def __init__(self, function_name: str, keep_grads: bool, name: str, varying: frozenset[str]) -> None:
+    def __init__(
+        self, function_name: str, keep_grads: bool, name: str, varying: frozenset[str], least_kept: bool
+    ) -> None:
         self.varying = varying
         self.trace = tracing.Trace(tensors.serial_now())
+        self.trace.stand_ins = self._stand_ins = StandIns(self.trace)
+        self._least_kept = least_kept
         self._function_name = function_name
         self._keep_grads = keep_grads
         self._name = name
         self._nodes: list[Node] = []  # results of the graph
         self._outputs: list[tuple[int, Tape]] = []
         self._places: dict[int, int] = {}  # of tensors among the outputs
-        self._kept: list[Any] = []
+        self._kept: list[Tensor] = []  # the tensors of the outputs
         self._numbers: dict[int, tuple[Node, TracedFloat]] = {}  # by id of the source
-        self.needs_tape = False  # whether a tensor from outside requires a gradient
         self._number_sources: list[tuple[Node, Found]] = []
 
     def begin(self, rec: Recorder) -> None:
@@ -176,6 +206,8 @@ class TraceSession(Session):
 
     def end(self) -> None:
         self.trace.observer = None
+        self.trace.stand_ins = None
+        self._stand_ins.made.clear()
         self._kept.clear()
 
     @contextmanager
@@ -226,6 +258,7 @@ class TraceSession(Session):
         if trace.refusal is not None:  # though the function caught it: eager code would not have raised it
             raise trace.refusal
         gradients = tuple(self._gradients())
+        backward, ends = self._derivative(recipes.rec)
         updates = {
             node: tensors.node_of(trace.values[variable], trace)
             for variable, node in trace.variables.items()
@@ -236,7 +269,8 @@ class TraceSession(Session):
         sources.update({node: Source(Origin.NUMBER, recipes.place(at)) for node, at in self._number_sources})
         sources.update({node: Source(Origin.GRADIENT, Weak(v)) for v, node in trace.gradient_inputs.items()})
         sources.update({node: Source(Origin.GETTER, getter) for getter, node in trace.scalars})
-        graph = trace.graph(self._nodes, updates, self._name)
+        residuals = () if backward is None else backward.residuals
+        graph = trace.graph([*self._nodes, *residuals], updates, self._name)
         variables = [of_variable[n] for n in graph.inputs if n in of_variable]
         return Capture(
             graph,
@@ -246,19 +280,48 @@ class TraceSession(Session):
             tuple(self._outputs),
             gradients,
             tuple(map(Weak, trace.absent_gradients)),
-            self.needs_tape,
+            backward,
+            tuple([recipes.place(at) for at in ends]),
+            self._least_kept,
         )
+
+    def _derivative(self, rec: Recorder) -> tuple[Derivative | None, list[Found]]:
+        """What backward programs are made of, and where the tensors from outside are found that it leads to."""
+        for held, stand_in in self._stand_ins.made.values():
+            if stand_in._grad is not None:
+                rec.refuse(
+                    f"backward() inside reaches {_named(rec, held)}, a tensor from outside",
+                    "use runnel.grad, or call backward() outside",
+                )
+        live = [(i, self._kept[i]) for i, (_, tape) in enumerate(self._outputs) if tape is Tape.LIVE]
+        if not live:
+            return None, []
+        changes = len(rec.effects.done)
+        made = list(self._stand_ins.made.values())
+        numbers = {id(stand_in): i for i, (_, stand_in) in enumerate(made)}
+        steady = {node for held, node in self.trace.captures.values() if type(held) is Tensor}
+        try:
+            found = derivative(self.trace, live, numbers, steady, self._nodes, self._least_kept)
+        except NotDivisible as problem:
+            rec.refuse(str(problem))
+        if len(rec.effects.done) != changes:
+            rec.refuse("a derivative changes something outside")
+        return found, [self._source(rec, held, self.trace.captures[id(held)][1]) for held, _ in made]
+
+    @staticmethod
+    def _source(rec: Recorder, held: Any, node: Node) -> Found:
+        at = rec.source_of(held)
+        if at is None:
+            raise CaptureError(
+                f"[compile] the function used a tensor ({node.aval}) at {node.where} that was made outside, in a "
+                "place where later calls cannot look for it; pass it as an argument."
+            )
+        return at
 
     def _captured(self, recipes: Recipes) -> Iterator[tuple[Node, Source]]:
         """The tensors and arrays from outside that ops read, and where later calls find them."""
         for held, node in self.trace.captures.values():
-            at = recipes.rec.source_of(held)
-            if at is None:
-                raise CaptureError(
-                    f"[compile] the function used a tensor ({node.aval}) at {node.where} that was made outside, in a "
-                    "place where later calls cannot look for it; pass it as an argument."
-                )
-            self.needs_tape = self.needs_tape or (type(held) is Tensor and held.requires_grad and RECORDING.get())
+            at = self._source(recipes.rec, held, node)
             if at.is_argument:
                 node.name = at.label
             yield node, Source(Origin.TENSOR if type(held) is Tensor else Origin.ARRAY, recipes.place(at))
@@ -273,6 +336,11 @@ class TraceSession(Session):
                 yield Weak(variable), Gradient.CONSUMED, -1
             elif value.read()._node is not trace.gradient_inputs.get(variable):
                 yield Weak(variable), Gradient.TENSOR, self._result(value.read())
+
+
+def _named(rec: Recorder, held: Tensor) -> str:
+    at = rec.source_of(held)
+    return f"'{at}'" if at is not None else "what was not passed as an argument"
 
 
 def _tape_of(tensor: Tensor) -> Tape:

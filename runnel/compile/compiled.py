@@ -324,8 +324,8 @@ def compile(
         name: how reports call it.
         memory_budget: the most bytes (a number, or "512MB", "1GB", in powers of 1024) that a program may plan for
             intermediate values and results; arguments, Variables and constants do not count. Values are computed again,
-            to the same bits, until it fits; where it cannot, the call raises MemoryBudgetError and has run nothing. A
-            call that runs eagerly, so that its results can be differentiated, has no plan and no budget.
+            to the same bits, until it fits; where it cannot, the call raises MemoryBudgetError and has run nothing.
+            Forward and backward programs of a call that is differentiated outside each have this budget.
     """
     if fn is None:
         return functools.partial(compile, keep_grads=keep_grads, name=name, memory_budget=memory_budget)

@@ -7,24 +7,17 @@ from types import FunctionType
 from typing import Any, NamedTuple, Protocol
 from weakref import WeakSet
 
-import numpy as np
-
 from runnel.codegen import context
 from runnel.compile import audit
 from runnel.compile.calling import MISS, CallWriter, Counter
 from runnel.compile.capture import Capture, capture
 from runnel.compile.inspection import inspected
-from runnel.compile.late_tape import LateRecord, Rerun
 from runnel.compile.native import Native
 from runnel.compile.observe.guard import Guard
 from runnel.compile.observe.observation import Observation
-from runnel.core.casting import CASTING, casting
-from runnel.core.errors import RunnelError
+from runnel.core.errors import MemoryBudgetError, RunnelError
 from runnel.core.lifetime import tied
-from runnel.core.pytree import flatten, unflatten
 from runnel.inspection import ladder
-from runnel.tensor.grad_mode import recording
-from runnel.tensor.tensor import Tensor
 
 
 class Keeper(Protocol):
@@ -103,28 +96,7 @@ class Executable:
                 return MISS
             self.counter.calls += 1
             return function(*args, **kwargs)
-        if not self.native.captured.is_differentiable:
-            return self._general(function, args, kwargs)
-        leaves, structure = flatten((args, kwargs))
-        kept = [_snapshot(x) for x in leaves]
-        result = self._general(function, args, kwargs)
-        if result is not MISS:
-            self._attach_tapes(function, (kept, structure), (args, kwargs), result)
-        return result
-
-    def _attach_tapes(self, function: FunctionType, kept: Any, given: Any, result: Any) -> None:
-        cast = CASTING.dtype
-
-        def again() -> Any:
-            args, kwargs = unflatten(kept[1], kept[0])
-            with casting(cast), recording(True):
-                return function(*args, **kwargs)
-
-        rerun = Rerun(self.function_name, again, lambda: self.guard.holds(function, *given) is not None)
-        leaves, _ = flatten(result)
-        for place, leaf in enumerate(leaves):
-            if type(leaf) is Tensor and leaf.requires_grad and leaf._record is not None and leaf._record.freed:
-                leaf._record = LateRecord(rerun, place)
+        return self._general(function, args, kwargs)
 
     def audit(self, function: FunctionType, args: tuple[Any, ...], kwargs: dict[str, Any], keep_grads: bool) -> None:
         """Trace again and compare."""
@@ -132,7 +104,8 @@ class Executable:
         if self.captured is None or self.native is None:
             return
         with context.entered(self.native.context):
-            now = capture(function, args, kwargs, keep_grads, self.captured.graph.name, self.varying)
+            name, least_kept = self.captured.graph.name, self.captured.least_kept
+            now = capture(function, args, kwargs, keep_grads, name, self.varying, least_kept)
             if now.guard.aliases == self.guard.aliases:  # a call that names one thing twice gets a shorter trace
                 audit.compare(self.function_name, self.captured, now.program)
 
@@ -147,21 +120,30 @@ def prepare(
     varying: frozenset[str],
 ) -> Executable:
     """Trace and compile ``function`` for this call. A trace equal to one in ``known`` shares its program."""
-    try:
-        found = capture(function, args, kwargs, options.keep_grads, name, varying)
-    except RunnelError:
-        raise
-    except Exception as error:
-        raise Raised(f"while it was traced it raised {type(error).__name__}: {error}") from error
+
+    def traced(least_kept: bool) -> Observation:
+        try:
+            found = capture(function, args, kwargs, options.keep_grads, name, varying, least_kept)
+        except RunnelError:
+            raise
+        except Exception as error:
+            raise Raised(f"while it was traced it raised {type(error).__name__}: {error}") from error
+        if found.unsettled_by:
+            raise Unsettled(found.unsettled_by)
+        return found
+
+    found = traced(least_kept=False)
     captured: Capture = found.program
-    if found.unsettled_by:
-        raise Unsettled(found.unsettled_by)
-    if captured.needs_tape or (captured.is_differentiable and (captured.written or found.effects)):
-        return Executable(name, found.guard, found, None, "so that its results can be differentiated")
     for other in known:
         if other.native is not None and other.native.captured.same_as(captured):
             return Executable(name, found.guard, found, other.native, varying=varying)
-    native = Native(captured, options.memory_budget)
+    try:
+        native = Native(captured, options.memory_budget)
+    except MemoryBudgetError:
+        if captured.derivative is None:
+            raise
+        found = traced(least_kept=True)
+        native = Native(found.program, options.memory_budget)
     ladder.announce(inspected(native))
     return Executable(name, found.guard, found, native, varying=varying)
 
@@ -172,10 +154,3 @@ class Raised(Exception):
 
 class Unsettled(Exception):
     """The call prepared something that later ones will find: it runs eagerly, once."""
-
-
-def _snapshot(leaf: Any) -> Any:
-    """An argument that keeps its value, whatever the caller does with the original."""
-    if isinstance(leaf, np.ndarray):
-        return leaf.copy()
-    return leaf._twin() if type(leaf) is Tensor else leaf

@@ -17,14 +17,14 @@ class Explanation:
     name: str
     runs: str  # how
     checked: tuple[str, ...]  # at each call
-    checked_by_clock: tuple[str, ...]  # when an attribute of a Module or optimizer was set, or a .grad came or went
+    checked_by_clock: tuple[str, ...]  # when an attribute of a Module or optimizer was set
     changes: tuple[str, ...]  # what each call changes outside
     traced_again: tuple[str, ...]
 
     def __str__(self) -> str:
         parts = (
             ("checks at each call", self.checked),
-            ("checks when a Module, an optimizer or a .grad was changed", self.checked_by_clock),
+            ("checks when a Module or an optimizer was changed", self.checked_by_clock),
             ("changes", self.changes),
             ("was traced again because", self.traced_again),
         )

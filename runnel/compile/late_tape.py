@@ -1,47 +1,45 @@
-"""Differentiating what a compiled function returned: the tape is recorded when somebody asks for it.
+"""Differentiating gradients of a compiled function: the tape is recorded when somebody asks for it.
 
-A program stores nothing for a backward pass outside of it. If ``backward()`` reaches a result of a compiled function,
-the function is run again eagerly, on the same arguments, with the tape. That is right as long as nothing it reads has
-changed, which is checked. (A ``backward()`` inside the compiled function is part of the program and needs none of it.)
+A backward program gives gradients without a tape. If they are differentiated again, the function is run again eagerly,
+on the same arguments, with the tape, and its gradients are computed from that. That is right as long as nothing it
+reads has changed, which is checked.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Sequence
 
 from runnel.core.errors import GradientError
-from runnel.core.pytree import flatten
 from runnel.tensor import tape
 from runnel.tensor.tensor import Tensor
-from runnel.tensor.variable import CLOCK
 
 
 class Rerun:
-    """One call, to be repeated with the tape at most once."""
+    """Gradients of one call, to be computed with the tape at most once."""
 
-    def __init__(self, name: str, call: Callable[[], Any], unchanged: Callable[[], bool]) -> None:
+    def __init__(self, name: str, call: Callable[[], Sequence[Tensor | None]], unchanged: Callable[[], bool]) -> None:
         self.name = name
         self._call = call
         self._unchanged = unchanged
-        self._writes = CLOCK.writes
-        self._leaves: list[Any] | None = None
+        self._found: Sequence[Tensor | None] | None = None
 
-    def leaf(self, place: int) -> Tensor:
-        """The returned leaf at ``place``, with its tape."""
-        if self._leaves is None:
-            if self._writes != CLOCK.writes or not self._unchanged():
+    def gradient(self, place: int) -> Tensor:
+        """The gradient at ``place``, with its tape."""
+        if self._found is None:
+            if not self._unchanged():
                 raise GradientError(
-                    f"[backward] something that '{self.name}' reads has changed since this result was computed; call "
-                    "backward() before changing Variables, or inside of the compiled function."
+                    f"[backward] something that '{self.name}' reads has changed since this result was computed; "
+                    "differentiate before changing Variables, or inside of the compiled function."
                 )
-            self._leaves = flatten(self._call())[0]
-        found: Tensor = self._leaves[place].read()
+            self._found = self._call()
+        found = self._found[place]
+        if found is None:
+            raise GradientError(f"[backward] '{self.name}' did other things when it was run again.")
         return found
 
 
 class LateRecord(tape.Record):
-    """The record of a result whose tape does not exist yet. Its one input is the same value, computed with the tape."""
+    """The record of a gradient whose tape does not exist yet. Its one input is the same value, with its tape."""
 
     __slots__ = ("_place", "_rerun")
 
@@ -52,4 +50,4 @@ class LateRecord(tape.Record):
 
     @property
     def inputs(self) -> tuple[Tensor, ...]:
-        return () if self.freed else (tape.version(self._rerun.leaf(self._place)),)
+        return () if self.freed else (tape.version(self._rerun.gradient(self._place)),)

@@ -32,23 +32,24 @@ class Planned(NamedTuple):
 class Recipe:
     """What a program is made from, and how. It knows of no memory, and outlives the program in reports."""
 
-    def __init__(self, graph: Graph, memory_budget: int | None) -> None:
+    def __init__(self, graph: Graph, memory_budget: int | None, is_trained: bool = False) -> None:
         self.graph = graph
         self.context = context.current()
         self.memory_budget = memory_budget
+        self.is_trained = is_trained  # so that Variables change between calls, and a preparation would do so each time
 
     @lazy
     def planned(self) -> Planned:
         """Graphs and plans; of a program from the disk they are made when somebody asks."""
         with context.entered(self.context):
             optimized = pipeline.run(self.graph)[0]
-            parts = split(optimized)
+            parts = None if self.is_trained else split(optimized)
             fitted = fit(optimized if parts is None else parts.main, self.context.threads, self.memory_budget)
             return Planned(fitted, None if parts is None else Planner(parts.preparation, self.context.threads).plan())
 
     def programs(self) -> list[Program]:
         """The program, and its preparation if it has one: from the disk, or made and left there."""
-        key = stored.key(self.graph, self.context, self.memory_budget)
+        key = stored.key(self.graph, self.context, self.memory_budget, self.is_trained)
         images = stored.load(key)
         try:
             programs = [Program(plan, image=i) for plan, i in zip(self._plans_when_asked(), images, strict=False)]
@@ -77,7 +78,7 @@ class Native:
 
     def __init__(self, captured: Capture, memory_budget: int | None = None) -> None:
         self.captured = captured
-        self.recipe = Recipe(captured.graph, memory_budget)
+        self.recipe = Recipe(captured.graph, memory_budget, captured.derivative is not None)
         self.program, *preparations = self.recipe.programs()
         self.preparation = preparations[0] if preparations else None
         sources = captured.sources

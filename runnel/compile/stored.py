@@ -36,7 +36,7 @@ _OWN_RULES: Final = Table.registrations  # all are there: what is imported above
 _OWN_PASSES: Final = PIPELINE.passes
 
 
-def key(graph: Graph, context: CompileContext, memory_budget: int | None) -> str | None:
+def key(graph: Graph, context: CompileContext, memory_budget: int | None, is_trained: bool = False) -> str | None:
     """What the program of a graph is filed under; None if it may not be kept."""
     is_own = Table.registrations == _OWN_RULES and PIPELINE.passes == _OWN_PASSES
     if not is_own or switches.verify.value or objects.current() is None:
@@ -47,6 +47,8 @@ def key(graph: Graph, context: CompileContext, memory_budget: int | None) -> str
         return None
     made_by = f"{sources.digest(*_MADE_BY)}, NumPy {np.__version__}, {sys.byteorder}, {context.target}"
     options = f"{context.threads} threads, delays {context.stress}, cache {context.cache}, budget {memory_budget}"
+    if is_trained:
+        options += ", trained"
     return hashlib.sha256(f"{made_by}, {options}\n".encode() + identity).hexdigest()
 
 

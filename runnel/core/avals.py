@@ -3,6 +3,7 @@ somebody has one."""
 
 from __future__ import annotations
 
+import functools
 import math
 import os
 import threading
@@ -76,6 +77,7 @@ def aval(shape: Shape, dtype: DType) -> Aval:
     return _INTERNED.add(key) if found is None else found
 
 
+@functools.lru_cache(8192)
 def row_major(shape: Shape) -> Shape:
     """Strides, in elements, of a dense row-major array of ``shape``."""
     strides: list[int] = []

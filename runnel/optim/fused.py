@@ -13,6 +13,7 @@ from runnel.lowering.program import Program
 from runnel.passes import pipeline
 from runnel.runtime.layout import STALE
 from runnel.tensor import tensor as tensors
+from runnel.tensor.holding import HOLDS, protect
 from runnel.tensor.tensor import Tensor
 from runnel.tensor.tracing import Trace, activate
 from runnel.tensor.variable import CLOCK, Variable
@@ -49,12 +50,16 @@ class StepProgram:
             frame.floats[i] = getter()
         for slot, gradient in enumerate(dense, 2):
             frame.bases[slot] = gradient.address
+        HOLDS.writing += 1
+        if HOLDS.now:
+            protect(self.binding.written_ids)
         try:
             status = frame.run()
             if status == STALE:
                 status = self.binding.resume(frame)
         finally:  # Ctrl-C may come when the run is over
             CLOCK.writes += 1
+            HOLDS.writing -= 1
         self.binding.pool.give(frame)
         if status:
             raise self.program.error(status)

@@ -35,6 +35,7 @@ class BodyTrace(Trace):
         if outer is not None:
             self.known_arrays = outer.known_arrays
             self.observer = outer.observer
+            self.stand_ins = outer.stand_ins
 
     def owns(self, node: Node) -> bool:
         return node in self._own or node.is_constant

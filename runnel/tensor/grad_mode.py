@@ -8,8 +8,7 @@ from __future__ import annotations
 
 import functools
 import inspect
-from collections.abc import Callable, Generator, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Generator
 from contextvars import ContextVar
 from types import TracebackType
 from typing import Any, Final, Self
@@ -24,15 +23,20 @@ def is_grad_enabled() -> bool:
     return RECORDING.get()
 
 
-@contextmanager
-def recording(enabled: bool) -> Iterator[None]:
+class recording:
     """Set the mode for the block."""
-    before = RECORDING.get()
-    RECORDING.set(enabled)
-    try:
-        yield
-    finally:
-        RECORDING.set(before)
+
+    __slots__ = ("_before", "_enabled")
+
+    def __init__(self, enabled: bool) -> None:
+        self._enabled = enabled
+
+    def __enter__(self) -> None:
+        self._before = RECORDING.get()
+        RECORDING.set(self._enabled)
+
+    def __exit__(self, *error: object) -> None:
+        RECORDING.set(self._before)
 
 
 class _Mode:

@@ -21,6 +21,7 @@ from runnel.core.tables import Op
 from runnel.ops.assembly import Piece, assembled
 from runnel.ops.control import part_p
 from runnel.ops.pieces import slice_p
+from runnel.tensor.active import ACTIVE
 from runnel.tensor.grad_mode import recording
 from runnel.tensor.methods import ArrayMethods
 
@@ -41,7 +42,13 @@ def moved_out(x: Tensor) -> Tensor:
 
 
 def version(x: Tensor) -> Tensor:
-    """The node of the value that ``x`` has now."""
+    """The node of the value that ``x`` has now. While a function is compiled, that of a tensor from outside stands for
+    it: the tape of the function ends there."""
+    trace = ACTIVE.trace
+    if trace is not None and trace.stand_ins is not None and x.requires_grad:
+        node = trace.stand_ins.of(x)
+        if node is not None:
+            return node
     if not x._is_rebound:
         return x
     if x._version is None:
@@ -65,6 +72,8 @@ class Record:
     __slots__ = ("_inputs", "attrs", "freed", "op", "rule")
 
     def __init__(self, op: Op | None, inputs: tuple[Tensor, ...], attrs: dict[str, Any], rule: Any = None) -> None:
+        if ACTIVE.trace is not None:
+            inputs = tuple(map(version, inputs))
         for x in inputs:
             x._is_recorded = True
             if x._is_rebound:
@@ -106,31 +115,49 @@ class SeveralRecord(Record):
         self.outs = ()
 
 
+class PulledRecord(Record):
+    """A record that stands for many: it hands cotangents on by itself."""
+
+    __slots__ = ()
+
+    def pull(self, out: Tensor, g: Tensor, create_graph: bool, alive: set[int] | None) -> Sequence[Any]:
+        """The cotangents of the inputs, as of :func:`apply_rule`."""
+        raise NotImplementedError
+
+
 def needed_order(roots: Sequence[Tensor], stops: frozenset[int] = frozenset()) -> list[Tensor]:
     """The tensors on a path from ``roots`` to leaves that need a gradient, each after everything it was made of."""
     order: list[Tensor] = []
     seen: set[int] = set()
-    for root in roots:
-        stack: list[tuple[Tensor, int]] = [(version(root), 0)]
+    for root in map(version, roots):
+        if id(root) in seen or not root.requires_grad:
+            continue
+        seen.add(id(root))
+        stack = [(root, iter(_inputs(root, stops)))]
         while stack:
-            tensor, i = stack.pop()
-            if i == 0:
-                if id(tensor) in seen or not tensor.requires_grad:
-                    continue
-                seen.add(id(tensor))
-            record = None if id(tensor) in stops else tensor._record
-            if record is not None and record.freed:
-                raise GradientError(
-                    f"[backward] the tape of a tensor of shape {tensor.shape} was freed by an earlier backward(); "
-                    "call the earlier one with retain_graph=True, or compute the value again."
-                )
-            inputs = () if record is None else record.inputs
-            if i < len(inputs):
-                stack.append((tensor, i + 1))
-                stack.append((inputs[i], 0))
+            tensor, rest = stack[-1]
+            for x in rest:
+                if id(x) not in seen and x.requires_grad:
+                    seen.add(id(x))
+                    stack.append((x, iter(_inputs(x, stops))))
+                    break
             else:
                 order.append(tensor)
+                stack.pop()
     return order
+
+
+def _inputs(tensor: Tensor, stops: frozenset[int]) -> tuple[Tensor, ...]:
+    """What the tape leads to from ``tensor``."""
+    record = tensor._record
+    if record is None or id(tensor) in stops:
+        return ()
+    if record.freed:
+        raise GradientError(
+            f"[backward] the tape of a tensor of shape {tensor.shape} was freed by an earlier backward(); "
+            "call the earlier one with retain_graph=True, or compute the value again."
+        )
+    return record.inputs
 
 
 def cotangents(
@@ -146,7 +173,29 @@ def cotangents(
     With ``create_graph`` the cotangents can be differentiated again. Only what leads to a leaf is computed.
     """
     with recording(create_graph):
+        if leaves is None and len(roots) == 1 and not create_graph:
+            found = _pulled_at_once(version(roots[0]), seeds[0], retain_graph)
+            if found is not None:
+                return found
         return _cotangents(roots, seeds, leaves, create_graph, retain_graph)
+
+
+def _pulled_at_once(root: Tensor, seed: Tensor, retain_graph: bool) -> dict[int, tuple[Tensor, Tensor]] | None:
+    """The cotangents where one record leads to leaves, once to each; None where the tape is any other."""
+    record = root._record
+    if not isinstance(record, PulledRecord) or record.freed or not root.requires_grad:
+        return None
+    leaves = record.inputs
+    if len(set(map(id, leaves))) != len(leaves):
+        return None
+    for x in leaves:
+        if x._record is not None:
+            return None
+    given = record.pull(root, seed, False, None)
+    if not retain_graph:
+        record.free()
+    both = zip(leaves, given, strict=True)
+    return {id(x): (x, settled([g], x) if isinstance(g, Piece) else g) for x, g in both if g is not None}
 
 
 def _cotangents(
@@ -234,6 +283,8 @@ def apply_rule(
 ) -> Sequence[Any]:
     """The cotangents of a record's inputs for that of its output; some as functions that make them, some None. What is
     not ``alive`` (by default, what needs no gradient) need not be computed."""
+    if isinstance(record, PulledRecord):
+        return record.pull(out, settled(g, out), create_graph, alive)
     inputs = record.inputs if create_graph else tuple(map(plain, record.inputs))
     if isinstance(record, SeveralRecord):
         if record.op is None or not isinstance(g, dict):

@@ -352,6 +352,8 @@ class Tensor(ArrayMethods):
         trace = tracing.ACTIVE.trace
         twin = self._twin() if trace is None else symbolic(node_of(self, trace))
         twin.requires_grad, twin._record, twin._leaf = self.requires_grad, self._record, self._leaf
+        if trace is not None and self._record is not None and self._is_outside(trace):
+            twin._record = tape.Record(None, (self,), {}, lambda g, out: (g,))
         twin._grad = self._grad
         twin.__dict__.update(copying.added_to(self))
         return twin
@@ -438,7 +440,8 @@ class Tensor(ArrayMethods):
                     f"[backward] a tensor of shape {self.shape} needs a seed; pass gradient=, or reduce it with sum() "
                     "or mean()."
                 )
-            gradient = constant(np.ones(self.shape, self.dtype.numpy), self.dtype)
+            gradient = constant(1.0, self.dtype)
+            gradient = gradient if not self.shape else gradient.reshape(self.shape)
         elif not isinstance(gradient, Tensor):
             gradient = constant(np.asarray(gradient), self.dtype)
         if gradient.shape != self.shape:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
@@ -55,6 +55,7 @@ class Trace:
             None  # gives methods of users' objects, observed
         )
         self.repetition: Repetition | None = None  # while something is recorded a second time
+        self.stand_ins: StandIns | None = None  # of a trace whose tape ends at tensors from outside
 
     def owns(self, node: Node) -> bool:
         """Whether ``node`` is of this trace, and not of one around it."""
@@ -90,6 +91,14 @@ def method(owner: Any, name: str) -> Callable[..., Any]:
         found: Callable[..., Any] = getattr(owner, name)
         return found
     return trace.observer(owner, name)
+
+
+class StandIns(Protocol):
+    """The nodes of the tape that stand for tensors from outside."""
+
+    def of(self, tensor: Tensor) -> Tensor | None:
+        """The one for ``tensor``; None if it is not from outside."""
+        ...
 
 
 class Repetition:

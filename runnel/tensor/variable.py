@@ -30,12 +30,13 @@ from runnel.tensor.turns import TURN
 
 class StateClock:
     """``now`` ticks whenever state that compiled programs watch may have changed outside of them: an attribute of a
-    Module or optimizer, or a ``.grad``, was set. A program compares one number instead of everything. ``writes`` ticks
-    whenever Variables were given values, by whatever means."""
+    Module or optimizer was set. A program compares one number instead of everything. ``grads`` ticks whenever a
+    ``.grad`` came or went, for programs that read or set some; ``writes`` whenever Variables were given values."""
 
-    __slots__ = ("now", "writes")
+    __slots__ = ("grads", "now", "writes")
 
     def __init__(self) -> None:
+        self.grads = 0
         self.now = 0
         self.writes = 0
 
@@ -187,9 +188,7 @@ class Variable(StandIn):
         while True:
             current = self._tensor
             if current._leaf is None or current.requires_grad != self._requires_grad:
-                leaf = tensors.from_storage(self._aval, current._storage, *current._layout)
-                leaf._leaf = weakref.ref(self)
-                leaf.requires_grad = self._requires_grad
+                leaf = self._as_leaf(current)
                 if self._tensor is not current:
                     continue
                 self._tensor = leaf
@@ -327,6 +326,28 @@ class Variable(StandIn):
                 words[VERSION] += 1  # programs that are bound to the old memory must bind anew
             del before
 
+    def lies_in(self, pin: Pin) -> bool:
+        """Whether its value lies in the memory that ``pin`` keeps."""
+        return self._tensor._storage is pin.storage
+
+    def node(self) -> Tensor:
+        """What the tape calls the present value. It is not for reading: programs may write into its memory."""
+        while True:
+            current = self._tensor
+            if current._leaf is not None and current.requires_grad == self._requires_grad:
+                return current
+            leaf = self._as_leaf(current)
+            if self._tensor is current:  # atomic with the next lines
+                if self._shared is current:
+                    self._shared = leaf
+                self._tensor = leaf
+
+    def _as_leaf(self, current: Tensor) -> Tensor:
+        leaf = tensors.from_storage(self._aval, current._storage, *current._layout)
+        leaf._leaf = weakref.ref(self)
+        leaf.requires_grad = self._requires_grad
+        return leaf
+
     def still_is(self, value: Tensor) -> bool:
         """Whether it has the value that was read as ``value``."""
         return self._tensor._storage is value._storage
@@ -394,7 +415,7 @@ class Variable(StandIn):
             trace.consumed.discard(self)
         else:
             self._grad = value
-            CLOCK.now += 1
+            CLOCK.grads += 1
 
     def _grad_traced(self, trace: tracing.Trace) -> Tensor | None:
         if self in trace.gradients:

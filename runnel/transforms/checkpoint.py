@@ -20,6 +20,7 @@ from runnel.core.dtypes import float32
 from runnel.core.errors import GradientError
 from runnel.tensor import tape, tensor as tensors, tracing
 from runnel.tensor.grad_mode import RECORDING, recording
+from runnel.tensor.stretch import Stretch
 from runnel.tensor.tape import Record
 from runnel.tensor.tensor import Tensor
 from runnel.tensor.tracing import Repetition, Trace
@@ -51,34 +52,12 @@ class _Run(NamedTuple):
 
     outputs: list[Any]
     structure: pytree.Structure
-    order: list[Tensor]  # as of tape.needed_order: leaves, and what was made of them
+    stretch: Stretch
     sources: dict[int, Tensor]  # by the id of a leaf: whose value it is
 
-    def readings(self) -> list[Tensor]:
-        """The leaf of each place where the tape reads one, the latest first."""
-        made = [x for x in reversed(self.order) if id(x) not in self.sources]
-        return [x for t in made for x in t._record.inputs if id(x) in self.sources]  # type: ignore[union-attr]
-
-    def cotangents(self, given: dict[int, Tensor], create_graph: bool) -> list[Tensor | None]:
+    def cotangents(self, given: dict[int, Tensor], create_graph: bool) -> list[Any]:
         """What reaches each of the readings, for the cotangents of some outputs by their places."""
-        pending: dict[int, Tensor] = {}
-        for place, g in given.items():
-            tape.accumulate(pending, tape.version(self.outputs[place]), g)
-        reached: list[Tensor | None] = []
-        for tensor in reversed(self.order):
-            record = tensor._record
-            if record is None or id(tensor) in self.sources:
-                continue
-            g_or_none = pending.pop(id(tensor), None)
-            if g_or_none is None:
-                reached += [None for x in record.inputs if id(x) in self.sources]
-                continue
-            for x, dx in zip(record.inputs, tape.apply_rule(record, tensor, g_or_none, create_graph), strict=True):
-                if id(x) in self.sources:
-                    reached.append(dx() if callable(dx) else dx)
-                elif dx is not None and x.requires_grad:
-                    tape.accumulate(pending, x, dx() if callable(dx) else dx)
-        return reached
+        return self.stretch.cotangents([(self.outputs[place], g) for place, g in given.items()], create_graph)
 
 
 class _Block:
@@ -99,7 +78,7 @@ class _Block:
         """The result, with a tape that leads past everything between."""
         with self.state.noted():
             first = self._call()
-        self.readings = first.readings()
+        self.readings = first.stretch.readings()
         inputs = tuple(first.sources[id(x)] for x in self.readings)
         results = list(first.outputs)
         places: list[int] = []
@@ -136,11 +115,11 @@ class _Block:
             if isinstance(old, Tensor) and old.requires_grad
         }
         sources = _leaves(roots, own, born)
-        return _Run(outputs, structure, tape.needed_order(roots, frozenset(sources)), sources)
+        return _Run(outputs, structure, Stretch(tape.needed_order(roots, frozenset(sources)), sources), sources)
 
     # Backward ---------------------------------------------------------------------------------------------------------
 
-    def _pull_one(self, place: int, g: Tensor, out: Tensor) -> list[Tensor | None]:
+    def _pull_one(self, place: int, g: Tensor, out: Tensor) -> list[Any]:
         return self._pull({place: g}, out.requires_grad)
 
     def _arrive(self, place: int, g: Tensor, out: Tensor) -> tuple[Tensor]:
@@ -148,14 +127,14 @@ class _Block:
         self._arrived[place] = g
         return (tensors.constant(0.0, float32),)
 
-    def _pull_all(self, g: Tensor, out: Tensor) -> list[Tensor | None]:
+    def _pull_all(self, g: Tensor, out: Tensor) -> list[Any]:
         given, self._arrived = self._arrived, {}
         return self._pull(given, out.requires_grad)
 
-    def _pull(self, given: dict[int, Tensor], create_graph: bool) -> list[Tensor | None]:
+    def _pull(self, given: dict[int, Tensor], create_graph: bool) -> list[Any]:
         with self.state.restored(list(given.values())):
             again = self._call()
-        readings = again.readings()
+        readings = again.stretch.readings()
         if [x.aval for x in readings] != [x.aval for x in self.readings]:
             raise GradientError(
                 f"[checkpoint] {getattr(self.fn, '__name__', 'the function')} did other things when it was run again "

@@ -25,9 +25,12 @@ _SOURCE: Final[Place] = (None, False)
 _SINK: Final[Place] = (None, True)
 
 
-def to_keep(read: Collection[Node], free: Collection[Node], *, recompute: bool = False) -> list[Node]:
+def to_keep(
+    read: Collection[Node], free: Collection[Node], *, recompute: bool = False, late: bool = False
+) -> list[Node]:
     """The nodes to keep so that all of ``read`` can be computed. Those in ``free`` cost nothing; inputs that are not
-    there cost their bytes. With ``recompute`` everything is computed again, whatever it costs."""
+    there cost their bytes. With ``recompute`` everything is computed again, whatever it costs. Of the sets that cost
+    the same, it is the one nearest to the inputs, or, if ``late``, to what is read."""
     nodes = topological(read)
     room: dict[Place, dict[Place, int]] = {_SOURCE: {}, _SINK: {}}
     for node in nodes:
@@ -44,6 +47,9 @@ def to_keep(read: Collection[Node], free: Collection[Node], *, recompute: bool =
         if not node.is_constant:
             room[node, True][_SINK] = _WITHOUT_END
     near = _fill(room)
+    if late:
+        far = _leading_to_sink(room)
+        return met(read, {node for node in nodes if (node, False) not in far and (node, True) in far})
     return met(read, {node for node in nodes if (node, False) in near and (node, True) not in near})
 
 
@@ -80,6 +86,22 @@ def is_cheap(node: Node) -> bool:
 
 def _cost(expr: Expr) -> int:
     return expr.op.cost + sum(map(_cost, expr.args)) if isinstance(expr, Apply) else 0
+
+
+def _leading_to_sink(room: dict[Place, dict[Place, int]]) -> set[Place]:
+    """The places from which more could flow to the sink: the far side of the cut next to it."""
+    before: dict[Place, list[Place]] = {}
+    for place, targets in room.items():
+        for target, free in targets.items():
+            if free > 0:
+                before.setdefault(target, []).append(place)
+    reached, waiting = {_SINK}, [_SINK]
+    while waiting:
+        for place in before.get(waiting.pop(), ()):
+            if place not in reached:
+                reached.add(place)
+                waiting.append(place)
+    return reached
 
 
 def _fill(room: dict[Place, dict[Place, int]]) -> set[Place]:

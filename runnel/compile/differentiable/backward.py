@@ -1,0 +1,56 @@
+"""The programs of one part of a derivative, made when a backward pass first asks for them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from runnel.codegen import context
+from runnel.compile.differentiable.derivative import Pullback
+from runnel.compile.native import Recipe
+from runnel.core.avals import Aval, Shape, row_major
+from runnel.graph.graph import Graph
+from runnel.lowering.program import Program
+from runnel.runtime import memory
+from runnel.tensor import tape
+from runnel.tensor.tensor import Tensor, from_storage
+
+
+class _Made(NamedTuple):
+    program: Program
+    results: list[tuple[int, int, Aval, Shape]]  # number in the graph, which output it is in, strides
+
+
+class Backward:
+    """From addresses of kept values and cotangents to cotangents: those that are wanted, by a program for these."""
+
+    def __init__(self, pullback: Pullback, memory_budget: int | None) -> None:
+        self._graph = pullback.gradients
+        self._reads = pullback.reads
+        self._budget = memory_budget
+        self._context = context.current()
+        self._made: dict[frozenset[int], _Made] = {}
+
+    def run(self, addresses: Sequence[int], seeds: Sequence[Tensor], wanted: frozenset[int]) -> dict[int, Tensor]:
+        """The wanted results by their numbers."""
+        if not wanted:
+            return {}
+        made = self._made.get(wanted)
+        if made is None:
+            made = self._made[wanted] = self._make(wanted)
+        program = made.program
+        dense = [tape.plain(g).contiguous() for g in seeds]
+        storages = [memory.allocate(nbytes) for nbytes in program.outputs]
+        inputs = [addresses[i] for i in self._reads]
+        inputs += [g.address for g in dense]
+        program.run(inputs, [storage.address for storage in storages])
+        return {number: from_storage(aval, storages[place], 0, steps) for number, place, aval, steps in made.results}
+
+    def _make(self, wanted: frozenset[int]) -> _Made:
+        graph, numbers = self._graph, sorted(wanted)
+        outputs = [graph.outputs[i] for i in numbers]
+        with context.entered(self._context):
+            (program,) = Recipe(Graph(graph.inputs, outputs, {}, graph.name), self._budget).programs()
+        avals = [node.aval for node in outputs]
+        places = zip(numbers, program.output_of, avals, strict=True)
+        return _Made(program, [(i, place, aval, row_major(aval.shape)) for i, place, aval in places])

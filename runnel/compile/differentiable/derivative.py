@@ -1,0 +1,287 @@
+"""The derivative of a traced function: what its tape does, as graphs from residuals and a cotangent to cotangents.
+
+It is made in the trace itself: the tape's own rules, applied to symbolic cotangents, record their ops after those of
+the function. So a backward program computes what an eager backward pass computes, bit by bit. What depends on a
+cotangent is the backward part; what it reads of the rest are the candidates for residuals.
+"""
+
+from __future__ import annotations
+
+import enum
+import itertools
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+from typing import Any, Final, NamedTuple
+
+from runnel.compile.differentiable.segments import Segment, segments
+from runnel.core.avals import Aval
+from runnel.graph.extract import extract, placeholder
+from runnel.graph.graph import Graph, InputKind, Node, topological
+from runnel.graph.hashing import structural_hash
+from runnel.ops import assembly
+from runnel.ops.control import part_p
+from runnel.tensor import tape, tensor as tensors
+from runnel.tensor.grad_mode import recording
+from runnel.tensor.tensor import Tensor
+from runnel.tensor.tracing import Trace
+from runnel.tensor.variable import Variable
+from runnel.transforms.residuals import met, to_keep
+
+_SEVERAL: Final = 4  # results of one op; there is a program for each choice among them
+
+
+class NotDivisible(Exception):
+    """A tape for which there are no backward programs; the function runs eagerly instead."""
+
+
+class Kind(enum.IntEnum):
+    """What the tape of a function leads to. (Numbers, because each call looks ends up, and they hash quickly.)"""
+
+    OUTSIDE = 0  # a tensor from outside; its number among those
+    VARIABLE = 1  # as the call leaves it; its number among the graph's Variables
+    FORMER = 2  # a value that the call replaces; its number among those
+    PART = 3  # number of the part
+    LEAF = 4  # made by the function; its number among those
+
+
+class End(NamedTuple):
+    kind: Kind
+    number: int
+
+
+class Piece(NamedTuple):
+    """The cotangent is that of a slice; as ``ops.assembly.Piece``."""
+
+    axis: int
+    start: int
+
+
+class PartOf(NamedTuple):
+    """The cotangent is that of one of several results; as ``tape.PartOf``."""
+
+    number: int
+
+
+class Cotangent(NamedTuple):
+    """The result ``output`` of a backward graph, as something that the tape takes."""
+
+    output: int
+    wrapped: Piece | PartOf | None = None
+
+
+class Late(NamedTuple):
+    """Stands among the inputs of a part's record for the readings of a phase."""
+
+    phase: int
+
+
+@dataclass(frozen=True, slots=True)
+class Pullback:
+    """``gradients`` takes values ``reads`` (numbers of what is kept) and cotangents of the part's beginning to those of
+    its readings. ``seeds`` says which results of an op of several the cotangents are for, where the part begins there.
+    """
+
+    gradients: Graph
+    reads: tuple[int, ...]
+    cotangents: tuple[Cotangent | None, ...]  # of each reading; None where it gets none
+    seeds: tuple[int, ...] = ()
+
+    def identity(self) -> tuple[Any, ...]:
+        return structural_hash(self.gradients), self.reads, self.cotangents, self.seeds
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """A piece of the tape with one beginning, like ``value``, and the ends where it is read.
+
+    The readings come in phases: a phase is handed on when the walk has been through the ends in front of it in
+    ``inputs``, as a walk over the single ops would do; those of phase 0 at once.
+    """
+
+    value: Aval
+    pullbacks: tuple[Pullback, ...]
+    inputs: tuple[End | Late, ...]
+    phases: tuple[tuple[End, ...], ...]
+
+    def identity(self) -> tuple[Any, ...]:
+        return tuple(p.identity() for p in self.pullbacks), self.inputs, self.phases
+
+
+@dataclass(frozen=True, slots=True)
+class Derivative:
+    """``kept`` are nodes of the forward graph: inputs that stay as they are, and results, the last ``residuals`` of
+    which only backward programs read. ``taped`` says for each place among the outputs what it is a value of."""
+
+    kept: tuple[Node, ...]
+    residuals: tuple[Node, ...]
+    parts: tuple[Part, ...]
+    taped: tuple[tuple[int, End], ...]
+    former: tuple[int, ...]  # of each former value the Variable's number
+
+    def identity(self) -> tuple[Any, ...]:
+        """What two traces of the same function have in common, beside the forward graph."""
+        return tuple(part.identity() for part in self.parts), self.taped, self.former
+
+
+def derivative(
+    trace: Trace,
+    live: Sequence[tuple[int, Tensor]],
+    outside: dict[int, int],
+    steady: Collection[Node],
+    results: Sequence[Node],
+    recompute: bool = False,
+) -> Derivative:
+    """Differentiate what the trace has recorded; it is the active one.
+
+    Args:
+        live: the results with a tape, with their places among all that leave the run.
+        outside: by id, the numbers of the nodes that stand for tensors from outside.
+        steady: the inputs that keep their value after the call, Variables aside.
+        results: what the function returns anyway.
+        recompute: keep as little as possible and compute the rest again, whatever it costs.
+    """
+    before = set(trace.written), dict(trace.gradients)
+    found = segments([x for _, x in live], outside)
+    ends = _Ends(trace, outside, found)
+    with recording(False):
+        pulled = [[_pulled(segment, seeds, trace) for seeds in _seedings(segment, found)] for segment in found]
+    if (trace.written, trace.gradients) != before:
+        raise NotDivisible("a derivative changes Variables")
+    free = {x for x in trace.inputs if x in steady or _keeps_its_value(x, trace)} | set(results)
+    every = [p for of_one in pulled for p in of_one]
+    kept = _kept([x for p in every for x in p.outputs], {x for p in every for x in p.seeds}, free, recompute)
+    places = {node: i for i, node in enumerate(kept)}
+    parts = tuple(_part(segment, of_one, ends, places) for segment, of_one in zip(found, pulled, strict=True))
+    taped = tuple((place, ends.of(tape.version(x))) for place, x in live)
+    return Derivative(tuple(kept), tuple(x for x in kept if x not in free), parts, taped, ends.former)
+
+
+def _keeps_its_value(node: Node, trace: Trace) -> bool:
+    return node.kind is InputKind.VARIABLE and not any(trace.variables[v] is node for v in trace.written)
+
+
+class _Ends:
+    """What each tensor where a part ends is, seen from outside."""
+
+    def __init__(self, trace: Trace, outside: dict[int, int], found: Sequence[Segment]) -> None:
+        numbers = {node: i for i, node in enumerate(x for x in trace.inputs if x.kind is InputKind.VARIABLE)}
+        self._variables = {v: numbers[node] for v, node in trace.variables.items()}
+        self._values = trace.values
+        self._former: dict[int, int] = {}  # by id of the leaf
+        self._parts = {id(segment.root): i for i, segment in enumerate(found)}
+        self._outside = outside
+        self._born = trace.born
+        self._leaves: dict[int, int] = {}
+
+    def of(self, x: Tensor) -> End:
+        if id(x) in self._parts:
+            return End(Kind.PART, self._parts[id(x)])
+        if id(x) in self._outside:
+            return End(Kind.OUTSIDE, self._outside[id(x)])
+        owner = None if x._leaf is None else x._leaf()
+        if not isinstance(owner, Variable):
+            if not x.is_traced and x._serial <= self._born:
+                raise NotDivisible("its tape goes on outside in a way that cannot be followed")
+            return End(Kind.LEAF, self._leaves.setdefault(id(x), len(self._leaves)))
+        number = self._variables[owner]
+        if x._node is self._values[owner]._node:
+            return End(Kind.VARIABLE, number)
+        self._former.setdefault(id(x), number)
+        return End(Kind.FORMER, list(self._former).index(id(x)))
+
+    @property
+    def former(self) -> tuple[int, ...]:
+        return tuple(self._former.values())
+
+
+class _Pulled(NamedTuple):
+    """The nodes of a segment's cotangents, for some seeds."""
+
+    numbers: tuple[int, ...]  # of the results that the seeds are for
+    seeds: list[Node]
+    cotangents: list[tuple[Node, Piece | PartOf | None] | None]  # of each reading
+
+    @property
+    def outputs(self) -> list[Node]:
+        return [found[0] for found in self.cotangents if found is not None]
+
+
+def _seedings(segment: Segment, found: Sequence[Segment]) -> list[tuple[int, ...]]:
+    """Which of several results cotangents can arrive for: any of those that are read. Of one result there is one."""
+    root = segment.root
+    if not isinstance(root._record, tape.SeveralRecord):
+        return [()]
+    readers = [x._record for other in found for x in other.stretch.order if x._record is not None]
+    numbers = sorted({r.attrs["index"] for r in readers if r.op is part_p and r.inputs[0] is root})
+    if len(numbers) > _SEVERAL:
+        raise NotDivisible(f"more than {_SEVERAL} results of one op are read in different ways")
+    return [chosen for n in range(1, len(numbers) + 1) for chosen in itertools.combinations(numbers, n)]
+
+
+def _pulled(segment: Segment, numbers: tuple[int, ...], trace: Trace) -> _Pulled:
+    root = segment.root
+    if isinstance(root._record, tape.SeveralRecord):
+        seeds = [placeholder(root._record.outs[i].aval, f"cotangent{i}") for i in numbers]
+        given: list[Any] = [tape.PartOf(i, tensors.symbolic(x)) for i, x in zip(numbers, seeds, strict=True)]
+    else:
+        seeds = [placeholder(root.aval, "cotangent")]
+        given = [tensors.symbolic(seeds[0])]
+    reached = segment.stretch.cotangents([(root, g) for g in given])
+    return _Pulled(numbers, seeds, [None if g is None else _recorded(g, trace) for g in reached])
+
+
+def _recorded(g: Any, trace: Trace) -> tuple[Node, Piece | PartOf | None]:
+    if isinstance(g, assembly.Piece):
+        return tensors.node_of(g.g, trace), Piece(g.axis, g.start)
+    if isinstance(g, tape.PartOf):
+        return tensors.node_of(g.g, trace), PartOf(g.number)
+    return tensors.node_of(g, trace), None
+
+
+def _kept(outputs: list[Node], seeds: set[Node], free: set[Node], recompute: bool) -> list[Node]:
+    """The values that the backward programs are given, in the order of the graph."""
+    order = topological(outputs)
+    linear = set(seeds)
+    for node in order:
+        if any(x in linear for x in node.inputs):
+            linear.add(node)
+    read = [x for node in order if node in linear for x in node.inputs if x not in linear]
+    read += [node for node in outputs if node not in linear]
+    cut = set(to_keep(list(dict.fromkeys(read)), free, recompute=recompute, late=True))
+    return [node for node in order if node in cut and (node.inputs or node.is_input)]  # the rest comes from nothing
+
+
+def _part(segment: Segment, pulled: Sequence[_Pulled], ends: _Ends, places: dict[Node, int]) -> Part:
+    order, stops = segment.stretch
+    leading = [(i, ends.of(x)) for i, x in enumerate(order) if id(x) in stops]
+    leading = [(i, end) for i, end in leading if end.kind in (Kind.OUTSIDE, Kind.PART)]
+    phases: list[list[End]] = [[] for _ in range(len(leading) + 1)]
+    for place in reversed(range(len(order))):
+        record = order[place]._record
+        if record is not None and id(order[place]) not in stops:
+            phase = phases[sum(i > place for i, _ in leading)]
+            phase += [ends.of(x) for x in record.inputs if id(x) in stops]
+    return Part(
+        segment.root.aval,
+        tuple(_pullback(p, places) for p in pulled),
+        _inputs(phases, leading),
+        tuple(map(tuple, phases)),
+    )
+
+
+def _pullback(pulled: _Pulled, places: dict[Node, int]) -> Pullback:
+    outputs = list(dict.fromkeys(pulled.outputs))
+    kept = sorted((x for x in met(outputs, places) if x in places), key=places.__getitem__)
+    numbers = {node: i for i, node in enumerate(outputs)}
+    cotangents = [None if found is None else Cotangent(numbers[found[0]], found[1]) for found in pulled.cotangents]
+    graph = extract([*kept, *pulled.seeds], outputs, "backward").graph
+    return Pullback(graph, tuple(places[x] for x in kept), tuple(cotangents), pulled.numbers)
+
+
+def _inputs(phases: list[list[End]], leading: list[tuple[int, End]]) -> tuple[End | Late, ...]:
+    """What the part's record leads to first: ends that have a tape, and the late phases between them."""
+    inputs: list[End | Late] = []
+    for i, (_, end) in enumerate(leading):
+        phase = len(leading) - i
+        inputs += [Late(phase), end] if phases[phase] else [end]
+    return () if len(inputs) < 2 else tuple(inputs)

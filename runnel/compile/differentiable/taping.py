@@ -1,0 +1,66 @@
+"""The lines that a call's code has more where its results can be differentiated: see ``calling.py``."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any
+
+from runnel.compile.differentiable.again import Again
+from runnel.compile.differentiable.call import Tapes
+from runnel.graph.graph import InputKind
+from runnel.tensor.holding import Held, Hold
+
+if TYPE_CHECKING:
+    from runnel.compile.native import Native
+    from runnel.compile.observe.observation import Observation
+
+
+def _row(parts: Iterable[str]) -> str:
+    """The items of a tuple, as code."""
+    return "".join(f"{part}, " for part in parts)
+
+
+class Taping:
+    """``before`` and ``after`` the run, while the frame is the call's own, and ``attach`` when there are results. They
+    read ``fn``, ``args``, ``kwargs`` and the guard's values; ``names`` are what else they need. The inputs with numbers
+    in ``kept_inputs`` are ``d0``, ``d1``, ... as the program reads them."""
+
+    def __init__(self, native: Native, observation: Observation) -> None:
+        captured, guard = native.captured, observation.guard
+        derivative = captured.derivative
+        if derivative is None:
+            raise ValueError("the program has no derivative")
+        graph, program = captured.graph, native.program
+        variables = [x for x in graph.inputs if x.kind is InputKind.VARIABLE]
+        others = [x for x in graph.inputs if x.kind is not InputKind.VARIABLE]
+        slots: list[int] = []
+        memory: dict[str, None] = {}
+        held: dict[int, Any] = {}
+        bound = captured.bound_variables()
+        self.kept_inputs: set[int] = set()
+        for node in derivative.kept:
+            if node in derivative.residuals or not node.is_input:
+                place = program.output_of[graph.outputs.index(node)]
+                memory[f"s{place}"] = None
+                slots.append(program.first_output + place)
+            elif node.kind is InputKind.VARIABLE:
+                number = variables.index(node)
+                held[number] = bound[number]
+                slots.append(program.first_variable + number)
+            else:
+                number = others.index(node)
+                self.kept_inputs.add(number)
+                memory[f"d{number}._storage"] = None
+                slots.append(2 + number)
+        again = Again(observation)
+        tapes = Tapes(derivative, captured.variables, graph.name, again, native.recipe.memory_budget)
+        self.names: dict[str, Any] = {"attach": tapes.attach, "Hold": Hold}
+        self.before = [f"inputs = ({_row(again.inputs)})", "hold = None"]
+        self.after = [f"kept = ({_row(f'B[{slot}]' for slot in slots)})", "pins = frame.pins"]
+        if held:
+            self.names |= {"HELD": Held(held), "LOCKS": native.binding.locks}
+            self.before[-1] = "hold = Hold(HELD, LOCKS)"
+            self.after.append("hold.pins = pins")
+        results = _row(f"r{place}" for place, _ in derivative.taped)
+        ends = _row(f"v{guard.wanted[place]}" for place in captured.ends)
+        self.attach = [f"attach(({results}), ({ends}), (fn, args, kwargs), inputs, kept, ({_row(memory)}), pins, hold)"]

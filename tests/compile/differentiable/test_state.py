@@ -1,0 +1,208 @@
+"""What changes between a forward and its backward, what a forward changes, and derivatives of derivatives."""
+
+from __future__ import annotations
+
+import gc
+import warnings
+import weakref
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import runnel as rn
+from runnel import nn, ops
+from runnel.core.errors import CaptureWarning, GradientError, MemoryBudgetError
+from runnel.tensor.holding import HOLDS
+from tests.compile.differentiable.programs import agree, bits, gradients, leaf, numbers, parameter, programs
+
+Compiles = Callable[[Callable[..., Any]], Callable[..., Any]]
+
+
+def variables_that_change_in_between(compiles: Compiles) -> Any:
+    w, x = parameter(1, 4, 4), leaf(0, 2, 4)
+    optimizer = rn.optim.SGD([w], lr=0.1)
+    f = compiles(lambda x: ops.tanh(x @ w @ w).sum())
+    double = compiles(lambda: w.assign(w * 2.0))
+    kept, found = [f(x), f(x * 2.0)], []
+    for change in (double, optimizer.step, lambda: w.assign(numbers(5, 4, 4)), lambda: w.mul_(0.5)):
+        kept.append(f(x))
+        w.grad = numbers(6, 4, 4)
+        with rn.no_grad():
+            change()
+        w.grad = x.grad = None
+        kept[-1].backward()
+        found += gradients([w, x])
+    w.grad = x.grad = None
+    (kept[0] * kept[1]).backward()
+    return [*found, *gradients([w, x]), w.value]
+
+
+def batch_norm(compiles: Compiles) -> Any:
+    rn.manual_seed(1)
+    net = nn.Sequential(nn.Linear(4, 5), nn.BatchNorm1d(5), nn.ReLU(), nn.Linear(5, 2))
+    f = compiles(lambda x: net(x).sum())
+    losses = [f(numbers(i, 6, 4)) for i in range(3)]
+    (losses[0] * losses[2]).backward()
+    return [*gradients(list(net.parameters())), *net.state_dict().values()]
+
+
+def dropout(compiles: Compiles) -> Any:
+    rn.manual_seed(1)
+    net = nn.Sequential(nn.Linear(4, 30), nn.Dropout(0.5), nn.Linear(30, 2))
+    f = compiles(lambda x: net(x).sum())
+    losses = [f(numbers(i, 6, 4)) for i in range(3)]
+    losses[1].backward()
+    (losses[0] * losses[2]).backward()
+    return [*gradients(list(net.parameters())), rn.rand(3)]
+
+
+def a_parameter_that_the_function_changes(compiles: Compiles) -> Any:
+    w, x = parameter(1, 4), leaf(0, 4)
+
+    def function(x: Any) -> Any:
+        before = (w * w * x).sum()
+        w.assign(w * 0.5)
+        return before + (w * x * x).sum(), w * 3.0
+
+    f = compiles(function)
+    found = []
+    for _ in range(3):
+        w.grad = x.grad = None
+        loss, after = f(x)
+        (loss * after.sum() + (w * 2.0).sum()).backward()
+        found += gradients([w, x])
+    return [*found, w.value]
+
+
+def transformed(compiles: Compiles) -> Any:
+    w, x = parameter(1, 4, 4), numbers(0, 2, 4)
+    f = compiles(lambda x: ops.tanh(x @ w).sum())
+    value, gradient = rn.value_and_grad(f)(x)
+    again, pull = rn.vjp(compiles(lambda x: ops.exp(x) * 2.0), x)
+    g = compiles(lambda y: (y * y).sum())
+    inside = compiles(lambda x: f(x) + g(x))
+    g(x)
+    return [value.detach(), gradient.detach(), again, *pull(numbers(3, 2, 4)), rn.grad(inside)(x).detach()]
+
+
+@pytest.mark.parametrize(
+    "run",
+    [
+        variables_that_change_in_between, batch_norm, dropout, a_parameter_that_the_function_changes, transformed,
+    ],
+)  # fmt: skip
+@pytest.mark.filterwarnings("error")
+def test_same_bits(run: Callable[[Compiles], Any]) -> None:
+    agree(run)
+
+
+def test_holds_end_with_the_tape() -> None:
+    w = parameter(1, 3)
+    f = rn.compile(lambda x: (w * w * x).sum())
+    gc.collect()
+    before = len(HOLDS.now)
+    first, second = f(numbers(0, 3)), f(numbers(1, 3))
+    assert len(HOLDS.now) == before + 2
+    first.backward()
+    assert len(HOLDS.now) == before + 1
+    del second
+    assert len(HOLDS.now) == before
+    assert HOLDS.writing == 0
+
+
+def test_arrays_and_numbers_that_change_in_between() -> None:
+    w, array = parameter(1, 3), np.ones(3, np.float32)
+    f = rn.compile(lambda x, a: (w * w * x * a).sum())
+    result = f(array, 2.0)
+    array[:] = 7.0
+    f(array, 3.0)
+    result.backward()
+    assert np.allclose(w.grad, 4 * w.numpy())
+
+
+def test_residuals_go_with_the_result() -> None:
+    f = rn.compile(lambda x: ops.exp(x).sum())
+    x = leaf(0, 64, 64)
+    result = f(x)
+    kept = weakref.ref(result._record.call)  # type: ignore[union-attr]
+    del result
+    assert kept() is None
+
+
+def second_derivative(f: Callable[..., Any], x: rn.Tensor) -> Any:
+    x.grad = None
+    f(x).backward(create_graph=True)
+    first = x.grad
+    x.grad = None
+    assert first is not None
+    (first * first).sum().backward()
+    return [first.detach(), x.grad]
+
+
+def test_higher_orders_run_the_function_again_and_say_so_once() -> None:
+    w, x = parameter(1, 4, 4), leaf(0, 2, 4)
+
+    def function(x: Any) -> Any:
+        return (ops.tanh(x @ w) ** 2).sum()
+
+    f = rn.compile(function)
+    with pytest.warns(CaptureWarning, match="run again eagerly"):
+        found = second_derivative(f, x)
+    assert bits(found) == bits(second_derivative(function, x))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        second_derivative(f, x)
+
+
+def test_higher_orders_of_what_cannot_run_again() -> None:
+    count, x = rn.Variable(0.0), leaf(0, 3)
+
+    def counting(x: Any) -> Any:
+        count.assign(count + 1.0)
+        return (x * x * x).sum()
+
+    result = rn.compile(counting)(x)
+    assert count.item() == 1.0
+    result.backward(create_graph=True)
+    assert count.item() == 1.0
+    assert x.grad is not None
+    with pytest.raises(GradientError, match="writes Variables"):
+        x.grad.sum().backward()
+
+
+def test_what_runs_eagerly_says_so() -> None:
+    x = leaf(0, 3)
+
+    def function(x: Any) -> Any:
+        (x * x).sum().backward(retain_graph=True)
+        return x * 2.0
+
+    f = rn.compile(function)
+    with pytest.warns(CaptureWarning, match="backward.. inside reaches 'x'"):
+        result = f(x)
+    result.sum().backward()
+    assert not programs(f)
+    assert np.allclose(x.grad, 2 * x.numpy() + 2)
+
+
+def test_memory_budget() -> None:
+    w = parameter(1, 32, 32)
+
+    def deep(x: Any) -> Any:
+        for _ in range(24):
+            x = ops.tanh(x @ w)
+        return x.sum()
+
+    x = leaf(0, 64, 32)
+    deep(x).backward()
+    expected = gradients([x, w])
+    x.grad = w.grad = None
+    f = rn.compile(deep, memory_budget=20 * x.nbytes)
+    f(x).backward()
+    assert bits(gradients([x, w])) == bits(expected)
+    (program,) = programs(f)
+    assert program.captured.least_kept
+    with pytest.raises(MemoryBudgetError):
+        rn.compile(deep, memory_budget=64)(x)
