@@ -172,6 +172,8 @@ class Compiled(FunctionLike, Wrapper):
             return self._made(key, around, args, kwargs)
         except Refused as refused:
             raise CaptureError(f"[compile] {self.name}() runs eagerly: {refused}.") from None
+        except Raised as raised:
+            raise (raised.__cause__ or raised) from None
 
     @context.settled
     def _made(self, key: Hashable, around: Circumstances, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Executable:
@@ -287,6 +289,10 @@ class BoundCompiled(Wrapper):
         return self._compiled.program(self._instance, *args, **kwargs)
 
     lower = program
+
+    def explain(self, *args: Any, **kwargs: Any) -> Explanation:
+        """What a call with these arguments reads and checks, what it changes, and why it was traced again."""
+        return self._compiled.explain(self._instance, *args, **kwargs)
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._compiled, name)
