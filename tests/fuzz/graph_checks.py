@@ -13,6 +13,7 @@ from runnel.codegen import target
 from runnel.core import switches
 from runnel.lowering import partition
 from tests.fuzz.graph_programs import Program, function
+from tests.fuzz.oracle import numpy_where_exact
 
 
 @contextlib.contextmanager
@@ -27,10 +28,12 @@ def split_always() -> Iterator[None]:
 
 
 class Way(NamedTuple):
-    """How a program is compiled: for how many threads, and how hard LLVM tries."""
+    """How a program is compiled: for how many threads, and how hard LLVM tries. And whether what it is compared with is
+    wholly eager, or NumPy's where the bits are the same."""
 
     threads: tuple[int, ...] = (1, 2)
     effort: int = target.EFFORT.default
+    eager: bool = True
 
 
 EVERY_WAY = Way()
@@ -40,7 +43,7 @@ def fault(program: Program, way: Way = EVERY_WAY) -> str | None:
     """What is wrong with the compiled form; None if nothing is."""
     f, arguments, variable = function(program)
     before = None if variable is None else variable.numpy().copy()
-    with switches.override(num_threads=1):
+    with switches.override(num_threads=1), contextlib.nullcontext() if way.eager else numpy_where_exact():
         expected = [np.array(t) for t in f(*arguments)]
     if variable is not None:
         expected.append(variable.numpy().copy())
