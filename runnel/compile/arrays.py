@@ -42,10 +42,14 @@ def found_tensor(rec: Recorder, value: Tensor, source: Source) -> None:
     """Another tensor of the same kind can stand in for this one."""
     if value.is_traced:
         rec.policy.refuse_leftover(value)
-    fails = "type({v}) is not Tensor or {v}._aval is not {0}"
-    rec.log.check(source, fails, f"kind of {source}", (value._aval,))
-    fails = "{v}.requires_grad" if not value.requires_grad else "not {v}.requires_grad"
-    rec.log.check(source, fails, f"{source}.requires_grad")
+    other = "not {v}.requires_grad" if value.requires_grad else "{v}.requires_grad"
+    fails = f"type({{v}}) is not Tensor or {{v}}._aval is not {{0}} or {other}"
+    rec.log.check(source, fails, f"shape, dtype or requires_grad of {source}", (value._aval,))
+
+
+def told(value: Any) -> str:
+    """What stands where a tensor was, for messages."""
+    return str(value.aval) if isinstance(value, Tensor) else f"a {type(value).__name__}"
 
 
 def found_variable(rec: Recorder, value: Variable, source: Source) -> None:

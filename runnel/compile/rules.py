@@ -12,13 +12,14 @@ from runnel.compile import arrays, boundary, operations, recipes as results
 from runnel.compile.floats import TracedFloat
 from runnel.compile.observe import attributes
 from runnel.compile.observe.containers import content
-from runnel.compile.observe.guard import EXTRA
+from runnel.compile.observe.guard import EXTRA, TOLD
 from runnel.compile.observe.plain import given
 from runnel.compile.observe.policy import Policy
 from runnel.compile.observe.sources import Identity, Source
 from runnel.compile.observe.values import PLAIN
 from runnel.compile.owned import is_own, parts_of, structure, ticks, tree
 from runnel.compile.wrappers import Uncompiled, Wrapper
+from runnel.core.avals import Aval
 from runnel.core.dtypes import DType
 from runnel.core.errors import TracedValueError
 from runnel.tensor.stateful import Stateful, StatefulTree
@@ -40,6 +41,7 @@ _CHANGE_FIRST: Final = frozenset({"copyto", "put", "place", "putmask", "fill_dia
 
 
 EXTRA.update(Tensor=Tensor, array_differs=arrays.array_differs, structure=structure, parts_of=parts_of, tree=tree)
+TOLD[Aval] = arrays.told
 
 
 class Rules(Policy):

@@ -12,7 +12,7 @@ import struct
 import sys
 import weakref
 from collections import OrderedDict
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from types import FunctionType
 from typing import Any, Final, NamedTuple
 
@@ -76,6 +76,7 @@ def by_id(values: Any, address: int) -> Any:
 
 
 FEW: Final = 32  # reads and checks that are not worth asking the state clock for
+TOLD: dict[type, Callable[[Any], str]] = {}  # by the type of what was expected: what a value is in its stead
 EXTRA: dict[str, Any] = {}  # names that checks of packages with arrays of their own use
 
 
@@ -206,7 +207,8 @@ class Guard:
         for i, other in enumerate(entry.others):
             code = code.replace(f"{{s{i}}}", f"v{other.index}")
             needs.append(other.index)
-        was = entry.constants[0] if entry.constants and is_plain(entry.constants[0]) else MISSING
+        first = entry.constants[0] if entry.constants else MISSING
+        was = first if is_plain(first) or type(first) in TOLD else MISSING
         over = [s for s in (entry.source, *entry.others) if s is not None]
         by_clock = entry.by_clock or (bool(over) and all(s.by_clock for s in over))
         if by_clock and self._changed:
@@ -258,6 +260,9 @@ def _changed(line: Line, space: dict[str, Any]) -> str:
     if line.was is MISSING or not line.needs:
         return line.label
     now = space[f"v{line.needs[0]}"]
+    if type(line.was) in TOLD:
+        told, was = TOLD[type(line.was)](now), str(line.was)
+        return line.label if told == was else f"{line.label.rpartition(' of ')[2]} is {told}, was {was}"
     if not is_plain(now) or not differs(now, line.was):
         return line.label
     return f"{line.label} changed from {described(line.was)} to {described(now)}"

@@ -123,7 +123,10 @@ def observe(
     rec = Recorder(policy, session)
     log = rec.log
     log.check(None, f"len(args) != {len(args)}", "the number of arguments")
-    log.check(None, "tuple(kwargs) != {0}", "the names of arguments", (tuple(kwargs),))
+    if kwargs:
+        log.check(None, "tuple(kwargs) != {0}", "the names of arguments", (tuple(kwargs),))
+    else:
+        log.check(None, "kwargs", "the names of arguments")
     try:
         session.begin(rec)
         with session.running():
