@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 _NUMPY: Final = "numpy"
 _DISPATCHER: Final = type(np.sum)  # of NumPy's functions
-_OF_CYTHON: Final = type(np.random.RandomState.rand)
+_OF_CYTHON: Final = "cython_function_or_method"  # each module compiled by Cython has a class of this name
 _CHANGE_ARRAYS: Final = frozenset(
     {"fill", "itemset", "partition", "put", "resize", "setfield", "setflags", "sort", "byteswap"}
 )
@@ -151,7 +151,7 @@ class Rules(Policy):
             return _called_custom
         if kind in (np.ufunc, _DISPATCHER, np.vectorize):
             return _numpys
-        if kind is _OF_CYTHON:
+        if kind.__name__ == _OF_CYTHON:
             return _compiled_by_cython
         return super().callable(kind)
 

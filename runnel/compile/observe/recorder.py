@@ -36,6 +36,7 @@ class Recorder:
         self.log = Log()
         self.effects = Effects()
         self.sources: dict[int, Source] = {}
+        self.computed = 0  # how many numbers come about by computing with such numbers
         self.symbols: dict[int, Source] = {}  # numbers that may differ at later calls: how they come about
         self.cells: dict[int, Source] = {}  # cells from outside: the source of what they hold
         self.codes: set[int] = set()  # rewritten code that this run executes
