@@ -37,6 +37,7 @@ class Recorder:
         self.effects = Effects()
         self.sources: dict[int, Source] = {}
         self.symbols: dict[int, Source] = {}  # numbers that may differ at later calls: how they come about
+        self.stand_ins: dict[int, Source] = {}  # what the run sees in place of values from outside: of which
         self.cells: dict[int, Source] = {}  # cells from outside: the source of what they hold
         self.codes: set[int] = set()  # rewritten code that this run executes
         self.refusal: Refused | None = None
@@ -351,6 +352,7 @@ class Recorder:
         for kept in (
             self.sources,
             self.symbols,
+            self.stand_ins,
             self.cells,
             self.cell_targets,
             self.memo,
