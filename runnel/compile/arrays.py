@@ -15,6 +15,7 @@ from runnel.compile.floats import TracedFloat
 from runnel.compile.observe.containers import content
 from runnel.compile.observe.sources import Identity, Source
 from runnel.core.dtypes import from_numpy
+from runnel.core.lifetime import Weak
 from runnel.tensor import tensor as tensors, tracing
 from runnel.tensor.tensor import Tensor
 from runnel.tensor.variable import Variable
@@ -60,6 +61,18 @@ def found_variable(rec: Recorder, value: Variable, source: Source) -> None:
     )
 
 
+def bound_variable(rec: Recorder, variable: Variable) -> None:
+    """A Variable that code of ours came upon: where it was found does not matter, for programs are bound to it."""
+    if rec.source_of(variable) is None:
+        rec.log.check(
+            None,
+            f"{{0}}()._requires_grad is not {variable.requires_grad}",
+            f"{variable.name}.requires_grad",
+            (Weak(variable),),
+            by_clock=True,
+        )
+
+
 def found_array(rec: Recorder, value: np.ndarray, source: Source) -> None:
     """Of an array, shape and dtype are known; what it holds is an input, or checked when it is looked at."""
     fails = "type({v}) is not {0} or {v}.shape != {1} or {v}.dtype != {2}"
@@ -82,6 +95,9 @@ def as_input(rec: Recorder, value: np.ndarray) -> Any:
         dtype = _dtype_of(value)
         known = value if dtype is None or trace is None else tensors.traced_array(trace, value, dtype)
         rec.memo["input", id(value)] = known
+        source = rec.source_of(value)
+        if source is not None:
+            rec.stand_ins[id(known)] = source
     return known
 
 

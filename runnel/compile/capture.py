@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from types import FunctionType
 from typing import Any, Final, NamedTuple
 
+from runnel.compile import arrays
 from runnel.compile.floats import TracedFloat, traced_float
 from runnel.compile.observe import attributes
 from runnel.compile.observe.observation import Observation, Recipes, Session, observe
@@ -163,6 +164,7 @@ class TraceSession(Session):
         self._numbers: dict[int, tuple[Node, TracedFloat]] = {}  # by id of the source
         self.needs_tape = False  # whether a tensor from outside requires a gradient
         self._number_sources: list[tuple[Node, Found]] = []
+        self._rec: Any = None  # who observes, while the run goes on
 
     def begin(self, rec: Recorder) -> None:
         """Methods of the user's objects that code of ours calls run observed."""
@@ -173,9 +175,12 @@ class TraceSession(Session):
             return rec.callback(attributes.read(rec, owner, name))
 
         self.trace.observer = method
+        self._rec = rec
 
     def end(self) -> None:
-        self.trace.observer = None
+        self.trace.observer = self._rec = None
+        for tensor, before in self.trace.left_gradients.values():
+            tensor._grad = before
         self._kept.clear()
 
     @contextmanager
@@ -183,6 +188,7 @@ class TraceSession(Session):
         mode = RECORDING.get()
         with tracing.activate(self.trace):
             yield
+            self._leave_gradients()
         if RECORDING.get() is not mode:
             RECORDING.set(mode)
             raise SideEffectError(
@@ -190,7 +196,26 @@ class TraceSession(Session):
                 "Use `with runnel.set_grad_enabled(flag):` inside."
             )
 
+    def _leave_gradients(self) -> None:
+        """The ``.grad`` of tensors from outside is set at each call."""
+        rec = self._rec
+        for tensor, before in self.trace.left_gradients.values():
+            source = rec.source_of(tensor)
+            if source is None:
+                rec.refuse("the gradient of a tensor is set that was not found by a read")
+            rec.reach(before, rec.log.source(source, "{p}._grad", f"{source}.grad", before))
+            rec.effects.record(_set_gradient, tensor, None, tensor._grad, f"{source}.grad = ...")
+
+    def has_left_gradient(self, tensor: Tensor) -> bool:
+        """Whether the run has set the ``.grad`` of a tensor from outside."""
+        return id(tensor) in self.trace.left_gradients
+
     # During the run -------------------------------------------------------------------------------------------------
+
+    def apart(self, rec: Recorder) -> Any:
+        if self.trace.written:
+            rec.refuse("a function that keeps results is called after a Variable was assigned", "call it before")
+        return tracing.activate(None)
 
     def number(self, rec: Recorder, value: float) -> TracedFloat:
         """A number that may be another at later calls, as an input of the program."""
@@ -225,6 +250,8 @@ class TraceSession(Session):
         trace = self.trace
         if trace.refusal is not None:  # though the function caught it: eager code would not have raised it
             raise trace.refusal
+        for variable in {**trace.variables, **trace.gradients, **dict.fromkeys(trace.absent_gradients)}:
+            arrays.bound_variable(recipes.rec, variable)
         gradients = tuple(self._gradients())
         updates = {
             node: tensors.node_of(trace.values[variable], trace)
@@ -273,6 +300,10 @@ class TraceSession(Session):
                 yield Weak(variable), Gradient.CONSUMED, -1
             elif value.read()._node is not trace.gradient_inputs.get(variable):
                 yield Weak(variable), Gradient.TENSOR, self._result(value.read())
+
+
+def _set_gradient(tensor: Tensor, _: Any, gradient: Tensor | None) -> None:
+    tensor._grad = gradient
 
 
 def _tape_of(tensor: Tensor) -> Tape:

@@ -19,7 +19,7 @@ from runnel.compile.explaining import Explanation, explained
 from runnel.compile.inspection import inspect
 from runnel.compile.observe.refusal import Refused
 from runnel.compile.signature import Circumstances, difference, kinds
-from runnel.compile.wrappers import Wrapper
+from runnel.compile.wrappers import WrappedMethod, Wrapper
 from runnel.core import switches, tracebacks
 from runnel.core.accepting import byte_count
 from runnel.core.casting import CASTING
@@ -244,7 +244,7 @@ class Compiled(FunctionLike, Wrapper):
         warnings.warn(f"[compile] {sentence}.", CaptureWarning, stacklevel=4)
 
 
-class BoundCompiled(Wrapper):
+class BoundCompiled(WrappedMethod):
     """A compiled method of one instance, which it keeps alive. Its deep copy is that of the instance's copy."""
 
     __slots__ = ("__weakref__", "_compiled", "_instance")
@@ -272,6 +272,10 @@ class BoundCompiled(Wrapper):
     @property
     def function(self) -> Any:
         return self._compiled.function
+
+    @property
+    def wrapper(self) -> Compiled:
+        return self._compiled
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         return self._compiled(self._instance, *args, **kwargs)

@@ -392,7 +392,11 @@ class Tensor(ArrayMethods):
 
     @grad.setter
     def grad(self, value: Tensor | None) -> None:
-        self._grad = tape.as_gradient(value)
+        value = tape.as_gradient(value)
+        trace = tracing.ACTIVE.trace
+        if trace is not None and self._is_outside(trace):
+            trace.left_gradients.setdefault(id(self), (self, self._grad))
+        self._grad = value
 
     def detach(self) -> Tensor:
         """Another handle of the same value, without a tape: gradients stop here."""

@@ -81,6 +81,10 @@ class Session:
         """The context in which the function runs."""
         return nullcontext()
 
+    def apart(self, rec: Recorder) -> Any:
+        """The context of code that runs as it would outside of the observed call."""
+        return nullcontext()
+
     def complete(self, recipes: Recipes) -> Any:
         """What else later calls need, and where its parts are found (``recipes.place``)."""
         return None
