@@ -164,7 +164,6 @@ class TraceSession(Session):
         self._numbers: dict[int, tuple[Node, TracedFloat]] = {}  # by id of the source
         self.needs_tape = False  # whether a tensor from outside requires a gradient
         self._number_sources: list[tuple[Node, Found]] = []
-        self._rec: Any = None  # who observes, while the run goes on
 
     def begin(self, rec: Recorder) -> None:
         """Methods of the user's objects that code of ours calls run observed."""
@@ -175,10 +174,9 @@ class TraceSession(Session):
             return rec.callback(attributes.read(rec, owner, name))
 
         self.trace.observer = method
-        self._rec = rec
 
     def end(self) -> None:
-        self.trace.observer = self._rec = None
+        self.trace.observer = None
         for tensor, before in self.trace.left_gradients.values():
             tensor._grad = before
         self._kept.clear()
@@ -188,7 +186,6 @@ class TraceSession(Session):
         mode = RECORDING.get()
         with tracing.activate(self.trace):
             yield
-            self._leave_gradients()
         if RECORDING.get() is not mode:
             RECORDING.set(mode)
             raise SideEffectError(
@@ -196,9 +193,8 @@ class TraceSession(Session):
                 "Use `with runnel.set_grad_enabled(flag):` inside."
             )
 
-    def _leave_gradients(self) -> None:
+    def returned(self, rec: Recorder) -> None:
         """The ``.grad`` of tensors from outside is set at each call."""
-        rec = self._rec
         for tensor, before in self.trace.left_gradients.values():
             source = rec.source_of(tensor)
             if source is None:

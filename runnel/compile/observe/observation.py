@@ -81,6 +81,9 @@ class Session:
         """The context in which the function runs."""
         return nullcontext()
 
+    def returned(self, rec: Recorder) -> None:
+        """The function has returned; changes may be added to those it made."""
+
     def apart(self, rec: Recorder) -> Any:
         """The context of code that runs as it would outside of the observed call."""
         return nullcontext()
@@ -136,6 +139,7 @@ def observe(
         with session.running():
             given, named = _reached(rec, function, args, kwargs)
             result = rec.passed(function, tuple(given), named)
+            session.returned(rec)
             if rec.refusal is not None:  # though the function caught it
                 raise rec.refusal
             return _finished(rec, result)

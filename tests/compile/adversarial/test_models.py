@@ -102,13 +102,13 @@ def plain_attribute():
     return (lambda x: x * m.scale), [*warm(x()), lambda: setattr(m, "scale", 4.0), *warm(x())], lambda: m
 
 
-@case(missing="writes into the __dict__ of a Module")
+@case
 def attribute_written_through_dict():
     m = Scaled()
     return (lambda x: x * m.scale), [*warm(x()), lambda: m.__dict__.__setitem__("scale", 4.0), *warm(x())], lambda: m
 
 
-@case(missing="writes into the __dict__ of a Module")
+@case
 def attribute_written_through_vars():
     m = Scaled()
     return (lambda x: x * m.scale), [*warm(x()), lambda: vars(m).update(scale=4.0), *warm(x())]
