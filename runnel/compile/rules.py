@@ -281,6 +281,8 @@ def _set_on(rec: Recorder, module: Any, name: str, value: Any) -> None:
         rec.refuse(f"'{rec.source_of(module)}.{name}' gets another Variable or Module", "set it outside")
     if isinstance(module, StatefulTree) and module.is_kept_for_state(name):
         rec.refuse(f"'{rec.source_of(module)}.{name}' is kept for a Parameter or buffer", "set it outside")
+    if is_own(type(module)):
+        value = rec.settled_number(value)  # its own code reads it unobserved
     attributes.write_plain(rec, module, name, value)
     rec.effects.replace_last(_set)
 
