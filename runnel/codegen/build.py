@@ -26,7 +26,7 @@ _LIBRARY[dot_contract.SYMBOL] = dot_contract.emit_module
 @functools.cache
 def compiler(target: Target) -> Compiler:
     """The compiler for ``target``."""
-    identity = f"{target.name} {target.triple} {target.cpu} {target.features}"
+    identity = f"{target.name} {target.triple} {target.cpu} {target.features} {target.effort}"
     return Compiler(identity, target.machine)
 
 

@@ -1,5 +1,5 @@
-"""What compiled code depends on beside what it computes: target, number of threads, delays of stress tests, and the
-cache that blocks of matrices are cut for.
+"""What compiled code depends on beside what it computes: target and LLVM's effort, number of threads, delays of stress
+tests, and the cache that blocks of matrices are cut for.
 
 A context is worked out from the switches once for each state of theirs, and the same object stands for the same values:
 it is part of the key of everything that is kept, and looking at it costs an attribute or two. The machine's limits
@@ -56,7 +56,7 @@ def switched() -> CompileContext:
     """The context that the switches ask for."""
     state = SETTLED.state  # first: what changes meanwhile leaves this one behind
     if state.context is None:
-        key = (targets.by_name(targets.SWITCH.value), threads.count(), switches.stress.value, caches.second_level())
+        key = (targets.chosen(), threads.count(), switches.stress.value, caches.second_level())
         state.context = _KNOWN.setdefault(key, CompileContext(*key))
     return cast(CompileContext, state.context)
 

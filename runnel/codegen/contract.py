@@ -57,7 +57,8 @@ class Blocking:
     columns: int  # of a block of B: with ``k`` rows it stays in the second-level cache;
     columns_few: int  # fewer where rows of A are read in place from a cache, so that reading them again is cheap;
     columns_panels: int  # still fewer of a B that came in panels
-    small_a: int  # bytes of an A that stays in the caches
+    small_a: int  # bytes of an A that stays in the caches,
+    small_a_panels: int  # and of one beside which panels that came pass through them
     crowded: int  # bytes between a B's first and last row if that step were its largest power-of-two divisor
     rows: int = TILE_ROWS  # of C in one go, a multiple of every target's tile_rows
     k: int = TILE_K  # of a packed panel: a panel and a tile of A stay in the first-level cache
@@ -77,7 +78,8 @@ class Blocking:
 def blocking_of(dtype: DType, cache: int) -> Blocking:
     """The blocks of products of ``dtype`` on a core with so many bytes of second-level cache."""
     all_, few, panels = (widest_rows(cache) // part // dtype.itemsize for part in (1, 4, 8))
-    return Blocking(all_, few, panels, small_a=2 * cache, crowded=cache // 2)
+    beside_panels = max(cache // 2, 1 << 20)
+    return Blocking(all_, few, panels, small_a=2 * cache, small_a_panels=beside_panels, crowded=cache // 2)
 
 
 def widest_rows(cache: int) -> int:
@@ -153,7 +155,8 @@ class _Driver:
         self._choose(m, n)
         self.in_whole = em.sub(1, "%tile")
         in_place = em.select(self._crowds("%b_k"), blocks.k_crowded, blocks.k_in_place)
-        small_a = em.test("sle", em.mul(m, "%k"), blocks.small_a // em.dtype.itemsize)
+        limit = em.select(self.in_panels, blocks.small_a_panels, blocks.small_a)
+        small_a = em.test("sle", em.mul(em.mul(m, "%k"), em.dtype.itemsize), limit)
         along_k = em.either(em.test("eq", "%a_k", 1), self.listed)  # else a tile of A has a cache line for each k
         few = em.both(small_a, along_k)
         packed = em.select(few, blocks.k_few, blocks.k)

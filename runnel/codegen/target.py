@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from runnel.codegen import processor
-from runnel.core.accepting import one_of
+from runnel.core.accepting import one_of, whole
 from runnel.core.dtypes import DType
 from runnel.core.switches import Switch
 
@@ -23,6 +23,7 @@ class Target:
     ``vector_bytes`` is the width of a register, ``registers`` how many there are; ``tile_rows`` × ``tile_vectors`` is
     the contraction micro-kernel's block of accumulators, and ``odd_rows`` the rows of one with a vector more (0: none).
     ``dot`` is LLVM's intrinsic that adds the products of pairs of bfloat16 to a vector of float32, where there is one.
+    ``effort`` is LLVM's optimization level.
     """
 
     name: str
@@ -36,6 +37,7 @@ class Target:
     odd_rows: int
     has_masks: bool  # predicate registers: masked loads and stores cost nothing
     dot: str = ""
+    effort: int = 2
 
     def machine(self) -> llvm.TargetMachine:
         """A new LLVM target machine for this row."""
@@ -65,6 +67,9 @@ TARGETS = (AVX512_BF16, AVX512, AVX2, NEON_BF16, NEON)
 SWITCH = Switch(
     "target", one_of("host", *(row.name for row in TARGETS)), "host", "Instruction set; host = the best one there is."
 )
+EFFORT = Switch(
+    "effort", whole(0, 3), 2, "LLVM's optimization level; 0 compiles in a third of the time. Results are the same bits."
+)
 
 
 def _machine(target: Target) -> llvm.TargetMachine:
@@ -73,7 +78,9 @@ def _machine(target: Target) -> llvm.TargetMachine:
     llvm.initialize_all_targets()
     llvm.initialize_all_asmprinters()
     found = llvm.Target.from_triple(target.triple)
-    return found.create_target_machine(cpu=target.cpu, features=target.features, opt=2, reloc="pic", codemodel="small")
+    return found.create_target_machine(
+        cpu=target.cpu, features=target.features, opt=target.effort, reloc="pic", codemodel="small"
+    )
 
 
 @functools.cache
@@ -120,6 +127,12 @@ def by_name(name: str) -> Target:
         if row.name == name:
             return _here(row)
     raise ValueError(f"No target is called '{name}'; there are host, {', '.join(t.name for t in TARGETS)}.")
+
+
+def chosen() -> Target:
+    """The row that the switches ask for."""
+    row = by_name(SWITCH.value)
+    return row if row.effort == EFFORT.value else replace(row, effort=EFFORT.value)
 
 
 @functools.cache

@@ -15,6 +15,7 @@ from runnel.compile.floats import TracedFloat
 from runnel.compile.observe.containers import content
 from runnel.compile.observe.sources import Identity, Source
 from runnel.core.dtypes import from_numpy
+from runnel.core.lifetime import Weak
 from runnel.tensor import tensor as tensors, tracing
 from runnel.tensor.tensor import Tensor
 from runnel.tensor.variable import Variable
@@ -42,10 +43,14 @@ def found_tensor(rec: Recorder, value: Tensor, source: Source) -> None:
     """Another tensor of the same kind can stand in for this one."""
     if value.is_traced:
         rec.policy.refuse_leftover(value)
-    fails = "type({v}) is not Tensor or {v}._aval is not {0}"
-    rec.log.check(source, fails, f"kind of {source}", (value._aval,))
-    fails = "{v}.requires_grad" if not value.requires_grad else "not {v}.requires_grad"
-    rec.log.check(source, fails, f"{source}.requires_grad")
+    other = "not {v}.requires_grad" if value.requires_grad else "{v}.requires_grad"
+    fails = f"type({{v}}) is not Tensor or {{v}}._aval is not {{0}} or {other}"
+    rec.log.check(source, fails, f"shape, dtype or requires_grad of {source}", (value._aval,))
+
+
+def told(value: Any) -> str:
+    """What stands where a tensor was, for messages."""
+    return str(value.aval) if isinstance(value, Tensor) else f"a {type(value).__name__}"
 
 
 def found_variable(rec: Recorder, value: Variable, source: Source) -> None:
@@ -54,6 +59,18 @@ def found_variable(rec: Recorder, value: Variable, source: Source) -> None:
     rec.log.check(
         source, f"{{v}}._requires_grad is not {value.requires_grad}", f"{source}.requires_grad", by_clock=True
     )
+
+
+def bound_variable(rec: Recorder, variable: Variable) -> None:
+    """A Variable that code of ours came upon: where it was found does not matter, for programs are bound to it."""
+    if rec.source_of(variable) is None:
+        rec.log.check(
+            None,
+            f"{{0}}()._requires_grad is not {variable.requires_grad}",
+            f"{variable.name}.requires_grad",
+            (Weak(variable),),
+            by_clock=True,
+        )
 
 
 def found_array(rec: Recorder, value: np.ndarray, source: Source) -> None:
@@ -78,6 +95,9 @@ def as_input(rec: Recorder, value: np.ndarray) -> Any:
         dtype = _dtype_of(value)
         known = value if dtype is None or trace is None else tensors.traced_array(trace, value, dtype)
         rec.memo["input", id(value)] = known
+        source = rec.source_of(value)
+        if source is not None:
+            rec.stand_ins[id(known)] = source
     return known
 
 

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from runnel.compile import arrays
+from runnel.compile.observe.calls import reach_parts
 from runnel.compile.observe.classes import is_python_class
 from runnel.compile.observe.containers import content
 from runnel.compile.observe.symbols import Whole
@@ -86,6 +87,7 @@ class _Given:
         if kind is MethodType:
             return self._method(value)
         if kind is functools.partial:
+            reach_parts(rec, value, ("func", "args", "keywords"))
             return functools.partial(
                 self.concrete(value.func),
                 *[self.argument(x) for x in value.args],

@@ -59,12 +59,12 @@ class Entry:
         """As long as ``user`` or another one lives, all programs are kept, and then a few."""
         mine = weakref.ref(self)
 
-        def gone(reference: weakref.ref[Any]) -> None:
+        def gone(reference: weakref.ref[Any], waiting: int = WAITING) -> None:  # at the exit of Python names are gone
             entry = mine()
             if entry is not None:
                 entry._users.pop(reference, None)
                 if not entry._users:
-                    entry._shrink(WAITING)
+                    entry._shrink(waiting)
 
         self._users[weakref.ref(user, gone)] = None
 

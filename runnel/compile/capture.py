@@ -8,12 +8,14 @@ of the user's alive.
 from __future__ import annotations
 
 import enum
+import weakref
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from types import FunctionType
 from typing import Any, Final, NamedTuple
 
+from runnel.compile import arrays
 from runnel.compile.differentiable.derivative import Derivative, NotDivisible, derivative
 from runnel.compile.floats import TracedFloat, traced_float
 from runnel.compile.observe import attributes
@@ -170,6 +172,8 @@ class StandIns:
                 return None
             node = tensors.symbolic(tensors.node_of(tensor, self._trace))
             node.requires_grad = True
+            if tensor._record is None:  # backward() inside sets its gradient
+                node._leaf = weakref.ref(tensor) if tensor._leaf is None else tensor._leaf
             known = self.made[id(tensor)] = (tensor, node)
         return known[1]
 
@@ -206,6 +210,8 @@ class TraceSession(Session):
 
     def end(self) -> None:
         self.trace.observer = None
+        for tensor, before in self.trace.left_gradients.values():
+            tensor._grad = before
         self.trace.stand_ins = None
         self._stand_ins.made.clear()
         self._kept.clear()
@@ -222,7 +228,25 @@ class TraceSession(Session):
                 "Use `with runnel.set_grad_enabled(flag):` inside."
             )
 
+    def returned(self, rec: Recorder) -> None:
+        """The ``.grad`` of tensors from outside is set at each call."""
+        for tensor, before in self.trace.left_gradients.values():
+            source = rec.source_of(tensor)
+            if source is None:
+                rec.refuse("the gradient of a tensor is set that was not found by a read")
+            rec.reach(before, rec.log.source(source, "{p}._grad", f"{source}.grad", before))
+            rec.effects.record(_set_gradient, tensor, None, tensor._grad, f"{source}.grad = ...")
+
+    def has_left_gradient(self, tensor: Tensor) -> bool:
+        """Whether the run has set the ``.grad`` of a tensor from outside."""
+        return id(tensor) in self.trace.left_gradients
+
     # During the run -------------------------------------------------------------------------------------------------
+
+    def apart(self, rec: Recorder) -> Any:
+        if self.trace.written:
+            rec.refuse("a function that keeps results is called after a Variable was assigned", "call it before")
+        return tracing.activate(None)
 
     def number(self, rec: Recorder, value: float) -> TracedFloat:
         """A number that may be another at later calls, as an input of the program."""
@@ -259,6 +283,8 @@ class TraceSession(Session):
             raise trace.refusal
         gradients = tuple(self._gradients())
         backward, ends = self._derivative(recipes.rec)
+        for variable in {**trace.variables, **trace.gradients, **dict.fromkeys(trace.absent_gradients)}:
+            arrays.bound_variable(recipes.rec, variable)
         updates = {
             node: tensors.node_of(trace.values[variable], trace)
             for variable, node in trace.variables.items()
@@ -290,7 +316,7 @@ class TraceSession(Session):
         for held, stand_in in self._stand_ins.made.values():
             if stand_in._grad is not None:
                 rec.refuse(
-                    f"backward() inside reaches {_named(rec, held)}, a tensor from outside",
+                    f"backward() inside reaches {_named(rec, held)}, whose tape goes on outside",
                     "use runnel.grad, or call backward() outside",
                 )
         live = [(i, self._kept[i]) for i, (_, tape) in enumerate(self._outputs) if tape is Tape.LIVE]
@@ -341,6 +367,10 @@ class TraceSession(Session):
 def _named(rec: Recorder, held: Tensor) -> str:
     at = rec.source_of(held)
     return f"'{at}'" if at is not None else "what was not passed as an argument"
+
+
+def _set_gradient(tensor: Tensor, _: Any, gradient: Tensor | None) -> None:
+    tensor._grad = gradient
 
 
 def _tape_of(tensor: Tensor) -> Tape:

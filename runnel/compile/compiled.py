@@ -19,7 +19,7 @@ from runnel.compile.explaining import Explanation, explained
 from runnel.compile.inspection import inspect
 from runnel.compile.observe.refusal import Refused
 from runnel.compile.signature import Circumstances, difference, kinds
-from runnel.compile.wrappers import Wrapper
+from runnel.compile.wrappers import WrappedMethod, Wrapper
 from runnel.core import switches, tracebacks
 from runnel.core.accepting import byte_count
 from runnel.core.casting import CASTING
@@ -172,6 +172,8 @@ class Compiled(FunctionLike, Wrapper):
             return self._made(key, around, args, kwargs)
         except Refused as refused:
             raise CaptureError(f"[compile] {self.name}() runs eagerly: {refused}.") from None
+        except Raised as raised:
+            raise (raised.__cause__ or raised) from None
 
     @context.settled
     def _made(self, key: Hashable, around: Circumstances, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Executable:
@@ -242,7 +244,7 @@ class Compiled(FunctionLike, Wrapper):
         warnings.warn(f"[compile] {sentence}.", CaptureWarning, stacklevel=4)
 
 
-class BoundCompiled(Wrapper):
+class BoundCompiled(WrappedMethod):
     """A compiled method of one instance, which it keeps alive. Its deep copy is that of the instance's copy."""
 
     __slots__ = ("__weakref__", "_compiled", "_instance")
@@ -271,6 +273,10 @@ class BoundCompiled(Wrapper):
     def function(self) -> Any:
         return self._compiled.function
 
+    @property
+    def wrapper(self) -> Compiled:
+        return self._compiled
+
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         return self._compiled(self._instance, *args, **kwargs)
 
@@ -287,6 +293,10 @@ class BoundCompiled(Wrapper):
         return self._compiled.program(self._instance, *args, **kwargs)
 
     lower = program
+
+    def explain(self, *args: Any, **kwargs: Any) -> Explanation:
+        """What a call with these arguments reads and checks, what it changes, and why it was traced again."""
+        return self._compiled.explain(self._instance, *args, **kwargs)
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._compiled, name)

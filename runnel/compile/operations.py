@@ -6,13 +6,15 @@ Those of tensors are recorded by Runnel's own code; those of NumPy's arrays are 
 from __future__ import annotations
 
 import operator
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
 from runnel.compile import boundary
-from runnel.compile.arrays import is_numpy, is_traceable
+from runnel.compile.arrays import bound_variable, is_numpy, is_traceable
 from runnel.compile.floats import TracedFloat
+from runnel.compile.observe.classes import is_python_class
 from runnel.compile.observe.containers import content
 from runnel.compile.observe.values import PLAIN
 from runnel.compile.owned import is_own
@@ -23,6 +25,8 @@ if TYPE_CHECKING:
     from runnel.compile.observe.recorder import Recorder
 
 _SHAPED: Final = frozenset({"shape", "dtype", "ndim", "size", "itemsize", "nbytes"})
+_LAID_OUT: Final = {"flags": "flags.num", "strides": "strides"}
+_IN_MEMORY: Final = frozenset({"base", "ctypes", "data", "__array_interface__", "__array_struct__"})
 _PART_OF_CODE: Final = frozenset({"__class__", "__array_priority__"})
 
 
@@ -66,9 +70,11 @@ def protected(rec: Recorder, result: Any, operands: Any) -> Any:
 def attribute(rec: Recorder, value: Any, name: str) -> Any:
     """``value.name`` of a tensor or Variable."""
     source = rec.source_of(value)
+    if name == "requires_grad" and isinstance(value, Variable):
+        bound_variable(rec, value)
     if source is None or name in _PART_OF_CODE:
         return getattr(value, name)
-    if name == "grad" and type(value) is Tensor:
+    if name == "grad" and type(value) is Tensor and not rec.session.has_left_gradient(value):
         held = value._grad
         return rec.reach(held, rec.log.source(source, "{p}._grad", f"{source}.grad", held))
     if name == "name" and isinstance(value, Variable):
@@ -81,7 +87,14 @@ def attribute(rec: Recorder, value: Any, name: str) -> Any:
 def attribute_of_array(rec: Recorder, value: Any, name: str) -> Any:
     """``value.name`` of something of NumPy's."""
     held = getattr(value, name)
-    if rec.source_of(value) is not None and name not in _SHAPED and not callable(held):
+    source = rec.source_of(value)
+    if source is not None and name in _LAID_OUT:
+        rec.log.check(
+            source, f"{{v}}.{_LAID_OUT[name]} != {{0}}", f"{source}.{name}", (attrgetter(_LAID_OUT[name])(value),)
+        )
+    elif source is not None and name in _IN_MEMORY:
+        rec.refuse(f"'{source}.{name}' is read, which tells where the memory of an array lies")
+    elif source is not None and name not in _SHAPED and not callable(held):
         content(rec, value)
     return protected(rec, held, (value,))
 
@@ -96,11 +109,17 @@ def _belongs(kind: type, name: str) -> bool:
     return any(name in base.__dict__ for base in kind.__mro__ if is_own(base) or base is object)
 
 
+def _is_numpys(kind: type, name: str) -> bool:
+    """Whether an attribute is NumPy's own, and not one that a user's class adds or replaces."""
+    owner = next((base for base in kind.__mro__ if name in base.__dict__), None)
+    return owner is not None and (owner is object or not is_python_class(owner))
+
+
 def rule_for(kind: type, name: str) -> Any:
     """How an attribute of such values is read; None: by the rules for Python's objects."""
     if is_traceable(kind):
         return attribute if _belongs(kind, name) or kind is TracedFloat else None
-    return attribute_of_array if is_numpy(kind) else None
+    return attribute_of_array if is_numpy(kind) and _is_numpys(kind, name) else None
 
 
 def operator_for(kind: type, other: type) -> Any:

@@ -77,7 +77,10 @@ def _walk(value: Any, found: list[Any], seen: set[int]) -> None:
         if kind in PLAIN:
             found.append((kind, repr(now) if kind in (float, complex) else now))
             continue
-        if id(now) in seen or kind in _KNOWN_BY_IDENTITY or issubclass(kind, (Variable, DType)):
+        if issubclass(kind, Variable):
+            found.append((id(now), now.requires_grad))
+            continue
+        if id(now) in seen or kind in _KNOWN_BY_IDENTITY or issubclass(kind, DType):
             found.append(id(now))
             continue
         seen.add(id(now))
@@ -162,7 +165,7 @@ def tree(module: Any) -> tuple[Any, ...]:
         seen.add(id(now))
         for name, item in list(now.__dict__.items()):
             if isinstance(item, Variable):
-                found.append((name, id(item)))
+                found.append((name, id(item), item.requires_grad))
             elif isinstance(item, StatefulTree):
                 found.append(name)
                 waiting.append(item)

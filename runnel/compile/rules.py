@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 from types import FunctionType
 from typing import TYPE_CHECKING, Any, Final, NoReturn
 
@@ -10,17 +11,20 @@ import numpy as np
 
 from runnel.compile import arrays, boundary, operations, recipes as results
 from runnel.compile.floats import TracedFloat
-from runnel.compile.observe import attributes
+from runnel.compile.observe import attributes, calls, symbols
+from runnel.compile.observe.classes import MISSING
 from runnel.compile.observe.containers import content
-from runnel.compile.observe.guard import EXTRA
+from runnel.compile.observe.guard import EXTRA, TOLD
 from runnel.compile.observe.plain import given
 from runnel.compile.observe.policy import Policy
 from runnel.compile.observe.sources import Identity, Source
 from runnel.compile.observe.values import PLAIN
 from runnel.compile.owned import is_own, parts_of, structure, ticks, tree
-from runnel.compile.wrappers import Uncompiled, Wrapper
+from runnel.compile.wrappers import Uncompiled, WrappedMethod, Wrapper
+from runnel.core.avals import Aval
 from runnel.core.dtypes import DType
 from runnel.core.errors import TracedValueError
+from runnel.tensor.scalars import RunTimeNumbers
 from runnel.tensor.stateful import Stateful, StatefulTree
 from runnel.tensor.tensor import Tensor
 from runnel.tensor.variable import Variable
@@ -31,7 +35,7 @@ if TYPE_CHECKING:
 
 _NUMPY: Final = "numpy"
 _DISPATCHER: Final = type(np.sum)  # of NumPy's functions
-_OF_CYTHON: Final = type(np.random.RandomState.rand)
+_OF_CYTHON: Final = "cython_function_or_method"  # each module compiled by Cython has a class of this name
 _CHANGE_ARRAYS: Final = frozenset(
     {"fill", "itemset", "partition", "put", "resize", "setfield", "setflags", "sort", "byteswap"}
 )
@@ -40,6 +44,7 @@ _CHANGE_FIRST: Final = frozenset({"copyto", "put", "place", "putmask", "fill_dia
 
 
 EXTRA.update(Tensor=Tensor, array_differs=arrays.array_differs, structure=structure, parts_of=parts_of, tree=tree)
+TOLD[Aval] = arrays.told
 
 
 class Rules(Policy):
@@ -149,7 +154,7 @@ class Rules(Policy):
             return _called_custom
         if kind in (np.ufunc, _DISPATCHER, np.vectorize):
             return _numpys
-        if kind is _OF_CYTHON:
+        if kind.__name__ == _OF_CYTHON:
             return _compiled_by_cython
         return super().callable(kind)
 
@@ -276,6 +281,8 @@ def _set_on(rec: Recorder, module: Any, name: str, value: Any) -> None:
         rec.refuse(f"'{rec.source_of(module)}.{name}' gets another Variable or Module", "set it outside")
     if isinstance(module, StatefulTree) and module.is_kept_for_state(name):
         rec.refuse(f"'{rec.source_of(module)}.{name}' is kept for a Parameter or buffer", "set it outside")
+    if is_own(type(module)):
+        value = rec.settled_number(value)  # its own code reads it unobserved
     attributes.write_plain(rec, module, name, value)
     rec.effects.replace_last(_set)
 
@@ -302,6 +309,8 @@ def _requires_grad_set(rec: Recorder, value: Any, flag: bool = True) -> Any:
 
 def _ours(rec: Recorder, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """A function of Runnel's: unobserved, but for methods of objects that hold things of the user's."""
+    if args and isinstance(args[0], Wrapper) and function.__name__ == "__get__":
+        return given(function(*args, **kwargs))
     if args and isinstance(args[0], Stateful):
         owner, name = args[0], function.__name__
         answer = _SPECIAL.get(name)
@@ -309,11 +318,54 @@ def _ours(rec: Recorder, function: Any, args: tuple[Any, ...], kwargs: dict[str,
             return given(answer(rec, *args, **kwargs))
         if name in owner.that_change:
             return rec.twin(function), args, kwargs
-        if isinstance(owner, StatefulTree) and name not in owner.of_the_tree and not _is_known(owner):
+        if isinstance(owner, StatefulTree) and name in owner.of_the_tree:
+            _reach_tree(rec, owner)
+        elif isinstance(owner, StatefulTree) and name not in _RUNS:
+            return rec.twin(function), args, kwargs
+        elif isinstance(owner, StatefulTree) and not _is_known(owner):
             if name == "__call__":
                 return given(_called_module(rec, *args, **kwargs))
             return rec.twin(function), args, kwargs
+    if args and isinstance(args[0], RunTimeNumbers) and function.__name__ == "__getitem__" and args[1] in args[0].plain:
+        return given(_run_time_number(rec, *args))
     return given(boundary.run(rec, function, args, kwargs))
+
+
+_RUNS: Final = frozenset({"__call__", "forward"})  # what need not be observed of a Module that is known
+
+
+def _reach_tree(rec: Recorder, owner: Any) -> None:
+    """Where the Modules below ``owner`` are found, which a method is about to give."""
+    waiting, seen = [owner], set()
+    while waiting:
+        now = waiting.pop()
+        source = rec.source_of(now)
+        if id(now) in seen or source is None:
+            continue
+        seen.add(id(now))
+        space = rec.log.source(source, "{p}.__dict__", f"{source}.__dict__")
+        for name, item in list(now.__dict__.items()):
+            if isinstance(item, StatefulTree) and (id(now.__dict__), name) not in rec.effects.written:
+                at = rec.log.source(space, f"{{p}}[{name!r}]", f"{source}.{name}", item)
+                at.by_clock = True
+                waiting.append(rec.reach(item, at))
+
+
+def _run_time_number(rec: Recorder, group: Any, key: str) -> Any:
+    """A learning rate or its like, which may be another number at the next call."""
+    at, log, plain = rec.source_of(group), rec.log, group.plain
+    held = (
+        log.source(None, "{0}", "the group", MISSING, (plain,)) if at is None else log.source(at, "{p}.plain", str(at))
+    )
+    value, place = plain[key], log.source(held, f"{{p}}[{key!r}]", f"{held}[{key!r}]")
+    if type(value) is float:
+        return symbols.begin(rec, value, place)
+    if type(value) is tuple and all(type(x) is float for x in value):
+        log.check(place, f"type({{v}}) is not tuple or len({{v}}) != {len(value)}", f"length of {place}")
+        parts = [log.source(place, f"{{p}}[{i}]", f"{place}[{i}]") for i in range(len(value))]
+        return tuple(map(functools.partial(symbols.begin, rec), value, parts))
+    rec.reach(value, place)
+    return content(rec, value)
 
 
 def _is_known(owner: Any) -> bool:
@@ -331,14 +383,12 @@ def _made(rec: Recorder, kind: type, args: tuple[Any, ...], kwargs: dict[str, An
 def _called_wrapper(rec: Recorder, wrapper: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """A compiled function inside of another one is simply called."""
     source = rec.source_of(wrapper)
+    if isinstance(wrapper, WrappedMethod):
+        calls.reach_parts(rec, wrapper, ("wrapper", "__self__"))
+        return _called_wrapper(rec, wrapper.wrapper, (wrapper.__self__, *args), kwargs)
     inner = wrapper.function
     if source is not None:
         inner = rec.reach(inner, rec.log.source(source, "{p}.function", f"{source}", inner))
-    owner = wrapper.__self__ if hasattr(type(wrapper), "__self__") else None
-    if owner is not None:
-        if source is not None:
-            owner = rec.reach(owner, rec.log.source(source, "{p}.__self__", f"{source}.__self__", owner))
-        args = (owner, *args)
     return rec.prepared(inner, args, kwargs)
 
 

@@ -46,3 +46,17 @@ def uncompiled(fn: Callable[..., Any]) -> Uncompiled:
     if not callable(fn):
         raise TypeError(f"[uncompiled] takes a function; received {type(fn).__name__}.")
     return Uncompiled(fn)
+
+
+class WrappedMethod(Wrapper):
+    """A wrapper of a function that gets ``__self__`` as its first argument."""
+
+    __slots__ = ()
+
+    @property
+    def wrapper(self) -> Wrapper:
+        raise NotImplementedError
+
+    @property
+    def __self__(self) -> Any:
+        raise NotImplementedError

@@ -10,6 +10,7 @@ from typing import Final
 import numpy as np
 
 from runnel.codegen import build, context
+from runnel.codegen.target import Target
 from runnel.core.errors import RunnelError
 from runnel.loops.ir import Kernel
 from runnel.lowering.frame import Frame, Pool, block
@@ -22,7 +23,7 @@ from runnel.runtime.functions import Functions
 from runnel.runtime.launch import CANCELLED
 from runnel.runtime.link import Function
 
-_FUNCTIONS: Final[Functions[tuple[str, str]]] = Functions()  # by name of kernel and target
+_FUNCTIONS: Final[Functions[tuple[str, Target]]] = Functions()  # by name of kernel
 
 
 def kernel_functions(kernels: Sequence[Kernel]) -> list[Function]:
@@ -40,7 +41,7 @@ def filed_functions(kernels: Sequence[tuple[str, tuple[str, ...]]]) -> list[Func
 
 def _functions(names: list[str], find: Callable[[list[str]], list[Function]]) -> list[Function]:
     """Two threads that miss the same kernel both find it, and each has one that is right."""
-    goal = context.current().target.name
+    goal = context.current().target
     known = {name: function for name in names if (function := _FUNCTIONS.get((name, goal))) is not None}
     new = [name for name in names if name not in known]
     if new:

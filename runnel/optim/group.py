@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from runnel.core.errors import SideEffectError
 from runnel.tensor import tracing
-from runnel.tensor.scalars import run_time_scalar
+from runnel.tensor.scalars import RunTimeNumbers, run_time_scalar
 from runnel.tensor.tensor import Tensor
 from runnel.tensor.variable import Variable
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from runnel.optim.optimizer import Optimizer
 
 
-class ParamGroup(MutableMapping[str, Any]):
+class ParamGroup(RunTimeNumbers, MutableMapping[str, Any]):
     """The dict of one group: "params" and hyper-parameters, which may be changed between steps.
 
     Compiled steps read its numbers at each run. Of a number only whether it is 0 shapes the program (a term is left out

@@ -96,12 +96,12 @@ def _undone(node: Node) -> Node | None:
     return inner.inputs[0] if inner.op is node.op else None
 
 
-def _through(op: Op) -> Rewrite:
-    """outer(op(x)) is outer(x), with outer's attributes."""
+def _through(op: Op, when: Callable[[Node], bool] = lambda node: True) -> Rewrite:
+    """outer(op(x)) is outer(x), with outer's attributes, if ``when`` holds of outer."""
 
     def rewrite_(node: Node) -> Node | None:
         inner = node.inputs[0]
-        return Node(node.op, inner.inputs, node.attrs, node.aval, node.where) if inner.op is op else None
+        return Node(node.op, inner.inputs, node.attrs, node.aval, node.where) if inner.op is op and when(node) else None
 
     return rewrite_
 
@@ -161,6 +161,10 @@ def _is_integer(node: Node) -> bool:
     return not node.aval.dtype.is_float
 
 
+def _has_sign(node: Node) -> bool:
+    return node.aval.dtype.kind in ("int", "float")
+
+
 def _rows(ops: Sequence[Op], doc: str, rewrite_: Rewrite) -> list[Row]:
     return [Row(op, doc, rewrite_) for op in ops]
 
@@ -176,7 +180,7 @@ ROWS: list[Row] = [
     Row(add_p, "-0.0 + x is x", _neutral(0, -0.0)),
     *_rows((neg_p, not_p), "twice is not at all", _undone),
     Row(abs_p, "||x|| is |x|", lambda node: node.inputs[0] if node.inputs[0].op is abs_p else None),
-    Row(abs_p, "|-x| is |x|", _through(neg_p)),
+    Row(abs_p, "|-x| is |x|, if x has a sign", _through(neg_p, _has_sign)),
     *_rows((maximum_p, minimum_p, and_p, or_p), "of x with itself is x", _same(0, _is_twice)),
     Row(where_p, "a choice between x and x is x", _same(1, _is_twice)),
     Row(cast_p, "a cast to its own dtype is x", _same()),

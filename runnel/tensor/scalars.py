@@ -3,12 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 from runnel.core.avals import aval
 from runnel.core.dtypes import float64
 from runnel.graph.graph import InputKind
 from runnel.tensor import tensor as tensors, tracing
 from runnel.tensor.tensor import Tensor
+
+
+class RunTimeNumbers:
+    """A mapping whose numbers are data of programs: ``plain`` is the dict that holds them."""
+
+    __slots__ = ()
+
+    plain: dict[str, Any]
 
 
 def run_time_scalar(getter: Callable[[], float], name: str = "scalar") -> float | Tensor:

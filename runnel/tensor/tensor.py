@@ -394,7 +394,11 @@ class Tensor(ArrayMethods):
 
     @grad.setter
     def grad(self, value: Tensor | None) -> None:
-        self._grad = tape.as_gradient(value)
+        value = tape.as_gradient(value)
+        trace = tracing.ACTIVE.trace
+        if trace is not None and self._is_outside(trace):
+            trace.left_gradients.setdefault(id(self), (self, self._grad))
+        self._grad = value
 
     def detach(self) -> Tensor:
         """Another handle of the same value, without a tape: gradients stop here."""
@@ -408,8 +412,13 @@ class Tensor(ArrayMethods):
         """Let go of the tape: this handle is a leaf that requires no gradient from now on; returns it."""
         if self._leaf is not None:
             raise GradientError("[detach_] this tensor is the value of a Variable; detach() gives one of its own.")
+        trace = tracing.ACTIVE.trace
+        if trace is not None and self._is_outside(trace):
+            raise SideEffectError(
+                f"[detach_] at {tracing.user_line()} a compiled function changes a tensor from outside; use detach()."
+            )
         before = tape.moved_out(self)
-        self._become(before.detach(), before, tracing.ACTIVE.trace)
+        self._become(before.detach(), before, trace)
         return self
 
     def requires_grad_(self, flag: bool = True) -> Tensor:

@@ -48,6 +48,8 @@ class Trace:
         self.consumed: set[Variable] = set()  # gradients that an optimizer has used up
         self.absent_gradients: set[Variable] = set()  # .grad read as None before it was set
         self.known_arrays: dict[int, np.ndarray] = {}  # by id: arrays that can be found again at the next call
+        self.left_gradients: dict[int, tuple[Tensor, Tensor | None]] = {}  # by id: tensors from outside whose .grad was
+        # set, with what it was
         self.refusal: Exception | None = None  # the first error about a traced value, though the function caught it
         self.custom_derivative = ""  # the name of a function with one that was recorded
         self.scalars: list[tuple[Any, Node]] = []  # (getter, node): run-time floats read by the function
@@ -119,17 +121,20 @@ class Repetition:
 
 
 class activate:
-    """``with activate(trace):`` makes it the one that ops on this thread are recorded in. What breaks in is apart."""
+    """``with activate(trace):`` makes it the one that ops on this thread are recorded in. What breaks in is apart.
+
+    Inside of another one, None ends recording for the block.
+    """
 
     __slots__ = ("_before", "_guarded", "_trace")
 
-    def __init__(self, trace: Trace) -> None:
+    def __init__(self, trace: Trace | None) -> None:
         self._trace = trace
         self._before = ACTIVE.trace
         self._guarded = Guarded() if self._before is None else None
 
     @undisturbed
-    def __enter__(self) -> Trace:
+    def __enter__(self) -> Trace | None:
         if self._guarded is not None:
             self._guarded.begin()
         ACTIVE.trace = self._trace

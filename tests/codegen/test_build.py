@@ -6,10 +6,14 @@ import subprocess
 import sys
 import threading
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
+import numpy as np
 import pytest
 
+import runnel as rn
 from runnel.codegen import build, context, target as targets
 from runnel.core import switches
 from runnel.core.errors import DeviceError, VerifierError
@@ -156,8 +160,36 @@ def test_every_target_gives_objects_and_assembly(row: targets.Target) -> None:
                 build.addresses([module])
 
 
-def test_keys_differ_by_text_and_target() -> None:
-    compilers = [build.compiler(row) for row in targets.TARGETS]
+def test_each_effort_has_machine_code_of_its_own() -> None:
+    module, before = adder("tried", 5), counts()
+    addresses = []
+    for effort in (0, 1, 2, 3, 2):
+        with switches.override(effort=effort):
+            addresses += build.addresses([module])
+    assert len({int(a) for a in addresses}) == 4
+    assert addresses[4] == addresses[2]
+    assert since(before)[0] == 4
+
+
+def test_every_effort_gives_the_same_bits() -> None:
+    rng = np.random.default_rng(8)
+    x, w = (rn.asarray(rng.standard_normal((37, 37)).astype(np.float32)) for _ in range(2))
+
+    def loss(x: Any, w: Any) -> Any:
+        return rn.sum(rn.softmax(rn.tanh(x @ w) / 3, axis=-1) * rn.sin(x) * 7)
+
+    found = []
+    for effort in (0, 1, 2, 3):
+        with switches.override(effort=effort):
+            found.append([g.numpy() for g in rn.compile(rn.grad(loss, argnums=(0, 1)))(x, w)])
+    for gradients in found[1:]:
+        for a, b in zip(found[0], gradients, strict=True):
+            np.testing.assert_array_equal(a, b)
+
+
+def test_keys_differ_by_text_target_and_effort() -> None:
+    rows = [replace(row, effort=effort) for row in targets.TARGETS for effort in (0, 2)]
+    compilers = [build.compiler(row) for row in rows]
     assert len({c.key(text) for c in compilers for text in ("a", "b")}) == 2 * len(compilers)
 
 

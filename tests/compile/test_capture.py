@@ -323,6 +323,37 @@ class TestReads:
         GLOBAL_ARRAY[1] += 1
         same(f(x), eager(x))
 
+    def test_a_frozen_parameter_of_a_layer(self) -> None:
+        layer = nn.Linear(2, 1)
+
+        @compile
+        def step(x):
+            layer.zero_grad()
+            layer(x).sum().backward()
+
+        x = tensor(1, 2).reshape(1, 2)
+        step(x)
+        assert layer.weight.grad.tolist() == [[1, 2]]
+        layer.weight.requires_grad = False
+        step(x)
+        assert layer.weight.grad is None and layer.bias.grad.tolist() == [1]
+
+    def test_what_is_written_past_setattr(self) -> None:
+        class Model(nn.Module):
+            def __init__(self) -> None:
+                self.mode, self.inner = "a", nn.Identity()
+
+            def forward(self, x):
+                return self.inner(x) * 2 if self.mode == "a" else x
+
+        model = Model()
+        f = compile(lambda x: model(x))
+        assert f(tensor(1)).item() == 2
+        model.__dict__["mode"] = "b"
+        assert f(tensor(1)).item() == 1
+        vars(model).update(mode="a", inner=nn.ReLU())
+        assert f(tensor(-1)).item() == 0
+
 
 class TestNesting:
     def test_nested(self) -> None:  # line 11

@@ -25,6 +25,7 @@ ACCEPTED = {
     "cache_size": [("512MB", 512 << 20), ("1.5 GB", 3 << 29), ("7", 7), ("0", 0), ("2kb", 2048), (1 << 40, 1 << 40)],
     "debug": [("5", 5), (0, 0)],
     "stress": [("100", 100)],
+    "effort": [("0", 0), (3, 3)],
 }  # fmt: skip
 REFUSED = {
     "num_threads": ["4.0", "four", "-1", "257", "9" * 5000, "1e3", "４", 2.0, True, None, [2], "0x2", "1_0"],
@@ -34,6 +35,7 @@ REFUSED = {
     "cache_size": ["-1", "1TBB", "inf", "nan", "1e400GB", "1.5", "MB", "9" * 30, -1, 1.5, True, None],
     "debug": ["6", "-1", "verbose"],
     "stress": ["1.5", "-3", "10000000"],
+    "effort": ["4", "-1", "O2", True],
 }
 CASES = [(name, *case) for name, cases in ACCEPTED.items() for case in cases]
 FAULTS = [(name, value) for name, values in REFUSED.items() for value in values]

@@ -100,7 +100,7 @@ LEFT_OUT = {
     "nn.Sequential", "nn.ModuleList", "nn.ModuleDict", "nn.Identity", "nn.Transformer", "nn.TransformerDecoder",
     "nn.TransformerEncoder", "optim.Optimizer", "optim.LRScheduler", "rn.varlen_attn", "F.varlen_attn",
     "rn.broadcast_arrays", "rn.autocast", "rn.getitem", "rn.put", "rn.load", "rn.save", "rn.set_rng_state",
-    "rn.snapshot",
+    "rn.snapshot", "rn.uncompiled",
     "rn.no_grad", "rn.enable_grad", "rn.inference_mode", "rn.set_grad_enabled",
 }  # fmt: skip
 

@@ -2,24 +2,53 @@
 
 from __future__ import annotations
 
-from typing import Any
+import contextlib
+from collections.abc import Iterator
+from typing import Any, NamedTuple
 
 import numpy as np
 
 import runnel as rn
+from runnel.codegen import target
 from runnel.core import switches
+from runnel.lowering import partition
 from tests.fuzz.graph_programs import Program, function
+from tests.fuzz.oracle import numpy_where_exact
 
 
-def fault(program: Program, threads: tuple[int, ...] = (1, 2)) -> str | None:
+@contextlib.contextmanager
+def split_always() -> Iterator[None]:
+    """Plans made in the block give each thread its share of every call that can be split, however small."""
+    before = partition.WORTH_A_TEAM, partition.WORTH_SPLITTING
+    partition.WORTH_A_TEAM = partition.WORTH_SPLITTING = 0.0
+    try:
+        yield
+    finally:
+        partition.WORTH_A_TEAM, partition.WORTH_SPLITTING = before
+
+
+class Way(NamedTuple):
+    """How a program is compiled: for how many threads, and how hard LLVM tries. And whether what it is compared with is
+    wholly eager, or NumPy's where the bits are the same."""
+
+    threads: tuple[int, ...] = (1, 2)
+    effort: int = target.EFFORT.default
+    eager: bool = True
+
+
+EVERY_WAY = Way()
+
+
+def fault(program: Program, way: Way = EVERY_WAY) -> str | None:
     """What is wrong with the compiled form; None if nothing is."""
     f, arguments, variable = function(program)
     before = None if variable is None else variable.numpy().copy()
-    expected = [np.array(t) for t in f(*arguments)]
+    with switches.override(num_threads=1), contextlib.nullcontext() if way.eager else numpy_where_exact():
+        expected = [np.array(t) for t in f(*arguments)]
     if variable is not None:
         expected.append(variable.numpy().copy())
-    for count in threads:
-        with switches.override(num_threads=count):
+    for count in way.threads:
+        with switches.override(num_threads=count, effort=way.effort), split_always():
             if variable is not None:
                 variable.assign(rn.asarray(before))
             try:
@@ -51,14 +80,14 @@ def _difference(a: Any, b: Any) -> str:
         return f"{np.nanmax(np.abs(a.astype(np.float64) - b.astype(np.float64)), initial=0.0):.3g}"
 
 
-def smallest(program: Program, threads: tuple[int, ...] = (1, 2), attempts: int = 200) -> Program:
+def smallest(program: Program, way: Way = EVERY_WAY, attempts: int = 200) -> Program:
     """A part of ``program`` that is faulty too, with as few outputs and lines as a greedy search finds."""
 
     def faulty(candidate: Program) -> bool:
         nonlocal attempts
         attempts -= 1
         try:
-            return fault(candidate, threads) is not None
+            return fault(candidate, way) is not None
         except Exception:
             return False
 

@@ -2,7 +2,8 @@
 
 A program is a list of lines, each assigning one value, so that a failing one can be printed, run by hand and made
 smaller. Shapes are drawn from a few extents, which makes values meet that one kernel could compute together; values
-stay small, so that a difference is not hidden by an infinity.
+stay small, so that a difference is not hidden by an infinity. Seeds that follow one another share their extents, and so
+many plans of single ops, which the eager runs need.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ Shape = tuple[int, ...]
 Rng = np.random.Generator
 _EXTENTS = (1, 2, 3, 4, 5, 7, 8, 16, 17, 33)
 _LARGEST = 4096
+_SHARING = 64  # seeds with the same extents
 
 
 class Value(NamedTuple):
@@ -83,7 +85,8 @@ class Writer:
     def __init__(self, seed: int) -> None:
         self.seed = seed
         self.rng = np.random.default_rng(seed)
-        self.extents = [int(n) for n in self.rng.choice(_EXTENTS, size=int(self.rng.integers(2, 4)), replace=False)]
+        shared = np.random.default_rng([seed // _SHARING, len(_EXTENTS)])
+        self.extents = [int(n) for n in shared.choice(_EXTENTS, size=int(shared.integers(2, 4)), replace=False)]
         self.arguments: dict[str, Any] = {}
         self.values: list[Value] = []
         self.lines: list[Line] = []

@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 
-from runnel.core.dtypes import DType, bfloat16, bool_, float16, float32, float64, int32, int64
+import runnel as rn
+from runnel import ops
+from runnel.core import dtypes
+from runnel.core.dtypes import DType, bfloat16, bool_, float16, float32, float64, int32, int64, uint8
+from runnel.core.pytree import flatten
 from runnel.graph.graph import Node
 from runnel.ops.arithmetic import abs_p, add_p, div_p, maximum_p, minimum_p, mul_p, neg_p, sub_p
 from runnel.ops.broadcasting import broadcast_p, sum_p
@@ -16,6 +22,7 @@ from runnel.ops.pieces import concat_p, slice_p
 from runnel.ops.reductions import all_p, any_p, max_p, min_p, prod_p
 from runnel.ops.views import permute_p, reshape_p
 from runnel.passes.simplify import ROWS, Row, simplify
+from tests.lowering.harness import same_bits
 
 from ..graph.build import argument, constant, graph, op
 
@@ -120,6 +127,7 @@ STAYS = {
     "permute of a square": op(permute_p, argument(3, 3), axes=(1, 0)),
     "reshape of another op": op(reshape_p, op(neg_p, X), shape=(6,)),
     "neg of abs": op(neg_p, op(abs_p, X)),
+    "abs neg without signs": op(abs_p, op(neg_p, argument(2, 3, dtype=uint8))),
     "where that broadcasts": op(where_p, B, COLUMN, COLUMN),
 }
 
@@ -142,6 +150,31 @@ def test_becomes_another_node(name: str) -> None:
 def test_stays(name: str) -> None:
     before = graph([], STAYS[name])
     assert simplify(before) is before
+
+
+@pytest.mark.parametrize("dtype", dtypes.ALL, ids=lambda d: d.name)
+def test_values_of_every_dtype_stay(dtype: DType) -> None:
+    """What a row makes of values at the ends of each dtype's range is what the ops give one by one."""
+
+    def rewritten(x: Any) -> Any:
+        column = ops.reshape(x, (-1, 1))
+        there = [ops.cast(ops.cast(x, wide), dtype) for wide in dtypes.ALL]
+        any_, all_, where = ops.any(column, axis=1), ops.all(column, axis=1), ops.where(x == x, x, x)
+        if dtype is bool_:
+            return there, any_, all_, where, ~(~x), x & x, x | x
+        chains = [outer(inner(x)) for outer in (ops.abs, ops.negative) for inner in (ops.abs, ops.negative)]
+        numbers = [x * 1, x + 0, 0 + x, x - 0, x / 1, ops.maximum(x, x), ops.minimum(x, x)]
+        along = [reduce(column, axis=1) for reduce in (ops.sum, ops.prod, ops.max, ops.min)]
+        return there, any_, all_, where, chains, numbers, along
+
+    values = [0, 1, 7, 100, 127, 128, 255] if dtype.kind in ("uint", "bool") else [-128, -100, -1, 0, 1, 100, 127]
+    floats = [-0.0, 0.0, 1.5, -2.5, 100, np.inf, -np.inf, np.nan, 6e-8]
+    with np.errstate(all="ignore"):
+        x = rn.asarray(np.array(floats if dtype.is_float else values).astype(dtype.numpy))
+    expected, found = flatten(rewritten(x))[0], flatten(rn.compile(rewritten)(x))[0]
+    for a, b in zip(expected, found, strict=True):
+        assert a.dtype is b.dtype
+        assert same_bits(a.numpy(), b.numpy())
 
 
 def test_every_row_has_an_example() -> None:

@@ -47,6 +47,8 @@ def get_item(rec: Recorder, value: Any, key: Any) -> Any:
         return answer(rec, operator.getitem, value, key)
     if is_python_class(kind):
         own = rec.class_found(kind, "__getitem__")
+        if type(own) is FunctionType:
+            return rec.passed(own, (value, key))
         if own is not MISSING and type(own) not in C_FUNCTIONS:
             return rec.invoke_special(own, value, (key,))
     base = container_of(kind)

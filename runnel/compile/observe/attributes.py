@@ -150,7 +150,7 @@ def _part(rec: Recorder, found: Any, part: str, at: Source | None) -> Any:
 def _from_class(rec: Recorder, value: Any, kind: type, name: str, found: Any, at: Source | None) -> Any:
     """A class attribute read through an object: functions are bound to it."""
     if at is not None:
-        rec.reach(found, at)
+        found = rec.taken(found, at)
     what = type(found)
     if what is FunctionType:
         return MethodType(found, value)
@@ -213,7 +213,7 @@ def of_class(rec: Recorder, kind: type, name: str) -> Any:
     found, at = rec.class_lookup(kind, name)
     if found is not MISSING:
         if at is not None:
-            rec.reach(found, at)
+            found = rec.taken(found, at)
         what = type(found)
         if what is staticmethod:
             return _part(rec, found, "__func__", at)

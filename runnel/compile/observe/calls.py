@@ -39,7 +39,7 @@ def prepared(rec: Recorder, function: Any, args: tuple[Any, ...], kwargs: dict[s
     if kind in C_FUNCTIONS:
         return _c_function(rec, function, kind, args, kwargs)
     if kind is functools.partial:
-        _parts(rec, function, ("func", "args", "keywords"))
+        reach_parts(rec, function, ("func", "args", "keywords"))
         return prepared(rec, function.func, (*function.args, *args), {**function.keywords, **kwargs})
     if kind is _LRU:
         return _cached(rec, function, args, kwargs)
@@ -65,7 +65,8 @@ def prepared(rec: Recorder, function: Any, args: tuple[Any, ...], kwargs: dict[s
     rec.refuse(f"{described(function)} is called, and nobody knows what that reads")
 
 
-def _parts(rec: Recorder, value: Any, names: tuple[str, ...]) -> None:
+def reach_parts(rec: Recorder, value: Any, names: tuple[str, ...]) -> None:
+    """What an object of C code is made of, which attributes of it give."""
     at = rec.source_of(value)
     if at is None:
         return
@@ -102,7 +103,8 @@ def _cached(rec: Recorder, function: Any, args: tuple[Any, ...], kwargs: dict[st
             f"{function.__qualname__}, which keeps results, is called after something was changed", "call it before"
         )
     _look_at_numbers(rec, args, kwargs)
-    result = function(*args, **kwargs)
+    with rec.session.apart(rec):
+        result = function(*args, **kwargs)
     constants = (rec.constant(args), rec.memo.setdefault(("named", id(function), args), kwargs))
     source = rec.log.source(at, "{p}(*{0}, **{1})", f"{function.__qualname__}()", result, constants)
     return given(rec.reach(result, source))

@@ -12,9 +12,9 @@ import struct
 import sys
 import weakref
 from collections import OrderedDict
-from collections.abc import Collection
+from collections.abc import Callable, Collection
 from types import FunctionType
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from runnel.compile.observe.classes import MISSING, lookup, namespace
 from runnel.compile.observe.sources import Check, Identity, Log, Source, is_immortal
@@ -75,6 +75,8 @@ def by_id(values: Any, address: int) -> Any:
     return next(item for item in values if id(item) == address)
 
 
+FEW: Final = 32  # reads and checks that are not worth asking the state clock for
+TOLD: dict[type, Callable[[Any], str]] = {}  # by the type of what was expected: what a value is in its stead
 EXTRA: dict[str, Any] = {}  # names that checks of packages with arrays of their own use
 
 
@@ -91,6 +93,7 @@ class Line(NamedTuple):
     needs: tuple[int, ...]  # reads that stand before it
     by_clock: bool
     was: Any  # what was found: for messages
+    is_whole: bool = False  # whether it is a check of an object with all that hangs on it
 
 
 class Guard:
@@ -115,6 +118,8 @@ class Guard:
             "retired": self.is_retired, "modules": sys.modules, "environ": os.environ,
         }  # fmt: skip
         self._lines = [self._line(entry) for entry in log.entries]
+        if sum(line.by_clock for line in self._lines) <= FEW:
+            self._lines = [line._replace(by_clock=line.by_clock and line.is_whole) for line in self._lines]
         self.wanted = [s.index for s in wanted]
         self.reads, self.checks = len(log.reads), len(log.entries) - len(log.reads)
         self.aliases = [line.code for line in self._lines if re.fullmatch(r"v\d+ is not v\d+", line.code)]
@@ -202,12 +207,13 @@ class Guard:
         for i, other in enumerate(entry.others):
             code = code.replace(f"{{s{i}}}", f"v{other.index}")
             needs.append(other.index)
-        was = entry.constants[0] if entry.constants and is_plain(entry.constants[0]) else MISSING
+        first = entry.constants[0] if entry.constants else MISSING
+        was = first if is_plain(first) or type(first) in TOLD else MISSING
         over = [s for s in (entry.source, *entry.others) if s is not None]
         by_clock = entry.by_clock or (bool(over) and all(s.by_clock for s in over))
         if by_clock and self._changed:
             by_clock = not any(entry.label == place or _is_part(entry.label, place) for place in self._changed)
-        return Line(-1, code, entry.label, tuple(needs), by_clock, was)
+        return Line(-1, code, entry.label, tuple(needs), by_clock, was, entry.by_clock and "(" in entry.fails)
 
     def _filled(self, text: str, constants: tuple[Any, ...], label: str) -> str:
         """Constants by their names; ``X is not {0}`` of an Identity compares addresses where it may not be held."""
@@ -254,6 +260,9 @@ def _changed(line: Line, space: dict[str, Any]) -> str:
     if line.was is MISSING or not line.needs:
         return line.label
     now = space[f"v{line.needs[0]}"]
+    if type(line.was) in TOLD:
+        told, was = TOLD[type(line.was)](now), str(line.was)
+        return line.label if told == was else f"{line.label.rpartition(' of ')[2]} is {told}, was {was}"
     if not is_plain(now) or not differs(now, line.was):
         return line.label
     return f"{line.label} changed from {described(line.was)} to {described(now)}"

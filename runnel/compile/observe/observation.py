@@ -81,6 +81,13 @@ class Session:
         """The context in which the function runs."""
         return nullcontext()
 
+    def returned(self, rec: Recorder) -> None:
+        """The function has returned; changes may be added to those it made."""
+
+    def apart(self, rec: Recorder) -> Any:
+        """The context of code that runs as it would outside of the observed call."""
+        return nullcontext()
+
     def complete(self, recipes: Recipes) -> Any:
         """What else later calls need, and where its parts are found (``recipes.place``)."""
         return None
@@ -123,12 +130,16 @@ def observe(
     rec = Recorder(policy, session)
     log = rec.log
     log.check(None, f"len(args) != {len(args)}", "the number of arguments")
-    log.check(None, "tuple(kwargs) != {0}", "the names of arguments", (tuple(kwargs),))
+    if kwargs:
+        log.check(None, "tuple(kwargs) != {0}", "the names of arguments", (tuple(kwargs),))
+    else:
+        log.check(None, "kwargs", "the names of arguments")
     try:
         session.begin(rec)
         with session.running():
             given, named = _reached(rec, function, args, kwargs)
             result = rec.passed(function, tuple(given), named)
+            session.returned(rec)
             if rec.refusal is not None:  # though the function caught it
                 raise rec.refusal
             return _finished(rec, result)

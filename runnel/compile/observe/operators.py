@@ -151,7 +151,7 @@ def identity(rec: Recorder, a: Any, b: Any, inverted: bool) -> bool:
     """``a is b``: for things from outside it must come out the same at later calls."""
     same = a is b
     if type(a) not in SINGLETONS and type(b) not in SINGLETONS:
-        one, other = rec.source_of(a), rec.source_of(b)
+        one, other = [rec.source_of(x) or rec.stand_ins.get(id(x)) for x in (a, b)]
         if one is not None and other is not None:
             if one is not other:
                 fails = "{s0} is not {s1}" if same else "{s0} is {s1}"

@@ -36,7 +36,9 @@ class Recorder:
         self.log = Log()
         self.effects = Effects()
         self.sources: dict[int, Source] = {}
+        self.computed = 0  # how many numbers come about by computing with such numbers
         self.symbols: dict[int, Source] = {}  # numbers that may differ at later calls: how they come about
+        self.stand_ins: dict[int, Source] = {}  # what the run sees in place of values from outside: of which
         self.cells: dict[int, Source] = {}  # cells from outside: the source of what they hold
         self.codes: set[int] = set()  # rewritten code that this run executes
         self.refusal: Refused | None = None
@@ -351,6 +353,7 @@ class Recorder:
         for kept in (
             self.sources,
             self.symbols,
+            self.stand_ins,
             self.cells,
             self.cell_targets,
             self.memo,

@@ -22,6 +22,8 @@ class Whole(int):
     __slots__ = ()
 
 
+MOST: Final = 256  # numbers that are computed in one run; others are looked at
+_LONGEST: Final = 160  # characters of a label
 STORES: Final = frozenset({"append", "appendleft"})  # methods that put a number away without looking at it
 _FUNCTIONS: Final = {
     id(f): f
@@ -49,14 +51,17 @@ def _known(rec: Recorder, value: Any, source: Source) -> Any:
 
 def computed(rec: Recorder, text: str, operands: tuple[Any, ...], result: Any, constants: tuple[Any, ...] = ()) -> Any:
     """The result of Python arithmetic on plain values, at least one of them a symbol. ``text`` names them {a0}, …"""
-    if type(result) not in (float, int, bool):
+    if type(result) not in (float, int, bool) or rec.computed >= MOST:
         for value in operands:
             rec.settled_number(value)
         return result
+    rec.computed += 1
     parents = [rec.symbols.get(id(x)) for x in operands]
     label = text.replace("{0}", getattr(constants[0], "__name__", "")) if constants else text
     for i, (value, parent) in enumerate(zip(operands, parents, strict=True)):
         label = label.replace(f"{{a{i}}}", str(value) if parent is None else str(parent))
+    if len(label) > _LONGEST:
+        label = f"{label[: _LONGEST // 2]}…{label[-_LONGEST // 2 :]}"
     known = list(constants)
     for i, (value, parent) in enumerate(zip(operands, parents, strict=True)):
         if parent is None:

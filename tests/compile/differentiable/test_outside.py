@@ -10,7 +10,7 @@ import pytest
 
 import runnel as rn
 from runnel import ops
-from runnel.core.errors import CaptureWarning, GradientError
+from runnel.core.errors import CaptureWarning, GradientError, SideEffectError
 from tests.compile.differentiable.programs import agree, bits, gradients, leaf, numbers, parameter, programs
 
 Compiles = Callable[[Callable[..., Any]], Callable[..., Any]]
@@ -111,11 +111,27 @@ def gradients_inside(compiles: Compiles) -> Any:
     return gradients([x, w])
 
 
+def accumulated_inside(compiles: Compiles) -> Any:
+    x, w = leaf(0, 3), leaf(1, 3)
+
+    def function(x: Any) -> Any:
+        (x * x * w).sum().backward()
+        return (x * w * w).sum()
+
+    f = compiles(function)
+    for i in range(5):
+        f(x).backward()
+        if i == 3:
+            w.grad = None
+    return gradients([x, w])
+
+
 @pytest.mark.parametrize(
     "run",
     [
         in_a_closure, with_a_tape_of_its_own, in_lists_and_attributes, another_one_at_each_call,
         handles_of_one_node_and_of_two, written_before, returned_as_they_are, stored_by_an_effect, gradients_inside,
+        accumulated_inside,
     ],
 )  # fmt: skip
 @pytest.mark.filterwarnings("error")
@@ -163,6 +179,14 @@ def test_higher_orders_of_captured_tensors() -> None:
     with pytest.warns(CaptureWarning, match="run again eagerly"):
         found = second(rn.compile)
     assert bits(found) == bits(second(lambda function: function))
+
+
+def test_the_tape_of_a_tensor_from_outside_is_not_let_go() -> None:
+    y = leaf(0, 3) * 2.0
+    with pytest.raises(SideEffectError, match="detach_"):
+        rn.compile(lambda: y.detach_() * 2.0)()
+    assert y.requires_grad
+    assert not y.is_traced
 
 
 def test_no_gradient_where_none_is_required() -> None:
