@@ -184,7 +184,7 @@ from runnel.tensor.random import (
 from runnel.tensor.snapshot import snapshot
 from runnel.tensor.tensor import Tensor
 from runnel.tensor.variable import Variable
-from runnel.transforms import checkpoint, cond, custom_vjp, grad, scan, value_and_grad, vjp, while_loop
+from runnel.transforms import checkpoint, cond, custom_vjp, grad, jvp, scan, value_and_grad, vjp, vmap, while_loop
 
 __all__ = [
     "Generator",
@@ -278,6 +278,7 @@ __all__ = [
     "isfinite",
     "isinf",
     "isnan",
+    "jvp",
     "kl_div",
     "l1_loss",
     "layer_norm",
@@ -388,6 +389,7 @@ __all__ = [
     "varlen_attn",
     "vecdot",
     "vjp",
+    "vmap",
     "where",
     "while_loop",
     "zeros",

@@ -35,8 +35,8 @@ MANY: Final = 64  # traces of one function because of other values, after which 
 class Compiled(FunctionLike, Wrapper):
     """A function that runs as native programs. Called like the function; ``function`` is the Python one.
 
-    Inside another compiled function it is simply called, and becomes part of that one's program. In a pickle it is the
-    function and the options; programs are made again.
+    Inside another compiled function it is simply called, and becomes part of that one's program. It is simply called
+    under jvp and vmap, too. In a pickle it is the function and the options; programs are made again.
     """
 
     def __init__(self, function: FunctionType, options: Options, name: str) -> None:
@@ -51,7 +51,8 @@ class Compiled(FunctionLike, Wrapper):
         functools.update_wrapper(self, function)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        if tracing.ACTIVE.trace is not None or switches.eager.value or switches.check_nans.value:
+        active = tracing.ACTIVE
+        if active.trace is not None or active.level is not None or switches.eager.value or switches.check_nans.value:
             return self.function(*args, **kwargs)
         if self._quick is not None:
             result = self._quick(self.function, args, kwargs)

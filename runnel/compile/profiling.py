@@ -110,7 +110,8 @@ def recorded() -> Iterator[Recording]:
     lock = locks.lock()
 
     def timed(self: Compiled, *args: Any, **kwargs: Any) -> Any:
-        if tracing.ACTIVE.trace is not None or switches.eager.value or switches.check_nans.value:
+        active = tracing.ACTIVE
+        if active.trace is not None or active.level is not None or switches.eager.value or switches.check_nans.value:
             return call(self, *args, **kwargs)
         with lock:
             recording.begin(self)

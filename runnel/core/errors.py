@@ -9,6 +9,7 @@ RunnelError
 ├── DeviceError (ValueError)         operands on different devices
 ├── MissingRuleError (NotImplementedError)   a hole in an op table
 ├── GradientError (RuntimeError)     backward without a path, twice, or on a non-scalar
+├── LevelError (RuntimeError)         a tensor of rn.jvp or rn.vmap where it has no meaning
 ├── CaptureError (RuntimeError)      a traced function did what a program cannot repeat
 │   ├── TracedValueError             a traced value was looked at
 │   ├── NewStateError                a Variable was made in a traced function
@@ -72,6 +73,11 @@ class MissingRuleError(RunnelError, NotImplementedError):
 
 class GradientError(RunnelError, RuntimeError):
     """A gradient was asked for where there is none: no path, a freed tape, or a non-scalar without a seed."""
+
+
+class LevelError(RunnelError, RuntimeError):
+    """A tensor of ``rn.jvp`` or ``rn.vmap`` was used where it has no meaning: as one number though it stands for a
+    batch, after the transform has ended, or as the value of a Variable."""
 
 
 class CaptureError(RunnelError, RuntimeError):

@@ -109,6 +109,17 @@ vjp: Table[Callable[..., Any]] = Table(
     "function of no arguments that makes it (called only if it is needed). Written with ops, so it works on values and "
     "in traces. Read by the tape.",
 )
+jvp: Table[Any] = Table(
+    "jvp",
+    "rule(tangents, out, *inputs, **attrs) -> list of terms, whose sum is the tangent of out; tangents are None where "
+    "they are zero, which not all are. Written with ops. TRANSPOSED, or no rule, where the transpose of the vjp "
+    "serves. Read by rn.jvp.",
+)
+axes: Table[Any] = Table(
+    "axes",
+    "an AxisRule of runnel.core.axes (Aligned, Batching, ...): what the op does when an axis is added, or axes are "
+    "reordered or merged. Read by rn.vmap, by hoisting out of scans, and by the passes on layouts and rows.",
+)
 expand: Table[Callable[..., Any]] = Table(
     "expand",
     "rule(*values, **attrs) -> value: the op made of simpler ones, written with ops; None leaves it as it is. Read by "

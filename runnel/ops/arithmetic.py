@@ -8,9 +8,10 @@ from typing import Any
 import numpy as np
 
 from runnel.core.avals import Aval
+from runnel.core.axes import ELEMENTWISE
 from runnel.core.dispatch import apply
 from runnel.core.dtypes import FLOATS, bool_
-from runnel.core.tables import Op, cost, infer, lower, reference
+from runnel.core.tables import Op, axes, cost, infer, lower, reference
 from runnel.loops import scalar
 from runnel.loops.ir import Apply, Const, Expr
 from runnel.loops.rules import Pointwise
@@ -157,6 +158,7 @@ relu_p = Op("relu", "x", "x where it is positive or NaN, else 0.")
 reference.register(relu_p, in_numpy(lambda x: np.where(x < 0, np.zeros_like(x), x)))
 partials(relu_p, lambda g, out, x: where(greater(out, 0), g, 0))
 cost.register(relu_p, per_element)
+axes.register(relu_p, ELEMENTWISE)
 
 
 @infer.rule(relu_p)

@@ -13,18 +13,20 @@ from collections.abc import Callable
 from typing import Any
 
 from runnel.core.avals import Aval, aval
+from runnel.core.axes import batching
 from runnel.core.dispatch import apply
 from runnel.core.dtypes import bool_, float32, float64, int64, uint32
 from runnel.core.errors import DTypeError, ShapeError
-from runnel.core.tables import Op, cost, infer, lower, reference, vjp
+from runnel.core.tables import Op, cost, infer, jvp, lower, reference, vjp
+from runnel.core.tangents import TRANSPOSED
 from runnel.loops.rules import Attention, AttentionGradient
 from runnel.ops.arguments import Array, require_dtype, require_same_dtype
-from runnel.ops.attention_operands import Heads, Operands, operands
+from runnel.ops.attention_operands import Heads, Operands, operands, roles
 from runnel.ops.attention_reference import attention_reference, gradient_reference
 from runnel.ops.attention_terms import Options, gathered, mask_gradient, repeated, second_gradient
-from runnel.ops.broadcasting import unbroadcast
+from runnel.ops.broadcasting import broadcast_to, unbroadcast
 from runnel.ops.pieces import concat_same, narrow
-from runnel.ops.views import permute, reshape
+from runnel.ops.views import merged_rows, permute, reshape, split_rows
 
 _SIGNATURE = "q, k, v, [mask], [lengths], [key], [spans], *, packed, causal, scale, masked, limited, dropout, ragged"
 attention_p = Op(
@@ -43,6 +45,8 @@ attention_gradient_p = Op(
     "The gradients of attention by q, k and v, each laid out [B, T, heads, D], one after the other in a flat array; of "
     "a packed operand, as it is packed.",
 )
+jvp.register(attention_p, TRANSPOSED)
+jvp.register(attention_gradient_p, TRANSPOSED)
 lower.register(attention_p, Attention())
 lower.register(attention_gradient_p, AttentionGradient())
 reference.register(attention_p, attention_reference)
@@ -194,3 +198,43 @@ def _gradient_vjp(c: Array, out: Array, g: Array, *arrays: Array, **attrs: Any) 
         lambda: gathered(second().v, at.kv_heads),
         *extras,
     )
+
+
+# --- a new axis ---------------------------------------------------------------------------------------------------
+
+
+def _merged(size: int, arrays: tuple[Array, ...], attrs: dict[str, Any]) -> list[Array] | None:
+    """The operands of all elements as sequences of one batch; None where sequences are not alike: dropout counts
+    them, and ragged ones are no batch."""
+    if attrs["dropout"] or attrs["ragged"]:
+        return None
+    mask = roles(arrays, **attrs).mask
+    return [
+        reshape(x, x.shape[1:]) if x is mask and x.shape[:2] == (1, 1) else _for_each(x, size, x is mask, arrays[0])
+        for x in arrays
+    ]
+
+
+def _for_each(x: Array, size: int, is_mask: bool, main: Array) -> Array:
+    batch = main.shape[1] if is_mask else x.shape[1]
+    return merged_rows(broadcast_to(x, (size, batch, *x.shape[2:])))
+
+
+@batching(attention_p)
+def _batched(size: int, *arrays: Array, **attrs: Any) -> Array | None:
+    given = _merged(size, arrays, attrs)
+    return None if given is None else split_rows(apply(attention_p, *given, **attrs), size)
+
+
+@batching(attention_gradient_p)
+def _gradient_batched(size: int, g: Array, *arrays: Array, **attrs: Any) -> Array | None:
+    given = _merged(size, arrays, attrs)
+    if given is None:
+        return None
+    found = apply(attention_gradient_p, merged_rows(broadcast_to(g, (size, *g.shape[1:]))), *given, **attrs)
+    if attrs["packed"]:
+        return split_rows(found, size)
+    sizes = [math.prod(part) for part in operands(tuple(given), **attrs).heads.parts]
+    begins = [sum(sizes[:i]) for i in range(3)]
+    parts = [reshape(narrow(found, 0, b, n), (size, n // size)) for b, n in zip(begins, sizes, strict=True)]
+    return concat_same(parts, 1)

@@ -8,10 +8,12 @@ from __future__ import annotations
 
 import math
 
+from runnel.core.axes import ELEMENTWISE
 from runnel.core.dispatch import apply
 from runnel.core.dtypes import float32, int64
 from runnel.core.errors import DTypeError, ShapeError
-from runnel.core.tables import Op, cost, infer, lower, reference, vjp
+from runnel.core.tables import Op, axes, cost, infer, jvp, lower, reference, vjp
+from runnel.core.tangents import no_tangent
 from runnel.loops.rules import Checked
 from runnel.ops.arguments import Array
 from runnel.ops.arithmetic import multiply, subtract
@@ -30,6 +32,8 @@ def _checked(name: str, doc: str) -> Op:
     lower.register(op, Checked(lambda avals, x, *, extent, allowed: x))
     vjp.register(op, lambda g, out, x, *, extent, allowed: (None,))
     cost.register(op, lambda x, *, extent, allowed: 0)
+    jvp.register(op, no_tangent)
+    axes.register(op, ELEMENTWISE)
     return op
 
 

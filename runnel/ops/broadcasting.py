@@ -8,10 +8,12 @@ from typing import Any
 import numpy as np
 
 from runnel.core.avals import Aval, Shape, aval
+from runnel.core.axes import REDUCTION, SIZE, Aligned, Each
 from runnel.core.dispatch import apply
 from runnel.core.dtypes import DType, float32, float64, int64, uint64
 from runnel.core.errors import ShapeError
-from runnel.core.tables import Op, cost, expand, infer, lower, reference, vjp
+from runnel.core.tables import Op, axes as axis_rules, cost, expand, infer, jvp, lower, reference, vjp
+from runnel.core.tangents import Tangents, linear
 from runnel.loops.rules import Reduction, View
 from runnel.ops.arguments import Array, as_shape, broadcast_shapes, require_dtype
 from runnel.ops.conversion import cast, cast_p
@@ -22,6 +24,8 @@ from runnel.ops.views import AxisMap, reshape
 broadcast_p = Op("broadcast", "x, *, shape", "x with axes of size 1 repeated to the sizes of shape (of equal length).")
 reference.register(broadcast_p, lambda x, *, shape: np.broadcast_to(x, shape))
 vjp.register(broadcast_p, lambda g, out, x, *, shape: (unbroadcast(g, x.shape),))
+jvp.register(broadcast_p, linear(broadcast_p))
+axis_rules.register(broadcast_p, Aligned({"shape": Each(SIZE)}))
 cost.register(broadcast_p, lambda x, *, shape: 0)
 
 
@@ -71,6 +75,8 @@ SUMMED = (int64, uint64, float32, float64)  # narrower types are widened by the 
 sum_p = Op("sum", "x, *, axes", "The sum over axes, which stay as axes of size 1.")
 lower.register(sum_p, Reduction("sum"))
 cost.register(sum_p, lambda x, *, axes: x.size)
+jvp.register(sum_p, linear(sum_p))
+axis_rules.register(sum_p, REDUCTION)
 vjp.register(sum_p, lambda g, out, x, *, axes: (broadcast_to(g, x.shape),))
 
 
@@ -94,6 +100,7 @@ cast_reduce_p = Op(
     "x in another dtype, reduced over axes by the op of that name: one kernel, in eager code as well.",
 )
 cost.register(cast_reduce_p, lambda x, *, reduction, dtype, axes: x.size)
+axis_rules.register(cast_reduce_p, REDUCTION)
 
 
 @infer.rule(cast_reduce_p)
@@ -119,6 +126,16 @@ def _cast_reduce_vjp(
     if not (dtype.is_float and x.dtype.is_float):
         return (None,)
     return (lambda: cast(vjp[Op.registry[reduction]](g, out, cast(x, dtype), axes=axes)[0], x.dtype),)
+
+
+@jvp.rule(cast_reduce_p)
+def _cast_reduce_jvp(
+    tangents: Tangents, out: Array, x: Array, *, reduction: str, dtype: DType, axes: tuple[int, ...]
+) -> list[Array]:
+    if reduction == sum_p.name:
+        return [reduced_as(sum_p, tangents[0], dtype, axes)]
+    terms: list[Array] = jvp[Op.registry[reduction]]((cast(tangents[0], dtype),), out, cast(x, dtype), axes=axes)
+    return terms
 
 
 def reduced_as(reduction: Op, x: Array, dtype: DType, axes: tuple[int, ...]) -> Array:

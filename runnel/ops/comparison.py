@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from runnel.core.dtypes import FLOATS, bool_, uint8
-from runnel.core.tables import Op, vjp
+from runnel.core.tables import Op, jvp, vjp
+from runnel.core.tangents import no_tangent
 from runnel.loops import scalar
 from runnel.ops.arguments import Array, Operand
 from runnel.ops.family import ANY, NUMBERS, elementwise
@@ -29,6 +30,7 @@ elementwise(ne_p, scalar.ne, ANY)
 
 for _op in (lt_p, le_p, gt_p, ge_p, eq_p, ne_p):
     vjp.register(_op, lambda g, out, x, y: (None, None))
+    jvp.register(_op, no_tangent)
 
 
 def _ordered(op: Op, x: Operand, y: Operand) -> Array:
@@ -72,10 +74,12 @@ def not_equal(x: Operand, y: Operand) -> Array:
 isnan_p = Op("isnan", "x", "Whether x is not a number.")
 elementwise(isnan_p, scalar.isnan, FLOATS)
 vjp.register(isnan_p, lambda g, out, x: (None,))
+jvp.register(isnan_p, no_tangent)
 
 isinf_p = Op("isinf", "x", "Whether x is infinite.")
 elementwise(isinf_p, scalar.isinf, FLOATS)
 vjp.register(isinf_p, lambda g, out, x: (None,))
+jvp.register(isinf_p, no_tangent)
 
 
 def isnan(x: Array) -> Array:

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
+from runnel.core.axes import ELEMENTWISE
 from runnel.core.dispatch import apply
-from runnel.core.tables import Op, cost, infer, lower, reference, vjp
+from runnel.core.tables import Op, axes, cost, infer, jvp, lower, reference, vjp
+from runnel.core.tangents import linear
 from runnel.loops.rules import Pointwise
 from runnel.ops.arguments import Array
 
@@ -15,6 +17,8 @@ reference.register(contiguous_p, lambda x: np.ascontiguousarray(x).reshape(np.sh
 vjp.register(contiguous_p, lambda g, out, x: (g,))
 lower.register(contiguous_p, Pointwise(lambda avals, x: x))
 cost.register(contiguous_p, lambda x: 0)
+axes.register(contiguous_p, ELEMENTWISE)
+jvp.register(contiguous_p, linear(contiguous_p))
 
 
 def contiguous(x: Array) -> Array:

@@ -13,10 +13,12 @@ from typing import Any
 import numpy as np
 
 from runnel.core.avals import Aval, aval
+from runnel.core.axes import batching
 from runnel.core.dispatch import apply
 from runnel.core.dtypes import promote
 from runnel.core.errors import AxisError, ShapeError
-from runnel.core.tables import Op, cost, expand, infer, lower, reference, vjp
+from runnel.core.tables import Op, cost, expand, infer, jvp, lower, reference, vjp
+from runnel.core.tangents import bilinear
 from runnel.loops.rules import Contraction
 from runnel.ops.arguments import (
     Array,
@@ -34,11 +36,12 @@ from runnel.ops.conversion import cast
 from runnel.ops.dots import FACTORS, expanded, factors, sum_dtype, summed
 from runnel.ops.promotion import anchor, common_dtype, lifted
 from runnel.ops.reductions import sum
-from runnel.ops.views import expand_dims, permute, reshape, squeeze, transpose
+from runnel.ops.views import bare, expand_dims, merged_rows, moveaxis, permute, reshape, split_rows, squeeze, transpose
 
 matmul_p = Op("matmul", "x, y", "The matrix products of x[..., M, K] with y[..., K, N], whose batch axes are equal.")
 lower.register(matmul_p, Contraction())
 expand.register(matmul_p, lambda x, y: expanded(matmul_p, x, y))
+jvp.register(matmul_p, bilinear(matmul_p))
 cost.register(matmul_p, lambda x, y: 2 * x.size * y.shape[-1])
 
 
@@ -72,6 +75,14 @@ def _matmul_vjp(g: Array, out: Array, x: Array, y: Array) -> tuple[Callable[[], 
     return (lambda: cast(apply(matmul_p, g, transpose(y)), x.dtype), into_y)
 
 
+@batching(matmul_p)
+def _matmul_batched(size: int, x: Array, y: Array) -> Array:
+    """With one right operand for all elements, their rows are those of one large product."""
+    if y.shape[0] == 1 and y.ndim == 3:
+        return split_rows(apply(matmul_p, merged_rows(x), bare(y)), size)
+    return apply(matmul_p, *(broadcast_to(z, (size, *z.shape[1:])) for z in (x, y)))
+
+
 tensordot_p = Op(
     "tensordot",
     "x, y, *, axes",
@@ -79,6 +90,7 @@ tensordot_p = Op(
 )
 lower.register(tensordot_p, Contraction(several=True))
 expand.register(tensordot_p, lambda x, y, *, axes: expanded(tensordot_p, x, y, axes=axes))
+jvp.register(tensordot_p, bilinear(tensordot_p))
 cost.register(tensordot_p, lambda x, y, *, axes: 2 * x.size * math.prod(y.shape[axes:]))
 
 
@@ -110,6 +122,19 @@ def _tensordot_vjp(
         lambda: cast(apply(tensordot_p, g, _exchanged(y, axes), axes=columns), x.dtype),
         lambda: cast(apply(tensordot_p, _exchanged(x, rows), g, axes=rows), y.dtype),
     )
+
+
+@batching(tensordot_p)
+def _tensordot_batched(size: int, x: Array, y: Array, *, axes: int) -> Array:
+    """The elements are rows, or columns, where one operand is the same for all of them."""
+    if y.shape[0] == 1:
+        return apply(tensordot_p, x, bare(y), axes=axes)
+    if x.shape[0] == 1:
+        return moveaxis(apply(tensordot_p, bare(x), moveaxis(y, 0, axes), axes=axes), x.ndim - 1 - axes, 0)
+    rows, inner, columns = x.shape[1 : x.ndim - axes], x.shape[x.ndim - axes :], y.shape[1 + axes :]
+    left = reshape(x, (size, math.prod(rows), math.prod(inner)))
+    right = reshape(y, (size, math.prod(inner), math.prod(columns)))
+    return reshape(apply(matmul_p, left, right), (size, *rows, *columns))
 
 
 def _exchanged(x: Array, first: int) -> Array:

@@ -7,10 +7,12 @@ from typing import Any
 import numpy as np
 
 from runnel.core.avals import Aval, aval
+from runnel.core.axes import ELEMENTWISE
 from runnel.core.dispatch import apply
 from runnel.core.dtypes import DType, as_dtype, bool_
 from runnel.core.rounding import rounded
-from runnel.core.tables import Op, cost, infer, lower, reference, vjp
+from runnel.core.tables import Op, axes, cost, infer, jvp, lower, reference, vjp
+from runnel.core.tangents import Tangents, no_tangent
 from runnel.loops import scalar
 from runnel.loops.ir import Apply
 from runnel.loops.rules import Pointwise, View
@@ -22,6 +24,7 @@ cast_p = Op("cast", "x, *, dtype", "x in another dtype. Float to integer truncat
 infer.register(cast_p, lambda x, *, dtype: aval(x.shape, dtype))
 lower.register(cast_p, Pointwise(lambda avals, x, *, dtype: Apply(scalar.cast, (x,), dtype)))
 cost.register(cast_p, lambda x, *, dtype: 0)
+axes.register(cast_p, ELEMENTWISE)
 
 
 @reference.rule(cast_p)
@@ -42,6 +45,11 @@ def _cast_vjp(g: Array, out: Array, x: Array, *, dtype: DType) -> tuple[Array | 
     return (cast(g, x.dtype) if dtype.is_float and x.dtype.is_float else None,)
 
 
+@jvp.rule(cast_p)
+def _cast_jvp(tangents: Tangents, out: Array, x: Array, *, dtype: DType) -> list[Array]:
+    return [cast(tangents[0], dtype)]
+
+
 def cast(x: Array, dtype: Any) -> Array:
     """``x`` converted to ``dtype``; ``x`` itself when it has that dtype already."""
     wanted = as_dtype(dtype)
@@ -55,6 +63,8 @@ infer.register(stop_gradient_p, lambda x: x)
 reference.register(stop_gradient_p, lambda x: x)
 vjp.register(stop_gradient_p, lambda g, out, x: (None,))
 cost.register(stop_gradient_p, lambda x: 0)
+axes.register(stop_gradient_p, ELEMENTWISE)
+jvp.register(stop_gradient_p, no_tangent)
 
 
 def _identity(aval_in: Aval, aval_out: Aval) -> list[tuple[int, tuple[tuple[int, int], ...]]]:

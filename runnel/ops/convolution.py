@@ -17,7 +17,8 @@ import numpy as np
 from runnel.core.avals import Aval, Shape, aval
 from runnel.core.dispatch import apply
 from runnel.core.errors import ShapeError
-from runnel.core.tables import Op, cost, infer, reference, vjp
+from runnel.core.tables import Op, cost, infer, jvp, reference, vjp
+from runnel.core.tangents import bilinear
 from runnel.ops.arguments import Array, require_dtype, require_same_dtype
 from runnel.ops.conversion import cast
 from runnel.ops.dots import FACTORS, sum_dtype, summed
@@ -44,6 +45,9 @@ convolution_weight_gradient_p = Op(
     "x, g, *, kernel, stride, padding, dilation, groups, algorithm",
     "The cotangent of w, of spatial shape kernel, where g is that of convolution(x, w).",
 )
+
+for _op in (convolution_p, convolution_input_gradient_p, convolution_weight_gradient_p):
+    jvp.register(_op, bilinear(_op))
 
 # --- shapes -------------------------------------------------------------------------------------------------------
 

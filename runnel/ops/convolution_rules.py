@@ -11,12 +11,13 @@ import functools
 import itertools
 import math
 from collections.abc import Sequence
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
-from runnel.core.avals import Shape
+from runnel.core.avals import Shape, aval
+from runnel.core.axes import LOOPED, batching
 from runnel.core.dispatch import apply
 from runnel.core.dtypes import bfloat16, float32
-from runnel.core.tables import expand
+from runnel.core.tables import axes, expand
 from runnel.ops import winograd_rules
 from runnel.ops.arguments import Array
 from runnel.ops.arithmetic import add, multiply
@@ -24,6 +25,7 @@ from runnel.ops.contraction import tensordot_p
 from runnel.ops.conversion import cast
 from runnel.ops.convolution import (
     AUTO,
+    DIRECT,
     WINOGRAD,
     convolution_input_gradient_p,
     convolution_p,
@@ -35,7 +37,7 @@ from runnel.ops.padding import pad, zero_extended
 from runnel.ops.pieces import concat_same, flip, narrow, slice_p, stack
 from runnel.ops.reductions import sum
 from runnel.ops.spatial import Pairs
-from runnel.ops.views import expand_dims, permute, reshape
+from runnel.ops.views import bare, expand_dims, merged_rows, moveaxis, permute, reshape, split_rows
 from runnel.ops.windows import channels_first, channels_last, places, tap_slices, windows
 
 FEW_CHANNELS: Final = 8  # channels in times channels out of a group that is too small for a contraction
@@ -288,3 +290,56 @@ def interleaved(parts: Sequence[Array], stride: Shape) -> Array:
     pairs = [axis for i in range(spatial) for axis in (1 + i, 1 + spatial + i)]
     order = permute(split, (0, *pairs, 2 * spatial + 1))
     return reshape(order, (n, *(c * s for c, s in zip(counts, stride, strict=True)), channels))
+
+
+# --- a new axis ---------------------------------------------------------------------------------------------------
+# Whatever the elements are put together to, they are carried out as each would be alone, so that bits are the same.
+
+
+def _settled(algorithm: str, x: Array, w: Array, found: Shape, stride: Shape, dilation: Shape, groups: int) -> str:
+    """The algorithm that one element's convolution of ``x`` with ``w`` has; both have an axis for elements in front."""
+    one = aval(x.shape[1:], float32 if _wants_float32(x, algorithm) else x.dtype)
+    is_winograd = winograd_rules.chosen(algorithm, one, w.shape[1:], found, stride, dilation, groups)
+    return WINOGRAD if is_winograd else DIRECT
+
+
+@batching(convolution_p)
+def _convolution_batched(
+    size: int, x: Array, w: Array, *, stride: Shape, padding: Pairs, dilation: Shape, groups: int, algorithm: str = AUTO
+) -> Array | None:
+    found = _found(x.shape[3:], w.shape[3:], stride, padding, dilation)
+    settled = _settled(algorithm, x, w, found, stride, dilation, groups)
+    attrs: dict[str, Any] = {"stride": stride, "padding": padding, "dilation": dilation, "groups": groups}
+    if w.shape[0] == 1:
+        return split_rows(apply(convolution_p, merged_rows(x), bare(w), **attrs, algorithm=settled), size)
+    if x.shape[0] != 1 or groups != 1 or settled == WINOGRAD:
+        return None
+    result = apply(convolution_p, bare(x), merged_rows(w), **attrs, algorithm=settled)
+    return moveaxis(reshape(result, (x.shape[1], size, w.shape[1], *found)), 1, 0)
+
+
+@batching(convolution_input_gradient_p)
+def _input_gradient_batched(
+    count: int,
+    g: Array,
+    w: Array,
+    /,
+    *,
+    size: Shape,
+    stride: Shape,
+    padding: Pairs,
+    dilation: Shape,
+    groups: int,
+    algorithm: str = AUTO,
+) -> Array | None:
+    if w.shape[0] != 1:
+        return None
+    settled = _settled(algorithm, g, w, size, stride, dilation, groups)
+    result = apply(
+        convolution_input_gradient_p, merged_rows(g), bare(w), size=size, stride=stride, padding=padding,
+        dilation=dilation, groups=groups, algorithm=settled,
+    )  # fmt: skip
+    return split_rows(result, count)
+
+
+axes.register(convolution_weight_gradient_p, LOOPED)

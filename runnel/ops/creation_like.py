@@ -8,10 +8,12 @@ from typing import Any
 import numpy as np
 
 from runnel.core.avals import Aval, Shape, aval
+from runnel.core.axes import SIZE, Aligned, Each, One
 from runnel.core.dispatch import apply
 from runnel.core.dtypes import as_dtype, int64
 from runnel.core.errors import ShapeError
-from runnel.core.tables import Op, cost, infer, lower, reference, vjp
+from runnel.core.tables import Op, axes, cost, infer, jvp, lower, reference, vjp
+from runnel.core.tangents import Tangents
 from runnel.loops import scalar
 from runnel.loops.ir import Apply, Expr
 from runnel.loops.rules import IndexFunction
@@ -47,6 +49,23 @@ def ones_like(like: Array, dtype: Any = None) -> Array:
 iota_p = Op("iota", "start, *, shape, axis", "start + the position along axis, in an array of shape.")
 vjp.register(iota_p, lambda g, out, start, *, shape, axis: (unbroadcast(g, start.shape),))
 cost.register(iota_p, lambda start, *, shape, axis: 0)
+
+
+@jvp.rule(iota_p)
+def _iota_jvp(tangents: Tangents, out: Array, start: Array, *, shape: Shape, axis: int) -> list[Array]:
+    return [broadcast_to(tangents[0], shape)]
+
+
+class _Counted(Aligned):
+    """Positions along an axis, from one start for all elements; where each has its own, it is added."""
+
+    def batched(self, op: Op, size: int, operands: tuple[Any, ...], attrs: dict[str, Any]) -> Any:
+        (start,) = operands
+        positions = super().batched(op, 1, (constant(start, 0, start.dtype, start.ndim),), attrs)
+        return start.apply_op(Op.registry["add"], (start, positions), {})
+
+
+axes.register(iota_p, _Counted({"shape": Each(SIZE), "axis": One()}))
 
 
 @infer.rule(iota_p)

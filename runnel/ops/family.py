@@ -12,13 +12,15 @@ import ml_dtypes
 import numpy as np
 
 from runnel.core.avals import Aval, aval
+from runnel.core.axes import ELEMENTWISE
 from runnel.core.dtypes import ALL, FLOATS, INTEGERS, bool_
-from runnel.core.tables import Op, cost, infer, lower, reference, vjp
+from runnel.core.tables import Op, axes, cost, infer, jvp, lower, reference, vjp
+from runnel.core.tangents import Rule, Tangents
 from runnel.loops.ir import Apply, Expr
 from runnel.loops.rules import Pointwise
 from runnel.loops.scalar import ScalarOp
 from runnel.ops.arguments import Array, broadcast_shapes, require_dtype, require_same_dtype, require_same_rank
-from runnel.ops.broadcasting import unbroadcast
+from runnel.ops.broadcasting import broadcast_to, unbroadcast
 
 NUMBERS = INTEGERS + FLOATS
 BITS = (bool_, *INTEGERS)
@@ -49,6 +51,7 @@ def elementwise(op: Op, scalar_op: ScalarOp, accepted: Sequence[Any], *, literal
     reference.register(op, in_numpy(scalar_op.numpy, np.dtype(np.bool_) if gives_bool else None))
     lower.register(op, Pointwise(expr, literal))
     cost.register(op, per_element)
+    axes.register(op, ELEMENTWISE)
 
 
 def meeting_shape(op: Op, *avals: Aval) -> tuple[int, ...]:
@@ -82,10 +85,12 @@ def in_numpy(function: Callable[..., Any], result: Any = None) -> Callable[..., 
 
 
 def partials(op: Op, *rules: Partial | None) -> None:
-    """Register the cotangent of each operand: ``rule(g, out, *inputs)``, or None for an operand without gradient.
+    """Register the cotangent of each operand: ``rule(g, out, *inputs)``, or None for an operand without gradient. The
+    tangent follows from the same rules.
 
     Cotangents of ops with several operands are given as functions, so that the tape makes only those it needs.
     """
+    jvp.register(op, diagonal(rules))
     if len(rules) == 1:
         only = rules[0]
         vjp.register(op, lambda g, out, *xs: (None if only is None else only(g, out, *xs),))
@@ -100,3 +105,14 @@ def partials(op: Op, *rules: Partial | None) -> None:
         return tuple(later(rule, g, out, xs, x) for rule, x in zip(rules, xs, strict=True))
 
     vjp.register(op, vjp_rule)
+
+
+def diagonal(rules: Sequence[Partial | None]) -> Rule:
+    """The tangent of an elementwise op: its Jacobian is diagonal, so what takes the cotangent of the result to that of
+    an operand takes the tangent of the operand to that of the result."""
+
+    def jvp_rule(tangents: Tangents, out: Array, *inputs: Array, **attrs: Any) -> list[Array]:
+        pairs = [(rule, t) for rule, t in zip(rules, tangents, strict=True) if rule is not None and t is not None]
+        return [rule(broadcast_to(t, out.shape), out, *inputs) for rule, t in pairs]
+
+    return jvp_rule

@@ -12,22 +12,25 @@ from typing import Any
 import numpy as np
 
 from runnel.core.avals import Aval, Shape, aval
+from runnel.core.axes import ELEMENTWISE, LOOPED, batching
 from runnel.core.dispatch import apply
 from runnel.core.dtypes import INTEGERS, float32, float64, int64
 from runnel.core.errors import AxisError, DTypeError, ShapeError
-from runnel.core.tables import Op, cost, expand, infer, lower, reference, vjp
+from runnel.core.tables import Op, axes, cost, expand, infer, jvp, lower, reference, vjp
+from runnel.core.tangents import linear, no_tangent
 from runnel.loops.rules import Checked, Gather, ScatterAdd
 from runnel.ops.arguments import Array, as_sizes, normalize_axis, require_dtype
-from runnel.ops.arithmetic import add, multiply
+from runnel.ops.arithmetic import add, maximum, minimum, multiply, subtract
 from runnel.ops.broadcasting import broadcast_to
-from runnel.ops.buckets import bucket_sums, bucket_sums_p
+from runnel.ops.buckets import bucket_sums, bucket_sums_p, buckets_p
 from runnel.ops.comparison import equal, less
 from runnel.ops.conversion import cast
-from runnel.ops.creation_like import iota
+from runnel.ops.creation_like import full_like, iota
 from runnel.ops.family import NUMBERS
 from runnel.ops.logic import where
+from runnel.ops.pieces import concat_same, narrow
 from runnel.ops.reductions import sum
-from runnel.ops.views import expand_dims, moveaxis, permute, reshape
+from runnel.ops.views import bare, expand_dims, merged_rows, moveaxis, permute, reshape, split_rows
 
 # --- take ---------------------------------------------------------------------------------------------------------
 
@@ -35,6 +38,7 @@ take_p = Op(
     "take", "x, indices, *, axis", "The elements of x at indices along axis; the axes of indices stand in its place."
 )
 lower.register(take_p, Gather())
+jvp.register(take_p, linear(take_p))
 cost.register(take_p, lambda x, indices, *, axis: 0)
 
 
@@ -66,6 +70,26 @@ def _take_vjp(g: Array, out: Array, x: Array, indices: Array, *, axis: int) -> t
         return moveaxis(summed, 0, axis)
 
     return into_x, None
+
+
+@batching(take_p)
+def _take_batched(size: int, x: Array, indices: Array, *, axis: int) -> Array:
+    if indices.shape[0] == 1:
+        return apply(take_p, x, bare(indices), axis=axis + 1)
+    if x.shape[0] == 1:
+        return moveaxis(apply(take_p, bare(x), indices, axis=axis), axis, 0)
+    n, count = x.shape[1 + axis], len(indices.shape) - 1
+    lines = moveaxis(x, 1 + axis, 1)
+    found = apply(take_p, merged_rows(lines), own_rows(indices, n), axis=0)
+    rest = range(1 + count, found.ndim)
+    return permute(found, (0, *rest[:axis], *range(1, 1 + count), *rest[axis:]))
+
+
+def own_rows(indices: Array, n: int) -> Array:
+    """Each element's ``indices`` into its own ``n`` rows, where the elements' rows stand one after the other."""
+    inside = cast(labels_below(indices, n), int64)
+    first = multiply(iota(inside, (indices.shape[0], *(1,) * (indices.ndim - 1)), 0), n)
+    return add(inside, first)
 
 
 def take(x: Array, indices: Array, axis: int | None = None) -> Array:
@@ -140,6 +164,8 @@ reference.register(label_p, lambda x, *, extent, allowed: x)
 lower.register(label_p, Checked(lambda avals, x, *, extent, allowed: x))
 vjp.register(label_p, lambda g, out, x, *, extent, allowed: (None,))
 cost.register(label_p, lambda x, *, extent, allowed: 0)
+jvp.register(label_p, no_tangent)
+axes.register(label_p, ELEMENTWISE)
 
 
 def labels_below(labels: Array, extent: int, allowed: int | None = None) -> Array:
@@ -160,6 +186,7 @@ scatter_add_p = Op(
     "scatter_add", "indices, updates, *, shape", "Zeros of shape, to which updates[i] is added at row indices[i]."
 )
 lower.register(scatter_add_p, ScatterAdd())
+jvp.register(scatter_add_p, linear(scatter_add_p, 1))
 cost.register(scatter_add_p, lambda indices, updates, *, shape: updates.size)
 
 
@@ -190,6 +217,16 @@ def _scatter_vjp(g: Array, out: Array, indices: Array, updates: Array, *, shape:
     return None, apply(take_p, g, indices, axis=0)
 
 
+@batching(scatter_add_p)
+def _scatter_batched(size: int, indices: Array, updates: Array, *, shape: Shape) -> Array:
+    """The elements' rows one after the other: each sum has the terms it had, in their order."""
+    rows = own_rows(broadcast_to(indices, (size, *indices.shape[1:])), shape[0])
+    wide = broadcast_to(updates, (size, *updates.shape[1:]))
+    return split_rows(
+        apply(scatter_add_p, reshape(rows, (rows.size,)), merged_rows(wide), shape=(size * shape[0], *shape[1:])), size
+    )
+
+
 @expand.rule(scatter_add_p)
 def _scatter_expand(indices: Array, updates: Array, *, shape: Shape) -> Array | None:
     """Long sums need the pairwise order of buckets. Rows of one column, for which the sort would cost more than the
@@ -201,6 +238,24 @@ def _scatter_expand(indices: Array, updates: Array, *, shape: Shape) -> Array | 
     if updates.dtype is float32:
         return cast(apply(scatter_add_p, indices, cast(updates, float64), shape=shape), float32)
     return None
+
+
+jvp.register(bucket_sums_p, linear(bucket_sums_p, 2))
+axes.register(bucket_sums_p, LOOPED)
+jvp.register(buckets_p, no_tangent)
+
+
+@batching(buckets_p)
+def _buckets_batched(size: int, labels: Array, *, rows: int) -> Array:
+    """One sort of all elements' labels; of its parts each begins where the element does."""
+    n = labels.shape[1]
+    held = minimum(maximum(cast(labels, int64), 0), rows - 1)
+    table = apply(buckets_p, reshape(own_rows(held, rows), (size * n,)), rows=size * rows)
+    first = multiply(iota(held, (size, 1), 0), n)
+    begins = reshape(narrow(table, 0, 0, size * rows), (size, rows))
+    end = full_like(first, n)
+    positions = reshape(narrow(table, 0, size * rows + 2, size * n), (size, n))
+    return concat_same([subtract(begins, first), end, end, subtract(positions, first)], 1)
 
 
 @vjp.rule(bucket_sums_p)

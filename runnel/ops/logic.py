@@ -7,10 +7,11 @@ from typing import Any
 import numpy as np
 
 from runnel.core.avals import Aval, aval
+from runnel.core.axes import ELEMENTWISE
 from runnel.core.dispatch import apply
 from runnel.core.dtypes import INTEGERS, bool_
 from runnel.core.errors import DTypeError
-from runnel.core.tables import Op, cost, infer, lower, reference
+from runnel.core.tables import Op, axes, cost, infer, lower, reference
 from runnel.loops import scalar
 from runnel.loops.ir import Apply, Expr
 from runnel.loops.rules import Pointwise
@@ -114,6 +115,7 @@ def isfinite(x: Array) -> Array:
 
 where_p = Op("where", "condition, x, y", "x where condition holds, else y.")
 cost.register(where_p, per_element)
+axes.register(where_p, ELEMENTWISE)
 
 
 @infer.rule(where_p)

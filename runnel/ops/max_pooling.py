@@ -16,7 +16,8 @@ import numpy as np
 from runnel.core.avals import Aval, Shape, aval
 from runnel.core.dtypes import DType, int32, uint8
 from runnel.core.errors import ShapeError
-from runnel.core.tables import Op, cost, expand, infer, reference, vjp
+from runnel.core.tables import Op, axes, cost, expand, infer, jvp, reference, vjp
+from runnel.core.tangents import TRANSPOSED
 from runnel.ops.arguments import Array, require_dtype
 from runnel.ops.arithmetic import add, maximum, multiply
 from runnel.ops.comparison import equal
@@ -27,7 +28,7 @@ from runnel.ops.logic import where
 from runnel.ops.padding import pad, zero_extended
 from runnel.ops.promotion import constant
 from runnel.ops.spatial import Pairs
-from runnel.ops.views import reshape
+from runnel.ops.views import Leading, reshape
 from runnel.ops.windows import channels_first, channels_last, places, reach, tap_slices, windows_p
 
 max_pool_p = Op(
@@ -35,6 +36,8 @@ max_pool_p = Op(
     "x, *, kernel, stride, padding, dilation",
     "The greatest element of each window of x[N, C, *sizes]; NaN wins, and padding never does.",
 )
+axes.register(max_pool_p, Leading())
+jvp.register(max_pool_p, TRANSPOSED)
 
 
 def _lowest(dtype: DType) -> int | float:

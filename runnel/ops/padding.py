@@ -8,14 +8,18 @@ from typing import Any
 import numpy as np
 
 from runnel.core.avals import Aval, Shape, aval
+from runnel.core.axes import Aligned, Each
 from runnel.core.dispatch import apply
+from runnel.core.dtypes import bool_
 from runnel.core.errors import ShapeError
-from runnel.core.tables import Op, cost, infer, lower, reference, vjp
+from runnel.core.tables import Op, axes, cost, infer, jvp, lower, reference, vjp
+from runnel.core.tangents import Tangents
 from runnel.loops.rules import Padding
 from runnel.ops.arguments import Array, require_same_dtype
 from runnel.ops.arithmetic import multiply
 from runnel.ops.broadcasting import broadcast_to, sum_kept
 from runnel.ops.creation_like import full_like, zeros_like
+from runnel.ops.logic import where
 from runnel.ops.pieces import concat_same, flip, narrow, slice_p
 from runnel.ops.promotion import constant
 
@@ -69,6 +73,28 @@ def _pad_vjp(
         return sum_kept(multiply(g, outside), tuple(range(x.ndim)))
 
     return into_x, into_value
+
+
+@jvp.rule(pad_p)
+def _pad_jvp(tangents: Tangents, out: Array, x: Array, value: Array, *, widths: Widths) -> list[Array]:
+    dx, around = (zeros_like(y) if t is None else t for t, y in zip(tangents, (x, value), strict=True))
+    return [apply(pad_p, dx, around, widths=widths)]
+
+
+class _Padded(Aligned):
+    """Of one value around all elements. Where each has its own, it is chosen where the padding is."""
+
+    def batched(self, op: Op, size: int, operands: tuple[Any, ...], attrs: dict[str, Any]) -> Any:
+        x, value = operands
+        if value.shape[0] == 1:
+            return super().batched(op, size, operands, attrs)
+        inside = super().batched(op, size, (x, constant(x, 0, x.dtype, x.ndim)), attrs)
+        like = full_like(x, False, (1, *x.shape[1:]), bool_)
+        outside = super().batched(op, 1, (like, constant(x, True, bool_, x.ndim)), attrs)
+        return where(outside, value, inside)
+
+
+axes.register(pad_p, _Padded({"widths": Each((0, 0, 1))}))
 
 
 @vjp.rule(slice_p)

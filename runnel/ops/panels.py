@@ -13,16 +13,18 @@ from typing import Any
 import numpy as np
 
 from runnel.core.avals import Aval, Shape, aval
+from runnel.core.axes import batching
 from runnel.core.dispatch import apply
 from runnel.core.dtypes import bfloat16
 from runnel.core.errors import ShapeError
-from runnel.core.tables import Op, cost, infer, lower, reference
+from runnel.core.tables import Op, cost, infer, jvp, lower, reference
+from runnel.core.tangents import bilinear
 from runnel.loops.rules import Contraction
 from runnel.ops.arguments import Array, require_dtype, require_same_dtype
 from runnel.ops.contiguity import contiguous
 from runnel.ops.dots import FACTORS, sum_dtype, summed
 from runnel.ops.padding import pad
-from runnel.ops.views import permute, reshape
+from runnel.ops.views import bare, permute, reshape
 
 panel_product_p = Op(
     "panel_product",
@@ -30,6 +32,7 @@ panel_product_p = Op(
     "The product of x[*rows, *inner], summed over its last ``axes`` axes, with a matrix in panels: [*rows, *columns].",
 )
 lower.register(panel_product_p, Contraction(several=True, panels=True))
+jvp.register(panel_product_p, bilinear(panel_product_p))
 cost.register(panel_product_p, lambda x, panels, *, axes, columns: 2 * x.size * math.prod(columns))
 
 
@@ -61,6 +64,11 @@ def _reference(x: Any, panels: Any, *, axes: int, columns: Shape) -> Any:
     matrix = split.reshape(steps * together, count * row // together)[:k, : math.prod(columns)]
     with np.errstate(all="ignore"):
         return np.matmul(summed(x).reshape(math.prod(rows), k), summed(matrix)).reshape(*rows, *columns)
+
+
+@batching(panel_product_p)
+def _batched(size: int, x: Array, panels: Array, *, axes: int, columns: Shape) -> Array | None:
+    return apply(panel_product_p, x, bare(panels), axes=axes, columns=columns) if panels.shape[0] == 1 else None
 
 
 def in_panels(weight: Array, axes: int, width: int) -> Array:

@@ -8,11 +8,15 @@ from typing import Any
 import numpy as np
 
 from runnel.core.avals import Aval, Shape, aval
+from runnel.core.axes import SIZE, Aligned, Each, One
 from runnel.core.dispatch import apply
 from runnel.core.errors import ShapeError
-from runnel.core.tables import Op, cost, infer, lower, reference, vjp
+from runnel.core.tables import Op, axes, cost, infer, jvp, lower, reference, vjp
+from runnel.core.tangents import Tangents, linear
 from runnel.loops.rules import Concatenation, View
 from runnel.ops.arguments import Array, Axis, as_shape, is_single, normalize_axes, normalize_axis, require_same_dtype
+from runnel.ops.broadcasting import broadcast_to
+from runnel.ops.creation_like import zeros_like
 from runnel.ops.promotion import meet
 from runnel.ops.views import AxisMap, expand_dims
 
@@ -20,6 +24,8 @@ from runnel.ops.views import AxisMap, expand_dims
 
 slice_p = Op("slice", "x, *, starts, sizes, steps", "Element i of the result's axis is element start + step·i of x's.")
 cost.register(slice_p, lambda x, *, starts, sizes, steps: 0)
+jvp.register(slice_p, linear(slice_p))
+axes.register(slice_p, Aligned({"starts": Each(0), "sizes": Each(SIZE), "steps": Each(1)}))
 
 
 @infer.rule(slice_p)
@@ -98,6 +104,22 @@ def _concat_vjp(g: Array, out: Array, *xs: Array, axis: int) -> tuple[Callable[[
 
     sizes = [x.shape[axis] for x in xs]
     return tuple(piece(sum(sizes[:i]), n) for i, n in enumerate(sizes))
+
+
+@jvp.rule(concat_p)
+def _concat_jvp(tangents: Tangents, out: Array, *xs: Array, axis: int) -> list[Array]:
+    pairs = zip(tangents, xs, strict=True)
+    return [apply(concat_p, *(zeros_like(x) if t is None else t for t, x in pairs), axis=axis)]
+
+
+class _Joined(Aligned):
+    """Concatenation repeats no axis by itself."""
+
+    def batched(self, op: Op, size: int, operands: tuple[Any, ...], attrs: dict[str, Any]) -> Any:
+        return super().batched(op, size, tuple(broadcast_to(x, (size, *x.shape[1:])) for x in operands), attrs)
+
+
+axes.register(concat_p, _Joined({"axis": One()}))
 
 
 def concat_same(arrays: Sequence[Array], axis: int) -> Array:

@@ -13,10 +13,12 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from runnel.core.avals import Aval, Shape, aval, row_major
+from runnel.core.axes import AxisRule
 from runnel.core.dispatch import Value, apply
 from runnel.core.dtypes import as_dtype, float32, float64, int32, int64, uint32, uint64
 from runnel.core.errors import DTypeError, ShapeError
-from runnel.core.tables import Op, cost, infer, lower, reference, vjp
+from runnel.core.tables import Op, axes, cost, infer, jvp, lower, reference, vjp
+from runnel.core.tangents import no_tangent
 from runnel.loops import scalar
 from runnel.loops.ir import Apply, Const, Expr
 from runnel.loops.rules import IndexFunction
@@ -41,22 +43,31 @@ _DRAWING, _DERIVING = 0, 1  # the last counter word keeps keys apart from number
 
 random_bits_p = Op(
     "random_bits",
-    "key0, key1, *, shape, word, stream, order=()",
+    "key0, key1, *, shape, word, stream, order=(), keyed=0",
     "Word `word` of the Philox block whose counter is (row-major position, stream), for the key (key0, key1); with an "
-    "order, axis i is axis order[i] of the array whose positions count.",
+    "order, axis i is axis order[i] of the array whose positions count. Each index of its first keyed axes has its "
+    "own key, and counts from 0.",
 )
 vjp.register(random_bits_p, lambda g, out, key0, key1, **attrs: (None, None))
+jvp.register(random_bits_p, no_tangent)
 cost.register(random_bits_p, lambda key0, key1, *, shape, **attrs: 8 * _ROUNDS * math.prod(shape))
 
 
 @infer.rule(random_bits_p)
-def _bits_infer(key0: Aval, key1: Aval, *, shape: Shape, word: int, stream: int, order: Shape = ()) -> Aval:
+def _bits_infer(
+    key0: Aval, key1: Aval, *, shape: Shape, word: int, stream: int, order: Shape = (), keyed: int = 0
+) -> Aval:
     require_dtype("random_bits", key0.dtype, (uint32,))
     require_dtype("random_bits", key1.dtype, (uint32,))
-    if key0.shape != (1,) * len(shape) or key1.shape != key0.shape:
-        raise ShapeError(
-            f"[random_bits] key words of shapes {key0.shape}, {key1.shape} must have one element and rank {len(shape)}."
-        )
+    has_own = [a < keyed for a in order or range(len(shape))]
+    for key in (key0, key1):
+        if key.ndim != len(shape) or any(
+            k not in ((1, n) if own else (1,)) for k, n, own in zip(key.shape, shape, has_own, strict=True)
+        ):
+            raise ShapeError(
+                f"[random_bits] key words of shapes {key0.shape}, {key1.shape} must have rank {len(shape)} and one "
+                f"element, or one for each index of the first {keyed} axes."
+            )
     return aval(shape, uint32)
 
 
@@ -90,10 +101,12 @@ def philox(
 
 
 @reference.rule(random_bits_p)
-def _bits_reference(key0: Any, key1: Any, *, shape: Shape, word: int, stream: int, order: Shape = ()) -> Any:
+def _bits_reference(
+    key0: Any, key1: Any, *, shape: Shape, word: int, stream: int, order: Shape = (), keyed: int = 0
+) -> Any:
     places = np.indices(shape, dtype=np.uint64, sparse=True)
     position = np.zeros(shape, np.uint64)
-    for step, along in zip(_position_steps(shape, order), places, strict=True):
+    for step, along in zip(_position_steps(shape, order, keyed), places, strict=True):
         position = position + np.uint64(step) * along
     low, high = position.astype(np.uint32), (position >> np.uint64(32)).astype(np.uint32)
     counter = (low, high, np.zeros_like(low), np.full_like(low, stream))
@@ -102,20 +115,20 @@ def _bits_reference(key0: Any, key1: Any, *, shape: Shape, word: int, stream: in
     return np.asarray(block[word])
 
 
-def _position_steps(shape: Shape, order: Shape) -> Shape:
+def _position_steps(shape: Shape, order: Shape, keyed: int) -> Shape:
     """How positions count along each axis of ``shape``."""
-    if not order:
-        return row_major(shape)
-    meant = row_major(tuple(shape[order.index(a)] for a in range(len(shape))))
-    return tuple(meant[a] for a in order)
+    of_axes = order or tuple(range(len(shape)))
+    meant = tuple(shape[of_axes.index(a)] for a in range(len(shape)))
+    steps = (*(0,) * keyed, *row_major(meant[keyed:]))
+    return tuple(steps[a] for a in of_axes)
 
 
-def _bits_steps(result: Aval, *, order: Shape = (), **attrs: Any) -> Shape:
-    return _position_steps(result.shape, order)
+def _bits_steps(result: Aval, *, order: Shape = (), keyed: int = 0, **attrs: Any) -> Shape:
+    return _position_steps(result.shape, order, keyed)
 
 
 def _bits_expr(
-    avals: Any, position: Expr, key0: Expr, key1: Expr, *, shape: Shape, word: int, stream: int, order: Shape = ()
+    avals: Any, position: Expr, key0: Expr, key1: Expr, *, shape: Shape, word: int, stream: int, **attrs: Any
 ) -> Expr:
     high = Apply(scalar.shift_right, (Apply(scalar.cast, (position,), uint64), Const(32, uint64)), uint64)
     counter = (Apply(scalar.cast, (position,), uint32), Apply(scalar.cast, (high,), uint32), _word(0), _word(stream))
@@ -133,6 +146,29 @@ def _operation(op: scalar.ScalarOp) -> Binary:
 
 
 lower.register(random_bits_p, IndexFunction(_bits_expr, _bits_steps))
+
+
+class _Drawn(AxisRule):
+    """Positions count in the order that the program meant, for each key by themselves."""
+
+    def batched(self, op: Op, size: int, operands: tuple[Any, ...], attrs: dict[str, Any]) -> Any:
+        changed = {"shape": (size, *attrs["shape"]), "keyed": attrs.get("keyed", 0) + 1}
+        if attrs.get("order"):
+            changed["order"] = (0, *(a + 1 for a in attrs["order"]))
+        return apply(op, *operands, **attrs | changed)
+
+    def in_order(self, attrs: dict[str, Any], order: Shape, result: Aval) -> dict[str, Any]:
+        meant = attrs.get("order") or tuple(range(len(order)))
+        shape = tuple(attrs["shape"][a] for a in order)
+        return attrs | {"shape": shape, "order": tuple(meant[a] for a in order)}
+
+    def with_rows_merged(self, attrs: dict[str, Any], ndim: int) -> dict[str, Any] | None:
+        if attrs.get("order") or attrs.get("keyed"):
+            return None
+        return attrs | {"shape": (math.prod(attrs["shape"][:-1]), attrs["shape"][-1])}
+
+
+axes.register(random_bits_p, _Drawn())
 
 # --- keys and bits ------------------------------------------------------------------------------------------------
 

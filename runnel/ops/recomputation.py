@@ -5,7 +5,10 @@ from __future__ import annotations
 from typing import Any
 
 from runnel.core.avals import Aval
-from runnel.core.tables import Op, cost, infer, lower, reference, vjp
+from runnel.core.axes import batching
+from runnel.core.dispatch import apply
+from runnel.core.tables import Op, cost, infer, jvp, lower, reference, vjp
+from runnel.core.tangents import Tangents
 from runnel.loops.rules import View
 from runnel.ops.arguments import Array
 
@@ -22,6 +25,16 @@ def _identity(aval_in: Aval, aval_out: Aval) -> list[tuple[int, tuple[tuple[int,
 
 
 lower.register(again_p, View(_identity))
+
+
+@batching(again_p)
+def _again_batched(size: int, x: Array, *after: Array) -> Array:
+    return apply(again_p, x, *after)
+
+
+@jvp.rule(again_p)
+def _again_jvp(tangents: Tangents, out: Array, x: Array, *after: Array) -> list[Array]:
+    return [] if tangents[0] is None else [apply(again_p, tangents[0], *after)]
 
 
 @vjp.rule(again_p)

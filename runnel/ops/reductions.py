@@ -9,10 +9,12 @@ from typing import Any
 import numpy as np
 
 from runnel.core.avals import Aval, aval
+from runnel.core.axes import REDUCTION
 from runnel.core.dispatch import apply
 from runnel.core.dtypes import DType, as_dtype, bool_, float32, int64, uint64
 from runnel.core.errors import ShapeError
-from runnel.core.tables import Op, cost, infer, lower, reference, vjp
+from runnel.core.tables import Op, axes as axis_rules, cost, infer, jvp, lower, reference, vjp
+from runnel.core.tangents import Tangents, no_tangent
 from runnel.loops.rules import Reduction
 from runnel.ops.arguments import Array, Axis, normalize_axes, normalize_axis, require_dtype
 from runnel.ops.arithmetic import divide, multiply
@@ -43,6 +45,7 @@ def reduction(op: Op, kind: str, numpy: Callable[..., Any], accepted: Sequence[D
     infer.register(op, infer_rule)
     reference.register(op, reference_rule)
     lower.register(op, Reduction(kind))
+    axis_rules.register(op, REDUCTION)
     cost.register(op, lambda x, *, axes: x.size)
 
 
@@ -62,27 +65,41 @@ def _prod_vjp(g: Array, out: Array, x: Array, *, axes: tuple[int, ...]) -> tuple
     return (multiply(g, where(is_zero, rest, divide(out, patched))),)
 
 
+@jvp.rule(prod_p)
+def _prod_jvp(tangents: Tangents, out: Array, x: Array, *, axes: tuple[int, ...]) -> list[Array]:
+    (terms,) = _prod_vjp(tangents[0], out, x, axes=axes)  # a product with each element's tangent
+    return [sum_kept(terms, axes)]
+
+
 def _share(g: Array, out: Array, x: Array, *, axes: tuple[int, ...]) -> tuple[Array]:
     """The extreme elements, if several, share the gradient equally."""
     hit = cast(equal(x, out), g.dtype)
     return (divide(multiply(g, hit), sum_kept(hit, axes)),)
 
 
+def _share_jvp(tangents: Tangents, out: Array, x: Array, *, axes: tuple[int, ...]) -> list[Array]:
+    return [sum_kept(_share(tangents[0], out, x, axes=axes)[0], axes)]
+
+
 max_p = Op("max", "x, *, axes", "The greatest element over axes, which stay as axes of size 1; NaN wins.")
 reduction(max_p, "max", np.max, NUMBERS, empty=False)
 vjp.register(max_p, _share)
+jvp.register(max_p, _share_jvp)
 
 min_p = Op("min", "x, *, axes", "The smallest element over axes, which stay as axes of size 1; NaN wins.")
 reduction(min_p, "min", np.min, NUMBERS, empty=False)
 vjp.register(min_p, _share)
+jvp.register(min_p, _share_jvp)
 
 any_p = Op("any", "x, *, axes", "Whether one element over axes holds; the axes stay as axes of size 1.")
 reduction(any_p, "any", np.any, (bool_,))
 vjp.register(any_p, lambda g, out, x, *, axes: (None,))
+jvp.register(any_p, no_tangent)
 
 all_p = Op("all", "x, *, axes", "Whether every element over axes holds; the axes stay as axes of size 1.")
 reduction(all_p, "all", np.all, (bool_,))
 vjp.register(all_p, lambda g, out, x, *, axes: (None,))
+jvp.register(all_p, no_tangent)
 
 
 # --- functions ----------------------------------------------------------------------------------------------------

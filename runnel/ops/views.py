@@ -8,14 +8,17 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from runnel.core.avals import Aval, Shape, aval
+from runnel.core.axes import AxisRule, batching
 from runnel.core.dispatch import apply
 from runnel.core.errors import AxisError, ShapeError
-from runnel.core.tables import Op, cost, infer, lower, reference, vjp
+from runnel.core.tables import Op, cost, infer, jvp, lower, reference, vjp
+from runnel.core.tangents import linear
 from runnel.loops.rules import View
 from runnel.ops.arguments import Array, Axis, as_shape, listed, normalize_axes, normalize_axis
 
@@ -26,6 +29,7 @@ AxisMap = tuple[int, tuple[tuple[int, int], ...]]  # (offset, ((result axis, ste
 reshape_p = Op("reshape", "x, *, shape", "The elements of x in row-major order under another shape.")
 reference.register(reshape_p, lambda x, *, shape: x.reshape(shape))
 vjp.register(reshape_p, lambda g, out, x, *, shape: (apply(reshape_p, g, shape=x.shape),))
+jvp.register(reshape_p, linear(reshape_p))
 cost.register(reshape_p, lambda x, *, shape: 0)
 
 
@@ -63,6 +67,11 @@ def _reshape_map(aval_in: Aval, aval_out: Aval, *, shape: Shape) -> list[AxisMap
 
 
 lower.register(reshape_p, View(_reshape_map))
+
+
+@batching(reshape_p)
+def _reshape_batched(size: int, x: Array, *, shape: Shape) -> Array:
+    return reshape(x, (size, *shape))
 
 
 def reshape(x: Array, shape: int | Iterable[int]) -> Array:
@@ -111,6 +120,7 @@ def squeeze(x: Array, axis: Axis = None) -> Array:
 
 permute_p = Op("permute", "x, *, axes", "x with its axes in the order axes.")
 reference.register(permute_p, lambda x, *, axes: np.transpose(x, axes))
+jvp.register(permute_p, linear(permute_p))
 cost.register(permute_p, lambda x, *, axes: 0)
 
 
@@ -131,6 +141,11 @@ def _permute_map(aval_in: Aval, aval_out: Aval, *, axes: tuple[int, ...]) -> lis
 
 
 lower.register(permute_p, View(_permute_map))
+
+
+@batching(permute_p)
+def _permute_batched(size: int, x: Array, *, axes: tuple[int, ...]) -> Array:
+    return permute(x, (0, *(a + 1 for a in axes)))
 
 
 def inverse_order(axes: Sequence[int]) -> tuple[int, ...]:
@@ -158,3 +173,37 @@ def moveaxis(x: Array, source: int, destination: int) -> Array:
     order = [i for i in range(x.ndim) if i != a]
     order.insert(b, a)
     return permute(x, order)
+
+
+# --- new axes -----------------------------------------------------------------------------------------------------
+
+
+def bare(x: Array) -> Array:
+    """An operand that is the same for all elements, without the axis of size 1 that stands for them."""
+    return reshape(x, x.shape[1:])
+
+
+@dataclass(frozen=True)
+class Leading(AxisRule):
+    """Axis 0 of the result, and of the operands at ``places``, numbers independent rows: the elements' rows are put one
+    after the other. The other operands must be the same for all elements."""
+
+    places: tuple[int, ...] = (0,)
+
+    def batched(self, op: Op, size: int, operands: tuple[Any, ...], attrs: dict[str, Any]) -> Any:
+        if any(x.shape[0] == size != 1 for i, x in enumerate(operands) if i not in self.places):
+            return None
+        if any(x.shape[0] != size for i, x in enumerate(operands) if i in self.places):
+            return None
+        given = [merged_rows(x) if i in self.places else bare(x) for i, x in enumerate(operands)]
+        return split_rows(apply(op, *given, **attrs), size)
+
+
+def merged_rows(x: Array) -> Array:
+    """x[size, n, ...] as x[size·n, ...]."""
+    return reshape(x, (x.shape[0] * x.shape[1], *x.shape[2:]))
+
+
+def split_rows(x: Array, size: int) -> Array:
+    """x[size·n, ...] as x[size, n, ...]."""
+    return reshape(x, (size, x.shape[0] // size if size else 0, *x.shape[1:]))

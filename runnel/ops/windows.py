@@ -10,19 +10,22 @@ import numpy as np
 from runnel.core.avals import Aval, Shape, aval
 from runnel.core.dispatch import apply
 from runnel.core.errors import ShapeError
-from runnel.core.tables import Op, cost, infer, lower, reference, vjp
+from runnel.core.tables import Op, axes, cost, infer, jvp, lower, reference, vjp
+from runnel.core.tangents import linear
 from runnel.loops.rules import View
 from runnel.ops.arguments import Array
 from runnel.ops.arithmetic import add
 from runnel.ops.padding import laid_into_zeros
 from runnel.ops.pieces import narrow, slice_p
-from runnel.ops.views import AxisMap, permute, squeeze
+from runnel.ops.views import AxisMap, Leading, permute, squeeze
 
 windows_p = Op(
     "windows",
     "x, *, kernel, stride, dilation",
     "x[N, *sizes, C] as [N, *places, *kernel, C]: element stride·place + dilation·tap along each spatial axis.",
 )
+jvp.register(windows_p, linear(windows_p))
+axes.register(windows_p, Leading())
 cost.register(windows_p, lambda x, *, kernel, stride, dilation: 0)
 
 

@@ -17,17 +17,19 @@ from typing import Any, Final
 import numpy as np
 
 from runnel.core.avals import Aval, aval
+from runnel.core.axes import LOOPED
 from runnel.core.dispatch import apply
 from runnel.core.dtypes import float32, float64
 from runnel.core.errors import ShapeError
-from runnel.core.tables import Op, cost, infer, lower, reference
+from runnel.core.tables import Op, axes, cost, infer, jvp, lower, reference
+from runnel.core.tangents import bilinear
 from runnel.loops.ir import K_BLOCK
 from runnel.loops.rules import Winograd, WinogradGradient
 from runnel.ops.arguments import Array, require_dtype, require_same_dtype
 from runnel.ops.contraction import matmul
 from runnel.ops.padding import pad
 from runnel.ops.pieces import narrow
-from runnel.ops.views import reshape
+from runnel.ops.views import Leading, reshape
 
 OUTPUTS: Final = 4  # results of a tile along an axis
 TAPS: Final = 3
@@ -92,6 +94,8 @@ winograd_p = Op(
     "width, count]. H and W are what the tiles of 4×4 results read.",
 )
 lower.register(winograd_p, Winograd())
+jvp.register(winograd_p, bilinear(winograd_p))
+axes.register(winograd_p, Leading())
 
 
 @infer.rule(winograd_p)
@@ -142,6 +146,8 @@ winograd_gradient_p = Op(
     "over tiles, from x[N, H, W, C] and dy[N, height, width, K]; columns beyond K hold anything.",
 )
 lower.register(winograd_gradient_p, WinogradGradient())
+jvp.register(winograd_gradient_p, bilinear(winograd_gradient_p))
+axes.register(winograd_gradient_p, LOOPED)  # parts of the sum over all images
 FEWEST_PARTS: Final = 8  # of the sum over tiles: what threads share out without a change of the result
 
 

@@ -27,13 +27,13 @@ _SOON: Final = 1e-3  # seconds
 
 @contextmanager
 def no_trace() -> Iterator[None]:
-    """No trace is active in the block, and nobody notes what Variables are read."""
-    held = ACTIVE.trace, ACTIVE.seen
-    ACTIVE.trace = ACTIVE.seen = None
+    """No trace and no level is active in the block, and nobody notes what Variables are read."""
+    held = ACTIVE.trace, ACTIVE.level, ACTIVE.seen
+    ACTIVE.trace = ACTIVE.level = ACTIVE.seen = None
     try:
         yield
     finally:
-        ACTIVE.trace, ACTIVE.seen = held
+        ACTIVE.trace, ACTIVE.level, ACTIVE.seen = held
 
 
 class _Apart:
@@ -81,10 +81,10 @@ def _collecting(phase: str, info: dict[str, int]) -> None:
     """Called by the garbage collector before and after a collection, on the thread that does it: once for each trace
     that is active anywhere."""
     if phase == "start" and ACTIVE.interrupted is None:
-        ACTIVE.interrupted = ACTIVE.trace, ACTIVE.seen
-        ACTIVE.trace = ACTIVE.seen = None
+        ACTIVE.interrupted = ACTIVE.trace, ACTIVE.level, ACTIVE.seen
+        ACTIVE.trace = ACTIVE.level = ACTIVE.seen = None
     elif phase == "stop" and ACTIVE.interrupted is not None:
-        ACTIVE.trace, ACTIVE.seen = ACTIVE.interrupted
+        ACTIVE.trace, ACTIVE.level, ACTIVE.seen = ACTIVE.interrupted
         ACTIVE.interrupted = None
 
 
@@ -97,7 +97,7 @@ class Guarded:
         self._profiler: Any = None
 
     def begin(self) -> None:
-        if ACTIVE.interrupted == (None, None):
+        if ACTIVE.interrupted == (None, None, None):
             ACTIVE.interrupted = None  # Ctrl-C may have cut the end of a collection short
         gc.callbacks.append(_collecting)
         if threading.current_thread() is threading.main_thread():

@@ -15,6 +15,8 @@ from runnel import ops
 from runnel.core import dtypes, kinds
 from runnel.core.errors import DTypeError
 from runnel.ops.arguments import as_sizes
+from runnel.tensor.active import ACTIVE
+from runnel.tensor.batching import own_keys
 from runnel.tensor.creation import Shape
 from runnel.tensor.inplace import in_place
 from runnel.tensor.methods import ArrayMethods
@@ -51,13 +53,14 @@ class Generator:
         load_variables("Generator", {"state": self.state}, state, strict=True)
 
     def next_key(self) -> Tensor:
-        """A fresh key (uint32[2]); the count goes up by one. No two callers get the same, in whatever threads."""
+        """A fresh key (uint32[2]); the count goes up by one. No two callers get the same, in whatever threads. Under
+        vmap each element gets its own: element i row i of ``split_key(key, size)``."""
         while True:
             state = self.state.read()
             key: Tensor = ops.fold_in(state[0:2], state[2])
             following = state + state.lift(_ONE, dtypes.uint32)
             if self.state.replace(following, state):
-                return key
+                return key if ACTIVE.level is None else own_keys(key)
 
 
 _ONE = np.array([0, 0, 1], np.uint32)

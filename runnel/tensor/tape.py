@@ -15,6 +15,8 @@ import weakref
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+import numpy as np
+
 from runnel.core import tables
 from runnel.core.errors import GradientError
 from runnel.core.tables import Op
@@ -230,6 +232,23 @@ def _cotangents(
     return found
 
 
+def seed_of(root: Tensor, gradient: Any) -> Tensor:
+    """What ``root.backward(gradient)`` starts from: 1 for one number, where nothing is given."""
+    if gradient is None:
+        if root.size != 1:
+            raise GradientError(
+                f"[backward] a tensor of shape {root.shape} needs a seed; pass gradient=, or reduce it with sum() or "
+                "mean()."
+            )
+        one = root.lift(1.0, root.dtype)
+        return one if not root.shape else one.reshape(root.shape)
+    seed: Any = gradient if isinstance(gradient, ArrayMethods) else root.lift(np.asarray(gradient), root.dtype)
+    if seed.shape != root.shape:
+        raise GradientError(f"[backward] the seed has shape {seed.shape}, the tensor {root.shape}.")
+    found: Tensor = seed.read()
+    return found
+
+
 def add_to_owners(found: Iterable[tuple[Tensor, Tensor]], seed: Tensor) -> None:
     """Add the cotangents of leaves to ``.grad``, where the user looks for it; each is a handle of its own."""
     handed_out = {id(seed)}
@@ -275,7 +294,7 @@ def handle(x: Tensor) -> Tensor:
 
 def plain(x: Tensor) -> Tensor:
     """``x`` without a tape: itself, where it has none."""
-    return x.detach() if x.requires_grad else x
+    return x.untaped() if x.requires_grad else x
 
 
 def apply_rule(

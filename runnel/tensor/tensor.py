@@ -18,7 +18,7 @@ from runnel import ops
 from runnel.core.avals import Aval, Shape, aval, row_major
 from runnel.core.dispatch import RunTimeNumber
 from runnel.core.dtypes import DType, from_numpy as from_numpy_dtype
-from runnel.core.errors import CaptureError, GradientError, SideEffectError
+from runnel.core.errors import GradientError, LevelError, SideEffectError
 from runnel.core.rounding import rounded
 from runnel.core.tables import Op
 from runnel.graph.graph import InputKind, Node
@@ -26,9 +26,10 @@ from runnel.ops.control import part_p
 from runnel.ops.conversion import stop_gradient_p
 from runnel.runtime import memory
 from runnel.runtime.memory import Storage
-from runnel.tensor import copying, eager, inplace, tape, tracing
+from runnel.tensor import copying, eager, inplace, ownership, tape, tracing
 from runnel.tensor.grad_mode import RECORDING, recording
 from runnel.tensor.methods import ArrayMethods
+from runnel.tensor.ownership import CONSTANT_SERIAL
 from runnel.tensor.stand_in import data_of
 from runnel.tensor.traced_values import traced_value
 
@@ -66,6 +67,8 @@ class Tensor(ArrayMethods):
     _is_rebound: bool = False  # this handle was given another value
     _first: Tensor | None = None  # then the node of its first value, if the tape may need it
     _version: Tensor | None = None  # and that of its present one, once recorded
+    _level: Any = None  # of the transform that it is a tensor of (levels.py), which has the components
+    _parts: Any = None
     requires_grad: bool = False
     data = data_of
 
@@ -228,6 +231,9 @@ class Tensor(ArrayMethods):
         for x in inputs:
             if type(x) is not Tensor:
                 tensors = tuple([x if type(x) is Tensor else x.read() for x in inputs])
+                for x in tensors:
+                    if type(x) is not Tensor:
+                        return x.apply_op(op, tensors, attrs)
                 break
         if trace is None:
             result = _placed(*eager.execute(op, tensors, attrs))
@@ -247,6 +253,9 @@ class Tensor(ArrayMethods):
     def apply_several(self, op: Op, inputs: tuple[Any, ...], attrs: dict[str, Any]) -> tuple[Tensor, ...]:
         trace = tracing.ACTIVE.trace
         tensors = tuple([x.read() for x in inputs])
+        for x in tensors:
+            if type(x) is not Tensor:
+                return x.apply_several(op, tensors, attrs)
         if trace is None:
             outs = tuple([_placed(*placed) for placed in eager.execute_several(op, tensors, attrs)])
         else:
@@ -279,7 +288,7 @@ class Tensor(ArrayMethods):
         is: gradients pass to what the old value was made of, and a leaf stays a leaf. ``name`` is for messages.
         """
         trace = tracing.ACTIVE.trace
-        self._require_own(name, trace)
+        ownership.require_own(self, name, trace)
         start = next(_serials)
         before = tape.moved_out(self)
         after = inplace.fitted(name, self._aval, change(before)).read()
@@ -290,17 +299,21 @@ class Tensor(ArrayMethods):
                 after = tape.linked(after, before)
         elif after.requires_grad and (after._record is None or after._serial < start):
             after = tape.handle(after)  # somebody else's node of the tape
-        self._become(after, before, trace)
+        self._become(name, after, before, trace)
         if stays_leaf:
             self.requires_grad, self._record = True, None
         return self
 
-    def _become(self, after: Tensor, before: Tensor, trace: tracing.Trace | None) -> None:
+    def _become(self, name: str, after: Tensor, before: Tensor, trace: tracing.Trace | None) -> None:
         """Take the value and the tape of ``after``. What was recorded with this handle means ``before`` from now on."""
+        ownership.require_inside(self, name, after._level)
         if not self._is_rebound and (self.requires_grad or hasattr(self, "_is_recorded")):
             self._first = before
         self._storage, self._layout, self._array = after._storage, after._layout, None
-        self._node = after._node if trace is None else node_of(after, trace)
+        if self._level is not after._level:
+            self.__class__, self._level = type(after), after._level  # a tensor of that level from now on
+        self._parts = after._parts
+        self._node = after._node if trace is None or after._level is not None else node_of(after, trace)
         self._weak, self._version = False, after._version
         self.requires_grad, self._record = after.requires_grad, after._record
         self._serial = next(_serials)
@@ -311,24 +324,6 @@ class Tensor(ArrayMethods):
         """Whether ``backward()`` accumulates a gradient here."""
         return self.requires_grad and self._record is None and not self._is_argument
 
-    def _require_own(self, name: str, trace: tracing.Trace | None) -> None:
-        """Raise unless this handle may be given another value now."""
-        if self._leaf is not None or self._serial == CONSTANT_SERIAL:
-            raise CaptureError(
-                f"[{name}] this tensor is the value of a Variable or a constant; assign to the Variable, or change a "
-                "copy (x.clone())."
-            )
-        if self._is_user_leaf and RECORDING.get():
-            raise GradientError(
-                f"[{name}] a leaf that requires a gradient cannot be changed in place while operations are recorded; "
-                "change it under `with runnel.no_grad():`, or change a copy (x.clone())."
-            )
-        if trace is not None and self._is_outside(trace):
-            raise SideEffectError(
-                f"[{name}] at {tracing.user_line()} a compiled function changes a tensor from outside; return the new "
-                "value, or keep it in a Variable."
-            )
-
     def _is_outside(self, trace: tracing.Trace) -> bool:
         """Whether it was made before ``trace`` began."""
         return self._serial <= trace.born if self._node is None else not trace.owns(self._node)
@@ -336,7 +331,7 @@ class Tensor(ArrayMethods):
     def _twin(self) -> Tensor:
         """Another handle of the same value, without a tape. In a trace it is traced, whatever this one is."""
         trace = tracing.ACTIVE.trace
-        if trace is not None and self._node is None and self._is_outside(trace):
+        if trace is not None and self._node is None and (self._level is not None or self._is_outside(trace)):
             return symbolic(node_of(self, trace))
         twin = _blank(self._aval)
         twin._storage, twin._layout, twin._array = self._storage, self._layout, self._array
@@ -350,7 +345,10 @@ class Tensor(ArrayMethods):
     def __copy__(self) -> Tensor:
         """Another handle of the same value, on the same tape."""
         trace = tracing.ACTIVE.trace
-        twin = self._twin() if trace is None else symbolic(node_of(self, trace))
+        if trace is None or (self._level is not None and self._level.trace is trace):
+            twin = self._twin()
+        else:
+            twin = symbolic(node_of(self, trace))
         twin.requires_grad, twin._record, twin._leaf = self.requires_grad, self._record, self._leaf
         if trace is not None and self._record is not None and self._is_outside(trace):
             twin._record = tape.Record(None, (self,), {}, lambda g, out: (g,))
@@ -395,6 +393,8 @@ class Tensor(ArrayMethods):
     @grad.setter
     def grad(self, value: Tensor | None) -> None:
         value = tape.as_gradient(value)
+        if value is not None and value._level is not None:
+            ownership.require_inside(self, "grad", value._level)
         trace = tracing.ACTIVE.trace
         if trace is not None and self._is_outside(trace):
             trace.left_gradients.setdefault(id(self), (self, self._grad))
@@ -408,6 +408,10 @@ class Tensor(ArrayMethods):
             return stopped
         return self._twin()
 
+    def untaped(self) -> Tensor:
+        """Another handle of the same value without the tape of this handle; components of a level keep theirs."""
+        return self.detach()
+
     def detach_(self) -> Tensor:
         """Let go of the tape: this handle is a leaf that requires no gradient from now on; returns it."""
         if self._leaf is not None:
@@ -418,7 +422,7 @@ class Tensor(ArrayMethods):
                 f"[detach_] at {tracing.user_line()} a compiled function changes a tensor from outside; use detach()."
             )
         before = tape.moved_out(self)
-        self._become(before.detach(), before, trace)
+        self._become("detach_", before.detach(), before, trace)
         return self
 
     def requires_grad_(self, flag: bool = True) -> Tensor:
@@ -443,21 +447,10 @@ class Tensor(ArrayMethods):
                 "[backward] the tensor does not depend on anything that requires a gradient; "
                 "call requires_grad_() on a leaf, or use Parameters."
             )
-        if gradient is None:
-            if self.size != 1:
-                raise GradientError(
-                    f"[backward] a tensor of shape {self.shape} needs a seed; pass gradient=, or reduce it with sum() "
-                    "or mean()."
-                )
-            gradient = constant(1.0, self.dtype)
-            gradient = gradient if not self.shape else gradient.reshape(self.shape)
-        elif not isinstance(gradient, Tensor):
-            gradient = constant(np.asarray(gradient), self.dtype)
-        if gradient.shape != self.shape:
-            raise GradientError(f"[backward] the seed has shape {gradient.shape}, the tensor {self.shape}.")
-        found = tape.cotangents([self], [gradient], create_graph=create_graph, retain_graph=retain_graph)
+        seed = tape.seed_of(self, gradient)
+        found = tape.cotangents([self], [seed], create_graph=create_graph, retain_graph=retain_graph)
         with recording(create_graph):
-            tape.add_to_owners(found.values(), gradient)
+            tape.add_to_owners(found.values(), seed)
 
 
 def _stopped(result: Tensor, trace: tracing.Trace) -> Tensor:
@@ -521,7 +514,6 @@ def symbolic(node: Node) -> Tensor:
     return tensor
 
 
-CONSTANT_SERIAL = 1 << 62  # later than any trace: such a tensor is a constant in every trace
 _LIFTED: dict[int, tuple[np.ndarray, Tensor]] = {}  # by id of the array, which is kept alive
 _SCALARS: dict[tuple[Any, type, DType], Tensor] = {}
 
@@ -578,7 +570,7 @@ def node_of(tensor: Tensor, trace: tracing.Trace) -> Node:
     """The node that stands for ``tensor`` in ``trace``: its own, or that of a captured or constant eager tensor."""
     if tensor._node is not None and trace.owns(tensor._node):
         return tensor._node
-    if tensor._serial > trace.born and tensor._node is None:
+    if tensor._serial > trace.born and tensor._node is None and tensor._level is None:
         found = trace.constants.get(id(tensor))
         if found is None:
             found = (tensor, trace.constant(tensor.numpy(), tensor.dtype))
@@ -586,6 +578,11 @@ def node_of(tensor: Tensor, trace: tracing.Trace) -> Node:
         return found[1]
     found = trace.captures.get(id(tensor))
     if found is None:
+        if tensor._level is not None and tensor._level.trace is trace:
+            raise LevelError(
+                f"[{tensor._level.name}] a tensor of {tensor._level.name} left the function that it belongs to; return "
+                "it from there."
+            )
         found = (tensor, trace.input(tensor.aval, InputKind.ARGUMENT, f"captured{len(trace.captures)}"))
         trace.captures[id(tensor)] = found
     return found[1]

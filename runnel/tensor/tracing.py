@@ -123,26 +123,26 @@ class Repetition:
 class activate:
     """``with activate(trace):`` makes it the one that ops on this thread are recorded in. What breaks in is apart.
 
-    Inside of another one, None ends recording for the block.
+    Inside of another one, None ends recording for the block. Levels belong to the trace in which they began.
     """
 
-    __slots__ = ("_before", "_guarded", "_trace")
+    __slots__ = ("_before", "_guarded", "_level", "_trace")
 
     def __init__(self, trace: Trace | None) -> None:
         self._trace = trace
-        self._before = ACTIVE.trace
+        self._before, self._level = ACTIVE.trace, ACTIVE.level
         self._guarded = Guarded() if self._before is None else None
 
     @undisturbed
     def __enter__(self) -> Trace | None:
         if self._guarded is not None:
             self._guarded.begin()
-        ACTIVE.trace = self._trace
+        ACTIVE.trace, ACTIVE.level = self._trace, None
         return self._trace
 
     @undisturbed
     def __exit__(self, *error: object) -> None:
-        ACTIVE.trace = self._before
+        ACTIVE.trace, ACTIVE.level = self._before, self._level
         if self._guarded is not None:
             self._guarded.end()
 

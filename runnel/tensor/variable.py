@@ -247,6 +247,8 @@ class Variable(StandIn):
                 f"[assign] Variable '{self.name}' has dtype {self.dtype.name}; received {value.dtype.name}. "
                 "Cast it first."
             )
+        if value._level is not None:
+            value = value._level.as_state(value, self.name)
         if trace is not None:
             self._read_traced(trace)
             fresh = tensors.symbolic(tensors.node_of(value, trace))
@@ -409,6 +411,8 @@ class Variable(StandIn):
     @grad.setter
     def grad(self, value: Tensor | None) -> None:
         value = tape.as_gradient(value)
+        if value is not None and value._level is not None:
+            value = value._level.as_state(value, f"{self.name}.grad")
         trace = tracing.ACTIVE.trace
         if trace is not None:
             trace.gradients[self] = value

@@ -4,7 +4,9 @@ from runnel.transforms.checkpoint import checkpoint
 from runnel.transforms.cond import cond
 from runnel.transforms.custom import custom_vjp
 from runnel.transforms.gradients import grad, value_and_grad, vjp
+from runnel.transforms.jvp import jvp
 from runnel.transforms.scan import scan
+from runnel.transforms.vmap import vmap
 from runnel.transforms.while_loop import while_loop
 
-__all__ = ["checkpoint", "cond", "custom_vjp", "grad", "scan", "value_and_grad", "vjp", "while_loop"]
+__all__ = ["checkpoint", "cond", "custom_vjp", "grad", "jvp", "scan", "value_and_grad", "vjp", "vmap", "while_loop"]

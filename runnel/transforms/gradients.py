@@ -12,6 +12,7 @@ from runnel.ops import cast, full_like, zeros_like
 from runnel.ops.arguments import as_shape, is_single
 from runnel.tensor.creation import asarray
 from runnel.tensor.grad_mode import RECORDING, recording
+from runnel.tensor.levels import every_component
 from runnel.tensor.methods import ArrayMethods
 from runnel.tensor.tape import cotangents, needed_order, version
 from runnel.tensor.tensor import Tensor
@@ -107,16 +108,21 @@ def _pulled(
     pairs = [(root, seed) for root, seed in zip(roots, seeds, strict=True) if root.requires_grad]
     roots, seeds = [root for root, _ in pairs], [seed for _, seed in pairs]
     leaves = [leaf for a in arguments for leaf in a.nodes]
-    again = RECORDING.get() and (any(seed.requires_grad for seed in seeds) or _depends_on_more(roots, arguments))
+    again = RECORDING.get() and (
+        any(x.requires_grad for seed in seeds for x in (seed, *every_component(seed)))
+        or _depends_on_more(roots, arguments)
+    )
     return cotangents(roots, seeds, leaves, create_graph=again, retain_graph=keep)
 
 
 def _depends_on_more(roots: Sequence[Tensor], arguments: Sequence[Argument]) -> bool:
-    """Whether anything but the arguments' own leaves needs a gradient: an outer tape, or a Parameter read inside."""
+    """Whether anything but the arguments' own leaves needs a gradient: an outer tape, or a Parameter read inside. The
+    components of tensors of a level are on tapes that are further out."""
     leaves = {id(leaf): leaf for a in arguments for leaf in a.nodes}
     if any(leaf._record is not None for leaf in leaves.values()):
         return True
-    return any(x._record is None and id(x) not in leaves for x in needed_order(roots, frozenset(leaves)))
+    below = [x for root in roots for x in every_component(root) if x.requires_grad]
+    return any(x._record is None and id(x) not in leaves for x in needed_order([*roots, *below], frozenset(leaves)))
 
 
 def _without_own_tape(result: Any, arguments: Sequence[Argument]) -> Any:
@@ -127,7 +133,7 @@ def _without_own_tape(result: Any, arguments: Sequence[Argument]) -> Any:
         return result
     alone = roots if not RECORDING.get() else [x for x in roots if not _leads_further(version(x), arguments)]
     done = {id(x) for x in alone}
-    return pytree.unflatten(structure, [x.detach() if id(x) in done else x for x in leaves])
+    return pytree.unflatten(structure, [x.untaped() if id(x) in done else x for x in leaves])
 
 
 def _leads_further(x: Tensor, arguments: Sequence[Argument]) -> bool:

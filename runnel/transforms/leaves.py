@@ -18,9 +18,17 @@ from runnel.tensor.tensor import Tensor
 
 def alias(x: Tensor, source: Tensor | None = None) -> Tensor:
     """A tensor with the value of ``x`` that needs a gradient. It is another tensor, so that readings of ``x`` by other
-    ways do not count; and the tape goes on from it to ``source``, by default ``x``, so that derivatives nest."""
-    trace = tracing.ACTIVE.trace
-    if trace is not None:
+    ways do not count; and the tape goes on from it to ``source``, by default ``x``, so that derivatives nest. Without a
+    ``source`` it is a tensor of the innermost level: what is differentiated inside of a level has its tape there."""
+    trace, level = tracing.ACTIVE.trace, tracing.ACTIVE.level
+    if source is None and level is not None and x._level is not level:
+        lifted: Tensor = level.lifted(x)  # the component goes on with its own tape, and the handle begins one
+        lifted.requires_grad = lifted._is_argument = True
+        return lifted
+    if x._level is not None and x._level.trace is trace:
+        twin = x.untaped()
+        twin._serial = tensors.serial_now()
+    elif trace is not None:
         twin = tensors.symbolic(tensors.node_of(x, trace))
     elif x._storage is None:
         raise GradientError("[grad] a traced tensor was used after its trace ended.")

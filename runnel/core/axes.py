@@ -1,0 +1,144 @@
+"""What an op does when an axis is added, or axes are reordered or merged: the rules of table ``axes``.
+
+For most ops the rule is a description of their attributes (:class:`Aligned`). Others say how they are carried out with
+a new axis in front of their operands.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from runnel.core.avals import Aval, Shape
+from runnel.core.dispatch import apply
+from runnel.core.tables import Op, axes
+
+Attrs = dict[str, Any]
+SIZE: Final = "size"  # an entry that is the size of the axis
+
+
+class AxisRule:
+    """A row of table ``axes``. By default an op takes no new axis, no other order and no merged rows."""
+
+    def batched(self, op: Op, size: int, operands: tuple[Any, ...], attrs: Attrs) -> Any:
+        """The results for ``size`` elements, stacked along a new axis 0; None where this op has no way of its own. The
+        operands have that axis: of ``size``, or of 1 where they are the same for all elements."""
+        return None
+
+    def in_order(self, attrs: Attrs, order: Shape, result: Aval) -> Attrs | None:
+        """The attributes when axis i of all operands and of the ``result`` is what was axis order[i]; None where the
+        values would be others."""
+        return None
+
+    def with_rows_merged(self, attrs: Attrs, ndim: int) -> Attrs | None:
+        """The attributes when all ``ndim`` axes but the last are merged into one; None where that cannot be."""
+        return None
+
+
+# --- attributes that are about axes -------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Each:
+    """An entry for each axis; ``new`` is that of an axis which is not touched."""
+
+    new: Any
+
+    def with_axis(self, value: Any, size: int) -> Any:
+        return (size if self.new is SIZE else self.new, *value)
+
+    def in_order(self, value: Any, order: Shape) -> Any:
+        return tuple(value[a] for a in order)
+
+    def with_rows_merged(self, value: Any, ndim: int) -> Any:
+        if self.new is SIZE:
+            return (math.prod(value[:-1]), value[-1])
+        return (self.new, value[-1]) if all(entry == self.new for entry in value[:-1]) else None
+
+
+class One:
+    """The number of an axis."""
+
+    def with_axis(self, value: Any, size: int) -> Any:
+        return value + 1
+
+    def in_order(self, value: Any, order: Shape) -> Any:
+        return order.index(value)
+
+    def with_rows_merged(self, value: Any, ndim: int) -> Any:
+        return 1 if value == ndim - 1 else None
+
+
+class Some:
+    """Numbers of axes, ascending."""
+
+    def with_axis(self, value: Any, size: int) -> Any:
+        return tuple(a + 1 for a in value)
+
+    def in_order(self, value: Any, order: Shape) -> Any:
+        return tuple(sorted(order.index(a) for a in value))
+
+    def with_rows_merged(self, value: Any, ndim: int) -> Any:
+        rows, last = tuple(range(ndim - 1)), (ndim - 1,)
+        known = {(): (), rows: (0,), last: (1,), (*rows, *last): (0, 1)}
+        return known.get(tuple(value))
+
+
+AboutAxes = Each | One | Some
+
+
+# --- rules --------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Aligned(AxisRule):
+    """Operands and result have the same axes, one by one, and an operand's axis of size 1 is repeated: elementwise ops,
+    reductions that keep their axes, slices. ``about`` says which attributes are about axes. ``is_ordered``: float
+    results depend on the order of axes, since they are sums."""
+
+    about: Mapping[str, AboutAxes] = field(default_factory=dict)
+    is_ordered: bool = False
+
+    def batched(self, op: Op, size: int, operands: tuple[Any, ...], attrs: Attrs) -> Any:
+        return apply(op, *operands, **self._changed(attrs, lambda kind, value: kind.with_axis(value, size)))
+
+    def in_order(self, attrs: Attrs, order: Shape, result: Aval) -> Attrs | None:
+        if self.is_ordered and result.dtype.is_float:
+            return None
+        return self._changed(attrs, lambda kind, value: kind.in_order(value, order))
+
+    def with_rows_merged(self, attrs: Attrs, ndim: int) -> Attrs | None:
+        found = self._changed(attrs, lambda kind, value: kind.with_rows_merged(value, ndim))
+        return None if any(found[name] is None for name in self.about) else found
+
+    def _changed(self, attrs: Attrs, change: Callable[[AboutAxes, Any], Any]) -> Attrs:
+        return attrs | {name: change(kind, attrs[name]) for name, kind in self.about.items()} if self.about else attrs
+
+
+ELEMENTWISE: Final = Aligned()
+REDUCTION: Final = Aligned({"axes": Some()}, is_ordered=True)
+
+
+@dataclass(frozen=True)
+class Batching(AxisRule):
+    """``rule(size, *operands, **attrs)`` carries the op out with a new axis; None where it has no way of its own."""
+
+    rule: Callable[..., Any]
+
+    def batched(self, op: Op, size: int, operands: tuple[Any, ...], attrs: Attrs) -> Any:
+        return self.rule(size, *operands, **attrs)
+
+
+LOOPED: Final = AxisRule()  # no way but element by element
+
+
+def batching(op: Op) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Decorator: register a function as ``op``'s :class:`Batching`."""
+
+    def decorate(rule: Callable[..., Any]) -> Callable[..., Any]:
+        axes.register(op, Batching(rule))
+        return rule
+
+    return decorate

@@ -1,0 +1,164 @@
+"""The level of vectorizing maps: each tensor stands for one value per element. Rules are those of table ``axes``."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Final, NoReturn
+
+import numpy as np
+
+from runnel import ops
+from runnel.core import tables
+from runnel.core.avals import Aval, aval
+from runnel.core.dispatch import apply, apply_several
+from runnel.core.errors import LevelError, VerifierError
+from runnel.core.tables import Op
+from runnel.graph.body import Body
+from runnel.graph.extract import placeholder
+from runnel.graph.graph import Graph, Node
+from runnel.ops.control import scan_p, stacked
+from runnel.tensor import tracing
+from runnel.tensor.active import ACTIVE
+from runnel.tensor.levels import Level, LevelTensor, made
+from runnel.tensor.tensor import Tensor
+
+_INSTEAD: Final = {  # by what asked
+    "bool": "Use runnel.where(condition, x, y) or runnel.cond instead of `if`, runnel.while_loop instead of `while`.",
+    "index": "Use runnel.take(x, index).",
+}
+
+
+class Batching(Level):
+    """A run of ``vmap`` over ``size`` elements."""
+
+    name = "vmap"
+
+    def __init__(self, size: int) -> None:
+        super().__init__()
+        self.size = size
+
+    def stack(self, values: Tensor) -> BatchedTensor:
+        """The tensor of this level whose elements lie along axis 0 of ``values``."""
+        return self._made(aval(values.shape[1:], values.dtype), values, True)
+
+    def lifted(self, x: Tensor) -> LevelTensor:
+        tensor = self._made(x.aval, x, False)
+        tensor._weak = x.is_weak
+        return tensor
+
+    def _made(self, value: Aval, component: Tensor, is_stacked: bool) -> BatchedTensor:
+        return made(BatchedTensor, self, value, (component, is_stacked))  # type: ignore[return-value]
+
+    def split(self, x: Tensor) -> tuple[Tensor, bool]:
+        """The component of ``x``, which may be of a lower level, and whether it holds a value for each element."""
+        return x._parts if x._level is self else (x, False)
+
+    def all_elements(self, x: Tensor) -> Tensor:
+        """The values of all elements along axis 0, repeated if they are the same."""
+        values, is_stacked = self.split(x)
+        if is_stacked:
+            return values
+        repeated: Tensor = ops.broadcast_to(values, (self.size, *values.shape))
+        return repeated
+
+    def apply(self, op: Op, inputs: Sequence[Tensor], attrs: dict[str, Any]) -> LevelTensor:
+        pairs = [self.split(x) for x in inputs]
+        if not any(is_stacked for _, is_stacked in pairs):
+            return self.lifted(apply(op, *(x for x, _ in pairs), **attrs))
+        expected: Aval = tables.infer[op](*(x.aval for x in inputs), **attrs)
+        with_axis = [x if is_stacked else ops.reshape(x, (1, *x.shape)) for x, is_stacked in pairs]
+        values = batched(op, self.size, tuple(with_axis), attrs)
+        if values is None and op in tables.expand:
+            expanded = tables.expand[op](*inputs, **attrs)
+            if expanded is not None:
+                values = self.all_elements(expanded)
+        if values is None:
+            values = looped(op, self.size, pairs, attrs, expected)
+        if values.shape[0] == 1 != self.size:
+            return self.lifted(ops.reshape(values, values.shape[1:]))
+        if values.shape != (self.size, *expected.shape):
+            raise VerifierError(
+                f"[{op.name}] the rule in table 'axes' gave shape {values.shape}, not {(self.size, *expected.shape)}."
+            )
+        return self.stack(values)
+
+    def require_state(self, x: LevelTensor, name: str) -> None:
+        if x._parts[1]:
+            raise LevelError(
+                f"[assign] at {tracing.user_line()} Variable '{name}' is assigned a value that differs from element to "
+                "element; return it from the function under vmap, and assign what you make of it outside."
+            )
+
+
+class BatchedTensor(LevelTensor):
+    """One value for each element, or one for all of them. It has no numbers to look at while the function runs."""
+
+    __slots__ = ()
+
+    @property
+    def _is_unknown(self) -> bool:
+        return False
+
+    def numpy(self) -> np.ndarray:
+        self._require_one_value("numpy()")
+        return self.shown.numpy()
+
+    def item(self) -> bool | int | float:
+        self._require_one_value("item()")
+        return self.shown.item()
+
+    def _scalar(self, what: str) -> bool | int | float:
+        self._require_one_value(what)
+        return self.shown._scalar(what)
+
+    def _require_one_value(self, what: str) -> None:
+        if self._parts[1]:
+            self._refuse(what)
+
+    def _refuse(self, what: str) -> NoReturn:
+        raise LevelError(
+            f"[{what}] at {tracing.user_line()} the value of a batched tensor ({self.aval}) was asked for; under vmap "
+            f"it has one for each of {self._level.size} elements. "  # type: ignore[attr-defined]
+            + _INSTEAD.get(what, "Compute with Runnel's functions, return the tensor and look at it outside of vmap.")
+        )
+
+    def known(self) -> np.ndarray | None:
+        return None if self._parts[1] else self.shown.known()
+
+    def __repr__(self) -> str:
+        return f"BatchedTensor({self.aval}, {self._parts[0]!r})" if self._parts[1] else repr(self._parts[0])
+
+
+def batched(op: Op, size: int, operands: tuple[Tensor, ...], attrs: dict[str, Any]) -> Tensor | None:
+    """The results of ``op`` for all elements; None where its rule in table ``axes`` has no way. Operands have an axis 0
+    of ``size``, or of 1 where they are the same for all elements."""
+    rule = tables.axes.get(op)
+    return None if rule is None else rule.batched(op, size, operands, attrs)
+
+
+def looped(op: Op, size: int, pairs: Sequence[tuple[Tensor, bool]], attrs: dict[str, Any], result: Aval) -> Tensor:
+    """The results of ``op`` element by element."""
+    inputs = [placeholder(aval(x.shape[1:], x.dtype) if each else x.aval, "x") for x, each in pairs]
+    node = Node(op, tuple(inputs), attrs, result, tracing.user_line())
+    fixed = [i for i, (_, each) in enumerate(pairs) if not each]
+    varying = [i for i, (_, each) in enumerate(pairs) if each]
+    order = [*fixed, *varying]
+    body = Body(Graph([inputs[i] for i in order], [node], {}, op.name))
+    (values,) = apply_several(
+        scan_p, *(pairs[i][0] for i in order), body=body, constants=len(fixed), carries=0, length=size, reverse=False,
+        results=(stacked(result, size),),
+    )  # fmt: skip
+    found: Tensor = values
+    return found
+
+
+def own_keys(key: Tensor) -> Tensor:
+    """``key`` as a key of its own for each element of all levels of vmap that are open, the outermost first."""
+    levels, at = [], ACTIVE.level
+    while at is not None:
+        levels.append(at)
+        at = at.outer
+    for level in reversed(levels):
+        if isinstance(level, Batching):
+            key = level.stack(ops.split_key(key, level.size))
+    return key

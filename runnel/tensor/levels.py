@@ -1,0 +1,210 @@
+"""Levels: tensors whose values are more than one, and what ops do to them.
+
+Each transform that computes forwards (``jvp``, ``vmap``) opens a level. An op runs on the highest level among its
+operands; there the operands of lower levels are constants, and the level's rule applies ops to the components, which
+are tensors of lower levels. The tape hangs on handles: one of a level has a tape of its own, beside those of its
+components. See docs/levels.md.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterable, Sequence
+from typing import Any, Self
+
+from runnel import ops
+from runnel.core.avals import Aval, Shape
+from runnel.core.errors import LevelError
+from runnel.core.tables import Op
+from runnel.tensor import tape, tensor as tensors, tracing
+from runnel.tensor.active import ACTIVE
+from runnel.tensor.grad_mode import RECORDING
+from runnel.tensor.tensor import Tensor
+
+_NUMBERS = itertools.count(1)
+
+
+class Level:
+    """One running transform. ``with level:`` makes it the innermost one; ops may run on it in the block."""
+
+    name = "level"
+
+    def __init__(self) -> None:
+        self.number = next(_NUMBERS)
+        self.trace = ACTIVE.trace  # levels belong to the trace in which they begin
+        self.born = tensors.serial_now()
+        self.is_open = False
+        self._outer: list[Level | None] = []
+
+    def __enter__(self) -> Self:
+        self._outer.append(ACTIVE.level)
+        ACTIVE.level, self.is_open = self, True
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        ACTIVE.level = self._outer.pop()
+        self.is_open = bool(self._outer)
+
+    @property
+    def outer(self) -> Level | None:
+        """The level around this one, while it is open."""
+        return self._outer[-1]
+
+    def apply(self, op: Op, inputs: Sequence[Tensor], attrs: dict[str, Any]) -> LevelTensor:
+        """``op`` of operands of this level and of lower ones."""
+        raise NotImplementedError
+
+    def lifted(self, x: Tensor) -> LevelTensor:
+        """``x``, which is of a lower level, as a constant of this one."""
+        raise NotImplementedError
+
+    def as_state(self, x: Tensor, name: str) -> Tensor:
+        """What the Variable ``name`` is when it is assigned ``x``; LevelError if that is no one value."""
+        if x._level is None:
+            return x
+        x._level.require_state(x, name)
+        return self.as_state(x._parts[0], name)
+
+    def require_state(self, x: LevelTensor, name: str) -> None:
+        """LevelError unless ``x``, of this level, can be the value of a Variable."""
+        raise NotImplementedError
+
+
+class LevelTensor(Tensor):
+    """A tensor of a level: shape and dtype that the transformed function is meant to see, and components."""
+
+    # Without slots of its own a handle can become one, and be one no more, when it is given another value.
+    __slots__ = ()
+    _level: Level
+    _parts: tuple[Any, ...]  # tensors of lower levels, and what the level adds to them
+
+    @property
+    def components(self) -> list[Tensor]:
+        """The tensors that it is made of."""
+        return [x for x in self._parts if isinstance(x, Tensor)]
+
+    @property
+    def shown(self) -> Tensor:
+        """The component whose memory tells how this one lies."""
+        return self.components[0]
+
+    @property
+    def is_traced(self) -> bool:
+        return self.shown.is_traced
+
+    @property
+    def address(self) -> int:
+        raise LevelError(f"[address] a tensor of {self._level.name} lies in no one place.")
+
+    @property
+    def strides(self) -> Shape:
+        strides = self.shown.strides
+        return strides[len(strides) - self.ndim :]
+
+    @property
+    def is_dense(self) -> bool:
+        return self.shown.is_dense
+
+    @property
+    def is_transposed(self) -> bool:
+        return self.shown.is_transposed
+
+    def apply_op(self, op: Op, inputs: tuple[Any, ...], attrs: dict[str, Any]) -> Tensor:
+        given = tuple([x.read() for x in inputs])
+        level = highest(op, given)
+        return taped(recorded(op, given, attrs) if level is None else level.apply(op, given, attrs), op, given, attrs)
+
+    def detach(self) -> Tensor:
+        """The same values without any tape, and without a tangent."""
+        return made(type(self), self._level, self._aval, tuple(_detached(x) for x in self._parts))
+
+    def untaped(self) -> Tensor:
+        return self._twin()
+
+    def _twin(self) -> Tensor:
+        if self._level.trace is not ACTIVE.trace:
+            return super()._twin()
+        twin = made(type(self), self._level, self._aval, self._parts)
+        twin._weak = self._weak
+        return twin
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Tensor:
+        return self._twin()
+
+    def __getstate__(self) -> dict[str, Any]:
+        raise LevelError(f"[pickle] a tensor of {self._level.name} cannot be pickled; return it from the function.")
+
+
+def _detached(part: Any) -> Any:
+    return part.detach() if isinstance(part, Tensor) else part
+
+
+def made(kind: type[LevelTensor], level: Level, value: Aval, parts: tuple[Any, ...]) -> LevelTensor:
+    """A tensor of a level from its components."""
+    tensor = kind.__new__(kind)
+    tensor._aval = value
+    tensor._storage = None
+    tensor._layout = (0, ())
+    tensor._serial = tensors.serial_now()
+    tensor._level, tensor._parts = level, parts
+    return tensor
+
+
+def highest(op: Op, inputs: Iterable[Tensor]) -> Level | None:
+    """The level that ``op`` runs on; None where all levels are around the trace that is active, and their tensors are
+    inputs of it."""
+    trace, found = ACTIVE.trace, None
+    for x in inputs:
+        level = x._level
+        if level is None:
+            continue
+        if not level.is_open or (trace is None and level.trace is not None):
+            raise LevelError(
+                f"[{op.name}] at {tracing.user_line()} a tensor of {level.name} is used after the function under "
+                f"{level.name} has ended; return it from the function."
+            )
+        if level.trace is trace and (found is None or level.number > found.number):
+            found = level
+    return found
+
+
+def recorded(op: Op, inputs: tuple[Tensor, ...], attrs: dict[str, Any]) -> Tensor:
+    """``op`` in the graph of the active trace."""
+    trace: Any = ACTIVE.trace
+    return tensors.symbolic(trace.record(op, tuple([tensors.node_of(x, trace) for x in inputs]), attrs))
+
+
+def taped(result: Tensor, op: Op, inputs: tuple[Tensor, ...], attrs: dict[str, Any]) -> Tensor:
+    """``result`` of an op with its record, where one of the handles ``inputs`` needs a gradient."""
+    if not result.dtype.is_float or not any(x.requires_grad for x in inputs):
+        return result
+    if RECORDING.get():
+        result.requires_grad = True
+        result._record = tape.Record(op, inputs, attrs)
+        return result
+    stops = ACTIVE.trace is not None and ACTIVE.trace.is_body
+    return ops.stop_gradient(result) if stops else result
+
+
+def in_innermost(x: Tensor) -> Tensor:
+    """``x`` as a tensor of the innermost level of the active trace; itself where it is one, or there is none."""
+    level = ACTIVE.level
+    return x if level is None or x._level is level else level.lifted(x)
+
+
+def every_component(x: Tensor) -> list[Tensor]:
+    """The components of ``x``, and theirs, down to the lowest level."""
+    found, pending = [], [x]
+    while pending:
+        at = pending.pop()
+        if isinstance(at, LevelTensor):
+            found += at.components
+            pending += at.components
+    return found
+
+
+def no_number(level: Level, what: str, value: Aval, instead: str) -> LevelError:
+    """The error for asking a tensor of ``level`` for one value."""
+    return LevelError(
+        f"[{what}] a tensor of {level.name} ({value}) has no one value at {tracing.user_line()}. {instead}"
+    )

@@ -1,0 +1,42 @@
+"""Which handles may be given another value, and when: what ``x[i] = v`` and in-place methods ask first."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+from runnel.core.errors import CaptureError, GradientError, SideEffectError
+from runnel.tensor import tracing
+from runnel.tensor.grad_mode import RECORDING
+
+if TYPE_CHECKING:
+    from runnel.tensor.tensor import Tensor
+
+CONSTANT_SERIAL: Final = 1 << 62  # later than any trace: such a tensor is a constant in every trace
+
+
+def require_own(x: Tensor, name: str, trace: tracing.Trace | None) -> None:
+    """Raise unless the handle ``x`` may be given another value now."""
+    if x._leaf is not None or x._serial == CONSTANT_SERIAL:
+        raise CaptureError(
+            f"[{name}] this tensor is the value of a Variable or a constant; assign to the Variable, or change a copy "
+            "(x.clone())."
+        )
+    if x._is_user_leaf and RECORDING.get():
+        raise GradientError(
+            f"[{name}] a leaf that requires a gradient cannot be changed in place while operations are recorded; "
+            "change it under `with runnel.no_grad():`, or change a copy (x.clone())."
+        )
+    if trace is not None and x._is_outside(trace):
+        raise SideEffectError(
+            f"[{name}] at {tracing.user_line()} a compiled function changes a tensor from outside; return the new "
+            "value, or keep it in a Variable."
+        )
+
+
+def require_inside(x: Tensor, name: str, level: Any) -> None:
+    """Raise unless the handle ``x`` may become a tensor of ``level``: it was made while that was open."""
+    if level is not None and level is not x._level and x._serial <= level.born:
+        raise SideEffectError(
+            f"[{name}] at {tracing.user_line()} a function under {level.name} gives a tensor from outside a value that "
+            f"belongs to the {level.name}; return the value."
+        )

@@ -1,0 +1,81 @@
+"""``jvp``: forward-mode differentiation of functions."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from runnel.core import pytree
+from runnel.core.errors import DTypeError, GradientError, ShapeError
+from runnel.ops import zeros_like
+from runnel.tensor.creation import asarray
+from runnel.tensor.forward import Forward
+from runnel.tensor.methods import ArrayMethods
+from runnel.tensor.tensor import Tensor
+
+
+def jvp(fn: Callable[..., Any], primals: Sequence[Any], tangents: Sequence[Any], has_aux: bool = False) -> Any:
+    """``fn(*primals)`` and its derivative along ``tangents``: the pair (y, Jacobian·tangents).
+
+    Args:
+        fn: takes and returns trees of tensors.
+        primals: the arguments, as a tuple or list.
+        tangents: a tree for each of them, of the same structure. Each leaf has the shape and dtype of the primal's, or
+            is None, which means zero; what is no floating tensor has None.
+        has_aux: ``fn`` returns a pair of what is differentiated and anything else, which becomes the third result.
+
+    Results that are not floating have tangents of zeros. ``no_grad`` is about the tape: it changes nothing here.
+    """
+    for name, given in (("primals", primals), ("tangents", tangents)):
+        if not isinstance(given, tuple | list):
+            raise GradientError(
+                f"[jvp] {name} are a tuple, an entry for each argument; received {type(given).__name__}."
+            )
+    leaves, structure = pytree.flatten(tuple(primals))
+    directions, theirs = pytree.flatten(tuple(tangents), is_leaf=lambda x: x is None)
+    if theirs != structure:
+        raise GradientError(
+            f"[jvp] the tangents must have the structure of the primals, {structure!r}; received {theirs!r}."
+        )
+    level = Forward()
+    with level:
+        pairs = zip(leaves, directions, strict=True)
+        result = fn(*pytree.unflatten(structure, [_passed(level, x, t) for x, t in pairs]))
+    if has_aux and not (isinstance(result, tuple) and len(result) == 2):
+        raise GradientError("[jvp] with has_aux the function must return a pair; it returned something else.")
+    made, aux = result if has_aux else (result, None)
+    outs, form = pytree.flatten(made)
+    ends = [_taken_apart(level, out) for out in outs]
+    answer = tuple(pytree.unflatten(form, side) for side in zip(*ends, strict=True)) if ends else (made, made)
+    return (*answer, without_tangents(level, aux)) if has_aux else answer
+
+
+def _passed(level: Forward, leaf: Any, direction: Any) -> Any:
+    """What the function is given for a leaf of the primals."""
+    if direction is None:
+        return leaf
+    if not isinstance(leaf, ArrayMethods):
+        leaf = asarray(leaf)
+    x = leaf.read()
+    if not x.dtype.is_float:
+        raise DTypeError(f"[jvp] a primal of dtype {x.dtype.name} has no tangent; pass None for it.")
+    t = asarray(direction, None if isinstance(direction, ArrayMethods) else x.dtype)
+    if t.shape != x.shape:
+        raise ShapeError(f"[jvp] a tangent has shape {t.shape}, its primal {x.shape}.")
+    if t.dtype is not x.dtype:
+        raise DTypeError(f"[jvp] a tangent is {t.dtype.name}, its primal {x.dtype.name}; cast it.")
+    return level.dual(x.handle(), t)
+
+
+def _taken_apart(level: Forward, out: Any) -> tuple[Any, Any]:
+    """A result and its tangent."""
+    if out is None:
+        return None, None
+    primal, tangent = level.split(asarray(out))
+    return primal, zeros_like(primal.detach()) if tangent is None else tangent
+
+
+def without_tangents(level: Forward, tree: Any) -> Any:
+    """A tree whose tensors of ``level`` are their primals."""
+    leaves, structure = pytree.flatten(tree)
+    return pytree.unflatten(structure, [level.split(x)[0] if isinstance(x, Tensor) else x for x in leaves])

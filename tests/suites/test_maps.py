@@ -1,0 +1,60 @@
+"""vmap of each op against a loop over the elements: to the bit, whichever operands have elements."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import runnel as rn
+from runnel.core.dispatch import apply
+from runnel.core.dtypes import float64
+from runnel.core.tables import Op, axes, expand, jvp
+from tests.ops.records import RECORDS, sample
+from tests.suites.closeness import check
+from tests.suites.inputs import NAMES, main_dtype
+
+SIZE = 3
+CONTROL = ("scan", "while_loop", "cond", "part")  # their rules are those of whole graphs: tests/transforms
+
+
+def stacks_of(name: str, case: Any) -> list[np.ndarray[Any, Any]]:
+    """Operands of ``SIZE`` elements, along axis 0."""
+    record = RECORDS[name]
+    dtype = float64 if float64 in record.dtypes else main_dtype(record)
+    return [np.stack(xs) for xs in zip(*(sample(record, case, dtype, seed=i) for i in range(SIZE)), strict=True)]
+
+
+def choices(count: int) -> list[tuple[bool, ...]]:
+    """Which operands have elements: all of them, and each alone."""
+    alone = [tuple(i == j for j in range(count)) for i in range(count)] if count > 1 else []
+    return [(True,) * count, *alone]
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_vmap_of_ops(name: str) -> None:
+    op = Op.registry[name]
+    for case in RECORDS[name].cases:
+        attrs, stacks = case[1], stacks_of(name, case)
+        for chosen in choices(len(stacks)):
+            operands = [x if own else x[0] for x, own in zip(stacks, chosen, strict=True)]
+
+            def element(i: int, operands: Any = operands, chosen: Any = chosen) -> list[rn.Tensor]:
+                return [rn.asarray(x[i] if own else x) for x, own in zip(operands, chosen, strict=True)]
+
+            def fn(*xs: rn.Tensor, attrs: Any = attrs) -> rn.Tensor:
+                result: rn.Tensor = apply(op, *xs, **attrs)
+                return result
+
+            in_axes = tuple(0 if own else None for own in chosen)
+            found = rn.vmap(fn, in_axes)(*map(rn.asarray, operands)).numpy()
+            wanted = np.stack([fn(*element(i)).numpy() for i in range(SIZE)])
+            check(found, wanted, 0.0, (name, case, chosen))
+
+
+def test_every_op_has_rules() -> None:
+    for name, op in Op.registry.items():
+        if name not in CONTROL:
+            assert op in jvp, name
+            assert op in axes or op in expand, name
