@@ -223,7 +223,7 @@ def _for_each(x: Array, size: int, is_mask: bool, main: Array) -> Array:
 @batching(attention_p)
 def _batched(size: int, *arrays: Array, **attrs: Any) -> Array | None:
     given = _merged(size, arrays, attrs)
-    return None if given is None else split_rows(apply(attention_p, *given, **attrs), size)
+    return None if given is None else split_rows(apply(attention_p, *given, **attrs), size, arrays[0].shape[1])
 
 
 @batching(attention_gradient_p)
@@ -233,8 +233,9 @@ def _gradient_batched(size: int, g: Array, *arrays: Array, **attrs: Any) -> Arra
         return None
     found = apply(attention_gradient_p, merged_rows(broadcast_to(g, (size, *g.shape[1:]))), *given, **attrs)
     if attrs["packed"]:
-        return split_rows(found, size)
-    sizes = [math.prod(part) for part in operands(tuple(given), **attrs).heads.parts]
-    begins = [sum(sizes[:i]) for i in range(3)]
-    parts = [reshape(narrow(found, 0, b, n), (size, n // size)) for b, n in zip(begins, sizes, strict=True)]
+        return split_rows(found, size, arrays[0].shape[1])
+    one = operands(tuple(aval(x.shape[1:], x.dtype) for x in arrays), **attrs)
+    sizes = [math.prod(part) for part in one.heads.parts]
+    begins = [size * sum(sizes[:i]) for i in range(3)]
+    parts = [reshape(narrow(found, 0, b, size * n), (size, n)) for b, n in zip(begins, sizes, strict=True)]
     return concat_same(parts, 1)

@@ -79,7 +79,7 @@ def _matmul_vjp(g: Array, out: Array, x: Array, y: Array) -> tuple[Callable[[], 
 def _matmul_batched(size: int, x: Array, y: Array) -> Array:
     """With one right operand for all elements, their rows are those of one large product."""
     if y.shape[0] == 1 and y.ndim == 3:
-        return split_rows(apply(matmul_p, merged_rows(x), bare(y)), size)
+        return split_rows(apply(matmul_p, merged_rows(x), bare(y)), size, x.shape[1])
     return apply(matmul_p, *(broadcast_to(z, (size, *z.shape[1:])) for z in (x, y)))
 
 

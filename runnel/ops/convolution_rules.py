@@ -311,7 +311,8 @@ def _convolution_batched(
     settled = _settled(algorithm, x, w, found, stride, dilation, groups)
     attrs: dict[str, Any] = {"stride": stride, "padding": padding, "dilation": dilation, "groups": groups}
     if w.shape[0] == 1:
-        return split_rows(apply(convolution_p, merged_rows(x), bare(w), **attrs, algorithm=settled), size)
+        result = apply(convolution_p, merged_rows(x), bare(w), **attrs, algorithm=settled)
+        return split_rows(result, size, x.shape[1])
     if x.shape[0] != 1 or groups != 1 or settled == WINOGRAD:
         return None
     result = apply(convolution_p, bare(x), merged_rows(w), **attrs, algorithm=settled)
@@ -339,7 +340,7 @@ def _input_gradient_batched(
         convolution_input_gradient_p, merged_rows(g), bare(w), size=size, stride=stride, padding=padding,
         dilation=dilation, groups=groups, algorithm=settled,
     )  # fmt: skip
-    return split_rows(result, count)
+    return split_rows(result, count, g.shape[1])
 
 
 axes.register(convolution_weight_gradient_p, LOOPED)

@@ -222,9 +222,9 @@ def _scatter_batched(size: int, indices: Array, updates: Array, *, shape: Shape)
     """The elements' rows one after the other: each sum has the terms it had, in their order."""
     rows = own_rows(broadcast_to(indices, (size, *indices.shape[1:])), shape[0])
     wide = broadcast_to(updates, (size, *updates.shape[1:]))
-    return split_rows(
-        apply(scatter_add_p, reshape(rows, (rows.size,)), merged_rows(wide), shape=(size * shape[0], *shape[1:])), size
-    )
+    whole = (size * shape[0], *shape[1:])
+    summed = apply(scatter_add_p, reshape(rows, (rows.size,)), merged_rows(wide), shape=whole)
+    return split_rows(summed, size, shape[0])
 
 
 @expand.rule(scatter_add_p)

@@ -196,7 +196,7 @@ class Leading(AxisRule):
         if any(x.shape[0] != size for i, x in enumerate(operands) if i in self.places):
             return None
         given = [merged_rows(x) if i in self.places else bare(x) for i, x in enumerate(operands)]
-        return split_rows(apply(op, *given, **attrs), size)
+        return split_rows(apply(op, *given, **attrs), size, operands[self.places[0]].shape[1])
 
 
 def merged_rows(x: Array) -> Array:
@@ -204,6 +204,6 @@ def merged_rows(x: Array) -> Array:
     return reshape(x, (x.shape[0] * x.shape[1], *x.shape[2:]))
 
 
-def split_rows(x: Array, size: int) -> Array:
-    """x[size·n, ...] as x[size, n, ...]."""
-    return reshape(x, (size, x.shape[0] // size if size else 0, *x.shape[1:]))
+def split_rows(x: Array, size: int, rows: int) -> Array:
+    """x[size·rows, ...] as x[size, rows, ...]."""
+    return reshape(x, (size, rows, *x.shape[1:]))

@@ -9,13 +9,13 @@ epilogue, and its results are viewed with the axes they had. No order of summati
 from __future__ import annotations
 
 import math
+from typing import Any
 
 from runnel.core import tables
 from runnel.core.avals import Shape, aval
 from runnel.graph.graph import Graph, Node
-from runnel.loops.rules import Checked, Contraction, Pointwise, Reduction, View
+from runnel.loops.rules import Checked, Contraction, IndexFunction, Pointwise, Reduction, View
 from runnel.ops.broadcasting import broadcast_p
-from runnel.ops.random import random_bits_p
 from runnel.ops.views import reshape_p
 
 LEAST_AXES = 3
@@ -72,21 +72,27 @@ def _rows(node: Node) -> Shape | None:
     if node.op is None:
         return None
     rule = tables.lower.get(node.op)
-    if node.op is random_bits_p:
-        return node.aval.shape[:-1] if node.aval.ndim >= LEAST_AXES and not node.attrs.get("order") else None
-    if isinstance(rule, Reduction):
-        shape, axes = node.inputs[0].aval.shape, node.attrs["axes"]
-        over_rows = (
-            bool(shape) and axes == tuple(range(len(shape) - 1)) and shape[-1] > 1
-        )  # of one column the rows are the vector axis
-        if axes != (len(shape) - 1,) and not over_rows:
-            return None
-    elif isinstance(rule, Pointwise) and not isinstance(rule, Checked):
-        shape = node.aval.shape
-    else:
+    if isinstance(rule, Checked) or not isinstance(rule, Pointwise | IndexFunction | Reduction):
+        return None
+    shape = _domain(node)
+    if isinstance(rule, Reduction) and len(shape) - 1 not in node.attrs["axes"] and shape[-1:] == (1,):
+        return None  # of one column the rows are the vector axis
+    if _merged(node) is None:
         return None
     rows = shape[:-1]
     return rows if len(shape) >= LEAST_AXES and all(_merges(x, rows) for x in node.inputs) else None
+
+
+def _domain(node: Node) -> Shape:
+    """The axes that ``node`` works over."""
+    return (node.inputs[0] if isinstance(tables.lower.get(node.op), Reduction) else node).aval.shape  # type: ignore[arg-type]
+
+
+def _merged(node: Node) -> dict[str, Any] | None:
+    """The attributes of ``node`` in two axes; None where its values would be others."""
+    rule = tables.axes.get(node.op)  # type: ignore[arg-type]
+    found: dict[str, Any] | None = None if rule is None else rule.with_rows_merged(node.attrs, len(_domain(node)))
+    return found
 
 
 def _merges(x: Node, rows: Shape) -> bool:
@@ -117,13 +123,7 @@ def _is_product(x: Node, rows: Shape) -> bool:
 
 def _moved(node: Node, inputs: tuple[Node, ...]) -> Node:
     """``node`` in two axes."""
-    attrs = node.attrs
-    if node.op is random_bits_p:
-        shape: Shape = (math.prod(attrs["shape"][:-1]), attrs["shape"][-1])
-        return Node(node.op, inputs, {**attrs, "shape": shape}, aval(shape, node.aval.dtype), node.where)
-    if "axes" in attrs:
-        along = attrs["axes"] == (node.aval.ndim - 1,)
-        attrs = {**attrs, "axes": (1,) if along else (0,)}
+    attrs = _merged(node) or {}
     shape = (math.prod(node.aval.shape[:-1]), node.aval.shape[-1])
     return Node(node.op, inputs, attrs, aval(shape, node.aval.dtype), node.where)
 

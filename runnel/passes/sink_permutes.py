@@ -1,76 +1,38 @@
 """Layouts: the order of axes in which values are computed, chosen for whole regions of a graph so that few are copied.
 
-Ops that treat elements alike in any order of axes (pointwise ops, slices, padding, concatenation, …) and the permutes
-between them form *regions*. A region can be computed in any order of axes; what it reads and what reads it want a
-certain one: the order that most bytes at its border want is taken. Permutes inside disappear, those at the border that
-disagree become views that the readers read through. Float reductions are borders, since their order of summation is
-part of their value.
+Ops that treat elements alike in any order of axes (as table ``axes`` says: pointwise ops, slices, padding, …) and the
+permutes between them form *regions*. A region can be computed in any order of axes; what it reads and what reads it
+want a certain one: the order that most bytes at its border want is taken. Permutes inside disappear, those at the
+border that disagree become views that the readers read through. Float reductions are borders, since their order of
+summation is part of their value.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any, Final
 
 import numpy as np
 
 from runnel.core import tables
 from runnel.core.avals import aval
-from runnel.core.tables import Op
 from runnel.graph.graph import Graph, Node
-from runnel.loops.rules import Pointwise, Reduction
-from runnel.ops.broadcasting import broadcast_p, cast_reduce_p
-from runnel.ops.creation_like import iota_p
-from runnel.ops.padding import pad_p
-from runnel.ops.pieces import concat_p, slice_p
-from runnel.ops.random import random_bits_p
 from runnel.ops.views import inverse_order, permute_p
 
 Order = tuple[int, ...]  # a value in this order has the value's axis order[i] as its axis i
-Moved = Callable[[dict[str, Any], Order], dict[str, Any]]
 
 LEAST_AXES: Final = 3  # matrices are read as they lie
 SMALL: Final = 1 << 16  # bytes of a constant that is transposed here and now
 
 
-def _each(*names: str) -> Moved:
-    """Attributes that are one entry for each axis."""
-    return lambda attrs, order: {**attrs, **{n: tuple(attrs[n][a] for a in order) for n in names}}
+def in_order(node: Node, order: Order) -> dict[str, Any] | None:
+    """The attributes of ``node`` when its operands and its result have another order of axes; None if it cannot."""
+    rule = None if node.op is None or node.aval.ndim < LEAST_AXES else tables.axes.get(node.op)
+    found: dict[str, Any] | None = None if rule is None else rule.in_order(node.attrs, order, node.aval)
+    return found
 
 
-def _axis(attrs: dict[str, Any], order: Order) -> dict[str, Any]:
-    return {**attrs, "axis": order.index(attrs["axis"])}
-
-
-def _positions(attrs: dict[str, Any], order: Order) -> dict[str, Any]:
-    """Random bits count in the order that the program meant."""
-    meant = attrs.get("order") or tuple(range(len(order)))
-    return {**_each("shape")(attrs, order), "order": tuple(meant[a] for a in order)}
-
-
-# What becomes of an op's attributes when its operands and its result have another order of axes.
-MOVED: Final[dict[Op, Moved]] = {
-    broadcast_p: _each("shape"),
-    slice_p: _each("starts", "sizes", "steps"),
-    pad_p: _each("widths"),
-    concat_p: _axis,
-    iota_p: lambda attrs, order: _axis(_each("shape")(attrs, order), order),
-    random_bits_p: _positions,
-}
-
-
-def moved(node: Node) -> Moved | None:
-    """How ``node`` takes another order of axes; None if it cannot."""
-    if node.op is None or node.aval.ndim < LEAST_AXES:
-        return None
-    if node.op in MOVED:
-        return MOVED[node.op]
-    rule = tables.lower.get(node.op)
-    if isinstance(rule, Pointwise):
-        return lambda attrs, order: attrs
-    if (isinstance(rule, Reduction) or node.op is cast_reduce_p) and not node.aval.dtype.is_float:
-        return lambda attrs, order: {**attrs, "axes": tuple(sorted(order.index(a) for a in attrs["axes"]))}
-    return None
+def _is_movable(node: Node) -> bool:
+    return in_order(node, tuple(range(node.aval.ndim))) is not None
 
 
 def sink_permutes(graph: Graph) -> Graph:
@@ -94,7 +56,7 @@ class _Regions:
         self.users = graph.users()
         self.nodes = graph.nodes
         self.roots = graph.roots
-        self.members = {n for n in self.nodes if _is_permute(n) or moved(n) is not None}
+        self.members = {n for n in self.nodes if _is_permute(n) or _is_movable(n)}
         self.relative: dict[Node, Order] = {}
 
     def orders(self) -> dict[Node, Order]:
@@ -178,8 +140,8 @@ class _Rewriting:
             return node if inputs == node.inputs else Node(node.op, inputs, node.attrs, node.aval, node.where)
         if _is_permute(node):
             return self._in_order(node.inputs[0], _after(node.attrs["axes"], order))
-        move = moved(node)
-        attrs = node.attrs if move is None else move(node.attrs, order)
+        moved = in_order(node, order)
+        attrs = node.attrs if moved is None else moved
         result = aval(tuple(node.aval.shape[a] for a in order), node.aval.dtype)
         return Node(node.op, tuple(self._in_order(x, order) for x in node.inputs), attrs, result, node.where)
 

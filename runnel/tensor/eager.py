@@ -26,7 +26,7 @@ from runnel.lowering.strided import view_layout
 from runnel.ops.control import part_p
 from runnel.ops.views import permute_p
 from runnel.passes import pipeline
-from runnel.passes.sink_permutes import moved
+from runnel.passes.sink_permutes import in_order
 from runnel.runtime import memory
 from runnel.runtime.memory import Storage
 from runnel.tensor.tracing import user_line
@@ -179,10 +179,10 @@ def prepare(op: Op, tensors: tuple[Tensor, ...], attrs: dict[str, Any]) -> Plan:
             return Viewing(result, *viewed)
     order = memory_order(tensors, result)
     made = Node(op, (), attrs, result)
-    move = None if order is None else moved(made)
-    if order is not None and move is not None:
+    moved = None if order is None else in_order(made, order)
+    if order is not None and moved is not None:
         nodes, strides = _inputs(tensors, order)
-        made = Node(op, tuple(nodes), move(attrs, order), _in_order(result, order))
+        made = Node(op, tuple(nodes), moved, _in_order(result, order))
     else:
         order = tuple(range(result.ndim))
         nodes, strides = _inputs(tensors)

@@ -13,7 +13,7 @@ from runnel.graph.extract import extract
 from runnel.graph.graph import Graph, Node
 from runnel.loops.rules import Contraction
 from runnel.tensor.tensor import Tensor
-from runnel.transforms.batched import Batched, is_batchable, is_view
+from runnel.transforms.steps import Steps, is_batchable, is_view
 
 
 class Loop(NamedTuple):
@@ -33,17 +33,14 @@ def hoisted(loop: Loop) -> Loop:
     fixed = _computed_from(graph, set(constants))
     without_carries = _computed_from(graph, {*constants, *xs})
     once = [node for node in graph.nodes if node in fixed and _leaves(node)]
-    known = Batched(loop.length)
-    known.fixed.update(zip(constants, loop.constants, strict=True))
-    known.stacked.update(zip(xs, loop.xs, strict=True))
-    known.fixed.update(dict.fromkeys(once, None))
+    known = Steps(loop.length)
+    known.fix(constants, loop.constants)
+    known.stack(xs, loop.xs)
     products = [
         node
         for node in graph.nodes
-        if node in without_carries and node not in fixed and _is_product(node) and known.reaches(node)
+        if node in without_carries and node not in fixed and _is_product(node) and known.reaches(node, once)
     ]
-    for node in once:
-        del known.fixed[node]
     wanted = _read_inside(graph, [*once, *products])
     if not wanted or not loop.length:
         return loop
@@ -59,9 +56,9 @@ def hoisted(loop: Loop) -> Loop:
     body = Graph([stands_for[x] for x in (*kept_constants, *carries, *kept_xs)], smaller.graph.outputs, {}, graph.name)
     return Loop(
         body,
-        [known.fixed[x] for x in kept_constants],
+        [known.fixed(x) for x in kept_constants],
         loop.carries,
-        [known.stacked[x] for x in kept_xs],
+        [known.all_steps(x) for x in kept_xs],
         loop.length,
     )
 

@@ -21,9 +21,9 @@ from runnel.ops import concat, expand_dims, narrow, zeros_like
 from runnel.ops.arithmetic import add_p
 from runnel.ops.control import scan_p, stacked
 from runnel.tensor.tensor import Tensor
-from runnel.transforms.batched import Batched, is_view
 from runnel.transforms.linearized import Linearized, depending, linearize
 from runnel.transforms.residuals import to_keep
+from runnel.transforms.steps import Steps, is_view
 from runnel.transforms.sums import Term, terms
 
 _KEPT: Final = 64  # plans held ready, and as many that were used before them
@@ -243,10 +243,10 @@ def scan_vjp(
     answer: list[Tensor | None] = [None] * len(inputs)
     for i, value in zip((*(constants + j for j in plan.carries), *plan.sums, *plan.xs), made, strict=False):
         answer[i] = value
-    known = Batched(length)
-    known.fixed.update(zip(plan.linearized.inputs[:constants], inputs[:constants], strict=True))
-    known.stacked.update(stacks)
-    known.stacked.update(zip(plan.factors, made[len(plan.results) - len(plan.factors) :], strict=True))
+    known = Steps(length)
+    known.fix(plan.linearized.inputs[:constants], inputs[:constants])
+    known.stack(stacks.keys(), stacks.values())
+    known.stack(plan.factors, made[len(plan.results) - len(plan.factors) :])
     for i, parts in plan.terms:
         for term in parts:
             known.compute(term.factors)

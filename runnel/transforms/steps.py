@@ -1,0 +1,79 @@
+"""A part of a loop's body carried out for all steps at once, as ``vmap`` does: values that differ from step to step
+are stacked along a new axis 0.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable
+
+from runnel.core.axes import LOOPED
+from runnel.core.tables import axes, lower
+from runnel.graph.graph import Node
+from runnel.loops.rules import Checked, View
+from runnel.tensor.batching import Batching
+from runnel.tensor.bodies import applied
+from runnel.tensor.tensor import Tensor
+
+
+def is_batchable(node: Node) -> bool:
+    """Whether ``node`` can be carried out for all steps at once. Checks stay at their steps."""
+    if node.op is None:
+        return node.is_constant
+    return axes.get(node.op) not in (None, LOOPED) and not isinstance(lower.get(node.op), Checked)
+
+
+def is_view(node: Node) -> bool:
+    """Whether ``node`` computes nothing."""
+    return node.op is not None and isinstance(lower.get(node.op), View)
+
+
+class Steps:
+    """Values of a body's nodes over ``length`` steps, from some that are known."""
+
+    def __init__(self, length: int) -> None:
+        self._level = Batching(length)
+        self._known: dict[Node, Tensor] = {}
+
+    def fix(self, nodes: Iterable[Node], values: Iterable[Tensor]) -> None:
+        """``nodes`` have these values at every step."""
+        self._known.update((node, self._level.lifted(x)) for node, x in zip(nodes, values, strict=True))
+
+    def stack(self, nodes: Iterable[Node], values: Iterable[Tensor]) -> None:
+        """``nodes`` have the values that are stacked here."""
+        self._known.update((node, self._level.stack(x)) for node, x in zip(nodes, values, strict=True))
+
+    def reaches(self, node: Node, further: Collection[Node]) -> bool:
+        """Whether ``node`` can be computed from what is known and ``further`` nodes."""
+        pending, seen = [node], set()
+        while pending:
+            at = pending.pop()
+            if at in seen or at in self._known or at in further:
+                continue
+            seen.add(at)
+            if not is_batchable(at):
+                return False
+            pending += at.inputs
+        return True
+
+    def compute(self, wanted: Iterable[Node]) -> None:
+        """Compute these nodes, and what they need of what is not known."""
+        stack = list(wanted)
+        with self._level:
+            while stack:
+                node = stack[-1]
+                missing = [] if node in self._known else [x for x in node.inputs if x not in self._known]
+                if missing:
+                    stack += missing
+                    continue
+                stack.pop()
+                if node not in self._known:
+                    made = applied(node, [self._known[x] for x in node.inputs])
+                    self._known[node] = made if made._level is self._level else self._level.lifted(made)
+
+    def all_steps(self, node: Node) -> Tensor:
+        """The values of ``node``, stacked; repeated if it is the same at every step."""
+        return self._level.all_elements(self._known[node])
+
+    def fixed(self, node: Node) -> Tensor:
+        """The value of ``node``, which is the same at every step."""
+        return self._level.split(self._known[node])[0]
