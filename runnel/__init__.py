@@ -184,7 +184,22 @@ from runnel.tensor.random import (
 from runnel.tensor.snapshot import snapshot
 from runnel.tensor.tensor import Tensor
 from runnel.tensor.variable import Variable
-from runnel.transforms import checkpoint, cond, custom_vjp, grad, jvp, scan, value_and_grad, vjp, vmap, while_loop
+from runnel.transforms import (
+    checkpoint,
+    cond,
+    custom_vjp,
+    grad,
+    hessian,
+    jacfwd,
+    jacrev,
+    jvp,
+    linearize,
+    scan,
+    value_and_grad,
+    vjp,
+    vmap,
+    while_loop,
+)
 
 __all__ = [
     "Generator",
@@ -265,6 +280,7 @@ __all__ = [
     "hardsigmoid",
     "hardswish",
     "hardtanh",
+    "hessian",
     "huber_loss",
     "index_add",
     "inference_mode",
@@ -278,6 +294,8 @@ __all__ = [
     "isfinite",
     "isinf",
     "isnan",
+    "jacfwd",
+    "jacrev",
     "jvp",
     "kl_div",
     "l1_loss",
@@ -286,6 +304,7 @@ __all__ = [
     "less",
     "less_equal",
     "linear",
+    "linearize",
     "linspace",
     "load",
     "load_file",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, Final, NoReturn
 
 import numpy as np
@@ -81,6 +81,17 @@ class Batching(Level):
                 f"[{op.name}] the rule in table 'axes' gave shape {values.shape}, not {(self.size, *expected.shape)}."
             )
         return self.stack(values)
+
+    def linearly(self, fn: Callable[[Sequence[Tensor]], list[Any]], inputs: Sequence[Tensor]) -> list[Any]:
+        """Element by element."""
+        pairs = [self.split(x) for x in inputs]
+        if not any(is_stacked for _, is_stacked in pairs):
+            return [None if x is None else self.lifted(x) for x in fn([x for x, _ in pairs])]
+        rows = [fn([x[i] if each else x for x, each in pairs]) for i in range(self.size)]
+        if not rows:
+            nothing = fn([ops.zeros_like(x) for x in inputs])
+            return [None if x is None else self.stack(ops.broadcast_to(x, (0, *x.shape))) for x in nothing]
+        return [None if xs[0] is None else self.stack(ops.stack(xs)) for xs in zip(*rows, strict=True)]
 
     def require_state(self, x: LevelTensor, name: str) -> None:
         if x._parts[1]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -43,6 +43,14 @@ class Forward(Level):
         primals, tangents = zip(*map(self.split, inputs), strict=True)
         out = apply(op, *primals, **attrs)
         return self.dual(out, tangent(op, tangents, out, primals, attrs))
+
+    def linearly(self, fn: Callable[[Sequence[Tensor]], list[Any]], inputs: Sequence[Tensor]) -> list[Any]:
+        pairs = [self.split(x) for x in inputs]
+        primals = fn([x for x, _ in pairs])
+        if all(t is None for _, t in pairs):
+            return [None if x is None else self.lifted(x) for x in primals]
+        tangents = fn([ops.zeros_like(x.detach()) if t is None else t for x, t in pairs])
+        return [None if x is None else self.dual(x, t) for x, t in zip(primals, tangents, strict=True)]
 
     def require_state(self, x: LevelTensor, name: str) -> None:
         if x._parts[1] is not None:
@@ -88,7 +96,7 @@ def tangent(
         )
     if rule is None or rule is TRANSPOSED:
         pull = functools.partial(_pulled, op, out, inputs, attrs)
-        return transposed(pull, [(x, t) for x, t in zip(inputs, tangents, strict=True)], [out])[0]
+        return Transpose(pull, [out], inputs).tangents(tangents)[0]
     terms = rule(tangents, out, *inputs, **attrs)
     return functools.reduce(ops.add, terms) if terms else None
 
@@ -98,31 +106,34 @@ def _pulled(op: Op, out: Tensor, inputs: tuple[Tensor, ...], attrs: dict[str, An
     return [g() if callable(g) else g for g in found]
 
 
-def transposed(pull: Any, pairs: Sequence[tuple[Tensor, Tensor | None]], outs: Sequence[Tensor]) -> list[Tensor | None]:
-    """The tangents of ``outs``, by a ``pull`` that takes their cotangents to those of the inputs. It is linear, and so
-    has a transpose: its own vjp at any point. ``pairs`` are the inputs with their tangents."""
-    seeds = []
-    for out in outs:
-        seed = _at_levels_of(ops.zeros_like(out.detach()), [out, *(t for _, t in pairs if t is not None)])
-        seed.requires_grad = out.dtype.is_float
-        seeds.append(seed)
-    with recording(True):
-        found = pull(seeds)
-    roots, tangents = [], []
-    for g, (_, t) in zip(found, pairs, strict=True):
-        if g is not None and t is not None and g.requires_grad:
-            roots.append(g)
-            tangents.append(t)
-    again = RECORDING.get() and any(x.requires_grad for x in _reached([*tangents, *(x for x, _ in pairs)]))
-    answers = tape.cotangents(roots, tangents, seeds, create_graph=again) if roots else {}
-    return [answers[id(seed)][1] if id(seed) in answers else None for seed in seeds]
+class Transpose:
+    """What takes tangents of ``inputs`` to those of ``outs``, made of a ``pull`` that takes cotangents of ``outs`` to
+    those of ``inputs``: a pull is linear, and so has a transpose, its own vjp at any point."""
+
+    def __init__(self, pull: Callable[[list[Tensor]], Sequence[Any]], outs: Sequence[Tensor], inputs: Sequence[Tensor]):
+        self._seeds = [_leaf_like(out, [*outs, *inputs]) for out in outs]
+        self._leads_further = any(y.requires_grad for x in inputs for y in (x, *every_component(x)))
+        with recording(True):
+            self._pulled = pull(self._seeds)
+
+    def tangents(self, given: Sequence[Tensor | None], *, keep: bool = False) -> list[Tensor | None]:
+        """The tangents of ``outs``, None where they are zero. With ``keep`` it may be asked for more."""
+        pairs = [(g, t) for g, t in zip(self._pulled, given, strict=True) if g is not None and t is not None]
+        pairs = [(g, t) for g, t in pairs if g.requires_grad]
+        if not pairs:
+            return [None] * len(self._seeds)
+        given_further = any(y.requires_grad for _, t in pairs for y in (t, *every_component(t)))
+        again = RECORDING.get() and (self._leads_further or given_further)
+        roots, seeds = [g for g, _ in pairs], [t for _, t in pairs]
+        found = tape.cotangents(roots, seeds, self._seeds, create_graph=again, retain_graph=keep)
+        return [found[id(x)][1] if id(x) in found else None for x in self._seeds]
 
 
-def _reached(tensors: Sequence[Tensor]) -> list[Tensor]:
-    return [y for x in tensors for y in (x, *every_component(x))]
-
-
-def _at_levels_of(x: Tensor, others: Sequence[Tensor]) -> Tensor:
-    """A handle of its own with the value of ``x``, as a constant of the highest level among ``others``."""
+def _leaf_like(out: Tensor, others: Sequence[Tensor]) -> Tensor:
+    """A leaf for a cotangent of ``out``, of the highest level among ``others``."""
+    zeros: Tensor = ops.zeros_like(out.detach())
     levels = [y._level for y in others if y._level is not None and y._level.trace is ACTIVE.trace]
-    return max(levels, key=lambda level: level.number).lifted(x) if levels else x.untaped()
+    leaf = max(levels, key=lambda level: level.number).lifted(zeros) if levels else zeros.untaped()
+    leaf.requires_grad = out.dtype.is_float
+    found: Tensor = leaf
+    return found

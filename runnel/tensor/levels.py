@@ -9,7 +9,7 @@ components. See docs/levels.md.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Self
 
 from runnel import ops
@@ -56,6 +56,11 @@ class Level:
 
     def lifted(self, x: Tensor) -> LevelTensor:
         """``x``, which is of a lower level, as a constant of this one."""
+        raise NotImplementedError
+
+    def linearly(self, fn: Callable[[Sequence[Tensor]], list[Any]], inputs: Sequence[Tensor]) -> list[Any]:
+        """The results (tensors, or None) of a function that is linear in ``inputs`` and takes tensors of lower
+        levels."""
         raise NotImplementedError
 
     def as_state(self, x: Tensor, name: str) -> Tensor:
@@ -111,7 +116,7 @@ class LevelTensor(Tensor):
 
     def apply_op(self, op: Op, inputs: tuple[Any, ...], attrs: dict[str, Any]) -> Tensor:
         given = tuple([x.read() for x in inputs])
-        level = highest(op, given)
+        level = highest(op.name, given)
         return taped(recorded(op, given, attrs) if level is None else level.apply(op, given, attrs), op, given, attrs)
 
     def detach(self) -> Tensor:
@@ -150,9 +155,9 @@ def made(kind: type[LevelTensor], level: Level, value: Aval, parts: tuple[Any, .
     return tensor
 
 
-def highest(op: Op, inputs: Iterable[Tensor]) -> Level | None:
-    """The level that ``op`` runs on; None where all levels are around the trace that is active, and their tensors are
-    inputs of it."""
+def highest(name: str, inputs: Iterable[Tensor]) -> Level | None:
+    """The level that the op ``name`` runs on; None where all levels are around the trace that is active, and their
+    tensors are inputs of it."""
     trace, found = ACTIVE.trace, None
     for x in inputs:
         level = x._level
@@ -160,7 +165,7 @@ def highest(op: Op, inputs: Iterable[Tensor]) -> Level | None:
             continue
         if not level.is_open or (trace is None and level.trace is not None):
             raise LevelError(
-                f"[{op.name}] at {tracing.user_line()} a tensor of {level.name} is used after the function under "
+                f"[{name}] at {tracing.user_line()} a tensor of {level.name} is used after the function under "
                 f"{level.name} has ended; return it from the function."
             )
         if level.trace is trace and (found is None or level.number > found.number):

@@ -46,7 +46,7 @@ def value_and_grad(
             passed[number] = arguments[-1].passed
         with recording(True):
             result = fn(*passed, **kwargs)
-        value = result[0] if has_aux else result
+        value = pair_of("grad", result)[0] if has_aux else result
         if not isinstance(value, ArrayMethods) or value.size != 1 or not value.dtype.is_float:
             what = f"a tensor {value.aval}" if isinstance(value, ArrayMethods) else f"a {type(value).__name__}"
             raise GradientError(f"[grad] the function must return one floating number; it returned {what}. Use sum().")
@@ -72,14 +72,18 @@ def grad(fn: Callable[..., Any], argnums: int | Sequence[int] = 0, has_aux: bool
     return differentiated
 
 
-def vjp(fn: Callable[..., Any], *args: Any) -> tuple[Any, Callable[[Any], tuple[Any, ...]]]:
+def vjp(fn: Callable[..., Any], *args: Any, has_aux: bool = False) -> Any:
     """``fn(*args)``, and the function that takes a cotangent of the result to cotangents of all arguments.
 
-    The result may be a tree of tensors; the cotangent then has the same structure. It may be called several times.
+    The result may be a tree of tensors; the cotangent then has the same structure. It may be called several times. With
+    ``has_aux`` ``fn`` returns a pair of the result and anything else, which comes third.
     """
     arguments = [argument("vjp", value) for value in args]
     with recording(True):
         result = fn(*[a.passed for a in arguments])
+    aux = None
+    if has_aux:
+        result, aux = pair_of("vjp", result)
     leaves, structure = pytree.flatten(result)
     roots = [version(leaf.read()) if isinstance(leaf, ArrayMethods) else leaf for leaf in leaves]
 
@@ -98,7 +102,17 @@ def vjp(fn: Callable[..., Any], *args: Any) -> tuple[Any, Callable[[Any], tuple[
         found = _pulled([root for root, _ in pairs], [g for _, g in pairs], arguments, keep=True)
         return tuple(a.answer(found) for a in arguments)
 
-    return _without_own_tape(result, arguments), pullback
+    plain = _without_own_tape(result, arguments), pullback
+    return (*plain, _without_own_tape(aux, arguments)) if has_aux else plain
+
+
+def pair_of(name: str, result: Any) -> tuple[Any, Any]:
+    """What a function with ``has_aux`` returned: its result, and anything else."""
+    if not isinstance(result, tuple) or len(result) != 2:
+        raise GradientError(
+            f"[{name}] with has_aux the function must return a pair; it returned {type(result).__name__}."
+        )
+    return result
 
 
 def _pulled(
@@ -108,10 +122,8 @@ def _pulled(
     pairs = [(root, seed) for root, seed in zip(roots, seeds, strict=True) if root.requires_grad]
     roots, seeds = [root for root, _ in pairs], [seed for _, seed in pairs]
     leaves = [leaf for a in arguments for leaf in a.nodes]
-    again = RECORDING.get() and (
-        any(x.requires_grad for seed in seeds for x in (seed, *every_component(seed)))
-        or _depends_on_more(roots, arguments)
-    )
+    further = any(x.requires_grad for seed in seeds for x in (seed, *every_component(seed)))
+    again = RECORDING.get() and (further or _depends_on_more(roots, arguments))
     return cotangents(roots, seeds, leaves, create_graph=again, retain_graph=keep)
 
 

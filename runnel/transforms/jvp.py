@@ -12,6 +12,7 @@ from runnel.tensor.creation import asarray
 from runnel.tensor.forward import Forward
 from runnel.tensor.methods import ArrayMethods
 from runnel.tensor.tensor import Tensor
+from runnel.transforms.gradients import pair_of
 
 
 def jvp(fn: Callable[..., Any], primals: Sequence[Any], tangents: Sequence[Any], has_aux: bool = False) -> Any:
@@ -32,39 +33,46 @@ def jvp(fn: Callable[..., Any], primals: Sequence[Any], tangents: Sequence[Any],
                 f"[jvp] {name} are a tuple, an entry for each argument; received {type(given).__name__}."
             )
     leaves, structure = pytree.flatten(tuple(primals))
-    directions, theirs = pytree.flatten(tuple(tangents), is_leaf=lambda x: x is None)
-    if theirs != structure:
-        raise GradientError(
-            f"[jvp] the tangents must have the structure of the primals, {structure!r}; received {theirs!r}."
-        )
+    directions = directions_of("jvp", tangents, structure)
     level = Forward()
     with level:
         pairs = zip(leaves, directions, strict=True)
         result = fn(*pytree.unflatten(structure, [_passed(level, x, t) for x, t in pairs]))
-    if has_aux and not (isinstance(result, tuple) and len(result) == 2):
-        raise GradientError("[jvp] with has_aux the function must return a pair; it returned something else.")
-    made, aux = result if has_aux else (result, None)
+    made, aux = pair_of("jvp", result) if has_aux else (result, None)
     outs, form = pytree.flatten(made)
     ends = [_taken_apart(level, out) for out in outs]
     answer = tuple(pytree.unflatten(form, side) for side in zip(*ends, strict=True)) if ends else (made, made)
     return (*answer, without_tangents(level, aux)) if has_aux else answer
 
 
+def directions_of(name: str, tangents: Sequence[Any], structure: pytree.Structure) -> list[Any]:
+    """The leaves of ``tangents``; GradientError unless they have the ``structure`` of the primals."""
+    directions, theirs = pytree.flatten(tuple(tangents))
+    if theirs != structure:
+        raise GradientError(
+            f"[{name}] the tangents must have the structure of the primals, {structure!r}; received {theirs!r}."
+        )
+    return directions
+
+
+def direction_of(name: str, x: Tensor, direction: Any) -> Tensor:
+    """A tangent of the primal ``x``."""
+    if not x.dtype.is_float:
+        raise DTypeError(f"[{name}] a primal of dtype {x.dtype.name} has no tangent; pass None for it.")
+    t = asarray(direction, None if isinstance(direction, ArrayMethods) else x.dtype)
+    if t.shape != x.shape:
+        raise ShapeError(f"[{name}] a tangent has shape {t.shape}, its primal {x.shape}.")
+    if t.dtype is not x.dtype:
+        raise DTypeError(f"[{name}] a tangent is {t.dtype.name}, its primal {x.dtype.name}; cast it.")
+    return t
+
+
 def _passed(level: Forward, leaf: Any, direction: Any) -> Any:
     """What the function is given for a leaf of the primals."""
     if direction is None:
         return leaf
-    if not isinstance(leaf, ArrayMethods):
-        leaf = asarray(leaf)
-    x = leaf.read()
-    if not x.dtype.is_float:
-        raise DTypeError(f"[jvp] a primal of dtype {x.dtype.name} has no tangent; pass None for it.")
-    t = asarray(direction, None if isinstance(direction, ArrayMethods) else x.dtype)
-    if t.shape != x.shape:
-        raise ShapeError(f"[jvp] a tangent has shape {t.shape}, its primal {x.shape}.")
-    if t.dtype is not x.dtype:
-        raise DTypeError(f"[jvp] a tangent is {t.dtype.name}, its primal {x.dtype.name}; cast it.")
-    return level.dual(x.handle(), t)
+    x = asarray(leaf)
+    return level.dual(x.handle(), direction_of("jvp", x, direction))
 
 
 def _taken_apart(level: Forward, out: Any) -> tuple[Any, Any]:

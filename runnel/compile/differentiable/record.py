@@ -17,6 +17,8 @@ from runnel.core.dtypes import float32
 from runnel.core.errors import GradientError
 from runnel.ops import assembly
 from runnel.tensor import tape, tensor as tensors
+from runnel.tensor.grad_mode import RECORDING
+from runnel.tensor.levels import highest
 from runnel.tensor.tensor import Tensor
 
 if TYPE_CHECKING:
@@ -54,16 +56,44 @@ class Shape:
         """What ``end`` is at one call."""
         return call.node(end) if end.kind in _OF_VARIABLES else given[self._places[end]]
 
-    def pulled(self, call: Call, g: Any, asked: Sequence[bool] | None, rerun: Rerun | None) -> list[Any]:
-        """The cotangents of the reads that are ``asked`` for, or all; with ``rerun`` such as can be differentiated."""
-        several = isinstance(g, dict)
-        cotangents, backward = self._pullbacks[tuple(sorted(g)) if several else ()]
-        given = [g[i] for i in sorted(g)] if several else [g]
+    def pulled(self, call: Call, g: Any, asked: Sequence[bool] | None, create_graph: bool) -> list[Any]:
+        """The cotangents of the reads that are ``asked`` for, or all; with ``create_graph`` such as can be
+        differentiated."""
+        numbers = sorted(g) if isinstance(g, dict) else []
+        cotangents, backward = self._pullbacks[tuple(numbers)]
+        seeds = [g[i] for i in numbers] if numbers else [g]
         if asked is not None:
             cotangents = [c if ask else None for c, ask in zip(cotangents, asked, strict=True)]
-        results = backward.run(call.addresses, given, frozenset([c.output for c in cotangents if c is not None]))
-        both = zip(cotangents, self.reads, strict=True)
-        return [None if c is None else _handed(results[c.output], c, i, rerun) for c, (i, _) in both]
+        wanted = [None if c is None else c.output for c in cotangents]
+        found = self._gradients(call, backward, wanted, numbers, seeds, create_graph)
+        return [None if c is None else _handed(x, c) for x, c in zip(found, cotangents, strict=True)]
+
+    def _gradients(
+        self,
+        call: Call,
+        backward: Backward,
+        wanted: Sequence[int | None],
+        numbers: Sequence[int],
+        seeds: Sequence[Tensor],
+        create_graph: bool,
+    ) -> list[Any]:
+        """The results of ``backward`` that are ``wanted``, a program that is linear in ``seeds``."""
+
+        def of_components(parts: Sequence[Tensor]) -> list[Any]:
+            again = RECORDING.get() and any(x.requires_grad for x in parts)
+            return self._gradients(call, backward, wanted, numbers, parts, again)
+
+        level = highest("backward", seeds)
+        if level is not None:
+            found = level.linearly(of_components, seeds)
+        else:
+            results = backward.run(call.addresses, seeds, frozenset(i for i in wanted if i is not None))
+            found = [None if i is None else results[i] for i in wanted]
+        if not create_graph:
+            return found
+        rerun = call.rerun(self.number, dict(zip(numbers, seeds, strict=True)) if numbers else seeds[0])
+        both = zip(found, self.reads, strict=True)
+        return [None if x is None else _late(x, rerun, i) for x, (i, _) in both]
 
 
 class PartRecord(tape.PulledRecord):
@@ -100,9 +130,8 @@ class PartRecord(tape.PulledRecord):
         shape, call = self.shape, self.call
         if call is None:
             raise GradientError("[backward] the tape of this tensor was freed; call backward(retain_graph=True).")
-        rerun = call.rerun(shape.number, g) if create_graph else None
         asked = None if alive is None else [id(x) in alive for x in self._read]
-        handed = shape.pulled(call, g, asked, rerun)
+        handed = shape.pulled(call, g, asked, create_graph)
         for k, late in self._late.items():
             late._record.handed = handed[shape.spans[k]]  # type: ignore[union-attr]
         first = [_token() if isinstance(x, Late) else None for x in shape.leading]
@@ -129,11 +158,15 @@ class PhaseRecord(tape.PulledRecord):
         self.handed = []
 
 
-def _handed(g: Tensor, cotangent: Cotangent, number: int, rerun: Rerun | None) -> Any:
-    """A cotangent of reading ``number`` as the tape takes it."""
-    if rerun is not None:
-        g = g._twin()
-        g.requires_grad, g._record = True, LateRecord(rerun, number)
+def _late(g: Tensor, rerun: Rerun, number: int) -> Tensor:
+    """A cotangent of reading ``number`` whose tape is made when somebody asks for it."""
+    twin = g._twin()
+    twin.requires_grad, twin._record = True, LateRecord(rerun, number)
+    return twin
+
+
+def _handed(g: Tensor, cotangent: Cotangent) -> Any:
+    """A cotangent as the tape takes it."""
     wrapped = cotangent.wrapped
     if wrapped is None:
         return g

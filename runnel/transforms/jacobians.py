@@ -1,0 +1,121 @@
+"""``jacfwd``, ``jacrev`` and ``hessian``: all derivatives of a function's results by its arguments."""
+
+from __future__ import annotations
+
+import functools
+import itertools
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from runnel.core import pytree
+from runnel.core.errors import GradientError
+from runnel.ops import cast, moveaxis, narrow, reshape
+from runnel.ops.arguments import as_shape, is_single
+from runnel.tensor.creation import asarray, eye
+from runnel.tensor.tensor import Tensor
+from runnel.transforms.gradients import vjp
+from runnel.transforms.jvp import jvp
+from runnel.transforms.leaves import as_float
+from runnel.transforms.vmap import vmap
+
+
+def jacfwd(fn: Callable[..., Any], argnums: int | Sequence[int] = 0, has_aux: bool = False) -> Callable[..., Any]:
+    """A function that gives the Jacobian of ``fn``, column by column: for few arguments and many results.
+
+    The Jacobian of a result of shape (*m) by an argument of shape (*n) has shape (*m, *n). Of trees it is the tree of
+    the result, each leaf of which is the tree of the argument.
+
+    Args:
+        fn: takes and returns trees of floating tensors.
+        argnums: the number of an argument, or several, for a tuple of Jacobians in place of one.
+        has_aux: ``fn`` returns a pair of what is differentiated and anything else; so does the answer.
+    """
+
+    @functools.wraps(fn)
+    def jacobian(*args: Any, **kwargs: Any) -> Any:
+        call, chosen = _by_arguments("jacfwd", fn, args, kwargs, argnums)
+        leaves, structure = pytree.flatten(chosen)
+        xs = [as_float("jacfwd", leaf) for leaf in leaves]
+
+        def column(*tangents: Tensor) -> Any:
+            return jvp(call, pytree.unflatten(structure, xs), pytree.unflatten(structure, tangents), has_aux)[1:]
+
+        columns, *aux = vmap(column, out_axes=(0, None) if has_aux else (0,))(*_basis(xs))
+        outs, form = pytree.flatten(columns)
+        blocks = [_in_place(_split_columns(asarray(y), xs), structure, argnums) for y in outs]
+        answer = pytree.unflatten(form, blocks)
+        return (answer, *aux) if has_aux else answer
+
+    return jacobian
+
+
+def jacrev(fn: Callable[..., Any], argnums: int | Sequence[int] = 0, has_aux: bool = False) -> Callable[..., Any]:
+    """A function that gives the Jacobian of ``fn``, row by row: for few results and many arguments. Shapes, trees and
+    arguments are those of :func:`jacfwd`."""
+
+    @functools.wraps(fn)
+    def jacobian(*args: Any, **kwargs: Any) -> Any:
+        call, chosen = _by_arguments("jacrev", fn, args, kwargs, argnums)
+        out, pull, *aux = vjp(call, *chosen, has_aux=has_aux)
+        made, form = pytree.flatten(out)
+        ys = [as_float("jacrev", y) for y in made]
+        rows = vmap(lambda *seeds: pull(pytree.unflatten(form, seeds)))(*_basis(ys))
+        found, structure = pytree.flatten(rows)
+        begins = [0, *itertools.accumulate(y.size for y in ys)]
+        blocks = [
+            [reshape(narrow(g, 0, begin, y.size), (*y.shape, *g.shape[1:])) for g in found]
+            for begin, y in zip(begins, ys, strict=False)
+        ]
+        answer = pytree.unflatten(form, [_in_place(block, structure, argnums) for block in blocks])
+        return (answer, *aux) if has_aux else answer
+
+    return jacobian
+
+
+def hessian(fn: Callable[..., Any], argnums: int | Sequence[int] = 0, has_aux: bool = False) -> Callable[..., Any]:
+    """A function that gives the second derivatives of ``fn``: ``jacfwd`` of ``jacrev``. Of a number by an argument of
+    shape (*n) they have shape (*n, *n)."""
+    return jacfwd(jacrev(fn, argnums, has_aux), argnums, has_aux)
+
+
+def _by_arguments(
+    name: str, fn: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any], argnums: int | Sequence[int]
+) -> tuple[Callable[..., Any], tuple[Any, ...]]:
+    """``fn`` as a function of the arguments numbered ``argnums``, and these."""
+    numbers = as_shape(name, argnums)
+    for number in numbers:
+        if not -len(args) <= number < len(args):
+            raise GradientError(f"[{name}] argnums names argument {number}; the function was given {len(args)}.")
+
+    def call(*chosen: Any) -> Any:
+        given = list(args)
+        for number, value in zip(numbers, chosen, strict=True):
+            given[number] = value
+        return fn(*given, **kwargs)
+
+    return call, tuple(args[number] for number in numbers)
+
+
+def _basis(xs: Sequence[Tensor]) -> list[Tensor]:
+    """For each of ``xs`` its part of all unit vectors of the space that they span together, along axis 0."""
+    total = sum(x.size for x in xs)
+    begins = [0, *itertools.accumulate(x.size for x in xs)]
+    return [
+        reshape(cast(narrow(eye(total), 1, begin, x.size), x.dtype), (total, *x.shape))
+        for begin, x in zip(begins, xs, strict=False)
+    ]
+
+
+def _split_columns(columns: Tensor, xs: Sequence[Tensor]) -> list[Tensor]:
+    """The blocks of a Jacobian whose columns lie along axis 0, for each of ``xs``."""
+    begins = [0, *itertools.accumulate(x.size for x in xs)]
+    return [
+        reshape(moveaxis(narrow(columns, 0, begin, x.size), 0, -1), (*columns.shape[1:], *x.shape))
+        for begin, x in zip(begins, xs, strict=False)
+    ]
+
+
+def _in_place(blocks: Sequence[Tensor], structure: pytree.Structure, argnums: int | Sequence[int]) -> Any:
+    """The blocks by the arguments, in their trees."""
+    trees = pytree.unflatten(structure, blocks)
+    return trees[0] if is_single(argnums) else trees
