@@ -11,9 +11,11 @@ from runnel.core.errors import GradientError
 from runnel.core.references import FunctionLike
 from runnel.tensor import tensor as tensors, tracing
 from runnel.tensor.grad_mode import RECORDING
+from runnel.tensor.levels import highest
 from runnel.tensor.methods import ArrayMethods
 from runnel.tensor.tape import Record
 from runnel.tensor.tensor import Tensor
+from runnel.transforms.custom_levels import at_level
 from runnel.transforms.gradients import zeros_for
 
 Forward = Callable[..., tuple[Any, Any]]
@@ -45,14 +47,16 @@ class custom_vjp(FunctionLike):
     def __call__(self, *args: Any) -> Any:
         found, _ = pytree.flatten(args)
         inputs = tuple(x.read() for x in found if isinstance(x, ArrayMethods))
+        level = highest(self.fn.__name__, inputs)
         if not (RECORDING.get() and any(x.requires_grad for x in inputs)):
-            return self.fn(*args)
-        if self._forward is None or self._backward is None:
-            raise GradientError(f"[custom_vjp] {self.fn.__name__} has no derivative yet; give it one with defvjp().")
+            return self.fn(*args) if level is None else at_level(self, level, args)
+        self.require_derivative()
         trace = tracing.ACTIVE.trace
         if trace is not None:
             trace.custom_derivative = self.fn.__name__
-        result, kept = self._forward(*args)
+        result, kept = self.forward(args)
+        if level is not None:
+            result = at_level(self, level, args)  # its components have their own derivatives
         saved = _each_tensor(kept, lambda x: x.handle())  # as it is now, whatever is written to it later
         leaves, structure = pytree.flatten(result)
         outputs = [_detached(x) if isinstance(x, ArrayMethods) else x for x in leaves]
@@ -61,6 +65,23 @@ class custom_vjp(FunctionLike):
                 out.requires_grad = True
                 out._record = Record(None, inputs, {}, _Rule(self, args, saved, outputs, structure, place))
         return pytree.unflatten(structure, outputs)
+
+    def derived(self, forward: Forward, backward: Backward) -> custom_vjp:
+        """A function of the same name with another derivative, which computes as ``forward`` does."""
+        made = custom_vjp(functools.wraps(self.fn)(lambda *args: forward(*args)[0]))
+        made.defvjp(forward, backward)
+        return made
+
+    def require_derivative(self) -> None:
+        """GradientError unless :meth:`defvjp` was called."""
+        if self._forward is None or self._backward is None:
+            raise GradientError(f"[custom_vjp] {self.fn.__name__} has no derivative yet; give it one with defvjp().")
+
+    def forward(self, args: tuple[Any, ...]) -> tuple[Any, Any]:
+        """The result, and what backward needs."""
+        self.require_derivative()
+        made: tuple[Any, Any] = self._forward(*args)  # type: ignore[misc]
+        return made
 
     def pull(self, args: tuple[Any, ...], saved: Any, g: Any) -> list[Any]:
         """The cotangents of the tensors in ``args``, in their order."""
@@ -112,7 +133,7 @@ class _Rule:
     def __call__(self, g: Tensor, out: Tensor) -> list[Any]:
         given = [g.handle() if i == self.place else x if x is None else zeros_for(x) for i, x in enumerate(self.others)]
         is_differentiated = out.requires_grad  # the walk itself
-        saved = _each_tensor(self.saved, lambda x: x.handle() if is_differentiated else x.detach())
+        saved = _each_tensor(self.saved, lambda x: x.handle() if is_differentiated else x.untaped())
         return self.function.pull(self.args, saved, pytree.unflatten(self.structure, given))
 
 
@@ -125,6 +146,8 @@ def _each_tensor(tree: Any, function: Callable[[Any], Tensor]) -> Any:
 def _detached(x: ArrayMethods) -> Tensor:
     """A tensor of its own with the value of ``x`` and no tape."""
     tensor = x.read()
+    if tensor._level is not None:
+        return tensor.untaped()
     trace = tracing.ACTIVE.trace
     if trace is not None:
         return tensors.symbolic(tensors.node_of(tensor, trace))
