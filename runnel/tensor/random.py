@@ -89,23 +89,40 @@ def set_rng_state(state: Any) -> None:
     default.set_state(state)
 
 
-def rand(*shape: Shape, dtype: Any = dtypes.float32, generator: Generator = default) -> Tensor:
-    """Uniform numbers in [0, 1), of the shape given by ints or one tuple, and a float dtype (else DTypeError)."""
-    return ops.uniform(generator.next_key(), _shape("rand", shape), dtypes.as_dtype(dtype))
+def rand(
+    *shape: Shape, dtype: Any = dtypes.float32, generator: Generator = default, key: ArrayMethods | None = None
+) -> Tensor:
+    """Uniform numbers in [0, 1), of the shape given by ints or one tuple, and a float dtype (else DTypeError). They are
+    those of ``key`` where there is one, else the generator's next."""
+    return ops.uniform(_key(generator, key), _shape("rand", shape), dtypes.as_dtype(dtype))
 
 
-def randn(*shape: Shape, dtype: Any = dtypes.float32, generator: Generator = default) -> Tensor:
-    """Normal numbers of mean 0 and deviation 1 (Box–Muller), of the shape given by ints or one tuple."""
-    return ops.normal(generator.next_key(), _shape("randn", shape), dtypes.as_dtype(dtype))
+def randn(
+    *shape: Shape, dtype: Any = dtypes.float32, generator: Generator = default, key: ArrayMethods | None = None
+) -> Tensor:
+    """Normal numbers of mean 0 and deviation 1 (Box–Muller), of the shape given by ints or one tuple; by ``key``, where
+    there is one."""
+    return ops.normal(_key(generator, key), _shape("randn", shape), dtypes.as_dtype(dtype))
+
+
+def _key(generator: Generator, key: ArrayMethods | None) -> Any:
+    return generator.next_key() if key is None else key
 
 
 def _shape(name: str, given: tuple[Any, ...]) -> tuple[int, ...]:
     return as_sizes(name, given[0] if len(given) == 1 else given)
 
 
-def randint(low: int, high: int, shape: Any, dtype: Any = dtypes.int64, generator: Generator = default) -> Tensor:
-    """Integers in [low, high), at most 2³² of them (else ShapeError), of ``shape``."""
-    return ops.randint(generator.next_key(), low, high, shape, dtypes.as_dtype(dtype))
+def randint(
+    low: int,
+    high: int,
+    shape: Any,
+    dtype: Any = dtypes.int64,
+    generator: Generator = default,
+    key: ArrayMethods | None = None,
+) -> Tensor:
+    """Integers in [low, high), at most 2³² of them (else ShapeError), of ``shape``; by ``key``, where there is one."""
+    return ops.randint(_key(generator, key), low, high, shape, dtypes.as_dtype(dtype))
 
 
 def dropout(x: ArrayMethods, p: float = 0.5, training: bool = True, generator: Generator = default) -> Tensor:

@@ -53,6 +53,11 @@ def _needs_tape(tensors: Sequence[Tensor]) -> bool:
     return RECORDING.get() and any(y.requires_grad for x in tensors for y in (x, *every_component(x)))
 
 
+def _needs_derivative(tensors: Sequence[Tensor]) -> bool:
+    """Whether levels or tapes further out may ask for the derivative by ``tensors``."""
+    return any(x._level is not None or (x.requires_grad and RECORDING.get()) for x in tensors)
+
+
 def _forward(function: Custom, level: Forward, args: tuple[Any, ...]) -> Any:
     inputs = _tensors(args)
     pairs = [level.split(x) for x in inputs]
@@ -86,7 +91,7 @@ class _Batch:
         self.kept: Any = None
 
     def run(self) -> Any:
-        if not any(_needs_tape([x]) for x, _ in self.pairs):
+        if not _needs_derivative([x for x, _ in self.pairs]):
             return self.function.fn(*self.args)
         made = self.function.derived(self._forward, self._backward)(*(x for x, _ in self.pairs))
         return _replaced(self.result, [self.level.stack(x) for x in made])
