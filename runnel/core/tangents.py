@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any, Final
 
 from runnel.core.dispatch import apply
@@ -37,6 +38,14 @@ def bilinear(op: Op) -> Rule:
 def no_tangent(tangents: Tangents, out: Any, *inputs: Any, **attrs: Any) -> list[Any]:
     """Of an op whose result does not change with its operands, or is no float."""
     return []
+
+
+@dataclass(frozen=True)
+class Together:
+    """Of an op of several results whose tangents are computed along with them: ``rule(tangents, *inputs, **attrs)``
+    gives the results, and a tangent or None for each."""
+
+    rule: Callable[..., tuple[Sequence[Any], Sequence[Any]]]
 
 
 class Transposed:

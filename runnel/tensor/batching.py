@@ -66,20 +66,38 @@ class Batching(Level):
         if not any(is_stacked for _, is_stacked in pairs):
             return self.lifted(apply(op, *(x for x, _ in pairs), **attrs))
         expected: Aval = tables.infer[op](*(x.aval for x in inputs), **attrs)
-        with_axis = [x if is_stacked else ops.reshape(x, (1, *x.shape)) for x, is_stacked in pairs]
-        values = batched(op, self.size, tuple(with_axis), attrs)
+        values = batched(op, self.size, tuple(map(self._with_axis, inputs)), attrs)
         if values is None and op in tables.expand:
             expanded = tables.expand[op](*inputs, **attrs)
             if expanded is not None:
                 values = self.all_elements(expanded)
         if values is None:
             values = looped(op, self.size, pairs, attrs, expected)
-        if values.shape[0] == 1 != self.size:
-            return self.lifted(ops.reshape(values, values.shape[1:]))
-        if values.shape != (self.size, *expected.shape):
+        if values.shape[0] not in (self.size, 1) or values.shape[1:] != expected.shape:
             raise VerifierError(
                 f"[{op.name}] the rule in table 'axes' gave shape {values.shape}, not {(self.size, *expected.shape)}."
             )
+        return self._without_axis(values)
+
+    def apply_several(self, op: Op, inputs: Sequence[Tensor], attrs: dict[str, Any]) -> tuple[LevelTensor, ...]:
+        pairs = [self.split(x) for x in inputs]
+        if not any(is_stacked for _, is_stacked in pairs):
+            return tuple(map(self.lifted, apply_several(op, *(x for x, _ in pairs), **attrs)))
+        outs = tables.axes[op].batched(op, self.size, tuple(map(self._with_axis, inputs)), attrs)
+        return tuple(map(self._without_axis, outs))
+
+    def _with_axis(self, x: Tensor) -> Tensor:
+        """The component of ``x`` with an axis 0 for elements, of size 1 where it has none."""
+        values, is_stacked = self.split(x)
+        if is_stacked:
+            return values
+        wide: Tensor = ops.reshape(values, (1, *values.shape))
+        return wide
+
+    def _without_axis(self, values: Tensor) -> LevelTensor:
+        """What a rule made: stacked values, or one with an axis of size 1 in front."""
+        if values.shape[0] == 1 != self.size:
+            return self.lifted(ops.reshape(values, values.shape[1:]))
         return self.stack(values)
 
     def linearly(self, fn: Callable[[Sequence[Tensor]], list[Any]], inputs: Sequence[Tensor]) -> list[Any]:
@@ -105,6 +123,10 @@ class BatchedTensor(LevelTensor):
     """One value for each element, or one for all of them. It has no numbers to look at while the function runs."""
 
     __slots__ = ()
+
+    @property
+    def is_traced(self) -> bool:
+        return self._parts[1] or self.shown.is_traced
 
     @property
     def _is_unknown(self) -> bool:

@@ -17,6 +17,8 @@ from runnel.graph.graph import Graph, InputKind, Node
 from runnel.ops.control import part_p
 from runnel.tensor import tensor as tensors, tracing
 from runnel.tensor.creation import asarray
+from runnel.tensor.forward import has_derivative
+from runnel.tensor.grad_mode import recording
 from runnel.tensor.scalars import run_time_scalar
 from runnel.tensor.tensor import Tensor
 from runnel.tensor.tracing import Trace
@@ -73,7 +75,7 @@ class Traced(NamedTuple):
 
     def require_own_derivative(self, name: str, inputs: Sequence[Tensor]) -> None:
         """GradientError where a gradient by ``inputs`` would pass over a derivative that a function gives itself."""
-        if self.custom and any(x.requires_grad for x in inputs):
+        if self.custom and any(map(has_derivative, inputs)):
             raise GradientError(
                 f"[{name}] '{self.custom}' has a derivative of its own, which a gradient through {name} would not use; "
                 "call it outside of the body, or detach what it reads."
@@ -111,6 +113,16 @@ def trace_body(name: str, function: Callable[..., Sequence[Any]], given: Sequenc
     read += [(v.read(), node) for v, node in trace.variables.items() if v not in trace.written]
     read += [(asarray(run_time_scalar(getter), float64), node) for getter, node in trace.scalars]
     return Traced(inputs, outputs, read, [(v, trace.variables[v], node) for v, node in after], trace.custom_derivative)
+
+
+def graph_of(name: str, function: Callable[..., Sequence[Tensor]], given: Sequence[Aval]) -> Graph:
+    """The graph of ``function``, which is called with one tensor for each of ``given`` and reads nothing else. It can
+    be differentiated all through, whatever the mode."""
+    trace = Trace(tensors.serial_now())
+    with tracing.activate(trace), recording(True):
+        inputs = [trace.input(value, InputKind.ARGUMENT, f"{name}{i}") for i, value in enumerate(given)]
+        made = function(*map(tensors.symbolic, inputs))
+        return Graph(inputs, [tensors.node_of(x, trace) for x in made], {}, name)
 
 
 def _outside(held: Any) -> Tensor:

@@ -10,10 +10,10 @@ import numpy as np
 
 from runnel import ops
 from runnel.core import tables
-from runnel.core.dispatch import apply
+from runnel.core.dispatch import apply, apply_several
 from runnel.core.errors import LevelError, MissingRuleError
 from runnel.core.tables import Op
-from runnel.core.tangents import TRANSPOSED
+from runnel.core.tangents import TRANSPOSED, Together
 from runnel.tensor import tape, tracing
 from runnel.tensor.active import ACTIVE
 from runnel.tensor.grad_mode import RECORDING, recording
@@ -43,6 +43,14 @@ class Forward(Level):
         primals, tangents = zip(*map(self.split, inputs), strict=True)
         out = apply(op, *primals, **attrs)
         return self.dual(out, tangent(op, tangents, out, primals, attrs))
+
+    def apply_several(self, op: Op, inputs: Sequence[Tensor], attrs: dict[str, Any]) -> tuple[LevelTensor, ...]:
+        primals, tangents = zip(*map(self.split, inputs), strict=True)
+        if all(t is None for t in tangents):
+            return tuple(map(self.lifted, apply_several(op, *primals, **attrs)))
+        rule: Together = tables.jvp[op]
+        outs, found = rule.rule(tangents, *primals, **attrs)
+        return tuple([self.dual(x, t) for x, t in zip(outs, found, strict=True)])
 
     def linearly(self, fn: Callable[[Sequence[Tensor]], list[Any]], inputs: Sequence[Tensor]) -> list[Any]:
         pairs = [self.split(x) for x in inputs]
@@ -137,3 +145,9 @@ def _leaf_like(out: Tensor, others: Sequence[Tensor]) -> Tensor:
     leaf.requires_grad = out.dtype.is_float
     found: Tensor = leaf
     return found
+
+
+def has_derivative(x: Tensor) -> bool:
+    """Whether a tape or a tangent hangs on ``x``, or on what it is made of."""
+    reached = [x, *every_component(x)]
+    return any(y.requires_grad or (isinstance(y, DualTensor) and y._parts[1] is not None) for y in reached)

@@ -16,6 +16,7 @@ from runnel import ops
 from runnel.core.avals import Aval, Shape
 from runnel.core.errors import LevelError
 from runnel.core.tables import Op
+from runnel.ops.control import part_p
 from runnel.tensor import tape, tensor as tensors, tracing
 from runnel.tensor.active import ACTIVE
 from runnel.tensor.grad_mode import RECORDING
@@ -52,6 +53,10 @@ class Level:
 
     def apply(self, op: Op, inputs: Sequence[Tensor], attrs: dict[str, Any]) -> LevelTensor:
         """``op`` of operands of this level and of lower ones."""
+        raise NotImplementedError
+
+    def apply_several(self, op: Op, inputs: Sequence[Tensor], attrs: dict[str, Any]) -> tuple[LevelTensor, ...]:
+        """``op`` of several results."""
         raise NotImplementedError
 
     def lifted(self, x: Tensor) -> LevelTensor:
@@ -118,6 +123,22 @@ class LevelTensor(Tensor):
         given = tuple([x.read() for x in inputs])
         level = highest(op.name, given)
         return taped(recorded(op, given, attrs) if level is None else level.apply(op, given, attrs), op, given, attrs)
+
+    def apply_several(self, op: Op, inputs: tuple[Any, ...], attrs: dict[str, Any]) -> tuple[Tensor, ...]:
+        given = tuple([x.read() for x in inputs])
+        level = highest(op.name, given)
+        if level is not None:
+            outs: tuple[Tensor, ...] = level.apply_several(op, given, attrs)
+        else:
+            bundle = recorded(op, given, attrs)
+            parts = [{"index": i, "aval": result} for i, result in enumerate(attrs["results"])]
+            outs = tuple([recorded(part_p, (bundle,), part) for part in parts])
+        if not RECORDING.get() or not any(x.requires_grad for x in given):
+            return tuple([taped(x, op, given, attrs) for x in outs])
+        joint = tensors.from_storage(outs[0].aval, None)
+        joint.requires_grad = True
+        joint._record = tape.SeveralRecord(op, given, attrs, outs)
+        return tape.taken_out(joint, outs)
 
     def detach(self) -> Tensor:
         """The same values without any tape, and without a tangent."""

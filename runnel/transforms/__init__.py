@@ -1,5 +1,6 @@
 """Functions on functions: gradients of any order, derivatives of one's own, and values computed again for backward."""
 
+from runnel.transforms import control_batching as control_batching, control_forward as control_forward
 from runnel.transforms.checkpoint import checkpoint
 from runnel.transforms.cond import cond
 from runnel.transforms.custom import custom_vjp

@@ -26,7 +26,8 @@ def cond(predicate: Any, true_fn: Callable[..., Any], false_fn: Callable[..., An
     """``true_fn(*operands)`` where ``predicate`` holds, else ``false_fn(*operands)``.
 
     Args:
-        predicate: one bool, of shape ().
+        predicate: one bool, of shape (). Under vmap it may differ from element to element: then both run for all of
+            them, and one result is taken.
         true_fn: gives a tree of tensors. In a compiled function both functions are traced, and one of them runs.
         false_fn: gives a tree of the same structure, shapes and dtypes.
         operands: trees of tensors.
@@ -34,7 +35,7 @@ def cond(predicate: Any, true_fn: Callable[..., Any], false_fn: Callable[..., An
     decision = asarray(predicate)
     if decision.aval is not aval((), bool_):
         raise DTypeError(f"[cond] the predicate must be one bool of shape (); received {decision.aval}.")
-    if tracing.ACTIVE.trace is None or not decision.is_traced:
+    if not decision.is_traced or (tracing.ACTIVE.trace is None and decision._level is None):
         return (true_fn if bool(decision) else false_fn)(*operands)
     given = take_apart(operands)
     leaves = tensors_of(given)

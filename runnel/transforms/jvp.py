@@ -10,7 +10,9 @@ from runnel.core.errors import DTypeError, GradientError, ShapeError
 from runnel.ops import zeros_like
 from runnel.tensor.creation import asarray
 from runnel.tensor.forward import Forward
+from runnel.tensor.grad_mode import RECORDING, recording
 from runnel.tensor.methods import ArrayMethods
+from runnel.tensor.tape import plain
 from runnel.tensor.tensor import Tensor
 from runnel.transforms.gradients import pair_of
 
@@ -25,7 +27,8 @@ def jvp(fn: Callable[..., Any], primals: Sequence[Any], tangents: Sequence[Any],
             is None, which means zero; what is no floating tensor has None.
         has_aux: ``fn`` returns a pair of what is differentiated and anything else, which becomes the third result.
 
-    Results that are not floating have tangents of zeros. ``no_grad`` is about the tape: it changes nothing here.
+    Results that are not floating have tangents of zeros. ``no_grad`` is about the tape: around the call it changes
+    nothing but that the results have none.
     """
     for name, given in (("primals", primals), ("tangents", tangents)):
         if not isinstance(given, tuple | list):
@@ -34,13 +37,13 @@ def jvp(fn: Callable[..., Any], primals: Sequence[Any], tangents: Sequence[Any],
             )
     leaves, structure = pytree.flatten(tuple(primals))
     directions = directions_of("jvp", tangents, structure)
-    level = Forward()
-    with level:
+    level, mode = Forward(), RECORDING.get()
+    with level, recording(True):
         pairs = zip(leaves, directions, strict=True)
         result = fn(*pytree.unflatten(structure, [_passed(level, x, t) for x, t in pairs]))
     made, aux = pair_of("jvp", result) if has_aux else (result, None)
     outs, form = pytree.flatten(made)
-    ends = [_taken_apart(level, out) for out in outs]
+    ends = [_taken_apart(level, out, mode) for out in outs]
     answer = tuple(pytree.unflatten(form, side) for side in zip(*ends, strict=True)) if ends else (made, made)
     return (*answer, without_tangents(level, aux)) if has_aux else answer
 
@@ -75,12 +78,13 @@ def _passed(level: Forward, leaf: Any, direction: Any) -> Any:
     return level.dual(x.handle(), direction_of("jvp", x, direction))
 
 
-def _taken_apart(level: Forward, out: Any) -> tuple[Any, Any]:
-    """A result and its tangent."""
+def _taken_apart(level: Forward, out: Any, mode: bool) -> tuple[Any, Any]:
+    """A result and its tangent, on a tape if ``mode`` says so."""
     if out is None:
         return None, None
     primal, tangent = level.split(asarray(out))
-    return primal, zeros_like(primal.detach()) if tangent is None else tangent
+    ends = primal, zeros_like(primal.detach()) if tangent is None else tangent
+    return ends if mode else (plain(ends[0]), plain(ends[1]))
 
 
 def without_tangents(level: Forward, tree: Any) -> Any:

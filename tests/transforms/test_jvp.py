@@ -27,7 +27,8 @@ def f(x: rn.Tensor) -> rn.Tensor:
 def partial(along: tuple[int, ...], at: np.ndarray = X) -> float:
     """The partial derivative of ``f`` along several axes, by nested central differences."""
     if not along:
-        return f(rn.asarray(at)).item()
+        x, y, z = at
+        return float(np.sin(x * y) * np.exp(z) + y**3 / x)
     step = 2e-3 * AXIS[along[0]]
     near = partial(along[1:], at + step) - partial(along[1:], at - step)
     far = partial(along[1:], at + 2 * step) - partial(along[1:], at - 2 * step)
@@ -67,7 +68,7 @@ def inside(g: Callable[..., Any], axis: int) -> Callable[..., Any]:
 WAYS = [forward, reverse, batch, batched_reverse, checkpointed, linear, inside]
 
 
-@settings(deadline=None, max_examples=40)
+@settings(deadline=None, max_examples=30)
 @given(st.lists(st.tuples(st.sampled_from(WAYS), st.integers(0, 2)), min_size=1, max_size=3))
 def test_nestings(ways: list[tuple[Any, int]]) -> None:
     g: Callable[..., Any] = f

@@ -1,0 +1,163 @@
+"""Loops and choices for all elements of a batch (table ``axes``): their bodies work on stacked values.
+
+Which values differ from element to element is found in the body's graph: what depends on one that does, through the
+carries too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from typing import Any
+
+from runnel.core.avals import Aval, aval
+from runnel.core.axes import batching
+from runnel.core.dispatch import apply_several
+from runnel.graph.body import Body
+from runnel.graph.graph import Graph, Node
+from runnel.ops import any as any_of, broadcast_to, moveaxis, reshape, where
+from runnel.ops.control import cond_p, scan_p, while_p
+from runnel.ops.views import bare
+from runnel.tensor.batching import Batching
+from runnel.tensor.bodies import evaluate, graph_of
+from runnel.tensor.tensor import Tensor
+from runnel.transforms.hoisting import Loop
+from runnel.transforms.scan import run
+
+
+def _differing(graph: Graph, inputs: Collection[int]) -> set[int]:
+    """The outputs that depend on the ``inputs`` with these numbers."""
+    found: set[Node] = {graph.inputs[i] for i in inputs}
+    for node in graph.nodes:
+        if any(x in found for x in node.inputs):
+            found.add(node)
+    return {i for i, x in enumerate(graph.outputs) if x in found}
+
+
+def _with_carries(graph: Graph, given: Collection[int], first: int, carries: int) -> set[int]:
+    """The inputs that differ: those ``given``, and the carries (from input ``first`` on) that depend on them."""
+    found = set(given)
+    while True:
+        more = {first + j for j in _differing(graph, found) if j < carries} - found
+        if not more:
+            return found
+        found |= more
+
+
+def _stacked(values: Aval, size: int) -> Aval:
+    return aval((size, *values.shape), values.dtype)
+
+
+def _for_all(graph: Graph, size: int, inputs: Collection[int], outputs: Collection[int], then: Any = None) -> Graph:
+    """``graph`` for ``size`` elements: the inputs and outputs with these numbers are stacked. ``then``, if given, makes
+    something else of the level, the inputs and the outputs."""
+
+    def step(*values: Tensor) -> list[Tensor]:
+        level = Batching(size)
+        with level:
+            given = [level.stack(x) if i in inputs else level.lifted(x) for i, x in enumerate(values)]
+            made = evaluate(graph, given)
+            if then is not None:
+                made = then(level, given, made)
+            return [level.all_elements(x) if i in outputs else level.split(x)[0] for i, x in enumerate(made)]
+
+    avals = [_stacked(x.aval, size) if i in inputs else x.aval for i, x in enumerate(graph.inputs)]
+    return graph_of(graph.name, step, avals)
+
+
+def _given(operands: Sequence[Tensor], size: int) -> set[int]:
+    return {i for i, x in enumerate(operands) if x.shape[0] == size}
+
+
+def _all_elements(x: Tensor, size: int) -> Tensor:
+    values: Tensor = broadcast_to(x, (size, *x.shape[1:]))
+    return values
+
+
+def _one(x: Tensor) -> Tensor:
+    """``x``, the same for all elements, with an axis of size 1 for them."""
+    wide: Tensor = reshape(x, (1, *x.shape))
+    return wide
+
+
+@batching(scan_p)
+def _scan_batched(
+    size: int,
+    *operands: Tensor,
+    body: Body,
+    constants: int,
+    carries: int,
+    length: int,
+    reverse: bool,
+    results: tuple[Aval, ...],
+) -> list[Tensor]:
+    graph, n, m = body.graph, constants, carries
+    differing = _with_carries(graph, _given(operands, size), n, m)
+    outputs = _differing(graph, differing) | {i - n for i in differing if n <= i < n + m}
+    given: list[Tensor] = []
+    for i, x in enumerate(operands):
+        if i not in differing:
+            given.append(bare(x))
+        else:
+            every = _all_elements(x, size)
+            given.append(every if i < n + m else moveaxis(every, 0, 1))
+    wide = _for_all(graph, size, differing, outputs)
+    found = run(Loop(wide, given[:n], given[n : n + m], given[n + m :], length), reverse, body.recompute)
+    ends = enumerate(found)
+    return [(x if i < m else moveaxis(x, 1, 0)) if i in outputs else _one(x) for i, x in ends]
+
+
+@batching(while_p)
+def _while_batched(
+    size: int,
+    *operands: Tensor,
+    cond: Body,
+    body: Body,
+    constants: int,
+    carries: int,
+    results: tuple[Aval, ...],
+) -> list[Tensor]:
+    """While any element goes on; those that do not keep their values."""
+    n, m = constants, carries
+    differing = _with_carries(body.graph, _given(operands, size), n, m)
+    is_own = bool(_differing(cond.graph, differing))
+    if is_own:
+        differing |= set(range(n, n + m))
+    state = {i - n for i in differing if i >= n}
+    given = [_all_elements(x, size) if i in differing else bare(x) for i, x in enumerate(operands)]
+
+    def held(level: Batching, before: list[Tensor], after: list[Tensor]) -> list[Tensor]:
+        (goes_on,) = evaluate(cond.graph, before)
+        return [where(goes_on, new, old) for new, old in zip(after, before[n:], strict=True)]
+
+    def some(level: Batching, before: list[Tensor], after: list[Tensor]) -> list[Tensor]:
+        return [any_of(level.all_elements(after[0]))]
+
+    decides = _for_all(cond.graph, size, differing, (), some if is_own else None)
+    steps = _for_all(body.graph, size, differing, state, held if is_own else None)
+    found = apply_several(
+        while_p, *given, cond=Body(decides), body=Body(steps), constants=n, carries=m,
+        results=tuple(x.aval for x in steps.outputs),
+    )  # fmt: skip
+    return [x if i in state else _one(x) for i, x in enumerate(found)]
+
+
+@batching(cond_p)
+def _cond_batched(
+    size: int, predicate: Tensor, *operands: Tensor, then: Body, otherwise: Body, results: tuple[Aval, ...]
+) -> list[Tensor]:
+    """Where each element has its own predicate, both branches for all of them, and a choice."""
+    bodies, differing = (then.graph, otherwise.graph), _given(operands, size)
+    if predicate.shape[0] == size:
+        level = Batching(size)
+        with level:
+            inputs = [level.stack(x) if i in differing else level.lifted(bare(x)) for i, x in enumerate(operands)]
+            both = zip(*(evaluate(graph, inputs) for graph in bodies), strict=True)
+            return [level.all_elements(where(level.stack(predicate), x, y)) for x, y in both]
+    outputs = set().union(*(_differing(graph, differing) for graph in bodies))
+    given = [x if i in differing else bare(x) for i, x in enumerate(operands)]
+    wide = [_for_all(graph, size, differing, outputs) for graph in bodies]
+    found = apply_several(
+        cond_p, bare(predicate), *given, then=Body(wide[0]), otherwise=Body(wide[1]),
+        results=tuple(x.aval for x in wide[0].outputs),
+    )  # fmt: skip
+    return [x if i in outputs else _one(x) for i, x in enumerate(found)]

@@ -1,0 +1,148 @@
+"""Forward mode through loops and choices: their bodies carry tangents along (table ``jvp``)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from runnel.core.avals import Aval
+from runnel.core.dispatch import apply_several
+from runnel.core.tables import jvp
+from runnel.core.tangents import Tangents, Together
+from runnel.graph.body import Body
+from runnel.graph.graph import Graph
+from runnel.ops import zeros_like
+from runnel.ops.control import cond_p, scan_p, while_p
+from runnel.tensor.bodies import evaluate, graph_of
+from runnel.tensor.forward import Forward
+from runnel.tensor.tensor import Tensor
+from runnel.transforms.hoisting import Loop
+from runnel.transforms.linearized import depending
+from runnel.transforms.scan import run
+
+Outs = tuple[Sequence[Any], Sequence[Any]]
+
+
+def with_tangents(graph: Graph, inputs: Sequence[int], outputs: Sequence[int]) -> Graph:
+    """``graph`` with further inputs, the tangents of the ``inputs`` with these numbers, and further outputs, those of
+    the ``outputs``."""
+    count = len(graph.inputs)
+
+    def step(*values: Tensor) -> list[Tensor]:
+        level = Forward()
+        with level:
+            given: list[Tensor] = list(values[:count])
+            for i, tangent in zip(inputs, values[count:], strict=True):
+                given[i] = level.dual(given[i], tangent)
+            pairs = [level.split(x) for x in evaluate(graph, given)]
+            tangents = [(pairs[i][0], pairs[i][1]) for i in outputs]
+            return [*(x for x, _ in pairs), *(zeros_like(x) if t is None else t for x, t in tangents)]
+
+    avals = [x.aval for x in graph.inputs]
+    return graph_of(graph.name, step, [*avals, *(avals[i] for i in inputs)])
+
+
+def _active(graph: Graph, given: Sequence[int], first: int, carries: int) -> list[int]:
+    """The inputs that have tangents: those ``given``, and the carries, from input ``first`` on, that come to depend on
+    them."""
+    active = list(given)
+    while True:
+        found = depending(graph, [graph.inputs[i] for i in active])
+        more = [first + j for j in range(carries) if first + j not in active and graph.outputs[j] in found]
+        more = [i for i in more if graph.inputs[i].aval.dtype.is_float]
+        if not more:
+            return sorted(active)
+        active += more
+
+
+def _given(tangents: Tangents) -> list[int]:
+    return [i for i, t in enumerate(tangents) if t is not None]
+
+
+def _filled(tangents: Tangents, inputs: Sequence[Tensor], numbers: Sequence[int]) -> list[Tensor]:
+    found = [(inputs[i], tangents[i]) for i in numbers]
+    return [zeros_like(x.detach()) if t is None else t for x, t in found]
+
+
+def _spread(count: int, numbers: Sequence[int], values: Sequence[Tensor]) -> list[Tensor | None]:
+    """``values`` at the places ``numbers`` of a list of ``count``."""
+    known = dict(zip(numbers, values, strict=True))
+    return [known.get(i) for i in range(count)]
+
+
+def _scan_jvp(
+    tangents: Tangents,
+    *inputs: Tensor,
+    body: Body,
+    constants: int,
+    carries: int,
+    length: int,
+    reverse: bool,
+    results: tuple[Aval, ...],
+) -> Outs:
+    graph, n, m = body.graph, constants, carries
+    active = _active(graph, _given(tangents), n, m)
+    state = [i - n for i in active if n <= i < n + m]
+    differentiable = depending(graph, [graph.inputs[i] for i in active])
+    ys = [i for i in range(m, len(graph.outputs)) if graph.outputs[i] in differentiable]
+    wide = with_tangents(graph, active, [*state, *ys])
+    extra = dict(zip(active, _filled(tangents, inputs, active), strict=True))
+    nodes = dict(zip(active, wide.inputs[len(graph.inputs) :], strict=True))
+    ranges = (range(n), range(n, n + m), range(n + m, len(inputs)))
+    order = [[*(wide.inputs[i] for i in part), *(nodes[i] for i in active if i in part)] for part in ranges]
+    values = [[*(inputs[i] for i in part), *(extra[i] for i in active if i in part)] for part in ranges]
+    k, count = len(state), len(graph.outputs)
+    made = wide.outputs
+    outputs = [*made[:m], *made[count : count + k], *made[m:count], *made[count + k :]]
+    whole = Graph([x for part in order for x in part], outputs, {}, graph.name)
+    loop = Loop(whole, values[0], values[1], values[2], length)
+    found = run(loop, reverse, body.recompute)
+    outs = [*found[:m], *found[m + k : k + count]]
+    return outs, _spread(count, [*state, *ys], [*found[m : m + k], *found[k + count :]])
+
+
+def _while_jvp(
+    tangents: Tangents,
+    *inputs: Tensor,
+    cond: Body,
+    body: Body,
+    constants: int,
+    carries: int,
+    results: tuple[Aval, ...],
+) -> Outs:
+    graph, n, m = body.graph, constants, carries
+    active = _active(graph, _given(tangents), n, m)
+    state = [i - n for i in active if i >= n]
+    fixed = [i for i in active if i < n]
+    wide = with_tangents(graph, active, state)
+    decides = with_tangents(cond.graph, active, ())
+    extra = _filled(tangents, inputs, active)
+
+    def ordered(values: Sequence[Any], further: Sequence[Any]) -> list[Any]:
+        return [*values[:n], *further[: len(fixed)], *values[n:], *further[len(fixed) :]]
+
+    graphs = [Graph(ordered(g.inputs[: n + m], g.inputs[n + m :]), g.outputs, {}, g.name) for g in (decides, wide)]
+    found = apply_several(
+        while_p, *ordered(inputs, extra), cond=Body(graphs[0]), body=Body(graphs[1]), constants=n + len(fixed),
+        carries=m + len(state), results=tuple(x.aval for x in wide.outputs),
+    )  # fmt: skip
+    return found[:m], _spread(m, state, found[m:])
+
+
+def _cond_jvp(
+    tangents: Tangents, predicate: Tensor, *operands: Tensor, then: Body, otherwise: Body, results: tuple[Aval, ...]
+) -> Outs:
+    active = _given(tangents[1:])
+    outputs = [i for i, x in enumerate(results) if x.dtype.is_float]
+    bodies = [with_tangents(body.graph, active, outputs) for body in (then, otherwise)]
+    found = apply_several(
+        cond_p, predicate, *operands, *(tangents[1 + i] for i in active), then=Body(bodies[0]),
+        otherwise=Body(bodies[1]), results=tuple(x.aval for x in bodies[0].outputs),
+    )  # fmt: skip
+    count = len(results)
+    return found[:count], _spread(count, outputs, found[count:])
+
+
+jvp.register(scan_p, Together(_scan_jvp))
+jvp.register(while_p, Together(_while_jvp))
+jvp.register(cond_p, Together(_cond_jvp))
