@@ -13,6 +13,7 @@ from runnel.core.dtypes import float64
 from runnel.core.tables import Op, axes, expand, jvp
 from tests.ops.records import RECORDS, sample
 from tests.suites.closeness import check
+from tests.suites.functions import FUNCTIONS
 from tests.suites.inputs import NAMES, main_dtype
 
 SIZE = 3
@@ -58,3 +59,13 @@ def test_every_op_has_rules() -> None:
         if name not in WITHOUT:
             assert op in jvp, name
             assert op in axes or op in expand, name
+
+
+@pytest.mark.parametrize("name", FUNCTIONS)
+def test_vmap_of_functions(name: str) -> None:
+    function, arrays = FUNCTIONS[name]
+    scales = np.array([1.0, 0.5, 2.0])
+    stacks = [np.stack([a * s if a.dtype == np.float64 else a for s in scales]) for a in arrays]
+    found = rn.vmap(function)(*map(rn.asarray, stacks)).numpy()
+    wanted = np.stack([function(*(rn.asarray(x[i]) for x in stacks)).numpy() for i in range(SIZE)])
+    check(found, wanted, 0.0, name)
