@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from runnel.compile.capture import Capture
 from runnel.core.errors import AuditError
-from runnel.graph.graph import Graph, Node
+from runnel.graph.graph import Graph
 from runnel.graph.hashing import attrs_key, constant_key
+from runnel.graph.node import Value
 
 
 def compare(name: str, compiled: Capture, now: Capture) -> None:
@@ -21,7 +22,7 @@ def compare(name: str, compiled: Capture, now: Capture) -> None:
 
 
 def _first_difference(before: Graph, after: Graph) -> tuple[str, str]:
-    old, new = before.nodes, after.nodes
+    old, new = before.values, after.values
     places_old = {node: i for i, node in enumerate(old)}
     places_new = {node: i for i, node in enumerate(new)}
     readers = {x: node.where for node in reversed(new) for x in node.inputs}
@@ -38,13 +39,13 @@ def _first_difference(before: Graph, after: Graph) -> tuple[str, str]:
     return "", "it returned something else, or used other Variables or arrays"
 
 
-def _content(node: Node, places: dict[Node, int]) -> tuple[object, ...]:
+def _content(node: Value, places: dict[Value, int]) -> tuple[object, ...]:
     if node.is_constant:
         return (constant_key(node),)
     return (node.op, node.kind, node.aval, attrs_key(node.attrs), tuple(places[x] for x in node.inputs))
 
 
-def _named(node: Node) -> str:
+def _named(node: Value) -> str:
     if node.op is not None:
         return f"{node.op.name} -> {node.aval}"
     return "a constant" if node.is_constant else f"an input '{node.name}'"

@@ -21,4 +21,4 @@ class PrintedGraph(Graph):
         return printer.text(self)
 
     def __repr__(self) -> str:
-        return f"<graph '{self.name}' of {len(self.nodes)} nodes>"
+        return f"<graph '{self.name}' of {len(self.values)} nodes>"

@@ -14,7 +14,7 @@ from typing import Final
 
 from runnel.core.avals import row_major
 from runnel.core.dtypes import bool_, int64
-from runnel.graph.graph import Node
+from runnel.graph.node import Value
 from runnel.loops import scalar
 from runnel.loops.ir import (
     K_BLOCK,
@@ -50,7 +50,7 @@ ROW, BLOCK, AGAIN = Var("row"), Var("block"), Var("once_more")
 class _Backward(Rows):
     """The kernel of one node."""
 
-    def __init__(self, node: Node, x: Operands, result: Place) -> None:
+    def __init__(self, node: Value, x: Operands, result: Place) -> None:
         keys = sorted_operands(tuple(n.aval for n in node.inputs[1:]), **node.attrs).heads.keys
         self.is_whole = keys <= WHOLE and not node.attrs["ragged"]
         super().__init__(node, node.inputs[1:], x, WHOLE if self.is_whole else KEYS)
@@ -298,6 +298,6 @@ class _Backward(Rows):
         return self.parts.values[self.parts.params.index(self.dk_row if name == "dk" else self.dv_row)]
 
 
-def attention_gradient(node: Node, operands: Operands, results: list[Place]) -> list[Call]:
+def attention_gradient(node: Value, operands: Operands, results: list[Place]) -> list[Call]:
     """The call of the gradients of one attention."""
     return [_Backward(node, operands, results[0]).build()]

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final
 
-from runnel.graph.graph import Node
+from runnel.graph.node import Value
 from runnel.loops.rules import (
     Attention,
     AttentionGradient,
@@ -25,7 +25,7 @@ from runnel.lowering import alone, attention, attention_gradient, buckets, paddi
 from runnel.lowering.operands import Operands
 from runnel.lowering.places import Call, Place
 
-Builder = Callable[[Node, Operands, list[Place]], list[Call]]
+Builder = Callable[[Value, Operands, list[Place]], list[Call]]
 
 BUILDERS: Final[dict[type, Builder]] = {
     Attention: attention.attention,

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from runnel.core.dtypes import DType
-from runnel.graph.graph import Node
+from runnel.graph.node import Value
 from runnel.loops.ir import Kernel
 from runnel.lowering.model import PLANNED, Machine, Prediction, predict
 from runnel.lowering.work import Block, Work, count
@@ -88,7 +88,7 @@ class Call:
     columns: int
     split: str  # which axes may be split among threads: "rows", "columns", "both" or ""
     flops: float
-    nodes: list[Node] = field(default_factory=list)
+    nodes: list[Value] = field(default_factory=list)
     packs: bool = False  # a contraction that copies its second operand into panels
     depth: int = 0  # of a contraction: how many products each element sums
     checks: bool = False  # it may report a fault, after which no Variable may be written

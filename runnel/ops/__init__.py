@@ -1,6 +1,6 @@
 """The ops: primitives with their rules, and the functions composed of them. Importing this fills the tables.
 
-Each function takes any :class:`~runnel.core.dispatch.Value`; no kind of tensor is known here.
+Each function takes any :class:`~runnel.core.dispatch.TensorLike`; no kind of tensor is known here.
 """
 
 from runnel.ops.activations import (

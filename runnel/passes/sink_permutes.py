@@ -17,7 +17,9 @@ import numpy as np
 from runnel.core import tables
 from runnel.core.avals import aval
 from runnel.core.tables import Op
-from runnel.graph.graph import Graph, Node
+from runnel.graph.graph import Graph
+from runnel.graph.node import Constant, Value, applied, reapplied
+from runnel.graph.rewriting import Rewriter
 from runnel.loops.rules import Pointwise, Reduction
 from runnel.ops.broadcasting import broadcast_p, cast_reduce_p
 from runnel.ops.creation_like import iota_p
@@ -59,7 +61,7 @@ MOVED: Final[dict[Op, Moved]] = {
 }
 
 
-def moved(node: Node) -> Moved | None:
+def moved(node: Value) -> Moved | None:
     """How ``node`` takes another order of axes; None if it cannot."""
     if node.op is None or node.aval.ndim < LEAST_AXES:
         return None
@@ -75,7 +77,7 @@ def moved(node: Node) -> Moved | None:
 
 def sink_permutes(graph: Graph) -> Graph:
     """``graph`` with each region in the order of axes that its border wants."""
-    if not any(n.op is permute_p and n.aval.ndim >= LEAST_AXES for n in graph.nodes):
+    if not any(n.op is permute_p and n.aval.ndim >= LEAST_AXES for n in graph.values):
         return graph
     orders = _Regions(graph).orders()
     return _Rewriting(graph, orders).graph() if orders else graph
@@ -92,14 +94,14 @@ class _Regions:
 
     def __init__(self, graph: Graph) -> None:
         self.users = graph.users()
-        self.nodes = graph.nodes
+        self.nodes = graph.values
         self.roots = graph.roots
         self.members = {n for n in self.nodes if _is_permute(n) or moved(n) is not None}
-        self.relative: dict[Node, Order] = {}
+        self.relative: dict[Value, Order] = {}
 
-    def orders(self) -> dict[Node, Order]:
+    def orders(self) -> dict[Value, Order]:
         """The order of each member of the regions that change."""
-        found: dict[Node, Order] = {}
+        found: dict[Value, Order] = {}
         for node in self.nodes:
             if node in self.members and node not in self.relative:
                 region = self._region(node)
@@ -108,7 +110,7 @@ class _Regions:
                     found.update((n, _after(self.relative[n], chosen)) for n in region)
         return found
 
-    def _region(self, start: Node) -> list[Node]:
+    def _region(self, start: Value) -> list[Value]:
         """``start`` and all members connected with it; sets their relative orders."""
         self.relative[start] = tuple(range(start.aval.ndim))
         region = [start]
@@ -126,12 +128,12 @@ class _Regions:
                     region.append(reader)
         return region
 
-    def _of_inputs(self, node: Node) -> Order:
+    def _of_inputs(self, node: Value) -> Order:
         """The relative order in which ``node`` reads its inputs."""
         mine = self.relative[node]
         return _after(node.attrs["axes"], mine) if _is_permute(node) else mine
 
-    def _chosen(self, region: list[Node]) -> Order | None:
+    def _chosen(self, region: list[Value]) -> Order | None:
         """The order that the region should have; None where it is best as it is."""
         workers = [n for n in region if not _is_permute(n)]
         if len(workers) in (0, len(region)):
@@ -155,14 +157,15 @@ class _Regions:
 class _Rewriting:
     """The graph anew, members in their orders."""
 
-    def __init__(self, graph: Graph, orders: dict[Node, Order]) -> None:
+    def __init__(self, graph: Graph, orders: dict[Value, Order]) -> None:
         self.old = graph
         self.orders = orders
-        self.new: dict[Node, Node] = {}
-        self.permuted: dict[tuple[Node, Order], Node] = {}
+        self.rewriter = Rewriter()  # what stands for each value, with its axes as they were
+        self.new: dict[Value, Value] = {}
+        self.permuted: dict[tuple[Value, Order], Value] = {}
 
     def graph(self) -> Graph:
-        for node in self.old.nodes:
+        for node in self.old.values:
             self.new[node] = self._made(node)
         return Graph(
             self.old.inputs,
@@ -171,23 +174,23 @@ class _Rewriting:
             self.old.name,
         )
 
-    def _made(self, node: Node) -> Node:
+    def _made(self, node: Value) -> Value:
         order = self.orders.get(node)
         if order is None:
-            inputs = tuple(self._plain(x) for x in node.inputs)
-            return node if inputs == node.inputs else Node(node.op, inputs, node.attrs, node.aval, node.where)
+            self.rewriter.known.update((x, self._plain(x)) for x in node.inputs)
+            return self.rewriter.keep(node)
         if _is_permute(node):
             return self._in_order(node.inputs[0], _after(node.attrs["axes"], order))
         move = moved(node)
         attrs = node.attrs if move is None else move(node.attrs, order)
         result = aval(tuple(node.aval.shape[a] for a in order), node.aval.dtype)
-        return Node(node.op, tuple(self._in_order(x, order) for x in node.inputs), attrs, result, node.where)
+        return reapplied(node, tuple(self._in_order(x, order) for x in node.inputs), attrs, result)
 
-    def _plain(self, x: Node) -> Node:
+    def _plain(self, x: Value) -> Value:
         order = self.orders.get(x)
         return self.new[x] if order is None else self._in_order(x, tuple(range(len(order))))
 
-    def _in_order(self, x: Node, wanted: Order) -> Node:
+    def _in_order(self, x: Value, wanted: Order) -> Value:
         """What stands for ``x``, its axes in the order ``wanted``."""
         node, order = self.new[x], self.orders.get(x)
         axes = wanted if order is None else tuple(order.index(a) for a in wanted)
@@ -201,16 +204,16 @@ class _Rewriting:
         return self.permuted[key]
 
 
-def _permuted(node: Node, axes: Order) -> Node:
+def _permuted(node: Value, axes: Order) -> Value:
     shape = aval(tuple(node.aval.shape[a] for a in axes), node.aval.dtype)
     if node.is_constant and node.aval.nbytes <= SMALL:
         value = np.ascontiguousarray(np.transpose(node.value, axes))
         value.flags.writeable = False
-        return Node(None, (), {}, shape, node.where, value=value)
-    return Node(permute_p, (node,), {"axes": axes}, shape, node.where)
+        return Constant(shape, value, node.where)
+    return applied(permute_p, (node,), {"axes": axes}, shape, node.where)
 
 
-def _is_permute(node: Node) -> bool:
+def _is_permute(node: Value) -> bool:
     return node.op is permute_p and node.aval.ndim >= LEAST_AXES
 
 

@@ -14,7 +14,7 @@ from runnel import ops
 from runnel.core import dtypes, public
 from runnel.core.avals import row_major
 from runnel.core.devices import CPU, Device, as_device
-from runnel.core.dispatch import Value
+from runnel.core.dispatch import TensorLike
 from runnel.core.missing import missing
 from runnel.ops.contiguity import contiguous
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 @public.methods
-class ArrayMethods(Value):
+class ArrayMethods(TensorLike):
     """Arithmetic, comparison, reductions and views as operators and methods."""
 
     __slots__ = ()

@@ -9,18 +9,18 @@ from typing import Any
 
 from runnel.core.dispatch import apply
 from runnel.core.tables import lower
-from runnel.graph.graph import Node
+from runnel.graph.node import Node, Result, Value
 from runnel.loops.rules import Pointwise, Reduction, View
 from runnel.ops import broadcast_to, reshape
 from runnel.ops.broadcasting import broadcast_p
 from runnel.ops.contraction import matmul_p
 from runnel.ops.pieces import concat_p, slice_p
 from runnel.ops.views import permute_p, reshape_p
-from runnel.tensor.bodies import applied
+from runnel.tensor.bodies import leaf, results
 from runnel.tensor.tensor import Tensor
 
 
-def is_batchable(node: Node) -> bool:
+def is_batchable(node: Value) -> bool:
     """Whether :class:`Batched` knows how to carry out ``node`` for all steps at once."""
     if node.op is None:
         return node.is_constant
@@ -29,7 +29,7 @@ def is_batchable(node: Node) -> bool:
     return node.op in (reshape_p, permute_p, broadcast_p, slice_p, concat_p, matmul_p)
 
 
-def is_view(node: Node) -> bool:
+def is_view(node: Value) -> bool:
     """Whether ``node`` computes nothing."""
     return node.op is not None and isinstance(lower.get(node.op), View)
 
@@ -39,10 +39,11 @@ class Batched:
 
     def __init__(self, length: int) -> None:
         self.length = length
-        self.fixed: dict[Node, Any] = {}  # the same at every step
-        self.stacked: dict[Node, Tensor] = {}
+        self.fixed: dict[Value, Any] = {}  # the same at every step
+        self.stacked: dict[Value, Tensor] = {}
+        self._made: dict[Node, tuple[Any, ...]] = {}
 
-    def reaches(self, node: Node) -> bool:
+    def reaches(self, node: Value) -> bool:
         """Whether ``node`` can be computed from what is known."""
         pending, seen = [node], set()
         while pending:
@@ -55,7 +56,7 @@ class Batched:
             pending += at.inputs
         return True
 
-    def compute(self, wanted: Iterable[Node]) -> None:
+    def compute(self, wanted: Iterable[Value]) -> None:
         """Compute these nodes, and what they need of what is not known."""
         stack = list(wanted)
         while stack:
@@ -70,26 +71,34 @@ class Batched:
             if any(x in self.stacked for x in node.inputs):
                 self.stacked[node] = self._all_steps(node)
             else:
-                self.fixed[node] = applied(node, [self.fixed[x] for x in node.inputs])
+                self.fixed[node] = self._once(node)
 
-    def _knows(self, node: Node) -> bool:
+    def _once(self, value: Value) -> Any:
+        """A value that is the same at every step; what is computed with it is kept."""
+        if not isinstance(value, Result):
+            return leaf(value)
+        if value.node not in self._made:
+            self._made[value.node] = results(value.node, [self.fixed[x] for x in value.inputs])
+        return self._made[value.node][value.index]
+
+    def _knows(self, node: Value) -> bool:
         return node in self.fixed or node in self.stacked
 
-    def all_steps(self, node: Node) -> Tensor:
+    def all_steps(self, node: Value) -> Tensor:
         """The stacked value of ``node``, repeated if it is the same at every step."""
         if node in self.stacked:
             return self.stacked[node]
         value: Tensor = broadcast_to(self._one(node), (self.length, *node.aval.shape))
         return value
 
-    def _one(self, node: Node) -> Tensor:
+    def _one(self, node: Value) -> Tensor:
         """The value of ``node`` with an axis 0, of size 1 if it is the same at every step."""
         if node in self.stacked:
             return self.stacked[node]
         value: Tensor = reshape(self.fixed[node], (1, *node.aval.shape))
         return value
 
-    def _all_steps(self, node: Node) -> Tensor:
+    def _all_steps(self, node: Value) -> Tensor:
         attrs = dict(node.attrs)
         if node.op is matmul_p:
             return self._product(*node.inputs)
@@ -110,7 +119,7 @@ class Batched:
             attrs["axes"] = tuple(a + 1 for a in attrs["axes"])
         return self._applied(node, [self._one(x) for x in node.inputs], attrs)
 
-    def _product(self, x: Node, y: Node) -> Tensor:
+    def _product(self, x: Value, y: Value) -> Tensor:
         """With a right operand that stays the same, the steps become rows of one large product."""
         if y in self.stacked or y.aval.ndim != 2:
             return apply(matmul_p, self.all_steps(x), self.all_steps(y))
@@ -120,6 +129,6 @@ class Batched:
         return product
 
     @staticmethod
-    def _applied(node: Node, inputs: list[Tensor], attrs: dict[str, Any]) -> Tensor:
+    def _applied(node: Value, inputs: list[Tensor], attrs: dict[str, Any]) -> Tensor:
         made: Tensor = apply(node.op, *inputs, **attrs)  # type: ignore[arg-type]
         return made

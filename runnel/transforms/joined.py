@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from runnel.graph.extract import copied, placeholder
+from runnel.graph.extract import placeholder
 from runnel.graph.graph import Graph
+from runnel.graph.rewriting import copied
 from runnel.tensor.bodies import Traced
 from runnel.tensor.tensor import Tensor
 from runnel.tensor.variable import Variable

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from runnel.core.avals import aval
-from runnel.core.dispatch import apply_several
+from runnel.core.dispatch import apply
 from runnel.core.dtypes import bool_
 from runnel.core.errors import DTypeError, ShapeError, SideEffectError
 from runnel.graph.body import Body
@@ -49,10 +49,9 @@ def while_loop(cond_fn: Callable[[Any], Any], body_fn: Callable[[Any], Any], ini
     inputs = (*constants, *carries, *(variable.read() for variable in written))
     if len(inputs) == len(constants):
         raise ShapeError("[while_loop] there is nothing to carry from step to step; give init some leaves.")
-    results = tuple(x.aval for x in inputs[len(constants) :])
-    made = apply_several(
+    made = apply(
         while_p, *inputs, cond=Body(Graph(decides.inputs, decides.outputs[:1], {}, "condition")), body=Body(steps),
-        constants=len(constants), carries=len(results), results=results,
+        constants=len(constants), carries=len(inputs) - len(constants),
     )  # fmt: skip
     for variable, value in zip(written, made[len(carries) :], strict=True):
         variable.assign(value)

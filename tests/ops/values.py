@@ -1,4 +1,4 @@
-"""The least Value that ops can be tested on: an array, a tape, and one reverse sweep."""
+"""The least TensorLike that ops can be tested on: an array, a tape, and one reverse sweep."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ from typing import Any
 import numpy as np
 
 from runnel.core.avals import Aval, aval
-from runnel.core.dispatch import Value
+from runnel.core.dispatch import TensorLike
 from runnel.core.dtypes import DType, from_numpy
 from runnel.core.tables import Op, infer, reference, vjp
 
 
-class ArrayValue(Value):
+class ArrayValue(TensorLike):
     """An array that remembers which op made it of what. Every op checks that infer and reference agree."""
 
     __slots__ = ("array", "attrs", "inputs", "op", "weak")
