@@ -115,7 +115,7 @@ class Attention:
 
 @dataclass(frozen=True, slots=True)
 class AttentionGradient:
-    """The gradients of an attention by q, k and v in one array."""
+    """The gradients of an attention by q, k and v, or by one packed operand."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -33,7 +33,7 @@ from runnel.lowering import (
 )
 from runnel.lowering.bodies import BodyPlan, Piece, Results
 from runnel.lowering.bounds import Bounded
-from runnel.lowering.builders import BUILDERS
+from runnel.lowering.builders import BUILDERS, Builder
 from runnel.lowering.clusters import (
     Cluster,
     Clustering,
@@ -375,6 +375,8 @@ class Planner:
             )
         operands = Operands(self.views, self.sources)
         first, *more = self.targets[node]
+        if isinstance(node, Result) and len(node.node.avals) > 1:
+            return self._several(cluster, builder, operands)
         if node in self.laying.pieces and isinstance(tables.lower.get(node.op) if node.op else None, Padding):
             calls = border.border(node, operands.lie(node.inputs[1]), first)
         elif node in self.laying.pieces:
@@ -382,6 +384,21 @@ class Planner:
         else:
             calls = builder(node, operands, [first])
         return operands.before + calls + [self._copy(node, place) for place in more]
+
+    def _several(self, cluster: Cluster, builder: Builder, operands: Operands) -> list[Call]:
+        """An op of several results, as a kernel of its own; what is not needed of them is stored and forgotten."""
+        needed = {x.index: x for x in cluster.members if isinstance(x, Result)}
+        places: list[Place] = []
+        copies: list[Call] = []
+        for i, aval in enumerate(next(iter(needed.values())).node.avals):
+            if i in needed:
+                first, *more = self.targets[needed[i]]
+                copies += [self._copy(needed[i], place) for place in more]
+            else:
+                first = Place(Space.ARENA, aval.dtype, aval.size, "unused")
+            places.append(first)
+        calls = builder(cluster.members[0], operands, places)
+        return operands.before + calls + copies
 
     def _with_bodies(self, cluster: Cluster) -> Piece:
         """A node that runs graphs of its own."""

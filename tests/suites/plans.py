@@ -65,8 +65,9 @@ def record_plans() -> Iterator[Sample]:
                 nodes = [placeholder(aval(a.shape, dtype_of(a)), "x") for a in arrays]
                 op = Op.registry[name]
                 with tracing.activate(tracing.Trace(tensors.serial_now())):
-                    out = apply(op, *map(tensors.symbolic, nodes), **case[1])
-                    plan = Planner(expand(Graph(nodes, [out._node], {}, name)), 1).plan()
+                    made = apply(op, *map(tensors.symbolic, nodes), **case[1])
+                    outs = [x._node for x in (made if op.multiple_results else (made,))]
+                    plan = Planner(expand(Graph(nodes, outs, {}, name)), 1).plan()
                 yield f"{name} {dtype.name} {case}", plan, arrays
 
 
