@@ -119,6 +119,11 @@ class AttentionGradient:
 
 
 @dataclass(frozen=True, slots=True)
+class Sort:
+    """The elements along the last axis in order, attrs["descending"] or ascending, and where they were."""
+
+
+@dataclass(frozen=True, slots=True)
 class Scan:
     """A loop of attrs["length"] iterations of attrs["body"]. Inputs: attrs["constants"] values that every iteration
     reads, attrs["carries"] first values of the carries, then xs with an axis 0 of ``length``. The body maps (constants,

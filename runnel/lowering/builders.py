@@ -19,9 +19,10 @@ from runnel.loops.rules import (
     Gather,
     Padding,
     ScatterAdd,
+    Sort,
     WinogradGradient,
 )
-from runnel.lowering import alone, attention, attention_gradient, buckets, padding, winograd_gradient
+from runnel.lowering import alone, attention, attention_gradient, buckets, padding, sorting, winograd_gradient
 from runnel.lowering.operands import Operands
 from runnel.lowering.places import Call, Place
 
@@ -38,5 +39,6 @@ BUILDERS: Final[dict[type, Builder]] = {
     BucketSums: lambda node, x, results: [
         buckets.sums(node, x.dense(node.inputs[0]), x.dense(node.inputs[2]), results[0])
     ],
+    Sort: sorting.sort,
     WinogradGradient: winograd_gradient.winograd_gradient,
 }

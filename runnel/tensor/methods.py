@@ -207,6 +207,15 @@ class ArrayMethods(TensorLike):
     def argmin(self, axis: Any = None, keepdims: bool = False) -> Tensor:
         return ops.argmin(self, axis, keepdims)
 
+    def sort(self, axis: int | None = -1, descending: bool = False, stable: bool = True) -> Tensor:
+        return ops.sort(self, axis, descending, stable)
+
+    def argsort(self, axis: int | None = -1, descending: bool = False, stable: bool = True) -> Tensor:
+        return ops.argsort(self, axis, descending, stable)
+
+    def topk(self, k: int, axis: int = -1, largest: bool = True, sorted: bool = True) -> ops.sorting.TopK:
+        return ops.topk(self, k, axis, largest, sorted)
+
     def reshape(self, *shape: Any) -> Tensor:
         return self._other(ops.reshape(self, shape[0] if len(shape) == 1 and not isinstance(shape[0], int) else shape))
 
