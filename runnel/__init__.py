@@ -88,6 +88,7 @@ from runnel.ops import (
     leaky_relu,
     less,
     less_equal,
+    linalg,
     linear,
     log,
     log1p,
@@ -171,7 +172,9 @@ from runnel.ops import (
     where,
     zeros_like,
 )
+from runnel.tensor import debug
 from runnel.tensor.autocast import autocast
+from runnel.tensor.callbacks import ShapeDtypeStruct, pure_callback
 from runnel.tensor.creation import arange, asarray, empty, eye, from_dlpack, full, linspace, ones, tensor, zeros
 from runnel.tensor.grad_mode import enable_grad, inference_mode, is_grad_enabled, no_grad, set_grad_enabled
 from runnel.tensor.random import (
@@ -192,6 +195,7 @@ from runnel.transforms import checkpoint, cond, custom_vjp, grad, scan, value_an
 __all__ = [
     "Generator",
     "Parameter",
+    "ShapeDtypeStruct",
     "Tensor",
     "Variable",
     "abs",
@@ -235,6 +239,7 @@ __all__ = [
     "cos",
     "cross_entropy",
     "custom_vjp",
+    "debug",
     "divide",
     "dropout",
     "elu",
@@ -288,6 +293,7 @@ __all__ = [
     "leaky_relu",
     "less",
     "less_equal",
+    "linalg",
     "linear",
     "linspace",
     "load",
@@ -334,6 +340,7 @@ __all__ = [
     "permute",
     "pow",
     "prod",
+    "pure_callback",
     "put",
     "rand",
     "randint",

@@ -43,7 +43,7 @@ def split(graph: Graph) -> Split | None:
     stand_ins: dict[Value, Value] = {
         node: Input(node.aval, InputKind.ARGUMENT, f"prepared{i}", node.where) for i, node in enumerate(wanted)
     }
-    main = Graph((*graph.inputs, *stand_ins.values()), graph.outputs, graph.updates, graph.name)
+    main = Graph((*graph.inputs, *stand_ins.values()), graph.outputs, graph.updates, graph.name, graph.effects)
     main = substituted(main, stand_ins)
     variables = [x for x in graph.inputs if x.kind is InputKind.VARIABLE]
     return Split(Graph(variables, wanted, {}, f"preparation of {graph.name}"), main)

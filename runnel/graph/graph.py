@@ -13,8 +13,8 @@ from runnel.graph.node import Node, Result, Value
 
 
 class Graph:
-    """Values and the nodes that make them, with ``inputs``, ``outputs`` and ``updates`` (Variable input → its new
-    value)."""
+    """Values and the nodes that make them, with ``inputs``, ``outputs``, ``updates`` (Variable input → its new value)
+    and ``effects`` (values that are made for what else their nodes do)."""
 
     def __init__(
         self,
@@ -22,15 +22,17 @@ class Graph:
         outputs: Iterable[Value],
         updates: Mapping[Value, Value],
         name: str = "program",
+        effects: Iterable[Value] = (),
     ) -> None:
         self.inputs = tuple(inputs)
         self.outputs = tuple(outputs)
         self.updates = dict(updates)
         self.name = name
+        self.effects = tuple(effects)
 
     @property
     def roots(self) -> tuple[Value, ...]:
-        return (*self.outputs, *self.updates.values())
+        return (*self.outputs, *self.updates.values(), *self.effects)
 
     @lazy
     def values(self) -> list[Value]:

@@ -45,6 +45,7 @@ def structural_hash(graph: Graph) -> bytes:
         tuple(number[n] for n in graph.inputs),
         tuple(number[n] for n in graph.outputs),
         tuple((number[v], number[n]) for v, n in graph.updates.items()),
+        tuple(number[n] for n in graph.effects),
     )
     digest.update(encode(roots))
     return digest.digest()

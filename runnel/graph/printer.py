@@ -17,6 +17,7 @@ def text(graph: Graph) -> str:
     lines += [f"    {line(value, number, graph)}" for value in number if _comes_first(value, graph)]
     lines.append(f"    return {', '.join(reference(o, number) for o in graph.outputs) or 'nothing'}")
     lines += [f"    update {reference(v, number)} <- {reference(n, number)}" for v, n in graph.updates.items()]
+    lines += [f"    effect {reference(x, number)}" for x in graph.effects]
     return "\n".join(lines) + "\n"
 
 

@@ -48,7 +48,7 @@ class Rewriter:
         if all(known[x] is x for x in old.roots):
             return old
         updates = {variable: known[new] for variable, new in old.updates.items()}
-        return Graph(old.inputs, [known[x] for x in old.outputs], updates, old.name)
+        return Graph(old.inputs, [known[x] for x in old.outputs], updates, old.name, [known[x] for x in old.effects])
 
 
 def rewrite(graph: Graph, visit: Callable[[Value], Value]) -> Graph:
@@ -77,7 +77,8 @@ def substituted(graph: Graph, replace: Mapping[Value, Value]) -> Graph:
         rewriter.known[value] = rewriter.keep(value)
     done = rewriter.known
     updates = {variable: done[final(new)] for variable, new in graph.updates.items()}
-    return Graph(graph.inputs, [done[final(x)] for x in graph.outputs], updates, graph.name)
+    effects = [done[final(x)] for x in graph.effects]
+    return Graph(graph.inputs, [done[final(x)] for x in graph.outputs], updates, graph.name, effects)
 
 
 class _Through(Rewriter):

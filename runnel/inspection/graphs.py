@@ -12,7 +12,7 @@ class PrintedGraph(Graph):
     """The nodes of another graph; ``str()`` gives each a line."""
 
     def __init__(self, graph: Graph) -> None:
-        super().__init__(graph.inputs, graph.outputs, graph.updates, graph.name)
+        super().__init__(graph.inputs, graph.outputs, graph.updates, graph.name, graph.effects)
 
     def as_json(self) -> dict[str, Any]:
         return printer.as_json(self)

@@ -146,7 +146,7 @@ class Cond:
 
 @dataclass(frozen=True, slots=True)
 class HostCall:
-    """Runs in NumPy through table ``reference``; splits a program."""
+    """Runs in NumPy through table ``reference``: in programs by a call of the host (``lowering.host``)."""
 
 
 Elementwise = Pointwise | IndexFunction | Reduction | View | BucketSums

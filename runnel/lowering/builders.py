@@ -17,12 +17,13 @@ from runnel.loops.rules import (
     BucketSums,
     Concatenation,
     Gather,
+    HostCall,
     Padding,
     ScatterAdd,
     Sort,
     WinogradGradient,
 )
-from runnel.lowering import alone, attention, attention_gradient, buckets, padding, sorting, winograd_gradient
+from runnel.lowering import alone, attention, attention_gradient, buckets, host, padding, sorting, winograd_gradient
 from runnel.lowering.operands import Operands
 from runnel.lowering.places import Call, Place
 
@@ -33,6 +34,7 @@ BUILDERS: Final[dict[type, Builder]] = {
     AttentionGradient: attention_gradient.attention_gradient,
     Concatenation: lambda node, x, results: alone.concatenation(node, x.lie, results[0]),
     Padding: lambda node, x, results: padding.padding(node, x.lie(node.inputs[0]), x.lie(node.inputs[1]), results[0]),
+    HostCall: host.call,
     Gather: lambda node, x, results: alone.gather(node, x.dense, results[0]),
     ScatterAdd: lambda node, x, results: alone.scatter_add(node, x.dense, results[0]),
     Buckets: lambda node, x, results: [buckets.sort(node, x.dense(node.inputs[0]), results[0])],

@@ -16,7 +16,7 @@ from runnel.graph import verifier as graphs
 from runnel.graph.graph import Graph
 from runnel.graph.node import InputKind, Result, Value
 from runnel.loops.ir import TILE_K
-from runnel.loops.rules import BucketSums, Padding, Winograd
+from runnel.loops.rules import BucketSums, HostCall, Padding, Winograd
 from runnel.lowering import (
     alone,
     border,
@@ -110,7 +110,7 @@ class Planner:
         self.bounded = bounds.find(graph)
         self.bounded_inside: list[Bounded] = []  # by the bodies of loops
         self.codes_taken = 0  # by the graph that this one is inside of
-        self.checking = {home for node, home in self.clustering.home.items() if _checks_inside(node)}
+        self.checking = {home for node, home in self.clustering.home.items() if _may_fail(node)}
         self.offsets = OffsetLists()
         self.laying = laying.find(self.clustering.home, self.views, self.clustering.behind)
         self.laid: dict[Value, list[alone.Lie]] = {}
@@ -324,6 +324,7 @@ class Planner:
                   if self.clustering.home.get(self.views[x].base) is not self.clustering.home[node]
                   and not self.laying.spares(node, x)}  # fmt: skip
         wanted |= {self.views[node].base for node, _ in self.late}
+        wanted |= {self.views[x].base for x in self.graph.effects}
         checked = {self.views[b.indices].base for b in self.bounded}
         wanted |= checked
         home = self.clustering.home
@@ -465,8 +466,10 @@ class Planner:
         return Place(Space.ARENA, product.aval.dtype, product.aval.size, "product")
 
 
-def _checks_inside(node: Value) -> bool:
-    """Whether a node runs graphs that check indices."""
+def _may_fail(node: Value) -> bool:
+    """Whether a node calls the host, or runs graphs that do or that check indices."""
+    if node.op is not None and isinstance(tables.lower.get(node.op), HostCall):
+        return True
     return control.has_bodies(node) and any(
-        bounds.find(graph) or any(map(_checks_inside, graph.values)) for graph in control.bodies(node)
+        bounds.find(graph) or any(map(_may_fail, graph.values)) for graph in control.bodies(node)
     )

@@ -63,6 +63,7 @@ class _Rewriting:
             [old[o] for o in self.graph.outputs],
             {variable: old[new] for variable, new in self.graph.updates.items()},
             self.graph.name,
+            [old[x] for x in self.graph.effects],
         )
         return Repeated(graph, old)
 

@@ -172,6 +172,7 @@ class _Rewriting:
             [self._plain(o) for o in self.old.outputs],
             {v: self._plain(n) for v, n in self.old.updates.items()},
             self.old.name,
+            [self._plain(x) for x in self.old.effects],
         )
 
     def _made(self, node: Value) -> Value:

@@ -17,10 +17,13 @@ from runnel.graph.graph import Graph
 from runnel.graph.node import Input, InputKind, Node, Result, Value
 from runnel.tensor import tensor as tensors, tracing
 from runnel.tensor.creation import asarray
+from runnel.tensor.effects import Order, order_of
 from runnel.tensor.scalars import run_time_scalar
 from runnel.tensor.tensor import Tensor
 from runnel.tensor.tracing import Trace
 from runnel.tensor.variable import Variable
+
+State = Variable | Order  # what a body may change
 
 
 class BodyTrace(Trace):
@@ -62,13 +65,13 @@ class BodyTrace(Trace):
 
 class Traced(NamedTuple):
     """A traced body. ``read`` are the values from outside, as tensors outside, with their input nodes; ``written`` are
-    Variables that it assigned, with the nodes of their values before and after; ``custom`` is the name of a function in
-    it that has a derivative of its own."""
+    Variables that it assigned, and the order of its effects, with the nodes of their values before and after;
+    ``custom`` is the name of a function in it that has a derivative of its own."""
 
     given: list[Value]
     outputs: list[Value]
     read: list[tuple[Tensor, Value]]
-    written: list[tuple[Variable, Value, Value]]
+    written: list[tuple[State, Value, Value]]
     custom: str
 
     def require_own_derivative(self, name: str, inputs: Sequence[Tensor]) -> None:
@@ -96,6 +99,8 @@ def trace_body(name: str, function: Callable[..., Sequence[Any]], given: Sequenc
         with tracing.activate(trace):
             outputs = [tensors.node_of(asarray(x), trace) for x in function(*arguments)]
             after = [(v, tensors.node_of(trace.values[v], trace)) for v in trace.variables if v in trace.written]
+            order = trace.order
+            token = None if order is None else tensors.node_of(order.read(), trace)
     finally:
         if outer is not None and outer.refusal is None:
             outer.refusal = trace.refusal
@@ -110,7 +115,10 @@ def trace_body(name: str, function: Callable[..., Sequence[Any]], given: Sequenc
     read: list[tuple[Tensor, Value]] = [(_outside(held), node) for held, node in trace.captures.values()]
     read += [(v.read(), node) for v, node in trace.variables.items() if v not in trace.written]
     read += [(asarray(run_time_scalar(getter), float64), node) for getter, node in trace.scalars]
-    return Traced(inputs, outputs, read, [(v, trace.variables[v], node) for v, node in after], trace.custom_derivative)
+    written: list[tuple[State, Value, Value]] = [(v, trace.variables[v], node) for v, node in after]
+    if order is not None and order.before is not None and token is not None:
+        written.append((order_of(outer), order.before, token))
+    return Traced(inputs, outputs, read, written, trace.custom_derivative)
 
 
 def _outside(held: Any) -> Tensor:

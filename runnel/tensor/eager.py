@@ -13,7 +13,7 @@ from runnel.codegen import context
 from runnel.core import switches, tables
 from runnel.core.avals import Aval, Shape, aval, row_major
 from runnel.core.dtypes import from_numpy
-from runnel.core.errors import AxisError, NonFiniteError, RunnelError
+from runnel.core.errors import AxisError, NonFiniteError
 from runnel.core.recent import Recent
 from runnel.core.switches import SETTLED
 from runnel.core.tables import Op
@@ -97,18 +97,27 @@ class Running:
 
 
 class OnHost:
-    """The plan of an op that NumPy carries out."""
+    """The plan of an op that NumPy carries out; ``results`` are the avals of its results."""
 
-    __slots__ = ("attrs", "op", "result")
+    __slots__ = ("attrs", "op", "results")
 
-    def __init__(self, op: Op, attrs: dict[str, Any], result: Aval) -> None:
+    def __init__(self, op: Op, attrs: dict[str, Any], results: tuple[Aval, ...]) -> None:
         self.op = op
         self.attrs = attrs
-        self.result = result
+        self.results = results
 
-    def run(self, tensors: tuple[Tensor, ...]) -> Placed:
-        array = np.ascontiguousarray(tables.reference[self.op](*[t.numpy() for t in tensors], **self.attrs))
-        found = aval(self.result.shape, from_numpy(array.dtype))
+    def run(self, tensors: tuple[Tensor, ...]) -> Any:
+        made = tables.reference[self.op](*[t.numpy() for t in tensors], **self.attrs)
+        placed = [
+            self._placed(result, array)
+            for result, array in zip(self.results, made if self.op.multiple_results else (made,), strict=True)
+        ]
+        return placed if self.op.multiple_results else placed[0]
+
+    @staticmethod
+    def _placed(result: Aval, made: Any) -> Placed:
+        array = np.ascontiguousarray(made)
+        found = aval(result.shape, from_numpy(array.dtype))
         return found, Storage.wrap(array.reshape(found.shape)), 0, row_major(found.shape)
 
 
@@ -160,12 +169,12 @@ def execute(op: Op, tensors: tuple[Tensor, ...], attrs: dict[str, Any]) -> Any:
 def prepare(op: Op, tensors: tuple[Tensor, ...], attrs: dict[str, Any]) -> Plan:
     """The plan for these avals and layouts."""
     inferred = tables.infer[op](*[t._aval for t in tensors], **attrs)
+    rule = tables.lower.get(op)
+    if isinstance(rule, HostCall) or (rule is None and op not in tables.expand):
+        return OnHost(op, attrs, inferred if op.multiple_results else (inferred,))
     if op.multiple_results:
         return _prepare_several(op, tensors, attrs, inferred)
     result: Aval = inferred
-    rule = tables.lower.get(op)
-    if isinstance(rule, HostCall) or (rule is None and op not in tables.expand):
-        return OnHost(op, attrs, result)
     if isinstance(rule, View):
         viewed = view_layout(rule, tensors[0]._aval, tensors[0]._layout[1], result, attrs)
         if viewed is not None:
@@ -251,7 +260,7 @@ def _in_its_own_order(graph: Graph) -> tuple[Graph, Shape]:
     return Graph(graph.inputs, [inner], {}, graph.name), tuple(steps[a] for a in made.attrs["axes"])
 
 
-def _fault(program: Program, status: int, tensors: tuple[Tensor, ...]) -> RunnelError:
+def _fault(program: Program, status: int, tensors: tuple[Tensor, ...]) -> BaseException:
     """The error of an op that ended with ``status``; the values of indices can be told here."""
     for bounded in program.plan.bounded:
         if bounded.code == status:

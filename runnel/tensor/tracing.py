@@ -34,6 +34,7 @@ from runnel.tensor.active import ACTIVE as ACTIVE
 from runnel.tensor.apart import Guarded, undisturbed
 
 if TYPE_CHECKING:
+    from runnel.tensor.effects import Order
     from runnel.tensor.tensor import Tensor
     from runnel.tensor.variable import Variable
 
@@ -67,6 +68,7 @@ class Trace:
             None  # gives methods of users' objects, observed
         )
         self.repetition: Repetition | None = None  # while something is recorded a second time
+        self.order: Order | None = None  # of effects, if there were some
         self.stand_ins: StandIns | None = None  # of a trace whose tape ends at tensors from outside
 
     def owns(self, node: Value) -> bool:
@@ -92,7 +94,8 @@ class Trace:
         return results
 
     def graph(self, outputs: list[Value], updates: dict[Value, Value], name: str) -> Graph:
-        return Graph(self.inputs, outputs, updates, name)
+        last = None if self.order is None else self.order.last()
+        return Graph(self.inputs, outputs, updates, name, () if last is None else (last,))
 
 
 def method(owner: Any, name: str) -> Callable[..., Any]:

@@ -14,10 +14,9 @@ from runnel.graph.graph import Graph
 from runnel.graph.node import Node, results_of
 from runnel.ops import concat, narrow, reshape
 from runnel.ops.control import scan_p, stacked, unstacked
-from runnel.tensor.bodies import trace_body
+from runnel.tensor.bodies import State, trace_body
 from runnel.tensor.creation import zeros
 from runnel.tensor.tensor import Tensor
-from runnel.tensor.variable import Variable
 from runnel.transforms.hoisting import Loop, hoisted
 from runnel.transforms.scan_gradient import plan_of
 from runnel.transforms.trees import Tree, require_same, take_apart, tensors_of
@@ -90,7 +89,7 @@ class _Body:
         require_same("scan", "the carry", self.carry, self.given, after, [x.aval for x in made])
         return [*made, *self.ys.leaves]
 
-    def trace(self, carries: list[Tensor], xs: list[Tensor], length: int) -> tuple[Loop, list[Variable], Tree]:
+    def trace(self, carries: list[Tensor], xs: list[Tensor], length: int) -> tuple[Loop, list[State], Tree]:
         """The loop, in which the Variables that ``f`` assigns are further carries."""
         self.given = [x.aval for x in carries]
         n = len(carries)

@@ -13,6 +13,7 @@ from runnel.graph.body import Body
 from runnel.graph.graph import Graph
 from runnel.ops.control import while_p
 from runnel.tensor.bodies import Traced, trace_body
+from runnel.tensor.effects import Order
 from runnel.tensor.tensor import Tensor
 from runnel.transforms.joined import assigned, joined
 from runnel.transforms.trees import require_same, take_apart, tensors_of
@@ -60,9 +61,13 @@ def while_loop(cond_fn: Callable[[Any], Any], body_fn: Callable[[Any], Any], ini
 
 def _require_decision(decision: Traced) -> None:
     if decision.written:
-        raise SideEffectError(
-            f"[while_loop] the condition assigns Variable '{decision.written[0][0].name}'; assign it in the body."
+        state = decision.written[0][0]
+        what = (
+            "has effects (a callback); have them"
+            if isinstance(state, Order)
+            else f"assigns Variable '{state.name}'; assign it"
         )
+        raise SideEffectError(f"[while_loop] the condition {what} in the body.")
     (found,) = decision.outputs
     if found.aval is not aval((), bool_):
         raise DTypeError(f"[while_loop] the condition must give one bool of shape (); it gives {found.aval}.")
