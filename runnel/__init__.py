@@ -29,6 +29,7 @@ from runnel.ops import (
     any,
     argmax,
     argmin,
+    argsort,
     avg_pool,
     batch_norm,
     bernoulli,
@@ -87,6 +88,7 @@ from runnel.ops import (
     leaky_relu,
     less,
     less_equal,
+    linalg,
     linear,
     log,
     log1p,
@@ -145,6 +147,7 @@ from runnel.ops import (
     smooth_l1_loss,
     softmax,
     softplus,
+    sort,
     split,
     split_key,
     sqrt,
@@ -159,6 +162,7 @@ from runnel.ops import (
     take_along_axis,
     tanh,
     tensordot,
+    topk,
     transpose,
     trunc,
     uniform,
@@ -168,7 +172,9 @@ from runnel.ops import (
     where,
     zeros_like,
 )
+from runnel.tensor import debug
 from runnel.tensor.autocast import autocast
+from runnel.tensor.callbacks import ShapeDtypeStruct, pure_callback
 from runnel.tensor.creation import arange, asarray, empty, eye, from_dlpack, full, linspace, ones, tensor, zeros
 from runnel.tensor.grad_mode import enable_grad, inference_mode, is_grad_enabled, no_grad, set_grad_enabled
 from runnel.tensor.random import (
@@ -204,6 +210,7 @@ from runnel.transforms import (
 __all__ = [
     "Generator",
     "Parameter",
+    "ShapeDtypeStruct",
     "Tensor",
     "Variable",
     "abs",
@@ -215,6 +222,7 @@ __all__ = [
     "arange",
     "argmax",
     "argmin",
+    "argsort",
     "asarray",
     "autocast",
     "avg_pool",
@@ -246,6 +254,7 @@ __all__ = [
     "cos",
     "cross_entropy",
     "custom_vjp",
+    "debug",
     "divide",
     "dropout",
     "elu",
@@ -303,6 +312,7 @@ __all__ = [
     "leaky_relu",
     "less",
     "less_equal",
+    "linalg",
     "linear",
     "linearize",
     "linspace",
@@ -350,6 +360,7 @@ __all__ = [
     "permute",
     "pow",
     "prod",
+    "pure_callback",
     "put",
     "rand",
     "randint",
@@ -380,6 +391,7 @@ __all__ = [
     "snapshot",
     "softmax",
     "softplus",
+    "sort",
     "split",
     "split_key",
     "sqrt",
@@ -395,6 +407,7 @@ __all__ = [
     "tanh",
     "tensor",
     "tensordot",
+    "topk",
     "transpose",
     "trunc",
     "uint8",

@@ -17,7 +17,7 @@ from runnel.codegen.text import Emitter
 from runnel.codegen.values import Values, Vec
 from runnel.core.errors import VerifierError
 from runnel.loops.accumulators import REDUCERS
-from runnel.loops.ir import LANES, Acc, Bound, Check, For, Let, Product, RangeBound, Ref, Stmt, Store, Update, Var
+from runnel.loops.ir import LANES, Acc, Bound, Check, For, Host, Let, Product, RangeBound, Ref, Stmt, Store, Update, Var
 from runnel.runtime.layout import FAULT
 
 LOOP_MARK = ", !llvm.loop !0"  # ``nest`` defines !0: leave the loop as it is
@@ -87,6 +87,9 @@ class Loops:
                 self._check(stmt)
             elif isinstance(stmt, Product):
                 self._product(stmt)
+            elif isinstance(stmt, Host):
+                function = self.em.value(f"inttoptr i64 {self.values.stride(stmt.function)} to ptr")
+                self.em.effect(f"call void {function}(ptr %thread, ptr %args)")
             elif isinstance(stmt, For):
                 self.loop(stmt)
                 self._complete(stmt, body[:at], rest)

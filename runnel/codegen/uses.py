@@ -11,6 +11,7 @@ from runnel.loops.ir import (
     Contract,
     Expr,
     For,
+    Host,
     Index,
     Let,
     Load,
@@ -139,6 +140,8 @@ def params(body: Iterable[Stmt], accessed: Accesses) -> set[str]:
             found.update((stmt.begin, stmt.end))
         elif isinstance(stmt, Check):
             found.add(stmt.code)
+        elif isinstance(stmt, Host):
+            found.add(stmt.function)
         elif isinstance(stmt, Contract):
             found.update((stmt.k, stmt.a_row, stmt.a_k, stmt.b_k, stmt.b_col, stmt.c_row))
             if stmt.batch is not None:

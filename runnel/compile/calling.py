@@ -21,7 +21,7 @@ from runnel.compile.recipes import OUTPUTS, Output
 from runnel.core.avals import row_major
 from runnel.core.casting import CASTING
 from runnel.core.switches import SETTLED
-from runnel.graph.graph import InputKind
+from runnel.graph.node import InputKind
 from runnel.runtime.layout import COMPLETED, STALE
 from runnel.runtime.memory import allocate, allocate_slab
 from runnel.tensor import tape

@@ -27,8 +27,9 @@ from runnel.core import dtypes
 from runnel.core.avals import aval
 from runnel.core.errors import CaptureError, GradientError, SideEffectError
 from runnel.core.lifetime import Weak
-from runnel.graph.graph import Graph, InputKind, Node
+from runnel.graph.graph import Graph
 from runnel.graph.hashing import structural_hash
+from runnel.graph.node import InputKind, Value
 from runnel.tensor import tape, tensor as tensors, tracing
 from runnel.tensor.grad_mode import RECORDING
 from runnel.tensor.tensor import Tensor
@@ -191,12 +192,12 @@ class TraceSession(Session):
         self._function_name = function_name
         self._keep_grads = keep_grads
         self._name = name
-        self._nodes: list[Node] = []  # results of the graph
+        self._nodes: list[Value] = []  # results of the graph
         self._outputs: list[tuple[int, Tape]] = []
         self._places: dict[int, int] = {}  # of tensors among the outputs
         self._kept: list[Tensor] = []  # the tensors of the outputs
-        self._numbers: dict[int, tuple[Node, TracedFloat]] = {}  # by id of the source
-        self._number_sources: list[tuple[Node, Found]] = []
+        self._numbers: dict[int, tuple[Value, TracedFloat]] = {}  # by id of the source
+        self._number_sources: list[tuple[Value, Found]] = []
 
     def begin(self, rec: Recorder) -> None:
         """Methods of the user's objects that code of ours calls run observed."""
@@ -335,7 +336,7 @@ class TraceSession(Session):
         return found, [self._source(rec, held, self.trace.captures[id(held)][1]) for held, _ in made]
 
     @staticmethod
-    def _source(rec: Recorder, held: Any, node: Node) -> Found:
+    def _source(rec: Recorder, held: Any, node: Value) -> Found:
         at = rec.source_of(held)
         if at is None:
             raise CaptureError(
@@ -344,7 +345,7 @@ class TraceSession(Session):
             )
         return at
 
-    def _captured(self, recipes: Recipes) -> Iterator[tuple[Node, Source]]:
+    def _captured(self, recipes: Recipes) -> Iterator[tuple[Value, Source]]:
         """The tensors and arrays from outside that ops read, and where later calls find them."""
         for held, node in self.trace.captures.values():
             at = self._source(recipes.rec, held, node)

@@ -14,18 +14,18 @@ import numpy as np
 
 from runnel import ops
 from runnel.core import dtypes
-from runnel.core.dispatch import RunTimeNumber, Value
+from runnel.core.dispatch import RunTimeNumber, TensorLike
 from runnel.core.dtypes import DType
 from runnel.core.errors import TracedValueError
 from runnel.core.tables import Op
-from runnel.graph.graph import Node
+from runnel.graph.node import Value
 from runnel.ops import arithmetic
 from runnel.tensor import tensor as tensors, tracing
 from runnel.tensor.tensor import Tensor
 
 _NUMBERS = (bool, int, float)
 _UFUNCS = {np.add: ops.add, np.subtract: ops.subtract, np.multiply: ops.multiply, np.true_divide: ops.divide}
-_ARRAYS = (Value, np.ndarray, np.generic)
+_ARRAYS = (TensorLike, np.ndarray, np.generic)
 
 
 class LookedAt(TracedValueError):
@@ -187,7 +187,7 @@ for _name, _function in {
     setattr(TracedFloat, _name, _operator(_name, _function))
 
 
-def traced_float(node: Node) -> TracedFloat:
+def traced_float(node: Value) -> TracedFloat:
     """A float that stands for ``node``."""
     tensor = tensors.symbolic(node)
     tensor._weak = True
@@ -217,7 +217,7 @@ def _combined(op: Op, *operands: Any) -> TracedFloat:
         x._tensor._node if type(x) is TracedFloat else trace.constant(np.asarray(x, np.float64), dtypes.float64)
         for x in operands
     ]
-    return traced_float(trace.record(op, tuple(nodes), {}))
+    return traced_float(trace.record(op, tuple(nodes), {})[0])
 
 
 def _unary(op: Op, x: TracedFloat) -> TracedFloat:

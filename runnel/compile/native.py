@@ -59,7 +59,8 @@ class Recipe:
             plans = [plan for plan in (self.planned.fitted.plan, self.planned.preparation) if plan is not None]
             images = tuple([image(plan) for plan in plans])
             programs = [Program(plan, image=i) for plan, i in zip(plans, images, strict=True)]
-            stored.save(key, images)
+            if not any(call.host for plan in plans for call in plan.calls):  # whose functions are this process's own
+                stored.save(key, images)
         return programs
 
     def _plans_when_asked(self) -> tuple[Callable[[], Plan], Callable[[], Plan]]:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final, NoReturn
 
 import numpy as np
 
-from runnel.compile import arrays, boundary, operations, recipes as results
+from runnel.compile import arrays, boundary, callbacks, operations, recipes as results
 from runnel.compile.floats import TracedFloat
 from runnel.compile.observe import attributes, calls, symbols
 from runnel.compile.observe.classes import MISSING
@@ -135,7 +135,7 @@ class Rules(Policy):
 
     def native(self, function: FunctionType) -> Any:
         if boundary.is_ours(function):
-            return _ours
+            return _called_back if callbacks.takes_one(function) else _ours
         if _is_numpys(function):
             return _numpys
         return super().native(function)
@@ -305,6 +305,10 @@ def _requires_grad_set(rec: Recorder, value: Any, flag: bool = True) -> Any:
 
 
 # Runnel's code --------------------------------------------------------------------------------------------------------
+
+
+def _called_back(rec: Recorder, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    return given(callbacks.call(rec, function, args, kwargs))
 
 
 def _ours(rec: Recorder, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:

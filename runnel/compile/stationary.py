@@ -11,7 +11,9 @@ from typing import Any, NamedTuple
 
 from runnel.codegen import context
 from runnel.core import tables
-from runnel.graph.graph import Graph, InputKind, Node
+from runnel.graph.graph import Graph
+from runnel.graph.node import Input, InputKind, Value
+from runnel.graph.rewriting import substituted
 from runnel.loops.rules import Contraction, View, Winograd
 from runnel.lowering.matrices import extents, merged_stride
 from runnel.lowering.strided import Strided, resolve_views
@@ -38,11 +40,11 @@ def split(graph: Graph) -> Split | None:
     wanted = _frontier(graph, steady)
     if sum(node.aval.size for node in wanted) < WORTH:
         return None
-    stand_ins = {
-        node: Node(None, (), {}, node.aval, node.where, kind=InputKind.ARGUMENT, name=f"prepared{i}")
-        for i, node in enumerate(wanted)
+    stand_ins: dict[Value, Value] = {
+        node: Input(node.aval, InputKind.ARGUMENT, f"prepared{i}", node.where) for i, node in enumerate(wanted)
     }
-    main = Graph((*graph.inputs, *stand_ins.values()), graph.outputs, graph.updates, graph.name).rebuilt(stand_ins)
+    main = Graph((*graph.inputs, *stand_ins.values()), graph.outputs, graph.updates, graph.name, graph.effects)
+    main = substituted(main, stand_ins)
     variables = [x for x in graph.inputs if x.kind is InputKind.VARIABLE]
     return Split(Graph(variables, wanted, {}, f"preparation of {graph.name}"), main)
 
@@ -50,8 +52,8 @@ def split(graph: Graph) -> Split | None:
 def with_panels(graph: Graph) -> Graph:
     """The graph with copies in panels of the weights that products would copy at every call."""
     steady, views = _steady(graph), resolve_views(graph)
-    replaced: dict[Node, Node] = {}
-    for node in graph.nodes:
+    replaced: dict[Value, Value] = {}
+    for node in graph.values:
         rule = tables.lower.get(node.op) if node.op is not None else None
         if isinstance(rule, Contraction) and not isinstance(rule, Winograd) and _is_copied(node, steady, views):
             x, weight = (Made(y, node.where) for y in node.inputs)
@@ -59,10 +61,10 @@ def with_panels(graph: Graph) -> Graph:
             panels: Any = in_panels(weight, len(axes.inner), width)
             made: Any = panel_product(x, panels, len(axes.inner), axes.columns)
             replaced[node] = made.node
-    return graph.rebuilt(replaced) if replaced else graph
+    return substituted(graph, replaced) if replaced else graph
 
 
-def _is_copied(product: Node, steady: set[Node], views: dict[Node, Strided]) -> bool:
+def _is_copied(product: Value, steady: set[Value], views: dict[Value, Strided]) -> bool:
     """Whether the second operand is a weight of some size that is read by few rows or cannot be where it lies."""
     weight, axes = product.inputs[1], extents(product)
     if (
@@ -79,19 +81,19 @@ def _is_copied(product: Node, steady: set[Node], views: dict[Node, Strided]) -> 
     return row is None or column is None or axes.m < MANY_ROWS
 
 
-def _steady(graph: Graph) -> set[Node]:
-    found: set[Node] = set()
-    for node in graph.nodes:
+def _steady(graph: Graph) -> set[Value]:
+    found: set[Value] = set()
+    for node in graph.values:
         is_given = node.is_constant or (node.kind is InputKind.VARIABLE and node not in graph.updates)
         if is_given or (node.op is not None and node.inputs and all(x in found for x in node.inputs)):
             found.add(node)
     return found
 
 
-def _frontier(graph: Graph, steady: set[Node]) -> list[Node]:
+def _frontier(graph: Graph, steady: set[Value]) -> list[Value]:
     """The steady values, in order, that are computed (not viewed) and read by others than steady ones."""
-    wanted: dict[Node, None] = {}
-    readers = [x for node in graph.nodes if node not in steady for x in node.inputs]
+    wanted: dict[Value, None] = {}
+    readers = [x for node in graph.values if node not in steady for x in node.inputs]
     for node in [*readers, *graph.outputs]:
         source = node
         while source in steady and source.op is not None and isinstance(tables.lower.get(source.op), View):
@@ -101,7 +103,7 @@ def _frontier(graph: Graph, steady: set[Node]) -> list[Node]:
     return list(wanted)
 
 
-def _rests_on_variables(node: Node) -> bool:
+def _rests_on_variables(node: Value) -> bool:
     """Whether a Variable is among what ``node`` is made from; what constants make is the compiler's business."""
     stack, seen = [node], {node}
     while stack:

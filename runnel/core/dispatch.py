@@ -13,7 +13,7 @@ from runnel.core.dtypes import DType
 from runnel.core.tables import Op
 
 
-class Value:
+class TensorLike:
     """Anything an op can be applied to: it has an aval and knows how to apply an op to itself and its peers."""
 
     __slots__ = ()
@@ -59,9 +59,6 @@ class Value:
     def apply_op(self, op: Op, inputs: tuple[Any, ...], attrs: dict[str, Any]) -> Any:
         raise NotImplementedError
 
-    def apply_several(self, op: Op, inputs: tuple[Any, ...], attrs: dict[str, Any]) -> tuple[Any, ...]:
-        raise NotImplementedError
-
     def lift(self, array: Any, dtype: DType) -> Any:
         """A constant (a Python scalar or a NumPy array) as a value of this kind."""
         raise NotImplementedError
@@ -78,11 +75,6 @@ class RunTimeNumber:
 
 
 def apply(op: Op, *inputs: Any, **attrs: Any) -> Any:
-    """Apply ``op`` to Values. At least one input is a Value; it decides how the op is carried out."""
+    """Apply ``op`` to tensors. At least one input is a TensorLike; it decides how the op is carried out. Gives the
+    result, or a tuple of results where table ``infer`` gives a tuple of avals."""
     return inputs[0].apply_op(op, inputs, attrs)
-
-
-def apply_several(op: Op, *inputs: Any, **attrs: Any) -> tuple[Any, ...]:
-    """Apply an ``op`` of several results, whose avals are ``attrs["results"]``, to Values."""
-    results: tuple[Any, ...] = inputs[0].apply_several(op, inputs, attrs)
-    return results

@@ -14,7 +14,7 @@ from typing import Any, Final, NamedTuple, TypeVar
 import numpy as np
 
 from runnel.core import dtypes
-from runnel.core.dispatch import Value
+from runnel.core.dispatch import TensorLike
 
 T = TypeVar("T")
 
@@ -30,13 +30,13 @@ class Kind(NamedTuple):
 
 
 def _is_int(value: Any) -> bool:
-    if isinstance(value, Value):
+    if isinstance(value, TensorLike):
         return value.size == 1 and value.dtype.is_integer
     return hasattr(type(value), "__index__") and not (isinstance(value, np.ndarray) and value.ndim)
 
 
 def _is_number(value: Any) -> bool:
-    if isinstance(value, Value):
+    if isinstance(value, TensorLike):
         return value.size == 1
     return isinstance(value, (bool, int, float, np.number, np.bool_)) and not isinstance(value, np.complexfloating)
 
@@ -46,7 +46,7 @@ def _is_bool(value: Any) -> bool:
 
 
 def _is_row(value: Any) -> bool:
-    return isinstance(value, Iterable) and not isinstance(value, (str, bytes, Mapping, Value))
+    return isinstance(value, Iterable) and not isinstance(value, (str, bytes, Mapping, TensorLike))
 
 
 def _are(test: Callable[[Any], bool]) -> Callable[[Any], bool]:
@@ -95,18 +95,19 @@ _INTS_OR_WORD = Kind(
 )  # fmt: skip
 
 KINDS: Final[dict[str, Kind]] = {
-    "Array": Kind(lambda v: isinstance(v, Value), "a tensor", remedy=_as_tensor),
-    "ArrayMethods": Kind(lambda v: isinstance(v, Value), "a tensor", remedy=_as_tensor),
+    "Array": Kind(lambda v: isinstance(v, TensorLike), "a tensor", remedy=_as_tensor),
+    "ArrayMethods": Kind(lambda v: isinstance(v, TensorLike), "a tensor", remedy=_as_tensor),
     "Operand": Kind(
-        lambda v: isinstance(v, (Value, np.ndarray)) or _is_number(v), "a tensor, a number or a NumPy array",
+        lambda v: isinstance(v, (TensorLike, np.ndarray)) or _is_number(v), "a tensor, a number or a NumPy array",
         remedy=_as_tensor,
     ),
     "RandomKey": Kind(
-        lambda v: isinstance(v, Value), "a key of random numbers (from Generator.next_key() or runnel.split_key())",
+        lambda v: isinstance(v, TensorLike),
+        "a key of random numbers (from Generator.next_key() or runnel.split_key())",
         remedy=lambda v: "runnel.randn() and runnel.rand() draw without one",
     ),
-    "Array | int": Kind(lambda v: isinstance(v, Value) or _is_int(v), "a tensor or an int", _plain_int),
-    "float | Array": Kind(lambda v: isinstance(v, Value) or _is_number(v), "a tensor or a number", _plain_number),
+    "Array | int": Kind(lambda v: isinstance(v, TensorLike) or _is_int(v), "a tensor or an int", _plain_int),
+    "float | Array": Kind(lambda v: isinstance(v, TensorLike) or _is_number(v), "a tensor or a number", _plain_number),
     "int | Sequence[int | None]": Kind(
         lambda v: _is_int(v) or _are(lambda n: n is None or _is_int(n))(v), "an int or a sequence of ints and None"
     ),
@@ -128,7 +129,7 @@ KINDS: Final[dict[str, Kind]] = {
     "str | Size": _INTS_OR_WORD,
     "str | int | Sequence[Any]": _INTS_OR_WORD,
     "Sequence[Array]": Kind(
-        lambda v: isinstance(v, Sequence) and not isinstance(v, str) and all(isinstance(x, Value) for x in v),
+        lambda v: isinstance(v, Sequence) and not isinstance(v, str) and all(isinstance(x, TensorLike) for x in v),
         "a sequence of tensors", remedy=lambda v: "put tensors into a list; runnel.asarray() makes them",
     ),
     "Sequence[tuple[int, int]]": Kind(
@@ -139,7 +140,7 @@ KINDS: Final[dict[str, Kind]] = {
         lambda v: tuple(map(_plain_number, v)),
     ),
     "Parameters": Kind(
-        lambda v: isinstance(v, (Value, Iterable)), "Parameters, or dicts with them: model.parameters()"
+        lambda v: isinstance(v, (TensorLike, Iterable)), "Parameters, or dicts with them: model.parameters()"
     ),
     "Dtype": Kind(_is_dtype, f"a dtype (one of {_NAMES}, or NumPy's)"),
     "Mapping[str, Any]": Kind(lambda v: isinstance(v, Mapping), "a dict"),

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from runnel.core.dispatch import Value
+from runnel.core.dispatch import TensorLike
 from runnel.core.dtypes import DType
 
 LONGEST = 60
@@ -15,7 +15,7 @@ LONGEST = 60
 def shown(value: Any) -> str:
     """``value`` for one line of text: a tensor by its dtype and shape, a container by its size, a number as it is."""
     kind = type(value)
-    if isinstance(value, Value):
+    if isinstance(value, TensorLike):
         return f"a {kind.__name__} {value.aval}"
     if isinstance(value, np.ndarray):
         return f"a NumPy array of shape {value.shape} and dtype {value.dtype}"

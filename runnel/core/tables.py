@@ -16,15 +16,20 @@ Rule = TypeVar("Rule")
 
 
 class Op:
-    """A primitive operation: ``name``, ``signature`` (of its inputs and attributes) and ``doc``. Nothing else."""
+    """A primitive operation: ``name``, ``signature`` (of its inputs and attributes), ``doc``, whether it gives a
+    tuple of results (``multiple_results``), and the names of those attributes that are graphs (``regions``)."""
 
-    __slots__ = ("doc", "name", "signature")
+    __slots__ = ("doc", "multiple_results", "name", "regions", "signature")
     doc: str
     name: str
     signature: str
+    multiple_results: bool
+    regions: tuple[str, ...]
     registry: dict[str, Op] = {}  # noqa: RUF012 - the one list of all ops, filled by construction
 
-    def __init__(self, name: str, signature: str, doc: str) -> None:
+    def __init__(
+        self, name: str, signature: str, doc: str, *, multiple_results: bool = False, regions: tuple[str, ...] = ()
+    ) -> None:
         if name in Op.registry:
             raise ValueError(
                 f"An op called '{name}' exists already ({Op.registry[name].signature}); choose another name."
@@ -32,6 +37,8 @@ class Op:
         self.name = name
         self.signature = signature
         self.doc = doc
+        self.multiple_results = multiple_results or bool(regions)
+        self.regions = regions
         Op.registry[name] = self
 
     def __reduce__(self) -> tuple[Any, ...]:

@@ -1,140 +1,82 @@
 """The graph: what a traced function computes, as nodes in topological order.
 
-A node applies one op to earlier nodes. Inputs and constants are nodes without an op. A graph also says which nodes are
-its outputs and which new value each Variable it was given ends up with.
+A graph says what its inputs and outputs are and which new value each Variable that it was given ends up with.
 """
 
 from __future__ import annotations
 
-import enum
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
-from runnel.core.avals import Aval
 from runnel.core.lazy import lazy
-from runnel.core.tables import Op
-
-
-class InputKind(enum.Enum):
-    """Where an input's value comes from when the program runs."""
-
-    ARGUMENT = "argument"  # a tensor passed to the function, or captured by it: new at each call
-    SCALAR = "scalar"  # a Python float passed as run-time data
-    VARIABLE = "variable"  # the state of a Variable: read, and perhaps written
-
-
-class Node:
-    """One value of a graph: ``op`` applied to ``inputs`` with ``attrs``; ``where`` is the user's source line."""
-
-    __slots__ = ("attrs", "aval", "inputs", "kind", "name", "op", "value", "where")
-
-    def __init__(
-        self,
-        op: Op | None,
-        inputs: tuple[Node, ...],
-        attrs: dict[str, Any],
-        aval: Aval,
-        where: str = "",
-        *,
-        kind: InputKind | None = None,
-        value: Any = None,
-        name: str = "",
-    ) -> None:
-        self.op = op
-        self.inputs = inputs
-        self.attrs = attrs
-        self.aval = aval
-        self.where = where
-        self.kind = kind  # of an input node
-        self.value = value  # of a constant node: a read-only ndarray
-        self.name = name  # of an input: how reports call it
-
-    @property
-    def is_input(self) -> bool:
-        return self.kind is not None
-
-    @property
-    def is_constant(self) -> bool:
-        return self.op is None and self.kind is None
-
-    def __repr__(self) -> str:
-        what = self.op.name if self.op else (self.kind.value if self.kind else "constant")
-        return f"Node({what}: {self.aval})"
+from runnel.graph.node import Node, Result, Value
 
 
 class Graph:
-    """Nodes in topological order, with ``inputs``, ``outputs`` and ``updates`` (Variable input → its new value)."""
+    """Values and the nodes that make them, with ``inputs``, ``outputs``, ``updates`` (Variable input → its new value)
+    and ``effects`` (values that are made for what else their nodes do)."""
 
     def __init__(
         self,
-        inputs: Iterable[Node],
-        outputs: Iterable[Node],
-        updates: dict[Node, Node],
+        inputs: Iterable[Value],
+        outputs: Iterable[Value],
+        updates: Mapping[Value, Value],
         name: str = "program",
+        effects: Iterable[Value] = (),
     ) -> None:
         self.inputs = tuple(inputs)
         self.outputs = tuple(outputs)
         self.updates = dict(updates)
         self.name = name
+        self.effects = tuple(effects)
 
     @property
-    def roots(self) -> tuple[Node, ...]:
-        return (*self.outputs, *self.updates.values())
+    def roots(self) -> tuple[Value, ...]:
+        return (*self.outputs, *self.updates.values(), *self.effects)
 
     @lazy
-    def nodes(self) -> list[Node]:
-        """Every node the roots need, inputs first, each after its inputs. The graph's own inputs are always listed."""
+    def values(self) -> list[Value]:
+        """Every value that the roots need, inputs first, each after what it is made of. The graph's own inputs are
+        always listed."""
         return topological(self.roots, self.inputs)
 
-    def users(self) -> dict[Node, list[Node]]:
-        """For each node, the nodes that read it (once per reading)."""
-        users: dict[Node, list[Node]] = {n: [] for n in self.nodes}
-        for node in self.nodes:
+    @lazy
+    def nodes(self) -> dict[Node, list[Result]]:
+        """Every node in topological order, with those of its results that are needed."""
+        nodes: dict[Node, list[Result]] = {}
+        for value in self.values:
+            if isinstance(value, Result):
+                nodes.setdefault(value.node, []).append(value)
+        return nodes
+
+    def users(self) -> dict[Value, list[Result]]:
+        """For each value, the nodes that read it (once per reading), each as the first of its results."""
+        users: dict[Value, list[Result]] = {x: [] for x in self.values}
+        for node, results in self.nodes.items():
             for x in node.inputs:
-                users[x].append(node)
+                users[x].append(results[0])
         return users
 
-    def rebuilt(self, replace: dict[Node, Node]) -> Graph:
-        """The same graph with each node of ``replace`` swapped for another (chains followed), unreachable ones gone."""
-        done: dict[Node, Node] = {}
 
-        def final(node: Node) -> Node:
-            while node in replace and replace[node] is not node:
-                node = replace[node]
-            return node
+def topological(roots: Iterable[Value], first: Iterable[Value] = (), through: Any = None) -> list[Value]:
+    """What ``roots`` are made of, and they, in topological order (``first`` at the head); iterative, so depth is no
+    limit.
 
-        for node in topological([final(r) for r in self.roots], self.inputs, through=final):
-            inputs = tuple(done[final(x)] for x in node.inputs)
-            if inputs == node.inputs:
-                done[node] = node
-            else:
-                done[node] = Node(node.op, inputs, node.attrs, node.aval, node.where)
-        return Graph(
-            self.inputs,
-            [done[final(o)] for o in self.outputs],
-            {v: done[final(n)] for v, n in self.updates.items()},
-            self.name,
-        )
-
-
-def topological(roots: Iterable[Node], first: Iterable[Node] = (), through: Any = None) -> list[Node]:
-    """The ancestors of ``roots`` in topological order (``first`` at the head); iterative, so depth is no limit.
-
-    ``through`` maps each node to the one that stands for it.
+    ``through`` maps each value to the one that stands for it.
     """
-    order: list[Node] = []
-    seen: set[Node] = set()
-    for node in first:
-        if node not in seen:
-            seen.add(node)
-            order.append(node)
-    stack: list[tuple[Node, Iterator[Node]]] = []
+    order: list[Value] = []
+    seen: set[Value] = set()
+    for value in first:
+        if value not in seen:
+            seen.add(value)
+            order.append(value)
+    stack: list[tuple[Value, Iterator[Value]]] = []
     for root in roots:
         if root not in seen:
             seen.add(root)
             stack.append((root, iter(root.inputs)))
         while stack:
-            node, rest = stack[-1]
+            value, rest = stack[-1]
             for child in rest:
                 x = child if through is None else through(child)
                 if x in seen:
@@ -145,6 +87,6 @@ def topological(roots: Iterable[Node], first: Iterable[Node] = (), through: Any 
                     break
                 order.append(x)
             else:
-                order.append(node)
+                order.append(value)
                 stack.pop()
     return order

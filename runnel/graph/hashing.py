@@ -17,7 +17,8 @@ import numpy as np
 from runnel.core.avals import Aval
 from runnel.core.dtypes import DType
 from runnel.core.errors import VerifierError
-from runnel.graph.graph import Graph, Node
+from runnel.graph.graph import Graph
+from runnel.graph.node import Node, Result, Value
 
 _DIGEST_BYTES = 20
 
@@ -35,29 +36,37 @@ class Identified:
 def structural_hash(graph: Graph) -> bytes:
     """Twenty bytes: the same for the same structure, in this process and in any other."""
     digest = hashlib.blake2b(digest_size=_DIGEST_BYTES)
-    number: dict[Node, int] = {}
-    for place, node in enumerate(graph.nodes):
-        number[node] = place
-        digest.update(_node_key(node, tuple(number[x] for x in node.inputs)))
+    number: dict[Value, int] = {}
+    first: dict[Node, int] = {}  # for each node of several results, the number of the one that came first
+    for place, value in enumerate(graph.values):
+        number[value] = place
+        digest.update(_value_key(value, number, first))
     roots = (
         tuple(number[n] for n in graph.inputs),
         tuple(number[n] for n in graph.outputs),
         tuple((number[v], number[n]) for v, n in graph.updates.items()),
+        tuple(number[n] for n in graph.effects),
     )
     digest.update(encode(roots))
     return digest.digest()
 
 
-def _node_key(node: Node, inputs: tuple[int, ...]) -> bytes:
-    if node.op is not None:
-        name = node.op.name
-        return f"o{len(name)}:{name}{inputs}".encode() + _aval_key(node.aval) + attrs_key(node.attrs)
-    if node.kind is not None:
-        return b"x" + encode(node.kind.value) + _aval_key(node.aval)
-    return b"c" + constant_key(node)
+def _value_key(value: Value, number: dict[Value, int], first: dict[Node, int]) -> bytes:
+    if isinstance(value, Result):
+        node = value.node
+        if len(node.avals) > 1:
+            known = first.setdefault(node, number[value])
+            if known != number[value]:
+                return b"r" + encode((known, value.index))
+        inputs = tuple([number[x] for x in node.inputs])
+        key = f"o{len(node.op.name)}:{node.op.name}{inputs}".encode() + _aval_key(value.aval) + attrs_key(node.attrs)
+        return key if len(node.avals) == 1 else key + encode((value.index, node.avals))
+    if value.kind is not None:
+        return b"x" + encode(value.kind.value) + _aval_key(value.aval)
+    return b"c" + constant_key(value)
 
 
-def constant_key(node: Node) -> bytes:
+def constant_key(node: Value) -> bytes:
     """A constant by dtype, shape and bits."""
     return encode((node.aval, np.ascontiguousarray(node.value).tobytes()))
 

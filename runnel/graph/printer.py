@@ -1,4 +1,4 @@
-"""Graphs as text for people, a node a line, and as JSON for tools. Node numbers are places in topological order."""
+"""Graphs as text for people, a node a line, and as JSON for tools. Numbers are places in topological order."""
 
 from __future__ import annotations
 
@@ -6,44 +6,57 @@ import math
 from typing import Any
 
 from runnel.core.dtypes import DType
-from runnel.graph.graph import Graph, Node
+from runnel.graph.graph import Graph
+from runnel.graph.node import Result, Value
 
 
 def text(graph: Graph) -> str:
     """The graph, a node a line, then its outputs and updates; ends in a newline."""
     number = numbers(graph)
     lines = [f"graph {graph.name}:"]
-    lines += [f"    {line(node, number)}" for node in number]
+    lines += [f"    {line(value, number, graph)}" for value in number if _comes_first(value, graph)]
     lines.append(f"    return {', '.join(reference(o, number) for o in graph.outputs) or 'nothing'}")
     lines += [f"    update {reference(v, number)} <- {reference(n, number)}" for v, n in graph.updates.items()]
+    lines += [f"    effect {reference(x, number)}" for x in graph.effects]
     return "\n".join(lines) + "\n"
 
 
-def numbers(graph: Graph) -> dict[Node, int]:
-    """The number of each node, in topological order."""
-    return {node: i for i, node in enumerate(graph.nodes)}
+def numbers(graph: Graph) -> dict[Value, int]:
+    """The number of each value, in topological order."""
+    return {value: i for i, value in enumerate(graph.values)}
 
 
-def line(node: Node, number: dict[Node, int]) -> str:
-    """``%3 = add(%1, %2) : float32[8,16]  # model.py:12``"""
-    where = f"  # {node.where}" if node.where else ""
-    return f"{reference(node, number)} = {right_side(node, number)} : {node.aval!r}{where}"
+def _comes_first(value: Value, graph: Graph) -> bool:
+    """Whether no other result of the same node comes before."""
+    return not isinstance(value, Result) or graph.nodes[value.node][0] is value
 
 
-def reference(node: Node, number: dict[Node, int]) -> str:
-    """How a node is called: ``%3``; ``%?`` for one that is not in the graph."""
-    return f"%{number.get(node, '?')}"
+def line(value: Value, number: dict[Value, int], graph: Graph | None = None) -> str:
+    """``%3 = add(%1, %2) : float32[8,16]  # model.py:12``; with ``graph``, all results of the node at once, ``_`` for
+    those that nobody reads: ``%3, _ = topk(%1) : float32[2], int64[2]``."""
+    where = f"  # {value.where}" if value.where else ""
+    names, avals = reference(value, number), repr(value.aval)
+    if isinstance(value, Result) and graph is not None:
+        needed = {x.index: reference(x, number) for x in graph.nodes[value.node]}
+        names = ", ".join(needed.get(i, "_") for i in range(len(value.node.avals)))
+        avals = ", ".join(map(repr, value.node.avals))
+    return f"{names} = {right_side(value, number)} : {avals}{where}"
 
 
-def right_side(node: Node, number: dict[Node, int]) -> str:
-    """What a node is: an op applied to nodes and attributes, an input or a constant."""
-    if node.kind is not None:
-        return f"{node.kind.value} {node.name}".rstrip()
-    if node.op is None:
-        return f"constant {_constant(node.value)}"
-    arguments = [reference(x, number) for x in node.inputs]
-    arguments += [f"{key}={_attr(value)}" for key, value in sorted(node.attrs.items())]
-    return f"{node.op.name}({', '.join(arguments)})"
+def reference(value: Value, number: dict[Value, int]) -> str:
+    """How a value is called: ``%3``; ``%?`` for one that is not in the graph."""
+    return f"%{number.get(value, '?')}"
+
+
+def right_side(value: Value, number: dict[Value, int]) -> str:
+    """What a value is: an op applied to values and attributes, an input or a constant."""
+    if value.kind is not None:
+        return f"{value.kind.value} {value.name}".rstrip()
+    if value.op is None:
+        return f"constant {_constant(value.value)}"
+    arguments = [reference(x, number) for x in value.inputs]
+    arguments += [f"{key}={_attr(attr)}" for key, attr in sorted(value.attrs.items())]
+    return f"{value.op.name}({', '.join(arguments)})"
 
 
 def _constant(value: Any) -> str:
@@ -57,31 +70,33 @@ def _attr(value: Any) -> str:
 
 
 def as_json(graph: Graph) -> dict[str, Any]:
-    """The graph as dicts, lists, strings and numbers; nodes are named by their number."""
+    """The graph as dicts, lists, strings and numbers; values are named by their number."""
     number = numbers(graph)
     return {
         "name": graph.name,
-        "nodes": [_node(node, number) for node in number],
-        "inputs": [number[node] for node in graph.inputs],
-        "outputs": [number[node] for node in graph.outputs],
+        "nodes": [_entry(value, number) for value in number],
+        "inputs": [number[value] for value in graph.inputs],
+        "outputs": [number[value] for value in graph.outputs],
         "updates": [[number[variable], number[new]] for variable, new in graph.updates.items()],
     }
 
 
-def _node(node: Node, number: dict[Node, int]) -> dict[str, Any]:
+def _entry(value: Value, number: dict[Value, int]) -> dict[str, Any]:
     written: dict[str, Any] = {
-        "id": number[node],
-        "op": node.op.name if node.op else None,
-        "inputs": [number[x] for x in node.inputs],
-        "attrs": {key: _plain(value) for key, value in sorted(node.attrs.items())},
-        "shape": list(node.aval.shape),
-        "dtype": node.aval.dtype.name,
-        "where": node.where,
+        "id": number[value],
+        "op": value.op.name if value.op else None,
+        "inputs": [number[x] for x in value.inputs],
+        "attrs": {key: _plain(attr) for key, attr in sorted(value.attrs.items())},
+        "shape": list(value.aval.shape),
+        "dtype": value.aval.dtype.name,
+        "where": value.where,
     }
-    if node.kind is not None:
-        written |= {"kind": node.kind.value, "name": node.name}
-    elif node.op is None:
-        written |= {"kind": "constant", "value": _constant(node.value)}
+    if isinstance(value, Result) and len(value.node.avals) > 1:
+        written["result"] = value.index
+    elif value.kind is not None:
+        written |= {"kind": value.kind.value, "name": value.name}
+    elif value.op is None:
+        written |= {"kind": "constant", "value": _constant(value.value)}
     return written
 
 

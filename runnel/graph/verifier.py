@@ -8,9 +8,10 @@ from typing import Final
 import numpy as np
 
 from runnel.core.errors import MissingRuleError, RunnelError, VerifierError
-from runnel.core.tables import Op, infer
+from runnel.core.tables import Op
 from runnel.graph import printer
-from runnel.graph.graph import Graph, InputKind, Node
+from runnel.graph.graph import Graph
+from runnel.graph.node import InputKind, Result, Value, abstract_results
 
 
 def verify(graph: Graph, after: str = "") -> None:
@@ -26,19 +27,22 @@ def faults(graph: Graph) -> Iterator[str]:
     known = set(graph.inputs)
     if len(known) < len(graph.inputs):
         yield "an input is listed twice"
-    for node, place in number.items():
-        for x in node.inputs:
+    for value, place in number.items():
+        for x in value.inputs:
             if number[x] >= place:
-                yield f"{_shown(node, number)} comes before its input {printer.reference(x, number)}"
-        if node.is_input and node not in known:
-            yield f"{_shown(node, number)} is not among the graph's inputs"
+                yield f"{_shown(value, number)} comes before its input {printer.reference(x, number)}"
+        if value.is_input and value not in known:
+            yield f"{_shown(value, number)} is not among the graph's inputs"
         for rule in _RULES:
-            why = rule(node)
+            why = rule(value)
             if why:
-                yield f"{_shown(node, number)} {why}"
-    for node in graph.inputs:
-        if not node.is_input:
-            yield f"{_shown(node, number)} is listed as an input"
+                yield f"{_shown(value, number)} {why}"
+    for node, results in graph.nodes.items():
+        if len({x.index for x in results}) < len(results):
+            yield f"{_shown(results[0], number)} has one of its {len(node.avals)} results twice"
+    for value in graph.inputs:
+        if not value.is_input:
+            yield f"{_shown(value, number)} is listed as an input"
     for variable, new in graph.updates.items():
         says = f"the update of {_shown(variable, number)}"
         if variable.kind is not InputKind.VARIABLE or variable not in known:
@@ -47,42 +51,38 @@ def faults(graph: Graph) -> Iterator[str]:
             yield f"{says} changes its aval to {new.aval!r}"
 
 
-def _shown(node: Node, number: dict[Node, int]) -> str:
-    """A node with the avals of its inputs, and its source line."""
-    read = ", ".join(f"{printer.reference(x, number)}: {x.aval!r}" for x in node.inputs)
-    return f"`{printer.line(node, number)}`{f' reading {read}' if read else ''}"
+def _shown(value: Value, number: dict[Value, int]) -> str:
+    """A value with the avals of its node's inputs, and its source line."""
+    read = ", ".join(f"{printer.reference(x, number)}: {x.aval!r}" for x in value.inputs)
+    return f"`{printer.line(value, number)}`{f' reading {read}' if read else ''}"
 
 
-def _leaf(node: Node) -> str:
-    if node.op is not None:
-        return "is an input and has an op" if node.is_input else ""
-    return "has inputs and no op" if node.inputs else ""
-
-
-def _constant(node: Node) -> str:
-    if not node.is_constant:
+def _constant(value: Value) -> str:
+    if not value.is_constant:
         return ""
-    value = node.value
-    if not isinstance(value, np.ndarray):
-        return f"holds a {type(value).__name__} and not an array"
-    if value.shape != node.aval.shape or value.dtype != node.aval.dtype.numpy:
-        return f"holds an array of shape {value.shape} and dtype {value.dtype}"
-    return "holds an array that can be written to" if value.flags.writeable else ""
+    array = value.value
+    if not isinstance(array, np.ndarray):
+        return f"holds a {type(array).__name__} and not an array"
+    if array.shape != value.aval.shape or array.dtype != value.aval.dtype.numpy:
+        return f"holds an array of shape {array.shape} and dtype {array.dtype}"
+    return "holds an array that can be written to" if array.flags.writeable else ""
 
 
-def _op(node: Node) -> str:
-    op = node.op
-    if op is None:
+def _op(value: Value) -> str:
+    if not isinstance(value, Result):
         return ""
-    if Op.registry.get(op.name) is not op:
-        return f"applies an op that is not registered as '{op.name}'"
+    node = value.node
+    if Op.registry.get(node.op.name) is not node.op:
+        return f"applies an op that is not registered as '{node.op.name}'"
     try:
-        inferred = infer[op](*(x.aval for x in node.inputs), **node.attrs)
+        inferred = abstract_results(node.op, node.inputs, node.attrs)
     except MissingRuleError as missing:
         return f"cannot be checked: {missing}".rstrip(".")
     except (RunnelError, TypeError, ValueError) as refused:
         return f"does not fit its op: {refused}".rstrip(".")
-    return "" if inferred is node.aval else f"should be {inferred!r} by table 'infer'"
+    if inferred == node.avals and node.avals[value.index] is value.aval:
+        return ""
+    return f"should be {', '.join(map(repr, inferred))} by table 'infer'"
 
 
-_RULES: Final = (_leaf, _constant, _op)
+_RULES: Final = (_constant, _op)

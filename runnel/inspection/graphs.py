@@ -12,7 +12,7 @@ class PrintedGraph(Graph):
     """The nodes of another graph; ``str()`` gives each a line."""
 
     def __init__(self, graph: Graph) -> None:
-        super().__init__(graph.inputs, graph.outputs, graph.updates, graph.name)
+        super().__init__(graph.inputs, graph.outputs, graph.updates, graph.name, graph.effects)
 
     def as_json(self) -> dict[str, Any]:
         return printer.as_json(self)
@@ -21,4 +21,4 @@ class PrintedGraph(Graph):
         return printer.text(self)
 
     def __repr__(self) -> str:
-        return f"<graph '{self.name}' of {len(self.nodes)} nodes>"
+        return f"<graph '{self.name}' of {len(self.values)} nodes>"

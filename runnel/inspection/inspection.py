@@ -103,7 +103,7 @@ class Inspection:
     def __str__(self) -> str:
         schedule, threads = self.schedule, self.plan.threads
         summary = (
-            f"program {self.name}: {len(self.optimized.nodes)} nodes (traced {len(self.graph.nodes)}), "
+            f"program {self.name}: {len(self.optimized.values)} nodes (traced {len(self.graph.values)}), "
             f"{len(schedule)} calls of {len(self.kernels)} kernels, {threads} thread{'s' if threads > 1 else ''}, "
             f"{schedule.barriers} barriers, {tables.count(schedule.flops)} flops, "
             f"predicted {tables.microseconds(schedule.seconds)} µs on one thread\n"

@@ -7,7 +7,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from runnel.core.avals import Shape
-from runnel.graph.graph import Node
+from runnel.graph.node import Value
 from runnel.inspection import tables
 from runnel.inspection.schedule import line_of
 from runnel.lowering.memory import Life
@@ -159,7 +159,7 @@ def _holder(life: Life, calls: list[Call]) -> Holder:
     )  # fmt: skip
 
 
-def _value_of(place: Place, call: Call) -> Node | None:
+def _value_of(place: Place, call: Call) -> Value | None:
     """The node that a place holds: one of its maker's, with its size, its dtype and preferably its name."""
     fitting = [n for n in call.nodes if n.aval.size == place.size and n.aval.dtype is place.dtype]
     named = [n for n in fitting if n.op is not None and n.op.name == place.label]

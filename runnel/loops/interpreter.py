@@ -7,6 +7,7 @@ checked against the size of its array. A vec loop is a NumPy operation per expre
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any, Final
 
@@ -34,6 +35,7 @@ from runnel.loops.ir import (
     Contract,
     Expr,
     For,
+    Host,
     Index,
     Kernel,
     Let,
@@ -49,6 +51,7 @@ from runnel.loops.ir import (
     Update,
 )
 from runnel.loops.scalar import ScalarOp
+from runnel.runtime import host
 
 Array = np.ndarray[Any, Any]
 _CHUNK: Final = 1024 * LANES  # positions of an independent vec loop taken at once
@@ -346,6 +349,16 @@ def _product(r: _Run, stmt: Contract, starts: tuple[int, int, int], rows: range,
         _chains(r, stmt, at_a, at_b, at_c)
 
 
+def _host(r: _Run, stmt: Host) -> None:
+    function = host.at(r.integer(stmt.function))
+    operands = (*function.inputs, *function.outputs)
+    arrays = [
+        r.arrays[buffer.name][: math.prod(operand.shape)].reshape(operand.shape)
+        for buffer, operand in zip(r.kernel.buffers, operands, strict=True)
+    ]
+    function.run(arrays[: len(function.inputs)], arrays[len(function.inputs) :])
+
+
 def _small_product(r: _Run, stmt: Product) -> None:
     i = np.arange(r.integer(stmt.m), dtype=np.int64)[:, None]
     j = np.arange(r.integer(stmt.n), dtype=np.int64)[None, :]
@@ -433,6 +446,7 @@ _STATEMENTS: Final[dict[type, Callable[[_Run, Any], None]]] = {
     Check: _check,
     Contract: _contract,
     Product: _small_product,
+    Host: _host,
 }
 
 _EXPRESSIONS: Final[dict[type, Callable[[_Run, Any], Array]]] = {

@@ -13,6 +13,7 @@ Grammar (``verifier.py`` checks it, ``interpreter.py`` runs it in NumPy, ``codeg
              | Check(Expr, code: int | Param)             outside vec loops: unless it holds, the thread's fault is code
              | Contract(spec)                             only as first statement of a body: see there
              | Product(spec)                              outside vec loops: a small matrix product, see there
+             | Host(Param)                                the only statement of a body: see there
     Bound   := int | Param | Ref                          a Ref of an int64 outside of vec loops
              | RangeBound                                 the block this call is asked for: I0 I1 (rows) J0 J1 (columns)
     Expr    := Const(value, dtype) | Ref(name, dtype) | Load(buffer, Index, dtype) | Position(var, dtype)
@@ -278,8 +279,15 @@ class Product:
     accumulate: bool = False
 
 
+@dataclass(frozen=True, slots=True)
+class Host:
+    """Calls the function of the host at the address ``function`` (``runtime.host``) with all buffers of the kernel."""
+
+    function: Param
+
+
 Count = int | Param | Ref
-Stmt = For | Let | Acc | Update | Store | Check | Contract | Product
+Stmt = For | Let | Acc | Update | Store | Check | Contract | Product | Host
 
 
 @dataclass(frozen=True, slots=True)

@@ -17,6 +17,7 @@ from runnel.loops.ir import (
     Contract,
     Expr,
     For,
+    Host,
     Index,
     Kernel,
     Let,
@@ -134,6 +135,7 @@ _STATEMENTS: Final[dict[type, Callable[[Any], str]]] = {
     Check: lambda s: f"check {expression(s.value)} else {_stride(s.code)}",
     Contract: _contract,
     Product: _product,
+    Host: lambda s: f"host {s.function.name}",
 }
 
 _EXPRESSIONS: Final[dict[type, Callable[[Any], str]]] = {

@@ -115,38 +115,38 @@ class Attention:
 
 @dataclass(frozen=True, slots=True)
 class AttentionGradient:
-    """The gradients of an attention by q, k and v in one array."""
+    """The gradients of an attention by q, k and v, or by one packed operand."""
+
+
+@dataclass(frozen=True, slots=True)
+class Sort:
+    """The elements along the last axis in order, attrs["descending"] or ascending, and where they were."""
 
 
 @dataclass(frozen=True, slots=True)
 class Scan:
     """A loop of attrs["length"] iterations of attrs["body"]. Inputs: attrs["constants"] values that every iteration
     reads, attrs["carries"] first values of the carries, then xs with an axis 0 of ``length``. The body maps (constants,
-    carries, xs[t]) to (new carries, ys[t]); attrs["reverse"] runs t downwards. attrs["results"] are the avals of the
-    final carries and of the ys stacked along axis 0; a node of rule Part takes each out."""
+    carries, xs[t]) to (new carries, ys[t]); attrs["reverse"] runs t downwards. Results: the final carries, and the ys
+    stacked along axis 0."""
 
 
 @dataclass(frozen=True, slots=True)
 class While:
     """Iterations of attrs["body"] as long as attrs["cond"] says so. Inputs: attrs["constants"] values that both read,
     then the first values of the carries. Both map (constants, carries), to the new carries and to one bool.
-    attrs["results"] are the avals of the carries."""
+    Results: the last carries."""
 
 
 @dataclass(frozen=True, slots=True)
 class Cond:
     """One of two graphs: inputs are a bool and the operands, attrs["then"] and attrs["otherwise"] map the operands to
-    values of the avals attrs["results"]; the one that is not chosen does not run."""
-
-
-@dataclass(frozen=True, slots=True)
-class Part:
-    """Result number attrs["index"] of its input, a Scan, While or Cond."""
+    the results; the one that is not chosen does not run."""
 
 
 @dataclass(frozen=True, slots=True)
 class HostCall:
-    """Runs in NumPy through table ``reference``; splits a program."""
+    """Runs in NumPy through table ``reference``: in programs by a call of the host (``lowering.host``)."""
 
 
 Elementwise = Pointwise | IndexFunction | Reduction | View | BucketSums

@@ -27,6 +27,7 @@ from runnel.loops.ir import (
     Contract,
     Expr,
     For,
+    Host,
     Index,
     Kernel,
     Let,
@@ -288,6 +289,15 @@ def _product(c: _Checker, stmt: Product) -> None:
         c.stride(stride)
 
 
+def _host(c: _Checker, stmt: Host) -> None:
+    if c.kernel.body != (stmt,):
+        c.fail("a Host is the only statement of its kernel")
+    for buffer in c.kernel.buffers:
+        if buffer.mode == "out":
+            c.writable(buffer.name)
+    c.stride(stmt.function)
+
+
 def _const(c: _Checker, expr: Const) -> None:
     if expr.dtype.kind == "bool" and not isinstance(expr.value, bool):
         c.fail(f"the bool constant {expr.value!r} is not True or False")
@@ -382,6 +392,7 @@ STATEMENT_RULES: Final[dict[type, Callable[[_Checker, Any], None]]] = {
     Check: _check,
     Contract: _contract,
     Product: _product,
+    Host: _host,
 }
 
 EXPRESSION_RULES: Final[dict[type, Callable[[_Checker, Any], None]]] = {

@@ -7,7 +7,7 @@ from collections.abc import Callable, Container
 
 from runnel.core.avals import Shape, row_major
 from runnel.core.dtypes import int64
-from runnel.graph.graph import Node
+from runnel.graph.node import Value
 from runnel.loops import ir, scalar
 from runnel.loops.ir import LANES, Apply, Const, Expr, For, Index, Load, Param, RangeBound, Store, Var
 from runnel.lowering.naming import named
@@ -15,10 +15,10 @@ from runnel.lowering.places import Access, Call, Place
 from runnel.lowering.transposing import through_scratch
 
 Lie = tuple[Place, int, Shape]  # place, offset, strides
-DenseOperand = Callable[[Node], tuple[Place, int]]
+DenseOperand = Callable[[Value], tuple[Place, int]]
 
 
-def elementwise(shape: Shape, loads: list[Lie], store: Lie, value: Callable[[list[Expr]], Expr], node: Node) -> Call:
+def elementwise(shape: Shape, loads: list[Lie], store: Lie, value: Callable[[list[Expr]], Expr], node: Value) -> Call:
     """store[i] = value(loads[i]…) over ``shape``, with axes merged where all accesses allow."""
     lies = [*loads, store]
     axes = [(n, [lie[2][a] for lie in lies]) for a, n in enumerate(shape) if n != 1]
@@ -37,7 +37,7 @@ def elementwise(shape: Shape, loads: list[Lie], store: Lie, value: Callable[[lis
 
 
 def _nest(
-    merged: list[tuple[int, list[int]]], lies: list[Lie], value: Callable[[list[Expr]], Expr], node: Node
+    merged: list[tuple[int, list[int]]], lies: list[Lie], value: Callable[[list[Expr]], Expr], node: Value
 ) -> Call:
     """The last of ``lies`` = value(the others), over axes of (extent, steps)."""
     loads = lies[:-1]
@@ -98,7 +98,7 @@ def _for_the_reader(axes: list[tuple[int, list[int]]]) -> list[tuple[int, list[i
     return [*sorted(outer, key=lambda axis: -abs(axis[1][0])), inner[-1]]
 
 
-def concatenation(node: Node, operand: Callable[[Node], Lie], result: Place, laid: Container[int] = ()) -> list[Call]:
+def concatenation(node: Value, operand: Callable[[Value], Lie], result: Place, laid: Container[int] = ()) -> list[Call]:
     """Each input copied to its part of the result, but those whose numbers are ``laid``: they lie there already."""
     axis = node.attrs["axis"]
     strides = row_major(node.aval.shape)
@@ -117,7 +117,7 @@ def clamped(index: Expr, last: Expr) -> Expr:
     return Apply(scalar.minimum, (Apply(scalar.maximum, (wide, Const(0, int64)), int64), last), int64)
 
 
-def gather(node: Node, dense: DenseOperand, result: Place) -> list[Call]:
+def gather(node: Value, dense: DenseOperand, result: Place) -> list[Call]:
     """result[before, i, after] = table[before, indices[i], after]. ``dense`` gives operands in dense memory."""
     table, indices = node.inputs
     axis = node.attrs["axis"]
@@ -170,7 +170,7 @@ def gather(node: Node, dense: DenseOperand, result: Place) -> list[Call]:
     ]
 
 
-def scatter_add(node: Node, dense: DenseOperand, result: Place) -> list[Call]:
+def scatter_add(node: Value, dense: DenseOperand, result: Place) -> list[Call]:
     """Zeros, then result[indices[i]] += updates[i] in order of i; split by columns so that the order never changes."""
     indices, updates = node.inputs
     dtype = node.aval.dtype

@@ -8,7 +8,7 @@ with a running maximum and sum for each query (M. Milakov, N. Gimelshein, "Onlin
 from __future__ import annotations
 
 from runnel.core.avals import row_major
-from runnel.graph.graph import Node
+from runnel.graph.node import Value
 from runnel.loops import scalar
 from runnel.loops.ir import Expr, For, Index, Let, Load, RangeBound, Stmt, Store, Var
 from runnel.lowering.attention_blocks import ELEMENT, KEYS, QUERY, TURN, at, heads_lie
@@ -24,7 +24,7 @@ ROW = Var("row")
 class _Forward(Rows):
     """The kernel of one node."""
 
-    def __init__(self, node: Node, x: Operands, result: Place) -> None:
+    def __init__(self, node: Value, x: Operands, result: Place) -> None:
         super().__init__(node, node.inputs, x, KEYS)
         self.o_row, _ = self.operand("o", heads_lie((result, 0, row_major(node.aval.shape))), "out")
         self.out = at("o_at", (QUERY, self.o_row), (ELEMENT, 1))
@@ -133,6 +133,6 @@ class _Forward(Rows):
         )  # fmt: skip
 
 
-def attention(node: Node, operands: Operands, results: list[Place]) -> list[Call]:
+def attention(node: Value, operands: Operands, results: list[Place]) -> list[Call]:
     """The call of one attention."""
     return [_Forward(node, operands, results[0]).build()]

@@ -13,7 +13,7 @@ import numpy as np
 
 from runnel.core.avals import Shape
 from runnel.core.dtypes import DType, int64
-from runnel.graph.graph import Node
+from runnel.graph.node import Value
 from runnel.loops import scalar
 from runnel.loops.ir import (
     Apply,
@@ -72,7 +72,7 @@ def at(name: str, *terms: tuple[Var, Stride]) -> Index:
 class Blocks:
     """The extents, the operands and their matrices. Scratch holds ``at_once`` keys of a query."""
 
-    def __init__(self, node: Node, arrays: tuple[Node, ...], x: Operands, at_once: int) -> None:
+    def __init__(self, node: Value, arrays: tuple[Value, ...], x: Operands, at_once: int) -> None:
         attrs = node.attrs
         given = roles(arrays, **attrs)
         self.node = node
@@ -136,7 +136,7 @@ class Blocks:
     def _step(self, stride: int) -> Stride:
         return stride if stride in (0, 1) else self.parts.param(stride)
 
-    def _mask(self, mask: Node, x: Operands) -> Load:
+    def _mask(self, mask: Value, x: Operands) -> Load:
         place, offset, strides = x.lie(mask)
         kept = tuple(0 if n == 1 else s for n, s in zip(mask.aval.shape, strides, strict=True))
         self.operand("mask", (place, offset, kept))
@@ -147,21 +147,21 @@ class Blocks:
         terms = ((QUERY, self.mask_row), (KEY, self.mask_key), *more)
         return at("mask_at", *[(v, s) for v, s in terms if s != 0])
 
-    def _lengths(self, lengths: Node, x: Operands) -> Expr:
+    def _lengths(self, lengths: Value, x: Operands) -> Expr:
         place, offset, strides = x.lie(lengths)
         self.parts.buffer("lengths", place, offset)
         index = Index(gathered=((count("batch"), self._step(strides[0])),))
         length: Expr = Load("lengths", index, place.dtype)
         return length if place.dtype is int64 else Apply(scalar.cast, (length,), int64)
 
-    def _draws(self, key: Node, x: Operands) -> Draws:
+    def _draws(self, key: Value, x: Operands) -> Draws:
         at = self.at
         place, offset, (step,) = x.lie(key)
         self.columns["line"] = (self.batch * at.heads + self.head) * at.queries + self.block * self.height
         positions = at.batch * at.heads * at.queries * at.keys
         return Draws(self.parts, (place, offset, step), self.node.attrs["dropout"], self.dtype, positions, at.keys)
 
-    def _spans(self, spans: Node, x: Operands) -> Spans:
+    def _spans(self, spans: Value, x: Operands) -> Spans:
         at = self.at
         return Spans(self.parts, x.dense(spans), spans.aval.shape[0], at.queries, at.keys, KEYS)
 

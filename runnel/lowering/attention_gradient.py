@@ -9,12 +9,11 @@ than WHOLE keys they are taken in turns, twice: to find each query's greatest sc
 
 from __future__ import annotations
 
-import math
 from typing import Final
 
 from runnel.core.avals import row_major
 from runnel.core.dtypes import bool_, int64
-from runnel.graph.graph import Node
+from runnel.graph.node import Value
 from runnel.loops import scalar
 from runnel.loops.ir import (
     K_BLOCK,
@@ -50,12 +49,12 @@ ROW, BLOCK, AGAIN = Var("row"), Var("block"), Var("once_more")
 class _Backward(Rows):
     """The kernel of one node."""
 
-    def __init__(self, node: Node, x: Operands, result: Place) -> None:
+    def __init__(self, node: Value, x: Operands, results: list[Place]) -> None:
         keys = sorted_operands(tuple(n.aval for n in node.inputs[1:]), **node.attrs).heads.keys
         self.is_whole = keys <= WHOLE and not node.attrs["ragged"]
         super().__init__(node, node.inputs[1:], x, WHOLE if self.is_whole else KEYS)
         self.g_steps = self.operand("g", heads_lie(x.lie(node.inputs[0])))
-        dq, dk, dv = self._results(result)
+        dq, dk, dv = self._results(results)
         self.dq_row, _ = self.operand("dq", dq, "out")
         self.dk_row, _ = self.operand("dk", dk, "out", shared=True)
         self.dv_row, _ = self.operand("dv", dv, "out", shared=True)
@@ -66,12 +65,10 @@ class _Backward(Rows):
             rows = max(min(self.at_once, max(extents.keys, 1)), self.height)
             self.parts.scratch("part", self.dtype, rows * max(extents.depth, extents.values))
 
-    def _results(self, result: Place) -> tuple[Lie, Lie, Lie]:
+    def _results(self, results: list[Place]) -> tuple[Lie, Lie, Lie]:
         if self.node.attrs["packed"]:
-            return packed_lies((result, 0, row_major(self.node.aval.shape)))
-        sizes = [math.prod(p) for p in self.at.parts]
-        starts = (0, sizes[0], sizes[0] + sizes[1])
-        dq, dk, dv = (heads_lie((result, s, row_major(p))) for s, p in zip(starts, self.at.parts, strict=True))
+            return packed_lies((results[0], 0, row_major(self.node.aval.shape)))
+        dq, dk, dv = (heads_lie((x, 0, row_major(p))) for x, p in zip(results, self.at.parts, strict=True))
         return dq, dk, dv
 
     def build(self) -> Call:
@@ -298,6 +295,6 @@ class _Backward(Rows):
         return self.parts.values[self.parts.params.index(self.dk_row if name == "dk" else self.dv_row)]
 
 
-def attention_gradient(node: Node, operands: Operands, results: list[Place]) -> list[Call]:
+def attention_gradient(node: Value, operands: Operands, results: list[Place]) -> list[Call]:
     """The call of the gradients of one attention."""
-    return [_Backward(node, operands, results[0]).build()]
+    return [_Backward(node, operands, results).build()]

@@ -9,7 +9,8 @@ from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
 from runnel.core.avals import Shape, row_major
-from runnel.graph.graph import Graph, InputKind, Node
+from runnel.graph.graph import Graph
+from runnel.graph.node import Input, InputKind, Value
 from runnel.lowering import alone
 from runnel.lowering.places import Access, Call, Place, Space
 from runnel.lowering.repeat import AnySpan, Repeat
@@ -40,7 +41,7 @@ class BodyPlan:
 
     piece: Piece
     inputs: list[Place]  # of the inputs that are not Variables
-    variables: dict[Node, Place]
+    variables: dict[Value, Place]
     outputs: list[Place]
     output_of: list[int]
 
@@ -54,26 +55,26 @@ class Binding(NamedTuple):
 
 
 Bindings = dict[Place, Binding]
-PlanBody = Callable[[Graph, dict[Node, Shape]], BodyPlan]
+PlanBody = Callable[[Graph, dict[Value, Shape]], BodyPlan]
 Results = dict[int, list[Place]]  # where the results that are used are wanted, by index
 
 
-def variable_for(x: Node, index: int) -> Node:
-    return Node(None, (), {}, x.aval, kind=InputKind.VARIABLE, name=x.name or f"carry{index}")
+def variable_for(x: Value, index: int) -> Value:
+    return Input(x.aval, InputKind.VARIABLE, x.name or f"carry{index}")
 
 
-def value_copy(like: Node, place: Place, source: Binding) -> Call:
+def value_copy(like: Value, place: Place, source: Binding) -> Call:
     """A dense value of the aval of ``like`` copied to ``place``."""
     shape = like.aval.shape
     return dense_copy(shape, (source.place, source.offset, row_major(shape)), place, like)
 
 
-def dense_copy(shape: Shape, source: alone.Lie, place: Place, node: Node) -> Call:
+def dense_copy(shape: Shape, source: alone.Lie, place: Place, node: Value) -> Call:
     return alone.elementwise(shape, [source], (place, 0, row_major(shape)), lambda loads: loads[0], node)
 
 
 def bound_body(
-    plan: BodyPlan, graph: Graph, inputs: dict[Node, Binding], outputs: list[Binding], count: int | None = None
+    plan: BodyPlan, graph: Graph, inputs: dict[Value, Binding], outputs: list[Binding], count: int | None = None
 ) -> Piece:
     """A copy of a body's calls on the memory of the program; in a loop of ``count`` iterations."""
     bindings: Bindings = {}

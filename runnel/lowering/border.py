@@ -9,13 +9,13 @@ from __future__ import annotations
 import math
 
 from runnel.core.avals import row_major
-from runnel.graph.graph import Node
+from runnel.graph.node import Value
 from runnel.loops.ir import For, RangeBound, Stmt
 from runnel.lowering.padding import Axis, Lie, PadKernel, Term, axes_of
 from runnel.lowering.places import Access, Call, Place
 
 
-def border(node: Node, value: Lie, result: Place) -> list[Call]:
+def border(node: Value, value: Lie, result: Place) -> list[Call]:
     """The call that stores the element at ``value`` wherever ``result`` is not padded input; its steps are all 1."""
     axes = axes_of(node, row_major(node.inputs[0].aval.shape))
     for axis in axes:

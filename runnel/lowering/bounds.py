@@ -14,7 +14,8 @@ from runnel.core import tables
 from runnel.core.avals import Shape, row_major
 from runnel.core.dtypes import bool_, int64, uint64
 from runnel.core.errors import AxisError
-from runnel.graph.graph import Graph, Node
+from runnel.graph.graph import Graph
+from runnel.graph.node import Value
 from runnel.loops import ir, scalar
 from runnel.loops.ir import Acc, Apply, Check, Const, Expr, For, Index, Load, Param, RangeBound, Stmt, Update, Var
 from runnel.loops.rules import Buckets, Checked, Gather, ScatterAdd
@@ -27,8 +28,8 @@ class Bounded:
     """``indices``, read by ``node``, must lie in [0, extent) or equal ``allowed``; ``code`` is a program's status where
     one does not."""
 
-    node: Node
-    indices: Node
+    node: Value
+    indices: Value
     extent: int
     allowed: int | None
     code: int
@@ -43,7 +44,7 @@ class Bounded:
         )
 
 
-def index_and_extent(node: Node) -> tuple[Node, int, int | None] | None:
+def index_and_extent(node: Value) -> tuple[Value, int, int | None] | None:
     """The operand of ``node`` whose elements are indices, what they must be below, and the one value that is allowed
     besides; None if it has no indices."""
     rule = tables.lower.get(node.op) if node.op is not None else None
@@ -60,15 +61,15 @@ def index_and_extent(node: Node) -> tuple[Node, int, int | None] | None:
 
 def find(graph: Graph) -> list[Bounded]:
     """Every set of indices of the graph that must be checked, once for each extent."""
-    found: dict[tuple[Node, int, int | None], Bounded] = {}
-    for node in graph.nodes:
+    found: dict[tuple[Value, int, int | None], Bounded] = {}
+    for node in graph.values:
         bound = index_and_extent(node)
         if bound is not None and bound[0].aval.size and not _is_known(*bound) and bound not in found:
             found[bound] = Bounded(node, *bound, len(found) + 1)
     return list(found.values())
 
 
-def _is_known(indices: Node, extent: int, allowed: int | None) -> bool:
+def _is_known(indices: Value, extent: int, allowed: int | None) -> bool:
     """Whether the indices are constants in range."""
     return indices.is_constant and not outside(indices.value, extent, allowed).any()
 

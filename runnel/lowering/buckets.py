@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from runnel.core.dtypes import DType, int64
-from runnel.graph.graph import Node
+from runnel.graph.node import Value
 from runnel.loops import ir, scalar
 from runnel.loops.ir import (
     Acc,
@@ -50,7 +50,7 @@ def _row(table: str, index: Expr, offset: Stride) -> Load:
     return Load(table, Index((), offset, ((index, 1),)), int64)
 
 
-def sort(node: Node, labels: tuple[Place, int], result: Place) -> Call:
+def sort(node: Value, labels: tuple[Place, int], result: Place) -> Call:
     """Count each label, two places further on; add up; put each position where its label's next one belongs."""
     rows, count = node.attrs["rows"], node.inputs[0].aval.size
     params = tuple(Param(f"p{k}") for k in range(6))
@@ -121,7 +121,7 @@ def any_in(buckets: Sequence[Bucket], block: Sequence[Stmt]) -> list[Stmt]:
     return [Let("named", once), For(Var("turn"), 0, Ref("named", int64), "seq", tuple(block))]
 
 
-def sums(node: Node, table: tuple[Place, int], updates: tuple[Place, int], result: Place) -> Call:
+def sums(node: Value, table: tuple[Place, int], updates: tuple[Place, int], result: Place) -> Call:
     """The sums as a kernel of its own, over dense updates."""
     rows, count = node.aval.shape[0], node.inputs[2].aval.shape[0]
     columns = math.prod(node.aval.shape[1:])

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Final
 
-from runnel.graph.graph import Node
+from runnel.graph.node import Value
 from runnel.loops.rules import (
     Attention,
     AttentionGradient,
@@ -17,26 +17,30 @@ from runnel.loops.rules import (
     BucketSums,
     Concatenation,
     Gather,
+    HostCall,
     Padding,
     ScatterAdd,
+    Sort,
     WinogradGradient,
 )
-from runnel.lowering import alone, attention, attention_gradient, buckets, padding, winograd_gradient
+from runnel.lowering import alone, attention, attention_gradient, buckets, host, padding, sorting, winograd_gradient
 from runnel.lowering.operands import Operands
 from runnel.lowering.places import Call, Place
 
-Builder = Callable[[Node, Operands, list[Place]], list[Call]]
+Builder = Callable[[Value, Operands, list[Place]], list[Call]]
 
 BUILDERS: Final[dict[type, Builder]] = {
     Attention: attention.attention,
     AttentionGradient: attention_gradient.attention_gradient,
     Concatenation: lambda node, x, results: alone.concatenation(node, x.lie, results[0]),
     Padding: lambda node, x, results: padding.padding(node, x.lie(node.inputs[0]), x.lie(node.inputs[1]), results[0]),
+    HostCall: host.call,
     Gather: lambda node, x, results: alone.gather(node, x.dense, results[0]),
     ScatterAdd: lambda node, x, results: alone.scatter_add(node, x.dense, results[0]),
     Buckets: lambda node, x, results: [buckets.sort(node, x.dense(node.inputs[0]), results[0])],
     BucketSums: lambda node, x, results: [
         buckets.sums(node, x.dense(node.inputs[0]), x.dense(node.inputs[2]), results[0])
     ],
+    Sort: sorting.sort,
     WinogradGradient: winograd_gradient.winograd_gradient,
 }

@@ -8,7 +8,7 @@ from typing import NamedTuple
 import numpy as np
 
 from runnel.core import tables
-from runnel.graph.graph import Node
+from runnel.graph.node import Value
 from runnel.loops.rules import Contraction, HostCall, IndexFunction, Pointwise, Reduction, View
 from runnel.lowering.bounds import index_and_extent
 from runnel.lowering.memory import Life
@@ -24,16 +24,16 @@ _BYTES = 15e9  # a second
 class Pick(NamedTuple):
     """A value to be computed again: for which readers, after what, by which nodes; the bytes and seconds of that."""
 
-    value: Node
-    users: tuple[Node, ...]
-    after: Node
-    repeated: frozenset[Node]
-    read: frozenset[Node]  # what the repetition starts from
+    value: Value
+    users: tuple[Value, ...]
+    after: Value
+    repeated: frozenset[Value]
+    read: frozenset[Value]  # what the repetition starts from
     first: int  # the calls during which it is idle
     last: int
     nbytes: int
     seconds: float
-    held: tuple[tuple[Node, int, int], ...]  # what is held longer for it, during which calls
+    held: tuple[tuple[Value, int, int], ...]  # what is held longer for it, during which calls
     kind: int  # 0 pointwise work alone, 1 reductions too, 2 contractions and the like too
 
     @property
@@ -45,13 +45,13 @@ class Pick(NamedTuple):
 class Candidates:
     """Choices for one plan. Values in ``fruitless`` were tried before."""
 
-    def __init__(self, planner: Planner, plan: Plan, fruitless: set[Node]) -> None:
+    def __init__(self, planner: Planner, plan: Plan, fruitless: set[Value]) -> None:
         self.planner = planner
         self.plan = plan
         self.views = planner.views
         self.fruitless = fruitless
-        self.time: dict[Node, int] = {}
-        self.at: dict[int, Node] = {}  # a value that each call makes
+        self.time: dict[Value, int] = {}
+        self.at: dict[int, Value] = {}  # a value that each call makes
         self.touched: dict[Place, list[int]] = {}
         home = planner.clustering.home
         for index, call in enumerate(plan.calls):
@@ -61,12 +61,12 @@ class Candidates:
             for access in call.accesses:
                 if access.place.space is Space.ARENA:
                     self.touched.setdefault(access.place, []).append(index)
-        self.readers: dict[Node, list[Node]] = {}
+        self.readers: dict[Value, list[Value]] = {}
         for node in home:
             for x in node.inputs:
                 self.readers.setdefault(self.views[x].base, []).append(node)
         self.value_of = {place: node for node, place in planner.sources.items() if place.space is Space.ARENA}
-        self._known: dict[tuple[Node, int], Pick | None] = {}
+        self._known: dict[tuple[Value, int], Pick | None] = {}
 
     def choose(self, target: int, most: int) -> list[Pick]:
         """Picks that by estimate bring the bytes alive down to ``target`` at every call; at most ``most``."""
@@ -74,9 +74,9 @@ class Candidates:
         for life in self.plan.arena.lives:
             alive[life.first : life.last + 1] += life.nbytes
         chosen: list[Pick] = []
-        needed: set[Node] = set()
-        gone: set[Node] = set()
-        held_until: dict[Node, int] = {}
+        needed: set[Value] = set()
+        gone: set[Value] = set()
+        held_until: dict[Value, int] = {}
         while len(chosen) < most:
             fullest = int(alive.argmax())
             if chosen and alive[fullest] <= target:
@@ -163,16 +163,16 @@ class Candidates:
             self._known[key] = self._repetition(value, life.nbytes, before + 1, after - 1, fullest)
         return self._known[key]
 
-    def _repetition(self, value: Node, nbytes: int, first: int, last: int, fullest: int) -> Pick | None:
+    def _repetition(self, value: Value, nbytes: int, first: int, last: int, fullest: int) -> Pick | None:
         users = tuple(u for u in self.readers.get(value, ()) if self.time.get(u, -1) > last)
         after = next((self.at[t] for t in range(last, fullest - 1, -1) if t in self.at), None)
         if not users or after is None or any(self.time.get(u, -1) < 0 for u in self.readers[value]):
             return None
-        repeated: dict[Node, None] = {value: None}
-        read: set[Node] = set()
+        repeated: dict[Value, None] = {value: None}
+        read: set[Value] = set()
         stack = [value]
         flops, loaded, kind, saved = 0.0, nbytes, 0, nbytes
-        held: list[tuple[Node, int, int]] = []
+        held: list[tuple[Value, int, int]] = []
         while stack:
             node = stack.pop()
             if index_and_extent(node) is not None or len(repeated) > LONGEST:
@@ -201,7 +201,7 @@ class Candidates:
             tuple(held), kind,
         )  # fmt: skip
 
-    def _last_touch(self, base: Node) -> int | None:
+    def _last_touch(self, base: Value) -> int | None:
         """The last call at which ``base`` is there to be read; None where it never is."""
         place = self.planner.sources.get(base)
         if place is None or place.space is not Space.ARENA:
@@ -209,7 +209,7 @@ class Candidates:
         return self.touched.get(place, [-1])[-1]
 
 
-def _work(node: Node) -> tuple[float, int]:
+def _work(node: Value) -> tuple[float, int]:
     """The seconds that the operations of a node take, and the kind of work that it is."""
     rule = tables.lower.get(node.op) if node.op is not None else None
     price = tables.cost.get(node.op) if node.op is not None else None

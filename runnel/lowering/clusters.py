@@ -18,8 +18,9 @@ from typing import Final
 
 from runnel.core import tables
 from runnel.core.avals import Shape, row_major
-from runnel.graph.graph import Graph, Node
-from runnel.loops.rules import BucketSums, Contraction, IndexFunction, Part, Pointwise, Reduction, Rule, View
+from runnel.graph.graph import Graph
+from runnel.graph.node import Node, Result, Value
+from runnel.loops.rules import BucketSums, Contraction, IndexFunction, Pointwise, Reduction, Rule, View
 from runnel.lowering import matrices
 from runnel.lowering.costs import code_size
 from runnel.lowering.precedence import Precedence, Vertex
@@ -46,9 +47,9 @@ class Cluster(Vertex):
         self.form = form
         self.domain = domain
         self.reduced: tuple[int, ...] = ()  # axes of the domain
-        self.members: list[Node] = []
-        self.kept: set[Node] = set()
-        self.reads: set[Node] = set()  # the bases of what its members read
+        self.members: list[Value] = []
+        self.kept: set[Value] = set()
+        self.reads: set[Value] = set()  # the bases of what its members read
         self.sums = False  # whether it sums buckets
         self.weight = 0.0
 
@@ -57,7 +58,7 @@ class Cluster(Vertex):
         return tuple(a for a in range(len(self.domain)) if a not in self.reduced)
 
     @property
-    def product(self) -> Node:
+    def product(self) -> Value:
         """The contraction of a cluster that has one."""
         return next(n for n in self.members if isinstance(tables.lower.get(n.op) if n.op else None, Contraction))
 
@@ -73,14 +74,15 @@ def essential(shape: Shape) -> Shape:
 class Clustering:
     """Each node starts alone; then, in topological order, it is merged with the clusters of its producers."""
 
-    def __init__(self, graph: Graph, views: dict[Node, Strided], *, fuse: bool = True) -> None:
+    def __init__(self, graph: Graph, views: dict[Value, Strided], *, fuse: bool = True) -> None:
         self.views = views
-        self.home: dict[Node, Cluster] = {}
+        self.home: dict[Value, Cluster] = {}
         self.order: Precedence[Cluster] = Precedence()
-        self.behind: dict[Node, tuple[Node, ...]] = {}  # views that are read only after other values are known
-        self._number: dict[Node, int] = {}
-        for node in graph.nodes:
-            if node.op is None:
+        self.behind: dict[Value, tuple[Value, ...]] = {}  # views that are read only after other values are known
+        self._number: dict[Value, int] = {}
+        self._first: dict[Node, Result] = {}  # of the results of each node
+        for node in graph.values:
+            if not isinstance(node, Result):
                 continue
             if views[node].base is not node:
                 source, *after = node.inputs
@@ -99,13 +101,14 @@ class Clustering:
         """The clusters, each once, in the order of their first members."""
         return sorted(set(self.home.values()), key=lambda c: c.first)
 
-    def _start(self, node: Node) -> None:
-        rule = tables.lower.get(node.op) if node.op is not None else None
-        number = self._number[node] = len(self._number)
-        if isinstance(rule, Part):
-            home = self.home[node] = self.home[node.inputs[0]]
+    def _start(self, node: Result) -> None:
+        first = self._first.setdefault(node.node, node)
+        if first is not node:  # another result of the same node
+            home = self.home[node] = self.home[first]
             home.members.append(node)
             return
+        rule = tables.lower.get(node.op) if node.op is not None else None
+        number = self._number[node] = len(self._number)
         form, shape = Form.ALONE, node.aval.shape
         if isinstance(rule, Contraction):
             form = Form.CONTRACTION
@@ -160,13 +163,13 @@ class Clustering:
         for node in consumer.members:
             self.home[node] = producer
 
-    def _sums_in_a_nest(self, node: Node, rule: Rule | None) -> bool:
+    def _sums_in_a_nest(self, node: Value, rule: Rule | None) -> bool:
         """Whether ``node`` sums buckets over a domain of rows and columns, from a table that lies as it should."""
         if not isinstance(rule, BucketSums) or node.aval.shape[0] == 1 or len(essential(node.aval.shape)) < 2:
             return False
         return self.views[node.inputs[0]].is_dense(node.inputs[0].aval.shape)
 
-    def _reads_rows_and_columns(self, cluster: Cluster, nodes: list[Node]) -> bool:
+    def _reads_rows_and_columns(self, cluster: Cluster, nodes: list[Value]) -> bool:
         """Whether one stride for rows and one for columns lead to all that ``nodes``, read after a product, need."""
         for node in nodes:
             rule = tables.lower.get(node.op) if node.op is not None else None
@@ -179,7 +182,7 @@ class Clustering:
         return True
 
 
-def _joint_domain(producer: Cluster, consumer: Cluster) -> tuple[Shape, tuple[int, ...], set[Node]] | None:
+def _joint_domain(producer: Cluster, consumer: Cluster) -> tuple[Shape, tuple[int, ...], set[Value]] | None:
     """The domain, reduced axes and kept members of the two merged; None where no kernel has that form."""
     if consumer.form is not Form.MAP or producer.form is Form.ALONE:
         return None
@@ -204,7 +207,7 @@ def _joint_domain(producer: Cluster, consumer: Cluster) -> tuple[Shape, tuple[in
     return None
 
 
-def reads_same_point(cluster: Cluster, node: Node, inside: set[Node], views: dict[Node, Strided]) -> bool:
+def reads_same_point(cluster: Cluster, node: Value, inside: set[Value], views: dict[Value, Strided]) -> bool:
     """Whether ``node`` reads other members of ``cluster`` only at the point that it is computed at; a sum of products
     or of a bucket, which reads its operands all over and is a full value, no other members at all."""
     rule = tables.lower.get(node.op) if node.op else None
@@ -233,7 +236,7 @@ def kept_extents(cluster: Cluster) -> Shape:
     return tuple(cluster.domain[a] for a in cluster.kept_axes)
 
 
-def point_shape(node: Node) -> Shape:
+def point_shape(node: Value) -> Shape:
     """The shape of the points a node visits: its input's for reductions and copying views, else its own."""
     rule = tables.lower.get(node.op) if node.op is not None else None
     return node.inputs[0].aval.shape if isinstance(rule, (Reduction, View)) else node.aval.shape
@@ -254,7 +257,7 @@ def kept_strides(cluster: Cluster) -> Shape:
     return tuple(strides)
 
 
-def reduced_axes(node: Node) -> tuple[int, ...]:
+def reduced_axes(node: Value) -> tuple[int, ...]:
     """The axes a reduction node reduces, counted among the essential axes of its input."""
     shape = node.inputs[0].aval.shape
     position = 0
@@ -268,7 +271,7 @@ def reduced_axes(node: Node) -> tuple[int, ...]:
     return tuple(found)
 
 
-def is_reduction(node: Node) -> bool:
+def is_reduction(node: Value) -> bool:
     """Whether a node folds elements together (a reduction over axes of size 1 does not)."""
     rule = tables.lower.get(node.op) if node.op else None
     return isinstance(rule, Reduction) and bool(reduced_axes(node))
@@ -284,6 +287,6 @@ def _has_rows(domain: Shape, reduced: tuple[int, ...]) -> bool:
     return len(domain) > 1 and 0 not in reduced and (not reduced or reduces_last(domain, reduced))
 
 
-def is_batched(contraction: Node) -> bool:
+def is_batched(contraction: Value) -> bool:
     """Whether a contraction is many matrix products rather than one."""
     return matrices.extents(contraction).is_batched

@@ -11,7 +11,7 @@ from runnel.codegen.contract import SCRATCH, packs_columns
 from runnel.core.avals import Shape, row_major
 from runnel.core.dtypes import DType, int32, int64
 from runnel.core.errors import VerifierError
-from runnel.graph.graph import Node
+from runnel.graph.node import Value
 from runnel.loops import ir, scalar
 from runnel.loops.ir import TILE_ROWS, TILE_STRIDE, BatchSpec, Contract, For, Lists, Panels, Param, RangeBound
 from runnel.lowering.alone import Lie
@@ -23,7 +23,7 @@ from runnel.lowering.places import GRAIN, Access, Call, Place, Space
 from runnel.lowering.strided import Strided
 
 
-def operand(views: dict[Node, Strided], sources: dict[Node, Place], x: Node) -> tuple[Place, int, Shape]:
+def operand(views: dict[Value, Strided], sources: dict[Value, Place], x: Value) -> tuple[Place, int, Shape]:
     """Where a contraction's operand lies: place, offset and strides in elements."""
     view = views[x]
     return sources[view.base], view.offset, view.strides
@@ -51,11 +51,11 @@ class EpilogueBuilder(NestBuilder):
     def __init__(
         self,
         cluster: Cluster,
-        views: dict[Node, Strided],
-        sources: dict[Node, Place],
-        targets: dict[Node, list[Place]],
-        laid: dict[Node, list[Lie]],
-        dense: Callable[[Node], tuple[Place, int]],
+        views: dict[Value, Strided],
+        sources: dict[Value, Place],
+        targets: dict[Value, list[Place]],
+        laid: dict[Value, list[Lie]],
+        dense: Callable[[Value], tuple[Place, int]],
         lists: OffsetLists,
     ) -> None:
         self.dense = dense
@@ -65,7 +65,7 @@ class EpilogueBuilder(NestBuilder):
         self.row_lets: list[ir.Stmt] = []
         super().__init__(cluster, views, sources, targets, laid)
 
-    def _point_operands(self, node: Node) -> tuple[Node, ...]:
+    def _point_operands(self, node: Value) -> tuple[Value, ...]:
         return () if node is self.cluster.product else node.inputs
 
     def _merge_axes(self) -> None:
@@ -170,7 +170,7 @@ class EpilogueBuilder(NestBuilder):
             grain=b.width or GRAIN,
         )  # fmt: skip
 
-    def _first(self, x: Node, axes: Extents) -> Matrix:
+    def _first(self, x: Value, axes: Extents) -> Matrix:
         """A: by strides where its axes merge, else by lists."""
         place, offset, strides = operand(self.views, self.sources, x)
         strides = strides[len(axes.batch) :]
@@ -183,7 +183,7 @@ class EpilogueBuilder(NestBuilder):
             return Matrix(place, offset, 0, 0, (rows, ks))
         return Matrix(*self.dense(x), axes.k, 1)
 
-    def _second(self, x: Node, axes: Extents) -> Matrix:
+    def _second(self, x: Value, axes: Extents) -> Matrix:
         """B: by strides, in a dense copy if its axes do not merge."""
         place, offset, strides = operand(self.views, self.sources, x)
         strides = strides[len(axes.batch) :]
@@ -212,7 +212,7 @@ def span(step: int, extent: int) -> int:
 
 
 def batched_products(
-    product: Node, views: dict[Node, Strided], sources: dict[Node, Place], result: Place
+    product: Value, views: dict[Value, Strided], sources: dict[Value, Place], result: Place
 ) -> list[Call]:
     """One call for each index of the outer batch axes; the innermost batch axis is a loop inside the kernel."""
     a_place, a_offset, a_strides = operand(views, sources, product.inputs[0])

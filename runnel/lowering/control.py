@@ -1,4 +1,4 @@
-"""Ops of several results that run graphs of their own as calls and spans: while loops and choices, beside ``scans``."""
+"""Ops that run graphs of their own as calls and spans: while loops and choices, beside ``scans``."""
 
 from __future__ import annotations
 
@@ -8,7 +8,9 @@ from typing import Final
 from runnel.core import tables
 from runnel.core.avals import Shape, row_major
 from runnel.core.dtypes import bool_
-from runnel.graph.graph import Graph, Node
+from runnel.graph.graph import Graph
+from runnel.graph.node import Value
+from runnel.graph.rewriting import substituted
 from runnel.loops import rules
 from runnel.lowering.bodies import Binding, Piece, PlanBody, Results, bound_body, dense_copy, value_copy, variable_for
 from runnel.lowering.operands import Operands
@@ -17,30 +19,30 @@ from runnel.lowering.repeat import GUESSED, Branch, While
 from runnel.lowering.scans import scan
 
 
-def lower(node: Node, operands: Operands, results: Results, plan_body: PlanBody) -> Piece:
+def lower(node: Value, operands: Operands, results: Results, plan_body: PlanBody) -> Piece:
     """The calls of a node whose rule is Scan, While or Cond."""
     return _FORMS[type(tables.lower[node.op])](node, operands, results, plan_body)  # type: ignore[index]
 
 
-def is_bundle(node: Node) -> bool:
-    """Whether a node has several results, which other nodes take out."""
-    return node.op is not None and type(tables.lower.get(node.op)) in _FORMS
+def has_bodies(node: Value) -> bool:
+    """Whether a node runs graphs of its own."""
+    return node.op is not None and bool(node.op.regions)
 
 
-def bodies(node: Node) -> list[Graph]:
-    """The graphs that a node of several results runs."""
-    return [node.attrs[name].graph for name in ("body", "cond", "then", "otherwise") if name in node.attrs]
+def bodies(node: Value) -> list[Graph]:
+    """The graphs that a node runs."""
+    return [] if node.op is None else [node.attrs[name].graph for name in node.op.regions]
 
 
-def _while(node: Node, operands: Operands, results: Results, plan_body: PlanBody) -> Piece:
+def _while(node: Value, operands: Operands, results: Results, plan_body: PlanBody) -> Piece:
     count = node.attrs["constants"]
     body, cond = node.attrs["body"].graph, node.attrs["cond"].graph
     variables = [variable_for(x, i) for i, x in enumerate(body.inputs[count:])]
-    changed = body.rebuilt(dict(zip(body.inputs[count:], variables, strict=True)))
+    changed = substituted(body, dict(zip(body.inputs[count:], variables, strict=True)))
     graph = Graph([*body.inputs[:count], *variables], (), dict(zip(variables, changed.outputs, strict=True)), body.name)
     piece = Piece()
-    bound: dict[Node, Binding] = {}
-    strides: dict[Node, Shape] = {}
+    bound: dict[Value, Binding] = {}
+    strides: dict[Value, Shape] = {}
     for own, tested, value in zip(body.inputs[:count], cond.inputs[:count], node.inputs[:count], strict=True):
         place, offset, lie = operands.lie(value)
         bound[own] = bound[tested] = Binding(place, offset)
@@ -67,14 +69,14 @@ def _while(node: Node, operands: Operands, results: Results, plan_body: PlanBody
     return piece
 
 
-def _cond(node: Node, operands: Operands, results: Results, plan_body: PlanBody) -> Piece:
+def _cond(node: Value, operands: Operands, results: Results, plan_body: PlanBody) -> Piece:
     piece = Piece()
     parts: list[Piece] = []
     for name in ("then", "otherwise"):
         whole = node.attrs[name].graph
         graph = Graph(whole.inputs, [whole.outputs[k] for k in results], {}, whole.name)
-        bound: dict[Node, Binding] = {}
-        strides: dict[Node, Shape] = {}
+        bound: dict[Value, Binding] = {}
+        strides: dict[Value, Shape] = {}
         for x, value in zip(graph.inputs, node.inputs[1:], strict=True):
             place, offset, lie = operands.lie(value)
             bound[x] = Binding(place, offset)
@@ -91,16 +93,16 @@ def _cond(node: Node, operands: Operands, results: Results, plan_body: PlanBody)
         then.spans = [Branch(0, len(then.calls), then.spans, middle=middle, flag=flag)]
         piece.join(then)
     for k, (first, *more) in results.items():
-        shape = node.attrs["results"][k].shape
+        shape = node.attrs["then"].graph.outputs[k].aval.shape
         piece.add([dense_copy(shape, (first, 0, row_major(shape)), place, node) for place in more])
     return piece
 
 
-def _of(graph: Graph, strides: dict[Node, Shape]) -> dict[Node, Shape]:
+def _of(graph: Graph, strides: dict[Value, Shape]) -> dict[Value, Shape]:
     return {x: strides[x] for x in graph.inputs if x in strides}
 
 
-_FORMS: Final[dict[type, Callable[[Node, Operands, Results, PlanBody], Piece]]] = {
+_FORMS: Final[dict[type, Callable[[Value, Operands, Results, PlanBody], Piece]]] = {
     rules.Scan: scan,
     rules.While: _while,
     rules.Cond: _cond,

@@ -9,7 +9,7 @@ import numpy as np
 from runnel.codegen import uses
 from runnel.core import tables
 from runnel.core.dtypes import int64
-from runnel.graph.graph import Node
+from runnel.graph.node import Value
 from runnel.loops.ir import Apply, Const, Expr, Ref
 from runnel.loops.rules import IndexFunction, Pointwise
 from runnel.lowering.strided import Strided
@@ -20,22 +20,22 @@ _KEPT = 4096
 COSTLY = 4.0  # a value of more additions is kept in memory rather than computed twice
 
 
-def inline_constant(node: Node) -> bool:
+def inline_constant(node: Value) -> bool:
     """Constants of one element are part of the code."""
     return node.is_constant and node.aval.size == 1
 
 
-def cost_of(node: Node) -> float:
+def cost_of(node: Value) -> float:
     """Operations per element, in additions."""
     return _counted(node)[0]
 
 
-def code_size(node: Node) -> float:
+def code_size(node: Value) -> float:
     """The same with what an expression shares counted once: how much code it is."""
     return _counted(node)[1]
 
 
-def _counted(node: Node) -> tuple[float, float]:
+def _counted(node: Value) -> tuple[float, float]:
     rule = tables.lower.get(node.op) if node.op else None
     if not isinstance(rule, (Pointwise, IndexFunction)):
         return 1.0, 1.0
@@ -50,7 +50,7 @@ def _counted(node: Node) -> tuple[float, float]:
     return known
 
 
-def _count(node: Node, rule: Pointwise | IndexFunction) -> tuple[float, float]:
+def _count(node: Value, rule: Pointwise | IndexFunction) -> tuple[float, float]:
     refs = [Ref("x", x.aval.dtype) for x in node.inputs]
     avals = (*(x.aval for x in node.inputs), node.aval)
     if isinstance(rule, IndexFunction):
@@ -70,9 +70,9 @@ def _total(value: Expr, known: dict[int, float]) -> float:
     return known[id(value)]
 
 
-def chain_is_costly(node: Node, inside: set[Node], views: dict[Node, Strided]) -> bool:
+def chain_is_costly(node: Value, inside: set[Value], views: dict[Value, Strided]) -> bool:
     """Whether computing ``node`` again costs more than loading it."""
-    total, stack, seen = 0.0, [node], set[Node]()
+    total, stack, seen = 0.0, [node], set[Value]()
     while stack and total <= COSTLY:
         n = stack.pop()
         if n in seen:

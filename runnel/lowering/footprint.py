@@ -25,6 +25,7 @@ from runnel.loops.ir import (
     Contract,
     Expr,
     For,
+    Host,
     Index,
     Let,
     Lists,
@@ -38,6 +39,7 @@ from runnel.loops.ir import (
     Store,
     Stride,
     Update,
+    Var,
 )
 from runnel.lowering.partition import Block
 from runnel.lowering.places import Access, Call
@@ -115,6 +117,13 @@ class _Walk:
                     self.tables[stmt.name] = table
             elif isinstance(stmt, Update | Check):
                 yield from self.loads(stmt.value)
+            elif isinstance(stmt, Host):
+                for name, access in self.accesses.items():
+                    last = access.span
+                    if last:
+                        whole = Index(((Var(f"all {name}"), 1),))
+                        self.loops[f"all {name}"] = (f"all {name}", 0, last)
+                        yield from self.touch(name, whole, writes=access.writes)
             elif isinstance(stmt, Store):
                 yield from self.loads(stmt.value)
                 for expr, _ in stmt.index.gathered:

@@ -12,7 +12,8 @@ from typing import Final
 
 from runnel.core import tables
 from runnel.core.avals import Shape
-from runnel.graph.graph import Graph, Node
+from runnel.graph.graph import Graph
+from runnel.graph.node import Value
 from runnel.loops.rules import BucketSums, Concatenation, Padding, WinogradGradient
 from runnel.lowering import matrices
 from runnel.lowering.clusters import Cluster, Form, aligned_strides, is_batched, point_shape
@@ -27,35 +28,35 @@ class Interiors:
     """``holders`` are the padded arrays of the values that lie inside of them alone; ``views`` says how all views of
     the graph lie then."""
 
-    holders: dict[Node, Node]
-    views: dict[Node, Strided]
+    holders: dict[Value, Value]
+    views: dict[Value, Strided]
 
 
 def find(
     graph: Graph,
-    strides: dict[Node, Shape],
-    views: dict[Node, Strided],
-    home: dict[Node, Cluster],
+    strides: dict[Value, Shape],
+    views: dict[Value, Strided],
+    home: dict[Value, Cluster],
     laying: Laying,
-    dense: Collection[Node],
+    dense: Collection[Value],
 ) -> Interiors:
     """The values that need no memory of their own; those of ``dense`` have it anyhow. ``strides`` are those of inputs
     that are not dense."""
-    pieces: dict[Node, tuple[Node, Piece]] = {}
+    pieces: dict[Value, tuple[Value, Piece]] = {}
     for node, parts in laying.pieces.items():
         if node.op is not None and isinstance(tables.lower.get(node.op), Padding) and parts[0].base not in dense:
             pieces.setdefault(parts[0].base, (node, parts[0]))
     if not pieces:
         return Interiors({}, views)
     lying = resolve_views(graph, strides | {base: piece.strides for base, (_, piece) in pieces.items()})
-    broken = {views[x].base for x in graph.nodes if views[x].base is not lying[x].base}
-    readers: dict[Node, list[tuple[Node, Node]]] = {base: [] for base in pieces}
+    broken = {views[x].base for x in graph.values if views[x].base is not lying[x].base}
+    readers: dict[Value, list[tuple[Value, Value]]] = {base: [] for base in pieces}
     for node in home:
         for x in node.inputs:
             base = views[x].base
             if base in readers and home[base] is not home[node] and not laying.spares(node, x):
                 readers[base].append((node, x))
-    holders: dict[Node, Node] = {}
+    holders: dict[Value, Value] = {}
     for base, (node, _) in pieces.items():
         roomy = not readers[base] or node.aval.size <= _MUCH * base.aval.size
         if base not in broken and roomy and all(_goes_by_strides(n, x, lying[x], home[n]) for n, x in readers[base]):
@@ -69,7 +70,7 @@ def find(
     return Interiors(holders, views | moved)
 
 
-def _goes_by_strides(node: Node, x: Node, view: Strided, cluster: Cluster) -> bool:
+def _goes_by_strides(node: Value, x: Value, view: Strided, cluster: Cluster) -> bool:
     """Whether ``node`` reads ``x`` well where it lies so."""
     rule = tables.lower.get(node.op) if node.op is not None else None
     if cluster.form is Form.MAP:

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from runnel.core.errors import VerifierError
-from runnel.graph.graph import Node
+from runnel.graph.node import Value
 from runnel.lowering.clusters import Cluster, Clustering, Form, reads_same_point
 from runnel.lowering.places import Call, Place, Space
 
@@ -18,7 +18,7 @@ from runnel.lowering.places import Call, Place, Space
 def check_clusters(clustering: Clustering) -> None:
     """Raise VerifierError unless each cluster is one loop nest: its values are computed one after another, each from
     values of the same point."""
-    inside: dict[Cluster, set[Node]] = {}
+    inside: dict[Cluster, set[Value]] = {}
     for node, cluster in clustering.home.items():  # in the order of the graph
         before = inside.setdefault(cluster, set())
         if cluster.form is not Form.ALONE and not reads_same_point(cluster, node, before, clustering.views):
@@ -29,14 +29,14 @@ def check_clusters(clustering: Clustering) -> None:
             raise VerifierError(f"Fusion: {cluster} and the nodes that it is the home of are not the same.")
 
 
-def check_order(order: Sequence[Cluster], clustering: Clustering, overwritten: Mapping[Node, Cluster]) -> None:
+def check_order(order: Sequence[Cluster], clustering: Clustering, overwritten: Mapping[Value, Cluster]) -> None:
     """Raise VerifierError unless every cluster runs after those whose values it reads, and before the one that stores a
     new value over a Variable of which it reads the old one (``overwritten``)."""
     home, views = clustering.home, clustering.views
     place = {cluster: number for number, cluster in enumerate(order)}
     if len(place) != len(set(home.values())):
         raise VerifierError("Fusion: some kernels wait for one another in a circle.")
-    seen: set[Node] = set()
+    seen: set[Value] = set()
     for node, cluster in home.items():
         for x in node.inputs:
             base = views[x].base

@@ -14,7 +14,7 @@ import numpy as np
 
 from runnel.core import tables
 from runnel.core.avals import Shape, row_major
-from runnel.graph.graph import Node
+from runnel.graph.node import Value
 from runnel.loops.rules import Concatenation, Padding
 from runnel.lowering import matrices
 from runnel.lowering.alone import Lie
@@ -30,7 +30,7 @@ _LARGEST: Final = np.iinfo(np.int32).max  # elements that a list of offsets can 
 class Piece:
     """``base``, the node that is stored, lies in a larger array from element ``offset`` on, with ``strides``."""
 
-    base: Node
+    base: Value
     offset: int
     strides: Shape
 
@@ -45,24 +45,24 @@ class Laying:
     """``pieces`` are, for each concatenation and padded array, those of its inputs, by their numbers, that are stored
     in place by their makers."""
 
-    pieces: dict[Node, dict[int, Piece]] = field(default_factory=dict)
+    pieces: dict[Value, dict[int, Piece]] = field(default_factory=dict)
 
-    def spares(self, node: Node, x: Node) -> bool:
+    def spares(self, node: Value, x: Value) -> bool:
         """Whether ``node`` has no need to read its input ``x``."""
         return node in self.pieces and all(i in self.pieces[node] for i, y in enumerate(node.inputs) if y is x)
 
-    def lies(self, targets: dict[Node, list[Place]]) -> dict[Node, list[Lie]]:
+    def lies(self, targets: dict[Value, list[Place]]) -> dict[Value, list[Lie]]:
         """Where each stored node lies in larger ones, with strides over its axes that are not 1."""
-        found: dict[Node, list[Lie]] = {}
+        found: dict[Value, list[Lie]] = {}
         for node, pieces in self.pieces.items():
             for piece in pieces.values():
                 found.setdefault(piece.base, []).append(piece.lie(targets[node][0]))
         return found
 
 
-def find(home: dict[Node, Cluster], views: dict[Node, Strided], behind: Collection[Node]) -> Laying:
+def find(home: dict[Value, Cluster], views: dict[Value, Strided], behind: Collection[Value]) -> Laying:
     """All that can be stored in place."""
-    pieces: dict[Node, dict[int, Piece]] = {}
+    pieces: dict[Value, dict[int, Piece]] = {}
     for node in home:
         for number, (offset, strides) in _parts(node).items():
             x = node.inputs[number]
@@ -72,7 +72,7 @@ def find(home: dict[Node, Cluster], views: dict[Node, Strided], behind: Collecti
     return Laying(pieces)
 
 
-def _parts(node: Node) -> dict[int, tuple[int, Shape]]:
+def _parts(node: Value) -> dict[int, tuple[int, Shape]]:
     """Where the inputs of a node lie in it, as offset and strides: those which it only takes in."""
     rule = tables.lower.get(node.op) if node.op is not None else None
     strides = row_major(node.aval.shape)
@@ -87,7 +87,7 @@ def _parts(node: Node) -> dict[int, tuple[int, Shape]]:
     return {}
 
 
-def _piece(x: Node, view: Strided, offset: int, strides: Shape) -> Piece | None:
+def _piece(x: Value, view: Strided, offset: int, strides: Shape) -> Piece | None:
     """``x``, which lies so in a larger array, as its base: where ``x`` is all of that, in order."""
     if not view.is_dense(x.aval.shape) or view.base.aval.size != x.aval.size or not x.aval.size:
         return None

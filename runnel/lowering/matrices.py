@@ -17,7 +17,7 @@ from runnel.core import tables
 from runnel.core.avals import Shape
 from runnel.core.dtypes import int32
 from runnel.core.errors import VerifierError
-from runnel.graph.graph import Node
+from runnel.graph.node import Value
 from runnel.loops.rules import Contraction, Winograd
 from runnel.lowering.places import Place, Space
 
@@ -51,7 +51,7 @@ class Extents:
         return any(size != 1 for size in self.batch)
 
 
-def extents(product: Node) -> Extents:
+def extents(product: Value) -> Extents:
     """The axes of a contraction node."""
     a, b = (x.aval.shape for x in product.inputs)
     rule = tables.lower.get(product.op) if product.op is not None else None
@@ -63,7 +63,7 @@ def extents(product: Node) -> Extents:
     return Extents(a[:-2], a[-2:-1], a[-1:], b[-1:])
 
 
-def is_in_panels(product: Node) -> bool:
+def is_in_panels(product: Value) -> bool:
     """Whether the second operand of a contraction came in panels."""
     rule = tables.lower.get(product.op) if product.op is not None else None
     return isinstance(rule, Contraction) and rule.panels
@@ -80,7 +80,7 @@ def merged_stride(shape: Shape, strides: Shape) -> int | None:
     return axes[-1][1] if axes else 0
 
 
-def point_strides(product: Node, strides: Shape) -> tuple[int, int] | None:
+def point_strides(product: Value, strides: Shape) -> tuple[int, int] | None:
     """Strides over the result's axes that are not 1 as strides of rows and columns; None where neither can be."""
     found = point_rows(product, strides)
     row = None if found is None else merged_stride(found.shape, found.strides)
@@ -96,7 +96,7 @@ class PointRows:
     column: int
 
 
-def point_rows(product: Node, strides: Shape) -> PointRows | None:
+def point_rows(product: Value, strides: Shape) -> PointRows | None:
     """The same from strides over the result's axes that are not 1; None where columns are not one axis."""
     axes = extents(product)
     rows, columns = (tuple(n for n in part if n != 1) for part in (axes.rows, axes.columns))

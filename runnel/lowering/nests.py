@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from runnel.core import tables
 from runnel.core.avals import Shape, row_major
 from runnel.core.dtypes import DType, int64
-from runnel.graph.graph import Node
+from runnel.graph.node import Value
 from runnel.loops import ir, scalar
 from runnel.loops.ir import (
     CHAIN,
@@ -51,7 +51,7 @@ from runnel.lowering.untouched import leaves_empty_rows
 POSITION = Place(Space.SCRATCH, int64, 0, "position")  # no memory: what index functions are given merges axes likewise
 
 
-def rule_of(node: Node) -> Rule | None:
+def rule_of(node: Value) -> Rule | None:
     return tables.lower.get(node.op) if node.op is not None else None
 
 
@@ -72,10 +72,10 @@ class NestBuilder:
     def __init__(
         self,
         cluster: Cluster,
-        views: dict[Node, Strided],
-        sources: dict[Node, Place],
-        targets: dict[Node, list[Place]],
-        laid: dict[Node, list[Lie]] | None = None,
+        views: dict[Value, Strided],
+        sources: dict[Value, Place],
+        targets: dict[Value, list[Place]],
+        laid: dict[Value, list[Lie]] | None = None,
     ) -> None:
         self.cluster = cluster
         self.views = views
@@ -116,7 +116,7 @@ class NestBuilder:
         for node, place in self.row_passes.kept_for_later.items():
             self._reach(place, 0, self._home_strides(node))
 
-    def _point_operands(self, node: Node) -> tuple[Node, ...]:
+    def _point_operands(self, node: Value) -> tuple[Value, ...]:
         """The operands that ``node`` reads at the points of the domain."""
         return () if isinstance(rule_of(node), BucketSums) else node.inputs
 
@@ -126,21 +126,21 @@ class NestBuilder:
             self.reaches[key] = Reach(place, offset, list(strides))
         return self.reaches[key]
 
-    def _operand_strides(self, node: Node, x: Node) -> Shape:
+    def _operand_strides(self, node: Value, x: Value) -> Shape:
         """Strides of operand ``x`` over the cluster's domain."""
         steps = aligned_strides(x.aval.shape, self.views[x].strides, point_shape(node))
         if node in self.cluster.kept and not is_reduction(node):
             return self._spread(steps)
         return steps
 
-    def _position_strides(self, node: Node) -> Shape:
+    def _position_strides(self, node: Value) -> Shape:
         """What the number that an index function is given grows by along the axes of the domain."""
         rule: IndexFunction = tables.lower[node.op]  # type: ignore[index]
         shape = node.aval.shape
         steps = aligned_strides(shape, rule.steps(node.aval, **node.attrs), shape)
         return self._spread(steps) if node in self.cluster.kept else steps
 
-    def _home_strides(self, node: Node) -> Shape:
+    def _home_strides(self, node: Value) -> Shape:
         return kept_strides(self.cluster) if node in self.cluster.kept else row_major(self.cluster.domain)
 
     def _spread(self, steps: Shape) -> Shape:
@@ -219,7 +219,7 @@ class NestBuilder:
 
     # Values -----------------------------------------------------------------------------------------------------------
 
-    def _operand(self, node: Node, x: Node) -> Expr:
+    def _operand(self, node: Value, x: Value) -> Expr:
         view = self.views[x]
         if view.base in self.inside:
             stored = self.reload.get(view.base)
@@ -233,7 +233,7 @@ class NestBuilder:
         name, index = self._buffer(reach, writes=False)
         return Load(name, index, view.base.aval.dtype)
 
-    def _constant(self, node: Node, literal: bool) -> Expr:
+    def _constant(self, node: Value, literal: bool) -> Expr:
         """A constant of one element."""
         if literal or numbers.is_common(node):
             return numbers.literal(node)
@@ -242,7 +242,7 @@ class NestBuilder:
             self.numbers[key] = numbers.from_bits(self._param(key[0]), node.aval.dtype)
         return self.numbers[key]
 
-    def _value(self, node: Node) -> Expr:
+    def _value(self, node: Value) -> Expr:
         """What a member (not a reduction) computes at a point."""
         rule = rule_of(node)
         operands = [self._operand(node, x) for x in node.inputs]
@@ -255,7 +255,7 @@ class NestBuilder:
             return value
         return operands[0]  # a copy: a view that strides cannot express, or a reduction over nothing
 
-    def _position(self, node: Node) -> Expr:
+    def _position(self, node: Value) -> Expr:
         """The number that an index function is given: a sum over the loops."""
         reach = self.reaches[POSITION, 0, self._position_strides(node)]
         found = self.positions.get(id(reach))
@@ -268,14 +268,14 @@ class NestBuilder:
             found = self.positions[id(reach)] = found or Const(0, int64)
         return found
 
-    def _bucket_reaches(self, node: Node) -> tuple[Reach, Reach]:
+    def _bucket_reaches(self, node: Value) -> tuple[Reach, Reach]:
         """Which axis is that of the rows, and where the columns of the updates lie."""
         steps = self.views[node.inputs[2]]
         columns = aligned_strides(node.aval.shape, (0, *steps.strides[1:]), node.aval.shape)
         rows = self._reach(POSITION, 0, (1, *[0] * (len(columns) - 1)))
         return rows, self._reach(self.sources[steps.base], steps.offset, columns)
 
-    def _bucket_sum(self, node: Node) -> list[Stmt]:
+    def _bucket_sum(self, node: Value) -> list[Stmt]:
         """The sum of a row's bucket."""
         updates = self.views[node.inputs[2]]
         columns = self._bucket_reaches(node)[1]
@@ -287,7 +287,7 @@ class NestBuilder:
         self.flops += node.inputs[2].aval.size
         return bucket.sum(name, index, step)
 
-    def _bucket(self, node: Node) -> Bucket:
+    def _bucket(self, node: Value) -> Bucket:
         """Look up where a row's bucket begins, before the loops over columns."""
         table = self.views[node.inputs[0]]
         rows, columns = self._bucket_reaches(node)
@@ -303,15 +303,15 @@ class NestBuilder:
         self.prelude += bucket.begin(self.vars[rows.strides.index(1)])
         return bucket
 
-    def _name(self, node: Node) -> str:
+    def _name(self, node: Value) -> str:
         """A new name for ``node``, which may be computed in several passes: each time it is another variable."""
         name = self.names[node] = f"v{self.named}"
         self.named += 1
         return name
 
-    def _emit_needed(self, wanted: list[Node]) -> list[Stmt]:
+    def _emit_needed(self, wanted: list[Value]) -> list[Stmt]:
         """Lets of the full members that ``wanted`` need and that are not bound in this pass yet, in order."""
-        needed: set[Node] = set()
+        needed: set[Value] = set()
         stack = list(wanted)
         while stack:
             node = stack.pop()
@@ -321,20 +321,20 @@ class NestBuilder:
             stack.extend(b for b in (self.views[x].base for x in node.inputs) if b in self.inside)
         return [s for node in self.cluster.members if node in needed for s in self._statements(node)]
 
-    def _statements(self, node: Node) -> list[Stmt]:
+    def _statements(self, node: Value) -> list[Stmt]:
         """What computes a member at a point."""
         return self._bucket_sum(node) if isinstance(rule_of(node), BucketSums) else [self._let(node)]
 
-    def _let(self, node: Node) -> Let:
+    def _let(self, node: Value) -> Let:
         value = self._value(node)
         self._count_flops(node)
         return Let(self._name(node), value)
 
-    def _count_flops(self, node: Node) -> None:
+    def _count_flops(self, node: Value) -> None:
         shape = node.inputs[0].aval if is_reduction(node) else node.aval
         self.flops += shape.size * cost_of(node)
 
-    def _stores(self, nodes: list[Node], targets: dict[Node, list[Place]]) -> list[Stmt]:
+    def _stores(self, nodes: list[Value], targets: dict[Value, list[Place]]) -> list[Stmt]:
         statements: list[Stmt] = []
         for node in nodes:
             for place in targets.get(node, ()):
@@ -355,11 +355,11 @@ class NestBuilder:
     def build(self, doc: str = "") -> Call:
         """The kernel and its arguments."""
         self.declared: dict[int, tuple[int, Index]] = {}
-        self.names: dict[Node, str] = {}
-        self.reload: dict[Node, Reach] = {}
+        self.names: dict[Value, str] = {}
+        self.reload: dict[Value, Reach] = {}
         self.passes = 0
         self.prelude: list[Stmt] = []
-        self.buckets: dict[Node, tuple[Bucket, Param]] = {}
+        self.buckets: dict[Value, tuple[Bucket, Param]] = {}
         kept = [a for a, (_, reduced) in enumerate(self.axes) if not reduced]
         row_form = bool(self.axes) and self.axes[-1][1]
         self.column_axis = None if row_form or not kept else kept[-1]
@@ -462,7 +462,7 @@ class NestBuilder:
             row_names = dict(self.names)
         return statements + self._stores([n for n in members if n in self.cluster.kept], self.targets)
 
-    def _accumulator(self, name: str, node: Node) -> Acc:
+    def _accumulator(self, name: str, node: Value) -> Acc:
         """What a reduction adds up in; short where its loops are."""
         rule: Reduction = tables.lower[node.op]  # type: ignore[index]
         updates = 1

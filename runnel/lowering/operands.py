@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from runnel.core.avals import Shape, row_major
-from runnel.graph.graph import Node
+from runnel.graph.node import Value
 from runnel.lowering import alone, contraction
 from runnel.lowering.places import Call, Place, Space
 from runnel.lowering.strided import Strided
@@ -12,16 +12,16 @@ from runnel.lowering.strided import Strided
 class Operands:
     """Where a node's operands lie. ``before`` are the calls that must run first: copies of what was wanted dense."""
 
-    def __init__(self, views: dict[Node, Strided], sources: dict[Node, Place]) -> None:
+    def __init__(self, views: dict[Value, Strided], sources: dict[Value, Place]) -> None:
         self.views = views
         self.sources = sources
         self.before: list[Call] = []
 
-    def lie(self, x: Node) -> tuple[Place, int, Shape]:
+    def lie(self, x: Value) -> tuple[Place, int, Shape]:
         """Place, offset and strides in elements."""
         return contraction.operand(self.views, self.sources, x)
 
-    def dense(self, x: Node) -> tuple[Place, int]:
+    def dense(self, x: Value) -> tuple[Place, int]:
         """Place and offset of dense row-major memory."""
         place, offset, strides = self.lie(x)
         order = row_major(x.aval.shape)
@@ -31,7 +31,7 @@ class Operands:
         self.before.append(self.copy(x, copied))
         return copied, 0
 
-    def copy(self, x: Node, place: Place) -> Call:
+    def copy(self, x: Value, place: Place) -> Call:
         """A call that stores ``x`` densely in ``place``."""
         steps = row_major(x.aval.shape)
         return alone.elementwise(x.aval.shape, [self.lie(x)], (place, 0, steps), lambda loads: loads[0], x)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from runnel.core.avals import Shape, row_major
-from runnel.graph.graph import Node
+from runnel.graph.node import Value
 from runnel.loops import ir
 from runnel.loops.ir import Expr, For, Index, Load, Param, RangeBound, Store, Var
 from runnel.lowering import numbers
@@ -42,7 +42,7 @@ class Axis:
         return self.low + self.high + ((self.n - 1) * self.step + 1 if self.n else 0)
 
 
-def padding(node: Node, x: Lie, value: Lie, result: Place) -> list[Call]:
+def padding(node: Value, x: Lie, value: Lie, result: Place) -> list[Call]:
     """The calls that store ``x``, padded with the one element at ``value``."""
     axes = axes_of(node, x[2])
     split = next((i for i, a in enumerate(axes) if not a.is_plain), 0)
@@ -55,7 +55,7 @@ def padding(node: Node, x: Lie, value: Lie, result: Place) -> list[Call]:
     return calls
 
 
-def axes_of(node: Node, strides: Shape) -> list[Axis]:
+def axes_of(node: Value, strides: Shape) -> list[Axis]:
     """The axes from the outermost on; one without padding is joined to the one before it where the input, of these
     strides, allows. The first stays, though it be of size 1: it is often a batch, and one kernel serves all."""
     targets = row_major(node.aval.shape)
@@ -79,7 +79,7 @@ def axes_of(node: Node, strides: Shape) -> list[Axis]:
 class PadKernel:
     """A kernel that fills, under construction."""
 
-    def __init__(self, node: Node, value: Lie, result: Place) -> None:
+    def __init__(self, node: Value, value: Lie, result: Place) -> None:
         self.node = node
         self.result = result
         self.params: list[Param] = []
@@ -89,7 +89,7 @@ class PadKernel:
         self.accesses: list[Access] = []
         self.fill = self._fill_value(node.inputs[1], value)
 
-    def _fill_value(self, node: Node, value: Lie) -> Expr:
+    def _fill_value(self, node: Value, value: Lie) -> Expr:
         dtype = node.aval.dtype
         if not inline_constant(node):
             self.buffers.append(ir.Buffer("value", dtype, "in"))
@@ -129,7 +129,7 @@ class PadKernel:
 class _Copy(PadKernel):
     """One of the two kernels."""
 
-    def __init__(self, node: Node, x: Lie, value: Lie, result: Place) -> None:
+    def __init__(self, node: Value, x: Lie, value: Lie, result: Place) -> None:
         super().__init__(node, value, result)
         self.x = x
 

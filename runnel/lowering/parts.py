@@ -6,7 +6,7 @@ import numpy as np
 
 from runnel.codegen.contract import SCRATCH
 from runnel.core.dtypes import DType, int64
-from runnel.graph.graph import Node
+from runnel.graph.node import Value
 from runnel.loops import ir, scalar
 from runnel.loops.ir import Apply, Const, Expr, Param, Ref
 from runnel.lowering.naming import named
@@ -55,7 +55,7 @@ class Parts:
         body: tuple[ir.Stmt, ...],
         shape: tuple[int, int],
         flops: float,
-        node: Node,
+        node: Value,
         split: str = "rows",
     ) -> Call:
         """The kernel as a call of so many rows and columns, of which ``split`` are shared out among threads."""

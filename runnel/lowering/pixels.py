@@ -7,7 +7,7 @@ reached by that value and by the first channel of the turn.
 from __future__ import annotations
 
 from runnel.core.dtypes import int64
-from runnel.graph.graph import Node
+from runnel.graph.node import Value
 from runnel.loops import ir, scalar
 from runnel.loops.ir import Apply, Expr, Index, Let, Position, Ref, Stmt, Stride, Var
 from runnel.lowering.alone import Lie
@@ -27,8 +27,8 @@ class PixelEpilogue(EpilogueBuilder):
         self,
         cluster: Cluster,
         operands: Operands,
-        targets: dict[Node, list[Place]],
-        laid: dict[Node, list[Lie]],
+        targets: dict[Value, list[Place]],
+        laid: dict[Value, list[Lie]],
         lane: Var,
         first: Expr,
     ) -> None:
@@ -38,7 +38,7 @@ class PixelEpilogue(EpilogueBuilder):
         self.number = 0
         self.declared: dict[int, tuple[int, Index]] = {}
         self.steps: dict[int, tuple[Stride, Stride]] = {}
-        self.reload: dict[Node, Reach] = {}
+        self.reload: dict[Value, Reach] = {}
         self.prelude: list[Stmt] = []
         self.row_axis, self.column_axis = 0, 1
 
@@ -80,7 +80,7 @@ class PixelEpilogue(EpilogueBuilder):
     def _step(self, step: int) -> Stride:
         return step if step in (0, 1) else self._param(step)
 
-    def _position(self, node: Node) -> Expr:
+    def _position(self, node: Value) -> Expr:
         reach = self.reaches[POSITION, 0, self._position_strides(node)]
         channel = Apply(scalar.add, (self.first, Position(self.lane, int64)), int64)
         where: tuple[Expr, Expr] = (self.row, channel)

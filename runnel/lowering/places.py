@@ -9,10 +9,11 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from runnel.core.dtypes import DType
-from runnel.graph.graph import Node
+from runnel.graph.node import Value
 from runnel.loops.ir import Kernel
 from runnel.lowering.model import PLANNED, Machine, Prediction, predict
 from runnel.lowering.work import Block, Work, count
+from runnel.runtime.host import HostFunction
 
 GRAIN = 16  # columns are split at whole vectors
 GUESSED = 3.0  # units for each operation that the planner counted, at most, where only the run knows how often
@@ -88,11 +89,12 @@ class Call:
     columns: int
     split: str  # which axes may be split among threads: "rows", "columns", "both" or ""
     flops: float
-    nodes: list[Node] = field(default_factory=list)
+    nodes: list[Value] = field(default_factory=list)
     packs: bool = False  # a contraction that copies its second operand into panels
     depth: int = 0  # of a contraction: how many products each element sums
     checks: bool = False  # it may report a fault, after which no Variable may be written
     grain: int = GRAIN  # columns are split at multiples of it
+    host: HostFunction | None = None  # what a call of the host calls; its address is among ``params``
     times: int = 1  # how often a run makes this call; a guess where only the run will tell
 
     _planned: Prediction | None = field(default=None, init=False, repr=False)

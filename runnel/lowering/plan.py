@@ -13,9 +13,10 @@ from runnel.core import switches, tables
 from runnel.core.avals import Shape, row_major
 from runnel.core.errors import MissingRuleError
 from runnel.graph import verifier as graphs
-from runnel.graph.graph import Graph, InputKind, Node
+from runnel.graph.graph import Graph
+from runnel.graph.node import InputKind, Result, Value
 from runnel.loops.ir import TILE_K
-from runnel.loops.rules import BucketSums, Padding, Winograd
+from runnel.loops.rules import BucketSums, HostCall, Padding, Winograd
 from runnel.lowering import (
     alone,
     border,
@@ -32,7 +33,7 @@ from runnel.lowering import (
 )
 from runnel.lowering.bodies import BodyPlan, Piece, Results
 from runnel.lowering.bounds import Bounded
-from runnel.lowering.builders import BUILDERS
+from runnel.lowering.builders import BUILDERS, Builder
 from runnel.lowering.clusters import (
     Cluster,
     Clustering,
@@ -68,7 +69,7 @@ class Plan:
     threads: int
     arena: ArenaPlan
     inputs: list[Place]
-    variables: dict[Node, Place]
+    variables: dict[Value, Place]
     outputs: list[Place]
     output_of: list[int]  # which output place holds each result
     constants: list[Place] = field(default_factory=list)
@@ -85,7 +86,7 @@ class Planner:
     """Builds a plan for one graph. ``strides`` gives those of inputs that are not dense."""
 
     def __init__(
-        self, graph: Graph, threads: int, strides: dict[Node, Shape] | None = None, *, fuse: bool = True
+        self, graph: Graph, threads: int, strides: dict[Value, Shape] | None = None, *, fuse: bool = True
     ) -> None:
         if switches.verify.value:
             graphs.verify(graph)
@@ -93,27 +94,27 @@ class Planner:
         self.threads = threads
         self.strides = strides or {}
         self.views = resolve_views(graph, strides)
-        self._reader_lists: dict[Node, list[Node]] | None = None
+        self._reader_lists: dict[Value, list[Value]] | None = None
         self.clustering = Clustering(graph, self.views, fuse=fuse)
-        self.sources: dict[Node, Place] = {}
-        self.targets: dict[Node, list[Place]] = {}
+        self.sources: dict[Value, Place] = {}
+        self.targets: dict[Value, list[Place]] = {}
         self.inputs: list[Place] = []
-        self.variables: dict[Node, Place] = {}
-        self.overwritten: dict[Node, Cluster] = {}  # Variables that kernels update in place
+        self.variables: dict[Value, Place] = {}
+        self.overwritten: dict[Value, Cluster] = {}  # Variables that kernels update in place
         self.outputs: list[Place] = []
         self.output_of: list[int] = []
         self.constants: list[Place] = []
         self.first: list[Call] = []  # copies of inputs, before anything is overwritten
         self.last: list[Call] = []  # copies into Variables
-        self.late: list[tuple[Node, Place]] = []  # results that no kernel stores where they are wanted
+        self.late: list[tuple[Value, Place]] = []  # results that no kernel stores where they are wanted
         self.bounded = bounds.find(graph)
         self.bounded_inside: list[Bounded] = []  # by the bodies of loops
         self.codes_taken = 0  # by the graph that this one is inside of
-        self.checking = {home for node, home in self.clustering.home.items() if _checks_inside(node)}
+        self.checking = {home for node, home in self.clustering.home.items() if _may_fail(node)}
         self.offsets = OffsetLists()
         self.laying = laying.find(self.clustering.home, self.views, self.clustering.behind)
-        self.laid: dict[Node, list[alone.Lie]] = {}
-        self.holders: dict[Node, Node] = {}  # padded arrays of values that lie inside of them alone
+        self.laid: dict[Value, list[alone.Lie]] = {}
+        self.holders: dict[Value, Value] = {}  # padded arrays of values that lie inside of them alone
         self._fuse = fuse
         self._place_inputs(self.strides)
 
@@ -127,8 +128,8 @@ class Planner:
         piece = Piece()
         piece.add([*self.first, *self._checks(None)])
         for cluster in order:
-            if control.is_bundle(cluster.members[0]):
-                piece.join(self._bundle(cluster))
+            if control.has_bodies(cluster.members[0]):
+                piece.join(self._with_bodies(cluster))
             else:
                 piece.add(self._calls(cluster))
             piece.add(self._checks(cluster))
@@ -156,8 +157,8 @@ class Planner:
 
     # Places -----------------------------------------------------------------------------------------------------------
 
-    def _place_inputs(self, strides: dict[Node, Shape]) -> None:
-        for node in self.graph.nodes:
+    def _place_inputs(self, strides: dict[Value, Shape]) -> None:
+        for node in self.graph.values:
             size, dtype = node.aval.size, node.aval.dtype
             if node.kind is InputKind.VARIABLE:
                 place = Place(Space.VARIABLE, dtype, size, node.name, len(self.variables))
@@ -174,7 +175,7 @@ class Planner:
 
     def _place_results(self) -> None:
         """Outputs and updates: stored by the kernel that makes them where possible, else copied."""
-        made: dict[Node, int] = {}
+        made: dict[Value, int] = {}
         for node in self.graph.outputs:
             if node in made:
                 self.output_of.append(made[node])
@@ -209,7 +210,7 @@ class Planner:
             else:
                 self._copy_later(node, self.variables[variable])
 
-    def _copy_later(self, node: Node, place: Place) -> None:
+    def _copy_later(self, node: Value, place: Place) -> None:
         """Copy a value that no kernel stores where it is wanted; one that lies in an input is saved at the start, since
         the input may be a Variable that the program overwrites."""
         base = self.views[node].base
@@ -225,10 +226,10 @@ class Planner:
         else:
             self.first.append(self._copy(node, place))
 
-    def _copy(self, node: Node, place: Place) -> Call:
+    def _copy(self, node: Value, place: Place) -> Call:
         return Operands(self.views, self.sources).copy(node, place)
 
-    def _can_update_in_place(self, variable: Node, result: Node) -> bool:
+    def _can_update_in_place(self, variable: Value, result: Value) -> bool:
         """Whether the kernel that makes ``result`` may store it over ``variable``: every other reader of the old value
         can run before, and the kernel itself reads it only at the point that it writes."""
         cluster = self.clustering.home[result]
@@ -254,19 +255,19 @@ class Planner:
                 order.precede(home, cluster)
         return True
 
-    def _writes_each_row_once(self, product: Node) -> bool:
+    def _writes_each_row_once(self, product: Value) -> bool:
         """Whether the kernel of a product stores each element of its result only once, with an epilogue."""
         rule = tables.lower.get(product.op) if product.op is not None else None
         return not isinstance(rule, Winograd) and not is_batched(product)
 
-    def _is_stored_last(self, cluster: Cluster, result: Node) -> bool:
+    def _is_stored_last(self, cluster: Cluster, result: Value) -> bool:
         """Whether a kernel that folds stores ``result`` after all that it reads, or in its last pass along a row."""
         if result in cluster.kept:
             return True
         passes = Passes(cluster, self.views, {})
         return reduces_last(cluster.domain, cluster.reduced) and passes.level[result] == passes.last
 
-    def _readers(self, base: Node) -> list[Node]:
+    def _readers(self, base: Value) -> list[Value]:
         """The nodes that compute with ``base``, directly or through views."""
         if self._reader_lists is None:
             self._reader_lists = {}
@@ -275,7 +276,7 @@ class Planner:
                     self._reader_lists.setdefault(self.views[x].base, []).append(node)
         return self._reader_lists.get(base, [])
 
-    def _reads_where_it_writes(self, cluster: Cluster, node: Node, variable: Node, result: Node) -> bool:
+    def _reads_where_it_writes(self, cluster: Cluster, node: Value, variable: Value, result: Value) -> bool:
         if cluster.form is Form.CONTRACTION and node is cluster.product:
             return False
         if isinstance(tables.lower.get(node.op) if node.op else None, BucketSums):
@@ -314,7 +315,7 @@ class Planner:
         traffic = Traffic(makes, {c: list(r) for c, r in reads.items()}, [n.aval.nbytes for n in values], late)
         return ordered(clusters, traffic)
 
-    def _lies_in_arena(self, node: Node) -> bool:
+    def _lies_in_arena(self, node: Value) -> bool:
         return node in self.sources and self.sources[node].space is Space.ARENA
 
     def _place_intermediates(self) -> None:
@@ -323,6 +324,7 @@ class Planner:
                   if self.clustering.home.get(self.views[x].base) is not self.clustering.home[node]
                   and not self.laying.spares(node, x)}  # fmt: skip
         wanted |= {self.views[node].base for node, _ in self.late}
+        wanted |= {self.views[x].base for x in self.graph.effects}
         checked = {self.views[b.indices].base for b in self.bounded}
         wanted |= checked
         home = self.clustering.home
@@ -333,7 +335,7 @@ class Planner:
                 self.sources[node] = self.targets[node][0]
             elif node in self.holders:
                 continue
-            elif node in wanted or (cluster.form is Form.ALONE and not control.is_bundle(node)):
+            elif node in wanted or (cluster.form is Form.ALONE and not control.has_bodies(node)):
                 place = Place(Space.ARENA, node.aval.dtype, node.aval.size, node.op.name if node.op else "value")
                 self.sources[node] = place
                 self.targets[node] = [place]
@@ -374,6 +376,8 @@ class Planner:
             )
         operands = Operands(self.views, self.sources)
         first, *more = self.targets[node]
+        if isinstance(node, Result) and len(node.node.avals) > 1:
+            return self._several(cluster, builder, operands)
         if node in self.laying.pieces and isinstance(tables.lower.get(node.op) if node.op else None, Padding):
             calls = border.border(node, operands.lie(node.inputs[1]), first)
         elif node in self.laying.pieces:
@@ -382,15 +386,29 @@ class Planner:
             calls = builder(node, operands, [first])
         return operands.before + calls + [self._copy(node, place) for place in more]
 
-    def _bundle(self, cluster: Cluster) -> Piece:
-        """A node of several results."""
-        node, *parts = cluster.members
-        results: Results = {}
-        for part in parts:
-            results.setdefault(part.attrs["index"], []).extend(self.targets[part])
-        return control.lower(node, Operands(self.views, self.sources), results, self._plan_body)
+    def _several(self, cluster: Cluster, builder: Builder, operands: Operands) -> list[Call]:
+        """An op of several results, as a kernel of its own; what is not needed of them is stored and forgotten."""
+        needed = {x.index: x for x in cluster.members if isinstance(x, Result)}
+        places: list[Place] = []
+        copies: list[Call] = []
+        for i, aval in enumerate(next(iter(needed.values())).node.avals):
+            if i in needed:
+                first, *more = self.targets[needed[i]]
+                copies += [self._copy(needed[i], place) for place in more]
+            else:
+                first = Place(Space.ARENA, aval.dtype, aval.size, "unused")
+            places.append(first)
+        calls = builder(cluster.members[0], operands, places)
+        return operands.before + calls + copies
 
-    def _plan_body(self, graph: Graph, strides: dict[Node, Shape]) -> BodyPlan:
+    def _with_bodies(self, cluster: Cluster) -> Piece:
+        """A node that runs graphs of its own."""
+        results: Results = {
+            x.index: self.targets[x] for x in cluster.members if isinstance(x, Result) and x in self.targets
+        }
+        return control.lower(cluster.members[0], Operands(self.views, self.sources), results, self._plan_body)
+
+    def _plan_body(self, graph: Graph, strides: dict[Value, Shape]) -> BodyPlan:
         """The calls of a graph that a node of this one runs."""
         planner = Planner(graph, self.threads, strides, fuse=self._fuse)
         planner.codes_taken = self.codes_taken + len(self.bounded) + len(self.bounded_inside)
@@ -407,10 +425,10 @@ class Planner:
             if self.clustering.home.get(self.views[b.indices].base) is cluster
         ]
 
-    def _targets_of(self, cluster: Cluster) -> dict[Node, list[Place]]:
+    def _targets_of(self, cluster: Cluster) -> dict[Value, list[Place]]:
         return {n: self.targets[n] for n in cluster.members if n in self.targets}
 
-    def _laid_of(self, cluster: Cluster) -> dict[Node, list[alone.Lie]]:
+    def _laid_of(self, cluster: Cluster) -> dict[Value, list[alone.Lie]]:
         return {n: self.laid[n] for n in cluster.members if n in self.laid}
 
     def _contraction(self, cluster: Cluster, where: str) -> list[Call]:
@@ -448,8 +466,10 @@ class Planner:
         return Place(Space.ARENA, product.aval.dtype, product.aval.size, "product")
 
 
-def _checks_inside(node: Node) -> bool:
-    """Whether a node runs graphs that check indices."""
-    return control.is_bundle(node) and any(
-        bounds.find(graph) or any(map(_checks_inside, graph.nodes)) for graph in control.bodies(node)
+def _may_fail(node: Value) -> bool:
+    """Whether a node calls the host, or runs graphs that do or that check indices."""
+    if node.op is not None and isinstance(tables.lower.get(node.op), HostCall):
+        return True
+    return control.has_bodies(node) and any(
+        bounds.find(graph) or any(map(_may_fail, graph.values)) for graph in control.bodies(node)
     )

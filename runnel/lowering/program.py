@@ -18,7 +18,7 @@ from runnel.lowering.image import Image, image as image_of
 from runnel.lowering.partition import Block
 from runnel.lowering.plan import Plan
 from runnel.lowering.records import Record
-from runnel.runtime import memory
+from runnel.runtime import host, layout, memory
 from runnel.runtime.functions import Functions
 from runnel.runtime.launch import CANCELLED
 from runnel.runtime.link import Function
@@ -89,7 +89,8 @@ class Program:
         self.first_variable = 2 + image.inputs
         self.first_output = self.first_variable + image.variables
         self.variable_addresses = variable_addresses
-        self.functions = kernels  # whose addresses stand in the records
+        hosts = [] if made is None else [call.host for call in made.calls if call.host is not None]
+        self.functions = [*kernels, *hosts]  # whose addresses stand in the records and in the args
         self.words = image.words
         args: int = self.words.__array_interface__["data"][0]
         self._heads = image.bound(image.heads, kernels, args)
@@ -127,8 +128,10 @@ class Program:
         if status:
             raise self.error(status)
 
-    def error(self, status: int) -> RunnelError:
+    def error(self, status: int) -> BaseException:
         """What the status of a run, not 0, means."""
+        if status == layout.HOST:
+            return host.failure()
         for bounded in self.plan.bounded if status != CANCELLED else ():
             if bounded.code == status:
                 return bounded.error()

@@ -12,7 +12,8 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from runnel.core.errors import MemoryBudgetError
-from runnel.graph.graph import Graph, Node
+from runnel.graph.graph import Graph
+from runnel.graph.node import Value
 from runnel.lowering.candidates import Candidates, Pick
 from runnel.lowering.plan import Plan, Planner
 from runnel.lowering.repetition import repeated
@@ -26,7 +27,7 @@ CHEAP = 1.1  # times the seconds without a budget: not worth a search for someth
 class Recomputed:
     """A value that is computed again: what it is, the bytes it need not hold meanwhile, and the predicted seconds."""
 
-    node: Node
+    node: Value
     nbytes: int
     seconds: float
 
@@ -104,7 +105,7 @@ class _State(NamedTuple):
 
 def _picked(state: _State, budget: int) -> _State:
     """Values picked one by one, best first, until it fits or no pick helps."""
-    fruitless: set[Node] = set()
+    fruitless: set[Value] = set()
     most = len(state.plan.arena.lives)
     for _ in range(ROUNDS):
         if state.counted <= budget:

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from runnel.graph.graph import Graph, Node
+from runnel.graph.graph import Graph
+from runnel.graph.node import Node, Result, Value, applied, reapplied, results_of
 from runnel.lowering.candidates import Pick
 from runnel.lowering.strided import Strided
 from runnel.ops.recomputation import again_p
@@ -15,10 +16,10 @@ class Repeated(NamedTuple):
     """The new graph, and which of its nodes stands for each node of the old one."""
 
     graph: Graph
-    made: dict[Node, Node]
+    made: dict[Value, Value]
 
 
-def repeated(graph: Graph, views: dict[Node, Strided], picks: Sequence[Pick]) -> Repeated:
+def repeated(graph: Graph, views: dict[Value, Strided], picks: Sequence[Pick]) -> Repeated:
     """``graph`` in which the late readers of each pick read another computation of its value."""
     return _Rewriting(graph, views, picks).run()
 
@@ -27,19 +28,20 @@ class _Part(NamedTuple):
     """A node of the new graph, before it is made: ``node`` as it was (no pick); as a pick computes it again; or as it
     was, for a pick to read (``late``)."""
 
-    node: Node
+    node: Value
     pick: int = -1
     late: bool = False
 
 
 class _Rewriting:
-    def __init__(self, graph: Graph, views: dict[Node, Strided], picks: Sequence[Pick]) -> None:
+    def __init__(self, graph: Graph, views: dict[Value, Strided], picks: Sequence[Pick]) -> None:
         self.graph = graph
         self.views = views
         self.picks = picks
         self.reads_late = {(user, pick.value): i for i, pick in enumerate(picks) for user in pick.users}
-        self.made: dict[_Part, Node] = {}
-        self.shared: dict[tuple[Node, tuple[Node, ...], bool], Node] = {}  # picks of one moment compute things once
+        self.made: dict[_Part, Value] = {}
+        self.results: dict[Node, tuple[Result, ...]] = {}
+        self.shared: dict[tuple[Value, tuple[Value, ...], bool], Value] = {}  # picks of one moment compute things once
 
     def run(self) -> Repeated:
         """Make everything that the roots need; iterative, so depth is no limit."""
@@ -61,6 +63,7 @@ class _Rewriting:
             [old[o] for o in self.graph.outputs],
             {variable: old[new] for variable, new in self.graph.updates.items()},
             self.graph.name,
+            [old[x] for x in self.graph.effects],
         )
         return Repeated(graph, old)
 
@@ -77,16 +80,23 @@ class _Rewriting:
             return [_Part(source, number), *map(_Part, after)]
         return [_Part(x, number, self.views[x].base not in pick.repeated) for x in node.inputs]
 
-    def _make(self, part: _Part, inputs: tuple[Node, ...]) -> Node:
+    def _make(self, part: _Part, inputs: tuple[Value, ...]) -> Value:
         node, number, late = part
-        if number < 0 and inputs == node.inputs:
-            return node
         if number < 0:
-            return Node(node.op, inputs, node.attrs, node.aval, node.where)
+            return node if inputs == node.inputs else self._with_inputs(node, inputs)
         if late and node.is_constant:
             return node
         key = (node, inputs, late)
         if key not in self.shared:
-            op, attrs = (again_p, {}) if late else (node.op, node.attrs)
-            self.shared[key] = Node(op, inputs, attrs, node.aval, node.where)
+            remade = applied(again_p, inputs, {}, node.aval, node.where) if late else reapplied(node, inputs)
+            self.shared[key] = remade
         return self.shared[key]
+
+    def _with_inputs(self, value: Value, inputs: tuple[Value, ...]) -> Value:
+        """``value`` of the first computation, on other inputs. The results of one node stay those of one node."""
+        if not isinstance(value, Result):
+            return value
+        node = value.node
+        if node not in self.results:
+            self.results[node] = results_of(Node(node.op, inputs, node.attrs, node.avals, node.where))
+        return self.results[node][value.index]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from runnel.graph.graph import Node
+from runnel.graph.node import Value
 from runnel.lowering.clusters import Cluster, is_reduction
 from runnel.lowering.costs import chain_is_costly
 from runnel.lowering.places import Place, Space
@@ -14,35 +14,35 @@ class Passes:
     compute it. ``kept_for_later``: full members that cost much and are needed in a later pass too, with the memory that
     holds them in between, which is that of a value stored later where there is one."""
 
-    def __init__(self, cluster: Cluster, views: dict[Node, Strided], targets: dict[Node, list[Place]]) -> None:
+    def __init__(self, cluster: Cluster, views: dict[Value, Strided], targets: dict[Value, list[Place]]) -> None:
         self.cluster = cluster
         self.views = views
         self.inside = set(cluster.members)
-        self.level: dict[Node, int] = {}
+        self.level: dict[Value, int] = {}
         for node in cluster.members:
             below = max((self.level[b] for b in self._producers(node)), default=0)
             self.level[node] = below + (1 if is_reduction(node) else 0)
         self.last = max(self.level.values(), default=0)
-        self.kept_for_later: dict[Node, Place] = {}
+        self.kept_for_later: dict[Value, Place] = {}
         if cluster.reduced and self.last > 0:
             self._keep(targets)
 
-    def reductions(self, level: int) -> list[Node]:
+    def reductions(self, level: int) -> list[Value]:
         """The reductions that pass ``level`` carries out."""
         return [n for n in self.cluster.members if is_reduction(n) and self.level[n] == level + 1]
 
-    def full(self, level: int, among: dict[Node, list[Place]]) -> list[Node]:
+    def full(self, level: int, among: dict[Value, list[Place]]) -> list[Value]:
         """The full members of ``among`` that pass ``level`` is the first to know."""
         members = [n for n in self.cluster.members if n in among and n not in self.cluster.kept]
         return [n for n in members if self.level[n] == level]
 
-    def _producers(self, node: Node) -> list[Node]:
+    def _producers(self, node: Value) -> list[Value]:
         return [b for b in (self.views[x].base for x in node.inputs) if b in self.inside]
 
-    def _keep(self, targets: dict[Node, list[Place]]) -> None:
+    def _keep(self, targets: dict[Value, list[Place]]) -> None:
         borrowed: set[Place] = set()
         last_use = self._last_uses(targets)
-        before: set[Node] = set()  # what the passes before this one compute
+        before: set[Value] = set()  # what the passes before this one compute
         for k in range(1, self.last + 1):
             before |= self._computed(k - 1, targets)
             for node in self._needed(self._roots(k, targets), targets, before):
@@ -51,17 +51,17 @@ class Passes:
                     borrowed.add(place)
                     self.kept_for_later[node] = place
 
-    def _roots(self, level: int, targets: dict[Node, list[Place]]) -> list[Node]:
+    def _roots(self, level: int, targets: dict[Value, list[Place]]) -> list[Value]:
         """What pass ``level`` must compute at each point: what it folds and what it stores."""
         return [b for n in self.reductions(level) for b in self._producers(n)] + self.full(level, targets)
 
-    def _last_uses(self, targets: dict[Node, list[Place]]) -> dict[Node, int]:
+    def _last_uses(self, targets: dict[Value, list[Place]]) -> dict[Value, int]:
         """The last pass that may read each full member, were nothing kept but it."""
         return {node: k for k in range(self.last + 1) for node in self._computed(k, targets)}
 
-    def _computed(self, level: int, targets: dict[Node, list[Place]]) -> set[Node]:
+    def _computed(self, level: int, targets: dict[Value, list[Place]]) -> set[Value]:
         """The full members that pass ``level`` would compute, were nothing kept for it."""
-        found: set[Node] = set()
+        found: set[Value] = set()
         stack = self._roots(level, targets)
         while stack:
             node = stack.pop()
@@ -70,9 +70,9 @@ class Passes:
                 stack += self._producers(node)
         return found
 
-    def _needed(self, roots: list[Node], targets: dict[Node, list[Place]], before: set[Node]) -> list[Node]:
+    def _needed(self, roots: list[Value], targets: dict[Value, list[Place]], before: set[Value]) -> list[Value]:
         """The full members that ``roots`` need and that are neither stored nor kept already, outermost first."""
-        seen: dict[Node, None] = {}
+        seen: dict[Value, None] = {}
         stack = [n for n in roots if n not in self.cluster.kept]
         while stack:
             node = stack.pop(0)
@@ -85,7 +85,7 @@ class Passes:
                 stack += [b for b in self._producers(node) if b not in self.cluster.kept]
         return list(seen)
 
-    def _memory(self, node: Node, last_use: int, targets: dict[Node, list[Place]], borrowed: set[Place]) -> Place:
+    def _memory(self, node: Value, last_use: int, targets: dict[Value, list[Place]], borrowed: set[Place]) -> Place:
         """Memory of a value that is stored when ``node`` has been read for the last time, or new memory."""
         for other in self.cluster.members:
             later = other in targets and other not in self.cluster.kept and self.level[other] > self.level[node]

@@ -11,7 +11,10 @@ from collections.abc import Container
 
 from runnel.core import tables
 from runnel.core.avals import Shape, row_major
-from runnel.graph.graph import Graph, InputKind, Node, topological
+from runnel.graph.extract import placeholder
+from runnel.graph.graph import Graph, topological
+from runnel.graph.node import Value
+from runnel.graph.rewriting import substituted
 from runnel.loops import rules
 from runnel.lowering.bodies import Binding, Piece, PlanBody, Results, bound_body, dense_copy, value_copy, variable_for
 from runnel.lowering.operands import Operands
@@ -20,7 +23,7 @@ from runnel.lowering.repeat import Repeat
 from runnel.lowering.strided import Strided, resolve_views
 
 
-def scan(node: Node, operands: Operands, results: Results, plan_body: PlanBody) -> Piece:
+def scan(node: Value, operands: Operands, results: Results, plan_body: PlanBody) -> Piece:
     """The calls and the loop of a node whose rule is Scan."""
     return _Scan(node, operands, results).build(plan_body)
 
@@ -28,7 +31,7 @@ def scan(node: Node, operands: Operands, results: Results, plan_body: PlanBody) 
 class _Scan:
     """The lowering of one scan."""
 
-    def __init__(self, node: Node, operands: Operands, results: Results) -> None:
+    def __init__(self, node: Value, operands: Operands, results: Results) -> None:
         self.node = node
         self.operands = operands
         self.results = results
@@ -86,8 +89,8 @@ class _Scan:
     def _loop(self, plan_body: PlanBody) -> Piece:
         """The first iteration, where it is another than the rest, and the loop."""
         piece = Piece()
-        strides: dict[Node, Shape] = {}
-        bound: dict[Node, Binding] = {}
+        strides: dict[Value, Shape] = {}
+        bound: dict[Value, Binding] = {}
         for x, value in self.constants.items():
             place, offset, strides[x] = self.operands.lie(value)
             bound[x] = Binding(place, offset)
@@ -132,33 +135,33 @@ class _Scan:
         return wanted[0] if wanted else Place(Space.ARENA, aval.dtype, aval.size, "carry")
 
     def _body(
-        self, bound: dict[Node, Binding], strides: dict[Node, Shape], piece: Piece
-    ) -> tuple[Graph, dict[int, Node]]:
+        self, bound: dict[Value, Binding], strides: dict[Value, Shape], piece: Piece
+    ) -> tuple[Graph, dict[int, Value]]:
         """The body without what nobody wants, with carries as Variables, and with the right factors of products that
         would be read transposed at each iteration copied once."""
         wanted = Graph(self.graph.inputs, [*self.ys.values(), *(self.new[i] for i in self.fixed)], {}, self.graph.name)
         variables = {i: variable_for(self.carries[i], i) for i in self.fixed}
-        replaced: dict[Node, Node] = {self.carries[i]: v for i, v in variables.items()}
-        copies: list[Node] = []
+        replaced: dict[Value, Value] = {self.carries[i]: v for i, v in variables.items()}
+        copies: list[Value] = []
         for factor, view in _transposed_factors(wanted, strides, self.constants).items():
             base, place = bound[view.base], Place(Space.ARENA, factor.aval.dtype, factor.aval.size, "factor")
-            x = Node(None, (), {}, factor.aval, kind=InputKind.ARGUMENT, name="factor")
+            x = placeholder(factor.aval, "factor")
             lie = base.place, base.offset + view.offset, view.strides
             piece.add([dense_copy(x.aval.shape, lie, place, factor)])
             replaced[factor] = x
             bound[x] = Binding(place)
             copies.append(x)
-        graph = wanted.rebuilt(replaced)
+        graph = substituted(wanted, replaced)
         kept = [replaced.get(x, x) for x in self.graph.inputs]
         inputs = [*(x for x in kept if x not in copies), *copies]  # a factor may be an input itself
         ys, new = graph.outputs[: len(self.ys)], graph.outputs[len(self.ys) :]
         return Graph(inputs, ys, dict(zip(variables.values(), new, strict=True)), graph.name), variables
 
 
-def _transposed_factors(graph: Graph, strides: dict[Node, Shape], constants: Container[Node]) -> dict[Node, Strided]:
+def _transposed_factors(graph: Graph, strides: dict[Value, Shape], constants: Container[Value]) -> dict[Value, Strided]:
     """The right factors of products that are views of constants whose columns are not adjacent."""
     views = resolve_views(graph, strides)
-    products = [n for n in graph.nodes if n.op is not None and isinstance(tables.lower.get(n.op), rules.Contraction)]
+    products = [n for n in graph.values if n.op is not None and isinstance(tables.lower.get(n.op), rules.Contraction)]
     factors = {n.inputs[1]: views[n.inputs[1]] for n in products}
     return {
         x: view

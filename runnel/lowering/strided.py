@@ -7,7 +7,8 @@ from typing import Any
 
 from runnel.core import tables
 from runnel.core.avals import Aval, Shape, row_major
-from runnel.graph.graph import Graph, Node
+from runnel.graph.graph import Graph
+from runnel.graph.node import Value
 from runnel.loops.rules import View
 
 
@@ -16,7 +17,7 @@ class Strided:
     """Element [i…] of a node is element ``offset + Σ strides·i`` of the memory of ``base``: dense row-major memory,
     unless ``base`` is an input that lies otherwise."""
 
-    base: Node
+    base: Value
     offset: int
     strides: Shape
 
@@ -27,14 +28,14 @@ class Strided:
         )
 
 
-def resolve_views(graph: Graph, strides: dict[Node, Shape] | None = None) -> dict[Node, Strided]:
+def resolve_views(graph: Graph, strides: dict[Value, Shape] | None = None) -> dict[Value, Strided]:
     """For every node, what it is a view of: itself, unless its op is a view that needs no copy. ``strides`` are those
     of inputs that are not dense.
 
     A view that strides cannot express (a reshape that merges axes out of order) is its own base: it will be copied.
     """
-    found: dict[Node, Strided] = {}
-    for node in graph.nodes:
+    found: dict[Value, Strided] = {}
+    for node in graph.values:
         rule = tables.lower.get(node.op) if node.op is not None else None
         viewed = _view(found[node.inputs[0]], node, rule) if isinstance(rule, View) else None
         own = (strides or {}).get(node, row_major(node.aval.shape))
@@ -42,7 +43,7 @@ def resolve_views(graph: Graph, strides: dict[Node, Shape] | None = None) -> dic
     return found
 
 
-def _view(source: Strided, node: Node, rule: View) -> Strided | None:
+def _view(source: Strided, node: Value, rule: View) -> Strided | None:
     viewed = view_layout(rule, node.inputs[0].aval, source.strides, node.aval, node.attrs)
     return None if viewed is None else Strided(source.base, source.offset + viewed[0], viewed[1])
 

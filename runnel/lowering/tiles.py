@@ -16,7 +16,7 @@ import numpy as np
 from runnel.codegen import context
 from runnel.core.avals import Shape, row_major
 from runnel.core.dtypes import DType, int32, int64
-from runnel.graph.graph import Node
+from runnel.graph.node import Value
 from runnel.loops import scalar
 from runnel.loops.ir import (
     LANES,
@@ -80,7 +80,7 @@ def tile_tables(shape: Shape, strides: Shape) -> tuple[Table, Table]:
 class TileKernel(Parts):
     """The parts of a kernel whose loops are over blocks of tiles of ``x``."""
 
-    def __init__(self, node: Node, x: Node, operands: Operands, filters: int) -> None:
+    def __init__(self, node: Value, x: Value, operands: Operands, filters: int) -> None:
         super().__init__()
         self.node = node
         self.dtype = node.aval.dtype

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from runnel.core import tables
-from runnel.graph.graph import Node
+from runnel.graph.node import Value
 from runnel.loops.rules import BucketSums, Pointwise, Reduction
 from runnel.lowering.clusters import Cluster
 from runnel.lowering.places import Place, Space
@@ -23,11 +23,11 @@ _OF_EQUAL_VALUES = ("any", "all", "max", "min")  # give that value, however many
 
 
 def leaves_empty_rows(
-    cluster: Cluster, views: dict[Node, Strided], sources: dict[Node, Place], targets: dict[Node, list[Place]]
+    cluster: Cluster, views: dict[Value, Strided], sources: dict[Value, Place], targets: dict[Value, list[Place]]
 ) -> bool:
     """Whether nothing changes in the rows of ``cluster`` for which all its sums of buckets are empty."""
-    known: dict[Node, Any] = {}  # values that are the same at each point of such a row
-    same: dict[Node, Node] = {}  # members that are another node there
+    known: dict[Value, Any] = {}  # values that are the same at each point of such a row
+    same: dict[Value, Value] = {}  # members that are another node there
     for node in cluster.members:
         rule = tables.lower.get(node.op) if node.op is not None else None
         if isinstance(rule, BucketSums):
@@ -47,7 +47,7 @@ def leaves_empty_rows(
     )
 
 
-def _value(base: Node, read: Node, known: dict[Node, Any]) -> Any:
+def _value(base: Value, read: Value, known: dict[Value, Any]) -> Any:
     """What is read there, as an array of one element; None where it is not known."""
     value = known.get(base)
     if value is None and base.is_constant and base.aval.size == 1:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import numpy as np
 
 from runnel.core.dtypes import int32, int64
-from runnel.graph.graph import Node
+from runnel.graph.node import Value
 from runnel.loops import scalar
 from runnel.loops.ir import LANES, Apply, Expr, For, Index, Let, Load, Product, RangeBound, Ref, Var
 from runnel.lowering.alone import Lie
@@ -25,7 +25,7 @@ from runnel.ops.winograd import OUTPUT, OUTPUTS, SPAN
 
 
 def winograd(
-    cluster: Cluster, operands: Operands, targets: dict[Node, list[Place]], laid: dict[Node, list[Lie]]
+    cluster: Cluster, operands: Operands, targets: dict[Value, list[Place]], laid: dict[Value, list[Lie]]
 ) -> Call:
     """The call of a convolution with what follows it. ``laid`` says where values lie inside of larger ones."""
     node = cluster.product

@@ -14,7 +14,7 @@ import numpy as np
 from runnel.core.avals import row_major
 from runnel.core.dtypes import bool_, int32, int64
 from runnel.core.errors import ShapeError
-from runnel.graph.graph import Node
+from runnel.graph.node import Value
 from runnel.loops import scalar
 from runnel.loops.ir import Apply, Const, Expr, For, Index, Let, Load, Product, RangeBound, Ref, Stmt, Store, Var
 from runnel.lowering.matrices import OffsetLists, values_of
@@ -25,7 +25,7 @@ from runnel.lowering.transforms import Straight
 from runnel.ops.winograd import OUTPUT, OUTPUTS, SPAN
 
 
-def winograd_gradient(node: Node, operands: Operands, results: list[Place]) -> list[Call]:
+def winograd_gradient(node: Value, operands: Operands, results: list[Place]) -> list[Call]:
     """The call of the gradient for a convolution's filters."""
     x, dy = node.inputs
     channels, wide = node.aval.shape[1:]
@@ -86,7 +86,7 @@ def winograd_gradient(node: Node, operands: Operands, results: list[Place]) -> l
     return [k.tile_call(body, (slabs, 1), slabs * blocks * block)]
 
 
-def _rows(dy: Node, operands: Operands) -> tuple[Place, int, np.ndarray[Any, np.dtype[np.int32]]]:
+def _rows(dy: Value, operands: Operands) -> tuple[Place, int, np.ndarray[Any, np.dtype[np.int32]]]:
     """Where the pixels of ``dy`` begin: place, offset and a list of offsets in order of pixels."""
     place, offset, strides = operands.lie(dy)
     if strides[-1] != 1 and dy.aval.shape[-1] != 1:

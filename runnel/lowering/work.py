@@ -24,6 +24,7 @@ from runnel.loops.ir import (
     Contract,
     Expr,
     For,
+    Host,
     Index,
     Kernel,
     Let,
@@ -58,6 +59,7 @@ _TILE: Final = 350.0  # to load and store a tile's sums
 _RAGGED: Final = 700.0  # to do so where the columns are no whole vectors
 _TILE_ROWS, _TILE_COLUMNS, _GRAIN, _FEWEST = 6, 16, 8, 4  # a tile of fewer rows waits for its own sums
 _COPIED: Final = 2.0  # an element that is packed
+_HOST: Final = 1e5  # a Python function; what it does is not known
 _LEVELS: Final[dict[str, _Level]] = {}  # by name of kernel
 _KEPT: Final = 4096
 
@@ -114,6 +116,9 @@ def _level(body: Iterable[Stmt], vector: Var | None) -> _Level:
         if isinstance(stmt, Product | Contract):
             level.products.append(stmt)
             continue
+        if isinstance(stmt, Host):
+            level.each = _HOST
+            continue
         if isinstance(stmt, Acc):
             level.accumulators += vector is None
         elif isinstance(stmt, Update):
@@ -129,7 +134,7 @@ def _level(body: Iterable[Stmt], vector: Var | None) -> _Level:
         if isinstance(stmt, Store):
             moved += _move(level, stmt.buffer, stmt.index, stmt.value.dtype, vector) * _STORED
             level.stores += 1
-    level.each = (LANES if vector is not None else _VECTOR) * (arithmetic + moved)
+    level.each += (LANES if vector is not None else _VECTOR) * (arithmetic + moved)
     return level
 
 

@@ -1,6 +1,6 @@
 """The ops: primitives with their rules, and the functions composed of them. Importing this fills the tables.
 
-Each function takes any :class:`~runnel.core.dispatch.Value`; no kind of tensor is known here.
+Each function takes any :class:`~runnel.core.dispatch.TensorLike`; no kind of tensor is known here.
 """
 
 from runnel.ops.activations import (
@@ -98,6 +98,7 @@ from runnel.ops.precision import (
 )
 from runnel.ops.random import bernoulli, dropout, fold_in, normal, randint, random_bits, split_key, uniform
 from runnel.ops.reductions import all, any, argmax, argmin, max, min
+from runnel.ops.sorting import argsort, sort, topk
 from runnel.ops.statistics import clip
 from runnel.ops.transcendental import (
     cos,
@@ -128,6 +129,7 @@ __all__ = [
     "any",
     "argmax",
     "argmin",
+    "argsort",
     "avg_pool",
     "batch_norm",
     "bernoulli",
@@ -246,6 +248,7 @@ __all__ = [
     "smooth_l1_loss",
     "softmax",
     "softplus",
+    "sort",
     "split",
     "split_key",
     "sqrt",
@@ -260,6 +263,7 @@ __all__ = [
     "take_along_axis",
     "tanh",
     "tensordot",
+    "topk",
     "transpose",
     "trunc",
     "uniform",

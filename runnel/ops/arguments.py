@@ -9,12 +9,12 @@ from typing import Any, SupportsIndex, TypeAlias
 import numpy as np
 
 from runnel.core.avals import Aval, Shape
-from runnel.core.dispatch import Value
+from runnel.core.dispatch import TensorLike
 from runnel.core.dtypes import DType
 from runnel.core.errors import AxisError, DTypeError, ShapeError
 
-Array: TypeAlias = Any  # a Value of the caller's kind: what goes in as a Tensor comes out as a Tensor
-Operand: TypeAlias = Value | bool | int | float | np.ndarray[Any, Any] | np.generic
+Array: TypeAlias = Any  # a TensorLike of the caller's kind: what goes in as a Tensor comes out as a Tensor
+Operand: TypeAlias = TensorLike | bool | int | float | np.ndarray[Any, Any] | np.generic
 Axis: TypeAlias = int | Sequence[int] | None
 
 

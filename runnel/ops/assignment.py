@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from runnel.core.avals import Shape
-from runnel.core.dispatch import Value, apply
+from runnel.core.dispatch import TensorLike, apply
 from runnel.core.dtypes import bool_, int64
 from runnel.core.errors import ShapeError
 from runnel.ops.arguments import Array, Operand
@@ -196,7 +196,7 @@ def _put_masked(x: Array, items: Sequence[Any], value: Operand) -> Array | None:
 
 
 def _shape_of(value: Operand) -> Shape:
-    if isinstance(value, Value):
+    if isinstance(value, TensorLike):
         return value.shape
     return () if isinstance(value, (bool, int, float)) else np.shape(value)
 

@@ -8,7 +8,6 @@ need", 2017; that the gradient makes the weights anew is of T. Dao et al., "Flas
 from __future__ import annotations
 
 import functools
-import math
 from collections.abc import Callable
 from typing import Any
 
@@ -21,10 +20,11 @@ from runnel.core.tables import Op, cost, infer, jvp, lower, reference, vjp
 from runnel.core.tangents import TRANSPOSED
 from runnel.loops.rules import Attention, AttentionGradient
 from runnel.ops.arguments import Array, require_dtype, require_same_dtype
-from runnel.ops.attention_operands import Heads, Operands, operands, roles
+from runnel.ops.attention_operands import Operands, operands, roles
 from runnel.ops.attention_reference import attention_reference, gradient_reference
 from runnel.ops.attention_terms import Options, gathered, mask_gradient, repeated, second_gradient
 from runnel.ops.broadcasting import broadcast_to, unbroadcast
+from runnel.ops.creation_like import zeros_like
 from runnel.ops.pieces import concat_same, narrow
 from runnel.ops.views import merged_rows, permute, reshape, split_rows
 
@@ -42,8 +42,8 @@ attention_p = Op(
 attention_gradient_p = Op(
     "attention_gradient",
     f"g, {_SIGNATURE}",
-    "The gradients of attention by q, k and v, each laid out [B, T, heads, D], one after the other in a flat array; of "
-    "a packed operand, as it is packed.",
+    "The gradients of attention by q, k and v, each laid out [B, T, heads, D]; or by the packed operand.",
+    multiple_results=True,
 )
 jvp.register(attention_p, TRANSPOSED)
 jvp.register(attention_gradient_p, TRANSPOSED)
@@ -92,13 +92,13 @@ def _infer(
 
 
 @infer.rule(attention_gradient_p)
-def _gradient_infer(g: Aval, *arrays: Aval, **attrs: Any) -> Aval:
+def _gradient_infer(g: Aval, *arrays: Aval, **attrs: Any) -> tuple[Aval, ...]:
     result = _infer(*arrays, **attrs)
     if g is not result:
         raise ShapeError(f"[attention_gradient] the gradient is {g}, and attention's result {result}.")
     if attrs["packed"]:
-        return arrays[0]
-    return aval((sum(math.prod(p) for p in operands(arrays, **attrs).heads.parts),), g.dtype)
+        return (arrays[0],)
+    return tuple(aval(shape, g.dtype) for shape in operands(arrays, **attrs).heads.parts)
 
 
 def _flops(products: int) -> Callable[..., int]:
@@ -131,13 +131,6 @@ def _unpacked(given: Operands, packed: bool) -> tuple[Array, Array, Array]:
     return q, k, v
 
 
-def _part(flat: Array, heads: Heads, index: int) -> Array:
-    """The gradient number ``index`` of a flat array of three, as [B, heads, T, D]."""
-    sizes = [math.prod(p) for p in heads.parts]
-    piece = narrow(flat, 0, sum(sizes[:index]), sizes[index])
-    return _head_first(reshape(piece, heads.parts[index]))
-
-
 def _options(given: Operands, attrs: dict[str, Any]) -> Options:
     return Options(attrs["causal"], attrs["scale"], given.mask, given.lengths, attrs["dropout"], given.key, given.spans)
 
@@ -152,7 +145,7 @@ def _extras(given: Operands, mask_rule: Callable[[], Array]) -> tuple[Callable[[
 @vjp.rule(attention_p)
 def _vjp(g: Array, out: Array, *arrays: Array, **attrs: Any) -> tuple[Any, ...]:
     given = operands(arrays, **attrs)
-    flat = functools.cache(lambda: apply(attention_gradient_p, g, *arrays, **attrs))
+    gradients = functools.cache(lambda: apply(attention_gradient_p, g, *arrays, **attrs))
 
     def into_mask() -> Array:
         q, k, v = _unpacked(given, attrs["packed"])
@@ -162,23 +155,30 @@ def _vjp(g: Array, out: Array, *arrays: Array, **attrs: Any) -> tuple[Any, ...]:
 
     extras = _extras(given, into_mask)
     if attrs["packed"]:
-        return (flat, *extras)
-    parts = [functools.partial(lambda i: _part(flat(), given.heads, i), i) for i in range(3)]
-    return (*parts, *extras)
+        return (lambda: gradients()[0], *extras)
+    return (*(functools.partial(lambda i: _head_first(gradients()[i]), i) for i in range(3)), *extras)
 
 
 @vjp.rule(attention_gradient_p)
-def _gradient_vjp(c: Array, out: Array, g: Array, *arrays: Array, **attrs: Any) -> tuple[Any, ...]:
+def _gradient_vjp(
+    cotangents: tuple[Array | None, ...],
+    outs: tuple[Array, ...],
+    g: Array,
+    *arrays: Array,
+    wanted: tuple[bool, ...],
+    **attrs: Any,
+) -> tuple[Any, ...]:
     given = operands(arrays, **attrs)
     at, packed = given.heads, attrs["packed"]
+    cs = [zeros_like(out) if c is None else c for c, out in zip(cotangents, outs, strict=True)]
 
     @functools.cache
     def second() -> Any:
         q, k, v = _unpacked(given, packed)
         if packed:
-            by_q, by_k, by_v = _unpacked(given._replace(main=(c,)), packed=True)
+            by_q, by_k, by_v = _unpacked(given._replace(main=(cs[0],)), packed=True)
         else:
-            by_q, by_k, by_v = (_part(c, at, i) for i in range(3))
+            by_q, by_k, by_v = map(_head_first, cs)
         k, v, by_k, by_v = (repeated(x, at.heads) for x in (k, v, by_k, by_v))
         return second_gradient(by_q, by_k, by_v, _head_first(g), q, k, v, _options(given, attrs))
 
@@ -227,15 +227,9 @@ def _batched(size: int, *arrays: Array, **attrs: Any) -> Array | None:
 
 
 @batching(attention_gradient_p)
-def _gradient_batched(size: int, g: Array, *arrays: Array, **attrs: Any) -> Array | None:
+def _gradient_batched(size: int, g: Array, *arrays: Array, **attrs: Any) -> tuple[Array, ...] | None:
     given = _merged(size, arrays, attrs)
     if given is None:
         return None
     found = apply(attention_gradient_p, merged_rows(broadcast_to(g, (size, *g.shape[1:]))), *given, **attrs)
-    if attrs["packed"]:
-        return split_rows(found, size, arrays[0].shape[1])
-    one = operands(tuple(aval(x.shape[1:], x.dtype) for x in arrays), **attrs)
-    sizes = [math.prod(part) for part in one.heads.parts]
-    begins = [size * sum(sizes[:i]) for i in range(3)]
-    parts = [reshape(narrow(found, 0, b, size * n), (size, n)) for b, n in zip(begins, sizes, strict=True)]
-    return concat_same(parts, 1)
+    return tuple(split_rows(x, size, arrays[0].shape[1]) for x in found)

@@ -65,7 +65,7 @@ def attention_reference(*arrays: Any, packed: bool, causal: bool, scale: float, 
 
 def gradient_reference(
     g: Any, *arrays: Any, packed: bool, causal: bool, scale: float, dropout: float, **flags: bool
-) -> Any:
+) -> tuple[Any, ...]:
     given = operands(arrays, packed=packed, dropout=dropout, **flags)
     q, k, v, p = _weights(given, causal, scale, packed)
     kept = _kept(given, dropout)
@@ -75,8 +75,8 @@ def gradient_reference(
     found = [ds @ k, ds.swapaxes(-1, -2) @ q, (p * kept).swapaxes(-1, -2) @ g64]
     at = given.heads
     if packed:
-        return np.stack([x.transpose(0, 2, 1, 3) for x in found], 2).astype(g.dtype)
+        return (np.stack([x.transpose(0, 2, 1, 3) for x in found], 2).astype(g.dtype),)
     for i in (1, 2):
         x = found[i]
         found[i] = x.reshape(at.batch, at.kv_heads, at.group, *x.shape[2:]).sum(2)
-    return np.concatenate([x.transpose(0, 2, 1, 3).reshape(-1) for x in found]).astype(g.dtype)
+    return tuple(np.ascontiguousarray(x.transpose(0, 2, 1, 3)).astype(g.dtype) for x in found)

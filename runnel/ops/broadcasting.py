@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from runnel.core.avals import Aval, Shape, aval
-from runnel.core.axes import REDUCTION, SIZE, Aligned, Each
+from runnel.core.axes import REDUCTION, SIZE, Aligned, AxisRule, Each
 from runnel.core.dispatch import apply
 from runnel.core.dtypes import DType, float32, float64, int64, uint64
 from runnel.core.errors import ShapeError
@@ -66,6 +66,13 @@ def broadcast_arrays(*arrays: Array) -> tuple[Array, ...]:
     """The arrays repeated to the one shape in which they meet."""
     shape = broadcast_shapes("broadcast_arrays", *(x.shape for x in arrays))
     return tuple(broadcast_to(x, shape) for x in arrays)
+
+
+class Stacked(AxisRule):
+    """Of ops on the last axes of their operands, which have the same axes in front: a new axis is another of these."""
+
+    def batched(self, op: Op, size: int, operands: tuple[Any, ...], attrs: dict[str, Any]) -> Any:
+        return apply(op, *(broadcast_to(x, (size, *x.shape[1:])) for x in operands), **attrs)
 
 
 # --- sum ----------------------------------------------------------------------------------------------------------

@@ -1,14 +1,11 @@
 """Loops and choices as ops: ``scan``, ``while_loop`` and ``cond`` have graphs as attributes and several results.
 
-The aval of such a node is that of its first result; ``part`` takes each result out. Rules of table ``reference`` give a
-tuple; rules of table ``vjp`` are called with a tuple of cotangents (None where there is none), a tuple of results, and
-``wanted``, which says for each input whether its cotangent will be used. Those stand in ``runnel.transforms``, as they
-trace.
+Rules of table ``vjp`` stand in ``runnel.transforms``, as they trace.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -20,42 +17,31 @@ from runnel.core.tables import Op, cost, infer, lower, reference, vjp
 from runnel.graph.body import Body
 from runnel.graph.graph import Graph
 from runnel.graph.interpreter import run
-from runnel.loops.rules import Cond, Part, Scan, While
+from runnel.loops.rules import Cond, Scan, While
 from runnel.ops.arguments import Array
 
 Avals = tuple[Aval, ...]
-
-# --- part ---------------------------------------------------------------------------------------------------------
-
-part_p = Op("part", "bundle, *, index, aval", "Result number index, which has aval, of an op of several results.")
-infer.register(part_p, lambda bundle, *, index, aval: aval)
-reference.register(part_p, lambda bundle, *, index, aval: bundle[index])
-cost.register(part_p, lambda bundle, *, index, aval: 0)
-lower.register(part_p, Part())
 
 # --- scan ---------------------------------------------------------------------------------------------------------
 
 scan_p = Op(
     "scan",
-    "*constants, *carries, *xs, *, body, constants, carries, length, reverse, results",
+    "*constants, *carries, *xs, *, body, constants, carries, length, reverse",
     "length times body: (constants, carries, xs[t]) to (carries, ys[t]); gives the last carries, and ys stacked.",
+    regions=("body",),
 )
 lower.register(scan_p, Scan())
 
 
 @infer.rule(scan_p)
-def _scan_infer(
-    *inputs: Aval, body: Body, constants: int, carries: int, length: int, reverse: bool, results: Avals
-) -> Aval:
+def _scan_infer(*inputs: Aval, body: Body, constants: int, carries: int, length: int, reverse: bool) -> Avals:
     xs = inputs[constants + carries :]
     if any(x.ndim == 0 or x.shape[0] != length for x in xs):
         raise ShapeError(f"[scan] xs of shapes {', '.join(str(x.shape) for x in xs)} need a first axis of {length}.")
     _require_inputs("scan", body.graph, (*inputs[: constants + carries], *(unstacked(x) for x in xs)))
     made = tuple(node.aval for node in body.graph.outputs)
     _require_carries("scan", inputs[constants : constants + carries], made[:carries])
-    if results != (*made[:carries], *(stacked(y, length) for y in made[carries:])) or not results:
-        raise ShapeError(f"[scan] a body that gives {made} does not have the results {results}.")
-    return results[0]
+    return (*made[:carries], *(stacked(y, length) for y in made[carries:]))
 
 
 def stacked(x: Aval, length: int) -> Aval:
@@ -70,10 +56,10 @@ def unstacked(x: Aval) -> Aval:
 
 @reference.rule(scan_p)
 def _scan_reference(
-    *inputs: Any, body: Body, constants: int, carries: int, length: int, reverse: bool, results: Avals
+    *inputs: Any, body: Body, constants: int, carries: int, length: int, reverse: bool
 ) -> tuple[Any, ...]:
     fixed, state, xs = inputs[:constants], list(inputs[constants : constants + carries]), inputs[constants + carries :]
-    ys = [np.zeros(y.shape, y.dtype.numpy) for y in results[carries:]]
+    ys = [np.zeros((length, *y.aval.shape), y.aval.dtype.numpy) for y in body.graph.outputs[carries:]]
     for t in reversed(range(length)) if reverse else range(length):
         made, _ = run(body.graph, [*fixed, *state, *(x[t] for x in xs)])
         state = made[:carries]
@@ -91,14 +77,15 @@ def _scan_cost(*inputs: Aval, body: Body, length: int, **attrs: Any) -> int:
 
 while_p = Op(
     "while_loop",
-    "*constants, *carries, *, cond, body, constants, carries, results",
+    "*constants, *carries, *, cond, body, constants, carries",
     "carries = body(constants, carries) as long as cond(constants, carries); gives the last carries.",
+    regions=("cond", "body"),
 )
 lower.register(while_p, While())
 
 
 @infer.rule(while_p)
-def _while_infer(*inputs: Aval, cond: Body, body: Body, constants: int, carries: int, results: Avals) -> Aval:
+def _while_infer(*inputs: Aval, cond: Body, body: Body, constants: int, carries: int) -> Avals:
     for graph in (cond.graph, body.graph):
         _require_inputs("while_loop", graph, inputs)
     decides = [node.aval for node in cond.graph.outputs]
@@ -106,15 +93,11 @@ def _while_infer(*inputs: Aval, cond: Body, body: Body, constants: int, carries:
         raise DTypeError(f"[while_loop] the condition must be one bool; it is {decides}.")
     made = tuple(node.aval for node in body.graph.outputs)
     _require_carries("while_loop", inputs[constants:], made)
-    if results != made or not results:
-        raise ShapeError(f"[while_loop] a body that gives {made} does not have the results {results}.")
-    return results[0]
+    return made
 
 
 @reference.rule(while_p)
-def _while_reference(
-    *inputs: Any, cond: Body, body: Body, constants: int, carries: int, results: Avals
-) -> tuple[Any, ...]:
+def _while_reference(*inputs: Any, cond: Body, body: Body, constants: int, carries: int) -> tuple[Any, ...]:
     fixed, state = inputs[:constants], list(inputs[constants:])
     while run(cond.graph, [*fixed, *state])[0][0]:
         state, _ = run(body.graph, [*fixed, *state])
@@ -139,32 +122,33 @@ def _while_vjp(gs: tuple[Array, ...], outs: tuple[Array, ...], *inputs: Array, *
 
 cond_p = Op(
     "cond",
-    "predicate, *operands, *, then, otherwise, results",
+    "predicate, *operands, *, then, otherwise",
     "then(operands) where predicate holds, else otherwise(operands); the other one does not run.",
+    regions=("then", "otherwise"),
 )
 lower.register(cond_p, Cond())
 
 
 @infer.rule(cond_p)
-def _cond_infer(predicate: Aval, *operands: Aval, then: Body, otherwise: Body, results: Avals) -> Aval:
+def _cond_infer(predicate: Aval, *operands: Aval, then: Body, otherwise: Body) -> Avals:
     if predicate is not aval((), bool_):
         raise DTypeError(f"[cond] the predicate must be one bool; it is {predicate}.")
     for graph in (then.graph, otherwise.graph):
         _require_inputs("cond", graph, operands)
-        made = tuple(node.aval for node in graph.outputs)
-        if results != made or not results:
-            raise ShapeError(f"[cond] a branch gives {made} and not {results}.")
-    return results[0]
+    made, other = (tuple(x.aval for x in graph.outputs) for graph in (then.graph, otherwise.graph))
+    if made != other:
+        raise ShapeError(f"[cond] one branch gives {made} and the other {other}.")
+    return made
 
 
 @reference.rule(cond_p)
-def _cond_reference(predicate: Any, *operands: Any, then: Body, otherwise: Body, results: Avals) -> tuple[Any, ...]:
+def _cond_reference(predicate: Any, *operands: Any, then: Body, otherwise: Body) -> tuple[Any, ...]:
     made, _ = run(then.graph if predicate else otherwise.graph, operands)
     return tuple(made)
 
 
 @cost.rule(cond_p)
-def _cond_cost(predicate: Aval, *operands: Aval, then: Body, otherwise: Body, results: Avals) -> int:
+def _cond_cost(predicate: Aval, *operands: Aval, then: Body, otherwise: Body) -> int:
     return max(graph_cost(then.graph), graph_cost(otherwise.graph))
 
 
@@ -175,7 +159,7 @@ def graph_cost(graph: Graph) -> int:
     """The floating-point operations of a graph, by table ``cost``."""
     total = 0
     for node in graph.nodes:
-        rule: Callable[..., Any] | None = None if node.op is None else cost.get(node.op)
+        rule = cost.get(node.op)
         total += 0 if rule is None else rule(*(x.aval for x in node.inputs), **node.attrs)
     return total
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from runnel.core.dispatch import Value, apply
+from runnel.core.dispatch import TensorLike, apply
 from runnel.core.dtypes import int64
 from runnel.core.errors import AxisError
 from runnel.ops.arguments import Array
@@ -78,11 +78,13 @@ def merged_indices(x: Array, selected: Selection) -> Array:
     known = flat_indices(x.shape, selected)
     if known is not None:
         only = selected.chosen[0].indices
-        is_as_given = len(selected.chosen) == 1 and isinstance(only, Value) and known.size and only.known().min() >= 0
+        is_as_given = (
+            len(selected.chosen) == 1 and isinstance(only, TensorLike) and known.size and only.known().min() >= 0
+        )
         return only if is_as_given else x.lift(known, int64)
     flat: Array = None
     for c, n, stride in zip(selected.chosen, sizes, strides(selected), strict=True):
-        given = c.indices if isinstance(c.indices, Value) else x.lift(c.indices.astype("int64"), int64)
+        given = c.indices if isinstance(c.indices, TensorLike) else x.lift(c.indices.astype("int64"), int64)
         inside = from_the_front(given, n)
         if len(sizes) > 1:
             inside = multiply(labels_below(inside, n), stride)

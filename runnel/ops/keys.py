@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from runnel.core.avals import Shape
-from runnel.core.dispatch import Value
+from runnel.core.dispatch import TensorLike
 from runnel.core.dtypes import DType, bool_, from_numpy
 from runnel.core.errors import AxisError, CaptureError, DTypeError
 from runnel.ops.arguments import Array, broadcast_shapes
@@ -66,7 +66,7 @@ def as_items(key: Any) -> list[Any]:
 
 
 def _item(k: Any) -> Any:
-    if type(k) in _AS_THEY_ARE or isinstance(k, (Value, np.ndarray)):
+    if type(k) in _AS_THEY_ARE or isinstance(k, (TensorLike, np.ndarray)):
         return k
     if isinstance(k, (bool, np.bool_)):
         return np.asarray(k)
@@ -82,7 +82,7 @@ def _item(k: Any) -> Any:
 
 
 def _as_array(k: Sequence[Any]) -> np.ndarray:
-    entries = [x.known() if isinstance(x, Value) else x for x in k]
+    entries = [x.known() if isinstance(x, TensorLike) else x for x in k]
     if any(x is None for x in entries):
         raise CaptureError(
             "[getitem] a list of traced tensors is no key: their values exist only when the program runs; stack() them."
@@ -91,11 +91,11 @@ def _as_array(k: Sequence[Any]) -> np.ndarray:
 
 
 def is_array(k: Any) -> bool:
-    return isinstance(k, (Value, np.ndarray))
+    return isinstance(k, (TensorLike, np.ndarray))
 
 
 def dtype_of(k: Any) -> DType:
-    return k.dtype if isinstance(k, Value) else from_numpy(k.dtype)
+    return k.dtype if isinstance(k, TensorLike) else from_numpy(k.dtype)
 
 
 def is_mask(k: Any) -> bool:
@@ -192,7 +192,7 @@ def selection(shape: Shape, items: Sequence[Any]) -> Selection:
 def _positions(mask: Any, axis: int, shape: Shape) -> tuple[np.ndarray, ...]:
     """The positions of a mask's True elements, an array for each of its axes; for one without axes, along a new one."""
     require_fitting_mask(mask, axis, shape)
-    known = mask.known() if isinstance(mask, Value) else mask
+    known = mask.known() if isinstance(mask, TensorLike) else mask
     if known is None:
         raise CaptureError(
             "[getitem] how many elements a mask chooses is known only when the program runs; use where(mask, x, y), "
@@ -218,7 +218,7 @@ def flat_indices(shape: Shape, selected: Selection) -> np.ndarray | None:
     only when the program runs. AxisError for an index outside of its axis."""
     flat = np.zeros(selected.shape, np.int64)
     for c, stride in zip(selected.chosen, strides(selected), strict=True):
-        known = c.indices.known() if isinstance(c.indices, Value) else c.indices
+        known = c.indices.known() if isinstance(c.indices, TensorLike) else c.indices
         if known is None:
             return None
         n = selected.part.shape[c.axis]

@@ -15,7 +15,7 @@ from typing import Any, ParamSpec, TypeVar
 import numpy as np
 
 from runnel.core.casting import CASTING
-from runnel.core.dispatch import Value
+from runnel.core.dispatch import TensorLike
 from runnel.core.dtypes import DType, float32, float64, from_numpy
 from runnel.ops import (
     activations,
@@ -74,7 +74,7 @@ def in_full(function: Callable[P, R]) -> Callable[P, R]:
 
 def _float_dtype(x: Any) -> DType | None:
     """The dtype of a float array."""
-    if isinstance(x, Value):
+    if isinstance(x, TensorLike):
         return x.dtype if x.dtype.is_float and not x.is_weak else None
     if isinstance(x, np.ndarray):
         dtype = from_numpy(x.dtype)
@@ -92,7 +92,7 @@ def _rounded(x: Any, low: DType, given: DType) -> Any:
 
 
 def _widened(x: Any) -> Any:
-    return cast(x, float32) if isinstance(x, Value) and x.dtype.is_float and x.dtype.itemsize < 4 else x
+    return cast(x, float32) if isinstance(x, TensorLike) and x.dtype.is_float and x.dtype.itemsize < 4 else x
 
 
 matmul = in_low(contraction.matmul)

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from runnel.core.dispatch import RunTimeNumber, Value
+from runnel.core.dispatch import RunTimeNumber, TensorLike
 from runnel.core.dtypes import DType, bool_, float32, from_numpy, of_scalar, promote
 from runnel.core.errors import DTypeError
 from runnel.core.rounding import rounded
@@ -46,7 +46,7 @@ def common_dtype(op: Op, operands: tuple[Any, ...]) -> DType:
     strong: DType | None = None
     weak: list[Any] = []
     for x in operands:
-        if isinstance(x, Value):
+        if isinstance(x, TensorLike):
             if x.is_weak:
                 weak.append(x)
                 continue
@@ -63,16 +63,16 @@ def common_dtype(op: Op, operands: tuple[Any, ...]) -> DType:
         strong = dtype if strong is None else promote(strong, dtype)
     result = strong
     if strong is None:  # run-time floats and Python numbers: they compute as Python does
-        result = next((x.dtype for x in weak if isinstance(x, Value)), None)
+        result = next((x.dtype for x in weak if isinstance(x, TensorLike)), None)
     for x in weak:
-        result = of_scalar(_EXAMPLE[x.dtype.kind] if isinstance(x, Value) else x, result)
+        result = of_scalar(_EXAMPLE[x.dtype.kind] if isinstance(x, TensorLike) else x, result)
     return bool_ if result is None else result
 
 
 def anchor(op: Op, operands: tuple[Any, ...]) -> Array:
-    """The first Value among the operands: it decides what kind of value constants become."""
+    """The first TensorLike among the operands: it decides what kind of value constants become."""
     for x in operands:
-        if isinstance(x, Value):
+        if isinstance(x, TensorLike):
             return x
     kinds = ", ".join(type(x).__name__ for x in operands)
     raise TypeError(f"[{op.name}] needs a tensor among its operands, got {kinds}; make one with asarray().")
@@ -80,7 +80,7 @@ def anchor(op: Op, operands: tuple[Any, ...]) -> Array:
 
 def lifted(like: Array, x: Any, dtype: DType, ndim: int) -> Array:
     """``x`` as a value of ``like``'s kind with ``dtype`` and at least ``ndim`` dimensions."""
-    if isinstance(x, Value):
+    if isinstance(x, TensorLike):
         return with_rank(cast(x, dtype), ndim)
     if isinstance(x, _NUMBERS):
         return constant(like, x.item() if isinstance(x, np.generic) else x, dtype, ndim)
@@ -90,7 +90,7 @@ def lifted(like: Array, x: Any, dtype: DType, ndim: int) -> Array:
 
 
 def meet(op: Op, *operands: Any, dtype: DType | None = None) -> list[Array]:
-    """The operands as Values of one dtype (their common one, or ``dtype``) and one rank."""
+    """The operands as tensors of one dtype (their common one, or ``dtype``) and one rank."""
     like = anchor(op, operands)
     wanted = common_dtype(op, operands) if dtype is None else dtype
     ndim = max(getattr(x, "ndim", 0) for x in operands)
@@ -99,14 +99,14 @@ def meet(op: Op, *operands: Any, dtype: DType | None = None) -> list[Array]:
 
 def unary(op: Op, x: Operand) -> Array:
     """Apply an elementwise op of one operand."""
-    if isinstance(x, Value):
+    if isinstance(x, TensorLike):
         return x.apply_op(op, (x,), {})
     return anchor(op, (x,))
 
 
 def unary_float(op: Op, x: Operand) -> Array:
     """Apply an op that has a meaning for floats only; integers are converted to float32."""
-    if isinstance(x, Value):
+    if isinstance(x, TensorLike):
         operand = x if x.dtype.is_float else cast(x, float32)
         return operand.apply_op(op, (operand,), {})
     return anchor(op, (x,))
@@ -114,13 +114,13 @@ def unary_float(op: Op, x: Operand) -> Array:
 
 def binary(op: Op, x: Operand, y: Operand) -> Array:
     """Apply an elementwise op of two operands. The usual cases, equal avals and a Python scalar, come first."""
-    if isinstance(x, Value):
-        if isinstance(y, Value):
+    if isinstance(x, TensorLike):
+        if isinstance(y, TensorLike):
             if x.aval is y.aval:
                 return x.apply_op(op, (x, y), {})
         elif isinstance(y, _SCALARS) and not x.is_weak and of_scalar(y, x.dtype) is x.dtype:
             return x.apply_op(op, (x, constant(x, y, x.dtype, x.ndim)), {})
-    elif isinstance(x, _SCALARS) and isinstance(y, Value) and not y.is_weak and of_scalar(x, y.dtype) is y.dtype:
+    elif isinstance(x, _SCALARS) and isinstance(y, TensorLike) and not y.is_weak and of_scalar(x, y.dtype) is y.dtype:
         return y.apply_op(op, (constant(y, x, y.dtype, y.ndim), y), {})
     a, b = meet(op, x, y)
     return a.apply_op(op, (a, b), {})
@@ -128,7 +128,7 @@ def binary(op: Op, x: Operand, y: Operand) -> Array:
 
 def binary_float(op: Op, x: Operand, y: Operand) -> Array:
     """Like :func:`binary`, with integers converted to float32 first."""
-    if isinstance(x, Value) and isinstance(y, Value) and x.aval is y.aval and x.dtype.is_float:
+    if isinstance(x, TensorLike) and isinstance(y, TensorLike) and x.aval is y.aval and x.dtype.is_float:
         return x.apply_op(op, (x, y), {})
     if common_dtype(op, (x, y)).is_float:
         return binary(op, x, y)

@@ -14,7 +14,7 @@ import numpy as np
 
 from runnel.core.avals import Aval, Shape, aval, row_major
 from runnel.core.axes import AxisRule
-from runnel.core.dispatch import Value, apply
+from runnel.core.dispatch import TensorLike, apply
 from runnel.core.dtypes import as_dtype, float32, float64, int32, int64, uint32, uint64
 from runnel.core.errors import DTypeError, ShapeError
 from runnel.core.tables import Op, axes, cost, infer, jvp, lower, reference, vjp
@@ -32,7 +32,7 @@ from runnel.ops.pieces import narrow
 from runnel.ops.transcendental import cos, log, sqrt
 from runnel.ops.views import reshape
 
-RandomKey: TypeAlias = Any  # a Value: uint32[2]
+RandomKey: TypeAlias = Any  # a TensorLike: uint32[2]
 
 _MULTIPLIERS = (0xD2511F53, 0xCD9E8D57)
 _INCREMENTS = (0x9E3779B9, 0xBB67AE85)
@@ -195,7 +195,9 @@ def split_key(key: RandomKey, count: int = 2) -> Array:
 def fold_in(key: RandomKey, data: Array | int) -> Array:
     """A new key from ``key`` and a number (an int or an integer value of one element), such as the number of a step."""
     mixed = _bits(key, (2,), 1, _DERIVING)  # hashed first, so that nearby keys and nearby data do not meet
-    wide = cast(reshape(data, (1,)), uint64) if isinstance(data, Value) else full_like(key, int(data), (1,), uint64)
+    wide = (
+        cast(reshape(data, (1,)), uint64) if isinstance(data, TensorLike) else full_like(key, int(data), (1,), uint64)
+    )
     shifts = multiply(iota(key, (2,), dtype=uint64), 32)
     return _bits(bitwise_xor(mixed, cast(bitwise_right_shift(wide, shifts), uint32)), (2,), 2, _DERIVING)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from runnel.core.dispatch import Value
+from runnel.core.dispatch import TensorLike
 from runnel.core.dtypes import FLOATS
 from runnel.core.errors import DTypeError
 from runnel.core.tables import Op
@@ -177,7 +177,7 @@ partials(pow_p, _pow_by_base, _pow_by_exponent)
 def pow(x: Operand, y: Operand) -> Array:
     """x to the power y. A small integer or 0.5 as a Python exponent becomes products or a square root; an integer base
     takes a non-negative Python integer only."""
-    if isinstance(x, Value) and isinstance(y, int | float):
+    if isinstance(x, TensorLike) and isinstance(y, int | float):
         known = _known_power(x, y)
         if known is not None:
             return known

@@ -7,7 +7,7 @@ from collections.abc import Callable, Hashable, Mapping
 from runnel.codegen import context
 from runnel.compile.binding import Binding
 from runnel.core.bounded import drop_oldest
-from runnel.graph.graph import InputKind
+from runnel.graph.node import InputKind
 from runnel.lowering.plan import Planner
 from runnel.lowering.program import Program
 from runnel.passes import pipeline

@@ -3,51 +3,54 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
-from runnel.core.avals import Aval
 from runnel.graph.body import Body
-from runnel.graph.graph import Graph, Node, topological
-from runnel.ops.control import part_p, scan_p
-from runnel.passes.rewriting import rewrite
+from runnel.graph.graph import Graph, topological
+from runnel.graph.node import Node, Result, Value, results_of
+from runnel.graph.rewriting import Rewriter
+from runnel.ops.control import scan_p
 
 
 def in_bodies(graph: Graph, optimized: Callable[[Graph], Graph]) -> Graph:
     """``graph`` with ``optimized`` bodies."""
+    rewriter = Rewriter()
 
-    def visit(node: Node) -> Node:
-        bodies = {key: value for key, value in node.attrs.items() if isinstance(value, Body)}
-        new = {key: optimized(body.graph) for key, body in bodies.items()}
-        if all(new[key] is body.graph for key, body in bodies.items()):
+    def make(node: Node) -> Node:
+        bodies = {name: node.attrs[name] for name in node.op.regions}
+        new = {name: optimized(body.graph) for name, body in bodies.items()}
+        inputs = rewriter.inputs(node)
+        if inputs == node.inputs and all(new[name] is body.graph for name, body in bodies.items()):
             return node
-        attrs = node.attrs | {key: Body(made, bodies[key].recompute) for key, made in new.items()}
-        return Node(node.op, node.inputs, attrs, node.aval, node.where)
+        attrs = node.attrs | {name: Body(made, bodies[name].recompute) for name, made in new.items()}
+        return Node(node.op, inputs, attrs, node.avals, node.where)
 
-    return rewrite(graph, visit)
+    if not any(node.op.regions for node in graph.nodes):
+        return graph
+    for value in graph.values:
+        if isinstance(value, Result) and value.node.op.regions:
+            rewriter.known[value] = rewriter.replace(value, make)
+        else:
+            rewriter.known[value] = rewriter.keep(value)
+    return rewriter.graph(graph)
 
 
 def without_unused_results(graph: Graph) -> Graph:
     """``graph`` with scans that make, carry and read only what comes to be used."""
-    used: dict[Node, set[int]] = {}
-    for node in graph.nodes:
-        if node.op is part_p:
-            used.setdefault(node.inputs[0], set()).add(node.attrs["index"])
-    smaller = {node: _Needed(node, used[node]) for node in graph.nodes if node.op is scan_p}
+    smaller = {node: _Needed(node, {x.index for x in used}) for node, used in graph.nodes.items() if node.op is scan_p}
     smaller = {node: needed for node, needed in smaller.items() if not needed.is_all}
     if not smaller:
         return graph
-    done: dict[Node, Node] = {}
-    for node in graph.nodes:
-        inputs = tuple(done[x] for x in node.inputs)
-        if node in smaller:
-            done[node] = smaller[node].node(inputs)
-        elif node.op is part_p and node.inputs[0] in smaller:
-            attrs = node.attrs | {"index": smaller[node.inputs[0]].outputs.index(node.attrs["index"])}
-            done[node] = Node(part_p, inputs, attrs, node.aval, node.where)
+    rewriter = Rewriter()
+    made: dict[Node, tuple[Result, ...]] = {}
+    for value in graph.values:
+        if isinstance(value, Result) and value.node in smaller:
+            node, needed = value.node, smaller[value.node]
+            if node not in made:
+                made[node] = results_of(needed.node(rewriter.inputs(node)))
+            rewriter.known[value] = made[node][needed.outputs.index(value.index)]
         else:
-            done[node] = node if inputs == node.inputs else Node(node.op, inputs, node.attrs, node.aval, node.where)
-    updates = {variable: done[new] for variable, new in graph.updates.items()}
-    return Graph(graph.inputs, [done[x] for x in graph.outputs], updates, graph.name)
+            rewriter.known[value] = rewriter.keep(value)
+    return rewriter.graph(graph)
 
 
 class _Needed:
@@ -71,16 +74,15 @@ class _Needed:
         self.inputs, self.outputs = sorted(inputs), sorted(outputs)
         self.is_all = len(inputs) == len(graph.inputs) and len(outputs) == len(graph.outputs)
 
-    def node(self, inputs: tuple[Node, ...]) -> Node:
+    def node(self, inputs: tuple[Value, ...]) -> Node:
         """The scan without the rest."""
-        attrs: dict[str, Any] = self.scan.attrs
-        graph: Graph = attrs["body"].graph
+        scan = self.scan
+        graph: Graph = scan.attrs["body"].graph
         body = Graph([graph.inputs[i] for i in self.inputs], [graph.outputs[i] for i in self.outputs], {}, graph.name)
-        results: tuple[Aval, ...] = tuple(attrs["results"][i] for i in self.outputs)
-        attrs = attrs | {
-            "body": Body(body, attrs["body"].recompute),
+        attrs = scan.attrs | {
+            "body": Body(body, scan.attrs["body"].recompute),
             "constants": sum(i < self.constants for i in self.inputs),
             "carries": sum(self.constants <= i < self.constants + self.carries for i in self.inputs),
-            "results": results,
         }
-        return Node(self.scan.op, tuple(inputs[i] for i in self.inputs), attrs, results[0], self.scan.where)
+        avals = tuple(scan.avals[i] for i in self.outputs)
+        return Node(scan.op, tuple(inputs[i] for i in self.inputs), attrs, avals, scan.where)

@@ -8,27 +8,35 @@ from __future__ import annotations
 from collections.abc import Hashable
 
 from runnel.core.errors import VerifierError
-from runnel.graph.graph import Graph, Node
+from runnel.graph.graph import Graph
 from runnel.graph.hashing import attrs_key, constant_key
-from runnel.passes.rewriting import rewrite
+from runnel.graph.node import Node, Result, Value
+from runnel.graph.rewriting import rewrite
 
 
 def merge_common_subexpressions(graph: Graph) -> Graph:
     """``graph`` with every value computed by one node, the first that did."""
-    first: dict[Hashable, Node] = {}
+    constants: dict[bytes, Value] = {}
+    first: dict[Hashable, dict[int, Result]] = {}  # the results of a node, as far as they are needed, by number
 
-    def visit(node: Node) -> Node:
-        key = _key(node)
-        return node if key is None else first.setdefault(key, node)
+    def visit(value: Value) -> Value:
+        if not isinstance(value, Result):
+            return constants.setdefault(constant_key(value), value)
+        key = _key(value.node)
+        if key is None:
+            return value
+        known = first.setdefault(key, {})
+        if value.index not in known:
+            other = next(iter(known.values()), value)
+            known[value.index] = value if other.node is value.node else Result(other.node, value.index)
+        return known[value.index]
 
     return rewrite(graph, visit)
 
 
 def _key(node: Node) -> Hashable:
-    """What makes two nodes one value; None for a node with attributes that cannot be compared."""
-    if node.op is None:
-        return constant_key(node)
+    """What makes the results of two nodes the same; None for a node with attributes that cannot be compared."""
     try:
-        return node.op, node.inputs, attrs_key(node.attrs), node.aval
+        return node.op, node.inputs, attrs_key(node.attrs), node.avals
     except VerifierError:
         return None

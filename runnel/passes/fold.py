@@ -13,12 +13,13 @@ from typing import Any, Final
 import numpy as np
 
 from runnel.core.tables import lower
-from runnel.graph.graph import Graph, Node
+from runnel.graph.graph import Graph
 from runnel.graph.interpreter import evaluate
+from runnel.graph.node import Constant, Result, Value
+from runnel.graph.rewriting import rewrite
 from runnel.loops import scalar
 from runnel.loops.ir import Apply, Expr, Ref
 from runnel.loops.rules import Concatenation, Gather, IndexFunction, Pointwise, Reduction, View
-from runnel.passes.rewriting import rewrite
 
 SMALL: Final = (
     4096  # bytes: a constant may grow to this; a larger one (a broadcast, an iota) costs more than computing it
@@ -38,28 +39,28 @@ def fold_constants(graph: Graph, max_bytes: int = MAX_BYTES, max_work: int = MAX
     """``graph`` with constant nodes evaluated, while constants stay small and the work bounded."""
     work = 0
 
-    def visit(node: Node) -> Node:
+    def visit(node: Value) -> Value:
         nonlocal work
-        if node.op is None or not node.inputs or not all(x.is_constant for x in node.inputs):
+        if not isinstance(node, Result) or not node.inputs or not all(x.is_constant for x in node.inputs):
             return node
         read = sum(x.aval.nbytes for x in node.inputs)
         cost = node.aval.size + sum(x.aval.size for x in node.inputs)
         if node.aval.nbytes > min(max_bytes, max(read, SMALL)) or work + cost > max_work or not agrees(node):
             return node
         work += cost
-        value = evaluate(node, [x.value for x in node.inputs])
+        (value,) = evaluate(node.node, [x.value for x in node.inputs])
         return _constant(node, value) if _is_settled(node, value) else node
 
     return rewrite(graph, visit)
 
 
-def _constant(node: Node, value: Any) -> Node:
+def _constant(node: Value, value: Any) -> Value:
     own = np.array(value)
     own.flags.writeable = False
-    return Node(None, (), {}, node.aval, node.where, value=own)
+    return Constant(node.aval, own, node.where)
 
 
-def agrees(node: Node) -> bool:
+def agrees(node: Value) -> bool:
     """Whether table ``reference`` gives, for this node, the bits that compiled code gives."""
     rule = None if node.op is None else lower.get(node.op)
     if isinstance(rule, View | Concatenation | Gather):
@@ -75,7 +76,7 @@ def agrees(node: Node) -> bool:
     return not any(part.dtype.is_float for part in _parts(expr))
 
 
-def _expression(node: Node, rule: Pointwise) -> Expr:
+def _expression(node: Value, rule: Pointwise) -> Expr:
     """What a pointwise node does to one element of each input."""
     names = [Ref(f"x{place}", x.aval.dtype) for place, x in enumerate(node.inputs)]
     return rule.expr([*(x.aval for x in node.inputs), node.aval], *names, **node.attrs)
@@ -88,7 +89,7 @@ def _parts(expr: Expr) -> Iterator[Expr]:
             yield from _parts(arg)
 
 
-def _is_settled(node: Node, value: Any) -> bool:
+def _is_settled(node: Value, value: Any) -> bool:
     """False where the sign of a NaN is the machine's choice."""
     rule = None if node.op is None else lower.get(node.op)
     return not node.aval.dtype.is_float or not isinstance(rule, Pointwise) or not np.isnan(value).any()

@@ -13,7 +13,9 @@ from typing import Any
 
 from runnel.core import tables
 from runnel.core.avals import Shape, aval
-from runnel.graph.graph import Graph, Node
+from runnel.graph.graph import Graph
+from runnel.graph.node import Value, applied, reapplied
+from runnel.graph.rewriting import Rewriter
 from runnel.loops.rules import Checked, Contraction, IndexFunction, Pointwise, Reduction, View
 from runnel.ops.broadcasting import broadcast_p
 from runnel.ops.views import reshape_p
@@ -23,33 +25,28 @@ LEAST_AXES = 3
 
 def merge_rows(graph: Graph) -> Graph:
     """``graph`` with each region behind a product of matrices in the product's rows and columns."""
-    nodes = graph.nodes
-    chosen = _chosen(nodes)
+    values = graph.values
+    chosen = _chosen(values)
     if not chosen:
         return graph
-    done: dict[Node, Node] = {}
-    flat: dict[Node, Node] = {}
-    for node in nodes:
-        inputs = tuple(done[x] for x in node.inputs)
+    rewriter = Rewriter()
+    known = rewriter.known
+    flat: dict[Value, Value] = {}
+    for node in values:
         if node in chosen:
-            flat[node] = _moved(node, tuple(flat.get(x) or _two_axes(done[x]) for x in node.inputs))
-            done[node] = _reshaped(flat[node], node.aval.shape)
+            flat[node] = _moved(node, tuple(flat.get(x) or _two_axes(known[x]) for x in node.inputs))
+            known[node] = _reshaped(flat[node], node.aval.shape)
         elif node.op is reshape_p:
-            done[node] = _reshaped(inputs[0], node.aval.shape)
+            known[node] = _reshaped(known[node.inputs[0]], node.aval.shape)
         else:
-            done[node] = node if inputs == node.inputs else Node(node.op, inputs, node.attrs, node.aval, node.where)
-    return Graph(
-        graph.inputs,
-        [done[output] for output in graph.outputs],
-        {variable: done[new] for variable, new in graph.updates.items()},
-        graph.name,
-    )
+            known[node] = rewriter.keep(node)
+    return rewriter.graph(graph)
 
 
-def _chosen(nodes: list[Node]) -> set[Node]:
+def _chosen(nodes: list[Value]) -> set[Value]:
     """The nodes of all regions that read a product of matrices."""
-    home: dict[Node, list[Node]] = {}  # a node's region, the same list for all in it
-    touched: set[Node] = set()
+    home: dict[Value, list[Value]] = {}  # a node's region, the same list for all in it
+    touched: set[Value] = set()
     for node in nodes:
         rows = _rows(node)
         if rows is None:
@@ -67,7 +64,7 @@ def _chosen(nodes: list[Node]) -> set[Node]:
     return {node for region in regions.values() for node in region}
 
 
-def _rows(node: Node) -> Shape | None:
+def _rows(node: Value) -> Shape | None:
     """The axes that ``node`` would have merged; None where it must stay as it is."""
     if node.op is None:
         return None
@@ -83,19 +80,19 @@ def _rows(node: Node) -> Shape | None:
     return rows if len(shape) >= LEAST_AXES and all(_merges(x, rows) for x in node.inputs) else None
 
 
-def _domain(node: Node) -> Shape:
+def _domain(node: Value) -> Shape:
     """The axes that ``node`` works over."""
     return (node.inputs[0] if isinstance(tables.lower.get(node.op), Reduction) else node).aval.shape  # type: ignore[arg-type]
 
 
-def _merged(node: Node) -> dict[str, Any] | None:
+def _merged(node: Value) -> dict[str, Any] | None:
     """The attributes of ``node`` in two axes; None where its values would be others."""
     rule = tables.axes.get(node.op)  # type: ignore[arg-type]
     found: dict[str, Any] | None = None if rule is None else rule.with_rows_merged(node.attrs, len(_domain(node)))
     return found
 
 
-def _merges(x: Node, rows: Shape) -> bool:
+def _merges(x: Value, rows: Shape) -> bool:
     """Whether ``x`` can be seen with ``rows`` merged, or with one row, without a copy."""
     if all(n == 1 for n in x.aval.shape[:-1]):
         return True
@@ -106,14 +103,14 @@ def _merges(x: Node, rows: Shape) -> bool:
     return x.op is None or x.op is reshape_p or not isinstance(tables.lower.get(x.op), View)
 
 
-def _seen_through(x: Node) -> Node:
+def _seen_through(x: Value) -> Value:
     """What ``x`` repeats."""
     while x.op is broadcast_p:
         x = x.inputs[0]
     return x
 
 
-def _is_product(x: Node, rows: Shape) -> bool:
+def _is_product(x: Value, rows: Shape) -> bool:
     """Whether ``x`` is a product of matrices with its rows split into ``rows``."""
     while x.op is reshape_p:
         x = x.inputs[0]
@@ -121,21 +118,21 @@ def _is_product(x: Node, rows: Shape) -> bool:
     return isinstance(rule, Contraction) and x.aval.ndim == 2 and x.aval.shape[0] == math.prod(rows)
 
 
-def _moved(node: Node, inputs: tuple[Node, ...]) -> Node:
+def _moved(node: Value, inputs: tuple[Value, ...]) -> Value:
     """``node`` in two axes."""
     attrs = _merged(node) or {}
     shape = (math.prod(node.aval.shape[:-1]), node.aval.shape[-1])
-    return Node(node.op, inputs, attrs, aval(shape, node.aval.dtype), node.where)
+    return reapplied(node, inputs, attrs, aval(shape, node.aval.dtype))
 
 
-def _two_axes(x: Node) -> Node:
+def _two_axes(x: Value) -> Value:
     """``x`` with all its axes but the last merged."""
     return _reshaped(x, (math.prod(x.aval.shape[:-1]), x.aval.shape[-1]))
 
 
-def _reshaped(x: Node, shape: Shape) -> Node:
+def _reshaped(x: Value, shape: Shape) -> Value:
     """``x`` under another shape; of two reshapes the last decides."""
     source = x.inputs[0] if x.op is reshape_p else x
     if source.aval.shape == shape:
         return source
-    return Node(reshape_p, (source,), {"shape": shape}, aval(shape, x.aval.dtype), x.where)
+    return applied(reshape_p, (source,), {"shape": shape}, aval(shape, x.aval.dtype), x.where)

@@ -14,7 +14,9 @@ import numpy as np
 
 from runnel.core.avals import Aval, aval
 from runnel.core.tables import Op
-from runnel.graph.graph import Graph, Node
+from runnel.graph.graph import Graph
+from runnel.graph.node import Value, applied, reapplied
+from runnel.graph.rewriting import rewrite
 from runnel.ops.arithmetic import abs_p, add_p, div_p, maximum_p, minimum_p, mul_p, neg_p, sub_p
 from runnel.ops.broadcasting import broadcast_p, sum_p
 from runnel.ops.conversion import cast_p, stop_gradient_p
@@ -23,9 +25,8 @@ from runnel.ops.logic import and_p, not_p, or_p, where_p
 from runnel.ops.pieces import concat_p, slice_p
 from runnel.ops.reductions import all_p, any_p, max_p, min_p, prod_p
 from runnel.ops.views import permute_p, reshape_p
-from runnel.passes.rewriting import rewrite
 
-Rewrite = Callable[[Node], Node | None]
+Rewrite = Callable[[Value], Value | None]
 _LARGEST_LOOKED_AT = 4096  # elements of a constant that are compared
 
 
@@ -44,8 +45,8 @@ def simplify(graph: Graph) -> Graph:
     for row in ROWS:
         rows.setdefault(row.op, []).append(row.rewrite)
 
-    def visit(node: Node) -> Node:
-        simpler: Node | None = node
+    def visit(node: Value) -> Value:
+        simpler: Value | None = node
         while simpler is not None:
             node = simpler
             tried = rows.get(node.op, ()) if node.op is not None else ()
@@ -55,7 +56,7 @@ def simplify(graph: Graph) -> Graph:
     return rewrite(graph, visit)
 
 
-def is_filled(node: Node, value: int | float) -> bool:
+def is_filled(node: Value, value: int | float) -> bool:
     """Whether every element of ``node`` is the constant ``value``, to the sign of zero."""
     while node.op in (broadcast_p, reshape_p, permute_p):
         node = node.inputs[0]
@@ -72,7 +73,7 @@ def _signs(x: Any) -> Any:
 def _neutral(place: int, number: int | float, *, floats: bool = True) -> Rewrite:
     """op(x, number) is x, the number being input ``place``; ``floats=False``: on integers only."""
 
-    def rewrite_(node: Node) -> Node | None:
+    def rewrite_(node: Value) -> Value | None:
         kept = node.inputs[1 - place]
         if (
             kept.aval is node.aval
@@ -85,36 +86,36 @@ def _neutral(place: int, number: int | float, *, floats: bool = True) -> Rewrite
     return rewrite_
 
 
-def _same(place: int = 0, when: Callable[[Node], bool] = lambda node: True) -> Rewrite:
+def _same(place: int = 0, when: Callable[[Value], bool] = lambda node: True) -> Rewrite:
     """The node is its input ``place``, if their avals are one and ``when`` holds."""
     return lambda node: node.inputs[place] if node.inputs[place].aval is node.aval and when(node) else None
 
 
-def _undone(node: Node) -> Node | None:
+def _undone(node: Value) -> Value | None:
     """op(op(x)) is x."""
     inner = node.inputs[0]
     return inner.inputs[0] if inner.op is node.op else None
 
 
-def _through(op: Op, when: Callable[[Node], bool] = lambda node: True) -> Rewrite:
+def _through(op: Op, when: Callable[[Value], bool] = lambda node: True) -> Rewrite:
     """outer(op(x)) is outer(x), with outer's attributes, if ``when`` holds of outer."""
 
-    def rewrite_(node: Node) -> Node | None:
+    def rewrite_(node: Value) -> Value | None:
         inner = node.inputs[0]
-        return Node(node.op, inner.inputs, node.attrs, node.aval, node.where) if inner.op is op and when(node) else None
+        return reapplied(node, inner.inputs) if inner.op is op and when(node) else None
 
     return rewrite_
 
 
-def _permute_of_permute(node: Node) -> Node | None:
+def _permute_of_permute(node: Value) -> Value | None:
     inner = node.inputs[0]
     if inner.op is not permute_p:
         return None
     axes = tuple(inner.attrs["axes"][a] for a in node.attrs["axes"])
-    return Node(permute_p, inner.inputs, {"axes": axes}, node.aval, node.where)
+    return applied(permute_p, inner.inputs, {"axes": axes}, node.aval, node.where)
 
 
-def _permute_of_take(node: Node) -> Node | None:
+def _permute_of_take(node: Value) -> Value | None:
     """Rows taken in another order: it is the indices that are permuted."""
     inner = node.inputs[0]
     if inner.op is not take_p or inner.attrs["axis"] != 0:
@@ -124,11 +125,11 @@ def _permute_of_take(node: Node) -> Node | None:
     if tuple(order[n:]) != tuple(range(n, node.aval.ndim)):
         return None
     shape = tuple(indices.aval.shape[a] for a in order[:n])
-    permuted = Node(permute_p, (indices,), {"axes": tuple(order[:n])}, aval(shape, indices.aval.dtype), node.where)
-    return Node(take_p, (source, permuted), inner.attrs, node.aval, inner.where)
+    permuted = applied(permute_p, (indices,), {"axes": tuple(order[:n])}, aval(shape, indices.aval.dtype), node.where)
+    return applied(take_p, (source, permuted), inner.attrs, node.aval, inner.where)
 
 
-def _there_and_back(node: Node) -> Node | None:
+def _there_and_back(node: Value) -> Value | None:
     """A cast to a wider dtype and back."""
     inner = node.inputs[0]
     if inner.op is cast_p and inner.inputs[0].aval is node.aval and _holds(inner.aval, node.aval):
@@ -141,27 +142,27 @@ def _holds(wide: Aval, narrow: Aval) -> bool:
     return wide.dtype.kind == narrow.dtype.kind and wide.dtype.itemsize > narrow.dtype.itemsize
 
 
-def _is_in_order(node: Node) -> bool:
+def _is_in_order(node: Value) -> bool:
     return list(node.attrs["axes"]) == list(range(node.aval.ndim))
 
 
-def _is_whole(node: Node) -> bool:
+def _is_whole(node: Value) -> bool:
     return not any(node.attrs["starts"]) and all(step == 1 for step in node.attrs["steps"])
 
 
-def _is_alone(node: Node) -> bool:
+def _is_alone(node: Value) -> bool:
     return len(node.inputs) == 1
 
 
-def _is_twice(node: Node) -> bool:
+def _is_twice(node: Value) -> bool:
     return node.inputs[-1] is node.inputs[-2]
 
 
-def _is_integer(node: Node) -> bool:
+def _is_integer(node: Value) -> bool:
     return not node.aval.dtype.is_float
 
 
-def _has_sign(node: Node) -> bool:
+def _has_sign(node: Value) -> bool:
     return node.aval.dtype.kind in ("int", "float")
 
 

@@ -15,7 +15,9 @@ import numpy as np
 
 from runnel.core import tables
 from runnel.core.avals import aval
-from runnel.graph.graph import Graph, Node
+from runnel.graph.graph import Graph
+from runnel.graph.node import Constant, Value, applied, reapplied
+from runnel.graph.rewriting import Rewriter
 from runnel.ops.views import inverse_order, permute_p
 
 Order = tuple[int, ...]  # a value in this order has the value's axis order[i] as its axis i
@@ -24,20 +26,20 @@ LEAST_AXES: Final = 3  # matrices are read as they lie
 SMALL: Final = 1 << 16  # bytes of a constant that is transposed here and now
 
 
-def in_order(node: Node, order: Order) -> dict[str, Any] | None:
+def in_order(node: Value, order: Order) -> dict[str, Any] | None:
     """The attributes of ``node`` when its operands and its result have another order of axes; None if it cannot."""
     rule = None if node.op is None or node.aval.ndim < LEAST_AXES else tables.axes.get(node.op)
     found: dict[str, Any] | None = None if rule is None else rule.in_order(node.attrs, order, node.aval)
     return found
 
 
-def _is_movable(node: Node) -> bool:
+def _is_movable(node: Value) -> bool:
     return in_order(node, tuple(range(node.aval.ndim))) is not None
 
 
 def sink_permutes(graph: Graph) -> Graph:
     """``graph`` with each region in the order of axes that its border wants."""
-    if not any(n.op is permute_p and n.aval.ndim >= LEAST_AXES for n in graph.nodes):
+    if not any(n.op is permute_p and n.aval.ndim >= LEAST_AXES for n in graph.values):
         return graph
     orders = _Regions(graph).orders()
     return _Rewriting(graph, orders).graph() if orders else graph
@@ -54,14 +56,14 @@ class _Regions:
 
     def __init__(self, graph: Graph) -> None:
         self.users = graph.users()
-        self.nodes = graph.nodes
+        self.nodes = graph.values
         self.roots = graph.roots
         self.members = {n for n in self.nodes if _is_permute(n) or _is_movable(n)}
-        self.relative: dict[Node, Order] = {}
+        self.relative: dict[Value, Order] = {}
 
-    def orders(self) -> dict[Node, Order]:
+    def orders(self) -> dict[Value, Order]:
         """The order of each member of the regions that change."""
-        found: dict[Node, Order] = {}
+        found: dict[Value, Order] = {}
         for node in self.nodes:
             if node in self.members and node not in self.relative:
                 region = self._region(node)
@@ -70,7 +72,7 @@ class _Regions:
                     found.update((n, _after(self.relative[n], chosen)) for n in region)
         return found
 
-    def _region(self, start: Node) -> list[Node]:
+    def _region(self, start: Value) -> list[Value]:
         """``start`` and all members connected with it; sets their relative orders."""
         self.relative[start] = tuple(range(start.aval.ndim))
         region = [start]
@@ -88,12 +90,12 @@ class _Regions:
                     region.append(reader)
         return region
 
-    def _of_inputs(self, node: Node) -> Order:
+    def _of_inputs(self, node: Value) -> Order:
         """The relative order in which ``node`` reads its inputs."""
         mine = self.relative[node]
         return _after(node.attrs["axes"], mine) if _is_permute(node) else mine
 
-    def _chosen(self, region: list[Node]) -> Order | None:
+    def _chosen(self, region: list[Value]) -> Order | None:
         """The order that the region should have; None where it is best as it is."""
         workers = [n for n in region if not _is_permute(n)]
         if len(workers) in (0, len(region)):
@@ -117,39 +119,41 @@ class _Regions:
 class _Rewriting:
     """The graph anew, members in their orders."""
 
-    def __init__(self, graph: Graph, orders: dict[Node, Order]) -> None:
+    def __init__(self, graph: Graph, orders: dict[Value, Order]) -> None:
         self.old = graph
         self.orders = orders
-        self.new: dict[Node, Node] = {}
-        self.permuted: dict[tuple[Node, Order], Node] = {}
+        self.rewriter = Rewriter()  # what stands for each value, with its axes as they were
+        self.new: dict[Value, Value] = {}
+        self.permuted: dict[tuple[Value, Order], Value] = {}
 
     def graph(self) -> Graph:
-        for node in self.old.nodes:
+        for node in self.old.values:
             self.new[node] = self._made(node)
         return Graph(
             self.old.inputs,
             [self._plain(o) for o in self.old.outputs],
             {v: self._plain(n) for v, n in self.old.updates.items()},
             self.old.name,
+            [self._plain(x) for x in self.old.effects],
         )
 
-    def _made(self, node: Node) -> Node:
+    def _made(self, node: Value) -> Value:
         order = self.orders.get(node)
         if order is None:
-            inputs = tuple(self._plain(x) for x in node.inputs)
-            return node if inputs == node.inputs else Node(node.op, inputs, node.attrs, node.aval, node.where)
+            self.rewriter.known.update((x, self._plain(x)) for x in node.inputs)
+            return self.rewriter.keep(node)
         if _is_permute(node):
             return self._in_order(node.inputs[0], _after(node.attrs["axes"], order))
         moved = in_order(node, order)
         attrs = node.attrs if moved is None else moved
         result = aval(tuple(node.aval.shape[a] for a in order), node.aval.dtype)
-        return Node(node.op, tuple(self._in_order(x, order) for x in node.inputs), attrs, result, node.where)
+        return reapplied(node, tuple(self._in_order(x, order) for x in node.inputs), attrs, result)
 
-    def _plain(self, x: Node) -> Node:
+    def _plain(self, x: Value) -> Value:
         order = self.orders.get(x)
         return self.new[x] if order is None else self._in_order(x, tuple(range(len(order))))
 
-    def _in_order(self, x: Node, wanted: Order) -> Node:
+    def _in_order(self, x: Value, wanted: Order) -> Value:
         """What stands for ``x``, its axes in the order ``wanted``."""
         node, order = self.new[x], self.orders.get(x)
         axes = wanted if order is None else tuple(order.index(a) for a in wanted)
@@ -163,16 +167,16 @@ class _Rewriting:
         return self.permuted[key]
 
 
-def _permuted(node: Node, axes: Order) -> Node:
+def _permuted(node: Value, axes: Order) -> Value:
     shape = aval(tuple(node.aval.shape[a] for a in axes), node.aval.dtype)
     if node.is_constant and node.aval.nbytes <= SMALL:
         value = np.ascontiguousarray(np.transpose(node.value, axes))
         value.flags.writeable = False
-        return Node(None, (), {}, shape, node.where, value=value)
-    return Node(permute_p, (node,), {"axes": axes}, shape, node.where)
+        return Constant(shape, value, node.where)
+    return applied(permute_p, (node,), {"axes": axes}, shape, node.where)
 
 
-def _is_permute(node: Node) -> bool:
+def _is_permute(node: Value) -> bool:
     return node.op is permute_p and node.aval.ndim >= LEAST_AXES
 
 

@@ -9,7 +9,9 @@ from __future__ import annotations
 
 from runnel.core import tables
 from runnel.core.avals import aval
-from runnel.graph.graph import Graph, Node
+from runnel.graph.graph import Graph
+from runnel.graph.node import Value, applied, reapplied
+from runnel.graph.rewriting import substituted
 from runnel.loops.rules import Contraction
 from runnel.ops.conversion import cast_p
 from runnel.ops.views import permute_p
@@ -19,8 +21,8 @@ def flip_transposed_products(graph: Graph) -> Graph:
     """Rewrite every contraction of matrices whose only readers swap its last two axes."""
     users = graph.users()
     roots = set(graph.roots)
-    replace: dict[Node, Node] = {}
-    for node in graph.nodes:
+    replace: dict[Value, Value] = {}
+    for node in graph.values:
         rule = tables.lower.get(node.op) if node.op is not None else None
         if not isinstance(rule, Contraction) or rule.several or node in roots or not users[node]:
             continue
@@ -30,25 +32,25 @@ def flip_transposed_products(graph: Graph) -> Graph:
             a, b = node.inputs
             batch, (m, n) = node.aval.shape[:-2], node.aval.shape[-2:]
             shape = aval((*batch, n, m), node.aval.dtype)
-            flipped = Node(node.op, (_swapped(b), _swapped(a)), node.attrs, shape, node.where)
+            flipped = reapplied(node, (_swapped(b), _swapped(a)), aval=shape)
             if source is not node:
-                flipped = Node(cast_p, (flipped,), source.attrs, readers[0].aval, source.where)
+                flipped = applied(cast_p, (flipped,), source.attrs, readers[0].aval, source.where)
             for user in readers:
                 replace[user] = flipped
-    return graph.rebuilt(replace) if replace else graph
+    return substituted(graph, replace) if replace else graph
 
 
 def _order(ndim: int) -> tuple[int, ...]:
     return (*range(ndim - 2), ndim - 1, ndim - 2)
 
 
-def _swaps_last_two(node: Node) -> bool:
+def _swaps_last_two(node: Value) -> bool:
     return node.op is permute_p and node.attrs["axes"] == _order(node.aval.ndim)
 
 
-def _swapped(node: Node) -> Node:
+def _swapped(node: Value) -> Value:
     """The transpose of an operand: a view, or what it was the view of."""
     if _swaps_last_two(node):
         return node.inputs[0]
     axes = _order(node.aval.ndim)
-    return Node(permute_p, (node,), {"axes": axes}, tables.infer[permute_p](node.aval, axes=axes), node.where)
+    return applied(permute_p, (node,), {"axes": axes}, tables.infer[permute_p](node.aval, axes=axes), node.where)

@@ -50,3 +50,5 @@ INTERRUPTED: Final = -2  # by a signal
 STALE: Final = -3  # a state lock has another version, or other writes, than the launch expects
 BUSY: Final = -4  # a state lock is held, and the launch was not to wait
 TOO_FEW: Final = -5  # the team has fewer threads than the program
+
+HOST: Final = -6  # the status of a run in which a function of the host raised an error

@@ -10,13 +10,15 @@ import numpy as np
 from runnel import ops
 from runnel.core import tables
 from runnel.core.avals import Aval, aval
-from runnel.core.dispatch import apply, apply_several
+from runnel.core.dispatch import apply
 from runnel.core.errors import LevelError, VerifierError
 from runnel.core.tables import Op
 from runnel.graph.body import Body
 from runnel.graph.extract import placeholder
-from runnel.graph.graph import Graph, Node
-from runnel.ops.control import scan_p, stacked
+from runnel.graph.graph import Graph
+from runnel.graph.node import Node, results_of
+from runnel.ops.callbacks import callback_p
+from runnel.ops.control import scan_p
 from runnel.tensor import tracing
 from runnel.tensor.active import ACTIVE
 from runnel.tensor.levels import Level, LevelTensor, made
@@ -61,30 +63,31 @@ class Batching(Level):
         repeated: Tensor = ops.broadcast_to(values, (self.size, *values.shape))
         return repeated
 
-    def apply(self, op: Op, inputs: Sequence[Tensor], attrs: dict[str, Any]) -> LevelTensor:
+    def apply(self, op: Op, inputs: Sequence[Tensor], attrs: dict[str, Any]) -> Any:
         pairs = [self.split(x) for x in inputs]
         if not any(is_stacked for _, is_stacked in pairs):
-            return self.lifted(apply(op, *(x for x, _ in pairs), **attrs))
-        expected: Aval = tables.infer[op](*(x.aval for x in inputs), **attrs)
-        values = batched(op, self.size, tuple(map(self._with_axis, inputs)), attrs)
+            made = apply(op, *(x for x, _ in pairs), **attrs)
+            return tuple(map(self.lifted, made)) if op.multiple_results else self.lifted(made)
+        found = tables.infer[op](*(x.aval for x in inputs), **attrs)
+        expected: tuple[Aval, ...] = found if op.multiple_results else (found,)
+        rule = tables.axes.get(op)
+        values = None
+        if rule is not None:
+            values = rule.batched(op, self.size, tuple(map(self._with_axis, inputs)), attrs)
         if values is None and op in tables.expand:
             expanded = tables.expand[op](*inputs, **attrs)
             if expanded is not None:
-                values = self.all_elements(expanded)
+                return expanded if expanded._level is self else self.lifted(expanded)
         if values is None:
             values = looped(op, self.size, pairs, attrs, expected)
-        if values.shape[0] not in (self.size, 1) or values.shape[1:] != expected.shape:
-            raise VerifierError(
-                f"[{op.name}] the rule in table 'axes' gave shape {values.shape}, not {(self.size, *expected.shape)}."
-            )
-        return self._without_axis(values)
-
-    def apply_several(self, op: Op, inputs: Sequence[Tensor], attrs: dict[str, Any]) -> tuple[LevelTensor, ...]:
-        pairs = [self.split(x) for x in inputs]
-        if not any(is_stacked for _, is_stacked in pairs):
-            return tuple(map(self.lifted, apply_several(op, *(x for x, _ in pairs), **attrs)))
-        outs = tables.axes[op].batched(op, self.size, tuple(map(self._with_axis, inputs)), attrs)
-        return tuple(map(self._without_axis, outs))
+        results = values if op.multiple_results else (values,)
+        for x, one in zip(results, expected, strict=True):
+            if x.shape[0] not in (self.size, 1) or x.shape[1:] != one.shape:
+                raise VerifierError(
+                    f"[{op.name}] the rule in table 'axes' gave shape {x.shape}, not {(self.size, *one.shape)}."
+                )
+        made = tuple(map(self._without_axis, results))
+        return made if op.multiple_results else made[0]
 
     def _with_axis(self, x: Tensor) -> Tensor:
         """The component of ``x`` with an axis 0 for elements, of size 1 where it has none."""
@@ -162,27 +165,30 @@ class BatchedTensor(LevelTensor):
         return f"BatchedTensor({self.aval}, {self._parts[0]!r})" if self._parts[1] else repr(self._parts[0])
 
 
-def batched(op: Op, size: int, operands: tuple[Tensor, ...], attrs: dict[str, Any]) -> Tensor | None:
-    """The results of ``op`` for all elements; None where its rule in table ``axes`` has no way. Operands have an axis 0
-    of ``size``, or of 1 where they are the same for all elements."""
-    rule = tables.axes.get(op)
-    return None if rule is None else rule.batched(op, size, operands, attrs)
-
-
-def looped(op: Op, size: int, pairs: Sequence[tuple[Tensor, bool]], attrs: dict[str, Any], result: Aval) -> Tensor:
-    """The results of ``op`` element by element."""
+def looped(
+    op: Op, size: int, pairs: Sequence[tuple[Tensor, bool]], attrs: dict[str, Any], results: Sequence[Aval]
+) -> Any:
+    """The results of ``op`` element by element. What hands on the order of effects goes from one to the next."""
     inputs = [placeholder(aval(x.shape[1:], x.dtype) if each else x.aval, "x") for x, each in pairs]
-    node = Node(op, tuple(inputs), attrs, result, tracing.user_line())
-    fixed = [i for i, (_, each) in enumerate(pairs) if not each]
+    made = results_of(Node(op, tuple(inputs), attrs, tuple(results), tracing.user_line()))
+    tokens = [len(inputs) - 1] if op is callback_p and attrs["ordered"] else []
+    fixed = [i for i, (_, each) in enumerate(pairs) if not each and i not in tokens]
     varying = [i for i, (_, each) in enumerate(pairs) if each]
-    order = [*fixed, *varying]
-    body = Body(Graph([inputs[i] for i in order], [node], {}, op.name))
-    (values,) = apply_several(
-        scan_p, *(pairs[i][0] for i in order), body=body, constants=len(fixed), carries=0, length=size, reverse=False,
-        results=(stacked(result, size),),
-    )  # fmt: skip
-    found: Tensor = values
-    return found
+    order = [*fixed, *tokens, *varying]
+    outputs = [*made[-1:], *made[:-1]] if tokens else [*made]
+    body = Body(Graph([inputs[i] for i in order], outputs, {}, op.name))
+    found = apply(
+        scan_p,
+        *(pairs[i][0] for i in order),
+        body=body,
+        constants=len(fixed),
+        carries=len(tokens),
+        length=size,
+        reverse=False,
+    )
+    if tokens:
+        return (*found[1:], ops.reshape(found[0], (1, *found[0].shape)))
+    return found if op.multiple_results else found[0]
 
 
 def own_keys(key: Tensor) -> Tensor:

@@ -9,20 +9,23 @@ from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 from runnel.core.avals import Aval
-from runnel.core.dispatch import apply, apply_several
+from runnel.core.dispatch import apply
 from runnel.core.dtypes import float64
 from runnel.core.errors import GradientError, SideEffectError
 from runnel.core.tables import Op
-from runnel.graph.graph import Graph, InputKind, Node
-from runnel.ops.control import part_p
+from runnel.graph.graph import Graph
+from runnel.graph.node import Input, InputKind, Node, Result, Value
 from runnel.tensor import tensor as tensors, tracing
 from runnel.tensor.creation import asarray
+from runnel.tensor.effects import Order, order_of
 from runnel.tensor.forward import has_derivative
 from runnel.tensor.grad_mode import recording
 from runnel.tensor.scalars import run_time_scalar
 from runnel.tensor.tensor import Tensor
 from runnel.tensor.tracing import Trace
 from runnel.tensor.variable import Variable
+
+State = Variable | Order  # what a body may change
 
 
 class BodyTrace(Trace):
@@ -32,30 +35,30 @@ class BodyTrace(Trace):
 
     def __init__(self, outer: Trace | None) -> None:
         super().__init__(tensors.serial_now() if outer is None else outer.born)
-        self._own: set[Node] = set()
-        self._foreign: dict[Node, Tensor] = {}
+        self._own: set[Value] = set()
+        self._foreign: dict[Value, Tensor] = {}
         if outer is not None:
             self.known_arrays = outer.known_arrays
             self.observer = outer.observer
             self.stand_ins = outer.stand_ins
 
-    def owns(self, node: Node) -> bool:
+    def owns(self, node: Value) -> bool:
         return node in self._own or node.is_constant
 
-    def input(self, value: Aval, kind: InputKind, name: str) -> Node:
+    def input(self, value: Aval, kind: InputKind, name: str) -> Input:
         node = super().input(value, kind, name)
         self._own.add(node)
         return node
 
-    def record(self, op: Op, inputs: tuple[Node, ...], attrs: dict[str, Any]) -> Node:
+    def record(self, op: Op, inputs: tuple[Value, ...], attrs: dict[str, Any]) -> tuple[Result, ...]:
         if not self._own.issuperset(inputs):
             inputs = tuple([x if self.owns(x) else self._captured(x) for x in inputs])
-        node = super().record(op, inputs, attrs)
-        self._own.update(node.inputs)
-        self._own.add(node)
-        return node
+        results = super().record(op, inputs, attrs)
+        self._own.update(results[0].inputs)
+        self._own.update(results)
+        return results
 
-    def _captured(self, node: Node) -> Node:
+    def _captured(self, node: Value) -> Value:
         """The input for a node of the trace around this one that no tensor came with."""
         if node not in self._foreign:
             self._foreign[node] = tensors.symbolic(node)
@@ -64,13 +67,13 @@ class BodyTrace(Trace):
 
 class Traced(NamedTuple):
     """A traced body. ``read`` are the values from outside, as tensors outside, with their input nodes; ``written`` are
-    Variables that it assigned, with the nodes of their values before and after; ``custom`` is the name of a function in
-    it that has a derivative of its own."""
+    Variables that it assigned, and the order of its effects, with the nodes of their values before and after;
+    ``custom`` is the name of a function in it that has a derivative of its own."""
 
-    given: list[Node]
-    outputs: list[Node]
-    read: list[tuple[Tensor, Node]]
-    written: list[tuple[Variable, Node, Node]]
+    given: list[Value]
+    outputs: list[Value]
+    read: list[tuple[Tensor, Value]]
+    written: list[tuple[State, Value, Value]]
     custom: str
 
     def require_own_derivative(self, name: str, inputs: Sequence[Tensor]) -> None:
@@ -89,7 +92,7 @@ def trace_body(name: str, function: Callable[..., Sequence[Any]], given: Sequenc
     """
     outer = tracing.ACTIVE.trace
     trace = BodyTrace(outer)
-    inputs = [trace.input(value, InputKind.ARGUMENT, f"{name}{i}") for i, value in enumerate(given)]
+    inputs: list[Value] = [trace.input(value, InputKind.ARGUMENT, f"{name}{i}") for i, value in enumerate(given)]
     arguments = [tensors.symbolic(node) for node in inputs]
     for x in arguments:
         x.requires_grad = x.dtype.is_float
@@ -98,6 +101,8 @@ def trace_body(name: str, function: Callable[..., Sequence[Any]], given: Sequenc
         with tracing.activate(trace):
             outputs = [tensors.node_of(asarray(x), trace) for x in function(*arguments)]
             after = [(v, tensors.node_of(trace.values[v], trace)) for v in trace.variables if v in trace.written]
+            order = trace.order
+            token = None if order is None else tensors.node_of(order.read(), trace)
     finally:
         if outer is not None and outer.refusal is None:
             outer.refusal = trace.refusal
@@ -109,10 +114,13 @@ def trace_body(name: str, function: Callable[..., Sequence[Any]], given: Sequenc
     if outer is not None:
         outer.absent_gradients |= trace.absent_gradients
         outer.custom_derivative = outer.custom_derivative or trace.custom_derivative
-    read = [(_outside(held), node) for held, node in trace.captures.values()]
+    read: list[tuple[Tensor, Value]] = [(_outside(held), node) for held, node in trace.captures.values()]
     read += [(v.read(), node) for v, node in trace.variables.items() if v not in trace.written]
     read += [(asarray(run_time_scalar(getter), float64), node) for getter, node in trace.scalars]
-    return Traced(inputs, outputs, read, [(v, trace.variables[v], node) for v, node in after], trace.custom_derivative)
+    written: list[tuple[State, Value, Value]] = [(v, trace.variables[v], node) for v, node in after]
+    if order is not None and order.before is not None and token is not None:
+        written.append((order_of(outer), order.before, token))
+    return Traced(inputs, outputs, read, written, trace.custom_derivative)
 
 
 def graph_of(name: str, function: Callable[..., Sequence[Tensor]], given: Sequence[Aval]) -> Graph:
@@ -132,23 +140,26 @@ def _outside(held: Any) -> Tensor:
 
 def evaluate(graph: Graph, values: Sequence[Tensor]) -> list[Tensor]:
     """The outputs of ``graph`` on tensors: op by op, with a tape, recorded in the trace that is active."""
-    known: dict[Node, Any] = dict(zip(graph.inputs, values, strict=True))
-    for node in graph.nodes:
-        if node not in known:
-            known[node] = applied(node, [known[x] for x in node.inputs])
-    return [known[node] for node in graph.outputs]
+    known: dict[Value, Any] = dict(zip(graph.inputs, values, strict=True))
+    for value in graph.values:
+        if value in known:
+            continue
+        if isinstance(value, Result):
+            made = results(value.node, [known[x] for x in value.inputs])
+            known.update((x, made[x.index]) for x in graph.nodes[value.node])
+        else:
+            known[value] = leaf(value)
+    return [known[value] for value in graph.outputs]
 
 
-def applied(node: Node, inputs: Sequence[Any]) -> Any:
-    """What ``node`` computes, on tensors; a tuple of them for an op of several results."""
-    if node.op is None:
-        return tensors.symbolic(node) if tracing.ACTIVE.trace is not None else _constant(node)
-    if node.op is part_p:
-        return inputs[0][node.attrs["index"]]
-    if "results" in node.attrs:
-        return apply_several(node.op, *inputs, **node.attrs)
-    return apply(node.op, *inputs, **node.attrs)
+def results(node: Node, inputs: Sequence[Any]) -> tuple[Any, ...]:
+    """What ``node`` computes, on tensors."""
+    made = apply(node.op, *inputs, **node.attrs)
+    return made if node.op.multiple_results else (made,)
 
 
-def _constant(node: Node) -> Tensor:
-    return tensors.from_numpy(node.value, node.aval.dtype, copy=False)
+def leaf(value: Value) -> Tensor:
+    """A constant, or an input of the graph that is traced."""
+    if tracing.ACTIVE.trace is not None:
+        return tensors.symbolic(value)
+    return tensors.from_numpy(value.value, value.aval.dtype, copy=False)

@@ -13,17 +13,18 @@ from runnel.codegen import context
 from runnel.core import switches, tables
 from runnel.core.avals import Aval, Shape, aval, row_major
 from runnel.core.dtypes import from_numpy
-from runnel.core.errors import AxisError, NonFiniteError, RunnelError
+from runnel.core.errors import AxisError, NonFiniteError
 from runnel.core.recent import Recent
 from runnel.core.switches import SETTLED
 from runnel.core.tables import Op
-from runnel.graph.graph import Graph, InputKind, Node
+from runnel.graph.extract import placeholder
+from runnel.graph.graph import Graph
+from runnel.graph.node import Node, Value, applied, results_of
 from runnel.loops.rules import HostCall, View
 from runnel.lowering.bounds import outside
 from runnel.lowering.plan import Plan as PlanOfKernels, Planner
 from runnel.lowering.program import Program
 from runnel.lowering.strided import view_layout
-from runnel.ops.control import part_p
 from runnel.ops.views import permute_p
 from runnel.passes import pipeline
 from runnel.passes.sink_permutes import in_order
@@ -96,23 +97,32 @@ class Running:
 
 
 class OnHost:
-    """The plan of an op that NumPy carries out."""
+    """The plan of an op that NumPy carries out; ``results`` are the avals of its results."""
 
-    __slots__ = ("attrs", "op", "result")
+    __slots__ = ("attrs", "op", "results")
 
-    def __init__(self, op: Op, attrs: dict[str, Any], result: Aval) -> None:
+    def __init__(self, op: Op, attrs: dict[str, Any], results: tuple[Aval, ...]) -> None:
         self.op = op
         self.attrs = attrs
-        self.result = result
+        self.results = results
 
-    def run(self, tensors: tuple[Tensor, ...]) -> Placed:
-        array = np.ascontiguousarray(tables.reference[self.op](*[t.numpy() for t in tensors], **self.attrs))
-        found = aval(self.result.shape, from_numpy(array.dtype))
+    def run(self, tensors: tuple[Tensor, ...]) -> Any:
+        made = tables.reference[self.op](*[t.numpy() for t in tensors], **self.attrs)
+        placed = [
+            self._placed(result, array)
+            for result, array in zip(self.results, made if self.op.multiple_results else (made,), strict=True)
+        ]
+        return placed if self.op.multiple_results else placed[0]
+
+    @staticmethod
+    def _placed(result: Aval, made: Any) -> Placed:
+        array = np.ascontiguousarray(made)
+        found = aval(result.shape, from_numpy(array.dtype))
         return found, Storage.wrap(array.reshape(found.shape)), 0, row_major(found.shape)
 
 
-class RunningSeveral:
-    """The plan of an op of several results: a program of one node and its parts."""
+class RunningMulti:
+    """The plan of an op of several results: a program of one node."""
 
     __slots__ = ("program", "results")
 
@@ -129,14 +139,13 @@ class RunningSeveral:
 
 
 Placed = tuple[Aval, Storage | None, int, Shape]
-Plan = Viewing | Running | OnHost
+Plan = Viewing | Running | RunningMulti | OnHost
 
 _PLANS: Recent[Any, Plan] = Recent(KEPT)
-_SEVERAL: Recent[Any, RunningSeveral] = Recent(KEPT)
 
 
-def execute(op: Op, tensors: tuple[Tensor, ...], attrs: dict[str, Any]) -> Placed:
-    """Carry out ``op`` now; gives the result's aval, storage, offset and strides."""
+def execute(op: Op, tensors: tuple[Tensor, ...], attrs: dict[str, Any]) -> Any:
+    """Carry out ``op`` now; gives the result's aval, storage, offset and strides, or a list of those of several."""
     now = SETTLED.state.context or context.switched()
     if len(tensors) == 2:  # the most frequent cases by themselves, without a list
         x, y = tensors
@@ -150,43 +159,35 @@ def execute(op: Op, tensors: tuple[Tensor, ...], attrs: dict[str, Any]) -> Place
     if plan is None:
         with context.entered(now):
             plan = _PLANS[key] = prepare(op, tensors, attrs)
-    result = plan.run(tensors)
+    result: Any = plan.run(tensors)
     if switches.check_nans.value:
-        _check_finite(op, tensors, result)
+        for placed in result if op.multiple_results else (result,):
+            _check_finite(op, tensors, placed)
     return result
-
-
-def execute_several(op: Op, tensors: tuple[Tensor, ...], attrs: dict[str, Any]) -> list[Placed]:
-    """Carry out an op of several results now."""
-    now = SETTLED.state.context or context.switched()
-    key = (op, now, *attrs.values(), *[(x._aval, x._layout[1]) for x in tensors])
-    plan = _SEVERAL.get(key)
-    if plan is None:
-        with context.entered(now):
-            plan = _SEVERAL[key] = prepare_several(op, tensors, attrs)
-    return plan.run(tensors)
 
 
 def prepare(op: Op, tensors: tuple[Tensor, ...], attrs: dict[str, Any]) -> Plan:
     """The plan for these avals and layouts."""
-    result: Aval = tables.infer[op](*[t._aval for t in tensors], **attrs)
+    inferred = tables.infer[op](*[t._aval for t in tensors], **attrs)
     rule = tables.lower.get(op)
     if isinstance(rule, HostCall) or (rule is None and op not in tables.expand):
-        return OnHost(op, attrs, result)
+        return OnHost(op, attrs, inferred if op.multiple_results else (inferred,))
+    if op.multiple_results:
+        return _prepare_several(op, tensors, attrs, inferred)
+    result: Aval = inferred
     if isinstance(rule, View):
         viewed = view_layout(rule, tensors[0]._aval, tensors[0]._layout[1], result, attrs)
         if viewed is not None:
             return Viewing(result, *viewed)
     order = memory_order(tensors, result)
-    made = Node(op, (), attrs, result)
-    moved = None if order is None else in_order(made, order)
+    moved = None if order is None else in_order(applied(op, (), attrs, result), order)
     if order is not None and moved is not None:
         nodes, strides = _inputs(tensors, order)
-        made = Node(op, tuple(nodes), moved, _in_order(result, order))
+        made = applied(op, tuple(nodes), moved, _in_order(result, order))
     else:
         order = tuple(range(result.ndim))
         nodes, strides = _inputs(tensors)
-        made = Node(op, tuple(nodes), attrs, result)
+        made = applied(op, tuple(nodes), attrs, result)
     graph = Graph(nodes, [made], {}, op.name)
     steps = row_major(made.aval.shape)
     lies = tuple(steps[order.index(a)] for a in range(result.ndim))
@@ -195,18 +196,16 @@ def prepare(op: Op, tensors: tuple[Tensor, ...], attrs: dict[str, Any]) -> Plan:
     return Running(result, lies, _program(graph, strides), tuple(range(len(nodes))))
 
 
-def prepare_several(op: Op, tensors: tuple[Tensor, ...], attrs: dict[str, Any]) -> RunningSeveral:
-    """The plan of an op of several results for these avals and layouts."""
-    result: Aval = tables.infer[op](*[t._aval for t in tensors], **attrs)
-    nodes, strides = _inputs(tensors)
-    bundle = Node(op, tuple(nodes), attrs, result)
-    results: tuple[Aval, ...] = attrs["results"]
-    parts = [Node(part_p, (bundle,), {"index": i, "aval": x}, x) for i, x in enumerate(results)]
-    graph, _ = pipeline.run(Graph(nodes, parts, {}, op.name))
-    return RunningSeveral(_program(graph, strides), results)
+def _prepare_several(
+    op: Op, tensors: tuple[Tensor, ...], attrs: dict[str, Any], results: tuple[Aval, ...]
+) -> RunningMulti:
+    inputs, strides = _inputs(tensors)
+    made = results_of(Node(op, tuple(inputs), attrs, results))
+    graph, _ = pipeline.run(Graph(inputs, made, {}, op.name))
+    return RunningMulti(_program(graph, strides), results)
 
 
-def _program(graph: Graph, strides: dict[Node, Shape]) -> Program:
+def _program(graph: Graph, strides: dict[Value, Shape]) -> Program:
     now = context.current()
 
     def plan() -> PlanOfKernels:
@@ -219,18 +218,17 @@ def _program(graph: Graph, strides: dict[Node, Shape]) -> Program:
 def clear() -> None:
     """Forget all plans. The next ops are planned anew; their machine code is still there."""
     _PLANS.clear()
-    _SEVERAL.clear()
 
 
-def _inputs(tensors: tuple[Tensor, ...], order: Shape | None = None) -> tuple[list[Node], dict[Node, Shape]]:
+def _inputs(tensors: tuple[Tensor, ...], order: Shape | None = None) -> tuple[list[Value], dict[Value, Shape]]:
     """Nodes for the operands, their axes in ``order``, and the strides of those that are not dense."""
-    nodes: list[Node] = []
-    strides: dict[Node, Shape] = {}
+    nodes: list[Value] = []
+    strides: dict[Value, Shape] = {}
     for i, t in enumerate(tensors):
         value, steps = t._aval, t._layout[1]
         if order is not None:
             value, steps = _in_order(value, order), tuple(steps[a] for a in order)
-        nodes.append(Node(None, (), {}, value, kind=InputKind.ARGUMENT, name=f"x{i}"))
+        nodes.append(placeholder(value, f"x{i}"))
         if steps != row_major(value.shape):
             strides[nodes[-1]] = steps
     return nodes, strides
@@ -262,7 +260,7 @@ def _in_its_own_order(graph: Graph) -> tuple[Graph, Shape]:
     return Graph(graph.inputs, [inner], {}, graph.name), tuple(steps[a] for a in made.attrs["axes"])
 
 
-def _fault(program: Program, status: int, tensors: tuple[Tensor, ...]) -> RunnelError:
+def _fault(program: Program, status: int, tensors: tuple[Tensor, ...]) -> BaseException:
     """The error of an op that ended with ``status``; the values of indices can be told here."""
     for bounded in program.plan.bounded:
         if bounded.code == status:

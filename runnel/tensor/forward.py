@@ -10,7 +10,7 @@ import numpy as np
 
 from runnel import ops
 from runnel.core import tables
-from runnel.core.dispatch import apply, apply_several
+from runnel.core.dispatch import apply
 from runnel.core.errors import LevelError, MissingRuleError
 from runnel.core.tables import Op
 from runnel.core.tangents import TRANSPOSED, Together
@@ -39,18 +39,17 @@ class Forward(Level):
         """The primal and the tangent of ``x``, which may be of a lower level."""
         return x._parts if x._level is self else (x, None)
 
-    def apply(self, op: Op, inputs: Sequence[Tensor], attrs: dict[str, Any]) -> LevelTensor:
+    def apply(self, op: Op, inputs: Sequence[Tensor], attrs: dict[str, Any]) -> Any:
         primals, tangents = zip(*map(self.split, inputs), strict=True)
-        out = apply(op, *primals, **attrs)
-        return self.dual(out, tangent(op, tangents, out, primals, attrs))
-
-    def apply_several(self, op: Op, inputs: Sequence[Tensor], attrs: dict[str, Any]) -> tuple[LevelTensor, ...]:
-        primals, tangents = zip(*map(self.split, inputs), strict=True)
-        if all(t is None for t in tangents):
-            return tuple(map(self.lifted, apply_several(op, *primals, **attrs)))
-        rule: Together = tables.jvp[op]
-        outs, found = rule.rule(tangents, *primals, **attrs)
-        return tuple([self.dual(x, t) for x, t in zip(outs, found, strict=True)])
+        rule = tables.jvp.get(op)
+        if isinstance(rule, Together) and any(t is not None for t in tangents):
+            outs, found = rule.rule(tangents, *primals, **attrs)
+        else:
+            made = apply(op, *primals, **attrs)
+            outs = made if op.multiple_results else (made,)
+            found = tangents_of(op, tangents, outs, primals, attrs)
+        duals = tuple([self.dual(x, t) for x, t in zip(outs, found, strict=True)])
+        return duals if op.multiple_results else duals[0]
 
     def linearly(self, fn: Callable[[Sequence[Tensor]], list[Any]], inputs: Sequence[Tensor]) -> list[Any]:
         pairs = [self.split(x) for x in inputs]
@@ -90,12 +89,16 @@ class DualTensor(LevelTensor):
         return f"DualTensor({self._parts[0]!r}, tangent={self._parts[1]!r})"
 
 
-def tangent(
-    op: Op, tangents: tuple[Tensor | None, ...], out: Tensor, inputs: tuple[Tensor, ...], attrs: dict[str, Any]
-) -> Tensor | None:
-    """The tangent of ``out``, which ``op`` made of ``inputs``; None where it is zero."""
-    if not out.dtype.is_float or all(t is None for t in tangents):
-        return None
+def tangents_of(
+    op: Op,
+    tangents: tuple[Tensor | None, ...],
+    outs: tuple[Tensor, ...],
+    inputs: tuple[Tensor, ...],
+    attrs: dict[str, Any],
+) -> Sequence[Tensor | None]:
+    """The tangents of ``outs``, which ``op`` made of ``inputs``; None where they are zero."""
+    if not any(x.dtype.is_float for x in outs) or all(t is None for t in tangents):
+        return [None] * len(outs)
     rule = tables.jvp.get(op)
     if rule is None and op not in tables.vjp:
         raise MissingRuleError(
@@ -103,14 +106,28 @@ def tangent(
             f"with `jvp.register(op, rule)` (docs/tables.md, section 'jvp')."
         )
     if rule is None or rule is TRANSPOSED:
-        pull = functools.partial(_pulled, op, out, inputs, attrs)
-        return Transpose(pull, [out], inputs).tangents(tangents)[0]
-    terms = rule(tangents, out, *inputs, **attrs)
-    return functools.reduce(ops.add, terms) if terms else None
+        wanted = tuple(t is not None for t in tangents)
+        pull = functools.partial(_pulled, op, outs, inputs, attrs, wanted)
+        return Transpose(pull, outs, inputs).tangents(tangents)
+    terms = rule(tangents, outs if op.multiple_results else outs[0], *inputs, **attrs)
+    each = terms if op.multiple_results else [terms]
+    return [functools.reduce(ops.add, parts) if parts else None for parts in each]
 
 
-def _pulled(op: Op, out: Tensor, inputs: tuple[Tensor, ...], attrs: dict[str, Any], u: Sequence[Tensor]) -> list[Any]:
-    found = tables.vjp[op](u[0], out, *inputs, **attrs)
+def _pulled(
+    op: Op,
+    outs: tuple[Tensor, ...],
+    inputs: tuple[Tensor, ...],
+    attrs: dict[str, Any],
+    wanted: tuple[bool, ...],
+    seeds: Sequence[Tensor],
+) -> list[Any]:
+    """The cotangents of the inputs by the rule of table ``vjp``."""
+    if op.multiple_results:
+        gs = tuple(g if g.requires_grad else None for g in seeds)
+        found = tables.vjp[op](gs, outs, *inputs, wanted=wanted, **attrs)
+    else:
+        found = tables.vjp[op](seeds[0], outs[0], *inputs, **attrs)
     return [g() if callable(g) else g for g in found]
 
 

@@ -16,7 +16,6 @@ from runnel import ops
 from runnel.core.avals import Aval, Shape
 from runnel.core.errors import LevelError
 from runnel.core.tables import Op
-from runnel.ops.control import part_p
 from runnel.tensor import tape, tensor as tensors, tracing
 from runnel.tensor.active import ACTIVE
 from runnel.tensor.grad_mode import RECORDING
@@ -51,12 +50,8 @@ class Level:
         """The level around this one, while it is open."""
         return self._outer[-1]
 
-    def apply(self, op: Op, inputs: Sequence[Tensor], attrs: dict[str, Any]) -> LevelTensor:
-        """``op`` of operands of this level and of lower ones."""
-        raise NotImplementedError
-
-    def apply_several(self, op: Op, inputs: Sequence[Tensor], attrs: dict[str, Any]) -> tuple[LevelTensor, ...]:
-        """``op`` of several results."""
+    def apply(self, op: Op, inputs: Sequence[Tensor], attrs: dict[str, Any]) -> Any:
+        """``op`` of operands of this level and of lower ones: a tensor of this level, or a tuple of them."""
         raise NotImplementedError
 
     def lifted(self, x: Tensor) -> LevelTensor:
@@ -119,26 +114,11 @@ class LevelTensor(Tensor):
     def is_transposed(self) -> bool:
         return self.shown.is_transposed
 
-    def apply_op(self, op: Op, inputs: tuple[Any, ...], attrs: dict[str, Any]) -> Tensor:
+    def apply_op(self, op: Op, inputs: tuple[Any, ...], attrs: dict[str, Any]) -> Any:
         given = tuple([x.read() for x in inputs])
         level = highest(op.name, given)
-        return taped(recorded(op, given, attrs) if level is None else level.apply(op, given, attrs), op, given, attrs)
-
-    def apply_several(self, op: Op, inputs: tuple[Any, ...], attrs: dict[str, Any]) -> tuple[Tensor, ...]:
-        given = tuple([x.read() for x in inputs])
-        level = highest(op.name, given)
-        if level is not None:
-            outs: tuple[Tensor, ...] = level.apply_several(op, given, attrs)
-        else:
-            bundle = recorded(op, given, attrs)
-            parts = [{"index": i, "aval": result} for i, result in enumerate(attrs["results"])]
-            outs = tuple([recorded(part_p, (bundle,), part) for part in parts])
-        if not RECORDING.get() or not any(x.requires_grad for x in given):
-            return tuple([taped(x, op, given, attrs) for x in outs])
-        joint = tensors.from_storage(outs[0].aval, None)
-        joint.requires_grad = True
-        joint._record = tape.SeveralRecord(op, given, attrs, outs)
-        return tape.taken_out(joint, outs)
+        made = recorded(op, given, attrs) if level is None else level.apply(op, given, attrs)
+        return taped_results(made, op, given, attrs) if op.multiple_results else taped(made, op, given, attrs)
 
     def detach(self) -> Tensor:
         """The same values without any tape, and without a tangent."""
@@ -194,10 +174,11 @@ def highest(name: str, inputs: Iterable[Tensor]) -> Level | None:
     return found
 
 
-def recorded(op: Op, inputs: tuple[Tensor, ...], attrs: dict[str, Any]) -> Tensor:
+def recorded(op: Op, inputs: tuple[Tensor, ...], attrs: dict[str, Any]) -> Any:
     """``op`` in the graph of the active trace."""
     trace: Any = ACTIVE.trace
-    return tensors.symbolic(trace.record(op, tuple([tensors.node_of(x, trace) for x in inputs]), attrs))
+    results = tuple(map(tensors.symbolic, trace.record(op, tuple([tensors.node_of(x, trace) for x in inputs]), attrs)))
+    return results if op.multiple_results else results[0]
 
 
 def taped(result: Tensor, op: Op, inputs: tuple[Tensor, ...], attrs: dict[str, Any]) -> Tensor:
@@ -212,10 +193,16 @@ def taped(result: Tensor, op: Op, inputs: tuple[Tensor, ...], attrs: dict[str, A
     return ops.stop_gradient(result) if stops else result
 
 
-def in_innermost(x: Tensor) -> Tensor:
-    """``x`` as a tensor of the innermost level of the active trace; itself where it is one, or there is none."""
-    level = ACTIVE.level
-    return x if level is None or x._level is level else level.lifted(x)
+def taped_results(
+    results: tuple[Tensor, ...], op: Op, inputs: tuple[Tensor, ...], attrs: dict[str, Any]
+) -> tuple[Tensor, ...]:
+    """The ``results`` of an op that gives several, with their records."""
+    if not RECORDING.get() or not any(x.requires_grad for x in inputs):
+        return tuple([taped(x, op, inputs, attrs) for x in results])
+    joint = tensors.from_storage(results[0].aval, None)
+    joint.requires_grad = True
+    joint._record = tape.MultiResultRecord(op, inputs, attrs, results)
+    return tape.results_of(joint, results)
 
 
 def every_component(x: Tensor) -> list[Tensor]:
@@ -227,10 +214,3 @@ def every_component(x: Tensor) -> list[Tensor]:
             found += at.components
             pending += at.components
     return found
-
-
-def no_number(level: Level, what: str, value: Aval, instead: str) -> LevelError:
-    """The error for asking a tensor of ``level`` for one value."""
-    return LevelError(
-        f"[{what}] a tensor of {level.name} ({value}) has no one value at {tracing.user_line()}. {instead}"
-    )

@@ -14,7 +14,7 @@ from runnel import ops
 from runnel.core import dtypes, public
 from runnel.core.avals import row_major
 from runnel.core.devices import CPU, Device, as_device
-from runnel.core.dispatch import Value
+from runnel.core.dispatch import TensorLike
 from runnel.core.missing import missing
 from runnel.ops.contiguity import contiguous
 
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 @public.methods
-class ArrayMethods(Value):
+class ArrayMethods(TensorLike):
     """Arithmetic, comparison, reductions and views as operators and methods."""
 
     __slots__ = ()
@@ -206,6 +206,15 @@ class ArrayMethods(Value):
 
     def argmin(self, axis: Any = None, keepdims: bool = False) -> Tensor:
         return ops.argmin(self, axis, keepdims)
+
+    def sort(self, axis: int | None = -1, descending: bool = False, stable: bool = True) -> Tensor:
+        return ops.sort(self, axis, descending, stable)
+
+    def argsort(self, axis: int | None = -1, descending: bool = False, stable: bool = True) -> Tensor:
+        return ops.argsort(self, axis, descending, stable)
+
+    def topk(self, k: int, axis: int = -1, largest: bool = True, sorted: bool = True) -> ops.sorting.TopK:
+        return ops.topk(self, k, axis, largest, sorted)
 
     def reshape(self, *shape: Any) -> Tensor:
         return self._other(ops.reshape(self, shape[0] if len(shape) == 1 and not isinstance(shape[0], int) else shape))

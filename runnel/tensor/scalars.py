@@ -7,7 +7,7 @@ from typing import Any
 
 from runnel.core.avals import aval
 from runnel.core.dtypes import float64
-from runnel.graph.graph import InputKind
+from runnel.graph.node import InputKind
 from runnel.tensor import tensor as tensors, tracing
 from runnel.tensor.tensor import Tensor
 

@@ -33,11 +33,8 @@ class StandIn(ArrayMethods):
         """Put in the present value with ``value`` at ``key``."""
         self.update("setitem", lambda x: ops.put(x, key, value))
 
-    def apply_op(self, op: Op, inputs: tuple[Any, ...], attrs: dict[str, Any]) -> Tensor:
+    def apply_op(self, op: Op, inputs: tuple[Any, ...], attrs: dict[str, Any]) -> Any:
         return self.read().apply_op(op, inputs, attrs)
-
-    def apply_several(self, op: Op, inputs: tuple[Any, ...], attrs: dict[str, Any]) -> tuple[Tensor, ...]:
-        return self.read().apply_several(op, inputs, attrs)
 
     def lift(self, array: Any, dtype: DType) -> Tensor:
         return self.read().lift(array, dtype)

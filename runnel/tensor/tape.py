@@ -21,7 +21,6 @@ from runnel.core import tables
 from runnel.core.errors import GradientError
 from runnel.core.tables import Op
 from runnel.ops.assembly import Piece, assembled
-from runnel.ops.control import part_p
 from runnel.ops.pieces import slice_p
 from runnel.tensor.active import ACTIVE
 from runnel.tensor.grad_mode import recording
@@ -102,9 +101,9 @@ class Record:
         self.rule = None
 
 
-class SeveralRecord(Record):
-    """How an op of several results was carried out; ``outs`` are these, without a tape. It hangs on a tensor that
-    stands for all of them, the bundle, to which the records of the results (op ``part``) lead."""
+class MultiResultRecord(Record):
+    """How an op of several results was carried out; ``outs`` are these, without a tape. It hangs on a node of the tape
+    that has no value and stands for all of them, the joint node; a :class:`ResultRecord` of each leads there."""
 
     __slots__ = ("outs",)
 
@@ -115,6 +114,16 @@ class SeveralRecord(Record):
     def free(self) -> None:
         super().free()
         self.outs = ()
+
+
+class ResultRecord(Record):
+    """A tensor is result number ``index`` of the op that ``joint`` stands for."""
+
+    __slots__ = ("index",)
+
+    def __init__(self, joint: Tensor, index: int) -> None:
+        super().__init__(None, (joint,), {})
+        self.index = index
 
 
 class PulledRecord(Record):
@@ -305,10 +314,10 @@ def apply_rule(
     if isinstance(record, PulledRecord):
         return record.pull(out, settled(g, out), create_graph, alive)
     inputs = record.inputs if create_graph else tuple(map(plain, record.inputs))
-    if isinstance(record, SeveralRecord):
+    if isinstance(record, MultiResultRecord):
         if record.op is None or not isinstance(g, dict):
             raise GradientError("[backward] the cotangents of an op of several results must come from its results.")
-        outs = taken_out(out, record.outs) if create_graph else record.outs
+        outs = results_of(out, record.outs) if create_graph else record.outs
         wanted = tuple(x.requires_grad if alive is None else id(x) in alive for x in record.inputs)
         given = [g.get(i) for i in range(len(outs))]
         gs = tuple(x if x is None or create_graph else plain(x) for x in given)
@@ -316,10 +325,10 @@ def apply_rule(
     settled_g, result = settled(g, out), out
     if not create_graph:
         settled_g, result = plain(settled_g), plain(out)
+    if isinstance(record, ResultRecord):
+        return (ResultCotangent(record.index, settled_g),)
     if record.op is None:
         return tuple(record.rule(settled_g, result))
-    if record.op is part_p:
-        return (PartOf(record.attrs["index"], settled_g),)
     if record.op is slice_p:
         piece = Piece.of(settled_g, inputs[0], **record.attrs)
         if piece is not None:
@@ -327,25 +336,25 @@ def apply_rule(
     return tuple(tables.vjp[record.op](settled_g, result, *inputs, **record.attrs))
 
 
-def taken_out(bundle: Tensor, outs: tuple[Tensor, ...]) -> tuple[Tensor, ...]:
-    """The results of an op of several, with records that lead to the bundle."""
+def results_of(joint: Tensor, outs: tuple[Tensor, ...]) -> tuple[Tensor, ...]:
+    """The results of an op of several, with records that lead to the joint node."""
     tensors = tuple(out._twin() for out in outs)
     for index, tensor in enumerate(tensors):
         if tensor.dtype.is_float:
             tensor.requires_grad = True
-            tensor._record = Record(part_p, (bundle,), {"index": index, "aval": tensor.aval})
+            tensor._record = ResultRecord(joint, index)
     return tensors
 
 
-class PartOf(NamedTuple):
+class ResultCotangent(NamedTuple):
     """The cotangent of result ``number`` of an op of several."""
 
     number: int
     g: Tensor
 
 
-# What is pending for a tensor: a cotangent; those of slices of it, to be put together; or, for a bundle, those of its
-# results by number.
+# What is pending for a tensor: a cotangent; those of slices of it, to be put together; or, for a joint node, those
+# of the results by index.
 Cotangent = Any
 Pending = dict[int, Cotangent]
 
@@ -359,7 +368,7 @@ def settled(g: Cotangent, tensor: Tensor) -> Tensor:
 def accumulate(pending: Pending, tensor: Tensor, g: Cotangent) -> None:
     """Add ``g`` to what is pending for ``tensor``."""
     before = pending.get(id(tensor))
-    if isinstance(g, PartOf):
+    if isinstance(g, ResultCotangent):
         gs = pending.setdefault(id(tensor), {})
         gs[g.number] = gs[g.number] + g.g if g.number in gs else g.g
         return

@@ -21,8 +21,7 @@ from runnel.core.dtypes import DType, from_numpy as from_numpy_dtype
 from runnel.core.errors import GradientError, LevelError, SideEffectError
 from runnel.core.rounding import rounded
 from runnel.core.tables import Op
-from runnel.graph.graph import InputKind, Node
-from runnel.ops.control import part_p
+from runnel.graph.node import InputKind, Value
 from runnel.ops.conversion import stop_gradient_p
 from runnel.runtime import memory
 from runnel.runtime.memory import Storage
@@ -58,7 +57,7 @@ class Tensor(ArrayMethods):
     _serial: int
     _storage: Storage | None
     _array: np.ndarray | None = None  # the NumPy view, once asked for
-    _node: Node | None = None  # while tracing
+    _node: Value | None = None  # while tracing
     _record: tape.Record | None = None
     _leaf: weakref.ref[Variable | Tensor] | None = None  # to what this is the value of, which holds it in turn
     _grad: Tensor | None = None
@@ -225,7 +224,7 @@ class Tensor(ArrayMethods):
 
     # Ops --------------------------------------------------------------------------------------------------------------
 
-    def apply_op(self, op: Op, inputs: tuple[Any, ...], attrs: dict[str, Any]) -> Tensor:
+    def apply_op(self, op: Op, inputs: tuple[Any, ...], attrs: dict[str, Any]) -> Any:
         trace = tracing.ACTIVE.trace
         tensors = inputs
         for x in inputs:
@@ -236,10 +235,15 @@ class Tensor(ArrayMethods):
                         return x.apply_op(op, tensors, attrs)
                 break
         if trace is None:
-            result = _placed(*eager.execute(op, tensors, attrs))
+            made = eager.execute(op, tensors, attrs)
+            if op.multiple_results:
+                return _with_tape(op, tensors, attrs, tuple([_placed(*x) for x in made]), None)
+            result = _placed(*made)
         else:
-            node = trace.record(op, tuple([node_of(x, trace) for x in tensors]), attrs)
-            result = symbolic(node)
+            results = trace.record(op, tuple([node_of(x, trace) for x in tensors]), attrs)
+            if op.multiple_results:
+                return _with_tape(op, tensors, attrs, tuple(map(symbolic, results)), trace)
+            result = symbolic(results[0])
         for x in tensors:
             if x.requires_grad:
                 if not RECORDING.get():
@@ -249,27 +253,6 @@ class Tensor(ArrayMethods):
                     result._record = tape.Record(op, tensors, attrs)
                 break
         return result
-
-    def apply_several(self, op: Op, inputs: tuple[Any, ...], attrs: dict[str, Any]) -> tuple[Tensor, ...]:
-        trace = tracing.ACTIVE.trace
-        tensors = tuple([x.read() for x in inputs])
-        for x in tensors:
-            if type(x) is not Tensor:
-                return x.apply_several(op, tensors, attrs)
-        if trace is None:
-            outs = tuple([_placed(*placed) for placed in eager.execute_several(op, tensors, attrs)])
-        else:
-            node = trace.record(op, tuple([node_of(x, trace) for x in tensors]), attrs)
-            parts = [{"index": i, "aval": result} for i, result in enumerate(attrs["results"])]
-            outs = tuple([symbolic(trace.record(part_p, (node,), part)) for part in parts])
-        if not any(x.requires_grad for x in tensors):
-            return outs
-        if not RECORDING.get():
-            return outs if trace is None else tuple([_stopped(x, trace) for x in outs])
-        bundle = _blank(outs[0]._aval)
-        bundle.requires_grad = True
-        bundle._record = tape.SeveralRecord(op, tensors, attrs, outs)
-        return tape.taken_out(bundle, outs)
 
     def lift(self, array: Any, dtype: DType) -> Tensor:
         return constant(array, dtype)
@@ -453,12 +436,26 @@ class Tensor(ArrayMethods):
             tape.add_to_owners(found.values(), seed)
 
 
+def _with_tape(
+    op: Op, tensors: tuple[Tensor, ...], attrs: dict[str, Any], outs: tuple[Tensor, ...], trace: tracing.Trace | None
+) -> tuple[Tensor, ...]:
+    """The results ``outs`` of an op that gives a tuple of them, with their tape."""
+    if not any(x.requires_grad for x in tensors):
+        return outs
+    if not RECORDING.get():
+        return outs if trace is None else tuple([_stopped(x, trace) for x in outs])
+    joint = _blank(outs[0]._aval)
+    joint.requires_grad = True
+    joint._record = tape.MultiResultRecord(op, tensors, attrs, outs)
+    return tape.results_of(joint, outs)
+
+
 def _stopped(result: Tensor, trace: tracing.Trace) -> Tensor:
     """``result`` of an op that is not recorded on the tape, in a trace. A graph inside of a graph is differentiated as
     it stands, and must say where gradients stop."""
     if not trace.is_body or not result._aval.dtype.is_float:
         return result
-    return symbolic(trace.record(stop_gradient_p, (node_of(result, trace),), {}))
+    return symbolic(trace.record(stop_gradient_p, (node_of(result, trace),), {})[0])
 
 
 def _blank(value: Aval) -> Tensor:
@@ -507,7 +504,7 @@ def can_share(array: np.ndarray, dtype: DType | None) -> bool:
     return fits and array.dtype.isnative and not any(step % array.itemsize for step in array.strides)
 
 
-def symbolic(node: Node) -> Tensor:
+def symbolic(node: Value) -> Tensor:
     """A tensor that stands for a node of the graph being traced."""
     tensor = _blank(node.aval)
     tensor._node = node
@@ -566,7 +563,7 @@ def traced_array(trace: tracing.Trace, array: np.ndarray, dtype: DType, shape: S
     return tensor if shape is None or shape == tensor.shape else tensor.reshape(shape)
 
 
-def node_of(tensor: Tensor, trace: tracing.Trace) -> Node:
+def node_of(tensor: Tensor, trace: tracing.Trace) -> Value:
     """The node that stands for ``tensor`` in ``trace``: its own, or that of a captured or constant eager tensor."""
     if tensor._node is not None and trace.owns(tensor._node):
         return tensor._node

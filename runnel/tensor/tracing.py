@@ -13,17 +13,28 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
-from runnel.core import tables
 from runnel.core.avals import Aval, aval
 from runnel.core.dtypes import DType
 from runnel.core.rounding import rounded
 from runnel.core.tables import Op
-from runnel.graph.graph import Graph, InputKind, Node
+from runnel.graph.graph import Graph
+from runnel.graph.node import (
+    Constant,
+    Input,
+    InputKind,
+    Node,
+    Result,
+    Value,
+    abstract_results,
+    applied,
+    results_of,
+)
 from runnel.ops.recomputation import again_p
 from runnel.tensor.active import ACTIVE as ACTIVE
 from runnel.tensor.apart import Guarded, undisturbed
 
 if TYPE_CHECKING:
+    from runnel.tensor.effects import Order
     from runnel.tensor.tensor import Tensor
     from runnel.tensor.variable import Variable
 
@@ -37,14 +48,14 @@ class Trace:
 
     def __init__(self, born: int) -> None:
         self.born = born  # tensors with a higher serial number were made inside the trace: constants
-        self.inputs: list[Node] = []
-        self.captures: dict[int, tuple[Any, Node]] = {}  # id(tensor or ndarray) -> (it, its input node)
-        self.constants: dict[int, tuple[Any, Node]] = {}
-        self.variables: dict[Variable, Node] = {}  # read or written, in the order of first use
+        self.inputs: list[Value] = []
+        self.captures: dict[int, tuple[Any, Input]] = {}  # id(tensor or ndarray) -> (it, its input node)
+        self.constants: dict[int, tuple[Any, Value]] = {}
+        self.variables: dict[Variable, Value] = {}  # read or written, in the order of first use
         self.values: dict[Variable, Tensor] = {}  # what each holds now
         self.written: set[Variable] = set()
         self.gradients: dict[Variable, Any] = {}  # .grad as set in the trace
-        self.gradient_inputs: dict[Variable, Node] = {}  # .grad read before it was set
+        self.gradient_inputs: dict[Variable, Value] = {}  # .grad read before it was set
         self.consumed: set[Variable] = set()  # gradients that an optimizer has used up
         self.absent_gradients: set[Variable] = set()  # .grad read as None before it was set
         self.known_arrays: dict[int, np.ndarray] = {}  # by id: arrays that can be found again at the next call
@@ -52,38 +63,39 @@ class Trace:
         # set, with what it was
         self.refusal: Exception | None = None  # the first error about a traced value, though the function caught it
         self.custom_derivative = ""  # the name of a function with one that was recorded
-        self.scalars: list[tuple[Any, Node]] = []  # (getter, node): run-time floats read by the function
+        self.scalars: list[tuple[Any, Value]] = []  # (getter, node): run-time floats read by the function
         self.observer: Callable[[Any, str], Callable[..., Any]] | None = (
             None  # gives methods of users' objects, observed
         )
         self.repetition: Repetition | None = None  # while something is recorded a second time
+        self.order: Order | None = None  # of effects, if there were some
         self.stand_ins: StandIns | None = None  # of a trace whose tape ends at tensors from outside
 
-    def owns(self, node: Node) -> bool:
+    def owns(self, node: Value) -> bool:
         """Whether ``node`` is of this trace, and not of one around it."""
         return True
 
-    def input(self, value: Aval, kind: InputKind, name: str) -> Node:
-        node = Node(None, (), {}, value, user_line(), kind=kind, name=name)
+    def input(self, value: Aval, kind: InputKind, name: str) -> Input:
+        node = Input(value, kind, name, user_line())
         self.inputs.append(node)
         return node
 
-    def constant(self, array: np.ndarray, dtype: DType) -> Node:
+    def constant(self, array: np.ndarray, dtype: DType) -> Value:
         frozen = np.array(rounded(array, dtype))
         frozen.flags.writeable = False
-        return Node(None, (), {}, aval(frozen.shape, dtype), value=frozen)
+        return Constant(aval(frozen.shape, dtype), frozen)
 
-    def record(self, op: Op, inputs: tuple[Node, ...], attrs: dict[str, Any]) -> Node:
+    def record(self, op: Op, inputs: tuple[Value, ...], attrs: dict[str, Any]) -> tuple[Result, ...]:
         if self.repetition is not None:
             inputs = tuple(map(self.repetition.read, inputs))
-        result = tables.infer[op](*[x.aval for x in inputs], **attrs)
-        node = Node(op, inputs, attrs, result, user_line())
+        results = results_of(Node(op, inputs, attrs, abstract_results(op, inputs, attrs), user_line()))
         if self.repetition is not None:
-            self.repetition.made.add(node)
-        return node
+            self.repetition.made.update(results)
+        return results
 
-    def graph(self, outputs: list[Node], updates: dict[Node, Node], name: str) -> Graph:
-        return Graph(self.inputs, outputs, updates, name)
+    def graph(self, outputs: list[Value], updates: dict[Value, Value], name: str) -> Graph:
+        last = None if self.order is None else self.order.last()
+        return Graph(self.inputs, outputs, updates, name, () if last is None else (last,))
 
 
 def method(owner: Any, name: str) -> Callable[..., Any]:
@@ -106,17 +118,17 @@ class StandIns(Protocol):
 class Repetition:
     """Ops that are recorded a second time: they compute late, when ``after`` is known, what was computed before."""
 
-    def __init__(self, after: tuple[Node, ...]) -> None:
+    def __init__(self, after: tuple[Value, ...]) -> None:
         self.after = after
-        self.made: set[Node] = set()
-        self._again: dict[Node, Node] = {}
+        self.made: set[Value] = set()
+        self._again: dict[Value, Value] = {}
 
-    def read(self, node: Node) -> Node:
+    def read(self, node: Value) -> Value:
         """What stands for ``node``: itself, if it is a constant or made in the repetition."""
         if node in self.made or node.is_constant:
             return node
         if node not in self._again:
-            self._again[node] = Node(again_p, (node, *self.after), {}, node.aval, node.where)
+            self._again[node] = applied(again_p, (node, *self.after), {}, node.aval, node.where)
         return self._again[node]
 
 

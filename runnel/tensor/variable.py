@@ -19,7 +19,7 @@ from runnel.core.dispatch import RunTimeNumber
 from runnel.core.dtypes import DType, as_dtype, from_numpy
 from runnel.core.errors import DTypeError, GradientError, NewStateError, ShapeError
 from runnel.core.rounding import rounded
-from runnel.graph.graph import InputKind
+from runnel.graph.node import InputKind
 from runnel.runtime.state import VERSION, StateLock
 from runnel.tensor import copying, inplace, tape, tensor as tensors, tracing
 from runnel.tensor.grad_mode import RECORDING

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from runnel.core.avals import Aval, aval
-from runnel.core.dispatch import apply_several
+from runnel.core.avals import aval
+from runnel.core.dispatch import apply
 from runnel.core.dtypes import bool_
 from runnel.core.errors import DTypeError
 from runnel.core.tables import vjp
@@ -57,12 +57,9 @@ def cond(predicate: Any, true_fn: Callable[..., Any], false_fn: Callable[..., An
     inputs = (*constants, *leaves, *(variable.read() for variable in written))
     for traced in (then, otherwise):
         traced.require_own_derivative("cond", inputs)
-    avals = [node.aval for node in graphs[0].outputs]
-    if not avals:
+    if not graphs[0].outputs:
         return results[0].filled([])
-    outs = apply_several(
-        cond_p, decision, *inputs, then=Body(graphs[0]), otherwise=Body(graphs[1]), results=tuple(avals)
-    )
+    outs = apply(cond_p, decision, *inputs, then=Body(graphs[0]), otherwise=Body(graphs[1]))
     n = len(results[0].leaves)
     for variable, value in zip(written, outs[n:], strict=True):
         variable.assign(value)
@@ -78,7 +75,6 @@ def cond_vjp(
     wanted: tuple[bool, ...],
     then: Body,
     otherwise: Body,
-    results: tuple[Aval, ...],
 ) -> list[Tensor | None]:
     """The cotangents come from the derivative of the branch that ran, which computes its values again."""
     seeded = [i for i, g in enumerate(gs) if g is not None]
@@ -86,10 +82,8 @@ def cond_vjp(
     answer: list[Tensor | None] = [None] * (1 + len(operands))
     if needed and seeded:
         bodies = [_pulled_back(body, needed, seeded) for body in (then, otherwise)]
-        made = apply_several(
-            cond_p, predicate, *operands, *(g for g in gs if g is not None), then=bodies[0], otherwise=bodies[1],
-            results=tuple(operands[i].aval for i in needed),
-        )  # fmt: skip
+        given = [g for g in gs if g is not None]
+        made = apply(cond_p, predicate, *operands, *given, then=bodies[0], otherwise=bodies[1])
         for i, value in zip(needed, made, strict=True):
             answer[1 + i] = value
     return answer

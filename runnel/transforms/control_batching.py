@@ -11,9 +11,10 @@ from typing import Any
 
 from runnel.core.avals import Aval, aval
 from runnel.core.axes import batching
-from runnel.core.dispatch import apply_several
+from runnel.core.dispatch import apply
 from runnel.graph.body import Body
-from runnel.graph.graph import Graph, Node
+from runnel.graph.graph import Graph
+from runnel.graph.node import Value
 from runnel.ops import any as any_of, broadcast_to, moveaxis, reshape, where
 from runnel.ops.control import cond_p, scan_p, while_p
 from runnel.ops.views import bare
@@ -26,8 +27,8 @@ from runnel.transforms.scan import run
 
 def _differing(graph: Graph, inputs: Collection[int]) -> set[int]:
     """The outputs that depend on the ``inputs`` with these numbers."""
-    found: set[Node] = {graph.inputs[i] for i in inputs}
-    for node in graph.nodes:
+    found: set[Value] = {graph.inputs[i] for i in inputs}
+    for node in graph.values:
         if any(x in found for x in node.inputs):
             found.add(node)
     return {i for i, x in enumerate(graph.outputs) if x in found}
@@ -88,7 +89,6 @@ def _scan_batched(
     carries: int,
     length: int,
     reverse: bool,
-    results: tuple[Aval, ...],
 ) -> list[Tensor]:
     graph, n, m = body.graph, constants, carries
     differing = _with_carries(graph, _given(operands, size), n, m)
@@ -114,7 +114,6 @@ def _while_batched(
     body: Body,
     constants: int,
     carries: int,
-    results: tuple[Aval, ...],
 ) -> list[Tensor]:
     """While any element goes on; those that do not keep their values."""
     n, m = constants, carries
@@ -134,17 +133,12 @@ def _while_batched(
 
     decides = _for_all(cond.graph, size, differing, (), some if is_own else None)
     steps = _for_all(body.graph, size, differing, state, held if is_own else None)
-    found = apply_several(
-        while_p, *given, cond=Body(decides), body=Body(steps), constants=n, carries=m,
-        results=tuple(x.aval for x in steps.outputs),
-    )  # fmt: skip
+    found = apply(while_p, *given, cond=Body(decides), body=Body(steps), constants=n, carries=m)
     return [x if i in state else _one(x) for i, x in enumerate(found)]
 
 
 @batching(cond_p)
-def _cond_batched(
-    size: int, predicate: Tensor, *operands: Tensor, then: Body, otherwise: Body, results: tuple[Aval, ...]
-) -> list[Tensor]:
+def _cond_batched(size: int, predicate: Tensor, *operands: Tensor, then: Body, otherwise: Body) -> list[Tensor]:
     """Where each element has its own predicate, both branches for all of them, and a choice."""
     bodies, differing = (then.graph, otherwise.graph), _given(operands, size)
     if predicate.shape[0] == size:
@@ -156,8 +150,5 @@ def _cond_batched(
     outputs = set().union(*(_differing(graph, differing) for graph in bodies))
     given = [x if i in differing else bare(x) for i, x in enumerate(operands)]
     wide = [_for_all(graph, size, differing, outputs) for graph in bodies]
-    found = apply_several(
-        cond_p, bare(predicate), *given, then=Body(wide[0]), otherwise=Body(wide[1]),
-        results=tuple(x.aval for x in wide[0].outputs),
-    )  # fmt: skip
+    found = apply(cond_p, bare(predicate), *given, then=Body(wide[0]), otherwise=Body(wide[1]))
     return [x if i in outputs else _one(x) for i, x in enumerate(found)]

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from runnel.core.avals import Aval
-from runnel.core.dispatch import apply_several
+from runnel.core.dispatch import apply
 from runnel.core.tables import jvp
 from runnel.core.tangents import Tangents, Together
 from runnel.graph.body import Body
@@ -78,7 +77,6 @@ def _scan_jvp(
     carries: int,
     length: int,
     reverse: bool,
-    results: tuple[Aval, ...],
 ) -> Outs:
     graph, n, m = body.graph, constants, carries
     active = _active(graph, _given(tangents), n, m)
@@ -108,7 +106,6 @@ def _while_jvp(
     body: Body,
     constants: int,
     carries: int,
-    results: tuple[Aval, ...],
 ) -> Outs:
     graph, n, m = body.graph, constants, carries
     active = _active(graph, _given(tangents), n, m)
@@ -122,24 +119,22 @@ def _while_jvp(
         return [*values[:n], *further[: len(fixed)], *values[n:], *further[len(fixed) :]]
 
     graphs = [Graph(ordered(g.inputs[: n + m], g.inputs[n + m :]), g.outputs, {}, g.name) for g in (decides, wide)]
-    found = apply_several(
+    found = apply(
         while_p, *ordered(inputs, extra), cond=Body(graphs[0]), body=Body(graphs[1]), constants=n + len(fixed),
-        carries=m + len(state), results=tuple(x.aval for x in wide.outputs),
+        carries=m + len(state),
     )  # fmt: skip
     return found[:m], _spread(m, state, found[m:])
 
 
-def _cond_jvp(
-    tangents: Tangents, predicate: Tensor, *operands: Tensor, then: Body, otherwise: Body, results: tuple[Aval, ...]
-) -> Outs:
+def _cond_jvp(tangents: Tangents, predicate: Tensor, *operands: Tensor, then: Body, otherwise: Body) -> Outs:
     active = _given(tangents[1:])
-    outputs = [i for i, x in enumerate(results) if x.dtype.is_float]
+    outputs = [i for i, x in enumerate(then.graph.outputs) if x.aval.dtype.is_float]
     bodies = [with_tangents(body.graph, active, outputs) for body in (then, otherwise)]
-    found = apply_several(
+    found = apply(
         cond_p, predicate, *operands, *(tangents[1 + i] for i in active), then=Body(bodies[0]),
-        otherwise=Body(bodies[1]), results=tuple(x.aval for x in bodies[0].outputs),
+        otherwise=Body(bodies[1]),
     )  # fmt: skip
-    count = len(results)
+    count = len(then.graph.outputs)
     return found[:count], _spread(count, outputs, found[count:])
 
 

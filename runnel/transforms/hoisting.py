@@ -10,7 +10,8 @@ from typing import NamedTuple
 
 from runnel.core.tables import lower
 from runnel.graph.extract import extract
-from runnel.graph.graph import Graph, Node
+from runnel.graph.graph import Graph
+from runnel.graph.node import Value
 from runnel.loops.rules import Contraction
 from runnel.tensor.tensor import Tensor
 from runnel.transforms.steps import Steps, is_batchable, is_view
@@ -32,13 +33,13 @@ def hoisted(loop: Loop) -> Loop:
     constants, xs = graph.inputs[:n], graph.inputs[n + m :]
     fixed = _computed_from(graph, set(constants))
     without_carries = _computed_from(graph, {*constants, *xs})
-    once = [node for node in graph.nodes if node in fixed and _leaves(node)]
+    once = [node for node in graph.values if node in fixed and _leaves(node)]
     known = Steps(loop.length)
     known.fix(constants, loop.constants)
     known.stack(xs, loop.xs)
     products = [
         node
-        for node in graph.nodes
+        for node in graph.values
         if node in without_carries and node not in fixed and _is_product(node) and known.reaches(node, once)
     ]
     wanted = _read_inside(graph, [*once, *products])
@@ -63,11 +64,11 @@ def hoisted(loop: Loop) -> Loop:
     )
 
 
-def _computed_from(graph: Graph, sources: set[Node]) -> set[Node]:
+def _computed_from(graph: Graph, sources: set[Value]) -> set[Value]:
     """The nodes that are computed from at least one of ``sources``, and from no other input."""
     found = set(sources)
     others = set(graph.inputs) - sources
-    for node in graph.nodes:
+    for node in graph.values:
         if node in others or any(x in others for x in node.inputs):
             others.add(node)
         elif any(x in found for x in node.inputs):
@@ -75,22 +76,22 @@ def _computed_from(graph: Graph, sources: set[Node]) -> set[Node]:
     return found
 
 
-def _leaves(node: Node) -> bool:
+def _leaves(node: Value) -> bool:
     """Whether a node that is the same at every step is worth computing outside: views cost nothing inside."""
-    return node.op is not None and not is_view(node) and "results" not in node.attrs
+    return node.op is not None and not is_view(node) and not node.op.regions
 
 
-def _is_product(node: Node) -> bool:
+def _is_product(node: Value) -> bool:
     return node.op is not None and is_batchable(node) and isinstance(lower.get(node.op), Contraction)
 
 
-def _read_inside(graph: Graph, hoisted: list[Node]) -> list[Node]:
+def _read_inside(graph: Graph, hoisted: list[Value]) -> list[Value]:
     """Those of ``hoisted`` that the rest of the body reads, perhaps through views."""
     inside = _reached(graph, set(hoisted))
     return [node for node in hoisted if node in inside]
 
 
-def _reached(graph: Graph, out: set[Node]) -> set[Node]:
+def _reached(graph: Graph, out: set[Value]) -> set[Value]:
     """What is met on the way up from the outputs, going no further than ``out``."""
     pending, seen = list(graph.outputs), set()
     while pending:
@@ -102,6 +103,6 @@ def _reached(graph: Graph, out: set[Node]) -> set[Node]:
     return seen
 
 
-def _used(graph: Graph, stands_for: dict[Node, Node], inputs: list[Node]) -> list[Node]:
-    read = {x for node in graph.nodes for x in node.inputs} | set(graph.outputs)
+def _used(graph: Graph, stands_for: dict[Value, Value], inputs: list[Value]) -> list[Value]:
+    read = {x for node in graph.values for x in node.inputs} | set(graph.outputs)
     return [x for x in inputs if stands_for[x] in read]

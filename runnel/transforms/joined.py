@@ -4,19 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from runnel.graph.extract import copied, placeholder
+from runnel.graph.extract import placeholder
 from runnel.graph.graph import Graph
-from runnel.tensor.bodies import Traced
+from runnel.graph.rewriting import copied
+from runnel.tensor.bodies import State, Traced
 from runnel.tensor.tensor import Tensor
-from runnel.tensor.variable import Variable
 
 
-def assigned(*bodies: Traced) -> list[Variable]:
+def assigned(*bodies: Traced) -> list[State]:
     """The Variables that any of the bodies assigns."""
     return list(dict.fromkeys(variable for body in bodies for variable, _, _ in body.written))
 
 
-def joined(bodies: Sequence[Traced], written: Sequence[Variable], name: str) -> tuple[list[Graph], list[Tensor]]:
+def joined(bodies: Sequence[Traced], written: Sequence[State], name: str) -> tuple[list[Graph], list[Tensor]]:
     """Graphs of equal inputs: what any of ``bodies`` reads from outside, then what each was given, then the values of
     ``written`` Variables, whose new values come after the outputs; and the tensors for the first of these."""
     state = {id(variable.read()): place for place, variable in enumerate(written)}
@@ -28,7 +28,7 @@ def joined(bodies: Sequence[Traced], written: Sequence[Variable], name: str) -> 
 
 
 def _graph(
-    body: Traced, constants: dict[int, Tensor], state: dict[int, int], written: Sequence[Variable], name: str
+    body: Traced, constants: dict[int, Tensor], state: dict[int, int], written: Sequence[State], name: str
 ) -> Graph:
     read = {key: placeholder(tensor.aval, "constant") for key, tensor in constants.items()}
     given = {node: placeholder(node.aval, node.name) for node in body.given}

@@ -7,7 +7,8 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from typing import NamedTuple
 
-from runnel.graph.graph import Graph, InputKind, Node, topological
+from runnel.graph.graph import Graph, topological
+from runnel.graph.node import InputKind, Value
 from runnel.ops.conversion import stop_gradient_p
 from runnel.tensor import tape, tensor as tensors, tracing
 from runnel.tensor.bodies import evaluate
@@ -19,12 +20,12 @@ class Linearized(NamedTuple):
     """``seeds`` are inputs, by number of the body's output whose cotangent they are; ``cotangents`` by number of the
     body's input."""
 
-    inputs: tuple[Node, ...]
-    outputs: tuple[Node, ...]
-    seeds: dict[int, Node]
-    cotangents: dict[int, Node]
+    inputs: tuple[Value, ...]
+    outputs: tuple[Value, ...]
+    seeds: dict[int, Value]
+    cotangents: dict[int, Value]
 
-    def linear(self) -> set[Node]:
+    def linear(self) -> set[Value]:
         """The nodes that depend on cotangents."""
         found = set(self.seeds.values())
         for node in topological(self.cotangents.values()):
@@ -53,11 +54,10 @@ def linearize(graph: Graph, wanted: Collection[int], seeded: Collection[int]) ->
         )
 
 
-def depending(graph: Graph, inputs: Sequence[Node]) -> set[Node]:
+def depending(graph: Graph, inputs: Sequence[Value]) -> set[Value]:
     """The nodes that may have a derivative by ``inputs``."""
     found = set(inputs)
-    for node in graph.nodes:
-        differentiable = "results" in node.attrs or node.aval.dtype.is_float
-        if differentiable and node.op is not stop_gradient_p and any(x in found for x in node.inputs):
+    for node in graph.values:
+        if node.aval.dtype.is_float and node.op is not stop_gradient_p and any(x in found for x in node.inputs):
             found.add(node)
     return found

@@ -13,21 +13,22 @@ from collections.abc import Collection
 from typing import Final
 
 from runnel.core.tables import lower
-from runnel.graph.graph import Node, topological
+from runnel.graph.graph import topological
+from runnel.graph.node import Value
 from runnel.loops.ir import Apply, Expr, Ref
 from runnel.loops.rules import Pointwise, View
 
 _CHEAP: Final = 8  # units of one addition, of one element of a pointwise op
 _WITHOUT_END: Final = 1 << 62
 
-Place = tuple[Node | None, bool]  # a node's way in (False) or out (True); None: the source and the sink
+Place = tuple[Value | None, bool]  # a node's way in (False) or out (True); None: the source and the sink
 _SOURCE: Final[Place] = (None, False)
 _SINK: Final[Place] = (None, True)
 
 
 def to_keep(
-    read: Collection[Node], free: Collection[Node], *, recompute: bool = False, late: bool = False
-) -> list[Node]:
+    read: Collection[Value], free: Collection[Value], *, recompute: bool = False, late: bool = False
+) -> list[Value]:
     """The nodes to keep so that all of ``read`` can be computed. Those in ``free`` cost nothing; inputs that are not
     there cost their bytes. With ``recompute`` everything is computed again, whatever it costs. Of the sets that cost
     the same, it is the one nearest to the inputs, or, if ``late``, to what is read."""
@@ -53,7 +54,7 @@ def to_keep(
     return met(read, {node for node in nodes if (node, False) in near and (node, True) not in near})
 
 
-def met(read: Collection[Node], stops: Collection[Node]) -> list[Node]:
+def met(read: Collection[Value], stops: Collection[Value]) -> list[Value]:
     """Those of ``stops`` that are met on the way from ``read`` up, going no further than them."""
     pending, seen, found = list(read), set(), []
     while pending:
@@ -68,12 +69,12 @@ def met(read: Collection[Node], stops: Collection[Node]) -> list[Node]:
     return found
 
 
-def _price(node: Node) -> int:
-    """Bytes. What has several results, and what no flow must go through in part, is never worth keeping as it is."""
-    return _WITHOUT_END if "results" in node.attrs else max(1, node.aval.nbytes)
+def _price(node: Value) -> int:
+    """Bytes."""
+    return max(1, node.aval.nbytes)
 
 
-def is_cheap(node: Node) -> bool:
+def is_cheap(node: Value) -> bool:
     """Whether to compute ``node`` again rather than to keep it."""
     rule = None if node.op is None else lower.get(node.op)
     if isinstance(rule, View):

@@ -6,17 +6,17 @@ from collections.abc import Callable
 from typing import Any
 
 from runnel.core.avals import Aval
-from runnel.core.dispatch import apply_several
+from runnel.core.dispatch import apply
 from runnel.core.errors import ShapeError
 from runnel.graph.body import Body
 from runnel.graph.extract import extract, placeholder
-from runnel.graph.graph import Graph, Node
+from runnel.graph.graph import Graph
+from runnel.graph.node import Node, results_of
 from runnel.ops import concat, narrow, reshape
-from runnel.ops.control import part_p, scan_p, stacked, unstacked
-from runnel.tensor.bodies import trace_body
+from runnel.ops.control import scan_p, stacked, unstacked
+from runnel.tensor.bodies import State, trace_body
 from runnel.tensor.creation import zeros
 from runnel.tensor.tensor import Tensor
-from runnel.tensor.variable import Variable
 from runnel.transforms.hoisting import Loop, hoisted
 from runnel.transforms.scan_gradient import plan_of
 from runnel.transforms.trees import Tree, require_same, take_apart, tensors_of
@@ -89,7 +89,7 @@ class _Body:
         require_same("scan", "the carry", self.carry, self.given, after, [x.aval for x in made])
         return [*made, *self.ys.leaves]
 
-    def trace(self, carries: list[Tensor], xs: list[Tensor], length: int) -> tuple[Loop, list[Variable], Tree]:
+    def trace(self, carries: list[Tensor], xs: list[Tensor], length: int) -> tuple[Loop, list[State], Tree]:
         """The loop, in which the Variables that ``f`` assigns are further carries."""
         self.given = [x.aval for x in carries]
         n = len(carries)
@@ -115,14 +115,12 @@ def run(loop: Loop, reverse: bool, recompute: bool = False) -> tuple[Tensor, ...
     if not outputs:
         return ()
     body = Body(loop.graph, recompute)
-    results = [node.aval for node in outputs[:m]] + [stacked(node.aval, loop.length) for node in outputs[m:]]
     wanted = [x.requires_grad for x in inputs]
     if any(wanted):
         plan = plan_of(body, n, m, wanted, [node.aval.dtype.is_float for node in outputs])
         body = plan.forward
-        results += [stacked(y, loop.length) for y in plan.extras]
-    made = apply_several(
-        scan_p, *inputs, body=body, constants=n, carries=m, length=loop.length, reverse=reverse, results=tuple(results)
+    made: tuple[Tensor, ...] = apply(
+        scan_p, *inputs, body=body, constants=n, carries=m, length=loop.length, reverse=reverse
     )
     return made[: len(outputs)]
 
@@ -158,9 +156,6 @@ def _segment(loop: Loop, size: int, reverse: bool) -> Graph:
     inputs = [placeholder(x, f"x{i}") for i, x in enumerate(avals)]
     made = [node.aval for node in loop.graph.outputs]
     results = (*made[:m], *(stacked(y, size) for y in made[m:]))
-    attrs = {
-        "body": Body(loop.graph), "constants": n, "carries": m, "length": size, "reverse": reverse, "results": results,
-    }  # fmt: skip
-    bundle = Node(scan_p, tuple(inputs), attrs, results[0])
-    outputs = [Node(part_p, (bundle,), {"index": i, "aval": x}, x) for i, x in enumerate(results)]
+    attrs = {"body": Body(loop.graph), "constants": n, "carries": m, "length": size, "reverse": reverse}
+    outputs = results_of(Node(scan_p, tuple(inputs), attrs, results))
     return Graph(inputs, outputs, {}, f"{size} steps of {loop.graph.name}")

@@ -11,15 +11,16 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from runnel.core.avals import Aval
-from runnel.core.dispatch import apply_several
+from runnel.core.dispatch import apply
 from runnel.core.recent import Recent
 from runnel.core.tables import vjp
 from runnel.graph.body import Body
 from runnel.graph.extract import extract, placeholder, zeros
-from runnel.graph.graph import Node, topological
+from runnel.graph.graph import topological
+from runnel.graph.node import Value, applied
 from runnel.ops import concat, expand_dims, narrow, zeros_like
 from runnel.ops.arithmetic import add_p
-from runnel.ops.control import scan_p, stacked
+from runnel.ops.control import scan_p
 from runnel.tensor.tensor import Tensor
 from runnel.transforms.linearized import Linearized, depending, linearize
 from runnel.transforms.residuals import to_keep
@@ -41,11 +42,11 @@ class Plan:
     carries: tuple[int, ...]  # outputs whose cotangents it carries
     sums: tuple[int, ...]  # constants whose cotangents are added up in it
     ys: tuple[int, ...]  # outputs whose cotangents it reads
-    kept: tuple[tuple[Node, int], ...]  # what it reads at each step: an input, or a y by number
-    previous: frozenset[Node]  # those of ``kept`` that are the y of the step before
+    kept: tuple[tuple[Value, int], ...]  # what it reads at each step: an input, or a y by number
+    previous: frozenset[Value]  # those of ``kept`` that are the y of the step before
     results: tuple[Aval, ...]  # of one step: cotangents of carries, sums, cotangents of xs, factors
     xs: tuple[int, ...]  # inputs whose cotangents it stacks
-    factors: tuple[Node, ...]  # it stacks them too
+    factors: tuple[Value, ...]  # it stacks them too
     terms: tuple[tuple[int, tuple[Term, ...]], ...]  # constants whose cotangents are summed after it
 
 
@@ -109,23 +110,23 @@ class _Planner:
         inside += [f for f in outside if not _seen_from(f, {*kept, *self._fixed()})]
         return self._assembled(sums, totals, [*wanted, *inside], xs, inside, sunk, kept)
 
-    def _input(self, number: int) -> Node:
+    def _input(self, number: int) -> Value:
         return self.linearized.inputs[number]
 
-    def _fixed(self) -> tuple[Node, ...]:
+    def _fixed(self) -> tuple[Value, ...]:
         return self.linearized.inputs[: self.n]
 
     @staticmethod
-    def _added(total: Node, cotangent: Node) -> Node:
-        return Node(add_p, (total, cotangent), {}, total.aval)
+    def _added(total: Value, cotangent: Value) -> Value:
+        return applied(add_p, (total, cotangent), {}, total.aval)
 
-    def _is_linear(self, node: Node) -> bool:
+    def _is_linear(self, node: Value) -> bool:
         return node in self.linear or any(x in self.linear for x in node.inputs)
 
-    def _kept(self, wanted: Sequence[Node], factors: Sequence[Node], totals: set[Node]) -> list[Node]:
+    def _kept(self, wanted: Sequence[Value], factors: Sequence[Value], totals: set[Value]) -> list[Value]:
         """The values of the forward pass from which the rest is computed."""
         seeds = {*self.linearized.seeds.values(), *totals}
-        read: dict[Node, None] = dict.fromkeys(factors)
+        read: dict[Value, None] = dict.fromkeys(factors)
         for node in topological(wanted):
             if self._is_linear(node) or any(x in totals for x in node.inputs):
                 read.update((x, None) for x in node.inputs if not self._is_linear(x) and x not in seeds)
@@ -139,19 +140,19 @@ class _Planner:
     def _assembled(
         self,
         sums: tuple[int, ...],
-        totals: list[Node],
-        outputs: list[Node],
+        totals: Sequence[Value],
+        outputs: list[Value],
         xs: tuple[int, ...],
-        factors: list[Node],
+        factors: list[Value],
         sunk: tuple[tuple[int, tuple[Term, ...]], ...],
-        kept: list[Node],
+        kept: list[Value],
     ) -> Plan:
         inputs = self.linearized.inputs
         number = {node: i for i, node in enumerate(inputs)}
         made = list(self.linearized.outputs)
         first = self.m
-        read: list[tuple[Node, int]] = []
-        previous: set[Node] = set()
+        read: list[tuple[Value, int]] = []
+        previous: set[Value] = set()
         constants: list[int] = []
         for node in kept:
             i = number.get(node)
@@ -191,7 +192,7 @@ class _Planner:
             terms=sunk,
         )
 
-    def _seed(self, number: int) -> Node:
+    def _seed(self, number: int) -> Value:
         """The input for the cotangent of an output; one that is not read where nothing came of it."""
         found = self.linearized.seeds.get(number)
         if found is not None:
@@ -199,7 +200,7 @@ class _Planner:
         return placeholder(self.linearized.outputs[number].aval, f"g{number}")
 
 
-def _seen_from(node: Node, known: set[Node]) -> bool:
+def _seen_from(node: Value, known: set[Value]) -> bool:
     """Whether ``node`` is one of ``known``, or a view of it."""
     while node not in known and is_view(node):
         node = node.inputs[0]
@@ -217,16 +218,13 @@ def scan_vjp(
     carries: int,
     length: int,
     reverse: bool,
-    results: tuple[Aval, ...],
 ) -> list[Tensor | None]:
     """The cotangents of the inputs of a scan."""
     plan = plan_of(body, constants, carries, wanted, [g is not None for g in gs])
     if plan.extras:
-        further = tuple(stacked(y, length) for y in plan.extras)
-        outs = apply_several(
-            scan_p, *inputs, body=plan.forward, constants=constants, carries=carries, length=length, reverse=reverse,
-            results=(*results, *further),
-        )  # fmt: skip
+        outs = apply(
+            scan_p, *inputs, body=plan.forward, constants=constants, carries=carries, length=length, reverse=reverse
+        )
     if plan.backward is None:
         return [None] * len(inputs)
     stacks = {node: _stack(plan, node, i, inputs, outs, constants, carries, reverse) for node, i in plan.kept}
@@ -236,10 +234,9 @@ def scan_vjp(
     given += [zeros_like(inputs[i]) for i in plan.sums]
     given += [g for j in plan.ys if (g := gs[j]) is not None]
     given += stacks.values()
-    made = apply_several(
-        scan_p, *given, body=plan.backward, constants=len(plan.constants), carries=n, length=length,
-        reverse=not reverse, results=(*plan.results[:n], *(stacked(y, length) for y in plan.results[n:])),
-    )  # fmt: skip
+    made = apply(
+        scan_p, *given, body=plan.backward, constants=len(plan.constants), carries=n, length=length, reverse=not reverse
+    )
     answer: list[Tensor | None] = [None] * len(inputs)
     for i, value in zip((*(constants + j for j in plan.carries), *plan.sums, *plan.xs), made, strict=False):
         answer[i] = value
@@ -258,7 +255,7 @@ def scan_vjp(
 
 def _stack(
     plan: Plan,
-    node: Node,
+    node: Value,
     number: int,
     inputs: Sequence[Tensor],
     outs: Sequence[Tensor],

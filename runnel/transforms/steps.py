@@ -8,21 +8,21 @@ from collections.abc import Collection, Iterable
 
 from runnel.core.axes import LOOPED
 from runnel.core.tables import axes, lower
-from runnel.graph.graph import Node
-from runnel.loops.rules import Checked, View
+from runnel.graph.node import Node, Result, Value
+from runnel.loops.rules import Checked, HostCall, View
 from runnel.tensor.batching import Batching
-from runnel.tensor.bodies import applied
+from runnel.tensor.bodies import leaf, results
 from runnel.tensor.tensor import Tensor
 
 
-def is_batchable(node: Node) -> bool:
-    """Whether ``node`` can be carried out for all steps at once. Checks stay at their steps."""
+def is_batchable(node: Value) -> bool:
+    """Whether ``node`` can be carried out for all steps at once. Checks and host calls stay at their steps."""
     if node.op is None:
         return node.is_constant
-    return axes.get(node.op) not in (None, LOOPED) and not isinstance(lower.get(node.op), Checked)
+    return axes.get(node.op) not in (None, LOOPED) and not isinstance(lower.get(node.op), Checked | HostCall)
 
 
-def is_view(node: Node) -> bool:
+def is_view(node: Value) -> bool:
     """Whether ``node`` computes nothing."""
     return node.op is not None and isinstance(lower.get(node.op), View)
 
@@ -32,17 +32,18 @@ class Steps:
 
     def __init__(self, length: int) -> None:
         self._level = Batching(length)
-        self._known: dict[Node, Tensor] = {}
+        self._known: dict[Value, Tensor] = {}
+        self._results: dict[Node, tuple[Tensor, ...]] = {}
 
-    def fix(self, nodes: Iterable[Node], values: Iterable[Tensor]) -> None:
+    def fix(self, nodes: Iterable[Value], values: Iterable[Tensor]) -> None:
         """``nodes`` have these values at every step."""
         self._known.update((node, self._level.lifted(x)) for node, x in zip(nodes, values, strict=True))
 
-    def stack(self, nodes: Iterable[Node], values: Iterable[Tensor]) -> None:
+    def stack(self, nodes: Iterable[Value], values: Iterable[Tensor]) -> None:
         """``nodes`` have the values that are stacked here."""
         self._known.update((node, self._level.stack(x)) for node, x in zip(nodes, values, strict=True))
 
-    def reaches(self, node: Node, further: Collection[Node]) -> bool:
+    def reaches(self, node: Value, further: Collection[Value]) -> bool:
         """Whether ``node`` can be computed from what is known and ``further`` nodes."""
         pending, seen = [node], set()
         while pending:
@@ -55,7 +56,7 @@ class Steps:
             pending += at.inputs
         return True
 
-    def compute(self, wanted: Iterable[Node]) -> None:
+    def compute(self, wanted: Iterable[Value]) -> None:
         """Compute these nodes, and what they need of what is not known."""
         stack = list(wanted)
         with self._level:
@@ -67,13 +68,20 @@ class Steps:
                     continue
                 stack.pop()
                 if node not in self._known:
-                    made = applied(node, [self._known[x] for x in node.inputs])
+                    made = self._made(node)
                     self._known[node] = made if made._level is self._level else self._level.lifted(made)
 
-    def all_steps(self, node: Node) -> Tensor:
+    def _made(self, value: Value) -> Tensor:
+        if not isinstance(value, Result):
+            return leaf(value)
+        if value.node not in self._results:
+            self._results[value.node] = results(value.node, [self._known[x] for x in value.inputs])
+        return self._results[value.node][value.index]
+
+    def all_steps(self, node: Value) -> Tensor:
         """The values of ``node``, stacked; repeated if it is the same at every step."""
         return self._level.all_elements(self._known[node])
 
-    def fixed(self, node: Node) -> Tensor:
+    def fixed(self, node: Value) -> Tensor:
         """The value of ``node``, which is the same at every step."""
         return self._level.split(self._known[node])[0]

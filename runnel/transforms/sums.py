@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from runnel.core.avals import aval
 from runnel.core.dispatch import apply
-from runnel.graph.graph import Node
+from runnel.graph.node import Value, applied
 from runnel.ops import permute, reshape
 from runnel.ops.arithmetic import add_p
 from runnel.ops.broadcasting import sum_kept, sum_p
@@ -25,9 +25,9 @@ class Term:
     """A part of a sum over steps: ``views``, the last first, of a product or a sum of ``factors``, each of which is
     needed stacked. A left factor is stacked transposed, so that its steps and columns can be one axis."""
 
-    op: Node
-    views: tuple[Node, ...]
-    factors: tuple[Node, ...]
+    op: Value
+    views: tuple[Value, ...]
+    factors: tuple[Value, ...]
 
     def total(self, stacks: list[Tensor], length: int) -> Tensor:
         """The term summed over all steps."""
@@ -42,12 +42,12 @@ class Term:
         return value
 
 
-def terms(node: Node) -> list[Term] | None:
+def terms(node: Value) -> list[Term] | None:
     """The terms of ``node``, if all of them can be summed after the loop."""
     if node.op is add_p and node.inputs[0].aval is node.inputs[1].aval:
         parts = [terms(x) for x in node.inputs]
         return None if None in parts else [term for part in parts if part is not None for term in part]
-    views: list[Node] = []
+    views: list[Value] = []
     while node.op in (permute_p, reshape_p):
         views.append(node)
         node = node.inputs[0]
@@ -58,8 +58,8 @@ def terms(node: Node) -> list[Term] | None:
     return None
 
 
-def _transposed(node: Node) -> Node:
+def _transposed(node: Value) -> Value:
     if node.op is permute_p:
         return node.inputs[0]
     flipped = aval(node.aval.shape[::-1], node.aval.dtype)
-    return Node(permute_p, (node,), {"axes": (1, 0)}, flipped, node.where)
+    return applied(permute_p, (node,), {"axes": (1, 0)}, flipped, node.where)

@@ -6,13 +6,14 @@ from collections.abc import Callable
 from typing import Any
 
 from runnel.core.avals import aval
-from runnel.core.dispatch import apply_several
+from runnel.core.dispatch import apply
 from runnel.core.dtypes import bool_
 from runnel.core.errors import DTypeError, ShapeError, SideEffectError
 from runnel.graph.body import Body
 from runnel.graph.graph import Graph
 from runnel.ops.control import while_p
 from runnel.tensor.bodies import Traced, trace_body
+from runnel.tensor.effects import Order
 from runnel.tensor.tensor import Tensor
 from runnel.transforms.joined import assigned, joined
 from runnel.transforms.trees import require_same, take_apart, tensors_of
@@ -49,10 +50,9 @@ def while_loop(cond_fn: Callable[[Any], Any], body_fn: Callable[[Any], Any], ini
     inputs = (*constants, *carries, *(variable.read() for variable in written))
     if len(inputs) == len(constants):
         raise ShapeError("[while_loop] there is nothing to carry from step to step; give init some leaves.")
-    results = tuple(x.aval for x in inputs[len(constants) :])
-    made = apply_several(
+    made = apply(
         while_p, *inputs, cond=Body(Graph(decides.inputs, decides.outputs[:1], {}, "condition")), body=Body(steps),
-        constants=len(constants), carries=len(results), results=results,
+        constants=len(constants), carries=len(inputs) - len(constants),
     )  # fmt: skip
     for variable, value in zip(written, made[len(carries) :], strict=True):
         variable.assign(value)
@@ -61,9 +61,13 @@ def while_loop(cond_fn: Callable[[Any], Any], body_fn: Callable[[Any], Any], ini
 
 def _require_decision(decision: Traced) -> None:
     if decision.written:
-        raise SideEffectError(
-            f"[while_loop] the condition assigns Variable '{decision.written[0][0].name}'; assign it in the body."
+        state = decision.written[0][0]
+        what = (
+            "has effects (a callback); have them"
+            if isinstance(state, Order)
+            else f"assigns Variable '{state.name}'; assign it"
         )
+        raise SideEffectError(f"[while_loop] the condition {what} in the body.")
     (found,) = decision.outputs
     if found.aval is not aval((), bool_):
         raise DTypeError(f"[while_loop] the condition must give one bool of shape (); it gives {found.aval}.")

@@ -19,7 +19,8 @@ from runnel.compile import stationary
 from runnel.core import switches
 from runnel.core.avals import aval
 from runnel.core.dtypes import bfloat16, float32
-from runnel.graph.graph import Graph, InputKind
+from runnel.graph.graph import Graph
+from runnel.graph.node import InputKind
 from runnel.loops.ir import Contract
 from runnel.lowering.plan import Plan, Planner
 from runnel.passes import pipeline

@@ -60,7 +60,7 @@ BY_NAME: dict[str, Any] = {
     "updates": _numbers(2, 4), "rows": 4, "mean": ROW, "variance": ROW, "query": HEADS, "qkv": None,
     "optimizer": None, "step_size": 2, "T_max": 4, "momentum": 0.1, "correction": 0, "ord": 2, "word": 0,
     "ceil_mode": False, "training": True, "negative": 1, "approximate": "none", "copy": None, "enabled": True,
-    "other": X, "a": X, "b": X, "max": 1.0, "min": 0.0, "index": _ints(0, 1), "values": ROW, "mask": X > 0.5,
+    "other": X, "a": X, "b": X, "max": 1.0, "min": 0.0, "index": _ints(0, 1), "values": ROW, "mask": X > 0.5, "k": 2,
 }  # fmt: skip
 
 # What functions need instead, by their names with the namespace in front.
@@ -100,7 +100,7 @@ LEFT_OUT = {
     "nn.Sequential", "nn.ModuleList", "nn.ModuleDict", "nn.Identity", "nn.Transformer", "nn.TransformerDecoder",
     "nn.TransformerEncoder", "optim.Optimizer", "optim.LRScheduler", "rn.varlen_attn", "F.varlen_attn",
     "rn.broadcast_arrays", "rn.autocast", "rn.getitem", "rn.put", "rn.load", "rn.save", "rn.set_rng_state",
-    "rn.snapshot", "rn.uncompiled",
+    "rn.snapshot", "rn.uncompiled", "rn.pure_callback", "rn.ShapeDtypeStruct",
     "rn.no_grad", "rn.enable_grad", "rn.inference_mode", "rn.set_grad_enabled",
 }  # fmt: skip
 

@@ -14,8 +14,9 @@ import numpy as np
 
 from runnel.core import tables
 from runnel.core.tables import Op
-from runnel.graph.graph import Node
+from runnel.graph.extract import placeholder
 from runnel.graph.interpreter import evaluate
+from runnel.graph.node import Result, applied
 from runnel.passes.fold import agrees
 from runnel.tensor import eager
 from runnel.tensor.tensor import Tensor, from_numpy
@@ -25,19 +26,21 @@ from runnel.tensor.tensor import Tensor, from_numpy
 def numpy_where_exact() -> Iterator[None]:
     """In the block, single ops on which NumPy and compiled code agree are left to NumPy."""
     compiled = eager.execute
-    nodes: dict[Any, Node | None] = {}
+    nodes: dict[Any, Result | None] = {}
 
-    def execute(op: Op, tensors: tuple[Tensor, ...], attrs: dict[str, Any]) -> eager.Placed:
+    def execute(op: Op, tensors: tuple[Tensor, ...], attrs: dict[str, Any]) -> Any:
+        if op.multiple_results:
+            return compiled(op, tensors, attrs)
         key = (op, *attrs.values(), *[x.aval for x in tensors])
         if key not in nodes:
-            operands = tuple(Node(None, (), {}, x.aval) for x in tensors)
-            node = Node(op, operands, attrs, tables.infer[op](*[x.aval for x in tensors], **attrs))
+            operands = tuple(placeholder(x.aval, "x") for x in tensors)
+            node = applied(op, operands, attrs, tables.infer[op](*[x.aval for x in tensors], **attrs))
             nodes[key] = node if agrees(node) else None
         found = nodes[key]
         if found is None:
             return compiled(op, tensors, attrs)
         with np.errstate(all="ignore"):
-            value = np.ascontiguousarray(evaluate(found, [x.numpy() for x in tensors]))
+            value = np.ascontiguousarray(evaluate(found.node, [x.numpy() for x in tensors])[0])
         made = from_numpy(value.reshape(found.aval.shape), found.aval.dtype, copy=False)
         return made.aval, made._storage, *made._layout
 

@@ -9,26 +9,29 @@ import numpy as np
 from runnel.core.avals import aval
 from runnel.core.dtypes import DType, float32, from_numpy
 from runnel.core.tables import Op, infer
-from runnel.graph.graph import Graph, InputKind, Node
+from runnel.graph.graph import Graph
+from runnel.graph.node import Constant, Input, InputKind, Value, applied
 
 
-def argument(*shape: int, dtype: DType = float32, name: str = "", kind: InputKind = InputKind.ARGUMENT) -> Node:
-    return Node(None, (), {}, aval(shape, dtype), kind=kind, name=name)
+def argument(*shape: int, dtype: DType = float32, name: str = "", kind: InputKind = InputKind.ARGUMENT) -> Value:
+    return Input(aval(shape, dtype), kind, name)
 
 
-def variable(*shape: int, dtype: DType = float32, name: str = "") -> Node:
+def variable(*shape: int, dtype: DType = float32, name: str = "") -> Value:
     return argument(*shape, dtype=dtype, name=name, kind=InputKind.VARIABLE)
 
 
-def constant(value: Any, dtype: DType = float32) -> Node:
+def constant(value: Any, dtype: DType = float32) -> Value:
     array = np.array(value, dtype.numpy)
     array.flags.writeable = False
-    return Node(None, (), {}, aval(array.shape, from_numpy(array.dtype)), value=array)
+    return Constant(aval(array.shape, from_numpy(array.dtype)), array)
 
 
-def op(op_: Op, *inputs: Node, where: str = "", **attrs: Any) -> Node:
-    return Node(op_, inputs, attrs, infer[op_](*(x.aval for x in inputs), **attrs), where)
+def op(op_: Op, *inputs: Value, where: str = "", **attrs: Any) -> Value:
+    return applied(op_, inputs, attrs, infer[op_](*(x.aval for x in inputs), **attrs), where)
 
 
-def graph(inputs: list[Node], *outputs: Node, updates: dict[Node, Node] | None = None, name: str = "program") -> Graph:
+def graph(
+    inputs: list[Value], *outputs: Value, updates: dict[Value, Value] | None = None, name: str = "program"
+) -> Graph:
     return Graph(inputs, outputs, updates or {}, name)

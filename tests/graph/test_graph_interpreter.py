@@ -9,7 +9,7 @@ from runnel.core.avals import aval
 from runnel.core.dtypes import float64
 from runnel.core.errors import VerifierError
 from runnel.graph import interpreter
-from runnel.graph.graph import Node
+from runnel.graph.node import applied
 from runnel.ops.arithmetic import add_p, mul_p
 from runnel.ops.broadcasting import sum_p
 
@@ -34,6 +34,6 @@ def test_values_are_checked() -> None:
     with pytest.raises(VerifierError, match=r"shape \(3,\) and dtype float32"):
         interpreter.run(graph([x], x), [np.zeros(3, np.float32)])
     with pytest.raises(VerifierError, match="dtype float32"):
-        interpreter.run(graph([x], Node(add_p, (x, x), {}, aval((2,), float64))), [np.zeros(2, np.float32)])
+        interpreter.run(graph([x], applied(add_p, (x, x), {}, aval((2,), float64))), [np.zeros(2, np.float32)])
     with pytest.raises(VerifierError, match="does not list"):
         interpreter.run(graph([], op(add_p, x, x)), [])

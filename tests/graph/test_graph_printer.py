@@ -7,7 +7,8 @@ import math
 
 from runnel.core.dtypes import float64, int32
 from runnel.graph import printer
-from runnel.graph.graph import Graph, InputKind, Node
+from runnel.graph.graph import Graph
+from runnel.graph.node import InputKind, applied
 from runnel.ops.arithmetic import add_p, mul_p
 from runnel.ops.broadcasting import sum_p
 from runnel.ops.conversion import cast_p
@@ -66,5 +67,5 @@ def test_json() -> None:
 
 def test_json_of_attributes() -> None:
     x = argument(2)
-    node = Node(add_p, (x,), {"by": math.inf, "to": float64, "of": None}, x.aval)
+    node = applied(add_p, (x,), {"by": math.inf, "to": float64, "of": None}, x.aval)
     assert printer.as_json(graph([x], node))["nodes"][1]["attrs"] == {"by": "inf", "of": None, "to": "float64"}

@@ -12,8 +12,9 @@ from hypothesis import given, settings, strategies as st
 
 from runnel.core.dtypes import float32, float64, int32
 from runnel.core.errors import VerifierError
-from runnel.graph.graph import Graph, InputKind, Node
+from runnel.graph.graph import Graph
 from runnel.graph.hashing import attrs_key, encode, structural_hash
+from runnel.graph.node import InputKind, applied
 from runnel.ops.arithmetic import add_p, mul_p, neg_p, sub_p
 from runnel.ops.conversion import cast_p
 from runnel.ops.views import reshape_p
@@ -108,6 +109,6 @@ def test_attributes() -> None:
 def test_deep_chain() -> None:
     x = node = argument(2)
     for _ in range(100_000):
-        node = Node(neg_p, (node,), {}, x.aval)
-    longer = Node(neg_p, (node,), {}, x.aval)
+        node = applied(neg_p, (node,), {}, x.aval)
+    longer = applied(neg_p, (node,), {}, x.aval)
     assert structural_hash(graph([x], node)) != structural_hash(graph([x], longer))

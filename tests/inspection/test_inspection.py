@@ -32,8 +32,8 @@ def split_everything(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_graph_prints_every_node() -> None:
     seen = network()
     assert str(seen.graph) == printer.text(seen.graph)
-    assert len(str(seen.graph).splitlines()) >= len(seen.graph.nodes)
-    assert seen.graph.as_json()["nodes"][-1]["id"] == len(seen.graph.nodes) - 1
+    assert len(str(seen.graph).splitlines()) >= len(seen.graph.values)
+    assert seen.graph.as_json()["nodes"][-1]["id"] == len(seen.graph.values) - 1
 
 
 def test_passes_are_those_of_the_pipeline_in_order() -> None:
@@ -179,7 +179,7 @@ def test_a_compiled_function_hands_it_out() -> None:
     x = values(8, 8)
     seen = step.program(x)
     assert [name for name, _ in seen.passes] == list(pipeline.PIPELINE.names)
-    assert len(seen.graph.nodes) > len(seen.optimized.nodes)
+    assert len(seen.graph.values) > len(seen.optimized.values)
     assert "test_inspection.py:" in str(seen)
     assert step.lower(x).plan is seen.plan
 

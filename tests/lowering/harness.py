@@ -7,7 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from runnel.graph.graph import Graph, InputKind
+from runnel.graph.graph import Graph
+from runnel.graph.node import InputKind
 from runnel.lowering.plan import Plan, Planner
 from runnel.lowering.program import Program
 from runnel.passes.expand import expand

@@ -21,6 +21,7 @@ from runnel.lowering.places import Place, Space
 from runnel.ops.attention_primitives import attention_gradient_p, attention_p
 from runnel.ops.attention_terms import Options, attention_weights, dropped
 from runnel.ops.random import philox
+from tests.ops.values import listed
 from tests.suites.plans import interpret, traced
 
 from .harness import Traced, same_bits
@@ -78,11 +79,13 @@ def test_both_kernels_on_any_number_of_threads(
     g = np.random.default_rng(3).normal(size=(batch, queries, 2, 8)).astype(np.float32)
     for op, given_arrays in ((attention_p, arrays), (attention_gradient_p, [g, *arrays])):
         args = [rn.asarray(x) for x in given_arrays]
-        eager = apply(op, *args, **options).numpy()
-        np.testing.assert_allclose(eager, reference[op](*given_arrays, **options), 5e-5, 5e-5)
+        eager = [x.numpy() for x in listed(op, apply(op, *args, **options))]
+        for found, expected in zip(eager, listed(op, reference[op](*given_arrays, **options)), strict=True):
+            np.testing.assert_allclose(found, expected, 5e-5, 5e-5)
         for threads in (1, 2, 3):
             program = Traced(lambda *xs, op=op: apply(op, *xs, **options), args, threads=threads)
-            assert same_bits(program(*args)[0], eager), (op, threads)
+            for found, expected in zip(program(*args), eager, strict=True):
+                assert same_bits(found, expected), (op, threads)
 
 
 def test_positions_of_two_words_give_the_same_bits(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -140,11 +143,10 @@ def test_the_interpreter_agrees(at_once: int, monkeypatch: pytest.MonkeyPatch) -
     g = np.random.default_rng(3).normal(size=(1, 7, 2, 4)).astype(np.float32)
     for op, given_arrays in ((attention_p, arrays), (attention_gradient_p, [g, *arrays])):
         plan = traced(lambda *xs, op=op: apply(op, *xs, **attrs(0.4, True)), given_arrays)
-        (found,) = interpret(plan, given_arrays)
         native = Traced(lambda *xs, op=op: apply(op, *xs, **attrs(0.4, True)), [rn.asarray(x) for x in given_arrays])
-        np.testing.assert_allclose(
-            found, native(*[rn.asarray(x) for x in given_arrays])[0].reshape(-1), rtol=1e-5, atol=1e-6
-        )
+        wanted = native(*[rn.asarray(x) for x in given_arrays])
+        for found, expected in zip(interpret(plan, given_arrays), wanted, strict=True):
+            np.testing.assert_allclose(found, expected.reshape(-1), rtol=1e-5, atol=1e-6)
 
 
 def test_gradients_in_float64() -> None:

@@ -17,6 +17,7 @@ from runnel.lowering import attention_blocks, attention_gradient, partition
 from runnel.ops.attention_primitives import attention_gradient_p, attention_p
 from runnel.passes import pipeline
 from tests.lowering.harness import Traced, same_bits
+from tests.ops.values import listed
 
 Array = np.ndarray[Any, Any]
 
@@ -57,11 +58,13 @@ def agrees(args: list[rn.Tensor], options: dict[str, Any], tolerance: float) -> 
         (attention_gradient_p, [rn.asarray(g), *args], reference[attention_gradient_p](g, *arrays, **options)),
     ]
     for op, given, want in both:
-        eager = apply(op, *given, **options).numpy()
-        np.testing.assert_allclose(eager, want, tolerance, tolerance)
+        eager = [x.numpy() for x in listed(op, apply(op, *given, **options))]
+        for found, expected in zip(eager, listed(op, want), strict=True):
+            np.testing.assert_allclose(found, expected, tolerance, tolerance)
         for threads in (1, 2, 3):
             program = Traced(lambda *xs, op=op: apply(op, *xs, **options), given, threads=threads)
-            assert same_bits(program(*given)[0], eager), (op, threads)
+            for found, expected in zip(program(*given), eager, strict=True):
+                assert same_bits(found, expected), (op, threads)
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
@@ -125,13 +128,24 @@ def test_a_gradient_in_turns_is_that_of_all_keys_at_once(causal: bool, monkeypat
     args = operands(2, 4, 2, 60, keys, 4, np.float64, mask, lengths)
     g = rn.asarray(np.random.default_rng(3).normal(size=(2, 60, 4, 4)))
 
-    def found() -> Array:
+    def found() -> list[Array]:
         options = attrs(causal, True, True)
-        return Traced(lambda *xs: apply(attention_gradient_p, *xs, **options), [g, *args])(g, *args)[0]
+        return Traced(lambda *xs: apply(attention_gradient_p, *xs, **options), [g, *args])(g, *args)
 
     whole = found()
     monkeypatch.setattr(attention_gradient, "WHOLE", 0)
-    np.testing.assert_allclose(found(), whole, 1e-12, 1e-13)
+    for in_turns, at_once in zip(found(), whole, strict=True):
+        np.testing.assert_allclose(in_turns, at_once, 1e-12, 1e-13)
+
+
+def test_gradients_that_nobody_reads_cost_no_output() -> None:
+    args = operands(1, 2, 1, 20, 30, 4, np.float32)
+    g = rn.asarray(np.random.default_rng(3).normal(size=(1, 20, 2, 4)).astype(np.float32))
+    every = apply(attention_gradient_p, g, *args, **attrs(False))
+    for i in range(3):
+        program = Traced(lambda *xs, i=i: apply(attention_gradient_p, *xs, **attrs(False))[i], [g, *args])
+        assert len(program.plan.outputs) == 1
+        assert same_bits(program(g, *args)[0], every[i].numpy())
 
 
 def test_one_kernel_for_all_lengths() -> None:

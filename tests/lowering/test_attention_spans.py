@@ -14,6 +14,7 @@ from runnel.core.tables import reference
 from runnel.lowering import attention_blocks, partition
 from runnel.lowering.places import Space
 from runnel.ops.attention_primitives import attention_gradient_p, attention_p
+from tests.ops.values import listed
 from tests.suites.plans import interpret, traced
 
 from .harness import Traced, same_bits
@@ -73,11 +74,10 @@ def test_any_lengths(
     options = attrs(causal, p)
     for op, arrays in both(operands(2 * group, 2, rows, columns), spans, p):
         args = [rn.asarray(x) for x in arrays]
-        one, three = (
-            Traced(lambda *xs, op=op: apply(op, *xs, **options), args, threads=t)(*args)[0] for t in (1, 3)
-        )  # fmt: skip
-        assert same_bits(one, three)
-        np.testing.assert_allclose(one, reference[op](*arrays, **options), 5e-5, 5e-5)
+        one, three = (Traced(lambda *xs, op=op: apply(op, *xs, **options), args, threads=t)(*args) for t in (1, 3))
+        for a, b, expected in zip(one, three, listed(op, reference[op](*arrays, **options)), strict=True):
+            assert same_bits(a, b)
+            np.testing.assert_allclose(a, expected, 5e-5, 5e-5)
 
 
 @pytest.mark.parametrize("causal", [False, True])
@@ -87,8 +87,9 @@ def test_more_keys_than_a_turn(causal: bool) -> None:
     options = attrs(causal, 0.3)
     for op, arrays in both(operands(2, 1, 75, 3 * long + 4, np.float64), spans, 0.3):
         args = [rn.asarray(x) for x in arrays]
-        found = Traced(lambda *xs, op=op: apply(op, *xs, **options), args, threads=2)(*args)[0]
-        np.testing.assert_allclose(found, reference[op](*arrays, **options), 1e-12, 1e-12)
+        made = Traced(lambda *xs, op=op: apply(op, *xs, **options), args, threads=2)(*args)
+        for found, expected in zip(made, listed(op, reference[op](*arrays, **options)), strict=True):
+            np.testing.assert_allclose(found, expected, 1e-12, 1e-12)
 
 
 @settings(deadline=None, max_examples=25)
@@ -101,10 +102,10 @@ def test_no_offsets_lead_out_of_bounds(spans: list[tuple[int, ...]], causal: boo
     table = np.array(spans, np.int64).reshape(-1, 4)
     for op, arrays in both(operands(1, 1, 20, 25), table, 0.2):
         plan = traced(lambda *xs, op=op: apply(op, *xs, **attrs(causal, 0.2)), arrays, threads=2)
-        (found,) = interpret(plan, arrays)
         args = [rn.asarray(x) for x in arrays]
-        native = Traced(lambda *xs, op=op: apply(op, *xs, **attrs(causal, 0.2)), args)(*args)[0]
-        np.testing.assert_allclose(found, native.reshape(-1), rtol=1e-4, atol=1e-5)
+        native = Traced(lambda *xs, op=op: apply(op, *xs, **attrs(causal, 0.2)), args)(*args)
+        for found, expected in zip(interpret(plan, arrays), native, strict=True):
+            np.testing.assert_allclose(found, expected.reshape(-1), rtol=1e-4, atol=1e-5)
 
 
 def test_what_is_written_is_known_before_the_run() -> None:

@@ -18,13 +18,16 @@ from runnel.core.dtypes import float32, float64, int64
 from runnel.core.errors import AxisError, RunnelError
 from runnel.graph import interpreter
 from runnel.graph.body import Body
-from runnel.graph.graph import Graph, InputKind, Node
+from runnel.graph.extract import placeholder
+from runnel.graph.graph import Graph
+from runnel.graph.node import Constant, Input, InputKind, Node, Value, results_of
+from runnel.graph.rewriting import substituted
 from runnel.inspection.schedule import Schedule
 from runnel.lowering import partition, stops, verifier
 from runnel.lowering.plan import Planner
 from runnel.lowering.program import Program
 from runnel.lowering.repeat import Repeat
-from runnel.ops.control import cond_p, part_p, scan_p, stacked, while_p
+from runnel.ops.control import cond_p, scan_p, stacked, while_p
 from runnel.runtime import memory
 from runnel.runtime.launch import barrier_address
 from runnel.tensor import tensor as tensors, tracing
@@ -50,36 +53,38 @@ def graph_of(fn: Fn, avals: Sequence[Aval], name: str = "body") -> Graph:
     return Graph(nodes, outputs, {}, name)
 
 
-def bundle(op: Any, inputs: Sequence[Node], results: Sequence[Aval], **attrs: Any) -> list[Node]:
-    """A node of several results, and the nodes that take them out."""
-    node = Node(op, tuple(inputs), {**attrs, "results": tuple(results)}, results[0])
-    return [Node(part_p, (node,), {"index": i, "aval": a}, a) for i, a in enumerate(results)]
+def several(op: Any, inputs: Sequence[Value], results: Sequence[Aval], **attrs: Any) -> list[Value]:
+    """The results of a node."""
+    return list(results_of(Node(op, tuple(inputs), attrs, tuple(results))))
 
 
 def scanned(
-    fn: Fn, constants: Sequence[Node], carries: Sequence[Node], xs: Sequence[Node], length: int, reverse: bool = False
-) -> list[Node]:
+    fn: Fn,
+    constants: Sequence[Value],
+    carries: Sequence[Value],
+    xs: Sequence[Value],
+    length: int,
+    reverse: bool = False,
+) -> list[Value]:
     """The results of a scan: final carries, then what is stacked."""
     each = [*(n.aval for n in (*constants, *carries)), *(aval(x.aval.shape[1:], x.aval.dtype) for x in xs)]
     body = graph_of(fn, each)
     made = [o.aval for o in body.outputs]
     results = [*made[: len(carries)], *(stacked(y, length) for y in made[len(carries) :])]
-    return bundle(
+    return several(
         scan_p, [*constants, *carries, *xs], results,
         body=Body(body), constants=len(constants), carries=len(carries), length=length, reverse=reverse,
     )  # fmt: skip
 
 
-def inputs_for(arrays: Sequence[np.ndarray]) -> list[Node]:
-    return [
-        Node(None, (), {}, rn.asarray(a).aval, kind=InputKind.ARGUMENT, name=f"in{i}") for i, a in enumerate(arrays)
-    ]
+def inputs_for(arrays: Sequence[np.ndarray]) -> list[Value]:
+    return [placeholder(rn.asarray(a).aval, f"in{i}") for i, a in enumerate(arrays)]
 
 
 class Run:
     """A graph's program on dense arrays."""
 
-    def __init__(self, graph: Graph, threads: int = 1, strides: dict[Node, tuple[int, ...]] | None = None) -> None:
+    def __init__(self, graph: Graph, threads: int = 1, strides: dict[Value, tuple[int, ...]] | None = None) -> None:
         self.graph = graph
         self.plan = Planner(graph, threads, strides).plan()
         self.program = Program(self.plan)
@@ -95,7 +100,7 @@ class Run:
 
 
 def check(
-    inputs: Sequence[Node], outputs: Sequence[Node], arrays: Sequence[np.ndarray], tolerance: float = 1e-5
+    inputs: Sequence[Value], outputs: Sequence[Value], arrays: Sequence[np.ndarray], tolerance: float = 1e-5
 ) -> list[np.ndarray]:
     """The program's results on 1 to 4 threads: the same bits, and near to what NumPy makes of the graph."""
     graph = Graph(inputs, outputs, {})
@@ -109,10 +114,10 @@ def check(
     return first
 
 
-def grafted(fn: Fn, nodes: Sequence[Node]) -> list[Node]:
+def grafted(fn: Fn, nodes: Sequence[Value]) -> list[Value]:
     """The nodes that a function of tensors makes of these nodes."""
     graph = graph_of(fn, [n.aval for n in nodes])
-    return list(graph.rebuilt(dict(zip(graph.inputs, nodes, strict=True))).outputs)
+    return list(substituted(graph, dict(zip(graph.inputs, nodes, strict=True))).outputs)
 
 
 def random(shape: tuple[int, ...], seed: int = 0, dtype: Any = np.float32) -> np.ndarray:
@@ -265,8 +270,8 @@ def test_an_index_out_of_range_in_a_loop_is_reported_and_nothing_changed() -> No
     table = rn.Variable(random((10, 3)))
     which = np.array([[1, 2], [3, 4], [5, 60]])
     ins = inputs_for([which])
-    held = Node(None, (), {}, table.value.aval, kind=InputKind.VARIABLE, name="table")
-    start = Node(None, (), {}, aval((2, 3), float32), value=np.zeros((2, 3), np.float32))
+    held = Input(table.value.aval, InputKind.VARIABLE, "table")
+    start = Constant(aval((2, 3), float32), np.zeros((2, 3), np.float32))
     start.value.flags.writeable = False
     parts = scanned(lambda t, c, i: c + ops.take(t, i, 0), [held], [start], ins, 3)
     (new,) = grafted(lambda t: t + 1.0, [held])
@@ -385,9 +390,9 @@ def test_memory_does_not_grow_with_the_length_of_a_loop() -> None:
 # While and cond -------------------------------------------------------------------------------------------------------
 
 
-def looped(cond: Fn, body: Fn, constants: Sequence[Node], carries: Sequence[Node]) -> list[Node]:
+def looped(cond: Fn, body: Fn, constants: Sequence[Value], carries: Sequence[Value]) -> list[Value]:
     avals = [n.aval for n in (*constants, *carries)]
-    return bundle(
+    return several(
         while_p, [*constants, *carries], [n.aval for n in carries],
         cond=Body(graph_of(cond, avals)), body=Body(graph_of(body, avals)),
         constants=len(constants), carries=len(carries),
@@ -416,10 +421,10 @@ def test_while_stops_by_what_it_computes() -> None:
     np.testing.assert_allclose(found, np.linalg.inv(a.astype(np.float64)), atol=1e-4)
 
 
-def chosen(then: Fn, otherwise: Fn, predicate: Node, operands: Sequence[Node]) -> list[Node]:
+def chosen(then: Fn, otherwise: Fn, predicate: Value, operands: Sequence[Value]) -> list[Value]:
     avals = [n.aval for n in operands]
     graphs = graph_of(then, avals), graph_of(otherwise, avals)
-    return bundle(
+    return several(
         cond_p, [predicate, *operands], [o.aval for o in graphs[0].outputs],
         then=Body(graphs[0]), otherwise=Body(graphs[1]),
     )  # fmt: skip
@@ -446,7 +451,7 @@ def test_choices_in_loops_and_loops_in_choices() -> None:
 
     def long(c: Any, x: Any) -> Any:
         c, x = (tensors.node_of(t, tracing.ACTIVE.trace) for t in (c, x))
-        zero = Node(None, (), {}, aval((), int64), value=np.asarray(0))
+        zero = Constant(aval((), int64), np.asarray(0))
         zero.value.flags.writeable = False
         _, made = looped(lambda x, n, c: n < 4, lambda x, n, c: (n + 1, c * 0.5 + x), [x], [zero, c])
         return tensors.symbolic(made)

@@ -13,7 +13,7 @@ import runnel as rn
 from runnel import ops
 from runnel.core import switches
 from runnel.core.errors import VerifierError
-from runnel.graph.graph import Node
+from runnel.graph.node import Value
 from runnel.lowering import partition, verifier
 from runnel.lowering.places import Place, Space
 from runnel.ops.padding import pad_p, pad_spread
@@ -46,7 +46,7 @@ def checked(fn: Function, *args: Tensor, threads: int = 1) -> Traced:
     return traced
 
 
-def pads(traced: Traced) -> list[tuple[Node, bool]]:
+def pads(traced: Traced) -> list[tuple[Value, bool]]:
     """The padded arrays of each call that fills one, and whether it copies something into it."""
     calls = [c for c in traced.plan.calls if c.nodes[0].op is pad_p]
     return [(c.nodes[0], any(b.name == "x" for b in c.kernel.buffers)) for c in calls]

@@ -78,15 +78,16 @@ def attention_gradient(g: Any, *arrays: Any, packed: bool, causal: bool, scale: 
         np.einsum("bhij,bihv->bjhv", p, g),
     ]
     if packed:
-        return np.stack(found, 2)
+        return (np.stack(found, 2),)
     few = arrays[1].shape[1]
     for i in (1, 2):
         b, t, h, d = found[i].shape
         found[i] = found[i].reshape(b, t, few, h // few, d).sum(3)
-    return np.concatenate([x.reshape(-1) for x in found])
+    return tuple(found)
 
 
 def largest(*arrays: Any, **attrs: Any) -> Any:
     """The greatest gradient in place of each: they are differences of what may be near one another."""
     found = attention_gradient(*arrays, **attrs)
-    return np.full_like(found, np.max(np.abs(found), initial=0.0))
+    top = max(np.max(np.abs(x), initial=0.0) for x in found)
+    return tuple(np.full_like(x, top) for x in found)

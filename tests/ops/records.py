@@ -102,6 +102,15 @@ def _scatter(indices: Any, updates: Any, *, shape: Any) -> Any:
     return result
 
 
+def _sort(x: Any, *, descending: bool) -> Any:
+    """One element after the other; NaN is above all."""
+    found = np.zeros(x.shape, np.int64)
+    for row in np.ndindex(x.shape[:-1]):
+        key = [(v != v, 0 if v != v else v) for v in x[row].tolist()]
+        found[row] = sorted(range(len(key)), key=key.__getitem__, reverse=descending)
+    return np.take_along_axis(x, found, -1), found
+
+
 def _buckets(labels: Any, *, rows: int) -> Any:
     places = [[i for i, label in enumerate(labels) if label == row] for row in range(rows)]
     begins = [sum(len(p) for p in places[:row]) for row in range(rows + 1)]
@@ -295,6 +304,10 @@ RECORDS: dict[str, Record] = {
         input_dtypes=(dt.int64,),
         index_limit=3,
     ),
+    "sort": Record(_sort, tuple(
+        ((shape,), {"descending": descending})
+        for shape in ((5,), (2, 3), (3, 1), (4, 0), (0, 4), (2, 130), (2, 3, 17)) for descending in (False, True)
+    ), ANY),
     "take": Record(lambda x, i, *, axis: np.take(x, i, axis), (
         (((5,), (3,)), {"axis": 0}), (((5, 2), (2, 3)), {"axis": 0}), (((2, 5, 2), (4,)), {"axis": 1}),
         (((2, 5), ()), {"axis": 1}), (((5, 2), (0,)), {"axis": 0}),

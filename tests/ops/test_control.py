@@ -13,19 +13,21 @@ from runnel.core.errors import DTypeError, ShapeError, VerifierError
 from runnel.core.tables import cost, infer, reference
 from runnel.graph import interpreter
 from runnel.graph.body import Body
-from runnel.graph.extract import copied, extract, placeholder, zeros
-from runnel.graph.graph import Graph, Node
+from runnel.graph.extract import extract, placeholder, zeros
+from runnel.graph.graph import Graph
+from runnel.graph.node import Node, Value, applied, results_of
+from runnel.graph.rewriting import copied
 from runnel.graph.verifier import verify
 from runnel.ops.arithmetic import add_p, mul_p
 from runnel.ops.comparison import lt_p
-from runnel.ops.control import cond_p, part_p, scan_p, while_p
+from runnel.ops.control import cond_p, scan_p, while_p
 from runnel.passes.bodies import in_bodies, without_unused_results
 
 SCALAR, ROW = aval((), float32), aval((2,), float32)
 
 
-def node(op: Any, *inputs: Node, result: Aval | None = None) -> Node:
-    return Node(op, inputs, {}, inputs[0].aval if result is None else result)
+def node(op: Any, *inputs: Value, result: Aval | None = None) -> Value:
+    return applied(op, inputs, {}, inputs[0].aval if result is None else result)
 
 
 def horner() -> Body:
@@ -36,9 +38,8 @@ def horner() -> Body:
 
 
 def scan_attrs(**changed: Any) -> dict[str, Any]:
-    results = (SCALAR, aval((3,), float32))
     return {
-        "body": horner(), "constants": 1, "carries": 1, "length": 3, "reverse": False, "results": results,
+        "body": horner(), "constants": 1, "carries": 1, "length": 3, "reverse": False,
     } | changed  # fmt: skip
 
 
@@ -48,7 +49,7 @@ def f32(*values: float) -> Any:
 
 def test_scan() -> None:
     avals = (SCALAR, SCALAR, aval((3,), float32))
-    assert infer[scan_p](*avals, **scan_attrs()) is SCALAR
+    assert infer[scan_p](*avals, **scan_attrs()) == (SCALAR, aval((3,), float32))
     last, ys = reference[scan_p](f32(2), f32(1), f32(5, 6, 7), **scan_attrs())
     assert last == 8 + 4 * 5 + 2 * 6 + 7 and ys.tolist() == [2.0, 14.0, 40.0]
     last, ys = reference[scan_p](f32(2), f32(1), f32(5, 6, 7), **scan_attrs(reverse=True))
@@ -57,16 +58,14 @@ def test_scan() -> None:
     for wrong in (avals[:2], (*avals[:2], aval((4,), float32)), (SCALAR, ROW, avals[2])):
         with pytest.raises(ShapeError):
             infer[scan_p](*wrong, **scan_attrs())
-    with pytest.raises(ShapeError, match="results"):
-        infer[scan_p](*avals, **scan_attrs(results=(SCALAR,)))
 
 
 def test_while_loop() -> None:
     limit, x = placeholder(SCALAR, "limit"), placeholder(SCALAR, "x")
     cond = Body(Graph([limit, x], [node(lt_p, x, limit, result=aval((), bool_))], {}, "cond"))
     body = Body(Graph([limit, x], [node(add_p, x, x)], {}, "body"))
-    attrs = {"cond": cond, "body": body, "constants": 1, "carries": 1, "results": (SCALAR,)}
-    assert infer[while_p](SCALAR, SCALAR, **attrs) is SCALAR
+    attrs = {"cond": cond, "body": body, "constants": 1, "carries": 1}
+    assert infer[while_p](SCALAR, SCALAR, **attrs) == (SCALAR,)
     assert reference[while_p](f32(100), f32(3), **attrs)[0] == 192
     assert cost[while_p](SCALAR, SCALAR, **attrs) == 2
     with pytest.raises(DTypeError, match="one bool"):
@@ -78,30 +77,29 @@ def test_while_loop() -> None:
 def test_cond() -> None:
     x = placeholder(SCALAR, "x")
     then, otherwise = (Body(Graph([x], [node(op, x, x)], {}, "branch")) for op in (add_p, mul_p))
-    attrs = {"then": then, "otherwise": otherwise, "results": (SCALAR,)}
+    attrs = {"then": then, "otherwise": otherwise}
     flag = aval((), bool_)
-    assert infer[cond_p](flag, SCALAR, **attrs) is SCALAR
+    assert infer[cond_p](flag, SCALAR, **attrs) == (SCALAR,)
     assert reference[cond_p](np.bool_(True), f32(5), **attrs)[0] == 10
     assert reference[cond_p](np.bool_(False), f32(5), **attrs)[0] == 25
     assert cost[cond_p](flag, SCALAR, **attrs) == 1
     with pytest.raises(DTypeError, match="predicate"):
         infer[cond_p](SCALAR, SCALAR, **attrs)
-    with pytest.raises(ShapeError, match="a branch"):
-        infer[cond_p](flag, SCALAR, **attrs | {"results": (ROW,)})
+    wide = Body(Graph([x], [zeros(ROW)], {}, "wide"))
+    with pytest.raises(ShapeError, match="one branch"):
+        infer[cond_p](flag, SCALAR, **attrs | {"otherwise": wide})
 
 
 def loop_graph(use: tuple[int, ...]) -> Graph:
     """A scan of two carries, the second of which nobody reads inside, with the results numbered ``use``."""
     a, carry, count, x = (placeholder(SCALAR, name) for name in ("a", "carry", "count", "x"))
-    one = Node(None, (), {}, SCALAR, value=zeros(SCALAR).value)
+    one = zeros(SCALAR)
     made = [node(add_p, node(mul_p, a, carry), x), node(add_p, count, one), node(mul_p, x, x)]
     body = Body(Graph([a, carry, count, x], made, {}, "two"))
     inputs = [placeholder(v, "in") for v in (SCALAR, SCALAR, SCALAR, aval((3,), float32))]
     results = (SCALAR, SCALAR, aval((3,), float32))
-    attrs = scan_attrs(body=body, carries=2, results=results)
-    bundle = Node(scan_p, tuple(inputs), attrs, SCALAR)
-    parts = [Node(part_p, (bundle,), {"index": i, "aval": results[i]}, results[i]) for i in use]
-    return Graph(inputs, parts, {}, "loop")
+    made = results_of(Node(scan_p, tuple(inputs), scan_attrs(body=body, carries=2), results))
+    return Graph(inputs, [made[i] for i in use], {}, "loop")
 
 
 @pytest.mark.parametrize("use", [(0,), (1,), (2,), (0, 2), (0, 1, 2)])
@@ -112,8 +110,8 @@ def test_what_is_not_used_is_left_out(use: tuple[int, ...]) -> None:
     values = [f32(2), f32(1), f32(0), f32(5, 6, 7)]
     for before, after in zip(interpreter.run(graph, values)[0], interpreter.run(smaller, values)[0], strict=True):
         np.testing.assert_array_equal(before, after)
-    loop = smaller.outputs[0].inputs[0]
-    assert len(loop.attrs["results"]) == len(use)
+    (loop,) = smaller.nodes
+    assert len(loop.avals) == len(use)
     assert (smaller is graph) == (use == (0, 1, 2))
 
 

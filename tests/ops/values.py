@@ -1,4 +1,4 @@
-"""The least Value that ops can be tested on: an array, a tape, and one reverse sweep."""
+"""The least TensorLike that ops can be tested on: an array, a tape, and one reverse sweep."""
 
 from __future__ import annotations
 
@@ -6,22 +6,24 @@ from typing import Any
 
 import numpy as np
 
+from runnel import ops
 from runnel.core.avals import Aval, aval
-from runnel.core.dispatch import Value
+from runnel.core.dispatch import TensorLike
 from runnel.core.dtypes import DType, from_numpy
 from runnel.core.tables import Op, infer, reference, vjp
 
 
-class ArrayValue(Value):
+class ArrayValue(TensorLike):
     """An array that remembers which op made it of what. Every op checks that infer and reference agree."""
 
-    __slots__ = ("array", "attrs", "inputs", "op", "weak")
+    __slots__ = ("array", "attrs", "inputs", "op", "siblings", "weak")
 
     def __init__(self, array: Any, op: Op | None = None, inputs: tuple[Any, ...] = (), attrs: Any = None) -> None:
         self.array = np.asarray(array)
         self.op = op
         self.inputs = inputs
         self.attrs = attrs or {}
+        self.siblings: tuple[ArrayValue, ...] = ()  # all results, of an op of several
         self.weak = False
 
     @property
@@ -32,13 +34,16 @@ class ArrayValue(Value):
     def is_weak(self) -> bool:
         return self.weak
 
-    def apply_op(self, op: Op, inputs: tuple[Any, ...], attrs: dict[str, Any]) -> ArrayValue:
+    def apply_op(self, op: Op, inputs: tuple[Any, ...], attrs: dict[str, Any]) -> Any:
         assert all(isinstance(x, ArrayValue) for x in inputs), f"[{op.name}] {inputs}"
         hash(tuple(attrs.items()))
         wanted = infer[op](*(x.aval for x in inputs), **attrs)
-        result = ArrayValue(reference[op](*(x.array for x in inputs), **attrs), op, inputs, attrs)
-        assert result.aval is wanted, f"[{op.name}] infer says {wanted}, reference {result.aval}"
-        return result
+        found = reference[op](*(x.array for x in inputs), **attrs)
+        results = tuple(ArrayValue(x, op, inputs, attrs) for x in (found if op.multiple_results else (found,)))
+        for result, value in zip(results, wanted if op.multiple_results else (wanted,), strict=True):
+            assert result.aval is value, f"[{op.name}] infer says {value}, reference {result.aval}"
+            result.siblings = results if op.multiple_results else ()
+        return results if op.multiple_results else results[0]
 
     def lift(self, array: Any, dtype: DType) -> ArrayValue:
         return ArrayValue(np.asarray(array).astype(dtype.numpy))
@@ -58,11 +63,13 @@ def grad(out: ArrayValue, *wrt: ArrayValue) -> list[ArrayValue]:
 
     visit(out)
     cotangents: dict[int, ArrayValue] = {id(out): ArrayValue(np.ones_like(out.array))}
+    place = {id(v): i for i, v in enumerate(order)}
     for v in reversed(order):
-        g = cotangents.get(id(v))
-        if v.op is None or g is None:
+        g = _cotangent(v, cotangents)
+        if v.op is None or g is None or any(place.get(id(x), len(order)) < place[id(v)] for x in v.siblings):
             continue
-        for x, entry in zip(v.inputs, vjp[v.op](g, v, *v.inputs, **v.attrs), strict=True):
+        more = {"wanted": (True,) * len(v.inputs)} if v.siblings else {}
+        for x, entry in zip(v.inputs, vjp[v.op](g, v.siblings or v, *v.inputs, **more, **v.attrs), strict=True):
             if entry is None or not x.dtype.is_float:
                 continue
             c = entry() if callable(entry) else entry
@@ -70,6 +77,27 @@ def grad(out: ArrayValue, *wrt: ArrayValue) -> list[ArrayValue]:
             known = cotangents.get(id(x))
             cotangents[id(x)] = c if known is None else ArrayValue(known.array + c.array)
     return [cotangents.get(id(w), ArrayValue(np.zeros_like(w.array))) for w in wrt]
+
+
+def _cotangent(v: ArrayValue, cotangents: dict[int, ArrayValue]) -> Any:
+    """What a rule of table vjp is given for ``v``, or for all results of its op; None if there is none."""
+    if not v.siblings:
+        return cotangents.get(id(v))
+    found = tuple(cotangents.get(id(x)) for x in v.siblings)
+    return None if all(c is None for c in found) else found
+
+
+def listed(op: Op, made: Any) -> list[Any]:
+    """The results of an op, one or several."""
+    return list(made) if op.multiple_results else [made]
+
+
+def flat(made: Any) -> Any:
+    """The floating results of an op as one tensor."""
+    if not isinstance(made, tuple):
+        return made
+    floats = [x for x in made if x.dtype.is_float]
+    return floats[0] if len(floats) == 1 else ops.concat([ops.reshape(x, (-1,)) for x in floats])
 
 
 def numeric_grad(function: Any, arrays: list[Any], i: int, step: float = 1e-6) -> Any:
@@ -90,10 +118,9 @@ def check_grad(function: Any, *arrays: Any, rtol: float = 1e-5, atol: float = 1e
     inputs = [np.array(a) for a in arrays]
     shape = function(*(ArrayValue(a) for a in inputs)).shape
     weights = ArrayValue(np.cos(np.arange(int(np.prod(shape)), dtype=np.float64)).reshape(shape) + 0.5)
-    from runnel.ops import multiply
 
     def weighted(*values: Any) -> Any:
-        return multiply(function(*values), weights)
+        return ops.multiply(function(*values), weights)
 
     values = [ArrayValue(a) for a in inputs]
     floats = [i for i, a in enumerate(inputs) if a.dtype == np.float64]

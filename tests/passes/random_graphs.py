@@ -9,7 +9,8 @@ import numpy as np
 from hypothesis import strategies as st
 
 from runnel.core.dtypes import DType, bool_, float16, float32, float64, int32, int64
-from runnel.graph.graph import Graph, Node
+from runnel.graph.graph import Graph
+from runnel.graph.node import Value
 from runnel.ops.arithmetic import abs_p, add_p, div_p, maximum_p, minimum_p, mul_p, neg_p, sub_p
 from runnel.ops.broadcasting import broadcast_p, sum_p
 from runnel.ops.comparison import lt_p
@@ -57,30 +58,30 @@ def graphs(draw: Draw) -> tuple[Graph, list[Any]]:
     return Graph(inputs, outputs, {state: final}), [arrays(draw, n.aval.shape, n.aval.dtype) for n in inputs]
 
 
-def _pick(draw: Draw, nodes: list[Node]) -> Node:
+def _pick(draw: Draw, nodes: list[Value]) -> Value:
     return draw(st.sampled_from(nodes))  # type: ignore[no-any-return]
 
 
-def _number(draw: Draw, nodes: list[Node]) -> Node:
+def _number(draw: Draw, nodes: list[Value]) -> Value:
     return draw(st.sampled_from([n for n in nodes if n.aval.dtype is not bool_]))  # type: ignore[no-any-return]
 
 
-def _float(draw: Draw, nodes: list[Node]) -> Node:
+def _float(draw: Draw, nodes: list[Value]) -> Value:
     return draw(st.sampled_from([n for n in nodes if n.aval.dtype.is_float]))  # type: ignore[no-any-return]
 
 
-def _shaped(x: Node, shape: tuple[int, ...]) -> Node:
+def _shaped(x: Value, shape: tuple[int, ...]) -> Value:
     """``x``, or as much of it as fits, in ``shape``."""
     sizes = tuple(min(n, wanted) for n, wanted in zip(x.aval.shape, shape, strict=True))
     sizes = tuple(1 if size < wanted else size for size, wanted in zip(sizes, shape, strict=True))
     return op(broadcast_p, op(slice_p, x, starts=(0, 0), sizes=sizes, steps=(1, 1)), shape=shape)
 
 
-def _unary(draw: Draw, nodes: list[Node]) -> Node:
+def _unary(draw: Draw, nodes: list[Value]) -> Value:
     return op(draw(st.sampled_from([neg_p, abs_p, stop_gradient_p])), _number(draw, nodes))
 
 
-def _neutral(draw: Draw, nodes: list[Node]) -> Node:
+def _neutral(draw: Draw, nodes: list[Value]) -> Value:
     x = _number(draw, nodes)
     binary = draw(st.sampled_from([add_p, sub_p, mul_p]))
     filled = constant(np.full((1, 1), draw(st.sampled_from([0, 1, -0.0]))), x.aval.dtype)
@@ -88,19 +89,19 @@ def _neutral(draw: Draw, nodes: list[Node]) -> Node:
     return op(binary, *((x, other) if draw(st.booleans()) else (other, x)))
 
 
-def _binary(draw: Draw, nodes: list[Node]) -> Node:
+def _binary(draw: Draw, nodes: list[Value]) -> Value:
     x = _number(draw, nodes)
     y = op(cast_p, _shaped(_pick(draw, nodes), x.aval.shape), dtype=x.aval.dtype) if draw(st.booleans()) else x
     return op(draw(st.sampled_from([add_p, sub_p, mul_p, maximum_p, minimum_p])), x, y)
 
 
-def _of_floats(draw: Draw, nodes: list[Node]) -> Node:
+def _of_floats(draw: Draw, nodes: list[Value]) -> Value:
     x = _float(draw, nodes)
     one = constant(np.full((1, 1), draw(st.sampled_from([1, 2]))), x.aval.dtype)
     return draw(st.sampled_from([op(exp_p, x), op(sqrt_p, x), op(div_p, x, one)]))  # type: ignore[no-any-return]
 
 
-def _view(draw: Draw, nodes: list[Node]) -> Node:
+def _view(draw: Draw, nodes: list[Value]) -> Value:
     x = _pick(draw, nodes[-6:])
     m, n = x.aval.shape
     reversed_ = op(slice_p, x, starts=(m - 1, 0), sizes=(m, n), steps=(-1, 1))
@@ -118,19 +119,19 @@ def _view(draw: Draw, nodes: list[Node]) -> Node:
     return draw(st.sampled_from(views))  # type: ignore[no-any-return]
 
 
-def _cast(draw: Draw, nodes: list[Node]) -> Node:
+def _cast(draw: Draw, nodes: list[Value]) -> Value:
     x = _pick(draw, nodes)
     wide = op(cast_p, x, dtype=draw(st.sampled_from([*DTYPES, bool_])))
     return op(cast_p, wide, dtype=x.aval.dtype) if draw(st.booleans()) else wide
 
 
-def _choice(draw: Draw, nodes: list[Node]) -> Node:
+def _choice(draw: Draw, nodes: list[Value]) -> Value:
     x = _number(draw, nodes)
     condition = op(lt_p, x, op(neg_p, x))
     return op(where_p, op(not_p, condition), x, x if draw(st.booleans()) else op(abs_p, x))
 
 
-def _reduction(draw: Draw, nodes: list[Node]) -> Node:
+def _reduction(draw: Draw, nodes: list[Value]) -> Value:
     x = _number(draw, nodes)
     wide = op(cast_p, x, dtype=int64 if x.aval.dtype.is_integer else float64)
     axes = draw(st.sampled_from([(0,), (1,), (0, 1)]))

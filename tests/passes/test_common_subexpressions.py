@@ -7,7 +7,7 @@ import pytest
 
 from runnel.core.avals import aval
 from runnel.core.dtypes import float32, float64, int32
-from runnel.graph.graph import Node
+from runnel.graph.node import Value, applied
 from runnel.ops.arithmetic import add_p, mul_p, neg_p
 from runnel.ops.conversion import cast_p
 from runnel.ops.views import reshape_p
@@ -18,8 +18,8 @@ from ..graph.build import argument, constant, graph, op, variable
 X, Y = argument(2, 3), argument(2, 3)
 
 
-def with_attr(value: object) -> Node:
-    return Node(neg_p, (X,), {"a": value}, aval((2, 3), float32))
+def with_attr(value: object) -> Value:
+    return applied(neg_p, (X,), {"a": value}, aval((2, 3), float32))
 
 
 ONE = {
@@ -60,4 +60,4 @@ def test_kept_apart(name: str) -> None:
 def test_in_updates_too() -> None:
     w = variable(2, 3)
     after = merge_common_subexpressions(graph([X, w], op(add_p, X, w), updates={w: op(add_p, X, w)}))
-    assert after.outputs[0] is after.updates[w] and len(after.nodes) == 3
+    assert after.outputs[0] is after.updates[w] and len(after.values) == 3

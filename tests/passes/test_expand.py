@@ -14,7 +14,9 @@ from runnel import nn, ops, optim
 from runnel.core.dtypes import float32, int32, uint32
 from runnel.core.tables import Op, expand as table, infer, lower
 from runnel.graph import interpreter
-from runnel.graph.graph import Graph, Node
+from runnel.graph.graph import Graph
+from runnel.graph.node import Value
+from runnel.graph.rewriting import substituted
 from runnel.graph.verifier import verify
 from runnel.nn import functional as F
 from runnel.ops.arithmetic import add_p, mul_p, neg_p
@@ -44,7 +46,7 @@ def test_expanded_graphs_hold_nothing_to_expand() -> None:
     before = graph([x, w], y, pooled)
     after = expand(before)
     verify(after)
-    lowered = {n.op for n in after.nodes if n.op is not None}
+    lowered = {n.op for n in after.values if n.op is not None}
     assert all(found in lower for found in lowered) and expand(after) is after
     rng = np.random.default_rng(0)
     values = [rng.integers(-3, 4, n.aval.shape).astype(np.float32) for n in before.inputs]  # sums of these are exact
@@ -68,14 +70,14 @@ def test_a_rule_may_leave_its_op_alone() -> None:
 
 
 def orders(g: Graph) -> list[tuple[int, ...]]:
-    return [n.attrs["axes"] for n in g.nodes if n.op is permute_p]
+    return [n.attrs["axes"] for n in g.values if n.op is permute_p]
 
 
-def in_last(node: Node, order: tuple[int, ...] = LAST) -> Node:
+def in_last(node: Value, order: tuple[int, ...] = LAST) -> Value:
     return op(permute_p, node, axes=order)
 
 
-def opaque(node: Node) -> Node:
+def opaque(node: Value) -> Value:
     """Something that has its order of axes: a reduction of floats."""
     return op(sum_p, node, axes=(0,))
 
@@ -93,7 +95,7 @@ def test_a_region_takes_the_order_of_its_border() -> None:
     before = graph([x, scale], opaque(last))
     after = sink_permutes(before)
     verify(after)
-    assert [n.aval.shape[-1] for n in after.nodes if n.op in (neg_p, pad_p, concat_p, slice_p)] == [3, 3, 6, 4]
+    assert [n.aval.shape[-1] for n in after.values if n.op in (neg_p, pad_p, concat_p, slice_p)] == [3, 3, 6, 4]
     assert all(p == LAST for p in orders(after)) and len(orders(after)) == 1  # the vector's, which is a view
     same_values(before, after)
 
@@ -116,7 +118,7 @@ def in_order_of_first(g: Graph) -> Graph:
     """The same graph, asked for channels-first: the random bits are permuted a second time."""
     (x,), (out,) = g.inputs, g.outputs
     fresh = argument(*(x.aval.shape[a] for a in FIRST), dtype=uint32)
-    copied = g.rebuilt({x: in_last(fresh)})
+    copied = substituted(g, {x: in_last(fresh)})
     return Graph([fresh], copied.outputs, {}, out.op.name if out.op else "")
 
 
@@ -135,7 +137,7 @@ def test_sums_of_floats_keep_their_order() -> None:
     x = argument(2, 5, 6, 3)
     before = graph([x], op(sum_p, op(neg_p, in_last(x, FIRST)), axes=(2, 3)))
     after = sink_permutes(before)
-    summed = next(n for n in after.nodes if n.op is sum_p)
+    summed = next(n for n in after.values if n.op is sum_p)
     assert summed.attrs == {"axes": (2, 3)} and summed.inputs[0].aval.shape == (2, 3, 5, 6)
 
 

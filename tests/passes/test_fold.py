@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from runnel.core.dtypes import bool_, float16, float32, int32, int64
-from runnel.graph.graph import Node
+from runnel.graph.node import Value
 from runnel.graph.verifier import verify
 from runnel.ops.arithmetic import add_p, div_p, maximum_p, mul_p, neg_p, relu_p, remainder_p, sub_p
 from runnel.ops.broadcasting import broadcast_p, sum_p
@@ -81,7 +81,7 @@ def test_folding_stops_at_what_is_not_constant() -> None:
 
 
 def test_budgets() -> None:
-    large: Node = constant(np.ones(1000))
+    large: Value = constant(np.ones(1000))
     sum_ = op(add_p, large, large)
     assert fold_constants(graph([], sum_)).outputs[0].is_constant
     assert not fold_constants(graph([], sum_), max_bytes=3999).outputs[0].is_constant

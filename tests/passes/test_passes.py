@@ -12,8 +12,9 @@ from hypothesis import given, settings
 from runnel.core.avals import aval
 from runnel.core.dtypes import float32
 from runnel.graph import interpreter
-from runnel.graph.graph import Graph, Node
+from runnel.graph.graph import Graph
 from runnel.graph.hashing import structural_hash
+from runnel.graph.node import Value, applied
 from runnel.graph.verifier import verify
 from runnel.ops.arithmetic import add_p, neg_p
 from runnel.passes.pipeline import PIPELINE
@@ -52,11 +53,11 @@ def deep() -> Graph:
     """Two chains of 50,000 nodes: negations of an input, and additions of constants."""
     full = aval((2,), float32)
     x = node = argument(2)
-    folded: Node = constant([0.0, 1.0])
+    folded: Value = constant([0.0, 1.0])
     one = constant([1.0, 1.0])
     for _ in range(50_000):
-        node = Node(neg_p, (node,), {}, full)
-        folded = Node(add_p, (folded, one), {}, full)
+        node = applied(neg_p, (node,), {}, full)
+        folded = applied(add_p, (folded, one), {}, full)
     return graph([x], node, folded)
 
 

@@ -9,11 +9,12 @@ from runnel.core.avals import aval
 from runnel.core.dtypes import float64
 from runnel.core.errors import VerifierError
 from runnel.graph import printer
-from runnel.graph.graph import Graph, Node
+from runnel.graph.graph import Graph
+from runnel.graph.node import reapplied
+from runnel.graph.rewriting import rewrite
 from runnel.ops.arithmetic import add_p, mul_p, neg_p
 from runnel.passes import pipeline
 from runnel.passes.pipeline import PIPELINE, Pass, Pipeline
-from runnel.passes.rewriting import rewrite
 
 from ..graph.build import argument, constant, graph, op
 
@@ -99,7 +100,7 @@ def test_needs() -> None:
 
 def test_the_verifier_names_the_pass() -> None:
     def widen(g: Graph) -> Graph:
-        return rewrite(g, lambda n: Node(n.op, n.inputs, n.attrs, aval(n.aval.shape, float64)) if n.op else n)
+        return rewrite(g, lambda x: reapplied(x, x.inputs, aval=aval(x.aval.shape, float64)) if x.op else x)
 
     mine = Pipeline((Pass("widen", "", widen),))
     with switches.override(verify=False):

@@ -12,7 +12,7 @@ from runnel import ops
 from runnel.core import dtypes
 from runnel.core.dtypes import DType, bfloat16, bool_, float16, float32, float64, int32, int64, uint8
 from runnel.core.pytree import flatten
-from runnel.graph.graph import Node
+from runnel.graph.node import Value
 from runnel.ops.arithmetic import abs_p, add_p, div_p, maximum_p, minimum_p, mul_p, neg_p, sub_p
 from runnel.ops.broadcasting import broadcast_p, sum_p
 from runnel.ops.conversion import cast_p, stop_gradient_p
@@ -37,12 +37,12 @@ H, E = argument(2, 3, dtype=float16), argument(2, 3, dtype=bfloat16)
 COLUMN, TRUTHS = argument(2, 1), argument(2, 1, dtype=bool_)
 
 
-def filled(value: float, dtype: DType = float32, *, wide: bool = False) -> Node:
+def filled(value: float, dtype: DType = float32, *, wide: bool = False) -> Value:
     one = constant([[value]], dtype)
     return op(broadcast_p, one, shape=(2, 3)) if wide else one
 
 
-def whole(x: Node) -> Node:
+def whole(x: Value) -> Value:
     return op(slice_p, x, starts=(0, 0), sizes=x.aval.shape, steps=(1, 1))
 
 
@@ -179,7 +179,7 @@ def test_values_of_every_dtype_stay(dtype: DType) -> None:
 
 def test_every_row_has_an_example() -> None:
     """Each row applies to some node among the examples above."""
-    examples = [node for table in (BECOMES_X, BECOMES) for root, _ in table.values() for node in graph([], root).nodes]
+    examples = [node for table in (BECOMES_X, BECOMES) for root, _ in table.values() for node in graph([], root).values]
     unused = [r for r in ROWS if not any(n.op is r.op and r.rewrite(n) is not None for n in examples)]
     assert unused == []
 

@@ -13,7 +13,9 @@ from runnel import ops
 from runnel.core.avals import aval
 from runnel.core.dispatch import apply
 from runnel.core.tables import Op
-from runnel.graph.graph import Graph, InputKind, Node
+from runnel.graph.extract import placeholder
+from runnel.graph.graph import Graph
+from runnel.graph.node import InputKind
 from runnel.loops import interpreter
 from runnel.loops.ir import Kernel
 from runnel.lowering.places import Access, Place, Space
@@ -60,13 +62,12 @@ def record_plans() -> Iterator[Sample]:
         for dtype in dict.fromkeys((record.dtypes[0], main_dtype(record))):
             for case in record.cases:
                 arrays = sample(record, case, dtype, seed=41)
-                nodes = [
-                    Node(None, (), {}, aval(a.shape, dtype_of(a)), kind=InputKind.ARGUMENT, name="x") for a in arrays
-                ]
+                nodes = [placeholder(aval(a.shape, dtype_of(a)), "x") for a in arrays]
                 op = Op.registry[name]
                 with tracing.activate(tracing.Trace(tensors.serial_now())):
-                    out = apply(op, *map(tensors.symbolic, nodes), **case[1])
-                    plan = Planner(expand(Graph(nodes, [out._node], {}, name)), 1).plan()
+                    made = apply(op, *map(tensors.symbolic, nodes), **case[1])
+                    outs = [x._node for x in (made if op.multiple_results else (made,))]
+                    plan = Planner(expand(Graph(nodes, outs, {}, name)), 1).plan()
                 yield f"{name} {dtype.name} {case}", plan, arrays
 
 

@@ -10,7 +10,8 @@ import numpy as np
 
 import runnel as rn
 from runnel.graph import hashing, verifier
-from runnel.graph.graph import Graph, InputKind
+from runnel.graph.graph import Graph
+from runnel.graph.node import InputKind
 from runnel.tensor import tensor as tensors, tracing
 
 DEPTH = 100_000
@@ -53,7 +54,7 @@ def test_tracing_checking_and_hashing() -> None:
     graph = traced(DEPTH)
     assert sys.getrecursionlimit() < DEPTH
     verifier.verify(graph)
-    assert len(graph.nodes) == DEPTH + 2
+    assert len(graph.values) == DEPTH + 2
     assert hashing.structural_hash(graph) != hashing.structural_hash(traced(100))
     assert hashing.structural_hash(traced(99)) != hashing.structural_hash(traced(100))
     assert hashing.structural_hash(traced(100)) == hashing.structural_hash(traced(100))

@@ -14,39 +14,43 @@ from runnel.core.dtypes import DType, float16, float32, float64
 from runnel.core.tables import Op, infer, lower, reference
 from runnel.loops.rules import Pointwise, Reduction
 from tests.ops.records import RECORDS, Record, sample
+from tests.ops.values import listed
 from tests.suites.closeness import Array, check, ulps_allowed
 from tests.suites.inputs import LAYOUTS, NAMES, dtype_of, main_dtype, shared, special_inputs, wide_case
 
 
 def avals_of(op: Op, arrays: list[Array], attrs: dict[str, Any]) -> tuple[Aval, ...]:
+    """The avals of the operands and of the first result."""
     given = [aval(a.shape, dtype_of(a)) for a in arrays]
-    return (*given, infer[op](*given, **attrs))
+    made = infer[op](*given, **attrs)
+    return (*given, made[0] if op.multiple_results else made)
 
 
 def agrees(name: str, arrays: list[Array], attrs: dict[str, Any], what: Any) -> None:
     """The op on these very arrays gives its reference, to the bit or within its bound."""
     op, record = Op.registry[name], RECORDS[name]
     avals = avals_of(op, arrays, attrs)
-    result = apply(op, *map(shared, arrays), **attrs)
-    assert result.aval is avals[-1], what
+    results = listed(op, apply(op, *map(shared, arrays), **attrs))
+    assert results[0].aval is avals[-1], what
     ulps = ulps_allowed(op, avals, attrs)
     if ulps == 0:
-        check(result.numpy(), np.asarray(reference[op](*arrays, **attrs)), 0, what)
+        for result, exact in zip(results, listed(op, reference[op](*arrays, **attrs)), strict=True):
+            check(result.numpy(), np.asarray(exact), 0, what)
         return
-    exact = oracle(record, arrays, attrs)
     slack = 1.0 if avals[-1].dtype is float64 else 0.0  # the oracle's own error
-    scale = None
+    scales: list[Any] = [None] * len(results)
     if not isinstance(lower.get(op), Pointwise):
-        scale = oracle(record, [np.abs(a) for a in arrays], attrs, record.scale)
-    check(result.numpy(), exact, ulps + slack, what, scale)
+        scales = oracle(op, record, [np.abs(a) for a in arrays], attrs, record.scale)
+    for result, exact, scale in zip(results, oracle(op, record, arrays, attrs), scales, strict=True):
+        check(result.numpy(), exact, ulps + slack, what, scale)
 
 
 def oracle(
-    record: Record, arrays: list[Array], attrs: dict[str, Any], function: Callable[..., Any] | None = None
-) -> Array:
+    op: Op, record: Record, arrays: list[Array], attrs: dict[str, Any], function: Callable[..., Any] | None = None
+) -> list[Array]:
     wide = [a.astype(np.float64) if dtype_of(a).is_float else a for a in arrays]
     with np.errstate(all="ignore"):
-        return np.asarray((function or record.oracle)(*wide, **attrs))
+        return [np.asarray(x) for x in listed(op, (function or record.oracle)(*wide, **attrs))]
 
 
 @pytest.mark.parametrize("name", NAMES)

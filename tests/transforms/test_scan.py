@@ -12,7 +12,8 @@ from hypothesis import given, settings, strategies as st
 import runnel as rn
 from runnel.core.errors import DTypeError, GradientError, ShapeError, SideEffectError
 from runnel.graph import interpreter
-from runnel.graph.graph import Graph, Node
+from runnel.graph.graph import Graph
+from runnel.graph.node import Value
 from runnel.ops.control import scan_p
 from runnel.tensor import tensor as tensors, tracing
 from runnel.tensor.tensor import Tensor
@@ -123,7 +124,7 @@ def test_gradients_of_gradients() -> None:
     np.testing.assert_allclose(found, expected, rtol=1e-7)
 
 
-def backward_scan(graph: Graph) -> Node:
+def backward_scan(graph: Graph) -> Value:
     return next(
         node for node in graph.nodes if node.op is scan_p and node.attrs["body"].graph.name.endswith("backward")
     )
@@ -147,7 +148,7 @@ def test_what_is_kept_for_backward() -> None:
     """tanh(x) is kept, which gives its derivative; and that is a y already."""
     graph = traced(gradients_of_a_loop, *map(rn.asarray, arrays(6)))
     forward = next(node for node in graph.nodes if node.op is scan_p)
-    assert [y.shape for y in forward.attrs["results"]] == [(3, 4), (6, 3, 4), (6, 3, 4)]
+    assert [y.shape for y in forward.avals] == [(3, 4), (6, 3, 4), (6, 3, 4)]
 
 
 def test_compiled_and_eager_are_equal_to_the_bit() -> None:
@@ -332,7 +333,7 @@ def test_what_is_not_used_is_not_made() -> None:
     x = rn.asarray(np.arange(4, dtype=np.float32))
     assert compiled(x).item() == whole(x).item() == 10.0
     loop = next(n for n in compiled.program(x).optimized.nodes if n.op is scan_p)
-    assert loop.attrs["carries"] == 1 and len(loop.attrs["results"]) == 2
+    assert loop.attrs["carries"] == 1 and len(loop.avals) == 2
 
 
 def test_eager_loops_of_equal_bodies_share_a_program() -> None:

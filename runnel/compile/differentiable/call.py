@@ -185,9 +185,9 @@ class Call:
         with recording(True):
             ends = {id(tape.version(x)) for x in self.outside}
             found = segments([outputs[place].read() for place, _ in tapes.taped], ends)[number]
-            given = [tape.PartOf(i, x) for i, x in g.items()] if isinstance(g, dict) else [g]
+            given = [tape.ResultCotangent(i, x) for i, x in g.items()] if isinstance(g, dict) else [g]
             reached = found.stretch.cotangents([(found.root, x) for x in given], create_graph=True)
-        return [x.g if isinstance(x, (Piece, tape.PartOf)) else x for x in reached]
+        return [x.g if isinstance(x, (Piece, tape.ResultCotangent)) else x for x in reached]
 
 
 def _another_handle(result: Tensor, of: Tensor) -> None:

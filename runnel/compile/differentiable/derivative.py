@@ -16,10 +16,10 @@ from typing import Any, Final, NamedTuple
 from runnel.compile.differentiable.segments import Segment, segments
 from runnel.core.avals import Aval
 from runnel.graph.extract import extract, placeholder
-from runnel.graph.graph import Graph, InputKind, Node, topological
+from runnel.graph.graph import Graph, topological
 from runnel.graph.hashing import structural_hash
+from runnel.graph.node import InputKind, Value
 from runnel.ops import assembly
-from runnel.ops.control import part_p
 from runnel.tensor import tape, tensor as tensors
 from runnel.tensor.grad_mode import recording
 from runnel.tensor.tensor import Tensor
@@ -56,8 +56,8 @@ class Piece(NamedTuple):
     start: int
 
 
-class PartOf(NamedTuple):
-    """The cotangent is that of one of several results; as ``tape.PartOf``."""
+class ResultCotangent(NamedTuple):
+    """The cotangent is that of one of several results; as ``tape.ResultCotangent``."""
 
     number: int
 
@@ -66,7 +66,7 @@ class Cotangent(NamedTuple):
     """The result ``output`` of a backward graph, as something that the tape takes."""
 
     output: int
-    wrapped: Piece | PartOf | None = None
+    wrapped: Piece | ResultCotangent | None = None
 
 
 class Late(NamedTuple):
@@ -112,8 +112,8 @@ class Derivative:
     """``kept`` are nodes of the forward graph: inputs that stay as they are, and results, the last ``residuals`` of
     which only backward programs read. ``taped`` says for each place among the outputs what it is a value of."""
 
-    kept: tuple[Node, ...]
-    residuals: tuple[Node, ...]
+    kept: tuple[Value, ...]
+    residuals: tuple[Value, ...]
     parts: tuple[Part, ...]
     taped: tuple[tuple[int, End], ...]
     former: tuple[int, ...]  # of each former value the Variable's number
@@ -127,8 +127,8 @@ def derivative(
     trace: Trace,
     live: Sequence[tuple[int, Tensor]],
     outside: dict[int, int],
-    steady: Collection[Node],
-    results: Sequence[Node],
+    steady: Collection[Value],
+    results: Sequence[Value],
     recompute: bool = False,
 ) -> Derivative:
     """Differentiate what the trace has recorded; it is the active one.
@@ -156,7 +156,7 @@ def derivative(
     return Derivative(tuple(kept), tuple(x for x in kept if x not in free), parts, taped, ends.former)
 
 
-def _keeps_its_value(node: Node, trace: Trace) -> bool:
+def _keeps_its_value(node: Value, trace: Trace) -> bool:
     return node.kind is InputKind.VARIABLE and not any(trace.variables[v] is node for v in trace.written)
 
 
@@ -198,21 +198,21 @@ class _Pulled(NamedTuple):
     """The nodes of a segment's cotangents, for some seeds."""
 
     numbers: tuple[int, ...]  # of the results that the seeds are for
-    seeds: list[Node]
-    cotangents: list[tuple[Node, Piece | PartOf | None] | None]  # of each reading
+    seeds: Sequence[Value]
+    cotangents: list[tuple[Value, Piece | ResultCotangent | None] | None]  # of each reading
 
     @property
-    def outputs(self) -> list[Node]:
+    def outputs(self) -> list[Value]:
         return [found[0] for found in self.cotangents if found is not None]
 
 
 def _seedings(segment: Segment, found: Sequence[Segment]) -> list[tuple[int, ...]]:
     """Which of several results cotangents can arrive for: any of those that are read. Of one result there is one."""
     root = segment.root
-    if not isinstance(root._record, tape.SeveralRecord):
+    if not isinstance(root._record, tape.MultiResultRecord):
         return [()]
     readers = [x._record for other in found for x in other.stretch.order if x._record is not None]
-    numbers = sorted({r.attrs["index"] for r in readers if r.op is part_p and r.inputs[0] is root})
+    numbers = sorted({r.index for r in readers if isinstance(r, tape.ResultRecord) and r.inputs[0] is root})
     if len(numbers) > _SEVERAL:
         raise NotDivisible(f"more than {_SEVERAL} results of one op are read in different ways")
     return [chosen for n in range(1, len(numbers) + 1) for chosen in itertools.combinations(numbers, n)]
@@ -220,9 +220,9 @@ def _seedings(segment: Segment, found: Sequence[Segment]) -> list[tuple[int, ...
 
 def _pulled(segment: Segment, numbers: tuple[int, ...], trace: Trace) -> _Pulled:
     root = segment.root
-    if isinstance(root._record, tape.SeveralRecord):
+    if isinstance(root._record, tape.MultiResultRecord):
         seeds = [placeholder(root._record.outs[i].aval, f"cotangent{i}") for i in numbers]
-        given: list[Any] = [tape.PartOf(i, tensors.symbolic(x)) for i, x in zip(numbers, seeds, strict=True)]
+        given: list[Any] = [tape.ResultCotangent(i, tensors.symbolic(x)) for i, x in zip(numbers, seeds, strict=True)]
     else:
         seeds = [placeholder(root.aval, "cotangent")]
         given = [tensors.symbolic(seeds[0])]
@@ -230,15 +230,15 @@ def _pulled(segment: Segment, numbers: tuple[int, ...], trace: Trace) -> _Pulled
     return _Pulled(numbers, seeds, [None if g is None else _recorded(g, trace) for g in reached])
 
 
-def _recorded(g: Any, trace: Trace) -> tuple[Node, Piece | PartOf | None]:
+def _recorded(g: Any, trace: Trace) -> tuple[Value, Piece | ResultCotangent | None]:
     if isinstance(g, assembly.Piece):
         return tensors.node_of(g.g, trace), Piece(g.axis, g.start)
-    if isinstance(g, tape.PartOf):
-        return tensors.node_of(g.g, trace), PartOf(g.number)
+    if isinstance(g, tape.ResultCotangent):
+        return tensors.node_of(g.g, trace), ResultCotangent(g.number)
     return tensors.node_of(g, trace), None
 
 
-def _kept(outputs: list[Node], seeds: set[Node], free: set[Node], recompute: bool) -> list[Node]:
+def _kept(outputs: list[Value], seeds: set[Value], free: set[Value], recompute: bool) -> list[Value]:
     """The values that the backward programs are given, in the order of the graph."""
     order = topological(outputs)
     linear = set(seeds)
@@ -251,7 +251,7 @@ def _kept(outputs: list[Node], seeds: set[Node], free: set[Node], recompute: boo
     return [node for node in order if node in cut and (node.inputs or node.is_input)]  # the rest comes from nothing
 
 
-def _part(segment: Segment, pulled: Sequence[_Pulled], ends: _Ends, places: dict[Node, int]) -> Part:
+def _part(segment: Segment, pulled: Sequence[_Pulled], ends: _Ends, places: dict[Value, int]) -> Part:
     order, stops = segment.stretch
     leading = [(i, ends.of(x)) for i, x in enumerate(order) if id(x) in stops]
     leading = [(i, end) for i, end in leading if end.kind in (Kind.OUTSIDE, Kind.PART)]
@@ -269,7 +269,7 @@ def _part(segment: Segment, pulled: Sequence[_Pulled], ends: _Ends, places: dict
     )
 
 
-def _pullback(pulled: _Pulled, places: dict[Node, int]) -> Pullback:
+def _pullback(pulled: _Pulled, places: dict[Value, int]) -> Pullback:
     outputs = list(dict.fromkeys(pulled.outputs))
     kept = sorted((x for x in met(outputs, places) if x in places), key=places.__getitem__)
     numbers = {node: i for i, node in enumerate(outputs)}

@@ -170,7 +170,7 @@ def _handed(g: Tensor, cotangent: Cotangent) -> Any:
     wrapped = cotangent.wrapped
     if wrapped is None:
         return g
-    return assembly.Piece(g, *wrapped) if isinstance(wrapped, Piece) else tape.PartOf(wrapped.number, g)
+    return assembly.Piece(g, *wrapped) if isinstance(wrapped, Piece) else tape.ResultCotangent(wrapped.number, g)
 
 
 def _token() -> Tensor:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from runnel.compile.differentiable.again import Again
 from runnel.compile.differentiable.call import Tapes
-from runnel.graph.graph import InputKind
+from runnel.graph.node import InputKind
 from runnel.tensor.holding import Held, Hold
 
 if TYPE_CHECKING:

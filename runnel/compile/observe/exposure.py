@@ -97,7 +97,7 @@ class Exposed:
             code = function.__code__
             self._changed.append((function, code))
             observed = with_hooks(function, _OnThisThread(rec.actor))
-            rec.register(observed)
+            rec.register(observed, code)
             function.__code__ = observed
         self._net.__enter__()
 

@@ -27,6 +27,10 @@ from runnel.compile.observe.values import C_FUNCTIONS, FIXED, PLAIN, SINGLETONS,
 PLAIN_HOOKS = Plain()
 
 
+def _codes_in(code: CodeType) -> list[CodeType]:
+    return [constant for constant in code.co_consts if type(constant) is CodeType]
+
+
 class Recorder:
     """One observed run."""
 
@@ -41,6 +45,7 @@ class Recorder:
         self.stand_ins: dict[int, Source] = {}  # what the run sees in place of values from outside: of which
         self.cells: dict[int, Source] = {}  # cells from outside: the source of what they hold
         self.codes: set[int] = set()  # rewritten code that this run executes
+        self.originals: dict[int, CodeType] = {}  # what it was
         self.refusal: Refused | None = None
         self.cell_targets: dict[int, CellType] = {}
         self.memo: dict[Any, Any] = {}
@@ -242,16 +247,16 @@ class Recorder:
         if known is None:
             known = self._bound[key] = with_hooks(function, self.actor)
             self._kept += (function.__code__, known)
-            self.register(known)
+            self.register(known, function.__code__)
         return known
 
-    def register(self, code: CodeType) -> None:
-        """Code made here runs observed."""
+    def register(self, code: CodeType, original: CodeType) -> None:
+        """Code made here, of ``original``, runs observed."""
         self._kept.append(code)
         self.codes.add(id(code))
-        for constant in code.co_consts:
-            if type(constant) is CodeType:
-                self.register(constant)
+        self.originals[id(code)] = original
+        for inner, was in zip(_codes_in(code), _codes_in(original), strict=True):
+            self.register(inner, was)
 
     def has_code(self, code: CodeType) -> bool:
         """Whether this is code that this recorder made."""

@@ -1,0 +1,141 @@
+"""What graphs are made of: nodes, which apply an op, and the values that they read and make.
+
+A value is a result of a node, an input of the graph or a constant. Values point to nodes, and nodes to the values that
+they read, never back, so that a graph which nobody needs any more is gone without a garbage collection.
+"""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Sequence
+from types import MappingProxyType
+from typing import Any, Final
+
+from runnel.core.avals import Aval
+from runnel.core.errors import VerifierError
+from runnel.core.tables import Op, infer
+
+Attrs = dict[str, Any]
+
+_NO_ATTRS: Final[Any] = MappingProxyType({})
+
+
+class InputKind(enum.Enum):
+    """Where an input's value comes from when the program runs."""
+
+    ARGUMENT = "argument"  # a tensor passed to the function, or captured by it: new at each call
+    SCALAR = "scalar"  # a Python float passed as run-time data
+    VARIABLE = "variable"  # the state of a Variable: read, and perhaps written
+
+
+class Node:
+    """``op`` applied to ``inputs`` with ``attrs``. ``avals`` are those of its results; ``where`` is the user's line."""
+
+    __slots__ = ("attrs", "avals", "inputs", "op", "where")
+
+    def __init__(
+        self, op: Op, inputs: tuple[Value, ...], attrs: Attrs, avals: tuple[Aval, ...], where: str = ""
+    ) -> None:
+        self.op = op
+        self.inputs = inputs
+        self.attrs = attrs
+        self.avals = avals
+        self.where = where
+
+    def __repr__(self) -> str:
+        return f"Node({self.op.name}: {', '.join(map(repr, self.avals))})"
+
+
+class Value:
+    """What nodes read: a :class:`Result`, an :class:`Input` or a :class:`Constant`. Compared by identity.
+
+    ``op``, ``inputs``, ``attrs`` and ``where`` are those of the node that makes it, for quick access; ``op`` is None
+    for values that no node makes.
+    """
+
+    __slots__ = ("attrs", "aval", "inputs", "op", "where")
+
+    kind: InputKind | None = None  # of an input
+    name = ""  # of an input: how reports call it
+    value: Any = None  # of a constant: a read-only ndarray
+
+    op: Op | None
+    inputs: tuple[Value, ...]
+
+    def __init__(self, aval: Aval, where: str) -> None:
+        self.aval = aval
+        self.op = None
+        self.inputs = ()
+        self.attrs: Attrs = _NO_ATTRS
+        self.where = where
+
+    @property
+    def is_input(self) -> bool:
+        return self.kind is not None
+
+    @property
+    def is_constant(self) -> bool:
+        return isinstance(self, Constant)
+
+    def __repr__(self) -> str:
+        what = self.op.name if self.op else (self.kind.value if self.kind else "constant")
+        return f"Value({what}: {self.aval})"
+
+
+class Result(Value):
+    """Result number ``index`` of ``node``. It is made once, with the node: see :func:`results_of`."""
+
+    __slots__ = ("index", "node")
+
+    def __init__(self, node: Node, index: int) -> None:
+        self.node = node
+        self.index = index
+        self.aval = node.avals[index]
+        self.op = node.op
+        self.inputs = node.inputs
+        self.attrs = node.attrs
+        self.where = node.where
+
+
+class Input(Value):
+    """A value that is given when the program runs."""
+
+    __slots__ = ("kind", "name")
+
+    def __init__(self, aval: Aval, kind: InputKind, name: str, where: str = "") -> None:
+        super().__init__(aval, where)
+        self.kind = kind
+        self.name = name
+
+
+class Constant(Value):
+    """A value that is known: a read-only ndarray."""
+
+    __slots__ = ("value",)
+
+    def __init__(self, aval: Aval, value: Any, where: str = "") -> None:
+        super().__init__(aval, where)
+        self.value = value
+
+
+def results_of(node: Node) -> tuple[Result, ...]:
+    """The results of a new node. Whoever makes a node calls this, and nobody else."""
+    return tuple([Result(node, i) for i in range(len(node.avals))])
+
+
+def applied(op: Op, inputs: tuple[Value, ...], attrs: Attrs, aval: Aval, where: str = "") -> Result:
+    """The result of a new node that has only one."""
+    return Result(Node(op, inputs, attrs, (aval,), where), 0)
+
+
+def abstract_results(op: Op, inputs: Sequence[Value], attrs: Attrs) -> tuple[Aval, ...]:
+    """The avals of the results of ``op`` by its rule of table ``infer``, which gives one or a tuple of them."""
+    found = infer[op](*[x.aval for x in inputs], **attrs)
+    return found if op.multiple_results else (found,)
+
+
+def reapplied(value: Value, inputs: tuple[Value, ...], attrs: Attrs | None = None, aval: Aval | None = None) -> Result:
+    """The only result of the op of ``value`` on ``inputs``, with its own attributes and aval where none are given."""
+    if value.op is None:
+        raise VerifierError(f"{value!r} is made by no op.")
+    return applied(value.op, inputs, value.attrs if attrs is None else attrs, aval or value.aval, value.where)

@@ -1,0 +1,285 @@
+"""Factorizations and systems of equations, by LAPACK through NumPy: calls of the host in programs, with gradients.
+
+Matrices are the last two axes; axes before them count matrices. Dtypes are float32 and float64. LinAlgError says where
+there is no result. Gradients: M. Giles, "Collected matrix derivative results for forward and reverse mode algorithmic
+differentiation", 2008; of QR: S. Walter, L. Lehmann, "Algorithmic differentiation of linear algebra functions with
+application in optimum experimental design", 2010; of the SVD: J. Townsend, "Differentiating the singular value
+decomposition", 2016. They are those of functions that do not depend on the signs (or, of equal values, the bases) which
+LAPACK happens to choose.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Final, NamedTuple
+
+import numpy as np
+
+from runnel.core.avals import Aval, aval
+from runnel.core.dispatch import apply
+from runnel.core.dtypes import float32, float64
+from runnel.core.errors import GradientError, ShapeError
+from runnel.core.tables import Op, axes, cost, infer, jvp, lower, reference, vjp
+from runnel.core.tangents import TRANSPOSED
+from runnel.loops.rules import HostCall
+from runnel.ops.arguments import Array, require_dtype, require_same_dtype
+from runnel.ops.arithmetic import add, divide, multiply, negative, subtract
+from runnel.ops.broadcasting import Stacked
+from runnel.ops.comparison import equal, greater_equal
+from runnel.ops.contraction import matmul
+from runnel.ops.creation_like import iota, zeros_like
+from runnel.ops.logic import where
+from runnel.ops.pieces import concat, narrow
+from runnel.ops.views import expand_dims, permute, squeeze
+
+_FLOATS: Final = (float32, float64)
+
+
+def _lapack(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
+    """``function``, whose errors name the op."""
+
+    def called(*arrays: Any, **attrs: Any) -> Any:
+        try:
+            return function(*arrays, **attrs)
+        except np.linalg.LinAlgError as error:
+            raise np.linalg.LinAlgError(f"[{name}] {error}") from None
+
+    return called
+
+
+def _host(op: Op, function: Callable[..., Any], flops: Callable[[int, int, int], int]) -> None:
+    """The rows of an op that NumPy carries out; ``flops`` of matrices m × n, k of which there are min(m, n)."""
+    lower.register(op, HostCall())
+    axes.register(op, Stacked())
+    jvp.register(op, TRANSPOSED)
+    reference.register(op, _lapack(op.name, function))
+
+    def count(x: Aval, *others: Aval, **attrs: Any) -> int:
+        m, n = x.shape[-2:]
+        return (x.size // max(m * n, 1)) * flops(m, n, min(m, n))
+
+    cost.register(op, count)
+
+
+def _matrices(name: str, x: Aval, *, square: bool = False) -> tuple[int, int]:
+    require_dtype(name, x.dtype, _FLOATS)
+    if x.ndim < 2 or (square and x.shape[-1] != x.shape[-2]):
+        raise ShapeError(f"[{name}] needs {'square ' * square}matrices in the last two axes; got shape {x.shape}.")
+    return x.shape[-2], x.shape[-1]
+
+
+def _t(x: Array) -> Array:
+    """Matrices transposed."""
+    return permute(x, (*range(x.ndim - 2), x.ndim - 1, x.ndim - 2))
+
+
+def _rows_and_columns(x: Array) -> tuple[Array, Array]:
+    """The number of the row, and of the column, of each element."""
+    return iota(x, x.shape, x.ndim - 2), iota(x, x.shape, x.ndim - 1)
+
+
+def _apart(x: Array, values: Array) -> Array:
+    """x[i, j] / (values[j] - values[i]), 0 on the diagonal."""
+    i, j = _rows_and_columns(x)
+    same = equal(i, j)
+    gaps = subtract(expand_dims(values, -2), expand_dims(values, -1))
+    return where(same, 0, divide(x, where(same, 1, gaps)))
+
+
+def _or_zeros(gs: tuple[Array | None, ...], outs: tuple[Array, ...]) -> list[Array]:
+    return [zeros_like(out) if g is None else g for g, out in zip(gs, outs, strict=True)]
+
+
+# --- solve --------------------------------------------------------------------------------------------------------
+
+solve_p = Op("solve", "a, b", "x with a·x = b, for square a[..., n, n] and b[..., n, k], of the same leading axes.")
+_host(solve_p, np.linalg.solve, lambda m, n, k: 2 * n**3 // 3)
+
+
+@infer.rule(solve_p)
+def _solve_infer(a: Aval, b: Aval) -> Aval:
+    n, _ = _matrices("solve", a, square=True)
+    require_same_dtype("solve", a, b)
+    if b.ndim != a.ndim or b.shape[:-1] != a.shape[:-1]:
+        raise ShapeError(f"[solve] matrices of shape {a.shape} need right sides of shape (..., {n}, k); got {b.shape}.")
+    return b
+
+
+@vjp.rule(solve_p)
+def _solve_vjp(g: Array, out: Array, a: Array, b: Array) -> tuple[Any, Any]:
+    into_b = apply(solve_p, _t(a), g)
+    return (lambda: negative(matmul(into_b, _t(out))), into_b)
+
+
+# --- eigh ---------------------------------------------------------------------------------------------------------
+
+
+class Eigh(NamedTuple):
+    """Eigenvalues in ascending order, and eigenvectors as columns."""
+
+    eigenvalues: Array
+    eigenvectors: Array
+
+
+eigh_p = Op(
+    "eigh", "a, *, lower", "Eigenvalues, ascending, and eigenvectors (columns) of symmetric a, whose half is read.",
+    multiple_results=True,
+)  # fmt: skip
+_host(eigh_p, lambda a, *, lower: tuple(np.linalg.eigh(a, "L" if lower else "U")), lambda m, n, k: 9 * n**3)
+
+
+@infer.rule(eigh_p)
+def _eigh_infer(a: Aval, *, lower: bool) -> tuple[Aval, Aval]:
+    _matrices("eigh", a, square=True)
+    return aval(a.shape[:-1], a.dtype), a
+
+
+@vjp.rule(eigh_p)
+def _eigh_vjp(gs: Any, outs: Any, a: Array, *, wanted: Any, lower: bool) -> tuple[Array]:
+    values, vectors = outs
+    g_values, g_vectors = _or_zeros(gs, outs)
+    i, j = _rows_and_columns(vectors)
+    inner = where(equal(i, j), expand_dims(g_values, -1), _apart(matmul(_t(vectors), g_vectors), values))
+    made = matmul(matmul(vectors, inner), _t(vectors))
+    return (multiply(add(made, _t(made)), 0.5),)
+
+
+# --- qr -----------------------------------------------------------------------------------------------------------
+
+
+class QR(NamedTuple):
+    """Orthonormal columns, and an upper triangle."""
+
+    Q: Array
+    R: Array
+
+
+qr_p = Op(
+    "qr", "a, *, complete", "q with orthonormal columns and upper triangular r, a = q·r; complete: q is square.",
+    multiple_results=True,
+)  # fmt: skip
+_host(
+    qr_p, lambda a, *, complete: tuple(np.linalg.qr(a, "complete" if complete else "reduced")),
+    lambda m, n, k: 4 * m * n * k,
+)  # fmt: skip
+
+
+@infer.rule(qr_p)
+def _qr_infer(a: Aval, *, complete: bool) -> tuple[Aval, Aval]:
+    m, n = _matrices("qr", a)
+    k = m if complete else min(m, n)
+    return aval((*a.shape[:-2], m, k), a.dtype), aval((*a.shape[:-2], k, n), a.dtype)
+
+
+@vjp.rule(qr_p)
+def _qr_vjp(gs: Any, outs: Any, a: Array, *, wanted: Any, complete: bool) -> tuple[Array]:
+    m, n = a.shape[-2:]
+    if complete and m > n:
+        raise GradientError("[qr] has a gradient in mode 'reduced', or of matrices that are not taller than wide.")
+    (q, r), (g_q, g_r) = outs, _or_zeros(gs, outs)
+    if m >= n:
+        return (_qr_tall(g_q, g_r, q, r),)
+    left, right = narrow(g_r, -1, 0, m), narrow(g_r, -1, m, n - m)  # a = (x, y), r = (u, qᵀ·y)
+    square = _qr_tall(add(g_q, matmul(narrow(a, -1, m, n - m), _t(right))), left, q, narrow(r, -1, 0, m))
+    return (concat([square, matmul(q, right)], -1),)
+
+
+def _qr_tall(g_q: Array, g_r: Array, q: Array, r: Array) -> Array:
+    """Of matrices that are not wider than tall."""
+    inner = subtract(matmul(r, _t(g_r)), matmul(_t(g_q), q))
+    i, j = _rows_and_columns(inner)
+    symmetric = where(greater_equal(i, j), inner, _t(inner))
+    return _t(apply(solve_p, r, _t(add(g_q, matmul(q, symmetric)))))
+
+
+# --- svd ----------------------------------------------------------------------------------------------------------
+
+
+class SVD(NamedTuple):
+    """Left singular vectors as columns, singular values in descending order, right singular vectors as rows."""
+
+    U: Array
+    S: Array
+    Vh: Array
+
+
+svd_p = Op(
+    "svd", "a, *, full", "u, s and vᵀ with a = u·diag(s)·vᵀ, s in descending order; full: u and v are square.",
+    multiple_results=True,
+)  # fmt: skip
+_host(svd_p, lambda a, *, full: tuple(np.linalg.svd(a, full)), lambda m, n, k: 20 * m * n * k)
+
+
+@infer.rule(svd_p)
+def _svd_infer(a: Aval, *, full: bool) -> tuple[Aval, Aval, Aval]:
+    m, n = _matrices("svd", a)
+    k, batch = min(m, n), a.shape[:-2]
+    u, vh = ((m, m), (n, n)) if full else ((m, k), (k, n))
+    return aval((*batch, *u), a.dtype), aval((*batch, k), a.dtype), aval((*batch, *vh), a.dtype)
+
+
+@vjp.rule(svd_p)
+def _svd_vjp(gs: Any, outs: Any, a: Array, *, wanted: Any, full: bool) -> tuple[Array]:
+    m, n = a.shape[-2:]
+    if full and m != n and (gs[0] is not None or gs[2] is not None):
+        raise GradientError("[svd] the vectors have a gradient with full_matrices=False only.")
+    k = min(m, n)
+    u, s, vh = narrow(outs[0], -1, 0, k), outs[1], narrow(outs[2], -2, 0, k)
+    g_u, g_s, g_vh = _or_zeros(gs, outs)
+    g_u, g_v, v = narrow(g_u, -1, 0, k), _t(narrow(g_vh, -2, 0, k)), _t(vh)
+    squares, column, row = multiply(s, s), expand_dims(s, -1), expand_dims(s, -2)
+    of_u, of_v = matmul(_t(u), g_u), matmul(vh, g_v)
+    inner = add(
+        multiply(_apart(subtract(of_u, _t(of_u)), squares), row),
+        multiply(column, _apart(subtract(of_v, _t(of_v)), squares)),
+    )
+    i, j = _rows_and_columns(inner)
+    made = matmul(matmul(u, add(inner, where(equal(i, j), expand_dims(g_s, -1), 0))), vh)
+    if m > k:
+        made = add(made, matmul(divide(subtract(g_u, matmul(u, of_u)), row), vh))
+    if n > k:
+        made = add(made, matmul(divide(u, row), _t(subtract(g_v, matmul(v, of_v)))))
+    return (made,)
+
+
+# --- functions ----------------------------------------------------------------------------------------------------
+
+
+def solve(a: Array, b: Array) -> Array:
+    """x with ``a`` · x = ``b``, for square matrices ``a`` (..., n, n) and ``b`` of shape (..., n, k), or (n,).
+
+    LinAlgError where ``a`` is singular.
+    """
+    if b.ndim == 1:
+        return squeeze(apply(solve_p, a, expand_dims(b, -1)), -1)
+    return apply(solve_p, a, b)
+
+
+def eigh(a: Array, UPLO: str = "L") -> Eigh:
+    """Eigenvalues (..., n), ascending, and eigenvectors (..., n, n) as columns, of symmetric matrices (..., n, n), of
+    which the lower triangle is read, or with ``UPLO="U"`` the upper one.
+
+    The gradient is infinite where eigenvalues are equal and vectors are used.
+    """
+    return Eigh(*apply(eigh_p, a, lower=_is_lower(UPLO)))
+
+
+def _is_lower(half: str) -> bool:
+    if half not in ("L", "U"):
+        raise ValueError(f"[eigh] UPLO is 'L' or 'U'; received {half!r}.")
+    return half == "L"
+
+
+def qr(a: Array, mode: str = "reduced") -> QR:
+    """Q (..., m, k) with orthonormal columns and upper triangular R (..., k, n), of matrices (..., m, n) = Q·R; k is
+    min(m, n), or m in mode "complete". The gradient needs the first min(m, n) columns to be independent."""
+    if mode not in ("reduced", "complete"):
+        raise ValueError(f"[qr] mode is 'reduced' or 'complete'; received {mode!r}.")
+    return QR(*apply(qr_p, a, complete=mode == "complete"))
+
+
+def svd(a: Array, full_matrices: bool = True) -> SVD:
+    """U (..., m, m), S (..., min(m, n)) and Vh (..., n, n), of matrices (..., m, n) = U·diag(S)·Vh; without
+    ``full_matrices`` min(m, n) columns of U and rows of Vh. The gradient is infinite where singular values are equal
+    and vectors are used."""
+    return SVD(*apply(svd_p, a, full=bool(full_matrices)))

@@ -1,0 +1,142 @@
+"""Python functions in the middle of programs: ``pure_callback``, and ``debug.print`` and ``debug.callback``."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import numpy as np
+
+from runnel.core import pytree
+from runnel.core.avals import Aval, aval
+from runnel.core.dispatch import RunTimeNumber, apply
+from runnel.core.dtypes import as_dtype
+from runnel.core.errors import ArgumentError
+from runnel.ops.callbacks import Callback, as_expected, callback_p
+from runnel.tensor import tracing
+from runnel.tensor.creation import asarray
+from runnel.tensor.effects import no_token, order_of
+from runnel.tensor.methods import ArrayMethods
+from runnel.tensor.tensor import Tensor
+
+
+class ShapeDtypeStruct:
+    """The ``shape`` and ``dtype`` of an array that is not there yet."""
+
+    __slots__ = ("dtype", "shape")
+
+    def __init__(self, shape: Iterable[int], dtype: Any) -> None:
+        self.shape = tuple(shape)
+        self.dtype = as_dtype(dtype)
+
+    def __repr__(self) -> str:
+        return f"ShapeDtypeStruct({self.shape}, {self.dtype.name})"
+
+
+def pure_callback(callback: Callable[..., Any], result_shape_dtypes: Any, *args: Any, **kwargs: Any) -> Any:
+    """``callback(*args, **kwargs)``, also in the middle of a compiled function: with NumPy arrays for the tensors.
+
+    The function must be pure: it gives the same for the same values, and does nothing else. A program may leave a call
+    out whose results nobody reads.
+
+    Args:
+        callback: takes ``args`` and ``kwargs`` with tensors as read-only arrays of its own, and gives arrays.
+        result_shape_dtypes: what it gives: a tree of things with ``shape`` and ``dtype`` (tensors, arrays,
+            ``runnel.ShapeDtypeStruct(shape, dtype)``). ArgumentError when it gives something else.
+        args: trees of tensors and of whatever else; kwargs likewise.
+
+    Its errors come out of the call. It has no gradient of its own: use ``runnel.custom_vjp``.
+    """
+    wanted, structure = pytree.flatten(result_shape_dtypes)
+    avals = tuple(_expected(leaf) for leaf in wanted)
+
+    def called(arguments: tuple[Any, ...], named: dict[str, Any]) -> list[Any]:
+        made, found = pytree.flatten(callback(*arguments, **named))
+        if found != structure:
+            raise ArgumentError(
+                f"[pure_callback] the function gave {len(made)} arrays in another structure than result_shape_dtypes, "
+                f"which has {len(avals)}."
+            )
+        return [as_expected("pure_callback", x, a) for x, a in zip(made, avals, strict=True)]
+
+    return pytree.unflatten(structure, _call("pure_callback", called, avals, args, kwargs, ordered=False))
+
+
+def callback(function: Callable[..., Any], *args: Any, **kwargs: Any) -> None:
+    """``function(*args, **kwargs)`` for what it does, with NumPy arrays for the tensors, at each run of a program.
+
+    Calls are made in the order in which the program meets them, in loops at each iteration. What it gives is not used,
+    and its errors come out of the call, before any Variable has changed.
+    """
+
+    def called(arguments: tuple[Any, ...], named: dict[str, Any]) -> list[Any]:
+        function(*arguments, **named)
+        return []
+
+    _call("debug.callback", called, (), args, kwargs, ordered=True)
+
+
+def print_values(fmt: str, *args: Any, **kwargs: Any) -> None:
+    """``print(fmt.format(*args, **kwargs))`` with the values that tensors have when the program runs:
+    ``rn.debug.print("loss {}, rate {lr}", loss, lr=rate)``."""
+    if not isinstance(fmt, str):
+        raise ArgumentError(f"[debug.print] takes a format string first: print('x is {{}}', x); received {type(fmt)}.")
+
+    def called(arguments: tuple[Any, ...], named: dict[str, Any]) -> list[Any]:
+        print(fmt.format(*arguments, **named))
+        return []
+
+    _call("debug.print", called, (), args, kwargs, ordered=True)
+
+
+def _expected(leaf: Any) -> Aval:
+    if not (hasattr(leaf, "shape") and hasattr(leaf, "dtype")):
+        raise ArgumentError(
+            "[pure_callback] result_shape_dtypes is a tree of things with shape and dtype, such as "
+            f"runnel.ShapeDtypeStruct((2, 3), 'float32'); received {leaf!r}."
+        )
+    return aval(tuple(leaf.shape), as_dtype(leaf.dtype))
+
+
+def _call(
+    name: str,
+    called: Callable[[tuple[Any, ...], dict[str, Any]], list[Any]],
+    results: tuple[Aval, ...],
+    args: tuple[Any, ...],
+    kwargs: dict[str, Any],
+    *,
+    ordered: bool,
+) -> list[Tensor]:
+    leaves, structure = pytree.flatten((args, kwargs))
+    places = [i for i, x in enumerate(leaves) if isinstance(x, (ArrayMethods, np.ndarray, RunTimeNumber))]
+    numbers = {i for i in places if isinstance(leaves[i], RunTimeNumber)}
+    operands = [asarray(leaves[i]).detach() if ordered else asarray(leaves[i]) for i in places]
+
+    def function(*arrays: Any) -> list[Any]:
+        given = list(leaves)
+        for i, array in zip(places, arrays, strict=True):
+            given[i] = array.item() if i in numbers else _own(array)
+        return called(*pytree.unflatten(structure, given))
+
+    for i in places:
+        leaves[i] = None
+    made = _in_order if ordered else _at_any_time
+    return made(Callback(function, results, name), operands)
+
+
+def _own(array: Any) -> Any:
+    """A copy, which the program's memory does not change."""
+    copy = np.array(array)
+    copy.flags.writeable = False
+    return copy
+
+
+def _at_any_time(function: Callback, operands: Iterable[Tensor]) -> list[Tensor]:
+    return list(apply(callback_p, *operands, no_token(), callback=function, ordered=False))
+
+
+def _in_order(function: Callback, operands: Iterable[Tensor]) -> list[Tensor]:
+    order = order_of(tracing.ACTIVE.trace)
+    *made, token = apply(callback_p, *operands, order.read(), callback=function, ordered=True)
+    order.assign(token)
+    return made

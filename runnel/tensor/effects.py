@@ -1,0 +1,66 @@
+"""The order of effects in a trace: each reads the token that the one before gave, and gives another.
+
+A token is an array of no elements. It goes through loops and branches as a Variable that they assign does, so it has
+what is asked of one there: ``aval``, ``name``, ``read`` and ``assign``.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+import numpy as np
+
+from runnel.core.avals import Aval
+from runnel.graph.node import Input, InputKind, Value
+from runnel.ops.callbacks import TOKEN
+from runnel.tensor import tensor as tensors
+from runnel.tensor.tensor import Tensor
+from runnel.tensor.tracing import Trace
+
+
+def no_token() -> Tensor:
+    """The token before all effects."""
+    return tensors.from_numpy(np.zeros(TOKEN.shape, TOKEN.dtype.numpy), TOKEN.dtype, copy=False)
+
+
+class Order:
+    """The order of the effects of ``trace``; without one effects happen at once, and have no other order."""
+
+    name = "order of effects"
+    aval: Aval = TOKEN
+
+    def __init__(self, trace: Trace | None) -> None:
+        self.before: Input | None = None  # of a body: its first token comes from around it
+        if trace is not None and trace.is_body:
+            self.before = trace.input(TOKEN, InputKind.ARGUMENT, "order")
+            self._token = tensors.symbolic(self.before)
+        else:
+            self._token = no_token()
+        self._trace = trace
+
+    def read(self) -> Tensor:
+        """The token of the last effect."""
+        return self._token
+
+    def assign(self, token: Tensor) -> None:
+        """There was an effect, which gave ``token``."""
+        if token._level is not None:
+            token = token._level.as_state(token, self.name)
+        if self._trace is not None:
+            self._token = token
+
+    def last(self) -> Value | None:
+        """The value of the last effect's token, in the graph; None if there was none."""
+        return self._token._node
+
+
+_AT_ONCE: Final = Order(None)
+
+
+def order_of(trace: Trace | None) -> Order:
+    """The order of effects in ``trace``."""
+    if trace is None:
+        return _AT_ONCE
+    if trace.order is None:
+        trace.order = Order(trace)
+    return trace.order
