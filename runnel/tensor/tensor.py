@@ -26,7 +26,7 @@ from runnel.ops.conversion import stop_gradient_p
 from runnel.runtime import memory
 from runnel.runtime.memory import Storage
 from runnel.tensor import copying, eager, inplace, tape, tracing
-from runnel.tensor.grad_mode import RECORDING, recording
+from runnel.tensor.grad_mode import RECORDING, run_recording
 from runnel.tensor.methods import ArrayMethods
 from runnel.tensor.stand_in import data_of
 from runnel.tensor.traced_values import traced_value
@@ -310,10 +310,11 @@ class Tensor(ArrayMethods):
                 "change it under `with runnel.no_grad():`, or change a copy (x.clone())."
             )
         if trace is not None and self._is_outside(trace):
-            raise SideEffectError(
-                f"[{name}] at {tracing.user_line()} a compiled function changes a tensor from outside; return the new "
-                "value, or keep it in a Variable."
-            )
+            if trace.stand_ins is None:
+                where = tracing.user_line()
+                raise SideEffectError(f"[{name}] a tensor from outside is changed at {where}; return the new value.")
+            node_of(self, trace)  # its value before is an input
+            trace.left_values.setdefault(id(self), (self, copying.handle_state(self)))
 
     def _is_outside(self, trace: tracing.Trace) -> bool:
         """Whether it was made before ``trace`` began."""
@@ -441,9 +442,10 @@ class Tensor(ArrayMethods):
             gradient = constant(np.asarray(gradient), self.dtype)
         if gradient.shape != self.shape:
             raise GradientError(f"[backward] the seed has shape {gradient.shape}, the tensor {self.shape}.")
+        if not create_graph and tape.accumulate_at_once(self, gradient, retain_graph):
+            return
         found = tape.cotangents([self], [gradient], create_graph=create_graph, retain_graph=retain_graph)
-        with recording(create_graph):
-            tape.add_to_owners(found.values(), gradient)
+        run_recording(create_graph, tape.add_to_owners, found.values(), gradient)
 
 
 def _with_tape(
@@ -488,10 +490,7 @@ def _placed(value: Aval, storage: Storage | None, offset: int, strides: Shape) -
 
 def from_storage(value: Aval, storage: Storage | None, offset: int = 0, strides: Shape | None = None) -> Tensor:
     """A tensor over ``storage``: ``offset`` and ``strides`` in elements; dense when strides are left out."""
-    tensor = _blank(value)
-    tensor._storage = storage
-    tensor._layout = (offset, row_major(value.shape) if strides is None else strides)
-    return tensor
+    return _placed(value, storage, offset, row_major(value.shape) if strides is None else strides)
 
 
 def from_numpy(array: np.ndarray, dtype: DType, *, copy: bool) -> Tensor:
