@@ -364,9 +364,9 @@ print("end")
 """
 
 
-_ENDS = {kind: (0, "end\n") for kind in ("daemon", "cycle", "first")}
+_ENDS = dict.fromkeys(("daemon", "cycle", "first"), (0, "end\n"))
 if os.name == "posix":
-    _ENDS |= {kind: (0, "end\n") for kind in ("sys.exit", "os._exit", "interrupt")} | {"killed": (-9, "")}
+    _ENDS |= dict.fromkeys(("sys.exit", "os._exit", "interrupt"), (0, "end\n")) | {"killed": (-9, "")}
 
 
 def exits(seconds: float) -> str:
