@@ -7,6 +7,7 @@ Each scenario prints one line of counts and exits with 0, or says what was wrong
 
 from __future__ import annotations
 
+import faulthandler
 import gc
 import os
 import random
@@ -286,7 +287,7 @@ def forks(seconds: float) -> str:
     def fork(who: int) -> None:
         child = os.fork()
         if child == 0:
-            signal.alarm(int(_WAIT))
+            faulthandler.dump_traceback_later(_WAIT, exit=True)
             code = 3
             try:
                 before = twins.check()
