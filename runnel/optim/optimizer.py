@@ -25,7 +25,7 @@ from runnel.tensor.snapshot import snapshot
 from runnel.tensor.state import clear_gradients
 from runnel.tensor.stateful import Stateful
 from runnel.tensor.tensor import Tensor
-from runnel.tensor.variable import Variable
+from runnel.tensor.variable import Variable, assign_together
 
 
 @kinds.declare
@@ -211,12 +211,12 @@ class Optimizer(Stateful):
         hyper-parameters that the constructor would refuse, other shapes. Then nothing has changed.
         """
         loaded = checked_state(self, saved)
-        for group, steps, theirs in zip(self.param_groups, self._steps, loaded, strict=True):
-            group.update(theirs.values)
-            steps.assign(theirs.steps)
-            for p, values in zip(group.params, theirs.slots, strict=True):
-                for name, value in values.items():
-                    self.state[p][name].assign(value)
+        values = [(steps, theirs.steps) for steps, theirs in zip(self._steps, loaded, strict=True)]
+        for group, theirs in zip(self.param_groups, loaded, strict=True):
+            group.update(theirs.values)  # which decides what state there is
+            for p, slots in zip(group.params, theirs.slots, strict=True):
+                values += [(self.state[p][name], value) for name, value in slots.items()]
+        assign_together(values)
 
     # Copies -----------------------------------------------------------------------------------------------------------
 

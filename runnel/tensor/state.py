@@ -14,7 +14,7 @@ from runnel.core.errors import DTypeError, RunnelError, ShapeError, StateError
 from runnel.ops import cast, zeros_like
 from runnel.tensor.creation import asarray
 from runnel.tensor.tensor import Tensor
-from runnel.tensor.variable import Variable
+from runnel.tensor.variable import Variable, assign_together
 
 
 def clear_gradients(variables: Iterable[Variable], set_to_none: bool = True) -> None:
@@ -53,8 +53,7 @@ def load_variables(owner: str, targets: Mapping[str, Variable], state: Any, stri
                 wrong.append(error)
     if wrong:
         raise _joint(wrong)
-    for name, value in values.items():
-        targets[name].assign(value)
+    assign_together([(targets[name], value) for name, value in values.items()])
     return LoadReport(missing, unexpected)
 
 

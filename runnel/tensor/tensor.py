@@ -19,6 +19,7 @@ from runnel.core.avals import Aval, Shape, aval, row_major
 from runnel.core.dispatch import RunTimeNumber
 from runnel.core.dtypes import DType, from_numpy as from_numpy_dtype
 from runnel.core.errors import CaptureError, GradientError, SideEffectError
+from runnel.core.recent import Recent
 from runnel.core.rounding import rounded
 from runnel.core.tables import Op
 from runnel.graph.node import InputKind, Value
@@ -521,8 +522,9 @@ def symbolic(node: Value) -> Tensor:
 
 
 CONSTANT_SERIAL = 1 << 62  # later than any trace: such a tensor is a constant in every trace
-_LIFTED: dict[int, tuple[np.ndarray, Tensor]] = {}  # by id of the array, which is kept alive
-_SCALARS: dict[tuple[Any, type, DType], Tensor] = {}
+_LIFTED: Recent[int, tuple[np.ndarray, Tensor]] = Recent(1024)  # by id of the array, which is kept alive
+_SCALARS: Recent[tuple[Any, type, DType], Tensor] = Recent(1024)
+KEPT_CONSTANTS = (_LIFTED, _SCALARS)
 
 
 def constant(value: Any, dtype: DType) -> Tensor:
@@ -531,12 +533,11 @@ def constant(value: Any, dtype: DType) -> Tensor:
         made: Tensor = value.as_array(dtype, 0)
         return made
     if isinstance(value, np.ndarray) and not value.flags.writeable and value.size == 1 and value.base is None:
-        known = _LIFTED.get(id(value))
+        known = _LIFTED.young.get(id(value)) or _LIFTED.get(id(value))
         if known is None or known[1].numpy().tobytes() != value.tobytes():  # a view can be read-only, its base not
             known = (value, from_numpy(value, dtype, copy=True))
             known[1]._serial = CONSTANT_SERIAL
-            if len(_LIFTED) < 8192:
-                _LIFTED[id(value)] = known
+            _LIFTED[id(value)] = known
         return known[1]
     if isinstance(value, (bool, int, float)):
         key = (value if value == value and value != 0 else repr(value), type(value), dtype)
@@ -544,8 +545,7 @@ def constant(value: Any, dtype: DType) -> Tensor:
         if found is None:
             found = from_numpy(np.asarray(value), dtype, copy=True)
             found._serial = CONSTANT_SERIAL
-            if len(_SCALARS) < 4096:
-                _SCALARS[key] = found
+            _SCALARS[key] = found
         return found
     trace = tracing.ACTIVE.trace
     if trace is not None and isinstance(value, np.ndarray):

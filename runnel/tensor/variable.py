@@ -26,7 +26,7 @@ from runnel.tensor import copying, inplace, tape, tensor as tensors, tracing
 from runnel.tensor.grad_mode import RECORDING, run_recording
 from runnel.tensor.stand_in import StandIn, data_of
 from runnel.tensor.tensor import Tensor
-from runnel.tensor.turns import TURN
+from runnel.tensor.turns import MARKS, TURN
 
 
 class StateClock:
@@ -258,9 +258,7 @@ class Variable(StandIn):
             return True
         if tracing.ACTIVE.seen is not None:
             self.read()
-        if not value.is_dense or not value._storage.is_ours:  # else whoever shares the memory could change the state
-            value = tensors.from_numpy(value.numpy(), self.dtype, copy=True)
-        return self._put(value, expected)
+        return self._put(_own(value), expected)
 
     def _put(self, value: Tensor, expected: Tensor | None = None) -> bool:
         """Take a dense value over, of the right shape and dtype."""
@@ -459,6 +457,32 @@ class Variable(StandIn):
         traced = self.read().is_traced if tracing.ACTIVE.trace is not None else False
         body = "traced" if traced else np.array2string((self._settled or self._hand_out()).numpy(), separator=", ")
         return f"{type(self).__name__}({self.name!r}, {self._aval}, {body})"
+
+
+def _own(value: Tensor) -> Tensor:
+    """``value`` in dense memory that nobody outside Runnel can reach: who shares it could change the state."""
+    if value.is_dense and value._storage is not None and value._storage.is_ours:
+        return value
+    return tensors.from_numpy(value.numpy(), value.dtype, copy=True)
+
+
+def assign_together(values: Sequence[tuple[Variable, Tensor]]) -> None:
+    """Assign values of the Variables' own shapes and dtypes: snapshots and programs in other threads see all of them
+    or none, and an interrupt (Ctrl-C) leaves none."""
+    if tracing.ACTIVE.trace is not None or tracing.ACTIVE.seen is not None:
+        for variable, value in values:
+            variable.assign(value)
+        return
+    ready = [(variable, _own(value.read().detach())) for variable, value in values]
+    former = [(variable, variable._tensor) for variable, _ in ready]
+    with MARKS.changing():
+        try:
+            for variable, value in ready:
+                variable._put(value)
+        except BaseException:
+            for variable, value in former:
+                variable._put(value)
+            raise
 
 
 def locks_of(variables: Sequence[Variable]) -> list[StateLock]:
