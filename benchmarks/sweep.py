@@ -2,7 +2,8 @@
 
 ``python benchmarks/sweep.py --models 200 --first 10`` prints a row for each case: how much more there is after the last
 model than after the first ones, in bytes of the process (resident set, after ``malloc_trim``), of tensors and programs
-(the allocator's own count), of pages of machine code, and in Python objects. ``--json`` prints the same as one line.
+(the allocator's own count), of pages of machine code, and in Python objects; and how many of these objects each of some
+more models leaves when the bounded caches are emptied. ``--json`` prints the same as one line.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from __future__ import annotations
 import argparse
 import collections
 import ctypes
+import functools
 import gc
 import json
 from collections.abc import Callable
@@ -181,6 +183,14 @@ def taken() -> dict[str, int]:
     }
 
 
+def empty_caches() -> None:
+    """Runnel's, and those of functions (the types of arrays, their strides), each of which is bounded."""
+    rn.clear_caches()
+    for kept in gc.get_objects():
+        if isinstance(kept, functools._lru_cache_wrapper) and kept.cache_info().maxsize is not None:
+            kept.cache_clear()
+
+
 def kinds() -> collections.Counter[str]:
     return collections.Counter(type(x).__name__ for x in gc.get_objects())
 
@@ -194,7 +204,13 @@ def swept(case: Callable[[int], None], models: int, first: int) -> dict[str, Any
         case(i)
     after = taken()
     more = (kinds() - types).most_common(5)
-    return {name: after[name] - before[name] for name in before} | {"types": dict(more)}
+    empty_caches()
+    empty = taken()["objects"]
+    for i in range(models, models + first):
+        case(i)
+    empty_caches()
+    left = (taken()["objects"] - empty) / first
+    return {name: after[name] - before[name] for name in before} | {"left": left, "types": dict(more)}
 
 
 def main() -> None:
@@ -205,13 +221,17 @@ def main() -> None:
     parser.add_argument("--json", action="store_true")
     options = parser.parse_args()
     if not options.json:
-        print(f"{'case':<12}{'resident KB':>12}{'allocated KB':>14}{'code KB':>9}{'programs':>10}{'objects':>9}")
+        counted = f"{'programs':>10}{'objects':>9}{'left':>6}"
+        print(f"{'case':<12}{'resident KB':>12}{'allocated KB':>14}{'code KB':>9}{counted}")
     rows = {}
     for name in options.cases:
         rows[name] = row = swept(CASES[name], options.models, options.first)
         if not options.json:
             sizes = f"{row['resident'] / 1024:>12.0f}{row['allocated'] / 1024:>14.1f}{row['code'] / 1024:>9.0f}"
-            print(f"{name:<12}{sizes}{row['programs']:>10}{row['objects']:>9}  {row['types']}", flush=True)
+            print(
+                f"{name:<12}{sizes}{row['programs']:>10}{row['objects']:>9}{row['left']:>6.0f}  {row['types']}",
+                flush=True,
+            )
     if options.json:
         print(json.dumps(rows))
 

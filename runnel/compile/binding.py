@@ -18,7 +18,7 @@ from runnel.runtime import layout, memory
 from runnel.runtime.layout import STALE
 from runnel.runtime.state import VERSION, WRITES, StateLock
 from runnel.tensor.holding import HOLDS, protect
-from runnel.tensor.turns import TURN
+from runnel.tensor.turns import MARKS, TURN
 from runnel.tensor.variable import Pin, Variable, locks_of
 
 _PATIENCE: Final = 3  # refusals after which the others are asked to wait
@@ -109,6 +109,7 @@ class Binding:
         """Whether the frame is bound: not if something changed while it was being bound."""
         versions = self._versions()
         if frame.versions != versions:
+            mark = MARKS.take()
             variables = self._variables()
             changed = self._changed(variables)
             if changed and HOLDS.now:
@@ -117,7 +118,7 @@ class Binding:
                 variable.private_address()
             versions = self._versions()
             pins = [variable.pin() for variable in variables]
-            if self._versions() != versions or any(v.is_shared for v in changed):
+            if self._versions() != versions or any(v.is_shared for v in changed) or not MARKS.holds(mark):
                 return False
             for slot, pin in enumerate(pins, self.program.first_variable):
                 frame.bases[slot] = pin.address

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from runnel.compile import cache
 from runnel.runtime import functions, memory
-from runnel.tensor import eager
+from runnel.tensor import eager, tensor
 from runnel.transforms import scan_gradient
 
 
 def clear_caches() -> None:
-    """Let go of what is kept only to be quick: programs of compiled functions, plans of single ops, machine code that
-    nothing refers to, blocks of memory that wait to be used again.
+    """Let go of what is kept only to be quick: programs of compiled functions, plans of single ops, constants, machine
+    code that nothing refers to, blocks of memory that wait to be used again.
 
     Nothing that is in use is lost. The next calls trace and plan again, and find their machine code on the disk. What
     belongs to a model goes with the model anyway; nobody needs to call this.
@@ -19,4 +19,6 @@ def clear_caches() -> None:
     eager.clear()
     scan_gradient.clear()
     functions.clear()
+    for constants in tensor.KEPT_CONSTANTS:
+        constants.clear()
     memory.trim()

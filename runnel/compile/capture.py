@@ -30,8 +30,9 @@ from runnel.core.lifetime import Weak
 from runnel.graph.graph import Graph
 from runnel.graph.hashing import structural_hash
 from runnel.graph.node import InputKind, Value
-from runnel.tensor import tape, tensor as tensors, tracing
+from runnel.tensor import copying, tape, tensor as tensors, tracing
 from runnel.tensor.grad_mode import RECORDING
+from runnel.tensor.ownership import CONSTANT_SERIAL
 from runnel.tensor.tensor import Tensor
 from runnel.tensor.variable import Variable
 
@@ -211,6 +212,8 @@ class TraceSession(Session):
 
     def end(self) -> None:
         self.trace.observer = None
+        for tensor, kept in self.trace.left_values.values():
+            copying.restore(tensor, kept)
         for tensor, before in self.trace.left_gradients.values():
             tensor._grad = before
         self.trace.stand_ins = None
@@ -230,7 +233,17 @@ class TraceSession(Session):
             )
 
     def returned(self, rec: Recorder) -> None:
-        """The ``.grad`` of tensors from outside is set at each call."""
+        """Tensors from outside get other values, and ``.grad``, at each call."""
+        for tensor, _ in self.trace.left_values.values():
+            source = rec.source_of(tensor)
+            if source is None:
+                rec.refuse("a tensor is changed in place that was not found by a read")
+            if tensor.requires_grad:
+                rec.refuse(f"'{source}', which requires a gradient, is changed in place", "compute a new tensor")
+            is_given = "{v}._leaf is not None or {v}._serial == {0}"  # then eager code refuses
+            rec.log.check(source, is_given, f"what {source} belongs to", (CONSTANT_SERIAL,))
+            value = tensors.symbolic(tensors.node_of(tensor, self.trace))
+            rec.effects.record(_set_value, tensor, None, value, f"{source}[...] = ...")
         for tensor, before in self.trace.left_gradients.values():
             source = rec.source_of(tensor)
             if source is None:
@@ -368,6 +381,10 @@ class TraceSession(Session):
 def _named(rec: Recorder, held: Tensor) -> str:
     at = rec.source_of(held)
     return f"'{at}'" if at is not None else "what was not passed as an argument"
+
+
+def _set_value(tensor: Tensor, _: Any, value: Tensor) -> None:
+    tensor._become("setitem", value, tape.moved_out(tensor), None)
 
 
 def _set_gradient(tensor: Tensor, _: Any, gradient: Tensor | None) -> None:

@@ -19,7 +19,7 @@ from runnel.nn.parameter import Parameter, named_in
 from runnel.nn.whereabouts import located
 from runnel.tensor.methods import ArrayMethods
 from runnel.tensor.snapshot import snapshot
-from runnel.tensor.state import LoadReport, clear_gradient, load_variables
+from runnel.tensor.state import LoadReport, clear_gradients, load_variables
 from runnel.tensor.stateful import StatefulTree
 from runnel.tensor.tensor import Tensor
 from runnel.tensor.variable import CLOCK, Variable
@@ -61,8 +61,7 @@ class Module(StatefulTree):
             value = self.updated_buffer(current, name, value)
         if value is None and isinstance(current, Variable):
             self._keep_vacant(name, current)
-        object.__setattr__(self, name, value)
-        CLOCK.now += 1
+        super().__setattr__(name, value)
         if isinstance(value, Variable):
             named_in(value, name)
         elif isinstance(value, Module):
@@ -108,11 +107,10 @@ class Module(StatefulTree):
             self._vacant_buffers = self._vacant_buffers | {name}
 
     def __delattr__(self, name: str) -> None:
-        object.__delattr__(self, name)
+        super().__delattr__(name)
         for names in ("_vacant_parameters", "_vacant_buffers"):
             if name in getattr(self, names):
                 object.__setattr__(self, names, getattr(self, names) - {name})
-        CLOCK.now += 1
 
     def register_buffer(self, name: str, value: Any, persistent: bool = True) -> None:
         """State that is not trained, such as running statistics: a Variable as attribute ``name`` (None: none yet).
@@ -251,8 +249,7 @@ class Module(StatefulTree):
 
     def zero_grad(self, set_to_none: bool = True) -> None:
         """Drop the gradients of all Parameters (or fill them with zeros)."""
-        for parameter in self.parameters():
-            clear_gradient(parameter, set_to_none)
+        clear_gradients(self.parameters(), set_to_none)
 
     # State ------------------------------------------------------------------------------------------------------------
 

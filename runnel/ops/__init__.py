@@ -3,6 +3,7 @@
 Each function takes any :class:`~runnel.core.dispatch.TensorLike`; no kind of tensor is known here.
 """
 
+from runnel.ops import callbacks as callbacks, linalg as linalg
 from runnel.ops.activations import (
     elu,
     gelu,

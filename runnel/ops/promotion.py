@@ -31,7 +31,7 @@ def constant(like: Array, value: bool | int | float, dtype: DType, ndim: int = 0
     return like.lift(_constant_array(value, sign, dtype, ndim), dtype)
 
 
-@functools.lru_cache(maxsize=4096)
+@functools.lru_cache(maxsize=1024)
 def _constant_array(value: bool | int | float, sign: float, dtype: DType, ndim: int) -> Any:
     if dtype.is_integer and not np.iinfo(dtype.numpy).min <= value <= np.iinfo(dtype.numpy).max:
         raise DTypeError(f"[promotion] the Python number {value} does not fit {dtype.name}; cast the array first.")

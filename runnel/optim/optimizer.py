@@ -22,10 +22,10 @@ from runnel.optim.group import ParamGroup
 from runnel.optim.state import checked_state, state_of
 from runnel.tensor import tracing
 from runnel.tensor.snapshot import snapshot
-from runnel.tensor.state import clear_gradient
+from runnel.tensor.state import clear_gradients
 from runnel.tensor.stateful import Stateful
 from runnel.tensor.tensor import Tensor
-from runnel.tensor.variable import CLOCK, Variable
+from runnel.tensor.variable import Variable, assign_together
 
 
 @kinds.declare
@@ -63,10 +63,6 @@ class Optimizer(Stateful):
             f"[{type(self).__name__}] optimizes Parameters; received {type(params).__name__}. Pass a list of them, or "
             "model.parameters()."
         )
-
-    def __setattr__(self, name: str, value: Any) -> None:
-        object.__setattr__(self, name, value)
-        CLOCK.now += 1
 
     # What a subclass defines ------------------------------------------------------------------------------------------
 
@@ -149,7 +145,9 @@ class Optimizer(Stateful):
             for name, initial in wanted.items():
                 if name not in kept:
                     kept[name] = Variable(self.initial(p, initial), name=f"{p.name}.{name}")
-        self._structure = self._structure_now()
+        now = self._structure_now()
+        if now != self._structure:  # the same object as long as it is equal, which is quick to see
+            self._structure = now
 
     def _structure_now(self) -> Hashable:
         return tuple(group.structure() for group in self.param_groups)
@@ -167,8 +165,7 @@ class Optimizer(Stateful):
     def zero_grad(self, set_to_none: bool = True) -> None:
         """Drop the gradients of all Parameters (or fill them with zeros)."""
         for group in self.param_groups:
-            for p in group.params:
-                clear_gradient(p, set_to_none)
+            clear_gradients(group.params, set_to_none)
 
     def step(self, closure: Callable[[], Any] | None = None) -> Any:
         """Update all Parameters that have a gradient; returns what ``closure``, called first, returned."""
@@ -176,11 +173,11 @@ class Optimizer(Stateful):
         if tracing.ACTIVE.trace is not None or switches.eager.value or switches.check_nans.value:
             self.update_all()
             return result
-        gradients = {p: g for group in self.param_groups for p in group.params if (g := p.grad) is not None}
-        if gradients:
-            key = (self._structure, tuple((id(p), g.aval) for p, g in gradients.items()))
-            self._programs.get(key, self.update_all, gradients, type(self).__name__).run(gradients)
+        self._programs.run(self._structure, self._parameters, self.update_all, type(self).__name__)
         return result
+
+    def _parameters(self) -> list[Variable]:
+        return [p for group in self.param_groups for p in group.params]
 
     def update_all(self) -> None:
         """The update in ops: what the program of a step is traced from."""
@@ -214,12 +211,12 @@ class Optimizer(Stateful):
         hyper-parameters that the constructor would refuse, other shapes. Then nothing has changed.
         """
         loaded = checked_state(self, saved)
-        for group, steps, theirs in zip(self.param_groups, self._steps, loaded, strict=True):
-            group.update(theirs.values)
-            steps.assign(theirs.steps)
-            for p, values in zip(group.params, theirs.slots, strict=True):
-                for name, value in values.items():
-                    self.state[p][name].assign(value)
+        values = [(steps, theirs.steps) for steps, theirs in zip(self._steps, loaded, strict=True)]
+        for group, theirs in zip(self.param_groups, loaded, strict=True):
+            group.update(theirs.values)  # which decides what state there is
+            for p, slots in zip(group.params, theirs.slots, strict=True):
+                values += [(self.state[p][name], value) for name, value in slots.items()]
+        assign_together(values)
 
     # Copies -----------------------------------------------------------------------------------------------------------
 

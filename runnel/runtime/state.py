@@ -9,6 +9,7 @@ from __future__ import annotations
 import ctypes
 import functools
 import os
+import threading
 import weakref
 from collections.abc import Callable
 from typing import Final, NamedTuple
@@ -76,21 +77,27 @@ def _living() -> list[StateLock]:
     return [lock for reference in _ALL.valuerefs() if (lock := reference()) is not None]
 
 
+_CLOSED: Final[set[int]] = set()  # threads that have closed for a fork of theirs
+
+
 def _before_fork() -> None:
     """The child gets a copy of the memory as it is: let no run be in the middle of writing Variables."""
     if _ALL:
+        _CLOSED.add(threading.get_ident())
         _calls().close()
         for lock in _living():
             lock.settle()
 
 
 def _after_fork_in_parent() -> None:
-    if _ALL:
+    if threading.get_ident() in _CLOSED:  # which _ALL does not say: Variables come and go while others are waited for
+        _CLOSED.remove(threading.get_ident())
         _calls().open()
 
 
 def _after_fork_in_child() -> None:
-    if _ALL:
+    if _CLOSED:
+        _CLOSED.clear()
         for lock in _living():
             lock.after_fork()
         _calls().reopen()

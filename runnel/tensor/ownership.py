@@ -26,10 +26,9 @@ def require_own(x: Tensor, name: str, trace: tracing.Trace | None) -> None:
             f"[{name}] a leaf that requires a gradient cannot be changed in place while operations are recorded; "
             "change it under `with runnel.no_grad():`, or change a copy (x.clone())."
         )
-    if trace is not None and x._is_outside(trace):
+    if trace is not None and trace.stand_ins is None and x._is_outside(trace):
         raise SideEffectError(
-            f"[{name}] at {tracing.user_line()} a compiled function changes a tensor from outside; return the new "
-            "value, or keep it in a Variable."
+            f"[{name}] a tensor from outside is changed at {tracing.user_line()}; return the new value."
         )
 
 

@@ -13,7 +13,7 @@ from typing import TypeVar
 from runnel.core.errors import RunnelError
 from runnel.tensor.active import ACTIVE
 from runnel.tensor.tensor import Tensor
-from runnel.tensor.turns import TURN
+from runnel.tensor.turns import MARKS, TURN
 from runnel.tensor.variable import Variable
 
 T = TypeVar("T")
@@ -25,7 +25,8 @@ _PATIENCE = 2  # attempts after which the others are asked to wait
 def snapshot(read: Callable[[], T]) -> T:
     """What ``read()`` returns, with everything that it reads of Variables as of one point in time.
 
-    Other threads may run compiled steps meanwhile: of each step, ``read`` sees all that it changed or nothing. It may
+    Other threads may run compiled steps meanwhile: of each step, and of each
+    ``load_state_dict``, ``read`` sees all that it changed or nothing. It may
     be called several times, so it should do nothing but read::
 
         state = rn.snapshot(lambda: {"model": model.state_dict(), "optimizer": optimizer.state_dict()})
@@ -36,13 +37,14 @@ def snapshot(read: Callable[[], T]) -> T:
         return read()
     for attempt in range(_ATTEMPTS):
         with TURN.taken() if attempt >= _PATIENCE else nullcontext():
+            mark = MARKS.take()
             seen: dict[Variable, Tensor] = {}
             outer, ACTIVE.seen = ACTIVE.seen, seen
             try:
                 result = read()
             finally:
                 ACTIVE.seen = outer
-            if all(variable.still_is(value) for variable, value in seen.items()):
+            if all(variable.still_is(value) for variable, value in seen.items()) and MARKS.holds(mark):
                 if outer is not None:
                     outer.update({variable: value for variable, value in seen.items() if variable not in outer})
                 return result

@@ -19,6 +19,7 @@ from runnel.core.avals import Aval, Shape, aval, row_major
 from runnel.core.dispatch import RunTimeNumber
 from runnel.core.dtypes import DType, from_numpy as from_numpy_dtype
 from runnel.core.errors import GradientError, LevelError, SideEffectError
+from runnel.core.recent import Recent
 from runnel.core.rounding import rounded
 from runnel.core.tables import Op
 from runnel.graph.node import InputKind, Value
@@ -26,7 +27,7 @@ from runnel.ops.conversion import stop_gradient_p
 from runnel.runtime import memory
 from runnel.runtime.memory import Storage
 from runnel.tensor import copying, eager, inplace, ownership, tape, tracing
-from runnel.tensor.grad_mode import RECORDING, recording
+from runnel.tensor.grad_mode import RECORDING, run_recording
 from runnel.tensor.methods import ArrayMethods
 from runnel.tensor.ownership import CONSTANT_SERIAL
 from runnel.tensor.stand_in import data_of
@@ -272,6 +273,9 @@ class Tensor(ArrayMethods):
         """
         trace = tracing.ACTIVE.trace
         ownership.require_own(self, name, trace)
+        if trace is not None and self._is_outside(trace):
+            node_of(self, trace)  # its value before is an input
+            trace.left_values.setdefault(id(self), (self, copying.handle_state(self)))
         start = next(_serials)
         before = tape.moved_out(self)
         after = inplace.fitted(name, self._aval, change(before)).read()
@@ -431,9 +435,10 @@ class Tensor(ArrayMethods):
                 "call requires_grad_() on a leaf, or use Parameters."
             )
         seed = tape.seed_of(self, gradient)
+        if not create_graph and tape.accumulate_at_once(self, seed, retain_graph):
+            return
         found = tape.cotangents([self], [seed], create_graph=create_graph, retain_graph=retain_graph)
-        with recording(create_graph):
-            tape.add_to_owners(found.values(), seed)
+        run_recording(create_graph, tape.add_to_owners, found.values(), seed)
 
 
 def _with_tape(
@@ -478,10 +483,7 @@ def _placed(value: Aval, storage: Storage | None, offset: int, strides: Shape) -
 
 def from_storage(value: Aval, storage: Storage | None, offset: int = 0, strides: Shape | None = None) -> Tensor:
     """A tensor over ``storage``: ``offset`` and ``strides`` in elements; dense when strides are left out."""
-    tensor = _blank(value)
-    tensor._storage = storage
-    tensor._layout = (offset, row_major(value.shape) if strides is None else strides)
-    return tensor
+    return _placed(value, storage, offset, row_major(value.shape) if strides is None else strides)
 
 
 def from_numpy(array: np.ndarray, dtype: DType, *, copy: bool) -> Tensor:
@@ -511,8 +513,9 @@ def symbolic(node: Value) -> Tensor:
     return tensor
 
 
-_LIFTED: dict[int, tuple[np.ndarray, Tensor]] = {}  # by id of the array, which is kept alive
-_SCALARS: dict[tuple[Any, type, DType], Tensor] = {}
+_LIFTED: Recent[int, tuple[np.ndarray, Tensor]] = Recent(1024)  # by id of the array, which is kept alive
+_SCALARS: Recent[tuple[Any, type, DType], Tensor] = Recent(1024)
+KEPT_CONSTANTS = (_LIFTED, _SCALARS)
 
 
 def constant(value: Any, dtype: DType) -> Tensor:
@@ -521,12 +524,11 @@ def constant(value: Any, dtype: DType) -> Tensor:
         made: Tensor = value.as_array(dtype, 0)
         return made
     if isinstance(value, np.ndarray) and not value.flags.writeable and value.size == 1 and value.base is None:
-        known = _LIFTED.get(id(value))
+        known = _LIFTED.young.get(id(value)) or _LIFTED.get(id(value))
         if known is None or known[1].numpy().tobytes() != value.tobytes():  # a view can be read-only, its base not
             known = (value, from_numpy(value, dtype, copy=True))
             known[1]._serial = CONSTANT_SERIAL
-            if len(_LIFTED) < 8192:
-                _LIFTED[id(value)] = known
+            _LIFTED[id(value)] = known
         return known[1]
     if isinstance(value, (bool, int, float)):
         key = (value if value == value and value != 0 else repr(value), type(value), dtype)
@@ -534,8 +536,7 @@ def constant(value: Any, dtype: DType) -> Tensor:
         if found is None:
             found = from_numpy(np.asarray(value), dtype, copy=True)
             found._serial = CONSTANT_SERIAL
-            if len(_SCALARS) < 4096:
-                _SCALARS[key] = found
+            _SCALARS[key] = found
         return found
     trace = tracing.ACTIVE.trace
     if trace is not None and isinstance(value, np.ndarray):

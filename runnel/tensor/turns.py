@@ -8,6 +8,9 @@ is may itself be waiting for one of them (in a signal handler, say, or for a loc
 
 from __future__ import annotations
 
+import itertools
+import os
+import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any, Final
@@ -43,3 +46,53 @@ class Turn:
 
 
 TURN: Final = Turn()
+
+
+class Marks:
+    """Changes of many Variables that belong together: readers see all of such a change or nothing.
+
+    A reader takes a mark first, and sees at its end whether the mark still holds; if not, it reads again.
+    """
+
+    def __init__(self) -> None:
+        self._numbers = itertools.count(1)
+        self._last = 0
+        self._under_way: dict[int, int] = {}  # number of the change to the thread that makes it
+
+    @contextmanager
+    def changing(self) -> Iterator[None]:
+        """The changes of the block belong together."""
+        number = next(self._numbers)
+        with TURN.taken():
+            try:
+                self._under_way[number] = threading.get_ident()
+                self._last = number
+                yield
+            finally:
+                self._under_way.pop(number, None)
+
+    def take(self) -> int:
+        """The mark of a reader that begins now, after a while if others are changing something."""
+        if self._others():
+            TURN.give_way()
+        return -1 if self._others() else self._last
+
+    def holds(self, mark: int) -> bool:
+        """Whether no change of others was under way at any time since ``mark`` was taken."""
+        return mark == self._last and not self._others()
+
+    def _others(self) -> bool:
+        """Whether another thread is changing something; a finaliser in this one cannot wait for the end of it."""
+        if not self._under_way:
+            return False
+        me = threading.get_ident()
+        return any(thread != me for thread in list(self._under_way.values()))
+
+    def after_fork(self) -> None:
+        """In the child of a fork: nobody else is at work."""
+        self._under_way.clear()
+
+
+MARKS: Final = Marks()
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=MARKS.after_fork)

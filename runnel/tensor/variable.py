@@ -4,6 +4,7 @@ are Variables; reading one gives a Tensor, ``assign`` puts another in.
 
 from __future__ import annotations
 
+import operator
 import sys
 import weakref
 from collections.abc import Callable, Sequence
@@ -22,10 +23,10 @@ from runnel.core.rounding import rounded
 from runnel.graph.node import InputKind
 from runnel.runtime.state import VERSION, StateLock
 from runnel.tensor import copying, inplace, tape, tensor as tensors, tracing
-from runnel.tensor.grad_mode import RECORDING
+from runnel.tensor.grad_mode import RECORDING, run_recording
 from runnel.tensor.stand_in import StandIn, data_of
 from runnel.tensor.tensor import Tensor
-from runnel.tensor.turns import TURN
+from runnel.tensor.turns import MARKS, TURN
 
 
 class StateClock:
@@ -259,9 +260,7 @@ class Variable(StandIn):
             return True
         if tracing.ACTIVE.seen is not None:
             self.read()
-        if not value.is_dense or not value._storage.is_ours:  # else whoever shares the memory could change the state
-            value = tensors.from_numpy(value.numpy(), self.dtype, copy=True)
-        return self._put(value, expected)
+        return self._put(_own(value), expected)
 
     def _put(self, value: Tensor, expected: Tensor | None = None) -> bool:
         """Take a dense value over, of the right shape and dtype."""
@@ -421,6 +420,25 @@ class Variable(StandIn):
             self._grad = value
             CLOCK.grads += 1
 
+    def drop_gradient(self) -> None:
+        """``grad = None``, quickly."""
+        if tracing.ACTIVE.trace is not None:
+            self.grad = None
+        elif self._grad is not None:
+            self._grad = None
+            CLOCK.grads += 1
+
+    def add_gradient(self, g: Tensor) -> None:
+        """Add to ``grad`` what nobody else holds."""
+        if self._grad is None and tracing.ACTIVE.trace is None:
+            self._grad = g
+            CLOCK.grads += 1
+            return
+        before = self.grad
+        if before is not None:
+            g = run_recording(False, operator.add, before, g)
+        self.grad = g
+
     def _grad_traced(self, trace: tracing.Trace) -> Tensor | None:
         if self in trace.gradients:
             found: Tensor | None = trace.gradients[self]
@@ -443,6 +461,32 @@ class Variable(StandIn):
         traced = self.read().is_traced if tracing.ACTIVE.trace is not None else False
         body = "traced" if traced else np.array2string((self._settled or self._hand_out()).numpy(), separator=", ")
         return f"{type(self).__name__}({self.name!r}, {self._aval}, {body})"
+
+
+def _own(value: Tensor) -> Tensor:
+    """``value`` in dense memory that nobody outside Runnel can reach: who shares it could change the state."""
+    if value.is_dense and value._storage is not None and value._storage.is_ours:
+        return value
+    return tensors.from_numpy(value.numpy(), value.dtype, copy=True)
+
+
+def assign_together(values: Sequence[tuple[Variable, Tensor]]) -> None:
+    """Assign values of the Variables' own shapes and dtypes: snapshots and programs in other threads see all of them
+    or none, and an interrupt (Ctrl-C) leaves none."""
+    if tracing.ACTIVE.trace is not None or tracing.ACTIVE.seen is not None:
+        for variable, value in values:
+            variable.assign(value)
+        return
+    ready = [(variable, _own(value.read().detach())) for variable, value in values]
+    former = [(variable, variable._tensor) for variable, _ in ready]
+    with MARKS.changing():
+        try:
+            for variable, value in ready:
+                variable._put(value)
+        except BaseException:
+            for variable, value in former:
+                variable._put(value)
+            raise
 
 
 def locks_of(variables: Sequence[Variable]) -> list[StateLock]:

@@ -21,7 +21,10 @@ README = ROOT / "README.md"
     "page",
     [
         README.name,
-        *(f"docs/{name}.md" for name in ("extending", "debugging", "profiling", "saving", "state", "threads")),
+        *(
+            f"docs/{name}.md"
+            for name in ("extending", "debugging", "graphs", "profiling", "saving", "state", "threads")
+        ),
     ],
 )
 def test_code_of_the_page_runs_and_prints_what_it_promises(page: str) -> None:

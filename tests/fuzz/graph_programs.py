@@ -22,6 +22,7 @@ Rng = np.random.Generator
 _EXTENTS = (1, 2, 3, 4, 5, 7, 8, 16, 17, 33)
 _LARGEST = 4096
 _SHARING = 64  # seeds with the same extents
+_SMOOTH = 8  # one program in as many has exponentials, sines and the like, which are long to compile
 
 
 class Value(NamedTuple):
@@ -86,6 +87,7 @@ class Writer:
         self.seed = seed
         self.rng = np.random.default_rng(seed)
         shared = np.random.default_rng([seed // _SHARING, len(_EXTENTS)])
+        self.smooth = seed % _SMOOTH == 0
         self.extents = [int(n) for n in shared.choice(_EXTENTS, size=int(shared.integers(2, 4)), replace=False)]
         self.arguments: dict[str, Any] = {}
         self.values: list[Value] = []
@@ -133,7 +135,7 @@ class Writer:
     def unary(self) -> None:
         x = self.pick()
         assert x is not None
-        form = str(self.rng.choice(_UNARY))
+        form = str(self.rng.choice(_SMOOTH_UNARY if self.smooth else _UNARY))
         self.add(form.format(x=x.name, c=self.number()), x.shape)
 
     def binary(self) -> None:
@@ -145,7 +147,8 @@ class Writer:
             x, y = y, x
         shape = _broadcast(x.shape, y.shape)
         assert shape is not None
-        self.add(str(self.rng.choice(_BINARY)).format(x=x.name, y=y.name, c=self.number()), shape)
+        form = str(self.rng.choice(_SMOOTH_BINARY if self.smooth else _BINARY))
+        self.add(form.format(x=x.name, y=y.name, c=self.number()), shape)
 
     def where(self) -> None:
         x = self.pick()
@@ -162,10 +165,10 @@ class Writer:
         count = 1 if self.rng.random() < 0.75 else int(self.rng.integers(1, rank + 1))
         axes = tuple(sorted(int(a) for a in self.rng.choice(rank, size=count, replace=False)))
         keep = bool(self.rng.random() < 0.4)
-        op = str(self.rng.choice(["sum", "mean", "max", "min", "prod", "var", "logsumexp"]))
+        op = str(self.rng.choice(["sum", "mean", "max", "min", "prod", "var", "logsumexp" if self.smooth else "sum"]))
         shape = tuple(1 if a in axes else n for a, n in enumerate(x.shape) if keep or a not in axes)
         axis: Any = axes[0] if len(axes) == 1 else axes
-        inner = f"rn.tanh({x.name})" if op == "prod" else x.name
+        inner = f"{'rn.tanh' if self.smooth else '_soft'}({x.name})" if op == "prod" else x.name
         self.add(f"rn.{op}({inner}, axis={axis}, keepdims={keep})", shape)
 
     def rows(self) -> None:
@@ -173,7 +176,7 @@ class Writer:
         if x is None:
             return
         axis = int(self.rng.integers(0, len(x.shape)))
-        form = str(self.rng.choice(["rn.softmax({x}, axis={a})", "rn.log_softmax({x}, axis={a})", "_norm({x})"]))
+        form = str(self.rng.choice(_SMOOTH_ROWS if self.smooth else _ROWS))
         self.add(form.format(x=x.name, a=axis), x.shape)
 
     def view(self) -> None:
@@ -306,15 +309,26 @@ class Writer:
         )
 
 
+_ANY_UNARY = (
+    "rn.relu({x})", "-{x}", "{x} * {c}", "{x} + {c}", "{c} - {x}", "rn.sqrt(rn.abs({x}) + 0.5)", "rn.maximum({x}, {c})",
+    "rn.clip({x}, -1.0, 1.0)", "rn.stop_gradient({x})", "rn.sign({x})",
+)  # fmt: skip
+_SMOOTH_UNARY = (
+    *_ANY_UNARY, "rn.tanh({x})", "rn.sin({x})", "rn.exp(-rn.abs({x}))", "rn.log(rn.abs({x}) + 1.0)", "rn.sigmoid({x})",
+    "rn.square(rn.tanh({x}))", "rn.gelu({x})",
+)  # fmt: skip
 _UNARY = (
-    "rn.tanh({x})", "rn.sin({x})", "rn.exp(-rn.abs({x}))", "rn.log(rn.abs({x}) + 1.0)", "rn.relu({x})", "-{x}",
-    "{x} * {c}", "{x} + {c}", "{c} - {x}", "rn.sqrt(rn.abs({x}) + 0.5)", "rn.sigmoid({x})", "rn.square(rn.tanh({x}))",
-    "rn.maximum({x}, {c})", "rn.clip({x}, -1.0, 1.0)", "rn.gelu({x})", "rn.stop_gradient({x})", "rn.sign({x})",
+    *_ANY_UNARY, "_soft({x})", "rn.where({x} > {c}, 0.1 * {x}, {x})", "1.0 / (rn.abs({x}) + 1.0)",
+    "rn.rsqrt(rn.square({x}) + 1.0)", "_soft({x}) * 0.5 + 0.5", "rn.square(_soft({x}))", "{x} * rn.clip({x}, 0.0, 1.0)",
 )  # fmt: skip
-_BINARY = (
-    "{x} + {y}", "{x} - {y}", "{x} * rn.tanh({y})", "{x} / (rn.abs({y}) + 1.0)", "rn.maximum({x}, {y})",
-    "rn.minimum({x}, {y})", "rn.tanh({x}) * {y}", "{x} * 0.5 + {y} * 0.5", "rn.where({x} < {y}, {x}, {y} * {c})",
+_ANY_BINARY = (
+    "{x} + {y}", "{x} - {y}", "{x} / (rn.abs({y}) + 1.0)", "rn.maximum({x}, {y})", "rn.minimum({x}, {y})",
+    "{x} * 0.5 + {y} * 0.5", "rn.where({x} < {y}, {x}, {y} * {c})",
 )  # fmt: skip
+_SMOOTH_BINARY = (*_ANY_BINARY, "{x} * rn.tanh({y})", "rn.tanh({x}) * {y}")
+_BINARY = (*_ANY_BINARY, "{x} * _soft({y})", "_soft({x}) * {y}")
+_SMOOTH_ROWS = ("rn.softmax({x}, axis={a})", "rn.log_softmax({x}, axis={a})", "_norm({x})")
+_ROWS = ("_share({x}, {a})", "{x} - rn.max({x}, axis={a}, keepdims=True)", "_norm({x})")
 
 
 def _broadcast(a: Shape, b: Shape) -> Shape | None:
@@ -329,6 +343,17 @@ def _norm(x: Any) -> Any:
     return centred * rn.rsqrt(rn.mean(centred * centred, axis=-1, keepdims=True) + 0.1)
 
 
+def _soft(x: Any) -> Any:
+    return x / (rn.abs(x) + 1.0)
+
+
+def _share(x: Any, axis: int) -> Any:
+    return x / (rn.sum(rn.abs(x), axis=axis, keepdims=True) + 1.0)
+
+
+_HELPERS = {"rn": rn, "_norm": _norm, "_soft": _soft, "_share": _share}
+
+
 def draw(seed: int) -> Program:
     """The program of ``seed``."""
     return Writer(seed).program()
@@ -337,7 +362,7 @@ def draw(seed: int) -> Program:
 def function(program: Program) -> tuple[Callable[..., list[Any]], list[Any], Any]:
     """The program as a function of tensors that gives its outputs and derivatives, its arguments, and its Variable."""
     variable = None if program.variable is None else rn.Variable(rn.asarray(program.arguments[program.variable]))
-    scope: dict[str, Any] = {"rn": rn, "_norm": _norm, program.variable or "_": variable}
+    scope: dict[str, Any] = {**_HELPERS, program.variable or "_": variable}
     exec(compile(program.source, f"<program {program.seed}>", "exec"), scope)
     free = {name: a for name, a in program.arguments.items() if name != program.variable}
     moving = [i for i, a in enumerate(free.values()) if a.dtype == np.float32]

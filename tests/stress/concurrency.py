@@ -7,6 +7,7 @@ Each scenario prints one line of counts and exits with 0, or says what was wrong
 
 from __future__ import annotations
 
+import faulthandler
 import gc
 import os
 import random
@@ -15,6 +16,7 @@ import subprocess
 import sys
 import threading
 import time
+import weakref
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 
@@ -246,8 +248,14 @@ def handlers(seconds: float) -> str:
 
 
 def finalisers(seconds: float) -> str:
-    """Finalisers in cycles, which the garbage collector runs wherever it is called."""
+    """Finalisers of cycles and callbacks of weak references into them, which the garbage collector runs wherever it is
+    called."""
     disturbance = Disturbance()
+    references: list[weakref.ref[Cycle]] = []
+
+    def gone(reference: weakref.ref[Cycle]) -> None:
+        references.remove(reference)
+        disturbance.inner()
 
     class Cycle:
         def __init__(self) -> None:
@@ -259,7 +267,7 @@ def finalisers(seconds: float) -> str:
     before = gc.get_threshold()
     gc.set_threshold(random.randint(20, 90))
     for n in until(seconds):
-        Cycle()
+        references.append(weakref.ref(Cycle(), gone))
         disturbance.outer(n)
     gc.set_threshold(*before)
     gc.collect()
@@ -267,38 +275,41 @@ def finalisers(seconds: float) -> str:
 
 
 def forks(seconds: float) -> str:
-    """Forks while other threads step and compile; each child steps, computes and compiles, too."""
+    """Forks, by several threads, while others step and compile; each child steps, computes and compiles, too."""
     twins = Twins(20_000)
+    forked = [0, 0]
     number = [0]
 
     def compiling() -> None:
         number[0] += 1
         check_new_function(number[0] % 200)
 
+    def fork(who: int) -> None:
+        child = os.fork()
+        if child == 0:
+            faulthandler.dump_traceback_later(_WAIT, exit=True)
+            code = 3
+            try:
+                before = twins.check()
+                require(twins.step() == before + 1 == twins.check(), "a step in the child")
+                require(float((rn.ones((40, 50)) @ rn.ones((50, 3))).sum()) == 6000, "an eager op in the child")
+                check_new_function(forked[who] % 300 + 1)
+                code = 0
+            finally:
+                os._exit(code)
+        status = os.waitpid(child, 0)[1]
+        require(status == 0, f"a child of thread {who} ended with {status}")
+        forked[who] += 1
+
     twins.step()
-    forked = 0
-    with meanwhile(twins.step, compiling):
-        for n in until(seconds):
-            child = os.fork()
-            if child == 0:
-                signal.alarm(int(_WAIT))
-                code = 3
-                try:
-                    before = twins.check()
-                    require(twins.step() == before + 1 == twins.check(), "a step in the child")
-                    require(float((rn.ones((40, 50)) @ rn.ones((50, 3))).sum()) == 6000, "an eager op in the child")
-                    check_new_function(n)
-                    code = 0
-                finally:
-                    os._exit(code)
-            status = os.waitpid(child, 0)[1]
-            require(status == 0, f"child {n} ended with {status}")
-            forked += 1
-    return f"{forked} forks"
+    with meanwhile(twins.step, compiling, lambda: fork(1)):
+        for _ in until(seconds):
+            fork(0)
+    return f"{forked[0]} forks, {forked[1]} of another thread"
 
 
 _EXITS = """
-import sys, threading, time
+import os, signal, sys, threading, time
 import numpy as np
 import runnel as rn
 from runnel.core import switches
@@ -310,14 +321,33 @@ def step(x):
     v.assign(v * 0.5 + x @ x)
     return v.sum()
 step(x)
-kind = sys.argv[1]
+kind, pause = sys.argv[1], float(sys.argv[3])
+signals = {}
+if os.name == "posix":
+    signals |= {"sys.exit": signal.SIGALRM, "os._exit": signal.SIGALRM}
+    signals |= {"interrupt": signal.SIGINT, "killed": signal.SIGKILL}
+def new(numbers=iter(range(10**9))):
+    rn.compile(eval(f"lambda x: x * {next(numbers)} + 1", {}))(x)
+def forever(*works):
+    while True:
+        for work in works:
+            work()
+def end(*_):
+    print("end", flush=True)
+    os._exit(0) if kind == "os._exit" else sys.exit(0)
+if kind == "daemon" or kind in signals:
+    for work in (lambda: step(x), lambda: x @ x, new):
+        threading.Thread(target=forever, args=(work,), daemon=True).start()
 if kind == "daemon":
-    def run():
-        while True:
-            step(x)
-    for _ in range(3):
-        threading.Thread(target=run, daemon=True).start()
-    time.sleep(float(sys.argv[3]))
+    time.sleep(pause)
+if kind in signals:
+    signal.signal(signal.SIGALRM, end)
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # a job in the background inherits that it is ignored
+    try:
+        threading.Timer(pause, os.kill, (os.getpid(), signals[kind])).start()
+        forever(lambda: step(x), new)
+    except KeyboardInterrupt:
+        v.assign(x)
 if kind in ("cycle", "first"):
     class Late:
         def __init__(self):
@@ -335,16 +365,22 @@ print("end")
 """
 
 
+_ENDS = dict.fromkeys(("daemon", "cycle", "first"), (0, "end\n"))
+if os.name == "posix":
+    _ENDS |= dict.fromkeys(("sys.exit", "os._exit", "interrupt"), (0, "end\n")) | {"killed": (-9, "")}
+
+
 def exits(seconds: float) -> str:
-    """Ends of processes with daemon threads in steps, and with finalisers that step when all else has ended."""
+    """Ends of processes of all kinds while threads step and compile, and with finalisers that step when all else has
+    ended."""
     ended = 0
     for _ in until(seconds):
-        kind = random.choice(["daemon", "cycle", "first"])
-        arguments = [sys.executable, "-c", _EXITS, kind, random.choice("12"), str(random.uniform(0, 0.02))]
+        kind = random.choice(list(_ENDS))
+        arguments = [sys.executable, "-c", _EXITS, kind, random.choice("12"), str(random.uniform(0, 0.05))]
         done = subprocess.run(arguments, capture_output=True, text=True, timeout=_WAIT)
         # A finaliser that runs when modules are gone already may find that it cannot compile anew, and is told so.
         told = done.stderr == "" or done.stderr.startswith("Exception ignored in: <function Late.__del__")
-        require((done.returncode, done.stdout, told) == (0, "end\n", True), f"{kind}: {done}")
+        require((done.returncode, done.stdout, told) == (*_ENDS[kind], True), f"{kind}: {done}")
         ended += 1
     return f"{ended} processes"
 

@@ -136,3 +136,49 @@ def test_a_turn_that_is_never_given_back_delays_and_no_more() -> None:
     finally:
         over.set()
         thread.join()
+
+
+def test_a_state_is_loaded_as_a_whole() -> None:
+    """For readers of all kinds that come while it is half loaded."""
+    model = rn.nn.Module()
+    model.a, model.b = (rn.nn.Parameter(np.zeros(4, np.float32)) for _ in range(2))
+    step = rn.compile(lambda: (model.a - model.b).detach())
+    step()
+    found: list[float] = []
+
+    def read() -> None:
+        found.append(float(step()[0]))
+        a, b = rn.snapshot(lambda: (model.a.numpy(), model.b.numpy()))
+        found.append(float(a[0] - b[0]))
+        found.append(float((model.state_dict()["a"] - model.state_dict()["b"])[0]))
+
+    reader = threading.Thread(target=read, daemon=True)
+
+    class Slow(rn.nn.Parameter):
+        def _put(self, value: object, expected: object = None) -> bool:  # what comes between two assignments
+            if not reader.ident:
+                reader.start()
+                reader.join(0.2)
+            return super()._put(value, expected)
+
+    model.b = Slow(np.zeros(4, np.float32))
+    step()
+    model.load_state_dict({"a": np.ones(4, np.float32), "b": np.ones(4, np.float32)})
+    reader.join(30)
+    assert found == [0.0, 0.0, 0.0] and float(step()[0]) == 0
+
+
+def test_an_interrupt_leaves_nothing_of_a_state_that_is_being_loaded() -> None:
+    model = rn.nn.Module()
+    model.a = rn.nn.Parameter(np.zeros(4, np.float32))
+
+    class Interrupted(rn.nn.Parameter):
+        def _put(self, value: rn.Tensor, expected: object = None) -> bool:
+            if value.tolist() == [1] * 4:
+                raise KeyboardInterrupt
+            return super()._put(value, expected)
+
+    model.b = Interrupted(np.zeros(4, np.float32))
+    with pytest.raises(KeyboardInterrupt):
+        model.load_state_dict({"a": np.ones(4, np.float32), "b": np.ones(4, np.float32)})
+    assert [v.tolist() for v in model.state_dict().values()] == [[0] * 4] * 2
