@@ -166,8 +166,14 @@ class CallWriter:
     def _outputs(self) -> list[str]:
         first = self.native.program.first_output
         lines: list[str] = []
+        joint: dict[int, int] = {}
+        if self.taping is not None and self.taping.residuals:
+            joint = self.taping.residuals
+            lines += [f"residuals = allocate({self.taping.residual_bytes})", "R = residuals.address"]
         for i, nbytes in enumerate(self.native.program.outputs):
-            if nbytes <= CELL:
+            if i in joint:
+                lines.append(f"B[{first + i}] = R + {joint[i]}")
+            elif nbytes <= CELL:
                 lines += [
                     f"if not S.room: S.slab = allocate_slab({CELL * CELLS}); S.room = {CELLS}",
                     f"S.room = n{i} = S.room - 1",

@@ -65,7 +65,9 @@ def constructor(kind: type) -> None:
         own = type(self).__name__
         if kwargs and parameters is not None and not kwargs.keys() <= parameters:
             kwargs = spelled(own, kwargs, parameters)
-        args, kwargs = settled(own, initialize, (self, *args), kwargs)
+        args = (self, *args)
+        if len(args) > 1 or kwargs:
+            args, kwargs = settled(own, initialize, args, kwargs)
         try:
             initialize(*args, **kwargs)
         except Exception as error:

@@ -19,7 +19,7 @@ from runnel.nn.parameter import Parameter, named_in
 from runnel.nn.whereabouts import located
 from runnel.tensor.methods import ArrayMethods
 from runnel.tensor.snapshot import snapshot
-from runnel.tensor.state import LoadReport, clear_gradient, load_variables
+from runnel.tensor.state import LoadReport, clear_gradients, load_variables
 from runnel.tensor.stateful import StatefulTree
 from runnel.tensor.tensor import Tensor
 from runnel.tensor.variable import CLOCK, Variable
@@ -251,8 +251,7 @@ class Module(StatefulTree):
 
     def zero_grad(self, set_to_none: bool = True) -> None:
         """Drop the gradients of all Parameters (or fill them with zeros)."""
-        for parameter in self.parameters():
-            clear_gradient(parameter, set_to_none)
+        clear_gradients(self.parameters(), set_to_none)
 
     # State ------------------------------------------------------------------------------------------------------------
 

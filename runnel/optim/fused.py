@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Mapping
+from collections.abc import Callable, Hashable, Mapping, Sequence
+from typing import Any, Final
 
 from runnel.codegen import context
 from runnel.compile.binding import Binding
-from runnel.core.bounded import drop_oldest
+from runnel.core.avals import row_major
 from runnel.graph.node import InputKind
 from runnel.lowering.plan import Planner
 from runnel.lowering.program import Program
@@ -23,50 +24,87 @@ _KEPT = 16  # programs of one optimizer
 
 
 class StepProgram:
-    """What ``update`` does with Variables, their gradients and run-time numbers, traced once."""
+    """What ``update`` does with Variables, their gradients and run-time numbers, traced once.
 
-    def __init__(self, update: Callable[[], None], gradients: Gradients, name: str) -> None:
+    ``run(structure)`` updates everything in place, if the optimizer's structure and the gradients of ``parameters`` are
+    as they were; else it gives False. It is generated code, for a step of a small network is mostly Python.
+    """
+
+    def __init__(
+        self, structure: Hashable, parameters: Sequence[Variable], update: Callable[[], None], name: str
+    ) -> None:
+        gradients = {p: g for p in parameters if (g := p.grad) is not None}
         trace = Trace(tensors.serial_now())
-        self._parameters = list(gradients)
-        for p in self._parameters:
-            node = trace.input(gradients[p].aval, InputKind.ARGUMENT, f"{p.name}.grad")
+        for p, g in gradients.items():
+            node = trace.input(g.aval, InputKind.ARGUMENT, f"{p.name}.grad")
             trace.gradients[p] = tensors.symbolic(node)
         with activate(trace):
             update()
         updates = {trace.variables[v]: tensors.node_of(trace.values[v], trace) for v in trace.written}
         graph, _ = pipeline.run(trace.graph([], updates, name))
-        self._getters = [getter for getter, _ in trace.scalars]
         self.program = Program(Planner(graph, context.current().threads).plan())
-        numbers = range(len(self._parameters), len(self._parameters) + len(self._getters))
+        getters = [getter for getter, _ in trace.scalars]
+        numbers = range(len(gradients), len(gradients) + len(getters))
         variables = list(trace.variables)
         written = [i for i, v in enumerate(variables) if v in trace.written]
         self.binding = Binding(self.program, lambda: variables, written, numbers.stop, numbers)
+        self.run = self._written(structure, parameters, gradients, getters)
 
-    def run(self, gradients: Gradients) -> None:
-        """Update everything in place. The caller gives a gradient for each Variable the program was made for."""
-        dense = [gradients[p].contiguous() for p in self._parameters]
-        frame = self.binding.pool.take()
-        for i, getter in enumerate(self._getters, len(dense)):
-            frame.floats[i] = getter()
-        for slot, gradient in enumerate(dense, 2):
-            frame.bases[slot] = gradient.address
-        HOLDS.writing += 1
-        if HOLDS.now:
-            protect(self.binding.written_ids)
-        try:
-            status = frame.run()
-            if status == STALE:
-                status = self.binding.resume(frame)
-        finally:  # Ctrl-C may come when the run is over
-            CLOCK.writes += 1
-            HOLDS.writing -= 1
-        self.binding.pool.give(frame)
-        if status:
-            raise self.program.error(status)
+    def _written(
+        self,
+        structure: Hashable,
+        parameters: Sequence[Variable],
+        gradients: Gradients,
+        getters: Sequence[Callable[[], float]],
+    ) -> Callable[[Hashable], bool]:
+        space: dict[str, Any] = {
+            "CLOCK": CLOCK, "CONTEXT": context.current(), "HOLDS": HOLDS, "STRUCTURE": structure, "Tensor": Tensor,
+            "WRITTEN": self.binding.written_ids, "context": context.current, "error": self.program.error,
+            "pool": self.binding.pool, "protect": protect, "resume": self.binding.resume,
+        }  # fmt: skip
+        checks = ["if structure is not STRUCTURE and structure != STRUCTURE: return False"]
+        checks.append("if context() is not CONTEXT: return False")
+        reads: list[str] = []
+        for i, p in enumerate(parameters):
+            space[f"p{i}"] = p
+            g = gradients.get(p)
+            if g is None:
+                checks.append(f"if p{i}._grad is not None: return False")
+                continue
+            space[f"aval{i}"], slot = g.aval, 2 + len(reads)
+            checks += [
+                f"g{i} = p{i}._grad",
+                f"if g{i}.__class__ is not Tensor or g{i}._aval is not aval{i}: return False",
+                f"if g{i}._layout[1] != {row_major(g.shape)}: g{i} = g{i}.contiguous()",
+            ]
+            reads.append(f"B[{slot}] = g{i}._storage.address + g{i}._layout[0] * {g.dtype.itemsize}")
+        for i, getter in enumerate(getters):
+            space[f"number{i}"] = getter
+            reads.append(f"F[{len(gradients) + i}] = number{i}()")
+        lines = [*checks, "frame = pool.take()", "B, F = frame.bases, frame.floats", *reads, *_LAUNCH]
+        source = "def run(structure):\n" + "".join(f"    {line}\n" for line in lines)
+        exec(compile(source, "<step of an optimizer>", "exec"), space)
+        written: Callable[[Hashable], bool] = space.pop("run")
+        return written
+
+
+_LAUNCH: Final = (
+    "HOLDS.writing += 1",
+    "if HOLDS.now: protect(WRITTEN)",
+    "try:",
+    "    status = frame.run()",
+    f"    if status == {STALE}: status = resume(frame)",
+    "finally:",  # Ctrl-C may come when the run is over
+    "    CLOCK.writes += 1",
+    "    HOLDS.writing -= 1",
+    "pool.give(frame)",
+    "if status: raise error(status)",
+    "return True",
+)
 
 
 class StepPrograms:
-    """The programs of one optimizer, by what they depend on; the oldest goes when there are too many.
+    """The programs of one optimizer, those that ran last in front; the last of them goes when there are too many.
 
     It has no ``__dict__``, so compiled functions that reach the optimizer do not watch it: it changes no result.
     """
@@ -74,15 +112,23 @@ class StepPrograms:
     __slots__ = ("_programs",)
 
     def __init__(self) -> None:
-        self._programs: dict[Hashable, StepProgram] = {}
+        self._programs: list[StepProgram] = []
+
+    def run(
+        self, structure: Hashable, parameters: Callable[[], list[Variable]], update: Callable[[], None], name: str
+    ) -> None:
+        """Update everything in place. Where no program fits the structure and the gradients, one is made."""
+        for place, program in enumerate(self._programs):
+            if program.run(structure):
+                if place:
+                    self._programs = [program, *[other for other in self._programs if other is not program]]
+                return
+        if all(p.grad is None for p in parameters()):
+            return
+        self._make(structure, parameters(), update, name)
+        self.run(structure, parameters, update, name)  # another thread may have changed gradients meanwhile
 
     @context.settled
-    def get(self, key: Hashable, update: Callable[[], None], gradients: Gradients, name: str) -> StepProgram:
-        """The program for ``key``, made when it is new."""
-        key = (key, context.current())
-        found = self._programs.get(key)
-        if found is None:
-            found = StepProgram(update, gradients, name)
-            self._programs[key] = found
-            drop_oldest(self._programs, _KEPT)
-        return found
+    def _make(self, structure: Hashable, parameters: list[Variable], update: Callable[[], None], name: str) -> None:
+        made = StepProgram(structure, parameters, update, name)
+        self._programs = [made, *self._programs[: _KEPT - 1]]

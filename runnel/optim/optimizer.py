@@ -22,7 +22,7 @@ from runnel.optim.group import ParamGroup
 from runnel.optim.state import checked_state, state_of
 from runnel.tensor import tracing
 from runnel.tensor.snapshot import snapshot
-from runnel.tensor.state import clear_gradient
+from runnel.tensor.state import clear_gradients
 from runnel.tensor.stateful import Stateful
 from runnel.tensor.tensor import Tensor
 from runnel.tensor.variable import CLOCK, Variable
@@ -149,7 +149,9 @@ class Optimizer(Stateful):
             for name, initial in wanted.items():
                 if name not in kept:
                     kept[name] = Variable(self.initial(p, initial), name=f"{p.name}.{name}")
-        self._structure = self._structure_now()
+        now = self._structure_now()
+        if now != self._structure:  # the same object as long as it is equal, which is quick to see
+            self._structure = now
 
     def _structure_now(self) -> Hashable:
         return tuple(group.structure() for group in self.param_groups)
@@ -167,8 +169,7 @@ class Optimizer(Stateful):
     def zero_grad(self, set_to_none: bool = True) -> None:
         """Drop the gradients of all Parameters (or fill them with zeros)."""
         for group in self.param_groups:
-            for p in group.params:
-                clear_gradient(p, set_to_none)
+            clear_gradients(group.params, set_to_none)
 
     def step(self, closure: Callable[[], Any] | None = None) -> Any:
         """Update all Parameters that have a gradient; returns what ``closure``, called first, returned."""
@@ -176,11 +177,11 @@ class Optimizer(Stateful):
         if tracing.ACTIVE.trace is not None or switches.eager.value or switches.check_nans.value:
             self.update_all()
             return result
-        gradients = {p: g for group in self.param_groups for p in group.params if (g := p.grad) is not None}
-        if gradients:
-            key = (self._structure, tuple((id(p), g.aval) for p, g in gradients.items()))
-            self._programs.get(key, self.update_all, gradients, type(self).__name__).run(gradients)
+        self._programs.run(self._structure, self._parameters, self.update_all, type(self).__name__)
         return result
+
+    def _parameters(self) -> list[Variable]:
+        return [p for group in self.param_groups for p in group.params]
 
     def update_all(self) -> None:
         """The update in ops: what the program of a step is traced from."""

@@ -6,7 +6,7 @@ Every name, shape and dtype is checked before the first Variable changes.
 from __future__ import annotations
 
 import difflib
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any, Final, NamedTuple
 
 from runnel.core.avals import Aval
@@ -17,12 +17,13 @@ from runnel.tensor.tensor import Tensor
 from runnel.tensor.variable import Variable
 
 
-def clear_gradient(variable: Variable, set_to_none: bool = True) -> None:
-    """Forget ``variable``'s gradient, or make it zero if it has one."""
-    if set_to_none or variable.grad is None:
-        variable.grad = None
-    else:
-        variable.grad = zeros_like(variable.grad)
+def clear_gradients(variables: Iterable[Variable], set_to_none: bool = True) -> None:
+    """Forget the gradients of ``variables``, or make zeros of those that they have."""
+    for variable in variables:
+        if not set_to_none and variable.grad is not None:
+            variable.grad = zeros_like(variable.grad)
+        else:
+            variable.drop_gradient()
 
 
 class LoadReport(NamedTuple):

@@ -133,6 +133,11 @@ class PulledRecord(Record):
         """The cotangents of the inputs, as of :func:`apply_rule`."""
         raise NotImplementedError
 
+    def accumulate(self, g: Tensor, retain_graph: bool) -> bool:
+        """Where the record leads to leaves alone, and once to each: add their cotangents, for the one of its output, to
+        their owners' ``.grad``. False, and nothing has happened, where it does not."""
+        return False
+
 
 def needed_order(roots: Sequence[Tensor], stops: frozenset[int] = frozenset()) -> list[Tensor]:
     """The tensors on a path from ``roots`` to leaves that need a gradient, each after everything it was made of."""
@@ -182,29 +187,13 @@ def cotangents(
     With ``create_graph`` the cotangents can be differentiated again. Only what leads to a leaf is computed.
     """
     with recording(create_graph):
-        if leaves is None and len(roots) == 1 and not create_graph:
-            found = _pulled_at_once(version(roots[0]), seeds[0], retain_graph)
-            if found is not None:
-                return found
         return _cotangents(roots, seeds, leaves, create_graph, retain_graph)
 
 
-def _pulled_at_once(root: Tensor, seed: Tensor, retain_graph: bool) -> dict[int, tuple[Tensor, Tensor]] | None:
-    """The cotangents where one record leads to leaves, once to each; None where the tape is any other."""
-    record = root._record
-    if not isinstance(record, PulledRecord) or record.freed or not root.requires_grad:
-        return None
-    leaves = record.inputs
-    if len(set(map(id, leaves))) != len(leaves):
-        return None
-    for x in leaves:
-        if x._record is not None:
-            return None
-    given = record.pull(root, seed, False, None)
-    if not retain_graph:
-        record.free()
-    both = zip(leaves, given, strict=True)
-    return {id(x): (x, settled([g], x) if isinstance(g, Piece) else g) for x, g in both if g is not None}
+def accumulate_at_once(root: Tensor, seed: Tensor, retain_graph: bool) -> bool:
+    """Do what a backward pass does to the leaves, where one record knows how."""
+    record = version(root)._record if ACTIVE.trace is None else None
+    return isinstance(record, PulledRecord) and not record.freed and record.accumulate(seed, retain_graph)
 
 
 def _cotangents(

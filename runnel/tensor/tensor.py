@@ -441,6 +441,8 @@ class Tensor(ArrayMethods):
             gradient = constant(np.asarray(gradient), self.dtype)
         if gradient.shape != self.shape:
             raise GradientError(f"[backward] the seed has shape {gradient.shape}, the tensor {self.shape}.")
+        if not create_graph and tape.accumulate_at_once(self, gradient, retain_graph):
+            return
         found = tape.cotangents([self], [gradient], create_graph=create_graph, retain_graph=retain_graph)
         with recording(create_graph):
             tape.add_to_owners(found.values(), gradient)
@@ -488,10 +490,7 @@ def _placed(value: Aval, storage: Storage | None, offset: int, strides: Shape) -
 
 def from_storage(value: Aval, storage: Storage | None, offset: int = 0, strides: Shape | None = None) -> Tensor:
     """A tensor over ``storage``: ``offset`` and ``strides`` in elements; dense when strides are left out."""
-    tensor = _blank(value)
-    tensor._storage = storage
-    tensor._layout = (offset, row_major(value.shape) if strides is None else strides)
-    return tensor
+    return _placed(value, storage, offset, row_major(value.shape) if strides is None else strides)
 
 
 def from_numpy(array: np.ndarray, dtype: DType, *, copy: bool) -> Tensor:

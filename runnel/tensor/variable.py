@@ -22,7 +22,7 @@ from runnel.core.rounding import rounded
 from runnel.graph.node import InputKind
 from runnel.runtime.state import VERSION, StateLock
 from runnel.tensor import copying, inplace, tape, tensor as tensors, tracing
-from runnel.tensor.grad_mode import RECORDING
+from runnel.tensor.grad_mode import RECORDING, recording
 from runnel.tensor.stand_in import StandIn, data_of
 from runnel.tensor.tensor import Tensor
 from runnel.tensor.turns import TURN
@@ -416,6 +416,26 @@ class Variable(StandIn):
         else:
             self._grad = value
             CLOCK.grads += 1
+
+    def drop_gradient(self) -> None:
+        """``grad = None``, quickly."""
+        if tracing.ACTIVE.trace is not None:
+            self.grad = None
+        elif self._grad is not None:
+            self._grad = None
+            CLOCK.grads += 1
+
+    def add_gradient(self, g: Tensor) -> None:
+        """Add to ``grad`` what nobody else holds."""
+        if self._grad is None and tracing.ACTIVE.trace is None:
+            self._grad = g
+            CLOCK.grads += 1
+            return
+        before = self.grad
+        if before is not None:
+            with recording(False):
+                g = before + g
+        self.grad = g
 
     def _grad_traced(self, trace: tracing.Trace) -> Tensor | None:
         if self in trace.gradients:

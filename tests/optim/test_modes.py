@@ -129,7 +129,7 @@ def test_a_step_that_was_stopped_says_so() -> None:
     opt = optim.SGD([p], lr=0.5)
     p.grad = rn.ones(3)
     opt.step()
-    (step,) = opt._programs._programs.values()
+    (step,) = opt._programs._programs
     step.binding.pool.cancel()
     with pytest.raises(RunnelError, match="cancelled"):
         opt.step()

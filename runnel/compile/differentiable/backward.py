@@ -16,7 +16,9 @@ from runnel.tensor import tape
 from runnel.tensor.tensor import Tensor, from_storage
 
 
-class _Made(NamedTuple):
+class Made(NamedTuple):
+    """A program for some of the results."""
+
     program: Program
     results: list[tuple[int, int, Aval, Shape]]  # number in the graph, which output it is in, strides
 
@@ -26,31 +28,36 @@ class Backward:
 
     def __init__(self, pullback: Pullback, memory_budget: int | None) -> None:
         self._graph = pullback.gradients
-        self._reads = pullback.reads
+        self.reads = pullback.reads  # numbers of what is kept
         self._budget = memory_budget
         self._context = context.current()
-        self._made: dict[frozenset[int], _Made] = {}
+        self._made: dict[frozenset[int], Made] = {}
 
     def run(self, addresses: Sequence[int], seeds: Sequence[Tensor], wanted: frozenset[int]) -> dict[int, Tensor]:
         """The wanted results by their numbers."""
         if not wanted:
             return {}
-        made = self._made.get(wanted)
-        if made is None:
-            made = self._made[wanted] = self._make(wanted)
+        made = self.program_for(wanted)
         program = made.program
-        dense = [tape.plain(g).contiguous() for g in seeds]
+        dense = [g if g.is_dense else tape.plain(g).contiguous() for g in seeds]
         storages = [memory.allocate(nbytes) for nbytes in program.outputs]
-        inputs = [addresses[i] for i in self._reads]
+        inputs = [addresses[i] for i in self.reads]
         inputs += [g.address for g in dense]
         program.run(inputs, [storage.address for storage in storages])
         return {number: from_storage(aval, storages[place], 0, steps) for number, place, aval, steps in made.results}
 
-    def _make(self, wanted: frozenset[int]) -> _Made:
+    def program_for(self, wanted: frozenset[int]) -> Made:
+        """The program that gives the wanted results."""
+        made = self._made.get(wanted)
+        if made is None:
+            made = self._made[wanted] = self._make(wanted)
+        return made
+
+    def _make(self, wanted: frozenset[int]) -> Made:
         graph, numbers = self._graph, sorted(wanted)
         outputs = [graph.outputs[i] for i in numbers]
         with context.entered(self._context):
             (program,) = Recipe(Graph(graph.inputs, outputs, {}, graph.name), self._budget).programs()
         avals = [node.aval for node in outputs]
         places = zip(numbers, program.output_of, avals, strict=True)
-        return _Made(program, [(i, place, aval, row_major(aval.shape)) for i, place, aval in places])
+        return Made(program, [(i, place, aval, row_major(aval.shape)) for i, place, aval in places])

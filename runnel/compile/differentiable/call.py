@@ -24,6 +24,7 @@ from runnel.tensor.tensor import Tensor
 from runnel.tensor.variable import CLOCK, Pin, Variable
 
 _NOBODY: Final = aval((), float32)
+_FIRST: Final = End(Kind.PART, 0)
 
 
 class Tapes:
@@ -41,9 +42,13 @@ class Tapes:
         memory_budget: int | None,
     ) -> None:
         returned = {end for _, end in derivative.taped}
-        self.shapes = [Shape(i, part, returned, memory_budget) for i, part in enumerate(derivative.parts)]
+        former = derivative.former
+        self.shapes = [
+            Shape(i, part, returned, memory_budget, variables, former) for i, part in enumerate(derivative.parts)
+        ]
         self.taped = derivative.taped
-        self.former = derivative.former
+        self._is_one_part = [end for _, end in self.taped] == [_FIRST] and len(self.shapes) == 1
+        self.former = former
         self.variables = variables
         self.name = name
         self.again = again
@@ -65,7 +70,13 @@ class Tapes:
         ``given`` are function and arguments, and ``inputs`` as of ``again``. ``addresses`` are of what the derivative
         keeps, and ``memory`` keeps it; ``pins`` are the Variables' memory.
         """
-        call = Call(self, outside, Given(*given), inputs, addresses, memory, pins, hold)
+        call = Call(self, outside, given, inputs, addresses, memory, pins, hold)
+        if self._is_one_part:  # what follows, quickly
+            (result,) = results
+            result.requires_grad = True
+            shape = self.shapes[0]
+            result._record = PartRecord(call, shape, tuple([outside[x.number] for x in shape.given]))
+            return
         roots: dict[End, Tensor] = {}
         for (_, end), result in zip(self.taped, results, strict=True):
             result.requires_grad = True
@@ -118,7 +129,7 @@ class Call:
         self,
         tapes: Tapes,
         outside: Sequence[Tensor],
-        given: Given,
+        given: tuple[Any, ...],
         inputs: tuple[Any, ...],
         addresses: Sequence[int],
         memory: tuple[Any, ...],
@@ -127,7 +138,7 @@ class Call:
     ) -> None:
         self.tapes = tapes
         self.outside = outside
-        self.given = given
+        self.given = given  # as of Given
         self.inputs = inputs
         self.addresses = addresses
         self.memory = memory
@@ -170,7 +181,7 @@ class Call:
         return Rerun(self.tapes.name, lambda: self._again(number, g), self._is_unchanged)
 
     def _is_unchanged(self) -> bool:
-        return self.writes == CLOCK.writes and self.tapes.again.is_possible(self.given, self.inputs)
+        return self.writes == CLOCK.writes and self.tapes.again.is_possible(Given(*self.given), self.inputs)
 
     def _again(self, number: int, g: Any) -> list[Tensor | None]:
         tapes = self.tapes
@@ -181,7 +192,7 @@ class Call:
                 "differentiate inside of the compiled function, or call the function itself, not compiled."
             )
         tapes.tell()
-        outputs = tapes.again.outputs(self.given)
+        outputs = tapes.again.outputs(Given(*self.given))
         with recording(True):
             ends = {id(tape.version(x)) for x in self.outside}
             found = segments([outputs[place].read() for place, _ in tapes.taped], ends)[number]

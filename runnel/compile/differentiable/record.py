@@ -11,10 +11,12 @@ from typing import TYPE_CHECKING, Any, Final
 
 from runnel.compile.differentiable.backward import Backward
 from runnel.compile.differentiable.derivative import Cotangent, End, Kind, Late, Part, Piece
+from runnel.compile.differentiable.direct import Direct, direct
 from runnel.compile.late_tape import LateRecord, Rerun
 from runnel.core.avals import Aval, aval
 from runnel.core.dtypes import float32
 from runnel.core.errors import GradientError
+from runnel.core.lifetime import Weak
 from runnel.ops import assembly
 from runnel.tensor import tape, tensor as tensors
 from runnel.tensor.tensor import Tensor
@@ -29,7 +31,15 @@ _TOKEN: Final = aval((), float32)
 class Shape:
     """What the records of a part have in common. ``reads`` are its readings by number, and where they end."""
 
-    def __init__(self, number: int, part: Part, returned: Collection[End], budget: int | None) -> None:
+    def __init__(
+        self,
+        number: int,
+        part: Part,
+        returned: Collection[End],
+        budget: int | None,
+        variables: Sequence[Weak],
+        former: Sequence[int],
+    ) -> None:
         self.number = number
         self.value = part.value
         self.leading = part.inputs
@@ -46,6 +56,9 @@ class Shape:
         self._pullbacks = {
             p.seeds: ([p.cotangents[i] for i, _ in self.reads], Backward(p, budget)) for p in part.pullbacks
         }
+        self.direct: Direct | None = None
+        if () in self._pullbacks and not self.leading and len(self.spans) == 1:
+            self.direct = direct([end for _, end in self.reads], *self._pullbacks[()], variables, former)
         ends = [x for x in self.leading if isinstance(x, End)] + [end for _, end in self.reads]
         self.given = tuple(dict.fromkeys(end for end in ends if end.kind not in _OF_VARIABLES))
         self._places = {end: i for i, end in enumerate(self.given)}
@@ -107,6 +120,15 @@ class PartRecord(tape.PulledRecord):
             late._record.handed = handed[shape.spans[k]]  # type: ignore[union-attr]
         first = [_token() if isinstance(x, Late) else None for x in shape.leading]
         return [*first, *handed[shape.spans[0]]]
+
+    def accumulate(self, g: Tensor, retain_graph: bool) -> bool:
+        way, call = self.shape.direct, self.call
+        if way is None or call is None:
+            return False
+        way.run(call.addresses, g)
+        if not retain_graph:
+            self.free()
+        return True
 
     def free(self) -> None:
         super().free()

@@ -7,7 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 from runnel.compile.differentiable.again import Again
 from runnel.compile.differentiable.call import Tapes
+from runnel.compile.differentiable.derivative import Derivative
 from runnel.graph.node import InputKind
+from runnel.runtime.memory import ALIGNMENT
 from runnel.tensor.holding import Held, Hold
 
 if TYPE_CHECKING:
@@ -23,7 +25,10 @@ def _row(parts: Iterable[str]) -> str:
 class Taping:
     """``before`` and ``after`` the run, while the frame is the call's own, and ``attach`` when there are results. They
     read ``fn``, ``args``, ``kwargs`` and the guard's values; ``names`` are what else they need. The inputs with numbers
-    in ``kept_inputs`` are ``d0``, ``d1``, ... as the program reads them."""
+    in ``kept_inputs`` are ``d0``, ``d1``, ... as the program reads them.
+
+    Outputs that only backward programs read live and die together, so they lie in one piece of memory, of
+    ``residual_bytes``: ``residuals`` says where, by number of the output."""
 
     def __init__(self, native: Native, observation: Observation) -> None:
         captured, guard = native.captured, observation.guard
@@ -33,6 +38,7 @@ class Taping:
         graph, program = captured.graph, native.program
         variables = [x for x in graph.inputs if x.kind is InputKind.VARIABLE]
         others = [x for x in graph.inputs if x.kind is not InputKind.VARIABLE]
+        self._lay_residuals(native, derivative)
         slots: list[int] = []
         memory: dict[str, None] = {}
         held: dict[int, Any] = {}
@@ -41,7 +47,7 @@ class Taping:
         for node in derivative.kept:
             if node in derivative.residuals or not node.is_input:
                 place = program.output_of[graph.outputs.index(node)]
-                memory[f"s{place}"] = None
+                memory["residuals" if place in self.residuals else f"s{place}"] = None
                 slots.append(program.first_output + place)
             elif node.kind is InputKind.VARIABLE:
                 number = variables.index(node)
@@ -63,4 +69,16 @@ class Taping:
             self.after.append("hold.pins = pins")
         results = _row(f"r{place}" for place, _ in derivative.taped)
         ends = _row(f"v{guard.wanted[place]}" for place in captured.ends)
-        self.attach = [f"attach(({results}), ({ends}), (fn, args, kwargs), inputs, kept, ({_row(memory)}), pins, hold)"]
+        values = f"({results}), ({ends}), (fn, args, kwargs), inputs, kept, ({_row(memory)})"
+        self.attach = [f"attach({values}, pins, hold)"]
+
+    def _lay_residuals(self, native: Native, derivative: Derivative) -> None:
+        graph, program = native.captured.graph, native.program
+        own = set(derivative.residuals)
+        seen = {program.output_of[i] for i, node in enumerate(graph.outputs) if node not in own}
+        self.residuals: dict[int, int] = {}
+        self.residual_bytes = 0
+        for place, nbytes in enumerate(program.outputs):
+            if place not in seen:
+                self.residuals[place] = self.residual_bytes
+                self.residual_bytes += -(-nbytes // ALIGNMENT) * ALIGNMENT
