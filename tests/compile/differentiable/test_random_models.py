@@ -59,7 +59,7 @@ def layer(kind: str, earlier: list[nn.Module]) -> nn.Module:
         "dropout": lambda: nn.Dropout(0.25), "counting": Counting,
         "residual": lambda: Residual(nn.Linear(WIDTH, WIDTH), is_stopped=False),
         "stopped": lambda: Residual(nn.Sequential(nn.Linear(WIDTH, WIDTH), nn.Tanh()), is_stopped=True),
-        "gated": lambda: Gated(earlier[0] if earlier and isinstance(earlier[0], nn.Linear) else nn.Linear(WIDTH, WIDTH)),
+        "gated": lambda: Gated(next((x for x in earlier if isinstance(x, nn.Linear)), nn.Linear(WIDTH, WIDTH))),
     }  # fmt: skip
     return makers.get(kind, nn.Identity)()
 
