@@ -20,10 +20,12 @@ from runnel.compile.observe.policy import Policy
 from runnel.compile.observe.sources import Identity, Source
 from runnel.compile.observe.values import PLAIN
 from runnel.compile.owned import is_own, parts_of, structure, ticks, tree
+from runnel.compile.patched import METHODS, is_intact, is_patched, stays
 from runnel.compile.wrappers import Uncompiled, WrappedMethod, Wrapper
 from runnel.core.avals import Aval
 from runnel.core.dtypes import DType
 from runnel.core.errors import TracedValueError
+from runnel.core.watched import WatchedDict
 from runnel.tensor.scalars import RunTimeNumbers
 from runnel.tensor.stateful import Stateful, StatefulTree
 from runnel.tensor.tensor import Tensor
@@ -81,7 +83,17 @@ class Rules(Policy):
         return arrays.as_input(rec, value) if is_array else value
 
     def is_fixed_class(self, kind: type) -> bool:
-        return is_own(kind) or str(kind.__module__).partition(".")[0] in (_NUMPY, "ml_dtypes")
+        return (is_own(kind) and not is_patched(kind)) or str(kind.__module__).partition(".")[0] in (
+            _NUMPY,
+            "ml_dtypes",
+        )
+
+    def is_transparent(self, kind: type) -> bool:
+        return issubclass(kind, WatchedDict)
+
+    def found_fixed(self, rec: Recorder, kind: type, name: str) -> None:
+        if name in METHODS and is_own(kind):
+            stays(rec, kind, name)
 
     def ticks(self, kind: type) -> bool:
         return ticks(kind)
@@ -374,7 +386,7 @@ def _run_time_number(rec: Recorder, group: Any, key: str) -> Any:
 
 def _is_known(owner: Any) -> bool:
     """Whether an object of ours holds nothing of the user's, so that its methods need not be observed."""
-    return is_own(type(owner)) and structure(owner) is not None
+    return is_intact(type(owner)) and structure(owner) is not None
 
 
 _SPECIAL: Final[dict[str, Any]] = {"__setattr__": _set_on, "__delattr__": _deleted_from}

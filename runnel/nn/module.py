@@ -61,8 +61,7 @@ class Module(StatefulTree):
             value = self.updated_buffer(current, name, value)
         if value is None and isinstance(current, Variable):
             self._keep_vacant(name, current)
-        object.__setattr__(self, name, value)
-        CLOCK.now += 1
+        super().__setattr__(name, value)
         if isinstance(value, Variable):
             named_in(value, name)
         elif isinstance(value, Module):
@@ -108,11 +107,10 @@ class Module(StatefulTree):
             self._vacant_buffers = self._vacant_buffers | {name}
 
     def __delattr__(self, name: str) -> None:
-        object.__delattr__(self, name)
+        super().__delattr__(name)
         for names in ("_vacant_parameters", "_vacant_buffers"):
             if name in getattr(self, names):
                 object.__setattr__(self, names, getattr(self, names) - {name})
-        CLOCK.now += 1
 
     def register_buffer(self, name: str, value: Any, persistent: bool = True) -> None:
         """State that is not trained, such as running statistics: a Variable as attribute ``name`` (None: none yet).

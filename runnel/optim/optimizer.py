@@ -25,7 +25,7 @@ from runnel.tensor.snapshot import snapshot
 from runnel.tensor.state import clear_gradients
 from runnel.tensor.stateful import Stateful
 from runnel.tensor.tensor import Tensor
-from runnel.tensor.variable import CLOCK, Variable
+from runnel.tensor.variable import Variable
 
 
 @kinds.declare
@@ -63,10 +63,6 @@ class Optimizer(Stateful):
             f"[{type(self).__name__}] optimizes Parameters; received {type(params).__name__}. Pass a list of them, or "
             "model.parameters()."
         )
-
-    def __setattr__(self, name: str, value: Any) -> None:
-        object.__setattr__(self, name, value)
-        CLOCK.now += 1
 
     # What a subclass defines ------------------------------------------------------------------------------------------
 

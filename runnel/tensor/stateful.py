@@ -5,13 +5,38 @@ Programs look at such an object again only when the clock has ticked. ``CLOCK`` 
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Self
 
-from runnel.tensor.variable import Variable
+from runnel.core.watched import WatchedDict
+from runnel.tensor.variable import CLOCK, Variable
+
+
+class _Attributes(WatchedDict):
+    """The ``__dict__`` of a stateful object."""
+
+    __slots__ = ()
+
+    @staticmethod
+    def changed() -> None:
+        CLOCK.now += 1
 
 
 class Stateful:
-    """An object that ticks the state clock whenever one of its attributes is set or deleted."""
+    """An object that ticks the state clock whenever one of its attributes is set or deleted, through its ``__dict__``
+    too. (``object.__setattr__`` alone goes past that.)"""
+
+    def __new__(cls, *args: Any, **kwargs: Any) -> Self:
+        made = object.__new__(cls)
+        object.__setattr__(made, "__dict__", _Attributes())
+        return made
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        object.__setattr__(self, name, value if name != "__dict__" else _Attributes(value))
+        CLOCK.now += 1
+
+    def __delattr__(self, name: str) -> None:
+        object.__delattr__(self, name)
+        CLOCK.now += 1
 
     # Methods that look at nothing but the tree of stateful objects and Variables below this one.
     of_the_tree: ClassVar[frozenset[str]] = frozenset()

@@ -310,6 +310,8 @@ def _of_super(rec: Recorder, proxy: Any, name: str) -> Any:
         if space is not None:
             at = rec.log.source(space, f"{{p}}.get({name!r}, MISSING)", f"{space}.{name}", found)
             rec.reach(found, at)
+        else:
+            rec.policy.found_fixed(rec, base, name)
         if type(found) is FunctionType:
             return found if is_class(value) and value is kind else MethodType(found, value)
         if type(found) is staticmethod:

@@ -54,7 +54,7 @@ def instance_dict(value: Any) -> dict[str, Any] | None:
     if type(descriptor) not in (GetSetDescriptorType, MemberDescriptorType):
         return None
     found = descriptor.__get__(value, type(value))
-    return found if type(found) is dict else None
+    return found if issubclass(type(found), dict) else None
 
 
 def is_data_descriptor(found: Any) -> bool:

@@ -126,6 +126,13 @@ class Policy:
         """Whether a class made in Python counts as one that never changes."""
         return False
 
+    def is_transparent(self, kind: type) -> bool:
+        """Whether objects of this class do what its bases do, as far as a run is concerned."""
+        return False
+
+    def found_fixed(self, rec: Recorder, kind: type, name: str) -> None:
+        """An attribute was found in a class that does not change as a rule."""
+
     def ticks(self, kind: type) -> bool:
         """Whether setting an attribute of such an object ticks the state clock."""
         return False

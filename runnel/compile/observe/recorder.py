@@ -175,6 +175,9 @@ class Recorder:
             found = namespace(base).get(name, MISSING)
             if found is not MISSING:
                 if space is None:
+                    if self.policy.is_transparent(base):
+                        continue
+                    self.policy.found_fixed(self, base, name)
                     return found, None
                 return found, self.log.source(space, f"{{p}}.get({name!r}, MISSING)", f"{space}.{name}", found)
             if space is not None:

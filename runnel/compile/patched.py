@@ -1,0 +1,53 @@
+"""Methods of this package's classes that users replace: those that are called when a module or an optimizer is used.
+
+A class of ours is known, as long as these methods are ours. Each call checks that they still are; a class with another
+one is observed like a class of the user's.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Final
+
+from runnel.compile.observe.classes import MISSING, lookup, mro, namespace
+from runnel.compile.owned import PACKAGE, is_own
+from runnel.tensor.stateful import Stateful, StatefulTree
+
+if TYPE_CHECKING:
+    from runnel.compile.observe.recorder import Recorder
+
+_OF_TREES: Final = ("__call__", "forward")
+_OF_OTHERS: Final = ("step", "update", "zero_grad")
+METHODS: Final = (*_OF_TREES, *_OF_OTHERS)
+
+
+def is_patched(kind: type) -> bool:
+    """Whether a class of ours holds a method of somebody else's."""
+    return any(_is_foreign(found) for name in METHODS if (found := namespace(kind).get(name)) is not None)
+
+
+def _is_foreign(found: Any) -> bool:
+    module = getattr(found, "__globals__", {}).get("__name__") or getattr(found, "__module__", "")
+    return str(module).partition(".")[0] != PACKAGE
+
+
+def is_intact(kind: type) -> bool:
+    """Whether all classes that such an object is made of are ours, with methods of ours."""
+    return all(base is object or (is_own(base) and not is_patched(base)) for base in mro(kind))
+
+
+def stays(rec: Recorder, kind: type, name: str) -> None:
+    """Later calls must find the same method of a class of ours."""
+    found = lookup(kind, name)
+    if name in METHODS and found is not MISSING and issubclass(kind, Stateful):
+        rec.log.check(None, f"{{0}}.{name} is not {{1}}", f"{kind.__name__}.{name}", (kind, found))
+
+
+def all_stay(rec: Recorder, structure: tuple[Any, ...]) -> bool:
+    """The same for the classes in a structure; whether they are intact."""
+    kinds = {x for x in structure if isinstance(x, type) and issubclass(x, Stateful)}
+    for kind in sorted(kinds, key=lambda kind: kind.__qualname__):
+        if not is_intact(kind):
+            return False
+        for name in _OF_TREES if issubclass(kind, StatefulTree) else _OF_OTHERS:
+            stays(rec, kind, name)
+    return True
