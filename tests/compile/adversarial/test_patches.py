@@ -423,7 +423,7 @@ def default_arguments_changed():
 
 @case
 def a_mutable_default():
-    def f(x: Any, seen: list[int] = []) -> Any:  # noqa: B006
+    def f(x: Any, seen: list[int] = []) -> Any:
         seen.append(len(seen))
         return x * len(seen)
 
