@@ -211,6 +211,8 @@ class TraceSession(Session):
 
     def end(self) -> None:
         self.trace.observer = None
+        for tensor, kept in self.trace.left_values.values():
+            tensor.restore(kept)
         for tensor, before in self.trace.left_gradients.values():
             tensor._grad = before
         self.trace.stand_ins = None
@@ -230,7 +232,17 @@ class TraceSession(Session):
             )
 
     def returned(self, rec: Recorder) -> None:
-        """The ``.grad`` of tensors from outside is set at each call."""
+        """Tensors from outside get other values, and ``.grad``, at each call."""
+        for tensor, _ in self.trace.left_values.values():
+            source = rec.source_of(tensor)
+            if source is None:
+                rec.refuse("a tensor is changed in place that was not found by a read")
+            if tensor.requires_grad:
+                rec.refuse(f"'{source}', which requires a gradient, is changed in place", "compute a new tensor")
+            is_given = "{v}._leaf is not None or {v}._serial == {0}"  # then eager code refuses
+            rec.log.check(source, is_given, f"what {source} belongs to", (tensors.CONSTANT_SERIAL,))
+            value = tensors.symbolic(tensors.node_of(tensor, self.trace))
+            rec.effects.record(_set_value, tensor, None, value, f"{source}[...] = ...")
         for tensor, before in self.trace.left_gradients.values():
             source = rec.source_of(tensor)
             if source is None:
@@ -368,6 +380,10 @@ class TraceSession(Session):
 def _named(rec: Recorder, held: Tensor) -> str:
     at = rec.source_of(held)
     return f"'{at}'" if at is not None else "what was not passed as an argument"
+
+
+def _set_value(tensor: Tensor, _: Any, value: Tensor) -> None:
+    tensor.rebind(value)
 
 
 def _set_gradient(tensor: Tensor, _: Any, gradient: Tensor | None) -> None:

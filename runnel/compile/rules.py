@@ -23,7 +23,7 @@ from runnel.compile.owned import is_own, parts_of, structure, ticks, tree
 from runnel.compile.patched import METHODS, is_intact, is_patched, stays
 from runnel.compile.wrappers import Uncompiled, WrappedMethod, Wrapper
 from runnel.core.avals import Aval
-from runnel.core.dtypes import DType
+from runnel.core.dtypes import DType, float32, float64
 from runnel.core.errors import TracedValueError
 from runnel.core.watched import WatchedDict
 from runnel.tensor.scalars import RunTimeNumbers
@@ -87,6 +87,9 @@ class Rules(Policy):
             _NUMPY,
             "ml_dtypes",
         )
+
+    def takes_floats(self, symbol: str, value: Any) -> bool:
+        return type(value) is Tensor and value.dtype in (float32, float64) and symbol.removesuffix("=") in "+-*/"
 
     def is_transparent(self, kind: type) -> bool:
         return issubclass(kind, WatchedDict)

@@ -310,10 +310,27 @@ class Tensor(ArrayMethods):
                 "change it under `with runnel.no_grad():`, or change a copy (x.clone())."
             )
         if trace is not None and self._is_outside(trace):
-            raise SideEffectError(
-                f"[{name}] at {tracing.user_line()} a compiled function changes a tensor from outside; return the new "
-                "value, or keep it in a Variable."
-            )
+            if trace.stand_ins is None:
+                raise SideEffectError(
+                    f"[{name}] at {tracing.user_line()} a tensor from outside is changed; return the new value, or keep "
+                    "it in a Variable."
+                )
+            node_of(self, trace)  # its value before is an input
+            trace.left_values.setdefault(id(self), (self, self._kept()))
+
+    def _kept(self) -> tuple[Any, ...]:
+        """What :meth:`restore` takes."""
+        return self._storage, self._layout, self._serial, dict(self.__dict__)
+
+    def restore(self, kept: tuple[Any, ...]) -> None:
+        """Be again what this handle was before a trace gave it another value."""
+        self._storage, self._layout, self._serial = kept[:3]
+        self.__dict__.clear()
+        self.__dict__.update(kept[3])
+
+    def rebind(self, value: Tensor) -> None:
+        """Take another value, without a tape: what a compiled function makes of this handle."""
+        self._become(value, tape.moved_out(self), None)
 
     def _is_outside(self, trace: tracing.Trace) -> bool:
         """Whether it was made before ``trace`` began."""

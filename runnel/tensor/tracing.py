@@ -61,6 +61,7 @@ class Trace:
         self.known_arrays: dict[int, np.ndarray] = {}  # by id: arrays that can be found again at the next call
         self.left_gradients: dict[int, tuple[Tensor, Tensor | None]] = {}  # by id: tensors from outside whose .grad was
         # set, with what it was
+        self.left_values: dict[int, tuple[Tensor, tuple[Any, ...]]] = {}  # the same of those that got another value
         self.refusal: Exception | None = None  # the first error about a traced value, though the function caught it
         self.custom_derivative = ""  # the name of a function with one that was recorded
         self.scalars: list[tuple[Any, Value]] = []  # (getter, node): run-time floats read by the function

@@ -561,7 +561,7 @@ class TestSideEffects:
             compiled(table)
             assert (list(table), table["y"].item()) == (["x", "y"], i + 1)
 
-    def test_writes_into_tensors_are_errors(self) -> None:  # line 14
+    def test_writes_into_tensors(self) -> None:  # line 14
         kept = tensor(1, 2)
 
         def argument(x):
@@ -573,10 +573,10 @@ class TestSideEffects:
             return x * kept
 
         for function in (argument, captured):
-            x = tensor(1, 2)
-            with pytest.raises(SideEffectError):
-                compile(function)(x)
-            assert (x.tolist(), kept.tolist()) == ([1, 2], [1, 2])
+            x, compiled = tensor(1, 2), compile(function)
+            assert compiled(x).tolist() == ([10, 4] if function is argument else [5, 4])
+            assert (x.tolist(), kept.tolist()) == ([5, 2], [1, 2]) if function is argument else ([1, 2], [5, 2])
+            assert [e.native is not None for e in compiled.executables()] == [True]
 
         def copies(x):
             x = x + 0
@@ -584,7 +584,7 @@ class TestSideEffects:
             return x * 2
 
         check(copies, (tensor(1, 2),), (tensor(3, 4),))
-        kept[1] = 7
+        kept.copy_(tensor(1, 7))
         f = compile(lambda x: x * kept)
         assert f(tensor(1, 1)).tolist() == [1, 7]
         kept[0] = 3
@@ -724,6 +724,6 @@ class TestHandles:
             zero.add_(1.0)
             return x + zero
 
-        with pytest.raises(SideEffectError, match="from outside"):
-            rn.compile(fn)(rn.ones(2))
-        assert zero.item() == 0.0
+        f = rn.compile(fn)
+        assert [f(rn.ones(2)).tolist() for _ in range(3)] == [[2, 2], [3, 3], [4, 4]]
+        assert zero.item() == 3.0

@@ -312,6 +312,10 @@ def _hasattr(rec: Recorder, value: Any, name: str) -> bool:
     return _getattr(rec, value, name, MISSING) is not MISSING
 
 
+def _len(rec: Recorder, value: Any) -> int:
+    return containers.counted(rec, value) if type(value) is list else length(rec, value)
+
+
 def _setattr(rec: Recorder, value: Any, name: str, new: Any) -> None:
     attributes.write(rec, value, name, new)
 
@@ -514,7 +518,7 @@ def _print(rec: Recorder, *args: Any, **kwargs: Any) -> None:
 def table() -> Answers:
     """The answers, by the identity of what is called."""
     found: list[tuple[Any, Callable[..., Any]]] = [
-        (getattr, _getattr), (hasattr, _hasattr), (setattr, _setattr), (delattr, attributes.delete), (len, length),
+        (getattr, _getattr), (hasattr, _hasattr), (setattr, _setattr), (delattr, attributes.delete), (len, _len),
         (isinstance, is_instance), (issubclass, _issubclass), (type, _type), (vars, _vars), (id, _id), (hash, _hash),
         (next, _next), (iter, _iter), (str, _text(str)), (repr, _text(repr)), (ascii, _text(ascii)), (format, _format),
         (bool, lambda rec, *value: operators.truth(rec, value[0]) if value else False),

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from types import FunctionType
 from typing import TYPE_CHECKING, Any, Final
 
+from runnel.compile.observe import symbols
 from runnel.compile.observe.classes import MISSING, is_python_class, lookup, mro, namespace
 from runnel.compile.observe.guard import keys_of, plain_part
 from runnel.compile.observe.sources import Source
@@ -51,6 +52,19 @@ def length(rec: Recorder, value: Any) -> int:
         else:
             _check_length(rec, source, value, base, size)
     return base.__len__(value)
+
+
+def counted(rec: Recorder, value: Any) -> int:
+    """The same where only the observed code gets the number: of a list that grows it may be another at later calls."""
+    source, effects = rec.source_of(value), rec.effects
+    if type(value) is not list or source is None or id(value) in effects.replaced:
+        return length(rec, value)
+    grown = effects.appended.get(id(value), 0)
+    if effects.is_changed(value) and not grown:
+        return length(rec, value)
+    size = len(effects.before(value))
+    number = rec.taken(size, rec.log.source(source, "len({p})", f"len({source})", size))
+    return number if not grown else symbols.grown(rec, number, grown)
 
 
 def content(rec: Recorder, value: Any, depth: int = 0) -> Any:
@@ -272,6 +286,9 @@ def _sequence_item(rec: Recorder, value: Any, key: int, source: Source, base: An
             return base.__getitem__(value, key)
         if -grown <= key < 0:
             return base.__getitem__(value, key)
+        if -size <= key + grown < 0:  # counted from the end, wherever that is
+            item = base.__getitem__(before, key + grown)
+            return rec.taken(item, index_source(rec, source, value, base, int(key + grown), item))
         if key < 0 or key >= size:
             rec.log.check(source, f"len({{v}}) != {size}", f"len({source})")
             if key >= size:

@@ -126,6 +126,10 @@ class Policy:
         """Whether a class made in Python counts as one that never changes."""
         return False
 
+    def takes_floats(self, symbol: str, value: Any) -> bool:
+        """Whether an operator does with ``value`` and a whole number what it does with the float of that number."""
+        return False
+
     def is_transparent(self, kind: type) -> bool:
         """Whether objects of this class do what its bases do, as far as a run is concerned."""
         return False

@@ -87,6 +87,11 @@ def compared(rec: Recorder, symbol: str, a: Any, b: Any, result: Any) -> Any:
     return computed(rec, f"({{a0}} {symbol} {{a1}})", (a, b), result)
 
 
+def grown(rec: Recorder, value: Any, by: int) -> Any:
+    """``value + by``, whether ``value`` is a symbol or not."""
+    return binary(rec, "+", value, by, int(value) + by) if is_any(rec, (value,)) else value + by
+
+
 def unary(rec: Recorder, symbol: str, value: Any, result: Any) -> Any:
     """``-a`` and its kin."""
     return computed(rec, f"({symbol}{{a0}})", (value,), result)

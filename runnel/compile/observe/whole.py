@@ -17,6 +17,7 @@ from runnel.compile.observe.values import SINGLETONS
 if TYPE_CHECKING:
     from runnel.compile.observe.hooks import Hooks
 
+_EXACT: Final = 1 << 53  # whole numbers below are floats without rounding
 _NUMBERS: Final = frozenset({int, float, bool, Whole})
 
 
@@ -43,7 +44,7 @@ class WholeHooks:
         if self._are_numbers(a, b):
             result = self._computed(OPERATORS[symbol], a, b)
             return symbols.binary(self.rec, symbol, a, b, result)
-        return self.hooks.binary(symbol, self.plain(a), self.plain(b))
+        return self.hooks.binary(symbol, self._beside(symbol, a, b), self._beside(symbol, b, a))
 
     def unary(self, symbol: str, value: Any) -> Any:
         if type(value) is Whole:
@@ -62,6 +63,13 @@ class WholeHooks:
         if type(a) in SINGLETONS or type(b) in SINGLETONS:
             return (a is not b) if inverted else (a is b)
         return self.hooks.identity(inverted, self.plain(a), self.plain(b))
+
+    def _beside(self, symbol: str, value: Any, other: Any) -> Any:
+        """An operand: a whole number that may change, beside what takes it like the float of its value, is that."""
+        if type(value) is not Whole or not self.rec.policy.takes_floats(symbol, other):
+            return self.plain(value)
+        self.rec.log.check(self.rec.symbols[id(value)], f"not -{_EXACT} < {{v}} < {_EXACT}", "size of a counter")
+        return symbols.computed(self.rec, "float({a0})", (value,), float(int(value)))
 
     def _are_numbers(self, a: Any, b: Any) -> bool:
         kinds = (type(a), type(b))
