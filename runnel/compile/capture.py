@@ -30,7 +30,7 @@ from runnel.core.lifetime import Weak
 from runnel.graph.graph import Graph
 from runnel.graph.hashing import structural_hash
 from runnel.graph.node import InputKind, Value
-from runnel.tensor import tape, tensor as tensors, tracing
+from runnel.tensor import copying, tape, tensor as tensors, tracing
 from runnel.tensor.grad_mode import RECORDING
 from runnel.tensor.tensor import Tensor
 from runnel.tensor.variable import Variable
@@ -212,7 +212,7 @@ class TraceSession(Session):
     def end(self) -> None:
         self.trace.observer = None
         for tensor, kept in self.trace.left_values.values():
-            tensor.restore(kept)
+            copying.restore(tensor, kept)
         for tensor, before in self.trace.left_gradients.values():
             tensor._grad = before
         self.trace.stand_ins = None
@@ -383,7 +383,7 @@ def _named(rec: Recorder, held: Tensor) -> str:
 
 
 def _set_value(tensor: Tensor, _: Any, value: Tensor) -> None:
-    tensor.rebind(value)
+    tensor._become(value, tape.moved_out(tensor), None)
 
 
 def _set_gradient(tensor: Tensor, _: Any, gradient: Tensor | None) -> None:

@@ -91,3 +91,15 @@ def _alone(array: np.ndarray) -> tuple[Storage, int, tuple[int, ...]]:
     strides = [0 if r else s // array.itemsize for r, s in zip(repeated, dense.strides, strict=True)]
     outer_first = sorted(range(dense.ndim), key=lambda axis: -dense.strides[axis])
     return filled(dense.transpose(outer_first).reshape(-1).view(np.uint8)), 0, tuple(strides)
+
+
+def handle_state(tensor: Tensor) -> tuple[Any, ...]:
+    """What :func:`restore` makes of a handle what it is now."""
+    return tensor._storage, tensor._layout, tensor._serial, dict(tensor.__dict__)
+
+
+def restore(tensor: Tensor, state: tuple[Any, ...]) -> None:
+    """Make a handle, which a trace has given another value, what it was."""
+    tensor._storage, tensor._layout, tensor._serial = state[:3]
+    tensor.__dict__.clear()
+    tensor.__dict__.update(state[3])

@@ -11,9 +11,11 @@ import inspect
 from collections.abc import Callable, Generator
 from contextvars import ContextVar
 from types import TracebackType
-from typing import Any, Final, Self
+from typing import Any, Final, Self, TypeVar
 
 from runnel.core.errors import GradientError
+
+T = TypeVar("T")
 
 RECORDING: Final[ContextVar[bool]] = ContextVar("recording", default=True)
 
@@ -21,6 +23,17 @@ RECORDING: Final[ContextVar[bool]] = ContextVar("recording", default=True)
 def is_grad_enabled() -> bool:
     """Whether operations on tensors that require a gradient are recorded here."""
     return RECORDING.get()
+
+
+def run_recording(enabled: bool, work: Callable[..., T], *args: Any, **kwargs: Any) -> T:
+    """``work(*args, **kwargs)`` in this mode. Wherever Ctrl-C breaks in, the mode is what it was before: after the call
+    of a C function, which is why this is no ``with`` block."""
+    before = RECORDING.get()
+    try:
+        RECORDING.set(enabled)
+        return work(*args, **kwargs)
+    finally:
+        RECORDING.set(before)
 
 
 class recording:

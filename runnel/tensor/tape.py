@@ -21,7 +21,7 @@ from runnel.core.tables import Op
 from runnel.ops.assembly import Piece, assembled
 from runnel.ops.pieces import slice_p
 from runnel.tensor.active import ACTIVE
-from runnel.tensor.grad_mode import recording
+from runnel.tensor.grad_mode import run_recording
 from runnel.tensor.methods import ArrayMethods
 
 if TYPE_CHECKING:
@@ -186,8 +186,7 @@ def cotangents(
 
     With ``create_graph`` the cotangents can be differentiated again. Only what leads to a leaf is computed.
     """
-    with recording(create_graph):
-        return _cotangents(roots, seeds, leaves, create_graph, retain_graph)
+    return run_recording(create_graph, _cotangents, roots, seeds, leaves, create_graph, retain_graph)
 
 
 def accumulate_at_once(root: Tensor, seed: Tensor, retain_graph: bool) -> bool:

@@ -26,7 +26,7 @@ from runnel.ops.conversion import stop_gradient_p
 from runnel.runtime import memory
 from runnel.runtime.memory import Storage
 from runnel.tensor import copying, eager, inplace, tape, tracing
-from runnel.tensor.grad_mode import RECORDING, recording
+from runnel.tensor.grad_mode import RECORDING, run_recording
 from runnel.tensor.methods import ArrayMethods
 from runnel.tensor.stand_in import data_of
 from runnel.tensor.traced_values import traced_value
@@ -311,26 +311,10 @@ class Tensor(ArrayMethods):
             )
         if trace is not None and self._is_outside(trace):
             if trace.stand_ins is None:
-                raise SideEffectError(
-                    f"[{name}] at {tracing.user_line()} a tensor from outside is changed; return the new value, or keep "
-                    "it in a Variable."
-                )
+                where = tracing.user_line()
+                raise SideEffectError(f"[{name}] a tensor from outside is changed at {where}; return the new value.")
             node_of(self, trace)  # its value before is an input
-            trace.left_values.setdefault(id(self), (self, self._kept()))
-
-    def _kept(self) -> tuple[Any, ...]:
-        """What :meth:`restore` takes."""
-        return self._storage, self._layout, self._serial, dict(self.__dict__)
-
-    def restore(self, kept: tuple[Any, ...]) -> None:
-        """Be again what this handle was before a trace gave it another value."""
-        self._storage, self._layout, self._serial = kept[:3]
-        self.__dict__.clear()
-        self.__dict__.update(kept[3])
-
-    def rebind(self, value: Tensor) -> None:
-        """Take another value, without a tape: what a compiled function makes of this handle."""
-        self._become(value, tape.moved_out(self), None)
+            trace.left_values.setdefault(id(self), (self, copying.handle_state(self)))
 
     def _is_outside(self, trace: tracing.Trace) -> bool:
         """Whether it was made before ``trace`` began."""
@@ -461,8 +445,7 @@ class Tensor(ArrayMethods):
         if not create_graph and tape.accumulate_at_once(self, gradient, retain_graph):
             return
         found = tape.cotangents([self], [gradient], create_graph=create_graph, retain_graph=retain_graph)
-        with recording(create_graph):
-            tape.add_to_owners(found.values(), gradient)
+        run_recording(create_graph, tape.add_to_owners, found.values(), gradient)
 
 
 def _with_tape(

@@ -4,6 +4,7 @@ are Variables; reading one gives a Tensor, ``assign`` puts another in.
 
 from __future__ import annotations
 
+import operator
 import sys
 import weakref
 from collections.abc import Callable, Sequence
@@ -22,7 +23,7 @@ from runnel.core.rounding import rounded
 from runnel.graph.node import InputKind
 from runnel.runtime.state import VERSION, StateLock
 from runnel.tensor import copying, inplace, tape, tensor as tensors, tracing
-from runnel.tensor.grad_mode import RECORDING, recording
+from runnel.tensor.grad_mode import RECORDING, run_recording
 from runnel.tensor.stand_in import StandIn, data_of
 from runnel.tensor.tensor import Tensor
 from runnel.tensor.turns import TURN
@@ -433,8 +434,7 @@ class Variable(StandIn):
             return
         before = self.grad
         if before is not None:
-            with recording(False):
-                g = before + g
+            g = run_recording(False, operator.add, before, g)
         self.grad = g
 
     def _grad_traced(self, trace: tracing.Trace) -> Tensor | None:

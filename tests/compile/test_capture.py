@@ -11,7 +11,7 @@ import pytest
 import runnel as rn
 from runnel import nn
 from runnel.compile import compile
-from runnel.core.errors import CaptureWarning, SideEffectError, TracedValueError
+from runnel.core.errors import CaptureWarning, TracedValueError
 from runnel.tensor import random
 
 GLOBAL_SCALE = 1.0

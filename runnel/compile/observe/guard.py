@@ -14,7 +14,7 @@ import weakref
 from collections import OrderedDict
 from collections.abc import Callable, Collection
 from types import FunctionType
-from typing import Any, Final, NamedTuple
+from typing import Any, NamedTuple
 
 from runnel.compile.observe.classes import MISSING, lookup, namespace
 from runnel.compile.observe.sources import Check, Identity, Log, Source, is_immortal
@@ -75,7 +75,6 @@ def by_id(values: Any, address: int) -> Any:
     return next(item for item in values if id(item) == address)
 
 
-FEW: Final = 32  # reads and checks that are not worth asking the state clock for
 TOLD: dict[type, Callable[[Any], str]] = {}  # by the type of what was expected: what a value is in its stead
 EXTRA: dict[str, Any] = {}  # names that checks of packages with arrays of their own use
 
@@ -93,7 +92,6 @@ class Line(NamedTuple):
     needs: tuple[int, ...]  # reads that stand before it
     by_clock: bool
     was: Any  # what was found: for messages
-    is_whole: bool = False  # whether it is a check of an object with all that hangs on it
 
 
 class Guard:
@@ -118,8 +116,6 @@ class Guard:
             "retired": self.is_retired, "modules": sys.modules, "environ": os.environ,
         }  # fmt: skip
         self._lines = [self._line(entry) for entry in log.entries]
-        if sum(line.by_clock for line in self._lines) <= FEW:
-            self._lines = [line._replace(by_clock=line.by_clock and line.is_whole) for line in self._lines]
         self.wanted = [s.index for s in wanted]
         self.reads, self.checks = len(log.reads), len(log.entries) - len(log.reads)
         self.aliases = [line.code for line in self._lines if re.fullmatch(r"v\d+ is not v\d+", line.code)]
@@ -213,7 +209,7 @@ class Guard:
         by_clock = entry.by_clock or (bool(over) and all(s.by_clock for s in over))
         if by_clock and self._changed:
             by_clock = not any(entry.label == place or _is_part(entry.label, place) for place in self._changed)
-        return Line(-1, code, entry.label, tuple(needs), by_clock, was, entry.by_clock and "(" in entry.fails)
+        return Line(-1, code, entry.label, tuple(needs), by_clock, was)
 
     def _filled(self, text: str, constants: tuple[Any, ...], label: str) -> str:
         """Constants by their names; ``X is not {0}`` of an Identity compares addresses where it may not be held."""

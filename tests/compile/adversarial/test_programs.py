@@ -503,7 +503,7 @@ def cached_function_and_property():
         def gain(self) -> float:
             return self.base * 2
 
-        @functools.lru_cache(maxsize=8)  # noqa: B019
+        @functools.lru_cache(maxsize=8)
         def power(self, n: int) -> float:
             return self.base**n
 
