@@ -297,8 +297,8 @@ def some_without_gradients(compiles: Compiles) -> Any:
     "run",
     [
         a_network_of_images, micro_batches, losses_added_up, scaled_losses, clipped, training_and_evaluation,
-        frozen_in_between, stepped_before_the_backward, retained, averaged_weights, tied_in_between, two_models_in_turns,
-        gradients_as_values, compiled_around_compiled, checkpointed, in_low_precision, scheduled,
+        frozen_in_between, stepped_before_the_backward, retained, averaged_weights, tied_in_between,
+        two_models_in_turns, gradients_as_values, compiled_around_compiled, checkpointed, in_low_precision, scheduled,
         some_without_gradients,
     ],
 )  # fmt: skip
