@@ -101,7 +101,8 @@ class WholeHooks:
         return self.hooks.build_set(tuple(map(self.plain, members)))
 
     def call(self, args: tuple[Any, ...], function: Any) -> tuple[Any, ...]:
-        return self.hooks.call(self._given(function, args), function)
+        is_arithmetic = symbols.takes_numbers(function, args)
+        return self.hooks.call(args if is_arithmetic else self._given(function, args), function)
 
     def call_with_names(self, args: tuple[Any, ...], function: Any) -> tuple[Any, ...]:
         return self.hooks.call_with_names(self._given(function, args), function)
