@@ -291,9 +291,9 @@ class CallWriter:
 
     def _function(self, head: str, lines: list[str]) -> Call:
         source = f"def {head}:\n" + "".join(f"    {line}\n" for line in lines)
-        exec(compile(source, "<call of a compiled function>", "exec"), self.namespace)
-        made: Call = self.namespace.pop(head.partition("(")[0])  # a function in its own namespace keeps itself alive
-        return made
+        made: dict[str, Call] = {}  # a function in its own namespace would keep itself alive
+        exec(compile(source, "<call of a compiled function>", "exec"), self.namespace, made)
+        return made[head.partition("(")[0]]
 
 
 _SAME_CIRCUMSTANCES: Final = (

@@ -76,8 +76,7 @@ class Compiled(FunctionLike, Wrapper):
 
     def drop(self, executable: Executable, owner: str) -> None:
         """Forget a program that is kept no longer, since its ``owner`` is gone."""
-        if self._quick is executable.quick:
-            self._quick = None
+        self._quick = None  # perhaps that of another one, which the next call finds again
 
     def clear_cache(self) -> None:
         """Let the programs of this code go, with their memory. The next call traces again."""
@@ -152,7 +151,7 @@ class Compiled(FunctionLike, Wrapper):
         result = executable.run(self.function, args, kwargs)
         if result is not MISS:
             self._entry.promote(key, executable)
-            self._quick = executable.quick
+            self._quick = executable.quick if counter.calls > 1 else None  # a function called once needs no such code
             executable.keepers.add(self)
             if executable.is_over:  # meanwhile
                 self._quick = None

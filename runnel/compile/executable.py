@@ -16,6 +16,7 @@ from runnel.compile.native import Native
 from runnel.compile.observe.guard import Guard
 from runnel.compile.observe.observation import Observation
 from runnel.core.errors import MemoryBudgetError, RunnelError
+from runnel.core.lazy import lazy
 from runnel.core.lifetime import tied
 from runnel.inspection import ladder
 
@@ -63,14 +64,17 @@ class Executable:
         self.varying = varying
         self.keepers: WeakSet[Keeper] = WeakSet()
         self.is_over = False
-        self.quick: Any = None
-        self._general: Any = None
+        self._writer: CallWriter | None = None
         if native is not None and observation is not None:
-            writer = CallWriter(native, observation, self.counter)
-            self._general = writer.general()
-            self.quick = writer.quick()
+            self._writer = CallWriter(native, observation, self.counter)
+            self._general = self._writer.general()
         owners = [(label, owner) for label, reference in guard.owners if (owner := reference()) is not None]
         self._ties = tied(self, owners + ([] if self.captured is None else self.captured.owners))
+
+    @lazy
+    def quick(self) -> Any:
+        """The call, as long as the state clock has not ticked; MISS if it has. None where calls run eagerly."""
+        return None if self._writer is None else self._writer.quick()
 
     def end(self, owner: str) -> None:
         """An owner is gone; nothing that this was traced for can come back."""

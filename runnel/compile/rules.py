@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from runnel.compile.observe.recorder import Recorder
 
 _NUMPY: Final = "numpy"
+_FLOATING: Final = frozenset({"+", "-", "*", "/"})  # operators that make whole numbers beside floating tensors floats
 _DISPATCHER: Final = type(np.sum)  # of NumPy's functions
 _OF_CYTHON: Final = "cython_function_or_method"  # each module compiled by Cython has a class of this name
 _CHANGE_ARRAYS: Final = frozenset(
@@ -89,7 +90,7 @@ class Rules(Policy):
         )
 
     def takes_floats(self, symbol: str, value: Any) -> bool:
-        return type(value) is Tensor and value.dtype in (float32, float64) and symbol.removesuffix("=") in "+-*/"
+        return type(value) is Tensor and value.dtype in (float32, float64) and symbol.removesuffix("=") in _FLOATING
 
     def is_transparent(self, kind: type) -> bool:
         return issubclass(kind, WatchedDict)

@@ -18,7 +18,7 @@ from runnel.loops.rules import Contraction, View, Winograd
 from runnel.lowering.matrices import extents, merged_stride
 from runnel.lowering.strided import Strided, resolve_views
 from runnel.ops.panels import in_panels, panel_product
-from runnel.passes.expand import Made
+from runnel.passes.expand import Expanding
 
 WORTH = 1 << 14  # elements that a preparation must make
 MANY_ROWS = 1024  # of a product: beside them, it is little work to lay its weight out at each call
@@ -56,11 +56,11 @@ def with_panels(graph: Graph) -> Graph:
     for node in graph.values:
         rule = tables.lower.get(node.op) if node.op is not None else None
         if isinstance(rule, Contraction) and not isinstance(rule, Winograd) and _is_copied(node, steady, views):
-            x, weight = (Made(y, node.where) for y in node.inputs)
+            x, weight = (Expanding(y, node.where) for y in node.inputs)
             axes, width = extents(node), context.current().target.panel_columns(node.aval.dtype)
             panels: Any = in_panels(weight, len(axes.inner), width)
             made: Any = panel_product(x, panels, len(axes.inner), axes.columns)
-            replaced[node] = made.node
+            replaced[node] = made.value
     return substituted(graph, replaced) if replaced else graph
 
 

@@ -38,6 +38,14 @@ class Aval:
 _Key = tuple[Shape, DType]
 
 
+MOST: Final = 1 << 60  # elements that no array has
+
+
+def is_too_large(shape: Shape) -> bool:
+    """Whether an array of ``shape`` can be had nowhere, one without elements included."""
+    return math.prod(max(n, 1) for n in shape) >= MOST
+
+
 class _Interned:
     """All Avals that somebody has. What is left of others is swept out when the table has doubled."""
 
@@ -53,6 +61,8 @@ class _Interned:
             if found is None:
                 if min(key[0], default=0) < 0:
                     raise ShapeError(f"[shape] sizes are not negative; received the shape {key[0]}.")
+                if is_too_large(key[0]):
+                    raise ShapeError(f"[shape] no array has as many elements as the shape {key[0]} says.")
                 found = Aval(tuple(int(n) for n in key[0]), key[1])
                 self.references[key] = weakref.ref(found)
                 if len(self.references) >= self._sweep_at:

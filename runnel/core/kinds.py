@@ -49,6 +49,10 @@ def _is_row(value: Any) -> bool:
     return isinstance(value, Iterable) and not isinstance(value, (str, bytes, Mapping, TensorLike))
 
 
+def _holds_parameters(value: Any) -> bool:
+    return isinstance(value, (TensorLike, Iterable)) and not isinstance(value, np.ndarray)
+
+
 def _are(test: Callable[[Any], bool]) -> Callable[[Any], bool]:
     return lambda value: _is_row(value) and (not isinstance(value, Sequence | np.ndarray) or all(map(test, value)))
 
@@ -139,9 +143,7 @@ KINDS: Final[dict[str, Kind]] = {
         lambda v: _is_row(v) and len(tuple(v)) == 2 and all(map(_is_number, v)), "two numbers",
         lambda v: tuple(map(_plain_number, v)),
     ),
-    "Parameters": Kind(
-        lambda v: isinstance(v, (TensorLike, Iterable)), "Parameters, or dicts with them: model.parameters()"
-    ),
+    "Parameters": Kind(_holds_parameters, "Parameters, or dicts with them: model.parameters()"),
     "Dtype": Kind(_is_dtype, f"a dtype (one of {_NAMES}, or NumPy's)"),
     "Mapping[str, Any]": Kind(lambda v: isinstance(v, Mapping), "a dict"),
     "Callable": Kind(callable, "a function"),

@@ -6,20 +6,34 @@ odd in between (S. Boldo and G. Melquiond, "Emulation of a FMA and correctly rou
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
 
-from runnel.core.dtypes import DType, bfloat16
+from runnel.core.dtypes import DType, bfloat16, float64
 
 
 def rounded(values: Any, dtype: DType) -> np.ndarray[Any, Any]:
     """What NumPy takes for an array, in ``dtype``; the array itself where it has that dtype."""
+    if isinstance(values, int) and not -(1 << 63) <= values < 1 << 64 and dtype.is_float:
+        values = _wide(values, dtype is float64)
     array = np.asarray(values)
     if dtype is bfloat16 and array.dtype.kind in "iuf" and array.dtype.itemsize >= 4 and array.dtype != np.float32:
         array = _to_odd(_as_float64(array))
     with np.errstate(over="ignore", invalid="ignore"):
         return array.astype(dtype.numpy, copy=False)
+
+
+def _wide(value: int, to_nearest: bool) -> float:
+    """An int of more bits than NumPy's as float64: rounded to nearest, or to odd where it is rounded again."""
+    shift = abs(value).bit_length() - 53
+    kept = abs(value) >> shift
+    try:
+        wide = float(abs(value)) if to_nearest else math.ldexp(kept | (kept << shift != abs(value)), shift)
+    except OverflowError:
+        wide = math.inf
+    return wide if value > 0 else -wide
 
 
 def _as_float64(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:

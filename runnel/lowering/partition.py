@@ -19,8 +19,8 @@ DEEP = 64  # a sum of so many products
 
 def split_calls(calls: list[Call], threads: int, spans: Sequence[AnySpan] = ()) -> tuple[int, list[list[Block | None]]]:
     """The number of threads worth using, and each call's blocks."""
-    if sum(c.seconds * c.times for c in calls) < WORTH_A_TEAM:
-        threads = 1
+    if sum(c.seconds * c.times for c in calls) < WORTH_A_TEAM or any(c.host is not None for c in calls):
+        threads = 1  # what the host runs may want the team itself
     rows = [0] * len(calls)
     for span in spans:
         inside = range(span.begin, span.end)

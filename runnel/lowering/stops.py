@@ -18,6 +18,7 @@ from runnel.lowering.places import Call, Space
 LONG: Final = 1e-3  # seconds of predicted work: what stopping costs (a barrier, watching for a signal) is lost in it
 PIECE: Final = 10e-3  # seconds of predicted work in a record, at most, where it can be cut
 
+_MOST: Final = 4096  # pieces of a call; what runs for longer may take longer to stop
 _ROWS: Final = 256  # a contraction packs the other operand anew for each piece of rows
 
 
@@ -36,7 +37,7 @@ def pieces(call: Call, block: Block) -> list[Block]:
     """``block`` in parts of about PIECE or less, to be computed one after another."""
     i0, i1, j0, j1 = block
     share = (i1 - i0) * (j1 - j0) / max(call.rows * call.columns, 1)
-    wanted = int(call.seconds * share / PIECE) + 1
+    wanted = min(int(call.seconds * share / PIECE) + 1, _MOST)
     rows, columns = [i0, i1], [j0, j1]
     if call.kernel.name.startswith("contract"):
         panel = TILE_BYTES // call.accesses[0].place.dtype.itemsize  # of columns: what it packs in one go

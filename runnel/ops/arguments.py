@@ -8,7 +8,7 @@ from typing import Any, SupportsIndex, TypeAlias
 
 import numpy as np
 
-from runnel.core.avals import Aval, Shape
+from runnel.core.avals import Aval, Shape, is_too_large
 from runnel.core.dispatch import TensorLike
 from runnel.core.dtypes import DType
 from runnel.core.errors import AxisError, DTypeError, ShapeError
@@ -61,6 +61,8 @@ def as_sizes(name: str, shape: int | Iterable[int]) -> Shape:
     sizes = as_shape(name, shape)
     if min(sizes, default=0) < 0:
         raise ShapeError(f"[{name}] sizes are not negative; received the shape {sizes}.")
+    if is_too_large(sizes):
+        raise ShapeError(f"[{name}] no array has as many elements as the shape {sizes} says.")
     return sizes
 
 

@@ -52,7 +52,7 @@ def scaled_dot_product_attention(
     leading = query.shape[:-2]
     q, k, v = (_four_axes(x) for x in (query, key, value))
     mask = None if attn_mask is None else _mask(attn_mask, leading)
-    options = Options(is_causal, float(factor), mask, lengths, float(dropout_p), dropout_key)
+    options = Options(bool(is_causal), float(factor), mask, lengths, float(dropout_p), dropout_key)
     result = permute(apply_attention((q, k, v), options, packed=False), (0, 2, 1, 3))
     return reshape(result, (*leading, *result.shape[-2:]))
 
@@ -71,7 +71,7 @@ def packed_attention(
     if qkv.ndim != 5 or qkv.shape[2] != 3:
         raise ShapeError(f"[packed_attention] takes an array of shape (B, T, 3, H, D), got {qkv.shape}.")
     mask = None if attn_mask is None else with_rank(attn_mask, 4)
-    options = Options(is_causal, 1 / math.sqrt(qkv.shape[-1]), mask, lengths, float(dropout_p), dropout_key)
+    options = Options(bool(is_causal), 1 / math.sqrt(qkv.shape[-1]), mask, lengths, float(dropout_p), dropout_key)
     return apply_attention((qkv,), options, packed=True)
 
 

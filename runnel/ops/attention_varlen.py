@@ -97,7 +97,7 @@ def varlen_attn(
         permute(expand_dims(query, 0), (0, 2, 1, 3)),
         *(permute(expand_dims(x, 0), (0, 2, 1, 3)) for x in (key, value)),
     )
-    options = Options(is_causal, float(factor), dropout=float(dropout_p), key=dropout_key, spans=spans)
+    options = Options(bool(is_causal), float(factor), dropout=float(dropout_p), key=dropout_key, spans=spans)
     result = apply_attention(main, options, packed=False)
     return reshape(result, result.shape[1:])
 

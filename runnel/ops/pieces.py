@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -64,7 +65,7 @@ def _sliced(x: Array, axis: int, start: int, size: int, step: int) -> Array:
 
 def narrow(x: Array, axis: int, start: int, size: int) -> Array:
     """``size`` elements along ``axis``, from ``start`` on."""
-    return _sliced(x, normalize_axis("narrow", axis, x.ndim), start, size, 1)
+    return _sliced(x, normalize_axis("narrow", axis, x.ndim), operator.index(start), operator.index(size), 1)
 
 
 def flip(x: Array, axis: Axis = None) -> Array:

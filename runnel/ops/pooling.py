@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import math
+import operator
 from collections.abc import Callable, Sequence
 
 import numpy as np
@@ -141,6 +142,7 @@ def _adaptive(
     given = listed(output_size) if output_size is not None else (None,)
     if output_size is None or is_single(output_size):
         given *= spatial
+    given = tuple(None if n is None else operator.index(n) for n in given)
     if len(given) != spatial or any(n is not None and n < 1 for n in given):
         raise ShapeError(f"[{name}] output_size is a positive int, or {spatial} of them; got {output_size!r}.")
     wanted = tuple(n if m is None else m for n, m in zip(x.shape[2:], given, strict=True))

@@ -10,7 +10,8 @@ import hashlib
 import os
 import sys
 import time
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
@@ -114,11 +115,13 @@ class Compiler:
 
     def object_code(self, text: str, name: str = "the module") -> bytes:
         """The object file of ``text``, compiled now."""
-        return bytes(self._target_machine().emit_object(self._parse(text, name)))
+        with self._parsed(text, name) as module:
+            return bytes(self._target_machine().emit_object(module))
 
     def assembly(self, text: str, name: str = "the module") -> str:
         """The assembly of ``text``, for a reader."""
-        return str(self._target_machine().emit_assembly(self._parse(text, name)))
+        with self._parsed(text, name) as module:
+            return str(self._target_machine().emit_assembly(module))
 
     def _linked(self, modules: Mapping[tuple[str, str], Module], imports: Mapping[str, Function]) -> list[Function]:
         """The addresses of new modules. Objects from the disk that cannot be linked are dropped and compiled anew."""
@@ -154,20 +157,40 @@ class Compiler:
             self._machine = self._make_machine()
         return self._machine
 
-    def _parse(self, text: str, name: str) -> llvm.ModuleRef:
+    @contextmanager
+    def _parsed(self, text: str, name: str) -> Iterator[llvm.ModuleRef]:
+        """The module of ``text`` for the block."""
         import llvmlite.binding as llvm
 
         # A context of its own: the global one would keep every type and constant ever seen.
         context = llvm.create_context()
+        _CONTEXTS[id(context)] = context
         try:
             module = llvm.parse_assembly(text, context)
+        except RuntimeError as error:
+            del _CONTEXTS[id(context)]
+            raise VerifierError(f"LLVM refused the text of {name}: {error}") from error
+        try:
             module.triple = self._target_machine().triple
             module.data_layout = str(self._target_machine().target_data)
             if switches.verify.value:
-                module.verify()
-        except RuntimeError as error:
-            raise VerifierError(f"LLVM refused the text of {name}: {error}") from error
-        return module
+                _verify(module, name)
+            yield module
+        finally:
+            module.close()
+            del _CONTEXTS[id(context)]
+
+
+# Contexts with modules in them. If an interrupt comes while a module is made, its traceback holds both of them, and the
+# garbage collector would end them in any order; LLVM crashes when the context is the first.
+_CONTEXTS: Final[dict[int, Any]] = {}
+
+
+def _verify(module: llvm.ModuleRef, name: str) -> None:
+    try:
+        module.verify()
+    except RuntimeError as error:
+        raise VerifierError(f"LLVM refused the text of {name}: {error}") from error
 
 
 def _llvm_lock() -> Any:

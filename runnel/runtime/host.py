@@ -15,17 +15,26 @@ from typing import Any, Final, NamedTuple
 
 import numpy as np
 
+from runnel.core.errors import StateError
 from runnel.runtime import layout
 
 Array = np.ndarray[Any, Any]
+_ENTRY_WORDS: Final = layout.EXPECTED_WRITES + 1  # of what a launch asks of a state lock
 _PROTOTYPE = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_void_p)
 
 
-class _Failure(threading.local):
-    error: BaseException | None = None
+INSIDE: Final[list[int]] = []  # threads that are in a function of the host, once for each
 
 
-_FAILURE: Final = _Failure()
+class _Thread(threading.local):
+    """Of a thread: the error by which its last run ended, and the launch blocks of runs that wait for the host."""
+
+    def __init__(self) -> None:
+        self.error: BaseException | None = None
+        self.launches: list[int] = []
+
+
+_THREAD: Final = _Thread()
 
 
 class Operand(NamedTuple):
@@ -65,7 +74,9 @@ class HostFunction:
             np.copyto(target, value, casting="no")
 
     def _called(self, thread: int, args: int) -> None:
-        words = (ctypes.c_int64 * (layout.FAULT + 1)).from_address(thread)
+        words = (ctypes.c_int64 * (layout.LAUNCH + 1)).from_address(thread)
+        INSIDE.append(threading.get_ident())
+        _THREAD.launches.append(words[layout.LAUNCH])
         try:
             bases = words[layout.BASES]
             given = (ctypes.c_int64 * (2 * (len(self.inputs) + len(self.outputs)))).from_address(args)
@@ -75,8 +86,11 @@ class HostFunction:
                 arrays.append(_array(base + given[2 * i + 1], operand, writeable=i >= len(self.inputs)))
             self.run(arrays[: len(self.inputs)], arrays[len(self.inputs) :])
         except BaseException as error:
-            _FAILURE.error = error
+            _THREAD.error = error
             words[layout.FAULT] = layout.HOST
+        finally:
+            _THREAD.launches.pop()
+            INSIDE.remove(threading.get_ident())
 
 
 def _array(address: int, operand: Operand, *, writeable: bool) -> Array:
@@ -94,7 +108,28 @@ def at(address: int) -> HostFunction:
     return _BY_ADDRESS[address]
 
 
+def held() -> dict[int, bool]:
+    """The state locks that runs of this thread hold while they wait for the host: whether they may be writing."""
+    found: dict[int, bool] = {}
+    for block in _THREAD.launches:
+        words = (ctypes.c_int64 * (layout.LOCK_COUNT + 1)).from_address(block)
+        count = words[layout.LOCK_COUNT]
+        entries = (ctypes.c_int64 * (_ENTRY_WORDS * count)).from_address(words[layout.LOCKS]) if count else ()
+        for i in range(count):
+            address, exclusive = entries[_ENTRY_WORDS * i : _ENTRY_WORDS * i + 2]
+            found[address] = found.get(address, False) or bool(exclusive)
+    return found
+
+
+def refused() -> StateError:
+    """What is answered to who would wait for itself."""
+    return StateError(
+        "[callback] a function that a program calls uses a Variable which this program is changing; pass the value as "
+        "an argument, or use it after the call."
+    )
+
+
 def failure() -> BaseException:
     """The error by which the last run of this thread ended."""
-    error, _FAILURE.error = _FAILURE.error, None
+    error, _THREAD.error = _THREAD.error, None
     return error if error is not None else RuntimeError("A function of the host failed, and its error is lost.")

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from runnel.core import switches
-from runnel.runtime import driver, layout, locking, memory, team, threads
+from runnel.runtime import driver, host, layout, locking, memory, team, threads
 from runnel.runtime.layout import CANCELLED as CANCELLED, INTERRUPTED as INTERRUPTED, STALE as STALE
 
 if TYPE_CHECKING:
@@ -125,8 +125,17 @@ class Launch:
         run, because a state lock is not as ``lock`` was told."""
         if get_ident() != self._owner:
             self._adopt()
+        if host.INSIDE:
+            self._require_locks()
         status = self._call()
         return self._run_otherwise(status) if status else status
+
+    def _require_locks(self) -> None:
+        """Raise where a run would wait for the one that this thread is in the middle of, in a function of the host."""
+        held = host.held()
+        for address, exclusive, *_ in () if self._keep[-2] is None else self._keep[-2].tolist():
+            if address in held and (exclusive or held[address]):
+                raise host.refused()
 
     def _run_otherwise(self, status: int) -> int:
         """The same where the first attempt could not begin; otherwise that was the run, and ``status`` is its own."""

@@ -14,7 +14,7 @@ import weakref
 from collections.abc import Callable
 from typing import Final, NamedTuple
 
-from runnel.runtime import driver, layout, memory
+from runnel.runtime import driver, host, layout, memory
 
 VERSION: Final = layout.VERSION // 8  # in words
 WRITES: Final = layout.WRITES // 8
@@ -63,6 +63,8 @@ class StateLock:
         was before this call."""
         calls = _calls()
         if calls.is_written(self.address):
+            if host.INSIDE and host.held().get(self.address):
+                raise host.refused()
             calls.settle(self.address)
 
     def after_fork(self) -> None:

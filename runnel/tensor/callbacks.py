@@ -29,6 +29,12 @@ class ShapeDtypeStruct:
         self.shape = tuple(shape)
         self.dtype = as_dtype(dtype)
 
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, ShapeDtypeStruct) and (self.shape, self.dtype) == (other.shape, other.dtype)
+
+    def __hash__(self) -> int:
+        return hash((self.shape, self.dtype))
+
     def __repr__(self) -> str:
         return f"ShapeDtypeStruct({self.shape}, {self.dtype.name})"
 

@@ -12,9 +12,10 @@ import numpy as np
 from runnel import ops
 from runnel.core import dtypes
 from runnel.core.arrays import as_array
+from runnel.core.avals import MOST
 from runnel.core.dispatch import RunTimeNumber
 from runnel.core.dtypes import DType
-from runnel.core.errors import ArgumentError, DTypeError
+from runnel.core.errors import ArgumentError, DTypeError, ShapeError
 from runnel.core.rounding import rounded
 from runnel.core.showing import shown
 from runnel.ops.arguments import as_sizes
@@ -156,6 +157,8 @@ def arange(start: float, stop: float | None = None, step: float = 1, dtype: Any 
         raise ValueError(
             f"[arange] counts from {begin} to {end} in steps of {step}; it needs finite numbers and a step."
         )
+    if abs((end - begin) / step) >= MOST:
+        raise ShapeError(f"[arange] no array has as many elements as there are from {begin} to {end} by {step}.")
     if dtype is None:
         dtype = dtypes.int64 if all(isinstance(v, int) for v in (begin, end, step)) else dtypes.float32
     wanted = dtypes.as_dtype(dtype)
@@ -166,7 +169,7 @@ def linspace(start: float, stop: float, num: int, dtype: Any = dtypes.float32, *
     """``num`` evenly spaced numbers from ``start`` to ``stop``."""
     wanted = dtypes.as_dtype(dtype)
     (count,) = as_sizes("linspace", num)
-    array = np.linspace(_plain(start), _plain(stop), count, endpoint=endpoint)
+    array = np.linspace(float(_plain(start)), float(_plain(stop)), count, endpoint=endpoint)
     return tensors.from_numpy(array.astype(wanted.numpy), wanted, copy=False)
 
 

@@ -6,6 +6,7 @@ The numbers are counter-based (``ops.random``): draw number ``count`` of a gener
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
@@ -68,7 +69,8 @@ _ONE.flags.writeable = False
 
 
 def _state(seed: int) -> np.ndarray:
-    return np.array([seed & 0xFFFFFFFF, (seed >> 32) & 0xFFFFFFFF, 0], np.uint32)
+    number = operator.index(seed)  # NumPy's are of few bits
+    return np.array([number & 0xFFFFFFFF, (number >> 32) & 0xFFFFFFFF, 0], np.uint32)
 
 
 default = Generator(0)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Callable
+from types import FrameType
 from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
@@ -39,6 +40,8 @@ if TYPE_CHECKING:
     from runnel.tensor.variable import Variable
 
 _PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
+
+_OWN_FILES: set[str] = set()  # of this package, as far as they were met
 
 
 class Trace:
@@ -162,7 +165,12 @@ class activate:
 
 def user_line() -> str:
     """``file:line`` of the innermost frame outside this package: where the user asked for what is happening."""
-    frame = sys._getframe(1)
-    while frame is not None and frame.f_code.co_filename.startswith(_PACKAGE):
-        frame = frame.f_back  # type: ignore[assignment]
-    return f"{frame.f_code.co_filename}:{frame.f_lineno}" if frame is not None else ""
+    frame: FrameType | None = sys._getframe(1)
+    while frame is not None:
+        file = frame.f_code.co_filename
+        if file not in _OWN_FILES:
+            if not file.startswith(_PACKAGE):
+                return f"{file}:{frame.f_lineno}"
+            _OWN_FILES.add(file)
+        frame = frame.f_back
+    return ""

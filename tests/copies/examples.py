@@ -121,6 +121,7 @@ EXAMPLES: dict[type, Example] = {
     Variable: Example(lambda: Variable(floats(5), name="v")),
     nn.Parameter: Example(parameter),
     rn.Generator: Example(generator),
+    rn.ShapeDtypeStruct: Example(lambda: rn.ShapeDtypeStruct((2, 3), "float32")),
     rn.autocast: Example(rn.autocast),
     rn.no_grad: Example(rn.no_grad),
     rn.enable_grad: Example(rn.enable_grad),

@@ -23,7 +23,17 @@ README = ROOT / "README.md"
         README.name,
         *(
             f"docs/{name}.md"
-            for name in ("extending", "debugging", "graphs", "profiling", "saving", "state", "threads")
+            for name in (
+                "compile",
+                "extending",
+                "debugging",
+                "graphs",
+                "profiling",
+                "saving",
+                "state",
+                "threads",
+                "tour",
+            )
         ),
     ],
 )

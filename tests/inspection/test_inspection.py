@@ -138,7 +138,7 @@ def test_measuring_leaves_variables_alone() -> None:
     result = seen.measure(seconds=0.0)
     assert list(frame.bases) == traced_variables
     assert [c.kernel for c in result.calls] == [c.kernel.name for c in seen.plan.calls]
-    assert all(0 < c.seconds < 1 and c.gflops >= 0 and c.gbytes > 0 for c in result.calls)
+    assert all(c.seconds > 0 and c.gflops >= 0 and c.gbytes > 0 for c in result.calls)
     assert len(str(result).splitlines()) == len(result.calls) + 2
 
 

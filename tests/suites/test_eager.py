@@ -87,11 +87,12 @@ def test_not_a_number_and_infinities(name: str, dtype: DType) -> None:
     agrees(name, special_inputs(name, dtype), {}, dtype)
 
 
-@pytest.mark.parametrize("name", [n for n in NAMES if isinstance(lower.get(Op.registry[n]), Reduction)])
+REDUCE_FLOATS = [n for n in NAMES if isinstance(lower.get(Op.registry[n]), Reduction) and float32 in RECORDS[n].dtypes]
+
+
+@pytest.mark.parametrize("name", REDUCE_FLOATS)
 @pytest.mark.parametrize("place", [0, 20, 36])
 def test_reductions_of_not_a_number(name: str, place: int) -> None:
-    if float32 not in RECORDS[name].dtypes:
-        return
     for bad in (np.nan, np.inf, -np.inf):
         x = np.ones((2, 37), np.float32)
         x[1, place] = bad

@@ -21,15 +21,18 @@ CASES = [
 INTEGERS = [2**40 + 2**32 + 1, -(2**40) - 2**32 - 1, 2**62 + 2**54 + 1, 2**63 - 1, -(2**63), 257, 2**31 + 2**23 + 1]
 
 
+FINITE = sorted(
+    {float(v) for v in np.arange(1 << 16, dtype=np.uint16).view(bfloat16.numpy) if np.isfinite(v.astype(np.float32))}
+)
+
+
 def nearest(x: float | int) -> float:
     """The bfloat16 nearest to a finite number, the even one of two, by exact arithmetic."""
-    all_of = np.arange(1 << 16, dtype=np.uint16).view(bfloat16.numpy)
-    finite = sorted({float(v) for v in all_of if np.isfinite(v.astype(np.float32))})
     exact = Fraction(x)
-    if abs(exact) >= Fraction(finite[-1]) + Fraction(2) ** 119:
+    if abs(exact) >= Fraction(FINITE[-1]) + Fraction(2) ** 119:
         return float(np.sign(float(exact)) * np.inf)
-    at = int(np.searchsorted(finite, float(exact)))
-    around = [finite[i] for i in range(max(at - 2, 0), min(at + 2, len(finite)))]
+    at = int(np.searchsorted(FINITE, float(exact)))
+    around = [FINITE[i] for i in range(max(at - 2, 0), min(at + 2, len(FINITE)))]
     least = min(abs(Fraction(v) - exact) for v in around)
     ties = [v for v in around if abs(Fraction(v) - exact) == least]
     return next((v for v in ties if int(np.asarray(v).astype(bfloat16.numpy).view(np.uint16)) % 2 == 0), ties[0])
@@ -63,6 +66,25 @@ def test_integers_become_bfloat16_in_one_rounding(x: int) -> None:
     if x >= 0:
         unsigned = array.astype(np.uint64)
         assert bits(rounded(unsigned, bfloat16)) == bits(rn.asarray(unsigned).astype(rn.bfloat16)) == expected
+
+
+WIDE = [2**70, -(2**70), 2**80 + 2**72 + 1, 2**80 + 2**72, -(2**100) - 3 * 2**92, 2**64, 2**127, 10**400, -(10**400)]
+
+
+@pytest.mark.parametrize("x", WIDE)
+def test_ints_of_any_size_are_numbers(x: int) -> None:
+    """Beyond 64 bits, too, eagerly and compiled, for every float dtype; too large is infinite, as with floats."""
+    for dtype in (rn.bfloat16, rn.float16, rn.float32, rn.float64):
+        zeros = rn.zeros((2,), dtype)
+        for function in (lambda y: y + x, rn.compile(lambda y: y + x)):
+            found = function(zeros)
+            assert found.dtype is dtype
+            if abs(x) > 2**1023:
+                assert found[0].item() == (np.inf if x > 0 else -np.inf)
+            elif dtype is rn.bfloat16:
+                assert found[0].item() == nearest(x)
+            elif dtype is not rn.float16:
+                assert found[0].item() == dtype.numpy.type(float(x)).item()
 
 
 @pytest.mark.parametrize("dtype", [rn.float32, rn.float64, rn.float16, rn.bfloat16], ids=str)

@@ -13,9 +13,10 @@ from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
 
+from runnel.compile.differentiable.layouts import stored_layouts, unstored
 from runnel.compile.differentiable.segments import Segment, segments
 from runnel.core.avals import Aval
-from runnel.graph.extract import extract, placeholder
+from runnel.graph.extract import placeholder
 from runnel.graph.graph import Graph, topological
 from runnel.graph.hashing import structural_hash
 from runnel.graph.node import InputKind, Value
@@ -149,11 +150,14 @@ def derivative(
         raise NotDivisible("a derivative changes Variables")
     free = {x for x in trace.inputs if x in steady or _keeps_its_value(x, trace)} | set(results)
     every = [p for of_one in pulled for p in of_one]
-    kept = _kept([x for p in every for x in p.outputs], {x for p in every for x in p.seeds}, free, recompute)
+    outputs = [x for p in every for x in p.outputs]
+    kept = _kept(outputs, {x for p in every for x in p.seeds}, free, recompute)
+    stored = stored_layouts(outputs, [x for x in kept if x not in free])
     places = {node: i for i, node in enumerate(kept)}
-    parts = tuple(_part(segment, of_one, ends, places) for segment, of_one in zip(found, pulled, strict=True))
+    parts = tuple(_part(segment, of_one, ends, places, stored) for segment, of_one in zip(found, pulled, strict=True))
     taped = tuple((place, ends.of(tape.version(x))) for place, x in live)
-    return Derivative(tuple(kept), tuple(x for x in kept if x not in free), parts, taped, ends.former)
+    residuals = tuple(stored.get(x, x) for x in kept if x not in free)
+    return Derivative(tuple(stored.get(x, x) for x in kept), residuals, parts, taped, ends.former)
 
 
 def _keeps_its_value(node: Value, trace: Trace) -> bool:
@@ -251,7 +255,9 @@ def _kept(outputs: list[Value], seeds: set[Value], free: set[Value], recompute: 
     return [node for node in order if node in cut and (node.inputs or node.is_input)]  # the rest comes from nothing
 
 
-def _part(segment: Segment, pulled: Sequence[_Pulled], ends: _Ends, places: dict[Value, int]) -> Part:
+def _part(
+    segment: Segment, pulled: Sequence[_Pulled], ends: _Ends, places: dict[Value, int], stored: dict[Value, Value]
+) -> Part:
     order, stops = segment.stretch
     leading = [(i, ends.of(x)) for i, x in enumerate(order) if id(x) in stops]
     leading = [(i, end) for i, end in leading if end.kind in (Kind.OUTSIDE, Kind.PART)]
@@ -263,18 +269,18 @@ def _part(segment: Segment, pulled: Sequence[_Pulled], ends: _Ends, places: dict
             phase += [ends.of(x) for x in record.inputs if id(x) in stops]
     return Part(
         segment.root.aval,
-        tuple(_pullback(p, places) for p in pulled),
+        tuple(_pullback(p, places, stored) for p in pulled),
         _inputs(phases, leading),
         tuple(map(tuple, phases)),
     )
 
 
-def _pullback(pulled: _Pulled, places: dict[Value, int]) -> Pullback:
+def _pullback(pulled: _Pulled, places: dict[Value, int], stored: dict[Value, Value]) -> Pullback:
     outputs = list(dict.fromkeys(pulled.outputs))
     kept = sorted((x for x in met(outputs, places) if x in places), key=places.__getitem__)
     numbers = {node: i for i, node in enumerate(outputs)}
     cotangents = [None if found is None else Cotangent(numbers[found[0]], found[1]) for found in pulled.cotangents]
-    graph = extract([*kept, *pulled.seeds], outputs, "backward").graph
+    graph = unstored([*kept, *pulled.seeds], outputs, stored)
     return Pullback(graph, tuple(places[x] for x in kept), tuple(cotangents), pulled.numbers)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import operator
 import types
-from types import BuiltinFunctionType, FunctionType, MethodType
+from types import FunctionType, MethodType
 from typing import TYPE_CHECKING, Any, Final
 
 from runnel.compile.observe import attributes, methods, symbols
@@ -204,8 +204,8 @@ def _c_function(rec: Recorder, function: Any, kind: type, args: tuple[Any, ...],
     answer = rec.policy.answers.get(id(function)) or rec.policy.answers_by_key.get(_key(function))
     if answer is not None:
         return given(answer(rec, *args, **kwargs))
-    if kind in (BuiltinFunctionType, types.MethodWrapperType):
-        owner = function.__self__
+    owner = getattr(function, "__self__", MISSING)  # of a bound one
+    if owner is not MISSING:
         if owner is None or type(owner) is types.ModuleType:
             return rec.policy.c_function(rec, function, args, kwargs)
         at = rec.source_of(function)

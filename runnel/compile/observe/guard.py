@@ -19,6 +19,7 @@ from typing import Any, NamedTuple
 from runnel.compile.observe.classes import MISSING, lookup, namespace
 from runnel.compile.observe.sources import Check, Identity, Log, Source, is_immortal
 from runnel.compile.observe.values import described, is_plain
+from runnel.core.lazy import lazy
 
 
 def differs(value: Any, known: Any) -> bool:
@@ -119,7 +120,13 @@ class Guard:
         self.wanted = [s.index for s in wanted]
         self.reads, self.checks = len(log.reads), len(log.entries) - len(log.reads)
         self.aliases = [line.code for line in self._lines if re.fullmatch(r"v\d+ is not v\d+", line.code)]
-        self.holds = self._function()
+
+    @lazy
+    def holds(self) -> Any:
+        """The generated function; calls of programs have the same lines in their own code."""
+        made: dict[str, Any] = {}  # a function in its own namespace would keep itself alive
+        exec(compile(self.text, "<guard>", "exec"), self.namespace, made)
+        return made["guard"]
 
     @property
     def text(self) -> str:
@@ -178,10 +185,6 @@ class Guard:
             except Exception:
                 return line, f"{line.label} cannot be read"
         return None
-
-    def _function(self) -> Any:
-        exec(compile(self.text, "<guard>", "exec"), self.namespace)
-        return self.namespace.pop("guard")  # a function in its own namespace keeps itself alive
 
     def _line(self, entry: Source | Check) -> Line:
         if isinstance(entry, Source):

@@ -18,6 +18,7 @@ import logging
 import math
 import operator
 import os
+import posixpath
 import random
 import re
 import sys
@@ -47,6 +48,7 @@ _PURE: Final = (
     functools.reduce, functools.cmp_to_key, bisect.bisect, bisect.bisect_left, bisect.bisect_right, sys.intern,
     sys.exc_info, sys.exception, bin, chr, oct, ord, hex, divmod, pow, abs, round,
 )  # fmt: skip
+_TEXTS_OF_PATHS: Final = ("_path_normpath", "_path_splitroot_ex")  # in C in some versions of Python
 # Classes of C code whose objects hold what they are given.
 _PURE_CLASSES: Final = (
     object, range, slice, property, staticmethod, classmethod, memoryview, functools.partial, collections.OrderedDict,
@@ -96,6 +98,7 @@ class Policy:
         self.pure: set[int] = {id(f) for f in _PURE}
         for module in _PURE_MODULES:
             self.pure |= {id(f) for f in vars(module).values() if type(f) is BuiltinFunctionType}
+        self.pure |= {id(f) for f in vars(posixpath).values() if getattr(f, "__name__", "") in _TEXTS_OF_PATHS}
         self._pure_classes = {id(kind) for kind in _PURE_CLASSES}
         for space in (vars(itertools), vars(builtins)):
             for kind in space.values():

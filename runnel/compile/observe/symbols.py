@@ -104,12 +104,16 @@ def truth(rec: Recorder, value: Any) -> bool:
 
 def called(rec: Recorder, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """What a pure function of numbers gives; None where it is none, or no symbol is among the arguments."""
-    if id(function) not in _FUNCTIONS or kwargs or not all(type(x) in PLAIN for x in args):
-        return None
-    if not any(id(x) in rec.symbols for x in args):
+    if kwargs or not takes_numbers(function, args) or not any(id(x) in rec.symbols for x in args):
         return None
     text = f"{{0}}({', '.join(f'{{a{i}}}' for i in range(len(args)))})"
-    return (computed(rec, text, args, function(*args), (function,)),)
+    result = function(*[int(x) if type(x) is Whole else x for x in args])
+    return (computed(rec, text, args, result, (function,)),)
+
+
+def takes_numbers(function: Any, args: tuple[Any, ...]) -> bool:
+    """Whether this is a function of numbers that a guard can compute again, called with plain values."""
+    return id(function) in _FUNCTIONS and all(type(x) in PLAIN or type(x) is Whole for x in args)
 
 
 def is_any(rec: Recorder, values: Any) -> bool:

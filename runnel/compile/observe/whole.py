@@ -66,7 +66,7 @@ class WholeHooks:
 
     def _beside(self, symbol: str, value: Any, other: Any) -> Any:
         """An operand: a whole number that may change, beside what takes it like the float of its value, is that."""
-        if type(value) is not Whole or not self.rec.policy.takes_floats(symbol, other):
+        if type(value) is not Whole or not self.rec.policy.takes_floats(symbol, other) or abs(int(value)) >= _EXACT:
             return self.plain(value)
         self.rec.log.check(self.rec.symbols[id(value)], f"not -{_EXACT} < {{v}} < {_EXACT}", "size of a counter")
         return symbols.computed(self.rec, "float({a0})", (value,), float(int(value)))
@@ -101,7 +101,8 @@ class WholeHooks:
         return self.hooks.build_set(tuple(map(self.plain, members)))
 
     def call(self, args: tuple[Any, ...], function: Any) -> tuple[Any, ...]:
-        return self.hooks.call(self._given(function, args), function)
+        is_arithmetic = symbols.takes_numbers(function, args)
+        return self.hooks.call(args if is_arithmetic else self._given(function, args), function)
 
     def call_with_names(self, args: tuple[Any, ...], function: Any) -> tuple[Any, ...]:
         return self.hooks.call_with_names(self._given(function, args), function)

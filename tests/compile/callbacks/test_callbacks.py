@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import runnel as rn
-from runnel.core.errors import ArgumentError, CaptureError, GradientError, SideEffectError
+from runnel.core.errors import ArgumentError, CaptureError, GradientError, SideEffectError, StateError
 
 
 def test_pure_callback_with_trees() -> None:
@@ -261,3 +261,41 @@ def test_many_threads_and_calls_within_calls() -> None:
     for thread in threads:
         thread.join()
     assert found == [wanted] * 4
+
+
+@pytest.mark.parametrize("threads", ["1", "2"])
+def test_large_programs_in_callbacks(threads: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The threads of a team are free for what a callback runs; it may call the very function it is in."""
+    monkeypatch.setenv("RUNNEL_NUM_THREADS", threads)
+    inner = rn.compile(lambda x: x @ x)
+
+    @rn.compile
+    def function(x: Any) -> Any:
+        return (rn.pure_callback(lambda a: inner(rn.asarray(a)).numpy(), x, x) @ x).sum()
+
+    x = rn.ones((300, 300)) * 0.01
+    assert function(x).item() == pytest.approx(8100, rel=1e-4)
+
+    @rn.compile
+    def halved(x: Any) -> Any:
+        return rn.pure_callback(lambda a: a if a.sum() < 1 else halved(rn.asarray(a * np.float32(0.5))).numpy(), x, x)
+
+    assert halved(rn.ones((3,))).tolist() == [0.25] * 3
+
+
+def test_a_callback_does_not_wait_for_its_own_program() -> None:
+    w = rn.Variable(np.zeros(3, np.float32))
+    other = rn.compile(lambda: w.assign(w + 1))
+
+    @rn.compile
+    def step(use: Any, x: Any) -> Any:
+        w.assign(w + x)
+        rn.debug.callback(lambda v: use(), x)
+        return w.read()
+
+    for use in (w.numpy, other):
+        before = w.numpy().copy()
+        with pytest.raises(StateError, match="a Variable which this program is changing"):
+            step(use, rn.ones((3,)))
+        assert w.numpy().tobytes() == before.tobytes()
+    assert step(lambda: None, rn.ones((3,))).tolist() == [1.0] * 3

@@ -34,6 +34,32 @@ def state(model: nn.Module) -> list[Any]:
     return [v.numpy().copy() for v in model.state_dict().values()]
 
 
+def images(seed: int) -> rn.Tensor:
+    return numbers(seed, 2, 3, 8, 8)
+
+
+def convolutions() -> nn.Module:
+    made = nn.Sequential(
+        nn.Conv2d(3, 4, 3, padding=1), nn.ReLU(), nn.MaxPool2d(2), nn.BatchNorm2d(4), nn.Conv2d(4, 5, 3), nn.Tanh(),
+        nn.Flatten(),
+    )  # fmt: skip
+    for i, p in enumerate(made.parameters()):
+        p.assign(numbers(i, *p.shape) * 0.3)
+    return made
+
+
+def a_network_of_images(compiles: Compiles) -> Any:
+    model = convolutions()
+    optimizer = optim.SGD(model.parameters(), lr=0.1)
+    loss = compiles(lambda x: (model(x) ** 2).mean())
+    for i in range(3):
+        optimizer.zero_grad()
+        x = images(i).requires_grad_()
+        loss(x).backward()
+        optimizer.step()
+    return state(model), x.grad
+
+
 def micro_batches(compiles: Compiles) -> Any:
     model = network(nn.ReLU())
     optimizer = optim.Adam(model.parameters(), lr=0.01)
@@ -270,9 +296,9 @@ def some_without_gradients(compiles: Compiles) -> Any:
 @pytest.mark.parametrize(
     "run",
     [
-        micro_batches, losses_added_up, scaled_losses, clipped, training_and_evaluation, frozen_in_between,
-        stepped_before_the_backward, retained, averaged_weights, tied_in_between, two_models_in_turns,
-        gradients_as_values, compiled_around_compiled, checkpointed, in_low_precision, scheduled,
+        a_network_of_images, micro_batches, losses_added_up, scaled_losses, clipped, training_and_evaluation,
+        frozen_in_between, stepped_before_the_backward, retained, averaged_weights, tied_in_between,
+        two_models_in_turns, gradients_as_values, compiled_around_compiled, checkpointed, in_low_precision, scheduled,
         some_without_gradients,
     ],
 )  # fmt: skip
@@ -284,3 +310,13 @@ def test_same_bits(run: Callable[[Compiles], Any]) -> None:
 @pytest.mark.parametrize("run", [micro_batches, training_and_evaluation, stepped_before_the_backward, retained])
 def test_same_bits_within_a_budget(run: Callable[[Compiles], Any]) -> None:
     assert bits(run(rn.compile(memory_budget="4KB"))) == bits(run(lambda function: function))
+
+
+def test_residuals_lie_as_both_programs_compute_them() -> None:
+    """Images are stored with their channels last, so that neither program brings them into another order."""
+    model = convolutions()
+    loss = rn.compile(lambda x: (model(x) ** 2).mean())
+    loss(images(0))
+    (derivative,) = [executable.captured.derivative for executable in loss.executables()]
+    shapes = {node.aval.shape for node in derivative.residuals if node.aval.ndim == 4}
+    assert shapes and {shape[-1] for shape in shapes} <= {4, 5}

@@ -1,0 +1,103 @@
+"""From a graph to a program that runs: the way into the compiler for whoever has a graph, traced or not."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+from runnel.codegen import context as contexts
+from runnel.codegen.context import CompileContext
+from runnel.compile.binding import Binding
+from runnel.compile.native import Recipe, dense
+from runnel.core.avals import row_major
+from runnel.core.errors import ArgumentError
+from runnel.graph.graph import Graph
+from runnel.graph.node import InputKind, Value
+from runnel.graph.verifier import verify
+from runnel.runtime import memory
+from runnel.runtime.layout import STALE
+from runnel.tensor import tensor as tensors
+from runnel.tensor.holding import HOLDS, protect
+from runnel.tensor.tensor import Tensor
+from runnel.tensor.variable import CLOCK, Variable
+
+
+def compile_graph(
+    graph: Graph,
+    bindings: Mapping[Value, Variable],
+    context: CompileContext | None = None,
+    *,
+    memory_budget: int | None = None,
+) -> GraphExecutable:
+    """``graph`` as a program.
+
+    Args:
+        graph: what to compute; it is checked.
+        bindings: the Variable for each of its inputs of kind VARIABLE.
+        context: target, threads and whatever else the program depends on; the present one by default.
+        memory_budget: bytes that the program may take beside its inputs and outputs.
+    """
+    verify(graph)
+    wanted = [x for x in graph.inputs if x.kind is InputKind.VARIABLE]
+    missing = [x for x in wanted if x not in bindings or bindings[x].aval is not x.aval]
+    if missing or len(bindings) > len(wanted):
+        raise ArgumentError(
+            f"[compile_graph] bindings give a Variable of its shape and dtype for each of {wanted}; they do not for "
+            f"{missing}, and there are {len(bindings)}."
+        )
+    with contexts.entered(contexts.current() if context is None else context):
+        return GraphExecutable(graph, [bindings[x] for x in wanted], memory_budget)
+
+
+class GraphExecutable:
+    """The program of a graph, bound to ``variables``. Called with a tensor for each other input, it gives the outputs
+    and updates the Variables; any number of threads may call it."""
+
+    def __init__(self, graph: Graph, variables: list[Variable], memory_budget: int | None) -> None:
+        self.graph: Final = graph
+        self.variables: Final = variables
+        self.recipe: Final = Recipe(graph, memory_budget, is_trained=bool(graph.updates))
+        self.program, *preparations = self.recipe.programs()
+        arguments = [x for x in graph.inputs if x.kind is not InputKind.VARIABLE]
+        self._avals = [x.aval for x in arguments]
+        inputs = [x for x in graph.inputs if x.kind is InputKind.VARIABLE]
+        written = [i for i, x in enumerate(inputs) if x in graph.updates]
+        self.binding: Final = Binding(
+            self.program, lambda: self.variables, written, len(arguments), (), preparations[0] if preparations else None
+        )
+
+    def __call__(self, *arguments: Tensor) -> tuple[Tensor, ...]:
+        found = [x.aval for x in arguments]
+        if found != self._avals:
+            raise ArgumentError(f"[{self.graph.name}] takes tensors {self._avals}; received {found}.")
+        program, pool = self.program, self.binding.pool
+        given = [dense(x.read()) for x in arguments]
+        made = [memory.allocate(nbytes) for nbytes in program.outputs]
+        arena = program.lent_arena()
+        frame = pool.take()
+        if arena is not None:
+            frame.bases[0] = arena.address
+        for slot, x in enumerate(given, 2):
+            frame.bases[slot] = x.address
+        for slot, storage in enumerate(made, program.first_output):
+            frame.bases[slot] = storage.address
+        status = self._run(frame) if self.graph.updates else self._launched(frame)
+        pool.give(frame)
+        if status:
+            raise program.error(status)
+        outputs = zip(self.graph.outputs, program.output_of, strict=True)
+        return tuple([tensors.from_storage(x.aval, made[i], 0, row_major(x.aval.shape)) for x, i in outputs])
+
+    def _run(self, frame: object) -> int:
+        HOLDS.writing += 1
+        if HOLDS.now:
+            protect(self.binding.written_ids)
+        try:
+            return self._launched(frame)
+        finally:
+            CLOCK.writes += 1
+            HOLDS.writing -= 1
+
+    def _launched(self, frame: object) -> int:
+        status: int = frame.run()  # type: ignore[attr-defined]
+        return self.binding.resume(frame) if status == STALE else status  # type: ignore[arg-type]

@@ -1,0 +1,86 @@
+"""Graphs made by hand: the functions of ``runnel.ops`` are applied to values of a graph, and make others.
+
+graph = Builder("step")
+x, w = graph.argument((8, 4)), graph.variable((4, 1))
+graph.update(w, ops.subtract(w, ops.multiply(gradient, 0.1)))
+step = graph.build(loss)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+
+from runnel.core.avals import Aval, aval
+from runnel.core.dispatch import TensorLike
+from runnel.core.dtypes import DType, as_dtype, from_numpy
+from runnel.core.errors import VerifierError
+from runnel.core.rounding import rounded
+from runnel.core.tables import Op
+from runnel.graph.graph import Graph
+from runnel.graph.node import Constant, Input, InputKind, Node, Value, abstract_results, results_of
+
+
+class Built(TensorLike):
+    """A value of a graph that ops can be applied to: they make others. ``where`` is the user's line."""
+
+    __slots__ = ("value", "where")
+
+    def __init__(self, value: Value, where: str = "") -> None:
+        self.value = value
+        self.where = where
+
+    @property
+    def aval(self) -> Aval:
+        return self.value.aval
+
+    def apply_op(self, op: Op, inputs: tuple[Any, ...], attrs: dict[str, Any]) -> Any:
+        values = tuple([x.value for x in inputs])
+        made = results_of(Node(op, values, attrs, abstract_results(op, values, attrs), self.where))
+        results = tuple([type(self)(x, self.where) for x in made])
+        return results if op.multiple_results else results[0]
+
+    def lift(self, array: Any, dtype: DType) -> Built:
+        own = np.array(rounded(array, dtype))
+        own.flags.writeable = False
+        return type(self)(Constant(aval(own.shape, dtype), own, self.where), self.where)
+
+
+class Builder:
+    """A graph under construction."""
+
+    def __init__(self, name: str = "program") -> None:
+        self.name = name
+        self._inputs: list[Value] = []
+        self._updates: dict[Value, Value] = {}
+
+    def argument(self, shape: Iterable[int], dtype: Any = "float32", name: str = "") -> Built:
+        """An input that is given at each call."""
+        return self._input(shape, dtype, InputKind.ARGUMENT, name)
+
+    def variable(self, shape: Iterable[int], dtype: Any = "float32", name: str = "") -> Built:
+        """The value of a Variable before the call."""
+        return self._input(shape, dtype, InputKind.VARIABLE, name)
+
+    def _input(self, shape: Iterable[int], dtype: Any, kind: InputKind, name: str) -> Built:
+        made = Input(aval(tuple(shape), as_dtype(dtype)), kind, name or f"x{len(self._inputs)}")
+        self._inputs.append(made)
+        return Built(made)
+
+    def constant(self, value: Any, dtype: Any = None) -> Built:
+        """A value that is known."""
+        array = np.array(value) if dtype is None else np.array(value, as_dtype(dtype).numpy)
+        array.flags.writeable = False
+        return Built(Constant(aval(array.shape, from_numpy(array.dtype)), array))
+
+    def update(self, variable: Built, new: Built) -> None:
+        """Have the Variable end up with the value ``new``."""
+        if variable.value.kind is not InputKind.VARIABLE or new.aval is not variable.aval:
+            raise VerifierError(f"The update of {variable.value!r} is {new.value!r}; it takes a Variable and its aval.")
+        self._updates[variable.value] = new.value
+
+    def build(self, *outputs: Built) -> Graph:
+        """The graph that computes ``outputs`` and the updates; its inputs in the order in which they were made."""
+        return Graph(self._inputs, [x.value for x in outputs], self._updates, self.name)
