@@ -327,8 +327,9 @@ _ANY_BINARY = (
 )  # fmt: skip
 _SMOOTH_BINARY = (*_ANY_BINARY, "{x} * rn.tanh({y})", "rn.tanh({x}) * {y}")
 _BINARY = (*_ANY_BINARY, "{x} * _soft({y})", "_soft({x}) * {y}")
-_SMOOTH_ROWS = ("rn.softmax({x}, axis={a})", "rn.log_softmax({x}, axis={a})", "_norm({x})")
-_ROWS = ("_share({x}, {a})", "{x} - rn.max({x}, axis={a}, keepdims=True)", "_norm({x})")
+_ORDERED = ("rn.sort({x}, axis={a})", "_ranked({x}, {a})")
+_SMOOTH_ROWS = ("rn.softmax({x}, axis={a})", "rn.log_softmax({x}, axis={a})", "_norm({x})", *_ORDERED)
+_ROWS = ("_share({x}, {a})", "{x} - rn.max({x}, axis={a}, keepdims=True)", "_norm({x})", *_ORDERED)
 
 
 def _broadcast(a: Shape, b: Shape) -> Shape | None:
@@ -351,7 +352,13 @@ def _share(x: Any, axis: int) -> Any:
     return x / (rn.sum(rn.abs(x), axis=axis, keepdims=True) + 1.0)
 
 
-_HELPERS = {"rn": rn, "_norm": _norm, "_soft": _soft, "_share": _share}
+def _ranked(x: Any, axis: int) -> Any:
+    """Both results of one sort."""
+    values, places = rn.topk(x, x.shape[axis], axis)
+    return values + 0.1 * places.astype(rn.float32)
+
+
+_HELPERS = {"rn": rn, "_norm": _norm, "_ranked": _ranked, "_soft": _soft, "_share": _share}
 
 
 def draw(seed: int) -> Program:
