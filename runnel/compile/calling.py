@@ -45,6 +45,7 @@ CELL: Final = 64  # bytes: results up to this size share slabs
 CELLS: Final = 64  # in a slab; a small result that is kept keeps its slab
 WRITES: Final = "CLOCK.writes += 1"
 WRITING: Final = ("HOLDS.writing += 1", "if HOLDS.now: protect(WRITTEN)")
+WRITTEN: Final = "HOLDS.writing -= 1"
 
 
 class Counter:
@@ -207,11 +208,13 @@ class CallWriter:
             "else: frames.append(frame)",
             "if status: raise error(status)",
         ]
+        broken_off: list[str] = []
         if self.captured.written:
-            before, over = [*before, *WRITING], ["HOLDS.writing -= 1", *over]
+            before, over = [*before, *WRITING], [WRITTEN, *over]
+            broken_off = [f"    {WRITTEN}"]
         if not after:
             return [*before, *launch, *over]
-        run = ["try:", *("    " + line for line in launch), "except BaseException:"]
+        run = ["try:", *("    " + line for line in launch), "except BaseException:", *broken_off]
         if after == [WRITES]:  # to count once too often does no harm
             return [*before, *run, f"    {WRITES}", "    raise", *over]
         return [

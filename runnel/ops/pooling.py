@@ -6,6 +6,7 @@ import functools
 import math
 import operator
 from collections.abc import Callable, Sequence
+from typing import Final
 
 import numpy as np
 
@@ -126,6 +127,9 @@ def _divisor(total: Array, counts: list[list[int]]) -> Array | int:
     return total.lift(product.reshape(1, *product.shape, 1).astype(total.dtype.numpy), total.dtype)
 
 
+_MOST_WINDOWS: Final = 1 << 20  # along one axis, each of which is a node of its own where they are uneven
+
+
 def _bins(n: int, count: int) -> list[tuple[int, int]]:
     """``count`` ranges that cover ``n`` elements, as equal as can be; neighbours overlap where they must."""
     return [(i * n // count, -(-(i + 1) * n // count)) for i in range(count)]
@@ -145,6 +149,8 @@ def _adaptive(
     given = tuple(None if n is None else operator.index(n) for n in given)
     if len(given) != spatial or any(n is not None and n < 1 for n in given):
         raise ShapeError(f"[{name}] output_size is a positive int, or {spatial} of them; got {output_size!r}.")
+    if any(n is not None and n > _MOST_WINDOWS for n in given):
+        raise ShapeError(f"[{name}] makes at most {_MOST_WINDOWS} windows along an axis; got {output_size!r}.")
     wanted = tuple(n if m is None else m for n, m in zip(x.shape[2:], given, strict=True))
     if all(n % m == 0 for n, m in zip(x.shape[2:], wanted, strict=True)):
         return even(x, tuple(n // m for n, m in zip(x.shape[2:], wanted, strict=True)))

@@ -10,6 +10,7 @@ import pytest
 
 import runnel as rn
 from runnel.core.errors import ArgumentError, CaptureError, GradientError, SideEffectError, StateError
+from runnel.tensor.holding import HOLDS
 
 
 def test_pure_callback_with_trees() -> None:
@@ -297,5 +298,5 @@ def test_a_callback_does_not_wait_for_its_own_program() -> None:
         before = w.numpy().copy()
         with pytest.raises(StateError, match="a Variable which this program is changing"):
             step(use, rn.ones((3,)))
-        assert w.numpy().tobytes() == before.tobytes()
+        assert w.numpy().tobytes() == before.tobytes() and HOLDS.writing == 0
     assert step(lambda: None, rn.ones((3,))).tolist() == [1.0] * 3
