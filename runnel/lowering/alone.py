@@ -11,7 +11,7 @@ from runnel.graph.node import Value
 from runnel.loops import ir, scalar
 from runnel.loops.ir import LANES, Apply, Const, Expr, For, Index, Load, Param, RangeBound, Store, Var
 from runnel.lowering.naming import named
-from runnel.lowering.places import Access, Call, Place
+from runnel.lowering.places import Access, Call, Place, hull
 from runnel.lowering.transposing import through_scratch
 
 Lie = tuple[Place, int, Shape]  # place, offset, strides
@@ -59,12 +59,11 @@ def _nest(
         indices.append(Index(terms))
         writes = b == len(lies) - 1
         buffers.append(ir.Buffer(f"b{b}", place.dtype, "out" if writes else "in"))
-        reach = 1 + sum(
-            (n - 1) * abs(s)
-            for a, (n, s) in enumerate(zip([m[0] for m in merged], steps, strict=True))
-            if a not in (row, last)
+        before, span = hull(
+            (axis[0], s) for a, (axis, s) in enumerate(zip(merged, steps, strict=True)) if a not in (row, last)
         )
-        accesses.append(Access(place, writes, offset, 0 if row is None else steps[0], steps[last], reach))
+        row_step = 0 if row is None else steps[0]
+        accesses.append(Access(place, writes, offset, row_step, steps[last], span, before=before))
     expr = value([Load(f"b{b}", indices[b], lie[0].dtype) for b, lie in enumerate(loads)])
     body: ir.Stmt = For(loops[-1], RangeBound.J0, RangeBound.J1, "vec", (Store(f"b{len(loads)}", indices[-1], expr),))
     for a in range(last - 1, 0, -1):

@@ -20,7 +20,7 @@ from runnel.loops import ir, scalar
 from runnel.loops.ir import Acc, Apply, Check, Const, Expr, For, Index, Load, Param, RangeBound, Stmt, Update, Var
 from runnel.loops.rules import Buckets, Checked, Gather, ScatterAdd
 from runnel.lowering.naming import named
-from runnel.lowering.places import Access, Call, Place
+from runnel.lowering.places import Access, Call, Place, hull
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,9 +107,9 @@ def check(bounded: Bounded, place: Place, offset: int, strides: Shape) -> Call:
     outer = variables[0] if len(axes) > 1 else Var("once")
     rows = For(outer, RangeBound.I0, RangeBound.I1, "seq", block)
     kernel = named("bounds", (ir.Buffer("b0", place.dtype, "in"),), tuple(params), (rows,))
-    reach = 1 + sum((n - 1) * abs(s) for n, s in axes[1:-1])
+    before, span = hull(axes[1:-1])
     row_step = axes[0][1] if len(axes) > 1 else 0
-    access = Access(place, False, offset, row_step, axes[-1][1], reach)
+    access = Access(place, False, offset, row_step, axes[-1][1], span, before=before)
     row_count = axes[0][0] if len(axes) > 1 else 1
     split = "both" if len(axes) > 1 else "columns"
     size = bounded.indices.aval.size

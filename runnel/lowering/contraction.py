@@ -19,7 +19,7 @@ from runnel.lowering.clusters import Cluster
 from runnel.lowering.matrices import Extents, OffsetLists, extents, is_in_panels, merged_stride, point_rows
 from runnel.lowering.naming import named
 from runnel.lowering.nests import POSITION, NestBuilder, Reach
-from runnel.lowering.places import GRAIN, Access, Call, Place, Space
+from runnel.lowering.places import GRAIN, Access, Call, Place, Space, hull
 from runnel.lowering.strided import Strided
 
 
@@ -118,8 +118,8 @@ class EpilogueBuilder(NestBuilder):
         self.row_axis, self.column_axis = 0, 1
         self.buffers += [ir.Buffer("b0", factors, "in"), ir.Buffer("b1", factors, "in")]
         self.accesses += [
-            Access(a.place, False, a.offset, a.row, 0, span(a.column, k)),
-            Access(b.place, False, b.offset, 0, b.column, span(b.row, k)),
+            _read(a.place, a.offset, a.row, 0, (k, a.column)),
+            _read(b.place, b.offset, 0, b.column, (k, b.row)),
         ]
         if b.width:
             self.accesses[1] = Access(b.place, False, b.offset, None, None, b.place.size)
@@ -206,9 +206,10 @@ def tile_place(dtype: DType) -> Place:
     return Place(Space.SCRATCH, dtype, TILE_ROWS * TILE_STRIDE // dtype.itemsize, "tile", slot=0, offset=SCRATCH)
 
 
-def span(step: int, extent: int) -> int:
-    """Elements from the first to the last of ``extent`` steps, inclusive."""
-    return 1 + (extent - 1) * abs(step) if extent else 0
+def _read(place: Place, offset: int, row: int, column: int, *inner: tuple[int, int]) -> Access:
+    """An operand that each row and column reads along axes of (extent, step)."""
+    before, span = hull(inner)
+    return Access(place, False, offset, row, column, span, before=before)
 
 
 def batched_products(
@@ -239,8 +240,8 @@ def batched_products(
         a_step, b_step, c_step = a_strides[len(batch) - 1], b_strides[len(batch) - 1], m * n
         values = [k, a_strides[-2], a_strides[-1], b_strides[-2], b_strides[-1], n, m, n, a_step, b_step, c_step]
         accesses = [
-            Access(a_place, False, a0, a_step, 0, span(a_strides[-2], m) + span(a_strides[-1], k)),
-            Access(b_place, False, b0, b_step, 0, span(b_strides[-2], k) + span(b_strides[-1], n)),
+            _read(a_place, a0, a_step, 0, (m, a_strides[-2]), (k, a_strides[-1])),
+            _read(b_place, b0, b_step, 0, (k, b_strides[-2]), (n, b_strides[-1])),
             Access(result, True, c0, c_step, 0, m * n),
         ]
         calls.append(Call(kernel, accesses, values, batch[-1], 1, "rows", 2.0 * m * n * k * batch[-1], [product]))

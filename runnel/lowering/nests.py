@@ -43,7 +43,7 @@ from runnel.lowering.buckets import Bucket, any_in
 from runnel.lowering.clusters import Cluster, aligned_strides, is_reduction, kept_strides, point_shape
 from runnel.lowering.costs import chain_is_costly, cost_of, inline_constant
 from runnel.lowering.naming import named
-from runnel.lowering.places import Access, Call, Place, Space
+from runnel.lowering.places import Access, Call, Place, Space, hull
 from runnel.lowering.rows import Passes
 from runnel.lowering.strided import Strided
 from runnel.lowering.untouched import leaves_empty_rows
@@ -203,11 +203,8 @@ class NestBuilder:
     def _access(self, reach: Reach, writes: bool) -> Access:
         row = self.row_axis
         column = self.column_axis
-        span = 1 + sum(
-            (extent - 1) * abs(step)
-            for a, ((extent, _), step) in enumerate(zip(self.axes, reach.strides, strict=True))
-            if a not in (row, column)
-        )
+        axes = enumerate(zip(self.axes, reach.strides, strict=True))
+        before, span = hull((extent, step) for a, ((extent, _), step) in axes if a not in (row, column))
         return Access(
             reach.place,
             writes,
@@ -215,6 +212,7 @@ class NestBuilder:
             0 if row is None else reach.strides[row],
             0 if column is None else reach.strides[column],
             span,
+            before=before,
         )
 
     # Values -----------------------------------------------------------------------------------------------------------

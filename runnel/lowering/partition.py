@@ -102,10 +102,11 @@ def region(access: Access, block: Block, call: Call) -> Region:
     steps = tuple(step * size for step in access.steps)
     if rows is None or columns is None or rows < 0 or columns < 0:
         return Region(key, start, start + max(place.nbytes, 1), None, block, access.writes, (0,) * len(steps))
-    low = access.offset + i0 * rows + j0 * columns
+    low = access.offset - access.before + i0 * rows + j0 * columns
     high = access.offset + (i1 - 1) * rows + (j1 - 1) * columns + access.span
-    columns_apart = call.columns == 1 or columns >= access.span
-    rows_apart = call.rows == 1 or rows >= (call.columns - 1) * columns + access.span
+    inner = access.before + access.span
+    columns_apart = call.columns == 1 or columns >= inner
+    rows_apart = call.rows == 1 or rows >= (call.columns - 1) * columns + inner
     exact = columns_apart and rows_apart and (rows or call.rows == 1) and (columns or call.columns == 1)
     grid = (place, access.offset, rows, columns, call.rows, call.columns) if exact else None
     if place.strided:  # steps are through its real memory: what is written is never an input

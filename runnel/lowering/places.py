@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import enum
 import math
+from collections.abc import Iterable
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 import numpy as np
 
@@ -59,9 +61,10 @@ class Access:
     offset: int  # elements
     row_step: int | None
     column_step: int | None
-    span: int  # elements that one (row, column) point reaches beyond its first, through the other axes
+    span: int  # elements from the first that one (row, column) point names to the last it reaches through other axes
     steps: tuple[int, ...] = ()  # elements to advance at each iteration of the loops around the call, outermost first
     extent: int | None = None  # elements that one iteration can reach, where that is not the whole place
+    before: int = 0  # elements that one point reaches before the first it names, through axes that go backwards
 
     @property
     def nbytes(self) -> int:
@@ -73,9 +76,23 @@ class Access:
         if self.row_step is None or self.column_step is None:
             return int(self.nbytes * share)
         i0, i1, j0, j1 = block
-        hull = (i1 - i0 - 1) * abs(self.row_step) + (j1 - j0 - 1) * abs(self.column_step) + self.span
-        points = (i1 - i0 if self.row_step else 1) * (j1 - j0 if self.column_step else 1) * self.span
-        return max(min(self.nbytes, min(hull, points) * self.place.dtype.itemsize), 0)
+        inner = self.before + self.span
+        whole = (i1 - i0 - 1) * abs(self.row_step) + (j1 - j0 - 1) * abs(self.column_step) + inner
+        points = (i1 - i0 if self.row_step else 1) * (j1 - j0 if self.column_step else 1) * inner
+        return max(min(self.nbytes, min(whole, points) * self.place.dtype.itemsize), 0)
+
+
+class Hull(NamedTuple):
+    """How far axes lead from the first element: how many elements lie before it, and how many from it to the last."""
+
+    before: int
+    span: int
+
+
+def hull(axes: Iterable[tuple[int, int]]) -> Hull:
+    """The elements that axes of (extent, step) lead to; an axis may go backwards."""
+    lengths = [(extent - 1) * step for extent, step in axes if extent]
+    return Hull(-sum(n for n in lengths if n < 0), 1 + sum(n for n in lengths if n > 0))
 
 
 @dataclass(eq=False, slots=True)

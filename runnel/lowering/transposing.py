@@ -37,7 +37,7 @@ from runnel.loops.ir import (
 from runnel.lowering.crosswise import Blocks, Nest, blocks_of, nest_of
 from runnel.lowering.naming import named
 from runnel.lowering.parts import binary, count
-from runnel.lowering.places import Access, Call, Place, Space
+from runnel.lowering.places import Access, Call, Place, Space, hull
 
 _RUN: Final = 256  # bytes of a block's row
 _APART: Final = 64  # bytes between two rows, which thereby begin in different sets of the cache
@@ -183,8 +183,8 @@ class _Rewriting:
         found = []
         for buffer, access in zip(nest.call.kernel.buffers, nest.call.accesses, strict=True):
             mine = steps[buffer.name]
-            inner = sum((n - 1) * abs(mine.get(v, 0)) for v, n in nest.extents.items() if v not in (rows, nest.column))
-            found.append(replace(access, row_step=mine.get(rows, 0), span=1 + inner))
+            before, span = hull((n, mine.get(v, 0)) for v, n in nest.extents.items() if v not in (rows, nest.column))
+            found.append(replace(access, row_step=mine.get(rows, 0), span=span, before=before))
         return found
 
 

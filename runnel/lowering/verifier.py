@@ -16,6 +16,7 @@ import numpy as np
 from runnel.core.errors import VerifierError
 from runnel.loops import verifier as loops
 from runnel.lowering.footprint import Footprint, footprints
+from runnel.lowering.partition import Block, region
 from runnel.lowering.places import Access, Call, Place, Space
 from runnel.lowering.repeat import AnySpan, Branch, Repeat, While, sequence
 from runnel.lowering.runs import LARGEST, Runs, TooLarge, common, merged, missing, runs_of
@@ -202,6 +203,7 @@ class _Simulation:
                 continue
             touched = [f for f in footprints(call, block) if f.access.place.space is not Space.SCRATCH]
             yield from self._bounds(number, call, touched)
+            yield from self._regions(number, call, block, touched)
             yield from self._hazards(number, call, touched)
             for footprint in touched:
                 if footprint.access.place.strided:
@@ -219,6 +221,22 @@ class _Simulation:
                 yield (
                     f"{_shown(number, call)} reaches for bytes {f.runs[0, 0]} to {f.runs[-1, 1]} of '{place.label}' "
                     f"through '{f.buffer}', and it has {place.nbytes}"
+                )
+
+    def _regions(self, number: int, call: Call, block: Block, touched: list[Footprint]) -> Iterator[str]:
+        """What a block touches lies in the region that barriers were set for."""
+        for f in touched:
+            place = f.access.place
+            if place.strided or not len(f.runs):
+                continue
+            start = place.offset if place.space is Space.ARENA else 0
+            known = region(f.access, block, call)
+            begin, end = known.begin - start, known.end - start
+            first, last = f.runs[0, 0], f.runs[-1, 1]
+            if first < begin or last > end:
+                yield (
+                    f"{_shown(number, call)} touches bytes {first} to {last} of '{place.label}' through '{f.buffer}', "
+                    f"and barriers are set for bytes {begin} to {end}"
                 )
 
     def _hazards(self, number: int, call: Call, touched: list[Footprint]) -> Iterator[str]:

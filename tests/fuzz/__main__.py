@@ -69,7 +69,7 @@ def main() -> int:
     begun, faults = time.monotonic(), 0
     np.seterr(all="ignore")
     gc.disable()
-    with switches.override(target=options.target, effort=0, cache=False):
+    with switches.override(target=options.target, effort=0, cache=False, verify=True):
         for done, seed in enumerate(range(options.seed, options.seed + options.count), 1):
             found = KINDS[options.kind](seed, not options.keep_going)
             if found is not None:
