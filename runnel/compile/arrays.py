@@ -57,7 +57,7 @@ def found_variable(rec: Recorder, value: Variable, source: Source) -> None:
     """Programs are bound to Variables."""
     rec.log.check(source, "{v} is not {0}", f"which Variable {source} is", (Identity(value),))
     rec.log.check(
-        source, f"{{v}}._requires_grad is not {value.requires_grad}", f"{source}.requires_grad", by_clock=True
+        source, f"{{v}}._requires_grad is not {value.requires_grad}", f"{source}.requires_grad", looks_into=()
     )
 
 
@@ -69,7 +69,7 @@ def bound_variable(rec: Recorder, variable: Variable) -> None:
             f"{{0}}()._requires_grad is not {variable.requires_grad}",
             f"{variable.name}.requires_grad",
             (Weak(variable),),
-            by_clock=True,
+            looks_into=(),
         )
 
 

@@ -21,7 +21,7 @@ from runnel.compile.observe.containers import content
 from runnel.compile.observe.symbols import Whole
 from runnel.compile.observe.values import PLAIN, container_of, is_class
 from runnel.compile.owned import PACKAGE, is_own, structure, ticks
-from runnel.compile.patched import all_stay
+from runnel.compile.patched import all_stay, are_intact
 from runnel.core.errors import TracedValueError
 from runnel.core.lifetime import ByIdentity
 from runnel.tensor import tracing
@@ -166,14 +166,15 @@ class _Given:
             return value
         known = rec.memo.get(("structure", id(value)), False)
         if known is False:
-            known = structure(value)
-            if known is not None and not all_stay(rec, known):
+            looked_into: set[int] = set()
+            known = structure(value, looked_into)
+            if known is not None and not are_intact(known):
                 known = None
             rec.memo["structure", id(value)] = known
             if known is not None:
-                rec.log.check(
-                    source, "structure({v}) != {0}", f"structure of {source}", (known,), by_clock=ticks(type(value))
-                )
+                all_stay(rec, known)
+                into = looked_into if ticks(type(value)) else None
+                rec.log.check(source, "structure({v}) != {0}", f"structure of {source}", (known,), looks_into=into)
         if known is None:
             return rec.policy.with_foreign_parts(rec, value)
         return value

@@ -11,7 +11,7 @@ import sys
 import types
 import weakref
 from collections import OrderedDict, deque
-from typing import Any, Final
+from typing import Any, Final, Generic
 
 import numpy as np
 
@@ -35,34 +35,37 @@ def is_own(kind: type) -> bool:
 def ticks(kind: type) -> bool:
     """Whether setting an attribute of such an object ticks the state clock (Modules and optimizers)."""
     return _TICKS.setdefault(
-        kind, lambda: issubclass(kind, Stateful) and not any("__setattr__" in c.__dict__ for c in _users(kind))
+        kind, lambda: issubclass(kind, Stateful) and not any("__setattr__" in c.__dict__ for c in users_bases(kind))
     )
 
 
-def _users(kind: type) -> list[type]:
+def users_bases(kind: type) -> list[type]:
     """The classes of the user's that an object's class is made of."""
-    return [c for c in kind.__mro__ if not is_own(c) and c is not object]
+    return [c for c in kind.__mro__ if c not in (object, Generic) and not is_own(c)]
 
 
 class Foreign(Exception):
     """Something of the user's hangs on the object."""
 
 
-def structure(value: Any) -> tuple[Any, ...] | None:
-    """All that an object of ours holds, as one comparable value; None if it holds anything of the user's."""
+def structure(value: Any, looked_into: set[int] | None = None) -> tuple[Any, ...] | None:
+    """All that an object of ours holds, as one comparable value; None if it holds anything of the user's.
+    ``looked_into`` gets the addresses of all objects that it looked into, and of their dicts of attributes."""
     found: list[Any] = []
     try:
-        _walk(value, found, set())
+        _walk(value, found, set() if looked_into is None else looked_into)
     except Foreign:
         return None
     return tuple(found)
 
 
-def parts_of(value: Stateful) -> tuple[Any, ...] | None:
+def parts_of(value: Stateful, looked_into: set[int] | None = None) -> tuple[Any, ...] | None:
     """The structure of what is Runnel's in an object of a user's class; None if it holds anything of the user's."""
     found: list[Any] = []
+    seen = set() if looked_into is None else looked_into
+    seen.add(id(value.__dict__))
     try:
-        _walk(value.program_structure(), found, set())
+        _walk(value.program_structure(), found, seen)
     except Foreign:
         return None
     return tuple(found)
@@ -108,6 +111,7 @@ def _walk(value: Any, found: list[Any], seen: set[int]) -> None:
         elif kind is weakref.ref:
             found.append(id(now()))
         elif is_own(kind) and not issubclass(kind, ArrayMethods):
+            seen.add(id(getattr(now, "__dict__", None)))
             waiting += now.program_structure() if hasattr(kind, "program_structure") else _parts(now)
         elif _is_users(kind):
             raise Foreign
@@ -152,10 +156,12 @@ def _parts(value: Any) -> list[Any]:
 _KNOWN_BY_IDENTITY: Final = (types.ModuleType, types.BuiltinFunctionType, np.dtype, np.ufunc)
 
 
-def tree(module: Any) -> tuple[Any, ...]:
-    """The Modules and Variables below a Module, with their names: what ``parameters()`` and its kin look at."""
+def tree(module: Any, looked_into: dict[int, Any] | None = None) -> tuple[Any, ...]:
+    """The Modules and Variables below a Module, with their names: what ``parameters()`` and its kin look at.
+    ``looked_into`` gets the Modules by the addresses of their dicts of attributes."""
     found: list[Any] = []
     seen: set[int] = set()
+    into = {} if looked_into is None else looked_into
     waiting = [module]
     while waiting:
         now = waiting.pop()
@@ -163,6 +169,7 @@ def tree(module: Any) -> tuple[Any, ...]:
         if id(now) in seen:
             continue
         seen.add(id(now))
+        into[id(now.__dict__)] = now
         for name, item in list(now.__dict__.items()):
             if isinstance(item, Variable):
                 found.append((name, id(item), item.requires_grad))

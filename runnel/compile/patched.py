@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from runnel.compile.observe.classes import MISSING, lookup, mro, namespace
-from runnel.compile.owned import PACKAGE, is_own
+from runnel.compile.owned import PACKAGE, users_bases
 from runnel.tensor.stateful import Stateful, StatefulTree
 
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ def _is_foreign(found: Any) -> bool:
 
 def is_intact(kind: type) -> bool:
     """Whether all classes that such an object is made of are ours, with methods of ours."""
-    return all(base is object or (is_own(base) and not is_patched(base)) for base in mro(kind))
+    return not users_bases(kind) and not any(map(is_patched, mro(kind)))
 
 
 def stays(rec: Recorder, kind: type, name: str) -> None:
@@ -42,12 +42,17 @@ def stays(rec: Recorder, kind: type, name: str) -> None:
         rec.log.check(None, f"{{0}}.{name} is not {{1}}", f"{kind.__name__}.{name}", (kind, found))
 
 
-def all_stay(rec: Recorder, structure: tuple[Any, ...]) -> bool:
-    """The same for the classes in a structure; whether they are intact."""
-    kinds = {x for x in structure if isinstance(x, type) and issubclass(x, Stateful)}
-    for kind in sorted(kinds, key=lambda kind: kind.__qualname__):
-        if not is_intact(kind):
-            return False
+def are_intact(structure: tuple[Any, ...]) -> bool:
+    """Whether the classes in a structure are intact."""
+    return all(map(is_intact, _classes(structure)))
+
+
+def all_stay(rec: Recorder, structure: tuple[Any, ...]) -> None:
+    """Later calls must find the same methods of the classes in a structure."""
+    for kind in sorted(_classes(structure), key=lambda kind: kind.__qualname__):
         for name in _OF_TREES if issubclass(kind, StatefulTree) else _OF_OTHERS:
             stays(rec, kind, name)
-    return True
+
+
+def _classes(structure: tuple[Any, ...]) -> set[type]:
+    return {x for x in structure if isinstance(x, type) and issubclass(x, Stateful)}

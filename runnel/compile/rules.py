@@ -20,7 +20,7 @@ from runnel.compile.observe.policy import Policy
 from runnel.compile.observe.sources import Identity, Source
 from runnel.compile.observe.values import PLAIN
 from runnel.compile.owned import is_own, parts_of, structure, ticks, tree
-from runnel.compile.patched import METHODS, is_intact, is_patched, stays
+from runnel.compile.patched import METHODS, are_intact, is_intact, is_patched, stays
 from runnel.compile.wrappers import Uncompiled, WrappedMethod, Wrapper
 from runnel.core.avals import Aval
 from runnel.core.dtypes import DType, float32, float64
@@ -104,7 +104,7 @@ class Rules(Policy):
 
     def changes_by_clock(self, value: Any) -> bool:
         kind = type(value)
-        return kind in PLAIN or issubclass(kind, (Variable, DType)) or ticks(kind)
+        return kind in PLAIN or issubclass(kind, (Variable, DType, WatchedDict)) or ticks(kind)
 
     def operator(self, kind: type, other: type) -> Any:
         return operations.operator_for(kind, other)
@@ -237,7 +237,7 @@ class Rules(Policy):
 def _found_ticking(rec: Recorder, value: Any, source: Source) -> None:
     """Which Module or optimizer it is; what is set on it ticks the clock."""
     rec.log.check(source, "{v} is not {0}", f"which object {source} is", (Identity(value),))
-    rec.log.check(source, "type({v}) is not {0}", f"type of {source}", (Identity(type(value)),), by_clock=True)
+    rec.log.check(source, "type({v}) is not {0}", f"type of {source}", (Identity(type(value)),), looks_into=())
 
 
 def _found_constant(rec: Recorder, value: Any, source: Source) -> None:
@@ -247,24 +247,23 @@ def _found_constant(rec: Recorder, value: Any, source: Source) -> None:
 def _tree_checked(rec: Recorder, value: Any) -> Any:
     source = rec.source_of(value)
     if source is not None:
-        rec.log.check(
-            source,
-            "tree({v}) != {0}",
-            f"Modules and Variables of {source}",
-            (rec.constant(tree(value)),),
-            by_clock=True,
-        )
+        modules: dict[int, Any] = {}
+        known, label = rec.constant(tree(value, modules)), f"Modules and Variables of {source}"
+        by_clock = all(ticks(type(module)) for module in modules.values())
+        rec.log.check(source, "tree({v}) != {0}", label, (known,), looks_into=modules if by_clock else None)
     return value
 
 
 def _structure_checked(rec: Recorder, value: Any) -> Any:
     """An optimizer of a user's class: its own methods are observed, what it has of ours is checked as a whole."""
     source = rec.source_of(value)
-    known = parts_of(value)
+    looked_into: set[int] = set()
+    known = parts_of(value, looked_into)
     if known is None:
         rec.refuse(f"a {type(value).__name__} holds things that a program cannot watch", "pass them as arguments")
     if source is not None:
-        rec.log.check(source, "parts_of({v}) != {0}", f"structure of {source}", (rec.constant(known),), by_clock=True)
+        into = looked_into if ticks(type(value)) else None
+        rec.log.check(source, "parts_of({v}) != {0}", f"structure of {source}", (rec.constant(known),), looks_into=into)
     return value
 
 
@@ -307,10 +306,18 @@ def _set(target: Any, name: str, value: Any) -> None:
     setattr(target, name, value)
 
 
+def _delete(target: Any, name: str, _: Any) -> None:
+    delattr(target, name)
+
+
 def _deleted_from(rec: Recorder, module: Any, name: str) -> None:
-    if rec.source_of(module) is not None:
+    held = module.__dict__.get(name)
+    kept = isinstance(module, StatefulTree) and module.is_kept_for_state(name)
+    if rec.source_of(module) is not None and (kept or isinstance(held, (Variable, Stateful))):
         rec.refuse(f"'{rec.source_of(module)}.{name}' is deleted", "do it outside")
-    delattr(module, name)
+    attributes.delete_plain(rec, module, name)
+    if rec.source_of(module) is not None:
+        rec.effects.replace_last(_delete)
 
 
 def _requires_grad_set(rec: Recorder, value: Any, flag: bool = True) -> Any:
@@ -363,11 +370,12 @@ def _reach_tree(rec: Recorder, owner: Any) -> None:
         if id(now) in seen or source is None:
             continue
         seen.add(id(now))
-        space = rec.log.source(source, "{p}.__dict__", f"{source}.__dict__")
+        space = attributes.dict_source(rec, now, source)
         for name, item in list(now.__dict__.items()):
             if isinstance(item, StatefulTree) and (id(now.__dict__), name) not in rec.effects.written:
                 at = rec.log.source(space, f"{{p}}[{name!r}]", f"{source}.{name}", item)
-                at.by_clock = True
+                if ticks(type(now)):
+                    at.place = id(now.__dict__), name
                 waiting.append(rec.reach(item, at))
 
 
@@ -390,7 +398,7 @@ def _run_time_number(rec: Recorder, group: Any, key: str) -> Any:
 
 def _is_known(owner: Any) -> bool:
     """Whether an object of ours holds nothing of the user's, so that its methods need not be observed."""
-    return is_intact(type(owner)) and structure(owner) is not None
+    return is_intact(type(owner)) and (known := structure(owner)) is not None and are_intact(known)
 
 
 _SPECIAL: Final[dict[str, Any]] = {"__setattr__": _set_on, "__delattr__": _deleted_from}

@@ -87,12 +87,13 @@ def generic(rec: Recorder, value: Any, name: str, use_hook: bool = True) -> Any:
         if held is not MISSING:
             if is_own or source is None:
                 return held
-            at = _instance_source(rec, kind, source, name, held, found is MISSING)
-            at.by_clock = rec.policy.ticks(kind) and rec.policy.changes_by_clock(held)
+            at = _instance_source(rec, value, source, name, held, found is MISSING)
+            if rec.policy.ticks(kind) and rec.policy.changes_by_clock(held):
+                at.place = id(space), name
             return rec.taken(held, at)
         if not is_own and source is not None:
-            by_clock = rec.policy.ticks(kind)
-            rec.log.check(source, f"{name!r} in {{v}}.__dict__", f"{source}.{name}", by_clock=by_clock)
+            looks_into = (id(space),) if rec.policy.ticks(kind) else None
+            rec.log.check(source, f"{name!r} in {{v}}.__dict__", f"{source}.{name}", looks_into=looks_into)
     if found is not MISSING:
         return _from_class(rec, value, kind, name, found, at)
     if use_hook:
@@ -102,14 +103,22 @@ def generic(rec: Recorder, value: Any, name: str, use_hook: bool = True) -> Any:
     return object.__getattribute__(value, name)  # raises
 
 
-def _instance_source(rec: Recorder, kind: type, source: Source, name: str, held: Any, is_safe: bool) -> Source:
+def dict_source(rec: Recorder, value: Any, source: Source) -> Source:
+    """A read of an object's ``__dict__``: of one that ticks the state clock it is another when that has ticked."""
+    space = instance_dict(value)
+    at = rec.log.source(source, "{p}.__dict__", f"{source}.__dict__", space)
+    if rec.policy.ticks(type(value)):
+        at.place = id(value), "__dict__"
+    return at
+
+
+def _instance_source(rec: Recorder, value: Any, source: Source, name: str, held: Any, is_safe: bool) -> Source:
     """A read of an attribute that cannot run code of the class, whatever has been deleted meanwhile."""
-    label = f"{source}.{name}"
+    kind, label = type(value), f"{source}.{name}"
     is_generic = lookup(kind, "__getattribute__") is object.__getattribute__ and lookup(kind, "__getattr__") is MISSING
     if is_safe and is_generic and name.isidentifier():
         return rec.log.source(source, f"{{p}}.{name}", label, held)
-    space = rec.log.source(source, "{p}.__dict__", f"{source}.__dict__")
-    return rec.log.source(space, f"{{p}}[{name!r}]", label, held)
+    return rec.log.source(dict_source(rec, value, source), f"{{p}}[{name!r}]", label, held)
 
 
 def _from_descriptor(rec: Recorder, value: Any, name: str, found: Any, at: Source | None, source: Source | None) -> Any:
@@ -130,7 +139,7 @@ def _from_descriptor(rec: Recorder, value: Any, name: str, found: Any, at: Sourc
     if source is None or (id(value), name) in rec.effects.written:
         return held
     if name == "__dict__" and type(found) is GetSetDescriptorType:
-        return rec.reach(held, rec.log.source(source, "{p}.__dict__", f"{source}.__dict__", held))
+        return rec.reach(held, dict_source(rec, value, source))
     if is_slot(found) or type(found) in (GetSetDescriptorType, types.MemberDescriptorType) or at is not None:
         return rec.reach(held, rec.log.source(source, f"{{p}}.{name}", f"{source}.{name}", held))
     rec.refuse(f"'{source}.{name}' is computed by C code")
@@ -467,7 +476,12 @@ def delete(rec: Recorder, value: Any, name: str) -> None:
         if found is not MISSING and type(lookup(type(found), "__delete__")) is FunctionType:
             rec.invoke(rec.class_found(type(found), "__delete__"), (found, value))
             return
-    source = rec.source_of(value)
+    delete_plain(rec, value, name)
+
+
+def delete_plain(rec: Recorder, value: Any, name: str) -> None:
+    """What ``object.__delattr__`` does."""
+    kind, source = type(value), rec.source_of(value)
     if source is None:
         delattr(value, name)
         return
@@ -477,7 +491,8 @@ def delete(rec: Recorder, value: Any, name: str) -> None:
     if dict.__contains__(space, name):
         generic(rec, value, name, use_hook=False)  # that it is there was read
     else:
-        rec.log.check(source, f"{name!r} in {{v}}.__dict__", f"{source}.{name}")
+        looks_into = (id(space),) if rec.policy.ticks(kind) else None
+        rec.log.check(source, f"{name!r} in {{v}}.__dict__", f"{source}.{name}", looks_into=looks_into)
     rec.effects.will_change(space, dict)
     _delete(value, name)
     rec.effects.written.add((id(space), name))

@@ -192,7 +192,10 @@ def _check_length(rec: Recorder, source: Source, value: Any, base: Any, size: in
 def item_source(rec: Recorder, source: Source, key: Any, item: Any) -> Source:
     """The source of what a dict holds under a key, which must not run Python code when it is hashed."""
     if type(key) in (str, int):
-        return rec.log.source(source, f"{{p}}[{key!r}]", f"{source}[{key!r}]", item)
+        at = rec.log.source(source, f"{{p}}[{key!r}]", f"{source}[{key!r}]", item)
+        if source.place is not None and rec.policy.changes_by_clock(item):
+            at.place = id(source.value), key
+        return at
     if is_simple(key):
         return rec.log.source(source, "{p}[{0}]", f"{source}[{described(key)}]", item, (key,))
     if type(key) is tuple or type(key) is FunctionType or is_python_class(type(key)):

@@ -6,6 +6,8 @@ import collections
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
+from runnel.compile.observe.sources import Check, Place, Source
+
 
 class Effect(NamedTuple):
     """``apply(target, key, value)`` is what happened; ``value`` may be replaced by that of a later call."""
@@ -45,9 +47,23 @@ class Effects:
         kept = self._before.get(id(container))
         return container if kept is None else kept[1]
 
+    def is_written(self, place: Place) -> bool:
+        """Whether the run has changed what lies in one place of a container."""
+        return place in self.written or place[0] in self.replaced
+
     def is_changed(self, container: Any) -> bool:
         """Whether the run has changed a container."""
         return id(container) in self._before
+
+    def changes(self, entry: Source | Check) -> bool:
+        """Whether what a read finds, or the outcome of a check, hangs on what the run changed: a tick of the state
+        clock by the same changes at later calls says nothing about it."""
+        if isinstance(entry, Source):
+            return entry.place is not None and self.is_written(entry.place)
+        read = [source for source in (entry.source, *entry.others) if source is not None]
+        if any(self.changes(source) or id(source.value) in self._before for source in read):
+            return True
+        return entry.looks_into is not None and any(address in entry.looks_into for address in self._before)
 
     def will_change(self, container: Any, base: Any) -> None:
         """Keep what a container holds before it is changed for the first time."""

@@ -12,11 +12,12 @@ import struct
 import sys
 import weakref
 from collections import OrderedDict
-from collections.abc import Callable, Collection
+from collections.abc import Callable
 from types import FunctionType
 from typing import Any, NamedTuple
 
 from runnel.compile.observe.classes import MISSING, lookup, namespace
+from runnel.compile.observe.effects import Effects
 from runnel.compile.observe.sources import Check, Identity, Log, Source, is_immortal
 from runnel.compile.observe.values import described, is_plain
 from runnel.core.lazy import lazy
@@ -102,9 +103,8 @@ class Guard:
     without which it cannot hold again; it keeps none of them alive.
     """
 
-    def __init__(self, log: Log, wanted: list[Source], changed: Collection[str] = ()) -> None:
-        """``changed`` are labels of what each call changes, so that its tick of the clock says nothing about them."""
-        self._changed = changed
+    def __init__(self, log: Log, wanted: list[Source], effects: Effects) -> None:
+        """``effects`` are what each call changes, so that its tick of the clock says nothing about it."""
         for source in wanted:
             log.need(source)
         self.is_retired: list[bool] = []  # holds an item once the guard can never hold again
@@ -116,7 +116,7 @@ class Guard:
             "by_key": by_key, **EXTRA, "keys_of": keys_of, "by_id": by_id, "plain_part": plain_part,
             "retired": self.is_retired, "modules": sys.modules, "environ": os.environ,
         }  # fmt: skip
-        self._lines = [self._line(entry) for entry in log.entries]
+        self._lines = [self._line(entry, _is_by_clock(entry, effects)) for entry in log.entries]
         self.wanted = [s.index for s in wanted]
         self.reads, self.checks = len(log.reads), len(log.entries) - len(log.reads)
         self.aliases = [line.code for line in self._lines if re.fullmatch(r"v\d+ is not v\d+", line.code)]
@@ -186,7 +186,7 @@ class Guard:
                 return line, f"{line.label} cannot be read"
         return None
 
-    def _line(self, entry: Source | Check) -> Line:
+    def _line(self, entry: Source | Check, by_clock: bool) -> Line:
         if isinstance(entry, Source):
             code = f"v{entry.index} = {self._filled(entry.text, entry.constants, entry.label)}"
             needs = []
@@ -197,7 +197,6 @@ class Guard:
                 if operand is not None:
                     code = code.replace(f"{{a{i}}}", f"v{operand.index}")
                     needs.append(operand.index)
-            by_clock = entry.by_clock and entry.label not in self._changed
             return Line(entry.index, code, entry.label, tuple(needs), by_clock, None)
         code = self._filled(entry.fails, entry.constants, entry.label)
         needs = [] if entry.source is None else [entry.source.index]
@@ -208,10 +207,6 @@ class Guard:
             needs.append(other.index)
         first = entry.constants[0] if entry.constants else MISSING
         was = first if is_plain(first) or type(first) in TOLD else MISSING
-        over = [s for s in (entry.source, *entry.others) if s is not None]
-        by_clock = entry.by_clock or (bool(over) and all(s.by_clock for s in over))
-        if by_clock and self._changed:
-            by_clock = not any(entry.label == place or _is_part(entry.label, place) for place in self._changed)
         return Line(-1, code, entry.label, tuple(needs), by_clock, was)
 
     def _filled(self, text: str, constants: tuple[Any, ...], label: str) -> str:
@@ -248,10 +243,14 @@ class Guard:
             raise NotGuarded(f"a {type(value).__name__} is compared by identity, and cannot be watched") from None
 
 
-def _is_part(label: str, place: str) -> bool:
-    """Whether a check of a whole object looks at a place in it."""
-    owner = place.rpartition(".")[0]
-    return label in (f"structure of {owner}", f"Modules and Variables of {owner}")
+def _is_by_clock(entry: Source | Check, effects: Effects) -> bool:
+    """Whether it is as it was, unless the state clock ticks for another reason than what each call changes."""
+    if isinstance(entry, Source):
+        ticks = entry.place is not None
+    else:
+        over = [s for s in (entry.source, *entry.others) if s is not None]
+        ticks = entry.looks_into is not None or (bool(over) and all(s.place is not None for s in over))
+    return ticks and not effects.changes(entry)
 
 
 def _changed(line: Line, space: dict[str, Any]) -> str:

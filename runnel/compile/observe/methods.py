@@ -129,7 +129,7 @@ def call(
         return _of_container(rec, value, base, name, function, args, kwargs)
     if is_python_class(kind) and not is_class(value) and issubclass(kind, (int, str, float, bytes, complex)):
         values = tuple([rec.hooks.unpack(x) if name in _ITERATES else x for x in args])
-        return given(rec.calls_c(getattr(_owner(value, name), name), (value, *values), kwargs))
+        return given(rec.calls_c(getattr(_owner(rec, value, name), name), (value, *values), kwargs))
     if is_class(value):
         return _of_class(rec, value, name, function, args, kwargs)
     if kind is str and name in ("format", "format_map") and not all(map(is_plain, (*args, *kwargs.values()))):
@@ -355,18 +355,17 @@ def _of_container(
     values = tuple(
         [rec.hooks.unpack(x) if is_python_class(type(x)) and not _is_element(base, name) else x for x in args]
     )
-    return given(
-        rec.calls_c(getattr(base if type(value) in CONTAINERS else _owner(value, name), name), (value, *values), kwargs)
-    )
+    return given(rec.calls_c(_method(rec, value, base, name), (value, *values), kwargs))
 
 
 def _is_element(base: Any, name: str) -> bool:
     return name in ("index", "count", "__contains__", "__eq__", "__ne__", "__lt__", "__le__", "__gt__", "__ge__")
 
 
-def _owner(value: Any, name: str) -> Any:
+def _owner(rec: Recorder, value: Any, name: str) -> Any:
+    """The class below those of the user's that has a method."""
     for base in type(value).__mro__:
-        if not is_python_class(base) and name in base.__dict__:
+        if (not is_python_class(base) or rec.policy.is_transparent(base)) and name in base.__dict__:
             return base
     return type(value)
 
@@ -427,9 +426,9 @@ def change(rec: Recorder, value: Any, base: Any, name: str, args: tuple[Any, ...
         effects.appended[id(value)] = effects.appended.get(id(value), 0) + grown
     else:
         effects.appended.pop(id(value), None)
-        if name == "clear":
+        if name == "clear" or base is dict:  # of a dict whose content was read: what is left in it is known
             effects.replaced.add(id(value))
-    method = _method(value, base, name)
+    method = _method(rec, value, base, name)
     label = f"{source}.{name}(...)"
     effects.record(
         lambda target, _, parts: method(target, *parts[0], **parts[1]), value, None, (list(args), dict(kwargs)), label
@@ -441,12 +440,12 @@ def _set_items(target: Any, _: Any, items: list[Any]) -> None:
     list.__setitem__(target, slice(None), items)
 
 
-def _method(value: Any, base: Any, name: str) -> Any:
-    return getattr(base if type(value) in CONTAINERS else _owner(value, name), name)
+def _method(rec: Recorder, value: Any, base: Any, name: str) -> Any:
+    return getattr(base if type(value) in CONTAINERS else _owner(rec, value, name), name)
 
 
 def _apply(rec: Recorder, value: Any, base: Any, name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    method = _method(value, base, name)
+    method = _method(rec, value, base, name)
     if name == "sort" and kwargs.get("key") is not None:
         kwargs = {**kwargs, "key": rec.callback(kwargs["key"])}
     if name in ("append", "appendleft", "extend", "insert") or not rec.classes_in((value, *args)):
@@ -471,11 +470,11 @@ def _items_of(rec: Recorder, value: Any, name: str) -> Any:
 
 def _change_dict(rec: Recorder, value: Any, name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """The changes of a dict that concern single keys; MISSING for others."""
-    if name == "update":
+    if name in ("update", "__ior__"):
         merged: dict[Any, Any] = dict(*args, **kwargs)
         for key, item in merged.items():
             set_key(rec, value, key, item)
-        return None
+        return value if name == "__ior__" else None
     if not args:
         return MISSING
     key = args[0]
@@ -507,7 +506,7 @@ def set_key(rec: Recorder, value: Any, key: Any, item: Any) -> None:
         content(rec, key)
         rec.pinned(key)
     rec.effects.will_change(value, dict)
-    store = _method(value, dict, "__setitem__")
+    store = _method(rec, value, dict, "__setitem__")
     rec.effects.written.add((id(value), key if is_simple(key) else id(key)))
     rec.keep(key)
     rec.effects.record(lambda target, k, v: store(target, k, v), value, key, item, f"{rec.source_of(value)}[...] = ...")
@@ -519,7 +518,7 @@ def delete_key(rec: Recorder, value: Any, key: Any) -> None:
     if not is_simple(key):
         content(rec, value)
     rec.effects.will_change(value, dict)
-    drop = _method(value, dict, "__delitem__")
+    drop = _method(rec, value, dict, "__delitem__")
     rec.effects.written.add((id(value), key if is_simple(key) else id(key)))
     rec.effects.record(lambda target, k, _: drop(target, k), value, key, None, f"del {rec.source_of(value)}[...]")
     drop(value, key)

@@ -147,7 +147,7 @@ def observe(
         raise Refused(str(problem), "at the call") from None
     except Refused as refused:
         with suppress(NotGuarded):
-            refused.guard = Guard(log, [])
+            refused.guard = Guard(log, [], rec.effects)
         raise
     finally:
         rec.effects.undo()
@@ -185,14 +185,14 @@ def _finished(rec: Recorder, result: Any) -> Observation:
             recipes.of(e.key),
             recipes.of(e.value),
             e.label,
-            rec.policy.ticks(type(e.target)),
+            rec.policy.ticks(type(e.target)) or rec.policy.is_transparent(type(e.target)),
         )
         for e in rec.effects.done
     ]
     answer = recipes.result(result)
     program = rec.session.complete(recipes)
     _stay_distinct(rec)
-    guard = Guard(rec.log, recipes.wanted, {e.label.removesuffix(" = ...") for e in rec.effects.done})
+    guard = Guard(rec.log, recipes.wanted, rec.effects)
     return Observation(guard, effects, answer, rec.settled, program)
 
 

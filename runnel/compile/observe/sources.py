@@ -10,15 +10,18 @@ from __future__ import annotations
 import dataclasses
 import sys
 import types
+from collections.abc import Container
 from typing import Any, Final, NamedTuple
 
 from runnel.compile.observe.classes import MISSING
+
+Place = tuple[int, Any]  # the address of a dict of attributes, and the name in it
 
 
 class Source:
     """A place that was read: ``text`` over the parent's value ``{p}`` and the constants ``{0}``, ``{1}``, ..."""
 
-    __slots__ = ("by_clock", "constants", "index", "is_argument", "label", "operands", "parent", "text", "value")
+    __slots__ = ("constants", "index", "is_argument", "label", "operands", "parent", "place", "text", "value")
 
     def __init__(self, parent: Source | None, text: str, constants: tuple[Any, ...], label: str, value: Any) -> None:
         self.parent = parent
@@ -28,7 +31,7 @@ class Source:
         self.value = value
         self.operands: tuple[Source | None, ...] = ()  # of a number that is computed: ``{a0}``, ``{a1}``, ...
         self.index = -1  # number among the reads of the guard
-        self.by_clock = False  # whether what is found here changes only when the state clock ticks
+        self.place: Place | None = None  # where an attribute lies whose changes tick the state clock
         self.is_argument: bool = parent is not None and parent.is_argument  # whether it hangs on an argument
 
     def __repr__(self) -> str:
@@ -43,7 +46,7 @@ class Check(NamedTuple):
     constants: tuple[Any, ...]
     label: str
     others: tuple[Source, ...]
-    by_clock: bool = False  # whether its outcome changes only when the state clock ticks
+    looks_into: Container[int] | None = None  # see ``Log.check``
 
 
 class Identity(NamedTuple):
@@ -92,10 +95,10 @@ class Log:
         label: str,
         constants: tuple[Any, ...] = (),
         others: tuple[Source, ...] = (),
-        by_clock: bool = False,
+        looks_into: Container[int] | None = None,
     ) -> None:
         """A later call is another case where ``fails`` holds. What is found at sources that change with the state clock
-        alone is checked by it, and what is said to be ``by_clock``."""
+        alone is checked by it, and so are checks that name the objects they look into, by address."""
         key = (id(source), fails, *[id(c.value) if type(c) is Identity else id(c) for c in constants], *map(id, others))
         if key in self._checked:
             return
@@ -104,7 +107,7 @@ class Log:
         for needed in (source, *others):
             if needed is not None:
                 self.need(needed)
-        self.entries.append(Check(source, fails, constants, label, others, by_clock))
+        self.entries.append(Check(source, fails, constants, label, others, looks_into))
 
     def need(self, source: Source) -> None:
         """Read the source, and what it is read from, at this point of the guard."""
