@@ -7,7 +7,7 @@ run through one scan for each number of sequences that go on.
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import Any, Final
 
 from runnel import ops
 from runnel.core.dtypes import as_dtype
@@ -20,6 +20,8 @@ from runnel.nn.recurrent_cells import State, elman_step, gru_step, lstm_step, re
 from runnel.tensor import random
 from runnel.tensor.creation import zeros
 from runnel.transforms.scan import scan
+
+MOST_LAYERS: Final = 10_000
 
 
 class _Recurrent(Module):
@@ -45,8 +47,8 @@ class _Recurrent(Module):
             raise ValueError(f"[{name}] has no projections: proj_size must be 0; received {proj_size}.")
         if not 0 <= dropout <= 1:
             raise ValueError(f"[{name}] dropout is a probability; received {dropout}.")
-        if num_layers < 1:
-            raise ValueError(f"[{name}] needs at least one layer; received {num_layers}.")
+        if not 1 <= num_layers <= MOST_LAYERS:
+            raise ValueError(f"[{name}] has 1 to {MOST_LAYERS} layers; received {num_layers}.")
         self.input_size = input_size
         self.hidden_size = hidden_size
         self.num_layers = num_layers

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -44,6 +45,7 @@ def conv(
     stride 1 only: docs/winograd.md states its error).
     """
     spatial = _spatial("conv", x, weight)
+    groups = operator.index(groups)
     steps = per_axis("conv", "stride", stride, spatial)
     gaps = per_axis("conv", "dilation", dilation, spatial)
     pairs = padding_pairs("conv", padding, weight.shape[2:], steps, gaps)
@@ -76,6 +78,7 @@ def conv_transpose(
     """The transpose of the convolution with these arguments: ``x`` (N, C, *sizes) and ``weight`` (C, K/groups, *kernel)
     give (N, K, (size - 1)·stride - 2·padding + dilation·(kernel - 1) + output_padding + 1)."""
     spatial = _spatial("conv_transpose", x, weight)
+    groups = operator.index(groups)
     steps = per_axis("conv_transpose", "stride", stride, spatial)
     gaps = per_axis("conv_transpose", "dilation", dilation, spatial)
     around = per_axis("conv_transpose", "padding", padding, spatial)

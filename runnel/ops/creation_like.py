@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Iterable
 from typing import Any
 
@@ -98,4 +99,4 @@ def iota(like: Array, shape: int | Iterable[int], axis: int = -1, dtype: Any = i
     """``start`` + the position along ``axis``, in an array of ``shape``."""
     wanted = as_sizes("iota", shape)
     place = normalize_axis("iota", axis, len(wanted))
-    return apply(iota_p, constant(like, start, as_dtype(dtype), len(wanted)), shape=wanted, axis=place)
+    return apply(iota_p, constant(like, operator.index(start), as_dtype(dtype), len(wanted)), shape=wanted, axis=place)

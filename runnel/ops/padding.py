@@ -15,7 +15,7 @@ from runnel.core.errors import ShapeError
 from runnel.core.tables import Op, axes, cost, infer, jvp, lower, reference, vjp
 from runnel.core.tangents import Tangents
 from runnel.loops.rules import Padding
-from runnel.ops.arguments import Array, require_same_dtype
+from runnel.ops.arguments import Array, is_single, require_same_dtype
 from runnel.ops.arithmetic import multiply
 from runnel.ops.broadcasting import broadcast_to, sum_kept
 from runnel.ops.creation_like import full_like, zeros_like
@@ -128,8 +128,8 @@ MODES = ("zeros", "constant", "reflect", "replicate", "circular")
 def pad(x: Array, widths: Sequence[tuple[int, int]], value: bool | int | float = 0, mode: str = "constant") -> Array:
     """``x`` with ``widths[axis] = (before, after)`` elements put around it along each axis: ``value`` ("constant"), or
     the neighbours mirrored ("reflect"), the border repeated ("replicate") or the other end ("circular")."""
-    if len(widths) != x.ndim or any(min(pair) < 0 for pair in widths):
-        raise ShapeError(f"[pad] shape {x.shape} needs {x.ndim} pairs of non-negative widths, got {tuple(widths)}.")
+    if is_single(widths) or len(widths) != x.ndim or any(min(pair) < 0 for pair in widths):
+        raise ShapeError(f"[pad] shape {x.shape} needs {x.ndim} pairs of non-negative widths, got {widths!r}.")
     if mode not in MODES:
         raise ValueError(f"[pad] mode is one of {', '.join(MODES)}; got {mode!r}.")
     if mode in ("constant", "zeros"):

@@ -7,6 +7,7 @@ SC 2011; its multipliers and key increments are the paper's. A key is a uint32 a
 from __future__ import annotations
 
 import math
+import operator
 from collections.abc import Callable, Iterable
 from typing import Any, TypeAlias
 
@@ -175,7 +176,7 @@ axes.register(random_bits_p, _Drawn())
 
 def random_bits(key: RandomKey, shape: int | Iterable[int], word: int = 0) -> Array:
     """Uniform uint32 of ``shape``. The four ``word``s (0 to 3) are independent of one another."""
-    return _bits(key, as_sizes("random_bits", shape), word, _DRAWING)
+    return _bits(key, as_sizes("random_bits", shape), operator.index(word), _DRAWING)
 
 
 def _bits(key: RandomKey, shape: Shape, word: int, stream: int) -> Array:

@@ -155,7 +155,7 @@ def inverse_order(axes: Sequence[int]) -> tuple[int, ...]:
 
 def permute(x: Array, axes: Sequence[int]) -> Array:
     """``x`` with its axes in the order ``axes``, each of them once. Copies nothing."""
-    order = tuple(normalize_axis("permute", a, x.ndim) for a in axes)
+    order = tuple(normalize_axis("permute", a, x.ndim) for a in listed(axes))
     return x if order == tuple(range(x.ndim)) else apply(permute_p, x, axes=order)
 
 

@@ -136,6 +136,8 @@ def ones(shape: Shape, *sizes: Any, dtype: Any = None) -> Tensor:
 
 def _filled(name: str, shape: Any, value: bool | int | float, dtype: Any) -> Tensor:
     wanted = dtypes.as_dtype(dtype)
+    if not wanted.is_float and isinstance(value, int) and not -(1 << 63) <= value < 1 << 64:
+        raise DTypeError(f"[{name}] {wanted.name} has no {value}; name a float dtype, or a number of at most 64 bits.")
     return tensors.from_numpy(np.full(as_sizes(name, shape), rounded(value, wanted)), wanted, copy=False)
 
 

@@ -22,6 +22,8 @@ WRONG: dict[str, Any] = {
     "ragged": [[1], [2, 3]], "a dict": {}, "an object": object(), "an array": np.zeros(3), "NaN": float("nan"),
     "complex": 1j, "strings": ["a", "b"], "nothing": (), "a function": len, "a scalar": rn.asarray(1.0),
     "seven axes": rn.zeros((1,) * 7), "integers": rn.asarray([1, 2]), "empty": rn.zeros((0, 4)),
+    "huge": 2**70, "huge and negative": -(2**70), "a small NumPy integer": np.int8(3),
+    "an array without axes": np.array(2), "a bfloat16": rn.asarray(1.0, rn.bfloat16), "an infinity": float("inf"),
 }  # fmt: skip
 SENTENCE = re.compile(r"\[[\w.]+\] ")
 CALLS = {call.name: call for call in calls()}
