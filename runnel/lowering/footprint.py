@@ -257,13 +257,13 @@ class _Walk:
         if rows[0] >= rows[1] or columns[0] >= columns[1]:
             return
         if k[1]:
-            start = 0
-            if stmt.lists is not None:
+            if stmt.lists is None:
+                a += [(*rows, number(stmt.a_row)), (*k, number(stmt.a_k))]
+                yield self.footprint(stmt.a, False, 0, a, None, contracted=True)
+            else:
                 yield self.footprint(stmt.lists.rows, False, 0, [(*rows, 1)], None)
                 yield self.footprint(stmt.lists.ks, False, 0, [(*k, 1)], None)
-                start, a = self.listed(stmt.lists, rows)
-            else:
-                a += [(*rows, number(stmt.a_row)), (*k, number(stmt.a_k))]
+                yield self.listed(stmt.a, stmt.lists, rows)
             pairs = 2 if stmt.panels is not None and stmt.factors is not None else 1
             b.append((0, -(-k[1] // pairs), number(stmt.b_k)))
             if stmt.panels is not None:
@@ -272,21 +272,27 @@ class _Walk:
                 b += [(*panels, number(stmt.panels.step)), (0, width * pairs, 1)]
             else:
                 b.append((*columns, number(stmt.b_col)))
-            yield self.footprint(stmt.a, False, start, a, None, contracted=True)
             yield self.footprint(stmt.b, False, 0, b, None, contracted=True)
         c += [(*rows, number(stmt.c_row)), (*columns, 1)]
         yield self.footprint(stmt.c, True, 0, c, path)
 
-    def listed(self, lists: Lists, rows: tuple[int, int]) -> tuple[int, list[tuple[int, int, int]]]:
-        """All elements from the first to the last that the lists lead to for these rows."""
-        ends = np.zeros(2, np.int64)
+    def listed(self, buffer: str, lists: Lists, rows: tuple[int, int]) -> Footprint:
+        """The elements that the lists lead to for these rows, and no others: what lies between may not be written yet,
+        such as the border of a padded array."""
+        elements: Runs = np.array([[0, 1]], np.int64)
         for name, part in ((lists.rows, slice(*rows)), (lists.ks, slice(None))):
             access = self.accesses[name]
             if access.place.value is None:
                 raise VerifierError(f"The list '{name}' of offsets is no constant.")
-            found = access.place.value[access.offset :][part]
-            ends += (found.min(), found.max())
-        return int(ends[0]), [(0, int(ends[1] - ends[0]) + 1, 1)]
+            first = np.unique(access.place.value[access.offset :][part]).astype(np.int64)
+            offsets = merged(np.stack([first, first + 1], axis=1))
+            if len(elements) * len(offsets) > _LISTED:
+                raise TooLarge
+            begins = elements[:, 0, None] + offsets[:, 0]
+            ends = elements[:, 1, None] + offsets[:, 1] - 1  # of two ranges the sums are a range
+            elements = merged(np.stack([begins, ends], axis=2).reshape(-1, 2))
+        access = self.accesses[buffer]
+        return Footprint(access, buffer, False, True, (elements + access.offset) * access.place.dtype.itemsize, None)
 
     def product(self, stmt: Product) -> Iterator[Footprint]:
         """The three matrices from wherever the indices of their first elements may be."""

@@ -75,3 +75,17 @@ def test_too_many_pieces_are_refused(monkeypatch):
     (call,) = Traced(lambda x: ops.exp(x[:, 1:]), (numbers(30, 20),)).plan.calls
     with pytest.raises(TooLarge):
         footprints(call, (0, 30, 0, 19))
+
+
+def test_lists_lead_to_their_elements_alone():
+    """A product over the inside of an array goes by lists of offsets: it reads nothing of the border."""
+
+    def f(x, w):
+        return ops.tensordot(x[:, 1:-1, 1:-1], w, ((0,), (0,)))
+
+    plan = Traced(f, (numbers(3, 6, 7), numbers(3, 2))).plan
+    call = next(c for c in plan.calls if c.kernel.name.startswith("contract"))
+    inside = np.arange(3 * 6 * 7).reshape(3, 6, 7)[:, 1:-1, 1:-1].reshape(-1)
+    read = next(f for f in footprints(call, (0, call.rows, 0, call.columns)) if f.buffer == "b0")
+    assert any(f.buffer == "b2" for f in footprints(call, (0, call.rows, 0, call.columns)))
+    assert bytes_of(read.runs) == {4 * int(at) + byte for at in inside for byte in range(4)}
