@@ -12,8 +12,8 @@ from collections.abc import Callable, Collection, Sequence
 from contextlib import nullcontext
 from typing import Any, Final
 
-from runnel.lowering.frame import Frame, Pool
-from runnel.lowering.program import Program
+from runnel.compiler.executable.frame import Frame, Pool
+from runnel.compiler.executable.program import Program
 from runnel.runtime import layout, memory
 from runnel.runtime.layout import STALE
 from runnel.runtime.state import VERSION, WRITES, StateLock

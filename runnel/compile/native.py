@@ -11,14 +11,14 @@ from runnel.compile import stored
 from runnel.compile.binding import Binding
 from runnel.compile.capture import Capture, Origin
 from runnel.compile.stationary import split
+from runnel.compiler.executable.image import image
+from runnel.compiler.executable.program import Program
+from runnel.compiler.passes import pipeline
+from runnel.compiler.plan import Plan, Planner
+from runnel.compiler.schedule.recompute import Fitted, fit
 from runnel.core.dtypes import from_numpy as dtype_of
 from runnel.core.lazy import lazy
 from runnel.graph.graph import Graph
-from runnel.lowering.image import image
-from runnel.lowering.plan import Plan, Planner
-from runnel.lowering.program import Program
-from runnel.lowering.recompute import Fitted, fit
-from runnel.passes import pipeline
 from runnel.tensor.tensor import Tensor, from_numpy
 
 

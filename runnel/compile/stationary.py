@@ -10,15 +10,15 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 from runnel.codegen import context
+from runnel.compiler.fusion.strided import Strided, resolve_views
+from runnel.compiler.kernels.contraction.matrices import extents, merged_stride
+from runnel.compiler.passes.expand import Expanding
 from runnel.core import tables
 from runnel.graph.graph import Graph
 from runnel.graph.node import Input, InputKind, Value
 from runnel.graph.rewriting import substituted
 from runnel.loops.rules import Contraction, View, Winograd
-from runnel.lowering.matrices import extents, merged_stride
-from runnel.lowering.strided import Strided, resolve_views
 from runnel.ops.panels import in_panels, panel_product
-from runnel.passes.expand import Expanding
 
 WORTH = 1 << 14  # elements that a preparation must make
 MANY_ROWS = 1024  # of a product: beside them, it is little work to lay its weight out at each call

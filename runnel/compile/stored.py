@@ -1,8 +1,8 @@
 """Programs on disk: what follows from a traced graph, kept beside the kernels, so that it need not be worked out again.
 
-A file holds images (``lowering/image.py``) as JSON, with their arrays behind it. It is filed under all that they follow
-from: the graph's identity, threads, budget, target, and this package's own sources. Rules and passes that others have
-registered have no such identity: where there are any, nothing is kept.
+A file holds images (``compiler/executable/image.py``) as JSON, with their arrays behind it. It is filed under all that
+they follow from: the graph's identity, threads, budget, target, and this package's own sources. Rules and passes that
+others have registered have no such identity: where there are any, nothing is kept.
 """
 
 from __future__ import annotations
@@ -20,18 +20,18 @@ import numpy as np
 from runnel import transforms as transforms
 from runnel.codegen.context import CompileContext
 from runnel.compile import stationary as stationary
+from runnel.compiler.executable.image import Image, checked
+from runnel.compiler.passes.pipeline import PIPELINE
 from runnel.core import sources, switches
 from runnel.core.errors import VerifierError
 from runnel.core.tables import Table
 from runnel.graph.graph import Graph
 from runnel.graph.hashing import structural_hash
-from runnel.lowering.image import Image, checked
-from runnel.passes.pipeline import PIPELINE
 from runnel.runtime import objects
 
 LARGEST: Final = 1 << 24  # bytes of a file
 _MAGIC: Final = b"runnel program 1\n"
-_MADE_BY: Final = ("core", "runtime", "loops", "codegen", "graph", "ops", "passes", "lowering", "compile")
+_MADE_BY: Final = ("core", "runtime", "loops", "codegen", "graph", "ops", "compiler", "compile")
 _OWN_RULES: Final = Table.registrations  # all are there: what is imported above stands on every module that has some
 _OWN_PASSES: Final = PIPELINE.passes
 

@@ -8,9 +8,9 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
+from runnel.compiler.executable.program import Program
+from runnel.compiler.kernels.places import Call, Place, Space
 from runnel.core.errors import ShapeError
-from runnel.lowering.places import Call, Place, Space
-from runnel.lowering.program import Program
 from runnel.runtime import memory
 from runnel.runtime.launch import RECORD_WORDS, Launch
 

@@ -5,6 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from runnel.compiler.executable.program import Program
+from runnel.compiler.plan import Plan
+from runnel.compiler.schedule.recompute import Fitted
 from runnel.core.lazy import lazy
 from runnel.graph.graph import Graph
 from runnel.inspection import measure, tables
@@ -12,9 +15,6 @@ from runnel.inspection.graphs import PrintedGraph
 from runnel.inspection.kernels import KernelsReport
 from runnel.inspection.memory import MemoryReport
 from runnel.inspection.schedule import Schedule
-from runnel.lowering.plan import Plan
-from runnel.lowering.program import Program
-from runnel.lowering.recompute import Fitted
 
 Passes = Callable[[], list[tuple[str, Graph]]]
 

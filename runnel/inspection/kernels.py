@@ -7,10 +7,10 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from runnel.codegen import build, context, nest
+from runnel.compiler.kernels.places import Call
 from runnel.inspection import tables
 from runnel.loops import printer
 from runnel.loops.ir import Kernel
-from runnel.lowering.places import Call
 
 
 class KernelReport:

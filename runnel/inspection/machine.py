@@ -19,12 +19,12 @@ import numpy as np
 
 from runnel.codegen import build, context
 from runnel.codegen.target import Target
+from runnel.compiler.cost.model import Machine
+from runnel.compiler.kernels.naming import named
 from runnel.core.dtypes import float32
 from runnel.inspection.peak import Peak
 from runnel.loops.ir import Acc, Apply, Buffer, Expr, For, Index, Kernel, Load, RangeBound, Ref, Store, Update, Var
 from runnel.loops.scalar import add
-from runnel.lowering.model import Machine
-from runnel.lowering.naming import named
 from runnel.runtime import memory, objects
 from runnel.runtime.launch import Launch
 

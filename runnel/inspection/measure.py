@@ -9,13 +9,13 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass, replace
 from typing import Any, Final
 
+from runnel.compiler.executable.program import Program
+from runnel.compiler.kernels.places import Call
+from runnel.compiler.schedule.repeat import is_unbounded
 from runnel.inspection import tables
 from runnel.inspection.bench import Bench, best
 from runnel.inspection.machine import rates
 from runnel.inspection.schedule import line_of, ops_of, shortened
-from runnel.lowering.places import Call
-from runnel.lowering.program import Program
-from runnel.lowering.repeat import is_unbounded
 
 _PER_RUN: Final = 1e-4  # seconds of predicted work in one timed run: the clock and the launch cost little of it
 _CHANGING: Final = 8  # as often at most where numbers are put back between runs

@@ -6,15 +6,15 @@ from collections.abc import Iterable
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from runnel.compiler.executable.program import Program
+from runnel.compiler.kernels.places import Call, Place
+from runnel.compiler.memory.memory import Life
+from runnel.compiler.plan import Plan
+from runnel.compiler.schedule.recompute import Fitted, Recomputed, counted
 from runnel.core.avals import Shape
 from runnel.graph.node import Value
 from runnel.inspection import tables
 from runnel.inspection.schedule import line_of
-from runnel.lowering.memory import Life
-from runnel.lowering.places import Call, Place
-from runnel.lowering.plan import Plan
-from runnel.lowering.program import Program
-from runnel.lowering.recompute import Fitted, Recomputed, counted
 
 
 @dataclass(frozen=True, slots=True)

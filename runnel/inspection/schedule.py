@@ -6,11 +6,11 @@ from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from runnel.compiler.kernels.places import Call
+from runnel.compiler.plan import Plan
+from runnel.compiler.schedule.partition import Block
+from runnel.compiler.schedule.repeat import GUESSED, AnySpan, Repeat, While, sequence
 from runnel.inspection import tables
-from runnel.lowering.partition import Block
-from runnel.lowering.places import Call
-from runnel.lowering.plan import Plan
-from runnel.lowering.repeat import GUESSED, AnySpan, Repeat, While, sequence
 
 
 @dataclass(frozen=True, slots=True)

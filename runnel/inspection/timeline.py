@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from runnel.compiler.plan import Plan
 from runnel.inspection.measure import Measurement
-from runnel.lowering.plan import Plan
 
 
 def events(plan: Plan, measured: Measurement, process: int = 0) -> list[dict[str, Any]]:

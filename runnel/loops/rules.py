@@ -1,6 +1,6 @@
 """The forms in which an op may become loops: the rules of table ``lower`` are instances of these.
 
-Ops fill the table, ``lowering`` reads it.
+Ops fill the table, ``compiler`` reads it.
 """
 
 from __future__ import annotations
@@ -146,7 +146,7 @@ class Cond:
 
 @dataclass(frozen=True, slots=True)
 class HostCall:
-    """Runs in NumPy through table ``reference``: in programs by a call of the host (``lowering.host``)."""
+    """Runs in NumPy through table ``reference``: in programs by a call of the host (``kernels/host_calls``)."""
 
 
 Elementwise = Pointwise | IndexFunction | Reduction | View | BucketSums

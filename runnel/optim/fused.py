@@ -7,11 +7,11 @@ from typing import Any, Final
 
 from runnel.codegen import context
 from runnel.compile.binding import Binding
+from runnel.compiler.executable.program import Program
+from runnel.compiler.passes import pipeline
+from runnel.compiler.plan import Planner
 from runnel.core.avals import row_major
 from runnel.graph.node import InputKind
-from runnel.lowering.plan import Planner
-from runnel.lowering.program import Program
-from runnel.passes import pipeline
 from runnel.runtime.layout import STALE
 from runnel.tensor import tensor as tensors
 from runnel.tensor.holding import HOLDS, protect

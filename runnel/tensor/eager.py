@@ -10,6 +10,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from runnel.codegen import context
+from runnel.compiler.executable.program import Program
+from runnel.compiler.fusion.strided import view_layout
+from runnel.compiler.kernels.indexing.bounds import outside
+from runnel.compiler.passes import pipeline
+from runnel.compiler.passes.sink_permutes import in_order
+from runnel.compiler.plan import Plan as PlanOfKernels, Planner
 from runnel.core import switches, tables
 from runnel.core.avals import Aval, Shape, aval, row_major
 from runnel.core.dtypes import from_numpy
@@ -21,13 +27,7 @@ from runnel.graph.extract import placeholder
 from runnel.graph.graph import Graph
 from runnel.graph.node import Node, Value, applied, results_of
 from runnel.loops.rules import HostCall, View
-from runnel.lowering.bounds import outside
-from runnel.lowering.plan import Plan as PlanOfKernels, Planner
-from runnel.lowering.program import Program
-from runnel.lowering.strided import view_layout
 from runnel.ops.views import permute_p
-from runnel.passes import pipeline
-from runnel.passes.sink_permutes import in_order
 from runnel.runtime import memory
 from runnel.runtime.memory import Storage
 from runnel.tensor.tracing import user_line

@@ -15,9 +15,9 @@ from typing import Any
 import numpy as np
 
 from runnel.codegen import build, contract
+from runnel.compiler.kernels.places import Space
+from runnel.compiler.plan import Plan
 from runnel.loops.ir import Kernel
-from runnel.lowering.places import Space
-from runnel.lowering.plan import Plan
 from runnel.runtime import driver, layout, memory
 from runnel.runtime.launch import RECORD_WORDS, Launch
 

@@ -13,11 +13,11 @@ import runnel as rn
 from runnel.codegen import caches, context, contract, dot_contract
 from runnel.codegen.context import CompileContext
 from runnel.compile import stored
+from runnel.compiler.kernels.convolution.tiles import block_tiles
 from runnel.core import dtypes, switches
 from runnel.graph.graph import Graph
-from runnel.lowering.tiles import block_tiles
 from runnel.nn import functional as F
-from tests.lowering.harness import Traced
+from tests.compiler.harness import Traced
 
 SIZES = [caches.LEAST, caches.DEFAULT, caches.MOST]
 

@@ -16,16 +16,16 @@ import runnel as rn
 from runnel.codegen import nest, target
 from runnel.codegen.target import NEON_BF16
 from runnel.compile import stationary
+from runnel.compiler.passes import pipeline
+from runnel.compiler.plan import Plan, Planner
 from runnel.core import switches
 from runnel.core.avals import aval
 from runnel.core.dtypes import bfloat16, float32
 from runnel.graph.graph import Graph
 from runnel.graph.node import InputKind
 from runnel.loops.ir import Contract
-from runnel.lowering.plan import Plan, Planner
-from runnel.passes import pipeline
 from runnel.tensor import tensor as tensors, tracing
-from tests.lowering.harness import same_bits
+from tests.compiler.harness import same_bits
 
 DOTS = [row.name for row in target.TARGETS if row.dot]
 

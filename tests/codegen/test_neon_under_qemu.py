@@ -48,7 +48,7 @@ from runnel.loops.ir import (
     Update,
 )
 from runnel.loops.scalar import SCALAR_OPS
-from tests.lowering.harness import same_bits
+from tests.compiler.harness import same_bits
 from tests.suites.plans import Sample, samples, traced
 
 pytestmark = pytest.mark.skipif(bool(aarch64.missing()), reason=f"NEON code cannot run here: {aarch64.missing()}.")

@@ -11,7 +11,7 @@ import runnel as rn
 from runnel import nn, optim
 from runnel.core.errors import MemoryBudgetError, RunnelError
 from runnel.ops.recomputation import again_p
-from tests.lowering.harness import same_bits
+from tests.compiler.harness import same_bits
 
 
 class Block(nn.Module):

@@ -18,14 +18,14 @@ import runnel as rn
 from runnel.codegen import build, context
 from runnel.compile import cache, stored
 from runnel.compile.native import Native
+from runnel.compiler.executable import program
+from runnel.compiler.executable.image import Image, image
+from runnel.compiler.executable.program import Program
+from runnel.compiler.passes.pipeline import PIPELINE, Pass
+from runnel.compiler.plan import Planner
 from runnel.core import switches
 from runnel.core.errors import AxisError, MemoryBudgetError
 from runnel.core.tables import Table
-from runnel.lowering import program
-from runnel.lowering.image import Image, image
-from runnel.lowering.plan import Planner
-from runnel.lowering.program import Program
-from runnel.passes.pipeline import PIPELINE, Pass
 from runnel.runtime import objects
 from runnel.runtime.functions import Functions
 from runnel.runtime.objects import ObjectCache
@@ -408,7 +408,7 @@ def test_every_rule_of_the_package_is_there_when_programs_are_filed() -> None:
 PROCESS = """
 import json, sys
 import numpy as np, runnel as rn
-from runnel.lowering.plan import Planner
+from runnel.compiler.plan import Planner
 planned = []
 plan = Planner.plan
 Planner.plan = lambda self: (planned.append(self.graph.name), plan(self))[1]

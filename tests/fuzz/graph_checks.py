@@ -10,8 +10,8 @@ import numpy as np
 
 import runnel as rn
 from runnel.codegen import target
+from runnel.compiler.schedule import partition
 from runnel.core import switches
-from runnel.lowering import partition
 from tests.fuzz.graph_programs import Program, function
 from tests.fuzz.oracle import numpy_where_exact
 

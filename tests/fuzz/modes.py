@@ -21,8 +21,8 @@ from runnel.core.errors import RunnelError
 from runnel.core.tables import Op
 from runnel.loops.rules import Pointwise
 from runnel.ops.promotion import binary, unary
+from tests.compiler.harness import same_bits
 from tests.fuzz.running import arrays_of, check
-from tests.lowering.harness import same_bits
 
 FLOATS = (
     0.0, -0.0, 1.0, -1.0, 0.1, -2.5, 3.0, 1 / 3, float("inf"), -float("inf"), float("nan"), 1e-45, -1e-40, 1e-310, 6e-8,

@@ -12,12 +12,12 @@ from typing import Any
 
 import numpy as np
 
+from runnel.compiler.passes.fold import agrees
 from runnel.core import tables
 from runnel.core.tables import Op
 from runnel.graph.extract import placeholder
 from runnel.graph.interpreter import evaluate
 from runnel.graph.node import Result, applied
-from runnel.passes.fold import agrees
 from runnel.tensor import eager
 from runnel.tensor.tensor import Tensor, from_numpy
 

@@ -9,11 +9,11 @@ import numpy as np
 
 import runnel as rn
 from runnel.codegen.scalars import ULP_BOUNDS
+from runnel.compiler.passes import pipeline
+from runnel.compiler.plan import Plan
 from runnel.core import switches
 from runnel.loops.ir import Apply, Expr, For, Stmt
-from runnel.lowering.plan import Plan
-from runnel.passes import pipeline
-from tests.lowering.harness import Traced, same_bits
+from tests.compiler.harness import Traced, same_bits
 from tests.suites.plans import interpret
 
 Array = np.ndarray[Any, Any]

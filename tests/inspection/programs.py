@@ -6,10 +6,10 @@ import numpy as np
 
 import runnel as rn
 from runnel import ops
+from runnel.compiler.passes import pipeline
 from runnel.inspection.inspection import Inspection
-from runnel.passes import pipeline
 from runnel.tensor.variable import Variable
-from tests.lowering.harness import Traced
+from tests.compiler.harness import Traced
 
 
 def values(*shape: int, seed: int = 0) -> rn.Tensor:

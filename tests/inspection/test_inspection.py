@@ -10,15 +10,15 @@ import pytest
 
 import runnel as rn
 from runnel import ops
+from runnel.compiler.passes import pipeline
+from runnel.compiler.schedule import partition
 from runnel.core import switches
 from runnel.core.errors import CaptureError
 from runnel.graph import printer
 from runnel.inspection.bench import Bench
-from runnel.lowering import partition
-from runnel.passes import pipeline
 from runnel.runtime import memory
+from tests.compiler.harness import Traced
 from tests.inspection.programs import inspect, network, values
-from tests.lowering.harness import Traced
 
 PAGE = 4096
 

@@ -8,9 +8,9 @@ from pathlib import Path
 import pytest
 
 from runnel.codegen import target
+from runnel.compiler.cost.model import Machine
 from runnel.core import switches
 from runnel.inspection import machine
-from runnel.lowering.model import Machine
 from runnel.runtime import objects
 
 TARGET = target.host()

@@ -9,13 +9,13 @@ import pytest
 
 import runnel as rn
 from runnel import ops
+from runnel.compiler.schedule import partition
+from runnel.compiler.schedule.repeat import GUESSED
 from runnel.inspection import timeline
 from runnel.inspection.bench import Bench
-from runnel.lowering import partition
-from runnel.lowering.repeat import GUESSED
 from runnel.ops.contiguity import contiguous
+from tests.compiler.harness import Traced
 from tests.inspection.programs import inspect, network, values
-from tests.lowering.harness import Traced
 
 
 def test_a_loop_counts_each_call_as_often_as_it_is_made() -> None:

@@ -10,9 +10,9 @@ import pytest
 
 import runnel as rn
 from runnel import nn, ops
-from runnel.lowering.places import Space
-from runnel.passes import pipeline
-from tests.lowering.harness import Traced
+from runnel.compiler.kernels.places import Space
+from runnel.compiler.passes import pipeline
+from tests.compiler.harness import Traced
 
 Array = np.ndarray[Any, Any]
 State = dict[str, Array]

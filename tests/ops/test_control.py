@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
+from runnel.compiler.passes.bodies import in_bodies, without_unused_results
 from runnel.core.avals import Aval, aval
 from runnel.core.dtypes import bool_, float32, int64
 from runnel.core.errors import DTypeError, ShapeError, VerifierError
@@ -21,7 +22,6 @@ from runnel.graph.verifier import verify
 from runnel.ops.arithmetic import add_p, mul_p
 from runnel.ops.comparison import lt_p
 from runnel.ops.control import cond_p, scan_p, while_p
-from runnel.passes.bodies import in_bodies, without_unused_results
 
 SCALAR, ROW = aval((), float32), aval((2,), float32)
 

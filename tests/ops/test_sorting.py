@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 import runnel as rn
+from runnel.compiler.kernels.sorting.sorting import SHORT
 from runnel.core.errors import AxisError, ShapeError
-from runnel.lowering.sorting import SHORT
 from runnel.ops.sorting import sort_p
 
 DTYPES = (

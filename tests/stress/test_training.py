@@ -13,8 +13,8 @@ from pathlib import Path
 
 import pytest
 
+from runnel.compiler.schedule import partition
 from runnel.core import switches
-from runnel.lowering import partition
 from tests.stress.training import trained
 
 ROOT = Path(__file__).resolve().parents[2]

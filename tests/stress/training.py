@@ -16,7 +16,7 @@ import numpy as np
 
 import runnel as rn
 from runnel import nn, optim
-from runnel.lowering import partition
+from runnel.compiler.schedule import partition
 
 
 def split_everything() -> None:

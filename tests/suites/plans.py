@@ -10,6 +10,9 @@ import numpy as np
 
 import runnel as rn
 from runnel import ops
+from runnel.compiler.kernels.places import Access, Place, Space
+from runnel.compiler.passes.expand import expand
+from runnel.compiler.plan import Plan, Planner
 from runnel.core.avals import aval
 from runnel.core.dispatch import apply
 from runnel.core.tables import Op
@@ -18,9 +21,6 @@ from runnel.graph.graph import Graph
 from runnel.graph.node import InputKind
 from runnel.loops import interpreter
 from runnel.loops.ir import Kernel
-from runnel.lowering.places import Access, Place, Space
-from runnel.lowering.plan import Plan, Planner
-from runnel.passes.expand import expand
 from runnel.tensor import tensor as tensors, tracing
 from tests.ops.records import RECORDS, sample
 from tests.suites.functions import FUNCTIONS

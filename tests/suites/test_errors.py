@@ -11,11 +11,11 @@ import pytest
 
 import runnel as rn
 from runnel import ops
+from runnel.compiler.schedule import partition
 from runnel.core.errors import AxisError, DTypeError, GradientError, RunnelError, ShapeError
-from runnel.lowering import partition
 from runnel.runtime.launch import CANCELLED
 from runnel.tensor.variable import Variable
-from tests.lowering.harness import Traced
+from tests.compiler.harness import Traced
 
 X = rn.asarray(np.arange(12, dtype=np.float32).reshape(3, 4))
 I = rn.asarray(np.arange(3))  # noqa: E741

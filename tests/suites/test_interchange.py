@@ -13,7 +13,7 @@ from runnel import ops
 from runnel.core import dtypes as dt
 from runnel.core.errors import AxisError, CaptureError, GradientError, ShapeError, SideEffectError
 from runnel.tensor.variable import Variable
-from tests.lowering.harness import Traced, same_bits
+from tests.compiler.harness import Traced, same_bits
 from tests.suites.inputs import LAYOUTS
 
 

@@ -12,11 +12,11 @@ import pytest
 
 from runnel.codegen import nest, target
 from runnel.codegen.scalars import ULP_BOUNDS
+from runnel.compiler.executable.program import Program
+from runnel.compiler.plan import Plan
 from runnel.loops.ir import Apply, Expr, For, Kernel, Load, Stmt
-from runnel.lowering.plan import Plan
-from runnel.lowering.program import Program
 from runnel.runtime import memory
-from tests.lowering.harness import same_bits
+from tests.compiler.harness import same_bits
 from tests.suites.plans import Array, interpret, kernels, samples
 
 SAMPLE = 70  # kernels compiled for each foreign target

@@ -10,15 +10,15 @@ import pytest
 
 import runnel as rn
 from runnel import ops
+from runnel.compiler.plan import Planner
+from runnel.compiler.schedule import partition
 from runnel.core.dispatch import apply
 from runnel.core.dtypes import DType, bool_
 from runnel.core.errors import AxisError
 from runnel.core.tables import Op
 from runnel.graph.graph import Graph
-from runnel.lowering import partition
-from runnel.lowering.plan import Planner
 from runnel.tensor.variable import Variable
-from tests.lowering.harness import Traced, same_bits
+from tests.compiler.harness import Traced, same_bits
 from tests.ops.records import RECORDS, sample
 from tests.suites.functions import FUNCTIONS
 from tests.suites.inputs import NAMES, main_dtype, wide_case

@@ -16,7 +16,7 @@ from runnel import nn, ops, optim
 from runnel.core import switches
 from runnel.core.casting import CASTING
 from runnel.core.errors import DTypeError
-from tests.lowering.harness import same_bits
+from tests.compiler.harness import same_bits
 
 LOW = {rn.bfloat16: ml_dtypes.bfloat16, rn.float16: np.float16}
 

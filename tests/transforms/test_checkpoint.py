@@ -13,7 +13,7 @@ import runnel as rn
 from runnel import nn, optim
 from runnel.core.errors import GradientError
 from runnel.ops.recomputation import again_p
-from tests.lowering.harness import same_bits
+from tests.compiler.harness import same_bits
 
 Make = Callable[[Callable[..., Any]], Callable[..., Any]]
 

@@ -1,0 +1,83 @@
+"""What computing a value again would cost, and how much code it is, in additions."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+
+import numpy as np
+
+from runnel.codegen import uses
+from runnel.compiler.fusion.strided import Strided
+from runnel.core import tables
+from runnel.core.dtypes import int64
+from runnel.graph.node import Value
+from runnel.loops.ir import Apply, Const, Expr, Ref
+from runnel.loops.rules import IndexFunction, Pointwise
+
+_KNOWN: dict[Hashable, tuple[float, float]] = {}  # by rule, dtypes and attributes: the shapes do not matter
+_KEPT = 4096
+
+COSTLY = 4.0  # a value of more additions is kept in memory rather than computed twice
+
+
+def inline_constant(node: Value) -> bool:
+    """Constants of one element are part of the code."""
+    return node.is_constant and node.aval.size == 1
+
+
+def cost_of(node: Value) -> float:
+    """Operations per element, in additions."""
+    return _counted(node)[0]
+
+
+def code_size(node: Value) -> float:
+    """The same with what an expression shares counted once: how much code it is."""
+    return _counted(node)[1]
+
+
+def _counted(node: Value) -> tuple[float, float]:
+    rule = tables.lower.get(node.op) if node.op else None
+    if not isinstance(rule, (Pointwise, IndexFunction)):
+        return 1.0, 1.0
+    if any(isinstance(value, np.ndarray) for value in node.attrs.values()):
+        return _count(node, rule)
+    key = (rule, node.aval.dtype, *[x.aval.dtype for x in node.inputs], *node.attrs.values())
+    known = _KNOWN.get(key)
+    if known is None:
+        if len(_KNOWN) >= _KEPT:
+            _KNOWN.clear()
+        known = _KNOWN[key] = _count(node, rule)
+    return known
+
+
+def _count(node: Value, rule: Pointwise | IndexFunction) -> tuple[float, float]:
+    refs = [Ref("x", x.aval.dtype) for x in node.inputs]
+    avals = (*(x.aval for x in node.inputs), node.aval)
+    if isinstance(rule, IndexFunction):
+        value = rule.expr(avals, Const(0, int64), *refs, **node.attrs)
+    else:
+        value = rule.expr(avals, *refs, **node.attrs)
+    totals: dict[int, float] = {}
+    return _total(value, totals), float(sum(part.op.cost for part in uses.parts(value) if isinstance(part, Apply)))
+
+
+def _total(value: Expr, known: dict[int, float]) -> float:
+    """The operations of an expression, those that it shares counted wherever they are read."""
+    if not isinstance(value, Apply):
+        return 0.0
+    if id(value) not in known:
+        known[id(value)] = value.op.cost + sum(_total(a, known) for a in value.args)
+    return known[id(value)]
+
+
+def chain_is_costly(node: Value, inside: set[Value], views: dict[Value, Strided]) -> bool:
+    """Whether computing ``node`` again costs more than loading it."""
+    total, stack, seen = 0.0, [node], set[Value]()
+    while stack and total <= COSTLY:
+        n = stack.pop()
+        if n in seen:
+            continue
+        seen.add(n)
+        total += cost_of(n)
+        stack.extend(b for b in (views[x].base for x in n.inputs) if b in inside)
+    return total > COSTLY

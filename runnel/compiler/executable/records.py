@@ -1,0 +1,208 @@
+"""The words of a program: the arguments of its calls, and for each thread the records that its driver walks.
+
+There are no addresses yet: where one will stand are the number of a kernel, or of one of the driver's functions, and
+how many bytes behind the first word of all args those of a record begin (``image.py``).
+
+A loop of known length is written out: the records of an iteration are those of the one before it, whose arguments
+stand one row further on in the table of a call's arguments. So NumPy writes them all at once. Loops of unknown length
+and branches are jumps.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, Final
+
+import numpy as np
+
+from runnel.compiler.kernels.places import Access, Call
+from runnel.compiler.plan import Plan
+from runnel.compiler.schedule import repeat, stops
+from runnel.compiler.schedule.partition import Block
+from runnel.compiler.schedule.repeat import AnySpan, Branch, Repeat, While, sequence
+from runnel.runtime.launch import RECORD_WORDS
+
+Words = np.ndarray[Any, np.dtype[np.int64]]
+Record = tuple[int, ...]
+
+BARRIER: Final = -1  # instead of a kernel's number
+SEAL: Final = -2
+JUMP: Final = -3
+
+
+class Arguments:
+    """The args words of all calls in one array: for each, (slot, byte offset) of its buffers, then its params; of a
+    call in loops one such row for each iteration. ``starts`` says where a call's rows begin, ``moves`` by how many
+    bytes they lie apart for the loops around it, outermost first. Flags of spans have rows likewise."""
+
+    def __init__(self, calls: Sequence[Call], spans: Sequence[AnySpan]) -> None:
+        self._tables: list[Words] = []
+        self._size = 0
+        self.moves: list[tuple[int, ...]] = []
+        self.starts = [
+            self._add(call.accesses, call.params, counts)
+            for call, counts in zip(calls, repeat.counts(len(calls), spans), strict=True)
+        ]
+        call_moves = self.moves
+        self.moves = []
+        self.flags: dict[AnySpan, tuple[int, tuple[int, ...]]] = {}
+        self._add_flags(spans, ())
+        self.moves = call_moves
+        self.words: Words = np.concatenate([*self._tables, np.zeros(1, np.int64)])
+
+    def _add_flags(self, spans: Iterable[AnySpan], counts: tuple[int, ...]) -> None:
+        for span in spans:
+            if span.flags:
+                start = self._add(span.flags, (), counts)
+                self.flags[span] = start, self.moves[-1]
+            self._add_flags(span.inner, (*counts, span.count) if isinstance(span, Repeat) else counts)
+
+    def _add(self, accesses: Sequence[Access], params: Sequence[int], counts: tuple[int, ...]) -> int:
+        """The first word of the rows for these accesses."""
+        row: list[int] = []
+        for access in accesses:
+            place = access.place
+            row += [place.slot, place.offset + access.offset * place.dtype.itemsize]
+        row += params
+        table = np.array(row, np.int64).reshape(*(1 for _ in counts), len(row))
+        moves: list[int] = []
+        step = 8 * len(row)
+        for level in reversed(range(len(counts))):
+            moves.insert(0, step)
+            step *= counts[level]
+            further = np.zeros(len(row), np.int64)
+            for k, access in enumerate(accesses):
+                further[2 * k + 1] = access.steps[level] * access.place.dtype.itemsize
+            iteration = np.arange(counts[level]).reshape(-1, *(1 for _ in counts[level + 1 :]), 1)
+            table = table + iteration * further
+        start = self._size
+        self._tables.append(table.reshape(-1))
+        self._size += table.size
+        self.moves.append(tuple(moves))
+        return start
+
+
+def records(plan: Plan, arguments: Arguments, record: Callable[[int, Block], Record], *, is_long: bool) -> list[Words]:
+    """The records of each thread: its block of each call, barriers, jumps and, in a long program, the seal."""
+    return [_Thread(plan, arguments, record, thread, is_long).whole() for thread in range(plan.threads)]
+
+
+class _Part:
+    """Some records in order, and how far the arguments of each move on with the loops around them."""
+
+    def __init__(self, depth: int) -> None:
+        self.depth = depth
+        self._done: list[Words] = []
+        self._moves: list[Words] = []
+        self._rows: list[Record] = []
+        self._row_moves: list[tuple[int, ...]] = []
+        self.length = 0
+
+    def add(self, row: Record, moves: tuple[int, ...] = ()) -> None:
+        self._rows.append(row)
+        self._row_moves.append(moves or (0,) * self.depth)
+        self.length += 1
+
+    def join(self, rows: Words, moves: Words) -> None:
+        self._flush()
+        self._done.append(rows)
+        self._moves.append(moves)
+        self.length += len(rows)
+
+    def arrays(self) -> tuple[Words, Words]:
+        self._flush()
+        if len(self._done) == 1:
+            return self._done[0], self._moves[0]
+        none = np.zeros((0, RECORD_WORDS), np.int64), np.zeros((0, self.depth), np.int64)
+        return np.concatenate([none[0], *self._done]), np.concatenate([none[1], *self._moves])
+
+    def _flush(self) -> None:
+        if self._rows:
+            self._done.append(np.array(self._rows, np.int64))
+            self._moves.append(np.array(self._row_moves, np.int64).reshape(len(self._rows), self.depth))
+            self._rows, self._row_moves = [], []
+
+
+class _Thread:
+    """The records of one thread."""
+
+    def __init__(
+        self, plan: Plan, arguments: Arguments, record: Callable[[int, Block], Record], thread: int, is_long: bool
+    ) -> None:
+        self.plan = plan
+        self.arguments = arguments
+        self.record = record
+        self.thread = thread
+        self.barrier: Record = (BARRIER, 0, 0, 0, 0, 0, 0, 0)
+        self.seal: Record = (SEAL, 0, 0, 0, 0, 0, 0, 0)
+        self.sealed = stops.seal(plan.calls) if is_long else -1
+
+    def whole(self) -> Words:
+        plan = self.plan
+        part = self._part(sequence(0, len(plan.calls), plan.spans), 0, again=False)
+        part.add((0,) * RECORD_WORDS)
+        return np.ascontiguousarray(part.arrays()[0])
+
+    def _part(self, items: Iterable[int | AnySpan], depth: int, *, again: bool) -> _Part:
+        """The records of ``items`` at the first iteration of the loop around them, or at a later one."""
+        part = _Part(depth)
+        for item in items:
+            if isinstance(item, int):
+                self._call(part, item, (self.plan.again if again else self.plan.barriers)[item])
+                continue
+            if (item.again if again else item.barrier) and self.plan.threads > 1:
+                part.add(self.barrier)
+            inside = list(sequence(item.begin, item.end, item.inner))
+            if isinstance(item, Repeat):
+                self._repeat(part, item.count, inside)
+            elif isinstance(item, While):
+                self._while(part, item, inside)
+            else:
+                self._branch(part, item, inside)
+        return part
+
+    def _call(self, part: _Part, index: int, wait: bool) -> None:
+        plan = self.plan
+        if index == self.sealed:
+            part.add(self.seal)
+        elif wait and plan.threads > 1:
+            part.add(self.barrier)
+        block = plan.blocks[index][self.thread]
+        if block is not None:
+            for piece in stops.pieces(plan.calls[index], block) if index < self.sealed else [block]:
+                part.add(self.record(index, piece), self.arguments.moves[index])
+
+    def _repeat(self, part: _Part, count: int, inside: list[int | AnySpan]) -> None:
+        rows, moves = self._part(inside, part.depth + 1, again=False).arrays()
+        part.join(rows, moves[:, :-1])
+        if count == 1:
+            return
+        rows, moves = self._part(inside, part.depth + 1, again=True).arrays()
+        later = np.repeat(rows[None], count - 1, axis=0)
+        later[:, :, 1] += np.arange(1, count)[:, None] * moves[None, :, -1]
+        part.join(later.reshape(-1, RECORD_WORDS), np.tile(moves[:, :-1], (count - 1, 1)))
+
+    def _while(self, part: _Part, span: While, inside: list[int | AnySpan]) -> None:
+        tests = [i for i in inside if (i if isinstance(i, int) else i.begin) < span.test]
+        test = self._part(tests, part.depth, again=True)
+        if self.plan.threads > 1:
+            test.add(self.barrier)
+        body = self._part(inside[len(tests) :], part.depth, again=True)
+        around = test.length + 1 + body.length
+        part.join(*test.arrays())
+        self._jump(part, span, if_false=body.length + 2, if_true=1)
+        part.join(*body.arrays())
+        self._jump(part, span, if_false=-around, if_true=-around)
+
+    def _branch(self, part: _Part, span: Branch, inside: list[int | AnySpan]) -> None:
+        first = [i for i in inside if (i if isinstance(i, int) else i.begin) < span.middle]
+        then = self._part(first, part.depth, again=False)
+        otherwise = self._part(inside[len(first) :], part.depth, again=False)
+        self._jump(part, span, if_false=then.length + 2, if_true=1)
+        part.join(*then.arrays())
+        self._jump(part, span, if_false=otherwise.length + 1, if_true=otherwise.length + 1)
+        part.join(*otherwise.arrays())
+
+    def _jump(self, part: _Part, span: While | Branch, *, if_false: int, if_true: int) -> None:
+        start, moves = self.arguments.flags[span]
+        part.add((JUMP, 8 * start, if_false, if_true, 0, 0, 0, 0), moves)

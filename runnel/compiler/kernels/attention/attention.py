@@ -1,0 +1,138 @@
+"""Attention as a kernel: scores and weights of a block of queries live in the thread's scratch memory.
+
+A call's rows are the blocks of queries of all heads. Where a sequence has more than KEYS keys they are taken in turns,
+with a running maximum and sum for each query (M. Milakov, N. Gimelshein, "Online normalizer calculation for softmax",
+2018).
+"""
+
+from __future__ import annotations
+
+from runnel.compiler.kernels.attention.blocks import ELEMENT, KEYS, QUERY, TURN, at, heads_lie
+from runnel.compiler.kernels.attention.rows import Rows
+from runnel.compiler.kernels.attention.spans import SEQUENCE, Spans
+from runnel.compiler.kernels.operands import Operands
+from runnel.compiler.kernels.parts import binary, count
+from runnel.compiler.kernels.places import Call, Place
+from runnel.core.avals import row_major
+from runnel.graph.node import Value
+from runnel.loops import scalar
+from runnel.loops.ir import Expr, For, Index, Let, Load, RangeBound, Stmt, Store, Var
+
+ROW = Var("row")
+
+
+class _Forward(Rows):
+    """The kernel of one node."""
+
+    def __init__(self, node: Value, x: Operands, result: Place) -> None:
+        super().__init__(node, node.inputs, x, KEYS)
+        self.o_row, _ = self.operand("o", heads_lie((result, 0, row_major(node.aval.shape))), "out")
+        self.out = at("o_at", (QUERY, self.o_row), (ELEMENT, 1))
+
+    def build(self) -> Call:
+        table = self.table()
+        body = [*self.lets(((ROW, table.shape[-1]),)), *self.draw_words()]
+        if self.spans is not None:
+            body += self._in_turns(self._by_sequence(self.spans))
+        elif self.at.keys <= KEYS:
+            body += [self.seen(), *self._whole()]
+        else:
+            body += [*self.in_turns(), *self._in_turns([For(TURN, 0, count("turns"), "seq", self._turn())])]
+        loop = For(ROW, RangeBound.I0, RangeBound.I1, "seq", tuple(body))
+        return self.call("attention", (loop,), table[..., 0].size, 2)
+
+    def _whole(self) -> list[Stmt]:
+        """All keys at once; ``ratio`` keeps what each query's values are to be multiplied by."""
+        height, seen = count("height"), count("seen")
+        self.parts.scratch("ratios", self.dtype, self.height)
+        rows = (
+            self.row_limit(seen),
+            *self.top_of_row(),
+            Let("shift", self.finite(self.number("top"))),
+            *self.powers_of_row(seen),
+            *self._drop(None),
+            Store("ratios", self.here, self.kept(self.inverse(self.number("total")))),
+        )
+        return [
+            self.scores(at("k_at"), seen),
+            self.over_rows(rows),
+            self.product(
+                ("s", Index(), self.row_step, 1), ("v", at("v_at"), *self.v_steps), ("o", at("o_at"), self.o_row),
+                height, self.values, seen,
+            ),
+            self._finish(Load("ratios", self.here, self.dtype), Load("o", self.out, self.dtype)),
+        ]  # fmt: skip
+
+    def _drop(self, before: Expr | None) -> list[Stmt]:
+        """Zeros in place of the powers of row I that dropout takes."""
+        return self.drawn_row(before, (Store("s", self.s_cell, self.unless_dropped(self.score)),))
+
+    def _finish(self, ratio: Expr, value: Expr) -> Stmt:
+        """Each query's values times its ratio."""
+        result = Store("o", self.out, binary(scalar.mul, value, self.number("ratio")))
+        return For(
+            QUERY, 0, count("height"), "seq", (Let("ratio", ratio), For(ELEMENT, 0, self.values, "vec", (result,)))
+        )
+
+    # Keys in turns ----------------------------------------------------------------------------------------------------
+
+    def _in_turns(self, turns: list[Stmt]) -> list[Stmt]:
+        """For each query: the greatest score and the sum of powers so far in ``tops`` and ``sums``, its values in
+        ``values``, and what those of before a turn shrink by in ``shrink``."""
+        for name in ("tops", "sums", "shrink"):
+            self.parts.scratch(name, self.dtype, self.height)
+        for name in ("values", "more"):
+            self.parts.scratch(name, self.dtype, self.height * self.at.values)
+        clear = For(ELEMENT, 0, self.values, "vec", (Store("values", self._cell, self.zero()),))
+        ratio = self.kept(self.inverse(Load("sums", self.here, self.dtype)))
+        return [
+            For(QUERY, 0, count("height"), "seq", (*self.no_turn_yet(("sums",)), clear)),
+            *turns,
+            self._finish(ratio, Load("values", self._cell, self.dtype)),
+        ]
+
+    def _by_sequence(self, spans: Spans) -> list[Stmt]:
+        """The turns over keys of each sequence that the block meets."""
+        own = self.sequence(spans, {"q": self.q_steps[0]}, {"k": self.k_steps[0], "v": self.v_steps[0]})
+        each = (*own, For(TURN, 0, count("turns"), "seq", self._turn()))
+        return [For(SEQUENCE, 0, spans.sequences, "seq", each)]
+
+    @property
+    def _cell(self) -> Index:
+        return Index(((QUERY, self.values), (ELEMENT, 1)))
+
+    def _turn(self) -> tuple[Stmt, ...]:
+        dtype, now, start, factor = self.dtype, count("now"), count("start"), self.number("factor")
+        rows = (
+            self.row_limit(now, start),
+            *self.top_of_row(),
+            *self.shift_to_top(),
+            *self.powers_of_row(now),
+            *self._drop(start),
+            *self.join_turn((("sums", "total"),)),
+            Store("shrink", self.here, factor),
+        )
+        old = binary(scalar.mul, Load("values", self._cell, dtype), factor)
+        join = (
+            Let("factor", Load("shrink", self.here, dtype)),
+            For(ELEMENT, 0, self.values, "vec",
+                (Store("values", self._cell, binary(scalar.add, old, Load("more", self._cell, dtype))),)),
+        )  # fmt: skip
+        k_turn, v_turn = (self.parts.param(KEYS * lie[2][2]) for lie in (self.k, self.v))
+        return (
+            *self.turn(),
+            self.scores(self.first_of("k", (TURN, k_turn)), now),
+            self.over_rows(rows),
+            self.product(
+                ("s", self.own(self.row_step), self.row_step, 1),
+                ("v", self.first_of("v", (TURN, v_turn)), *self.v_steps),
+                ("more", self.own(self.values), self.values),
+                self.row_count, self.values, now,
+            ),
+            self.over_rows(join),
+        )  # fmt: skip
+
+
+def attention(node: Value, operands: Operands, results: list[Place]) -> list[Call]:
+    """The call of one attention."""
+    return [_Forward(node, operands, results[0]).build()]

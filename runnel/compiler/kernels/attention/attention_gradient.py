@@ -1,0 +1,311 @@
+"""The gradients of attention as a kernel: weights are made anew for each block of queries, in scratch memory.
+
+A call's rows are the heads of keys; whoever computes one adds up its keys' and values' gradients over all blocks of all
+queries' heads that read it, so that no thread waits for another. Where these are more than K_BLOCK queries, the sum of
+each block is made by itself and added to those before, lest one chain be as long as the sequence. Where there are more
+than WHOLE keys they are taken in turns, twice: to find each query's greatest score and its sums, then for the gradients
+(T. Dao et al., "FlashAttention", 2022, whose first pass is that of the forward kernel).
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from runnel.compiler.kernels.attention.blocks import (
+    ELEMENT,
+    KEY,
+    KEYS,
+    QUERY,
+    TURN,
+    Lie,
+    Matrix,
+    at,
+    heads_lie,
+    packed_lies,
+)
+from runnel.compiler.kernels.attention.draws import DROPPED
+from runnel.compiler.kernels.attention.rows import Rows
+from runnel.compiler.kernels.attention.spans import SEQUENCE, Spans
+from runnel.compiler.kernels.operands import Operands
+from runnel.compiler.kernels.parts import binary, clipped, count
+from runnel.compiler.kernels.places import Call, Place
+from runnel.core.avals import row_major
+from runnel.core.dtypes import bool_, int64
+from runnel.graph.node import Value
+from runnel.loops import scalar
+from runnel.loops.ir import (
+    K_BLOCK,
+    Apply,
+    Const,
+    Expr,
+    For,
+    Index,
+    Let,
+    Load,
+    Param,
+    Position,
+    RangeBound,
+    Ref,
+    Stmt,
+    Store,
+    Update,
+    Var,
+)
+from runnel.ops.attention_operands import operands as sorted_operands
+
+WHOLE: Final = 2048  # keys that are taken at once, while there are no more: turns cost two more products each
+ROW, BLOCK, AGAIN = Var("row"), Var("block"), Var("once_more")
+
+
+class _Backward(Rows):
+    """The kernel of one node."""
+
+    def __init__(self, node: Value, x: Operands, results: list[Place]) -> None:
+        keys = sorted_operands(tuple(n.aval for n in node.inputs[1:]), **node.attrs).heads.keys
+        self.is_whole = keys <= WHOLE and not node.attrs["ragged"]
+        super().__init__(node, node.inputs[1:], x, WHOLE if self.is_whole else KEYS)
+        self.g_steps = self.operand("g", heads_lie(x.lie(node.inputs[0])))
+        dq, dk, dv = self._results(results)
+        self.dq_row, _ = self.operand("dq", dq, "out")
+        self.dk_row, _ = self.operand("dk", dk, "out", shared=True)
+        self.dv_row, _ = self.operand("dv", dv, "out", shared=True)
+        self.parts.scratch("t", self.dtype, self.height * self.row)
+        extents = self.at
+        self.is_long = extents.queries * extents.group > K_BLOCK or not self.is_whole
+        if self.is_long:
+            rows = max(min(self.at_once, max(extents.keys, 1)), self.height)
+            self.parts.scratch("part", self.dtype, rows * max(extents.depth, extents.values))
+
+    def _results(self, results: list[Place]) -> tuple[Lie, Lie, Lie]:
+        if self.node.attrs["packed"]:
+            return packed_lies((results[0], 0, row_major(self.node.aval.shape)))
+        dq, dk, dv = (heads_lie((x, 0, row_major(p))) for x, p in zip(results, self.at.parts, strict=True))
+        return dq, dk, dv
+
+    def build(self) -> Call:
+        table = self.table()
+        width = table.shape[-1]
+        blocks = self.at.group * table.shape[2]
+        line = ((ROW, self.parts.param(blocks * width)), (BLOCK, width))
+        shared = ["dk_at", "dv_at"]
+        each = self.lets(line, [n for n in self.columns if n not in shared])
+        if self.is_whole:
+            each += [self.seen(), *self._whole()]
+        elif self.spans is None:
+            each += [*self.in_turns(), *self._in_turns(self._turns())]
+        else:
+            each += self._in_turns(self._by_sequence(self.spans))
+        body = (
+            *self.lets(line[:1], shared),
+            *self.draw_words(),
+            self._zeros(),
+            For(BLOCK, 0, self.parts.param(blocks), "seq", tuple(each)),
+        )
+        loop = For(ROW, RangeBound.I0, RangeBound.I1, "seq", body)
+        return self.call("attention_gradient", (loop,), self.at.batch * self.at.kv_heads, 5)
+
+    def _zeros(self) -> Stmt:
+        """The gradients of keys and values, before any query has been seen."""
+        zero = self.zero()
+        dk = For(ELEMENT, 0, self.depth, "vec", (Store("dk", at("dk_at", (KEY, self.dk_row), (ELEMENT, 1)), zero),))
+        dv = For(ELEMENT, 0, self.values, "vec", (Store("dv", at("dv_at", (KEY, self.dv_row), (ELEMENT, 1)), zero),))
+        return For(KEY, 0, self.parts.param(self.at.keys), "seq", (dk, dv))
+
+    # Rows -------------------------------------------------------------------------------------------------------------
+
+    @property
+    def _came(self) -> Load:
+        """What came in by a weight: the product of a query's gradient and a key's value, then the score's gradient."""
+        return Load("t", self.s_cell, self.dtype)
+
+    def _powers(self, end: Ref, before: Ref | None) -> list[Stmt]:
+        """Scores of row I to powers, with their sum ``total`` and their product ``dot`` with what came in by them. A
+        power that dropout takes is kept with a minus sign."""
+        if self.draws is None:
+            return self.powers_of_row(end, self._came)
+        power, came = self.number("power"), self.number("came")
+        body = (
+            Let("power", self.score),
+            Let("came", self.unless_dropped(self.kept(self._came))),
+            Store("s", self.s_cell, Apply(scalar.select, (DROPPED, self._of(scalar.neg, power), power), self.dtype)),
+            Store("t", self.s_cell, came),
+            Update("dot", binary(scalar.mul, power, came)),
+        )
+        return [*self.powers_of_row(end), self.sum_of_row("dot"), *self.drawn_row(before, body)]
+
+    def _gradients(self, end: Ref) -> list[Stmt]:
+        """Of powers of row I, their ``ratio`` to weights and ``mean``, the sum of what came in by these: the weights in
+        ``s``, as dropout leaves them, and the gradients of the scores in ``t``."""
+        power, ratio, dtype = self.number("power"), self.number("ratio"), self.dtype
+        size: Expr = power if self.draws is None else self._of(scalar.abs_, power)
+        weight: Expr = self.number("weight")
+        if self.draws is not None:
+            weight = binary(scalar.mul, self._of(scalar.maximum, power, self.zero()), self.kept(ratio))
+        inner = binary(scalar.mul, self.number("weight"), binary(scalar.sub, self._came, self.number("mean")))
+        body = (
+            Let("power", Load("s", self.s_cell, dtype)),
+            Let("weight", binary(scalar.mul, size, ratio)),
+            Store("s", self.s_cell, weight),
+            Store("t", self.s_cell, binary(scalar.mul, inner, self.factor)),
+        )
+        return [self.over_limit(body), *self.cleared_row("t", end)]
+
+    def _of(self, op: scalar.ScalarOp, *values: Expr) -> Expr:
+        return Apply(op, values, self.dtype)
+
+    # Matrices ---------------------------------------------------------------------------------------------------------
+
+    def _both(
+        self, turn: tuple[tuple[Var, Param], ...], turn_v: tuple[tuple[Var, Param], ...], number: Ref
+    ) -> list[Stmt]:
+        """The scores in ``s`` and what came in by their weights in ``t``."""
+        g = ("g", self.first_of("g"), *self.g_steps)
+        v = ("v", self.first_of("v", *turn_v), self.v_steps[1], self.v_steps[0])
+        t = ("t", self.own(self.row_step), self.row_step)
+        return [
+            self.scores(self.first_of("k", *turn), number),
+            self.product(g, v, t, self.row_count, number, self.values),
+        ]
+
+    def _turned(self, name: str) -> Matrix:
+        """Rows of scratch as columns."""
+        return name, self.own(self.row_step), 1, self.row_step
+
+    # All keys at once -------------------------------------------------------------------------------------------------
+
+    def _whole(self) -> list[Stmt]:
+        """Three products make the results of weights and gradients of the scores."""
+        height, seen = count("height"), count("seen")
+        row = (
+            self.row_limit(seen),
+            *self.top_of_row(),
+            Let("shift", self.finite(self.number("top"))),
+            *self._powers(seen, None),
+            Let("ratio", self.inverse(self.number("total"))),
+            Let("mean", binary(scalar.mul, self.number("dot"), self.number("ratio"))),
+            *self._gradients(seen),
+        )
+        q, g = ("q", at("q_at"), *self.q_steps), ("g", at("g_at"), *self.g_steps)
+        return [
+            *self._both((), (), seen),
+            self.over_rows(row),
+            *self._add_to_keys("dv", self._turned("s"), g, self.dv_row, self.values, seen),
+            self.product(
+                ("t", Index(), self.row_step, 1), ("k", at("k_at"), *self.k_steps), ("dq", at("dq_at"), self.dq_row),
+                height, self.depth, seen,
+            ),
+            *self._add_to_keys("dk", self._turned("t"), q, self.dk_row, self.depth, seen),
+        ]  # fmt: skip
+
+    # Keys in turns ----------------------------------------------------------------------------------------------------
+
+    def _in_turns(self, turns: list[Stmt]) -> list[Stmt]:
+        """For each query the greatest score, the sum of powers and that of what came in by them, in ``tops``, ``sums``
+        and ``dots``."""
+        for name in ("tops", "sums", "dots"):
+            self.parts.scratch(name, self.dtype, self.height)
+        own = self.spans is not None
+        if own:
+            self.parts.scratch("own", self.dtype, self.height * self.at.depth)
+        result = at("dq_at", (QUERY, self.dq_row), (ELEMENT, 1))
+        cell = Index(((QUERY, self.depth), (ELEMENT, 1)))
+        clear = Store("own", cell, self.zero()) if own else Store("dq", result, self.zero())
+        begin = (*self.no_turn_yet(("sums", "dots")), For(ELEMENT, 0, self.depth, "vec", (clear,)))
+        found: list[Stmt] = [For(QUERY, 0, count("height"), "seq", begin), *turns]
+        if own:
+            copy = For(ELEMENT, 0, self.depth, "vec", (Store("dq", result, Load("own", cell, self.dtype)),))
+            found.append(For(QUERY, 0, count("height"), "seq", (copy,)))
+        return found
+
+    def _by_sequence(self, spans: Spans) -> list[Stmt]:
+        """The turns over keys of each sequence that the block meets."""
+        queries = {"q": self.q_steps[0], "g": self.g_steps[0]}
+        keys = {"k": self.k_steps[0], "v": self.v_steps[0]}
+        each = (*self.sequence(spans, queries, keys), *self._turns())
+        return [For(SEQUENCE, 0, spans.sequences, "seq", each)]
+
+    def _turns(self) -> list[Stmt]:
+        """Two passes. The second finds the powers where the first left them if there was one turn only."""
+        again = Apply(scalar.gt, (count("turns"), Const(1, int64)), bool_)
+        zero, one = Const(0, int64), Const(1, int64)
+        self.k_turn, self.v_turn = (((TURN, self.parts.param(KEYS * lie[2][2])),) for lie in (self.k, self.v))
+        return [
+            For(TURN, 0, count("turns"), "seq", self._look()),
+            Let("again", Apply(scalar.select, (again, one, zero), int64)),
+            For(TURN, 0, count("turns"), "seq", self._add()),
+        ]
+
+    def _look(self) -> tuple[Stmt, ...]:
+        now, start = count("now"), count("start")
+        row = (
+            self.row_limit(now, start),
+            *self.top_of_row(),
+            *self.shift_to_top(),
+            *self._powers(now, start),
+            *self.join_turn((("sums", "total"), ("dots", "dot"))),
+        )
+        return *self.turn(), *self._both(self.k_turn, self.v_turn, now), self.over_rows(row)
+
+    def _add(self) -> tuple[Stmt, ...]:
+        now, start, dtype = count("now"), count("start"), self.dtype
+        once_more = (
+            self.row_limit(now, start),
+            *self.masked_row(),
+            Let("shift", self.finite(Load("tops", self.here, dtype))),
+            *self._powers(now, start),
+        )
+        row = (
+            self.row_limit(now, start),
+            Let("ratio", self.inverse(Load("sums", self.here, dtype))),
+            Let("mean", binary(scalar.mul, Load("dots", self.here, dtype), self.number("ratio"))),
+            *self._gradients(now),
+        )
+        g, q = ("g", self.first_of("g"), *self.g_steps), ("q", self.first_of("q"), *self.q_steps)
+        k = ("k", self.first_of("k", *self.k_turn), *self.k_steps)
+        t = ("t", self.own(self.row_step), self.row_step, 1)
+        dq_cell = at("dq_at", (QUERY, self.dq_row), (ELEMENT, 1))
+        dq = "dq"
+        if self.spans is not None:
+            dq, dq_cell = "own", Index(((QUERY, self.depth), (ELEMENT, 1)))
+        both = self._both(self.k_turn, self.v_turn, now)
+        return (
+            *self.turn(),
+            For(AGAIN, 0, count("again"), "seq", (*both, self.over_rows(once_more))),
+            self.over_rows(row),
+            *self._add_to_keys("dv", self._turned("s"), g, self.dv_row, self.values, now),
+            self.product(t, k, ("part", self.own(self.depth), self.depth), self.row_count, self.depth, now),
+            self.over_rows((For(ELEMENT, 0, self.depth, "vec", (self._added(dq, dq_cell, self.depth, QUERY),)),)),
+            *self._add_to_keys("dk", self._turned("t"), q, self.dk_row, self.depth, now),
+        )
+
+    def _added(self, name: str, cell: Index, width: Param, row: Var) -> Stmt:
+        """What ``part`` holds at the row at hand added to ``name``."""
+        part = Load("part", Index(((row, width), (ELEMENT, 1))), self.dtype)
+        return Store(name, cell, binary(scalar.add, Load(name, cell, self.dtype), part))
+
+    def _add_to_keys(self, name: str, a: Matrix, b: Matrix, step: Param, width: Param, now: Ref) -> list[Stmt]:
+        """A·B added to the gradient ``name`` of the ``now`` keys in scratch. Where a sequence's keys begin anywhere,
+        each finds its row by itself, held within the operand."""
+        part = self.product(a, b, ("part", Index(), width), now, width, self.row_count)
+        if self.spans is None:
+            turn = () if self.is_whole else ((TURN, self.parts.param(KEYS * self._row_of(name))),)
+            if not self.is_long:
+                c = (name, at(f"{name}_at", *turn), step)
+                return [self.product(a, b, c, now, width, self.row_count, accumulate=True)]
+            cell = at(f"{name}_at", *turn, (KEY, step), (ELEMENT, 1))
+            added = For(ELEMENT, 0, width, "vec", (self._added(name, cell, width, KEY),))
+            return [part, For(KEY, 0, now, "seq", (added,))]
+        first = binary(scalar.add, count("key_begin"), count("start"))
+        row = clipped(binary(scalar.add, first, Position(KEY, int64)), 0, self.spans.last_key)
+        cell = Index(((ELEMENT, 1),), gathered=((count(f"{name}_at"), 1), (count("its_row"), step)))
+        added = For(ELEMENT, 0, width, "vec", (self._added(name, cell, width, KEY),))
+        return [part, For(KEY, 0, now, "seq", (Let("its_row", row), added))]
+
+    def _row_of(self, name: str) -> int:
+        """How far rows of a gradient lie apart."""
+        return self.parts.values[self.parts.params.index(self.dk_row if name == "dk" else self.dv_row)]
+
+
+def attention_gradient(node: Value, operands: Operands, results: list[Place]) -> list[Call]:
+    """The call of the gradients of one attention."""
+    return [_Backward(node, operands, results).build()]

@@ -1,0 +1,277 @@
+"""What the kernels of attention and of its gradient share: blocks of queries, their table, and their matrices.
+
+The scores of a block of queries are a matrix in the thread's scratch memory, buffer ``s``. A table says for each block
+where its operands begin and how many queries and keys it has. Where sequences lie one after another, a block is taken
+sequence by sequence (``attention_spans``).
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+import numpy as np
+
+from runnel.compiler.kernels.attention.draws import Draws
+from runnel.compiler.kernels.attention.spans import Spans
+from runnel.compiler.kernels.operands import Operands
+from runnel.compiler.kernels.parts import Parts, binary, clipped, count
+from runnel.compiler.kernels.places import Call, Place
+from runnel.core.avals import Shape
+from runnel.core.dtypes import DType, int64
+from runnel.graph.node import Value
+from runnel.loops import scalar
+from runnel.loops.ir import (
+    Apply,
+    Bound,
+    Const,
+    Count,
+    Expr,
+    Index,
+    Let,
+    Load,
+    Param,
+    Position,
+    Product,
+    Ref,
+    Stmt,
+    Stride,
+    Var,
+)
+from runnel.ops.attention_operands import operands, roles
+
+KEYS: Final = 512  # taken at once, where there are more
+SCORES: Final = 24576  # of a block of queries and keys, while that leaves at least
+FEWEST, MOST = 64, 192  # queries of a block
+FEW_BLOCKS: Final = 16  # blocks are cut to the fewest queries where a program would have fewer of them
+
+QUERY, KEY, ELEMENT = Var("i"), Var("j"), Var("d")  # a query of the block, a key, an element of a head
+TURN = Var("turn")  # over keys
+Lie = tuple[Place, int, Shape]  # place, offset, and strides along batch, heads, time and elements
+Matrix = tuple[str, Index, Stride, Stride]  # buffer, first element, strides along rows and columns
+Line = tuple[tuple[Var, Stride], ...]  # where in the table a block's line stands
+
+
+def heads_lie(x: Lie) -> Lie:
+    """[B, T, H, D] seen as [B, H, T, D]."""
+    place, offset, (b, t, h, d) = x
+    return place, offset, (b, h, t, d)
+
+
+def packed_lies(x: Lie) -> tuple[Lie, Lie, Lie]:
+    """The three parts of [B, T, 3, H, D], each as [B, H, T, D]."""
+    place, offset, (b, t, part, h, d) = x
+    first, second, third = ((place, offset + i * part, (b, h, t, d)) for i in range(3))
+    return first, second, third
+
+
+def at(name: str, *terms: tuple[Var, Stride]) -> Index:
+    """The element whose number is bound to ``name``, and steps from there."""
+    return Index(terms, gathered=((count(name), 1),))
+
+
+class Blocks:
+    """The extents, the operands and their matrices. Scratch holds ``at_once`` keys of a query."""
+
+    def __init__(self, node: Value, arrays: tuple[Value, ...], x: Operands, at_once: int) -> None:
+        attrs = node.attrs
+        given = roles(arrays, **attrs)
+        self.node = node
+        self.at = operands(tuple(n.aval for n in arrays), **attrs).heads
+        self.causal = attrs["causal"]
+        self.dtype: DType = node.aval.dtype
+        self.factor = Const(float(attrs["scale"]), self.dtype)
+        self.parts = Parts()
+        self.columns: dict[str, np.ndarray] = {}
+        self.at_once = at_once
+        keys = min(at_once, max(self.at.keys, 1))
+        self.height = self._height(keys)
+        self.row = -(-keys // 16) * 16 + 16  # no power of two, lest rows compete for cache sets
+        self.row_step = self.parts.param(self.row)
+        self.parts.scratch("s", self.dtype, self.height * self.row)
+        self.s_cell = Index(((QUERY, self.row_step), (KEY, 1)))
+        self.depth, self.values = self.parts.param(self.at.depth), self.parts.param(self.at.values)
+        self._begin_table()
+        lies = [x.lie(n) for n in given.main]
+        self.q, self.k, self.v = packed_lies(lies[0]) if attrs["packed"] else lies
+        self.q_steps = self.operand("q", self.q)
+        self.k_steps = self.operand("k", self.k, shared=True)
+        self.v_steps = self.operand("v", self.v, shared=True)
+        self.mask = None if given.mask is None else self._mask(given.mask, x)
+        self.lengths = None if given.lengths is None else self._lengths(given.lengths, x)
+        self.draws = None if given.key is None else self._draws(given.key, x)
+        self.spans = None if given.spans is None else self._spans(given.spans, x)
+
+    def _height(self, keys: int) -> int:
+        """Queries of a block: a function of the extents."""
+        at = self.at
+        queries = max(at.queries, 1)
+        height = min(max(SCORES // keys, FEWEST), MOST, queries)
+        if at.batch * at.heads * -(-queries // height) < FEW_BLOCKS:
+            height = min(height, FEWEST)
+        return -(-queries // -(-queries // height))
+
+    # Operands and the table -------------------------------------------------------------------------------------------
+
+    def _begin_table(self) -> None:
+        at = self.at
+        shape = (at.batch, at.heads, max(-(-at.queries // self.height), 1))
+        self.batch, self.head, self.block = np.indices(shape, np.int64)
+        first = self.block * self.height
+        height = np.minimum(self.height, at.queries - first)
+        is_triangle = self.causal and not self.node.attrs["ragged"]
+        keys = np.minimum(at.keys, first + height) if is_triangle else np.full(shape, at.keys)
+        self.columns.update(first=first, height=height, keys=keys, batch=self.batch)
+
+    def operand(self, name: str, lie: Lie, mode: str = "in", *, shared: bool = False) -> tuple[Param, Param]:
+        """Declare a buffer over [B, heads, T, D]; the table says where a block's queries or (``shared``) the keys of
+        its head begin. Returns the strides along time and elements."""
+        self.parts.buffer(name, lie[0], lie[1], mode)
+        b, h, t, _ = lie[2]
+        if shared:
+            self.columns[f"{name}_at"] = self.batch * b + self.head // max(self.at.group, 1) * h
+        else:
+            self.columns[f"{name}_at"] = self.batch * b + self.head * h + self.block * self.height * t
+        return self.parts.param(lie[2][2]), self.parts.param(lie[2][3])
+
+    def _step(self, stride: int) -> Stride:
+        return stride if stride in (0, 1) else self.parts.param(stride)
+
+    def _mask(self, mask: Value, x: Operands) -> Load:
+        place, offset, strides = x.lie(mask)
+        kept = tuple(0 if n == 1 else s for n, s in zip(mask.aval.shape, strides, strict=True))
+        self.operand("mask", (place, offset, kept))
+        self.mask_row, self.mask_key, self.mask_stride = self._step(kept[2]), self._step(kept[3]), kept[3]
+        return Load("mask", self._mask_at(), mask.aval.dtype)
+
+    def _mask_at(self, *more: tuple[Var, Stride]) -> Index:
+        terms = ((QUERY, self.mask_row), (KEY, self.mask_key), *more)
+        return at("mask_at", *[(v, s) for v, s in terms if s != 0])
+
+    def _lengths(self, lengths: Value, x: Operands) -> Expr:
+        place, offset, strides = x.lie(lengths)
+        self.parts.buffer("lengths", place, offset)
+        index = Index(gathered=((count("batch"), self._step(strides[0])),))
+        length: Expr = Load("lengths", index, place.dtype)
+        return length if place.dtype is int64 else Apply(scalar.cast, (length,), int64)
+
+    def _draws(self, key: Value, x: Operands) -> Draws:
+        at = self.at
+        place, offset, (step,) = x.lie(key)
+        self.columns["line"] = (self.batch * at.heads + self.head) * at.queries + self.block * self.height
+        positions = at.batch * at.heads * at.queries * at.keys
+        return Draws(self.parts, (place, offset, step), self.node.attrs["dropout"], self.dtype, positions, at.keys)
+
+    def _spans(self, spans: Value, x: Operands) -> Spans:
+        at = self.at
+        return Spans(self.parts, x.dense(spans), spans.aval.shape[0], at.queries, at.keys, KEYS)
+
+    def table(self) -> np.ndarray:
+        """Declare the table; returns it with its lines along the last axis but one."""
+        lines = np.stack(list(self.columns.values()), -1)
+        self.parts.table("table", lines)
+        return lines
+
+    def lets(self, line: Line, names: list[str] | None = None) -> list[Stmt]:
+        """Bind the columns ``names`` (None: all) of a line of the table."""
+        return [
+            Let(name, Load("table", Index(line, number), int64))
+            for number, name in enumerate(self.columns)
+            if names is None or name in names
+        ]
+
+    def draw_words(self) -> list[Stmt]:
+        """What dropout draws with, for the whole kernel."""
+        return [] if self.draws is None else self.draws.begin()
+
+    # What is seen -----------------------------------------------------------------------------------------------------
+
+    def seen(self) -> Let:
+        """How many keys the block sees: no more than its sequence has."""
+        keys = count("keys")
+        return Let("seen", keys if self.lengths is None else clipped(self.lengths, 0, keys))
+
+    def in_turns(self) -> list[Stmt]:
+        """``seen``, in so many ``turns`` over keys; declares the table of where each begins."""
+        starts = np.arange(0, self.at.keys, KEYS)
+        self.parts.table("starts", starts)
+        ended = binary(scalar.add, count("seen"), Const(KEYS - 1, int64))
+        turns = binary(scalar.floor_divide, ended, Const(KEYS, int64))
+        if self.mask is not None:
+            step = self.mask_key if self.mask_key == 0 else self.parts.param(KEYS * self.mask_stride)
+            self.mask = Load("mask", self._mask_at((TURN, step)), self.mask.dtype)
+        return [self.seen(), Let("turns", clipped(turns, 0, self.parts.param(len(starts))))]
+
+    def sequence(self, spans: Spans, queries: dict[str, Param], keys: dict[str, Param]) -> list[Stmt]:
+        """Of the next sequence, what this block sees, and where its own queries and keys begin in the operands whose
+        steps along time are given."""
+        begins = [*((n, "from", s) for n, s in queries.items()), *((n, "key_begin", s) for n, s in keys.items())]
+        return [
+            *spans.lets(self.causal),
+            *(
+                Let(f"{name}_from", binary(scalar.add, count(f"{name}_at"), binary(scalar.mul, count(begin), step)))
+                for name, begin, step in begins
+            ),
+        ]
+
+    def turn(self) -> list[Stmt]:
+        """Of a turn over keys: where it begins, and how many there are ``now``."""
+        start: Expr = Load("starts", Index(((TURN, 1),)), int64)
+        if self.spans is not None:
+            start = binary(scalar.mul, Position(TURN, int64), Const(KEYS, int64))
+        now = clipped(binary(scalar.sub, count("seen"), count("start")), 0, Const(KEYS, int64))
+        return [Let("start", start), Let("now", now)]
+
+    # Matrices ---------------------------------------------------------------------------------------------------------
+
+    @property
+    def row_begin(self) -> Bound:
+        """The first row of the block that is looked at, and the end of them."""
+        return 0 if self.spans is None else count("from")
+
+    @property
+    def row_end(self) -> Ref:
+        return count("height" if self.spans is None else "to")
+
+    @property
+    def row_count(self) -> Ref:
+        return count("height" if self.spans is None else "rows")
+
+    def first_of(self, name: str, *terms: tuple[Var, Stride]) -> Index:
+        """Where the looked-at queries, or the keys, begin in an operand."""
+        return at(f"{name}_at" if self.spans is None else f"{name}_from", *terms)
+
+    def own(self, step: Stride) -> Index:
+        """Where the looked-at rows begin in scratch memory whose rows lie ``step`` apart."""
+        return Index() if self.spans is None else Index(gathered=((count("from"), step),))
+
+    def product(
+        self,
+        a: Matrix,
+        b: Matrix,
+        c: tuple[str, Index, Stride],
+        m: Count,
+        n: Count,
+        k: Count,
+        *,
+        accumulate: bool = False,
+    ) -> Product:
+        """C = A·B, or C + A·B."""
+        return Product(
+            a[0], a[1], b[0], b[1], c[0], c[1], self.dtype, m, n, k, a[2], a[3], b[2], b[3], c[2], accumulate
+        )  # fmt: skip
+
+    def scores(self, keys: Index, number: Ref) -> Product:
+        """Scratch ``s``: the block's queries times ``number`` keys from ``keys`` on."""
+        q = ("q", self.first_of("q"), *self.q_steps)
+        k = ("k", keys, self.k_steps[1], self.k_steps[0])
+        return self.product(q, k, ("s", self.own(self.row_step), self.row_step), self.row_count, number, self.depth)
+
+    def call(self, prefix: str, body: tuple[Stmt, ...], rows: int, products: int) -> Call:
+        """The kernel with its cost: ``products`` for each element of a head, and about 20 operations on each score."""
+        at = self.at
+        pairs = self.columns["keys"].sum() * self.height
+        if self.spans is not None:
+            pairs = pairs / max(self.spans.count, 1)  # as if all sequences were of one length
+        return self.parts.call(
+            prefix, body, (rows, 1), float(pairs) * (products * (at.depth + at.values) + 20), self.node
+        )

@@ -1,0 +1,179 @@
+"""The lowering of a scan: one iteration's calls, and memory that moves on.
+
+A carry which is also one of the stacked results lives there: iteration t reads slice t-1 and writes slice t. The first
+iteration, which reads the initial value, stands before the loop. Any other carry lives in one place, which the body
+updates as programs update Variables: in place where each reader is done with the old value, else by a copy.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Container
+
+from runnel.compiler.fusion.strided import Strided, resolve_views
+from runnel.compiler.kernels.control_flow.bodies import (
+    Binding,
+    Piece,
+    PlanBody,
+    Results,
+    bound_body,
+    dense_copy,
+    value_copy,
+    variable_for,
+)
+from runnel.compiler.kernels.operands import Operands
+from runnel.compiler.kernels.places import Place, Space
+from runnel.compiler.schedule.repeat import Repeat
+from runnel.core import tables
+from runnel.core.avals import Shape, row_major
+from runnel.graph.extract import placeholder
+from runnel.graph.graph import Graph, topological
+from runnel.graph.node import Value
+from runnel.graph.rewriting import substituted
+from runnel.loops import rules
+
+
+def scan(node: Value, operands: Operands, results: Results, plan_body: PlanBody) -> Piece:
+    """The calls and the loop of a node whose rule is Scan."""
+    return _Scan(node, operands, results).build(plan_body)
+
+
+class _Scan:
+    """The lowering of one scan."""
+
+    def __init__(self, node: Value, operands: Operands, results: Results) -> None:
+        self.node = node
+        self.operands = operands
+        self.results = results
+        self.length: int = node.attrs["length"]
+        self.graph: Graph = node.attrs["body"].graph
+        count, carries = node.attrs["constants"], node.attrs["carries"]
+        inputs, made = self.graph.inputs, self.graph.outputs
+        self.constants = dict(zip(inputs[:count], node.inputs[:count], strict=True))
+        self.carries = inputs[count : count + carries]
+        self.initial = node.inputs[count : count + carries]
+        self.xs = dict(zip(inputs[count + carries :], node.inputs[count + carries :], strict=True))
+        self.new = made[:carries]
+        self.ys = {k: y for k, y in enumerate(made[carries:], carries) if k in results}  # those that are used
+        self.stacked = {
+            i: k for i, new in enumerate(self.new) for k in reversed(self.ys) if self.ys[k] is new
+        }  # carries that live in a result
+        self.fixed = [i for i in self._needed() if i not in self.stacked]
+
+    def _needed(self) -> list[int]:
+        """The carries that are wanted, or that something wanted rests on."""
+        needed = {i for i in range(len(self.new)) if i in self.results}
+        before = -1
+        while len(needed) > before:
+            before = len(needed)
+            read = set(topological([*self.ys.values(), *(self.new[i] for i in needed)]))
+            needed |= {i for i, carry in enumerate(self.carries) if carry in read}
+        return sorted(needed)
+
+    def build(self, plan_body: PlanBody) -> Piece:
+        piece = Piece()
+        if self.length:
+            loop = self._loop(plan_body)
+            piece.add(self.operands.before)
+            piece.join(loop)
+        for i, initial in enumerate(self.initial):
+            if not self.length:
+                piece.add([self.operands.copy(initial, place) for place in self.results.get(i, ())])
+            elif i in self.stacked:
+                last = self._slice(self.stacked[i], self.length - 1)
+                piece.add([value_copy(initial, place, last) for place in self.results.get(i, ())])
+        for k in self.ys:
+            first, *more = self.results[k]
+            shape = (self.length, *self.ys[k].aval.shape)
+            steps = row_major(shape)
+            piece.add([dense_copy(shape, (first, 0, steps), place, self.node) for place in more])
+        return piece
+
+    def _slice(self, k: int, t: int) -> Binding:
+        """Where the slice of result ``k`` lies that iteration ``t`` writes."""
+        size = self.ys[k].aval.size
+        if self.node.attrs["reverse"]:
+            return Binding(self.results[k][0], (self.length - 1 - t) * size, -size)
+        return Binding(self.results[k][0], t * size, size)
+
+    def _loop(self, plan_body: PlanBody) -> Piece:
+        """The first iteration, where it is another than the rest, and the loop."""
+        piece = Piece()
+        strides: dict[Value, Shape] = {}
+        bound: dict[Value, Binding] = {}
+        for x, value in self.constants.items():
+            place, offset, strides[x] = self.operands.lie(value)
+            bound[x] = Binding(place, offset)
+        for x, value in self.xs.items():
+            place, offset, (step, *rest) = self.operands.lie(value)
+            strides[x] = tuple(rest)
+            reverse = self.node.attrs["reverse"]
+            bound[x] = (
+                Binding(place, offset + (self.length - 1) * step, -step) if reverse else Binding(place, offset, step)
+            )
+        graph, variables = self._body(bound, strides, piece)
+        plan = plan_body(graph, {x: s for x, s in strides.items() if s != row_major(x.aval.shape)})
+        for i in self.fixed:
+            place = self._carry_place(i)
+            piece.add([self.operands.copy(self.initial[i], place)])
+            bound[variables[i]] = Binding(place)
+        initial = dict(bound)
+        for i, k in self.stacked.items():
+            initial[self.carries[i]] = Binding(*self.operands.dense(self.initial[i]))
+            bound[self.carries[i]] = self._slice(k, -1)
+        slices = [self._slice(k, 0) for k in self.ys]
+        begin = 0
+        if self.stacked:
+            piece.join(bound_body(plan, graph, initial, slices))
+            begin = 1
+        if self.length > begin:
+            ready = {x: b._replace(offset=b.offset + begin * b.step) for x, b in bound.items()}
+            slices = [b._replace(offset=b.offset + begin * b.step) for b in slices]
+            loop = bound_body(plan, graph, ready, slices, self.length - begin)
+            if loop.calls:
+                inner, loop.spans = loop.spans, []
+                loop.spans = [Repeat(0, len(loop.calls), inner, count=self.length - begin)]
+                piece.join(loop)
+        for i in self.fixed:
+            places = self.results.get(i, [])
+            piece.add([value_copy(self.initial[i], place, Binding(places[0])) for place in places[1:]])
+        return piece
+
+    def _carry_place(self, i: int) -> Place:
+        aval = self.initial[i].aval
+        wanted = self.results.get(i)
+        return wanted[0] if wanted else Place(Space.ARENA, aval.dtype, aval.size, "carry")
+
+    def _body(
+        self, bound: dict[Value, Binding], strides: dict[Value, Shape], piece: Piece
+    ) -> tuple[Graph, dict[int, Value]]:
+        """The body without what nobody wants, with carries as Variables, and with the right factors of products that
+        would be read transposed at each iteration copied once."""
+        wanted = Graph(self.graph.inputs, [*self.ys.values(), *(self.new[i] for i in self.fixed)], {}, self.graph.name)
+        variables = {i: variable_for(self.carries[i], i) for i in self.fixed}
+        replaced: dict[Value, Value] = {self.carries[i]: v for i, v in variables.items()}
+        copies: list[Value] = []
+        for factor, view in _transposed_factors(wanted, strides, self.constants).items():
+            base, place = bound[view.base], Place(Space.ARENA, factor.aval.dtype, factor.aval.size, "factor")
+            x = placeholder(factor.aval, "factor")
+            lie = base.place, base.offset + view.offset, view.strides
+            piece.add([dense_copy(x.aval.shape, lie, place, factor)])
+            replaced[factor] = x
+            bound[x] = Binding(place)
+            copies.append(x)
+        graph = substituted(wanted, replaced)
+        kept = [replaced.get(x, x) for x in self.graph.inputs]
+        inputs = [*(x for x in kept if x not in copies), *copies]  # a factor may be an input itself
+        ys, new = graph.outputs[: len(self.ys)], graph.outputs[len(self.ys) :]
+        return Graph(inputs, ys, dict(zip(variables.values(), new, strict=True)), graph.name), variables
+
+
+def _transposed_factors(graph: Graph, strides: dict[Value, Shape], constants: Container[Value]) -> dict[Value, Strided]:
+    """The right factors of products that are views of constants whose columns are not adjacent."""
+    views = resolve_views(graph, strides)
+    products = [n for n in graph.values if n.op is not None and isinstance(tables.lower.get(n.op), rules.Contraction)]
+    factors = {n.inputs[1]: views[n.inputs[1]] for n in products}
+    return {
+        x: view
+        for x, view in factors.items()
+        if view.base in constants and x.aval.shape[-1] > 1 and view.strides[-1] != 1
+    }

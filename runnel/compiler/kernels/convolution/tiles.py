@@ -1,0 +1,170 @@
+"""Kernels over tiles of a Winograd convolution: what forward and gradient share.
+
+Tables say where each tile's inputs begin and which rows of the result (pixels) it makes; the last tile is repeated
+until its block is full. Transforms run LANES channels at a time; where channels are no multiple, the last turn does
+some of them again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from runnel.codegen import context
+from runnel.compiler.kernels.convolution.transforms import Straight
+from runnel.compiler.kernels.operands import Operands
+from runnel.compiler.kernels.parts import Parts, binary
+from runnel.compiler.kernels.places import Call
+from runnel.core.avals import Shape, row_major
+from runnel.core.dtypes import DType, int32, int64
+from runnel.graph.node import Value
+from runnel.loops import scalar
+from runnel.loops.ir import (
+    LANES,
+    Apply,
+    Const,
+    Expr,
+    For,
+    Index,
+    Let,
+    Load,
+    Param,
+    Position,
+    Ref,
+    Stmt,
+    Store,
+    Var,
+)
+from runnel.ops.winograd import INPUT, OUTPUTS, SPAN, tiles
+
+Table = np.ndarray[Any, np.dtype[np.int32]]
+Grid = Sequence[Sequence[Expr]]
+
+PLANES = SPAN * SPAN
+PIXELS = OUTPUTS * OUTPUTS
+SHARE = 3 / 4  # of the second-level cache is a block's two matrices', beside what passes through
+STEP, MOST = 6, 48  # tiles of a block: whole tiles of the product's rows, not more than its blocks of rows
+OUTSIDE = -1  # the pixel of a result that is none
+
+
+def block_tiles(channels: int, filters: int, count: int, dtype: DType) -> int:
+    """How many tiles a block has: so many that least passes through the caches for each tile, its part of reading the
+    36 matrices of filters, and the block's own two matrices, written and read again, where they are too large."""
+    room = SHARE * context.current().cache
+    own, shared = (PLANES * n * dtype.itemsize for n in (channels + filters, channels * filters))
+
+    def traffic(block: int) -> float:
+        return shared / block + (2.0 * own if block * own > room else 0.0)
+
+    limit = min(range(2 * STEP, MOST + 1, STEP), key=traffic)
+    return limit if count >= 4 * limit else max(-(-count // max(-(-count // limit), 1)), 1)
+
+
+def tile_tables(shape: Shape, strides: Shape) -> tuple[Table, Table]:
+    """For each tile of results of ``shape`` (N, H, W, ·) the element of x where it begins, and its 16 pixels."""
+    n, height, width, _ = shape
+    grid = (n, tiles(height), tiles(width))
+    image, row, column = np.meshgrid(*map(np.arange, grid), indexing="ij", sparse=True)
+    starts = image * strides[0] + row * OUTPUTS * strides[1] + column * OUTPUTS * strides[2]
+    y = row[..., None, None] * OUTPUTS + np.arange(OUTPUTS)[:, None]
+    x = column[..., None, None] * OUTPUTS + np.arange(OUTPUTS)
+    pixels = (image[..., None, None] * height + y) * width + x
+    pixels = np.where((y < height) & (x < width), pixels, OUTSIDE)
+    pixels = np.broadcast_to(pixels, (*grid, OUTPUTS, OUTPUTS)).reshape(-1, PIXELS)
+    return np.broadcast_to(starts, grid).reshape(-1).astype(np.int32), pixels.astype(np.int32)
+
+
+class TileKernel(Parts):
+    """The parts of a kernel whose loops are over blocks of tiles of ``x``."""
+
+    def __init__(self, node: Value, x: Value, operands: Operands, filters: int) -> None:
+        super().__init__()
+        self.node = node
+        self.dtype = node.aval.dtype
+        self.channels, self.filters = x.aval.shape[3], filters
+        place, offset, self.strides = operands.lie(x)
+        if self.strides[3] != 1 and self.channels != 1:
+            place, offset = operands.dense(x)
+            self.strides = row_major(x.aval.shape)
+        self.buffer("x", place, offset)
+
+    def grid(self, code: Straight, size: int, load: Callable[[int, int], Expr]) -> Grid:
+        return [[code.let(load(r, s)) for s in range(size)] for r in range(size)]
+
+    def both_ways(self, code: Straight, matrix: Any, values: Grid) -> Grid:
+        """matrix · values · matrixᵀ."""
+        half = [code.multiply(matrix, column) for column in zip(*values, strict=True)]
+        return [code.multiply(matrix, row) for row in zip(*half, strict=True)]
+
+    def turns(self, begin: Expr, end: Expr, extent: int, prefix: str) -> Turns:
+        """The channels from ``begin`` to ``end``, LANES at a time, the last ones again where they are no multiple."""
+        turn = Var(f"{prefix}_turn")
+        if extent < LANES:
+            return Turns(turn, (), 1, extent, (), begin)
+        width = Const(LANES, int64)
+        count = binary(scalar.add, binary(scalar.sub, end, begin), Const(LANES - 1, int64))
+        number = Let(f"{prefix}_turns", binary(scalar.floor_divide, count, width))
+        here = binary(scalar.add, begin, binary(scalar.mul, Position(turn, int64), width))
+        last = binary(scalar.sub, end, width)
+        first = Let(f"{prefix}_first", binary(scalar.minimum, here, last))
+        return Turns(turn, (number,), Ref(number.name, int64), LANES, (first,), Ref(first.name, int64))
+
+    def inputs(self, block: int, tile_terms: tuple[tuple[Var, int], ...], channels: Param) -> tuple[Stmt, ...]:
+        """V: the transformed inputs of a block's tiles. ``tile_terms`` lead to the block's first tile."""
+        terms = tuple((var, self.param(step)) for var, step in tile_terms)
+        tile, lane = Var("tile"), Var("c")
+        start = Load("starts", Index((*terms, (tile, 1))), int32)
+        where = Let("start", Apply(scalar.cast, (start,), int64))
+        turns = self.turns(Const(0, int64), channels, self.channels, "c")
+        code = Straight("i", self.dtype)
+
+        def load(r: int, s: int) -> Expr:
+            step = self.param(r * self.strides[1] + s * self.strides[2])
+            return Load("x", Index(((lane, 1),), step, ((Ref("start", int64), 1), (turns.first, 1))), self.dtype)
+
+        planes = self.both_ways(code, INPUT, self.grid(code, SPAN, load))
+        self.store_planes(code, "v", planes, block * self.channels, tile, channels, lane, turns)
+        return (*turns.before, For(tile, 0, self.param(block), "seq", (where, turns.loop(lane, code.statements))))
+
+    def store_planes(
+        self, code: Straight, name: str, planes: Grid, step: int, tile: Var, row: Param, lane: Var, turns: Turns
+    ) -> None:
+        for e in range(PLANES):
+            at = Index(((tile, row), (lane, 1)), self.param(e * step), ((turns.first, 1),))
+            code.statements.append(Store(name, at, planes[e // SPAN][e % SPAN]))
+
+    def pixel_rows(
+        self, tile_terms: tuple[tuple[Var, int], ...], tile: Var, table: str = "pixels", prefix: str = "row"
+    ) -> list[Stmt]:
+        """What ``table`` says of a tile's 16 pixels, as row0 … row15. ``tile_terms`` count tiles."""
+        terms = tuple((var, self.param(step * PIXELS)) for var, step in tile_terms)
+        rows: list[Stmt] = []
+        for p in range(PIXELS):
+            row = Load(table, Index((*terms, (tile, PIXELS)), p), int32)
+            rows.append(Let(f"{prefix}{p}", Apply(scalar.cast, (row,), int64)))
+        return rows
+
+    def tile_call(self, body: tuple[Stmt, ...], shape: tuple[int, int], count: int, split: str = "rows") -> Call:
+        """The call that goes through ``count`` tiles."""
+        flops = 2.0 * PLANES * count * self.channels * self.filters
+        return self.call("winograd", body, shape, flops, self.node, split)
+
+
+@dataclass(frozen=True, slots=True)
+class Turns:
+    """A loop over channels: ``before`` it; ``each`` turn's own statements; the turn's ``first`` channel, and how many
+    ``lanes`` it has."""
+
+    turn: Var
+    before: tuple[Stmt, ...]
+    number: int | Ref
+    lanes: int
+    each: tuple[Stmt, ...]
+    first: Expr
+
+    def loop(self, lane: Var, statements: list[Stmt]) -> Stmt:
+        lanes = For(lane, 0, self.lanes, "vec", tuple(statements))
+        return For(self.turn, 0, self.number, "seq", (*self.each, lanes))

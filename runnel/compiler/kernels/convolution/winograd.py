@@ -1,0 +1,87 @@
+"""Winograd convolutions as kernels: blocks of tiles go through the transforms and 36 small products in the cache.
+
+A call's rows are blocks of tiles and its columns filters. For each block: transform the tiles' inputs into
+V[36][tile][C], multiply each of the 36 planes with its filters into M[36][tile][K], transform back and store what
+follows from each pixel. A result outside of the image stands for the tile's first pixel, which is stored last.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from runnel.compiler.fusion.clusters import Cluster
+from runnel.compiler.kernels.contraction.matrices import values_of
+from runnel.compiler.kernels.convolution.pixels import PixelEpilogue
+from runnel.compiler.kernels.convolution.tiles import OUTSIDE, PIXELS, PLANES, TileKernel, block_tiles, tile_tables
+from runnel.compiler.kernels.convolution.transforms import Straight
+from runnel.compiler.kernels.copies.alone import Lie
+from runnel.compiler.kernels.operands import Operands
+from runnel.compiler.kernels.places import Call, Place
+from runnel.core.dtypes import int32, int64
+from runnel.graph.node import Value
+from runnel.loops import scalar
+from runnel.loops.ir import LANES, Apply, Expr, For, Index, Let, Load, Product, RangeBound, Ref, Var
+from runnel.ops.winograd import OUTPUT, OUTPUTS, SPAN
+
+
+def winograd(
+    cluster: Cluster, operands: Operands, targets: dict[Value, list[Place]], laid: dict[Value, list[Lie]]
+) -> Call:
+    """The call of a convolution with what follows it. ``laid`` says where values lie inside of larger ones."""
+    node = cluster.product
+    x, u = node.inputs
+    channels, wide = u.aval.shape[1:]
+    filters = node.aval.shape[-1]
+    k = TileKernel(node, x, operands, filters)
+    starts, pixels = tile_tables(node.aval.shape, k.strides)
+    count = len(starts)
+    block = block_tiles(channels, filters, count, k.dtype)
+    blocks = -(-count // block)
+    full = np.minimum(np.arange(blocks * block), count - 1)
+    pixels = np.where(pixels == OUTSIDE, pixels[:, :1], pixels)
+    place, offset, (plane_step, row_step, column_step) = operands.lie(u)
+    if column_step != 1:
+        place, offset = operands.dense(u)
+        plane_step, row_step = channels * wide, wide
+    k.buffer("u", place, offset)
+    k.table("starts", starts[full], int32)
+    k.table("pixels", pixels[full], int32)
+    k.scratch("v", k.dtype, PLANES * block * channels)
+    k.scratch("m", k.dtype, PLANES * block * wide)
+
+    b, plane, tile, lane = Var("block"), Var("plane"), Var("tile"), Var("k")
+    p_block, p_channels, p_wide = (k.param(v) for v in (block, channels, wide))
+    in_turns = filters % LANES == 0  # then parts of the filters are whole turns
+    chosen = Let("chosen", Apply(scalar.sub, (RangeBound.J1, RangeBound.J0), int64))
+    here = ((RangeBound.J0, 1),)
+    product = Product(
+        "v", Index(((plane, k.param(block * channels)),)), "u", Index(((plane, k.param(plane_step)),), 0, here),
+        "m", Index(((plane, k.param(block * wide)),), 0, here),
+        k.dtype, p_block, Ref("chosen", int64) if in_turns else p_wide, p_channels,
+        p_channels, 1, k.param(row_step), 1, p_wide,
+    )  # fmt: skip
+    turns = k.turns(RangeBound.J0, RangeBound.J1, filters, "k")
+    code = Straight("o", k.dtype)
+
+    def load(r: int, s: int) -> Expr:
+        step = k.param((r * SPAN + s) * block * wide)
+        return Load("m", Index(((tile, p_wide), (lane, 1)), step, ((turns.first, 1),)), k.dtype)
+
+    values = k.both_ways(code, OUTPUT, k.grid(code, SPAN, load))
+    epilogue = PixelEpilogue(cluster, operands, targets, laid, lane, turns.first)
+    epilogue.buffers, epilogue.accesses, epilogue.params, epilogue.values = k.buffers, k.accesses, k.params, k.values
+    for p in reversed(range(PIXELS)):
+        code.statements += epilogue.pixel(p, values[p // OUTPUTS][p % OUTPUTS])
+    terms = ((b, block),)
+    rows = k.pixel_rows(terms, tile)
+    for begins, name in epilogue.row_names.items():
+        k.table(f"{name}rows", values_of(begins)[pixels[full]], int32)
+        rows += k.pixel_rows(terms, tile, f"{name}rows", name)
+    outputs = For(tile, 0, p_block, "seq", (*rows, turns.loop(lane, code.statements)))
+    products = For(plane, 0, PLANES, "seq", (product,))
+    steps = (chosen, *k.inputs(block, terms, p_channels), products, *turns.before, outputs)
+    body = (For(b, RangeBound.I0, RangeBound.I1, "seq", steps),)
+    call = k.tile_call(body, (blocks, filters), blocks * block, "both" if in_turns else "rows")
+    call.flops += epilogue.flops
+    call.nodes = list(cluster.members)
+    return call

@@ -1,0 +1,71 @@
+"""The border of a padded array whose interior is stored by the kernel that makes it: a kernel that fills the rest.
+
+Along a row-major array the border is few long runs: what stands before the first element, between the end of a row and
+the begin of the next one, and after the last.
+"""
+
+from __future__ import annotations
+
+import math
+
+from runnel.compiler.kernels.copies.padding import Axis, Lie, PadKernel, Term, axes_of
+from runnel.compiler.kernels.places import Access, Call, Place
+from runnel.core.avals import row_major
+from runnel.graph.node import Value
+from runnel.loops.ir import For, RangeBound, Stmt
+
+
+def border(node: Value, value: Lie, result: Place) -> list[Call]:
+    """The call that stores the element at ``value`` wherever ``result`` is not padded input; its steps are all 1."""
+    axes = axes_of(node, row_major(node.inputs[0].aval.shape))
+    for axis in axes:
+        axis.step = 1  # of a single element it says nothing
+    return [_Border(node, value, result).call_for(axes)] if any(not a.is_plain for a in axes) else []
+
+
+class _Border(PadKernel):
+    """The kernel: its rows are those of the first axis where that one has no border itself."""
+
+    def call_for(self, axes: list[Axis]) -> Call:
+        outer = self.var()
+        first = axes[0]
+        rows = first.n if first.is_plain else 1
+        target: list[Term] = [(outer, self.param(first.target))] if first.is_plain else []
+        inside = axes[1:] if first.is_plain else axes
+        body = self.filled(target, 0, _before(inside)) + self._between(inside, target, 0)
+        size = first.target if first.is_plain else first.target * first.size
+        body += self.filled(target, size - _after(inside), _after(inside))
+        loop = For(outer, RangeBound.I0, RangeBound.I1, "seq", tuple(body))
+        self.accesses.insert(0, Access(self.result, True, 0, size if first.is_plain else 0, 0, size))
+        count = rows * size - math.prod(a.n for a in axes)
+        return self.call([loop], rows, work=float(count))
+
+    def _between(self, axes: list[Axis], target: list[Term], base: int) -> list[Stmt]:
+        """What stands between elements inside of these axes, whose first place is ``base``."""
+        axis, *inside = axes
+        if all(a.is_plain for a in inside):
+            return []
+        first = base + axis.low * axis.target
+        var = self.var()
+        here = [*target, (var, self.param(axis.target))]
+        found: list[Stmt] = []
+        deeper = self._between(inside, here, first)
+        if deeper:
+            found.append(For(var, 0, self.param(axis.n), "seq", tuple(deeper)))
+        if axis.n > 1:
+            var = self.var()
+            here = [*target, (var, self.param(axis.target))]
+            after = _after(inside)
+            gap = self.filled(here, first + axis.target - after, after + _before(inside))
+            found.append(For(var, 0, self.param(axis.n - 1), "seq", tuple(gap)))
+        return found
+
+
+def _before(axes: list[Axis]) -> int:
+    """Places before the first element."""
+    return sum(a.low * a.target for a in axes)
+
+
+def _after(axes: list[Axis]) -> int:
+    """Places after the last element."""
+    return sum(a.high * a.target for a in axes)

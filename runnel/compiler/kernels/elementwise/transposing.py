@@ -1,0 +1,248 @@
+"""Map kernels that read along another axis than they write: block by block, through the thread's scratch memory.
+
+A nest goes through its result in order. An operand whose adjacent elements lie along another of its axes would be
+gathered from as many cache lines as a vector has lanes, and the lines would be gone before their neighbours are asked
+for. So such a kernel is rewritten: for each block of both axes the operand's rows are copied into scratch memory vector
+by vector, and the nest's own statements gather from there. Where the result's last axis is too short for vectors, these
+go along the operand's axis instead, and the result is scattered. The last block of an axis is moved back to end with
+it: some elements are done twice, which no one can tell.
+
+Stands between the builders of nests (``nests``, ``alone``) and the plan.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Final
+
+from runnel.codegen.contract import SCRATCH
+from runnel.compiler.kernels.elementwise.crosswise import Blocks, Nest, blocks_of, nest_of
+from runnel.compiler.kernels.naming import named
+from runnel.compiler.kernels.parts import binary, count
+from runnel.compiler.kernels.places import Access, Call, Place, Space, hull
+from runnel.core.dtypes import DType, int64
+from runnel.loops import ir, scalar
+from runnel.loops.ir import (
+    Apply,
+    Const,
+    Expr,
+    For,
+    Index,
+    Let,
+    Load,
+    Param,
+    Position,
+    RangeBound,
+    Stmt,
+    Store,
+    Stride,
+    Var,
+)
+
+_RUN: Final = 256  # bytes of a block's row
+_APART: Final = 64  # bytes between two rows, which thereby begin in different sets of the cache
+_EVEN: Final = 512  # from so many on, blocks are whole vectors, at the price of elements done twice
+
+
+def through_scratch(call: Call) -> Call:
+    """``call``, with blocks of operands that lie otherwise than the result brought into scratch memory first."""
+    nest = nest_of(call)
+    blocks = None if nest is None else blocks_of(nest)
+    return call if nest is None or blocks is None else _Rewriting(nest, blocks).call()
+
+
+class _Rewriting:
+    """Puts the kernel together."""
+
+    def __init__(self, nest: Nest, blocks: Blocks) -> None:
+        self.nest = nest
+        self.blocks = blocks
+        self.params = list(nest.call.kernel.params)
+        self.values = list(nest.call.params)
+        self.starts = {blocks.along: count("begin")}
+        if blocks.width:
+            self.starts[nest.column] = count("column")
+        self.names = {access: f"s{number}" for number, access in enumerate(blocks.turned)}
+        self.unit = 1 if blocks.unit is None else nest.extents[blocks.unit]
+        self.unit_step: Stride = 1 if blocks.unit is None else self.param(self.unit)
+        self.longest = _RUN // max((dtype.itemsize for dtype in self.dtypes()), default=1)
+
+    def dtypes(self) -> list[DType]:
+        of = {b.name: b.dtype for b in self.nest.call.kernel.buffers}
+        return [of[buffer] for buffer, _ in self.blocks.turned]
+
+    def param(self, value: int) -> Param:
+        self.params.append(Param(f"p{len(self.params)}"))
+        self.values.append(value)
+        return self.params[-1]
+
+    def call(self) -> Call:
+        """The kernel and its call."""
+        nest, blocks, old = self.nest, self.blocks, self.nest.call
+        before, body = self._blocks()
+        inner = [v for v in nest.extents if v not in (nest.column, blocks.unit, blocks.along, blocks.rows)]
+        for var in reversed(inner):
+            body = (For(var, 0, self.param(nest.extents[var]), "seq", body),)
+        if blocks.rows != blocks.along:
+            body = (For(blocks.rows, RangeBound.I0, RangeBound.I1, "seq", body),)
+        scratch = self._scratch()
+        buffers = (*old.kernel.buffers, *(buffer for buffer, _ in scratch))
+        accesses = [*self._accesses(), *(access for _, access in scratch)]
+        prefix = old.kernel.name.rsplit("_", 1)[0]
+        kernel = named(prefix, buffers, tuple(self.params), (*before, *body), old.kernel.doc)
+        rows = nest.extents[blocks.rows]
+        return replace(old, kernel=kernel, accesses=accesses, params=self.values, rows=rows, split="rows")
+
+    # Loops ------------------------------------------------------------------------------------------------------------
+
+    def _blocks(self) -> tuple[list[Stmt], tuple[Stmt, ...]]:
+        """All blocks of both axes, and what is known before them."""
+        if not self.blocks.width:
+            return self._along((self._scattering(),))
+        body = (*self._reading(), self._writing())
+        if self.blocks.unit is not None:
+            return self._along(self._columns(body))
+        before, body = self._along(body)
+        return before, self._columns(body)  # the operand's rows are read to their ends
+
+    def _columns(self, body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
+        """``body`` for each block of columns."""
+        extent, width = self.nest.extents[self.nest.column], self.blocks.width
+        number, block = self.param(-(-extent // width)), Var("columns")
+        first = binary(scalar.mul, Position(block, int64), Const(width, int64))
+        start = Let("column", binary(scalar.minimum, first, self.param(extent - width)))
+        return (For(block, 0, number, "seq", (start, *body)),)
+
+    def _along(self, body: tuple[Stmt, ...]) -> tuple[list[Stmt], tuple[Stmt, ...]]:
+        """``body`` for each block of the other axis, and what is known before all loops: how long a block is, and how
+        many there are. Blocks are of equal length."""
+        var, extent = self.blocks.along, self.nest.extents[self.blocks.along]
+        shared = self.blocks.rows == var
+        first: Expr = RangeBound.I0 if shared else Const(0, int64)
+        whole: Expr = binary(scalar.sub, RangeBound.I1, RangeBound.I0) if shared else self.param(extent)
+        longest, grain = max(self.longest // self.unit, 1), ir.LANES if extent >= _EVEN and self.unit == 1 else 1
+        most, even = self.param(longest), self.param(grain)
+        before: list[Stmt] = [
+            Let("whole", whole),
+            Let("blocks", _parts(count("whole"), most)),
+            Let("equal", _parts(count("whole"), binary(scalar.maximum, count("blocks"), Const(1, int64)))),
+            Let("grains", _parts(count("equal"), even)),
+            Let("length", binary(scalar.minimum, binary(scalar.mul, count("grains"), even), count("whole"))),
+            Let("run", binary(scalar.mul, count("length"), self.param(self.unit))),
+            Let("last", binary(scalar.sub, binary(scalar.add, first, count("whole")), count("length"))),
+        ]
+        block = Var("block")
+        at = binary(scalar.add, first, binary(scalar.mul, Position(block, int64), count("length")))
+        start = Let("begin", binary(scalar.minimum, at, count("last")))
+        return before, (For(block, 0, count("blocks"), "seq", (start, *body)),)
+
+    def _reading(self) -> list[Stmt]:
+        """The operands' blocks to scratch memory."""
+        column, run = Var("c"), Var("r")
+        statements: list[Stmt] = []
+        for access, dtype in zip(self.blocks.turned, self.dtypes(), strict=True):
+            buffer, index = access
+            terms = tuple(t for t in index.terms if t[0] not in (self.nest.column, self.blocks.along, self.blocks.unit))
+            step = next(step for var, step in index.terms if var == self.nest.column)
+            where = ((count("column"), step), (count("begin"), self.unit_step))
+            load = Load(buffer, Index((*terms, (column, step), (run, 1)), index.offset, where), dtype)
+            place = Index(((column, _distance(dtype)), (run, 1)))
+            loop = For(run, 0, count("run"), "vec", (Store(self.names[access], place, load),))
+            statements.append(For(column, 0, self.blocks.width, "seq", (loop,)))
+        return statements
+
+    def _writing(self) -> Stmt:
+        """The nest's own statements for a block."""
+        blocks, moved = self.blocks, _Moved(self)
+        body: Stmt = For(self.nest.column, 0, blocks.width, "vec", tuple(moved.statement(s) for s in self.nest.body))
+        if blocks.unit is not None:
+            body = For(blocks.unit, 0, self.param(self.unit), "seq", (body,))
+        return For(blocks.along, 0, count("length"), "seq", (body,))
+
+    def _scattering(self) -> Stmt:
+        """The nest's own statements, with vectors along the other axis."""
+        column, along, moved = self.nest.column, self.blocks.along, _Moved(self)
+        vectors = For(along, 0, count("length"), "vec", tuple(moved.statement(s) for s in self.nest.body))
+        return For(column, 0, self.param(self.nest.extents[column]), "seq", (vectors,))
+
+    # Memory -----------------------------------------------------------------------------------------------------------
+
+    def _scratch(self) -> list[tuple[ir.Buffer, Access]]:
+        found, offset = [], SCRATCH
+        for access, dtype in zip(self.blocks.turned, self.dtypes(), strict=True):
+            size = self.blocks.width * _distance(dtype)
+            place = Place(Space.SCRATCH, dtype, size, "block", slot=0, offset=offset)
+            offset += place.nbytes
+            found.append((ir.Buffer(self.names[access], dtype, "scratch"), Access(place, True, 0, None, None, size)))
+        return found
+
+    def _accesses(self) -> list[Access]:
+        """The accesses of the nest, by other rows."""
+        nest, rows = self.nest, self.blocks.rows
+        steps = {buffer: steps for (buffer, _), steps in nest.steps.items()}
+        found = []
+        for buffer, access in zip(nest.call.kernel.buffers, nest.call.accesses, strict=True):
+            mine = steps[buffer.name]
+            before, span = hull((n, mine.get(v, 0)) for v, n in nest.extents.items() if v not in (rows, nest.column))
+            found.append(replace(access, row_step=mine.get(rows, 0), span=span, before=before))
+        return found
+
+
+class _Moved:
+    """The statements of a nest inside of a block: their variables count from the block's first element."""
+
+    def __init__(self, rewriting: _Rewriting) -> None:
+        self.of = rewriting
+        self.seen: dict[int, Expr] = {}
+
+    def statement(self, stmt: Stmt) -> Stmt:
+        if isinstance(stmt, Let):
+            return Let(stmt.name, self.value(stmt.value))
+        if isinstance(stmt, Store):
+            return Store(stmt.buffer, self.index(stmt.buffer, stmt.index), self.value(stmt.value))
+        return stmt
+
+    def value(self, expr: Expr) -> Expr:
+        """The same in the block; parts that expressions share go on being shared."""
+        found = self.seen.get(id(expr))
+        if found is None:
+            found = self.seen[id(expr)] = self._value(expr)
+        return found
+
+    def _value(self, expr: Expr) -> Expr:
+        if isinstance(expr, Apply):
+            return Apply(expr.op, tuple(self.value(x) for x in expr.args), expr.dtype)
+        if isinstance(expr, Position) and expr.var in self.of.starts:
+            start: Expr = self.of.starts[expr.var]
+            if expr.dtype is not int64:
+                start = Apply(scalar.cast, (start,), expr.dtype)
+            return binary(scalar.add, start, expr)
+        if isinstance(expr, Load):
+            scratch = self.of.names.get((expr.buffer, expr.index))
+            if scratch is None:
+                return Load(expr.buffer, self.index(expr.buffer, expr.index), expr.dtype)
+            return Load(scratch, self._in_scratch(_distance(expr.dtype)), expr.dtype)
+        return expr
+
+    def _in_scratch(self, distance: int) -> Index:
+        blocks = self.of.blocks
+        unit = () if blocks.unit is None else ((blocks.unit, 1),)
+        return Index(((self.of.nest.column, distance), (blocks.along, self.of.unit_step), *unit))
+
+    def index(self, buffer: str, index: Index) -> Index:
+        """Where an access lies, whose elements are known to be adjacent where vectors go along them."""
+        starts, along = self.of.starts, self.of.blocks.along
+        adjacent = not self.of.blocks.width and self.of.nest.steps[buffer, index].get(along) == 1
+        terms = tuple((var, 1 if adjacent and var == along else step) for var, step in index.terms)
+        return Index(terms, index.offset, tuple((starts[var], step) for var, step in terms if var in starts))
+
+
+def _distance(dtype: DType) -> int:
+    """Elements between the rows of a block."""
+    return int((_RUN + _APART) // dtype.itemsize)
+
+
+def _parts(whole: Expr, part: Expr) -> Expr:
+    """How many parts ``whole`` has, the last one maybe less than ``part``."""
+    up = binary(scalar.sub, binary(scalar.add, whole, part), Const(1, int64))
+    return binary(scalar.floor_divide, up, part)

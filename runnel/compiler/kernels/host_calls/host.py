@@ -1,0 +1,51 @@
+"""Ops that NumPy carries out in the middle of a program: a kernel that calls back into Python."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from runnel.compiler.kernels.naming import named
+from runnel.compiler.kernels.operands import Operands
+from runnel.compiler.kernels.places import Access, Call, Place
+from runnel.core import tables
+from runnel.core.avals import Aval
+from runnel.core.errors import VerifierError
+from runnel.graph.node import Result, Value
+from runnel.loops import ir
+from runnel.runtime.host import HostFunction, Operand
+
+
+def call(node: Value, operands: Operands, results: list[Place]) -> list[Call]:
+    """The call of ``table reference``'s rule on dense memory, by the thread that runs the program."""
+    if not isinstance(node, Result):
+        raise VerifierError(f"{node!r} is made by no op.")
+    function = host_function(node)
+    buffers: list[ir.Buffer] = []
+    accesses: list[Access] = []
+    for i, x in enumerate(node.inputs):
+        place, offset = operands.dense(x)
+        buffers.append(ir.Buffer(f"x{i}", place.dtype, "in"))
+        accesses.append(Access(place, False, offset, None, None, x.aval.size))
+    for i, place in enumerate(results):
+        buffers.append(ir.Buffer(f"y{i}", place.dtype, "out"))
+        accesses.append(Access(place, True, 0, None, None, place.size))
+    param = ir.Param("function")
+    kernel = named("host", tuple(buffers), (param,), (ir.Host(param),), node.where)
+    made = Call(kernel, accesses, [function.address], 1, 1, "", 0.0, [node], checks=True, host=function)
+    return [made]
+
+
+def host_function(node: Result) -> HostFunction:
+    """What the program calls for ``node``."""
+    rule, attrs, several = tables.reference[node.node.op], node.attrs, node.node.op.multiple_results
+
+    def function(*arrays: Any) -> Any:
+        made = rule(*arrays, **attrs)
+        return made if several else (made,)
+
+    inputs = [_operand(x.aval) for x in node.inputs]
+    return HostFunction(function, inputs, [_operand(a) for a in node.node.avals], node.where)
+
+
+def _operand(aval: Aval) -> Operand:
+    return Operand(aval.shape, aval.dtype.numpy)

@@ -1,0 +1,128 @@
+"""Checks that indices lie in range, as kernels of their own: they run before a program changes any Variable, so that a
+program that stops at a fault has changed nothing.
+
+The kernels that gather and scatter hold their indices in range themselves; what stands here tells the caller.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from runnel.compiler.kernels.naming import named
+from runnel.compiler.kernels.places import Access, Call, Place, hull
+from runnel.core import tables
+from runnel.core.avals import Shape, row_major
+from runnel.core.dtypes import bool_, int64, uint64
+from runnel.core.errors import AxisError
+from runnel.graph.graph import Graph
+from runnel.graph.node import Value
+from runnel.loops import ir, scalar
+from runnel.loops.ir import Acc, Apply, Check, Const, Expr, For, Index, Load, Param, RangeBound, Stmt, Update, Var
+from runnel.loops.rules import Buckets, Checked, Gather, ScatterAdd
+
+
+@dataclass(frozen=True, slots=True)
+class Bounded:
+    """``indices``, read by ``node``, must lie in [0, extent) or equal ``allowed``; ``code`` is a program's status where
+    one does not."""
+
+    node: Value
+    indices: Value
+    extent: int
+    allowed: int | None
+    code: int
+
+    def error(self) -> AxisError:
+        """What a caller is told whose index was out of range."""
+        name = self.node.op.name if self.node.op else "?"
+        where = f"; the op stands at {self.node.where}" if self.node.where else ""
+        return AxisError(
+            f"[{name}] an index of shape {self.indices.aval.shape} lies outside [0, {self.extent}){where}. "
+            "Nothing was changed."
+        )
+
+
+def index_and_extent(node: Value) -> tuple[Value, int, int | None] | None:
+    """The operand of ``node`` whose elements are indices, what they must be below, and the one value that is allowed
+    besides; None if it has no indices."""
+    rule = tables.lower.get(node.op) if node.op is not None else None
+    if isinstance(rule, Gather):
+        return node.inputs[1], node.inputs[0].aval.shape[node.attrs["axis"]], None
+    if isinstance(rule, ScatterAdd):
+        return node.inputs[0], node.aval.shape[0], None
+    if isinstance(rule, Buckets):
+        return node.inputs[0], node.attrs["rows"], None
+    if isinstance(rule, Checked):
+        return node.inputs[0], node.attrs["extent"], node.attrs["allowed"]
+    return None
+
+
+def find(graph: Graph) -> list[Bounded]:
+    """Every set of indices of the graph that must be checked, once for each extent."""
+    found: dict[tuple[Value, int, int | None], Bounded] = {}
+    for node in graph.values:
+        bound = index_and_extent(node)
+        if bound is not None and bound[0].aval.size and not _is_known(*bound) and bound not in found:
+            found[bound] = Bounded(node, *bound, len(found) + 1)
+    return list(found.values())
+
+
+def _is_known(indices: Value, extent: int, allowed: int | None) -> bool:
+    """Whether the indices are constants in range."""
+    return indices.is_constant and not outside(indices.value, extent, allowed).any()
+
+
+def outside(indices: np.ndarray, extent: int, allowed: int | None) -> np.ndarray:
+    """Which of the indices must not be."""
+    wrong: np.ndarray = (indices < 0) | (indices >= extent)
+    return wrong if allowed is None else wrong & (indices != allowed)
+
+
+def check(bounded: Bounded, place: Place, offset: int, strides: Shape) -> Call:
+    """The call that looks at every index: rows are split among threads, each row is one reduction to a truth."""
+    shape = bounded.indices.aval.shape
+    axes = [(n, s) for n, s in zip(shape, strides, strict=True) if n != 1]
+    if all(s == d for (n, s), d in zip(axes, row_major(tuple(n for n, _ in axes)), strict=True)):
+        axes = [(bounded.indices.aval.size, 1)]
+    params: list[Param] = []
+    values: list[int] = []
+
+    def param(value: int) -> Param:
+        params.append(Param(f"p{len(params)}"))
+        values.append(value)
+        return params[-1]
+
+    code, extent = param(bounded.code), param(bounded.extent)
+    variables = [Var(f"x{a}") for a in range(len(axes))]
+    steps = [1 if s == 1 and a == len(axes) - 1 else param(s) for a, (_, s) in enumerate(axes)]
+    element = Load("b0", Index(tuple(zip(variables, steps, strict=True))), place.dtype)
+    body: Stmt = For(
+        variables[-1], RangeBound.J0, RangeBound.J1, "vec", (Update("ok", _in_range(element, extent, bounded.allowed)),)
+    )
+    for a in range(len(axes) - 2, 0, -1):
+        body = For(variables[a], 0, param(axes[a][0]), "seq", (body,))
+    block: tuple[Stmt, ...] = (Acc("ok", "all", bool_), body, Check(ir.Ref("ok", bool_), code))
+    outer = variables[0] if len(axes) > 1 else Var("once")
+    rows = For(outer, RangeBound.I0, RangeBound.I1, "seq", block)
+    kernel = named("bounds", (ir.Buffer("b0", place.dtype, "in"),), tuple(params), (rows,))
+    before, span = hull(axes[1:-1])
+    row_step = axes[0][1] if len(axes) > 1 else 0
+    access = Access(place, False, offset, row_step, axes[-1][1], span, before=before)
+    row_count = axes[0][0] if len(axes) > 1 else 1
+    split = "both" if len(axes) > 1 else "columns"
+    size = bounded.indices.aval.size
+    return Call(kernel, [access], values, row_count, axes[-1][0], split, float(size), [bounded.node], checks=True)
+
+
+def _in_range(index: Expr, extent: Expr, allowed: int | None) -> Expr:
+    """0 ≤ index < extent as one comparison: a negative index is a large unsigned number."""
+    unsigned = index
+    if index.dtype is not uint64:
+        wide = index if index.dtype is int64 else Apply(scalar.cast, (index,), int64)
+        unsigned = Apply(scalar.cast, (wide,), uint64)
+    inside = Apply(scalar.lt, (unsigned, Apply(scalar.cast, (extent,), uint64)), bool_)
+    if allowed is None:
+        return inside
+    return Apply(scalar.or_, (inside, Apply(scalar.eq, (index, Const(allowed, index.dtype)), bool_)), bool_)

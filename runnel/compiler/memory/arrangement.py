@@ -1,0 +1,146 @@
+"""Where in one block of memory each of many spans of time and bytes lies: a search among greedy placements.
+
+A span is placed in the smallest gap that is left among those alive with it. That is done in several orders (by size:
+Y. Pisarchyk, J. Lee, "Efficient Memory Management for Deep Neural Net Inference", 2020; what is alive at the fullest
+moment first; by bytes times length; by length; by start), then the order that did best is improved by moving the span
+that ends highest, or one alive with it, to a place drawn by a fixed generator. Everything stops at the first placement
+close to the lower bound, and effort is counted in pairs of spans and not in seconds: equal programs get equal memory.
+
+Where very many spans are alive together they are placed as a heap would, in the order of time (``sweep.py``).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import Final
+
+from runnel.compiler.memory.sweep import Arrangement, Span, pairs_alive, swept
+
+CLOSE: Final = 1.02  # times the lower bound: good enough to stop
+FAR: Final = 1.05  # times the lower bound: worth more effort
+LOSSES: Final = (1.0, 1.01, 1.02)  # times the best peak: what a step of the search may end at
+EFFORT: Final = 400_000  # pairs of spans looked at while searching: some 50 ms
+
+
+def arrange(spans: Sequence[Span], bound: int, fullest: int, effort: int = EFFORT) -> Arrangement:
+    """Offsets for ``spans``, of which those alive at the moment ``fullest`` have ``bound`` bytes."""
+    if pairs_alive(spans) > effort:
+        return swept(spans)
+    search = _Search(spans, int(bound * CLOSE), 3 * effort // 4)
+    for key in _keys(spans, fullest):
+        if search.try_order(sorted(range(len(spans)), key=key)):
+            return search.best
+    for loss in LOSSES:
+        search.improve(loss, effort // len(LOSSES))
+    for loss in LOSSES if search.best.peak > bound * FAR else ():
+        search.improve(loss, effort // 2)
+    return search.best
+
+
+def _keys(spans: Sequence[Span], fullest: int) -> Iterable[Callable[[int], tuple[int, ...]]]:
+    """The greedy orders. Each ends with the span's number, so that none depends on how ties are sorted."""
+
+    def alive_then_large(i: int) -> tuple[int, ...]:
+        nbytes, first, last = spans[i]
+        return (0, first - last, i) if first <= fullest <= last else (1, -nbytes, first, i)
+
+    def away_from_fullest(i: int) -> tuple[int, ...]:
+        nbytes, first, last = spans[i]
+        return (max(first - fullest, fullest - last, 0), first - last, -nbytes, i)
+
+    return (
+        lambda i: (-spans[i].nbytes, spans[i].first, i),
+        alive_then_large,
+        lambda i: (-spans[i].nbytes * (spans[i].last - spans[i].first + 1), i),
+        lambda i: (spans[i].first - spans[i].last, -spans[i].nbytes, i),
+        lambda i: (spans[i].first, -spans[i].nbytes, i),
+        away_from_fullest,
+    )
+
+
+class _Search:
+    """The best placement so far, and how much effort is left."""
+
+    def __init__(self, spans: Sequence[Span], goal: int, effort: int) -> None:
+        self.sizes = [span.nbytes for span in spans]
+        self.together = _together(spans)
+        self.pairs = sum(map(len, self.together)) + len(spans)
+        self.goal = goal
+        self.effort = effort
+        self.order: list[int] = []
+        self.best = Arrangement((), 0)
+
+    def try_order(self, order: list[int]) -> bool:
+        """Place the spans in ``order``; whether the search is over."""
+        if self.order and self.effort < self.pairs:
+            return False
+        found = self._place(order, self.best.peak if self.order else None)
+        if found is not None:
+            self.order, self.best = order, found
+        return self.best.peak <= self.goal
+
+    def improve(self, loss: float, effort: int) -> None:
+        """Move spans about, from the best order on, for so much more effort. Steps that lose a little are taken, too
+        (G. Dueck, T. Scheuer, "Threshold accepting", 1990)."""
+        self.effort = max(self.effort, 0) + effort
+        state = 1
+        count = len(self.sizes)
+        order, placed = self.order, self.best
+        while self.effort >= self.pairs and self.best.peak > self.goal:
+            ends = [offset + size for offset, size in zip(placed.offsets, self.sizes, strict=True)]
+            highest = max(range(count), key=lambda i: (ends[i], i))
+            state = (state * 1103515245 + 12345) % (1 << 31)  # the generator of the C standard's example
+            draw = state >> 8
+            kind, draw = draw % 3, draw // 3
+            moved = order.copy()
+            neighbours = self.together[highest]
+            if kind == 0 or not neighbours:
+                at = order.index(highest)
+                moved.insert(draw % (at + 1), moved.pop(at))
+            else:
+                among = neighbours if kind == 1 else order
+                other = among[draw % len(among)]
+                moved.remove(other)
+                moved.insert(draw // len(among) % count, other)
+            found = self._place(moved, int(self.best.peak * loss) + 1)
+            if found is not None:
+                order, placed = moved, found
+                if found.peak < self.best.peak:
+                    self.order, self.best = moved, found
+
+    def _place(self, order: list[int], limit: int | None) -> Arrangement | None:
+        """Each span in the smallest gap that holds it; None where that does not end below ``limit``."""
+        self.effort -= self.pairs
+        sizes, together = self.sizes, self.together
+        offsets = [-1] * len(sizes)
+        peak = 0
+        for i in order:
+            size = sizes[i]
+            taken = sorted([(offsets[j], sizes[j]) for j in together[i] if offsets[j] >= 0])
+            end, chosen, room = 0, -1, 0
+            for begin, length in taken:
+                gap = begin - end
+                if gap >= size and (chosen < 0 or gap < room):
+                    chosen, room = end, gap
+                if begin + length > end:
+                    end = begin + length
+            offsets[i] = end if chosen < 0 else chosen
+            if offsets[i] + size > peak:
+                peak = offsets[i] + size
+                if limit is not None and peak >= limit:
+                    return None
+        return Arrangement(tuple(offsets), peak)
+
+
+def _together(spans: Sequence[Span]) -> list[list[int]]:
+    """For each span, those that are alive at some moment with it."""
+    together: list[list[int]] = [[] for _ in spans]
+    alive: list[int] = []
+    for i in sorted(range(len(spans)), key=lambda i: spans[i].first):
+        first = spans[i].first
+        alive = [j for j in alive if spans[j].last >= first]
+        for j in alive:
+            together[i].append(j)
+            together[j].append(i)
+        alive.append(i)
+    return together

@@ -1,0 +1,84 @@
+"""The arena: where each intermediate value lies, so that values that are not alive together share memory.
+
+The lower bound is the largest sum of bytes alive at one call; ``arrangement.py`` searches for offsets that come close.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from runnel.compiler.kernels.places import Call, Place, Space
+from runnel.compiler.memory.arrangement import arrange
+from runnel.compiler.memory.sweep import Span
+from runnel.compiler.schedule.repeat import AnySpan
+
+ALIGN = 64
+
+
+@dataclass(frozen=True, slots=True)
+class Life:
+    """A place of the arena, from the call that first writes it to the call that last touches it."""
+
+    place: Place
+    first: int
+    last: int
+
+    @property
+    def nbytes(self) -> int:
+        return -(-max(self.place.nbytes, 1) // ALIGN) * ALIGN
+
+
+@dataclass(frozen=True, slots=True)
+class ArenaPlan:
+    """``peak`` bytes hold every intermediate; no layout can need less than ``lower_bound``."""
+
+    lives: tuple[Life, ...]
+    peak: int
+    lower_bound: int
+    peak_call: int
+
+    def alive_at(self, call: int) -> list[Life]:
+        """Who holds memory at a call, largest first."""
+        alive = [life for life in self.lives if life.first <= call <= life.last]
+        return sorted(alive, key=lambda life: -life.nbytes)
+
+
+def lay_out(calls: list[Call], spans: Sequence[AnySpan] = ()) -> ArenaPlan:
+    """Set slot and offset of every arena place that ``calls`` touch. What a loop touches is alive from its begin to its
+    end, at every iteration."""
+    lives = _lives(calls, spans)
+    bound, peak_call = _lower_bound(lives, len(calls))
+    found = arrange([Span(life.nbytes, life.first, life.last) for life in lives], bound, peak_call)
+    for life, offset in zip(lives, found.offsets, strict=True):
+        life.place.slot, life.place.offset = 0, offset
+    return ArenaPlan(tuple(lives), found.peak, bound, peak_call)
+
+
+def _lives(calls: list[Call], spans: Sequence[AnySpan]) -> list[Life]:
+    first: dict[Place, int] = {}
+    last: dict[Place, int] = {}
+    for index, call in enumerate(calls):
+        for access in call.accesses:
+            if access.place.space is Space.ARENA:
+                first.setdefault(access.place, index)
+                last[access.place] = index
+    for span in spans:
+        inside = [a for call in calls[span.begin : span.end] for a in call.accesses]
+        for place in {a.place for a in (*inside, *span.touched()) if a.place.space is Space.ARENA}:
+            first[place] = min(first[place], span.begin)
+            last[place] = max(last[place], span.end - 1)
+    return [Life(place, first[place], last[place]) for place in first]
+
+
+def _lower_bound(lives: list[Life], calls: int) -> tuple[int, int]:
+    change = [0] * (calls + 1)
+    for life in lives:
+        change[life.first] += life.nbytes
+        change[life.last + 1] -= life.nbytes
+    alive = best = where = 0
+    for index, delta in enumerate(change):
+        alive += delta
+        if alive > best:
+            best, where = alive, index
+    return best, where

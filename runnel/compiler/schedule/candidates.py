@@ -1,0 +1,220 @@
+"""Which values of a plan had better be computed again: those that lie idle while the arena is fullest."""
+
+from __future__ import annotations
+
+import bisect
+from typing import NamedTuple
+
+import numpy as np
+
+from runnel.compiler.kernels.indexing.bounds import index_and_extent
+from runnel.compiler.kernels.places import Place, Space
+from runnel.compiler.memory.memory import Life
+from runnel.compiler.plan import Plan, Planner
+from runnel.core import tables
+from runnel.graph.node import Value
+from runnel.loops.rules import Contraction, HostCall, IndexFunction, Pointwise, Reduction, View
+
+LONGEST = 400  # nodes that are repeated for one value
+SMALL = 4  # a value may be kept alive for another that has so many times its bytes
+_FLOPS = {True: 90e9, False: 40e9}  # a second, of contractions and of the rest
+_BYTES = 15e9  # a second
+
+
+class Pick(NamedTuple):
+    """A value to be computed again: for which readers, after what, by which nodes; the bytes and seconds of that."""
+
+    value: Value
+    users: tuple[Value, ...]
+    after: Value
+    repeated: frozenset[Value]
+    read: frozenset[Value]  # what the repetition starts from
+    first: int  # the calls during which it is idle
+    last: int
+    nbytes: int
+    seconds: float
+    held: tuple[tuple[Value, int, int], ...]  # what is held longer for it, during which calls
+    kind: int  # 0 pointwise work alone, 1 reductions too, 2 contractions and the like too
+
+    @property
+    def rank(self) -> tuple[int, float]:
+        """Cheap kinds first; then bytes times idle time for each second of work, the most first."""
+        return (self.kind, -self.nbytes * (self.last - self.first + 1) / self.seconds)
+
+
+class Candidates:
+    """Choices for one plan. Values in ``fruitless`` were tried before."""
+
+    def __init__(self, planner: Planner, plan: Plan, fruitless: set[Value]) -> None:
+        self.planner = planner
+        self.plan = plan
+        self.views = planner.views
+        self.fruitless = fruitless
+        self.time: dict[Value, int] = {}
+        self.at: dict[int, Value] = {}  # a value that each call makes
+        self.touched: dict[Place, list[int]] = {}
+        home = planner.clustering.home
+        for index, call in enumerate(plan.calls):
+            for node in call.nodes:
+                if node in home and self.time.setdefault(node, index) == index:
+                    self.at[index] = node
+            for access in call.accesses:
+                if access.place.space is Space.ARENA:
+                    self.touched.setdefault(access.place, []).append(index)
+        self.readers: dict[Value, list[Value]] = {}
+        for node in home:
+            for x in node.inputs:
+                self.readers.setdefault(self.views[x].base, []).append(node)
+        self.value_of = {place: node for node, place in planner.sources.items() if place.space is Space.ARENA}
+        self._known: dict[tuple[Value, int], Pick | None] = {}
+
+    def choose(self, target: int, most: int) -> list[Pick]:
+        """Picks that by estimate bring the bytes alive down to ``target`` at every call; at most ``most``."""
+        alive = np.zeros(len(self.plan.calls) + 1, np.int64)
+        for life in self.plan.arena.lives:
+            alive[life.first : life.last + 1] += life.nbytes
+        chosen: list[Pick] = []
+        needed: set[Value] = set()
+        gone: set[Value] = set()
+        held_until: dict[Value, int] = {}
+        while len(chosen) < most:
+            fullest = int(alive.argmax())
+            if chosen and alive[fullest] <= target:
+                break
+            found = [self._pick(life, fullest) for life in self.plan.arena.lives if life.first < fullest < life.last]
+            usable = [p for p in found if p is not None and p.value not in needed | gone and not p.read & gone]
+            if not usable:
+                break
+            pick = min(usable, key=lambda p: (*p.rank, self.time[p.value]))
+            alive[pick.first : pick.last + 1] -= pick.nbytes
+            for base, first, last in pick.held:
+                begin = max(first, held_until.get(base, first))
+                alive[begin : last + 1] += base.aval.nbytes
+                held_until[base] = max(begin, last + 1)
+            chosen.append(pick)
+            gone.add(pick.value)
+            needed |= pick.read
+        return chosen
+
+    def segments(self, count: int) -> list[Pick]:
+        """Picks of all that lies idle while the arena is fullest, but what later segments are made of, in ``count``
+        segments by the time of making: each segment's values are computed again together."""
+        fullest = self.plan.arena.peak_call
+        lives = [life for life in self.plan.arena.lives if life.first < fullest < life.last]
+        idle = [pick for pick in (self._pick(life, fullest) for life in lives) if pick is not None]
+        cuts = self._cuts(idle, count, fullest)
+        groups: dict[int, list[Pick]] = {}
+        for pick in sorted(idle, key=lambda p: self.time[p.value]):
+            groups.setdefault(bisect.bisect_left(cuts, self.time[pick.value]), []).append(pick)
+        return [pick for group in groups.values() for pick in self._segment(group, fullest)]
+
+    def _cuts(self, idle: list[Pick], count: int, fullest: int) -> list[int]:
+        """The last call of each segment but the last: they hold about equal bytes, and few bytes are handed on."""
+        handed = np.zeros(len(self.plan.calls) + 1, np.int64)  # behind each call, for calls up to the fullest
+        for life in self.plan.arena.lives:
+            reads = [t for t in self.touched[life.place] if t <= fullest]
+            handed[life.first : max(reads, default=life.first)] += life.nbytes
+        made = np.zeros(len(self.plan.calls) + 1, np.int64)
+        for pick in idle:
+            made[self.time[pick.value]] += pick.nbytes
+        total = np.cumsum(made)
+        share = total[-1] / count
+        cuts: list[int] = []
+        for number in range(1, count):
+            near = np.flatnonzero((abs(total - number * share) <= share / 2) & (made > 0))
+            if len(near):
+                cut = int(near[np.argmin(handed[near])])
+                if not cuts or cut > cuts[-1]:
+                    cuts.append(cut)
+        return cuts
+
+    def _segment(self, group: list[Pick], fullest: int) -> list[Pick]:
+        """One segment's picks. What is read after it, on the way to the fullest call, stays; and so does, from now on,
+        what it is made of."""
+        begin, end = self.time[group[0].value], self.time[group[-1].value]
+        inner = [p for p in group if not any(end < self.time[u] <= fullest for u in self.readers[p.value])]
+        if not inner:
+            return []
+        repeated = {p.value for p in inner}
+        stack = list(repeated)
+        while stack:
+            for base in {self.views[x].base for x in stack.pop().inputs} - repeated:
+                until = self._last_touch(base)
+                if until is None or (until <= fullest and self.time.get(base, -1) >= begin):
+                    if index_and_extent(base) is not None:
+                        return []
+                    repeated.add(base)
+                    stack.append(base)
+        after = min(inner, key=lambda p: p.last).after
+        return [p._replace(after=after, repeated=frozenset(repeated)) for p in inner]
+
+    def _pick(self, life: Life, fullest: int) -> Pick | None:
+        """What computing a value again would mean that is idle at the call ``fullest``; None if it cannot be."""
+        value = self.value_of.get(life.place)
+        if value is None or value in self.fruitless or value not in self.time:
+            return None
+        touched = self.touched[life.place]
+        before = max((t for t in touched if t <= fullest), default=-1)
+        after = min((t for t in touched if t > fullest), default=-1)
+        if before in (-1, fullest) or after == -1:
+            return None
+        key = (value, after)
+        if key not in self._known:
+            self._known[key] = self._repetition(value, life.nbytes, before + 1, after - 1, fullest)
+        return self._known[key]
+
+    def _repetition(self, value: Value, nbytes: int, first: int, last: int, fullest: int) -> Pick | None:
+        users = tuple(u for u in self.readers.get(value, ()) if self.time.get(u, -1) > last)
+        after = next((self.at[t] for t in range(last, fullest - 1, -1) if t in self.at), None)
+        if not users or after is None or any(self.time.get(u, -1) < 0 for u in self.readers[value]):
+            return None
+        repeated: dict[Value, None] = {value: None}
+        read: set[Value] = set()
+        stack = [value]
+        flops, loaded, kind, saved = 0.0, nbytes, 0, nbytes
+        held: list[tuple[Value, int, int]] = []
+        while stack:
+            node = stack.pop()
+            if index_and_extent(node) is not None or len(repeated) > LONGEST:
+                return None
+            seconds, its_kind = _work(node)
+            flops, kind = flops + seconds, max(kind, its_kind)
+            for base in {self.views[x].base for x in node.inputs} - repeated.keys():
+                if base in read:
+                    continue
+                until = self._last_touch(base)
+                small = base.aval.nbytes * SMALL <= nbytes
+                if until is None or (until <= fullest and not small):
+                    repeated[base] = None
+                    stack.append(base)
+                    continue
+                read.add(base)
+                loaded += base.aval.nbytes
+                if until <= last:
+                    held.append((base, until + 1, last + 1))
+                    saved -= base.aval.nbytes if until <= fullest else 0
+        if saved <= 0:
+            return None
+        return Pick(
+            value, users, after, frozenset(repeated), frozenset(read), first, last, saved,
+            max(flops, loaded / _BYTES) + 30e-9,
+            tuple(held), kind,
+        )  # fmt: skip
+
+    def _last_touch(self, base: Value) -> int | None:
+        """The last call at which ``base`` is there to be read; None where it never is."""
+        place = self.planner.sources.get(base)
+        if place is None or place.space is not Space.ARENA:
+            return None if place is None and base.op is not None else len(self.plan.calls)
+        return self.touched.get(place, [-1])[-1]
+
+
+def _work(node: Value) -> tuple[float, int]:
+    """The seconds that the operations of a node take, and the kind of work that it is."""
+    rule = tables.lower.get(node.op) if node.op is not None else None
+    price = tables.cost.get(node.op) if node.op is not None else None
+    flops = float(price(*(x.aval for x in node.inputs), **node.attrs)) if price is not None else float(node.aval.size)
+    kind = 0 if isinstance(rule, Pointwise | IndexFunction | View) else 1 if isinstance(rule, Reduction) else 2
+    if isinstance(rule, HostCall):
+        flops *= 1000
+    return flops / _FLOPS[isinstance(rule, Contraction)], kind

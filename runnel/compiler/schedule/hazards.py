@@ -1,0 +1,201 @@
+"""Barriers: where threads must wait, because one needs what another made, or overwrites what another still reads.
+
+In a loop the question is asked for two passes over its calls: the first iteration, and any later one. A later one
+starts with what the iterations before it have touched since their last barrier; two accesses that move are held against
+each other at every distance of iterations at once, so what the second pass finds is true for all that follow: each
+starts with no more than the second did, since its barriers are those of the first pass and perhaps others.
+
+What is outside of a loop is compared with all that any iteration touches, before the loop and behind it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from typing import NamedTuple
+
+from runnel.compiler.kernels.places import Access, Call, Space
+from runnel.compiler.schedule.partition import Block, Region, region
+from runnel.compiler.schedule.repeat import AnySpan, Branch, Repeat, While, sequence
+from runnel.compiler.schedule.touched import Bytes, Touch, Touched
+
+_WHOLE: Block = (0, 1, 0, 1)
+
+
+class Barriers(NamedTuple):
+    """Whether a barrier stands before each call: at the first iteration of the loop around it or its only run, and at
+    later iterations."""
+
+    first: list[bool]
+    again: list[bool]
+
+
+def barriers(calls: Sequence[Call], blocks: Sequence[Sequence[Block | None]], spans: Sequence[AnySpan]) -> Barriers:
+    """The barriers before calls; those before spans are noted in them."""
+    walk = _Walk(calls, blocks)
+    if blocks and len(blocks[0]) > 1:
+        walk.one_pass(sequence(0, len(calls), spans), [], (), again=False)
+    return Barriers(walk.first, walk.again)
+
+
+class _Walk:
+    """The barriers found so far."""
+
+    def __init__(self, calls: Sequence[Call], blocks: Sequence[Sequence[Block | None]]) -> None:
+        self.calls = calls
+        self.blocks = blocks
+        self.first = [False] * len(calls)
+        self.again = [False] * len(calls)
+        self.unsettled = False  # whether another thread may still find an index out of range
+
+    def one_pass(
+        self, items: Iterable[int | AnySpan], since: list[Touch], counts: tuple[int, ...], *, again: bool
+    ) -> tuple[list[Touch], bool]:
+        """Set the barriers of ``items``; ``counts`` are the iterations of the loops around them. What has been touched
+        since the last barrier, and whether there was one."""
+        cleared = False
+        held = _filed(since, counts)
+        for item in items:
+            if isinstance(item, int):
+                mine = self._touched(item)
+                needed = _meet(mine, held, counts) or self._must_settle(item)
+                self.unsettled = self.calls[item].checks or (self.unsettled and not needed)
+                (self.again if again else self.first)[item] = needed
+                left, inside = mine, False
+            else:
+                mine = self._all_of(item, counts)
+                needed = _meet(mine, held, counts)
+                if again:
+                    item.again = needed
+                else:
+                    item.barrier = needed
+                left, inside = self._inside(item, counts)
+                self.unsettled |= any(call.checks for call in self.calls[item.begin : item.end])
+            if needed or inside:
+                held, cleared = _filed(left, counts), True
+            else:
+                _file(held, left, counts)
+        return held.all, cleared
+
+    def _must_settle(self, index: int) -> bool:
+        return self.unsettled and any(a.writes and a.place.space is Space.VARIABLE for a in self.calls[index].accesses)
+
+    def _touched(self, index: int) -> list[Touch]:
+        call = self.calls[index]
+        return [
+            Touch(thread, region(access, block, call), False)
+            for thread, block in enumerate(self.blocks[index])
+            if block is not None
+            for access in call.accesses
+            if access.place.space is not Space.SCRATCH
+        ]
+
+    def _flag(self, flag: Access | None) -> list[Touch]:
+        """Every thread reads the flag of a loop or branch."""
+        if flag is None:
+            return []
+        size = flag.place.dtype.itemsize
+        start = (flag.place.offset if flag.place.space is Space.ARENA else 0) + flag.offset * size
+        key = None if flag.place.space is Space.ARENA else flag.place
+        found = Region(key, start, start + size, None, _WHOLE, False, tuple(s * size for s in flag.steps))
+        return [Touch(thread, found, False) for thread in range(len(self.blocks[0]))]
+
+    def _all_of(self, span: AnySpan, counts: tuple[int, ...]) -> list[Touch]:
+        """All that any iteration of ``span`` touches."""
+        own = (*counts, span.count) if isinstance(span, Repeat) else counts
+        found = self._flag(span.flag) if not isinstance(span, Repeat) else []
+        for item in sequence(span.begin, span.end, span.inner):
+            found += self._touched(item) if isinstance(item, int) else self._all_of(item, own)
+        return [t._replace(region=_hull(t.region, len(counts), own)) for t in found]
+
+    def _inside(self, span: AnySpan, counts: tuple[int, ...]) -> tuple[list[Touch], bool]:
+        """Set the barriers inside of ``span``. What is touched after its last one, and whether it surely has one."""
+        own = (*counts, span.count) if isinstance(span, Repeat) else counts
+        items = list(sequence(span.begin, span.end, span.inner))
+        if isinstance(span, Repeat):
+            left, cleared = self.one_pass(items, [], own, again=False)
+            if span.count > 1:
+                left, later = self.one_pass(items, [t._replace(aged=True) for t in left], own, again=True)
+                cleared |= later
+            return [Touch(t.thread, _hull(t.region, len(counts), own), False) for t in left], cleared
+        flag = self._flag(span.flag)
+        if isinstance(span, Branch):
+            middle = [i for i in items if (i if isinstance(i, int) else i.begin) >= span.middle]
+            then, _ = self.one_pass(items[: len(items) - len(middle)], flag, counts, again=False)
+            otherwise, _ = self.one_pass(middle, flag, counts, again=False)
+            return [*then, *otherwise, *flag], False
+        return self._while(span, flag, items, counts)
+
+    def _while(
+        self, span: While, flag: list[Touch], items: list[int | AnySpan], counts: tuple[int, ...]
+    ) -> tuple[list[Touch], bool]:
+        """A barrier stands before the flag is read, so that is all that has been touched at the end."""
+        test = [i for i in items if (i if isinstance(i, int) else i.begin) < span.test]
+        body = items[len(test) :]
+        left: list[Touch] = []
+        for again in (False, True):
+            self.one_pass(test, left, counts, again=again)
+            left, _ = self.one_pass(body, flag, counts, again=again)
+        return flag, True
+
+
+def _filed(touches: Iterable[Touch], counts: tuple[int, ...]) -> Touched:
+    held = Touched()
+    _file(held, touches, counts)
+    return held
+
+
+def _file(held: Touched, touches: Iterable[Touch], counts: tuple[int, ...]) -> None:
+    for touch in touches:
+        held.add(touch, _reach(touch.region, counts))
+
+
+def _reach(moving: Region, counts: tuple[int, ...]) -> Bytes:
+    """The bytes of all iterations of the loops around."""
+    whole = _hull(moving, 0, counts) if counts else moving
+    return Bytes(whole.key, whole.begin, max(whole.end, whole.begin + 1))
+
+
+def _meet(mine: Sequence[Touch], held: Touched, counts: tuple[int, ...]) -> bool:
+    return any(
+        t.thread != s.thread and _conflict(t.region, s.region, counts, aged=s.aged)
+        for t in mine
+        for s in held.near(_reach(t.region, counts), writes=t.region.writes)
+    )
+
+
+def _conflict(new: Region, old: Region, counts: tuple[int, ...], *, aged: bool) -> bool:
+    """Whether two regions may meet, at equal iterations of the loops around both; ``aged``: ``old`` at any earlier one
+    of the innermost loop."""
+    if not (new.writes or old.writes) or new.key is not old.key:
+        return False
+    depth = len(counts)
+    for level in range(depth):
+        if new.steps[level] != old.steps[level]:
+            new, old = _spread(new, level, counts[level]), _spread(old, level, counts[level])
+    step = new.steps[-1] if aged and counts else 0
+    if not step:
+        return new.conflicts(old)
+    begin, end = (new.begin, new.end) if step > 0 else (-new.end, -new.begin)
+    first, last = (old.begin, old.end) if step > 0 else (-old.end, -old.begin)
+    step = abs(step)  # is there a distance d, 1 ≤ d < count, with begin + d·step < last and first < end + d·step?
+    least = max(1, (first - end) // step + 1)
+    most = min(counts[-1] - 1, -((begin - last) // step) - 1)
+    return least <= most
+
+
+def _spread(moving: Region, level: int, count: int) -> Region:
+    """All iterations of one loop as one region."""
+    step = moving.steps[level]
+    if not step:
+        return moving
+    reach = (count - 1) * step
+    steps = (*moving.steps[:level], 0, *moving.steps[level + 1 :])
+    return replace(moving, begin=moving.begin + min(reach, 0), end=moving.end + max(reach, 0), grid=None, steps=steps)
+
+
+def _hull(moving: Region, depth: int, counts: tuple[int, ...]) -> Region:
+    """All iterations of the loops below the first ``depth`` as one region."""
+    for level in range(depth, len(counts)):
+        moving = _spread(moving, level, counts[level])
+    return replace(moving, steps=moving.steps[:depth])

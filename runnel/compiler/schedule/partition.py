@@ -1,0 +1,114 @@
+"""Who computes what: each call is split into one block for each thread, and each block touches regions of memory."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import pairwise
+
+from runnel.compiler.cost.work import Block as Block
+from runnel.compiler.kernels.places import Access, Call, Place, Space
+from runnel.compiler.schedule.repeat import AnySpan
+
+WORTH_SPLITTING = 2e-6  # seconds of predicted work in a call
+WORTH_A_TEAM = 20e-6  # seconds of predicted work in a program
+FEW_ROWS = 48  # of a product
+MANY_ROWS = 2048  # of a product: beside them, packing is little work
+DEEP = 64  # a sum of so many products
+
+
+def split_calls(calls: list[Call], threads: int, spans: Sequence[AnySpan] = ()) -> tuple[int, list[list[Block | None]]]:
+    """The number of threads worth using, and each call's blocks."""
+    if sum(c.seconds * c.times for c in calls) < WORTH_A_TEAM or any(c.host is not None for c in calls):
+        threads = 1  # what the host runs may want the team itself
+    rows = [0] * len(calls)
+    for span in spans:
+        inside = range(span.begin, span.end)
+        if threads > 1 and any(calls[i].seconds >= WORTH_SPLITTING for i in inside):
+            owned = next((calls[i].rows for i in inside if calls[i].depth and calls[i].rows >= threads * 4), 1)
+            rows[span.begin : span.end] = [owned] * len(inside)
+    blocks = [split(call, threads, owned) for call, owned in zip(calls, rows, strict=True)]
+    if not any(b is not None for per_call in blocks for b in per_call[1:]):
+        threads, blocks = 1, [per_call[:1] for per_call in blocks]
+    return threads, blocks
+
+
+def split(call: Call, threads: int, owned: int = 0) -> list[Block | None]:
+    """Blocks of nearly equal size along the better axis; the first thread takes all of a small call.
+
+    In a loop whose calls are split even small ones are, and all by the same ``owned`` rows where they have these: then
+    a thread goes on reading what it wrote itself, and need not wait for the others at each iteration.
+    """
+    whole: list[Block | None] = [(0, call.rows, 0, call.columns)]
+    whole += [None] * (threads - 1)
+    if threads == 1 or not call.split or (call.seconds < WORTH_SPLITTING and not owned):
+        return whole
+    by_rows = call.split == "rows" or (
+        call.split == "both" and call.rows >= threads * 4 and not _prefers_columns(call, owned)
+    )
+    if by_rows:
+        grain = call.rows // owned if owned > 1 and call.rows % owned == 0 else 1
+        edges = [call.rows // grain * t // threads * grain for t in range(threads + 1)]
+        return [(a, b, 0, call.columns) if b > a else None for a, b in pairwise(edges)]
+    if call.split == "rows":
+        return whole
+    grain = call.columns // owned if owned > 1 and call.rows == 1 and call.columns % owned == 0 else call.grain
+    grains = -(-call.columns // grain)
+    edges = [min(call.columns, grains * t // threads * grain) for t in range(threads + 1)]
+    return [(0, call.rows, a, b) if b > a else None for a, b in pairwise(edges)]
+
+
+def _prefers_columns(call: Call, owned: int = 0) -> bool:
+    """What a contraction packs of its second operand each thread packs for its own columns: where that counts (sums are
+    long) columns are split. So they are in products of few rows, whose tiles would be cut, except where rows are
+    ``owned``: waiting costs more."""
+    if call.columns < 64 or not call.depth or call.rows >= MANY_ROWS:
+        return False
+    return (call.rows < FEW_ROWS and not owned) or (call.packs and call.depth >= DEEP)
+
+
+@dataclass(frozen=True, slots=True)
+class Region:
+    """What one thread touches of one place, in loops at their first iteration: a hull of bytes, and the exact rectangle
+    where the access is one."""
+
+    key: Place | None  # None: the arena, whose places share memory
+    begin: int
+    end: int
+    grid: tuple[Place, int, int, int, int, int] | None  # place, offset, steps, extents: comparable rectangles
+    block: Block
+    writes: bool
+    steps: tuple[int, ...] = ()  # bytes that it moves on at each iteration of the loops around it, outermost first
+
+    def conflicts(self, other: Region) -> bool:
+        if not (self.writes or other.writes) or self.key is not other.key:
+            return False
+        if self.end <= other.begin or other.end <= self.begin:
+            return False
+        if self.grid is not None and self.grid == other.grid:
+            a, b = self.block, other.block
+            return a[0] < b[1] and b[0] < a[1] and a[2] < b[3] and b[2] < a[3]
+        return True
+
+
+def region(access: Access, block: Block, call: Call) -> Region:
+    """The bytes that ``block`` of ``call`` touches through ``access``."""
+    i0, i1, j0, j1 = block
+    place = access.place
+    size = place.dtype.itemsize
+    start = place.offset if place.space is Space.ARENA else 0
+    rows, columns = access.row_step, access.column_step
+    key = None if place.space is Space.ARENA else place
+    steps = tuple(step * size for step in access.steps)
+    if rows is None or columns is None or rows < 0 or columns < 0:
+        return Region(key, start, start + max(place.nbytes, 1), None, block, access.writes, (0,) * len(steps))
+    low = access.offset - access.before + i0 * rows + j0 * columns
+    high = access.offset + (i1 - 1) * rows + (j1 - 1) * columns + access.span
+    inner = access.before + access.span
+    columns_apart = call.columns == 1 or columns >= inner
+    rows_apart = call.rows == 1 or rows >= (call.columns - 1) * columns + inner
+    exact = columns_apart and rows_apart and (rows or call.rows == 1) and (columns or call.columns == 1)
+    grid = (place, access.offset, rows, columns, call.rows, call.columns) if exact else None
+    if place.strided:  # steps are through its real memory: what is written is never an input
+        return Region(key, 0, 1, None, block, access.writes, (0,) * len(steps))
+    return Region(key, start + low * size, start + high * size, grid, block, access.writes, steps)

@@ -1,0 +1,124 @@
+"""Fitting a program into a budget of memory: values that lie idle while memory is fullest are computed again instead.
+
+The choice is that of M. Kirisame et al., "Dynamic Tensor Rematerialization" (arXiv 2006.09616), made ahead of time: the
+value with the most bytes times idle calls for each second that computing it again takes; cheap kinds of work first.
+What is repeated are nodes of the graph, behind ``again``, so that fusion and planning follow by themselves.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from runnel.compiler.plan import Plan, Planner
+from runnel.compiler.schedule.candidates import Candidates, Pick
+from runnel.compiler.schedule.repetition import repeated
+from runnel.core.errors import MemoryBudgetError
+from runnel.graph.graph import Graph
+from runnel.graph.node import Value
+
+ROUNDS = 6  # plans that are made at most from one start
+SEGMENTS = (2, 4, 8, 16, 32)
+CHEAP = 1.1  # times the seconds without a budget: not worth a search for something better
+
+
+@dataclass(frozen=True, slots=True)
+class Recomputed:
+    """A value that is computed again: what it is, the bytes it need not hold meanwhile, and the predicted seconds."""
+
+    node: Value
+    nbytes: int
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class Fitted:
+    """A graph that fits and its plan; what is computed again in it, and what that costs by prediction."""
+
+    graph: Graph
+    plan: Plan
+    budget: int | None
+    recomputed: tuple[Recomputed, ...] = ()
+    extra_seconds: float = 0.0
+
+
+def counted(plan: Plan) -> int:
+    """The bytes that a budget bounds: the arena and the results, which each call allocates. Arguments, Variables and
+    constants are there anyway."""
+    return plan.arena.peak + sum(place.nbytes for place in plan.outputs)
+
+
+def fit(graph: Graph, threads: int, budget: int | None) -> Fitted:
+    """``graph`` planned within ``budget`` bytes. MemoryBudgetError where computing things again does not achieve that.
+
+    Values are picked one by one, and whole segments of the program at once (T. Chen et al., "Training deep nets with
+    sublinear memory cost", 2016); of what fits, the fastest by prediction is taken.
+    """
+    start = _State.of(graph, threads)
+    if budget is None or start.counted <= budget:
+        return Fitted(graph, start.plan, budget)
+    states = [_picked(start, budget)]
+    if states[0].counted > budget or states[0].seconds > start.seconds * CHEAP:
+        states += [start.repeating(Candidates(start.planner, start.plan, set()).segments(n)) for n in SEGMENTS]
+    if all(state.counted > budget for state in states):
+        states.append(_picked(min(states, key=lambda state: state.counted), budget))
+    fitting = [state for state in states if state.counted <= budget]
+    if not fitting:
+        least = min(states, key=lambda state: state.counted)
+        raise MemoryBudgetError(
+            f"[compile] '{graph.name}' needs at least {least.counted} bytes for intermediate values and results, with "
+            f"{len(least.done)} values computed again instead of kept; memory_budget allows {budget}. Nothing was run.",
+            least.counted,
+        )
+    best = min(fitting, key=lambda state: state.seconds)
+    return Fitted(best.graph, best.plan, budget, best.done, best.seconds - start.seconds)
+
+
+class _State(NamedTuple):
+    """A graph with its plan, and what is computed again in it."""
+
+    graph: Graph
+    planner: Planner
+    plan: Plan
+    done: tuple[Recomputed, ...]
+
+    @staticmethod
+    def of(graph: Graph, threads: int, done: tuple[Recomputed, ...] = ()) -> _State:
+        planner = Planner(graph, threads)
+        return _State(graph, planner, planner.plan(), done)
+
+    @property
+    def counted(self) -> int:
+        return counted(self.plan)
+
+    @property
+    def seconds(self) -> float:
+        return sum(call.seconds for call in self.plan.calls)
+
+    def repeating(self, picks: Sequence[Pick]) -> _State:
+        """This, with ``picks`` computed again."""
+        again = tuple(Recomputed(p.value, p.nbytes, p.seconds) for p in picks)
+        graph = repeated(self.graph, self.planner.views, picks).graph
+        return _State.of(graph, self.planner.threads, self.done + again)
+
+
+def _picked(state: _State, budget: int) -> _State:
+    """Values picked one by one, best first, until it fits or no pick helps."""
+    fruitless: set[Value] = set()
+    most = len(state.plan.arena.lives)
+    for _ in range(ROUNDS):
+        if state.counted <= budget:
+            break
+        target = state.plan.arena.peak - (state.counted - budget)
+        picks = Candidates(state.planner, state.plan, fruitless).choose(target, most)
+        if not picks:
+            break
+        trial = state.repeating(picks)
+        if trial.counted < state.counted:
+            state = trial
+        elif len(picks) > 1:
+            most = len(picks) // 4 or 1
+        else:
+            fruitless.add(picks[0].value)
+    return state

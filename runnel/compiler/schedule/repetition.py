@@ -1,0 +1,102 @@
+"""Graphs in which some values are computed again, next to their late readers."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from runnel.compiler.fusion.strided import Strided
+from runnel.compiler.schedule.candidates import Pick
+from runnel.graph.graph import Graph
+from runnel.graph.node import Node, Result, Value, applied, reapplied, results_of
+from runnel.ops.recomputation import again_p
+
+
+class Repeated(NamedTuple):
+    """The new graph, and which of its nodes stands for each node of the old one."""
+
+    graph: Graph
+    made: dict[Value, Value]
+
+
+def repeated(graph: Graph, views: dict[Value, Strided], picks: Sequence[Pick]) -> Repeated:
+    """``graph`` in which the late readers of each pick read another computation of its value."""
+    return _Rewriting(graph, views, picks).run()
+
+
+class _Part(NamedTuple):
+    """A node of the new graph, before it is made: ``node`` as it was (no pick); as a pick computes it again; or as it
+    was, for a pick to read (``late``)."""
+
+    node: Value
+    pick: int = -1
+    late: bool = False
+
+
+class _Rewriting:
+    def __init__(self, graph: Graph, views: dict[Value, Strided], picks: Sequence[Pick]) -> None:
+        self.graph = graph
+        self.views = views
+        self.picks = picks
+        self.reads_late = {(user, pick.value): i for i, pick in enumerate(picks) for user in pick.users}
+        self.made: dict[_Part, Value] = {}
+        self.results: dict[Node, tuple[Result, ...]] = {}
+        self.shared: dict[tuple[Value, tuple[Value, ...], bool], Value] = {}  # picks of one moment compute things once
+
+    def run(self) -> Repeated:
+        """Make everything that the roots need; iterative, so depth is no limit."""
+        stack = [_Part(root) for root in reversed((*self.graph.inputs, *self.graph.roots))]
+        while stack:
+            part = stack[-1]
+            if part in self.made:
+                stack.pop()
+                continue
+            parts = self._parts(part)
+            missing = [p for p in parts if p not in self.made]
+            if missing:
+                stack += reversed(missing)
+            else:
+                self.made[part] = self._make(part, tuple(self.made[p] for p in parts))
+        old = {part.node: node for part, node in self.made.items() if part.pick < 0}
+        graph = Graph(
+            self.graph.inputs,
+            [old[o] for o in self.graph.outputs],
+            {variable: old[new] for variable, new in self.graph.updates.items()},
+            self.graph.name,
+            [old[x] for x in self.graph.effects],
+        )
+        return Repeated(graph, old)
+
+    def _parts(self, part: _Part) -> list[_Part]:
+        node, number, late = part
+        if number < 0:
+            late_reads = [self.reads_late.get((node, self.views[x].base), -1) for x in node.inputs]
+            return [_Part(x, pick) for x, pick in zip(node.inputs, late_reads, strict=True)]
+        pick = self.picks[number]
+        if late:
+            return [_Part(node), _Part(pick.after)]
+        if self.views[node].base is not node:
+            source, *after = node.inputs
+            return [_Part(source, number), *map(_Part, after)]
+        return [_Part(x, number, self.views[x].base not in pick.repeated) for x in node.inputs]
+
+    def _make(self, part: _Part, inputs: tuple[Value, ...]) -> Value:
+        node, number, late = part
+        if number < 0:
+            return node if inputs == node.inputs else self._with_inputs(node, inputs)
+        if late and node.is_constant:
+            return node
+        key = (node, inputs, late)
+        if key not in self.shared:
+            remade = applied(again_p, inputs, {}, node.aval, node.where) if late else reapplied(node, inputs)
+            self.shared[key] = remade
+        return self.shared[key]
+
+    def _with_inputs(self, value: Value, inputs: tuple[Value, ...]) -> Value:
+        """``value`` of the first computation, on other inputs. The results of one node stay those of one node."""
+        if not isinstance(value, Result):
+            return value
+        node = value.node
+        if node not in self.results:
+            self.results[node] = results_of(Node(node.op, inputs, node.attrs, node.avals, node.where))
+        return self.results[node][value.index]

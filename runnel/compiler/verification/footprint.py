@@ -1,0 +1,367 @@
+"""Which bytes a block of a kernel call touches, found by interpreting the kernel's indices over the block's loops.
+
+This is the verifier's own view, made from the loop IR and the call's params alone: it shares nothing with ``partition``
+and ``memory``, whose decisions it is used to check. Positions that depend on data are taken to be anywhere in the range
+that the index expression allows.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from runnel.compiler.kernels.places import Access, Call
+from runnel.compiler.schedule.partition import Block
+from runnel.compiler.verification.runs import LARGEST, Runs, TooLarge, merged, runs_of
+from runnel.core.dtypes import int64
+from runnel.core.errors import VerifierError
+from runnel.loops import scalar
+from runnel.loops.ir import (
+    Apply,
+    Bound,
+    Check,
+    Const,
+    Contract,
+    Expr,
+    For,
+    Host,
+    Index,
+    Let,
+    Lists,
+    Load,
+    Param,
+    Position,
+    Product,
+    RangeBound,
+    Ref,
+    Stmt,
+    Store,
+    Stride,
+    Update,
+    Var,
+)
+
+Axis = RangeBound | str  # a loop over the block, or the name of another loop's variable
+Loop = tuple[Axis, int, int, int]  # axis, first value, one past its last, stride
+Path = tuple[int, frozenset[tuple[Axis, int]]]  # first element, and the stride along each axis
+Interval = tuple[int, int] | None  # inclusive; None: any integer
+_LISTED = 16 * LARGEST  # runs that a table leads to: most touch one another
+_CORNERS: dict[scalar.ScalarOp, Callable[[int, int], int]] = {
+    scalar.add: operator.add,
+    scalar.sub: operator.sub,
+    scalar.mul: operator.mul,
+    scalar.floor_divide: lambda p, q: p // q if q else 0,  # by divisors of one sign
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Footprint:
+    """One access of a block: the bytes it may touch, relative to its place's first; ``path`` says which element is
+    touched at which point, so that equal paths touch the same element at the same point."""
+
+    access: Access
+    buffer: str
+    writes: bool
+    contracted: bool  # an operand of a contraction: read again while the epilogue runs
+    runs: Runs
+    path: Path | None  # None: depends on data
+
+
+def footprints(call: Call, block: Block) -> list[Footprint]:
+    """What ``block`` of ``call`` touches, in the order of the kernel's statements. May raise TooLarge."""
+    return list(_Walk(call, block).block(call.kernel.body))
+
+
+class _Walk:
+    """One pass over a kernel's statements, with the ranges of the loops and values in scope."""
+
+    def __init__(self, call: Call, block: Block) -> None:
+        self.edges = dict(zip(RangeBound, block, strict=True))
+        self.params = {p.name: v for p, v in zip(call.kernel.params, call.params, strict=True)}
+        self.accesses = {b.name: a for b, a in zip(call.kernel.buffers, call.accesses, strict=True)}
+        self.loops: dict[str, tuple[Axis, int, int]] = {}  # variable → its axis, first value, one past its last
+        self.lets: dict[str, Interval] = {}
+        self.tables: dict[str, np.ndarray[Any, np.dtype[np.int64]]] = {}  # what a Let read from a constant
+        self.seen: set[tuple[Any, ...]] = set()
+
+    def integer(self, value: Bound | Stride) -> int:
+        if isinstance(value, RangeBound):
+            return self.edges[value]
+        if isinstance(value, Ref):
+            known = self.lets[value.name]
+            return known[1] if known is not None else 1 << 40  # the most it may be
+        return self.params[value.name] if isinstance(value, Param) else value
+
+    def block(self, body: tuple[Stmt, ...]) -> Iterator[Footprint]:
+        for stmt in body:
+            if isinstance(stmt, For):
+                begin, end = self.integer(stmt.begin), self.integer(stmt.end)
+                axis = stmt.begin if isinstance(stmt.begin, RangeBound) else stmt.var.name
+                for first, last in self.turns(stmt, begin, end):
+                    self.loops[stmt.var.name] = (axis, first, last)
+                    yield from self.block(stmt.body)
+            elif isinstance(stmt, Contract):
+                yield from self.contraction(stmt)
+            elif isinstance(stmt, Product):
+                yield from self.product(stmt)
+            elif isinstance(stmt, Let):
+                yield from self.loads(stmt.value)
+                self.lets[stmt.name] = self.interval(stmt.value)
+                table = self.table(stmt.value)
+                self.tables.pop(stmt.name, None)
+                if table is not None:
+                    self.tables[stmt.name] = table
+            elif isinstance(stmt, Update | Check):
+                yield from self.loads(stmt.value)
+            elif isinstance(stmt, Host):
+                for name, access in self.accesses.items():
+                    last = access.span
+                    if last:
+                        whole = Index(((Var(f"all {name}"), 1),))
+                        self.loops[f"all {name}"] = (f"all {name}", 0, last)
+                        yield from self.touch(name, whole, writes=access.writes)
+            elif isinstance(stmt, Store):
+                yield from self.loads(stmt.value)
+                for expr, _ in stmt.index.gathered:
+                    yield from self.loads(expr)
+                yield from self.touch(stmt.buffer, stmt.index, writes=True)
+
+    def turns(self, loop: For, begin: int, end: int) -> list[tuple[int, int]]:
+        """The loop's range; turn by turn where a constant table says how far loops and products inside it go."""
+        if begin >= end:
+            return []
+        read = [s.value for s in loop.body if isinstance(s, Let) and isinstance(s.value, Load)]
+        by_table = any(
+            self.accesses[x.buffer].place.value is not None and any(var == loop.var for var, _ in x.index.terms)
+            for x in read
+        )
+        if by_table and _goes_by_values(loop.body):
+            return [(i, i + 1) for i in range(begin, end)]
+        return [(begin, end)]
+
+    def loads(self, expr: Expr) -> Iterator[Footprint]:
+        if isinstance(expr, Apply):
+            for argument in expr.args:
+                yield from self.loads(argument)
+        elif isinstance(expr, Load):
+            for gathered, _ in expr.index.gathered:
+                yield from self.loads(gathered)
+            yield from self.touch(expr.buffer, expr.index, writes=False)
+
+    def touch(
+        self, buffer: str, index: Index, *, writes: bool, extents: tuple[tuple[int, int, int], ...] = ()
+    ) -> Iterator[Footprint]:
+        """The footprint of one index (with ``extents``: of the elements those steps away), unless it has been seen."""
+        loops = [(*self.loops[var.name], self.integer(stride)) for var, stride in index.terms]
+        reach = [(self.interval(expr), self.integer(stride)) for expr, stride in index.gathered]
+        known = [self.table(expr) for expr, _ in index.gathered]
+        key = (buffer, index, writes, tuple(loops), tuple(reach), extents)
+        if key in self.seen and not any(t is not None for t in known):
+            return
+        self.seen.add(key)
+        offset = self.integer(index.offset)
+        path = None if reach or extents else _path(self.accesses[buffer].offset + offset, loops)
+        steps = [*((begin, end, stride) for _, begin, end, stride in loops), *extents]
+        shifts = np.zeros(1, np.int64)
+        for (interval, stride), table in zip(reach, known, strict=True):
+            if table is not None:
+                shifts = np.unique(shifts[:, None] + table[None, :] * stride)
+            elif interval is None:
+                yield self.everything(buffer, writes)
+                return
+            else:
+                steps.append((interval[0], interval[1] + 1, stride))
+        found = self.footprint(buffer, writes, offset, steps, path)
+        if any(t is not None for t in known):
+            if len(found.runs) * len(shifts) > _LISTED:
+                raise TooLarge
+            size = self.accesses[buffer].place.dtype.itemsize
+            runs = merged((found.runs[None, :, :] + shifts[:, None, None] * size).reshape(-1, 2))
+            if len(runs) > LARGEST:
+                raise TooLarge
+            found = replace(found, runs=runs)
+        yield found
+
+    def table(self, expr: Expr) -> np.ndarray[Any, np.dtype[np.int64]] | None:
+        """All that an expression that reads a constant table may be here; None for other expressions."""
+        if isinstance(expr, Ref):
+            return self.tables.get(expr.name)
+        if isinstance(expr, Apply) and expr.op is scalar.cast and expr.dtype.itemsize == 8:
+            return self.table(expr.args[0])
+        if isinstance(expr, Apply) and expr.dtype is int64 and len(expr.args) == 2:
+            return self.table_of(expr)
+        if not isinstance(expr, Load) or expr.index.gathered:
+            return None
+        access = self.accesses[expr.buffer]
+        if access.place.value is None or not expr.dtype.is_integer:
+            return None
+        at = np.full(1, access.offset + self.integer(expr.index.offset), np.int64)
+        for var, stride in expr.index.terms:
+            _, begin, end = self.loops[var.name]
+            at = np.unique(at[:, None] + np.arange(begin, end) * self.integer(stride))
+        values = access.place.value.reshape(-1)
+        if len(at) and (at[0] < 0 or at[-1] >= len(values)):
+            return None  # reported as out of bounds
+        return np.unique(values[at]).astype(np.int64)
+
+    def table_of(self, expr: Apply) -> np.ndarray[Any, np.dtype[np.int64]] | None:
+        """What becomes of a table's numbers where the other operand is known."""
+        tables = [self.table(argument) for argument in expr.args]
+        ranges = [self.interval(argument) for argument in expr.args]
+        for table, other in ((0, 1), (1, 0)):
+            values, known = tables[table], ranges[other]
+            if values is not None and known is not None and known[0] == known[1]:
+                operands = [values, np.int64(known[0])] if table == 0 else [np.int64(known[0]), values]
+                return np.unique(expr.op.numpy(*operands)).astype(np.int64)
+        return None
+
+    def footprint(
+        self,
+        buffer: str,
+        writes: bool,
+        offset: int,
+        steps: list[tuple[int, int, int]],
+        path: Path | None,
+        contracted: bool = False,
+    ) -> Footprint:
+        access = self.accesses[buffer]
+        size = access.place.dtype.itemsize
+        start = offset + access.offset
+        return Footprint(access, buffer, writes, contracted, runs_of(start, steps, size), path)
+
+    def everything(self, buffer: str, writes: bool) -> Footprint:
+        access = self.accesses[buffer]
+        return Footprint(access, buffer, writes, False, np.array([[0, access.place.nbytes]], np.int64), None)
+
+    def contraction(self, stmt: Contract) -> Iterator[Footprint]:
+        """Both operands whole for the block's rows and columns, then the block of the result."""
+        rows = (self.edges[RangeBound.I0], self.edges[RangeBound.I1])
+        columns = (self.edges[RangeBound.J0], self.edges[RangeBound.J1])
+        k = (0, self.integer(stmt.k))
+        number = self.integer
+        batch = stmt.batch
+        a: list[tuple[int, int, int]] = []
+        b: list[tuple[int, int, int]] = []
+        c: list[tuple[int, int, int]] = []
+        path: Path | None = None
+        if batch is not None:
+            a, b, c = ([(*rows, number(step))] for step in (batch.a_step, batch.b_step, batch.c_step))
+            rows, columns = (0, number(batch.m)), (0, number(batch.n))
+        else:
+            loops: list[Loop] = [(RangeBound.I0, *rows, number(stmt.c_row)), (RangeBound.J0, *columns, 1)]
+            path = _path(self.accesses[stmt.c].offset, loops)
+        if rows[0] >= rows[1] or columns[0] >= columns[1]:
+            return
+        if k[1]:
+            if stmt.lists is None:
+                a += [(*rows, number(stmt.a_row)), (*k, number(stmt.a_k))]
+                yield self.footprint(stmt.a, False, 0, a, None, contracted=True)
+            else:
+                yield self.footprint(stmt.lists.rows, False, 0, [(*rows, 1)], None)
+                yield self.footprint(stmt.lists.ks, False, 0, [(*k, 1)], None)
+                yield self.listed(stmt.a, stmt.lists, rows)
+            pairs = 2 if stmt.panels is not None and stmt.factors is not None else 1
+            b.append((0, -(-k[1] // pairs), number(stmt.b_k)))
+            if stmt.panels is not None:
+                width = stmt.panels.width
+                panels = (columns[0] // width, -(-columns[1] // width))
+                b += [(*panels, number(stmt.panels.step)), (0, width * pairs, 1)]
+            else:
+                b.append((*columns, number(stmt.b_col)))
+            yield self.footprint(stmt.b, False, 0, b, None, contracted=True)
+        c += [(*rows, number(stmt.c_row)), (*columns, 1)]
+        yield self.footprint(stmt.c, True, 0, c, path)
+
+    def listed(self, buffer: str, lists: Lists, rows: tuple[int, int]) -> Footprint:
+        """The elements that the lists lead to for these rows, and no others: what lies between may not be written yet,
+        such as the border of a padded array."""
+        elements: Runs = np.array([[0, 1]], np.int64)
+        for name, part in ((lists.rows, slice(*rows)), (lists.ks, slice(None))):
+            access = self.accesses[name]
+            if access.place.value is None:
+                raise VerifierError(f"The list '{name}' of offsets is no constant.")
+            first = np.unique(access.place.value[access.offset :][part]).astype(np.int64)
+            offsets = merged(np.stack([first, first + 1], axis=1))
+            if len(elements) * len(offsets) > _LISTED:
+                raise TooLarge
+            begins = elements[:, 0, None] + offsets[:, 0]
+            ends = elements[:, 1, None] + offsets[:, 1] - 1  # of two ranges the sums are a range
+            elements = merged(np.stack([begins, ends], axis=2).reshape(-1, 2))
+        access = self.accesses[buffer]
+        return Footprint(access, buffer, False, True, (elements + access.offset) * access.place.dtype.itemsize, None)
+
+    def product(self, stmt: Product) -> Iterator[Footprint]:
+        """The three matrices from wherever the indices of their first elements may be."""
+        m, n, k = (self.integer(x) for x in (stmt.m, stmt.n, stmt.k))
+        number = self.integer
+        matrices = [
+            (stmt.a, stmt.a_at, False, ((0, m, number(stmt.a_row)), (0, k, number(stmt.a_k)))),
+            (stmt.b, stmt.b_at, False, ((0, k, number(stmt.b_k)), (0, n, number(stmt.b_col)))),
+            (stmt.c, stmt.c_at, True, ((0, m, number(stmt.c_row)), (0, n, 1))),
+        ]
+        if not (m and n):
+            return
+        for buffer, at, writes, extents in matrices:
+            for expr, _ in at.gathered:
+                yield from self.loads(expr)
+            if writes or k:
+                yield from self.touch(buffer, at, writes=writes, extents=extents)
+
+    def interval(self, expr: Expr) -> Interval:
+        """The integers that ``expr`` may be."""
+        if isinstance(expr, Param):
+            return self.params[expr.name], self.params[expr.name]
+        if isinstance(expr, RangeBound):
+            return self.edges[expr], self.edges[expr]
+        if isinstance(expr, Const):
+            return (int(expr.value), int(expr.value)) if expr.dtype.is_integer else None
+        if isinstance(expr, Position):
+            _, begin, end = self.loops[expr.var.name]
+            return begin, end - 1
+        if isinstance(expr, Ref):
+            return self.lets.get(expr.name)
+        if isinstance(expr, Apply) and expr.op in (scalar.maximum, scalar.minimum) and expr.dtype.is_integer:
+            x, y = (self.interval(argument) for argument in expr.args)
+            return _limited(expr, x, y)
+        if isinstance(expr, Apply) and expr.op in _CORNERS and expr.dtype is int64:
+            x, y = (self.interval(argument) for argument in expr.args)
+            corners = [_CORNERS[expr.op](p, q) for p in x for q in y] if x and y else []
+            return (min(corners), max(corners)) if corners else None
+        if isinstance(expr, Apply) and expr.op is scalar.cast and expr.args[0].dtype.is_integer:
+            return self.interval(expr.args[0]) if expr.dtype.itemsize == 8 else None
+        if isinstance(expr, Load) and expr.dtype.is_integer:
+            table = self.table(expr)
+            if table is not None and len(table):
+                return int(table[0]), int(table[-1])
+            limits = np.iinfo(expr.dtype.numpy)
+            return int(limits.min), int(limits.max)
+        return None
+
+
+def _goes_by_values(body: tuple[Stmt, ...]) -> bool:
+    """Whether a loop or product of ``body`` has an extent bound by a Let."""
+    for stmt in body:
+        if isinstance(stmt, Product) and any(isinstance(n, Ref) for n in (stmt.m, stmt.n, stmt.k)):
+            return True
+        if isinstance(stmt, For) and (isinstance(stmt.end, Ref) or _goes_by_values(stmt.body)):
+            return True
+    return False
+
+
+def _limited(expr: Apply, x: Interval, y: Interval) -> Interval:
+    """The range of a maximum or minimum; unknown operands have the range of their dtype."""
+    limits = np.iinfo(expr.dtype.numpy)
+    whole = (int(limits.min), int(limits.max))
+    a, b = x or whole, y or whole
+    choose = max if expr.op is scalar.maximum else min
+    return choose(a[0], b[0]), choose(a[1], b[1])
+
+
+def _path(first: int, loops: list[Loop]) -> Path:
+    """Where an access lies at each point; axes along which the block has one value only shift it."""
+    first += sum(begin * stride for _, begin, end, stride in loops if end - begin == 1)
+    return first, frozenset((axis, stride) for axis, begin, end, stride in loops if stride and end - begin > 1)

@@ -1,0 +1,65 @@
+"""What must hold of every plan, checked on every plan: it costs a few percent of making one.
+
+Of a clustering: an order exists in which clusters can run, and inside a cluster each value is computed after those that
+it reads, which it reads at its own point only. Of a plan: no call reads memory that nothing has written yet. The
+thorough checker (``verifier.py``), which carries a plan out on sets of bytes, runs under ``RUNNEL_VERIFY`` only.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from runnel.compiler.fusion.clusters import Cluster, Clustering, Form, reads_same_point
+from runnel.compiler.kernels.places import Call, Place, Space
+from runnel.core.errors import VerifierError
+from runnel.graph.node import Value
+
+
+def check_clusters(clustering: Clustering) -> None:
+    """Raise VerifierError unless each cluster is one loop nest: its values are computed one after another, each from
+    values of the same point."""
+    inside: dict[Cluster, set[Value]] = {}
+    for node, cluster in clustering.home.items():  # in the order of the graph
+        before = inside.setdefault(cluster, set())
+        if cluster.form is not Form.ALONE and not reads_same_point(cluster, node, before, clustering.views):
+            raise VerifierError(f"Fusion: {node} reads other values of its kernel at other points than its own.")
+        before.add(node)
+    for cluster, members in inside.items():
+        if len(members) != len(cluster.members) or not members.issuperset(cluster.members):
+            raise VerifierError(f"Fusion: {cluster} and the nodes that it is the home of are not the same.")
+
+
+def check_order(order: Sequence[Cluster], clustering: Clustering, overwritten: Mapping[Value, Cluster]) -> None:
+    """Raise VerifierError unless every cluster runs after those whose values it reads, and before the one that stores a
+    new value over a Variable of which it reads the old one (``overwritten``)."""
+    home, views = clustering.home, clustering.views
+    place = {cluster: number for number, cluster in enumerate(order)}
+    if len(place) != len(set(home.values())):
+        raise VerifierError("Fusion: some kernels wait for one another in a circle.")
+    seen: set[Value] = set()
+    for node, cluster in home.items():
+        for x in node.inputs:
+            base = views[x].base
+            for needed in (base, *(views[y].base for y in clustering.behind.get(x, ()))):
+                maker = home.get(needed)
+                if maker is not None and (needed not in seen if maker is cluster else place[maker] >= place[cluster]):
+                    raise VerifierError(f"Fusion: {node} is computed before {needed}, which it reads.")
+            if base in overwritten and place[overwritten[base]] < place[cluster]:
+                raise VerifierError(f"Fusion: {node} reads {base}, over which its next value is stored before.")
+        seen.add(node)
+
+
+def check_calls(calls: Sequence[Call]) -> None:
+    """Raise VerifierError if a call reads a value of the arena that no call before it has made."""
+    written: set[Place] = set()
+    for call in calls:
+        made: list[Place] = []
+        for access, buffer in zip(call.accesses, call.kernel.buffers, strict=True):
+            if access.place.space is Space.ARENA and access.place.size:
+                if buffer.mode == "in" and access.place not in written:
+                    raise VerifierError(
+                        f"Plan: kernel '{call.kernel.name}' reads '{access.place.label}' before anything writes it."
+                    )
+                if buffer.mode != "in":
+                    made.append(access.place)
+        written.update(made)

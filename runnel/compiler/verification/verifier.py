@@ -1,0 +1,319 @@
+"""The checker of plans: kernels well formed, no value overwritten while it is needed, no two threads at odds.
+
+Runs under ``RUNNEL_VERIFY`` on every plan. It carries the plan out on sets of bytes instead of numbers, call by call
+and thread by thread; a call that touches memory in too many pieces ends that (what came before it is checked). Of a
+long loop the first iterations are carried out and the last one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+
+from runnel.compiler.kernels.places import Access, Call, Place, Space
+from runnel.compiler.schedule.partition import Block, region
+from runnel.compiler.schedule.repeat import AnySpan, Branch, Repeat, While, sequence
+from runnel.compiler.verification.footprint import Footprint, footprints
+from runnel.compiler.verification.runs import LARGEST, Runs, TooLarge, common, merged, missing, runs_of
+from runnel.core.errors import VerifierError
+from runnel.loops import verifier as loops
+
+if TYPE_CHECKING:
+    from runnel.compiler.plan import Plan
+
+_FEW: Final = 3  # iterations of a loop that are carried out, and the last one
+_READ_ONLY = (Space.INPUT, Space.CONSTANT)
+
+
+def verify(plan: Plan) -> None:
+    """Raise VerifierError for the first fault of ``plan`` or of one of its kernels."""
+    for kernel in {call.kernel.name: call.kernel for call in plan.calls}.values():
+        loops.verify(kernel)
+    for fault in faults(plan):
+        raise VerifierError(f"Plan of '{plan.graph.name}': {fault}.")
+
+
+def faults(plan: Plan) -> Iterator[str]:
+    """Every fault of a plan, a sentence each."""
+    yield from _structure(plan)
+    yield from _places(plan)
+    try:
+        yield from _Simulation(plan).faults()
+    except TooLarge:
+        return
+
+
+def _structure(plan: Plan) -> Iterator[str]:
+    """Lists that belong together, and blocks that cover each call exactly once."""
+    if not len(plan.calls) == len(plan.blocks) == len(plan.barriers):
+        yield f"{len(plan.calls)} calls have {len(plan.blocks)} lists of blocks and {len(plan.barriers)} barriers"
+        return
+    for number, (call, blocks) in enumerate(zip(plan.calls, plan.blocks, strict=True)):
+        what = _shown(number, call)
+        if len(blocks) != plan.threads:
+            yield f"{what} has blocks for {len(blocks)} threads of {plan.threads}"
+        if len(call.accesses) != len(call.kernel.buffers) or len(call.params) != len(call.kernel.params):
+            yield f"{what} does not give each buffer and param of its kernel a value"
+            continue
+        for access, buffer in zip(call.accesses, call.kernel.buffers, strict=True):
+            if access.place.dtype is not buffer.dtype:
+                yield f"{what} binds '{buffer.name}', of {buffer.dtype.name}, to a place of {access.place.dtype.name}"
+            if not access.writes and buffer.mode != "in":
+                yield f"{what} writes '{buffer.name}' through an access that says it only reads"
+            if access.writes and access.place.space in _READ_ONLY:
+                yield f"{what} writes to the {access.place.space.value} '{access.place.label}'"
+        mine = [b for b in blocks if b is not None]
+        area = sum((i1 - i0) * (j1 - j0) for i0, i1, j0, j1 in mine)
+        inside = all(0 <= i0 <= i1 <= call.rows and 0 <= j0 <= j1 <= call.columns for i0, i1, j0, j1 in mine)
+        apart = all(
+            a[1] <= b[0] or b[1] <= a[0] or a[3] <= b[2] or b[3] <= a[2] for k, a in enumerate(mine) for b in mine[:k]
+        )
+        if not (inside and apart) or area != call.rows * call.columns:
+            yield f"the blocks {blocks} of {what} do not cover its {call.rows}×{call.columns} points once each"
+
+
+def _places(plan: Plan) -> Iterator[str]:
+    """Places of the arena that are alive at one call lie apart, and inside the arena."""
+    life: dict[Place, tuple[int, int]] = {}
+    for number, call in enumerate(plan.calls):
+        for access in call.accesses:
+            if access.place.space is Space.ARENA:
+                life[access.place] = (life.get(access.place, (number, number))[0], number)
+    for span in plan.spans:  # whatever a loop touches is there at every iteration
+        inside = [a for call in plan.calls[span.begin : span.end] for a in call.accesses]
+        for place in {a.place for a in (*inside, *span.touched()) if a.place.space is Space.ARENA}:
+            first, last = life[place]
+            life[place] = min(first, span.begin), max(last, span.end - 1)
+    for place in life:
+        if place.slot != 0 or place.offset < 0 or place.offset + place.nbytes > plan.arena.peak:
+            yield f"'{place.label}' lies at {_bytes(place)}, and the arena has {plan.arena.peak} bytes"
+    alive: list[Place] = []
+    for place, (first, _) in sorted(life.items(), key=lambda item: item[1][0]):
+        alive = [p for p in alive if life[p][1] >= first]
+        for other in alive:
+            if place.offset < other.offset + other.nbytes and other.offset < place.offset + place.nbytes:
+                yield (
+                    f"'{place.label}' at {_bytes(place)} and '{other.label}' at {_bytes(other)} are both alive at call "
+                    f"{first}"
+                )
+        alive.append(place)
+
+
+class _Simulation:
+    """What has been written where, and what each thread has touched since the last barrier."""
+
+    def __init__(self, plan: Plan) -> None:
+        self.plan = plan
+        self.written: dict[Place, Runs] = {}  # of places in the arena, while they hold their own value
+        self.epoch: list[tuple[int, int, Footprint, Runs]] = []  # thread, call, footprint, its bytes in their space
+
+    def faults(self) -> Iterator[str]:
+        yield from self._run(sequence(0, len(self.plan.calls), self.plan.spans), (), again=False)
+
+    def _run(self, items: Iterable[int | AnySpan], at: tuple[int, ...], *, again: bool) -> Iterator[str]:
+        """Calls and loops in order, at these iterations of the loops around them."""
+        for item in items:
+            if isinstance(item, int):
+                if (self.plan.again if again else self.plan.barriers)[item]:
+                    self.epoch.clear()
+                yield from self._call(item, at)
+                continue
+            if item.again if again else item.barrier:
+                self.epoch.clear()
+            inside = list(sequence(item.begin, item.end, item.inner))
+            if isinstance(item, Repeat):
+                yield from self._repeat(item, inside, at)
+            elif isinstance(item, While):
+                yield from self._while(item, inside, at)
+            else:
+                yield from self._branch(item, inside, at)
+
+    def _repeat(self, span: Repeat, inside: list[int | AnySpan], at: tuple[int, ...]) -> Iterator[str]:
+        """All iterations if they are few, else the first ones and the last one."""
+        few = min(span.count, _FEW)
+        for t in range(few):
+            yield from self._run(inside, (*at, t), again=t > 0)
+        if span.count > few:
+            self._skip(span, (*at, range(few, span.count - 1)))
+            yield from self._run(inside, (*at, span.count - 1), again=True)
+
+    def _while(self, span: While, inside: list[int | AnySpan], at: tuple[int, ...]) -> Iterator[str]:
+        test = [i for i in inside if (i if isinstance(i, int) else i.begin) < span.test]
+        for iteration in range(3):
+            yield from self._run(test, at, again=True)
+            self.epoch.clear()
+            yield from self._flag(span, span.flag, at)
+            if iteration < 2:
+                yield from self._run(inside[len(test) :], at, again=True)
+
+    def _branch(self, span: Branch, inside: list[int | AnySpan], at: tuple[int, ...]) -> Iterator[str]:
+        yield from self._flag(span, span.flag, at)
+        then = [i for i in inside if (i if isinstance(i, int) else i.begin) < span.middle]
+        before = list(self.epoch)
+        yield from self._run(then, at, again=False)
+        one, self.epoch = self.epoch, before
+        yield from self._run(inside[len(then) :], at, again=False)
+        self.epoch += [touch for touch in one if not any(touch is other for other in self.epoch)]
+
+    def _flag(self, span: AnySpan, flag: Access | None, at: tuple[int, ...]) -> Iterator[str]:
+        """Every thread reads the flag of a loop or branch."""
+        if flag is None:
+            return
+        access = _moved(flag, at)
+        size = flag.place.dtype.itemsize
+        runs = runs_of(access.offset, [], size)
+        footprint = Footprint(access, "flag", False, False, runs, None)
+        call = self.plan.calls[span.begin]
+        yield from self._bounds(span.begin, call, [footprint])
+        yield from self._value(span.begin, call, footprint)
+        for thread in range(self.plan.threads):
+            yield from self._race(thread, span.begin, call, footprint)
+
+    def _skip(self, span: AnySpan, at: tuple[int | range, ...]) -> None:
+        """What the calls of ``span`` write at other iterations than those that are carried out."""
+        for item in sequence(span.begin, span.end, span.inner):
+            if not isinstance(item, int):
+                self._skip(item, (*at, range(item.count)) if isinstance(item, Repeat) else at)
+                continue
+            call = self.plan.calls[item]
+            for block in self.plan.blocks[item]:
+                for f in footprints(call, block) if block is not None else ():
+                    if not f.writes or f.access.place.space is not Space.ARENA:
+                        continue
+                    size = f.access.place.dtype.itemsize
+                    shifts = np.zeros(1, np.int64)
+                    for t, step in zip(at, f.access.steps, strict=True):
+                        which = np.arange(t.start, t.stop) if isinstance(t, range) else np.array([t])
+                        shifts = np.unique(shifts[:, None] + which[None, :] * (step * size))
+                    if len(f.runs) * len(shifts) > LARGEST:
+                        raise TooLarge
+                    runs = merged((f.runs[None, :, :] + shifts[:, None, None]).reshape(-1, 2))
+                    held = self.written.get(f.access.place)
+                    self.written[f.access.place] = runs if held is None else merged(_joined(held, runs))
+
+    def _call(self, number: int, at: tuple[int, ...]) -> Iterator[str]:
+        call = self.plan.calls[number]
+        if at:
+            call = replace(call, accesses=[_moved(a, at) for a in call.accesses])
+        for thread, block in enumerate(self.plan.blocks[number]):
+            if block is None:
+                continue
+            touched = [f for f in footprints(call, block) if f.access.place.space is not Space.SCRATCH]
+            yield from self._bounds(number, call, touched)
+            yield from self._regions(number, call, block, touched)
+            yield from self._hazards(number, call, touched)
+            for footprint in touched:
+                if footprint.access.place.strided:
+                    continue
+                yield from self._value(number, call, footprint)
+                if self.plan.threads > 1:
+                    yield from self._race(thread, number, call, footprint)
+
+    def _bounds(self, number: int, call: Call, touched: list[Footprint]) -> Iterator[str]:
+        for f in touched:
+            place = f.access.place
+            if place.strided or not len(f.runs):
+                continue
+            if f.runs[0, 0] < 0 or f.runs[-1, 1] > place.nbytes:
+                yield (
+                    f"{_shown(number, call)} reaches for bytes {f.runs[0, 0]} to {f.runs[-1, 1]} of '{place.label}' "
+                    f"through '{f.buffer}', and it has {place.nbytes}"
+                )
+
+    def _regions(self, number: int, call: Call, block: Block, touched: list[Footprint]) -> Iterator[str]:
+        """What a block touches lies in the region that barriers were set for."""
+        for f in touched:
+            place = f.access.place
+            if place.strided or not len(f.runs):
+                continue
+            start = place.offset if place.space is Space.ARENA else 0
+            known = region(f.access, block, call)
+            begin, end = known.begin - start, known.end - start
+            first, last = f.runs[0, 0], f.runs[-1, 1]
+            if first < begin or last > end:
+                yield (
+                    f"{_shown(number, call)} touches bytes {first} to {last} of '{place.label}' through '{f.buffer}', "
+                    f"and barriers are set for bytes {begin} to {end}"
+                )
+
+    def _hazards(self, number: int, call: Call, touched: list[Footprint]) -> Iterator[str]:
+        """What a block overwrites it may read only at the point where it writes, and in a contraction not at all."""
+        for write in touched:
+            if not write.writes:
+                continue
+            for other in touched:
+                if other is write or other.access.place is not write.access.place:
+                    continue
+                same_point = other.path is not None and other.path == write.path and not other.contracted
+                same_buffer = other.buffer == write.buffer and not other.contracted
+                if same_point or same_buffer:
+                    continue
+                both = common(write.runs, other.runs)
+                if both is not None:
+                    yield (
+                        f"{_shown(number, call)} touches bytes {both[0]} to {both[1]} of '{write.access.place.label}' "
+                        f"both through '{write.buffer}', which it writes, and through '{other.buffer}', at other points"
+                    )
+
+    def _value(self, number: int, call: Call, f: Footprint) -> Iterator[str]:
+        """A place of the arena is read only where it was written, and no other value has come in between."""
+        place = f.access.place
+        if place.space is not Space.ARENA:
+            return
+        if not f.writes:
+            lost = missing(f.runs, self.written.get(place, f.runs[:0]))
+            if lost is not None:
+                yield (
+                    f"{_shown(number, call)} reads bytes {lost[0]} to {lost[1]} of '{place.label}' through "
+                    f"'{f.buffer}', and they do not hold its value"
+                )
+            return
+        mine = f.runs + place.offset
+        for other in list(self.written):
+            if other is not place and common(mine, self.written[other] + other.offset) is not None:
+                del self.written[other]
+        held = self.written.get(place)
+        self.written[place] = f.runs if held is None else merged(_joined(held, f.runs))
+
+    def _race(self, thread: int, number: int, call: Call, f: Footprint) -> Iterator[str]:
+        place = f.access.place
+        arena = place.space is Space.ARENA
+        mine = f.runs + place.offset if arena else f.runs
+        for other_thread, other_number, other, theirs in self.epoch:
+            if other_thread == thread or not (f.writes or other.writes):
+                continue
+            if place is not other.access.place and not (arena and other.access.place.space is Space.ARENA):
+                continue
+            both = common(mine, theirs)
+            if both is not None:
+                yield (
+                    f"no barrier between thread {thread} in {_shown(number, call)}, which {_does(f)}, and thread "
+                    f"{other_thread} in {_shown(other_number, self.plan.calls[other_number])}, which {_does(other)}: "
+                    f"both touch bytes {both[0]} to {both[1]}"
+                )
+        self.epoch.append((thread, number, f, mine))
+
+
+def _moved(access: Access, at: tuple[int, ...]) -> Access:
+    """Where an access lies at these iterations of the loops around it."""
+    return replace(access, offset=access.offset + sum(t * step for t, step in zip(at, access.steps, strict=True)))
+
+
+def _joined(a: Runs, b: Runs) -> Runs:
+    joined: Runs = np.concatenate([a, b])
+    return joined
+
+
+def _shown(number: int, call: Call) -> str:
+    return f"call {number} of '{call.kernel.name}'"
+
+
+def _does(f: Footprint) -> str:
+    return f"{'writes' if f.writes else 'reads'} '{f.access.place.label}' through '{f.buffer}'"
+
+
+def _bytes(place: Place) -> str:
+    return f"bytes {place.offset} to {place.offset + place.nbytes}"

@@ -1,0 +1,76 @@
+"""What every pass must do: keep each value to the bit, keep the graph well-formed, and know no limit of depth."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+
+from runnel.compiler.passes.pipeline import PIPELINE
+from runnel.core.avals import aval
+from runnel.core.dtypes import float32
+from runnel.graph import interpreter
+from runnel.graph.graph import Graph
+from runnel.graph.hashing import structural_hash
+from runnel.graph.node import Value, applied
+from runnel.graph.verifier import verify
+from runnel.ops.arithmetic import add_p, neg_p
+
+from ...graph.build import argument, constant, graph
+from .random_graphs import bits, graphs
+
+ALONE = [pytest.param(p.run, id=p.name) for p in PIPELINE.passes]
+PASSES = [*ALONE, pytest.param(lambda g: PIPELINE.run(g)[0], id="all")]
+
+
+@pytest.mark.parametrize("run", PASSES)
+@settings(deadline=None, max_examples=150)
+@given(sample=graphs())
+def test_values_are_kept_to_the_bit(run: Any, sample: tuple[Graph, list[Any]]) -> None:
+    before, values = sample
+    after = run(before)
+    verify(after)
+    assert after.inputs == before.inputs and list(after.updates) == list(before.updates)
+    for old, new in zip(interpreter.run(before, values), interpreter.run(after, values), strict=True):
+        assert [bits(x) for x in old] == [bits(x) for x in new]
+    assert len(after.nodes) <= len(before.nodes)
+
+
+@pytest.mark.parametrize("run", ALONE)
+@settings(deadline=None, max_examples=50)
+@given(sample=graphs())
+def test_a_second_run_changes_nothing(run: Any, sample: tuple[Graph, list[Any]]) -> None:
+    """Of one pass; after all of them, merging may have made work for simplify: max(x, y) where y turned out to be x."""
+    once = run(sample[0])
+    assert structural_hash(run(once)) == structural_hash(once)
+
+
+@pytest.fixture(scope="module")
+def deep() -> Graph:
+    """Two chains of 50,000 nodes: negations of an input, and additions of constants."""
+    full = aval((2,), float32)
+    x = node = argument(2)
+    folded: Value = constant([0.0, 1.0])
+    one = constant([1.0, 1.0])
+    for _ in range(50_000):
+        node = applied(neg_p, (node,), {}, full)
+        folded = applied(add_p, (folded, one), {}, full)
+    return graph([x], node, folded)
+
+
+@pytest.mark.parametrize("run", PASSES)
+def test_depth_is_no_limit(run: Any, deep: Graph) -> None:
+    begin = time.process_time()
+    run(deep)
+    assert time.process_time() - begin < 30  # it takes one second; a quadratic walk would take hours
+
+
+def test_deep_graphs_are_verified_and_run(deep: Graph) -> None:
+    after, _ = PIPELINE.run(deep)
+    verify(deep)
+    verify(after)
+    outputs, _ = interpreter.run(after, [np.array([1.0, -2.0], np.float32)])
+    assert [o.tolist() for o in outputs] == [[1.0, -2.0], [50_000.0, 50_001.0]]
