@@ -10,14 +10,14 @@ from __future__ import annotations
 from typing import Any, NamedTuple
 
 from runnel.codegen import context
-from runnel.compiler.fusion.strided import Strided, resolve_views
-from runnel.compiler.kernels.contraction.matrices import extents, merged_stride
+from runnel.compiler.fusion.strided import Strided
+from runnel.compiler.fusion.views import resolve_views
+from runnel.compiler.kernels.lowering import lowering_of
+from runnel.compiler.kernels.result_axes import Extents, merged_stride
 from runnel.compiler.passes.expand import Expanding
-from runnel.core import tables
 from runnel.graph.graph import Graph
 from runnel.graph.node import Input, InputKind, Value
 from runnel.graph.rewriting import substituted
-from runnel.loops.rules import Contraction, View, Winograd
 from runnel.ops.panels import in_panels, panel_product
 
 WORTH = 1 << 14  # elements that a preparation must make
@@ -54,19 +54,19 @@ def with_panels(graph: Graph) -> Graph:
     steady, views = _steady(graph), resolve_views(graph)
     replaced: dict[Value, Value] = {}
     for node in graph.values:
-        rule = tables.lower.get(node.op) if node.op is not None else None
-        if isinstance(rule, Contraction) and not isinstance(rule, Winograd) and _is_copied(node, steady, views):
+        axes = lowering_of(node).packable(node)
+        if axes is not None and _is_copied(node, axes, steady, views):
             x, weight = (Expanding(y, node.where) for y in node.inputs)
-            axes, width = extents(node), context.current().target.panel_columns(node.aval.dtype)
+            width = context.current().target.panel_columns(node.aval.dtype)
             panels: Any = in_panels(weight, len(axes.inner), width)
             made: Any = panel_product(x, panels, len(axes.inner), axes.columns)
             replaced[node] = made.value
     return substituted(graph, replaced) if replaced else graph
 
 
-def _is_copied(product: Value, steady: set[Value], views: dict[Value, Strided]) -> bool:
+def _is_copied(product: Value, axes: Extents, steady: set[Value], views: dict[Value, Strided]) -> bool:
     """Whether the second operand is a weight of some size that is read by few rows or cannot be where it lies."""
-    weight, axes = product.inputs[1], extents(product)
+    weight = product.inputs[1]
     if (
         product in steady
         or weight not in steady
@@ -96,7 +96,7 @@ def _frontier(graph: Graph, steady: set[Value]) -> list[Value]:
     readers = [x for node in graph.values if node not in steady for x in node.inputs]
     for node in [*readers, *graph.outputs]:
         source = node
-        while source in steady and source.op is not None and isinstance(tables.lower.get(source.op), View):
+        while source in steady and lowering_of(source).is_view:
             source = source.inputs[0]
         if source in steady and source.op is not None and _rests_on_variables(source):
             wanted[source] = None

@@ -10,31 +10,18 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 
 from runnel.compiler.cost.costs import inline_constant
-from runnel.compiler.fusion.clusters import (
-    Cluster,
-    Clustering,
-    Form,
-    aligned_strides,
-    is_batched,
-    kept_extents,
-    point_shape,
-    reduces_last,
-)
-from runnel.compiler.fusion.strided import resolve_views
-from runnel.compiler.kernels.builders import BUILDERS, Builder
-from runnel.compiler.kernels.contraction import contraction
-from runnel.compiler.kernels.contraction.matrices import OffsetLists, extents
-from runnel.compiler.kernels.control_flow import control
-from runnel.compiler.kernels.control_flow.bodies import BodyPlan, Piece, Results
-from runnel.compiler.kernels.convolution import winograd
-from runnel.compiler.kernels.copies import alone, border
-from runnel.compiler.kernels.elementwise.nests import NestBuilder
-from runnel.compiler.kernels.elementwise.rows import Passes
-from runnel.compiler.kernels.elementwise.transposing import through_scratch
-from runnel.compiler.kernels.indexing import bounds
-from runnel.compiler.kernels.indexing.bounds import Bounded
+from runnel.compiler.fusion.cluster import Cluster, Form, aligned_strides, kept_extents
+from runnel.compiler.fusion.clusters import Clustering
+from runnel.compiler.fusion.views import resolve_views
+from runnel.compiler.kernels import bounds
+from runnel.compiler.kernels.bounds import Bounded
+from runnel.compiler.kernels.elementwise import strided_copy
+from runnel.compiler.kernels.families import FAMILIES
+from runnel.compiler.kernels.lowering import Request, lowering_of, register
+from runnel.compiler.kernels.offsets import OffsetTables
 from runnel.compiler.kernels.operands import Operands
-from runnel.compiler.kernels.places import Call, Place, Space
+from runnel.compiler.kernels.places import BufferView, Call, Place, Space
+from runnel.compiler.kernels.section import BodyPlan, Section
 from runnel.compiler.memory import interiors, laying, memory
 from runnel.compiler.memory.memory import ArenaPlan
 from runnel.compiler.schedule import hazards
@@ -42,14 +29,13 @@ from runnel.compiler.schedule.order import Traffic, ordered
 from runnel.compiler.schedule.partition import Block, split_calls
 from runnel.compiler.schedule.repeat import AnySpan
 from runnel.compiler.verification import invariants, verifier
-from runnel.core import switches, tables
+from runnel.core import switches
 from runnel.core.avals import Shape, row_major
-from runnel.core.errors import MissingRuleError
 from runnel.graph import verifier as graphs
 from runnel.graph.graph import Graph
-from runnel.graph.node import InputKind, Result, Value
-from runnel.loops.ir import TILE_K
-from runnel.loops.rules import BucketSums, HostCall, Padding, Winograd
+from runnel.graph.node import InputKind, Value
+
+register(FAMILIES)
 
 
 @dataclass(eq=False, slots=True)
@@ -104,36 +90,33 @@ class Planner:
         self.bounded = bounds.find(graph)
         self.bounded_inside: list[Bounded] = []  # by the bodies of loops
         self.codes_taken = 0  # by the graph that this one is inside of
-        self.checking = {home for node, home in self.clustering.home.items() if _may_fail(node)}
-        self.offsets = OffsetLists()
+        self.checking = {home for node, home in self.clustering.home.items() if lowering_of(node).may_fail(node)}
+        self.offsets = OffsetTables()
         self.laying = laying.find(self.clustering.home, self.views, self.clustering.behind)
-        self.laid: dict[Value, list[alone.Lie]] = {}
+        self.subviews: dict[Value, list[BufferView]] = {}
         self.holders: dict[Value, Value] = {}  # padded arrays of values that lie inside of them alone
         self._fuse = fuse
         self._place_inputs(self.strides)
 
-    def build(self) -> Piece:
+    def build(self) -> Section:
         """The calls and loops, on places that do not lie anywhere yet."""
         self._place_results()
         self._place_intermediates()
         order = self._order()
         invariants.check_clusters(self.clustering)
         invariants.check_order(order, self.clustering, self.overwritten)
-        piece = Piece()
-        piece.add([*self.first, *self._checks(None)])
+        section = Section()
+        section.add([*self.first, *self._checks(None)])
         for cluster in order:
-            if control.has_bodies(cluster.members[0]):
-                piece.join(self._with_bodies(cluster))
-            else:
-                piece.add(self._calls(cluster))
-            piece.add(self._checks(cluster))
-        piece.add([self._copy(node, place) for node, place in self.late])
-        piece.add(self.last)
-        return piece
+            section.join(self._section(cluster))
+            section.add(self._checks(cluster))
+        section.add([self._copy(node, place) for node, place in self.late])
+        section.add(self.last)
+        return section
 
     def plan(self) -> Plan:
-        piece = self.build()
-        calls, spans = piece.calls, piece.spans
+        section = self.build()
+        calls, spans = section.calls, section.spans
         invariants.check_calls(calls)
         arena = memory.lay_out(calls, spans)
         self._collect_constants(calls)
@@ -213,10 +196,8 @@ class Planner:
         elif place.space is Space.VARIABLE or inline_constant(base):
             saved = Place(Space.ARENA, place.dtype, place.size, f"saved {place.label}")
             self.first.append(self._copy(node, saved))
-            steps = row_major(node.aval.shape)
-            self.last.append(
-                alone.elementwise(node.aval.shape, [(saved, 0, steps)], (place, 0, steps), lambda loads: loads[0], node)
-            )
+            source = (saved, 0, row_major(node.aval.shape))
+            self.last.append(strided_copy.dense_copy(node.aval.shape, source, place, node))
         else:
             self.first.append(self._copy(node, place))
 
@@ -227,9 +208,7 @@ class Planner:
         """Whether the kernel that makes ``result`` may store it over ``variable``: every other reader of the old value
         can run before, and the kernel itself reads it only at the point that it writes."""
         cluster = self.clustering.home[result]
-        if cluster.form is Form.ALONE or (cluster.reduced and not self._is_stored_last(cluster, result)):
-            return False
-        if cluster.form is Form.CONTRACTION and not self._writes_each_row_once(cluster.product):
+        if not lowering_of(cluster.root).may_overwrite(cluster, result, self.views):
             return False
         checked = {self.clustering.home.get(self.views[b.indices].base) for b in self.bounded} - {None}
         checked |= self.checking
@@ -249,18 +228,6 @@ class Planner:
                 order.precede(home, cluster)
         return True
 
-    def _writes_each_row_once(self, product: Value) -> bool:
-        """Whether the kernel of a product stores each element of its result only once, with an epilogue."""
-        rule = tables.lower.get(product.op) if product.op is not None else None
-        return not isinstance(rule, Winograd) and not is_batched(product)
-
-    def _is_stored_last(self, cluster: Cluster, result: Value) -> bool:
-        """Whether a kernel that folds stores ``result`` after all that it reads, or in its last pass along a row."""
-        if result in cluster.kept:
-            return True
-        passes = Passes(cluster, self.views, {})
-        return reduces_last(cluster.domain, cluster.reduced) and passes.level[result] == passes.last
-
     def _readers(self, base: Value) -> list[Value]:
         """The nodes that compute with ``base``, directly or through views."""
         if self._reader_lists is None:
@@ -271,9 +238,8 @@ class Planner:
         return self._reader_lists.get(base, [])
 
     def _reads_where_it_writes(self, cluster: Cluster, node: Value, variable: Value, result: Value) -> bool:
-        if cluster.form is Form.CONTRACTION and node is cluster.product:
-            return False
-        if isinstance(tables.lower.get(node.op) if node.op else None, BucketSums):
+        lowering = lowering_of(node)
+        if not lowering.reads_at_point:
             return False
         if (node in cluster.kept) != (result in cluster.kept):
             return False
@@ -281,7 +247,7 @@ class Planner:
         for x in node.inputs:
             view = self.views[x]
             if view.base is variable:
-                steps = aligned_strides(x.aval.shape, view.strides, point_shape(node))
+                steps = aligned_strides(x.aval.shape, view.strides, lowering.point_shape(node))
                 if view.offset != 0 or steps != expected:
                     return False
         return True
@@ -329,12 +295,12 @@ class Planner:
                 self.sources[node] = self.targets[node][0]
             elif node in self.holders:
                 continue
-            elif node in wanted or (cluster.form is Form.ALONE and not control.has_bodies(node)):
+            elif node in wanted or (cluster.form is Form.STANDALONE and lowering_of(node).stores_unread):
                 place = Place(Space.ARENA, node.aval.dtype, node.aval.size, node.op.name if node.op else "value")
                 self.sources[node] = place
                 self.targets[node] = [place]
         self.sources.update({node: self.targets[holder][0] for node, holder in self.holders.items()})
-        self.laid = self.laying.lies(self.targets)
+        self.subviews = self.laying.views(self.targets)
 
     def _collect_constants(self, calls: list[Call]) -> None:
         """The tables that kernels of their own brought along."""
@@ -354,116 +320,33 @@ class Planner:
 
     # Calls ------------------------------------------------------------------------------------------------------------
 
-    def _calls(self, cluster: Cluster) -> list[Call]:
-        where = cluster.members[-1].where
-        if cluster.form is Form.MAP:
-            targets, laid = self._targets_of(cluster), self._laid_of(cluster)
-            return [through_scratch(NestBuilder(cluster, self.views, self.sources, targets, laid).build(where))]
-        if cluster.form is Form.CONTRACTION:
-            return self._contraction(cluster, where)
-        node = cluster.members[0]
-        builder = BUILDERS.get(type(tables.lower.get(node.op))) if node.op is not None else None
-        if builder is None:
-            raise MissingRuleError(
-                f"[{node.op.name if node.op else '?'}] has no rule in table 'lower' that a program can run "
-                f"(docs/tables.md, section 'lower'); it was applied at {node.where}."
-            )
-        operands = Operands(self.views, self.sources)
-        first, *more = self.targets[node]
-        if isinstance(node, Result) and len(node.node.avals) > 1:
-            return self._several(cluster, builder, operands)
-        if node in self.laying.pieces and isinstance(tables.lower.get(node.op) if node.op else None, Padding):
-            calls = border.border(node, operands.lie(node.inputs[1]), first)
-        elif node in self.laying.pieces:
-            calls = alone.concatenation(node, operands.lie, first, self.laying.pieces[node])
-        else:
-            calls = builder(node, operands, [first])
-        return operands.before + calls + [self._copy(node, place) for place in more]
-
-    def _several(self, cluster: Cluster, builder: Builder, operands: Operands) -> list[Call]:
-        """An op of several results, as a kernel of its own; what is not needed of them is stored and forgotten."""
-        needed = {x.index: x for x in cluster.members if isinstance(x, Result)}
-        places: list[Place] = []
-        copies: list[Call] = []
-        for i, aval in enumerate(next(iter(needed.values())).node.avals):
-            if i in needed:
-                first, *more = self.targets[needed[i]]
-                copies += [self._copy(needed[i], place) for place in more]
-            else:
-                first = Place(Space.ARENA, aval.dtype, aval.size, "unused")
-            places.append(first)
-        calls = builder(cluster.members[0], operands, places)
-        return operands.before + calls + copies
-
-    def _with_bodies(self, cluster: Cluster) -> Piece:
-        """A node that runs graphs of its own."""
-        results: Results = {
-            x.index: self.targets[x] for x in cluster.members if isinstance(x, Result) and x in self.targets
-        }
-        return control.lower(cluster.members[0], Operands(self.views, self.sources), results, self._plan_body)
+    def _section(self, cluster: Cluster) -> Section:
+        """The calls and loops of one cluster."""
+        request = Request(
+            cluster,
+            Operands(self.views, self.sources),
+            {n: self.targets[n] for n in cluster.members if n in self.targets},
+            {n: self.subviews[n] for n in cluster.members if n in self.subviews},
+            self.laying.subviews.get(cluster.root, ()),
+            self.offsets,
+            self._plan_body,
+        )
+        return lowering_of(cluster.root).build(request)
 
     def _plan_body(self, graph: Graph, strides: dict[Value, Shape]) -> BodyPlan:
         """The calls of a graph that a node of this one runs."""
         planner = Planner(graph, self.threads, strides, fuse=self._fuse)
         planner.codes_taken = self.codes_taken + len(self.bounded) + len(self.bounded_inside)
         planner.bounded = [replace(b, code=b.code + planner.codes_taken) for b in planner.bounded]
-        piece = planner.build()
+        section = planner.build()
         self.bounded_inside += planner.bounded + planner.bounded_inside
-        return BodyPlan(piece, planner.inputs, planner.variables, planner.outputs, planner.output_of)
+        return BodyPlan(section, planner.inputs, planner.variables, planner.outputs, planner.output_of)
 
     def _checks(self, cluster: Cluster | None) -> list[Call]:
         """The checks of indices that ``cluster`` has made; without one, of those that are there from the start."""
+        operands = Operands(self.views, self.sources)
         return [
-            bounds.check(b, *contraction.operand(self.views, self.sources, b.indices))
+            bounds.check(b, operands.view(b.indices))
             for b in self.bounded
             if self.clustering.home.get(self.views[b.indices].base) is cluster
         ]
-
-    def _targets_of(self, cluster: Cluster) -> dict[Value, list[Place]]:
-        return {n: self.targets[n] for n in cluster.members if n in self.targets}
-
-    def _laid_of(self, cluster: Cluster) -> dict[Value, list[alone.Lie]]:
-        return {n: self.laid[n] for n in cluster.members if n in self.laid}
-
-    def _contraction(self, cluster: Cluster, where: str) -> list[Call]:
-        product = cluster.product
-        if is_batched(product):
-            calls = contraction.batched_products(product, self.views, self.sources, self.targets[product][0])
-            return calls + [self._copy(product, place) for place in self.targets[product][1:]]
-        operands = Operands(self.views, self.sources)
-        if isinstance(tables.lower.get(product.op) if product.op is not None else None, Winograd):
-            call = winograd.winograd(cluster, operands, self._targets_of(cluster), self._laid_of(cluster))
-            return [*operands.before, call]
-        result = self._product_place(cluster)
-        builder = contraction.EpilogueBuilder(
-            cluster,
-            self.views,
-            self.sources,
-            self._targets_of(cluster),
-            self._laid_of(cluster),
-            operands.dense,
-            self.offsets,
-        )
-        call = builder.build_product(result, where)
-        return [*operands.before, call]
-
-    def _product_place(self, cluster: Cluster) -> Place | None:
-        """Where the product accumulates: its own place, that of an epilogue value that overwrites it, or a tile (None)
-        where k is short enough to finish a block in one go, or a new one."""
-        product = cluster.product
-        candidates = [p for n in cluster.members for p in self.targets.get(n, ()) if p.dtype is product.aval.dtype]
-        for place in candidates:
-            if place.space in (Space.ARENA, Space.OUTPUT):
-                return place
-        if extents(product).k <= TILE_K:
-            return None
-        return Place(Space.ARENA, product.aval.dtype, product.aval.size, "product")
-
-
-def _may_fail(node: Value) -> bool:
-    """Whether a node calls the host, or runs graphs that do or that check indices."""
-    if node.op is not None and isinstance(tables.lower.get(node.op), HostCall):
-        return True
-    return control.has_bodies(node) and any(
-        bounds.find(graph) or any(map(_may_fail, graph.values)) for graph in control.bodies(node)
-    )

@@ -11,8 +11,8 @@ import numpy as np
 
 from runnel.codegen import context
 from runnel.compiler.executable.program import Program
-from runnel.compiler.fusion.strided import view_layout
-from runnel.compiler.kernels.indexing.bounds import outside
+from runnel.compiler.kernels.bounds import outside
+from runnel.compiler.kernels.lowering import lowering_for
 from runnel.compiler.passes import pipeline
 from runnel.compiler.passes.sink_permutes import in_order
 from runnel.compiler.plan import Plan as PlanOfKernels, Planner
@@ -26,7 +26,6 @@ from runnel.core.tables import Op
 from runnel.graph.extract import placeholder
 from runnel.graph.graph import Graph
 from runnel.graph.node import Node, Value, applied, results_of
-from runnel.loops.rules import HostCall, View
 from runnel.ops.views import permute_p
 from runnel.runtime import memory
 from runnel.runtime.memory import Storage
@@ -169,16 +168,15 @@ def execute(op: Op, tensors: tuple[Tensor, ...], attrs: dict[str, Any]) -> Any:
 def prepare(op: Op, tensors: tuple[Tensor, ...], attrs: dict[str, Any]) -> Plan:
     """The plan for these avals and layouts."""
     inferred = tables.infer[op](*[t._aval for t in tensors], **attrs)
-    rule = tables.lower.get(op)
-    if isinstance(rule, HostCall) or (rule is None and op not in tables.expand):
+    lowering = lowering_for(op)
+    if lowering.runs_on_host or (op not in tables.lower and op not in tables.expand):
         return OnHost(op, attrs, inferred if op.multiple_results else (inferred,))
     if op.multiple_results:
         return _prepare_several(op, tensors, attrs, inferred)
     result: Aval = inferred
-    if isinstance(rule, View):
-        viewed = view_layout(rule, tensors[0]._aval, tensors[0]._layout[1], result, attrs)
-        if viewed is not None:
-            return Viewing(result, *viewed)
+    viewed = lowering.layout(tensors[0]._aval, tensors[0]._layout[1], result, attrs) if lowering.is_view else None
+    if viewed is not None:
+        return Viewing(result, *viewed)
     order = memory_order(tensors, result)
     moved = None if order is None else in_order(applied(op, (), attrs, result), order)
     if order is not None and moved is not None:

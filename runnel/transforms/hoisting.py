@@ -8,11 +8,10 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from runnel.core.tables import lower
+from runnel.compiler.kernels.lowering import lowering_of
 from runnel.graph.extract import extract
 from runnel.graph.graph import Graph
 from runnel.graph.node import Value
-from runnel.loops.rules import Contraction
 from runnel.tensor.tensor import Tensor
 from runnel.transforms.steps import Steps, is_batchable, is_view
 
@@ -82,7 +81,7 @@ def _leaves(node: Value) -> bool:
 
 
 def _is_product(node: Value) -> bool:
-    return node.op is not None and is_batchable(node) and isinstance(lower.get(node.op), Contraction)
+    return node.op is not None and is_batchable(node) and lowering_of(node).is_product
 
 
 def _read_inside(graph: Graph, hoisted: list[Value]) -> list[Value]:

@@ -12,11 +12,10 @@ from collections import deque
 from collections.abc import Collection
 from typing import Final
 
-from runnel.core.tables import lower
+from runnel.compiler.cost.costs import cost_of
+from runnel.compiler.kernels.lowering import lowering_of
 from runnel.graph.graph import topological
 from runnel.graph.node import Value
-from runnel.loops.ir import Apply, Expr, Ref
-from runnel.loops.rules import Pointwise, View
 
 _CHEAP: Final = 8  # units of one addition, of one element of a pointwise op
 _WITHOUT_END: Final = 1 << 62
@@ -76,17 +75,12 @@ def _price(node: Value) -> int:
 
 def is_cheap(node: Value) -> bool:
     """Whether to compute ``node`` again rather than to keep it."""
-    rule = None if node.op is None else lower.get(node.op)
-    if isinstance(rule, View):
+    lowering = lowering_of(node)
+    if lowering.is_view:
         return True
-    if not isinstance(rule, Pointwise):
+    if not lowering.is_expression or lowering.position_steps(node) is not None:
         return False
-    names = [Ref(f"x{i}", x.aval.dtype) for i, x in enumerate(node.inputs)]
-    return _cost(rule.expr([*(x.aval for x in node.inputs), node.aval], *names, **node.attrs)) <= _CHEAP
-
-
-def _cost(expr: Expr) -> int:
-    return expr.op.cost + sum(map(_cost, expr.args)) if isinstance(expr, Apply) else 0
+    return cost_of(node) <= _CHEAP
 
 
 def _leading_to_sink(room: dict[Place, dict[Place, int]]) -> set[Place]:

@@ -6,10 +6,10 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable
 
+from runnel.compiler.kernels.lowering import lowering_of
 from runnel.core.axes import LOOPED
-from runnel.core.tables import axes, lower
+from runnel.core.tables import axes
 from runnel.graph.node import Node, Result, Value
-from runnel.loops.rules import Checked, HostCall, View
 from runnel.tensor.batching import Batching
 from runnel.tensor.bodies import leaf, results
 from runnel.tensor.tensor import Tensor
@@ -19,12 +19,12 @@ def is_batchable(node: Value) -> bool:
     """Whether ``node`` can be carried out for all steps at once. Checks and host calls stay at their steps."""
     if node.op is None:
         return node.is_constant
-    return axes.get(node.op) not in (None, LOOPED) and not isinstance(lower.get(node.op), Checked | HostCall)
+    return axes.get(node.op) not in (None, LOOPED) and not lowering_of(node).stays_in_step
 
 
 def is_view(node: Value) -> bool:
     """Whether ``node`` computes nothing."""
-    return node.op is not None and isinstance(lower.get(node.op), View)
+    return lowering_of(node).is_view
 
 
 class Steps:

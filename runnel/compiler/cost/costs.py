@@ -8,13 +8,12 @@ import numpy as np
 
 from runnel.codegen import uses
 from runnel.compiler.fusion.strided import Strided
-from runnel.core import tables
+from runnel.compiler.kernels.lowering import Lowering, lowering_of
 from runnel.core.dtypes import int64
 from runnel.graph.node import Value
 from runnel.loops.ir import Apply, Const, Expr, Ref
-from runnel.loops.rules import IndexFunction, Pointwise
 
-_KNOWN: dict[Hashable, tuple[float, float]] = {}  # by rule, dtypes and attributes: the shapes do not matter
+_KNOWN: dict[Hashable, tuple[float, float]] = {}  # by lowering, dtypes and attributes: the shapes do not matter
 _KEPT = 4096
 
 COSTLY = 4.0  # a value of more additions is kept in memory rather than computed twice
@@ -36,27 +35,22 @@ def code_size(node: Value) -> float:
 
 
 def _counted(node: Value) -> tuple[float, float]:
-    rule = tables.lower.get(node.op) if node.op else None
-    if not isinstance(rule, (Pointwise, IndexFunction)):
+    lowering = lowering_of(node)
+    if not lowering.is_expression:
         return 1.0, 1.0
     if any(isinstance(value, np.ndarray) for value in node.attrs.values()):
-        return _count(node, rule)
-    key = (rule, node.aval.dtype, *[x.aval.dtype for x in node.inputs], *node.attrs.values())
+        return _count(node, lowering)
+    key = (lowering, node.aval.dtype, *[x.aval.dtype for x in node.inputs], *node.attrs.values())
     known = _KNOWN.get(key)
     if known is None:
         if len(_KNOWN) >= _KEPT:
             _KNOWN.clear()
-        known = _KNOWN[key] = _count(node, rule)
+        known = _KNOWN[key] = _count(node, lowering)
     return known
 
 
-def _count(node: Value, rule: Pointwise | IndexFunction) -> tuple[float, float]:
-    refs = [Ref("x", x.aval.dtype) for x in node.inputs]
-    avals = (*(x.aval for x in node.inputs), node.aval)
-    if isinstance(rule, IndexFunction):
-        value = rule.expr(avals, Const(0, int64), *refs, **node.attrs)
-    else:
-        value = rule.expr(avals, *refs, **node.attrs)
+def _count(node: Value, lowering: Lowering) -> tuple[float, float]:
+    value = lowering.expression(node, [Ref("x", x.aval.dtype) for x in node.inputs], Const(0, int64))
     totals: dict[int, float] = {}
     return _total(value, totals), float(sum(part.op.cost for part in uses.parts(value) if isinstance(part, Apply)))
 

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from runnel.compiler.fusion.strided import Strided
-from runnel.compiler.kernels.contraction import contraction
-from runnel.compiler.kernels.copies import alone
-from runnel.compiler.kernels.places import Call, Place, Space
-from runnel.core.avals import Shape, row_major
+from runnel.compiler.kernels.elementwise import strided_copy
+from runnel.compiler.kernels.places import BufferView, Call, Place, Space
+from runnel.core.avals import row_major
 from runnel.graph.node import Value
 
 
@@ -18,13 +17,14 @@ class Operands:
         self.sources = sources
         self.before: list[Call] = []
 
-    def lie(self, x: Value) -> tuple[Place, int, Shape]:
-        """Place, offset and strides in elements."""
-        return contraction.operand(self.views, self.sources, x)
+    def view(self, x: Value) -> BufferView:
+        """The memory of ``x``, with its offset and strides there."""
+        found = self.views[x]
+        return self.sources[found.base], found.offset, found.strides
 
     def dense(self, x: Value) -> tuple[Place, int]:
         """Place and offset of dense row-major memory."""
-        place, offset, strides = self.lie(x)
+        place, offset, strides = self.view(x)
         order = row_major(x.aval.shape)
         if all(n == 1 or s == d for n, s, d in zip(x.aval.shape, strides, order, strict=True)):
             return place, offset
@@ -34,5 +34,4 @@ class Operands:
 
     def copy(self, x: Value, place: Place) -> Call:
         """A call that stores ``x`` densely in ``place``."""
-        steps = row_major(x.aval.shape)
-        return alone.elementwise(x.aval.shape, [self.lie(x)], (place, 0, steps), lambda loads: loads[0], x)
+        return strided_copy.dense_copy(x.aval.shape, self.view(x), place, x)

@@ -1,4 +1,4 @@
-"""The parts of a kernel that is written by hand: its buffers and params, each with what a call gives for it."""
+"""The parts of a kernel under construction: its buffers and params, each with what a call gives for it."""
 
 from __future__ import annotations
 
@@ -25,11 +25,16 @@ class Parts:
         self.values: list[int] = []
         self._scratch = SCRATCH
 
-    def buffer(self, name: str, place: Place, offset: int, mode: str = "in") -> str:
-        """Memory outside; which thread touches what of it is not told."""
-        self.buffers.append(ir.Buffer(name, place.dtype, mode))
-        self.accesses.append(Access(place, mode != "in", offset, None, None, place.size))
+    def declare(self, access: Access, mode: str, dtype: DType | None = None, name: str | None = None) -> str:
+        """A buffer that is reached as ``access`` says; ``dtype`` where it is another than that of its memory."""
+        name = f"b{len(self.buffers)}" if name is None else name
+        self.buffers.append(ir.Buffer(name, access.place.dtype if dtype is None else dtype, mode))
+        self.accesses.append(access)
         return name
+
+    def buffer(self, name: str, place: Place, offset: int, mode: str = "in") -> str:
+        """Memory outside that is reached in no known pattern: every thread may touch all of it."""
+        return self.declare(Access(place, mode != "in", offset, None, None, place.size), mode, name=name)
 
     def table(self, name: str, values: np.ndarray, dtype: DType = int64) -> str:
         """Constant integers that come with the plan."""
@@ -38,11 +43,9 @@ class Parts:
 
     def scratch(self, name: str, dtype: DType, size: int) -> str:
         """The thread's own memory, behind that of the scratch buffers before."""
-        self.buffers.append(ir.Buffer(name, dtype, "scratch"))
         place = Place(Space.SCRATCH, dtype, size, name, slot=0, offset=self._scratch)
-        self.accesses.append(Access(place, True, 0, None, None, size))
         self._scratch += -(-place.nbytes // _ALIGN) * _ALIGN
-        return name
+        return self.declare(Access(place, True, 0, None, None, size), "scratch", name=name)
 
     def param(self, value: int) -> Param:
         self.params.append(Param(f"p{len(self.params)}"))
@@ -57,9 +60,11 @@ class Parts:
         flops: float,
         node: Value,
         split: str = "rows",
+        doc: str | None = None,
     ) -> Call:
-        """The kernel as a call of so many rows and columns, of which ``split`` are shared out among threads."""
-        kernel = named(prefix, tuple(self.buffers), tuple(self.params), body, node.where)
+        """The kernel as a call of so many rows and columns, of which ``split`` are shared out among threads; ``doc``
+        says where it comes from, if another place than that of ``node``."""
+        kernel = named(prefix, tuple(self.buffers), tuple(self.params), body, node.where if doc is None else doc)
         return Call(kernel, self.accesses, self.values, *shape, split, flops, [node])
 
 
@@ -71,6 +76,11 @@ def binary(op: scalar.ScalarOp, x: Expr, y: Expr) -> Expr:
 def count(name: str) -> Ref:
     """An int64 bound by a Let."""
     return Ref(name, int64)
+
+
+def step_of(parts: Parts, step: int) -> ir.Stride:
+    """A stride: 0 and 1 are part of the code, others are params."""
+    return step if step in (0, 1) else parts.param(step)
 
 
 def clipped(value: Expr, least: int, most: Expr) -> Expr:

@@ -12,6 +12,7 @@ import numpy as np
 
 from runnel.compiler.cost.model import PLANNED, Machine, Prediction, predict
 from runnel.compiler.cost.work import Block, Work, count
+from runnel.core.avals import Shape
 from runnel.core.dtypes import DType
 from runnel.graph.node import Value
 from runnel.loops.ir import Kernel
@@ -49,6 +50,9 @@ class Place:
     @property
     def nbytes(self) -> int:
         return self.size * self.dtype.itemsize
+
+
+BufferView = tuple[Place, int, Shape]  # memory, offset of the first element, strides in elements
 
 
 @dataclass(eq=False, slots=True)
@@ -109,6 +113,7 @@ class Call:
     nodes: list[Value] = field(default_factory=list)
     packs: bool = False  # a contraction that copies its second operand into panels
     depth: int = 0  # of a contraction: how many products each element sums
+    packed_block: tuple[int, int] | None = None  # rows and columns at whose multiples cutting it repeats little packing
     checks: bool = False  # it may report a fault, after which no Variable may be written
     grain: int = GRAIN  # columns are split at multiples of it
     host: HostFunction | None = None  # what a call of the host calls; its address is among ``params``

@@ -10,15 +10,14 @@ from collections.abc import Collection
 from dataclasses import dataclass
 from typing import Final
 
-from runnel.compiler.fusion.clusters import Cluster, Form, aligned_strides, is_batched, point_shape
-from runnel.compiler.fusion.strided import Strided, resolve_views
-from runnel.compiler.kernels.contraction import matrices
-from runnel.compiler.memory.laying import Laying, Piece
-from runnel.core import tables
+from runnel.compiler.fusion.cluster import Cluster, Form, aligned_strides
+from runnel.compiler.fusion.strided import Strided
+from runnel.compiler.fusion.views import resolve_views
+from runnel.compiler.kernels.lowering import lowering_of
+from runnel.compiler.memory.laying import Laying, Subview
 from runnel.core.avals import Shape
 from runnel.graph.graph import Graph
 from runnel.graph.node import Value
-from runnel.loops.rules import BucketSums, Concatenation, Padding, WinogradGradient
 
 _MUCH: Final = 1.5  # times the value's size
 
@@ -42,26 +41,26 @@ def find(
 ) -> Interiors:
     """The values that need no memory of their own; those of ``dense`` have it anyhow. ``strides`` are those of inputs
     that are not dense."""
-    pieces: dict[Value, tuple[Value, Piece]] = {}
-    for node, parts in laying.pieces.items():
-        if node.op is not None and isinstance(tables.lower.get(node.op), Padding) and parts[0].base not in dense:
-            pieces.setdefault(parts[0].base, (node, parts[0]))
-    if not pieces:
+    subviews: dict[Value, tuple[Value, Subview]] = {}
+    for node, parts in laying.subviews.items():
+        if lowering_of(node).holds_operand and parts[0].base not in dense:
+            subviews.setdefault(parts[0].base, (node, parts[0]))
+    if not subviews:
         return Interiors({}, views)
-    lying = resolve_views(graph, strides | {base: piece.strides for base, (_, piece) in pieces.items()})
+    lying = resolve_views(graph, strides | {base: subview.strides for base, (_, subview) in subviews.items()})
     broken = {views[x].base for x in graph.values if views[x].base is not lying[x].base}
-    readers: dict[Value, list[tuple[Value, Value]]] = {base: [] for base in pieces}
+    readers: dict[Value, list[tuple[Value, Value]]] = {base: [] for base in subviews}
     for node in home:
         for x in node.inputs:
             base = views[x].base
             if base in readers and home[base] is not home[node] and not laying.spares(node, x):
                 readers[base].append((node, x))
     holders: dict[Value, Value] = {}
-    for base, (node, _) in pieces.items():
+    for base, (node, _) in subviews.items():
         roomy = not readers[base] or node.aval.size <= _MUCH * base.aval.size
         if base not in broken and roomy and all(_goes_by_strides(n, x, lying[x], home[n]) for n, x in readers[base]):
             holders[base] = node
-    offsets = {base: pieces[base][1].offset for base in holders}
+    offsets = {base: subviews[base][1].offset for base in holders}
     moved = {
         x: Strided(view.base, view.offset + offsets[view.base], view.strides)
         for x, view in lying.items()
@@ -72,18 +71,8 @@ def find(
 
 def _goes_by_strides(node: Value, x: Value, view: Strided, cluster: Cluster) -> bool:
     """Whether ``node`` reads ``x`` well where it lies so."""
-    rule = tables.lower.get(node.op) if node.op is not None else None
-    if cluster.form is Form.MAP:
-        return not isinstance(rule, BucketSums)
-    if cluster.form is Form.ALONE:
-        return isinstance(rule, Padding | Concatenation) or (isinstance(rule, WinogradGradient) and _has_rows(view))
-    if node is cluster.product:
-        return x is node.inputs[0] and x not in node.inputs[1:] and not is_batched(node)
-    return (
-        matrices.point_rows(cluster.product, aligned_strides(x.aval.shape, view.strides, point_shape(node))) is not None
-    )
-
-
-def _has_rows(view: Strided) -> bool:
-    """Whether the elements along the last axis are neighbours."""
-    return view.strides[-1] == 1
+    if cluster.form is Form.ROOTED and node is not cluster.root:
+        axes = lowering_of(cluster.root).epilogue_axes(cluster.root)
+        strides = aligned_strides(x.aval.shape, view.strides, lowering_of(node).point_shape(node))
+        return axes is not None and axes.point_rows(strides) is not None
+    return lowering_of(node).reads_by_strides(node, x, view)

@@ -11,12 +11,12 @@ from __future__ import annotations
 import math
 from typing import Any
 
+from runnel.compiler.kernels.lowering import lowering_of
 from runnel.core import tables
 from runnel.core.avals import Shape, aval
 from runnel.graph.graph import Graph
 from runnel.graph.node import Value, applied, reapplied
 from runnel.graph.rewriting import Rewriter
-from runnel.loops.rules import Checked, Contraction, IndexFunction, Pointwise, Reduction, View
 from runnel.ops.broadcasting import broadcast_p
 from runnel.ops.views import reshape_p
 
@@ -68,11 +68,11 @@ def _rows(node: Value) -> Shape | None:
     """The axes that ``node`` would have merged; None where it must stay as it is."""
     if node.op is None:
         return None
-    rule = tables.lower.get(node.op)
-    if isinstance(rule, Checked) or not isinstance(rule, Pointwise | IndexFunction | Reduction):
+    lowering = lowering_of(node)
+    if not lowering.merges_rows:
         return None
-    shape = _domain(node)
-    if isinstance(rule, Reduction) and len(shape) - 1 not in node.attrs["axes"] and shape[-1:] == (1,):
+    shape = lowering.point_shape(node)
+    if lowering.reduction is not None and len(shape) - 1 not in node.attrs["axes"] and shape[-1:] == (1,):
         return None  # of one column the rows are the vector axis
     if _merged(node) is None:
         return None
@@ -80,15 +80,12 @@ def _rows(node: Value) -> Shape | None:
     return rows if len(shape) >= LEAST_AXES and all(_merges(x, rows) for x in node.inputs) else None
 
 
-def _domain(node: Value) -> Shape:
-    """The axes that ``node`` works over."""
-    return (node.inputs[0] if isinstance(tables.lower.get(node.op), Reduction) else node).aval.shape  # type: ignore[arg-type]
-
-
 def _merged(node: Value) -> dict[str, Any] | None:
     """The attributes of ``node`` in two axes; None where its values would be others."""
     rule = tables.axes.get(node.op)  # type: ignore[arg-type]
-    found: dict[str, Any] | None = None if rule is None else rule.with_rows_merged(node.attrs, len(_domain(node)))
+    found: dict[str, Any] | None = (
+        None if rule is None else rule.with_rows_merged(node.attrs, len(lowering_of(node).point_shape(node)))
+    )
     return found
 
 
@@ -100,7 +97,7 @@ def _merges(x: Value, rows: Shape) -> bool:
         return False
     if x.op is broadcast_p:
         return _merges(x.inputs[0], rows)
-    return x.op is None or x.op is reshape_p or not isinstance(tables.lower.get(x.op), View)
+    return x.op is None or x.op is reshape_p or not lowering_of(x).is_view
 
 
 def _seen_through(x: Value) -> Value:
@@ -114,8 +111,7 @@ def _is_product(x: Value, rows: Shape) -> bool:
     """Whether ``x`` is a product of matrices with its rows split into ``rows``."""
     while x.op is reshape_p:
         x = x.inputs[0]
-    rule = tables.lower.get(x.op) if x.op is not None else None
-    return isinstance(rule, Contraction) and x.aval.ndim == 2 and x.aval.shape[0] == math.prod(rows)
+    return lowering_of(x).is_product and x.aval.ndim == 2 and x.aval.shape[0] == math.prod(rows)
 
 
 def _moved(node: Value, inputs: tuple[Value, ...]) -> Value:

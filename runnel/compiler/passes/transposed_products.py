@@ -7,12 +7,12 @@ stand between. Bit for bit the same: each element is the same chain over k, and 
 
 from __future__ import annotations
 
+from runnel.compiler.kernels.lowering import lowering_of
 from runnel.core import tables
 from runnel.core.avals import aval
 from runnel.graph.graph import Graph
 from runnel.graph.node import Value, applied, reapplied
 from runnel.graph.rewriting import substituted
-from runnel.loops.rules import Contraction
 from runnel.ops.conversion import cast_p
 from runnel.ops.views import permute_p
 
@@ -23,8 +23,7 @@ def flip_transposed_products(graph: Graph) -> Graph:
     roots = set(graph.roots)
     replace: dict[Value, Value] = {}
     for node in graph.values:
-        rule = tables.lower.get(node.op) if node.op is not None else None
-        if not isinstance(rule, Contraction) or rule.several or node in roots or not users[node]:
+        if not lowering_of(node).is_matmul(node) or node in roots or not users[node]:
             continue
         source = users[node][0] if len(users[node]) == 1 and users[node][0].op is cast_p else node
         readers = users[source]

@@ -7,18 +7,16 @@ from typing import NamedTuple
 
 import numpy as np
 
-from runnel.compiler.kernels.indexing.bounds import index_and_extent
+from runnel.compiler.cost import rates
+from runnel.compiler.kernels.lowering import lowering_of
 from runnel.compiler.kernels.places import Place, Space
 from runnel.compiler.memory.memory import Life
 from runnel.compiler.plan import Plan, Planner
 from runnel.core import tables
 from runnel.graph.node import Value
-from runnel.loops.rules import Contraction, HostCall, IndexFunction, Pointwise, Reduction, View
 
 LONGEST = 400  # nodes that are repeated for one value
 SMALL = 4  # a value may be kept alive for another that has so many times its bytes
-_FLOPS = {True: 90e9, False: 40e9}  # a second, of contractions and of the rest
-_BYTES = 15e9  # a second
 
 
 class Pick(NamedTuple):
@@ -34,7 +32,7 @@ class Pick(NamedTuple):
     nbytes: int
     seconds: float
     held: tuple[tuple[Value, int, int], ...]  # what is held longer for it, during which calls
-    kind: int  # 0 pointwise work alone, 1 reductions too, 2 contractions and the like too
+    kind: int  # the greatest ``recompute_rank`` of the nodes that are repeated
 
     @property
     def rank(self) -> tuple[int, float]:
@@ -141,7 +139,7 @@ class Candidates:
             for base in {self.views[x].base for x in stack.pop().inputs} - repeated:
                 until = self._last_touch(base)
                 if until is None or (until <= fullest and self.time.get(base, -1) >= begin):
-                    if index_and_extent(base) is not None:
+                    if lowering_of(base).index_bound(base) is not None:
                         return []
                     repeated.add(base)
                     stack.append(base)
@@ -175,7 +173,7 @@ class Candidates:
         held: list[tuple[Value, int, int]] = []
         while stack:
             node = stack.pop()
-            if index_and_extent(node) is not None or len(repeated) > LONGEST:
+            if lowering_of(node).index_bound(node) is not None or len(repeated) > LONGEST:
                 return None
             seconds, its_kind = _work(node)
             flops, kind = flops + seconds, max(kind, its_kind)
@@ -197,7 +195,7 @@ class Candidates:
             return None
         return Pick(
             value, users, after, frozenset(repeated), frozenset(read), first, last, saved,
-            max(flops, loaded / _BYTES) + 30e-9,
+            max(flops, loaded / rates.BYTES) + rates.CALL,
             tuple(held), kind,
         )  # fmt: skip
 
@@ -211,10 +209,7 @@ class Candidates:
 
 def _work(node: Value) -> tuple[float, int]:
     """The seconds that the operations of a node take, and the kind of work that it is."""
-    rule = tables.lower.get(node.op) if node.op is not None else None
+    lowering = lowering_of(node)
     price = tables.cost.get(node.op) if node.op is not None else None
     flops = float(price(*(x.aval for x in node.inputs), **node.attrs)) if price is not None else float(node.aval.size)
-    kind = 0 if isinstance(rule, Pointwise | IndexFunction | View) else 1 if isinstance(rule, Reduction) else 2
-    if isinstance(rule, HostCall):
-        flops *= 1000
-    return flops / _FLOPS[isinstance(rule, Contraction)], kind
+    return flops / lowering.rate, lowering.recompute_rank

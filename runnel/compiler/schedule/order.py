@@ -12,7 +12,7 @@ import heapq
 from collections.abc import Mapping, Sequence
 from typing import NamedTuple
 
-from runnel.compiler.fusion.clusters import Cluster
+from runnel.compiler.fusion.cluster import Cluster
 
 
 class Traffic(NamedTuple):

@@ -13,13 +13,11 @@ from typing import Final
 
 from runnel.compiler.kernels.places import Call, Space
 from runnel.compiler.schedule.partition import Block
-from runnel.loops.ir import TILE_BYTES
 
 LONG: Final = 1e-3  # seconds of predicted work: what stopping costs (a barrier, watching for a signal) is lost in it
 PIECE: Final = 10e-3  # seconds of predicted work in a record, at most, where it can be cut
 
 _MOST: Final = 4096  # pieces of a call; what runs for longer may take longer to stop
-_ROWS: Final = 256  # a contraction packs the other operand anew for each piece of rows
 
 
 def is_long(calls: Sequence[Call]) -> bool:
@@ -39,10 +37,10 @@ def pieces(call: Call, block: Block) -> list[Block]:
     share = (i1 - i0) * (j1 - j0) / max(call.rows * call.columns, 1)
     wanted = min(int(call.seconds * share / PIECE) + 1, _MOST)
     rows, columns = [i0, i1], [j0, j1]
-    if call.kernel.name.startswith("contract"):
-        panel = TILE_BYTES // call.accesses[0].place.dtype.itemsize  # of columns: what it packs in one go
+    if call.packed_block is not None:
+        few_rows, panel = call.packed_block
         columns = _edges(j0, j1, wanted, math.lcm(panel, call.grain))
-        rows = _edges(i0, i1, -(-wanted // (len(columns) - 1)), _ROWS)
+        rows = _edges(i0, i1, -(-wanted // (len(columns) - 1)), few_rows)
     else:
         if call.split in ("rows", "both"):
             rows = _edges(i0, i1, wanted, 1)

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from runnel.compiler.fusion.clusters import Cluster, Clustering, Form, reads_same_point
+from runnel.compiler.fusion.cluster import Cluster, Form
+from runnel.compiler.fusion.clusters import Clustering, reads_same_point
 from runnel.compiler.kernels.places import Call, Place, Space
 from runnel.core.errors import VerifierError
 from runnel.graph.node import Value
@@ -21,7 +22,7 @@ def check_clusters(clustering: Clustering) -> None:
     inside: dict[Cluster, set[Value]] = {}
     for node, cluster in clustering.home.items():  # in the order of the graph
         before = inside.setdefault(cluster, set())
-        if cluster.form is not Form.ALONE and not reads_same_point(cluster, node, before, clustering.views):
+        if cluster.form is not Form.STANDALONE and not reads_same_point(cluster, node, before, clustering.views):
             raise VerifierError(f"Fusion: {node} reads other values of its kernel at other points than its own.")
         before.add(node)
     for cluster, members in inside.items():

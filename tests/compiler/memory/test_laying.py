@@ -48,4 +48,4 @@ def test_bits_and_copies(name: str) -> None:
 
 
 def test_without_pieces_nothing_is_laid() -> None:
-    assert laying.find({}, {}, ()).lies({}) == {}
+    assert laying.find({}, {}, ()).views({}) == {}

@@ -15,8 +15,7 @@ from runnel.compiler.kernels.attention.draws import Draws
 from runnel.compiler.kernels.attention.spans import Spans
 from runnel.compiler.kernels.operands import Operands
 from runnel.compiler.kernels.parts import Parts, binary, clipped, count
-from runnel.compiler.kernels.places import Call, Place
-from runnel.core.avals import Shape
+from runnel.compiler.kernels.places import BufferView, Call
 from runnel.core.dtypes import DType, int64
 from runnel.graph.node import Value
 from runnel.loops import scalar
@@ -46,18 +45,17 @@ FEW_BLOCKS: Final = 16  # blocks are cut to the fewest queries where a program w
 
 QUERY, KEY, ELEMENT = Var("i"), Var("j"), Var("d")  # a query of the block, a key, an element of a head
 TURN = Var("turn")  # over keys
-Lie = tuple[Place, int, Shape]  # place, offset, and strides along batch, heads, time and elements
 Matrix = tuple[str, Index, Stride, Stride]  # buffer, first element, strides along rows and columns
 Line = tuple[tuple[Var, Stride], ...]  # where in the table a block's line stands
 
 
-def heads_lie(x: Lie) -> Lie:
+def heads_first(x: BufferView) -> BufferView:
     """[B, T, H, D] seen as [B, H, T, D]."""
     place, offset, (b, t, h, d) = x
     return place, offset, (b, h, t, d)
 
 
-def packed_lies(x: Lie) -> tuple[Lie, Lie, Lie]:
+def unpacked(x: BufferView) -> tuple[BufferView, BufferView, BufferView]:
     """The three parts of [B, T, 3, H, D], each as [B, H, T, D]."""
     place, offset, (b, t, part, h, d) = x
     first, second, third = ((place, offset + i * part, (b, h, t, d)) for i in range(3))
@@ -69,7 +67,7 @@ def at(name: str, *terms: tuple[Var, Stride]) -> Index:
     return Index(terms, gathered=((count(name), 1),))
 
 
-class Blocks:
+class AttentionKernel:
     """The extents, the operands and their matrices. Scratch holds ``at_once`` keys of a query."""
 
     def __init__(self, node: Value, arrays: tuple[Value, ...], x: Operands, at_once: int) -> None:
@@ -91,8 +89,8 @@ class Blocks:
         self.s_cell = Index(((QUERY, self.row_step), (KEY, 1)))
         self.depth, self.values = self.parts.param(self.at.depth), self.parts.param(self.at.values)
         self._begin_table()
-        lies = [x.lie(n) for n in given.main]
-        self.q, self.k, self.v = packed_lies(lies[0]) if attrs["packed"] else lies
+        views = [x.view(n) for n in given.main]
+        self.q, self.k, self.v = unpacked(views[0]) if attrs["packed"] else views
         self.q_steps = self.operand("q", self.q)
         self.k_steps = self.operand("k", self.k, shared=True)
         self.v_steps = self.operand("v", self.v, shared=True)
@@ -122,22 +120,22 @@ class Blocks:
         keys = np.minimum(at.keys, first + height) if is_triangle else np.full(shape, at.keys)
         self.columns.update(first=first, height=height, keys=keys, batch=self.batch)
 
-    def operand(self, name: str, lie: Lie, mode: str = "in", *, shared: bool = False) -> tuple[Param, Param]:
+    def operand(self, name: str, view: BufferView, mode: str = "in", *, shared: bool = False) -> tuple[Param, Param]:
         """Declare a buffer over [B, heads, T, D]; the table says where a block's queries or (``shared``) the keys of
         its head begin. Returns the strides along time and elements."""
-        self.parts.buffer(name, lie[0], lie[1], mode)
-        b, h, t, _ = lie[2]
+        place, offset, (b, h, t, d) = view
+        self.parts.buffer(name, place, offset, mode)
         if shared:
             self.columns[f"{name}_at"] = self.batch * b + self.head // max(self.at.group, 1) * h
         else:
             self.columns[f"{name}_at"] = self.batch * b + self.head * h + self.block * self.height * t
-        return self.parts.param(lie[2][2]), self.parts.param(lie[2][3])
+        return self.parts.param(t), self.parts.param(d)
 
     def _step(self, stride: int) -> Stride:
         return stride if stride in (0, 1) else self.parts.param(stride)
 
     def _mask(self, mask: Value, x: Operands) -> Load:
-        place, offset, strides = x.lie(mask)
+        place, offset, strides = x.view(mask)
         kept = tuple(0 if n == 1 else s for n, s in zip(mask.aval.shape, strides, strict=True))
         self.operand("mask", (place, offset, kept))
         self.mask_row, self.mask_key, self.mask_stride = self._step(kept[2]), self._step(kept[3]), kept[3]
@@ -148,7 +146,7 @@ class Blocks:
         return at("mask_at", *[(v, s) for v, s in terms if s != 0])
 
     def _lengths(self, lengths: Value, x: Operands) -> Expr:
-        place, offset, strides = x.lie(lengths)
+        place, offset, strides = x.view(lengths)
         self.parts.buffer("lengths", place, offset)
         index = Index(gathered=((count("batch"), self._step(strides[0])),))
         length: Expr = Load("lengths", index, place.dtype)
@@ -156,7 +154,7 @@ class Blocks:
 
     def _draws(self, key: Value, x: Operands) -> Draws:
         at = self.at
-        place, offset, (step,) = x.lie(key)
+        place, offset, (step,) = x.view(key)
         self.columns["line"] = (self.batch * at.heads + self.head) * at.queries + self.block * self.height
         positions = at.batch * at.heads * at.queries * at.keys
         return Draws(self.parts, (place, offset, step), self.node.attrs["dropout"], self.dtype, positions, at.keys)

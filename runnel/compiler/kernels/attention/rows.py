@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from runnel.compiler.kernels.attention.blocks import KEY, QUERY, Blocks
+from runnel.compiler.kernels.attention.blocks import KEY, QUERY, AttentionKernel
 from runnel.compiler.kernels.attention.draws import DROPPED
 from runnel.compiler.kernels.parts import binary, clipped, count
 from runnel.core.dtypes import bool_, int64
@@ -26,8 +26,8 @@ from runnel.loops.ir import (
 )
 
 
-class Rows(Blocks):
-    """Blocks of queries with statements on row I of their scores, ``s``."""
+class Rows(AttentionKernel):
+    """AttentionKernel of queries with statements on row I of their scores, ``s``."""
 
     @property
     def score(self) -> Load:

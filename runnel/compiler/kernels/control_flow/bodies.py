@@ -4,46 +4,16 @@ that may move on at each iteration. ``scans`` and ``control`` say what is bound 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from typing import NamedTuple
 
-from runnel.compiler.kernels.copies import alone
+from runnel.compiler.kernels.elementwise.strided_copy import dense_copy
 from runnel.compiler.kernels.places import Access, Call, Place, Space
+from runnel.compiler.kernels.section import BodyPlan, Section
 from runnel.compiler.schedule.repeat import AnySpan, Repeat
-from runnel.core.avals import Shape, row_major
+from runnel.core.avals import row_major
 from runnel.graph.graph import Graph
 from runnel.graph.node import Input, InputKind, Value
-
-
-@dataclass(eq=False, slots=True)
-class Piece:
-    """Calls in order and the loops among them."""
-
-    calls: list[Call] = field(default_factory=list)
-    spans: list[AnySpan] = field(default_factory=list)
-
-    def add(self, calls: Sequence[Call]) -> None:
-        """Calls that do something."""
-        self.calls += [c for c in calls if c.rows and c.columns]
-
-    def join(self, other: Piece) -> None:
-        """Append ``other``, whose spans move to where they now are."""
-        for span in other.spans:
-            span.moved(len(self.calls))
-        self.calls += other.calls
-        self.spans += other.spans
-
-
-@dataclass(eq=False, slots=True)
-class BodyPlan:
-    """The calls of a body's graph, on places that stand for what they will be bound to."""
-
-    piece: Piece
-    inputs: list[Place]  # of the inputs that are not Variables
-    variables: dict[Value, Place]
-    outputs: list[Place]
-    output_of: list[int]
 
 
 class Binding(NamedTuple):
@@ -55,7 +25,6 @@ class Binding(NamedTuple):
 
 
 Bindings = dict[Place, Binding]
-PlanBody = Callable[[Graph, dict[Value, Shape]], BodyPlan]
 Results = dict[int, list[Place]]  # where the results that are used are wanted, by index
 
 
@@ -69,13 +38,9 @@ def value_copy(like: Value, place: Place, source: Binding) -> Call:
     return dense_copy(shape, (source.place, source.offset, row_major(shape)), place, like)
 
 
-def dense_copy(shape: Shape, source: alone.Lie, place: Place, node: Value) -> Call:
-    return alone.elementwise(shape, [source], (place, 0, row_major(shape)), lambda loads: loads[0], node)
-
-
 def bound_body(
     plan: BodyPlan, graph: Graph, inputs: dict[Value, Binding], outputs: list[Binding], count: int | None = None
-) -> Piece:
+) -> Section:
     """A copy of a body's calls on the memory of the program; in a loop of ``count`` iterations."""
     bindings: Bindings = {}
     ordinary = [x for x in graph.inputs if x.kind is not InputKind.VARIABLE]
@@ -84,18 +49,18 @@ def bound_body(
             bindings[place] = inputs[x]
     for x, place in plan.variables.items():
         bindings[place] = inputs[x]
-    piece = Piece(list(plan.piece.calls))
+    section = Section(list(plan.section.calls))
     for node, index, binding in zip(graph.outputs, plan.output_of, outputs, strict=True):
         place = plan.outputs[index]
         if place in bindings:  # the same value is wanted twice
             another = Place(Space.OUTPUT, place.dtype, place.size, place.label)
-            piece.add([value_copy(node, another, Binding(place))])
+            section.add([value_copy(node, another, Binding(place))])
             place = another
         bindings[place] = binding
     in_loop = count is not None
-    piece.calls = [_call(call, bindings, count or 1, in_loop) for call in piece.calls]
-    piece.spans = [_span(span, bindings, in_loop) for span in plan.piece.spans]
-    return piece
+    section.calls = [_call(call, bindings, count or 1, in_loop) for call in section.calls]
+    section.spans = [_span(span, bindings, in_loop) for span in plan.section.spans]
+    return section
 
 
 def _call(call: Call, bindings: Bindings, count: int, in_loop: bool) -> Call:

@@ -9,30 +9,29 @@ from __future__ import annotations
 
 from collections.abc import Container
 
-from runnel.compiler.fusion.strided import Strided, resolve_views
+from runnel.compiler.fusion.strided import Strided
+from runnel.compiler.fusion.views import resolve_views
 from runnel.compiler.kernels.control_flow.bodies import (
     Binding,
-    Piece,
-    PlanBody,
     Results,
     bound_body,
-    dense_copy,
     value_copy,
     variable_for,
 )
+from runnel.compiler.kernels.elementwise.strided_copy import dense_copy
+from runnel.compiler.kernels.lowering import lowering_of
 from runnel.compiler.kernels.operands import Operands
 from runnel.compiler.kernels.places import Place, Space
+from runnel.compiler.kernels.section import PlanBody, Section
 from runnel.compiler.schedule.repeat import Repeat
-from runnel.core import tables
 from runnel.core.avals import Shape, row_major
 from runnel.graph.extract import placeholder
 from runnel.graph.graph import Graph, topological
 from runnel.graph.node import Value
 from runnel.graph.rewriting import substituted
-from runnel.loops import rules
 
 
-def scan(node: Value, operands: Operands, results: Results, plan_body: PlanBody) -> Piece:
+def scan(node: Value, operands: Operands, results: Results, plan_body: PlanBody) -> Section:
     """The calls and the loop of a node whose rule is Scan."""
     return _Scan(node, operands, results).build(plan_body)
 
@@ -69,24 +68,24 @@ class _Scan:
             needed |= {i for i, carry in enumerate(self.carries) if carry in read}
         return sorted(needed)
 
-    def build(self, plan_body: PlanBody) -> Piece:
-        piece = Piece()
+    def build(self, plan_body: PlanBody) -> Section:
+        section = Section()
         if self.length:
             loop = self._loop(plan_body)
-            piece.add(self.operands.before)
-            piece.join(loop)
+            section.add(self.operands.before)
+            section.join(loop)
         for i, initial in enumerate(self.initial):
             if not self.length:
-                piece.add([self.operands.copy(initial, place) for place in self.results.get(i, ())])
+                section.add([self.operands.copy(initial, place) for place in self.results.get(i, ())])
             elif i in self.stacked:
                 last = self._slice(self.stacked[i], self.length - 1)
-                piece.add([value_copy(initial, place, last) for place in self.results.get(i, ())])
+                section.add([value_copy(initial, place, last) for place in self.results.get(i, ())])
         for k in self.ys:
             first, *more = self.results[k]
             shape = (self.length, *self.ys[k].aval.shape)
             steps = row_major(shape)
-            piece.add([dense_copy(shape, (first, 0, steps), place, self.node) for place in more])
-        return piece
+            section.add([dense_copy(shape, (first, 0, steps), place, self.node) for place in more])
+        return section
 
     def _slice(self, k: int, t: int) -> Binding:
         """Where the slice of result ``k`` lies that iteration ``t`` writes."""
@@ -95,26 +94,26 @@ class _Scan:
             return Binding(self.results[k][0], (self.length - 1 - t) * size, -size)
         return Binding(self.results[k][0], t * size, size)
 
-    def _loop(self, plan_body: PlanBody) -> Piece:
+    def _loop(self, plan_body: PlanBody) -> Section:
         """The first iteration, where it is another than the rest, and the loop."""
-        piece = Piece()
+        section = Section()
         strides: dict[Value, Shape] = {}
         bound: dict[Value, Binding] = {}
         for x, value in self.constants.items():
-            place, offset, strides[x] = self.operands.lie(value)
+            place, offset, strides[x] = self.operands.view(value)
             bound[x] = Binding(place, offset)
         for x, value in self.xs.items():
-            place, offset, (step, *rest) = self.operands.lie(value)
+            place, offset, (step, *rest) = self.operands.view(value)
             strides[x] = tuple(rest)
             reverse = self.node.attrs["reverse"]
             bound[x] = (
                 Binding(place, offset + (self.length - 1) * step, -step) if reverse else Binding(place, offset, step)
             )
-        graph, variables = self._body(bound, strides, piece)
+        graph, variables = self._body(bound, strides, section)
         plan = plan_body(graph, {x: s for x, s in strides.items() if s != row_major(x.aval.shape)})
         for i in self.fixed:
             place = self._carry_place(i)
-            piece.add([self.operands.copy(self.initial[i], place)])
+            section.add([self.operands.copy(self.initial[i], place)])
             bound[variables[i]] = Binding(place)
         initial = dict(bound)
         for i, k in self.stacked.items():
@@ -123,7 +122,7 @@ class _Scan:
         slices = [self._slice(k, 0) for k in self.ys]
         begin = 0
         if self.stacked:
-            piece.join(bound_body(plan, graph, initial, slices))
+            section.join(bound_body(plan, graph, initial, slices))
             begin = 1
         if self.length > begin:
             ready = {x: b._replace(offset=b.offset + begin * b.step) for x, b in bound.items()}
@@ -132,11 +131,11 @@ class _Scan:
             if loop.calls:
                 inner, loop.spans = loop.spans, []
                 loop.spans = [Repeat(0, len(loop.calls), inner, count=self.length - begin)]
-                piece.join(loop)
+                section.join(loop)
         for i in self.fixed:
             places = self.results.get(i, [])
-            piece.add([value_copy(self.initial[i], place, Binding(places[0])) for place in places[1:]])
-        return piece
+            section.add([value_copy(self.initial[i], place, Binding(places[0])) for place in places[1:]])
+        return section
 
     def _carry_place(self, i: int) -> Place:
         aval = self.initial[i].aval
@@ -144,7 +143,7 @@ class _Scan:
         return wanted[0] if wanted else Place(Space.ARENA, aval.dtype, aval.size, "carry")
 
     def _body(
-        self, bound: dict[Value, Binding], strides: dict[Value, Shape], piece: Piece
+        self, bound: dict[Value, Binding], strides: dict[Value, Shape], section: Section
     ) -> tuple[Graph, dict[int, Value]]:
         """The body without what nobody wants, with carries as Variables, and with the right factors of products that
         would be read transposed at each iteration copied once."""
@@ -156,7 +155,7 @@ class _Scan:
             base, place = bound[view.base], Place(Space.ARENA, factor.aval.dtype, factor.aval.size, "factor")
             x = placeholder(factor.aval, "factor")
             lie = base.place, base.offset + view.offset, view.strides
-            piece.add([dense_copy(x.aval.shape, lie, place, factor)])
+            section.add([dense_copy(x.aval.shape, lie, place, factor)])
             replaced[factor] = x
             bound[x] = Binding(place)
             copies.append(x)
@@ -170,7 +169,7 @@ class _Scan:
 def _transposed_factors(graph: Graph, strides: dict[Value, Shape], constants: Container[Value]) -> dict[Value, Strided]:
     """The right factors of products that are views of constants whose columns are not adjacent."""
     views = resolve_views(graph, strides)
-    products = [n for n in graph.values if n.op is not None and isinstance(tables.lower.get(n.op), rules.Contraction)]
+    products = [n for n in graph.values if lowering_of(n).is_product]
     factors = {n.inputs[1]: views[n.inputs[1]] for n in products}
     return {
         x: view

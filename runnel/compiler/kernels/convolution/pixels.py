@@ -6,12 +6,13 @@ reached by that value and by the first channel of the turn.
 
 from __future__ import annotations
 
-from runnel.compiler.fusion.clusters import Cluster
-from runnel.compiler.kernels.contraction.contraction import EpilogueBuilder
-from runnel.compiler.kernels.contraction.matrices import OffsetLists
-from runnel.compiler.kernels.copies.alone import Lie
-from runnel.compiler.kernels.elementwise.nests import POSITION, Reach
-from runnel.compiler.kernels.operands import Operands
+from collections.abc import Iterable
+
+from runnel.compiler.kernels.elementwise.members import Addressing, Members, Reach
+from runnel.compiler.kernels.epilogue import RowTables, axes_of_result
+from runnel.compiler.kernels.lowering import Request
+from runnel.compiler.kernels.offsets import OffsetTables
+from runnel.compiler.kernels.parts import Parts, step_of
 from runnel.compiler.kernels.places import Access, Place
 from runnel.core.dtypes import int64
 from runnel.graph.node import Value
@@ -19,73 +20,50 @@ from runnel.loops import ir, scalar
 from runnel.loops.ir import Apply, Expr, Index, Let, Position, Ref, Stmt, Stride, Var
 
 
-class PixelEpilogue(EpilogueBuilder):
-    """Writes the statements of one pixel after the other. ``lane`` is the variable over channels of a turn, ``first``
-    the turn's first channel."""
+class _PixelAddressing(Addressing):
+    """Reaches by the row of pixel ``number``, the turn's first channel and the lane."""
 
-    def __init__(
-        self,
-        cluster: Cluster,
-        operands: Operands,
-        targets: dict[Value, list[Place]],
-        laid: dict[Value, list[Lie]],
-        lane: Var,
-        first: Expr,
-    ) -> None:
-        super().__init__(cluster, operands.views, operands.sources, targets, laid, operands.dense, OffsetLists())
+    def __init__(self, node: Value, parts: Parts, lane: Var, first: Expr) -> None:
+        super().__init__(parts)
+        self.node = node
         self.lane = lane
         self.first = first
         self.number = 0
-        self.declared: dict[int, tuple[int, Index]] = {}
-        self.steps: dict[int, tuple[Stride, Stride]] = {}
-        self.reload: dict[Value, Reach] = {}
-        self.prelude: list[Stmt] = []
-        self.row_axis, self.column_axis = 0, 1
-
-    def pixel(self, number: int, value: Expr) -> list[Stmt]:
-        """The statements that make and store what is wanted of pixel ``number``, whose product is ``value``."""
-        product = self.cluster.product
-        self.number = number
-        self.positions = {}
-        self.names = {product: f"product{number}"}
-        wanted = [x for x in self.cluster.members if x is not product and (x in self.targets or x in self.laid)]
-        statements: list[Stmt] = [Let(f"product{number}", value), *self._emit_needed(wanted)]
-        return [*statements, *self._stores(self.cluster.members, self.targets), *self._laid_stores()]
+        self.tables = RowTables(axes_of_result(node), OffsetTables())
+        self.row_tables: dict[Place, str] = {}
+        self._steps: dict[int, tuple[Stride, Stride]] = {}
 
     @property
     def row(self) -> Ref:
         """Which row of the result the pixel is."""
         return Ref(f"row{self.number}", int64)
 
-    def _row_of(self, rows: Place) -> Ref:
-        """Where it begins in an array with such a list of rows."""
-        name = self.row_names.setdefault(rows, f"at{len(self.row_names)}_")
+    def arrange(self, reaches: Iterable[Reach]) -> None:
+        self.tables.arrange(self.node, reaches)
+
+    def access(self, reach: Reach, *, writes: bool) -> Access:
+        return Access(reach.place, writes, reach.offset, None, None, reach.place.size)
+
+    def index(self, reach: Reach) -> Index:
+        if id(reach) not in self._steps:
+            self._steps[id(reach)] = (step_of(self.parts, reach.strides[0]), step_of(self.parts, reach.strides[1]))
+        row, column = self._steps[id(reach)]
+        terms = ((self.lane, column),) if column != 0 else ()
+        table = self.tables.of(reach)
+        begin: tuple[Ref, Stride] = (self.row, row) if table is None else (self._begin(table), 1)
+        gathered = [(expr, step) for expr, step in (begin, (self.first, column)) if step != 0]
+        return Index(terms, 0, tuple(gathered))
+
+    def _begin(self, table: Place) -> Ref:
+        """Where the pixel's row begins, by a table."""
+        name = self.row_tables.setdefault(table, f"at{len(self.row_tables)}_")
         return Ref(f"{name}{self.number}", int64)
 
-    def _buffer(self, reach: Reach, *, writes: bool) -> tuple[str, Index]:
-        found = self.declared.get(id(reach))
-        if found is None:
-            position = len(self.buffers)
-            self.buffers.append(ir.Buffer(f"b{position}", reach.place.dtype, "out" if writes else "in"))
-            self.accesses.append(Access(reach.place, writes, reach.offset, None, None, reach.place.size))
-            self.steps[id(reach)] = (self._step(reach.strides[0]), self._step(reach.strides[1]))
-            found = self.declared[id(reach)] = (position, Index())
-        row, column = self.steps[id(reach)]
-        terms = ((self.lane, column),) if column != 0 else ()
-        rows = self.listed.get(id(reach))
-        begin: tuple[Ref, Stride] = (self.row, row) if rows is None else (self._row_of(rows), 1)
-        gathered = [(expr, step) for expr, step in (begin, (self.first, column)) if step != 0]
-        return f"b{found[0]}", Index(terms, 0, tuple(gathered))
-
-    def _step(self, step: int) -> Stride:
-        return step if step in (0, 1) else self._param(step)
-
-    def _position(self, node: Value) -> Expr:
-        reach = self.reaches[POSITION, 0, self._position_strides(node)]
+    def position(self, reach: Reach) -> Expr:
         channel = Apply(scalar.add, (self.first, Position(self.lane, int64)), int64)
         where: tuple[Expr, Expr] = (self.row, channel)
         terms = [
-            Apply(scalar.mul, (x, self._param(step)), int64)
+            Apply(scalar.mul, (x, self.parts.param(step)), int64)
             for x, step in zip(where, reach.strides, strict=True)
             if step != 0
         ]
@@ -93,3 +71,30 @@ class PixelEpilogue(EpilogueBuilder):
         for term in terms:
             total = Apply(scalar.add, (total, term), int64)
         return total
+
+
+class PixelEpilogue:
+    """Writes the statements of one pixel after the other, as parts of the kernel ``parts``. ``lane`` is the variable
+    over channels of a turn, ``first`` the turn's first channel."""
+
+    def __init__(self, request: Request, parts: Parts, lane: Var, first: Expr) -> None:
+        self.node = request.node
+        self.addressing = _PixelAddressing(self.node, parts, lane, first)
+        self.members = Members(request, self.addressing)
+
+    @property
+    def flops(self) -> float:
+        return self.members.flops
+
+    @property
+    def row_tables(self) -> dict[Place, str]:
+        """The tables of rows that statements look up, with the prefixes of the names that they expect there."""
+        return self.addressing.row_tables
+
+    def pixel(self, number: int, value: Expr) -> list[Stmt]:
+        """The statements that make and store what is wanted of pixel ``number``, whose product is ``value``."""
+        self.addressing.number = number
+        members, name = self.members, f"product{number}"
+        members.names = {self.node: name}
+        wanted = [x for x in members.stored if x is not self.node]
+        return [Let(name, value), *members.needed(wanted), *members.all_stores()]

@@ -9,26 +9,21 @@ from __future__ import annotations
 
 import numpy as np
 
-from runnel.compiler.fusion.clusters import Cluster
-from runnel.compiler.kernels.contraction.matrices import values_of
 from runnel.compiler.kernels.convolution.pixels import PixelEpilogue
 from runnel.compiler.kernels.convolution.tiles import OUTSIDE, PIXELS, PLANES, TileKernel, block_tiles, tile_tables
 from runnel.compiler.kernels.convolution.transforms import Straight
-from runnel.compiler.kernels.copies.alone import Lie
-from runnel.compiler.kernels.operands import Operands
-from runnel.compiler.kernels.places import Call, Place
+from runnel.compiler.kernels.lowering import Request
+from runnel.compiler.kernels.offsets import values_of
+from runnel.compiler.kernels.places import Call
 from runnel.core.dtypes import int32, int64
-from runnel.graph.node import Value
 from runnel.loops import scalar
 from runnel.loops.ir import LANES, Apply, Expr, For, Index, Let, Load, Product, RangeBound, Ref, Var
 from runnel.ops.winograd import OUTPUT, OUTPUTS, SPAN
 
 
-def winograd(
-    cluster: Cluster, operands: Operands, targets: dict[Value, list[Place]], laid: dict[Value, list[Lie]]
-) -> Call:
-    """The call of a convolution with what follows it. ``laid`` says where values lie inside of larger ones."""
-    node = cluster.product
+def winograd(request: Request) -> Call:
+    """The call of a convolution with what follows it."""
+    node, operands = request.node, request.operands
     x, u = node.inputs
     channels, wide = u.aval.shape[1:]
     filters = node.aval.shape[-1]
@@ -39,7 +34,7 @@ def winograd(
     blocks = -(-count // block)
     full = np.minimum(np.arange(blocks * block), count - 1)
     pixels = np.where(pixels == OUTSIDE, pixels[:, :1], pixels)
-    place, offset, (plane_step, row_step, column_step) = operands.lie(u)
+    place, offset, (plane_step, row_step, column_step) = operands.view(u)
     if column_step != 1:
         place, offset = operands.dense(u)
         plane_step, row_step = channels * wide, wide
@@ -68,13 +63,12 @@ def winograd(
         return Load("m", Index(((tile, p_wide), (lane, 1)), step, ((turns.first, 1),)), k.dtype)
 
     values = k.both_ways(code, OUTPUT, k.grid(code, SPAN, load))
-    epilogue = PixelEpilogue(cluster, operands, targets, laid, lane, turns.first)
-    epilogue.buffers, epilogue.accesses, epilogue.params, epilogue.values = k.buffers, k.accesses, k.params, k.values
+    epilogue = PixelEpilogue(request, k, lane, turns.first)
     for p in reversed(range(PIXELS)):
         code.statements += epilogue.pixel(p, values[p // OUTPUTS][p % OUTPUTS])
     terms = ((b, block),)
     rows = k.pixel_rows(terms, tile)
-    for begins, name in epilogue.row_names.items():
+    for begins, name in epilogue.row_tables.items():
         k.table(f"{name}rows", values_of(begins)[pixels[full]], int32)
         rows += k.pixel_rows(terms, tile, f"{name}rows", name)
     outputs = For(tile, 0, p_block, "seq", (*rows, turns.loop(lane, code.statements)))
@@ -83,5 +77,5 @@ def winograd(
     body = (For(b, RangeBound.I0, RangeBound.I1, "seq", steps),)
     call = k.tile_call(body, (blocks, filters), blocks * block, "both" if in_turns else "rows")
     call.flops += epilogue.flops
-    call.nodes = list(cluster.members)
+    call.nodes = list(request.cluster.members)
     return call

@@ -11,9 +11,9 @@ from typing import Any
 
 import numpy as np
 
-from runnel.compiler.kernels.contraction.matrices import OffsetLists, values_of
 from runnel.compiler.kernels.convolution.tiles import OUTSIDE, PIXELS, PLANES, TileKernel, block_tiles, tile_tables
 from runnel.compiler.kernels.convolution.transforms import Straight
+from runnel.compiler.kernels.offsets import OffsetTables, values_of
 from runnel.compiler.kernels.operands import Operands
 from runnel.compiler.kernels.places import Call, Place
 from runnel.core.avals import row_major
@@ -25,7 +25,7 @@ from runnel.loops.ir import Apply, Const, Expr, For, Index, Let, Load, Product, 
 from runnel.ops.winograd import OUTPUT, OUTPUTS, SPAN
 
 
-def winograd_gradient(node: Value, operands: Operands, results: list[Place]) -> list[Call]:
+def winograd_gradient(node: Value, operands: Operands, result: Place) -> Call:
     """The call of the gradient for a convolution's filters."""
     x, dy = node.inputs
     channels, wide = node.aval.shape[1:]
@@ -47,7 +47,7 @@ def winograd_gradient(node: Value, operands: Operands, results: list[Place]) -> 
     k.table("begins", np.where(chosen == OUTSIDE, OUTSIDE, begins[chosen]), int32)
     k.scratch("v", k.dtype, PLANES * block * channels)
     k.scratch("d", k.dtype, PLANES * block * wide)
-    k.buffer("du", results[0], 0, "inout")
+    k.buffer("du", result, 0, "inout")
 
     slab, b, plane, tile, lane, at = (Var(n) for n in ("slab", "block", "plane", "tile", "k", "at"))
     p_channels, p_filters, p_block, p_wide = (k.param(v) for v in (channels, filters, block, wide))
@@ -83,16 +83,16 @@ def winograd_gradient(node: Value, operands: Operands, results: list[Place]) -> 
     )  # fmt: skip
     each = (*k.inputs(block, terms, p_channels), *turns.before, gradients, For(plane, 0, PLANES, "seq", (product,)))
     body = (For(slab, RangeBound.I0, RangeBound.I1, "seq", (*begin, For(b, 0, k.param(blocks), "seq", each))),)
-    return [k.tile_call(body, (slabs, 1), slabs * blocks * block)]
+    return k.tile_call(body, (slabs, 1), slabs * blocks * block)
 
 
 def _rows(dy: Value, operands: Operands) -> tuple[Place, int, np.ndarray[Any, np.dtype[np.int32]]]:
     """Where the pixels of ``dy`` begin: place, offset and a list of offsets in order of pixels."""
-    place, offset, strides = operands.lie(dy)
+    place, offset, strides = operands.view(dy)
     if strides[-1] != 1 and dy.aval.shape[-1] != 1:
         place, offset = operands.dense(dy)
         strides = row_major(dy.aval.shape)
-    begins = OffsetLists().place(dy.aval.shape[:-1], strides[:-1])
+    begins = OffsetTables().place(dy.aval.shape[:-1], strides[:-1])
     if begins is None:
         raise ShapeError(f"[{dy.op}] shape {dy.aval.shape} is too large for a gradient by filters.")
     return place, offset, values_of(begins)

@@ -8,14 +8,14 @@ from __future__ import annotations
 
 import math
 
-from runnel.compiler.kernels.copies.padding import Axis, Lie, PadKernel, Term, axes_of
-from runnel.compiler.kernels.places import Access, Call, Place
+from runnel.compiler.kernels.copies.padding import Axis, PadKernel, Term, axes_of
+from runnel.compiler.kernels.places import Access, BufferView, Call, Place
 from runnel.core.avals import row_major
 from runnel.graph.node import Value
 from runnel.loops.ir import For, RangeBound, Stmt
 
 
-def border(node: Value, value: Lie, result: Place) -> list[Call]:
+def border(node: Value, value: BufferView, result: Place) -> list[Call]:
     """The call that stores the element at ``value`` wherever ``result`` is not padded input; its steps are all 1."""
     axes = axes_of(node, row_major(node.inputs[0].aval.shape))
     for axis in axes:
@@ -38,7 +38,7 @@ class _Border(PadKernel):
         loop = For(outer, RangeBound.I0, RangeBound.I1, "seq", tuple(body))
         self.accesses.insert(0, Access(self.result, True, 0, size if first.is_plain else 0, 0, size))
         count = rows * size - math.prod(a.n for a in axes)
-        return self.call([loop], rows, work=float(count))
+        return self.pad_call([loop], rows, work=float(count))
 
     def _between(self, axes: list[Axis], target: list[Term], base: int) -> list[Stmt]:
         """What stands between elements inside of these axes, whose first place is ``base``."""

@@ -9,14 +9,13 @@ from typing import Final
 
 from runnel.compiler.cost.costs import inline_constant
 from runnel.compiler.kernels import numbers
-from runnel.compiler.kernels.naming import named
-from runnel.compiler.kernels.places import Access, Call, Place
+from runnel.compiler.kernels.parts import Parts, step_of
+from runnel.compiler.kernels.places import Access, BufferView, Call, Place
 from runnel.core.avals import Shape, row_major
 from runnel.graph.node import Value
 from runnel.loops import ir
 from runnel.loops.ir import Expr, For, Index, Load, Param, RangeBound, Store, Var
 
-Lie = tuple[Place, int, tuple[int, ...]]  # place, offset, strides
 Term = tuple[Var, ir.Stride]
 
 FEW: Final = 8  # elements of a last axis that lie far apart: the axis before it is the better one for vectors
@@ -42,7 +41,7 @@ class Axis:
         return self.low + self.high + ((self.n - 1) * self.step + 1 if self.n else 0)
 
 
-def padding(node: Value, x: Lie, value: Lie, result: Place) -> list[Call]:
+def padding(node: Value, x: BufferView, value: BufferView, result: Place) -> list[Call]:
     """The calls that store ``x``, padded with the one element at ``value``."""
     axes = axes_of(node, x[2])
     split = next((i for i, a in enumerate(axes) if not a.is_plain), 0)
@@ -76,33 +75,25 @@ def axes_of(node: Value, strides: Shape) -> list[Axis]:
     return result or [Axis(1, 0, 0, 1, 1, 1)]
 
 
-class PadKernel:
+class PadKernel(Parts):
     """A kernel that fills, under construction."""
 
-    def __init__(self, node: Value, value: Lie, result: Place) -> None:
+    def __init__(self, node: Value, value: BufferView, result: Place) -> None:
+        super().__init__()
         self.node = node
         self.result = result
-        self.params: list[Param] = []
-        self.values: list[int] = []
         self.variables = 0
         self.buffers = [ir.Buffer("out", node.aval.dtype, "out")]
-        self.accesses: list[Access] = []
         self.fill = self._fill_value(node.inputs[1], value)
 
-    def _fill_value(self, node: Value, value: Lie) -> Expr:
+    def _fill_value(self, node: Value, value: BufferView) -> Expr:
         dtype = node.aval.dtype
         if not inline_constant(node):
-            self.buffers.append(ir.Buffer("value", dtype, "in"))
-            self.accesses.append(Access(value[0], False, value[1], 0, 0, 1))
+            self.declare(Access(value[0], False, value[1], 0, 0, 1), "in", dtype, "value")
             return Load("value", Index(), dtype)
         if numbers.is_common(node):
             return numbers.literal(node)
         return numbers.from_bits(self.param(numbers.bits(node)), dtype)
-
-    def param(self, value: int) -> Param:
-        self.params.append(Param(f"p{len(self.params)}"))
-        self.values.append(value)
-        return self.params[-1]
 
     def var(self) -> Var:
         self.variables += 1
@@ -119,17 +110,16 @@ class PadKernel:
     def offset(self, value: int) -> ir.Stride:
         return self.param(value) if value else 0
 
-    def call(self, body: list[ir.Stmt], rows: int, columns: int = 1, work: float | None = None) -> Call:
-        kernel = named("pad", tuple(self.buffers), tuple(self.params), tuple(body))
+    def pad_call(self, body: list[ir.Stmt], rows: int, columns: int = 1, work: float | None = None) -> Call:
         size = float(self.node.aval.size) if work is None else work
         split = "rows" if rows > 1 else "columns" if columns > 1 else ""
-        return Call(kernel, self.accesses, self.values, rows, columns, split, size, [self.node])
+        return self.call("pad", tuple(body), (rows, columns), size, self.node, split, doc="")
 
 
 class _Copy(PadKernel):
     """One of the two kernels."""
 
-    def __init__(self, node: Value, x: Lie, value: Lie, result: Place) -> None:
+    def __init__(self, node: Value, x: BufferView, value: BufferView, result: Place) -> None:
         super().__init__(node, value, result)
         self.x = x
 
@@ -149,7 +139,7 @@ class _Copy(PadKernel):
             target.append((loops[-1][0], self.param(axis.target)))
         if shares and is_last:
             columns = self.var()
-            there, here = [*source, (columns, self._unit(shared.source))], [*target, (columns, 1)]
+            there, here = [*source, (columns, step_of(self, shared.source))], [*target, (columns, 1)]
             vector = For(columns, RangeBound.J0, RangeBound.J1, "vec", (self._copied(there, here, 0),))
             body: list[ir.Stmt] = [vector]
         elif shares:
@@ -169,7 +159,7 @@ class _Copy(PadKernel):
         written = 1 + sum((a.size - 1) * a.target for a in others)
         first = shared.low * shared.target if shares else 0
         self.accesses.insert(1, Access(self.result, True, first, *_steps(by_rows, by_columns, shared.target), written))
-        return self.call(body, shared.n if by_rows else 1, shared.n if by_columns else 1)
+        return self.pad_call(body, shared.n if by_rows else 1, shared.n if by_columns else 1)
 
     def edges(self, axes: list[Axis], split: int) -> Call:
         """What lies before and after the elements along axis ``split``."""
@@ -191,7 +181,7 @@ class _Copy(PadKernel):
         step = outer[0].target if outer else 0
         inner = 1 + sum((a.n - 1) * a.target for a in outer[1:]) + edge.size * edge.target - 1
         self.accesses.insert(0, Access(self.result, True, 0, step, 0, inner))
-        return self.call(body, outer[0].n if outer else 1)
+        return self.pad_call(body, outer[0].n if outer else 1)
 
     # Their loops ------------------------------------------------------------------------------------------------------
 
@@ -230,17 +220,13 @@ class _Copy(PadKernel):
 
     def _vector(self, axis: Axis, source: list[Term], target: list[Term], first: int) -> list[ir.Stmt]:
         var = self.var()
-        there = [*source, (var, self._unit(axis.source))]
-        here = [*target, (var, self._unit(axis.target * axis.step))]
+        there = [*source, (var, step_of(self, axis.source))]
+        here = [*target, (var, step_of(self, axis.target * axis.step))]
         return [For(var, 0, self.param(axis.n), "vec", (self._copied(there, here, first),))]
 
     def _copied(self, source: list[Term], target: list[Term], base: int) -> ir.Stmt:
         load = Load("x", Index(tuple(t for t in source if t[1] != 0)), self.node.aval.dtype)
         return Store("out", Index(tuple(target), self.offset(base)), load)
-
-    def _unit(self, step: int) -> ir.Stride:
-        """Unit steps of the vector axis, and repetition, are part of the code."""
-        return step if step in (0, 1) else self.param(step)
 
 
 def _steps(by_rows: bool, by_columns: bool, step: int | None) -> tuple[int | None, int | None]:

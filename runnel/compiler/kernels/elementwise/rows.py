@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from runnel.compiler.cost.costs import chain_is_costly
-from runnel.compiler.fusion.clusters import Cluster, is_reduction
+from runnel.compiler.fusion.cluster import Cluster
 from runnel.compiler.fusion.strided import Strided
+from runnel.compiler.kernels.lowering import is_reduction
 from runnel.compiler.kernels.places import Place, Space
 from runnel.graph.node import Value
 

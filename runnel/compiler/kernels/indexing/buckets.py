@@ -5,11 +5,10 @@ Everything that a table says is held inside its bounds where it is used: no tabl
 
 from __future__ import annotations
 
-import functools
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass
 
+from runnel.compiler.kernels.indexing.clamping import clamped
 from runnel.compiler.kernels.naming import named
 from runnel.compiler.kernels.places import Access, Call, Place
 from runnel.core.dtypes import DType, int64
@@ -34,12 +33,6 @@ from runnel.loops.ir import (
     Update,
     Var,
 )
-
-
-def clamped(index: Expr, last: Expr) -> Expr:
-    """``index`` held inside [0, last]."""
-    wide = index if index.dtype is int64 else Apply(scalar.cast, (index,), int64)
-    return Apply(scalar.minimum, (Apply(scalar.maximum, (wide, Const(0, int64)), int64), last), int64)
 
 
 def _plus(x: Expr, y: Expr) -> Expr:
@@ -104,6 +97,11 @@ class Bucket:
         held = Apply(scalar.minimum, (length, self.count), int64)
         return [Let(f"{self.name}_first", first), Let(f"{self.name}_length", held)]
 
+    @property
+    def length(self) -> Ref:
+        """How many positions the row's bucket has, once it is looked up."""
+        return Ref(f"{self.name}_length", int64)
+
     def sum(self, name: str, columns: Index, step: Stride) -> list[Stmt]:
         """The sum, called ``name``, at the point where ``columns`` leads, of updates that lie ``step`` apart."""
         k = Var(f"{name}_k")
@@ -111,14 +109,7 @@ class Bucket:
         position = Let(f"{name}_at", clamped(_row(self.table, at, self.order), self.last))
         index = Index(columns.terms, columns.offset, ((Ref(f"{name}_at", int64), step),))
         body = (position, Update(name, Load(self.updates, index, self.dtype)))
-        return [Acc(name, "sum", self.dtype), For(k, 0, Ref(f"{self.name}_length", int64), "seq", body)]
-
-
-def any_in(buckets: Sequence[Bucket], block: Sequence[Stmt]) -> list[Stmt]:
-    """``block``, unless the row's buckets are all empty."""
-    lengths: list[Expr] = [Ref(f"{b.name}_length", int64) for b in buckets]
-    once = Apply(scalar.minimum, (functools.reduce(_plus, lengths), Const(1, int64)), int64)
-    return [Let("named", once), For(Var("turn"), 0, Ref("named", int64), "seq", tuple(block))]
+        return [Acc(name, "sum", self.dtype), For(k, 0, self.length, "seq", body)]
 
 
 def sums(node: Value, table: tuple[Place, int], updates: tuple[Place, int], result: Place) -> Call:

@@ -12,12 +12,13 @@ from __future__ import annotations
 
 from typing import Final
 
+from runnel.compiler.kernels.lowering import Lowering, Request
 from runnel.compiler.kernels.operands import Operands
 from runnel.compiler.kernels.parts import Parts, binary, clipped
 from runnel.compiler.kernels.places import Access, Call, Place
-from runnel.core.dtypes import DType, bool_, int32, int64, uint8, uint16, uint32, uint64
+from runnel.core.dtypes import bool_, int32, int64, uint8, uint16, uint32, uint64
 from runnel.graph.node import Value
-from runnel.loops import ir, scalar
+from runnel.loops import scalar
 from runnel.loops.ir import (
     Acc,
     Apply,
@@ -42,9 +43,11 @@ _UNSIGNED: Final = {1: uint8, 2: uint16, 4: uint32, 8: uint64}
 _ROW, _AT, _OTHER, _DIGIT = Var("row"), Var("at"), Var("other"), Var("digit")
 
 
-def sort(node: Value, operands: Operands, results: list[Place]) -> list[Call]:
-    """The call that gives the elements of each row (of the last axis) in order, and where they were."""
-    return [_Sort(node, operands, results).call()]
+class SortLowering(Lowering):
+    """The elements of each row (of the last axis) in order, and where they were."""
+
+    def kernels(self, request: Request, results: list[Place]) -> list[Call]:
+        return [_Sort(request.node, request.operands, results).call()]
 
 
 class _Sort:
@@ -66,8 +69,7 @@ class _Sort:
 
     def _buffer(self, name: str, place: Place, offset: int, mode: str) -> None:
         """A dense matrix, of which a row of the call touches a row."""
-        self.parts.buffers.append(ir.Buffer(name, place.dtype, mode))
-        self.parts.accesses.append(Access(place, mode != "in", offset, self.n, 0, max(self.n, 1)))
+        self.parts.declare(Access(place, mode != "in", offset, self.n, 0, max(self.n, 1)), mode, name=name)
 
     def call(self) -> Call:
         body = self._ranked() if self.n <= SHORT else self._radix()
@@ -211,9 +213,3 @@ def _compared(op: scalar.ScalarOp, x: Expr, y: Expr) -> Expr:
 
 def _one_more(x: Expr) -> Expr:
     return binary(scalar.add, x, Const(1, int32))
-
-
-def scratch_bytes(dtype: DType, n: int) -> int:
-    """What a thread needs beside the operands to sort a row of ``n`` elements."""
-    size = dtype.itemsize
-    return n * (size + 4) if n <= SHORT else 2 * n * (size + 4) + 4 * (_DIGITS + 1) * size

@@ -10,7 +10,11 @@ from hypothesis import given, settings, strategies as st
 
 import runnel as rn
 from runnel import ops
-from runnel.compiler.kernels.attention import attention_gradient, blocks as attention_blocks, draws as attention_draws
+from runnel.compiler.kernels.attention import (
+    blocks as attention_blocks,
+    draws as attention_draws,
+    gradient as attention_gradient,
+)
 from runnel.compiler.kernels.parts import Parts
 from runnel.compiler.kernels.places import Place, Space
 from runnel.compiler.schedule import partition

@@ -11,9 +11,10 @@ from hypothesis import HealthCheck, given, settings, strategies as st
 
 import runnel as rn
 from runnel import ops
-from runnel.compiler.kernels.contraction import matrices
-from runnel.compiler.kernels.contraction.matrices import OffsetLists, merged_stride
+from runnel.compiler.kernels import offsets
+from runnel.compiler.kernels.offsets import OffsetTables
 from runnel.compiler.kernels.places import Call
+from runnel.compiler.kernels.result_axes import merged_stride
 from runnel.compiler.schedule import partition
 from runnel.compiler.verification.footprint import footprints
 from runnel.core.avals import row_major
@@ -142,12 +143,12 @@ def test_a_batch_size_changes_no_kernel() -> None:
 
 
 def test_offsets_too_large_for_a_list_are_copied_dense(monkeypatch: pytest.MonkeyPatch) -> None:
-    assert OffsetLists().place((2, 3), (1 << 31, 1)) is None
-    assert OffsetLists().place((2, 3), ((1 << 31) - 3, 1)) is not None
-    assert OffsetLists().place((2, 3), (-(1 << 31), 1)) is not None
+    assert OffsetTables().place((2, 3), (1 << 31, 1)) is None
+    assert OffsetTables().place((2, 3), ((1 << 31) - 3, 1)) is not None
+    assert OffsetTables().place((2, 3), (-(1 << 31), 1)) is not None
     x, w = numbers(2, 6, 7, 5), numbers(3, 3, 5, 8)
     expected = convolution(x, w).numpy()
-    monkeypatch.setattr(matrices, "_LIMITS", np.iinfo(np.int8))
+    monkeypatch.setattr(offsets, "_LIMITS", np.iinfo(np.int8))
     traced = Traced(convolution, (x, w), threads=2)
     ((_, contract),) = contracts(traced)
     assert contract.lists is None
@@ -167,7 +168,7 @@ def test_merged_strides_lead_to_the_same_elements(axes: list[tuple[int, int]]) -
         np.testing.assert_array_equal(flat, np.arange(flat.size) * found)
     else:
         assert len(set(np.diff(flat).tolist())) > 1
-    place = OffsetLists().place(shape, strides)
+    place = OffsetTables().place(shape, strides)
     assert place is not None and place.value is not None
     np.testing.assert_array_equal(place.value, flat)
     assert merged_stride(shape, row_major(shape)) == (1 if math.prod(shape) > 1 else 0)

@@ -17,18 +17,17 @@ from runnel.compiler.kernels.attention.blocks import (
     KEYS,
     QUERY,
     TURN,
-    Lie,
     Matrix,
     at,
-    heads_lie,
-    packed_lies,
+    heads_first,
+    unpacked,
 )
 from runnel.compiler.kernels.attention.draws import DROPPED
 from runnel.compiler.kernels.attention.rows import Rows
 from runnel.compiler.kernels.attention.spans import SEQUENCE, Spans
 from runnel.compiler.kernels.operands import Operands
 from runnel.compiler.kernels.parts import binary, clipped, count
-from runnel.compiler.kernels.places import Call, Place
+from runnel.compiler.kernels.places import BufferView, Call, Place
 from runnel.core.avals import row_major
 from runnel.core.dtypes import bool_, int64
 from runnel.graph.node import Value
@@ -64,7 +63,7 @@ class _Backward(Rows):
         keys = sorted_operands(tuple(n.aval for n in node.inputs[1:]), **node.attrs).heads.keys
         self.is_whole = keys <= WHOLE and not node.attrs["ragged"]
         super().__init__(node, node.inputs[1:], x, WHOLE if self.is_whole else KEYS)
-        self.g_steps = self.operand("g", heads_lie(x.lie(node.inputs[0])))
+        self.g_steps = self.operand("g", heads_first(x.view(node.inputs[0])))
         dq, dk, dv = self._results(results)
         self.dq_row, _ = self.operand("dq", dq, "out")
         self.dk_row, _ = self.operand("dk", dk, "out", shared=True)
@@ -76,10 +75,10 @@ class _Backward(Rows):
             rows = max(min(self.at_once, max(extents.keys, 1)), self.height)
             self.parts.scratch("part", self.dtype, rows * max(extents.depth, extents.values))
 
-    def _results(self, results: list[Place]) -> tuple[Lie, Lie, Lie]:
+    def _results(self, results: list[Place]) -> tuple[BufferView, BufferView, BufferView]:
         if self.node.attrs["packed"]:
-            return packed_lies((results[0], 0, row_major(self.node.aval.shape)))
-        dq, dk, dv = (heads_lie((x, 0, row_major(p))) for x, p in zip(results, self.at.parts, strict=True))
+            return unpacked((results[0], 0, row_major(self.node.aval.shape)))
+        dq, dk, dv = (heads_first((x, 0, row_major(p))) for x, p in zip(results, self.at.parts, strict=True))
         return dq, dk, dv
 
     def build(self) -> Call:
@@ -228,7 +227,7 @@ class _Backward(Rows):
         """Two passes. The second finds the powers where the first left them if there was one turn only."""
         again = Apply(scalar.gt, (count("turns"), Const(1, int64)), bool_)
         zero, one = Const(0, int64), Const(1, int64)
-        self.k_turn, self.v_turn = (((TURN, self.parts.param(KEYS * lie[2][2])),) for lie in (self.k, self.v))
+        self.k_turn, self.v_turn = (((TURN, self.parts.param(KEYS * view[2][2])),) for view in (self.k, self.v))
         return [
             For(TURN, 0, count("turns"), "seq", self._look()),
             Let("again", Apply(scalar.select, (again, one, zero), int64)),
@@ -306,6 +305,6 @@ class _Backward(Rows):
         return self.parts.values[self.parts.params.index(self.dk_row if name == "dk" else self.dv_row)]
 
 
-def attention_gradient(node: Value, operands: Operands, results: list[Place]) -> list[Call]:
+def attention_gradient(node: Value, operands: Operands, results: list[Place]) -> Call:
     """The call of the gradients of one attention."""
-    return [_Backward(node, operands, results).build()]
+    return _Backward(node, operands, results).build()

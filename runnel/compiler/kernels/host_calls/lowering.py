@@ -1,9 +1,11 @@
-"""Ops that NumPy carries out in the middle of a program: a kernel that calls back into Python."""
+"""The lowering of ops that NumPy carries out in the middle of a program: a kernel that calls back into Python."""
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
+from runnel.compiler.cost import rates
+from runnel.compiler.kernels.lowering import Lowering, Request
 from runnel.compiler.kernels.naming import named
 from runnel.compiler.kernels.operands import Operands
 from runnel.compiler.kernels.places import Access, Call, Place
@@ -15,7 +17,21 @@ from runnel.loops import ir
 from runnel.runtime.host import HostFunction, Operand
 
 
-def call(node: Value, operands: Operands, results: list[Place]) -> list[Call]:
+class HostCallLowering(Lowering):
+    """A call of the host at its place in the order of the program."""
+
+    stays_in_step: ClassVar[bool] = True
+    runs_on_host: ClassVar[bool] = True
+    rate: ClassVar[float] = rates.HOST
+
+    def may_fail(self, node: Value) -> bool:
+        return True
+
+    def kernels(self, request: Request, results: list[Place]) -> list[Call]:
+        return [_call(request.node, request.operands, results)]
+
+
+def _call(node: Value, operands: Operands, results: list[Place]) -> Call:
     """The call of ``table reference``'s rule on dense memory, by the thread that runs the program."""
     if not isinstance(node, Result):
         raise VerifierError(f"{node!r} is made by no op.")
@@ -31,8 +47,7 @@ def call(node: Value, operands: Operands, results: list[Place]) -> list[Call]:
         accesses.append(Access(place, True, 0, None, None, place.size))
     param = ir.Param("function")
     kernel = named("host", tuple(buffers), (param,), (ir.Host(param),), node.where)
-    made = Call(kernel, accesses, [function.address], 1, 1, "", 0.0, [node], checks=True, host=function)
-    return [made]
+    return Call(kernel, accesses, [function.address], 1, 1, "", 0.0, [node], checks=True, host=function)
 
 
 def host_function(node: Result) -> HostFunction:

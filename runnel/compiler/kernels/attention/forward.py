@@ -7,7 +7,7 @@ with a running maximum and sum for each query (M. Milakov, N. Gimelshein, "Onlin
 
 from __future__ import annotations
 
-from runnel.compiler.kernels.attention.blocks import ELEMENT, KEYS, QUERY, TURN, at, heads_lie
+from runnel.compiler.kernels.attention.blocks import ELEMENT, KEYS, QUERY, TURN, at, heads_first
 from runnel.compiler.kernels.attention.rows import Rows
 from runnel.compiler.kernels.attention.spans import SEQUENCE, Spans
 from runnel.compiler.kernels.operands import Operands
@@ -26,7 +26,7 @@ class _Forward(Rows):
 
     def __init__(self, node: Value, x: Operands, result: Place) -> None:
         super().__init__(node, node.inputs, x, KEYS)
-        self.o_row, _ = self.operand("o", heads_lie((result, 0, row_major(node.aval.shape))), "out")
+        self.o_row, _ = self.operand("o", heads_first((result, 0, row_major(node.aval.shape))), "out")
         self.out = at("o_at", (QUERY, self.o_row), (ELEMENT, 1))
 
     def build(self) -> Call:
@@ -118,7 +118,7 @@ class _Forward(Rows):
             For(ELEMENT, 0, self.values, "vec",
                 (Store("values", self._cell, binary(scalar.add, old, Load("more", self._cell, dtype))),)),
         )  # fmt: skip
-        k_turn, v_turn = (self.parts.param(KEYS * lie[2][2]) for lie in (self.k, self.v))
+        k_turn, v_turn = (self.parts.param(KEYS * view[2][2]) for view in (self.k, self.v))
         return (
             *self.turn(),
             self.scores(self.first_of("k", (TURN, k_turn)), now),
@@ -133,6 +133,6 @@ class _Forward(Rows):
         )  # fmt: skip
 
 
-def attention(node: Value, operands: Operands, results: list[Place]) -> list[Call]:
+def attention(node: Value, operands: Operands, result: Place) -> Call:
     """The call of one attention."""
-    return [_Forward(node, operands, results[0]).build()]
+    return _Forward(node, operands, result).build()

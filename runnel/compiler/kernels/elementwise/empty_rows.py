@@ -1,4 +1,4 @@
-"""Rows that a kernel may pass over: where a row's bucket is empty and what the kernel would store there lies there
+"""Rows that a kernel may skip: where nothing is added up in a row and what the kernel would store there is there
 already.
 
 An update of the form ``where(any(g != 0), new, old)`` (optimizers of sparse gradients) is of this kind: with g = 0 the
@@ -7,37 +7,41 @@ condition is known, and ``old`` is the value of the Variable that is updated in 
 
 from __future__ import annotations
 
+import functools
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
-from runnel.compiler.fusion.clusters import Cluster
+from runnel.compiler.fusion.cluster import Cluster
 from runnel.compiler.fusion.strided import Strided
+from runnel.compiler.kernels.lowering import lowering_of
 from runnel.compiler.kernels.places import Place, Space
 from runnel.core import tables
+from runnel.core.dtypes import int64
 from runnel.graph.node import Value
-from runnel.loops.rules import BucketSums, Pointwise, Reduction
+from runnel.loops import scalar
+from runnel.loops.ir import Apply, Const, Expr, For, Let, Ref, Stmt, Var
 from runnel.ops.logic import where_p
-
-_OF_EQUAL_VALUES = ("any", "all", "max", "min")  # give that value, however many they are
 
 
 def leaves_empty_rows(
     cluster: Cluster, views: dict[Value, Strided], sources: dict[Value, Place], targets: dict[Value, list[Place]]
 ) -> bool:
-    """Whether nothing changes in the rows of ``cluster`` for which all its sums of buckets are empty."""
+    """Whether nothing changes in the rows of ``cluster`` for which none of its sums over rows has an element."""
     known: dict[Value, Any] = {}  # values that are the same at each point of such a row
     same: dict[Value, Value] = {}  # members that are another node there
     for node in cluster.members:
-        rule = tables.lower.get(node.op) if node.op is not None else None
-        if isinstance(rule, BucketSums):
-            known[node] = np.zeros((1,) * node.aval.ndim, node.aval.dtype.numpy)
+        lowering = lowering_of(node)
+        empty = lowering.value_of_empty_row(node)
+        if empty is not None:
+            known[node] = empty
             continue
         values = [_value(views[x].base, x, known) for x in node.inputs]
         if node.op is where_p and values[0] is not None and not values[0].any():
             base = views[node.inputs[2]].base
             same[node] = same.get(base, base)
-        elif _is_determined(rule) and all(v is not None for v in values):
+        elif lowering.is_function_of_elements(node) and all(v is not None for v in values):
             with np.errstate(all="ignore"):
                 known[node] = np.asarray(tables.reference[node.op](*values, **node.attrs))  # type: ignore[index]
     return all(
@@ -55,5 +59,8 @@ def _value(base: Value, read: Value, known: dict[Value, Any]) -> Any:
     return None if value is None else np.reshape(value, (1,) * read.aval.ndim)
 
 
-def _is_determined(rule: Any) -> bool:
-    return isinstance(rule, Pointwise) or (isinstance(rule, Reduction) and rule.op in _OF_EQUAL_VALUES)
+def unless_empty(lengths: Sequence[Expr], block: Sequence[Stmt]) -> list[Stmt]:
+    """``block``, unless all ``lengths`` are 0."""
+    total = functools.reduce(lambda x, y: Apply(scalar.add, (x, y), int64), lengths)
+    once = Apply(scalar.minimum, (total, Const(1, int64)), int64)
+    return [Let("named", once), For(Var("turn"), 0, Ref("named", int64), "seq", tuple(block))]

@@ -6,21 +6,20 @@ The kernels that gather and scatter hold their indices in range themselves; what
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
-from runnel.compiler.kernels.naming import named
-from runnel.compiler.kernels.places import Access, Call, Place, hull
-from runnel.core import tables
-from runnel.core.avals import Shape, row_major
+from runnel.compiler.kernels.lowering import lowering_of
+from runnel.compiler.kernels.parts import Parts
+from runnel.compiler.kernels.places import Access, BufferView, Call, hull
+from runnel.core.avals import row_major
 from runnel.core.dtypes import bool_, int64, uint64
 from runnel.core.errors import AxisError
 from runnel.graph.graph import Graph
 from runnel.graph.node import Value
 from runnel.loops import ir, scalar
-from runnel.loops.ir import Acc, Apply, Check, Const, Expr, For, Index, Load, Param, RangeBound, Stmt, Update, Var
-from runnel.loops.rules import Buckets, Checked, Gather, ScatterAdd
+from runnel.loops.ir import Acc, Apply, Check, Const, Expr, For, Index, Load, RangeBound, Stmt, Update, Var
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,26 +43,11 @@ class Bounded:
         )
 
 
-def index_and_extent(node: Value) -> tuple[Value, int, int | None] | None:
-    """The operand of ``node`` whose elements are indices, what they must be below, and the one value that is allowed
-    besides; None if it has no indices."""
-    rule = tables.lower.get(node.op) if node.op is not None else None
-    if isinstance(rule, Gather):
-        return node.inputs[1], node.inputs[0].aval.shape[node.attrs["axis"]], None
-    if isinstance(rule, ScatterAdd):
-        return node.inputs[0], node.aval.shape[0], None
-    if isinstance(rule, Buckets):
-        return node.inputs[0], node.attrs["rows"], None
-    if isinstance(rule, Checked):
-        return node.inputs[0], node.attrs["extent"], node.attrs["allowed"]
-    return None
-
-
 def find(graph: Graph) -> list[Bounded]:
     """Every set of indices of the graph that must be checked, once for each extent."""
     found: dict[tuple[Value, int, int | None], Bounded] = {}
     for node in graph.values:
-        bound = index_and_extent(node)
+        bound = lowering_of(node).index_bound(node)
         if bound is not None and bound[0].aval.size and not _is_known(*bound) and bound not in found:
             found[bound] = Bounded(node, *bound, len(found) + 1)
     return list(found.values())
@@ -80,40 +64,33 @@ def outside(indices: np.ndarray, extent: int, allowed: int | None) -> np.ndarray
     return wrong if allowed is None else wrong & (indices != allowed)
 
 
-def check(bounded: Bounded, place: Place, offset: int, strides: Shape) -> Call:
+def check(bounded: Bounded, indices: BufferView) -> Call:
     """The call that looks at every index: rows are split among threads, each row is one reduction to a truth."""
+    place, offset, strides = indices
     shape = bounded.indices.aval.shape
     axes = [(n, s) for n, s in zip(shape, strides, strict=True) if n != 1]
     if all(s == d for (n, s), d in zip(axes, row_major(tuple(n for n, _ in axes)), strict=True)):
         axes = [(bounded.indices.aval.size, 1)]
-    params: list[Param] = []
-    values: list[int] = []
-
-    def param(value: int) -> Param:
-        params.append(Param(f"p{len(params)}"))
-        values.append(value)
-        return params[-1]
-
-    code, extent = param(bounded.code), param(bounded.extent)
+    parts = Parts()
+    code, extent = parts.param(bounded.code), parts.param(bounded.extent)
     variables = [Var(f"x{a}") for a in range(len(axes))]
-    steps = [1 if s == 1 and a == len(axes) - 1 else param(s) for a, (_, s) in enumerate(axes)]
+    steps = [1 if s == 1 and a == len(axes) - 1 else parts.param(s) for a, (_, s) in enumerate(axes)]
     element = Load("b0", Index(tuple(zip(variables, steps, strict=True))), place.dtype)
     body: Stmt = For(
         variables[-1], RangeBound.J0, RangeBound.J1, "vec", (Update("ok", _in_range(element, extent, bounded.allowed)),)
     )
     for a in range(len(axes) - 2, 0, -1):
-        body = For(variables[a], 0, param(axes[a][0]), "seq", (body,))
+        body = For(variables[a], 0, parts.param(axes[a][0]), "seq", (body,))
     block: tuple[Stmt, ...] = (Acc("ok", "all", bool_), body, Check(ir.Ref("ok", bool_), code))
     outer = variables[0] if len(axes) > 1 else Var("once")
     rows = For(outer, RangeBound.I0, RangeBound.I1, "seq", block)
-    kernel = named("bounds", (ir.Buffer("b0", place.dtype, "in"),), tuple(params), (rows,))
     before, span = hull(axes[1:-1])
     row_step = axes[0][1] if len(axes) > 1 else 0
-    access = Access(place, False, offset, row_step, axes[-1][1], span, before=before)
-    row_count = axes[0][0] if len(axes) > 1 else 1
+    parts.declare(Access(place, False, offset, row_step, axes[-1][1], span, before=before), "in")
+    extents = (axes[0][0] if len(axes) > 1 else 1, axes[-1][0])
     split = "both" if len(axes) > 1 else "columns"
-    size = bounded.indices.aval.size
-    return Call(kernel, [access], values, row_count, axes[-1][0], split, float(size), [bounded.node], checks=True)
+    call = parts.call("bounds", (rows,), extents, float(bounded.indices.aval.size), bounded.node, split, doc="")
+    return replace(call, checks=True)
 
 
 def _in_range(index: Expr, extent: Expr, allowed: int | None) -> Expr:

@@ -1,0 +1,78 @@
+"""The lowerings of ops that move elements: views, concatenations and pads."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+import numpy as np
+
+from runnel.compiler.fusion.strided import Strided, reshaped_strides
+from runnel.compiler.kernels.copies.border import border
+from runnel.compiler.kernels.copies.concatenation import concatenation
+from runnel.compiler.kernels.copies.padding import padding
+from runnel.compiler.kernels.elementwise.lowering import NestLowering
+from runnel.compiler.kernels.lowering import Lowering, Request
+from runnel.compiler.kernels.places import Call, Place
+from runnel.core.avals import Aval, Shape, row_major
+from runnel.graph.node import Value
+
+
+class ViewLowering(NestLowering):
+    """No work where strides express the view; else a copy, as a member of nests."""
+
+    is_view: ClassVar[bool] = True
+    moves_bits: ClassVar[bool] = True
+
+    def layout(self, source: Aval, strides: Shape, result: Aval, attrs: dict[str, Any]) -> tuple[int, Shape] | None:
+        mapping = self.rule.map(source, result, **attrs)
+        if mapping is None:
+            found = reshaped_strides(source.shape, strides, result.shape)
+            return None if found is None else (0, found)
+        offset = 0
+        steps = [0] * result.ndim
+        for (start, terms), stride in zip(mapping, strides, strict=True):
+            offset += start * stride
+            for axis, step in terms:
+                steps[axis] += step * stride
+        return offset, tuple(steps)
+
+    def point_shape(self, node: Value) -> Shape:
+        return node.inputs[0].aval.shape
+
+
+class ConcatenationLowering(Lowering):
+    """Inputs one after the other: copied, unless their makers store them there."""
+
+    moves_bits: ClassVar[bool] = True
+
+    def reads_by_strides(self, node: Value, x: Value, view: Strided) -> bool:
+        return True
+
+    def subviews(self, node: Value) -> dict[int, tuple[int, Shape]]:
+        axis, strides = node.attrs["axis"], row_major(node.aval.shape)
+        starts = np.cumsum([0, *(x.aval.shape[axis] for x in node.inputs)]).tolist()
+        return {i: (starts[i] * strides[axis], strides) for i in range(len(node.inputs))}
+
+    def kernels(self, request: Request, results: list[Place]) -> list[Call]:
+        return concatenation(request.node, request.operands, results[0], request.in_place)
+
+
+class PaddingLowering(Lowering):
+    """The input inside of a larger array; where its maker stores it there, the border alone is filled."""
+
+    holds_operand: ClassVar[bool] = True
+
+    def reads_by_strides(self, node: Value, x: Value, view: Strided) -> bool:
+        return True
+
+    def subviews(self, node: Value) -> dict[int, tuple[int, Shape]]:
+        widths, strides = node.attrs["widths"], row_major(node.aval.shape)
+        if any(step != 1 and n != 1 for n, (_, _, step) in zip(node.inputs[0].aval.shape, widths, strict=True)):
+            return {}
+        return {0: (sum(low * step for (low, _, _), step in zip(widths, strides, strict=True)), strides)}
+
+    def kernels(self, request: Request, results: list[Place]) -> list[Call]:
+        node, view = request.node, request.operands.view
+        if 0 in request.in_place:
+            return border(node, view(node.inputs[1]), results[0])
+        return padding(node, view(node.inputs[0]), view(node.inputs[1]), results[0])

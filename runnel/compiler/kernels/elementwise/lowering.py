@@ -1,0 +1,148 @@
+"""The lowerings of elementwise ops and reductions: they share loops with all that is computed at the same points."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, ClassVar, Final
+
+from runnel.compiler.fusion.cluster import Cluster, Form, essential_strides, reduces_last
+from runnel.compiler.fusion.strided import Strided
+from runnel.compiler.kernels.elementwise import nests
+from runnel.compiler.kernels.elementwise.rows import Passes
+from runnel.compiler.kernels.lowering import IndexBound, Lowering, Request
+from runnel.compiler.kernels.section import Section
+from runnel.core.avals import Shape
+from runnel.graph.node import Value
+from runnel.loops import scalar
+from runnel.loops.ir import Apply, Expr, Ref
+
+SHORTEST: Final = 16  # elements side by side that are worth storing apart from the others
+_OF_EQUAL_VALUES: Final = ("any", "all", "max", "min")  # give that value, however many they are
+_ROUNDED_ONCE: Final = {
+    scalar.maximum, scalar.minimum,
+    scalar.add, scalar.sub, scalar.mul, scalar.div, scalar.sqrt, scalar.neg, scalar.abs_, scalar.sign,
+    scalar.floor, scalar.ceil, scalar.trunc, scalar.rint, scalar.cast, scalar.bitcast, scalar.select,
+    scalar.lt, scalar.le, scalar.gt, scalar.ge, scalar.eq, scalar.ne, scalar.isnan, scalar.isinf,
+}  # fmt: skip
+
+
+class NestLowering(Lowering):
+    """What all members of nests have in common."""
+
+    recompute_rank: ClassVar[int] = 0
+
+    def form(self, node: Value, views: dict[Value, Strided]) -> Form:
+        return Form.NEST
+
+    def build(self, request: Request) -> Section:
+        section = Section()
+        section.add([nests.build(request)])
+        return section
+
+    def may_overwrite(self, cluster: Cluster, result: Value, views: dict[Value, Strided]) -> bool:
+        """Where it folds, ``result`` must be stored after all that is read: in the last pass along a row."""
+        if not cluster.reduced or result in cluster.kept:
+            return True
+        passes = Passes(cluster, views, {})
+        return reduces_last(cluster.domain, cluster.reduced) and passes.level[result] == passes.last
+
+    def reads_by_strides(self, node: Value, x: Value, view: Strided) -> bool:
+        return True
+
+    def takes_subview(self, node: Value, shape: Shape, strides: Shape, size: int) -> bool:
+        """Where enough elements are side by side."""
+        run = 1
+        for n, step in reversed([*zip((n for n in shape if n != 1), essential_strides(shape, strides), strict=True)]):
+            if step != run:
+                break
+            run *= n
+        return run >= SHORTEST
+
+
+class ElementwiseLowering(NestLowering):
+    """Each element is an expression of the operands' elements."""
+
+    is_expression: ClassVar[bool] = True
+    merges_rows: ClassVar[bool] = True
+
+    def __init__(self, rule: Any) -> None:
+        super().__init__(rule)
+        self.has_literals = rule.literal
+
+    def expression(self, node: Value, operands: list[Expr], position: Expr | None) -> Expr:
+        value: Expr = self.rule.expr((*(x.aval for x in node.inputs), node.aval), *operands, **node.attrs)
+        return value
+
+    def is_function_of_elements(self, node: Value) -> bool:
+        return True
+
+    def agrees_with_reference(self, node: Value) -> bool:
+        """On integers and bools, and where one operation of IEEE 754 is rounded correctly."""
+        value = self.expression(node, [Ref(f"x{i}", x.aval.dtype) for i, x in enumerate(node.inputs)], None)
+        if isinstance(value, Apply) and all(isinstance(arg, Ref) for arg in value.args):
+            return value.op in _ROUNDED_ONCE or not _has_floats(node)
+        return not any(part.dtype.is_float for part in _parts(value))
+
+
+class CheckedLowering(ElementwiseLowering):
+    """Elementwise, of indices that must lie in a range."""
+
+    merges_rows: ClassVar[bool] = False
+    stays_in_step: ClassVar[bool] = True
+
+    def index_bound(self, node: Value) -> IndexBound:
+        return node.inputs[0], node.attrs["extent"], node.attrs["allowed"]
+
+
+class PositionLowering(NestLowering):
+    """Elementwise, with a number that depends on the position."""
+
+    is_expression: ClassVar[bool] = True
+    merges_rows: ClassVar[bool] = True
+
+    def position_steps(self, node: Value) -> Shape:
+        steps: Shape = self.rule.steps(node.aval, **node.attrs)
+        return steps
+
+    def expression(self, node: Value, operands: list[Expr], position: Expr | None) -> Expr:
+        value: Expr = self.rule.expr((*(x.aval for x in node.inputs), node.aval), position, *operands, **node.attrs)
+        return value
+
+    def agrees_with_reference(self, node: Value) -> bool:
+        return not _has_floats(node)
+
+
+class ReductionLowering(NestLowering):
+    """Folds the elements along some axes."""
+
+    merges_rows: ClassVar[bool] = True
+    recompute_rank: ClassVar[int] = 1
+
+    def __init__(self, rule: Any) -> None:
+        super().__init__(rule)
+        self.reduction = rule.op
+
+    def point_shape(self, node: Value) -> Shape:
+        return node.inputs[0].aval.shape
+
+    def reduced_axes(self, node: Value) -> tuple[int, ...]:
+        shape, axes = node.inputs[0].aval.shape, node.attrs["axes"]
+        essential = [axis for axis, n in enumerate(shape) if n != 1]
+        return tuple(position for position, axis in enumerate(essential) if axis in axes)
+
+    def is_function_of_elements(self, node: Value) -> bool:
+        return self.reduction in _OF_EQUAL_VALUES
+
+    def agrees_with_reference(self, node: Value) -> bool:
+        return not _has_floats(node)
+
+
+def _has_floats(node: Value) -> bool:
+    return node.aval.dtype.is_float or any(x.aval.dtype.is_float for x in node.inputs)
+
+
+def _parts(expr: Expr) -> Iterator[Expr]:
+    yield expr
+    if isinstance(expr, Apply):
+        for arg in expr.args:
+            yield from _parts(arg)

@@ -1,0 +1,249 @@
+"""The statements that compute the members of a cluster at a point, whatever loops lead there.
+
+Where a value lies at the point is the business of an :class:`Addressing`: loops over a domain (``nests.py``), rows and
+columns of a kernel's result (``kernels/epilogue.py``), pixels of tiles (``convolution/pixels.py``).
+"""
+
+from __future__ import annotations
+
+import abc
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from runnel.compiler.cost.costs import cost_of, inline_constant
+from runnel.compiler.fusion.cluster import aligned_strides, kept_strides
+from runnel.compiler.kernels import numbers
+from runnel.compiler.kernels.lowering import Request, is_reduction, lowering_of
+from runnel.compiler.kernels.parts import Parts
+from runnel.compiler.kernels.places import Access, BufferView, Place, Space
+from runnel.core.avals import Shape, row_major
+from runnel.core.dtypes import DType, int64
+from runnel.core.errors import VerifierError
+from runnel.graph.node import Value
+from runnel.loops import ir
+from runnel.loops.ir import Expr, Index, Let, Load, Ref, Stmt, Store, Var
+
+POSITION: Final = Place(Space.SCRATCH, int64, 0, "position")  # no memory: numbers that grow with positions, likewise
+
+
+@dataclass(eq=False, slots=True)
+class Reach:
+    """An access of the cluster: its strides over the whole domain, then over the axes that the addressing makes."""
+
+    place: Place
+    offset: int
+    strides: list[int]
+
+
+class Addressing(abc.ABC):
+    """How the memory of reaches is indexed at the point that the loops are at; buffers are declared at first use."""
+
+    def __init__(self, parts: Parts) -> None:
+        self.parts = parts
+        self._numbers: dict[int, int] = {}  # of buffers, by reaches' ids
+
+    @abc.abstractmethod
+    def arrange(self, reaches: Iterable[Reach]) -> None:
+        """Decide the axes, given all reaches, and give these their strides over them."""
+
+    @abc.abstractmethod
+    def access(self, reach: Reach, *, writes: bool) -> Access:
+        """What blocks of the call touch through ``reach``."""
+
+    @abc.abstractmethod
+    def index(self, reach: Reach) -> Index:
+        """Its element at the point; called after its buffer is declared, each time the point is another."""
+
+    @abc.abstractmethod
+    def position(self, reach: Reach) -> Expr:
+        """Σ strides·position at the point."""
+
+    def buffer(self, reach: Reach, *, writes: bool) -> tuple[str, Index]:
+        """The buffer and the index of an access at the point."""
+        number = self._numbers.get(id(reach))
+        if number is None:
+            number = self._numbers[id(reach)] = len(self.parts.buffers)
+            self.parts.declare(self.access(reach, writes=writes), "out" if writes else "in")
+        index, mode = self.index(reach), self.parts.buffers[number].mode
+        if mode == ("in" if writes else "out"):
+            self.parts.buffers[number] = ir.Buffer(f"b{number}", reach.place.dtype, "inout")
+            self.parts.accesses[number].writes = True
+        return f"b{number}", index
+
+    def axis_of(self, reach: Reach) -> Var:
+        """The variable of the loop along which ``reach`` has a stride of 1."""
+        raise VerifierError("This kernel has no loop over rows that a member could look something up in.")
+
+    def forget_pattern(self, reach: Reach) -> str:
+        """The buffer of a declared reach, which is read in no known pattern after all."""
+        number = self._numbers[id(reach)]
+        access = self.parts.accesses[number]
+        access.row_step = access.column_step = None
+        return self.parts.buffers[number].name
+
+
+class Members:
+    """Emits the members of one cluster. ``held`` are members that lie in memory between passes of the kernel; ``names``
+    those that are bound at the point, ``reload`` those to be read back from memory."""
+
+    def __init__(self, request: Request, addressing: Addressing, held: Mapping[Value, Place] | None = None) -> None:
+        self.cluster = request.cluster
+        self.views, self.sources = request.operands.views, request.operands.sources
+        self.targets, self.subviews = request.targets, request.subviews
+        self.addressing, self.parts = addressing, addressing.parts
+        self.inside = set(self.cluster.members)
+        self.names: dict[Value, str] = {}
+        self.reload: dict[Value, Reach] = {}
+        self.reaches: dict[tuple[Place, int, Shape], Reach] = {}
+        self.before_rows: list[Stmt] = []  # what is looked up once for each row
+        self.row_lengths: list[Expr] = []  # how many elements go into each sum that begins in a row
+        self.looked_up: dict[Value, Any] = {}  # what lowerings keep for their nodes
+        self.flops = 0.0
+        self._numbers: dict[tuple[int, DType], Expr] = {}
+        self._named = 0
+        self._collect(held or {})
+        addressing.arrange(self.reaches.values())
+
+    # Reaches ----------------------------------------------------------------------------------------------------------
+
+    def _collect(self, held: Mapping[Value, Place]) -> None:
+        for node in self.cluster.members:
+            lowering = lowering_of(node)
+            lowering.declare(node, self)
+            for x in node.inputs if lowering.reads_at_point else ():
+                view = self.views[x]
+                if view.base not in self.inside and not inline_constant(view.base):
+                    self.reach(self.sources[view.base], view.offset, self._operand_strides(node, x))
+            if lowering.position_steps(node) is not None:
+                self.reach(POSITION, 0, self._position_strides(node))
+            for place in self.targets.get(node, ()):
+                self.reach(place, 0, self.home_strides(node))
+            for part in self.subviews.get(node, ()):
+                self.reach(*part)
+        for node, place in held.items():
+            self.reach(place, 0, self.home_strides(node))
+
+    def reach(self, place: Place, offset: int, strides: Shape) -> Reach:
+        """The access of ``place`` with these strides over the domain."""
+        key = (place, offset, strides)
+        if key not in self.reaches:
+            self.reaches[key] = Reach(place, offset, list(strides))
+        return self.reaches[key]
+
+    def _operand_strides(self, node: Value, x: Value) -> Shape:
+        """Strides of operand ``x`` over the cluster's domain."""
+        steps = aligned_strides(x.aval.shape, self.views[x].strides, lowering_of(node).point_shape(node))
+        if node in self.cluster.kept and not is_reduction(node):
+            return self._spread(steps)
+        return steps
+
+    def _position_strides(self, node: Value) -> Shape:
+        """What the number that an expression is given grows by along the axes of the domain."""
+        shape = node.aval.shape
+        steps = aligned_strides(shape, lowering_of(node).position_steps(node) or (), shape)
+        return self._spread(steps) if node in self.cluster.kept else steps
+
+    def home_strides(self, node: Value) -> Shape:
+        """Strides over the domain of a dense array of the values of ``node``."""
+        return kept_strides(self.cluster) if node in self.cluster.kept else row_major(self.cluster.domain)
+
+    def _spread(self, steps: Shape) -> Shape:
+        """Strides over the kept axes as strides over the whole domain."""
+        result = [0] * len(self.cluster.domain)
+        for axis, step in zip(self.cluster.kept_axes, steps, strict=True):
+            result[axis] = step
+        return tuple(result)
+
+    # Values -----------------------------------------------------------------------------------------------------------
+
+    def operand(self, node: Value, x: Value) -> Expr:
+        """Operand ``x`` of ``node`` at the point."""
+        base = self.views[x].base
+        if base in self.inside:
+            stored = self.reload.get(base)
+            if stored is not None:
+                return self.load(stored, base.aval.dtype)
+            return Ref(self.names[base], base.aval.dtype)
+        if inline_constant(base):
+            return self._constant(base, lowering_of(node).has_literals)
+        reach = self.reaches[self.sources[base], self.views[x].offset, self._operand_strides(node, x)]
+        return self.load(reach, base.aval.dtype)
+
+    def load(self, reach: Reach, dtype: DType) -> Load:
+        name, index = self.addressing.buffer(reach, writes=False)
+        return Load(name, index, dtype)
+
+    def _constant(self, node: Value, literal: bool) -> Expr:
+        """A constant of one element."""
+        if literal or numbers.is_common(node):
+            return numbers.literal(node)
+        key = (numbers.bits(node), node.aval.dtype)
+        if key not in self._numbers:
+            self._numbers[key] = numbers.from_bits(self.parts.param(key[0]), node.aval.dtype)
+        return self._numbers[key]
+
+    def _value(self, node: Value) -> Expr:
+        """What a member (not a reduction) computes at the point."""
+        lowering = lowering_of(node)
+        operands = [self.operand(node, x) for x in node.inputs]
+        if lowering.position_steps(node) is None:
+            return lowering.expression(node, operands, None)
+        reach = self.reaches[POSITION, 0, self._position_strides(node)]
+        return lowering.expression(node, operands, self.addressing.position(reach))
+
+    def name(self, node: Value) -> str:
+        """A new name for ``node``, which may be computed in several passes: each time it is another variable."""
+        name = self.names[node] = f"v{self._named}"
+        self._named += 1
+        return name
+
+    def let(self, node: Value) -> Let:
+        """Bind ``node`` to the value of its expression."""
+        value = self._value(node)
+        self.count_flops(node)
+        return Let(self.name(node), value)
+
+    def count_flops(self, node: Value) -> None:
+        shape = node.inputs[0].aval if is_reduction(node) else node.aval
+        self.flops += shape.size * cost_of(node)
+
+    # Statements -------------------------------------------------------------------------------------------------------
+
+    def needed(self, wanted: list[Value]) -> list[Stmt]:
+        """What binds the full members that ``wanted`` need and that are not bound at the point yet, in order."""
+        needed: set[Value] = set()
+        stack = list(wanted)
+        while stack:
+            node = stack.pop()
+            if node in needed or node in self.names or node in self.reload:
+                continue
+            needed.add(node)
+            stack.extend(b for b in (self.views[x].base for x in node.inputs) if b in self.inside)
+        return [s for node in self.cluster.members if node in needed for s in lowering_of(node).statements(node, self)]
+
+    def stores(self, nodes: Iterable[Value], targets: Mapping[Value, list[Place]]) -> list[Stmt]:
+        """What stores ``nodes`` where ``targets`` say."""
+        views = {n: [(place, 0, self.home_strides(n)) for place in targets[n]] for n in nodes if n in targets}
+        return self._stored(views)
+
+    def subview_stores(self) -> list[Stmt]:
+        """What stores members into larger arrays."""
+        return self._stored({n: self.subviews[n] for n in self.cluster.members if n in self.subviews})
+
+    def _stored(self, views: Mapping[Value, list[BufferView]]) -> list[Stmt]:
+        statements: list[Stmt] = []
+        for node, found in views.items():
+            for view in found:
+                name, index = self.addressing.buffer(self.reaches[view], writes=True)
+                statements.append(Store(name, index, Ref(self.names[node], node.aval.dtype)))
+        return statements
+
+    def all_stores(self) -> list[Stmt]:
+        """What stores members wherever they must be."""
+        return [*self.stores(self.cluster.members, self.targets), *self.subview_stores()]
+
+    @property
+    def stored(self) -> list[Value]:
+        """The members that are stored somewhere."""
+        return [n for n in self.cluster.members if n in self.targets or n in self.subviews]

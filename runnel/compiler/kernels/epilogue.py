@@ -1,0 +1,117 @@
+"""What follows a kernel's result inside the kernel: elementwise members of its cluster, at each row and column."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import replace
+
+from runnel.compiler.kernels.elementwise.addressing import LoopIndices
+from runnel.compiler.kernels.elementwise.members import POSITION, Addressing, Members, Reach
+from runnel.compiler.kernels.lowering import Request, lowering_of
+from runnel.compiler.kernels.offsets import OffsetTables
+from runnel.compiler.kernels.parts import Parts
+from runnel.compiler.kernels.places import Access, Place
+from runnel.compiler.kernels.result_axes import ResultAxes, merged_stride
+from runnel.core.dtypes import int32, int64
+from runnel.core.errors import VerifierError
+from runnel.graph.node import Value
+from runnel.loops import scalar
+from runnel.loops.ir import Apply, Expr, Index, Let, Load, Ref, Stmt, Var
+
+
+def axes_of_result(node: Value) -> ResultAxes:
+    """The rows and columns of the root of a cluster with an epilogue."""
+    axes = lowering_of(node).epilogue_axes(node)
+    if axes is None:
+        raise VerifierError(f"[{node.op}] takes no epilogue.")
+    return axes
+
+
+class RowTables:
+    """Strides of reaches over rows and columns. Where no single stride leads from row to row (the interior of a padded
+    array), a table says where each row begins."""
+
+    def __init__(self, axes: ResultAxes, offsets: OffsetTables) -> None:
+        self.axes = axes
+        self.offsets = offsets
+        self._tables: dict[int, Place] = {}  # by reaches' ids
+
+    def arrange(self, node: Value, reaches: Iterable[Reach]) -> None:
+        """Give ``reaches`` their strides of rows and columns."""
+        for r in reaches:
+            found = self.axes.point_rows(tuple(r.strides))
+            row = None if found is None else merged_stride(found.shape, found.strides)
+            table = self.offsets.place(found.shape, found.strides) if found is not None and row is None else None
+            if found is None or (row is None and (table is None or r.place is POSITION)):
+                raise VerifierError(f"[{node.op}] an operand of its epilogue has no strides of rows and columns.")
+            if table is not None:
+                self._tables[id(r)] = table
+            r.strides[:] = [row or 0, found.column if self.axes.n != 1 else 1]
+
+    def of(self, reach: Reach) -> Place | None:
+        return self._tables.get(id(reach))
+
+
+class RowsAndColumns(Addressing):
+    """Two loops, over rows and columns of the result of ``node``, whatever the extents."""
+
+    def __init__(self, node: Value, parts: Parts, offsets: OffsetTables, row: Var, column: Var) -> None:
+        super().__init__(parts)
+        self.node = node
+        self.row = row
+        self.tables = RowTables(axes_of_result(node), offsets)
+        self.before: list[Stmt] = []  # what is known for each row
+        self._loops = LoopIndices(parts, [row, column])
+        self._names: dict[Place, str] = {}
+
+    def arrange(self, reaches: Iterable[Reach]) -> None:
+        self.tables.arrange(self.node, reaches)
+
+    def access(self, reach: Reach, *, writes: bool) -> Access:
+        if self.tables.of(reach) is not None:
+            return Access(reach.place, writes, reach.offset, None, None, reach.place.size)
+        return Access(reach.place, writes, reach.offset, reach.strides[0], reach.strides[1], 1)
+
+    def index(self, reach: Reach) -> Index:
+        index, table = self._loops.index(reach), self.tables.of(reach)
+        return index if table is None else replace(index, gathered=((self._begin(table), 1),))
+
+    def position(self, reach: Reach) -> Expr:
+        return self._loops.position(reach)
+
+    def _begin(self, table: Place) -> Ref:
+        """Where the row at hand begins, by a table."""
+        if table not in self._names:
+            name = f"row{len(self._names)}"
+            held = self.parts.declare(Access(table, False, 0, 1, 0, 1), "in")
+            begin = Load(held, Index(((self.row, 1),)), int32)
+            self.before.append(Let(name, Apply(scalar.cast, (begin,), int64)))
+            self._names[table] = name
+        return Ref(self._names[table], int64)
+
+
+class Epilogue:
+    """The epilogue of a kernel that meets each element of its result once, in loops over ``row`` and ``column``; in
+    these the result is called ``name``. What :meth:`at_point` gives stands in both loops, ``before``, which is known
+    after that, inside of the loop over rows alone."""
+
+    def __init__(self, request: Request, parts: Parts, row: Var, column: Var, name: str = "result") -> None:
+        self.node = request.node
+        self.name = name
+        self.addressing = RowsAndColumns(self.node, parts, request.offsets, row, column)
+        self.members = Members(request, self.addressing)
+
+    @property
+    def before(self) -> list[Stmt]:
+        return self.addressing.before
+
+    @property
+    def flops(self) -> float:
+        """Operations that the members add to the kernel's."""
+        return self.members.flops
+
+    def at_point(self, value: Expr) -> list[Stmt]:
+        """What binds the result to ``value``, computes what follows from it and stores what must be stored."""
+        self.members.names = {self.node: self.name}
+        wanted = [x for x in self.members.stored if x is not self.node]
+        return [Let(self.name, value), *self.members.needed(wanted), *self.members.all_stores()]

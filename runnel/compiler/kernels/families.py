@@ -1,0 +1,52 @@
+"""The families of kernels in the package: which lowering answers for which form of rule."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Final
+
+from runnel.compiler.kernels.attention.lowering import AttentionGradientLowering, AttentionLowering
+from runnel.compiler.kernels.contraction.lowering import ContractionLowering
+from runnel.compiler.kernels.control_flow.lowering import CondLowering, ScanLowering, WhileLowering
+from runnel.compiler.kernels.convolution.lowering import WinogradGradientLowering, WinogradLowering
+from runnel.compiler.kernels.copies.lowering import ConcatenationLowering, PaddingLowering, ViewLowering
+from runnel.compiler.kernels.elementwise.lowering import (
+    CheckedLowering,
+    ElementwiseLowering,
+    PositionLowering,
+    ReductionLowering,
+)
+from runnel.compiler.kernels.host_calls.lowering import HostCallLowering
+from runnel.compiler.kernels.indexing.lowering import (
+    BucketsLowering,
+    BucketSumsLowering,
+    GatherLowering,
+    ScatterAddLowering,
+)
+from runnel.compiler.kernels.lowering import Lowering
+from runnel.compiler.kernels.sorting.sorting import SortLowering
+from runnel.loops import rules
+
+FAMILIES: Final[dict[type, Callable[[Any], Lowering]]] = {
+    rules.Pointwise: ElementwiseLowering,
+    rules.Checked: CheckedLowering,
+    rules.IndexFunction: PositionLowering,
+    rules.Reduction: ReductionLowering,
+    rules.View: ViewLowering,
+    rules.Concatenation: ConcatenationLowering,
+    rules.Padding: PaddingLowering,
+    rules.Contraction: ContractionLowering,
+    rules.Winograd: WinogradLowering,
+    rules.WinogradGradient: WinogradGradientLowering,
+    rules.Attention: AttentionLowering,
+    rules.AttentionGradient: AttentionGradientLowering,
+    rules.Gather: GatherLowering,
+    rules.ScatterAdd: ScatterAddLowering,
+    rules.Buckets: BucketsLowering,
+    rules.BucketSums: BucketSumsLowering,
+    rules.Sort: SortLowering,
+    rules.Scan: ScanLowering,
+    rules.While: WhileLowering,
+    rules.Cond: CondLowering,
+    rules.HostCall: HostCallLowering,
+}

@@ -1,0 +1,232 @@
+"""What the compiler asks a lowering rule: the protocol of kernel families.
+
+A row of table ``lower`` is a :class:`Lowering`, or one of the forms of ``loops.rules``, for which ``families.py``
+names the class that answers. The compiler asks the object and never looks at its type: fusion asks what may join a
+kernel, the planner has it build, passes and transforms ask what they may do with a node. A family from outside the
+package subclasses :class:`Lowering` and registers an instance (docs/extending.md).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Container
+from dataclasses import dataclass
+from typing import Any, ClassVar, Final
+
+from runnel.compiler.cost.rates import ORDINARY
+from runnel.compiler.fusion.cluster import Cluster, Form
+from runnel.compiler.fusion.strided import Strided
+from runnel.compiler.kernels.offsets import OffsetTables
+from runnel.compiler.kernels.operands import Operands
+from runnel.compiler.kernels.places import BufferView, Call, Place, Space
+from runnel.compiler.kernels.result_axes import Extents, ResultAxes
+from runnel.compiler.kernels.section import PlanBody, Section
+from runnel.core import tables
+from runnel.core.avals import Aval, Shape
+from runnel.core.errors import MissingRuleError
+from runnel.core.tables import Op
+from runnel.graph.node import Result, Value
+from runnel.loops.ir import Expr, Stmt
+
+IndexBound = tuple[Value, int, int | None]  # indices, what they must be below, and the one other value allowed
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """A cluster that is to become calls, and the memory that it works on. ``targets`` are the places where its members
+    must be stored, ``subviews`` the parts of larger arrays that some of them are stored into too; ``in_place`` numbers
+    those operands of the root that their makers have stored in its result already."""
+
+    cluster: Cluster
+    operands: Operands
+    targets: dict[Value, list[Place]]
+    subviews: dict[Value, list[BufferView]]
+    in_place: Container[int]
+    offsets: OffsetTables
+    plan_body: PlanBody
+
+    @property
+    def node(self) -> Value:
+        return self.cluster.root
+
+    def results(self) -> list[Place]:
+        """A place for each result of the node; for those that nobody reads, memory of their own."""
+        members = {x.index: x for x in self.cluster.members if isinstance(x, Result)}
+        return [
+            self.targets[members[i]][0] if i in members else Place(Space.ARENA, aval.dtype, aval.size, "unused")
+            for i, aval in enumerate(next(iter(members.values())).node.avals)
+        ]
+
+    def copies(self) -> list[Call]:
+        """Calls that copy results to all further places where they must be stored."""
+        copy = Operands(self.operands.views, self.operands.sources).copy
+        return [copy(x, place) for x in self.cluster.members for place in self.targets[x][1:]]
+
+
+class Lowering:
+    """The lowering of the ops that share a rule. The defaults are those of a kernel of its own: nothing is fused with
+    it, and its operands are read where and in what order it likes. Most families override ``kernels``; those whose
+    results elementwise ops may follow inside the kernel give ``epilogue_axes`` and override ``build``."""
+
+    is_view: ClassVar[bool] = False  # it computes nothing where ``layout`` finds strides
+    is_product: ClassVar[bool] = False  # of matrices: A, B, and sums over k
+    reads_at_point: ClassVar[bool] = True  # in a kernel with others, its operands at the point that is computed alone
+    needs_rows: ClassVar[bool] = False  # a loop over the first axis around all others
+    is_expression: ClassVar[bool] = False  # ``expression`` gives its elements
+    has_literals: bool = False  # constant operands had better be part of the code
+    merges_rows: ClassVar[bool] = False  # its leading axes may be one, where table ``axes`` agrees
+    moves_bits: ClassVar[bool] = False  # each element of the result is one of an operand, to the bit
+    holds_operand: ClassVar[bool] = False  # an operand that is stored in its result may be read there by others
+    stays_in_step: ClassVar[bool] = False  # it may stop the program or call the host: no loop's step may lend it
+    runs_on_host: ClassVar[bool] = False  # eagerly table ``reference`` serves
+    stores_unread: ClassVar[bool] = True  # it needs memory for results that nobody reads
+    reduction: str | None = None  # what it folds with
+    recompute_rank: ClassVar[int] = 2  # 0 elementwise, 1 reductions, 2 more work than these
+    rate: ClassVar[float] = ORDINARY  # operations a second, for choosing what to compute again
+
+    def __init__(self, rule: Any = None) -> None:
+        self.rule = rule
+
+    # Fusion -----------------------------------------------------------------------------------------------------------
+
+    def form(self, node: Value, views: dict[Value, Strided]) -> Form:
+        """The form of the cluster that ``node`` begins."""
+        return Form.STANDALONE if self.epilogue_axes(node) is None else Form.ROOTED
+
+    def epilogue_axes(self, node: Value) -> ResultAxes | None:
+        """The axes of the result over which elementwise members may follow in the kernel; None if none may."""
+        return None
+
+    def point_shape(self, node: Value) -> Shape:
+        """The shape of the points that ``node`` visits."""
+        return node.aval.shape
+
+    def reduced_axes(self, node: Value) -> tuple[int, ...]:
+        """The axes that ``node`` folds, counted among those of its operand that are not 1."""
+        return ()
+
+    def may_overwrite(self, cluster: Cluster, result: Value, views: dict[Value, Strided]) -> bool:
+        """Whether the kernel of ``cluster``, whose root this lowers, may store ``result`` over a value that its members
+        read only at the point that they write."""
+        return False
+
+    def reads_by_strides(self, node: Value, x: Value, view: Strided) -> bool:
+        """Whether operand ``x`` may lie as ``view`` says, with gaps, without being copied."""
+        return False
+
+    def takes_subview(self, node: Value, shape: Shape, strides: Shape, size: int) -> bool:
+        """Whether the kernel of the cluster whose root is ``node`` can store a result of ``shape`` with ``strides``,
+        inside an array of ``size`` elements, as well as densely."""
+        return False
+
+    def subviews(self, node: Value) -> dict[int, tuple[int, Shape]]:
+        """The operands, by number, that ``node`` only takes in: offset and strides in the result of each."""
+        return {}
+
+    # What it computes -------------------------------------------------------------------------------------------------
+
+    def layout(self, source: Aval, strides: Shape, result: Aval, attrs: dict[str, Any]) -> tuple[int, Shape] | None:
+        """Offset and strides of the result as a view of a source with ``strides``; None if there is none."""
+        return None
+
+    def position_steps(self, node: Value) -> Shape | None:
+        """What the number grows by, along the axes of the result, that ``expression`` is given; None for no number."""
+        return None
+
+    def expression(self, node: Value, operands: list[Expr], position: Expr | None) -> Expr:
+        """An element of the result, from those of the operands at the same point."""
+        return operands[0]
+
+    def value_of_empty_row(self, node: Value) -> Any:
+        """The element of each row of the result that none of the operand's rows goes into; None if not constant."""
+        return None
+
+    def is_function_of_elements(self, node: Value) -> bool:
+        """Whether the result is constant where each operand is, as table ``reference`` gives it for one element."""
+        return False
+
+    def agrees_with_reference(self, node: Value) -> bool:
+        """Whether table ``reference`` gives the bits that compiled code gives."""
+        return self.moves_bits
+
+    def is_matmul(self, node: Value) -> bool:
+        """Whether it is A[..., M, K]·B[..., K, N], of which the transpose is B's times A's."""
+        return False
+
+    def packable(self, node: Value) -> Extents | None:
+        """The axes of a product whose second operand could come packed in panels; None for all else."""
+        return None
+
+    def index_bound(self, node: Value) -> IndexBound | None:
+        """The operand whose elements must lie in a range; None if there is none."""
+        return None
+
+    def may_fail(self, node: Value) -> bool:
+        """Whether the kernel itself may stop the program."""
+        return False
+
+    # Building ---------------------------------------------------------------------------------------------------------
+
+    def declare(self, node: Value, members: Any) -> None:
+        """As a member of a cluster (``elementwise.members.Members``): reach what ``statements`` will need."""
+
+    def statements(self, node: Value, members: Any) -> list[Stmt]:
+        """As a member of a cluster: the statements that compute ``node`` at a point."""
+        return [members.let(node)]
+
+    def build(self, request: Request) -> Section:
+        """The calls and loops that compute the cluster."""
+        section = Section()
+        calls = self.kernels(request, request.results())
+        section.add([*request.operands.before, *calls, *request.copies()])
+        return section
+
+    def kernels(self, request: Request, results: list[Place]) -> list[Call]:
+        """The calls that compute the node of a STANDALONE cluster into ``results``."""
+        node = request.node
+        raise MissingRuleError(
+            f"[{node.op.name if node.op else '?'}] has no rule in table 'lower' that a program can run "
+            f"(docs/tables.md, section 'lower'); it was applied at {node.where}."
+        )
+
+
+_MISSING: Final = Lowering()
+_FAMILIES: Final[dict[type, Callable[[Any], Lowering]]] = {}  # by form of rule
+_KNOWN: Final[dict[Op, Lowering]] = {}
+
+
+def register(families: dict[type, Callable[[Any], Lowering]]) -> None:
+    """For forms of rules, what makes the lowering of one."""
+    _FAMILIES.update(families)
+
+
+def lowering_for(op: Op | None) -> Lowering:
+    """The lowering of ``op``; one that can do nothing where table ``lower`` has no rule."""
+    rule = None if op is None else tables.lower.get(op)
+    if op is None or rule is None:
+        return _MISSING
+    if isinstance(rule, Lowering):
+        return rule
+    known = _KNOWN.get(op)
+    if known is None or known.rule is not rule:
+        known = _KNOWN[op] = _of_form(op, rule)
+    return known
+
+
+def _of_form(op: Op, rule: Any) -> Lowering:
+    family = next((_FAMILIES[kind] for kind in type(rule).__mro__ if kind in _FAMILIES), None)
+    if family is None:
+        raise MissingRuleError(
+            f"[{op.name}] table 'lower' holds {rule!r}, which no family of kernels knows; register a form of "
+            "runnel.loops.rules or a Lowering (docs/extending.md)."
+        )
+    return family(rule)
+
+
+def lowering_of(value: Value) -> Lowering:
+    """The lowering of the op that makes ``value``."""
+    return lowering_for(value.op)
+
+
+def is_reduction(node: Value) -> bool:
+    """Whether a node folds elements together (a reduction over axes of size 1 does not)."""
+    return bool(lowering_for(node.op).reduced_axes(node))

@@ -1,0 +1,90 @@
+"""A kernel's result as rows and columns: how values that have an element for each of its elements lie over these.
+
+Several axes count as one where a single stride steps through them in row-major order.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from itertools import pairwise
+
+from runnel.core.avals import Shape
+
+
+def merged_stride(shape: Shape, strides: Shape) -> int | None:
+    """The stride that steps through all axes in row-major order; None if there is none."""
+    if 0 in shape:
+        return 0
+    axes = [(n, s) for n, s in zip(shape, strides, strict=True) if n != 1]
+    for (_, outer), (n, inner) in pairwise(axes):
+        if outer != inner * n:
+            return None
+    return axes[-1][1] if axes else 0
+
+
+@dataclass(frozen=True, slots=True)
+class PointRows:
+    """How an array lies that has an element for each of a result's: its rows over several axes, its columns as one."""
+
+    shape: Shape
+    strides: Shape
+    column: int
+
+
+@dataclass(frozen=True, slots=True)
+class ResultAxes:
+    """The axes of a kernel's result, in order: those of its rows, then those of its columns."""
+
+    rows: Shape
+    columns: Shape
+
+    @property
+    def m(self) -> int:
+        return math.prod(self.rows)
+
+    @property
+    def n(self) -> int:
+        return math.prod(self.columns)
+
+    def point_rows(self, strides: Shape) -> PointRows | None:
+        """An array of these ``strides`` over the axes that are not 1; None where its columns are not one axis."""
+        rows, columns = (tuple(n for n in part if n != 1) for part in (self.rows, self.columns))
+        column = merged_stride(columns, strides[len(rows) :])
+        return None if column is None else PointRows(rows, strides[: len(rows)], column)
+
+    def has_steps(self, strides: Shape) -> bool:
+        """Whether one stride for rows and one for columns lead through such an array."""
+        found = self.point_rows(strides)
+        return found is not None and merged_stride(found.shape, found.strides) is not None
+
+
+@dataclass(frozen=True, slots=True)
+class Extents:
+    """The axes of a contraction: A[*batch, *rows, *inner] · B[*batch, *inner, *columns]."""
+
+    batch: Shape
+    rows: Shape
+    inner: Shape
+    columns: Shape
+
+    @property
+    def m(self) -> int:
+        return math.prod(self.rows)
+
+    @property
+    def n(self) -> int:
+        return math.prod(self.columns)
+
+    @property
+    def k(self) -> int:
+        return math.prod(self.inner)
+
+    @property
+    def is_batched(self) -> bool:
+        """Whether it is many products rather than one."""
+        return any(size != 1 for size in self.batch)
+
+    @property
+    def result(self) -> ResultAxes:
+        return ResultAxes(self.rows, self.columns)

@@ -1,0 +1,45 @@
+"""Parts of a plan: calls in order with the loops among them, and the plan of a graph that a node of another runs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+
+from runnel.compiler.kernels.places import Call, Place
+from runnel.compiler.schedule.repeat import AnySpan
+from runnel.core.avals import Shape
+from runnel.graph.graph import Graph
+from runnel.graph.node import Value
+
+
+@dataclass(eq=False, slots=True)
+class Section:
+    """Calls in order and the loops among them."""
+
+    calls: list[Call] = field(default_factory=list)
+    spans: list[AnySpan] = field(default_factory=list)
+
+    def add(self, calls: Sequence[Call]) -> None:
+        """Calls that do something."""
+        self.calls += [c for c in calls if c.rows and c.columns]
+
+    def join(self, other: Section) -> None:
+        """Append ``other``, whose spans move to where they now are."""
+        for span in other.spans:
+            span.moved(len(self.calls))
+        self.calls += other.calls
+        self.spans += other.spans
+
+
+@dataclass(eq=False, slots=True)
+class BodyPlan:
+    """The calls of a body's graph, on places that stand for what they will be bound to."""
+
+    section: Section
+    inputs: list[Place]  # of the inputs that are not Variables
+    variables: dict[Value, Place]
+    outputs: list[Place]
+    output_of: list[int]
+
+
+PlanBody = Callable[[Graph, dict[Value, Shape]], BodyPlan]
