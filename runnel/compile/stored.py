@@ -1,8 +1,9 @@
 """Programs on disk: what follows from a traced graph, kept beside the kernels, so that it need not be worked out again.
 
 A file holds images (``compiler/executable/image.py``) as JSON, with their arrays behind it. It is filed under all that
-they follow from: the graph's identity, threads, budget, target, and this package's own sources. Rules and passes that
-others have registered have no such identity: where there are any, nothing is kept.
+they follow from: the graph's identity, threads, budget, target, and this package's own sources. Of the rules that
+others have registered the version of their op is the identity; where there are rules without one, or passes, nothing
+is kept.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ from runnel.compiler.executable.image import Image, checked
 from runnel.compiler.passes.pipeline import PIPELINE
 from runnel.core import sources, switches
 from runnel.core.errors import VerifierError
-from runnel.core.tables import Table
+from runnel.core.tables import Op, Table
 from runnel.graph.graph import Graph
 from runnel.graph.hashing import structural_hash
 from runnel.runtime import objects
@@ -46,10 +47,16 @@ def key(graph: Graph, context: CompileContext, memory_budget: int | None, is_tra
     except VerifierError:  # an attribute without an identity
         return None
     made_by = f"{sources.digest(*_MADE_BY)}, NumPy {np.__version__}, {sys.byteorder}, {context.target}"
+    made_by += "".join(f", {op.name} {op.version}" for op in _versioned())
     options = f"{context.threads} threads, delays {context.stress}, cache {context.cache}, budget {memory_budget}"
     if is_trained:
         options += ", trained"
     return hashlib.sha256(f"{made_by}, {options}\n".encode() + identity).hexdigest()
+
+
+def _versioned() -> list[Op]:
+    """The ops from outside the package whose rules have a version, whatever the order of imports."""
+    return sorted((op for op in Op.registry.values() if op.version is not None), key=lambda op: op.name)
 
 
 def load(key: str | None) -> tuple[Image, ...]:

@@ -17,18 +17,30 @@ Rule = TypeVar("Rule")
 
 class Op:
     """A primitive operation: ``name``, ``signature`` (of its inputs and attributes), ``doc``, whether it gives a
-    tuple of results (``multiple_results``), and the names of those attributes that are graphs (``regions``)."""
+    tuple of results (``multiple_results``), and the names of those attributes that are graphs (``regions``).
 
-    __slots__ = ("doc", "multiple_results", "name", "regions", "signature")
+    The ``version`` of an op from outside the package stands for all its rules: programs with the op are kept on disk
+    under it, so it must change whenever a rule does. Once rules are registered for an op without a version, programs
+    are no longer kept."""
+
+    __slots__ = ("doc", "multiple_results", "name", "regions", "signature", "version")
     doc: str
     name: str
     signature: str
     multiple_results: bool
     regions: tuple[str, ...]
+    version: str | None
     registry: dict[str, Op] = {}  # noqa: RUF012 - the one list of all ops, filled by construction
 
     def __init__(
-        self, name: str, signature: str, doc: str, *, multiple_results: bool = False, regions: tuple[str, ...] = ()
+        self,
+        name: str,
+        signature: str,
+        doc: str,
+        *,
+        multiple_results: bool = False,
+        regions: tuple[str, ...] = (),
+        version: str | None = None,
     ) -> None:
         if name in Op.registry:
             raise ValueError(
@@ -39,6 +51,7 @@ class Op:
         self.doc = doc
         self.multiple_results = multiple_results or bool(regions)
         self.regions = regions
+        self.version = version
         Op.registry[name] = self
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -61,7 +74,7 @@ class Table(Generic[Rule]):
     """One capability: a rule for each op that has it. ``doc`` says what a rule is called with and who reads it."""
 
     registry: dict[str, Table[Any]] = {}  # noqa: RUF012 - the columns of `runnel ops`
-    registrations = 0  # of rules, in all tables
+    registrations = 0  # of rules without a version, in all tables
 
     def __init__(self, name: str, doc: str) -> None:
         self.name = name
@@ -73,7 +86,7 @@ class Table(Generic[Rule]):
         if op in self._rules and not replace:
             raise ValueError(f"[{op.name}] table '{self.name}' has a rule already; pass replace=True to change it.")
         self._rules[op] = rule
-        Table.registrations += 1
+        Table.registrations += op.version is None
         return rule
 
     def rule(self, op: Op, *, replace: bool = False) -> Callable[[Rule], Rule]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import replace
 
+from runnel.compiler.fusion.cluster import aligned_strides
 from runnel.compiler.kernels.elementwise.addressing import LoopIndices
 from runnel.compiler.kernels.elementwise.members import POSITION, Addressing, Members, Reach
 from runnel.compiler.kernels.lowering import Request, lowering_of
@@ -12,6 +13,7 @@ from runnel.compiler.kernels.offsets import OffsetTables
 from runnel.compiler.kernels.parts import Parts
 from runnel.compiler.kernels.places import Access, Place
 from runnel.compiler.kernels.result_axes import ResultAxes, merged_stride
+from runnel.core.avals import row_major
 from runnel.core.dtypes import int32, int64
 from runnel.core.errors import VerifierError
 from runnel.graph.node import Value
@@ -96,10 +98,11 @@ class Epilogue:
     after that, inside of the loop over rows alone."""
 
     def __init__(self, request: Request, parts: Parts, row: Var, column: Var, name: str = "result") -> None:
-        self.node = request.node
+        self.node, self.operands = request.node, request.operands
         self.name = name
         self.addressing = RowsAndColumns(self.node, parts, request.offsets, row, column)
         self.members = Members(request, self.addressing)
+        self._reaches: list[Reach] = []  # known to the addressing by their ids
 
     @property
     def before(self) -> list[Stmt]:
@@ -109,6 +112,19 @@ class Epilogue:
     def flops(self) -> float:
         """Operations that the members add to the kernel's."""
         return self.members.flops
+
+    def operand(self, x: Value) -> Load:
+        """The element at the point of an operand of the node, of the result's shape; where strides do not lead there,
+        of a dense copy."""
+        place, offset, strides = self.operands.view(x)
+        axes, shape = self.addressing.tables.axes, self.node.aval.shape
+        if not axes.has_steps(aligned_strides(x.aval.shape, strides, shape)):
+            place, offset = self.operands.dense(x)
+            strides = row_major(x.aval.shape)
+        reach = Reach(place, offset, [*aligned_strides(x.aval.shape, strides, shape)])
+        self.addressing.arrange([reach])
+        self._reaches.append(reach)
+        return self.members.load(reach, x.aval.dtype)
 
     def at_point(self, value: Expr) -> list[Stmt]:
         """What binds the result to ``value``, computes what follows from it and stores what must be stored."""
