@@ -24,7 +24,7 @@ from runnel.ops.attention_operands import Operands, operands, roles
 from runnel.ops.attention_reference import attention_reference, gradient_reference
 from runnel.ops.attention_terms import Options, gathered, mask_gradient, repeated, second_gradient
 from runnel.ops.broadcasting import broadcast_to, unbroadcast
-from runnel.ops.creation_like import zeros_like
+from runnel.ops.creation_like import or_zeros
 from runnel.ops.pieces import concat_same, narrow
 from runnel.ops.views import merged_rows, permute, reshape, split_rows
 
@@ -170,7 +170,7 @@ def _gradient_vjp(
 ) -> tuple[Any, ...]:
     given = operands(arrays, **attrs)
     at, packed = given.heads, attrs["packed"]
-    cs = [zeros_like(out) if c is None else c for c, out in zip(cotangents, outs, strict=True)]
+    cs = or_zeros(cotangents, outs)
 
     @functools.cache
     def second() -> Any:

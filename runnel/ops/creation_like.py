@@ -40,6 +40,11 @@ def zeros_like(like: Array, dtype: Any = None) -> Array:
     return full_like(like, 0, dtype=dtype)
 
 
+def or_zeros(cotangents: Iterable[Array | None], outs: Iterable[Array]) -> list[Array]:
+    """The cotangents of several results, as zeros where there is none."""
+    return [zeros_like(out) if g is None else g for g, out in zip(cotangents, outs, strict=True)]
+
+
 def ones_like(like: Array, dtype: Any = None) -> Array:
     """1 in the shape of ``like``."""
     return full_like(like, 1, dtype=dtype)

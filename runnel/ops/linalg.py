@@ -27,7 +27,7 @@ from runnel.ops.arithmetic import add, divide, multiply, negative, subtract
 from runnel.ops.broadcasting import Stacked
 from runnel.ops.comparison import equal, greater_equal
 from runnel.ops.contraction import matmul
-from runnel.ops.creation_like import iota, zeros_like
+from runnel.ops.creation_like import iota, or_zeros
 from runnel.ops.logic import where
 from runnel.ops.pieces import concat, narrow
 from runnel.ops.views import expand_dims, permute, squeeze
@@ -86,10 +86,6 @@ def _apart(x: Array, values: Array) -> Array:
     return where(same, 0, divide(x, where(same, 1, gaps)))
 
 
-def _or_zeros(gs: tuple[Array | None, ...], outs: tuple[Array, ...]) -> list[Array]:
-    return [zeros_like(out) if g is None else g for g, out in zip(gs, outs, strict=True)]
-
-
 # --- solve --------------------------------------------------------------------------------------------------------
 
 solve_p = Op("solve", "a, b", "x with a·x = b, for square a[..., n, n] and b[..., n, k], of the same leading axes.")
@@ -137,7 +133,7 @@ def _eigh_infer(a: Aval, *, lower: bool) -> tuple[Aval, Aval]:
 @vjp.rule(eigh_p)
 def _eigh_vjp(gs: Any, outs: Any, a: Array, *, wanted: Any, lower: bool) -> tuple[Array]:
     values, vectors = outs
-    g_values, g_vectors = _or_zeros(gs, outs)
+    g_values, g_vectors = or_zeros(gs, outs)
     i, j = _rows_and_columns(vectors)
     inner = where(equal(i, j), expand_dims(g_values, -1), _apart(matmul(_t(vectors), g_vectors), values))
     made = matmul(matmul(vectors, inner), _t(vectors))
@@ -176,7 +172,7 @@ def _qr_vjp(gs: Any, outs: Any, a: Array, *, wanted: Any, complete: bool) -> tup
     m, n = a.shape[-2:]
     if complete and m > n:
         raise GradientError("[qr] has a gradient in mode 'reduced', or of matrices that are not taller than wide.")
-    (q, r), (g_q, g_r) = outs, _or_zeros(gs, outs)
+    (q, r), (g_q, g_r) = outs, or_zeros(gs, outs)
     if m >= n:
         return (_qr_tall(g_q, g_r, q, r),)
     left, right = narrow(g_r, -1, 0, m), narrow(g_r, -1, m, n - m)  # a = (x, y), r = (u, qᵀ·y)
@@ -225,7 +221,7 @@ def _svd_vjp(gs: Any, outs: Any, a: Array, *, wanted: Any, full: bool) -> tuple[
         raise GradientError("[svd] the vectors have a gradient with full_matrices=False only.")
     k = min(m, n)
     u, s, vh = narrow(outs[0], -1, 0, k), outs[1], narrow(outs[2], -2, 0, k)
-    g_u, g_s, g_vh = _or_zeros(gs, outs)
+    g_u, g_s, g_vh = or_zeros(gs, outs)
     g_u, g_v, v = narrow(g_u, -1, 0, k), _t(narrow(g_vh, -2, 0, k)), _t(vh)
     squares, column, row = multiply(s, s), expand_dims(s, -1), expand_dims(s, -2)
     of_u, of_v = matmul(_t(u), g_u), matmul(vh, g_v)

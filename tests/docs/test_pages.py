@@ -79,6 +79,13 @@ def test_every_relative_link_leads_somewhere() -> None:
     assert missing == []
 
 
+def test_every_file_that_a_page_names_exists() -> None:
+    pages = [README, *sorted((ROOT / "docs").glob("*.md"))]
+    named = [(page, name) for page in pages for name in re.findall(r"`([\w/]+/\w+\.py)`", page.read_text("utf-8"))]
+    missing = [f"{p.name}: {n}" for p, n in named if not ((ROOT / n).exists() or (ROOT / "runnel" / n).exists())]
+    assert missing == []
+
+
 def test_the_index_lists_every_page() -> None:
     pages = {page.name for page in (ROOT / "docs").glob("*.md")} - {"README.md"}
     assert set(links(ROOT / "docs" / "README.md")) == pages

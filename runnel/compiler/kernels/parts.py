@@ -7,7 +7,7 @@ import numpy as np
 from runnel.codegen.contract import SCRATCH
 from runnel.compiler.kernels.naming import named
 from runnel.compiler.kernels.places import Access, Call, Place, Space
-from runnel.core.dtypes import DType, int64
+from runnel.core.dtypes import DType, bool_, int64
 from runnel.graph.node import Value
 from runnel.loops import ir, scalar
 from runnel.loops.ir import Apply, Const, Expr, Param, Ref
@@ -24,6 +24,16 @@ class Parts:
         self.params: list[Param] = []
         self.values: list[int] = []
         self._scratch = SCRATCH
+
+    @classmethod
+    def of(cls, call: Call) -> Parts:
+        """The parts of the kernel of ``call``, to which more may be added."""
+        parts = cls()
+        parts.buffers += call.kernel.buffers
+        parts.accesses += call.accesses
+        parts.params += call.kernel.params
+        parts.values += call.params
+        return parts
 
     def declare(self, access: Access, mode: str, dtype: DType | None = None, name: str | None = None) -> str:
         """A buffer that is reached as ``access`` says; ``dtype`` where it is another than that of its memory."""
@@ -71,6 +81,11 @@ class Parts:
 def binary(op: scalar.ScalarOp, x: Expr, y: Expr) -> Expr:
     """``op`` of two values of one dtype, in that dtype."""
     return Apply(op, (x, y), x.dtype)
+
+
+def compared(op: scalar.ScalarOp, x: Expr, y: Expr) -> Expr:
+    """The truth of a comparison of two values of one dtype."""
+    return Apply(op, (x, y), bool_)
 
 
 def count(name: str) -> Ref:

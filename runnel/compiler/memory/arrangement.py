@@ -1,12 +1,12 @@
-"""Where in one block of memory each of many spans of time and bytes lies: a search among greedy placements.
+"""Where in one block of memory each of many lifetimes of time and bytes lies: a search among greedy placements.
 
-A span is placed in the smallest gap that is left among those alive with it. That is done in several orders (by size:
+A value is placed in the smallest gap that is left among those alive with it. That is done in several orders (by size:
 Y. Pisarchyk, J. Lee, "Efficient Memory Management for Deep Neural Net Inference", 2020; what is alive at the fullest
-moment first; by bytes times length; by length; by start), then the order that did best is improved by moving the span
+moment first; by bytes times length; by length; by start), then the order that did best is improved by moving the value
 that ends highest, or one alive with it, to a place drawn by a fixed generator. Everything stops at the first placement
-close to the lower bound, and effort is counted in pairs of spans and not in seconds: equal programs get equal memory.
+close to the lower bound, and effort is counted in pairs of lifetimes, not in seconds: equal programs get equal memory.
 
-Where very many spans are alive together they are placed as a heap would, in the order of time (``sweep.py``).
+Where very many lifetimes are alive together they are placed as a heap would, in the order of time (``sweep.py``).
 """
 
 from __future__ import annotations
@@ -14,21 +14,21 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from typing import Final
 
-from runnel.compiler.memory.sweep import Arrangement, Span, pairs_alive, swept
+from runnel.compiler.memory.sweep import Arrangement, Lifetime, pairs_alive, swept
 
 CLOSE: Final = 1.02  # times the lower bound: good enough to stop
 FAR: Final = 1.05  # times the lower bound: worth more effort
 LOSSES: Final = (1.0, 1.01, 1.02)  # times the best peak: what a step of the search may end at
-EFFORT: Final = 400_000  # pairs of spans looked at while searching: some 50 ms
+EFFORT: Final = 400_000  # pairs of lifetimes looked at while searching: some 50 ms
 
 
-def arrange(spans: Sequence[Span], bound: int, fullest: int, effort: int = EFFORT) -> Arrangement:
-    """Offsets for ``spans``, of which those alive at the moment ``fullest`` have ``bound`` bytes."""
-    if pairs_alive(spans) > effort:
-        return swept(spans)
-    search = _Search(spans, int(bound * CLOSE), 3 * effort // 4)
-    for key in _keys(spans, fullest):
-        if search.try_order(sorted(range(len(spans)), key=key)):
+def arrange(lifetimes: Sequence[Lifetime], bound: int, fullest: int, effort: int = EFFORT) -> Arrangement:
+    """Offsets for ``lifetimes``, of which those alive at the moment ``fullest`` have ``bound`` bytes."""
+    if pairs_alive(lifetimes) > effort:
+        return swept(lifetimes)
+    search = _Search(lifetimes, int(bound * CLOSE), 3 * effort // 4)
+    for key in _keys(lifetimes, fullest):
+        if search.try_order(sorted(range(len(lifetimes)), key=key)):
             return search.best
     for loss in LOSSES:
         search.improve(loss, effort // len(LOSSES))
@@ -37,23 +37,23 @@ def arrange(spans: Sequence[Span], bound: int, fullest: int, effort: int = EFFOR
     return search.best
 
 
-def _keys(spans: Sequence[Span], fullest: int) -> Iterable[Callable[[int], tuple[int, ...]]]:
-    """The greedy orders. Each ends with the span's number, so that none depends on how ties are sorted."""
+def _keys(lifetimes: Sequence[Lifetime], fullest: int) -> Iterable[Callable[[int], tuple[int, ...]]]:
+    """The greedy orders. Each ends with the value's number, so that none depends on how ties are sorted."""
 
     def alive_then_large(i: int) -> tuple[int, ...]:
-        nbytes, first, last = spans[i]
+        nbytes, first, last = lifetimes[i]
         return (0, first - last, i) if first <= fullest <= last else (1, -nbytes, first, i)
 
     def away_from_fullest(i: int) -> tuple[int, ...]:
-        nbytes, first, last = spans[i]
+        nbytes, first, last = lifetimes[i]
         return (max(first - fullest, fullest - last, 0), first - last, -nbytes, i)
 
     return (
-        lambda i: (-spans[i].nbytes, spans[i].first, i),
+        lambda i: (-lifetimes[i].nbytes, lifetimes[i].first, i),
         alive_then_large,
-        lambda i: (-spans[i].nbytes * (spans[i].last - spans[i].first + 1), i),
-        lambda i: (spans[i].first - spans[i].last, -spans[i].nbytes, i),
-        lambda i: (spans[i].first, -spans[i].nbytes, i),
+        lambda i: (-lifetimes[i].nbytes * (lifetimes[i].last - lifetimes[i].first + 1), i),
+        lambda i: (lifetimes[i].first - lifetimes[i].last, -lifetimes[i].nbytes, i),
+        lambda i: (lifetimes[i].first, -lifetimes[i].nbytes, i),
         away_from_fullest,
     )
 
@@ -61,17 +61,17 @@ def _keys(spans: Sequence[Span], fullest: int) -> Iterable[Callable[[int], tuple
 class _Search:
     """The best placement so far, and how much effort is left."""
 
-    def __init__(self, spans: Sequence[Span], goal: int, effort: int) -> None:
-        self.sizes = [span.nbytes for span in spans]
-        self.together = _together(spans)
-        self.pairs = sum(map(len, self.together)) + len(spans)
+    def __init__(self, lifetimes: Sequence[Lifetime], goal: int, effort: int) -> None:
+        self.sizes = [x.nbytes for x in lifetimes]
+        self.together = _together(lifetimes)
+        self.pairs = sum(map(len, self.together)) + len(lifetimes)
         self.goal = goal
         self.effort = effort
         self.order: list[int] = []
         self.best = Arrangement((), 0)
 
     def try_order(self, order: list[int]) -> bool:
-        """Place the spans in ``order``; whether the search is over."""
+        """Place the lifetimes in ``order``; whether the search is over."""
         if self.order and self.effort < self.pairs:
             return False
         found = self._place(order, self.best.peak if self.order else None)
@@ -80,7 +80,7 @@ class _Search:
         return self.best.peak <= self.goal
 
     def improve(self, loss: float, effort: int) -> None:
-        """Move spans about, from the best order on, for so much more effort. Steps that lose a little are taken, too
+        """Move values about, from the best order on, for so much more effort. Steps that lose a little are taken, too
         (G. Dueck, T. Scheuer, "Threshold accepting", 1990)."""
         self.effort = max(self.effort, 0) + effort
         state = 1
@@ -109,7 +109,7 @@ class _Search:
                     self.order, self.best = moved, found
 
     def _place(self, order: list[int], limit: int | None) -> Arrangement | None:
-        """Each span in the smallest gap that holds it; None where that does not end below ``limit``."""
+        """Each value in the smallest gap that holds it; None where that does not end below ``limit``."""
         self.effort -= self.pairs
         sizes, together = self.sizes, self.together
         offsets = [-1] * len(sizes)
@@ -132,13 +132,13 @@ class _Search:
         return Arrangement(tuple(offsets), peak)
 
 
-def _together(spans: Sequence[Span]) -> list[list[int]]:
-    """For each span, those that are alive at some moment with it."""
-    together: list[list[int]] = [[] for _ in spans]
+def _together(lifetimes: Sequence[Lifetime]) -> list[list[int]]:
+    """For each value, those that are alive at some moment with it."""
+    together: list[list[int]] = [[] for _ in lifetimes]
     alive: list[int] = []
-    for i in sorted(range(len(spans)), key=lambda i: spans[i].first):
-        first = spans[i].first
-        alive = [j for j in alive if spans[j].last >= first]
+    for i in sorted(range(len(lifetimes)), key=lambda i: lifetimes[i].first):
+        first = lifetimes[i].first
+        alive = [j for j in alive if lifetimes[j].last >= first]
         for j in alive:
             together[i].append(j)
             together[j].append(i)

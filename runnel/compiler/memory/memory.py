@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 from runnel.compiler.kernels.places import Call, Place, Space
 from runnel.compiler.memory.arrangement import arrange
-from runnel.compiler.memory.sweep import Span
+from runnel.compiler.memory.sweep import Lifetime
 from runnel.compiler.schedule.repeat import AnySpan
 
 ALIGN = 64
@@ -49,7 +49,7 @@ def lay_out(calls: list[Call], spans: Sequence[AnySpan] = ()) -> ArenaPlan:
     end, at every iteration."""
     lives = _lives(calls, spans)
     bound, peak_call = _lower_bound(lives, len(calls))
-    found = arrange([Span(life.nbytes, life.first, life.last) for life in lives], bound, peak_call)
+    found = arrange([Lifetime(life.nbytes, life.first, life.last) for life in lives], bound, peak_call)
     for life, offset in zip(lives, found.offsets, strict=True):
         life.place.slot, life.place.offset = 0, offset
     return ArenaPlan(tuple(lives), found.peak, bound, peak_call)

@@ -1,7 +1,7 @@
-"""Spans of time and bytes placed in one block of memory as a heap would place them: in time linear in their number.
+"""Lifetimes of memory placed in one block as a heap would place them: in time linear in their number.
 
-Moments are gone through in order. A span that begins takes the smallest hole that holds it, or else the end of what is
-in use; a span that ends leaves a hole, which grows together with its neighbours. Values of a forward and a backward
+Moments are gone through in order. One that begins takes the smallest hole that holds it, or else the end of what is
+in use; one that ends leaves a hole, which grows together with its neighbours. Values of a forward and a backward
 pass, the first of which end last, so come to lie like a stack. Both directions of time are tried.
 """
 
@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 
-class Span(NamedTuple):
+class Lifetime(NamedTuple):
     """``nbytes`` of memory from the moment ``first`` to the moment ``last``, both included."""
 
     nbytes: int
@@ -21,37 +21,37 @@ class Span(NamedTuple):
 
 
 class Arrangement(NamedTuple):
-    """The offset of each span, and where the highest of them ends."""
+    """The offset of each lifetime, and where the highest of them ends."""
 
     offsets: tuple[int, ...]
     peak: int
 
 
-def pairs_alive(spans: Sequence[Span]) -> int:
-    """How many ordered pairs of spans are alive at some moment together."""
-    begins = sorted(span.first for span in spans)
-    ends = sorted(span.last for span in spans)
-    # of those that begin at or before a span's end, all but those that ended before its begin
-    return sum(bisect.bisect_right(begins, s.last) - bisect.bisect_left(ends, s.first) - 1 for s in spans)
+def pairs_alive(lifetimes: Sequence[Lifetime]) -> int:
+    """How many ordered pairs of lifetimes are alive at some moment together."""
+    begins = sorted(x.first for x in lifetimes)
+    ends = sorted(x.last for x in lifetimes)
+    # of those that begin at or before a lifetime's end, all but those that ended before its begin
+    return sum(bisect.bisect_right(begins, s.last) - bisect.bisect_left(ends, s.first) - 1 for s in lifetimes)
 
 
-def swept(spans: Sequence[Span]) -> Arrangement:
-    """Offsets for ``spans``."""
-    backwards = [Span(s.nbytes, -s.last, -s.first) for s in spans]
-    return min(_in_time(spans), _in_time(backwards), key=lambda found: found.peak)
+def swept(lifetimes: Sequence[Lifetime]) -> Arrangement:
+    """Offsets for ``lifetimes``."""
+    backwards = [Lifetime(s.nbytes, -s.last, -s.first) for s in lifetimes]
+    return min(_in_time(lifetimes), _in_time(backwards), key=lambda found: found.peak)
 
 
-def _in_time(spans: Sequence[Span]) -> Arrangement:
+def _in_time(lifetimes: Sequence[Lifetime]) -> Arrangement:
     heap = _Heap()
-    offsets = [0] * len(spans)
-    ending = sorted(range(len(spans)), key=lambda i: (spans[i].last, i))
+    offsets = [0] * len(lifetimes)
+    ending = sorted(range(len(lifetimes)), key=lambda i: (lifetimes[i].last, i))
     ended = 0
-    for i in sorted(range(len(spans)), key=lambda i: (spans[i].first, -spans[i].nbytes, i)):
-        while ended < len(ending) and spans[ending[ended]].last < spans[i].first:
+    for i in sorted(range(len(lifetimes)), key=lambda i: (lifetimes[i].first, -lifetimes[i].nbytes, i)):
+        while ended < len(ending) and lifetimes[ending[ended]].last < lifetimes[i].first:
             gone = ending[ended]
-            heap.give_back(offsets[gone], spans[gone].nbytes)
+            heap.give_back(offsets[gone], lifetimes[gone].nbytes)
             ended += 1
-        offsets[i] = heap.take(spans[i].nbytes)
+        offsets[i] = heap.take(lifetimes[i].nbytes)
     return Arrangement(tuple(offsets), heap.peak)
 
 

@@ -13,7 +13,7 @@ from hypothesis import given, settings, strategies as st
 import runnel as rn
 from runnel import nn, optim
 from runnel.compiler import plan as plans
-from runnel.compiler.memory.arrangement import EFFORT, Span, arrange
+from runnel.compiler.memory.arrangement import EFFORT, Lifetime, arrange
 from runnel.compiler.plan import Plan
 from runnel.compiler.schedule import order
 from tests.suites.plans import traced, with_gradients
@@ -21,14 +21,14 @@ from tests.suites.plans import traced, with_gradients
 WITHIN = 1.05  # times the lower bound
 
 
-def fullest(spans: list[Span]) -> tuple[int, int]:
+def fullest(lifetimes: list[Lifetime]) -> tuple[int, int]:
     """The most bytes alive at a moment, and when."""
-    moments = range(max(span.last for span in spans) + 1)
-    return max((sum(s.nbytes for s in spans if s.first <= t <= s.last), t) for t in moments)
+    moments = range(max(span.last for span in lifetimes) + 1)
+    return max((sum(s.nbytes for s in lifetimes if s.first <= t <= s.last), t) for t in moments)
 
 
-def disjoint(spans: list[Span], offsets: tuple[int, ...], peak: int) -> bool:
-    placed = list(zip(spans, offsets, strict=True))
+def disjoint(lifetimes: list[Lifetime], offsets: tuple[int, ...], peak: int) -> bool:
+    placed = list(zip(lifetimes, offsets, strict=True))
     apart = all(
         a.last < b.first or b.last < a.first or at + a.nbytes <= to or to + b.nbytes <= at
         for k, (a, at) in enumerate(placed)
@@ -38,7 +38,7 @@ def disjoint(spans: list[Span], offsets: tuple[int, ...], peak: int) -> bool:
 
 
 spans_ = st.lists(
-    st.builds(lambda n, first, length: Span(64 * n, first, first + length), st.integers(1, 50), st.integers(0, 12),
+    st.builds(lambda n, first, length: Lifetime(64 * n, first, first + length), st.integers(1, 50), st.integers(0, 12),
               st.integers(0, 8)),
     min_size=1, max_size=24,
 )  # fmt: skip
@@ -46,25 +46,25 @@ spans_ = st.lists(
 
 @settings(max_examples=150, deadline=None)
 @given(spans_)
-def test_arrangements_are_sound(spans: list[Span]) -> None:
-    bound, when = fullest(spans)
-    found = arrange(spans, bound, when)
-    assert disjoint(spans, found.offsets, found.peak)
-    assert bound <= found.peak == max(at + span.nbytes for span, at in zip(spans, found.offsets, strict=True))
-    assert arrange(spans, bound, when) == found
-    assert disjoint(spans, *arrange(spans, bound, when, effort=0))
+def test_arrangements_are_sound(lifetimes: list[Lifetime]) -> None:
+    bound, when = fullest(lifetimes)
+    found = arrange(lifetimes, bound, when)
+    assert disjoint(lifetimes, found.offsets, found.peak)
+    assert bound <= found.peak == max(at + span.nbytes for span, at in zip(lifetimes, found.offsets, strict=True))
+    assert arrange(lifetimes, bound, when) == found
+    assert disjoint(lifetimes, *arrange(lifetimes, bound, when, effort=0))
 
 
 def test_search_finds_what_greed_misses() -> None:
-    """Large spans that meet only small ones in between: by size alone they leave holes."""
+    """Large lifetimes that meet only small ones in between: by size alone they leave holes."""
     rng = np.random.default_rng(8)
-    spans = [
-        Span(64 * int(n), int(f), int(f + d))
+    lifetimes = [
+        Lifetime(64 * int(n), int(f), int(f + d))
         for n, f, d in zip(rng.integers(1, 400, 120), rng.integers(0, 100, 120), rng.integers(0, 25, 120), strict=True)
     ]
-    bound, when = fullest(spans)
-    first = arrange(spans, bound, when, effort=0)
-    found = arrange(spans, bound, when, effort=EFFORT)
+    bound, when = fullest(lifetimes)
+    first = arrange(lifetimes, bound, when, effort=0)
+    found = arrange(lifetimes, bound, when, effort=EFFORT)
     assert found.peak < first.peak
     assert found.peak <= WITHIN * bound
 

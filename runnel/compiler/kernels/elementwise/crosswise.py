@@ -40,7 +40,7 @@ class Nest:
 
 
 @dataclass(frozen=True, slots=True)
-class Blocks:
+class Tiling:
     """``turned`` are the accesses that go through scratch memory: along ``along``, or along the whole of ``unit`` and
     then ``along``. A ``width`` of 0 says that there are too few columns for that."""
 
@@ -74,8 +74,8 @@ def nest_of(call: Call) -> Nest | None:
     return Nest(call, tuple(loops), {loop.var: ends[loop.end] for loop in loops}, steps)
 
 
-def blocks_of(nest: Nest) -> Blocks | None:
-    """Blocks for the operands that lie along the same axes as the first one that lies otherwise than the result."""
+def blocks_of(nest: Nest) -> Tiling | None:
+    """Tiling for the operands that lie along the same axes as the first one that lies otherwise than the result."""
     extents, column = nest.extents, nest.column
     if any(a.writes and a.place in _read(nest.call) for a in nest.call.accesses):
         return None  # what is updated in place may not be done twice
@@ -98,7 +98,7 @@ def blocks_of(nest: Nest) -> Blocks | None:
         return None
     shared = [v for v in extents if v not in (column, unit)]
     rows = shared[0] if extents[shared[0]] >= _MANY_ROWS else max(shared, key=lambda v: extents[v])
-    return Blocks(turned if width else (), along, unit, rows, width)
+    return Tiling(turned if width else (), along, unit, rows, width)
 
 
 def _width(columns: int) -> int:

@@ -15,11 +15,10 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Final
 
-from runnel.codegen.contract import SCRATCH
-from runnel.compiler.kernels.elementwise.crosswise import Blocks, Nest, blocks_of, nest_of
+from runnel.compiler.kernels.elementwise.crosswise import Nest, Tiling, blocks_of, nest_of
 from runnel.compiler.kernels.naming import named
-from runnel.compiler.kernels.parts import binary, count
-from runnel.compiler.kernels.places import Access, Call, Place, Space, hull
+from runnel.compiler.kernels.parts import Parts, binary, count
+from runnel.compiler.kernels.places import Access, Call, hull
 from runnel.core.dtypes import DType, int64
 from runnel.loops import ir, scalar
 from runnel.loops.ir import (
@@ -30,7 +29,6 @@ from runnel.loops.ir import (
     Index,
     Let,
     Load,
-    Param,
     Position,
     RangeBound,
     Stmt,
@@ -54,27 +52,21 @@ def through_scratch(call: Call) -> Call:
 class _Rewriting:
     """Puts the kernel together."""
 
-    def __init__(self, nest: Nest, blocks: Blocks) -> None:
+    def __init__(self, nest: Nest, blocks: Tiling) -> None:
         self.nest = nest
         self.blocks = blocks
-        self.params = list(nest.call.kernel.params)
-        self.values = list(nest.call.params)
+        self.parts = Parts.of(nest.call)
         self.starts = {blocks.along: count("begin")}
         if blocks.width:
             self.starts[nest.column] = count("column")
         self.names = {access: f"s{number}" for number, access in enumerate(blocks.turned)}
         self.unit = 1 if blocks.unit is None else nest.extents[blocks.unit]
-        self.unit_step: Stride = 1 if blocks.unit is None else self.param(self.unit)
+        self.unit_step: Stride = 1 if blocks.unit is None else self.parts.param(self.unit)
         self.longest = _RUN // max((dtype.itemsize for dtype in self.dtypes()), default=1)
 
     def dtypes(self) -> list[DType]:
         of = {b.name: b.dtype for b in self.nest.call.kernel.buffers}
         return [of[buffer] for buffer, _ in self.blocks.turned]
-
-    def param(self, value: int) -> Param:
-        self.params.append(Param(f"p{len(self.params)}"))
-        self.values.append(value)
-        return self.params[-1]
 
     def call(self) -> Call:
         """The kernel and its call."""
@@ -82,16 +74,17 @@ class _Rewriting:
         before, body = self._blocks()
         inner = [v for v in nest.extents if v not in (nest.column, blocks.unit, blocks.along, blocks.rows)]
         for var in reversed(inner):
-            body = (For(var, 0, self.param(nest.extents[var]), "seq", body),)
+            body = (For(var, 0, self.parts.param(nest.extents[var]), "seq", body),)
         if blocks.rows != blocks.along:
             body = (For(blocks.rows, RangeBound.I0, RangeBound.I1, "seq", body),)
-        scratch = self._scratch()
-        buffers = (*old.kernel.buffers, *(buffer for buffer, _ in scratch))
-        accesses = [*self._accesses(), *(access for _, access in scratch)]
+        parts = self.parts
+        parts.accesses[:] = self._accesses()
+        for access, dtype in zip(blocks.turned, self.dtypes(), strict=True):
+            parts.scratch(self.names[access], dtype, blocks.width * _distance(dtype))
         prefix = old.kernel.name.rsplit("_", 1)[0]
-        kernel = named(prefix, buffers, tuple(self.params), (*before, *body), old.kernel.doc)
+        kernel = named(prefix, tuple(parts.buffers), tuple(parts.params), (*before, *body), old.kernel.doc)
         rows = nest.extents[blocks.rows]
-        return replace(old, kernel=kernel, accesses=accesses, params=self.values, rows=rows, split="rows")
+        return replace(old, kernel=kernel, accesses=parts.accesses, params=parts.values, rows=rows, split="rows")
 
     # Loops ------------------------------------------------------------------------------------------------------------
 
@@ -108,27 +101,27 @@ class _Rewriting:
     def _columns(self, body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
         """``body`` for each block of columns."""
         extent, width = self.nest.extents[self.nest.column], self.blocks.width
-        number, block = self.param(-(-extent // width)), Var("columns")
+        number, block = self.parts.param(-(-extent // width)), Var("columns")
         first = binary(scalar.mul, Position(block, int64), Const(width, int64))
-        start = Let("column", binary(scalar.minimum, first, self.param(extent - width)))
+        start = Let("column", binary(scalar.minimum, first, self.parts.param(extent - width)))
         return (For(block, 0, number, "seq", (start, *body)),)
 
     def _along(self, body: tuple[Stmt, ...]) -> tuple[list[Stmt], tuple[Stmt, ...]]:
         """``body`` for each block of the other axis, and what is known before all loops: how long a block is, and how
-        many there are. Blocks are of equal length."""
+        many there are. Tiling are of equal length."""
         var, extent = self.blocks.along, self.nest.extents[self.blocks.along]
         shared = self.blocks.rows == var
         first: Expr = RangeBound.I0 if shared else Const(0, int64)
-        whole: Expr = binary(scalar.sub, RangeBound.I1, RangeBound.I0) if shared else self.param(extent)
+        whole: Expr = binary(scalar.sub, RangeBound.I1, RangeBound.I0) if shared else self.parts.param(extent)
         longest, grain = max(self.longest // self.unit, 1), ir.LANES if extent >= _EVEN and self.unit == 1 else 1
-        most, even = self.param(longest), self.param(grain)
+        most, even = self.parts.param(longest), self.parts.param(grain)
         before: list[Stmt] = [
             Let("whole", whole),
             Let("blocks", _parts(count("whole"), most)),
             Let("equal", _parts(count("whole"), binary(scalar.maximum, count("blocks"), Const(1, int64)))),
             Let("grains", _parts(count("equal"), even)),
             Let("length", binary(scalar.minimum, binary(scalar.mul, count("grains"), even), count("whole"))),
-            Let("run", binary(scalar.mul, count("length"), self.param(self.unit))),
+            Let("run", binary(scalar.mul, count("length"), self.parts.param(self.unit))),
             Let("last", binary(scalar.sub, binary(scalar.add, first, count("whole")), count("length"))),
         ]
         block = Var("block")
@@ -156,25 +149,16 @@ class _Rewriting:
         blocks, moved = self.blocks, _Moved(self)
         body: Stmt = For(self.nest.column, 0, blocks.width, "vec", tuple(moved.statement(s) for s in self.nest.body))
         if blocks.unit is not None:
-            body = For(blocks.unit, 0, self.param(self.unit), "seq", (body,))
+            body = For(blocks.unit, 0, self.parts.param(self.unit), "seq", (body,))
         return For(blocks.along, 0, count("length"), "seq", (body,))
 
     def _scattering(self) -> Stmt:
         """The nest's own statements, with vectors along the other axis."""
         column, along, moved = self.nest.column, self.blocks.along, _Moved(self)
         vectors = For(along, 0, count("length"), "vec", tuple(moved.statement(s) for s in self.nest.body))
-        return For(column, 0, self.param(self.nest.extents[column]), "seq", (vectors,))
+        return For(column, 0, self.parts.param(self.nest.extents[column]), "seq", (vectors,))
 
     # Memory -----------------------------------------------------------------------------------------------------------
-
-    def _scratch(self) -> list[tuple[ir.Buffer, Access]]:
-        found, offset = [], SCRATCH
-        for access, dtype in zip(self.blocks.turned, self.dtypes(), strict=True):
-            size = self.blocks.width * _distance(dtype)
-            place = Place(Space.SCRATCH, dtype, size, "block", slot=0, offset=offset)
-            offset += place.nbytes
-            found.append((ir.Buffer(self.names[access], dtype, "scratch"), Access(place, True, 0, None, None, size)))
-        return found
 
     def _accesses(self) -> list[Access]:
         """The accesses of the nest, by other rows."""

@@ -35,14 +35,14 @@ def gather(node: Value, operands: Operands, result: Place) -> Call:
             i, RangeBound.J0, RangeBound.J1, "vec", (Store("b2", Index(((b, p_result), (i, 1))), load),)
         )
         body = For(b, RangeBound.I0, RangeBound.I1, "seq", (inner,))
-        rows, columns, steps = before, count, ((0, 0), (0, 1), (count, 1))
+        rows, columns, index_steps, result_steps = before, count, (0, 1), (count, 1)
     else:
         load = Load("b0", Index(((b, p_table), (a, 1)), gathered=((ir.Ref("at", int64), p_after),)), table.aval.dtype)
         store = Store("b2", Index(((b, p_result), (i, p_after), (a, 1))), load)
         chosen_once: ir.Stmt = ir.Let("at", position)
         loop = For(b, 0, p_before, "seq", (For(a, RangeBound.J0, RangeBound.J1, "vec", (store,)),))
         body = For(i, RangeBound.I0, RangeBound.I1, "seq", (chosen_once, loop))
-        rows, columns, steps = count, after, ((0, 1), (1, 0), (after, 1))
+        rows, columns, index_steps, result_steps = count, after, (1, 0), (after, 1)
     buffers = (
         ir.Buffer("b0", table.aval.dtype, "in"),
         ir.Buffer("b1", indices.aval.dtype, "in"),
@@ -50,8 +50,8 @@ def gather(node: Value, operands: Operands, result: Place) -> Call:
     )
     accesses = [
         Access(t_place, False, t_offset, 0, 0, table.aval.size),
-        Access(i_place, False, i_offset, steps[1][0], steps[1][1], 1),
-        Access(result, True, 0, steps[2][0], steps[2][1], 1 if before == 1 else node.aval.size),
+        Access(i_place, False, i_offset, *index_steps, 1),
+        Access(result, True, 0, *result_steps, 1 if before == 1 else node.aval.size),
     ]
     kernel = named("gather", buffers, params, (body,))
     values = [extent - 1, after, extent * after, count * after, before]

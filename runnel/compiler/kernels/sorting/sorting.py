@@ -14,7 +14,7 @@ from typing import Final
 
 from runnel.compiler.kernels.lowering import Lowering, Request
 from runnel.compiler.kernels.operands import Operands
-from runnel.compiler.kernels.parts import Parts, binary, clipped
+from runnel.compiler.kernels.parts import Parts, binary, clipped, compared
 from runnel.compiler.kernels.places import Access, Call, Place
 from runnel.core.dtypes import bool_, int32, int64, uint8, uint16, uint32, uint64
 from runnel.graph.node import Value
@@ -91,12 +91,12 @@ class _Sort:
         if self.dtype.is_float:
             bits = 8 * self.dtype.itemsize
             one_zero = Apply(
-                scalar.select, (_compared(scalar.eq, x, Const(0.0, x.dtype)), Const(0.0, x.dtype), x), x.dtype
+                scalar.select, (compared(scalar.eq, x, Const(0.0, x.dtype)), Const(0.0, x.dtype), x), x.dtype
             )
             word: Expr = Apply(scalar.bitcast, (one_zero,), to)
             sign = binary(scalar.shift_right, word, Const(bits - 1, to))
             everything, top = Const((1 << bits) - 1, to), Const(1 << (bits - 1), to)
-            flipped = Apply(scalar.select, (_compared(scalar.ne, sign, Const(0, to)), everything, top), to)
+            flipped = Apply(scalar.select, (compared(scalar.ne, sign, Const(0, to)), everything, top), to)
             word = binary(scalar.xor, word, flipped)
             word = Apply(scalar.select, (Apply(scalar.isnan, (x,), bool_), everything, word), to)
         elif self.dtype.kind == "int":
@@ -111,9 +111,9 @@ class _Sort:
         self.parts.scratch("keys", self.key_dtype, max(self.n, 1))
         self.parts.scratch("ranks", int32, max(self.n, 1))
         mine, other = Ref("mine", self.key_dtype), Ref("theirs", self.key_dtype)
-        earlier = _compared(scalar.lt, Position(_OTHER, int64), Position(_AT, int64))
-        before = Apply(scalar.and_, (_compared(scalar.eq, other, mine), earlier), bool_)
-        before = Apply(scalar.or_, (_compared(scalar.lt, other, mine), before), bool_)
+        earlier = compared(scalar.lt, Position(_OTHER, int64), Position(_AT, int64))
+        before = Apply(scalar.and_, (compared(scalar.eq, other, mine), earlier), bool_)
+        before = Apply(scalar.or_, (compared(scalar.lt, other, mine), before), bool_)
         count: tuple[Stmt, ...] = (
             Let("theirs", Load("keys", _cell(_OTHER), self.key_dtype)),
             Update("rank", Apply(scalar.cast, (before,), int32)),
@@ -205,10 +205,6 @@ class _Sort:
 
 def _cell(var: Var) -> Index:
     return Index(((var, 1),))
-
-
-def _compared(op: scalar.ScalarOp, x: Expr, y: Expr) -> Expr:
-    return Apply(op, (x, y), bool_)
 
 
 def _one_more(x: Expr) -> Expr:
