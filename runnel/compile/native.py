@@ -15,7 +15,7 @@ from runnel.compiler.executable.image import image
 from runnel.compiler.executable.program import Program
 from runnel.compiler.passes import pipeline
 from runnel.compiler.plan import Plan, Planner
-from runnel.compiler.schedule.recompute import Fitted, fit
+from runnel.compiler.schedule.rematerialisation import Fitted, fit
 from runnel.core.dtypes import from_numpy as dtype_of
 from runnel.core.lazy import lazy
 from runnel.graph.graph import Graph

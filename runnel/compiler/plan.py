@@ -22,12 +22,12 @@ from runnel.compiler.kernels.offsets import OffsetTables
 from runnel.compiler.kernels.operands import Operands
 from runnel.compiler.kernels.places import BufferView, Call, Place, Space
 from runnel.compiler.kernels.section import BodyPlan, Section
-from runnel.compiler.memory import interiors, laying, memory
-from runnel.compiler.memory.memory import ArenaPlan
-from runnel.compiler.schedule import hazards
+from runnel.compiler.memory import arena, padded_aliases, subviews
+from runnel.compiler.memory.arena import ArenaPlan
+from runnel.compiler.schedule import synchronisation
+from runnel.compiler.schedule.loop_regions import AnySpan
 from runnel.compiler.schedule.order import Traffic, ordered
 from runnel.compiler.schedule.partition import Block, split_calls
-from runnel.compiler.schedule.repeat import AnySpan
 from runnel.compiler.verification import invariants, verifier
 from runnel.core import switches
 from runnel.core.avals import Shape, row_major
@@ -92,7 +92,7 @@ class Planner:
         self.codes_taken = 0  # by the graph that this one is inside of
         self.checking = {home for node, home in self.clustering.home.items() if lowering_of(node).may_fail(node)}
         self.offsets = OffsetTables()
-        self.laying = laying.find(self.clustering.home, self.views, self.clustering.behind)
+        self.in_place = subviews.find(self.clustering.home, self.views, self.clustering.behind)
         self.subviews: dict[Value, list[BufferView]] = {}
         self.holders: dict[Value, Value] = {}  # padded arrays of values that lie inside of them alone
         self._fuse = fuse
@@ -118,13 +118,13 @@ class Planner:
         section = self.build()
         calls, spans = section.calls, section.spans
         invariants.check_calls(calls)
-        arena = memory.lay_out(calls, spans)
+        arena_plan = arena.lay_out(calls, spans)
         self._collect_constants(calls)
         self._number_slots()
         threads, blocks = split_calls(calls, self.threads, spans)
-        barriers, again = hazards.barriers(calls, blocks, spans)
+        barriers, again = synchronisation.barriers(calls, blocks, spans)
         plan = Plan(
-            self.graph, calls, blocks, barriers, threads, arena,
+            self.graph, calls, blocks, barriers, threads, arena_plan,
             self.inputs, self.variables, self.outputs, self.output_of, self.constants,
             self.bounded + self.bounded_inside, spans, again,
         )  # fmt: skip
@@ -282,13 +282,15 @@ class Planner:
         """A place for each value that another cluster reads."""
         wanted = {self.views[x].base for node in self.clustering.home for x in node.inputs
                   if self.clustering.home.get(self.views[x].base) is not self.clustering.home[node]
-                  and not self.laying.spares(node, x)}  # fmt: skip
+                  and not self.in_place.spares(node, x)}  # fmt: skip
         wanted |= {self.views[node].base for node, _ in self.late}
         wanted |= {self.views[x].base for x in self.graph.effects}
         checked = {self.views[b.indices].base for b in self.bounded}
         wanted |= checked
         home = self.clustering.home
-        inside = interiors.find(self.graph, self.strides, self.views, home, self.laying, {*self.targets, *checked})
+        inside = padded_aliases.find(
+            self.graph, self.strides, self.views, home, self.in_place, {*self.targets, *checked}
+        )
         self.views, self.holders = inside.views, inside.holders
         for node, cluster in home.items():
             if node in self.targets:
@@ -300,7 +302,7 @@ class Planner:
                 self.sources[node] = place
                 self.targets[node] = [place]
         self.sources.update({node: self.targets[holder][0] for node, holder in self.holders.items()})
-        self.subviews = self.laying.views(self.targets)
+        self.subviews = self.in_place.views(self.targets)
 
     def _collect_constants(self, calls: list[Call]) -> None:
         """The tables that kernels of their own brought along."""
@@ -327,7 +329,7 @@ class Planner:
             Operands(self.views, self.sources),
             {n: self.targets[n] for n in cluster.members if n in self.targets},
             {n: self.subviews[n] for n in cluster.members if n in self.subviews},
-            self.laying.subviews.get(cluster.root, ()),
+            self.in_place.subviews.get(cluster.root, ()),
             self.offsets,
             self._plan_body,
         )

@@ -7,7 +7,7 @@ from typing import Any
 
 from runnel.compiler.executable.program import Program
 from runnel.compiler.plan import Plan
-from runnel.compiler.schedule.recompute import Fitted
+from runnel.compiler.schedule.rematerialisation import Fitted
 from runnel.core.lazy import lazy
 from runnel.graph.graph import Graph
 from runnel.inspection import measure, tables

@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from runnel.compiler.executable.program import Program
 from runnel.compiler.kernels.places import Call
-from runnel.compiler.schedule.repeat import is_unbounded
+from runnel.compiler.schedule.loop_regions import is_unbounded
 from runnel.inspection import tables
 from runnel.inspection.bench import Bench, best
 from runnel.inspection.machine import rates

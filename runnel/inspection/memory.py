@@ -8,9 +8,9 @@ from typing import Any
 
 from runnel.compiler.executable.program import Program
 from runnel.compiler.kernels.places import Call, Place
-from runnel.compiler.memory.memory import Life
+from runnel.compiler.memory.arena import Life
 from runnel.compiler.plan import Plan
-from runnel.compiler.schedule.recompute import Fitted, Recomputed, counted
+from runnel.compiler.schedule.rematerialisation import Fitted, Recomputed, counted
 from runnel.core.avals import Shape
 from runnel.graph.node import Value
 from runnel.inspection import tables

@@ -8,8 +8,8 @@ from typing import Any
 
 from runnel.compiler.kernels.places import Call
 from runnel.compiler.plan import Plan
+from runnel.compiler.schedule.loop_regions import GUESSED, AnySpan, Repeat, While, sequence
 from runnel.compiler.schedule.partition import Block
-from runnel.compiler.schedule.repeat import GUESSED, AnySpan, Repeat, While, sequence
 from runnel.inspection import tables
 
 

@@ -44,8 +44,8 @@ class Roles(NamedTuple):
     spans: Any
 
 
-class Operands(NamedTuple):
-    """Operands that have shapes by their roles, and the extents."""
+class AttentionOperands(NamedTuple):
+    """AttentionOperands that have shapes by their roles, and the extents."""
 
     main: tuple[Any, ...]
     mask: Any
@@ -67,7 +67,7 @@ def roles(
     return Roles(arrays[:count], *(next(extras) if given else None for given in wanted))
 
 
-def operands(arrays: tuple[Any, ...], *, packed: bool, **attrs: Any) -> Operands:
+def operands(arrays: tuple[Any, ...], *, packed: bool, **attrs: Any) -> AttentionOperands:
     """Sort what has shapes; ShapeError where the number or rank of arrays is wrong."""
     found = roles(arrays, packed=packed, **attrs)
     if any(x.ndim != (5 if packed else 4) for x in found.main):
@@ -77,6 +77,6 @@ def operands(arrays: tuple[Any, ...], *, packed: bool, **attrs: Any) -> Operands
         b, t, three, h, d = found.main[0].shape
         if three != 3:
             raise ShapeError(f"[attention] axis 2 of packed operands holds q, k and v; it has {three}.")
-        return Operands(*found, Heads(b, h, h, t, t, d, d))
+        return AttentionOperands(*found, Heads(b, h, h, t, t, d, d))
     q, k, v = (x.shape for x in found.main)
-    return Operands(*found, Heads(q[0], q[1], k[1], q[2], k[2], q[3], v[3]))
+    return AttentionOperands(*found, Heads(q[0], q[1], k[1], q[2], k[2], q[3], v[3]))

@@ -20,7 +20,7 @@ from runnel.core.tables import Op, cost, infer, jvp, lower, reference, vjp
 from runnel.core.tangents import TRANSPOSED
 from runnel.loops.rules import Attention, AttentionGradient
 from runnel.ops.arguments import Array, require_dtype, require_same_dtype
-from runnel.ops.attention_operands import Operands, operands, roles
+from runnel.ops.attention_operands import AttentionOperands, operands, roles
 from runnel.ops.attention_reference import attention_reference, gradient_reference
 from runnel.ops.attention_terms import Options, gathered, mask_gradient, repeated, second_gradient
 from runnel.ops.broadcasting import broadcast_to, unbroadcast
@@ -121,7 +121,7 @@ def _head_first(x: Array) -> Array:
     return permute(x, (0, 2, 1, 3))
 
 
-def _unpacked(given: Operands, packed: bool) -> tuple[Array, Array, Array]:
+def _unpacked(given: AttentionOperands, packed: bool) -> tuple[Array, Array, Array]:
     """q, k and v as [B, heads, T, D]."""
     if not packed:
         q, k, v = given.main
@@ -131,11 +131,11 @@ def _unpacked(given: Operands, packed: bool) -> tuple[Array, Array, Array]:
     return q, k, v
 
 
-def _options(given: Operands, attrs: dict[str, Any]) -> Options:
+def _options(given: AttentionOperands, attrs: dict[str, Any]) -> Options:
     return Options(attrs["causal"], attrs["scale"], given.mask, given.lengths, attrs["dropout"], given.key, given.spans)
 
 
-def _extras(given: Operands, mask_rule: Callable[[], Array]) -> tuple[Callable[[], Array] | None, ...]:
+def _extras(given: AttentionOperands, mask_rule: Callable[[], Array]) -> tuple[Callable[[], Array] | None, ...]:
     """Cotangents of the operands beside q, k and v that there are."""
     trained = given.mask is not None and given.mask.dtype is not bool_
     whole = [x for x in (given.mask, given.lengths, given.key, given.spans) if x is not None]

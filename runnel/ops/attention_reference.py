@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from runnel.core.tables import reference
-from runnel.ops.attention_operands import Operands, operands
+from runnel.ops.attention_operands import AttentionOperands, operands
 from runnel.ops.random import random_bits_p
 
 
@@ -20,7 +20,7 @@ def _seen_in_spans(spans: Any, queries: int, keys: int, causal: bool) -> Any:
     return seen
 
 
-def _kept(given: Operands, dropout: float) -> Any:
+def _kept(given: AttentionOperands, dropout: float) -> Any:
     """What dropout multiplies each weight by."""
     if not dropout:
         return 1.0
@@ -32,7 +32,7 @@ def _kept(given: Operands, dropout: float) -> Any:
     return np.where(below, 0.0, 0.0 if dropout == 1 else 1 / (1 - dropout))
 
 
-def _weights(given: Operands, causal: bool, scale: float, packed: bool) -> tuple[Any, Any, Any, Any]:
+def _weights(given: AttentionOperands, causal: bool, scale: float, packed: bool) -> tuple[Any, Any, Any, Any]:
     """q, k and v as [B, H, T, D], and the weights before dropout."""
     if packed:
         q, k, v = (np.moveaxis(given.main[0], 2, 0).transpose(0, 1, 3, 2, 4)[i].astype(np.float64) for i in range(3))

@@ -31,7 +31,7 @@ _KEPT: Final = 64  # plans held ready, and as many that were used before them
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class GradientPlan:
     """Numbers are those of the body's inputs (constants, carries, xs) and outputs (carries, ys)."""
 
     forward: Body  # gives ``extras`` as further ys
@@ -50,10 +50,10 @@ class Plan:
     terms: tuple[tuple[int, tuple[Term, ...]], ...]  # constants whose cotangents are summed after it
 
 
-_PLANS: Final[Recent[Any, Plan]] = Recent(_KEPT)
+_PLANS: Final[Recent[Any, GradientPlan]] = Recent(_KEPT)
 
 
-def plan_of(body: Body, constants: int, carries: int, wanted: Sequence[bool], seeded: Sequence[bool]) -> Plan:
+def plan_of(body: Body, constants: int, carries: int, wanted: Sequence[bool], seeded: Sequence[bool]) -> GradientPlan:
     """The plan for cotangents of the inputs in ``wanted`` from cotangents of the outputs in ``seeded``."""
     key = (body, constants, carries, tuple(wanted), tuple(seeded))
     plan = _PLANS.get(key)
@@ -94,7 +94,7 @@ class _Planner:
                 return sorted(active)
             active += more
 
-    def plan(self) -> Plan:
+    def plan(self) -> GradientPlan:
         split = {i: terms(node) for i, node in self.cotangents.items() if i < self.n}
         sums = tuple(i for i, found in split.items() if found is None)
         sunk = tuple((i, tuple(found)) for i, found in split.items() if found is not None)
@@ -146,7 +146,7 @@ class _Planner:
         factors: list[Value],
         sunk: tuple[tuple[int, tuple[Term, ...]], ...],
         kept: list[Value],
-    ) -> Plan:
+    ) -> GradientPlan:
         inputs = self.linearized.inputs
         number = {node: i for i, node in enumerate(inputs)}
         made = list(self.linearized.outputs)
@@ -175,7 +175,7 @@ class _Planner:
         name = self.body.graph.name
         forward = extract(inputs, made, name).graph
         backward = extract(arguments, outputs, f"{name}.backward").graph
-        return Plan(
+        return GradientPlan(
             forward=Body(forward, self.body.recompute),
             extras=tuple(node.aval for node in made[len(self.linearized.outputs) :]),
             linearized=self.linearized,
@@ -254,7 +254,7 @@ def scan_vjp(
 
 
 def _stack(
-    plan: Plan,
+    plan: GradientPlan,
     node: Value,
     number: int,
     inputs: Sequence[Tensor],

@@ -18,8 +18,8 @@ from runnel.compiler.executable.records import BARRIER, JUMP, SEAL, Arguments, R
 from runnel.compiler.kernels.places import Call, Place, Space
 from runnel.compiler.plan import Plan
 from runnel.compiler.schedule import stops
+from runnel.compiler.schedule.loop_regions import is_unbounded
 from runnel.compiler.schedule.partition import Block
-from runnel.compiler.schedule.repeat import is_unbounded
 from runnel.core.errors import VerifierError
 from runnel.runtime import threads
 from runnel.runtime.launch import RECORD_WORDS, barrier_address, jump_address, seal_address

@@ -17,9 +17,9 @@ import numpy as np
 
 from runnel.compiler.kernels.places import Access, Call
 from runnel.compiler.plan import Plan
-from runnel.compiler.schedule import repeat, stops
+from runnel.compiler.schedule import loop_regions, stops
+from runnel.compiler.schedule.loop_regions import AnySpan, Branch, Repeat, While, sequence
 from runnel.compiler.schedule.partition import Block
-from runnel.compiler.schedule.repeat import AnySpan, Branch, Repeat, While, sequence
 from runnel.runtime.launch import RECORD_WORDS
 
 Words = np.ndarray[Any, np.dtype[np.int64]]
@@ -41,7 +41,7 @@ class Arguments:
         self.moves: list[tuple[int, ...]] = []
         self.starts = [
             self._add(call.accesses, call.params, counts)
-            for call, counts in zip(calls, repeat.counts(len(calls), spans), strict=True)
+            for call, counts in zip(calls, loop_regions.counts(len(calls), spans), strict=True)
         ]
         call_moves = self.moves
         self.moves = []

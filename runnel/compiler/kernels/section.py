@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from runnel.compiler.kernels.places import Call, Place
-from runnel.compiler.schedule.repeat import AnySpan
+from runnel.compiler.schedule.loop_regions import AnySpan
 from runnel.core.avals import Shape
 from runnel.graph.graph import Graph
 from runnel.graph.node import Value

@@ -8,7 +8,7 @@ from itertools import pairwise
 
 from runnel.compiler.cost.work import Block as Block
 from runnel.compiler.kernels.places import Access, Call, Place, Space
-from runnel.compiler.schedule.repeat import AnySpan
+from runnel.compiler.schedule.loop_regions import AnySpan
 
 WORTH_SPLITTING = 2e-6  # seconds of predicted work in a call
 WORTH_A_TEAM = 20e-6  # seconds of predicted work in a program

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from runnel.compiler.fusion.strided import Strided
-from runnel.compiler.schedule.candidates import Pick
+from runnel.compiler.schedule.remat_candidates import Pick
 from runnel.graph.graph import Graph
 from runnel.graph.node import Node, Result, Value, applied, reapplied, results_of
 from runnel.ops.recomputation import again_p

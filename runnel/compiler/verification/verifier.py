@@ -14,8 +14,8 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from runnel.compiler.kernels.places import Access, Call, Place, Space
+from runnel.compiler.schedule.loop_regions import AnySpan, Branch, Repeat, While, sequence
 from runnel.compiler.schedule.partition import Block, region
-from runnel.compiler.schedule.repeat import AnySpan, Branch, Repeat, While, sequence
 from runnel.compiler.verification.footprint import Footprint, footprints
 from runnel.compiler.verification.runs import LARGEST, Runs, TooLarge, common, merged, missing, runs_of
 from runnel.core.errors import VerifierError

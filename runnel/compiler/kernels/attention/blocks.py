@@ -11,8 +11,8 @@ from typing import Final
 
 import numpy as np
 
-from runnel.compiler.kernels.attention.draws import Draws
-from runnel.compiler.kernels.attention.spans import Spans
+from runnel.compiler.kernels.attention.dropout import Draws
+from runnel.compiler.kernels.attention.sequences import Spans
 from runnel.compiler.kernels.operands import Operands
 from runnel.compiler.kernels.parts import Parts, binary, clipped, count
 from runnel.compiler.kernels.places import BufferView, Call

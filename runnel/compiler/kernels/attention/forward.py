@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from runnel.compiler.kernels.attention.blocks import ELEMENT, KEYS, QUERY, TURN, at, heads_first
 from runnel.compiler.kernels.attention.rows import Rows
-from runnel.compiler.kernels.attention.spans import SEQUENCE, Spans
+from runnel.compiler.kernels.attention.sequences import SEQUENCE, Spans
 from runnel.compiler.kernels.operands import Operands
 from runnel.compiler.kernels.parts import binary, count
 from runnel.compiler.kernels.places import Call, Place

@@ -22,9 +22,9 @@ from runnel.compiler.kernels.attention.blocks import (
     heads_first,
     unpacked,
 )
-from runnel.compiler.kernels.attention.draws import DROPPED
+from runnel.compiler.kernels.attention.dropout import DROPPED
 from runnel.compiler.kernels.attention.rows import Rows
-from runnel.compiler.kernels.attention.spans import SEQUENCE, Spans
+from runnel.compiler.kernels.attention.sequences import SEQUENCE, Spans
 from runnel.compiler.kernels.operands import Operands
 from runnel.compiler.kernels.parts import binary, clipped, count
 from runnel.compiler.kernels.places import BufferView, Call, Place

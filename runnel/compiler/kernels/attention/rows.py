@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from runnel.compiler.kernels.attention.blocks import KEY, QUERY, AttentionKernel
-from runnel.compiler.kernels.attention.draws import DROPPED
+from runnel.compiler.kernels.attention.dropout import DROPPED
 from runnel.compiler.kernels.parts import binary, clipped, count
 from runnel.core.dtypes import bool_, int64
 from runnel.loops import scalar

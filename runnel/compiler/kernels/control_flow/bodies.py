@@ -10,7 +10,7 @@ from typing import NamedTuple
 from runnel.compiler.kernels.elementwise.strided_copy import dense_copy
 from runnel.compiler.kernels.places import Access, Call, Place, Space
 from runnel.compiler.kernels.section import BodyPlan, Section
-from runnel.compiler.schedule.repeat import AnySpan, Repeat
+from runnel.compiler.schedule.loop_regions import AnySpan, Repeat
 from runnel.core.avals import row_major
 from runnel.graph.graph import Graph
 from runnel.graph.node import Input, InputKind, Value

@@ -13,7 +13,7 @@ from runnel.compiler.kernels.elementwise.strided_copy import dense_copy
 from runnel.compiler.kernels.operands import Operands
 from runnel.compiler.kernels.places import Access, Place, Space
 from runnel.compiler.kernels.section import PlanBody, Section
-from runnel.compiler.schedule.repeat import GUESSED, Branch, While
+from runnel.compiler.schedule.loop_regions import GUESSED, Branch, While
 from runnel.core.avals import Shape, row_major
 from runnel.core.dtypes import bool_
 from runnel.graph.graph import Graph

@@ -23,7 +23,7 @@ from runnel.compiler.kernels.lowering import lowering_of
 from runnel.compiler.kernels.operands import Operands
 from runnel.compiler.kernels.places import Place, Space
 from runnel.compiler.kernels.section import PlanBody, Section
-from runnel.compiler.schedule.repeat import Repeat
+from runnel.compiler.schedule.loop_regions import Repeat
 from runnel.core.avals import Shape, row_major
 from runnel.graph.extract import placeholder
 from runnel.graph.graph import Graph, topological

@@ -12,7 +12,7 @@ from runnel.compiler.kernels.elementwise.addressing import NestAddressing
 from runnel.compiler.kernels.elementwise.empty_rows import leaves_empty_rows, unless_empty
 from runnel.compiler.kernels.elementwise.members import Members
 from runnel.compiler.kernels.elementwise.rows import Passes
-from runnel.compiler.kernels.elementwise.transposing import through_scratch
+from runnel.compiler.kernels.elementwise.tiled_transpose import through_scratch
 from runnel.compiler.kernels.lowering import Request, is_reduction, lowering_of
 from runnel.compiler.kernels.naming import named
 from runnel.compiler.kernels.parts import Parts

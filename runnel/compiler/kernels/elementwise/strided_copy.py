@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 
-from runnel.compiler.kernels.elementwise.transposing import through_scratch
+from runnel.compiler.kernels.elementwise.tiled_transpose import through_scratch
 from runnel.compiler.kernels.parts import Parts
 from runnel.compiler.kernels.places import Access, BufferView, Call, Place, hull
 from runnel.core.avals import Shape, row_major

@@ -15,7 +15,7 @@ from runnel import ops
 from runnel.compiler.executable.program import Program
 from runnel.compiler.plan import Planner
 from runnel.compiler.schedule import partition, stops
-from runnel.compiler.schedule.repeat import Repeat
+from runnel.compiler.schedule.loop_regions import Repeat
 from runnel.compiler.verification import verifier
 from runnel.core import switches
 from runnel.core.avals import Aval, aval, row_major

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from runnel.compiler.kernels.places import Call, Place, Space
 from runnel.compiler.memory.arrangement import arrange
 from runnel.compiler.memory.sweep import Lifetime
-from runnel.compiler.schedule.repeat import AnySpan
+from runnel.compiler.schedule.loop_regions import AnySpan
 
 ALIGN = 64
 

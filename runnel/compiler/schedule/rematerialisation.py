@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from runnel.compiler.plan import Plan, Planner
-from runnel.compiler.schedule.candidates import Candidates, Pick
+from runnel.compiler.schedule.remat_candidates import Candidates, Pick
 from runnel.compiler.schedule.repetition import repeated
 from runnel.core.errors import MemoryBudgetError
 from runnel.graph.graph import Graph

@@ -10,7 +10,7 @@ import numpy as np
 from runnel.compiler.cost import rates
 from runnel.compiler.kernels.lowering import lowering_of
 from runnel.compiler.kernels.places import Place, Space
-from runnel.compiler.memory.memory import Life
+from runnel.compiler.memory.arena import Life
 from runnel.compiler.plan import Plan, Planner
 from runnel.core import tables
 from runnel.graph.node import Value

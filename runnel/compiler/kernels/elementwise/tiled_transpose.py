@@ -15,7 +15,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Final
 
-from runnel.compiler.kernels.elementwise.crosswise import Nest, Tiling, blocks_of, nest_of
+from runnel.compiler.kernels.elementwise.transpose_tiling import Nest, Tiling, blocks_of, nest_of
 from runnel.compiler.kernels.naming import named
 from runnel.compiler.kernels.parts import Parts, binary, count
 from runnel.compiler.kernels.places import Access, Call, hull

@@ -31,7 +31,7 @@ class Subview:
 
 
 @dataclass(frozen=True, slots=True)
-class Laying:
+class InPlace:
     """``subviews`` are, for each concatenation and padded array, those of its inputs, by their numbers, that are stored
     in place by their makers."""
 
@@ -50,7 +50,7 @@ class Laying:
         return found
 
 
-def find(home: dict[Value, Cluster], views: dict[Value, Strided], behind: Collection[Value]) -> Laying:
+def find(home: dict[Value, Cluster], views: dict[Value, Strided], behind: Collection[Value]) -> InPlace:
     """All that can be stored in place."""
     subviews: dict[Value, dict[int, Subview]] = {}
     for node in home:
@@ -59,7 +59,7 @@ def find(home: dict[Value, Cluster], views: dict[Value, Strided], behind: Collec
             subview = None if x in behind else _subview(x, views[x], offset, strides)
             if subview is not None and _fits(subview, home.get(subview.base), node.aval.size):
                 subviews.setdefault(node, {})[number] = subview
-    return Laying(subviews)
+    return InPlace(subviews)
 
 
 def _subview(x: Value, view: Strided, offset: int, strides: Shape) -> Subview | None:

@@ -15,8 +15,8 @@ from dataclasses import replace
 from typing import NamedTuple
 
 from runnel.compiler.kernels.places import Access, Call, Space
+from runnel.compiler.schedule.loop_regions import AnySpan, Branch, Repeat, While, sequence
 from runnel.compiler.schedule.partition import Block, Region, region
-from runnel.compiler.schedule.repeat import AnySpan, Branch, Repeat, While, sequence
 from runnel.compiler.schedule.touched import Bytes, Touch, Touched
 
 _WHOLE: Block = (0, 1, 0, 1)

@@ -10,11 +10,7 @@ from hypothesis import given, settings, strategies as st
 
 import runnel as rn
 from runnel import ops
-from runnel.compiler.kernels.attention import (
-    blocks as attention_blocks,
-    draws as attention_draws,
-    gradient as attention_gradient,
-)
+from runnel.compiler.kernels.attention import blocks as attention_blocks, dropout, gradient as attention_gradient
 from runnel.compiler.kernels.parts import Parts
 from runnel.compiler.kernels.places import Place, Space
 from runnel.compiler.schedule import partition
@@ -96,7 +92,7 @@ def test_both_kernels_on_any_number_of_threads(
 def test_positions_of_two_words_give_the_same_bits(monkeypatch: pytest.MonkeyPatch) -> None:
     args, options = [rn.asarray(x) for x in (*operands((1, 2, 4), 33, 50), KEY)], attrs(0.3)
     narrow = Traced(lambda *xs: apply(attention_p, *xs, **options), args)
-    monkeypatch.setattr(attention_draws, "WORDS", 0)
+    monkeypatch.setattr(dropout, "WORDS", 0)
     wide = Traced(lambda *xs: apply(attention_p, *xs, **options), args)
     assert wide.plan.calls[-1].kernel.name != narrow.plan.calls[-1].kernel.name
     assert same_bits(wide(*args)[0], narrow(*args)[0])
@@ -106,10 +102,10 @@ def test_a_row_that_crosses_into_the_next_word() -> None:
     """The positions of one row of 70 begin 30 before 2³², in the kernel's own statements as in the generator."""
     parts, j = Parts(), Var("j")
     place = Place(Space.INPUT, uint32, 2, "key")
-    draws = attention_draws.Draws(parts, (place, 0, 1), 0.5, float32, attention_draws.WORDS + 1, 1)
-    begin = attention_draws.WORDS - 30
+    draws = dropout.Draws(parts, (place, 0, 1), 0.5, float32, dropout.WORDS + 1, 1)
+    begin = dropout.WORDS - 30
     parts.buffers.append(Buffer("o", bool_, "out"))
-    store = Store("o", Index(((j, 1),)), attention_draws.DROPPED)
+    store = Store("o", Index(((j, 1),)), dropout.DROPPED)
     body = (*draws.begin(), *draws.row(Const(begin, int64), None), For(j, 0, 70, "vec", (*draws.draw(j), store)))
     kernel = Kernel("k", tuple(parts.buffers), tuple(parts.params), body)
     found = np.zeros(70, bool)

@@ -14,7 +14,7 @@ from runnel.compiler.fusion.cluster import Cluster, Form, aligned_strides
 from runnel.compiler.fusion.strided import Strided
 from runnel.compiler.fusion.views import resolve_views
 from runnel.compiler.kernels.lowering import lowering_of
-from runnel.compiler.memory.laying import Laying, Subview
+from runnel.compiler.memory.subviews import InPlace, Subview
 from runnel.core.avals import Shape
 from runnel.graph.graph import Graph
 from runnel.graph.node import Value
@@ -23,7 +23,7 @@ _MUCH: Final = 1.5  # times the value's size
 
 
 @dataclass(frozen=True, slots=True)
-class Interiors:
+class PaddedAliases:
     """``holders`` are the padded arrays of the values that lie inside of them alone; ``views`` says how all views of
     the graph lie then."""
 
@@ -36,24 +36,24 @@ def find(
     strides: dict[Value, Shape],
     views: dict[Value, Strided],
     home: dict[Value, Cluster],
-    laying: Laying,
+    in_place: InPlace,
     dense: Collection[Value],
-) -> Interiors:
+) -> PaddedAliases:
     """The values that need no memory of their own; those of ``dense`` have it anyhow. ``strides`` are those of inputs
     that are not dense."""
     subviews: dict[Value, tuple[Value, Subview]] = {}
-    for node, parts in laying.subviews.items():
+    for node, parts in in_place.subviews.items():
         if lowering_of(node).holds_operand and parts[0].base not in dense:
             subviews.setdefault(parts[0].base, (node, parts[0]))
     if not subviews:
-        return Interiors({}, views)
+        return PaddedAliases({}, views)
     lying = resolve_views(graph, strides | {base: subview.strides for base, (_, subview) in subviews.items()})
     broken = {views[x].base for x in graph.values if views[x].base is not lying[x].base}
     readers: dict[Value, list[tuple[Value, Value]]] = {base: [] for base in subviews}
     for node in home:
         for x in node.inputs:
             base = views[x].base
-            if base in readers and home[base] is not home[node] and not laying.spares(node, x):
+            if base in readers and home[base] is not home[node] and not in_place.spares(node, x):
                 readers[base].append((node, x))
     holders: dict[Value, Value] = {}
     for base, (node, _) in subviews.items():
@@ -66,7 +66,7 @@ def find(
         for x, view in lying.items()
         if view.base in offsets
     }
-    return Interiors(holders, views | moved)
+    return PaddedAliases(holders, views | moved)
 
 
 def _goes_by_strides(node: Value, x: Value, view: Strided, cluster: Cluster) -> bool:
