@@ -65,7 +65,7 @@ class Cluster(Vertex):
 
 def essential(shape: Shape) -> Shape:
     """``shape`` without its axes of size 1."""
-    return tuple(n for n in shape if n != 1)
+    return tuple([n for n in shape if n != 1])
 
 
 def essential_strides(shape: Shape, strides: Shape) -> Shape:
@@ -75,7 +75,7 @@ def essential_strides(shape: Shape, strides: Shape) -> Shape:
 
 def aligned_strides(operand: Shape, strides: Shape, result: Shape) -> Shape:
     """Strides of a (size-1-broadcast) operand over the essential axes of the result it is read for."""
-    return tuple(0 if n == 1 else s for n, s, r in zip(operand, strides, result, strict=True) if r != 1)
+    return tuple([0 if n == 1 else s for n, s, r in zip(operand, strides, result, strict=True) if r != 1])
 
 
 def kept_extents(cluster: Cluster) -> Shape:

@@ -201,14 +201,16 @@ def register(families: dict[type, Callable[[Any], Lowering]]) -> None:
 
 def lowering_for(op: Op | None) -> Lowering:
     """The lowering of ``op``; one that can do nothing where table ``lower`` has no rule."""
-    rule = None if op is None else tables.lower.get(op)
-    if op is None or rule is None:
+    if op is None:
+        return _MISSING
+    rule, known = tables.lower.get(op), _KNOWN.get(op)
+    if known is not None and known.rule is rule:
+        return known
+    if rule is None:
         return _MISSING
     if isinstance(rule, Lowering):
         return rule
-    known = _KNOWN.get(op)
-    if known is None or known.rule is not rule:
-        known = _KNOWN[op] = _of_form(op, rule)
+    known = _KNOWN[op] = _of_form(op, rule)
     return known
 
 
