@@ -15,11 +15,10 @@ from runnel.compiler.fusion.clusters import Clustering
 from runnel.compiler.fusion.views import resolve_views
 from runnel.compiler.kernels import bounds
 from runnel.compiler.kernels.bounds import Bounded
-from runnel.compiler.kernels.elementwise import strided_copy
 from runnel.compiler.kernels.families import FAMILIES
 from runnel.compiler.kernels.lowering import Request, lowering_of, register
 from runnel.compiler.kernels.offsets import OffsetTables
-from runnel.compiler.kernels.operands import Operands
+from runnel.compiler.kernels.operands import Operands, copy_of_place
 from runnel.compiler.kernels.places import BufferView, Call, Place, Space
 from runnel.compiler.kernels.section import BodyPlan, Section
 from runnel.compiler.memory import arena, padded_aliases, subviews
@@ -196,8 +195,7 @@ class Planner:
         elif place.space is Space.VARIABLE or inline_constant(base):
             saved = Place(Space.ARENA, place.dtype, place.size, f"saved {place.label}")
             self.first.append(self._copy(node, saved))
-            source = (saved, 0, row_major(node.aval.shape))
-            self.last.append(strided_copy.dense_copy(node.aval.shape, source, place, node))
+            self.last.append(copy_of_place(node, saved, place))
         else:
             self.first.append(self._copy(node, place))
 

@@ -9,6 +9,11 @@ from runnel.core.avals import row_major
 from runnel.graph.node import Value
 
 
+def copy_of_place(x: Value, source: Place, target: Place) -> Call:
+    """A call that copies ``x`` from one dense place to another."""
+    return strided_copy.dense_copy(x.aval.shape, (source, 0, row_major(x.aval.shape)), target, x)
+
+
 class Operands:
     """Where a node's operands lie. ``before`` are the calls that must run first: copies of what was wanted dense."""
 

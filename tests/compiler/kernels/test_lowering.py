@@ -16,7 +16,7 @@ from runnel.core import tables
 from runnel.core.errors import MissingRuleError
 from runnel.core.tables import Op, lower
 from runnel.loops import rules
-from tests.test_house import PACKAGE, module_name, parsed, sources
+from tests.test_house import PACKAGE, import_graph, module_name, parsed, sources
 
 KERNELS = PACKAGE / "compiler" / "kernels"
 
@@ -122,6 +122,19 @@ def test_no_driver_reads_the_names_of_kernels() -> None:
     """What a kernel is called says nothing to the compiler."""
     text = [(path, line) for path in (PACKAGE / "compiler").rglob("*.py") for line in path.read_text().splitlines()]
     assert [str(path) for path, line in text if "kernel.name.startswith" in line or "kernel.name ==" in line] == []
+
+
+def test_only_kernels_import_families() -> None:
+    """What is in the package of a family is known to ``families.py`` and to other kernels alone."""
+    families = {family for family in classes_of_families().values() if family != "rules"}
+    prefixes = tuple(f"runnel.compiler.kernels.{family}" for family in families)
+    found = [
+        f"{name} imports {target}"
+        for name, targets in import_graph().items()
+        for target in targets
+        if target.startswith(prefixes) and not name.startswith("runnel.compiler.kernels.")
+    ]
+    assert found == []
 
 
 def test_every_form_of_rule_has_a_family() -> None:
