@@ -13,6 +13,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Final
 
+from runnel.backends.host.layout import COMPLETED, STALE
+from runnel.backends.host.memory import allocate, allocate_slab
 from runnel.compile.capture import Capture, Gradient, Origin, Tape
 from runnel.compile.differentiable.taping import Taping
 from runnel.compile.native import Native, dense
@@ -22,8 +24,6 @@ from runnel.core.avals import row_major
 from runnel.core.casting import CASTING
 from runnel.core.switches import SETTLED
 from runnel.graph.node import InputKind
-from runnel.runtime.layout import COMPLETED, STALE
-from runnel.runtime.memory import allocate, allocate_slab
 from runnel.tensor import tape
 from runnel.tensor.grad_mode import RECORDING
 from runnel.tensor.holding import HOLDS, protect

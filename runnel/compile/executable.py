@@ -7,7 +7,7 @@ from types import FunctionType
 from typing import Any, NamedTuple, Protocol
 from weakref import WeakSet
 
-from runnel.codegen import context
+from runnel.backends import context
 from runnel.compile import audit
 from runnel.compile.calling import MISS, CallWriter, Counter
 from runnel.compile.capture import Capture, capture

@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from runnel.codegen import context as contexts
-from runnel.codegen.context import CompileContext
+from runnel.backends import context as contexts
+from runnel.backends.context import CompileContext
+from runnel.backends.host import memory
+from runnel.backends.host.layout import STALE
 from runnel.compile.binding import Binding
 from runnel.compile.native import Recipe, dense
 from runnel.core.avals import row_major
@@ -14,8 +16,6 @@ from runnel.core.errors import ArgumentError
 from runnel.graph.graph import Graph
 from runnel.graph.node import InputKind, Value
 from runnel.graph.verifier import verify
-from runnel.runtime import memory
-from runnel.runtime.layout import STALE
 from runnel.tensor import tensor as tensors
 from runnel.tensor.holding import HOLDS, protect
 from runnel.tensor.tensor import Tensor

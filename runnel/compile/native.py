@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, NamedTuple, cast
 
-from runnel.codegen import context
-from runnel.codegen.context import CompileContext
+from runnel.backends import context
+from runnel.backends.context import CompileContext
 from runnel.compile import stored
 from runnel.compile.binding import Binding
 from runnel.compile.capture import Capture, Origin

@@ -19,7 +19,8 @@ from typing import Any, Final
 import numpy as np
 
 from runnel import transforms as transforms
-from runnel.codegen.context import CompileContext
+from runnel.backends.context import CompileContext
+from runnel.backends.host import objects
 from runnel.compile import stationary as stationary
 from runnel.compiler.executable.image import Image, checked
 from runnel.compiler.passes.pipeline import PIPELINE
@@ -28,11 +29,10 @@ from runnel.core.errors import VerifierError
 from runnel.core.tables import Op, Table
 from runnel.graph.graph import Graph
 from runnel.graph.hashing import structural_hash
-from runnel.runtime import objects
 
 LARGEST: Final = 1 << 24  # bytes of a file
 _MAGIC: Final = b"runnel program 1\n"
-_MADE_BY: Final = ("core", "runtime", "loops", "codegen", "graph", "ops", "compiler", "compile")
+_MADE_BY: Final = ("core", "loops", "backends", "graph", "ops", "compiler", "compile")
 _OWN_RULES: Final = Table.registrations  # all are there: what is imported above stands on every module that has some
 _OWN_PASSES: Final = PIPELINE.passes
 

@@ -26,7 +26,7 @@ class State:
     __slots__ = ("context",)
 
     def __init__(self) -> None:
-        self.context: Any = None  # see codegen/context.py
+        self.context: Any = None  # see backends/context.py
 
 
 class Settled:

@@ -8,11 +8,11 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
+from runnel.backends.cpu.launch import RECORD_WORDS, Launch
+from runnel.backends.host import memory
 from runnel.compiler.executable.program import Program
 from runnel.compiler.kernels.places import Call, Place, Space
 from runnel.core.errors import ShapeError
-from runnel.runtime import memory
-from runnel.runtime.launch import RECORD_WORDS, Launch
 
 _PATTERNS = (0xA5, 0x5A)
 

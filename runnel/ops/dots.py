@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from runnel.codegen import context
+from runnel.backends import context
 from runnel.core.dispatch import apply
 from runnel.core.dtypes import DType, bfloat16, float32, float64
 from runnel.core.tables import Op

@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from typing import Any, Final
 
-from runnel.codegen import context
+from runnel.backends import context
+from runnel.backends.host.layout import STALE
 from runnel.compile.binding import Binding
 from runnel.compiler.executable.program import Program
 from runnel.compiler.passes import pipeline
 from runnel.compiler.plan import Planner
 from runnel.core.avals import row_major
 from runnel.graph.node import InputKind
-from runnel.runtime.layout import STALE
 from runnel.tensor import tensor as tensors
 from runnel.tensor.holding import HOLDS, protect
 from runnel.tensor.tensor import Tensor

@@ -9,7 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from runnel.codegen import context
+from runnel.backends import context
+from runnel.backends.host import memory
+from runnel.backends.host.memory import Storage
 from runnel.compiler.executable.program import Program
 from runnel.compiler.kernels.bounds import outside
 from runnel.compiler.kernels.lowering import lowering_for
@@ -27,8 +29,6 @@ from runnel.graph.extract import placeholder
 from runnel.graph.graph import Graph
 from runnel.graph.node import Node, Value, applied, results_of
 from runnel.ops.views import permute_p
-from runnel.runtime import memory
-from runnel.runtime.memory import Storage
 from runnel.tensor.tracing import user_line
 
 if TYPE_CHECKING:

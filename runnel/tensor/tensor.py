@@ -15,6 +15,8 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 
 from runnel import ops
+from runnel.backends.host import memory
+from runnel.backends.host.memory import Storage
 from runnel.core.avals import Aval, Shape, aval, row_major
 from runnel.core.dispatch import RunTimeNumber
 from runnel.core.dtypes import DType, from_numpy as from_numpy_dtype
@@ -24,8 +26,6 @@ from runnel.core.rounding import rounded
 from runnel.core.tables import Op
 from runnel.graph.node import InputKind, Value
 from runnel.ops.conversion import stop_gradient_p
-from runnel.runtime import memory
-from runnel.runtime.memory import Storage
 from runnel.tensor import copying, eager, inplace, ownership, tape, tracing
 from runnel.tensor.grad_mode import RECORDING, run_recording
 from runnel.tensor.methods import ArrayMethods

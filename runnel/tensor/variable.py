@@ -13,6 +13,7 @@ from typing import Any, Final, Self
 
 import numpy as np
 
+from runnel.backends.host.state import VERSION, StateLock
 from runnel.core import kinds
 from runnel.core.arrays import as_array
 from runnel.core.avals import Aval
@@ -21,7 +22,6 @@ from runnel.core.dtypes import DType, as_dtype, from_numpy
 from runnel.core.errors import DTypeError, GradientError, NewStateError, ShapeError
 from runnel.core.rounding import rounded
 from runnel.graph.node import InputKind
-from runnel.runtime.state import VERSION, StateLock
 from runnel.tensor import copying, inplace, tape, tensor as tensors, tracing
 from runnel.tensor.grad_mode import RECORDING, run_recording
 from runnel.tensor.stand_in import StandIn, data_of

@@ -11,10 +11,11 @@ import pytest
 
 import runnel as rn
 from runnel import nn, optim
-from runnel.codegen import context, target as targets
+from runnel.backends import context
+from runnel.backends.cpu import target as targets
+from runnel.backends.host import threads
 from runnel.core import switches
 from runnel.core.errors import SettingError
-from runnel.runtime import threads
 from runnel.tensor import eager
 
 HERE = [row.name for row in targets.TARGETS if row.runs_here]

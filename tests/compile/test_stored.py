@@ -15,7 +15,11 @@ import numpy as np
 import pytest
 
 import runnel as rn
-from runnel.codegen import build, context
+from runnel.backends import context
+from runnel.backends.cpu.codegen import build
+from runnel.backends.cpu.functions import Functions
+from runnel.backends.host import objects
+from runnel.backends.host.objects import ObjectCache
 from runnel.compile import cache, stored
 from runnel.compile.native import Native
 from runnel.compiler.executable import program
@@ -26,9 +30,6 @@ from runnel.compiler.plan import Planner
 from runnel.core import switches
 from runnel.core.errors import AxisError, MemoryBudgetError
 from runnel.core.tables import Table
-from runnel.runtime import objects
-from runnel.runtime.functions import Functions
-from runnel.runtime.objects import ObjectCache
 
 ROOT = Path(__file__).resolve().parents[2]
 PREFIX = b"runnel program"

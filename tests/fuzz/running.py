@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 import runnel as rn
-from runnel.codegen.scalars import ULP_BOUNDS
+from runnel.backends.cpu.codegen.scalars import ULP_BOUNDS
 from runnel.compiler.passes import pipeline
 from runnel.compiler.plan import Plan
 from runnel.core import switches

@@ -7,7 +7,7 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 
-from runnel.codegen.scalars import ULP_BOUNDS
+from runnel.backends.cpu.codegen.scalars import ULP_BOUNDS
 from runnel.core.avals import Aval
 from runnel.core.dtypes import DType, from_numpy
 from runnel.core.tables import Op, cost, expand, lower

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
+from runnel.backends.host.memory import ALIGNMENT
 from runnel.compile.differentiable.again import Again
 from runnel.compile.differentiable.call import Tapes
 from runnel.compile.differentiable.derivative import Derivative
 from runnel.graph.node import InputKind
-from runnel.runtime.memory import ALIGNMENT
 from runnel.tensor.holding import Held, Hold
 
 if TYPE_CHECKING:

@@ -12,9 +12,9 @@ import weakref
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final
 
-from runnel.runtime import memory
-from runnel.runtime.interrupts import Interruptible
-from runnel.runtime.launch import Launch
+from runnel.backends.cpu.launch import Launch
+from runnel.backends.host import memory
+from runnel.backends.host.interrupts import Interruptible
 
 if TYPE_CHECKING:
     from runnel.compiler.executable.program import Program

@@ -13,7 +13,9 @@ from typing import Any, Final
 
 import numpy as np
 
-from runnel.codegen import build
+from runnel.backends.cpu.codegen import build
+from runnel.backends.cpu.launch import RECORD_WORDS, barrier_address, jump_address, seal_address
+from runnel.backends.host import threads
 from runnel.compiler.executable.records import BARRIER, JUMP, SEAL, Arguments, Record, Words, records
 from runnel.compiler.kernels.places import Call, Place, Space
 from runnel.compiler.plan import Plan
@@ -21,8 +23,6 @@ from runnel.compiler.schedule import stops
 from runnel.compiler.schedule.loop_regions import is_unbounded
 from runnel.compiler.schedule.partition import Block
 from runnel.core.errors import VerifierError
-from runnel.runtime import threads
-from runnel.runtime.launch import RECORD_WORDS, barrier_address, jump_address, seal_address
 
 Bytes = np.ndarray[Any, np.dtype[np.uint8]]
 

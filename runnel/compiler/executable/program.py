@@ -9,8 +9,13 @@ from typing import Final
 
 import numpy as np
 
-from runnel.codegen import build, context
-from runnel.codegen.target import Target
+from runnel.backends import context
+from runnel.backends.cpu.codegen import build
+from runnel.backends.cpu.functions import Functions
+from runnel.backends.cpu.launch import CANCELLED
+from runnel.backends.cpu.link import Function
+from runnel.backends.cpu.target import Target
+from runnel.backends.host import calls as host, layout, memory
 from runnel.compiler.executable.frame import Frame, Pool, block
 from runnel.compiler.executable.image import Image, image as image_of
 from runnel.compiler.executable.records import Record
@@ -18,10 +23,6 @@ from runnel.compiler.plan import Plan
 from runnel.compiler.schedule.partition import Block
 from runnel.core.errors import RunnelError
 from runnel.loops.ir import Kernel
-from runnel.runtime import host, layout, memory
-from runnel.runtime.functions import Functions
-from runnel.runtime.launch import CANCELLED
-from runnel.runtime.link import Function
 
 _FUNCTIONS: Final[Functions[tuple[str, Target]]] = Functions()  # by name of kernel
 

@@ -15,12 +15,12 @@ from typing import Any, Final
 
 import numpy as np
 
+from runnel.backends.cpu.launch import RECORD_WORDS
 from runnel.compiler.kernels.places import Access, Call
 from runnel.compiler.plan import Plan
 from runnel.compiler.schedule import loop_regions, stops
 from runnel.compiler.schedule.loop_regions import AnySpan, Branch, Repeat, While, sequence
 from runnel.compiler.schedule.partition import Block
-from runnel.runtime.launch import RECORD_WORDS
 
 Words = np.ndarray[Any, np.dtype[np.int64]]
 Record = tuple[int, ...]

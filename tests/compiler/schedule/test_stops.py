@@ -7,12 +7,12 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 import runnel as rn
+from runnel.backends.cpu.launch import seal_address
 from runnel.compile import compile
 from runnel.compiler.executable.program import Program
 from runnel.compiler.kernels.places import Call, Space
 from runnel.compiler.schedule import stops
 from runnel.core import switches
-from runnel.runtime.launch import seal_address
 
 
 def written(call: Call) -> list[int]:

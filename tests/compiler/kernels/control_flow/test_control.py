@@ -12,6 +12,8 @@ from hypothesis import given, settings, strategies as st
 
 import runnel as rn
 from runnel import ops
+from runnel.backends.cpu.launch import barrier_address
+from runnel.backends.host import memory
 from runnel.compiler.executable.program import Program
 from runnel.compiler.plan import Planner
 from runnel.compiler.schedule import partition, stops
@@ -29,8 +31,6 @@ from runnel.graph.node import Constant, Input, InputKind, Node, Value, results_o
 from runnel.graph.rewriting import substituted
 from runnel.inspection.schedule import Schedule
 from runnel.ops.control import cond_p, scan_p, stacked, while_p
-from runnel.runtime import memory
-from runnel.runtime.launch import barrier_address
 from runnel.tensor import tensor as tensors, tracing
 from tests.compiler.harness import same_bits
 
