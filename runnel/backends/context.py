@@ -1,5 +1,5 @@
-"""What compiled code depends on beside what it computes: target and LLVM's effort, number of threads, delays of stress
-tests, and the cache that blocks of matrices are cut for.
+"""What compiled code depends on beside what it computes: the device, the target that plans are made for, the number of
+threads, the rounding of bfloat16 products, delays of stress tests, and the cache that blocks of matrices are cut for.
 
 A context is worked out from the switches once for each state of theirs, and the same object stands for the same values:
 it is part of the key of everything that is kept, and looking at it costs an attribute or two. The machine's limits
@@ -17,10 +17,12 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any, Final, TypeVar, cast
 
-from runnel.backends.cpu import caches, target as targets
+from runnel.backends import base
+from runnel.backends.cpu import caches
 from runnel.backends.cpu.target import Target
 from runnel.backends.host import threads
 from runnel.core import switches
+from runnel.core.devices import Device, as_device
 from runnel.core.switches import SETTLED
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -30,21 +32,25 @@ F = TypeVar("F", bound=Callable[..., Any])
 class CompileContext:
     """Equal to itself alone: :func:`switched` gives the same one for the same values."""
 
+    device: Device
     target: Target
     threads: int
+    precision: str  # the rule by which products of bfloat16 are rounded (Target.precision)
     stress: int  # microseconds
     cache: int  # bytes of a core's second level
 
     def __repr__(self) -> str:
-        return f"{self.target.name}, {self.threads} thread{'s' if self.threads > 1 else ''}"
+        return f"{self.device}, {self.target.name}, {self.threads} thread{'s' if self.threads > 1 else ''}"
 
 
 class _Entered(threading.local):
     context: CompileContext | None = None
 
 
+_Key = tuple[Device, Target, int, str, int, int]
+
 _ENTERED: Final = _Entered()
-_KNOWN: Final[dict[tuple[Target, int, int, int], CompileContext]] = {}
+_KNOWN: Final[dict[_Key, CompileContext]] = {}
 
 
 def current() -> CompileContext:
@@ -53,12 +59,30 @@ def current() -> CompileContext:
 
 
 def switched() -> CompileContext:
-    """The context that the switches ask for."""
+    """The context that the switches ask for, on the device where new arrays are made."""
     state = SETTLED.state  # first: what changes meanwhile leaves this one behind
     if state.context is None:
-        key = (targets.chosen(), threads.count(), switches.stress.value, caches.second_level())
-        state.context = _KNOWN.setdefault(key, CompileContext(*key))
+        device = as_device(switches.device.value)
+        state.context = _made(device, threads.count(), switches.stress.value, caches.second_level())
     return cast(CompileContext, state.context)
+
+
+def default_device() -> Device:
+    """Where new arrays are made, if nobody says where: switch ``device``."""
+    found: Device = (SETTLED.state.context or switched()).device
+    return found
+
+
+def on(device: Device) -> CompileContext:
+    """The context in force, but on ``device``."""
+    here = current()
+    return here if here.device is device else _made(device, here.threads, here.stress, here.cache)
+
+
+def _made(device: Device, count: int, stress: int, cache: int) -> CompileContext:
+    target = base.of(device).target()
+    key = (device, target, count, target.precision, stress, cache)
+    return _KNOWN.setdefault(key, CompileContext(*key))
 
 
 @contextlib.contextmanager

@@ -25,8 +25,8 @@ def sum_dtype(dtype: DType) -> DType:
 
 
 def factors(dtype: DType) -> DType:
-    """The dtype in which factors of the float ``dtype`` are multiplied on the machine at hand."""
-    taken = dtype.itemsize >= 4 or (dtype is bfloat16 and bool(context.current().target.dot))
+    """The dtype in which factors of the float ``dtype`` are multiplied, by the precision of the context in force."""
+    taken = dtype.itemsize >= 4 or (dtype is bfloat16 and context.current().precision != "float32")
     return dtype if taken else float32
 
 

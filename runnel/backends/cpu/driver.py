@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import functools
 import sys
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Final, NamedTuple
 
 from runnel.backends.cpu import locking, records, waiting
@@ -34,6 +35,7 @@ from runnel.backends.host.layout import (
     STOP,
     TOO_FEW,
 )
+from runnel.backends.host.state import LockKeeper
 
 if TYPE_CHECKING:
     import llvmlite.binding as llvm
@@ -342,6 +344,31 @@ def host_compiler() -> Compiler:
 
 
 _DRIVER: Final[list[Function]] = []  # stays: workers wait in it until the process ends
+
+
+class _LockKeeper(NamedTuple):
+    """What the driver does with state locks."""
+
+    is_written: Callable[[int], int]
+    settle: Callable[[int], int]
+    close: Callable[[], None]
+    open: Callable[[], None]
+    reopen: Callable[[], None]
+
+
+@functools.cache
+def lock_keeper() -> LockKeeper:
+    """The driver, as keeper of the state locks of Variables on the CPU."""
+    import ctypes
+
+    entry = entry_points()
+    return _LockKeeper(
+        ctypes.PYFUNCTYPE(ctypes.c_int64, ctypes.c_void_p)(entry.rn_is_written),
+        ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_void_p)(entry.rn_settle),
+        ctypes.PYFUNCTYPE(None)(entry.rn_close),
+        ctypes.PYFUNCTYPE(None)(entry.rn_open),
+        ctypes.PYFUNCTYPE(None)(entry.rn_reopen),
+    )
 
 
 @functools.cache

@@ -11,15 +11,15 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
+from runnel.backends.commands import COMMAND_WORDS
 from runnel.backends.cpu import driver, locking, team
 from runnel.backends.host import calls as host, layout, memory, threads
+from runnel.backends.host.interrupts import Interruptible
 from runnel.backends.host.layout import CANCELLED as CANCELLED, INTERRUPTED as INTERRUPTED, STALE as STALE
 from runnel.core import switches
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
-
-RECORD_WORDS: Final = 8
 
 _WITH_GIL = ctypes.PYFUNCTYPE(ctypes.c_int64, ctypes.c_void_p)
 _WITHOUT_GIL = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_void_p)
@@ -44,13 +44,14 @@ class Launch:
 
     ``records_per_thread`` holds for each thread an int64 array (n, 8) of records ending with one whose kernel is 0; the
     arrays are not copied, so numbers written into them count from the next run on. ``bases`` is the address of the
-    table of base pointers. A ``short`` program of one thread runs with the GIL held, which saves its release. ``words``
-    is the launch block, in words of int64.
+    table of base pointers. A ``short`` program of one thread runs with the GIL held, which saves its release; Ctrl-C
+    stops a ``long`` one. ``words`` is the launch block, in words of int64. ``keep`` stays alive as long as this.
     """
 
     __slots__ = (
         "_block",
         "_call",
+        "_is_long",
         "_keep",
         "_owner",
         "_patient",
@@ -63,7 +64,13 @@ class Launch:
     )
 
     def __init__(
-        self, records_per_thread: Sequence[NDArray[np.int64]], bases: int, scratch_bytes: int = 0, short: bool = False
+        self,
+        records_per_thread: Sequence[NDArray[np.int64]],
+        bases: int,
+        scratch_bytes: int = 0,
+        short: bool = False,
+        long: bool = False,
+        keep: Any = None,
     ) -> None:
         for records in records_per_thread:
             _check(records)
@@ -82,7 +89,9 @@ class Launch:
         self._words[layout.THREADS] = self.threads
         self._words[layout.CONTROL] = self._team.address
         workers = [self._team.scratch(slot, scratch_bytes) for slot in range(1, self.threads)]
+        self._is_long: Final = long
         self._keep: list[Any] = [
+            keep,
             *records_per_thread,
             *workers,
             None,
@@ -131,12 +140,14 @@ class Launch:
         status = self._call()
         return self._run_otherwise(status) if status else status
 
+    @property
+    def run_watched(self) -> Callable[[], int]:
+        """``run``, or, where that is long, the same so that Ctrl-C stops it before its seal."""
+        return Interruptible(self).run if self._is_long else self.run
+
     def _require_locks(self) -> None:
-        """Raise where a run would wait for the one that this thread is in the middle of, in a function of the host."""
-        held = host.held()
-        for address, exclusive, *_ in () if self._keep[-2] is None else self._keep[-2].tolist():
-            if address in held and (exclusive or held[address]):
-                raise host.refused()
+        if self._keep[-2] is not None:
+            host.require_free(self._keep[-2].tolist())
 
     def _run_otherwise(self, status: int) -> int:
         """The same where the first attempt could not begin; otherwise that was the run, and ``status`` is its own."""
@@ -177,9 +188,9 @@ class Launch:
 
 
 def _check(records: NDArray[np.int64]) -> None:
-    if records.dtype != np.int64 or records.ndim != 2 or records.shape[1] != RECORD_WORDS:
+    if records.dtype != np.int64 or records.ndim != 2 or records.shape[1] != COMMAND_WORDS:
         raise ValueError(
-            f"Records are int64 of shape (n, {RECORD_WORDS}), not {records.dtype} of shape {records.shape}."
+            f"Records are int64 of shape (n, {COMMAND_WORDS}), not {records.dtype} of shape {records.shape}."
         )
     if not records.flags.c_contiguous:
         raise ValueError("Records must be contiguous.")

@@ -1,4 +1,4 @@
-"""What the operating system says of the processor where LLVM does not ask: whether an Arm one has bfloat16 products."""
+"""What the operating system says of the processor, for where LLVM does not ask, or is not there."""
 
 from __future__ import annotations
 
@@ -23,6 +23,17 @@ def lists_bf16(cpuinfo: str) -> bool:
     """Whether Linux's description of an Arm machine lists the extension for every processor."""
     lists = [line.split(":", 1)[1].split() for line in cpuinfo.splitlines() if line.startswith("Features")]
     return bool(lists) and all("bf16" in names for names in lists)
+
+
+def features() -> frozenset[str]:
+    """The names of instruction sets that Linux lists for every processor of an x86 machine, as LLVM spells them."""
+    try:
+        lines = _CPUINFO.read_text().splitlines()
+    except OSError:
+        return frozenset()
+    lists = [line.split(":", 1)[1].split() for line in lines if line.startswith("flags")]
+    common = set.intersection(*map(set, lists)) if lists else set()
+    return frozenset(name.replace("_", "") for name in common)
 
 
 def _of_macos(name: str) -> bool:

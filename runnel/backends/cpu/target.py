@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import platform
 from collections.abc import Set
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
@@ -46,6 +47,13 @@ class Target:
     def panel_columns(self, dtype: DType) -> int:
         """How many columns of the second operand a tile of the contraction takes: the width of a packed panel."""
         return self.tile_vectors * self.vector_bytes // dtype.itemsize
+
+    @property
+    def precision(self) -> str:
+        """How products of bfloat16 are rounded: ``"float32"``, each by itself, or as a dot instruction does pairs."""
+        if not self.dot:
+            return "float32"
+        return "vdpbf16ps" if self.triple.startswith("x86") else "bfdot"
 
     @property
     def runs_here(self) -> bool:
@@ -97,6 +105,16 @@ def _runnable() -> tuple[str, ...]:
     import llvmlite.binding as llvm
 
     return runnable(process_triple(), {f for f, there in llvm.get_host_cpu_features().items() if there})
+
+
+def described() -> Target:
+    """The row that the switches ask for, without LLVM: for who makes no machine code of it. ``"host"`` is the best row
+    of this machine as the operating system describes it."""
+    if SWITCH.value != "host":
+        name = SWITCH.value
+    else:
+        name = next(iter(runnable(platform.machine(), processor.features())), AVX2.name)
+    return next(row for row in TARGETS if row.name == name)
 
 
 def runnable(triple: str, features: Set[str]) -> tuple[str, ...]:

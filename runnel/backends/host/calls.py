@@ -7,10 +7,11 @@ the function's buffers are found. The GIL is taken for the call. An error ends t
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import threading
 import weakref
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, Final, NamedTuple
 
 import numpy as np
@@ -73,24 +74,30 @@ class HostFunction:
         for target, value in zip(outputs, made, strict=True):
             np.copyto(target, value, casting="no")
 
+    def called(self, inputs: Sequence[Array], outputs: Sequence[Array]) -> int:
+        """The same in the middle of a run; an error is kept for :func:`failure`. Gives the status: 0 or ``HOST``."""
+        INSIDE.append(threading.get_ident())
+        try:
+            self.run(inputs, outputs)
+        except BaseException as error:
+            _THREAD.error = error
+            return layout.HOST
+        finally:
+            INSIDE.remove(threading.get_ident())
+        return 0
+
     def _called(self, thread: int, args: int) -> None:
         words = (ctypes.c_int64 * (layout.LAUNCH + 1)).from_address(thread)
-        INSIDE.append(threading.get_ident())
-        _THREAD.launches.append(words[layout.LAUNCH])
-        try:
+        with running(words[layout.LAUNCH]):
             bases = words[layout.BASES]
             given = (ctypes.c_int64 * (2 * (len(self.inputs) + len(self.outputs)))).from_address(args)
             arrays: list[Array] = []
             for i, operand in enumerate((*self.inputs, *self.outputs)):
                 base = ctypes.c_int64.from_address(bases + 8 * given[2 * i]).value
                 arrays.append(_array(base + given[2 * i + 1], operand, writeable=i >= len(self.inputs)))
-            self.run(arrays[: len(self.inputs)], arrays[len(self.inputs) :])
-        except BaseException as error:
-            _THREAD.error = error
-            words[layout.FAULT] = layout.HOST
-        finally:
-            _THREAD.launches.pop()
-            INSIDE.remove(threading.get_ident())
+            status = self.called(arrays[: len(self.inputs)], arrays[len(self.inputs) :])
+        if status:
+            words[layout.FAULT] = status
 
 
 def _array(address: int, operand: Operand, *, writeable: bool) -> Array:
@@ -108,6 +115,16 @@ def at(address: int) -> HostFunction:
     return _BY_ADDRESS[address]
 
 
+@contextlib.contextmanager
+def running(launch: int) -> Iterator[None]:
+    """For the block, this thread is in the middle of the run whose launch block is at ``launch``."""
+    _THREAD.launches.append(launch)
+    try:
+        yield
+    finally:
+        _THREAD.launches.pop()
+
+
 def held() -> dict[int, bool]:
     """The state locks that runs of this thread hold while they wait for the host: whether they may be writing."""
     found: dict[int, bool] = {}
@@ -119,6 +136,14 @@ def held() -> dict[int, bool]:
             address, exclusive = entries[_ENTRY_WORDS * i : _ENTRY_WORDS * i + 2]
             found[address] = found.get(address, False) or bool(exclusive)
     return found
+
+
+def require_free(entries: Iterable[Sequence[int]]) -> None:
+    """Raise where a run that takes these locks would wait for the one that this thread is in the middle of."""
+    holding = held()
+    for address, exclusive, *_ in entries:
+        if address in holding and (exclusive or holding[address]):
+            raise refused()
 
 
 def refused() -> StateError:

@@ -17,12 +17,9 @@ import socket
 import sys
 import threading
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Final
+from typing import Final, Protocol
 
 from runnel.backends.host.layout import INTERRUPTED
-
-if TYPE_CHECKING:
-    from runnel.backends.cpu.launch import Launch
 
 _NONE: Final = -1  # no descriptor
 
@@ -73,12 +70,22 @@ _WATCHERS: Final[dict[str, Watcher]] = {}  # at most one
 _ENDING: Final[list[bool]] = []  # not empty once the interpreter is about to end: a thread started then hangs it
 
 
+class Stoppable(Protocol):
+    """Something whose runs can be stopped from another thread."""
+
+    def run(self) -> int:
+        """Run it; the status is INTERRUPTED if it was stopped."""
+
+    def interrupt(self) -> None:
+        """Stop the run in progress, or else the next one."""
+
+
 class Interruptible:
     """A launch whose runs Ctrl-C stops. They may be made by any thread; Python handles signals in the main one."""
 
     __slots__ = ("_launch",)
 
-    def __init__(self, launch: Launch) -> None:
+    def __init__(self, launch: Stoppable) -> None:
         self._launch = launch
 
     def run(self) -> int:

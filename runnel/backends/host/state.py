@@ -1,4 +1,5 @@
-"""State locks, and how the processes that fork treat them: ``locking`` says what machine code does with one.
+"""State locks, and how the processes that fork treat them: ``cpu.locking`` says what machine code does with one, and
+``interpreter.locking`` what the interpreter does.
 
 Under Python's global lock a few bytecodes that call nothing are not interrupted, by other threads as little as by
 signal handlers. What is called atomic here and in ``tensor/variable.py`` rests on that.
@@ -7,50 +8,47 @@ signal handlers. What is called atomic here and in ``tensor/variable.py`` rests 
 from __future__ import annotations
 
 import ctypes
-import functools
 import os
 import threading
 import weakref
-from collections.abc import Callable
-from typing import Final, NamedTuple
+from typing import Final, Protocol
 
-from runnel.backends.cpu import driver
 from runnel.backends.host import calls as host, layout, memory
 
 VERSION: Final = layout.VERSION // 8  # in words
 WRITES: Final = layout.WRITES // 8
 
 
-class _Calls(NamedTuple):
-    is_written: Callable[[int], int]
-    settle: Callable[[int], int]
-    close: Callable[[], None]
-    open: Callable[[], None]
-    reopen: Callable[[], None]
+class LockKeeper(Protocol):
+    """Of a backend, by whose runs state locks are held; a lock is named by its address."""
 
+    def is_written(self, lock: int, /) -> int:
+        """1 while a run that holds it may be writing, else 0."""
 
-@functools.cache
-def _calls() -> _Calls:
-    entry = driver.entry_points()
-    return _Calls(
-        ctypes.PYFUNCTYPE(ctypes.c_int64, ctypes.c_void_p)(entry.rn_is_written),
-        ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_void_p)(entry.rn_settle),
-        ctypes.PYFUNCTYPE(None)(entry.rn_close),
-        ctypes.PYFUNCTYPE(None)(entry.rn_open),
-        ctypes.PYFUNCTYPE(None)(entry.rn_reopen),
-    )
+    def settle(self, lock: int, /) -> object:
+        """Wait for the end of the run that is writing."""
+
+    def close(self) -> None:
+        """Let no run that takes locks begin."""
+
+    def open(self) -> None:
+        """Let them begin again."""
+
+    def reopen(self) -> None:
+        """The same in the child of a fork."""
 
 
 class StateLock:
     """What the Variables that one program used first have in common: its runs exclude those of others that write them.
 
     ``words[VERSION]`` counts whenever a program that is bound to one of them must be bound anew; ``words[WRITES]`` runs
-    that wrote, and ``assigned`` assignments. Only machine code changes the rest.
+    that wrote, and ``assigned`` assignments. Only runs change the rest: those of the backend of ``keeper``.
     """
 
-    __slots__ = ("__weakref__", "_block", "address", "assigned", "words")
+    __slots__ = ("__weakref__", "_block", "address", "assigned", "keeper", "words")
 
-    def __init__(self) -> None:
+    def __init__(self, keeper: LockKeeper) -> None:
+        self.keeper: Final = keeper
         self._block: Final = memory.allocate(layout.LINE)
         self.address: Final = self._block.address
         ctypes.memset(self.address, 0, layout.LINE)
@@ -62,11 +60,11 @@ class StateLock:
     def settle(self) -> None:
         """Wait for the end of the run that is writing, if there is one. Those that begin later see the version as it
         was before this call."""
-        calls = _calls()
-        if calls.is_written(self.address):
+        keeper = self.keeper
+        if keeper.is_written(self.address):
             if host.INSIDE and host.held().get(self.address):
                 raise host.refused()
-            calls.settle(self.address)
+            keeper.settle(self.address)
 
     def after_fork(self) -> None:
         """In the child of a fork: whoever held this, or waited for it, does not exist."""
@@ -80,30 +78,33 @@ def _living() -> list[StateLock]:
     return [lock for reference in _ALL.valuerefs() if (lock := reference()) is not None]
 
 
-_CLOSED: Final[set[int]] = set()  # threads that have closed for a fork of theirs
+_CLOSED: Final[dict[int, list[LockKeeper]]] = {}  # what threads have closed for a fork of theirs
 
 
 def _before_fork() -> None:
     """The child gets a copy of the memory as it is: let no run be in the middle of writing Variables."""
     if _ALL:
-        _CLOSED.add(threading.get_ident())
-        _calls().close()
+        keepers = {id(lock.keeper): lock.keeper for lock in _living()}
+        _CLOSED[threading.get_ident()] = list(keepers.values())
+        for keeper in keepers.values():
+            keeper.close()
         for lock in _living():
             lock.settle()
 
 
 def _after_fork_in_parent() -> None:
-    if threading.get_ident() in _CLOSED:  # which _ALL does not say: Variables come and go while others are waited for
-        _CLOSED.remove(threading.get_ident())
-        _calls().open()
+    for keeper in _CLOSED.pop(threading.get_ident(), ()):  # which _ALL does not say: Variables come and go meanwhile
+        keeper.open()
 
 
 def _after_fork_in_child() -> None:
     if _CLOSED:
+        keepers = {id(keeper): keeper for closed in _CLOSED.values() for keeper in closed}
         _CLOSED.clear()
         for lock in _living():
             lock.after_fork()
-        _calls().reopen()
+        for keeper in keepers.values():
+            keeper.reopen()
 
 
 if hasattr(os, "register_at_fork"):

@@ -27,7 +27,7 @@ def fused_multiply_add(a: Any, b: Any, c: Any) -> Any:
 def _in_float32(a: Any, b: Any, c: Any) -> Any:
     """The product of two float32 is exact in float64, so a sum rounded to odd there rounds correctly to float32."""
     product = a.astype(np.float64) * b.astype(np.float64)
-    return _sum_to_odd(product, c.astype(np.float64)).astype(np.float32)
+    return sum_to_odd(product, c.astype(np.float64)).astype(np.float32)
 
 
 def _in_float64(a: Any, b: Any, c: Any) -> Any:
@@ -35,7 +35,7 @@ def _in_float64(a: Any, b: Any, c: Any) -> Any:
     high, low = _exact_product(a, b)
     t_high, t_low = _exact_sum(c, low)
     v_high, v_low = _exact_sum(high, t_high)
-    fused = v_high + _sum_to_odd(t_low, v_low)
+    fused = v_high + sum_to_odd(t_low, v_low)
     finite = np.isfinite(a) & np.isfinite(b) & np.isfinite(c)
     zero_product = (a == 0) | (b == 0)
     result = np.where(finite & ~zero_product, fused, plain)
@@ -79,7 +79,7 @@ def _split(x: Any) -> tuple[Any, Any]:
     return high, x - high
 
 
-def _sum_to_odd(x: Any, y: Any) -> Any:
+def sum_to_odd(x: Any, y: Any) -> Any:
     """x + y in float64; when inexact, of the two neighbours the one whose last bit is odd."""
     total, error = _exact_sum(x, y)
     even = (np.asarray(total).view(np.uint64) & np.uint64(1)) == 0

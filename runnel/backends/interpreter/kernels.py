@@ -8,12 +8,15 @@ checked against the size of its array. A vec loop is a NumPy operation per expre
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from types import MappingProxyType
 from typing import Any, Final
 
 import numpy as np
 
 from runnel.backends.host import calls as host
+from runnel.backends.interpreter import dots
+from runnel.backends.interpreter.attended import on_callers_thread
 from runnel.backends.interpreter.fma import fused_multiply_add
 from runnel.core import dtypes
 from runnel.core.dtypes import DType
@@ -31,6 +34,7 @@ from runnel.loops.ir import (
     Acc,
     Apply,
     Bound,
+    Buffer,
     Check,
     Const,
     Contract,
@@ -54,17 +58,29 @@ from runnel.loops.ir import (
 from runnel.loops.scalar import ScalarOp
 
 Array = np.ndarray[Any, Any]
+_NO_ORIGINS: Final[Mapping[str, int]] = MappingProxyType({})
 _CHUNK: Final = 1024 * LANES  # positions of an independent vec loop taken at once
 
 
 def run(
-    kernel: Kernel, arrays: dict[str, Array], params: dict[str, int], i0: int, i1: int, j0: int = 0, j1: int = 1
+    kernel: Kernel,
+    arrays: dict[str, Array],
+    params: dict[str, int],
+    i0: int,
+    i1: int,
+    j0: int = 0,
+    j1: int = 1,
+    *,
+    origins: Mapping[str, int] = _NO_ORIGINS,
+    precision: str = "",
 ) -> int:
     """Compute the block rows [i0, i1) × columns [j0, j1) of ``kernel``'s domain in place; gives the code of the last
     Check that failed, or 0.
 
     ``arrays`` holds a flat array for each buffer but tiles, of the buffer's dtype (for scratch: memory to use);
-    ``params`` a value for each param.
+    ``params`` a value for each param; ``origins`` the buffer's element at which its array begins, where that is not its
+    first; ``precision`` the rule for products of pairs of bfloat16 (``dots``), without which their sums are rounded
+    once.
     """
     for buffer in kernel.buffers:
         if buffer.mode == "tile":
@@ -82,7 +98,7 @@ def run(
     fault = 0
     with np.errstate(all="ignore"):
         for own, blocks_edges in _blocks(kernel, edges):
-            part = _Run(kernel, {**arrays, **own}, params, blocks_edges)
+            part = _Run(kernel, {**arrays, **own}, params, blocks_edges, origins, precision)
             part.block(kernel.body)
             fault = part.fault or fault
     return fault
@@ -170,12 +186,20 @@ class _Run:
     """One call of a kernel. Values are arrays of as many lanes as positions are taken at once; 1 outside vec loops."""
 
     def __init__(
-        self, kernel: Kernel, arrays: dict[str, Array], params: dict[str, int], edges: dict[RangeBound, int]
+        self,
+        kernel: Kernel,
+        arrays: dict[str, Array],
+        params: dict[str, int],
+        edges: dict[RangeBound, int],
+        origins: Mapping[str, int],
+        precision: str,
     ) -> None:
         self.kernel = kernel
         self.arrays = arrays
         self.params = params
         self.edges = edges
+        self.precision = precision
+        self.origins = {b.name: self._origin(b, origins) for b in kernel.buffers}
         self.values: dict[str, Array | _Accumulated] = {}
         self.vars: dict[str, Array] = {}
         self.lanes = 1
@@ -194,7 +218,7 @@ class _Run:
 
     def position(self, buffer: str, index: Index) -> Array:
         """The elements that ``index`` names, checked."""
-        at = self.start(index) - self.origin(buffer)
+        at = self.start(index) - self.origins[buffer]
         self.check(buffer, at)
         return at
 
@@ -207,12 +231,11 @@ class _Run:
             at = at + self.value(expr).astype(np.int64) * self.integer(stride)
         return at
 
-    def origin(self, buffer: str) -> int:
-        """The element of the whole product at which a tile buffer begins; 0 for other buffers."""
-        found = next(b for b in self.kernel.buffers if b.name == buffer)
-        if found.mode != "tile":
-            return 0
-        return self.edges[RangeBound.I0] * (TILE_STRIDE // found.dtype.itemsize) + self.edges[RangeBound.J0]
+    def _origin(self, buffer: Buffer, origins: Mapping[str, int]) -> int:
+        """The buffer's element at which its array begins; a tile's array is a block of the whole product."""
+        if buffer.mode != "tile":
+            return origins.get(buffer.name, 0)
+        return self.edges[RangeBound.I0] * (TILE_STRIDE // buffer.dtype.itemsize) + self.edges[RangeBound.J0]
 
     def check(self, buffer: str, at: Array) -> None:
         size = self.arrays[buffer].size
@@ -221,6 +244,12 @@ class _Run:
             raise VerifierError(
                 f"Kernel '{self.kernel.name}' reaches for {buffer}[{bad[0]}], and it has {size} elements."
             )
+
+    def elements(self, buffer: str, at: Array) -> Array:
+        """The elements ``at`` of a buffer, checked."""
+        inside = at - self.origins[buffer]
+        self.check(buffer, inside)
+        return self.arrays[buffer][inside]
 
     def value(self, expr: Expr) -> Array:
         found: Array = _EXPRESSIONS[type(expr)](self, expr)
@@ -328,9 +357,7 @@ def _product(r: _Run, stmt: Contract, starts: tuple[int, int, int], rows: range,
     at_a = starts[0] + i * r.integer(stmt.a_row) + k[None, :] * r.integer(stmt.a_k)
     if stmt.lists is not None:
         lists = ((stmt.lists.rows, i), (stmt.lists.ks, k[None, :]))
-        for name, at in lists:
-            r.check(name, at)
-        by_row, by_k = (r.arrays[name][at].astype(np.int64) for name, at in lists)
+        by_row, by_k = (r.elements(name, at).astype(np.int64) for name, at in lists)
         at_a = by_row + by_k
     column = j * r.integer(stmt.b_col)
     if stmt.panels is not None:
@@ -339,8 +366,8 @@ def _product(r: _Run, stmt: Contract, starts: tuple[int, int, int], rows: range,
     row = k * r.integer(stmt.b_k)
     if stmt.panels is not None and stmt.factors is not None:
         row = k // 2 * r.integer(stmt.b_k) + k % 2
-    at_b = starts[1] + row[:, None] + column
-    at_c = starts[2] + i * r.integer(stmt.c_row) + j - r.origin(stmt.c)
+    at_a, at_b = at_a - r.origins[stmt.a], starts[1] + row[:, None] + column - r.origins[stmt.b]
+    at_c = starts[2] + i * r.integer(stmt.c_row) + j - r.origins[stmt.c]
     if at_c.size == 0:
         return
     if stmt.factors is not None:
@@ -352,22 +379,25 @@ def _product(r: _Run, stmt: Contract, starts: tuple[int, int, int], rows: range,
 def _host(r: _Run, stmt: Host) -> None:
     function = host.at(r.integer(stmt.function))
     operands = (*function.inputs, *function.outputs)
-    arrays = [
-        r.arrays[buffer.name][: math.prod(operand.shape)].reshape(operand.shape)
-        for buffer, operand in zip(r.kernel.buffers, operands, strict=True)
-    ]
-    function.run(arrays[: len(function.inputs)], arrays[len(function.inputs) :])
+    arrays = []
+    for buffer, operand in zip(r.kernel.buffers, operands, strict=True):
+        first = -r.origins[buffer.name]
+        array = r.arrays[buffer.name][first : first + math.prod(operand.shape)].reshape(operand.shape)
+        array.flags.writeable = buffer.mode != "in"
+        arrays.append(array)
+    inputs, outputs = arrays[: len(function.inputs)], arrays[len(function.inputs) :]
+    r.fault = on_callers_thread(lambda: function.called(inputs, outputs))
 
 
 def _small_product(r: _Run, stmt: Product) -> None:
     i = np.arange(r.integer(stmt.m), dtype=np.int64)[:, None]
     j = np.arange(r.integer(stmt.n), dtype=np.int64)[None, :]
     k = np.arange(r.integer(stmt.k), dtype=np.int64)
-    at_c = r.start(stmt.c_at) + i * r.integer(stmt.c_row) + j
+    at_c = r.start(stmt.c_at) + i * r.integer(stmt.c_row) + j - r.origins[stmt.c]
     if at_c.size == 0:
         return
-    at_a = r.start(stmt.a_at) + i * r.integer(stmt.a_row) + k[None, :] * r.integer(stmt.a_k)
-    at_b = r.start(stmt.b_at) + k[:, None] * r.integer(stmt.b_k) + j * r.integer(stmt.b_col)
+    at_a = r.start(stmt.a_at) + i * r.integer(stmt.a_row) + k[None, :] * r.integer(stmt.a_k) - r.origins[stmt.a]
+    at_b = r.start(stmt.b_at) + k[:, None] * r.integer(stmt.b_k) + j * r.integer(stmt.b_col) - r.origins[stmt.b]
     _chains(r, stmt, at_a, at_b, at_c, stmt.accumulate)
 
 
@@ -395,12 +425,22 @@ def _meeting(blocks: list[Array]) -> Array:
 
 
 def _pairs(r: _Run, stmt: Contract, at_a: Array, at_b: Array, at_c: Array) -> None:
-    """The sums rounded once. Targets round each pair's, so their results differ from these by a part in 2²⁴ of the
-    products' magnitudes for each k, and for each result."""
+    """As the precision's rule says; without one the sums rounded once, from which any rule differs by a part in 2²⁴ of
+    the products' magnitudes for each k, and for each result."""
     for buffer, at in ((stmt.a, at_a), (stmt.b, at_b), (stmt.c, at_c)):
         r.check(buffer, at)
-    a, b = (r.arrays[name][at].astype(np.float64) for name, at in ((stmt.a, at_a), (stmt.b, at_b)))
-    r.arrays[stmt.c][at_c] = a @ b
+    a, b = (r.arrays[name][at] for name, at in ((stmt.a, at_a), (stmt.b, at_b)))
+    rule = dots.RULES.get(r.precision)
+    if rule is None:
+        r.arrays[stmt.c][at_c] = a.astype(np.float64) @ b.astype(np.float64)
+        return
+    odd = a.shape[1] % 2
+    wide_a = np.pad(a.astype(np.float32), ((0, 0), (0, odd)))
+    wide_b = np.pad(b.astype(np.float32), ((0, odd), (0, 0)))
+    starts = range(0, max(wide_a.shape[1], 1), K_BLOCK)
+    zeros = np.zeros(at_c.shape, np.float32)
+    blocks = [rule(wide_a[:, at : at + K_BLOCK], wide_b[at : at + K_BLOCK], zeros) for at in starts]
+    r.arrays[stmt.c][at_c] = _meeting(blocks)
 
 
 def _ref(r: _Run, expr: Ref) -> Array:

@@ -58,6 +58,6 @@ class Backward:
         outputs = [graph.outputs[i] for i in numbers]
         with context.entered(self._context):
             (program,) = Recipe(Graph(graph.inputs, outputs, {}, graph.name), self._budget).programs()
-        avals = [node.aval for node in outputs]
+        avals = [node.aval.on(self._context.device) for node in outputs]
         places = zip(numbers, program.output_of, avals, strict=True)
         return Made(program, [(i, place, aval, row_major(aval.shape)) for i, place, aval in places])

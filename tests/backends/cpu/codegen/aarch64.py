@@ -17,9 +17,9 @@ from typing import Final
 import numpy as np
 from images import Array, Image
 
+from runnel.backends.commands import COMMAND_WORDS
 from runnel.backends.cpu import driver
 from runnel.backends.cpu.codegen import build, contract, dot_contract, nest
-from runnel.backends.cpu.launch import RECORD_WORDS
 from runnel.backends.cpu.target import NEON, Target
 from runnel.core import dtypes, switches
 
@@ -196,7 +196,7 @@ read:
   br label %loop
 loop:
   %r = phi i64 [ 0, %read ], [ %next, %loop ]
-  %offset = mul i64 %r, {8 * RECORD_WORDS}
+  %offset = mul i64 %r, {8 * COMMAND_WORDS}
   %record = getelementptr i8, ptr %records, i64 %offset
   %number = load i64, ptr %record
   %entry.of = getelementptr ptr, ptr @kernels, i64 %number

@@ -14,9 +14,10 @@ from typing import Any
 
 import numpy as np
 
+from runnel.backends.commands import COMMAND_WORDS
 from runnel.backends.cpu import driver
 from runnel.backends.cpu.codegen import build, contract
-from runnel.backends.cpu.launch import RECORD_WORDS, Launch
+from runnel.backends.cpu.launch import Launch
 from runnel.backends.host import layout, memory
 from runnel.compiler.kernels.places import Space
 from runnel.compiler.plan import Plan
@@ -108,15 +109,15 @@ class Image:
         for step in self.steps:
             fill(records, [words[step.kernel.name], at, *step.block, 0, 0])
             at += 8 * len(step.words)
-            records += 8 * RECORD_WORDS
-        fill(records, [0] * RECORD_WORDS)
+            records += 8 * COMMAND_WORDS
+        fill(records, [0] * COMMAND_WORDS)
         for start, array in zip(slots, self.arrays, strict=True):
             image[start : start + array.nbytes] = array.view(np.uint8)
         return image
 
     def _launch_block(self, base: int) -> list[int]:
         """The words of a launch block for one thread, as the runtime makes them, moved to ``base``."""
-        launch = Launch([np.zeros((1, RECORD_WORDS), np.int64)], 0)
+        launch = Launch([np.zeros((1, COMMAND_WORDS), np.int64)], 0)
         nbytes = 2 * layout.LINE
         words = np.frombuffer(ctypes.string_at(launch.address, nbytes), np.int64)
         is_inside = (words >= launch.address) & (words < launch.address + nbytes)
@@ -149,7 +150,7 @@ class Image:
         """Offset and size of the base pointers, the args, the records, each array, and the scratch memory."""
         args = sum(len(step.words) for step in self.steps)
         sizes = [
-            8 * len(self.arrays), 8 * args, 8 * RECORD_WORDS * (len(self.steps) + 1),
+            8 * len(self.arrays), 8 * args, 8 * COMMAND_WORDS * (len(self.steps) + 1),
             *(array.nbytes for array in self.arrays), self.scratch,
         ]  # fmt: skip
         regions = []
