@@ -12,7 +12,6 @@ import pytest
 
 from runnel.backends.cpu import target
 from runnel.backends.cpu.codegen import nest
-from runnel.backends.cpu.codegen.scalars import ULP_BOUNDS
 from runnel.backends.host import memory
 from runnel.compiler.executable.program import Program
 from runnel.compiler.plan import Plan

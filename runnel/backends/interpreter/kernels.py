@@ -1,7 +1,8 @@
 """Kernels run in NumPy, by the letter of ``ir.py``: the oracle that generated code is compared with.
 
-Bitwise equal to native code for everything that is correctly rounded or exact (arithmetic, comparison, choice, casts,
-the order of accumulations, contractions); transcendental functions agree within their ULP bounds. Every index is
+Bitwise equal to native code. What is correctly rounded or exact (arithmetic, comparison, choice, casts, the order of
+accumulations, contractions) is NumPy's; transcendental functions and what is like them are those of ``loops.formulas``,
+step by step. Every index is
 checked against the size of its array. A vec loop is a NumPy operation per expression, a seq loop a Python loop.
 """
 
@@ -10,13 +11,14 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from types import MappingProxyType
-from typing import Any, Final
+from typing import Any, Final, cast
 
 import numpy as np
 
 from runnel.backends.host import calls as host
 from runnel.backends.interpreter import dots
 from runnel.backends.interpreter.attended import on_callers_thread
+from runnel.backends.interpreter.computed import Computed
 from runnel.backends.interpreter.fma import fused_multiply_add
 from runnel.core import dtypes
 from runnel.core.dtypes import DType
@@ -24,6 +26,7 @@ from runnel.core.errors import VerifierError
 from runnel.core.rounding import rounded
 from runnel.loops import printer, scalar
 from runnel.loops.accumulators import REDUCERS
+from runnel.loops.formulas import table
 from runnel.loops.ir import (
     CHAIN,
     K_BLOCK,
@@ -453,8 +456,19 @@ def _apply(r: _Run, expr: Apply) -> Array:
     special = _SPECIAL.get(expr.op)
     if special is not None:
         return special(*args, expr.dtype)
+    if _needs_formula(expr):
+        dtypes = [arg.dtype for arg in expr.args]
+        values = [Computed(x, dtype) for x, dtype in zip(np.broadcast_arrays(*args), dtypes, strict=True)]
+        return cast(Computed, table.result(expr.op, values, expr.dtype)).array
     result: Array = np.asarray(expr.op.numpy(*args)).astype(expr.dtype.numpy, copy=False)
     return result
+
+
+def _needs_formula(expr: Apply) -> bool:
+    """Whether NumPy does something else, or leaves open what it does."""
+    if expr.op in (scalar.floor_divide, scalar.remainder):
+        return expr.dtype.is_float
+    return expr.op is scalar.pow_ or expr.op is scalar.fma or expr.op in table.ULP_BOUNDS
 
 
 def convert(x: Array, dtype: DType) -> Array:
@@ -474,7 +488,6 @@ def convert(x: Array, dtype: DType) -> Array:
 _SPECIAL: Final[dict[ScalarOp, Callable[..., Array]]] = {
     scalar.cast: convert,
     scalar.bitcast: lambda x, dtype: np.ascontiguousarray(x).view(dtype.numpy),
-    scalar.fma: lambda a, b, c, dtype: fused_multiply_add(a, b, c),
 }
 
 _STATEMENTS: Final[dict[type, Callable[[_Run, Any], None]]] = {

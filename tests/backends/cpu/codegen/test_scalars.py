@@ -21,6 +21,7 @@ from runnel.core import dtypes
 from runnel.core.dtypes import DType, bfloat16, bool_, float16, float32, float64, int32, int64, uint32, uint64
 from runnel.core.errors import DTypeError
 from runnel.loops import scalar
+from runnel.loops.formulas import table
 from runnel.loops.scalar import SCALAR_OPS, ScalarOp
 
 Array = np.ndarray[Any, Any]
@@ -30,7 +31,7 @@ CASTS = (scalar.cast, scalar.bitcast)
 
 def supported(*ops: ScalarOp) -> Iterator[tuple[ScalarOp, DType]]:
     for op in ops:
-        yield from ((op, d) for d in dtypes.ALL if scalars.supports(op, d))
+        yield from ((op, d) for d in dtypes.ALL if table.supports(op, d))
 
 
 def signatures(op: ScalarOp) -> Iterator[tuple[tuple[DType, ...], DType]]:
@@ -89,13 +90,13 @@ def reference(op: ScalarOp, dtype: DType, *arrays: Array) -> Array:
 
 
 def test_every_operation_has_a_row() -> None:
-    assert set(scalars.TABLE) == set(SCALAR_OPS)
+    assert set(table.TABLE) == set(SCALAR_OPS)
 
 
 def test_every_bound_is_of_an_operation_on_floats() -> None:
-    for op, bounds in scalars.ULP_BOUNDS.items():
+    for op, bounds in table.ULP_BOUNDS.items():
         assert set(bounds) == {float32, float64}
-        assert scalars.supports(op, float32)
+        assert table.supports(op, float32)
 
 
 def test_unsupported_dtypes_are_refused() -> None:
@@ -108,7 +109,7 @@ def test_unsupported_dtypes_are_refused() -> None:
 EXACT = [
     op
     for op in SCALAR_OPS
-    if op not in scalars.ULP_BOUNDS and op not in (scalar.fma, scalar.bitcast, scalar.cast, scalar.select)
+    if op not in table.ULP_BOUNDS and op not in (scalar.fma, scalar.bitcast, scalar.cast, scalar.select)
 ]
 
 

@@ -15,9 +15,9 @@ import numpy as np
 import pytest
 from harness import compiled
 
-from runnel.backends.cpu.codegen.scalars import ULP_BOUNDS
 from runnel.core.dtypes import DType, bfloat16, float16, float32, float64
 from runnel.loops import scalar
+from runnel.loops.formulas.table import ULP_BOUNDS
 from runnel.loops.scalar import ScalarOp
 
 Array = np.ndarray[Any, Any]

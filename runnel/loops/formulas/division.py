@@ -6,9 +6,8 @@ gives 0, and the smallest integer divided by -1 wraps.
 
 from __future__ import annotations
 
-from runnel.backends.cpu.codegen.vecmath.loop import State, repeat_while_any
-from runnel.backends.cpu.codegen.vecmath.value import FORMATS, Value, choose
 from runnel.core.dtypes import DType, float32, float64, int32, uint32
+from runnel.loops.formulas.value import FORMATS, State, Value, choose
 
 
 def remainder(a: Value, b: Value) -> Value:
@@ -57,7 +56,7 @@ def _fmod(a: Value, b: Value) -> Value:
         left = choose(left < 0.0, left + b_k, left)
         return [choose(r >= unit, left, r)]
 
-    (mod,) = repeat_while_any([rest], lambda state: state[0] >= unit, step)
+    (mod,) = rest.while_any([rest], lambda state: state[0] >= unit, step)
     return choose(invalid, float("nan"), mod.with_sign_of(a))
 
 

@@ -6,8 +6,8 @@ bfloat16, because machines differ there (some flush subnormals), and no conversi
 
 from __future__ import annotations
 
-from runnel.backends.cpu.codegen.vecmath.value import FORMATS, Value, choose
 from runnel.core.dtypes import DType, bfloat16, bool_, by_name, float16, float32, float64, int32, uint16, uint32
+from runnel.loops.formulas.value import FORMATS, Value, choose
 
 HALVES = (float16, bfloat16)
 
@@ -66,8 +66,7 @@ def _from_bool(x: Value, to: DType) -> Value:
     if to.is_integer:
         return x.convert("zext", to)
     one = int(to.numpy.type(1.0).view(bits_of(to).numpy))
-    ones = Value(x.em, x.em.constant(one, bits_of(to), x.lanes), bits_of(to), x.lanes)
-    return choose(x, ones, 0).reinterpret(to)
+    return choose(x, x.constant_of(one, bits_of(to)), 0).reinterpret(to)
 
 
 def _resize(x: Value, to: DType) -> Value:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Final
 
-from runnel.backends.cpu.codegen.vecmath.exp import expm1_bounded
-from runnel.backends.cpu.codegen.vecmath.value import Value
 from runnel.core.dtypes import float32, float64
+from runnel.loops.formulas.exp import expm1_bounded
+from runnel.loops.formulas.value import Value
 
 _SATURATED: Final = {float32: 10.0, float64: 22.0}  # beyond, tanh rounds to ±1
 

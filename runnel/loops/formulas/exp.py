@@ -10,8 +10,8 @@ from __future__ import annotations
 
 from typing import Final
 
-from runnel.backends.cpu.codegen.vecmath.value import FORMATS, Value, choose
 from runnel.core.dtypes import float32, float64
+from runnel.loops.formulas.value import FORMATS, Value, choose
 
 _LOG2_E: Final = 1.4426950408889634
 # ln 2 as a head of few bits, so that n·head is exact, and the rest

@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from typing import Final
 
-from runnel.backends.cpu.codegen.vecmath.reduction import Quadrant, quadrant
-from runnel.backends.cpu.codegen.vecmath.value import FORMATS, Value, choose
 from runnel.core.dtypes import float32, float64
+from runnel.loops.formulas.reduction import Quadrant, quadrant
+from runnel.loops.formulas.value import FORMATS, Value, choose
 
 _S: Final = {
     float32: (-0.1666666716337204, 0.008333329111337662, -0.00019839193555526435, 2.7169951408723136e-06),

@@ -11,9 +11,9 @@ from __future__ import annotations
 
 from typing import Final
 
-from runnel.backends.cpu.codegen.vecmath.exp import LN2
-from runnel.backends.cpu.codegen.vecmath.value import FORMATS, Value, choose
 from runnel.core.dtypes import float32, float64
+from runnel.loops.formulas.exp import LN2
+from runnel.loops.formulas.value import FORMATS, Value, choose
 
 _P: Final = (
     0.3333331346511841, -0.25000008940696716, 0.20002123713493347, -0.16668005287647247, 0.14219453930854797,

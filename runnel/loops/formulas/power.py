@@ -9,11 +9,10 @@ from __future__ import annotations
 
 from typing import Final
 
-from runnel.backends.cpu.codegen.vecmath.exp import LN2, Reduced, clamped, exp_of_sum
-from runnel.backends.cpu.codegen.vecmath.log import Decomposed
-from runnel.backends.cpu.codegen.vecmath.loop import State, repeat_while_any
-from runnel.backends.cpu.codegen.vecmath.value import FORMATS, Value, choose
 from runnel.core.dtypes import float32, float64
+from runnel.loops.formulas.exp import LN2, Reduced, clamped, exp_of_sum
+from runnel.loops.formulas.log import Decomposed
+from runnel.loops.formulas.value import FORMATS, State, Value, choose
 
 # Minimax fits (Remez exchange in 45 digits): (2·atanh(s)/s - 2)/s² with weight s², to 2^-37;
 # (eʳ - 1 - r)/r² with weight r², to 2^-39; ((atanh(s)/s - 1)/s² - 1/3)/s² with weight s², to 2^-67
@@ -120,5 +119,5 @@ def _integer_power(x: Value, y: Value) -> Value:
         r, b, e = state
         return [choose((e & 1).ne(0), r * b, r), b * b, e.binary("lshr", 1)]
 
-    found = repeat_while_any([result, base, exponent], lambda state: state[2].ne(0), step)[0]
+    found = result.while_any([result, base, exponent], lambda state: state[2].ne(0), step)[0]
     return found if unit is None else choose((y < 0) & ~unit, 0, found)

@@ -10,9 +10,8 @@ from __future__ import annotations
 
 from typing import Final
 
-from runnel.backends.cpu.codegen.text import Emitter, element, vector
-from runnel.backends.cpu.codegen.vecmath.value import FORMATS, Value, choose
-from runnel.core.dtypes import DType, float32, float64, int64, uint32, uint64
+from runnel.core.dtypes import float32, float64, int64, uint32, uint64
+from runnel.loops.formulas.value import FORMATS, Value, choose
 
 _TWO_OVER_PI: Final = 0.6366197723675814
 # π/2 as a sum of three numbers of the format
@@ -31,7 +30,6 @@ _LEADING: Final = 2  # zero words before the fraction: windows of small argument
 _WORDS: Final = (0,) * _LEADING + tuple(int(_DIGITS[i : i + 8], 16) for i in range(0, len(_DIGITS), 8))
 _LOW: Final = 0xFFFFFFFF
 _FUNCTION: Final = "reduce_by_half_pi"
-_STRUCT: Final = "{ i64, double, double }"
 _DTYPES: Final = {float32: (uint32, float32), float64: (uint64, float64, float64)}  # of n, r and tail
 
 
@@ -48,23 +46,16 @@ class Quadrant:
 
 def quadrant(x: Value) -> Quadrant:
     """Reduce x ≥ 0 (or NaN; infinity gives NaN)."""
-    em, bound = x.em, _BOUND[x.dtype]
-    quick = _by_subtraction(x)
+    bound = _BOUND[x.dtype]
+    quick = _parts(_by_subtraction(x))
     large = x >= bound
-    before = em.block
-    slow, join = em.new_label("reduce"), em.new_label("reduced")
-    em.branch(large.any(), slow, join)
-    em.start(slow)
-    exact = _by_window(choose(large, x, bound))
-    merged_slow = [choose(large, a, b) for a, b in zip(_parts(exact), _parts(quick), strict=True)]
-    after = em.block
-    em.jump(join)
-    em.start(join)
-    merged = [
-        Value(em, em.phi(q.type, (q.name, before), (s.name, after)), q.dtype, q.lanes)
-        for q, s in zip(_parts(quick), merged_slow, strict=True)
-    ]
-    return Quadrant(merged[0], merged[1], merged[2] if len(merged) == 3 else None)
+
+    def exact() -> list[Value]:
+        found = choose(large, x, bound).lane_by_lane(_FUNCTION, _window64, _DTYPES[x.dtype])
+        return [choose(large, a, b) for a, b in zip(found, quick, strict=True)]
+
+    n, r, *tail = large.rarely(quick, exact)
+    return Quadrant(n, r, tail[0] if tail else None)
 
 
 def _parts(q: Quadrant) -> list[Value]:
@@ -89,83 +80,9 @@ def _by_subtraction(x: Value) -> Quadrant:
     return Quadrant(shifted.bits(), r, lost + n.fma(third, n.fma(second, -step)))
 
 
-def _by_window(x: Value) -> Quadrant:
-    """For finite x at or above the bound, a call. Infinity and NaN give NaN."""
-    em = x.em
-    kinds = _kinds(x.dtype, x.lanes)
-    found = em.value(f"call {_struct(kinds)} @{_lanes_function(em, x.dtype, x.lanes)}({x.type} {x.name})")
-    dtypes = _DTYPES[x.dtype]
-    parts = [em.value(f"extractvalue {_struct(kinds)} {found}, {k}") for k in range(len(dtypes))]
-    n, r, *tail = (Value(em, name, dtype, x.lanes) for name, dtype in zip(parts, dtypes, strict=True))
-    return Quadrant(n, r, tail[0] if tail else None)
-
-
-def _kinds(dtype: DType, lanes: int) -> list[str]:
-    return [vector(part, lanes) for part in _DTYPES[dtype]]
-
-
-def _struct(kinds: list[str]) -> str:
-    return "{ " + ", ".join(kinds) + " }"
-
-
-def _lanes_function(em: Emitter, dtype: DType, lanes: int) -> str:
-    """The name of the module's function that reduces each lane: it is rarely called, and too long to be written out at
-    every use."""
-    name = f"{_FUNCTION}_{element(dtype)}_{lanes}"
-    if name in em.definitions:
-        return name
-    _define(em)
-    inner = Emitter(em.target)
-    x = Value(inner, "%x", dtype, lanes)
-    kinds = _kinds(dtype, lanes)
-    wide = x if dtype is float64 else x.convert("fpext", float64)
-    columns = ["poison"] * len(kinds)
-    for lane in range(lanes):
-        one = wide.name if lanes == 1 else inner.value(f"extractelement {wide.type} {wide.name}, i32 {lane}")
-        found = inner.value(f"call {_STRUCT} @{_FUNCTION}(double {one})")
-        for k, (part, kind) in enumerate(zip(_DTYPES[dtype], kinds, strict=True)):
-            value = Value(inner, inner.value(f"extractvalue {_STRUCT} {found}, {k}"), uint64 if k == 0 else float64, 1)
-            if part is not value.dtype:
-                value = value.convert("trunc" if k == 0 else "fptrunc", part)
-            if lanes == 1:
-                columns[k] = value.name
-            else:
-                columns[k] = inner.value(f"insertelement {kind} {columns[k]}, {element(part)} {value.name}, i32 {lane}")
-    result = "poison"
-    for k, (column, kind) in enumerate(zip(columns, kinds, strict=True)):
-        result = inner.value(f"insertvalue {_struct(kinds)} {result}, {kind} {column}, {k}")
-    inner.effect(f"ret {_struct(kinds)} {result}")
-    em.declarations |= inner.declarations
-    em.definitions[name] = "\n".join(
-        [
-            f"define internal {_struct(kinds)} @{name}({x.type} %x) noinline cold nounwind {{",
-            "entry:",
-            *inner.lines,
-            "}",
-        ]
-    )
-    return name
-
-
-def _define(em: Emitter) -> None:
-    """Give the module the function that reduces one float64."""
-    if _FUNCTION in em.definitions:
-        return
-    inner = Emitter(em.target)
-    q = _window64(Value(inner, "%x", float64, 1))
-    result = "poison"
-    for k, part in enumerate(_parts(q)):
-        result = inner.value(f"insertvalue {_STRUCT} {result}, {part.type} {part.name}, {k}")
-    inner.effect(f"ret {_STRUCT} {result}")
-    body = "\n".join(inner.lines)
-    em.declarations |= inner.declarations
-    em.definitions[_FUNCTION] = (
-        f"define internal {_STRUCT} @{_FUNCTION}(double %x) noinline nounwind {{\nentry:\n{body}\n}}"
-    )
-
-
-def _window64(x: Value) -> Quadrant:
-    """Payne and Hanek for one float64: 53 bits of x times 192 bits of 2/π; of the product modulo 4, 128 bits."""
+def _window64(x: Value) -> list[Value]:
+    """The parts by Payne and Hanek for a float64 at or above the bound; infinity and NaN give NaN. 53 bits of x are
+    multiplied by 192 bits of 2/π; of the product modulo 4, 128 bits are computed."""
     bits = x.bits()
     mantissa = (bits & 0xFFFFFFFFFFFFF) | 0x10000000000000
     exponent = (bits >> 52) & 0x7FF
@@ -173,8 +90,7 @@ def _window64(x: Value) -> Quadrant:
     # x = mantissa·2^e, e = exponent - 1075. Bit i of 2/π adds mantissa·2^(e-i): whole turns unless i ≥ e - 1
     position = exponent + (32 * _LEADING - 1 - 1 - 1075)
     word, shift = position >> 5, position & 31
-    table = x.em.table("two_over_pi", "i32", _WORDS)
-    raw = [_load_word(word + k, table) for k in range(7)]
+    raw = [(word + k).element_of("two_over_pi", _WORDS).convert("zext", uint64) for k in range(7)]
     w = [((((raw[k] << 32) | raw[k + 1]) << shift) >> 32) & _LOW for k in range(6)]
     low, high = mantissa & _LOW, mantissa >> 32
     lows, highs = [low * v for v in w], [high * v for v in w]
@@ -186,14 +102,7 @@ def _window64(x: Value) -> Quadrant:
         total = (a & _LOW) + (b & _LOW) + carry
         limbs.append(total & _LOW)
         carry = (total >> 32) + (a >> 32) + (b >> 32)
-    return _from_limbs(x, limbs)
-
-
-def _load_word(index: Value, table: str) -> Value:
-    """table[index], widened to uint64."""
-    em = index.em
-    address = em.value(f"getelementptr i32, ptr {table}, i64 {index.name}")
-    return Value(em, em.value(f"load i32, ptr {address}"), uint32, 1).convert("zext", uint64)
+    return _parts(_from_limbs(x, limbs))
 
 
 def _from_limbs(x: Value, limbs: list[Value]) -> Quadrant:

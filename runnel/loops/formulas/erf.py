@@ -9,9 +9,9 @@ from __future__ import annotations
 
 from typing import Final
 
-from runnel.backends.cpu.codegen.vecmath.exp import exp_bounded
-from runnel.backends.cpu.codegen.vecmath.value import Value, choose
 from runnel.core.dtypes import float32, float64
+from runnel.loops.formulas.exp import exp_bounded
+from runnel.loops.formulas.value import Value, choose
 
 _S: Final = {
     float32: (
