@@ -130,7 +130,7 @@ def trace_body(name: str, function: Callable[..., Sequence[Any]], given: Sequenc
 def graph_of(name: str, function: Callable[..., Sequence[Tensor]], given: Sequence[Aval]) -> Graph:
     """The graph of ``function``, which is called with one tensor for each of ``given`` and reads nothing else. It can
     be differentiated all through, whatever the mode."""
-    trace = Trace(tensors.serial_now(), common_device(name, given) if given else None)
+    trace = Trace(tensors.serial_now())
     with tracing.activate(trace), recording(True):
         inputs = [trace.input(value, InputKind.ARGUMENT, f"{name}{i}") for i, value in enumerate(given)]
         made = function(*map(tensors.symbolic, inputs))

@@ -238,7 +238,7 @@ def _inputs(tensors: tuple[Tensor, ...], order: Shape | None = None) -> tuple[li
 
 
 def _in_order(value: Aval, order: Shape) -> Aval:
-    return aval(tuple(value.shape[a] for a in order), value.dtype)
+    return aval(tuple(value.shape[a] for a in order), value.dtype, value.device)
 
 
 def memory_order(tensors: tuple[Tensor, ...], result: Aval) -> Shape | None:
