@@ -6,11 +6,15 @@ elsewhere. Functions of the user's that the work calls run on the main thread al
 
 from __future__ import annotations
 
+import contextlib
 import threading
 from collections import deque
 from collections.abc import Callable
-from queue import SimpleQueue
+from queue import Empty, SimpleQueue
 from typing import Any, Final
+
+
+_LOOK: Final = 0.05  # seconds
 
 
 class _Task:
@@ -35,7 +39,8 @@ class _Attendant:
         self.wake: Final[SimpleQueue[None]] = SimpleQueue()
 
     def serve(self) -> None:
-        self.wake.get()
+        with contextlib.suppress(Empty):  # another thread may be the one that gets the signal: look now and then
+            self.wake.get(timeout=_LOOK)
         while self.tasks:
             self.tasks[0].run()
             self.tasks.popleft()
