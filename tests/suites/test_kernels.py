@@ -15,6 +15,7 @@ from runnel.backends.cpu.codegen import nest
 from runnel.backends.host import memory
 from runnel.compiler.executable.program import Program
 from runnel.compiler.plan import Plan
+from runnel.loops.formulas.table import ULP_BOUNDS
 from runnel.loops.ir import Apply, Expr, For, Kernel, Load, Stmt
 from tests.compiler.harness import same_bits
 from tests.suites.plans import Array, interpret, kernels, samples

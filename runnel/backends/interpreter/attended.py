@@ -13,7 +13,6 @@ from collections.abc import Callable
 from queue import Empty, SimpleQueue
 from typing import Any, Final
 
-
 _LOOK: Final = 0.05  # seconds
 
 

@@ -8,11 +8,11 @@ from typing import Any
 
 import numpy as np
 import pytest
+from runnel.lowering import partition
 
 import runnel as rn
 from runnel import nn, ops, optim
 from runnel.core import switches
-from runnel.lowering import partition
 
 Step = Callable[[str], list[Any]]
 
@@ -64,7 +64,10 @@ def attended(device: str) -> list[Any]:
     @rn.compile
     def step(q: Any, k: Any, v: Any) -> Any:
         out = nn.functional.scaled_dot_product_attention(q, k, v, dropout_p=0.3, is_causal=True)
-        return (out, *rn.grad(lambda *x: (nn.functional.scaled_dot_product_attention(*x) ** 2).sum(), (0, 1, 2))(q, k, v))
+        return (
+            out,
+            *rn.grad(lambda *x: (nn.functional.scaled_dot_product_attention(*x) ** 2).sum(), (0, 1, 2))(q, k, v),
+        )
 
     return [*step(q, k, v)]
 
