@@ -16,7 +16,8 @@ from typing import Any
 import llvmlite.binding as llvm
 import numpy as np
 
-from runnel.codegen import contract, target
+from runnel.backends.cpu import target
+from runnel.backends.cpu.codegen import contract
 from runnel.core import dtypes
 from runnel.inspection.peak import Peak
 

@@ -22,10 +22,11 @@ import numpy as np
 
 import runnel as rn
 from runnel import nn, optim
+from runnel.backends.cpu import pages
+from runnel.backends.host import memory
 from runnel.compile import cache
 from runnel.core.errors import RunnelError
 from runnel.nn import functional as F
-from runnel.runtime import memory, pages
 
 ROWS, INPUTS, CLASSES = 32, 128, 10
 

@@ -3,6 +3,7 @@
 from runnel import nn, ops, optim
 from runnel.compile import clear_caches, compile, uncompiled
 from runnel.core import public
+from runnel.core.devices import devices
 from runnel.core.dtypes import (
     bfloat16,
     bool_,
@@ -177,6 +178,7 @@ from runnel.tensor.autocast import autocast
 from runnel.tensor.callbacks import ShapeDtypeStruct, pure_callback
 from runnel.tensor.creation import arange, asarray, empty, eye, from_dlpack, full, linspace, ones, tensor, zeros
 from runnel.tensor.grad_mode import enable_grad, inference_mode, is_grad_enabled, no_grad, set_grad_enabled
+from runnel.tensor.placement import device, set_default_device
 from runnel.tensor.random import (
     Generator,
     dropout,
@@ -255,6 +257,8 @@ __all__ = [
     "cross_entropy",
     "custom_vjp",
     "debug",
+    "device",
+    "devices",
     "divide",
     "dropout",
     "elu",
@@ -381,6 +385,7 @@ __all__ = [
     "scan",
     "scatter_add",
     "selu",
+    "set_default_device",
     "set_grad_enabled",
     "set_rng_state",
     "sigmoid",

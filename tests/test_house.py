@@ -188,7 +188,7 @@ def test_layout_page_is_up_to_date() -> None:
         ("One idea. And more.", "One idea."),
         ("Adagrad (J. Duchi et al., 2011). It adds.", "Adagrad (J. Duchi et al., 2011)."),
         ("Two\nlines\n\nAnd a paragraph.", "Two lines"),
-        ("An :class:`~runnel.codegen.text.Emitter` with ``loops``.", "An `Emitter` with `loops`."),
+        ("An :class:`~runnel.backends.Emitter` with ``loops``.", "An `Emitter` with `loops`."),
     ],
 )
 def test_layout_takes_the_first_sentence(tmp_path: Path, doc: str, sentence: str) -> None:

@@ -10,13 +10,13 @@ from typing import Any
 import numpy as np
 
 from runnel import ops
+from runnel.backends.host import threads
 from runnel.cli.bench_cases import CASES, Prepared
 from runnel.cli.bench_timing import first_calls, measure
 from runnel.compile import compile
 from runnel.core import switches
 from runnel.inspection.memory import MemoryReport
 from runnel.inspection.peak import Peak
-from runnel.runtime import threads
 from runnel.tensor.creation import asarray
 
 ADDITION = "add"

@@ -11,11 +11,11 @@ import traceback
 from pathlib import Path
 from typing import Any
 
+from runnel.backends.host import threads
 from runnel.compile.inspection import inspected
 from runnel.compile.profiling import Profiled, Recording, recorded
 from runnel.inspection import tables, timeline
 from runnel.inspection.measure import Measurement
-from runnel.runtime import threads
 
 
 def add_arguments(command: argparse.ArgumentParser) -> None:

@@ -10,10 +10,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from runnel import nn, ops, optim
+from runnel.backends.host import objects, threads
 from runnel.compile import compile
 from runnel.data import Classification
 from runnel.inspection.bench import Bench
-from runnel.runtime import objects, threads
 from runnel.tensor import random
 from runnel.tensor.creation import asarray
 from runnel.tensor.tensor import Tensor

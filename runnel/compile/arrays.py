@@ -56,9 +56,8 @@ def told(value: Any) -> str:
 def found_variable(rec: Recorder, value: Variable, source: Source) -> None:
     """Programs are bound to Variables."""
     rec.log.check(source, "{v} is not {0}", f"which Variable {source} is", (Identity(value),))
-    rec.log.check(
-        source, f"{{v}}._requires_grad is not {value.requires_grad}", f"{source}.requires_grad", looks_into=()
-    )
+    fails = f"{{v}}._requires_grad is not {value.requires_grad} or {{v}}._aval is not {{0}}"
+    rec.log.check(source, fails, f"{source}.requires_grad or {source}.device", (value.aval,), looks_into=())
 
 
 def bound_variable(rec: Recorder, variable: Variable) -> None:
@@ -66,9 +65,9 @@ def bound_variable(rec: Recorder, variable: Variable) -> None:
     if rec.source_of(variable) is None:
         rec.log.check(
             None,
-            f"{{0}}()._requires_grad is not {variable.requires_grad}",
-            f"{variable.name}.requires_grad",
-            (Weak(variable),),
+            f"{{0}}()._requires_grad is not {variable.requires_grad} or {{0}}()._aval is not {{1}}",
+            f"{variable.name}.requires_grad or {variable.name}.device",
+            (Weak(variable), variable.aval),
             looks_into=(),
         )
 

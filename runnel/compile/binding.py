@@ -12,11 +12,11 @@ from collections.abc import Callable, Collection, Sequence
 from contextlib import nullcontext
 from typing import Any, Final
 
+from runnel.backends.host import layout, memory
+from runnel.backends.host.layout import STALE
+from runnel.backends.host.state import VERSION, WRITES, StateLock
 from runnel.compiler.executable.frame import Frame, Pool
 from runnel.compiler.executable.program import Program
-from runnel.runtime import layout, memory
-from runnel.runtime.layout import STALE
-from runnel.runtime.state import VERSION, WRITES, StateLock
 from runnel.tensor.holding import HOLDS, protect
 from runnel.tensor.turns import MARKS, TURN
 from runnel.tensor.variable import Pin, Variable, locks_of

@@ -12,10 +12,10 @@ from contextlib import contextmanager
 from types import CodeType, FunctionType
 from typing import Any, Final
 
+from runnel.backends.host import locks
 from runnel.compile.executable import Executable
 from runnel.compile.signature import Circumstances
 from runnel.core.lifetime import ByIdentity
-from runnel.runtime import locks
 
 PROGRAMS: Final = 256  # of one function
 VARYING: Final = 64  # numbers of a function that may change without another trace

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from runnel.backends.cpu import functions
+from runnel.backends.host import memory
 from runnel.compile import cache
-from runnel.runtime import functions, memory
 from runnel.tensor import eager, tensor
 from runnel.transforms import scan_gradient
 

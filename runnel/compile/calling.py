@@ -13,6 +13,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Final
 
+from runnel.backends.host.layout import COMPLETED, STALE
+from runnel.backends.host.memory import allocate, allocate_slab
 from runnel.compile.capture import Capture, Gradient, Origin, Tape
 from runnel.compile.differentiable.taping import Taping
 from runnel.compile.native import Native, dense
@@ -22,8 +24,6 @@ from runnel.core.avals import row_major
 from runnel.core.casting import CASTING
 from runnel.core.switches import SETTLED
 from runnel.graph.node import InputKind
-from runnel.runtime.layout import COMPLETED, STALE
-from runnel.runtime.memory import allocate, allocate_slab
 from runnel.tensor import tape
 from runnel.tensor.grad_mode import RECORDING
 from runnel.tensor.holding import HOLDS, protect
@@ -75,7 +75,7 @@ class CallWriter:
         self.namespace: dict[str, Any] = {
             **observation.guard.namespace,
             "CAST": CASTING.dtype, "CASTING": CASTING, "CLOCK": CLOCK, "CONSUMED": CONSUMED,
-            "CONTEXT": native.recipe.context, "FREED": _freed_record(), "MISS": MISS, "MODE": RECORDING.get(),
+            "CONTEXT": native.circumstances, "FREED": _freed_record(), "MISS": MISS, "MODE": RECORDING.get(),
             "S": counter, "SETTLED": SETTLED, "Tensor": Tensor, "allocate": allocate, "allocate_slab": allocate_slab,
             "dense": dense, "error": native.program.error, "wrong_gradient": observation.program.wrong_gradient,
             "from_storage": from_storage, "frames": native.binding.pool.frames, "give": native.binding.pool.give,
@@ -255,7 +255,7 @@ class CallWriter:
     def _tensor(self, result: int) -> str:
         place = self.native.program.output_of[result]
         value = self.captured.graph.outputs[result].aval
-        self.namespace[f"result{result}"] = value
+        self.namespace[f"result{result}"] = value.on(self.captured.device)
         small = self.native.program.outputs[place] <= CELL
         offset = f"n{place} * {CELL // value.dtype.itemsize}" if small else "0"
         return f"from_storage(result{result}, s{place}, {offset}, {row_major(value.shape)})"

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from types import FunctionType
 from typing import Any, Final, NamedTuple
 
+from runnel.backends.context import default_device
 from runnel.compile import arrays
 from runnel.compile.differentiable.derivative import Derivative, NotDivisible, derivative
 from runnel.compile.floats import TracedFloat, traced_float
@@ -25,6 +26,7 @@ from runnel.compile.observe.sources import Source as Found
 from runnel.compile.rules import Rules
 from runnel.core import dtypes
 from runnel.core.avals import aval
+from runnel.core.devices import CPU, Device
 from runnel.core.errors import CaptureError, GradientError, SideEffectError
 from runnel.core.lifetime import Weak
 from runnel.graph.graph import Graph
@@ -82,6 +84,7 @@ class Capture:
     gradients: tuple[tuple[Weak, Gradient, int], ...]
     absent_gradients: tuple[Weak, ...]
     derivative: Derivative | None = None
+    device: Device = CPU  # of all that it reads and gives
     ends: tuple[int, ...] = ()  # tensors from outside that gradients can be asked for: places among the guard's values
     least_kept: bool = False  # whether the derivative computes again whatever can be
 
@@ -106,7 +109,7 @@ class Capture:
         return (
             sources, [_comparable(v) for v in self.variables], self.outputs,
             [(_comparable(v), how, i) for v, how, i in self.gradients],
-            None if self.derivative is None else self.derivative.identity(), self.ends,
+            None if self.derivative is None else self.derivative.identity(), self.ends, self.device,
         )  # fmt: skip
 
     def bound_variables(self) -> list[Variable]:
@@ -321,6 +324,7 @@ class TraceSession(Session):
             gradients,
             tuple(map(Weak, trace.absent_gradients)),
             backward,
+            trace.device or default_device(),
             tuple([recipes.place(at) for at in ends]),
             self._least_kept,
         )

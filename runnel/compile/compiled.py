@@ -11,7 +11,7 @@ from copy import deepcopy
 from types import FunctionType, MethodType
 from typing import Any, Final, cast, overload
 
-from runnel.codegen import context
+from runnel.backends import context
 from runnel.compile import cache
 from runnel.compile.calling import MISS
 from runnel.compile.executable import Executable, Options, Raised, Unsettled, prepare

@@ -7,7 +7,7 @@ from types import FunctionType
 from typing import Any, NamedTuple, Protocol
 from weakref import WeakSet
 
-from runnel.codegen import context
+from runnel.backends import context
 from runnel.compile import audit
 from runnel.compile.calling import MISS, CallWriter, Counter
 from runnel.compile.capture import Capture, capture
@@ -107,7 +107,7 @@ class Executable:
         self.counter.audit_at = max(2 * self.counter.audit_at, 2)
         if self.captured is None or self.native is None:
             return
-        with context.entered(self.native.context):
+        with context.entered(self.native.circumstances):
             name, least_kept = self.captured.graph.name, self.captured.least_kept
             now = capture(function, args, kwargs, keep_grads, name, self.varying, least_kept)
             if now.guard.aliases == self.guard.aliases:  # a call that names one thing twice gets a shorter trace

@@ -5,17 +5,16 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from runnel.codegen import context as contexts
-from runnel.codegen.context import CompileContext
+from runnel.backends import context as contexts
+from runnel.backends.context import CompileContext
+from runnel.backends.host import memory
+from runnel.backends.host.layout import STALE
 from runnel.compile.binding import Binding
 from runnel.compile.native import Recipe, dense
-from runnel.core.avals import row_major
-from runnel.core.errors import ArgumentError
+from runnel.core.errors import ArgumentError, DeviceError
 from runnel.graph.graph import Graph
 from runnel.graph.node import InputKind, Value
 from runnel.graph.verifier import verify
-from runnel.runtime import memory
-from runnel.runtime.layout import STALE
 from runnel.tensor import tensor as tensors
 from runnel.tensor.holding import HOLDS, protect
 from runnel.tensor.tensor import Tensor
@@ -39,13 +38,20 @@ def compile_graph(
     """
     verify(graph)
     wanted = [x for x in graph.inputs if x.kind is InputKind.VARIABLE]
-    missing = [x for x in wanted if x not in bindings or bindings[x].aval is not x.aval]
+    missing = [x for x in wanted if x not in bindings or bindings[x].aval.unplaced is not x.aval]
     if missing or len(bindings) > len(wanted):
         raise ArgumentError(
             f"[compile_graph] bindings give a Variable of its shape and dtype for each of {wanted}; they do not for "
             f"{missing}, and there are {len(bindings)}."
         )
-    with contexts.entered(contexts.current() if context is None else context):
+    context = contexts.current() if context is None else context
+    for variable in bindings.values():
+        if variable.device is not context.device:
+            raise DeviceError(
+                f"[compile_graph] Variable '{variable.name}' is on {variable.device}, and the program on "
+                f"{context.device}; move one of them."
+            )
+    with contexts.entered(context):
         return GraphExecutable(graph, [bindings[x] for x in wanted], memory_budget)
 
 
@@ -59,7 +65,8 @@ class GraphExecutable:
         self.recipe: Final = Recipe(graph, memory_budget, is_trained=bool(graph.updates))
         self.program, *preparations = self.recipe.programs()
         arguments = [x for x in graph.inputs if x.kind is not InputKind.VARIABLE]
-        self._avals = [x.aval for x in arguments]
+        self._device = self.recipe.context.device
+        self._avals = [x.aval.on(self._device) for x in arguments]
         inputs = [x for x in graph.inputs if x.kind is InputKind.VARIABLE]
         written = [i for i, x in enumerate(inputs) if x in graph.updates]
         self.binding: Final = Binding(
@@ -86,7 +93,7 @@ class GraphExecutable:
         if status:
             raise program.error(status)
         outputs = zip(self.graph.outputs, program.output_of, strict=True)
-        return tuple([tensors.from_storage(x.aval, made[i], 0, row_major(x.aval.shape)) for x, i in outputs])
+        return tuple([tensors.from_storage(x.aval.on(self._device), made[i]) for x, i in outputs])
 
     def _run(self, frame: object) -> int:
         HOLDS.writing += 1

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, NamedTuple, cast
 
-from runnel.codegen import context
-from runnel.codegen.context import CompileContext
+from runnel.backends import base, context
+from runnel.backends.context import CompileContext
 from runnel.compile import stored
 from runnel.compile.binding import Binding
 from runnel.compile.capture import Capture, Origin
 from runnel.compile.stationary import split
-from runnel.compiler.executable.image import image
+from runnel.compiler.executable.image import command_buffer
 from runnel.compiler.executable.program import Program
 from runnel.compiler.passes import pipeline
 from runnel.compiler.plan import Plan, Planner
@@ -50,17 +50,18 @@ class Recipe:
     def programs(self) -> list[Program]:
         """The program, and its preparation if it has one: from the disk, or made and left there."""
         key = stored.key(self.graph, self.context, self.memory_budget, self.is_trained)
-        images = stored.load(key)
+        buffers = stored.load(key)
         try:
-            programs = [Program(plan, image=i) for plan, i in zip(self._plans_when_asked(), images, strict=False)]
+            programs = [Program(plan, buffer=b) for plan, b in zip(self._plans_when_asked(), buffers, strict=False)]
         except LookupError:  # machine code is not on the disk any more
             programs = []
         if not programs:
             plans = [plan for plan in (self.planned.fitted.plan, self.planned.preparation) if plan is not None]
-            images = tuple([image(plan) for plan in plans])
-            programs = [Program(plan, image=i) for plan, i in zip(plans, images, strict=True)]
+            always_seals = base.of(self.context.device).always_seals
+            buffers = tuple([command_buffer(plan, always_seals=always_seals) for plan in plans])
+            programs = [Program(plan, buffer=b) for plan, b in zip(plans, buffers, strict=True)]
             if not any(call.host for plan in plans for call in plan.calls):  # whose functions are this process's own
-                stored.save(key, images)
+                stored.save(key, buffers)
         return programs
 
     def _plans_when_asked(self) -> tuple[Callable[[], Plan], Callable[[], Plan]]:
@@ -79,8 +80,10 @@ class Native:
 
     def __init__(self, captured: Capture, memory_budget: int | None = None) -> None:
         self.captured = captured
-        self.recipe = Recipe(captured.graph, memory_budget, captured.derivative is not None)
-        self.program, *preparations = self.recipe.programs()
+        self.circumstances = context.current()  # in which it was traced
+        with context.entered(context.on(captured.device)):
+            self.recipe = Recipe(captured.graph, memory_budget, captured.derivative is not None)
+            self.program, *preparations = self.recipe.programs()
         self.preparation = preparations[0] if preparations else None
         sources = captured.sources
         numbers = [i for i, source in enumerate(sources) if source.origin in (Origin.NUMBER, Origin.GETTER)]
@@ -90,6 +93,7 @@ class Native:
 
     @property
     def context(self) -> CompileContext:
+        """What it was compiled for."""
         return self.recipe.context
 
     @property

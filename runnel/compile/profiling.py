@@ -9,10 +9,10 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
+from runnel.backends.host import locks, objects
 from runnel.compile.compiled import Compiled
 from runnel.compile.executable import Executable
 from runnel.core import switches
-from runnel.runtime import locks, objects
 from runnel.tensor import tracing
 
 

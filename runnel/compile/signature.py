@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from runnel.codegen.context import CompileContext
+from runnel.backends.context import CompileContext
 from runnel.core.dtypes import DType
 from runnel.tensor.tensor import Tensor
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from runnel.codegen import context
+from runnel.backends import context
 from runnel.compiler.fusion.strided import Strided
 from runnel.compiler.fusion.views import resolve_views
 from runnel.compiler.kernels.lowering import lowering_of

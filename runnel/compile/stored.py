@@ -1,9 +1,9 @@
 """Programs on disk: what follows from a traced graph, kept beside the kernels, so that it need not be worked out again.
 
-A file holds images (``compiler/executable/image.py``) as JSON, with their arrays behind it. It is filed under all that
-they follow from: the graph's identity, threads, budget, target, and this package's own sources. Of the rules that
-others have registered the version of their op is the identity; where there are rules without one, or passes, nothing
-is kept.
+A file holds command buffers (``backends/commands.py``) as JSON, with their arrays behind it. It is filed under all that
+they follow from: the graph's identity, device, threads, budget, target, and this package's own sources. Of the rules
+that others have registered the version of their op is the identity; where there are rules without one, or passes,
+nothing is kept.
 """
 
 from __future__ import annotations
@@ -19,20 +19,21 @@ from typing import Any, Final
 import numpy as np
 
 from runnel import transforms as transforms
-from runnel.codegen.context import CompileContext
+from runnel.backends import base
+from runnel.backends.commands import CommandBuffer, checked
+from runnel.backends.context import CompileContext
+from runnel.backends.host import objects
 from runnel.compile import stationary as stationary
-from runnel.compiler.executable.image import Image, checked
 from runnel.compiler.passes.pipeline import PIPELINE
 from runnel.core import sources, switches
 from runnel.core.errors import VerifierError
 from runnel.core.tables import Op, Table
 from runnel.graph.graph import Graph
 from runnel.graph.hashing import structural_hash
-from runnel.runtime import objects
 
 LARGEST: Final = 1 << 24  # bytes of a file
 _MAGIC: Final = b"runnel program 1\n"
-_MADE_BY: Final = ("core", "runtime", "loops", "codegen", "graph", "ops", "compiler", "compile")
+_MADE_BY: Final = ("core", "loops", "backends", "graph", "ops", "compiler", "compile")
 _OWN_RULES: Final = Table.registrations  # all are there: what is imported above stands on every module that has some
 _OWN_PASSES: Final = PIPELINE.passes
 
@@ -40,7 +41,7 @@ _OWN_PASSES: Final = PIPELINE.passes
 def key(graph: Graph, context: CompileContext, memory_budget: int | None, is_trained: bool = False) -> str | None:
     """What the program of a graph is filed under; None if it may not be kept."""
     is_own = Table.registrations == _OWN_RULES and PIPELINE.passes == _OWN_PASSES
-    if not is_own or switches.verify.value or objects.current() is None:
+    if not is_own or switches.verify.value or objects.current() is None or not base.of(context.device).has_files:
         return None
     try:
         identity = structural_hash(graph)
@@ -48,7 +49,8 @@ def key(graph: Graph, context: CompileContext, memory_budget: int | None, is_tra
         return None
     made_by = f"{sources.digest(*_MADE_BY)}, NumPy {np.__version__}, {sys.byteorder}, {context.target}"
     made_by += "".join(f", {op.name} {op.version}" for op in _versioned())
-    options = f"{context.threads} threads, delays {context.stress}, cache {context.cache}, budget {memory_budget}"
+    place = f"{context.device}, {context.precision} products, {context.threads} threads"
+    options = f"{place}, delays {context.stress}, cache {context.cache}, budget {memory_budget}"
     if is_trained:
         options += ", trained"
     return hashlib.sha256(f"{made_by}, {options}\n".encode() + identity).hexdigest()
@@ -59,25 +61,25 @@ def _versioned() -> list[Op]:
     return sorted((op for op in Op.registry.values() if op.version is not None), key=lambda op: op.name)
 
 
-def load(key: str | None) -> tuple[Image, ...]:
-    """The images filed under ``key``; none where there is no such file, or it is of another form."""
+def load(key: str | None) -> tuple[CommandBuffer, ...]:
+    """The command buffers filed under ``key``; none where there is no such file, or it is of another form."""
     cache = objects.current()
     content = cache.get(key) if cache is not None and key is not None else None
     return () if content is None else decoded(content)
 
 
-def save(key: str | None, images: Sequence[Image]) -> None:
-    """File ``images`` under ``key``, unless they are very large."""
+def save(key: str | None, buffers: Sequence[CommandBuffer]) -> None:
+    """File ``buffers`` under ``key``, unless they are very large."""
     cache = objects.current()
     if cache is None or key is None:
         return
-    content = encoded(images)
+    content = encoded(buffers)
     if len(content) <= LARGEST:
         cache.put(key, content)
 
 
-def encoded(images: Sequence[Image]) -> bytes:
-    """Images as bytes."""
+def encoded(buffers: Sequence[CommandBuffer]) -> bytes:
+    """Command buffers as bytes."""
     arrays: list[bytes] = []
 
     def plain(value: Any) -> Any:
@@ -86,12 +88,13 @@ def encoded(images: Sequence[Image]) -> bytes:
             return {"dtype": value.dtype.name, "shape": value.shape}
         return [plain(x) for x in value] if isinstance(value, tuple) else value
 
-    text = json.dumps([{f.name: plain(getattr(image, f.name)) for f in fields(Image)} for image in images]).encode()
+    names = [field.name for field in fields(CommandBuffer)]
+    text = json.dumps([{name: plain(getattr(buffer, name)) for name in names} for buffer in buffers]).encode()
     return b"".join([_MAGIC, len(text).to_bytes(8, "little"), text, *arrays])
 
 
-def decoded(content: bytes) -> tuple[Image, ...]:
-    """The images that ``content`` holds; none if it is of another form."""
+def decoded(content: bytes) -> tuple[CommandBuffer, ...]:
+    """The command buffers that ``content`` holds; none if it is of another form."""
     begin = len(_MAGIC) + 8
     end = begin + int.from_bytes(content[len(_MAGIC) : begin], "little")
 
@@ -108,7 +111,7 @@ def decoded(content: bytes) -> tuple[Image, ...]:
     if not content.startswith(_MAGIC):
         return ()
     try:
-        images = json.loads(content[begin:end])
-        return tuple([checked(Image(**{name: value(plain) for name, plain in i.items()})) for i in images])
+        found = json.loads(content[begin:end])
+        return tuple([checked(CommandBuffer(**{name: value(plain) for name, plain in b.items()})) for b in found])
     except (ValueError, TypeError, KeyError, AttributeError, RecursionError, VerifierError):
         return ()

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from runnel.core.dtypes import from_numpy
+from runnel.core.dtypes import DType, from_numpy
 from runnel.core.errors import ArgumentError
 from runnel.core.showing import shown
 
@@ -26,3 +26,14 @@ def as_array(name: str, data: Any) -> np.ndarray:
         raise ArgumentError(f"[{name}] a tensor holds numbers; received {shown(data)}, of NumPy dtype {array.dtype}.")
     from_numpy(array.dtype)
     return array
+
+
+def can_share(array: np.ndarray, dtype: DType | None) -> bool:
+    """Whether ``array`` lies in memory as a tensor does: of ``dtype``, if one is given, and with whole steps."""
+    fits = dtype is None or array.dtype == dtype.numpy
+    return fits and array.dtype.isnative and not any(step % array.itemsize for step in array.strides)
+
+
+def same_memory(array: np.ndarray, view: np.ndarray) -> bool:
+    """Whether one is the other in another shape."""
+    return array.flags.c_contiguous and view.flags.c_contiguous and array.size == view.size

@@ -1,5 +1,5 @@
-"""What is known of an array before its values: shape and dtype. Interned, so equal avals are one object, as long as
-somebody has one."""
+"""What is known of an array before its values: shape, dtype and device. Interned, so equal avals are one object, as
+long as somebody has one."""
 
 from __future__ import annotations
 
@@ -8,34 +8,50 @@ import math
 import os
 import threading
 import weakref
+from collections.abc import Iterable
 from typing import Any, Final
 
+from runnel.core.devices import CPU, Device
 from runnel.core.dtypes import DType
-from runnel.core.errors import ShapeError
+from runnel.core.errors import DeviceError, ShapeError
 
 Shape = tuple[int, ...]
 
 
 class Aval:
-    """The abstract value of an array: ``shape`` and ``dtype``. Made by :func:`aval`; compare with ``is``."""
+    """The abstract value of an array: ``shape``, ``dtype`` and ``device``. Made by :func:`aval`; compare with ``is``.
 
-    __slots__ = ("__weakref__", "dtype", "nbytes", "ndim", "shape", "size")
+    The values of a graph have no device of their own, since a graph runs on that of its context: their avals are those
+    of ``device`` CPU (``unplaced``).
+    """
 
-    def __init__(self, shape: Shape, dtype: DType) -> None:
+    __slots__ = ("__weakref__", "device", "dtype", "nbytes", "ndim", "shape", "size")
+
+    def __init__(self, shape: Shape, dtype: DType, device: Device) -> None:
         self.shape: Final = shape
         self.dtype: Final = dtype
+        self.device: Final = device
         self.ndim: Final = len(shape)
         self.size: Final = math.prod(shape)
         self.nbytes: Final = self.size * dtype.itemsize
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return aval, (self.shape, self.dtype)
+        return aval, (self.shape, self.dtype, self.device)
+
+    def on(self, device: Device) -> Aval:
+        """The same on ``device``."""
+        return self if device is self.device else aval(self.shape, self.dtype, device)
+
+    @property
+    def unplaced(self) -> Aval:
+        """The same as the type of a value in a graph."""
+        return self.on(CPU)
 
     def __repr__(self) -> str:
         return f"{self.dtype.name}[{','.join(map(str, self.shape))}]"
 
 
-_Key = tuple[Shape, DType]
+_Key = tuple[Shape, DType, Device]
 
 
 MOST: Final = 1 << 60  # elements that no array has
@@ -63,7 +79,7 @@ class _Interned:
                     raise ShapeError(f"[shape] sizes are not negative; received the shape {key[0]}.")
                 if is_too_large(key[0]):
                     raise ShapeError(f"[shape] no array has as many elements as the shape {key[0]} says.")
-                found = Aval(tuple(int(n) for n in key[0]), key[1])
+                found = Aval(tuple(int(n) for n in key[0]), key[1], key[2])
                 self.references[key] = weakref.ref(found)
                 if len(self.references) >= self._sweep_at:
                     self.references = {k: r for k, r in self.references.items() if r() is not None}
@@ -79,12 +95,24 @@ if hasattr(os, "register_at_fork"):
     )
 
 
-def aval(shape: Shape, dtype: DType) -> Aval:
-    """The one Aval of this shape and dtype."""
-    key = (shape, dtype)
+def aval(shape: Shape, dtype: DType, device: Device = CPU) -> Aval:
+    """The one Aval of this shape and dtype on this device."""
+    key = (shape, dtype, device)
     reference = _INTERNED.references.get(key)
     found = None if reference is None else reference()
     return _INTERNED.add(key) if found is None else found
+
+
+def common_device(name: str, avals: Iterable[Aval]) -> Device:
+    """The device on which all of ``avals`` are; DeviceError, in the name of an op or function, if they are on
+    several."""
+    found = list(dict.fromkeys(x.device for x in avals))
+    if len(found) > 1:
+        raise DeviceError(
+            f"[{name}] operands are on different devices: {' and '.join(map(str, found))}; move them to one with "
+            f'x.to("{found[0]}").'
+        )
+    return found[0] if found else CPU
 
 
 @functools.lru_cache(8192)

@@ -1,4 +1,4 @@
-"""Where arrays live. There is one device today, the CPU; more will be rows here and folders of code generation."""
+"""Where arrays live and programs run: a name for each backend (``runnel.backends``)."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from runnel.core.errors import DeviceError
 
 
 class Device:
-    """A place for arrays and programs, known by its ``name``."""
+    """A place for arrays and programs, known by its ``name``. There is one object for each; compare with ``is``."""
 
     __slots__ = ("name",)
 
@@ -25,15 +25,26 @@ class Device:
         return self.name
 
 
-CPU: Final = Device("cpu")
-_DEVICES: Final = {CPU.name: CPU}
+CPU: Final = Device("cpu")  # machine code that LLVM makes
+INTERPRETER: Final = Device("interpreter")  # the same programs, step by step in NumPy
+_DEVICES: Final = {row.name: row for row in (CPU, INTERPRETER)}
 
 
 def as_device(device: Any) -> Device:
     """The device called ``device``; DeviceError for one that does not exist."""
     if isinstance(device, Device):
         return device
-    found = _DEVICES.get(str(device))
+    found = _DEVICES.get(device) if isinstance(device, str) else None
     if found is None:
-        raise DeviceError(f"[device] there is no device '{device}'; Runnel runs on {', '.join(_DEVICES)}.")
+        raise DeviceError(f"[device] there is no device {device!r}; there are {', '.join(_DEVICES)}.")
     return found
+
+
+def devices() -> tuple[Device, ...]:
+    """All devices of this process, the fastest first."""
+    return tuple(_DEVICES.values())
+
+
+def is_device_name(name: Any) -> bool:
+    """Whether a device is called so."""
+    return isinstance(name, str) and name in _DEVICES

@@ -9,7 +9,7 @@ from pathlib import Path
 
 
 def digest(*folders: str) -> str:
-    """A digest of all Python files in these folders of the package."""
+    """A digest of all Python files in these folders of the package; ``/`` separates names."""
     return hashlib.sha256(b"".join(map(_of_folder, folders))).hexdigest()
 
 

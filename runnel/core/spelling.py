@@ -6,6 +6,7 @@ import difflib
 from collections.abc import Collection, Iterable
 from typing import Any, Final
 
+from runnel.core import switches
 from runnel.core.devices import as_device
 from runnel.core.errors import ArgumentError
 
@@ -69,8 +70,12 @@ def _has_no_effect(name: str, keyword: str, value: Any, parameters: Collection[s
     if keyword == "inplace":
         return name in HAVE_INPLACE_FORMS
     if keyword == "device" and "dtype" in parameters and "x" not in parameters:  # it makes something new
-        if value is not None:
-            as_device(value)
+        if value is not None and as_device(value).name != switches.device.value:
+            wanted, default = as_device(value).name, switches.device.value
+            raise ArgumentError(
+                f"[{name}] makes new arrays on {default}; received device={wanted!r}. Move what it gives with "
+                f'.to("{wanted}").'
+            )
         return True
     return False
 

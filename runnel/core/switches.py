@@ -12,7 +12,8 @@ import os
 from collections.abc import Iterator
 from typing import Any, Generic, TypeVar
 
-from runnel.core.accepting import Accepted, byte_count, flag, folder, whole
+from runnel.core import devices
+from runnel.core.accepting import Accepted, byte_count, flag, folder, one_of, whole
 from runnel.core.errors import SettingError
 
 T = TypeVar("T")
@@ -26,7 +27,7 @@ class State:
     __slots__ = ("context",)
 
     def __init__(self) -> None:
-        self.context: Any = None  # see codegen/context.py
+        self.context: Any = None  # see backends/context.py
 
 
 class Settled:
@@ -88,6 +89,9 @@ debug = Switch(
 )
 eager = Switch("eager", flag, False, "Run compiled functions eagerly, line by line, for a debugger.")
 check_nans = Switch("check_nans", flag, False, "Stop at the first op that makes a NaN or infinity, naming its line.")
+device = Switch(
+    "device", one_of(*(d.name for d in devices.devices())), "cpu", "Where new arrays are made, if nobody says where."
+)
 stress = Switch(
     "stress", whole(0, 10**6), 0, "Random delays per thread up to this many microseconds before each kernel."
 )

@@ -5,8 +5,8 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
+from runnel.backends.host.objects import user_cache_dir
 from runnel.core.errors import RunnelError
-from runnel.runtime.objects import user_cache_dir
 
 Folder = str | os.PathLike[str]
 

@@ -103,7 +103,7 @@ class Input(Value):
     __slots__ = ("kind", "name")
 
     def __init__(self, aval: Aval, kind: InputKind, name: str, where: str = "") -> None:
-        super().__init__(aval, where)
+        super().__init__(aval.unplaced, where)
         self.kind = kind
         self.name = name
 

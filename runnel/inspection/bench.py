@@ -8,11 +8,12 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
+from runnel.backends.base import Launch
+from runnel.backends.commands import COMMAND_WORDS
+from runnel.backends.host import memory
 from runnel.compiler.executable.program import Program
 from runnel.compiler.kernels.places import Call, Place, Space
 from runnel.core.errors import ShapeError
-from runnel.runtime import memory
-from runnel.runtime.launch import RECORD_WORDS, Launch
 
 _PATTERNS = (0xA5, 0x5A)
 
@@ -33,18 +34,18 @@ class Bench:
         self._block_of = dict(zip((*plan.inputs, *plan.variables.values(), *plan.outputs), self.blocks, strict=True))
         addresses = [self.arena.address, program.constants.address, *(block.address for block in self.blocks)]
         self._bases = (ctypes.c_int64 * plan.slots)(*addresses)
-        self.whole = self._launch(program.records)
+        self.whole = program.loaded.launch(ctypes.addressof(self._bases))
 
     def call(self, index: int, repeats: int) -> Launch:
         """One call as the program makes it, by all its threads, ``repeats`` times; of a loop the first iteration."""
         blocks = list(self.program.plan.blocks[index])
         while len(blocks) > 1 and blocks[-1] is None:
             blocks.pop()
-        records = []
+        commands = []
         for block in blocks:
-            rows = [] if block is None else [self.program.record(index, block)] * repeats
-            records.append(np.array([*rows, (0,) * RECORD_WORDS], np.int64))
-        return self._launch(records)
+            rows = [] if block is None else [self.program.command(index, block)] * repeats
+            commands.append(np.array([*rows, (0,) * COMMAND_WORDS], np.int64))
+        return self.program.loaded.launch(ctypes.addressof(self._bases), commands)
 
     def restorer(self, call: Call) -> Callable[[], None] | None:
         """What puts back the numbers that ``call`` both reads and writes: repeated, they would grow or fade."""
@@ -76,9 +77,6 @@ class Bench:
 
     def _address(self, place: Place) -> int:
         return self.arena.address + place.offset if place.space is Space.ARENA else self._block_of[place].address
-
-    def _launch(self, records: list[np.ndarray]) -> Launch:
-        return Launch(records, ctypes.addressof(self._bases), self.program.scratch_bytes)
 
 
 def filled(place: Place) -> memory.Storage:

@@ -6,7 +6,8 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from runnel.codegen import build, context, nest
+from runnel.backends import context
+from runnel.backends.cpu.codegen import build, nest
 from runnel.compiler.kernels.places import Call
 from runnel.inspection import tables
 from runnel.loops import printer

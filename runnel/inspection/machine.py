@@ -17,16 +17,17 @@ from typing import Final
 
 import numpy as np
 
-from runnel.codegen import build, context
-from runnel.codegen.target import Target
+from runnel.backends import context
+from runnel.backends.cpu.codegen import build
+from runnel.backends.cpu.launch import Launch
+from runnel.backends.cpu.target import Target
+from runnel.backends.host import memory, objects
 from runnel.compiler.cost.model import Machine
 from runnel.compiler.kernels.naming import named
 from runnel.core.dtypes import float32
 from runnel.inspection.peak import Peak
 from runnel.loops.ir import Acc, Apply, Buffer, Expr, For, Index, Kernel, Load, RangeBound, Ref, Store, Update, Var
 from runnel.loops.scalar import add
-from runnel.runtime import memory, objects
-from runnel.runtime.launch import Launch
 
 _FORM: Final = "rates 1"  # of what is kept
 _SIZES: Final = tuple(1 << power for power in (14, 17, 19, 21, 23, 25, 26))  # bytes gone through by all threads

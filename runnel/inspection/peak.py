@@ -7,10 +7,11 @@ import time
 
 import numpy as np
 
-from runnel.codegen import build, context, peak
+from runnel.backends import context
+from runnel.backends.cpu.codegen import build, peak
+from runnel.backends.cpu.launch import Launch
+from runnel.backends.host import memory
 from runnel.core.dtypes import DType, float32
-from runnel.runtime import memory
-from runnel.runtime.launch import Launch
 
 _STEPS = 20_000  # of one timed run: a fraction of a millisecond
 

@@ -10,12 +10,12 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from runnel.backends.host import memory
 from runnel.core import dtypes
 from runnel.core.atomic_files import write_atomically
 from runnel.core.avals import aval
 from runnel.core.errors import FileError
 from runnel.io import header
-from runnel.runtime import memory
 from runnel.tensor.creation import asarray
 from runnel.tensor.tensor import Tensor, from_storage
 

@@ -1,6 +1,6 @@
 """The loop IR: what a kernel does, element by element.
 
-Grammar (``verifier.py`` checks it, ``interpreter.py`` runs it in NumPy, ``codegen.nest`` turns it into LLVM):
+Grammar (``verifier.py`` checks it, ``backends.interpreter`` runs it in NumPy, ``backends.cpu`` turns it into LLVM):
 
     Kernel  := name, buffers: Buffer*, params: Param*, body: Stmt*
     Buffer  := name, dtype, mode: "in" | "out" | "inout"
@@ -281,7 +281,7 @@ class Product:
 
 @dataclass(frozen=True, slots=True)
 class Host:
-    """Calls the function of the host at the address ``function`` (``runtime.host``) with all buffers of the kernel."""
+    """Calls the host function at the address ``function`` (``backends.host.calls``) with all buffers of the kernel."""
 
     function: Param
 

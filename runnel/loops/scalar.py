@@ -1,6 +1,6 @@
 """The scalar operations of the loop IR: one row each, with its NumPy meaning.
 
-``codegen.scalars`` has a row for each that emits LLVM. Both read this table; a test holds them together.
+``formulas.table`` has a formula for each, which backends carry out. A test holds both tables together.
 """
 
 from __future__ import annotations

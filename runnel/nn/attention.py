@@ -101,7 +101,7 @@ class MultiheadAttention(Module):
             return ops.squeeze(found, axis), None if weights is None else ops.squeeze(weights, 0)
         mask = self._mask(query, key_padding_mask, None if is_causal else attn_mask)
         p = self.dropout if self.training else 0.0
-        dropout_key = random.default.next_key() if p else None
+        dropout_key = random.next_key(None, query.device) if p else None
         weights = None
         if query is key and key is value and self.in_proj_weight is not None and not need_weights:
             qkv = self._heads(ops.linear(query, self.in_proj_weight, self.in_proj_bias), 3)

@@ -147,7 +147,7 @@ def scaled_dot_product_attention(
     generator."""
     result: Tensor = ops.scaled_dot_product_attention(
         query, key, value, attn_mask, dropout_p, is_causal, scale, enable_gqa,
-        lengths=lengths, dropout_key=random.default.next_key() if dropout_p else None,
+        lengths=lengths, dropout_key=random.next_key(None, query.device) if dropout_p else None,
     )  # fmt: skip
     return result
 
@@ -170,7 +170,7 @@ def varlen_attn(
     generator."""
     result: Tensor = ops.varlen_attn(
         query, key, value, cu_seq_q, cu_seq_k, max_q, max_k, is_causal, scale=scale, enable_gqa=enable_gqa,
-        dropout_p=dropout_p, dropout_key=random.default.next_key() if dropout_p else None,
+        dropout_p=dropout_p, dropout_key=random.next_key(None, query.device) if dropout_p else None,
     )  # fmt: skip
     return result
 

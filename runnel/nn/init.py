@@ -15,19 +15,19 @@ from runnel.tensor.variable import Variable
 
 def uniform_(x: Variable, a: float = 0.0, b: float = 1.0) -> Variable:
     """Fill ``x`` with uniform numbers in [a, b) from the default generator; returns ``x``, as all functions here."""
-    x.assign(ops.uniform(random.default.next_key(), x.shape, x.dtype, a, b))
+    x.assign(ops.uniform(random.next_key(None, x.device), x.shape, x.dtype, a, b))
     return x
 
 
 def normal_(x: Variable, mean: float = 0.0, std: float = 1.0) -> Variable:
     """Fill ``x`` with normal numbers of this mean and standard deviation."""
-    x.assign(ops.normal(random.default.next_key(), x.shape, x.dtype, mean, std))
+    x.assign(ops.normal(random.next_key(None, x.device), x.shape, x.dtype, mean, std))
     return x
 
 
 def constant_(x: Variable, value: float) -> Variable:
     """Fill ``x`` with one value."""
-    x.assign(full(x.shape, value, x.dtype))
+    x.assign(full(x.shape, value, x.dtype, device=x.device))
     return x
 
 
@@ -43,10 +43,10 @@ def ones_(x: Variable) -> Variable:
 
 def trunc_normal_(x: Variable, mean: float = 0.0, std: float = 1.0, a: float = -2.0, b: float = 2.0) -> Variable:
     """Normal, restricted to [a, b] through the inverse of the distribution function."""
-    unit = ops.uniform(random.default.next_key(), x.shape, "float64").numpy()
+    unit = ops.uniform(random.next_key(None, x.device), x.shape, "float64").numpy()
     low, high = (_phi((edge - mean) / std) for edge in (a, b))
     drawn = _inverse_phi(low + unit * (high - low))
-    x.assign(asarray(np.clip(drawn * std + mean, a, b)).astype(x.dtype))
+    x.assign(asarray(np.clip(drawn * std + mean, a, b), device=x.device).astype(x.dtype))
     return x
 
 
@@ -124,9 +124,9 @@ def orthogonal_(x: Variable, gain: float = 1.0) -> Variable:
     if x.ndim < 2:
         raise ShapeError(f"[orthogonal_] needs a weight of two axes or more; received shape {x.shape}.")
     rows, columns = x.shape[0], math.prod(x.shape[1:])
-    drawn = ops.normal(random.default.next_key(), (max(rows, columns), min(rows, columns)), "float64").numpy()
+    drawn = ops.normal(random.next_key(None, x.device), (max(rows, columns), min(rows, columns)), "float64").numpy()
     q, r = np.linalg.qr(drawn)
     q = q * np.sign(np.diagonal(r))
     matrix = gain * (q if rows >= columns else q.T)
-    x.assign(asarray(matrix.reshape(x.shape)).astype(x.dtype))
+    x.assign(asarray(matrix.reshape(x.shape), device=x.device).astype(x.dtype))
     return x

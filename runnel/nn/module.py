@@ -13,6 +13,7 @@ from typing import Any, Final, Self
 import numpy as np
 
 from runnel.core import kinds
+from runnel.core.devices import CPU, as_device
 from runnel.core.dtypes import DType, from_numpy
 from runnel.core.errors import RunnelError
 from runnel.nn.parameter import Parameter, named_in
@@ -239,6 +240,19 @@ class Module(StatefulTree):
         for module in reversed(list(self.modules())):
             function(module)
         return self
+
+    def to(self, device: Any) -> Self:
+        """Put every Parameter and buffer, with its gradient, on another device; returns the module. Optimizers are
+        made afterwards, or told by ``load_state_dict``: their state stays where it is. DeviceError for a device that
+        does not exist, and in a compiled function."""
+        place = as_device(device)
+        for variable in (*self.parameters(), *self.buffers()):
+            variable.move_to(place)
+        return self
+
+    def cpu(self) -> Self:
+        """All on the CPU."""
+        return self.to(CPU)
 
     def requires_grad_(self, flag: bool = True) -> Self:
         """Whether ``backward()`` computes gradients for the Parameters."""

@@ -85,7 +85,7 @@ def pack_padded_sequence(
     sizes = tuple(int((wanted > step).sum()) for step in range(int(wanted.max(initial=0))))
     columns = np.arange(batch) if order is None else order
     rows = np.concatenate([step * batch + columns[:size] for step, size in enumerate(sizes)] or [columns])
-    data = ops.take(ops.reshape(x, (steps * batch, *x.shape[2:])), asarray(rows), 0)
+    data = ops.take(ops.reshape(x, (steps * batch, *x.shape[2:])), asarray(rows, device=x.device), 0)
     if order is None:
         return PackedSequence(data, sizes)
     return PackedSequence(data, sizes, tuple(order.tolist()), tuple(np.argsort(order).tolist()))
@@ -117,12 +117,12 @@ def pad_packed_sequence(
         back = np.array(sequence.unsorted_indices)
         rows, lengths = rows[:, back], lengths[back]
     padding = ops.full_like(data, padding_value, (1, *data.shape[1:]))
-    padded = ops.take(ops.concat([data, padding]), asarray(rows.T if batch_first else rows), 0)
-    return padded, asarray(lengths)
+    padded = ops.take(ops.concat([data, padding]), asarray(rows.T if batch_first else rows, device=data.device), 0)
+    return padded, asarray(lengths, device=data.device)
 
 
 def reordered(states: Sequence[Any], order: tuple[int, ...] | None) -> tuple[Any, ...]:
     """States of shape (layers, batch, …) with their batch in ``order``."""
     if order is None:
         return tuple(states)
-    return tuple(ops.take(h, asarray(np.array(order)), 1) for h in states)
+    return tuple(ops.take(h, asarray(np.array(order), device=h.device), 1) for h in states)

@@ -15,8 +15,10 @@ class Parameter(Variable):
 
     __slots__ = ("is_sparse",)
 
-    def __init__(self, value: Any, requires_grad: bool = True, *, name: str = "", dtype: Any = None) -> None:
-        super().__init__(value, requires_grad=requires_grad, name=name, dtype=dtype)
+    def __init__(
+        self, value: Any, requires_grad: bool = True, *, name: str = "", dtype: Any = None, device: Any = None
+    ) -> None:
+        super().__init__(value, requires_grad=requires_grad, name=name, dtype=dtype, device=device)
         self.is_sparse = False
 
 

@@ -38,9 +38,10 @@ def copied(module: Module) -> Any:
     for variable in _variables(module):
         value = variable.numpy().copy()
         if isinstance(variable, Parameter):
-            memo[id(variable)] = Parameter(value, variable.requires_grad, dtype=variable.dtype)
+            made: Variable = Parameter(value, variable.requires_grad, dtype=variable.dtype, device=variable.device)
         else:
-            memo[id(variable)] = Variable(value)
+            made = Variable(value, device=variable.device)
+        memo[id(variable)] = made
     return copy.deepcopy(module, memo)
 
 

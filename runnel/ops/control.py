@@ -46,12 +46,12 @@ def _scan_infer(*inputs: Aval, body: Body, constants: int, carries: int, length:
 
 def stacked(x: Aval, length: int) -> Aval:
     """``length`` values like ``x``, along a new axis 0."""
-    return aval((length, *x.shape), x.dtype)
+    return aval((length, *x.shape), x.dtype, x.device)
 
 
 def unstacked(x: Aval) -> Aval:
     """One of the values that are stacked along axis 0."""
-    return aval(x.shape[1:], x.dtype)
+    return aval(x.shape[1:], x.dtype, x.device)
 
 
 @reference.rule(scan_p)

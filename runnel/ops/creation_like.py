@@ -25,19 +25,25 @@ from runnel.ops.promotion import constant
 
 
 def full_like(
-    like: Array, value: bool | int | float, shape: int | Iterable[int] | None = None, dtype: Any = None
+    like: Array,
+    value: bool | int | float,
+    shape: int | Iterable[int] | None = None,
+    dtype: Any = None,
+    device: Any = None,
 ) -> Array:
-    """``value`` everywhere, in the shape and dtype of ``like`` unless others are given. No memory is filled."""
+    """``value`` everywhere, in the shape and dtype and on the device of ``like``, unless others are given. No memory is
+    filled."""
     wanted = like.shape if shape is None else as_sizes("full_like", shape)
     chosen = like.dtype if dtype is None else as_dtype(dtype)
     shared = constant(like, value, chosen, len(wanted))
     made = broadcast_to(shared, wanted)
-    return made.handle() if made is shared else made
+    own = made.handle() if made is shared else made
+    return own if device is None else own.to(device=device)
 
 
-def zeros_like(like: Array, dtype: Any = None) -> Array:
+def zeros_like(like: Array, dtype: Any = None, device: Any = None) -> Array:
     """0 in the shape of ``like``."""
-    return full_like(like, 0, dtype=dtype)
+    return full_like(like, 0, dtype=dtype, device=device)
 
 
 def or_zeros(cotangents: Iterable[Array | None], outs: Iterable[Array]) -> list[Array]:
@@ -45,9 +51,9 @@ def or_zeros(cotangents: Iterable[Array | None], outs: Iterable[Array]) -> list[
     return [zeros_like(out) if g is None else g for g, out in zip(cotangents, outs, strict=True)]
 
 
-def ones_like(like: Array, dtype: Any = None) -> Array:
+def ones_like(like: Array, dtype: Any = None, device: Any = None) -> Array:
     """1 in the shape of ``like``."""
-    return full_like(like, 1, dtype=dtype)
+    return full_like(like, 1, dtype=dtype, device=device)
 
 
 # --- iota ---------------------------------------------------------------------------------------------------------

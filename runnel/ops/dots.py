@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from runnel.codegen import context
+from runnel.backends import context
 from runnel.core.dispatch import apply
 from runnel.core.dtypes import DType, bfloat16, float32, float64
 from runnel.core.tables import Op
@@ -25,8 +25,8 @@ def sum_dtype(dtype: DType) -> DType:
 
 
 def factors(dtype: DType) -> DType:
-    """The dtype in which factors of the float ``dtype`` are multiplied on the machine at hand."""
-    taken = dtype.itemsize >= 4 or (dtype is bfloat16 and bool(context.current().target.dot))
+    """The dtype in which factors of the float ``dtype`` are multiplied, by the precision of the context in force."""
+    taken = dtype.itemsize >= 4 or (dtype is bfloat16 and context.current().precision != "float32")
     return dtype if taken else float32
 
 

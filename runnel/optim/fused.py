@@ -5,14 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from typing import Any, Final
 
-from runnel.codegen import context
+from runnel.backends import context
+from runnel.backends.host.layout import STALE
 from runnel.compile.binding import Binding
 from runnel.compiler.executable.program import Program
 from runnel.compiler.passes import pipeline
 from runnel.compiler.plan import Planner
-from runnel.core.avals import row_major
+from runnel.core.avals import common_device, row_major
 from runnel.graph.node import InputKind
-from runnel.runtime.layout import STALE
 from runnel.tensor import tensor as tensors
 from runnel.tensor.holding import HOLDS, protect
 from runnel.tensor.tensor import Tensor
@@ -34,15 +34,17 @@ class StepProgram:
         self, structure: Hashable, parameters: Sequence[Variable], update: Callable[[], None], name: str
     ) -> None:
         gradients = {p: g for p in parameters if (g := p.grad) is not None}
-        trace = Trace(tensors.serial_now())
-        for p, g in gradients.items():
-            node = trace.input(g.aval, InputKind.ARGUMENT, f"{p.name}.grad")
-            trace.gradients[p] = tensors.symbolic(node)
+        device = common_device(name, [x.aval for pair in gradients.items() for x in pair])
+        trace = Trace(tensors.serial_now(), device)
         with activate(trace):
+            for p, g in gradients.items():
+                node = trace.input(g.aval, InputKind.ARGUMENT, f"{p.name}.grad")
+                trace.gradients[p] = tensors.symbolic(node)
             update()
         updates = {trace.variables[v]: tensors.node_of(trace.values[v], trace) for v in trace.written}
-        graph, _ = pipeline.run(trace.graph([], updates, name))
-        self.program = Program(Planner(graph, context.current().threads).plan())
+        with context.entered(context.on(device)):
+            graph, _ = pipeline.run(trace.graph([], updates, name))
+            self.program = Program(Planner(graph, context.current().threads).plan())
         getters = [getter for getter, _ in trace.scalars]
         numbers = range(len(gradients), len(gradients) + len(getters))
         variables = list(trace.variables)

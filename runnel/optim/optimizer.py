@@ -102,7 +102,8 @@ class Optimizer(Stateful):
             seen.add(p)
         given = {name: value for name, value in group.items() if name != "params"}
         made = ParamGroup(params, self.checked_group({**self.defaults, **given}, params), self)
-        steps = Variable(np.zeros(len(params)), name=f"optimizer.step{len(self._steps)}")
+        place = params[0].device if params else None
+        steps = Variable(np.zeros(len(params)), name=f"optimizer.step{len(self._steps)}", device=place)
         self.state.update({p: {} for p in params})
         self._steps.append(steps)
         self.param_groups = (*self.param_groups, made)
@@ -144,7 +145,7 @@ class Optimizer(Stateful):
                 del kept[name]
             for name, initial in wanted.items():
                 if name not in kept:
-                    kept[name] = Variable(self.initial(p, initial), name=f"{p.name}.{name}")
+                    kept[name] = Variable(self.initial(p, initial), name=f"{p.name}.{name}", device=p.device)
         now = self._structure_now()
         if now != self._structure:  # the same object as long as it is equal, which is quick to see
             self._structure = now

@@ -80,12 +80,14 @@ def _checked_group(
         kept = state.get(number)
         if kept is None:  # it has not made a step yet
             counts.append(0.0)
-            slots.append({name: asarray(optimizer.initial(p, value)) for name, value in wanted.items()})
+            slots.append(
+                {name: asarray(optimizer.initial(p, value), device=p.device) for name, value in wanted.items()}
+            )
             continue
         require_keys(f"the state of '{p.name}' (number {number}) in {owner}", kept, ("step", *wanted))
         counts.append(_count(f"the step of '{p.name}'", kept["step"]))
         slots.append({name: fitting(owner, f"{p.name}.{name}", p.aval, kept[name]) for name in wanted})
-    return LoadedGroup(values, asarray(counts, float64), slots)
+    return LoadedGroup(values, asarray(counts, float64, device=group.params[0].device if group.params else None), slots)
 
 
 def require_keys(what: str, received: Any, wanted: Collection[str]) -> None:

@@ -41,7 +41,7 @@ class Batching(Level):
 
     def stack(self, values: Tensor) -> BatchedTensor:
         """The tensor of this level whose elements lie along axis 0 of ``values``."""
-        return self._made(aval(values.shape[1:], values.dtype), values, True)
+        return self._made(aval(values.shape[1:], values.dtype, values.aval.device), values, True)
 
     def lifted(self, x: Tensor) -> LevelTensor:
         tensor = self._made(x.aval, x, False)
@@ -68,7 +68,7 @@ class Batching(Level):
         if not any(is_stacked for _, is_stacked in pairs):
             made = apply(op, *(x for x, _ in pairs), **attrs)
             return tuple(map(self.lifted, made)) if op.multiple_results else self.lifted(made)
-        found = tables.infer[op](*(x.aval for x in inputs), **attrs)
+        found = tables.infer[op](*(x.aval.unplaced for x in inputs), **attrs)
         expected: tuple[Aval, ...] = found if op.multiple_results else (found,)
         rule = tables.axes.get(op)
         values = None

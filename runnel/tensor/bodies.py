@@ -8,7 +8,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
-from runnel.core.avals import Aval
+from runnel.core.avals import Aval, common_device
+from runnel.core.devices import Device
 from runnel.core.dispatch import apply
 from runnel.core.dtypes import float64
 from runnel.core.errors import GradientError, SideEffectError
@@ -33,8 +34,10 @@ class BodyTrace(Trace):
 
     is_body = True
 
-    def __init__(self, outer: Trace | None) -> None:
-        super().__init__(tensors.serial_now() if outer is None else outer.born)
+    def __init__(self, outer: Trace | None, device: Device | None) -> None:
+        super().__init__(
+            tensors.serial_now() if outer is None else outer.born, device if outer is None else outer.device
+        )
         self._own: set[Value] = set()
         self._foreign: dict[Value, Tensor] = {}
         if outer is not None:
@@ -91,9 +94,10 @@ def trace_body(name: str, function: Callable[..., Sequence[Any]], given: Sequenc
     It may assign Variables, but not ``.grad``. What is floating needs a gradient inside, so that ``detach()`` is seen.
     """
     outer = tracing.ACTIVE.trace
-    trace = BodyTrace(outer)
+    trace = BodyTrace(outer, common_device(name, given) if given else None)
     inputs: list[Value] = [trace.input(value, InputKind.ARGUMENT, f"{name}{i}") for i, value in enumerate(given)]
-    arguments = [tensors.symbolic(node) for node in inputs]
+    with tracing.activate(trace):
+        arguments = [tensors.symbolic(node) for node in inputs]
     for x in arguments:
         x.requires_grad = x.dtype.is_float
         x._is_argument = True
@@ -119,7 +123,7 @@ def trace_body(name: str, function: Callable[..., Sequence[Any]], given: Sequenc
     read += [(asarray(run_time_scalar(getter), float64), node) for getter, node in trace.scalars]
     written: list[tuple[State, Value, Value]] = [(v, trace.variables[v], node) for v, node in after]
     if order is not None and order.before is not None and token is not None:
-        written.append((order_of(outer), order.before, token))
+        written.append((order_of(outer, trace.device), order.before, token))
     return Traced(inputs, outputs, read, written, trace.custom_derivative)
 
 

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
 import numpy as np
 
 from runnel.core import pytree
-from runnel.core.avals import Aval, aval
+from runnel.core.avals import Aval, aval, common_device
+from runnel.core.devices import Device
 from runnel.core.dispatch import RunTimeNumber, apply
 from runnel.core.dtypes import as_dtype
 from runnel.core.errors import ArgumentError
@@ -137,12 +138,18 @@ def _own(array: Any) -> Any:
     return copy
 
 
-def _at_any_time(function: Callback, operands: Iterable[Tensor]) -> list[Tensor]:
-    return list(apply(callback_p, *operands, no_token(), callback=function, ordered=False))
+def _device(function: Callback, operands: Sequence[Tensor]) -> Device | None:
+    """Where the call is made; None, for the default, if it is given nothing."""
+    return common_device(function.name, [x.aval for x in operands]) if operands else None
 
 
-def _in_order(function: Callback, operands: Iterable[Tensor]) -> list[Tensor]:
-    order = order_of(tracing.ACTIVE.trace)
+def _at_any_time(function: Callback, operands: Sequence[Tensor]) -> list[Tensor]:
+    token = no_token(_device(function, operands))
+    return list(apply(callback_p, *operands, token, callback=function, ordered=False))
+
+
+def _in_order(function: Callback, operands: Sequence[Tensor]) -> list[Tensor]:
+    order = order_of(tracing.ACTIVE.trace, _device(function, operands))
     *made, token = apply(callback_p, *operands, order.read(), callback=function, ordered=True)
     order.assign(token)
     return made

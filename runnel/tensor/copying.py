@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
+from runnel.backends.host.memory import Storage, filled
 from runnel.core.errors import GradientError
-from runnel.runtime.memory import Storage, filled
 
 if TYPE_CHECKING:
     from runnel.tensor.tensor import Tensor

@@ -11,8 +11,9 @@ import numpy as np
 
 from runnel import ops
 from runnel.core import dtypes
-from runnel.core.arrays import as_array
+from runnel.core.arrays import as_array, can_share
 from runnel.core.avals import MOST
+from runnel.core.devices import as_device
 from runnel.core.dispatch import RunTimeNumber
 from runnel.core.dtypes import DType
 from runnel.core.errors import ArgumentError, DTypeError, ShapeError
@@ -27,7 +28,7 @@ from runnel.tensor.tensor import Tensor
 Shape: TypeAlias = int | Sequence[int]
 
 
-def asarray(data: Any, dtype: Any = None, *, copy: bool | None = None) -> Tensor:
+def asarray(data: Any, dtype: Any = None, *, device: Any = None, copy: bool | None = None) -> Tensor:
     """``data`` as a tensor.
 
     A tensor is a value, so nothing that another library does to an array may change it: arrays are copied, unless
@@ -36,10 +37,12 @@ def asarray(data: Any, dtype: Any = None, *, copy: bool | None = None) -> Tensor
     Args:
         data: a tensor, a NumPy array, a (nested list of) Python numbers, or what has ``__dlpack__`` or ``__array__``.
         dtype: the result's dtype. By default that of ``data``; Python floats become float32, ints int64.
+        device: where the result is: "cpu" or "interpreter". By default that of a tensor, else ``runnel.device()``.
         copy: None: tensors are taken as they are, all else is copied. True: tensors are copied, too. False: the memory
             is shared, and must not change any more; ValueError where that cannot be (numbers, another dtype).
     """
     wanted = None if dtype is None else dtypes.as_dtype(dtype)
+    place = None if device is None else as_device(device)
     if isinstance(data, RunTimeNumber):
         return tensors.constant(data, wanted or dtypes.float32)
     if isinstance(data, ArrayMethods):
@@ -47,12 +50,15 @@ def asarray(data: Any, dtype: Any = None, *, copy: bool | None = None) -> Tensor
         if wanted is not None and wanted is not tensor.dtype:
             if copy is False:
                 raise _unshared(f"a {tensor.dtype.name} tensor", wanted)
-            return tensor.astype(wanted)
-        return _copied(tensor) if copy else tensor
+            tensor = tensor.astype(wanted)
+        elif copy:
+            tensor = _copied(tensor)
+        return tensor if place is None else tensor.to(place)
     if isinstance(data, (list, tuple)) and any(isinstance(x, ArrayMethods) for x in data):
         if copy is False:
             raise _unshared(f"a {type(data).__name__}", wanted)
-        return _stacked(data, wanted)
+        stacked = _stacked(data, wanted)
+        return stacked if place is None else stacked.to(place)
     array, is_numpy = _array(data)
     if wanted is None:
         wanted = dtypes.from_numpy(array.dtype)
@@ -61,9 +67,9 @@ def asarray(data: Any, dtype: Any = None, *, copy: bool | None = None) -> Tensor
     trace = tracing.ACTIVE.trace
     if trace is not None and isinstance(data, np.ndarray) and id(data) in trace.known_arrays:
         return tensors.traced_array(trace, data, wanted)
-    if copy is False and not (is_numpy and tensors.can_share(array, wanted)):
+    if copy is False and not (is_numpy and can_share(array, wanted)):
         raise _unshared(f"an array of {array.dtype}" if is_numpy else f"a {type(data).__name__}", wanted)
-    return tensors.from_numpy(array, wanted, copy=copy is not False)
+    return tensors.from_numpy(array, wanted, copy=copy is not False, device=place)
 
 
 def _array(data: Any) -> tuple[np.ndarray, bool]:
@@ -85,7 +91,7 @@ def _copied(tensor: Tensor) -> Tensor:
     made = another_handle(tensor)
     made._leaf = None
     if tensor._storage is not None and not tensor._storage.is_ours and tracing.ACTIVE.trace is None:
-        made = tensors.from_numpy(tensor.numpy(), tensor.dtype, copy=True)
+        made = tensors.from_numpy(tensor.numpy(), tensor.dtype, copy=True, device=tensor.aval.device)
     if tensor.requires_grad:
         made.requires_grad = True
         made._record = Record(None, (tensor,), {}, lambda g, out: (g,))
@@ -97,48 +103,56 @@ def _stacked(data: Any, dtype: DType | None) -> Tensor:
     return stacked
 
 
-def tensor(data: Any, dtype: Any = None, *, requires_grad: bool = False) -> Tensor:
+def tensor(data: Any, dtype: Any = None, *, device: Any = None, requires_grad: bool = False) -> Tensor:
     """``data`` as a new tensor without a tape, whatever it was: ``asarray`` with a copy, as in PyTorch."""
-    made = asarray(data, dtype, copy=True).detach()
+    made = asarray(data, dtype, device=device, copy=True).detach()
     return made.requires_grad_() if requires_grad else made
 
 
-def from_dlpack(data: Any, *, copy: bool | None = None) -> Tensor:
+def from_dlpack(data: Any, *, device: Any = None, copy: bool | None = None) -> Tensor:
     """An array of another library.
 
     Args:
         data: what has ``__dlpack__`` and holds its numbers in the CPU's memory.
+        device: where the result is, by default ``runnel.device()``.
         copy: None: the memory is shared, and must not change any more, where it can be. True: it is copied. False:
             ValueError where it cannot be shared.
     """
     array = np.from_dlpack(data)
-    return asarray(array, copy=copy if copy is not None else not tensors.can_share(array, None))
+    return asarray(array, device=device, copy=copy if copy is not None else not can_share(array, None))
 
 
-def full(shape: Shape, value: bool | int | float, dtype: Any = None) -> Tensor:
-    """A tensor of ``shape`` filled with ``value``; by default bool, int64 or float32, as the value is."""
-    return _filled("full", shape, value, dtypes.of_scalar(_plain(value), None) if dtype is None else dtype)
+def full(shape: Shape, value: bool | int | float, dtype: Any = None, *, device: Any = None) -> Tensor:
+    """A tensor of ``shape`` filled with ``value``; by default bool, int64 or float32, as the value is, and on
+    ``runnel.device()``."""
+    return _filled("full", shape, value, dtypes.of_scalar(_plain(value), None) if dtype is None else dtype, device)
 
 
-def zeros(shape: Shape, *sizes: Any, dtype: Any = None) -> Tensor:
-    """A tensor of zeros, float32 unless another ``dtype`` is given.
+def zeros(shape: Shape, *sizes: Any, dtype: Any = None, device: Any = None) -> Tensor:
+    """A tensor of zeros, float32 unless another ``dtype`` is given, on ``device``, by default ``runnel.device()``.
 
     The shape is one int, a tuple (after which the dtype may stand), or several ints: ``zeros((2, 3), "int64")``,
     ``zeros(2, 3)``.
     """
-    return _filled("zeros", *_shape_and_dtype(shape, sizes, 0, dtype))
+    return _filled("zeros", *_shape_and_dtype(shape, sizes, 0, dtype), device)
 
 
-def ones(shape: Shape, *sizes: Any, dtype: Any = None) -> Tensor:
+def ones(shape: Shape, *sizes: Any, dtype: Any = None, device: Any = None) -> Tensor:
     """A tensor of ones; its arguments are those of :func:`zeros`."""
-    return _filled("ones", *_shape_and_dtype(shape, sizes, 1, dtype))
+    return _filled("ones", *_shape_and_dtype(shape, sizes, 1, dtype), device)
 
 
-def _filled(name: str, shape: Any, value: bool | int | float, dtype: Any) -> Tensor:
+def _filled(name: str, shape: Any, value: bool | int | float, dtype: Any, device: Any) -> Tensor:
     wanted = dtypes.as_dtype(dtype)
     if not wanted.is_float and isinstance(value, int) and not -(1 << 63) <= value < 1 << 64:
         raise DTypeError(f"[{name}] {wanted.name} has no {value}; name a float dtype, or a number of at most 64 bits.")
-    return tensors.from_numpy(np.full(as_sizes(name, shape), rounded(value, wanted)), wanted, copy=False)
+    return _made(np.full(as_sizes(name, shape), rounded(value, wanted)), wanted, device)
+
+
+def _made(array: np.ndarray, dtype: DType, device: Any) -> Tensor:
+    """A tensor in the memory of an array of ours."""
+    place = None if device is None else as_device(device)
+    return tensors.from_numpy(array, dtype, copy=False, device=place)
 
 
 def _shape_and_dtype(shape: Any, sizes: tuple[Any, ...], value: int, dtype: Any) -> tuple[Any, int, Any]:
@@ -150,7 +164,9 @@ def _shape_and_dtype(shape: Any, sizes: tuple[Any, ...], value: int, dtype: Any)
     return (shape, *sizes) if sizes else shape, value, dtypes.float32 if dtype is None else dtype
 
 
-def arange(start: float, stop: float | None = None, step: float = 1, dtype: Any = None) -> Tensor:
+def arange(
+    start: float, stop: float | None = None, step: float = 1, dtype: Any = None, *, device: Any = None
+) -> Tensor:
     """Evenly spaced numbers from ``start`` up to but not including ``stop``; ``arange(n)`` counts from 0. int64
     where all three are ints, else float32. The numbers are finite and ``step`` is not 0 (else ValueError)."""
     start, step = _plain(start), _plain(step)
@@ -164,27 +180,29 @@ def arange(start: float, stop: float | None = None, step: float = 1, dtype: Any 
     if dtype is None:
         dtype = dtypes.int64 if all(isinstance(v, int) for v in (begin, end, step)) else dtypes.float32
     wanted = dtypes.as_dtype(dtype)
-    return tensors.from_numpy(np.arange(begin, end, step).astype(wanted.numpy), wanted, copy=False)
+    return _made(np.arange(begin, end, step).astype(wanted.numpy), wanted, device)
 
 
-def linspace(start: float, stop: float, num: int, dtype: Any = dtypes.float32, *, endpoint: bool = True) -> Tensor:
+def linspace(
+    start: float, stop: float, num: int, dtype: Any = dtypes.float32, *, endpoint: bool = True, device: Any = None
+) -> Tensor:
     """``num`` evenly spaced numbers from ``start`` to ``stop``."""
     wanted = dtypes.as_dtype(dtype)
     (count,) = as_sizes("linspace", num)
     array = np.linspace(float(_plain(start)), float(_plain(stop)), count, endpoint=endpoint)
-    return tensors.from_numpy(array.astype(wanted.numpy), wanted, copy=False)
+    return _made(array.astype(wanted.numpy), wanted, device)
 
 
-def eye(n: int, m: int | None = None, dtype: Any = dtypes.float32) -> Tensor:
+def eye(n: int, m: int | None = None, dtype: Any = dtypes.float32, *, device: Any = None) -> Tensor:
     """The identity matrix of ``n`` rows and ``m`` (or ``n``) columns."""
     wanted = dtypes.as_dtype(dtype)
     rows, columns = as_sizes("eye", (n, n if m is None else m))
-    return tensors.from_numpy(np.eye(rows, columns, dtype=wanted.numpy), wanted, copy=False)
+    return _made(np.eye(rows, columns, dtype=wanted.numpy), wanted, device)
 
 
-def empty(shape: Shape, *sizes: Any, dtype: Any = None) -> Tensor:
+def empty(shape: Shape, *sizes: Any, dtype: Any = None, device: Any = None) -> Tensor:
     """A tensor whose values do not matter (they are zeros); its arguments are those of :func:`zeros`."""
-    return zeros(shape, *sizes, dtype=dtype)
+    return zeros(shape, *sizes, dtype=dtype, device=device)
 
 
 def _plain(value: Any) -> Any:

@@ -9,7 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from runnel.codegen import context
+from runnel.backends import context
+from runnel.backends.host import memory
+from runnel.backends.host.memory import Storage
 from runnel.compiler.executable.program import Program
 from runnel.compiler.kernels.bounds import outside
 from runnel.compiler.kernels.lowering import lowering_for
@@ -17,7 +19,7 @@ from runnel.compiler.passes import pipeline
 from runnel.compiler.passes.sink_permutes import in_order
 from runnel.compiler.plan import Plan as PlanOfKernels, Planner
 from runnel.core import switches, tables
-from runnel.core.avals import Aval, Shape, aval, row_major
+from runnel.core.avals import Aval, Shape, aval, common_device, row_major
 from runnel.core.dtypes import from_numpy
 from runnel.core.errors import AxisError, NonFiniteError
 from runnel.core.recent import Recent
@@ -27,8 +29,6 @@ from runnel.graph.extract import placeholder
 from runnel.graph.graph import Graph
 from runnel.graph.node import Node, Value, applied, results_of
 from runnel.ops.views import permute_p
-from runnel.runtime import memory
-from runnel.runtime.memory import Storage
 from runnel.tensor.tracing import user_line
 
 if TYPE_CHECKING:
@@ -116,7 +116,7 @@ class OnHost:
     @staticmethod
     def _placed(result: Aval, made: Any) -> Placed:
         array = np.ascontiguousarray(made)
-        found = aval(result.shape, from_numpy(array.dtype))
+        found = aval(result.shape, from_numpy(array.dtype), result.device)
         return found, Storage.wrap(array.reshape(found.shape)), 0, row_major(found.shape)
 
 
@@ -144,7 +144,8 @@ _PLANS: Recent[Any, Plan] = Recent(KEPT)
 
 
 def execute(op: Op, tensors: tuple[Tensor, ...], attrs: dict[str, Any]) -> Any:
-    """Carry out ``op`` now; gives the result's aval, storage, offset and strides, or a list of those of several."""
+    """Carry out ``op`` now, on the device of its operands; gives the result's aval, storage, offset and strides, or a
+    list of those of several."""
     now = SETTLED.state.context or context.switched()
     if len(tensors) == 2:  # the most frequent cases by themselves, without a list
         x, y = tensors
@@ -156,7 +157,7 @@ def execute(op: Op, tensors: tuple[Tensor, ...], attrs: dict[str, Any]) -> Any:
         key = (op, now, *attrs.values(), *[(x._aval, x._layout[1]) for x in tensors])
     plan = _PLANS.young.get(key) or _PLANS.get(key)
     if plan is None:
-        with context.entered(now):
+        with context.entered(context.on(common_device(op.name, [x._aval for x in tensors]))):
             plan = _PLANS[key] = prepare(op, tensors, attrs)
     result: Any = plan.run(tensors)
     if switches.check_nans.value:
@@ -166,17 +167,20 @@ def execute(op: Op, tensors: tuple[Tensor, ...], attrs: dict[str, Any]) -> Any:
 
 
 def prepare(op: Op, tensors: tuple[Tensor, ...], attrs: dict[str, Any]) -> Plan:
-    """The plan for these avals and layouts."""
-    inferred = tables.infer[op](*[t._aval for t in tensors], **attrs)
+    """The plan for these avals and layouts, in the context in force."""
+    device = context.current().device
+    avals = [t._aval.unplaced for t in tensors]
+    inferred = tables.infer[op](*avals, **attrs)
+    results: tuple[Aval, ...] = inferred if op.multiple_results else (inferred,)
     lowering = lowering_for(op)
     if lowering.runs_on_host or (op not in tables.lower and op not in tables.expand):
-        return OnHost(op, attrs, inferred if op.multiple_results else (inferred,))
+        return OnHost(op, attrs, tuple([x.on(device) for x in results]))
     if op.multiple_results:
-        return _prepare_several(op, tensors, attrs, inferred)
-    result: Aval = inferred
-    viewed = lowering.layout(tensors[0]._aval, tensors[0]._layout[1], result, attrs) if lowering.is_view else None
+        return _prepare_several(op, tensors, attrs, results)
+    (result,) = results
+    viewed = lowering.layout(avals[0], tensors[0]._layout[1], result, attrs) if lowering.is_view else None
     if viewed is not None:
-        return Viewing(result, *viewed)
+        return Viewing(result.on(device), *viewed)
     order = memory_order(tensors, result)
     moved = None if order is None else in_order(applied(op, (), attrs, result), order)
     if order is not None and moved is not None:
@@ -191,7 +195,7 @@ def prepare(op: Op, tensors: tuple[Tensor, ...], attrs: dict[str, Any]) -> Plan:
     lies = tuple(steps[order.index(a)] for a in range(result.ndim))
     if op in tables.expand:
         graph, lies = _in_its_own_order(pipeline.expanded(graph))
-    return Running(result, lies, _program(graph, strides), tuple(range(len(nodes))))
+    return Running(result.on(device), lies, _program(graph, strides), tuple(range(len(nodes))))
 
 
 def _prepare_several(
@@ -200,7 +204,8 @@ def _prepare_several(
     inputs, strides = _inputs(tensors)
     made = results_of(Node(op, tuple(inputs), attrs, results))
     graph, _ = pipeline.run(Graph(inputs, made, {}, op.name))
-    return RunningMulti(_program(graph, strides), results)
+    device = context.current().device
+    return RunningMulti(_program(graph, strides), tuple([x.on(device) for x in results]))
 
 
 def _program(graph: Graph, strides: dict[Value, Shape]) -> Program:
@@ -223,7 +228,7 @@ def _inputs(tensors: tuple[Tensor, ...], order: Shape | None = None) -> tuple[li
     nodes: list[Value] = []
     strides: dict[Value, Shape] = {}
     for i, t in enumerate(tensors):
-        value, steps = t._aval, t._layout[1]
+        value, steps = t._aval.unplaced, t._layout[1]
         if order is not None:
             value, steps = _in_order(value, order), tuple(steps[a] for a in order)
         nodes.append(placeholder(value, f"x{i}"))
@@ -233,7 +238,7 @@ def _inputs(tensors: tuple[Tensor, ...], order: Shape | None = None) -> tuple[li
 
 
 def _in_order(value: Aval, order: Shape) -> Aval:
-    return aval(tuple(value.shape[a] for a in order), value.dtype)
+    return aval(tuple(value.shape[a] for a in order), value.dtype, value.device)
 
 
 def memory_order(tensors: tuple[Tensor, ...], result: Aval) -> Shape | None:

@@ -10,7 +10,9 @@ from typing import Final
 
 import numpy as np
 
+from runnel.backends.context import default_device
 from runnel.core.avals import Aval
+from runnel.core.devices import Device
 from runnel.graph.node import Input, InputKind, Value
 from runnel.ops.callbacks import TOKEN
 from runnel.tensor import tensor as tensors
@@ -18,9 +20,9 @@ from runnel.tensor.tensor import Tensor
 from runnel.tensor.tracing import Trace
 
 
-def no_token() -> Tensor:
+def no_token(device: Device | None = None) -> Tensor:
     """The token before all effects."""
-    return tensors.from_numpy(np.zeros(TOKEN.shape, TOKEN.dtype.numpy), TOKEN.dtype, copy=False)
+    return tensors.from_numpy(np.zeros(TOKEN.shape, TOKEN.dtype.numpy), TOKEN.dtype, copy=False, device=device)
 
 
 class Order:
@@ -29,13 +31,15 @@ class Order:
     name = "order of effects"
     aval: Aval = TOKEN
 
-    def __init__(self, trace: Trace | None) -> None:
+    def __init__(self, trace: Trace | None, device: Device | None = None) -> None:
         self.before: Input | None = None  # of a body: its first token comes from around it
         if trace is not None and trace.is_body:
             self.before = trace.input(TOKEN, InputKind.ARGUMENT, "order")
             self._token = tensors.symbolic(self.before)
+        elif trace is not None:
+            self._token = tensors.symbolic(trace.constant(np.zeros(TOKEN.shape, TOKEN.dtype.numpy), TOKEN.dtype))
         else:
-            self._token = no_token()
+            self._token = no_token(device)
         self._trace = trace
 
     def read(self) -> Tensor:
@@ -54,13 +58,14 @@ class Order:
         return self._token._node
 
 
-_AT_ONCE: Final = Order(None)
+_AT_ONCE: Final[dict[Device, Order]] = {}
 
 
-def order_of(trace: Trace | None) -> Order:
-    """The order of effects in ``trace``."""
+def order_of(trace: Trace | None, device: Device | None) -> Order:
+    """The order of effects in ``trace``; without one that of those on ``device``."""
     if trace is None:
-        return _AT_ONCE
+        device = device or default_device()
+        return _AT_ONCE.get(device) or _AT_ONCE.setdefault(device, Order(None, device))
     if trace.order is None:
         trace.order = Order(trace)
     return trace.order

@@ -11,7 +11,7 @@ import weakref
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final
 
-from runnel.runtime.state import VERSION, StateLock
+from runnel.backends.host.state import VERSION, StateLock
 
 if TYPE_CHECKING:
     from runnel.tensor.tensor import Tensor

@@ -14,6 +14,7 @@ from typing import Any, Self
 
 from runnel import ops
 from runnel.core.avals import Aval, Shape
+from runnel.core.devices import Device
 from runnel.core.errors import LevelError
 from runnel.core.tables import Op
 from runnel.tensor import tape, tensor as tensors, tracing
@@ -126,6 +127,10 @@ class LevelTensor(Tensor):
 
     def untaped(self) -> Tensor:
         return self._twin()
+
+    def _elsewhere(self, device: Device) -> Tensor:
+        parts = tuple(x.on(device) if isinstance(x, Tensor) else x for x in self._parts)
+        return made(type(self), self._level, self._aval.on(device), parts)
 
     def _twin(self) -> Tensor:
         if self._level.trace is not ACTIVE.trace:

@@ -15,11 +15,27 @@ from runnel.core import dtypes, public
 from runnel.core.avals import row_major
 from runnel.core.devices import CPU, Device, as_device
 from runnel.core.dispatch import TensorLike
+from runnel.core.errors import ArgumentError
 from runnel.core.missing import missing
 from runnel.ops.contiguity import contiguous
 
 if TYPE_CHECKING:
     from runnel.tensor.tensor import Tensor
+
+
+def _device_and_dtype(target: Any, dtype: Any, device: Any) -> tuple[Device | None, Any]:
+    """The arguments of ``to``: a device, a dtype or an array in front, and either by name."""
+    if isinstance(target, TensorLike):
+        return target.aval.device, target.dtype
+    if isinstance(target, Device) or (isinstance(target, str) and target not in dtypes.names()):
+        if device is not None:
+            raise ArgumentError(f"[to] the device is given twice: {target} and {device}; give one.")
+        device = target
+    elif target is not None:
+        if dtype is not None:
+            raise ArgumentError(f"[to] the dtype is given twice: {target} and {dtype}; give one.")
+        dtype = target
+    return None if device is None else as_device(device), dtype
 
 
 @public.methods
@@ -254,13 +270,15 @@ class ArrayMethods(TensorLike):
         """The values converted to ``dtype``."""
         return ops.cast(self, dtypes.as_dtype(dtype))
 
-    def to(self, target: Any) -> Tensor:
-        """The values in another dtype, or on another device."""
-        names_device = isinstance(target, Device) or (isinstance(target, str) and target not in dtypes.names())
-        if names_device:
-            as_device(target)
-            return self.read()
-        return self.astype(target)
+    def to(self, target: Any = None, dtype: Any = None, *, device: Any = None) -> Tensor:
+        """The values on another device, in another dtype, or both: ``x.to("interpreter")``, ``x.to("float64")``,
+        ``x.to(device, dtype)``, ``x.to(y)`` as ``y`` is. Gradients come back to where the values came from.
+
+        DeviceError for a device that does not exist; in a compiled function, which computes on one device, for another
+        one."""
+        place, kind = _device_and_dtype(target, dtype, device)
+        moved = self.read() if place is None else self.read().on(place)
+        return moved if kind is None else moved.astype(kind)
 
     def cpu(self) -> Tensor:
         return self.to(CPU)
@@ -268,7 +286,7 @@ class ArrayMethods(TensorLike):
     @property
     def device(self) -> Device:
         """Where the array lives."""
-        return CPU
+        return self.aval.device
 
     def float(self) -> Tensor:
         return self.astype(dtypes.float32)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from runnel.core.errors import CaptureError, GradientError, SideEffectError
+from runnel.core.devices import Device
+from runnel.core.errors import CaptureError, DeviceError, GradientError, SideEffectError
 from runnel.tensor import tracing
 from runnel.tensor.grad_mode import RECORDING
 
@@ -29,6 +30,15 @@ def require_own(x: Tensor, name: str, trace: tracing.Trace | None) -> None:
     if trace is not None and trace.stand_ins is None and x._is_outside(trace):
         raise SideEffectError(
             f"[{name}] a tensor from outside is changed at {tracing.user_line()}; return the new value."
+        )
+
+
+def require_movable(x: Tensor, device: Device, trace: tracing.Trace | None) -> None:
+    """Raise unless ``x`` can be moved to another device now: a program computes on one."""
+    if trace is not None and (x._node is not None or x._is_outside(trace)):
+        raise DeviceError(
+            f"[to] at {tracing.user_line()} a tensor moves from {x.device} to {device} in the middle of a compiled "
+            "function, which computes on one device; move it before the call."
         )
 
 

@@ -13,7 +13,9 @@ from typing import Any, Final
 import numpy as np
 
 from runnel import ops
+from runnel.backends.context import default_device
 from runnel.core import dtypes, kinds
+from runnel.core.devices import Device, as_device, devices
 from runnel.core.errors import DTypeError
 from runnel.ops.arguments import as_sizes
 from runnel.tensor.active import ACTIVE
@@ -28,10 +30,10 @@ from runnel.tensor.variable import Variable
 
 @kinds.declare
 class Generator:
-    """A stream of random numbers. ``state`` is a Variable: uint32 (key low, key high, count)."""
+    """A stream of random numbers on a device. ``state`` is a Variable: uint32 (key low, key high, count)."""
 
-    def __init__(self, seed: int = 0) -> None:
-        self.state = Variable(_state(seed), name="random.state")
+    def __init__(self, seed: int = 0, *, device: Any = None) -> None:
+        self.state = Variable(_state(seed), name="random.state", device=device)
 
     def seed(self, seed: int) -> None:
         """Start the stream anew."""
@@ -73,42 +75,69 @@ def _state(seed: int) -> np.ndarray:
     return np.array([number & 0xFFFFFFFF, (number >> 32) & 0xFFFFFFFF, 0], np.uint32)
 
 
-default = Generator(0)
+_DEFAULTS: Final = {device: Generator(0, device=device) for device in devices()}
+
+
+def default_on(device: Device) -> Generator:
+    """The generator of those who name none, on ``device``: each has its own, and equal seeds give equal streams."""
+    return _DEFAULTS[device]
 
 
 def manual_seed(seed: int) -> None:
-    """Seed the default generator: equal seeds give equal numbers, on any number of threads, eager and compiled."""
-    default.seed(seed)
+    """Seed the default generator of every device: equal seeds give equal numbers, on any number of threads, eager and
+    compiled, on whatever device."""
+    for generator in _DEFAULTS.values():
+        generator.seed(seed)
 
 
 def get_rng_state() -> Tensor:
-    """The state of the default generator: uint32 (key low, key high, count)."""
-    return default.get_state()
+    """The state of the default generator of ``runnel.device()``: uint32 (key low, key high, count)."""
+    return default_on(default_device()).get_state()
 
 
 def set_rng_state(state: Any) -> None:
-    """Let the default generator go on from a state that :func:`get_rng_state` gave."""
-    default.set_state(state)
+    """Let the default generator of ``runnel.device()`` go on from a state that :func:`get_rng_state` gave."""
+    default_on(default_device()).set_state(state)
 
 
 def rand(
-    *shape: Shape, dtype: Any = dtypes.float32, generator: Generator = default, key: ArrayMethods | None = None
+    *shape: Shape,
+    dtype: Any = dtypes.float32,
+    generator: Generator | None = None,
+    key: ArrayMethods | None = None,
+    device: Any = None,
 ) -> Tensor:
     """Uniform numbers in [0, 1), of the shape given by ints or one tuple, and a float dtype (else DTypeError). They are
-    those of ``key`` where there is one, else the generator's next."""
-    return ops.uniform(_key(generator, key), _shape("rand", shape), dtypes.as_dtype(dtype))
+    those of ``key`` where there is one, else the generator's next; on their device, or that of the default generator
+    on ``device``."""
+    return ops.uniform(_key(generator, key, device), _shape("rand", shape), dtypes.as_dtype(dtype))
 
 
 def randn(
-    *shape: Shape, dtype: Any = dtypes.float32, generator: Generator = default, key: ArrayMethods | None = None
+    *shape: Shape,
+    dtype: Any = dtypes.float32,
+    generator: Generator | None = None,
+    key: ArrayMethods | None = None,
+    device: Any = None,
 ) -> Tensor:
     """Normal numbers of mean 0 and deviation 1 (Box–Muller), of the shape given by ints or one tuple; by ``key``, where
-    there is one."""
-    return ops.normal(_key(generator, key), _shape("randn", shape), dtypes.as_dtype(dtype))
+    there is one. ``device`` as in :func:`rand`."""
+    return ops.normal(_key(generator, key, device), _shape("randn", shape), dtypes.as_dtype(dtype))
 
 
-def _key(generator: Generator, key: ArrayMethods | None) -> Any:
-    return generator.next_key() if key is None else key
+def _key(generator: Generator | None, key: ArrayMethods | None, device: Any) -> Any:
+    place = None if device is None else as_device(device)
+    if key is None:
+        return next_key(generator, place)
+    return key if place is None else key.to(place)
+
+
+def next_key(generator: Generator | None, device: Device | None) -> Tensor:
+    """A fresh key on ``device``, from ``generator`` or from the default one there."""
+    if generator is None:
+        return default_on(device or default_device()).next_key()
+    key = generator.next_key()
+    return key if device is None else key.on(device)
 
 
 def _shape(name: str, given: tuple[Any, ...]) -> tuple[int, ...]:
@@ -120,33 +149,35 @@ def randint(
     high: int,
     shape: Any,
     dtype: Any = dtypes.int64,
-    generator: Generator = default,
+    generator: Generator | None = None,
     key: ArrayMethods | None = None,
+    device: Any = None,
 ) -> Tensor:
-    """Integers in [low, high), at most 2³² of them (else ShapeError), of ``shape``; by ``key``, where there is one."""
-    return ops.randint(_key(generator, key), low, high, shape, dtypes.as_dtype(dtype))
+    """Integers in [low, high), at most 2³² of them (else ShapeError), of ``shape``; by ``key``, where there is one.
+    ``device`` as in :func:`rand`."""
+    return ops.randint(_key(generator, key, device), low, high, shape, dtypes.as_dtype(dtype))
 
 
-def dropout(x: ArrayMethods, p: float = 0.5, training: bool = True, generator: Generator = default) -> Tensor:
+def dropout(x: ArrayMethods, p: float = 0.5, training: bool = True, generator: Generator | None = None) -> Tensor:
     """``x`` with elements zeroed with probability ``p``, the rest scaled by 1/(1-p); ``x`` itself unless training."""
     if not training or p == 0:
         return x.read()
-    return ops.dropout(x, generator.next_key(), p)
+    return ops.dropout(x, next_key(generator, x.device), p)
 
 
 # --- filling in place ---------------------------------------------------------------------------------------------
 
 
-def _normal(x: Tensor, mean: float = 0.0, std: float = 1.0, *, generator: Generator = default) -> Tensor:
-    return ops.normal(generator.next_key(), x.shape, _float("normal_", x), mean, std)
+def _normal(x: Tensor, mean: float = 0.0, std: float = 1.0, *, generator: Generator | None = None) -> Tensor:
+    return ops.normal(next_key(generator, x.device), x.shape, _float("normal_", x), mean, std)
 
 
-def _uniform(x: Tensor, low: float = 0.0, high: float = 1.0, *, generator: Generator = default) -> Tensor:
-    return ops.uniform(generator.next_key(), x.shape, _float("uniform_", x), low, high)
+def _uniform(x: Tensor, low: float = 0.0, high: float = 1.0, *, generator: Generator | None = None) -> Tensor:
+    return ops.uniform(next_key(generator, x.device), x.shape, _float("uniform_", x), low, high)
 
 
-def _bernoulli(x: Tensor, p: float = 0.5, *, generator: Generator = default) -> Tensor:
-    return ops.cast(ops.bernoulli(generator.next_key(), p, x.shape), x.dtype)
+def _bernoulli(x: Tensor, p: float = 0.5, *, generator: Generator | None = None) -> Tensor:
+    return ops.cast(ops.bernoulli(next_key(generator, x.device), p, x.shape), x.dtype)
 
 
 def _float(name: str, x: Tensor) -> dtypes.DType:

@@ -58,7 +58,8 @@ def load_variables(owner: str, targets: Mapping[str, Variable], state: Any, stri
 
 
 def fitting(owner: str, name: str, wanted: Aval, value: Any) -> Tensor:
-    """``value`` in the shape and dtype ``wanted``: a float of another width is converted, all else is an error."""
+    """``value`` in the shape and dtype ``wanted``, on its device: a float of another width is converted, all else is an
+    error."""
     try:
         tensor = asarray(value)
     except (TypeError, ValueError) as error:
@@ -71,7 +72,7 @@ def fitting(owner: str, name: str, wanted: Aval, value: Any) -> Tensor:
         raise DTypeError(
             f"{_HEAD}'{name}' of {owner} has dtype {wanted.dtype.name}; received {tensor.dtype.name}.{_TAIL}"
         )
-    converted: Tensor = cast(tensor, wanted.dtype)
+    converted: Tensor = cast(tensor, wanted.dtype).on(wanted.device)
     return converted
 
 

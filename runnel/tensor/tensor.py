@@ -15,7 +15,12 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 
 from runnel import ops
+from runnel.backends import context
+from runnel.backends.host import memory
+from runnel.backends.host.memory import Storage
+from runnel.core.arrays import can_share, same_memory
 from runnel.core.avals import Aval, Shape, aval, row_major
+from runnel.core.devices import Device
 from runnel.core.dispatch import RunTimeNumber
 from runnel.core.dtypes import DType, from_numpy as from_numpy_dtype
 from runnel.core.errors import GradientError, LevelError, SideEffectError
@@ -24,8 +29,6 @@ from runnel.core.rounding import rounded
 from runnel.core.tables import Op
 from runnel.graph.node import InputKind, Value
 from runnel.ops.conversion import stop_gradient_p
-from runnel.runtime import memory
-from runnel.runtime.memory import Storage
 from runnel.tensor import copying, eager, inplace, ownership, tape, tracing
 from runnel.tensor.grad_mode import RECORDING, run_recording
 from runnel.tensor.methods import ArrayMethods
@@ -168,10 +171,7 @@ class Tensor(ArrayMethods):
             raise traced_value(self._aval, "item()")
         if self._aval.size != 1:
             raise ValueError(f"[item] needs a tensor of size 1; received shape {self.shape}.")
-        value: bool | int | float = (
-            self.numpy().reshape(()).astype(np.float64 if self.dtype.is_float else self.dtype.numpy).item()
-        )
-        return value
+        return self.numpy().reshape(()).astype(np.float64 if self.dtype.is_float else self.dtype.numpy).item()
 
     def tolist(self) -> Any:
         """Its values as (nested) Python lists."""
@@ -255,8 +255,22 @@ class Tensor(ArrayMethods):
                 break
         return result
 
+    def on(self, device: Device) -> Tensor:
+        """The same values on ``device``; the memory is shared where devices can. Gradients go the way back."""
+        if device is self._aval.device:
+            return self
+        ownership.require_movable(self, device, tracing.ACTIVE.trace)
+        moved = self._elsewhere(device)
+        if self.requires_grad and RECORDING.get():
+            here = self._aval.device
+            moved.requires_grad, moved._record = True, tape.Record(None, (self,), {}, lambda g, out: (g.on(here),))
+        return moved
+
+    def _elsewhere(self, device: Device) -> Tensor:
+        return from_storage(self._aval.on(device), self._storage, *self._layout)
+
     def lift(self, array: Any, dtype: DType) -> Tensor:
-        return constant(array, dtype)
+        return constant(array, dtype, self._aval.device)
 
     def read(self) -> Tensor:
         return self
@@ -464,12 +478,7 @@ def _stopped(result: Tensor, trace: tracing.Trace) -> Tensor:
 
 
 def _blank(value: Aval) -> Tensor:
-    tensor = Tensor.__new__(Tensor)
-    tensor._aval = value
-    tensor._storage = None
-    tensor._layout = (0, ())
-    tensor._serial = next(_serials)
-    return tensor
+    return _placed(value, None, 0, ())
 
 
 def _placed(value: Aval, storage: Storage | None, offset: int, strides: Shape) -> Tensor:
@@ -486,8 +495,9 @@ def from_storage(value: Aval, storage: Storage | None, offset: int = 0, strides:
     return _placed(value, storage, offset, row_major(value.shape) if strides is None else strides)
 
 
-def from_numpy(array: np.ndarray, dtype: DType, *, copy: bool) -> Tensor:
-    """A tensor with the values of ``array``; without ``copy`` it shares the memory, which then must not change.
+def from_numpy(array: np.ndarray, dtype: DType, *, copy: bool, device: Device | None = None) -> Tensor:
+    """A tensor with the values of ``array``; without ``copy`` it shares the memory, which then must not change. It is
+    on ``device``, by default where new arrays are made.
 
     A copy is aligned, and on huge pages if it is large: matrices a power of two wide are much faster to read there.
     """
@@ -495,46 +505,44 @@ def from_numpy(array: np.ndarray, dtype: DType, *, copy: bool) -> Tensor:
         array = rounded(array, dtype)
         storage = memory.allocate(array.nbytes)
         storage.ndarray(array.shape, dtype.numpy, writeable=True)[...] = array
-        return from_storage(aval(array.shape, dtype), storage)
+        return from_storage(aval(array.shape, dtype, device or context.default_device()), storage)
     strides = tuple(s // dtype.itemsize for s in array.strides)
-    return from_storage(aval(array.shape, dtype), Storage.wrap(array), 0, strides)
-
-
-def can_share(array: np.ndarray, dtype: DType | None) -> bool:
-    """Whether ``array`` lies in memory as a tensor does: of ``dtype``, if one is given, and with whole steps."""
-    fits = dtype is None or array.dtype == dtype.numpy
-    return fits and array.dtype.isnative and not any(step % array.itemsize for step in array.strides)
+    return from_storage(aval(array.shape, dtype, device or context.default_device()), Storage.wrap(array), 0, strides)
 
 
 def symbolic(node: Value) -> Tensor:
     """A tensor that stands for a node of the graph being traced."""
-    tensor = _blank(node.aval)
+    trace = tracing.ACTIVE.trace
+    device = None if trace is None else trace.device
+    tensor = _blank(node.aval.on(device or context.default_device()))
     tensor._node = node
     return tensor
 
 
-_LIFTED: Recent[int, tuple[np.ndarray, Tensor]] = Recent(1024)  # by id of the array, which is kept alive
-_SCALARS: Recent[tuple[Any, type, DType], Tensor] = Recent(1024)
+_LIFTED: Recent[tuple[int, Device], tuple[np.ndarray, Tensor]] = Recent(1024)  # by id of the array, kept alive
+_SCALARS: Recent[tuple[Any, type, DType, Device], Tensor] = Recent(1024)
 KEPT_CONSTANTS = (_LIFTED, _SCALARS)
 
 
-def constant(value: Any, dtype: DType) -> Tensor:
-    """A constant of ``dtype``: Python scalars become 0-d tensors (kept for reuse)."""
+def constant(value: Any, dtype: DType, device: Device | None = None) -> Tensor:
+    """A constant of ``dtype`` on ``device``: Python scalars become 0-d tensors (kept for reuse)."""
+    device = device or context.default_device()
     if isinstance(value, RunTimeNumber):
         made: Tensor = value.as_array(dtype, 0)
         return made
     if isinstance(value, np.ndarray) and not value.flags.writeable and value.size == 1 and value.base is None:
-        known = _LIFTED.young.get(id(value)) or _LIFTED.get(id(value))
+        place = id(value), device
+        known = _LIFTED.young.get(place) or _LIFTED.get(place)
         if known is None or known[1].numpy().tobytes() != value.tobytes():  # a view can be read-only, its base not
-            known = (value, from_numpy(value, dtype, copy=True))
+            known = (value, from_numpy(value, dtype, copy=True, device=device))
             known[1]._serial = CONSTANT_SERIAL
-            _LIFTED[id(value)] = known
+            _LIFTED[place] = known
         return known[1]
     if isinstance(value, (bool, int, float)):
-        key = (value if value == value and value != 0 else repr(value), type(value), dtype)
+        key = (value if value == value and value != 0 else repr(value), type(value), dtype, device)
         found = _SCALARS.get(key)
         if found is None:
-            found = from_numpy(np.asarray(value), dtype, copy=True)
+            found = from_numpy(np.asarray(value), dtype, copy=True, device=device)
             found._serial = CONSTANT_SERIAL
             _SCALARS[key] = found
         return found
@@ -542,13 +550,9 @@ def constant(value: Any, dtype: DType) -> Tensor:
     if trace is not None and isinstance(value, np.ndarray):
         owner = value if value.base is None else value.base
         array = trace.known_arrays.get(id(owner))
-        if array is not None and array.dtype == value.dtype and _same_memory(array, value):
+        if array is not None and array.dtype == value.dtype and same_memory(array, value):
             return traced_array(trace, array, dtype, value.shape)
-    return from_numpy(np.asarray(value), dtype, copy=True)
-
-
-def _same_memory(array: np.ndarray, view: np.ndarray) -> bool:
-    return array.flags.c_contiguous and view.flags.c_contiguous and array.size == view.size
+    return from_numpy(np.asarray(value), dtype, copy=True, device=device)
 
 
 def traced_array(trace: tracing.Trace, array: np.ndarray, dtype: DType, shape: Shape | None = None) -> Tensor:
@@ -568,6 +572,8 @@ def node_of(tensor: Tensor, trace: tracing.Trace) -> Value:
     """The node that stands for ``tensor`` in ``trace``: its own, or that of a captured or constant eager tensor."""
     if tensor._node is not None and trace.owns(tensor._node):
         return tensor._node
+    if tensor._level is None:
+        trace.settle(tensor._aval.device)
     if tensor._serial > trace.born and tensor._node is None and tensor._level is None:
         found = trace.constants.get(id(tensor))
         if found is None:

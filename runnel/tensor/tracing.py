@@ -15,7 +15,9 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 
 from runnel.core.avals import Aval, aval
+from runnel.core.devices import Device
 from runnel.core.dtypes import DType
+from runnel.core.errors import DeviceError
 from runnel.core.rounding import rounded
 from runnel.core.tables import Op
 from runnel.graph.graph import Graph
@@ -49,7 +51,8 @@ class Trace:
 
     is_body = False  # of a loop or a branch: a graph that is differentiated as it stands
 
-    def __init__(self, born: int) -> None:
+    def __init__(self, born: int, device: Device | None = None) -> None:
+        self.device = device  # of all tensors in it; None until one says
         self.born = born  # tensors with a higher serial number were made inside the trace: constants
         self.inputs: list[Value] = []
         self.captures: dict[int, tuple[Any, Input]] = {}  # id(tensor or ndarray) -> (it, its input node)
@@ -74,6 +77,16 @@ class Trace:
         self.repetition: Repetition | None = None  # while something is recorded a second time
         self.order: Order | None = None  # of effects, if there were some
         self.stand_ins: StandIns | None = None  # of a trace whose tape ends at tensors from outside
+
+    def settle(self, device: Device) -> None:
+        """A tensor on ``device`` is read: a graph runs on one."""
+        if self.device is None:
+            self.device = device
+        elif self.device is not device:
+            raise DeviceError(
+                f"[compile] at {user_line()} a function that computes on {self.device} uses a tensor on {device}; "
+                f'move it with x.to("{self.device}") before the call.'
+            )
 
     def owns(self, node: Value) -> bool:
         """Whether ``node`` is of this trace, and not of one around it."""

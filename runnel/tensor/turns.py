@@ -15,7 +15,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any, Final
 
-from runnel.runtime import locks
+from runnel.backends.host import locks
 
 _LONGEST_WAIT: Final = 1.0  # seconds
 

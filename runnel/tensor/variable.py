@@ -13,15 +13,17 @@ from typing import Any, Final, Self
 
 import numpy as np
 
+from runnel.backends import base
+from runnel.backends.host.state import VERSION, StateLock
 from runnel.core import kinds
 from runnel.core.arrays import as_array
 from runnel.core.avals import Aval
+from runnel.core.devices import as_device
 from runnel.core.dispatch import RunTimeNumber
 from runnel.core.dtypes import DType, as_dtype, from_numpy
-from runnel.core.errors import DTypeError, GradientError, NewStateError, ShapeError
+from runnel.core.errors import DeviceError, DTypeError, GradientError, NewStateError, ShapeError
 from runnel.core.rounding import rounded
 from runnel.graph.node import InputKind
-from runnel.runtime.state import VERSION, StateLock
 from runnel.tensor import copying, inplace, tape, tensor as tensors, tracing
 from runnel.tensor.grad_mode import RECORDING, run_recording
 from runnel.tensor.stand_in import StandIn, data_of
@@ -89,7 +91,7 @@ _UNSHARED: Final = _count_unshared()
 
 @kinds.declare
 class Variable(StandIn):
-    """A named, mutable cell that holds a tensor of fixed shape and dtype.
+    """A named, mutable cell that holds a tensor of fixed shape and dtype, on a device.
 
     In array functions it stands for its current value. ``var.assign(t)`` replaces the value; handles taken before keep
     theirs. Under ``rn.compile`` reads and assignments become part of the program.
@@ -108,12 +110,15 @@ class Variable(StandIn):
     _state_lock: StateLock | None
     data = data_of
 
-    def __init__(self, value: Any, *, requires_grad: bool = False, name: str = "", dtype: Any = None) -> None:
+    def __init__(
+        self, value: Any, *, requires_grad: bool = False, name: str = "", dtype: Any = None, device: Any = None
+    ) -> None:
         _refuse_in_trace()
         if isinstance(value, Variable):
             value = value.read()
+        place = None if device is None else as_device(device)
         if isinstance(value, Tensor):
-            array = value.numpy()
+            array, place = value.numpy(), place or value.aval.device
         else:
             array = as_array("Variable", value)
             if dtype is None and array.dtype == np.float64 and not isinstance(value, np.ndarray):
@@ -122,7 +127,7 @@ class Variable(StandIn):
         if requires_grad and not kind.is_float:
             raise GradientError(f"[Variable] only floating Variables have gradients; received {kind.name}.")
         array = np.ascontiguousarray(rounded(array, kind)).reshape(array.shape)
-        self._begin(tensors.from_numpy(array, kind, copy=True), name, requires_grad)
+        self._begin(tensors.from_numpy(array, kind, copy=True, device=place), name, requires_grad)
         self._shared = None
 
     def _begin(self, value: Tensor, name: str, requires_grad: bool) -> None:
@@ -222,6 +227,7 @@ class Variable(StandIn):
         if current is None:
             node = trace.input(self._aval, InputKind.VARIABLE, self.name or f"variable{len(trace.variables)}")
             trace.variables[self] = node
+            trace.settle(self._aval.device)
             current = tensors.symbolic(node)
             current._leaf = weakref.ref(self)
             current.requires_grad = self.requires_grad
@@ -239,7 +245,7 @@ class Variable(StandIn):
         trace = tracing.ACTIVE.trace
         if not isinstance(value, (Tensor, Variable)):
             number = value if isinstance(value, RunTimeNumber) else rounded(as_array("assign", value), self.dtype)
-            value = tensors.constant(number, self.dtype)
+            value = tensors.constant(number, self.dtype, self._aval.device)
         value = value.read().detach()
         if value.shape != self.shape:
             raise ShapeError(f"[assign] Variable '{self.name}' has shape {self.shape}; received {value.shape}.")
@@ -250,6 +256,11 @@ class Variable(StandIn):
             )
         if value._level is not None:
             value = value._level.as_state(value, self.name)
+        if value.aval.device is not self._aval.device:
+            raise DeviceError(
+                f"[assign] Variable '{self.name}' is on {self._aval.device}; received a tensor on {value.aval.device}. "
+                f'Move it with to("{self._aval.device}") first.'
+            )
         if trace is not None:
             self._read_traced(trace)
             fresh = tensors.symbolic(tensors.node_of(value, trace))
@@ -305,6 +316,30 @@ class Variable(StandIn):
             return False  # there everything floating has a tape
         return any(x._record is None and (x._leaf is None or x._leaf() is not self) for x in tape.needed_order([value]))
 
+    def move_to(self, device: Any) -> Self:
+        """Put it, and its gradient, on another device; returns the Variable itself. Handles of its value stay where
+        they are. Not in a compiled function (DeviceError)."""
+        place = as_device(device)
+        if place is self._aval.device:
+            return self
+        if tracing.ACTIVE.trace is not None:
+            raise DeviceError(
+                f"[to] Variable '{self.name}' moves to {place} in the middle of a compiled function; move it before "
+                "the call."
+            )
+        value = tensors.from_numpy(self.value.numpy(), self.dtype, copy=True, device=place)
+        gradient = self._grad.on(place) if isinstance(self._grad, Tensor) else self._grad
+        before = self._tensor, self._shared, self._settled, self._pin, self._grad, self._state_lock  # kept until done
+        # Atomic from here to the last tick.
+        self._aval, self._tensor, self._shared = value.aval, value, value
+        self._settled = self._pin = self._state_lock = None
+        self._grad = gradient
+        CLOCK.now += 1
+        CLOCK.grads += 1
+        CLOCK.writes += 1
+        del before
+        return self
+
     def private_address(self) -> int:
         """The address of memory that only this Variable holds, for a program to update in place. Handles that were read
         before keep the old memory."""
@@ -319,7 +354,7 @@ class Variable(StandIn):
                     self._shared = None
                 continue
             current = self._hand_out()
-            copy = tensors.from_numpy(current.numpy(), self.dtype, copy=True)
+            copy = tensors.from_numpy(current.numpy(), self.dtype, copy=True, device=self._aval.device)
             before = self._shared, self._settled, self._pin
             if self._tensor is current and self._shared is current:  # atomic from here to the tick
                 self._tensor = copy
@@ -363,9 +398,13 @@ class Variable(StandIn):
         """What runs hold that read or write this Variable; None before the first."""
         return self._state_lock
 
+    def new_lock(self) -> StateLock:
+        """A state lock for Variables on the device of this one."""
+        return StateLock(base.of(self._aval.device).lock_keeper)
+
     def _lock_with(self, lock: StateLock | None) -> StateLock:
         """Have ``lock`` (or one of its own) unless there is one; gives what it has."""
-        lock = lock or self._state_lock or StateLock()
+        lock = lock or self._state_lock or self.new_lock()
         if self._state_lock is None:  # atomic with the next line
             self._state_lock = lock
         return self._state_lock
@@ -467,7 +506,7 @@ def _own(value: Tensor) -> Tensor:
     """``value`` in dense memory that nobody outside Runnel can reach: who shares it could change the state."""
     if value.is_dense and value._storage is not None and value._storage.is_ours:
         return value
-    return tensors.from_numpy(value.numpy(), value.dtype, copy=True)
+    return tensors.from_numpy(value.numpy(), value.dtype, copy=True, device=value.aval.device)
 
 
 def assign_together(values: Sequence[tuple[Variable, Tensor]]) -> None:
@@ -497,7 +536,7 @@ def locks_of(variables: Sequence[Variable]) -> list[StateLock]:
     for variable in variables:
         lock = variable._state_lock
         if lock is None:
-            new = new or StateLock()
+            new = new or variable.new_lock()
             lock = variable._lock_with(new)
         found[lock.address] = lock
     return [found[address] for address in sorted(found)]

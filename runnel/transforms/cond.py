@@ -33,7 +33,7 @@ def cond(predicate: Any, true_fn: Callable[..., Any], false_fn: Callable[..., An
         operands: trees of tensors.
     """
     decision = asarray(predicate)
-    if decision.aval is not aval((), bool_):
+    if decision.aval.unplaced is not aval((), bool_):
         raise DTypeError(f"[cond] the predicate must be one bool of shape (); received {decision.aval}.")
     if not decision.is_traced or (tracing.ACTIVE.trace is None and decision._level is None):
         return (true_fn if bool(decision) else false_fn)(*operands)

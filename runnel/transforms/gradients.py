@@ -92,7 +92,7 @@ def vjp(fn: Callable[..., Any], *args: Any, has_aux: bool = False) -> Any:
         if theirs != structure:
             raise GradientError("[vjp] the cotangent must have the structure of the function's result.")
         pairs = [
-            (root, cast(asarray(g, None if isinstance(g, ArrayMethods) else root.dtype), root.dtype))
+            (root, cast(g if isinstance(g, ArrayMethods) else asarray(g, root.dtype, device=root.device), root.dtype))
             for root, g in zip(roots, given, strict=True)
             if isinstance(root, Tensor) and root.dtype.is_float
         ]

@@ -101,7 +101,7 @@ def _basis(xs: Sequence[Tensor]) -> list[Tensor]:
     total = sum(x.size for x in xs)
     begins = [0, *itertools.accumulate(x.size for x in xs)]
     return [
-        reshape(cast(narrow(eye(total), 1, begin, x.size), x.dtype), (total, *x.shape))
+        reshape(cast(narrow(eye(total, device=x.device), 1, begin, x.size), x.dtype), (total, *x.shape))
         for begin, x in zip(begins, xs, strict=False)
     ]
 

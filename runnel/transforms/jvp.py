@@ -62,7 +62,7 @@ def direction_of(name: str, x: Tensor, direction: Any) -> Tensor:
     """A tangent of the primal ``x``."""
     if not x.dtype.is_float:
         raise DTypeError(f"[{name}] a primal of dtype {x.dtype.name} has no tangent; pass None for it.")
-    t = asarray(direction, None if isinstance(direction, ArrayMethods) else x.dtype)
+    t = asarray(direction) if isinstance(direction, ArrayMethods) else asarray(direction, x.dtype, device=x.device)
     if t.shape != x.shape:
         raise ShapeError(f"[{name}] a tangent has shape {t.shape}, its primal {x.shape}.")
     if t.dtype is not x.dtype:

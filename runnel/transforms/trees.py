@@ -9,6 +9,7 @@ from runnel.core import pytree
 from runnel.core.avals import Aval
 from runnel.core.errors import DTypeError, ShapeError
 from runnel.tensor.creation import asarray
+from runnel.tensor.methods import ArrayMethods
 from runnel.tensor.tensor import Tensor
 
 
@@ -41,8 +42,9 @@ def take_apart(tree: Any) -> Tree:
 
 
 def tensors_of(tree: Tree) -> list[Tensor]:
-    """The leaves as tensors."""
-    return [asarray(leaf) for leaf in tree.leaves]
+    """The leaves as tensors; numbers on the device of the first tensor among them."""
+    device = next((leaf.device for leaf in tree.leaves if isinstance(leaf, ArrayMethods)), None)
+    return [leaf.read() if isinstance(leaf, ArrayMethods) else asarray(leaf, device=device) for leaf in tree.leaves]
 
 
 def require_same(name: str, what: str, before: Tree, given: Sequence[Aval], after: Tree, made: Sequence[Aval]) -> None:

@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 import runnel as rn
+from runnel.backends.host import memory
 from runnel.compile import cache, compile
 from runnel.core.errors import CaptureWarning
-from runnel.runtime import memory
 
 
 def tensor(*values: float) -> rn.Tensor:

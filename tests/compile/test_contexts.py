@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterator
+from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -11,10 +13,14 @@ import pytest
 
 import runnel as rn
 from runnel import nn, optim
-from runnel.codegen import context, target as targets
+from runnel.backends import context
+from runnel.backends.cpu import target as targets
+from runnel.backends.host import threads
+from runnel.compile import stored
 from runnel.core import switches
 from runnel.core.errors import SettingError
-from runnel.runtime import threads
+from runnel.core.switches import SETTLED
+from runnel.core.tables import Table
 from runnel.tensor import eager
 
 HERE = [row.name for row in targets.TARGETS if row.runs_here]
@@ -140,6 +146,48 @@ def test_a_compiled_training_goes_on_through_changes() -> None:
 
     contexts = CONTEXTS * 2 + CONTEXTS[::-1]
     assert trained(contexts) == trained(CONTEXTS[:1] * len(contexts))
+
+
+@pytest.mark.parametrize("compiled", [False, True])
+def test_device_target_and_threads_change_inside_of_one_process(compiled: bool) -> None:
+    """Each on its own and all together, eagerly and compiled; tensors stay where they were made."""
+
+    def function(x: Any, w: Any) -> Any:
+        return rn.softmax(x @ w), (x * 2 + w).sum(axis=0), rn.argsort(x)
+
+    def operands() -> tuple[rn.Tensor, rn.Tensor]:
+        rng = np.random.default_rng(8)
+        return rn.tensor(rng.standard_normal((9, 9))), rn.tensor(rng.standard_normal((9, 9)))
+
+    run = rn.compile(function) if compiled else function
+    expected = bits(run(*operands()))
+    here = operands()
+    every = [(device.name, *way) for device in rn.devices() for way in CONTEXTS]
+    for device, name, count in [*every, *every[::-1]]:
+        with switches.override(device=device, target=name, num_threads=count):
+            now = context.current()
+            assert (now.device.name, now.target.name, now.threads) == (device, name, count)
+            made = run(*operands())
+            assert bits(made) == expected
+            assert {x.device.name for x in made} == {device}
+            assert {x.device.name for x in run(*here)} == {"cpu"}
+
+
+def test_every_part_of_a_context_is_in_every_key(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Contexts that differ in one part only have plans of their own, and programs on disk of their own."""
+    graph = rn.compile(lambda x: x.tanh()).program(data(3)).graph
+    x, here = data(3), context.current()
+    changes: dict[str, Any] = {"threads": here.threads + 1, "precision": "other", "stress": 1, "cache": here.cache * 2}
+    others = [here, *(replace(here, **{name: value}) for name, value in changes.items())]
+    monkeypatch.setattr(Table, "registrations", stored._OWN_RULES)
+    with switches.override(verify=False, cache=True, cache_dir=str(tmp_path)):
+        assert len({stored.key(graph, each, None) for each in others}) == len(others)
+    for each in others:
+        before = len(eager._PLANS)
+        SETTLED.state.context = each
+        x.tanh()
+        assert len(eager._PLANS) == before + 1
+    SETTLED.state.context = None
 
 
 def test_work_that_has_begun_keeps_its_context() -> None:

@@ -10,7 +10,7 @@ import pytest
 
 import runnel as rn
 from runnel import ops
-from runnel.codegen import context
+from runnel.backends import context
 from runnel.compile.graphs import GraphExecutable, compile_graph
 from runnel.core.errors import ArgumentError, VerifierError
 from runnel.graph.building import Builder

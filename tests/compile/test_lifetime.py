@@ -14,10 +14,10 @@ import pytest
 
 import runnel as rn
 from runnel import nn, optim
+from runnel.backends.host import memory
 from runnel.compile import cache
 from runnel.core.errors import RunnelError
 from runnel.nn import functional as F
-from runnel.runtime import memory
 
 
 @contextmanager

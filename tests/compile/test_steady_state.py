@@ -11,7 +11,7 @@ import numpy as np
 
 import runnel as rn
 from runnel import nn, ops, optim
-from runnel.runtime import memory
+from runnel.backends.host import memory
 
 
 def make_step(rows=64):
@@ -52,7 +52,7 @@ def test_the_next_process_compiles_nothing(tmp_path: Path):
     program = textwrap.dedent("""
         import json
         from tests.compile.test_steady_state import make_step
-        from runnel.runtime import objects
+        from runnel.backends.host import objects
         step, x, y = make_step()
         losses = [step(x, y)[0].item() for _ in range(3)]
         count = objects.statistics

@@ -15,20 +15,22 @@ import numpy as np
 import pytest
 
 import runnel as rn
-from runnel.codegen import build, context
+from runnel.backends import context
+from runnel.backends.commands import CommandBuffer
+from runnel.backends.cpu import library
+from runnel.backends.cpu.codegen import build
+from runnel.backends.cpu.functions import Functions
+from runnel.backends.host import objects
+from runnel.backends.host.objects import ObjectCache
 from runnel.compile import cache, stored
 from runnel.compile.native import Native
-from runnel.compiler.executable import program
-from runnel.compiler.executable.image import Image, image
+from runnel.compiler.executable.image import command_buffer
 from runnel.compiler.executable.program import Program
 from runnel.compiler.passes.pipeline import PIPELINE, Pass
 from runnel.compiler.plan import Planner
 from runnel.core import switches
 from runnel.core.errors import AxisError, MemoryBudgetError
 from runnel.core.tables import Table
-from runnel.runtime import objects
-from runnel.runtime.functions import Functions
-from runnel.runtime.objects import ObjectCache
 
 ROOT = Path(__file__).resolve().parents[2]
 PREFIX = b"runnel program"
@@ -105,7 +107,7 @@ def programs_in(folder: Path) -> list[Path]:
     return found
 
 
-def same(a: Image, b: Image) -> bool:
+def same(a: CommandBuffer, b: CommandBuffer) -> bool:
     def equal(x: Any, y: Any) -> bool:
         if isinstance(x, np.ndarray):
             return x.dtype == y.dtype and np.array_equal(x, y)
@@ -113,7 +115,7 @@ def same(a: Image, b: Image) -> bool:
             return len(x) == len(y) and all(map(equal, x, y))
         return type(x) is type(y) and x == y
 
-    return all(equal(getattr(a, f.name), getattr(b, f.name)) for f in fields(Image))
+    return all(equal(getattr(a, f.name), getattr(b, f.name)) for f in fields(CommandBuffer))
 
 
 @pytest.mark.parametrize("function", PROGRAMS)
@@ -137,16 +139,19 @@ def test_the_plan_made_later_is_the_one_on_disk(function: Callable[..., Any], th
         native = native_of(fresh(function), *args)
         read = stored.load(stored.key(native.recipe.graph, native.recipe.context, None))
         assert len(read) == 1
-        assert same(read[0], image(native.plan))
+        assert same(read[0], command_buffer(native.plan))
         inspection = fresh(function).program(*args)
         assert len(inspection.schedule) == len(inspection.plan.calls) == len(read[0].heads)
         assert inspection.memory.peak == read[0].arena
 
 
-def test_images_survive_the_way_to_bytes_and_back() -> None:
+def test_command_buffers_survive_the_way_to_bytes_and_back() -> None:
     for function in PROGRAMS:
         native = native_of(fresh(function), *arguments())
-        before = image(native.plan), replace(image(native.plan), constants=np.arange(13, dtype=np.uint8))
+        before = (
+            command_buffer(native.plan),
+            replace(command_buffer(native.plan), constants=np.arange(13, dtype=np.uint8)),
+        )
         after = stored.decoded(stored.encoded(before))
         assert len(after) == 2
         assert all(map(same, before, after))
@@ -216,7 +221,7 @@ def test_a_program_without_its_machine_code_is_made_anew(plans: list[str], monke
     def gone(wanted: Any) -> list[int]:
         raise LookupError
 
-    monkeypatch.setattr(program, "_FUNCTIONS", Functions())
+    monkeypatch.setattr(library, "_FUNCTIONS", Functions())
     monkeypatch.setattr(build, "filed", gone)
     assert bits(fresh(dense_step)(*args)) == made
     assert plans == ["dense_step"]
@@ -260,27 +265,27 @@ def test_a_file_of_another_form_is_a_miss(content: bytes, plans: list[str]) -> N
 
 
 def test_a_file_cut_short_is_a_miss() -> None:
-    content = stored.encoded([image(native_of(fresh(dense_step), *arguments()).plan)])
+    content = stored.encoded([command_buffer(native_of(fresh(dense_step), *arguments()).plan)])
     assert len(stored.decoded(content)) == 1
     for length in (len(content) - 1, len(content) // 2, 40):
         assert stored.decoded(content[:length]) == ()
 
 
-def test_an_image_whose_numbers_lead_astray_is_a_miss() -> None:
-    good = image(native_of(fresh(counted), *arguments()).plan)  # with jumps
+def test_a_buffer_whose_numbers_lead_astray_is_a_miss() -> None:
+    good = command_buffer(native_of(fresh(counted), *arguments()).plan)  # with jumps
     assert len(stored.decoded(stored.encoded([good]))) == 1
 
     def moved(row: int, column: int, word: int) -> tuple[Any, ...]:
-        records = good.records[0].copy()
-        records[row, column] = word
-        return (records, *good.records[1:])
+        commands = good.commands[0].copy()
+        commands[row, column] = word
+        return (commands, *good.commands[1:])
 
     bad = [
         {"arena": -1}, {"arena": "1"}, {"inputs": 2.5}, {"outputs": (-8,)}, {"output_of": (99,)}, {"is_long": 1},
         {"kernels": ((3, ()),)}, {"kernels": ()}, {"words": good.words.astype(np.int32)}, {"words": good.words[:1]},
-        {"constants": good.words}, {"heads": good.heads.T.copy()}, {"records": ()}, {"records": (good.heads,)},
-        {"records": moved(0, 0, len(good.kernels) + 1)}, {"records": moved(0, 0, -4)}, {"records": moved(0, 1, -8)},
-        {"records": moved(0, 1, 4)}, {"records": moved(0, 1, good.words.nbytes)}, {"records": moved(-1, 0, 1)},
+        {"constants": good.words}, {"heads": good.heads.T.copy()}, {"commands": ()}, {"commands": (good.heads,)},
+        {"commands": moved(0, 0, len(good.kernels) + 1)}, {"commands": moved(0, 0, -4)}, {"commands": moved(0, 1, -8)},
+        {"commands": moved(0, 1, 4)}, {"commands": moved(0, 1, good.words.nbytes)}, {"commands": moved(-1, 0, 1)},
     ]  # fmt: skip
     for changes in bad:
         assert stored.decoded(stored.encoded([replace(good, **changes)])) == (), changes
@@ -434,17 +439,17 @@ def test_another_process_reads_it(tmp_path: Path) -> None:
     assert seen[0][1] == seen[1][1]
 
 
-def test_both_images_of_a_program_bind_alike(tmp_path: Path) -> None:
-    """Records made from a plan and from its image in another folder differ in addresses alone."""
+def test_both_buffers_of_a_program_bind_alike(tmp_path: Path) -> None:
+    """Commands bound from a plan and from its buffer in another folder differ in addresses alone."""
     plan = native_of(fresh(looped), *arguments()).plan
-    given = image(plan)
+    given = command_buffer(plan)
     read = stored.decoded(stored.encoded([given]))[0]
-    direct, indirect = Program(plan), Program(lambda: plan, image=read)
-    for ours, theirs in zip(direct.records, indirect.records, strict=True):
+    direct, indirect = Program(plan), Program(lambda: plan, buffer=read)
+    for ours, theirs in zip(direct.loaded._commands, indirect.loaded._commands, strict=True):
         assert np.array_equal(ours[:, 0], theirs[:, 0])
         assert np.array_equal(ours[:, 2:], theirs[:, 2:])
     block = plan.blocks[0][0]
     assert block is not None
-    assert direct.record(0, block)[0] == indirect.record(0, block)[0]
+    assert direct.command(0, block) == indirect.command(0, block)
     assert indirect.plan is plan
     assert ObjectCache(tmp_path, 1 << 20).get("0" * 64) is None

@@ -7,12 +7,12 @@ from typing import Any
 
 import numpy as np
 
+from runnel.backends.host import memory
 from runnel.compiler.executable.program import Program
 from runnel.compiler.passes.expand import expand
 from runnel.compiler.plan import Plan, Planner
 from runnel.graph.graph import Graph
 from runnel.graph.node import InputKind
-from runnel.runtime import memory
 from runnel.tensor import tensor as tensors, tracing
 from runnel.tensor.tensor import Tensor
 from runnel.tensor.variable import Variable

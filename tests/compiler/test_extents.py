@@ -9,9 +9,9 @@ import pytest
 
 import runnel as rn
 from runnel import nn, optim
+from runnel.backends.host.objects import statistics
 from runnel.core import switches
 from runnel.core.errors import CaptureWarning
-from runnel.runtime.objects import statistics
 
 WORDS, WIDTH = 40, 24
 

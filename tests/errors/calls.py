@@ -46,7 +46,7 @@ ROW = _numbers(4)
 
 BY_NAME: dict[str, Any] = {
     "x": X, "y": X, "like": X, "target": X, "gate": X, "data": [[1.0, 2.0]], "axis": 0, "dim": 0, "keepdims": False,
-    "shape": (3, 4), "dtype": "float32", "key": KEY, "indices": _ints(0, 1), "labels": _ints(0, 1),
+    "shape": (3, 4), "dtype": "float32", "device": "cpu", "key": KEY, "indices": _ints(0, 1), "labels": _ints(0, 1),
     "condition": X > 0.5, "weight": ROW, "bias": ROW, "eps": 1e-5, "reduction": "mean", "low": 0.25, "high": 0.75,
     "value": 0.5, "p": 0.5, "arrays": [X, X], "seed": 1, "start": 0, "end": 1, "kernel_size": 2, "stride": 1,
     "padding": 0, "dilation": 1, "groups": 1, "in_features": 4, "out_features": 3, "num_features": 4,

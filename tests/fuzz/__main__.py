@@ -11,7 +11,7 @@ from collections.abc import Callable
 import numpy as np
 
 import runnel as rn
-from runnel.codegen.target import EFFORT
+from runnel.backends.cpu.target import EFFORT
 from runnel.core import switches
 from tests.fuzz import graph_checks, graph_programs, modes, sums
 from tests.fuzz.graph_checks import Way

@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 import runnel as rn
-from runnel.codegen import target
+from runnel.backends.cpu import target
 from runnel.compiler.schedule import partition
 from runnel.core import switches
 from tests.fuzz.graph_programs import Program, function

@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 
 import runnel as rn
-from runnel.codegen.scalars import ULP_BOUNDS
 from runnel.compiler.passes import pipeline
 from runnel.compiler.plan import Plan
 from runnel.core import switches
+from runnel.loops.formulas.table import ULP_BOUNDS
 from runnel.loops.ir import Apply, Expr, For, Stmt
 from tests.compiler.harness import Traced, same_bits
 from tests.suites.plans import interpret

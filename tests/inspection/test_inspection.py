@@ -10,13 +10,13 @@ import pytest
 
 import runnel as rn
 from runnel import ops
+from runnel.backends.host import memory
 from runnel.compiler.passes import pipeline
 from runnel.compiler.schedule import partition
 from runnel.core import switches
 from runnel.core.errors import CaptureError
 from runnel.graph import printer
 from runnel.inspection.bench import Bench
-from runnel.runtime import memory
 from tests.compiler.harness import Traced
 from tests.inspection.programs import inspect, network, values
 

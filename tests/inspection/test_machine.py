@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from runnel.codegen import target
+from runnel.backends.cpu import target
+from runnel.backends.host import objects
 from runnel.compiler.cost.model import Machine
 from runnel.core import switches
 from runnel.inspection import machine
-from runnel.runtime import objects
 
 TARGET = target.host()
 

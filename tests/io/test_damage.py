@@ -15,8 +15,8 @@ import safetensors
 import safetensors.numpy
 
 import runnel as rn
+from runnel.backends.host import memory
 from runnel.core.errors import FileError
-from runnel.runtime import memory
 
 READERS: dict[str, Callable[[Any], Any]] = {"load": rn.load, "load_file": rn.load_file}
 

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import scipy.special
 
-from runnel.codegen import context
+from runnel.backends import context
 from runnel.core import dtypes as dt
 from runnel.core.dtypes import DType
 from runnel.ops.family import ANY, BITS, NUMBERS

@@ -10,10 +10,10 @@ from hypothesis import given, settings, strategies as st
 
 import runnel as rn
 from runnel import ops
+from runnel.backends.host.objects import statistics
 from runnel.core import switches
 from runnel.core.errors import AxisError, DTypeError, ShapeError
 from runnel.nn import functional as F
-from runnel.runtime.objects import statistics
 
 Array = np.ndarray[Any, Any]
 

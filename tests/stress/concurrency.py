@@ -359,7 +359,7 @@ if kind in ("cycle", "first"):
             (self.x @ self.x).sum()
     kept = Late()
     if kind == "first":
-        from runnel.runtime import team
+        from runnel.backends.cpu import team
         team.current().stop()
 print("end")
 """

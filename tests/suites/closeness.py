@@ -7,11 +7,11 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 
-from runnel.codegen.scalars import ULP_BOUNDS
 from runnel.core.avals import Aval
 from runnel.core.dtypes import DType, from_numpy
 from runnel.core.tables import Op, cost, expand, lower
 from runnel.loops import scalar
+from runnel.loops.formulas.table import ULP_BOUNDS
 from runnel.loops.ir import Apply, Expr, Ref
 from runnel.loops.rules import (
     Attention,

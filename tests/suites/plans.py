@@ -10,6 +10,7 @@ import numpy as np
 
 import runnel as rn
 from runnel import ops
+from runnel.backends.interpreter import kernels as interpreter
 from runnel.compiler.kernels.places import Access, Place, Space
 from runnel.compiler.passes.expand import expand
 from runnel.compiler.plan import Plan, Planner
@@ -19,7 +20,6 @@ from runnel.core.tables import Op
 from runnel.graph.extract import placeholder
 from runnel.graph.graph import Graph
 from runnel.graph.node import InputKind
-from runnel.loops import interpreter
 from runnel.loops.ir import Kernel
 from runnel.tensor import tensor as tensors, tracing
 from tests.ops.records import RECORDS, sample

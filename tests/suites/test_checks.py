@@ -11,11 +11,14 @@ import pytest
 
 import runnel as rn
 from runnel import ops
-from runnel.codegen import nest, target
-from runnel.codegen.build import kernels as linked
+from runnel.backends.cpu import target
+from runnel.backends.cpu.codegen import nest
+from runnel.backends.cpu.codegen.build import kernels as linked
+from runnel.backends.cpu.launch import Launch, barrier_address
+from runnel.backends.interpreter import kernels as interpreter
 from runnel.core.dtypes import bool_, int64
 from runnel.core.errors import AxisError, VerifierError
-from runnel.loops import interpreter, printer, scalar, verifier
+from runnel.loops import printer, scalar, verifier
 from runnel.loops.ir import (
     Acc,
     Apply,
@@ -34,7 +37,6 @@ from runnel.loops.ir import (
     Update,
     Var,
 )
-from runnel.runtime.launch import Launch, barrier_address
 
 I, J = Var("i"), Var("j")  # noqa: E741
 X = Load("x", Index(((I, Param("ld")), (J, 1))), int64)

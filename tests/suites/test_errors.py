@@ -11,9 +11,9 @@ import pytest
 
 import runnel as rn
 from runnel import ops
+from runnel.backends.cpu.launch import CANCELLED
 from runnel.compiler.schedule import partition
 from runnel.core.errors import AxisError, DTypeError, GradientError, RunnelError, ShapeError
-from runnel.runtime.launch import CANCELLED
 from runnel.tensor.variable import Variable
 from tests.compiler.harness import Traced
 

@@ -10,12 +10,13 @@ import sys
 import numpy as np
 import pytest
 
-from runnel.codegen import nest, target
-from runnel.codegen.scalars import ULP_BOUNDS
+from runnel.backends.cpu import target
+from runnel.backends.cpu.codegen import nest
+from runnel.backends.host import memory
 from runnel.compiler.executable.program import Program
 from runnel.compiler.plan import Plan
+from runnel.loops.formulas.table import ULP_BOUNDS
 from runnel.loops.ir import Apply, Expr, For, Kernel, Load, Stmt
-from runnel.runtime import memory
 from tests.compiler.harness import same_bits
 from tests.suites.plans import Array, interpret, kernels, samples
 
@@ -86,7 +87,7 @@ def chosen() -> list[tuple[Kernel, str]]:
 COMPILE = """
 import json, sys
 import llvmlite.binding as llvm
-from runnel.codegen.target import by_name
+from runnel.backends.cpu.target import by_name
 machine = by_name(sys.argv[1]).machine()
 for name, text in json.load(sys.stdin):
     print(name, flush=True)

@@ -10,7 +10,7 @@ import pytest
 
 import runnel as rn
 from runnel import ops
-from runnel.runtime import memory
+from runnel.backends.host import memory
 
 REDUCTIONS: dict[str, tuple[Any, Callable[[Any], Any]]] = {
     "sum of int8": (np.int8, ops.sum), "sum as float64": (np.float32, lambda x: ops.sum(x, dtype=rn.float64)),

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from runnel.codegen import context
+from runnel.backends import context
+from runnel.backends.host import memory
 from runnel.compile.differentiable.derivative import Pullback
 from runnel.compile.native import Recipe
 from runnel.compiler.executable.program import Program
 from runnel.core.avals import Aval, Shape, row_major
 from runnel.graph.graph import Graph
-from runnel.runtime import memory
 from runnel.tensor import tape
 from runnel.tensor.tensor import Tensor, from_storage
 
@@ -58,6 +58,6 @@ class Backward:
         outputs = [graph.outputs[i] for i in numbers]
         with context.entered(self._context):
             (program,) = Recipe(Graph(graph.inputs, outputs, {}, graph.name), self._budget).programs()
-        avals = [node.aval for node in outputs]
+        avals = [node.aval.on(self._context.device) for node in outputs]
         places = zip(numbers, program.output_of, avals, strict=True)
         return Made(program, [(i, place, aval, row_major(aval.shape)) for i, place, aval in places])

@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, Final
 
+from runnel.backends.host.memory import allocate, allocate_slab
 from runnel.compile.differentiable.backward import Backward
 from runnel.compile.differentiable.derivative import Cotangent, End, Kind
 from runnel.core.lifetime import Weak
-from runnel.runtime.memory import allocate, allocate_slab
 from runnel.tensor.tensor import Tensor, from_storage
 from runnel.tensor.variable import CLOCK
 

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
+from runnel.backends import context
+from runnel.backends.host.memory import ALIGNMENT
 from runnel.compile.differentiable.again import Again
 from runnel.compile.differentiable.call import Tapes
 from runnel.compile.differentiable.derivative import Derivative
 from runnel.graph.node import InputKind
-from runnel.runtime.memory import ALIGNMENT
 from runnel.tensor.holding import Held, Hold
 
 if TYPE_CHECKING:
@@ -59,7 +60,8 @@ class Taping:
                 memory[f"d{number}._storage"] = None
                 slots.append(2 + number)
         again = Again(observation)
-        tapes = Tapes(derivative, captured.variables, graph.name, again, native.recipe.memory_budget)
+        with context.entered(native.context):
+            tapes = Tapes(derivative, captured.variables, graph.name, again, native.recipe.memory_budget)
         self.names: dict[str, Any] = {"attach": tapes.attach, "Hold": Hold}
         self.before = [f"inputs = ({_row(again.inputs)})", "hold = None"]
         self.after = [f"kept = ({_row(f'B[{slot}]' for slot in slots)})", "pins = frame.pins"]

@@ -6,11 +6,11 @@ from collections.abc import Hashable
 
 import numpy as np
 
-from runnel.codegen import uses
 from runnel.compiler.fusion.strided import Strided
 from runnel.compiler.kernels.lowering import Lowering, lowering_of
 from runnel.core.dtypes import int64
 from runnel.graph.node import Value
+from runnel.loops import uses
 from runnel.loops.ir import Apply, Const, Expr, Ref
 
 _KNOWN: dict[Hashable, tuple[float, float]] = {}  # by lowering, dtypes and attributes: the shapes do not matter

@@ -13,9 +13,8 @@ from typing import Any, Final
 
 import numpy as np
 
-from runnel.codegen import uses
 from runnel.core.dtypes import DType
-from runnel.loops import scalar
+from runnel.loops import scalar, uses
 from runnel.loops.ir import (
     LANES,
     Acc,

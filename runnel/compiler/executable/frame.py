@@ -12,9 +12,8 @@ import weakref
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final
 
-from runnel.runtime import memory
-from runnel.runtime.interrupts import Interruptible
-from runnel.runtime.launch import Launch
+from runnel.backends.base import Launch
+from runnel.backends.host import memory
 
 if TYPE_CHECKING:
     from runnel.compiler.executable.program import Program
@@ -42,7 +41,7 @@ class Frame:
     def __init__(self, program: Program) -> None:
         # Not the program, which holds this. A daemon thread may be in machine code when the interpreter has ended: then
         # this object, which its frame holds, is what keeps the memory.
-        self._keep: Any = (program.constants, program.words, program.functions)
+        self._keep: Any = (program.constants, program.hosts)
         self.arena: Final = block(program.arena_bytes) if program.has_own_arena else None
         table = (ctypes.c_int64 * (program.first_output + len(program.outputs)))()
         self.bases: Final = memoryview(table).cast("B").cast("q")
@@ -50,8 +49,8 @@ class Frame:
         self.bases[1] = program.constants.address
         for slot, address in enumerate(program.variable_addresses, program.first_variable):
             self.bases[slot] = address
-        self.launch: Final = Launch(program.records, ctypes.addressof(table), program.scratch_bytes, program.is_short)
-        self.run: Final[Callable[[], int]] = (Interruptible(self.launch) if program.is_long else self.launch).run
+        self.launch: Final[Launch] = program.loaded.launch(ctypes.addressof(table))
+        self.run: Final[Callable[[], int]] = self.launch.run_watched
 
 
 class Pool:

@@ -1,63 +1,31 @@
-"""A plan bound to memory and machine code: what actually runs."""
+"""A plan bound to memory and loaded by a backend: what actually runs."""
 
 from __future__ import annotations
 
 import math
 import weakref
 from collections.abc import Callable, Sequence
-from typing import Final
 
 import numpy as np
 
-from runnel.codegen import build, context
-from runnel.codegen.target import Target
+from runnel.backends import base, context
+from runnel.backends.commands import Command, CommandBuffer
+from runnel.backends.host import calls as host, layout, memory
+from runnel.backends.host.layout import CANCELLED
 from runnel.compiler.executable.frame import Frame, Pool, block
-from runnel.compiler.executable.image import Image, image as image_of
-from runnel.compiler.executable.records import Record
+from runnel.compiler.executable.image import command_buffer
 from runnel.compiler.plan import Plan
 from runnel.compiler.schedule.partition import Block
 from runnel.core.errors import RunnelError
-from runnel.loops.ir import Kernel
-from runnel.runtime import host, layout, memory
-from runnel.runtime.functions import Functions
-from runnel.runtime.launch import CANCELLED
-from runnel.runtime.link import Function
-
-_FUNCTIONS: Final[Functions[tuple[str, Target]]] = Functions()  # by name of kernel
-
-
-def kernel_functions(kernels: Sequence[Kernel]) -> list[Function]:
-    """The machine code of each kernel; what is new is compiled, or loaded from the cache, together."""
-    wanted = {kernel.name: kernel for kernel in kernels}
-    return _functions(list(wanted), lambda new: build.kernels([wanted[name] for name in new]))
-
-
-def filed_functions(kernels: Sequence[tuple[str, tuple[str, ...]]]) -> list[Function]:
-    """The same for kernels of which only names and the symbols they call are known; LookupError if the cache lacks the
-    machine code of one."""
-    wanted = dict(kernels)
-    return _functions(list(wanted), lambda new: build.filed([(name, wanted[name]) for name in new]))
-
-
-def _functions(names: list[str], find: Callable[[list[str]], list[Function]]) -> list[Function]:
-    """Two threads that miss the same kernel both find it, and each has one that is right."""
-    goal = context.current().target
-    known = {name: function for name in names if (function := _FUNCTIONS.get((name, goal))) is not None}
-    new = [name for name in names if name not in known]
-    if new:
-        found = dict(zip(new, find(new), strict=True))
-        _FUNCTIONS.update(((name, goal), function) for name, function in found.items())
-        known |= found
-    return [known[name] for name in names]
 
 
 class Program:
-    """A plan with its constants, arguments and records, which all runs share; what a run has for itself is a
+    """A plan with its constants, arguments and commands, which all runs share; what a run has for itself is a
     :class:`Frame` of the ``pool``. Any number of runs may be under way.
 
     ``plan`` may be a function that makes it. Then the program does not keep the plan, which is much larger than what
-    runs, and has it made again when somebody looks at it. With an ``image`` that another process has made, it is not
-    even made once.
+    runs, and has it made again when somebody looks at it. With a ``buffer`` that another process has made, it is not
+    even made once. It runs on the device of the context in force.
 
     An arena of more than ``own_arena`` bytes is not the frames' own: who runs one lends it (``lent_arena``), and has
     its address in ``bases[0]`` during the run. ``variable_addresses`` are where the Variables lie in frames that nobody
@@ -68,35 +36,29 @@ class Program:
         self,
         plan: Plan | Callable[[], Plan],
         variable_addresses: Sequence[int] = (),
-        image: Image | None = None,
+        buffer: CommandBuffer | None = None,
         own_arena: float = math.inf,
     ) -> None:
         self._plan = plan
+        backend = base.of(context.current().device)
         made = plan if isinstance(plan, Plan) else None
-        if image is None:
+        if buffer is None:
             made = made or self.plan
-            image = image_of(made)
-        if made is None:
-            kernels = filed_functions(image.kernels)
-        else:
-            kernels = kernel_functions(list({call.kernel.name: call.kernel for call in made.calls}.values()))
-        self.arena_bytes = image.arena
-        self.has_own_arena = image.arena <= own_arena
-        self.constants = block(image.constants.nbytes)
-        if image.constants.nbytes:
-            self.constants.ndarray(image.constants.shape, np.uint8, writeable=True)[:] = image.constants
-        self.outputs, self.output_of = image.outputs, image.output_of
-        self.first_variable = 2 + image.inputs
-        self.first_output = self.first_variable + image.variables
+            buffer = command_buffer(made, always_seals=backend.always_seals)
+        kernels = None if made is None else list({call.kernel.name: call.kernel for call in made.calls}.values())
+        self.buffer = buffer
+        self.loaded = backend.load(buffer, kernels)
+        self.arena_bytes = buffer.arena
+        self.has_own_arena = buffer.arena <= own_arena
+        self.constants = block(buffer.constants.nbytes)
+        if buffer.constants.nbytes:
+            self.constants.ndarray(buffer.constants.shape, np.uint8, writeable=True)[:] = buffer.constants
+        self.outputs, self.output_of = buffer.outputs, buffer.output_of
+        self.first_variable = 2 + buffer.inputs
+        self.first_output = self.first_variable + buffer.variables
         self.variable_addresses = variable_addresses
-        hosts = [] if made is None else [call.host for call in made.calls if call.host is not None]
-        self.functions = [*kernels, *hosts]  # whose addresses stand in the records and in the args
-        self.words = image.words
-        args: int = self.words.__array_interface__["data"][0]
-        self._heads = image.bound(image.heads, kernels, args)
-        self.records = [image.bound(rows, kernels, args) for rows in image.records]
-        self.is_long, self.is_short = image.is_long, image.is_short
-        self.scratch_bytes = image.scratch_bytes
+        calls = () if made is None else made.calls
+        self.hosts = [call.host for call in calls if call.host is not None]  # whose addresses stand in the args
         self.pool = Pool(weakref.WeakMethod(self.frame))
 
     def lent_arena(self) -> memory.Storage | None:
@@ -138,6 +100,6 @@ class Program:
         reason = ": cancelled" if status == CANCELLED else ""
         return RunnelError(f"[program] the run ended with status {status}{reason}.")
 
-    def record(self, index: int, block: Block) -> Record:
-        """The record that computes ``block`` of call ``index``, in loops of their first iterations."""
-        return (*self._heads[index].tolist(), *block, 0, 0)
+    def command(self, index: int, block: Block) -> Command:
+        """The command that computes ``block`` of call ``index``, in loops of their first iterations."""
+        return self.buffer.command(index, block)

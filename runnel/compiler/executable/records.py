@@ -1,9 +1,6 @@
-"""The words of a program: the arguments of its calls, and for each thread the records that its driver walks.
+"""The words of a program: the arguments of its calls, and the commands of each thread (``backends.commands``).
 
-There are no addresses yet: where one will stand are the number of a kernel, or of one of the driver's functions, and
-how many bytes behind the first word of all args those of a record begin (``image.py``).
-
-A loop of known length is written out: the records of an iteration are those of the one before it, whose arguments
+A loop of known length is written out: the commands of an iteration are those of the one before it, whose arguments
 stand one row further on in the table of a call's arguments. So NumPy writes them all at once. Loops of unknown length
 and branches are jumps.
 """
@@ -11,23 +8,15 @@ and branches are jumps.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any, Final
 
 import numpy as np
 
+from runnel.backends.commands import BARRIER, COMMAND_WORDS, JUMP, SEAL, Command, Words
 from runnel.compiler.kernels.places import Access, Call
 from runnel.compiler.plan import Plan
 from runnel.compiler.schedule import loop_regions, stops
 from runnel.compiler.schedule.loop_regions import AnySpan, Branch, Repeat, While, sequence
 from runnel.compiler.schedule.partition import Block
-from runnel.runtime.launch import RECORD_WORDS
-
-Words = np.ndarray[Any, np.dtype[np.int64]]
-Record = tuple[int, ...]
-
-BARRIER: Final = -1  # instead of a kernel's number
-SEAL: Final = -2
-JUMP: Final = -3
 
 
 class Arguments:
@@ -82,23 +71,25 @@ class Arguments:
         return start
 
 
-def records(plan: Plan, arguments: Arguments, record: Callable[[int, Block], Record], *, is_long: bool) -> list[Words]:
-    """The records of each thread: its block of each call, barriers, jumps and, in a long program, the seal."""
-    return [_Thread(plan, arguments, record, thread, is_long).whole() for thread in range(plan.threads)]
+def commands(
+    plan: Plan, arguments: Arguments, command: Callable[[int, Block], Command], *, is_long: bool
+) -> list[Words]:
+    """The commands of each thread: its block of each call, barriers, jumps and, in a long program, the seal."""
+    return [_Thread(plan, arguments, command, thread, is_long).whole() for thread in range(plan.threads)]
 
 
 class _Part:
-    """Some records in order, and how far the arguments of each move on with the loops around them."""
+    """Some commands in order, and how far the arguments of each move on with the loops around them."""
 
     def __init__(self, depth: int) -> None:
         self.depth = depth
         self._done: list[Words] = []
         self._moves: list[Words] = []
-        self._rows: list[Record] = []
+        self._rows: list[Command] = []
         self._row_moves: list[tuple[int, ...]] = []
         self.length = 0
 
-    def add(self, row: Record, moves: tuple[int, ...] = ()) -> None:
+    def add(self, row: Command, moves: tuple[int, ...] = ()) -> None:
         self._rows.append(row)
         self._row_moves.append(moves or (0,) * self.depth)
         self.length += 1
@@ -113,7 +104,7 @@ class _Part:
         self._flush()
         if len(self._done) == 1:
             return self._done[0], self._moves[0]
-        none = np.zeros((0, RECORD_WORDS), np.int64), np.zeros((0, self.depth), np.int64)
+        none = np.zeros((0, COMMAND_WORDS), np.int64), np.zeros((0, self.depth), np.int64)
         return np.concatenate([none[0], *self._done]), np.concatenate([none[1], *self._moves])
 
     def _flush(self) -> None:
@@ -124,27 +115,27 @@ class _Part:
 
 
 class _Thread:
-    """The records of one thread."""
+    """The commands of one thread."""
 
     def __init__(
-        self, plan: Plan, arguments: Arguments, record: Callable[[int, Block], Record], thread: int, is_long: bool
+        self, plan: Plan, arguments: Arguments, command: Callable[[int, Block], Command], thread: int, is_long: bool
     ) -> None:
         self.plan = plan
         self.arguments = arguments
-        self.record = record
+        self.command = command
         self.thread = thread
-        self.barrier: Record = (BARRIER, 0, 0, 0, 0, 0, 0, 0)
-        self.seal: Record = (SEAL, 0, 0, 0, 0, 0, 0, 0)
+        self.barrier: Command = (BARRIER, 0, 0, 0, 0, 0, 0, 0)
+        self.seal: Command = (SEAL, 0, 0, 0, 0, 0, 0, 0)
         self.sealed = stops.seal(plan.calls) if is_long else -1
 
     def whole(self) -> Words:
         plan = self.plan
         part = self._part(sequence(0, len(plan.calls), plan.spans), 0, again=False)
-        part.add((0,) * RECORD_WORDS)
+        part.add((0,) * COMMAND_WORDS)
         return np.ascontiguousarray(part.arrays()[0])
 
     def _part(self, items: Iterable[int | AnySpan], depth: int, *, again: bool) -> _Part:
-        """The records of ``items`` at the first iteration of the loop around them, or at a later one."""
+        """The commands of ``items`` at the first iteration of the loop around them, or at a later one."""
         part = _Part(depth)
         for item in items:
             if isinstance(item, int):
@@ -170,7 +161,7 @@ class _Thread:
         block = plan.blocks[index][self.thread]
         if block is not None:
             for piece in stops.pieces(plan.calls[index], block) if index < self.sealed else [block]:
-                part.add(self.record(index, piece), self.arguments.moves[index])
+                part.add(self.command(index, piece), self.arguments.moves[index])
 
     def _repeat(self, part: _Part, count: int, inside: list[int | AnySpan]) -> None:
         rows, moves = self._part(inside, part.depth + 1, again=False).arrays()
@@ -180,7 +171,7 @@ class _Thread:
         rows, moves = self._part(inside, part.depth + 1, again=True).arrays()
         later = np.repeat(rows[None], count - 1, axis=0)
         later[:, :, 1] += np.arange(1, count)[:, None] * moves[None, :, -1]
-        part.join(later.reshape(-1, RECORD_WORDS), np.tile(moves[:, :-1], (count - 1, 1)))
+        part.join(later.reshape(-1, COMMAND_WORDS), np.tile(moves[:, :-1], (count - 1, 1)))
 
     def _while(self, part: _Part, span: While, inside: list[int | AnySpan]) -> None:
         tests = [i for i in inside if (i if isinstance(i, int) else i.begin) < span.test]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from runnel.codegen.contract import SCRATCH
+from runnel.backends.cpu.codegen.contract import SCRATCH
 from runnel.compiler.kernels.naming import named
 from runnel.compiler.kernels.places import Access, Call, Place, Space
 from runnel.core.dtypes import DType, bool_, int64

@@ -10,13 +10,13 @@ from typing import NamedTuple
 
 import numpy as np
 
+from runnel.backends.host.calls import HostFunction
 from runnel.compiler.cost.model import PLANNED, Machine, Prediction, predict
 from runnel.compiler.cost.work import Block, Work, count
 from runnel.core.avals import Shape
 from runnel.core.dtypes import DType
 from runnel.graph.node import Value
 from runnel.loops.ir import Kernel
-from runnel.runtime.host import HostFunction
 
 GRAIN = 16  # columns are split at whole vectors
 GUESSED = 3.0  # units for each operation that the planner counted, at most, where only the run knows how often

@@ -7,12 +7,12 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 import runnel as rn
+from runnel.backends.commands import SEAL
 from runnel.compile import compile
 from runnel.compiler.executable.program import Program
 from runnel.compiler.kernels.places import Call, Space
 from runnel.compiler.schedule import stops
 from runnel.core import switches
-from runnel.runtime.launch import seal_address
 
 
 def written(call: Call) -> list[int]:
@@ -68,7 +68,7 @@ def test_cutting_records_changes_no_bit(
             return y, (y * 2).exp(), y.sum(1)
 
         found = [r.numpy().tobytes() for r in (*step(x, w), v)]
-        return found, sum(map(len, Program(step.program(x, w).plan).records))
+        return found, sum(map(len, Program(step.program(x, w).plan).buffer.commands))
 
     with switches.override(num_threads=threads):
         monkeypatch.setattr(stops, "LONG", 9.0)
@@ -99,16 +99,16 @@ def test_the_seal_stands_once_before_the_first_change(
 
     with switches.override(num_threads=threads):
         program = Program(step.program(rn.ones((100, 100))).plan)
-    assert len(program.records) == threads
+    assert len(program.buffer.commands) == threads
     changes = [i for i, call in enumerate(program.plan.calls) if written(call)]
     assert stops.seal(program.plan.calls) == (changes[0] if changes else len(program.plan.calls))
-    changing = {program.record(i, (0, 0, 0, 0))[1] for i in changes}  # their arguments
-    for records in program.records:
-        seals = np.flatnonzero(records[:, 0] == seal_address())
+    changing = {program.command(i, (0, 0, 0, 0))[1] for i in changes}  # their arguments
+    for commands in program.buffer.commands:
+        seals = np.flatnonzero(commands[:, 0] == SEAL)
         assert len(seals) == (which != "none")
         if which != "none":
-            assert not changing & set(records[: seals[0], 1].tolist())
-            assert any(np.isin(records[seals[0] :, 1], list(changing))) or threads > 1
+            assert not changing & set(commands[: seals[0], 1].tolist())
+            assert any(np.isin(commands[seals[0] :, 1], list(changing))) or threads > 1
 
 
 def test_short_programs_have_neither_seal_nor_pieces() -> None:
@@ -119,7 +119,7 @@ def test_short_programs_have_neither_seal_nor_pieces() -> None:
         v.assign(v + 1)
 
     program = Program(step.program().plan)
-    assert not program.is_long
-    assert seal_address() not in program.records[0][:, 0]
+    assert not program.buffer.is_long
+    assert SEAL not in program.buffer.commands[0][:, 0]
     frame = program.frame()
     assert frame.run == frame.launch.run

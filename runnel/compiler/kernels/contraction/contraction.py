@@ -9,7 +9,7 @@ from __future__ import annotations
 import itertools
 from dataclasses import dataclass
 
-from runnel.codegen.contract import SCRATCH, packs_columns
+from runnel.backends.cpu.codegen.contract import SCRATCH, packs_columns
 from runnel.compiler.kernels.contraction.matrices import extents
 from runnel.compiler.kernels.epilogue import Epilogue
 from runnel.compiler.kernels.lowering import Request

@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 
-from runnel.codegen import context
+from runnel.backends import context
 from runnel.compiler.kernels.convolution.transforms import Straight
 from runnel.compiler.kernels.operands import Operands
 from runnel.compiler.kernels.parts import Parts, binary

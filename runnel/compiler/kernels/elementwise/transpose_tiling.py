@@ -8,8 +8,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
-from runnel.codegen import uses
 from runnel.compiler.kernels.places import Call, Place
+from runnel.loops import uses
 from runnel.loops.ir import Bound, For, Let, RangeBound, Stmt, Store, Var
 
 _WIDTHS: Final = (16, 8)  # columns of a block

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
+from runnel.backends.host.calls import HostFunction, Operand
 from runnel.compiler.cost import rates
 from runnel.compiler.kernels.lowering import Lowering, Request
 from runnel.compiler.kernels.naming import named
@@ -14,7 +15,6 @@ from runnel.core.avals import Aval
 from runnel.core.errors import VerifierError
 from runnel.graph.node import Result, Value
 from runnel.loops import ir
-from runnel.runtime.host import HostFunction, Operand
 
 
 class HostCallLowering(Lowering):

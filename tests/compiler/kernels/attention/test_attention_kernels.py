@@ -9,7 +9,7 @@ import pytest
 
 import runnel as rn
 from runnel import nn, ops
-from runnel.codegen.contract import SCRATCH
+from runnel.backends.cpu.codegen.contract import SCRATCH
 from runnel.compiler.kernels.attention import blocks as attention_blocks, gradient as attention_gradient
 from runnel.compiler.passes import pipeline
 from runnel.compiler.schedule import partition

@@ -10,6 +10,7 @@ from hypothesis import given, settings, strategies as st
 
 import runnel as rn
 from runnel import ops
+from runnel.backends.interpreter import kernels as interpreter
 from runnel.compiler.kernels.attention import blocks as attention_blocks, dropout, gradient as attention_gradient
 from runnel.compiler.kernels.parts import Parts
 from runnel.compiler.kernels.places import Place, Space
@@ -17,7 +18,6 @@ from runnel.compiler.schedule import partition
 from runnel.core.dispatch import apply
 from runnel.core.dtypes import bool_, float32, int64, uint32
 from runnel.core.tables import reference
-from runnel.loops import interpreter
 from runnel.loops.ir import Buffer, Const, For, Index, Kernel, Store, Var
 from runnel.ops.attention_primitives import attention_gradient_p, attention_p
 from runnel.ops.attention_terms import Options, attention_weights, dropped

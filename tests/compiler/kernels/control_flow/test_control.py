@@ -12,6 +12,8 @@ from hypothesis import given, settings, strategies as st
 
 import runnel as rn
 from runnel import ops
+from runnel.backends.commands import BARRIER
+from runnel.backends.host import memory
 from runnel.compiler.executable.program import Program
 from runnel.compiler.plan import Planner
 from runnel.compiler.schedule import partition, stops
@@ -29,8 +31,6 @@ from runnel.graph.node import Constant, Input, InputKind, Node, Value, results_o
 from runnel.graph.rewriting import substituted
 from runnel.inspection.schedule import Schedule
 from runnel.ops.control import cond_p, scan_p, stacked, while_p
-from runnel.runtime import memory
-from runnel.runtime.launch import barrier_address
 from runnel.tensor import tensor as tensors, tracing
 from tests.compiler.harness import same_bits
 
@@ -373,8 +373,8 @@ def test_the_schedule_counts_what_a_run_does() -> None:
     run = Run(Graph(ins, scanned(outer, ins[:1], ins[1:], [], 7), {}), 3)
     schedule = Schedule(run.plan)
     assert {step.times for step in schedule} >= {7, 28}
-    for records in run.program.records:
-        assert np.count_nonzero(records[:, 0] == barrier_address()) == schedule.barriers > 28
+    for commands in run.program.buffer.commands:
+        assert np.count_nonzero(commands[:, 0] == BARRIER) == schedule.barriers > 28
     assert " 28 " in str(schedule)
 
 
@@ -465,7 +465,7 @@ def test_a_while_loop_without_end_can_be_cancelled(threads: int) -> None:
     ins = inputs_for([random((64, 64))])
     (part,) = looped(lambda x: x.sum() < np.inf, lambda x: x * 0.5, [], ins)
     run = Run(Graph(ins, [part], {}), threads)
-    assert run.program.is_long
+    assert run.program.buffer.is_long
     timer = threading.Timer(0.05, run.program.pool.cancel)
     timer.start()
     with pytest.raises(RunnelError, match="cancelled"):

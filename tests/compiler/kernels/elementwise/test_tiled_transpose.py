@@ -11,10 +11,11 @@ from hypothesis import given, settings, strategies as st
 
 import runnel as rn
 from runnel import ops
-from runnel.codegen import nest, target
+from runnel.backends.cpu import target
+from runnel.backends.cpu.codegen import nest
 from runnel.compiler.kernels.places import Call, Space
 from runnel.ops.contiguity import contiguous
-from tests.codegen.nest_harness import machine_code
+from tests.backends.cpu.codegen.nest_harness import machine_code
 from tests.compiler.harness import Traced, same_bits
 from tests.suites.plans import interpret, traced
 from tests.suites.test_kernels import native

@@ -1,0 +1,95 @@
+"""What a program is to a backend: commands as numbers, free of addresses, so that another process can run them too.
+
+A command is a row of eight int64, ``kernel, args, i0, i1, j0, j1, extents, 0``: compute the block of rows [i0, i1) ×
+columns [j0, j1) of the domain of kernel number ``kernel`` (from 1 on), whose args begin ``args`` bytes behind the
+first word of all args: (slot, byte offset) for each buffer of the kernel, then its params. The extents say, from row
+``extents`` on, for each buffer from which byte of its slot to which its place reaches: for who checks indices. Memory
+is named by slots: 0 is the arena, 1 the constants, then come inputs, Variables and outputs. Each thread has commands
+of its own, the last all zeros.
+
+Negative numbers stand for what is no kernel:
+
+* BARRIER: all threads meet before any goes on;
+* SEAL: a barrier, beyond which a run goes on to its end whatever is asked. Nothing that lasts is written before it;
+* JUMP: go on ``i0`` rows further if the bool that ``args`` name by slot and offset is false, else ``i1`` rows further.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+
+from runnel.backends.host import threads
+from runnel.core.errors import VerifierError
+
+Words = np.ndarray[Any, np.dtype[np.int64]]
+Bytes = np.ndarray[Any, np.dtype[np.uint8]]
+Command = tuple[int, ...]
+
+COMMAND_WORDS: Final = 8
+BARRIER: Final = -1
+SEAL: Final = -2
+JUMP: Final = -3
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class CommandBuffer:
+    """The commands of a program with what they need: sizes of its memory, args, constants, names of kernels."""
+
+    arena: int  # bytes
+    inputs: int  # how many
+    variables: int
+    outputs: tuple[int, ...]  # bytes of each
+    output_of: tuple[int, ...]  # which of them holds each result
+    scratch_bytes: int
+    is_long: bool
+    is_short: bool
+    kernels: tuple[tuple[str, tuple[str, ...]], ...]  # name, and the symbols that its code calls
+    heads: Words  # of each call, in loops of their first iterations: kernel, args and extents of its commands
+    words: Words  # the args
+    extents: Words  # (begin, end) in bytes, for each buffer of each call
+    commands: tuple[Words, ...]  # of each thread
+    constants: Bytes
+
+    def command(self, call: int, block: tuple[int, int, int, int]) -> Command:
+        """The command that computes ``block`` of a call, in loops of their first iterations."""
+        kernel, args, extents = self.heads[call].tolist()
+        return (kernel, args, *block, extents, 0)
+
+
+def checked(buffer: CommandBuffer) -> CommandBuffer:
+    """A command buffer from elsewhere, if it has the form of one; VerifierError if its numbers lead outside of it."""
+    sizes = (buffer.arena, buffer.inputs, buffer.variables, buffer.scratch_bytes, *buffer.outputs)
+    _require(_are_counts(*sizes), "sizes")
+    _require(_are_counts(*buffer.output_of) and all(i < len(buffer.outputs) for i in buffer.output_of), "results")
+    _require(type(buffer.is_long) is bool and type(buffer.is_short) is bool, "flags")
+    for name, symbols in buffer.kernels:
+        _require(isinstance(name, str) and all(isinstance(symbol, str) for symbol in symbols), "kernels")
+    _require(buffer.words.dtype == np.int64 and buffer.words.ndim == 1, "args")
+    _require(buffer.extents.dtype == np.int64 and buffer.extents.shape[1:] == (2,), "extents")
+    _require(buffer.constants.dtype == np.uint8 and buffer.constants.ndim == 1, "constants")
+    _require(_lead_inside(buffer, buffer.heads, 3), "heads")
+    _require(1 <= len(buffer.commands) <= threads.LIMIT, "threads")
+    for rows in buffer.commands:
+        _require(_lead_inside(buffer, rows, COMMAND_WORDS) and len(rows) > 0 and not rows[-1].any(), "commands")
+    return buffer
+
+
+def _require(holds: bool, what: str) -> None:
+    if not holds:
+        raise VerifierError(f"The {what} of a program from elsewhere are not such as programs have.")
+
+
+def _are_counts(*numbers: int) -> bool:
+    return all(type(n) is int and 0 <= n < 1 << 62 for n in numbers)
+
+
+def _lead_inside(buffer: CommandBuffer, rows: Words, width: int) -> bool:
+    """Whether commands name kernels of the buffer, with args among its words, and jump among themselves."""
+    if rows.dtype != np.int64 or rows.ndim != 2 or rows.shape[1] != width:
+        return False
+    code, args = rows[:, 0], rows[:, 1][(rows[:, 0] > 0) | (rows[:, 0] == JUMP)]
+    calls = (code >= JUMP) & (code <= len(buffer.kernels))
+    return bool(calls.all() and (args >= 0).all() and (args < buffer.words.nbytes).all() and not (args % 8).any())

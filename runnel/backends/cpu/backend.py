@@ -1,0 +1,34 @@
+"""The CPU as a backend: kernels become machine code through LLVM, and a driver in machine code walks the commands."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from runnel.backends.commands import CommandBuffer
+from runnel.backends.cpu import library, target as targets
+from runnel.backends.cpu.driver import lock_keeper
+from runnel.backends.cpu.loaded import LoadedProgram
+from runnel.backends.cpu.target import Target
+from runnel.backends.host.state import LockKeeper
+from runnel.core.devices import CPU
+from runnel.loops.ir import Kernel
+
+
+class CpuBackend:
+    """Runs programs as machine code on this process's processors."""
+
+    device = CPU
+    has_files = True
+    always_seals = False
+
+    def target(self) -> Target:
+        return targets.chosen()
+
+    def load(self, buffer: CommandBuffer, kernels: Sequence[Kernel] | None) -> LoadedProgram:
+        if kernels is None:
+            return LoadedProgram(buffer, library.filed_functions(buffer.kernels))
+        return LoadedProgram(buffer, library.kernel_functions(kernels))
+
+    @property
+    def lock_keeper(self) -> LockKeeper:
+        return lock_keeper()

@@ -1,0 +1,95 @@
+"""LLVM text → object code → address, for the target in force. Where lowering hands its kernels over.
+
+Kernels may call the contraction functions by name; those are built when the first kernel that mentions one comes by.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Iterable, Sequence
+from typing import Final
+
+from runnel.backends import context
+from runnel.backends.cpu.codegen import contract, dot_contract, nest, products
+from runnel.backends.cpu.compiler import Compiler, Module, of_text
+from runnel.backends.cpu.link import Function
+from runnel.backends.cpu.target import Target
+from runnel.core import dtypes, sources
+from runnel.core.errors import DeviceError
+from runnel.loops import uses
+from runnel.loops.ir import Contract, Kernel, Product
+
+_LIBRARY: Final[dict[str, Callable[[Target], str]]] = {
+    symbol: functools.partial(contract.emit_module, dtypes.by_name(name)) for name, symbol in contract.SYMBOLS.items()
+}
+_LIBRARY[dot_contract.SYMBOL] = dot_contract.emit_module
+
+
+@functools.cache
+def compiler(target: Target) -> Compiler:
+    """The compiler for ``target``."""
+    identity = f"{target.name} {target.triple} {target.cpu} {target.features} {target.effort}"
+    return Compiler(identity, target.machine)
+
+
+def addresses(modules: Sequence[tuple[str, str]]) -> list[Function]:
+    """The address of each (symbol, LLVM module text); the module defines that one global symbol."""
+    return _linked(lambda imports: [of_text(symbol, text, imports) for symbol, text in modules])
+
+
+def kernels(wanted: Sequence[Kernel]) -> list[Function]:
+    """The address of each kernel. Its name says what it does: its text is written only if it must be compiled."""
+    target = context.current().target
+    texts = [functools.partial(nest.emit_kernel, kernel, target) for kernel in wanted]
+    return _linked(lambda _: [_module(k.name, symbols(k), text) for k, text in zip(wanted, texts, strict=True)])
+
+
+def filed(wanted: Sequence[tuple[str, Iterable[str]]]) -> list[Function]:
+    """The address of each kernel, given its name and the symbols that its code calls; LookupError if it would have to
+    be compiled."""
+
+    def refuse() -> str:
+        raise LookupError("There is no machine code of a kernel.")
+
+    return _linked(lambda _: [_module(name, called, refuse) for name, called in wanted])
+
+
+def symbols(kernel: Kernel) -> frozenset[str]:
+    """The contractions that a kernel's code calls."""
+    called = [s for s in uses.statements(kernel.body) if isinstance(s, Contract | Product)]
+    return frozenset(products.symbol(s.operands if isinstance(s, Contract) else s.dtype) for s in called)
+
+
+def _module(name: str, called: Iterable[str], text: Callable[[], str]) -> Module:
+    return Module(name, f"kernel {name} by {emitters()}", text, frozenset(called))
+
+
+def emitters() -> str:
+    """A digest of all that turns loop IR into text: the sources of these two packages."""
+    return sources.digest("backends/cpu", "loops")
+
+
+def _linked(modules: Callable[[Iterable[str]], list[Module]]) -> list[Function]:
+    target = context.current().target
+    if not target.runs_here:
+        raise DeviceError(f"Code for '{target.name}' cannot run on this machine; it can only be compiled and read.")
+    cache = context.current().cache
+    imports = {symbol: functools.partial(_provided, symbol, target, cache) for symbol in _LIBRARY}
+    return compiler(target).link(modules(imports), imports)
+
+
+@functools.cache
+def _provided(symbol: str, target: Target, cache: int) -> Function:
+    identity = f"library {symbol} for {cache} bytes of cache by {emitters()}"
+    library = Module(symbol, identity, functools.partial(_LIBRARY[symbol], target))
+    return compiler(target).link([library], {})[0]
+
+
+def object_code(text: str) -> bytes:
+    """The object file of one module."""
+    return compiler(context.current().target).object_code(text)
+
+
+def assembly(text: str) -> str:
+    """The assembly of one module."""
+    return compiler(context.current().target).assembly(text)

@@ -1,0 +1,218 @@
+"""Copies of blocks of bfloat16 matrices into panels of pairs, which the dot tiles read in order.
+
+A panel holds ``width`` columns; the pair of elements 2p and 2p + 1 along k of column c lies at p·width + c, in units of
+four bytes. A k without a neighbour is paired with zero. A strip of fewer columns than lanes is filled up with its last
+one or with zeros: what lies there is read but never used, and nothing outside the block is touched.
+"""
+
+from __future__ import annotations
+
+from runnel.backends.cpu.codegen.dot_tiles import moved
+from runnel.backends.cpu.codegen.flow import Flow, Operand
+from runnel.backends.cpu.codegen.packing import transposed
+from runnel.backends.cpu.target import Target
+from runnel.core.dtypes import bfloat16, float32
+
+STRIP = "ptr %from, i64 %k_step, i64 %c_step, i64 %k, i64 %columns, ptr %to, i64 %width"
+LISTED_STRIP = "ptr %from, ptr %ks, ptr %cs, i64 %k, i64 %columns, ptr %to, i64 %width"
+PANELS = "ptr %from, i64 %k_step, i64 %c_step, i64 %k, i64 %columns, ptr %to"
+
+
+class _Steps:
+    """Where the elements of a strip lie: ``columns[c]`` after what :meth:`row` gives. A column there is not counts as
+    the last one."""
+
+    def __init__(self, em: Flow) -> None:
+        self.em = em
+        last = em.sub("%columns", 1)
+        self.numbers: list[Operand] = [0, *(em.minimum(c, last) for c in range(1, em.lanes))]
+        self.columns = [self.column(number) for number in self.numbers]
+
+    def column(self, number: Operand) -> Operand:
+        return self.em.mul(number, "%c_step")
+
+    def row(self, k: Operand) -> str:
+        return moved(self.em, "%from", self.em.mul(k, "%k_step"))
+
+    def adjacent(self) -> str:
+        """Whether columns follow one another."""
+        return self.em.test("eq", "%c_step", 1)
+
+    def paired(self) -> str:
+        """Whether the elements along k follow one another, and are pairs enough for a square."""
+        return self.em.both(self.em.test("eq", "%k_step", 1), self.em.test("sge", "%k", 2 * self.em.lanes))
+
+
+class _ListedSteps(_Steps):
+    """The same with lists of offsets."""
+
+    def column(self, number: Operand) -> Operand:
+        return self.em.listed("%cs", number)
+
+    def row(self, k: Operand) -> str:
+        return moved(self.em, "%from", self.em.listed("%ks", k))
+
+    def adjacent(self) -> str:
+        em, found = self.em, "true"
+        for number, column in zip(self.numbers, self.columns, strict=True):
+            found = em.both(found, em.test("eq", em.sub(column, self.columns[0]), number))
+        return found
+
+    def paired(self) -> str:
+        return "false"
+
+
+def strip(target: Target) -> Flow:
+    """``strip(from, k_step, c_step, k, columns, to, width)``: 1…lanes columns to one vector of each row of a panel."""
+    return _strip(target, _Steps)
+
+
+def listed_strip(target: Target) -> Flow:
+    """``listed_strip(from, ks, cs, k, columns, to, width)``: the same with element (k, c) at ks[k] + cs[c]."""
+    return _strip(target, _ListedSteps)
+
+
+def _strip(target: Target, kind: type[_Steps]) -> Flow:
+    """Three ways: rows of adjacent columns are interleaved in twos; where a column's elements are adjacent, squares of
+    pairs are transposed in registers; anything else goes element by element. So does a last k that is alone."""
+    em = _flow(target)
+    steps = kind(em)
+    count = em.value("lshr i64 %k, 1")
+    vectors, other, squares, elements, finish = (
+        em.new_label(n) for n in ("vector", "other", "square", "each", "finish")
+    )
+    full = em.test("eq", "%columns", em.lanes)
+    adjacent = steps.adjacent()
+    em.branch(adjacent if em.masked_loads else em.both(adjacent, full), vectors, other)
+
+    em.start(vectors)
+    mask = em.first_lanes("%columns") if em.masked_loads else ""
+    with em.loop(0, count, 1) as p:
+        k = em.mul(p, 2)
+        rows = [_half_vector(em, moved(em, steps.row(x), steps.columns[0]), mask) for x in (k, em.add(k, 1))]
+        em.store(_interleaved(em, *rows), em.at("%to", em.mul(p, "%width")), _words(em))
+    em.jump(finish)
+
+    em.start(other)
+    em.branch(steps.paired(), squares, elements)
+
+    em.start(squares)
+    last = em.sub(count, em.lanes)
+    # The last square is moved back to end with the pairs: it writes some rows twice, with the same elements.
+    with em.loop(0, count, em.lanes) as p:
+        at = em.minimum(p, last)
+        source, place = steps.row(em.mul(at, 2)), em.at("%to", em.mul(at, "%width"))
+        for row in transposed(em, [moved(em, source, column) for column in steps.columns]):
+            em.store(row, place)
+            place = em.at(place, "%width")
+    em.jump(finish)
+
+    em.start(elements)
+    with em.loop(0, count, 1) as p:
+        k, place = em.mul(p, 2), em.at("%to", em.mul(p, "%width"))
+        sources = [steps.row(k), steps.row(em.add(k, 1))]
+        for c, column in enumerate(steps.columns):
+            for half, source in enumerate(sources):
+                em.store(em.load(moved(em, source, column), "i16"), moved(em, em.at(place, c), half), "i16")
+    em.jump(finish)
+
+    em.start(finish)
+    with em.when(_is_odd(em, "%k")):
+        source, place = steps.row(em.sub("%k", 1)), em.at("%to", em.mul(count, "%width"))
+        for c, column in enumerate(steps.columns):
+            alone = em.load(moved(em, source, column), "i16")
+            em.store(em.value(f"zext i16 {alone} to i32"), em.at(place, c), "i32")
+    em.effect("ret void")
+    return em
+
+
+def panels(target: Target) -> Flow:
+    """``panels(from, k_step, c_step, k, columns, to)``: a block of B to panels of a tile's width, one after the other.
+
+    Rows of adjacent columns are copied two whole rows at a time, so that memory is read in order.
+    """
+    em = _flow(target)
+    width = target.panel_columns(em.dtype)
+    count = em.value(f"lshr i64 {em.add('%k', 1)}, 1")
+    whole = em.mul(em.value(f"sdiv i64 %columns, {width}"), width)
+    whole = em.select(em.test("eq", "%c_step", 1), whole, 0)
+    with em.loop(0, count, 1) as p:
+        k = em.mul(p, 2)
+        row = moved(em, "%from", em.mul(k, "%k_step"))
+        follows = em.test("slt", em.add(k, 1), "%k")
+        following = moved(em, row, em.select(follows, "%k_step", 0))  # for a k that is alone, the row itself: not used
+        base = em.at("%to", em.mul(p, width))
+        with em.loop(0, whole, width) as column:
+            place = em.at(base, em.mul(column, count))
+            for v in range(target.tile_vectors):
+                at = em.add(column, v * em.lanes)
+                first, second = (_half_vector(em, moved(em, r, at), "") for r in (row, following))
+                second = em.select(follows, second, "zeroinitializer", _half_kind(em))
+                em.store(_interleaved(em, first, second), em.at(place, v * em.lanes), _words(em))
+
+    with em.loop(whole, "%columns", width) as first_column:
+        wanted = em.minimum(width, em.sub("%columns", first_column))
+        base = em.at("%to", em.mul(first_column, count))
+        with em.loop(0, wanted, em.lanes) as column:
+            source = moved(em, "%from", em.mul(em.add(first_column, column), "%c_step"))
+            few = em.minimum(em.lanes, em.sub(wanted, column))
+            em.effect(
+                f"call void @strip(ptr {source}, i64 %k_step, i64 %c_step, i64 %k, i64 {few}, "
+                f"ptr {em.at(base, column)}, i64 {width})"
+            )
+    em.effect("ret void")
+    return em
+
+
+def paired(target: Target) -> Flow:
+    """``paired(ks, k)``: whether, of each two entries of a list, the second follows the first by 1; k is even."""
+    em = Flow(target, float32)
+    head, body, good, bad = (em.new_label(n) for n in ("head", "body", "good", "bad"))
+    em.jump(head)
+    em.start(head)
+    k = em.phi("i64", ("0", "entry"))
+    em.branch(em.test("slt", k, "%k"), body, good)
+    em.start(body)
+    distance = em.sub(em.listed("%ks", em.add(k, 1)), em.listed("%ks", k))
+    em.add_edge(k, em.add(k, 2), body)
+    em.branch(em.test("eq", distance, 1), head, bad)
+    for label, answer in ((good, "true"), (bad, "false")):
+        em.start(label)
+        em.effect(f"ret i1 {answer}")
+    return em
+
+
+def _flow(target: Target) -> Flow:
+    """Its elements are pairs, which lie anyhow."""
+    em = Flow(target, float32)
+    em.alignment = bfloat16.itemsize
+    return em
+
+
+def _is_odd(em: Flow, number: str) -> str:
+    return em.test("ne", em.value(f"and i64 {number}, 1"), 0)
+
+
+def _half_kind(em: Flow) -> str:
+    """The bits of as many bfloat16 as there are lanes of float32."""
+    return f"<{em.lanes} x i16>"
+
+
+def _words(em: Flow) -> str:
+    return f"<{2 * em.lanes} x i16>"
+
+
+def _half_vector(em: Flow, address: str, mask: str) -> str:
+    """The first lanes of a row; with a mask, zeros beyond it."""
+    kind = _half_kind(em)
+    if not mask:
+        return em.load(address, kind)
+    arguments = (("ptr", address), ("i32", "2"), (em.mask_kind, mask), (kind, "zeroinitializer"))
+    return em.intrinsic(f"llvm.masked.load.v{em.lanes}i16.p0", kind, *arguments)
+
+
+def _interleaved(em: Flow, first: str, second: str) -> str:
+    """Two rows' elements in turns."""
+    kind = _half_kind(em)
+    order = ", ".join(f"i32 {lane + half * em.lanes}" for lane in range(em.lanes) for half in (0, 1))
+    return em.value(f"shufflevector {kind} {first}, {kind} {second}, <{2 * em.lanes} x i32> <{order}>")

@@ -1,0 +1,51 @@
+"""The fastest arithmetic there is, as a kernel: fused multiply-adds in registers alone, to compare others with."""
+
+from __future__ import annotations
+
+from runnel.backends.cpu.codegen.text import vector
+from runnel.backends.cpu.target import Target
+from runnel.core.dtypes import DType
+
+CHAINS = 12  # independent sums: enough to hide the latency of the addition, few enough for every register file
+
+
+def symbol(dtype: DType) -> str:
+    """The name of the kernel for ``dtype``."""
+    return f"rn_peak_{dtype.name}"
+
+
+def flops(target: Target, dtype: DType, steps: int) -> int:
+    """The floating-point operations of a call for ``steps`` rows."""
+    return 2 * CHAINS * (target.vector_bytes // dtype.itemsize) * steps
+
+
+def emit_module(target: Target, dtype: DType) -> str:
+    """The LLVM text: a kernel (docs/design.md, "The kernel ABI") whose rows are steps of all chains at once. It reads
+    and writes one vector of the thread's scratch, so that nothing can be left out."""
+    lanes = target.vector_bytes // dtype.itemsize
+    kind = vector(dtype, lanes)
+    name = f"llvm.fma.v{lanes}f{dtype.itemsize * 8}"
+    chains = range(CHAINS)
+    phis = "\n".join(f"  %s{c} = phi {kind} [ %x, %entry ], [ %n{c}, %again ]" for c in chains)
+    fmas = "\n".join(f"  %n{c} = call {kind} @{name}({kind} %x, {kind} %x, {kind} %s{c})" for c in chains)
+    stores = "\n".join(f"  store volatile {kind} %n{c}, ptr %scratch, align 64" for c in chains)
+    return f"""declare {kind} @{name}({kind}, {kind}, {kind})
+define void @{symbol(dtype)}(ptr %thread, ptr %args, i64 %i0, i64 %i1, i64 %j0, i64 %j1) {{
+entry:
+  %word = getelementptr i64, ptr %thread, i64 1
+  %scratch = load ptr, ptr %word, align 8
+  store volatile {kind} zeroinitializer, ptr %scratch, align 64
+  %x = load volatile {kind}, ptr %scratch, align 64
+  br label %again
+again:
+  %i = phi i64 [ %i0, %entry ], [ %next, %again ]
+{phis}
+{fmas}
+  %next = add i64 %i, 1
+  %more = icmp slt i64 %next, %i1
+  br i1 %more, label %again, label %done
+done:
+{stores}
+  ret void
+}}
+"""

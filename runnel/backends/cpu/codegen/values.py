@@ -1,0 +1,265 @@
+"""Expressions of the loop IR to LLVM text, inside one function.
+
+Stands between the single accesses of ``memory`` and the loops of ``nest``. A value that does not depend on the vec
+loop's variable stays a scalar and is put in every lane where it meets lanes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field, replace
+
+from runnel.backends.cpu.codegen import memory
+from runnel.backends.cpu.codegen.accumulators import Accumulator
+from runnel.backends.cpu.codegen.lanes import Value, apply, constant, widen
+from runnel.backends.cpu.codegen.memory import Active
+from runnel.backends.cpu.codegen.text import Emitter, element, vector
+from runnel.core.dtypes import DType, int64
+from runnel.core.errors import VerifierError
+from runnel.loops import uses
+from runnel.loops.ir import Apply, Const, Expr, Index, Load, Param, Position, RangeBound, Ref, Store, Stride, Var
+
+
+@dataclass(frozen=True, slots=True)
+class Vec:
+    """The vec loop being written: its variable and the lanes that are in range."""
+
+    var: Var
+    active: Active
+
+
+@dataclass(slots=True)
+class Scope:
+    """What is known inside one block of statements. ``pointers`` hold each access's position as far as the variables
+    known here determine it (in a vec loop: that of lane 0); ``loads`` and ``results`` may be used again until a Store.
+    """
+
+    variables: dict[Var, str] = field(default_factory=dict)
+    names: dict[str, Value] = field(default_factory=dict)
+    accumulators: dict[str, Accumulator] = field(default_factory=dict)
+    pointers: dict[uses.Access, str] = field(default_factory=dict)
+    hoisted: dict[int, Value] = field(default_factory=dict)
+    loads: dict[uses.Access, Value] = field(default_factory=dict)
+    results: dict[int, Value] = field(default_factory=dict)
+    vec: Vec | None = None
+
+    def inner(self) -> Scope:
+        """The scope of a block inside this one; loads are done anew there."""
+        return replace(
+            self,
+            variables=dict(self.variables),
+            names=dict(self.names),
+            accumulators=dict(self.accumulators),
+            pointers=dict(self.pointers),
+            hoisted=dict(self.hoisted),
+            loads={},
+            results={},
+        )
+
+    def forget_loads(self) -> None:
+        self.loads.clear()
+        self.results.clear()
+
+
+class Values:
+    """The expressions of one function: ``params`` are the operands of its params, ``bases`` each buffer's pointer."""
+
+    def __init__(
+        self,
+        em: Emitter,
+        bases: dict[str, str],
+        dtypes: dict[str, DType],
+        params: dict[str, str],
+        tiles: frozenset[str] = frozenset(),
+    ) -> None:
+        self.em = em
+        self.dtypes = dtypes
+        self.bases = bases
+        self.params = params
+        self.tiles = tiles  # the buffers that are one block of a product
+        self.scope = Scope()
+
+    # positions
+
+    def stride(self, stride: Stride) -> str:
+        """A stride, offset or extent as an i64 operand."""
+        return str(stride) if isinstance(stride, int) else self.params[stride.name]
+
+    def _scaled(self, operand: str, stride: Stride) -> str:
+        if stride in (0, 1) or operand == "0":
+            return operand if stride == 1 else "0"
+        return self.em.value(f"mul i64 {operand}, {self.stride(stride)}")
+
+    def start_pointers(self, accesses: Iterable[uses.Access]) -> None:
+        """Give each access its buffer's base and constant offset."""
+        for buffer, index in accesses:
+            start = memory.advance(self.em, self.dtypes[buffer], self.bases[buffer], self.stride(index.offset))
+            self.scope.pointers[buffer, index] = start
+
+    def bind_variable(self, var: Var, operand: str, accesses: Iterable[uses.Access]) -> None:
+        """Set a loop variable in this scope and move the pointers of the accesses that depend on it."""
+        self.scope.variables[var] = operand
+        products: dict[Stride, str] = {}
+        for buffer, index in accesses:
+            for term, stride in index.terms:
+                if term == var:
+                    if stride not in products:
+                        products[stride] = self._scaled(operand, stride)
+                    pointer = self.scope.pointers[buffer, index]
+                    moved = memory.advance(self.em, self.dtypes[buffer], pointer, products[stride])
+                    self.scope.pointers[buffer, index] = moved
+
+    # expressions
+
+    def evaluate(self, expr: Expr) -> Value:
+        """Write the instructions of an expression, or find its value where they are written already."""
+        scope = self.scope
+        known = scope.hoisted.get(id(expr)) or scope.results.get(id(expr))
+        if known is None:
+            known = self._evaluate(expr)
+            if isinstance(expr, Apply | Position):
+                scope.results[id(expr)] = known
+        return known
+
+    def _evaluate(self, expr: Expr) -> Value:
+        if isinstance(expr, Const):
+            return constant(expr.value, expr.dtype)
+        if isinstance(expr, Ref):
+            found = self.scope.names.get(expr.name)
+            return self.scope.accumulators[expr.name].result(self.em) if found is None else found
+        if isinstance(expr, Position):
+            return self._position(expr)
+        if isinstance(expr, Load):
+            return self._load(expr)
+        if isinstance(expr, Param):
+            return Value(self.params[expr.name], 1)
+        if isinstance(expr, RangeBound):
+            return Value(f"%{expr.value}", 1)
+        arguments = [self.evaluate(x) for x in expr.args]
+        lanes = max((x.lanes for x in arguments), default=1)
+        dtypes = [x.dtype for x in expr.args]
+        texts = [widen(self.em, x, dtype, lanes) for x, dtype in zip(arguments, dtypes, strict=True)]
+        return Value(apply(self.em, expr.op, texts, dtypes, expr.dtype, lanes), lanes)
+
+    def _position(self, expr: Position) -> Value:
+        if not expr.dtype.is_integer:
+            raise VerifierError(f"Position({expr.var.name}) has dtype {expr.dtype.name}; it is an integer.")
+        operand = self.scope.variables[expr.var]
+        kind = element(expr.dtype)
+        if kind != "i64":
+            operand = self.em.value(f"trunc i64 {operand} to {kind}")
+        vec = self.scope.vec
+        if vec is None or vec.var != expr.var:
+            return Value(operand, 1)
+        width = vec.active.width
+        start = self.em.broadcast(operand, expr.dtype, width)
+        lanes = memory.ascending(kind, width)
+        return Value(self.em.value(f"add {vector(expr.dtype, width)} {start}, {lanes}"), width)
+
+    # memory
+
+    def _load(self, expr: Load) -> Value:
+        key = (expr.buffer, expr.index)
+        known = self.scope.loads.get(key)
+        if known is None:
+            known = self.scope.loads[key] = self._new_load(expr)
+        return known
+
+    def _new_load(self, expr: Load) -> Value:
+        em, dtype = self.em, self.dtypes[expr.buffer]
+        pointer, offsets = self._place(expr.buffer, expr.index)
+        if offsets is None:
+            return Value(memory.load(em, dtype, pointer), 1)
+        active = self._active()
+        if not offsets:
+            return Value(memory.load_lanes(em, dtype, pointer, active), active.width)
+        return Value(memory.gather(em, dtype, pointer, offsets, active), active.width)
+
+    def store(self, stmt: Store) -> None:
+        em, dtype = self.em, self.dtypes[stmt.buffer]
+        value = self.evaluate(stmt.value)
+        pointer, offsets = self._place(stmt.buffer, stmt.index)
+        if offsets is None:
+            one = value.operand
+            if value.lanes > 1:
+                one = memory.last_active(em, dtype, one, self._active())
+            memory.store(em, dtype, pointer, one)
+        else:
+            active = self._active()
+            lanes = widen(self.em, value, dtype, active.width)
+            if offsets:
+                memory.scatter(em, dtype, pointer, offsets, lanes, active)
+            else:
+                memory.store_lanes(em, dtype, pointer, lanes, active)
+        self.scope.forget_loads()
+
+    def place(self, buffer: str, index: Index) -> str:
+        """The pointer of an access outside of vec loops."""
+        return self._place(buffer, index)[0]
+
+    def _active(self) -> Active:
+        if self.scope.vec is None:
+            raise VerifierError("A value of many lanes is used outside a vec loop.")
+        return self.scope.vec.active
+
+    def _place(self, buffer: str, index: Index) -> tuple[str, list[str] | None]:
+        """The pointer of an access and each lane's offset from it: None where all lanes share the one element, empty
+        where they are adjacent."""
+        em, dtype = self.em, self.dtypes[buffer]
+        pointer = self.scope.pointers[buffer, index]
+        computed: list[str] = []  # the offsets of lanes from integer expressions, as vectors
+        for expr, stride in index.gathered:
+            value = self.evaluate(expr)
+            wide = self._as_int64(value, expr.dtype)
+            if value.lanes == 1:
+                pointer = memory.advance(em, dtype, pointer, self._scaled(wide, stride))
+            elif stride != 0:
+                computed.append(self._scaled_lanes(wide, stride, value.lanes))
+        vec = self.scope.vec
+        strides = [s for var, s in index.terms if vec is not None and var == vec.var and s != 0]
+        if not computed:
+            if vec is None or not strides:
+                return pointer, None
+            if strides == [1]:
+                return pointer, []
+            return pointer, self._steps(strides, vec.active.width)
+        width = self._active().width
+        kind = f"<{width} x i64>"
+        total = computed[0]
+        for more in computed[1:]:
+            total = em.value(f"add {kind} {total}, {more}")
+        offsets = [em.value(f"extractelement {kind} {total}, i32 {lane}") for lane in range(width)]
+        if strides:
+            steps = self._steps(strides, width)
+            offsets = [x if s == "0" else em.value(f"add i64 {x}, {s}") for x, s in zip(offsets, steps, strict=True)]
+        return pointer, offsets
+
+    def _steps(self, strides: list[Stride], width: int) -> list[str]:
+        """The offset of each lane from lane 0."""
+        fixed = sum(s for s in strides if isinstance(s, int))
+        if all(isinstance(s, int) for s in strides):
+            return [str(lane * fixed) for lane in range(width)]
+        step = str(fixed)
+        for stride in strides:
+            if not isinstance(stride, int):
+                operand = self.params[stride.name]
+                step = operand if step == "0" else self.em.value(f"add i64 {step}, {operand}")
+        steps = ["0", step]
+        while len(steps) < width:
+            steps.append(self.em.value(f"add i64 {steps[-1]}, {step}"))
+        return steps
+
+    def _as_int64(self, value: Value, dtype: DType) -> str:
+        if not dtype.is_integer:
+            raise VerifierError(f"An index has dtype {dtype.name}; it is an integer.")
+        if dtype.itemsize == 8 or value.is_literal:
+            return value.operand
+        how = "sext" if dtype.kind == "int" else "zext"
+        wide = vector(int64, value.lanes)
+        return self.em.value(f"{how} {vector(dtype, value.lanes)} {value.operand} to {wide}")
+
+    def _scaled_lanes(self, operand: str, stride: Stride, lanes: int) -> str:
+        if stride == 1:
+            return operand
+        factor = widen(self.em, Value(self.stride(stride), 1, isinstance(stride, int)), int64, lanes)
+        return self.em.value(f"mul {vector(int64, lanes)} {operand}, {factor}")

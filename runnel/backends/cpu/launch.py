@@ -1,0 +1,215 @@
+"""Running a program: the records of each thread, made ready so that a run is one foreign call with one argument."""
+
+from __future__ import annotations
+
+import ctypes
+import threading
+from collections.abc import Callable, Sequence
+from functools import partial
+from threading import get_ident
+from typing import TYPE_CHECKING, Any, Final
+
+import numpy as np
+
+from runnel.backends.commands import COMMAND_WORDS
+from runnel.backends.cpu import driver, locking, team
+from runnel.backends.host import calls as host, layout, memory, threads
+from runnel.backends.host.interrupts import Interruptible
+from runnel.backends.host.layout import CANCELLED as CANCELLED, INTERRUPTED as INTERRUPTED, STALE as STALE
+from runnel.core import switches
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+_WITH_GIL = ctypes.PYFUNCTYPE(ctypes.c_int64, ctypes.c_void_p)
+_WITHOUT_GIL = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_void_p)
+
+
+class _CallerScratch(threading.local):
+    """Scratch memory of a Python thread that runs programs, shared by all of them."""
+
+    storage: memory.Storage | None = None
+
+    def at_least(self, nbytes: int) -> memory.Storage:
+        if self.storage is None or self.storage.nbytes < nbytes:
+            self.storage = memory.allocate(max(nbytes, layout.THREAD_SCRATCH))
+        return self.storage
+
+
+_CALLER = _CallerScratch()
+
+
+class Launch:
+    """A program bound to its memory. ``run()`` it as often as you like, by one call at a time.
+
+    ``records_per_thread`` holds for each thread an int64 array (n, 8) of records ending with one whose kernel is 0; the
+    arrays are not copied, so numbers written into them count from the next run on. ``bases`` is the address of the
+    table of base pointers. A ``short`` program of one thread runs with the GIL held, which saves its release; Ctrl-C
+    stops a ``long`` one. ``words`` is the launch block, in words of int64. ``keep`` stays alive as long as this.
+    """
+
+    __slots__ = (
+        "_block",
+        "_call",
+        "_is_long",
+        "_keep",
+        "_owner",
+        "_patient",
+        "_scratch_bytes",
+        "_team",
+        "_words",
+        "address",
+        "threads",
+        "words",
+    )
+
+    def __init__(
+        self,
+        records_per_thread: Sequence[NDArray[np.int64]],
+        bases: int,
+        scratch_bytes: int = 0,
+        short: bool = False,
+        long: bool = False,
+        keep: Any = None,
+    ) -> None:
+        for records in records_per_thread:
+            _check(records)
+        self.threads: Final = len(records_per_thread)
+        if not 1 <= self.threads <= threads.LIMIT:
+            raise ValueError(f"A program has 1 to {threads.LIMIT} threads, not {self.threads}.")
+        self._team: Final = team.current()
+        self._scratch_bytes = scratch_bytes
+        self._block: Final = memory.allocate(layout.LINE * (1 + self.threads))
+        self.address: Final = self._block.address
+        ctypes.memset(self.address, 0, self._block.nbytes)
+        self._words: Final[NDArray[np.int64]] = self._block.ndarray(
+            (self._block.nbytes // 8,), np.int64, writeable=True
+        )
+        self.words: Final = self._words.data
+        self._words[layout.THREADS] = self.threads
+        self._words[layout.CONTROL] = self._team.address
+        workers = [self._team.scratch(slot, scratch_bytes) for slot in range(1, self.threads)]
+        self._is_long: Final = long
+        self._keep: list[Any] = [
+            keep,
+            *records_per_thread,
+            *workers,
+            None,
+            None,
+        ]  # the last: lock entries, the caller's scratch
+        for number, records in enumerate(records_per_thread):
+            words = self._thread_block(number)
+            words[layout.BASES] = bases
+            words[layout.NUMBER] = number
+            words[layout.COUNT] = self.threads
+            words[layout.TEAM] = self._team.address
+            words[layout.LAUNCH] = self.address
+            words[layout.RECORDS] = records.__array_interface__["data"][0]
+            words[layout.DELAY] = int(switches.stress.value * 1e-6 * self._team.pauses_per_second)
+            words[layout.WATCH] = self.address + 8 * (layout.STOP if number else layout.REQUEST)
+            words[layout.RANDOM] = (number + 1) * 0x9E3779B97F4A7  # xorshift starts anywhere but at 0
+            if number:
+                self._give_scratch(number, workers[number - 1])
+        self._owner = -1
+        entry = driver.entry_points()
+        argument = ctypes.c_void_p(self.address)
+        self._patient: Callable[[], int] = partial(_WITHOUT_GIL(entry.rn_solo), argument)
+        if self.threads > 1:
+            self._call: Callable[[], int] = partial(_WITHOUT_GIL(entry.rn_launch), argument)
+            self._patient = partial(_WITHOUT_GIL(entry.rn_alone), argument)
+        elif short:
+            self._call = partial(_WITH_GIL(entry.rn_solo_at_once), argument)
+        else:
+            self._call = self._patient
+
+    def lock(self, entries: Sequence[tuple[int, bool, int, int]]) -> None:
+        """From now on take these state locks for a run: the words of lock entries, in the order of their addresses."""
+        table = np.array(entries, np.int64).reshape(-1, locking.ENTRY_WORDS)
+        self._words[layout.LOCK_COUNT] = 0
+        self._keep[-2] = table
+        self._words[layout.LOCKS] = table.__array_interface__["data"][0]
+        self._words[layout.LOCK_COUNT] = len(table)
+
+    def run(self) -> int:
+        """Run the program; its status is 0, what a kernel reported, the request that stopped it, or STALE: it did not
+        run, because a state lock is not as ``lock`` was told."""
+        if get_ident() != self._owner:
+            self._adopt()
+        if host.INSIDE:
+            self._require_locks()
+        status = self._call()
+        return self._run_otherwise(status) if status else status
+
+    @property
+    def run_watched(self) -> Callable[[], int]:
+        """``run``, or, where that is long, the same so that Ctrl-C stops it before its seal."""
+        return Interruptible(self).run if self._is_long else self.run
+
+    def _require_locks(self) -> None:
+        if self._keep[-2] is not None:
+            host.require_free(self._keep[-2].tolist())
+
+    def _run_otherwise(self, status: int) -> int:
+        """The same where the first attempt could not begin; otherwise that was the run, and ``status`` is its own."""
+        while status == layout.TOO_FEW and self._team.grow(self.threads):
+            status = self._call()
+        return self._patient() if status == layout.BUSY or status == layout.TOO_FEW else status
+
+    @property
+    def status(self) -> int:
+        """The status of the last run."""
+        return int(self._words[layout.STATUS])
+
+    def cancel(self) -> None:
+        """Stop the run in progress, or else the next one, before its next kernel, unless that is beyond the program's
+        seal. For any thread to call."""
+        self._words[layout.REQUEST] = layout.CANCELLED
+
+    def interrupt(self) -> None:
+        """The same, where a signal is the reason."""
+        self._words[layout.REQUEST] = layout.INTERRUPTED
+
+    def _adopt(self) -> None:
+        """Take the calling thread's scratch: another thread may be using that of the one which ran this before."""
+        self._owner = -1  # whatever cuts this short, the next run adopts again
+        scratch = _CALLER.at_least(self._scratch_bytes)
+        self._give_scratch(0, scratch)
+        self._keep[-1] = scratch
+        self._owner = get_ident()
+
+    def _give_scratch(self, number: int, scratch: memory.Storage) -> None:
+        block = self._thread_block(number)
+        block[layout.SCRATCH] = scratch.address
+        block[layout.SCRATCH_BYTES] = scratch.nbytes
+
+    def _thread_block(self, number: int) -> NDArray[np.int64]:
+        words = layout.LINE // 8
+        return self._words[(1 + number) * words : (2 + number) * words]
+
+
+def _check(records: NDArray[np.int64]) -> None:
+    if records.dtype != np.int64 or records.ndim != 2 or records.shape[1] != COMMAND_WORDS:
+        raise ValueError(
+            f"Records are int64 of shape (n, {COMMAND_WORDS}), not {records.dtype} of shape {records.shape}."
+        )
+    if not records.flags.c_contiguous:
+        raise ValueError("Records must be contiguous.")
+    if not len(records) or records[-1, 0] != 0:
+        raise ValueError("Records must end with one whose kernel is 0.")
+
+
+def barrier_address() -> int:
+    """The kernel that, as a record of every thread of a program, makes them wait for one another."""
+    return driver.entry_points().rn_barrier
+
+
+def seal_address() -> int:
+    """A kernel like the barrier, beyond which the run goes on to its end whatever is asked: nothing that lasts may be
+    written before it, so a run leaves all as it was or all as it should be."""
+    return driver.entry_points().rn_seal
+
+
+def jump_address() -> int:
+    """What stands for the kernel in a record that says where to go on: its args are slot and byte offset of a bool, its
+    i0 how many records further the next one stands if that is false, its i1 if it is true."""
+    return driver.entry_points().rn_jump

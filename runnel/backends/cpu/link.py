@@ -1,0 +1,180 @@
+"""Objects into memory: loads object code into this process and says where its functions stand.
+
+A :class:`Function` is an address that keeps the code there alive. Objects that are linked together share pages, which
+go when none of their functions is referred to.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import functools
+import struct
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+from runnel.backends.cpu import elf, relocations
+from runnel.backends.cpu.pages import Pages, whole_pages
+from runnel.core.errors import VerifierError
+
+_SLOT: Final = 8  # bytes of a word that holds an address
+
+
+class Library:
+    """Code in memory, with what it calls."""
+
+    __slots__ = ("__weakref__", "_imports", "pages")
+
+    def __init__(self, pages: Pages, imports: Sequence[Function]) -> None:
+        self.pages: Final = pages
+        self._imports = imports
+
+
+class Function(int):
+    """The address of a function. Whoever may call it holds this, and with it the code."""
+
+    library: Library
+
+    @staticmethod
+    def of(library: Library, address: int) -> Function:
+        function = Function(address)
+        function.library = library
+        return function
+
+
+def link(objects: Sequence[tuple[str, bytes]], imports: Mapping[str, Function]) -> list[Function]:
+    """The functions of (symbol, object code). Each object defines that one global symbol; others come from ``imports``
+    or the process. VerifierError if an object is damaged, or a symbol is nowhere.
+    """
+    try:
+        return _linked([symbol for symbol, _ in objects], [elf.parse(code) for _, code in objects], imports)
+    except (VerifierError, OverflowError, struct.error) as error:
+        names = ", ".join(symbol for symbol, _ in objects)
+        raise VerifierError(f"Generated code for {names} could not be linked: {error}.") from error
+
+
+def _linked(names: Sequence[str], files: Sequence[elf.ObjectFile], imports: Mapping[str, Function]) -> list[Function]:
+    layout = _Layout(files)
+    offsets = [layout.offset(number, name, file) for number, (name, file) in enumerate(zip(names, files, strict=True))]
+    pages = Pages(layout.nbytes)
+    image = bytearray(layout.nbytes)
+    for number, file in enumerate(files):
+        _Loading(file, number, layout, image, pages.address, imports).load()
+    pages.fill(image, layout.written_from)
+    library = Library(pages, tuple(imports.values()))
+    return [Function.of(library, pages.address + offset) for offset in offsets]
+
+
+class _Layout:
+    """Where everything stands in the pages: code and constants, then stubs and slots, then what is written."""
+
+    def __init__(self, files: Sequence[elf.ObjectFile]) -> None:
+        self.starts: dict[tuple[int, int], int] = {}
+        self.stubs: dict[tuple[int, int], int] = {}  # for (file, symbol): code that jumps to it, and its address
+        end = self._place(files, 0, is_written=False)
+        for number, file in enumerate(files):
+            machine = _machine(file)
+            size = -(-len(machine.jump) // _SLOT) * _SLOT + _SLOT
+            for r in file.relocations:
+                rule = _rule(machine, r.kind)
+                outside = file.symbols[r.symbol].section is None
+                if (rule.through or (rule.is_call and outside)) and (number, r.symbol) not in self.stubs:
+                    end = -(-end // _SLOT) * _SLOT
+                    self.stubs[number, r.symbol] = end
+                    end += size
+        self.written_from = end
+        self.nbytes = self._place(files, whole_pages(end), is_written=True)
+
+    def offset(self, number: int, name: str, file: elf.ObjectFile) -> int:
+        """Where a symbol stands that the object defines."""
+        for symbol in file.symbols:
+            if symbol.name == name and symbol.section is not None:
+                return self.starts[number, symbol.section] + symbol.value
+        raise VerifierError(f"an object does not define {name}")
+
+    def _place(self, files: Sequence[elf.ObjectFile], end: int, *, is_written: bool) -> int:
+        for number, file in enumerate(files):
+            for index, section in file.sections.items():
+                if section.is_written is is_written:
+                    end = -(-end // section.alignment) * section.alignment
+                    self.starts[number, index] = end
+                    end += section.size
+        return end
+
+
+class _Loading:
+    """One object file on its way into the image of the pages that will stand at ``base``."""
+
+    def __init__(
+        self,
+        file: elf.ObjectFile,
+        number: int,
+        layout: _Layout,
+        image: bytearray,
+        base: int,
+        imports: Mapping[str, Function],
+    ) -> None:
+        self.file, self.number, self.layout = file, number, layout
+        self.image, self.base, self.imports = image, base, imports
+
+    def load(self) -> None:
+        machine, starts = _machine(self.file), self.layout.starts
+        for index, section in self.file.sections.items():
+            start = starts[self.number, index]
+            self.image[start : start + len(section.content)] = section.content
+        for (number, symbol), stub in self.layout.stubs.items():
+            if number == self.number:
+                code = machine.jump + self._address(symbol).to_bytes(_SLOT, "little")
+                slot = self._slot(machine, stub)
+                self.image[slot - len(machine.jump) : slot + _SLOT] = code
+        for r in self.file.relocations:
+            rule = _rule(machine, r.kind)
+            offset = starts[self.number, r.section] + r.offset
+            stub = self.layout.stubs.get((self.number, r.symbol), -1)
+            if rule.through:
+                target = self.base + self._slot(machine, stub)
+            elif rule.is_call and stub >= 0:
+                target = self.base + self._slot(machine, stub) - len(machine.jump)
+            else:
+                target = self._address(r.symbol)
+            rule.write(self.image, offset, target + r.addend, self.base + offset)
+
+    @staticmethod
+    def _slot(machine: relocations.Machine, stub: int) -> int:
+        """Where the address behind a stub's code stands."""
+        return stub + -(-len(machine.jump) // _SLOT) * _SLOT
+
+    def _address(self, number: int) -> int:
+        symbol = self.file.symbols[number]
+        if symbol.section is not None:
+            return self.base + self.layout.starts[self.number, symbol.section] + symbol.value
+        found = self.imports.get(symbol.name)
+        return _of_process(symbol.name) if found is None else int(found)
+
+
+def _machine(file: elf.ObjectFile) -> relocations.Machine:
+    found = relocations.MACHINES.get(file.machine)
+    if found is None:
+        raise VerifierError(f"object code for the machine of ELF's number {file.machine} cannot be loaded")
+    return found
+
+
+def _rule(machine: relocations.Machine, kind: int) -> relocations.Rule:
+    found = machine.rules.get(kind)
+    if found is None:
+        raise VerifierError(f"object code has a relocation of kind {kind}, which generated code does not use")
+    return found
+
+
+@functools.cache
+def _process() -> Any:
+    return ctypes.CDLL(None)
+
+
+def _of_process(name: str) -> int:
+    """The address of a function that the process has: memcpy and its like, and the system calls of the driver."""
+    try:
+        return ctypes.cast(getattr(_process(), name), ctypes.c_void_p).value or 0
+    except AttributeError:
+        raise VerifierError(
+            f"Generated code could not be linked: there is no function {name} in the process."
+        ) from None

@@ -1,0 +1,285 @@
+"""LLVM text of state locks: what a launch takes before it touches Variables, and what those wait for who read them.
+
+A state lock is a reader-writer lock that only machine code holds, never across a line of Python: so no signal handler,
+finaliser or other thread can be in the way of its holder, and waiting for it always ends. A launch takes all its locks
+in the order of their addresses. Whoever waits for readers to leave keeps the gate, so that newcomers queue behind.
+
+Having taken them it compares their versions with those it was bound at; another one means that some Variable may lie
+elsewhere, or that somebody reads it where it lies, and the launch is refused as STALE. Taking is a read-modify-write
+and comes before the comparison; readers change the version first and look at EPOCH afterwards, behind a fence. So
+either the launch sees the new version, or the reader sees the launch and waits for its end (E. Dijkstra, "Cooperating
+sequential processes", 1965).
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from runnel.backends.host.layout import (
+    ADDRESS,
+    ANY,
+    BUSY,
+    EPOCH,
+    EXCLUSIVE,
+    EXPECTED_VERSION,
+    EXPECTED_WRITES,
+    GATE,
+    HELD,
+    LOCK_COUNT,
+    LOCKS,
+    STALE,
+    VERSION,
+    WRITES,
+)
+
+ENTRY_WORDS: Final = 4
+_ALL: Final = 2**31 - 1  # sleepers to wake
+_SPINS: Final = 200
+
+
+def text() -> str:
+    """The functions ``@enter``, ``@leave``, ``@rn_is_written``, ``@rn_settle``, ``@rn_close``, ``@rn_open`` and
+    ``@rn_reopen``, for use inside a module that has those of ``waiting``."""
+    return f"""; not 0 while a fork is under way: an int32 and its sleepers
+@closed = internal global [2 x i32] zeroinitializer
+
+; hold a lock, for writing or for reading; false if it is not free and the caller has no patience
+define internal i1 @hold(ptr %lock, i1 %exclusive, i1 %patient) noinline {{
+entry:
+  %gate = getelementptr i8, ptr %lock, i64 {GATE}
+  %held = getelementptr i8, ptr %lock, i64 {HELD}
+  br i1 %patient, label %queue, label %hurry
+hurry:
+  %free = call i1 @try_lock(ptr %gate)
+  br i1 %free, label %look, label %refused
+queue:
+  call void @lock(ptr %gate, i64 {_SPINS})
+  br label %look
+look:
+  %now = load atomic i32, ptr %held acquire, align 4
+  %nobody = icmp eq i32 %now, 0
+  %no.writer = icmp sge i32 %now, 0
+  %welcome = select i1 %exclusive, i1 %nobody, i1 %no.writer
+  br i1 %welcome, label %take, label %full
+take:
+  %one.more = add i32 %now, 1
+  %then = select i1 %exclusive, i32 -1, i32 %one.more
+  %pair = cmpxchg ptr %held, i32 %now, i32 %then seq_cst seq_cst
+  %taken = extractvalue {{ i32, i1 }} %pair, 1
+  br i1 %taken, label %tell, label %look
+tell:
+  br i1 %exclusive, label %odd, label %in
+odd:
+  %epoch = getelementptr i8, ptr %lock, i64 {EPOCH}
+  atomicrmw add ptr %epoch, i32 1 seq_cst
+  br label %in
+full:
+  br i1 %patient, label %stay, label %give.up
+stay:
+  call void @wait(ptr %held, i32 %now, i64 {_SPINS})
+  br label %look
+in:
+  call void @unlock(ptr %gate)
+  ret i1 true
+give.up:
+  call void @unlock(ptr %gate)
+  br label %refused
+refused:
+  ret i1 false
+}}
+
+define internal void @let_go(ptr %lock, i1 %exclusive) noinline {{
+entry:
+  %held = getelementptr i8, ptr %lock, i64 {HELD}
+  br i1 %exclusive, label %writer, label %reader
+writer:
+  %epoch = getelementptr i8, ptr %lock, i64 {EPOCH}
+  atomicrmw add ptr %epoch, i32 1 seq_cst
+  call void @wake(ptr %epoch, i32 {_ALL})
+  store atomic i32 0, ptr %held seq_cst, align 4
+  call void @wake(ptr %held, i32 {_ALL})
+  ret void
+reader:
+  %readers = atomicrmw sub ptr %held, i32 1 seq_cst
+  call void @wake(ptr %held, i32 {_ALL})
+  ret void
+}}
+
+; let go of the first %n locks of a launch
+define internal void @drop(ptr %table, i64 %n) noinline {{
+entry:
+  br label %next
+next:
+  %i = phi i64 [ %n, %entry ], [ %left, %one ]
+  %over = icmp eq i64 %i, 0
+  br i1 %over, label %done, label %one
+one:
+  %left = sub i64 %i, 1
+  %words = mul i64 %left, {ENTRY_WORDS}
+  %row = getelementptr i64, ptr %table, i64 %words
+  %lock.at = getelementptr i64, ptr %row, i64 {ADDRESS}
+  %lock = load ptr, ptr %lock.at
+  %exclusive.at = getelementptr i64, ptr %row, i64 {EXCLUSIVE}
+  %exclusive.word = load i64, ptr %exclusive.at
+  %exclusive = icmp ne i64 %exclusive.word, 0
+  call void @let_go(ptr %lock, i1 %exclusive)
+  br label %next
+done:
+  ret void
+}}
+
+; take the locks of a launch: 0, or STALE or BUSY, and then none is held
+define internal i64 @enter(ptr %block, i1 %patient) noinline {{
+entry:
+  %count.at = getelementptr i64, ptr %block, i64 {LOCK_COUNT}
+  %count = load i64, ptr %count.at
+  %table.at = getelementptr i64, ptr %block, i64 {LOCKS}
+  %table = load ptr, ptr %table.at
+  %none = icmp eq i64 %count, 0
+  br i1 %none, label %in, label %start
+start:
+  br label %next
+next:
+  %i = phi i64 [ 0, %start ], [ %i.next, %got ]
+  %over = icmp eq i64 %i, %count
+  br i1 %over, label %all, label %one
+one:
+  %words = mul i64 %i, {ENTRY_WORDS}
+  %row = getelementptr i64, ptr %table, i64 %words
+  %lock.at = getelementptr i64, ptr %row, i64 {ADDRESS}
+  %lock = load ptr, ptr %lock.at
+  %exclusive.at = getelementptr i64, ptr %row, i64 {EXCLUSIVE}
+  %exclusive.word = load i64, ptr %exclusive.at
+  %exclusive = icmp ne i64 %exclusive.word, 0
+  %got.it = call i1 @hold(ptr %lock, i1 %exclusive, i1 %patient)
+  br i1 %got.it, label %got, label %busy
+busy:
+  call void @drop(ptr %table, i64 %i)
+  ret i64 {BUSY}
+got:
+  %i.next = add i64 %i, 1
+  br label %next
+all:
+  %closed = load atomic i32, ptr @closed seq_cst, align 4
+  %is.open = icmp eq i32 %closed, 0
+  br i1 %is.open, label %compare, label %back
+back:
+  call void @drop(ptr %table, i64 %count)
+  br i1 %patient, label %outside, label %shut
+outside:
+  call void @wait(ptr @closed, i32 %closed, i64 {_SPINS})
+  br label %start
+shut:
+  ret i64 {BUSY}
+compare:
+  %c = phi i64 [ 0, %all ], [ %c.next, %same ]
+  %c.over = icmp eq i64 %c, %count
+  br i1 %c.over, label %in, label %check
+check:
+  %c.words = mul i64 %c, {ENTRY_WORDS}
+  %c.row = getelementptr i64, ptr %table, i64 %c.words
+  %c.lock = load ptr, ptr %c.row
+  %version.at = getelementptr i8, ptr %c.lock, i64 {VERSION}
+  %version = load atomic i64, ptr %version.at seq_cst, align 8
+  %expected.at = getelementptr i64, ptr %c.row, i64 {EXPECTED_VERSION}
+  %expected = load i64, ptr %expected.at
+  %same.version = icmp eq i64 %version, %expected
+  %writes.at = getelementptr i8, ptr %c.lock, i64 {WRITES}
+  %writes = load i64, ptr %writes.at
+  %wanted.at = getelementptr i64, ptr %c.row, i64 {EXPECTED_WRITES}
+  %wanted = load i64, ptr %wanted.at
+  %any.writes = icmp eq i64 %wanted, {ANY}
+  %equal.writes = icmp eq i64 %writes, %wanted
+  %same.writes = or i1 %any.writes, %equal.writes
+  %fits = and i1 %same.version, %same.writes
+  br i1 %fits, label %same, label %stale
+same:
+  %c.next = add i64 %c, 1
+  br label %compare
+stale:
+  call void @drop(ptr %table, i64 %count)
+  ret i64 {STALE}
+in:
+  ret i64 0
+}}
+
+; after the run: count what was written, and let go of the locks
+define internal void @leave(ptr %block) noinline {{
+entry:
+  %count.at = getelementptr i64, ptr %block, i64 {LOCK_COUNT}
+  %count = load i64, ptr %count.at
+  %table.at = getelementptr i64, ptr %block, i64 {LOCKS}
+  %table = load ptr, ptr %table.at
+  br label %next
+next:
+  %i = phi i64 [ 0, %entry ], [ %i.next, %on ]
+  %over = icmp eq i64 %i, %count
+  br i1 %over, label %done, label %one
+one:
+  %words = mul i64 %i, {ENTRY_WORDS}
+  %row = getelementptr i64, ptr %table, i64 %words
+  %exclusive.at = getelementptr i64, ptr %row, i64 {EXCLUSIVE}
+  %exclusive.word = load i64, ptr %exclusive.at
+  %exclusive = icmp ne i64 %exclusive.word, 0
+  br i1 %exclusive, label %wrote, label %on
+wrote:
+  %lock = load ptr, ptr %row
+  %writes.at = getelementptr i8, ptr %lock, i64 {WRITES}
+  %writes = load i64, ptr %writes.at
+  %more = add i64 %writes, 1
+  store i64 %more, ptr %writes.at
+  br label %on
+on:
+  %i.next = add i64 %i, 1
+  br label %next
+done:
+  call void @drop(ptr %table, i64 %count)
+  ret void
+}}
+
+; whether a run may be writing; those that begin later see whatever the caller has stored before
+define internal i64 @rn_is_written(ptr %lock) {{
+  fence seq_cst
+  %epoch.at = getelementptr i8, ptr %lock, i64 {EPOCH}
+  %epoch = load atomic i32, ptr %epoch.at seq_cst, align 4
+  %odd = and i32 %epoch, 1
+  %word = zext i32 %odd to i64
+  ret i64 %word
+}}
+
+; wait for the end of the run that is writing, if there is one
+define internal i64 @rn_settle(ptr %lock) {{
+entry:
+  fence seq_cst
+  %epoch.at = getelementptr i8, ptr %lock, i64 {EPOCH}
+  %epoch = load atomic i32, ptr %epoch.at seq_cst, align 4
+  %odd = and i32 %epoch, 1
+  %writing = icmp ne i32 %odd, 0
+  br i1 %writing, label %stay, label %done
+stay:
+  call void @wait(ptr %epoch.at, i32 %epoch, i64 {_SPINS})
+  br label %done
+done:
+  ret i64 0
+}}
+
+; from now on no launch that takes locks begins, until all who called this have opened again
+define internal void @rn_close() {{
+  atomicrmw add ptr @closed, i32 1 seq_cst
+  ret void
+}}
+
+define internal void @rn_open() {{
+  atomicrmw sub ptr @closed, i32 1 seq_cst
+  call void @wake(ptr @closed, i32 {_ALL})
+  ret void
+}}
+
+; in the child of a fork, where nobody else has closed
+define internal void @rn_reopen() {{
+  store atomic i32 0, ptr @closed seq_cst, align 4
+  %sleepers = getelementptr i32, ptr @closed, i64 1
+  store atomic i32 0, ptr %sleepers seq_cst, align 4
+  ret void
+}}
+"""

@@ -1,0 +1,229 @@
+"""The cache on disk: a key (SHA-256 in hex) to the bytes of an object file, of a program, or of measured rates.
+
+What is read here runs as machine code. So the folder must be the user's own (``own_folder``), and each entry carries a
+seal, which only the user can make (``secret``), over its key and its body. What is missing, damaged, or anything but a
+sealed file of reasonable size is a miss. Several processes may use one folder at once: files appear whole. A folder
+that cannot be used is no error, but one warning and no cache. ``docs/cache.md`` tells whom this trusts.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import hashlib
+import hmac
+import os
+import stat
+import sys
+import time
+import warnings
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from runnel.backends.host.own_folder import open_own_folder
+from runnel.backends.host.secret import secret_in
+from runnel.core import atomic_files, switches
+from runnel.core.regular_files import read_regular
+
+LARGEST: Final = 1 << 26  # bytes of an entry
+_MAGIC: Final = b"runnel entry 2\n"
+_SEAL: Final = hashlib.sha256
+_HEADER: Final = len(_MAGIC) + _SEAL().digest_size
+_SUFFIX: Final = ".rno"
+_TOUCH_AFTER: Final = 3600.0  # seconds: a file used within the hour is young enough not to be touched again
+_SCAN_EVERY: Final = 64  # writes between two looks at what other processes put into the folder
+
+
+@dataclass(slots=True)
+class Statistics:
+    """Kernels this process compiled, read from disk, and found already linked."""
+
+    compiled: int = 0
+    loaded: int = 0
+    reused: int = 0
+
+
+statistics: Final = Statistics()
+
+
+def user_cache_dir() -> Path:
+    """Where this system keeps a user's caches (XDG Base Directory Specification on Linux)."""
+    xdg = os.environ.get("XDG_CACHE_HOME", "")
+    if os.path.isabs(xdg) and sys.platform != "darwin":
+        return Path(xdg) / "runnel"
+    home = os.path.expanduser("~")
+    if not os.path.isabs(home):
+        raise FileNotFoundError(errno.ENOENT, "This user has no home folder; RUNNEL_CACHE_DIR can name another", home)
+    return Path(home, *(("Library", "Caches") if sys.platform == "darwin" else (".cache",)), "runnel")
+
+
+class ObjectCache:
+    """One folder of entries, holding at most ``limit`` bytes: the least recently used go first."""
+
+    def __init__(self, folder: str | os.PathLike[str], limit: int) -> None:
+        self.folder: Final = Path(os.path.abspath(folder))
+        self.limit: Final = limit
+        self._secret = b""
+        self._is_usable = True
+        self._has_warned = False
+        self._held = 0  # bytes in the folder at the last scan, and written since
+        self._writes = 0
+
+    def get(self, key: str) -> bytes | None:
+        """What is stored under ``key``; None if there is nothing, or nothing that this user has sealed (it is
+        removed)."""
+        with self._opened(create=False) as folder:
+            return None if folder is None else self._read(folder, key)
+
+    def put(self, key: str, body: bytes) -> None:
+        """Store ``body`` under ``key``. A full disk or a folder that cannot be written leaves the cache as it was."""
+        if _HEADER + len(body) > min(self.limit, LARGEST):
+            return
+        with self._opened(create=True) as folder:
+            if folder is None:
+                return
+            try:
+                sealed = [_MAGIC, self._seal(folder, key, body), body]
+                atomic_files.put(folder, key + _SUFFIX, sealed, 0o600, durable=False)
+            except OSError as error:
+                self._warn("cannot be written", error)
+                return
+            self._held += _HEADER + len(body)
+            if self._writes % _SCAN_EVERY == 0 or self._held > self.limit:
+                self._evict(folder)
+            self._writes += 1
+
+    def drop(self, key: str) -> None:
+        """Forget what is stored under ``key``."""
+        with self._opened(create=False) as folder:
+            if folder is not None:
+                _remove(folder, key + _SUFFIX)
+
+    @contextlib.contextmanager
+    def _opened(self, *, create: bool) -> Iterator[int | None]:
+        """A handle to the folder; None where there is none, or it must not be used."""
+        handle = None
+        if self._is_usable:
+            try:
+                handle = open_own_folder(self.folder, create=create)
+            except OSError as error:
+                if create or not isinstance(error, FileNotFoundError):
+                    self._is_usable = False
+                    self._warn("is not used", error)
+        try:
+            yield handle
+        finally:
+            if handle is not None:
+                os.close(handle)
+
+    def _read(self, folder: int, key: str) -> bytes | None:
+        name = key + _SUFFIX
+        try:
+            content, state = read_regular(name, LARGEST, folder)
+        except FileNotFoundError:
+            return None
+        except OSError as error:
+            self._discard(folder, name, str(error))
+            return None
+        body = content[_HEADER:]
+        try:
+            seal = _MAGIC + self._seal(folder, key, body)
+        except OSError as error:
+            self._is_usable = False
+            self._warn("is not used", error)
+            return None
+        if not hmac.compare_digest(content[:_HEADER], seal):
+            self._discard(folder, name, "not sealed by this user for this key")
+            return None
+        if time.time() - state.st_mtime > _TOUCH_AFTER:
+            with contextlib.suppress(OSError):
+                os.utime(name, dir_fd=folder, follow_symlinks=False)
+        return body
+
+    def _seal(self, folder: int, key: str, body: bytes) -> bytes:
+        """What only this user can know of an entry. The key is a digest of all versions that made the body."""
+        if not self._secret:
+            self._secret = _user_secret(folder)
+        seal = hmac.new(self._secret, _MAGIC + key.encode() + b"\n", _SEAL)
+        seal.update(body)
+        return seal.digest()
+
+    def _evict(self, folder: int) -> None:
+        """Count the folder anew and, above the limit, remove the oldest files down to three quarters of it."""
+        atomic_files.remove_abandoned(folder)
+        found: list[tuple[float, int, str]] = []
+        with contextlib.suppress(OSError), os.scandir(folder) as entries:
+            for entry in entries:
+                if entry.name.endswith(_SUFFIX):
+                    with contextlib.suppress(OSError):
+                        state = entry.stat(follow_symlinks=False)
+                        if stat.S_ISREG(state.st_mode):
+                            found.append((state.st_mtime, state.st_size, entry.name))
+        self._held = sum(size for _, size, _ in found)
+        if self._held <= self.limit:
+            return
+        for _, size, name in sorted(found):
+            if self._held <= self.limit * 3 // 4:
+                return
+            _remove(folder, name)
+            self._held -= size
+
+    def _discard(self, folder: int, name: str, reason: str) -> None:
+        _note(f"removed {self.folder / name}: {reason}")
+        _remove(folder, name)
+
+    def _warn(self, what: str, error: OSError) -> None:
+        if not self._has_warned:
+            self._has_warned = True
+            _warn(f"The kernel cache {self.folder} {what}: {error}. Kernels are compiled anew in each process.")
+
+
+def _user_secret(folder: int) -> bytes:
+    """The secret beside the user's caches, whichever folder is in use: who hands over a folder does not hand over a
+    secret with it. For a user without a home of his own it is in the folder itself."""
+    try:
+        home = open_own_folder(user_cache_dir(), create=True)
+    except OSError:
+        return secret_in(folder)
+    try:
+        return secret_in(home)
+    except OSError:
+        return secret_in(folder)
+    finally:
+        os.close(home)
+
+
+def _remove(folder: int, name: str) -> None:
+    with contextlib.suppress(OSError):
+        try:
+            os.unlink(name, dir_fd=folder)
+        except IsADirectoryError:
+            os.rmdir(name, dir_fd=folder)
+
+
+def _note(text: str) -> None:
+    if switches.debug.value >= 1:
+        print(f"runnel: {text}", file=sys.stderr)
+
+
+def _warn(text: str) -> None:
+    warnings.warn(text, RuntimeWarning, stacklevel=2)
+
+
+_OPEN: dict[tuple[str, int], ObjectCache | None] = {}
+
+
+def current() -> ObjectCache | None:
+    """The cache the switches ask for; None where they ask for none, or this user has no home."""
+    if not switches.cache.value:
+        return None
+    key = (switches.cache_dir.value, switches.cache_size.value)
+    if key not in _OPEN:
+        try:
+            _OPEN[key] = ObjectCache(key[0] or user_cache_dir(), key[1])
+        except OSError as error:
+            _OPEN[key] = None
+            _warn(f"There is no kernel cache: {error}. Kernels are compiled anew in each process.")
+    return _OPEN[key]

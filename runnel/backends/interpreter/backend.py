@@ -1,0 +1,39 @@
+"""The interpreter as a backend: the programs of the CPU, run step by step in NumPy. It needs no LLVM.
+
+It is the oracle of the others: every element of every kernel is computed as ``loops.ir`` says, every index is checked
+against the place that its buffer belongs to, and the results are the CPU's to the bit.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from runnel.backends import context
+from runnel.backends.commands import CommandBuffer
+from runnel.backends.cpu import target as targets
+from runnel.backends.cpu.target import Target
+from runnel.backends.host.state import LockKeeper
+from runnel.backends.interpreter.launch import LoadedProgram
+from runnel.backends.interpreter.locking import KEEPER
+from runnel.core.devices import INTERPRETER
+from runnel.loops.ir import Kernel
+
+
+class InterpreterBackend:
+    """Runs programs with the loop-IR interpreter."""
+
+    device = INTERPRETER
+    has_files = False
+    always_seals = True
+
+    def target(self) -> Target:
+        return targets.described()
+
+    def load(self, buffer: CommandBuffer, kernels: Sequence[Kernel] | None) -> LoadedProgram:
+        if kernels is None:
+            raise LookupError("The interpreter keeps no kernels on disk.")
+        return LoadedProgram(buffer, kernels, context.current().precision)
+
+    @property
+    def lock_keeper(self) -> LockKeeper:
+        return KEEPER

@@ -1,0 +1,132 @@
+"""Values that are computed: each instruction of a formula (``loops.formulas``) is a NumPy operation on all lanes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any, Final, Self
+
+import numpy as np
+
+from runnel.backends.interpreter.fma import fused_multiply_add
+from runnel.core.dtypes import DType, by_name, float64, uint32
+from runnel.loops.formulas.value import Number, State, Value
+
+Array = np.ndarray[Any, Any]
+
+
+def _truncated(a: Array, b: Array) -> Array:
+    """The quotient of signed integers, rounded toward 0."""
+    down = a // b
+    quotient: Array = down + ((a - down * b != 0) & ((a < 0) != (b < 0)))
+    return quotient
+
+
+def _logical_shift(a: Array, b: Array) -> Array:
+    unsigned = by_name(f"uint{a.dtype.itemsize * 8}").numpy
+    shifted: Array = (a.view(unsigned) >> b.view(unsigned)).view(a.dtype)
+    return shifted
+
+
+_OPERATIONS: Final[dict[str, Callable[[Array, Array], Any]]] = {
+    "fadd": np.add,
+    "fsub": np.subtract,
+    "fmul": np.multiply,
+    "fdiv": np.divide,
+    "add": np.add,
+    "sub": np.subtract,
+    "mul": np.multiply,
+    "sdiv": _truncated,
+    "udiv": np.floor_divide,
+    "and": np.bitwise_and,
+    "or": np.bitwise_or,
+    "xor": np.bitwise_xor,
+    "shl": np.left_shift,
+    "ashr": np.right_shift,
+    "lshr": _logical_shift,
+    "fcmp olt": np.less,
+    "fcmp ole": np.less_equal,
+    "fcmp ogt": np.greater,
+    "fcmp oge": np.greater_equal,
+    "fcmp oeq": np.equal,
+    "fcmp une": np.not_equal,
+    "fcmp uno": lambda a, b: np.isnan(a) | np.isnan(b),
+    "icmp eq": np.equal,
+    "icmp ne": np.not_equal,
+    "icmp slt": np.less,
+    "icmp sle": np.less_equal,
+    "icmp sgt": np.greater,
+    "icmp sge": np.greater_equal,
+    "icmp ult": np.less,
+    "icmp ule": np.less_equal,
+    "icmp ugt": np.greater,
+    "icmp uge": np.greater_equal,
+}
+
+_FUNCTIONS: Final[dict[str, Callable[..., Array]]] = {
+    "fma": fused_multiply_add,
+    "sqrt": np.sqrt,
+    "floor": np.floor,
+    "ceil": np.ceil,
+    "trunc": np.trunc,
+    "rint": np.rint,
+    "fabs": np.abs,
+    "copysign": np.copysign,
+}
+
+
+class Computed(Value):
+    """The lanes in ``array``."""
+
+    __slots__ = ("array",)
+
+    def __init__(self, array: Array, dtype: DType) -> None:
+        super().__init__(dtype, len(array))
+        self.array: Final = array
+
+    is_number = False
+
+    def is_constant(self, number: Number) -> bool:
+        return False
+
+    def constant_of(self, number: Number, dtype: DType) -> Self:
+        if dtype.is_integer:  # modulo 2ⁿ
+            bits = dtype.itemsize * 8
+            number = np.array(int(number) % (1 << bits), f"u{dtype.itemsize}").view(dtype.numpy)[()]
+        return type(self)(np.full(self.lanes, number, dtype.numpy), dtype)
+
+    def operation(self, instruction: str, other: Self, dtype: DType) -> Self:
+        return type(self)(_OPERATIONS[instruction](self.array, other.array), dtype)
+
+    def negated(self) -> Self:
+        return type(self)(-self.array, self.dtype)
+
+    def convert(self, instruction: str, dtype: DType) -> Self:
+        """Each conversion is what NumPy makes of the two dtypes; those of floats to integers are given what fits."""
+        if instruction == "bitcast":
+            return self.reinterpret(dtype)
+        return type(self)(self.array.astype(dtype.numpy), dtype)
+
+    def reinterpret(self, dtype: DType) -> Self:
+        return type(self)(self.array.view(dtype.numpy), dtype)
+
+    def function(self, name: str, others: Sequence[Self]) -> Self:
+        return type(self)(_FUNCTIONS[name](self.array, *(x.array for x in others)), self.dtype)
+
+    def selected(self, yes: Self, no: Self) -> Self:
+        return type(self)(np.where(self.array, yes.array, no.array), yes.dtype)
+
+    def while_any(self, state: State, condition: Callable[[State], Any], step: Callable[[State], State]) -> list[Any]:
+        while condition(state).array.any():
+            state = step(state)
+        return list(state)
+
+    def rarely(self, usual: State, otherwise: Callable[[], State]) -> list[Any]:
+        return list(otherwise() if self.array.any() else usual)
+
+    def lane_by_lane(self, name: str, formula: Callable[[Any], State], dtypes: Sequence[DType]) -> list[Any]:
+        wide = type(self)(self.array.astype(np.float64), float64)
+        parts = zip(formula(wide), dtypes, strict=False)  # a float32 needs fewer of them
+        return [x.convert("", dtype) for x, dtype in parts]
+
+    def element_of(self, name: str, table: Sequence[int]) -> Self:
+        return type(self)(np.array(table, np.uint32)[self.array], uint32)

@@ -1,0 +1,175 @@
+"""Programs of the interpreter, and their runs: each thread's commands in turn up to its next barrier, on one thread.
+
+A run that takes state locks is made by a thread of its own where the main thread asks for it, so that no signal handler
+can break in: Ctrl-C stops it before its seal, and beyond that waits for its end, as on the CPU.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, Final
+
+import numpy as np
+
+from runnel.backends.commands import BARRIER, JUMP, SEAL, CommandBuffer, Words
+from runnel.backends.host import calls as host, layout, memory
+from runnel.backends.host.layout import CANCELLED, INTERRUPTED
+from runnel.backends.interpreter import kernels as interpreter
+from runnel.backends.interpreter.attended import attended
+from runnel.backends.interpreter.locking import KEEPER
+from runnel.loops.ir import Kernel
+
+Array = np.ndarray[Any, Any]
+_ANYWHERE: Final = ctypes.c_byte * (1 << 46)
+
+
+class LoadedProgram:
+    """A command buffer with its kernels in loop IR, and the rule for products of bfloat16."""
+
+    def __init__(self, buffer: CommandBuffer, kernels: Sequence[Kernel], precision: str) -> None:
+        by_name = {kernel.name: kernel for kernel in kernels}
+        self.kernels: Final = [by_name[name] for name, _ in buffer.kernels]
+        self.buffer: Final = buffer
+        self.precision: Final = precision
+        self.words: Final[list[int]] = buffer.words.tolist()
+        self.extents: Final[list[list[int]]] = buffer.extents.tolist()
+
+    def launch(self, bases: int, commands: Sequence[Words] | None = None) -> Launch:
+        return Launch(self, bases, self.buffer.commands if commands is None else commands)
+
+
+class Launch:
+    """A loaded program bound to the table of base addresses at ``bases``."""
+
+    def __init__(self, program: LoadedProgram, bases: int, commands: Sequence[Words]) -> None:
+        self._program: Final = program
+        self._bases: Final = bases
+        self._commands: Final[list[list[list[int]]]] = [rows.tolist() for rows in commands]
+        self._block: Final = memory.allocate(layout.LINE)
+        self.address: Final = self._block.address
+        ctypes.memset(self.address, 0, layout.LINE)
+        self.words: Final = self._block.ndarray((layout.LINE // 8,), np.int64, writeable=True).data
+        self.words[layout.THREADS] = len(commands)
+        self._table: Words = np.zeros((0, 4), np.int64)
+        self._entries: list[list[int]] = []
+        self._sealed = False
+
+    def lock(self, entries: Sequence[tuple[int, bool, int, int]]) -> None:
+        self._table = np.array(entries, np.int64).reshape(-1, 4)
+        self._entries = self._table.tolist()
+        self.words[layout.LOCK_COUNT] = 0
+        self.words[layout.LOCKS] = self._table.__array_interface__["data"][0]
+        self.words[layout.LOCK_COUNT] = len(self._entries)
+
+    @property
+    def run_watched(self) -> Callable[[], int]:
+        return self.run
+
+    def run(self) -> int:
+        host.require_free(self._entries)
+        with host.running(self.address):
+            while True:
+                if self._entries and threading.current_thread() is threading.main_thread():
+                    status = attended(self._locked, self.interrupt)
+                else:
+                    status = self._locked()
+                if status != INTERRUPTED:  # else the request belongs to an earlier run
+                    return status
+
+    def cancel(self) -> None:
+        self.words[layout.REQUEST] = CANCELLED
+
+    def interrupt(self) -> None:
+        """Stop the run in progress before its seal, where a signal is the reason."""
+        self.words[layout.REQUEST] = INTERRUPTED
+
+    def _locked(self) -> int:
+        """The run, with its state locks; gives its status."""
+        status = KEEPER.take(self._entries)
+        if status:
+            return status
+        self._sealed = False
+        try:
+            status = self._whole()
+        except _Stopped as stopped:
+            status = stopped.status
+        finally:
+            KEEPER.leave(self._entries)
+        self.words[layout.REQUEST] = 0
+        self.words[layout.STATUS] = status
+        self.words[layout.COMPLETED] += not status
+        return status
+
+    def _whole(self) -> int:
+        """All threads from one barrier to the next, until all have come to their ends."""
+        walks = [self._walk(rows) for rows in self._commands]
+        while walks:
+            met = [(walk, next(walk, None)) for walk in walks]
+            walks = [walk for walk, meeting in met if meeting is not None]
+            if any(meeting == SEAL for _, meeting in met):
+                self._stop_if_asked()
+                status = KEEPER.begin_writing(self._entries)
+                if status:
+                    return status
+                self._sealed = True
+        return 0
+
+    def _walk(self, rows: list[list[int]]) -> Iterator[int]:
+        """Carry out a thread's commands; stops at each BARRIER and SEAL."""
+        words = self._program.words
+        at = 0
+        while True:
+            kernel, args, i0, i1, j0, j1, extents, _ = rows[at]
+            if kernel == 0:
+                return
+            self._stop_if_asked()
+            at += 1
+            if kernel == JUMP:
+                slot, offset = words[args // 8 : args // 8 + 2]
+                at += (i1 if ctypes.c_byte.from_address(self._base(slot) + offset).value else i0) - 1
+            elif kernel in (BARRIER, SEAL):
+                yield kernel
+            else:
+                self._run_kernel(self._program.kernels[kernel - 1], args // 8, extents, (i0, i1, j0, j1))
+
+    def _stop_if_asked(self) -> None:
+        if self.words[layout.REQUEST] and not self._sealed:
+            raise _Stopped(self.words[layout.REQUEST])
+
+    def _run_kernel(self, kernel: Kernel, args: int, extents: int, block: tuple[int, int, int, int]) -> None:
+        arrays: dict[str, Array] = {}
+        origins: dict[str, int] = {}
+        words = self._program.words
+        for number, buffer in enumerate(kernel.buffers):
+            slot, offset = words[args + 2 * number : args + 2 * number + 2]
+            begin, end = self._program.extents[extents + number]
+            item = buffer.dtype.itemsize
+            origins[buffer.name] = (begin - offset) // item
+            if buffer.mode == "scratch":
+                arrays[buffer.name] = np.full(end - begin, _UNDEFINED, np.uint8).view(buffer.dtype.numpy)
+            elif end == begin:
+                arrays[buffer.name] = np.empty(0, buffer.dtype.numpy)
+            elif buffer.mode != "tile":
+                place: Any = _ANYWHERE.from_address(self._base(slot) + begin)
+                arrays[buffer.name] = np.frombuffer(place, buffer.dtype.numpy, (end - begin) // item)
+        first = args + 2 * len(kernel.buffers)
+        params = dict(zip((p.name for p in kernel.params), words[first:], strict=False))
+        fault = interpreter.run(kernel, arrays, params, *block, origins=origins, precision=self._program.precision)
+        if fault:
+            raise _Stopped(fault)
+
+    def _base(self, slot: int) -> int:
+        return ctypes.c_int64.from_address(self._bases + 8 * slot).value
+
+
+_UNDEFINED: Final = 0xFF  # of scratch memory: floats are NaNs
+
+
+class _Stopped(Exception):
+    """The end of a run before its end."""
+
+    def __init__(self, status: int) -> None:
+        super().__init__(status)
+        self.status: Final = status

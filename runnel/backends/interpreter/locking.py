@@ -1,0 +1,102 @@
+"""State locks as the interpreter's runs hold them: the protocol of ``cpu.locking``, in Python.
+
+A run takes its locks together, for reading or for writing. It writes from its seal on: only then does it keep those
+waiting who read a Variable. Until then they may take the memory of a Variable, whose version says so, and the run is
+refused at the seal as STALE: nothing has been written yet.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import threading
+from collections.abc import Sequence
+from typing import Final
+
+from runnel.backends.host import calls as host, layout
+from runnel.backends.host.layout import ANY, STALE
+
+Entries = Sequence[Sequence[int]]
+
+
+class Keeper:
+    """All state locks that runs of the interpreter hold: the number of runs that read, or -1 for one that writes."""
+
+    def __init__(self) -> None:
+        self.reopen()
+
+    def take(self, entries: Entries) -> int:
+        """Hold the locks of ``entries``: 0, or STALE, and then none is held."""
+        with self._changed:
+            while self._closed or any(self._is_taken(address, exclusive) for address, exclusive, *_ in entries):
+                self._changed.wait()
+            if not _are_current(entries):
+                return STALE
+            for address, exclusive, *_ in entries:
+                self._held[address] = -1 if exclusive else self._held.get(address, 0) + 1
+        return 0
+
+    def begin_writing(self, entries: Entries) -> int:
+        """From now on those who read wait: 0; or STALE, where somebody has read since the locks were taken."""
+        with self._changed:
+            while self._closed:
+                self._changed.wait()
+            if not _are_current(entries):
+                return STALE
+            self._writers.update((address, threading.get_ident()) for address, exclusive, *_ in entries if exclusive)
+        return 0
+
+    def leave(self, entries: Entries) -> None:
+        """After the run: count what was written, and let go of the locks."""
+        with self._changed:
+            for address, exclusive, *_ in entries:
+                if self._writers.pop(address, None) is not None:
+                    _words(address)[layout.WRITES // 8] += 1
+                readers = self._held.pop(address)
+                if not exclusive and readers > 1:
+                    self._held[address] = readers - 1
+            self._changed.notify_all()
+
+    def _is_taken(self, address: int, exclusive: int) -> bool:
+        holders = self._held.get(address, 0)
+        return holders != 0 if exclusive else holders < 0
+
+    def is_written(self, lock: int) -> int:
+        return int(lock in self._writers)
+
+    def settle(self, lock: int) -> None:
+        if self._writers.get(lock) == threading.get_ident():  # what reads here breaks into the run
+            raise host.refused()
+        with self._changed:
+            while lock in self._writers:
+                self._changed.wait()
+
+    def close(self) -> None:
+        with self._changed:
+            self._closed += 1
+
+    def open(self) -> None:
+        with self._changed:
+            self._closed -= 1
+            self._changed.notify_all()
+
+    def reopen(self) -> None:
+        self._changed = threading.Condition()
+        self._held: dict[int, int] = {}
+        self._writers: dict[int, int] = {}  # by lock: the thread
+        self._closed = 0
+
+
+def _are_current(entries: Entries) -> bool:
+    """Whether every lock has the version and the writes that its entry expects."""
+    for address, _, version, writes in entries:
+        words = _words(address)
+        if words[layout.VERSION // 8] != version or writes not in (ANY, words[layout.WRITES // 8]):
+            return False
+    return True
+
+
+def _words(address: int) -> ctypes.Array[ctypes.c_int64]:
+    return (ctypes.c_int64 * (layout.LINE // 8)).from_address(address)
+
+
+KEEPER: Final = Keeper()

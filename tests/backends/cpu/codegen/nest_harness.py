@@ -1,0 +1,129 @@
+"""Compile a kernel of the loop IR and run it beside the interpreter; short names for writing kernels."""
+
+from __future__ import annotations
+
+import ctypes
+import itertools
+from typing import Any
+
+import llvmlite.binding as llvm
+import numpy as np
+
+from runnel.backends.cpu import target
+from runnel.backends.cpu.codegen import nest
+from runnel.backends.interpreter import kernels as interpreter
+from runnel.core.dtypes import DType, bool_, float32
+from runnel.loops import scalar, verifier
+from runnel.loops.ir import (
+    Apply,
+    Bound,
+    Const,
+    Expr,
+    For,
+    Index,
+    Kernel,
+    Load,
+    Param,
+    RangeBound,
+    Stmt,
+    Stride,
+    Var,
+)
+
+Array = np.ndarray[Any, Any]
+I0, I1, J0, J1 = RangeBound.I0, RangeBound.I1, RangeBound.J0, RangeBound.J1
+I, J, K = Var("i"), Var("j"), Var("k")  # noqa: E741 - as in the formulas
+N = Param("n")
+ONE = Const(1.0, float32)
+
+
+class Native:
+    """A kernel compiled for this machine's target or another that runs here: called like ``interpreter.run``."""
+
+    _engines = itertools.count()
+    _jit: Any = None
+
+    def __init__(
+        self, kernel: Kernel, symbols: dict[str, int] | None = None, chosen: target.Target | None = None
+    ) -> None:
+        verifier.verify(kernel)
+        host = chosen or target.host()
+        for row in target.TARGETS:  # code generation must not fail anywhere
+            if row.name != host.name:
+                machine_code(nest.emit_kernel(kernel, row), row)
+        if Native._jit is None:
+            Native._jit = llvm.create_lljit_compiler(target.host().machine())
+        library = llvm.JITLibraryBuilder().add_object_img(machine_code(nest.emit_kernel(kernel, host), host))
+        for name, address in (symbols or {}).items():
+            library.import_symbol(name, address)
+        self.kernel = kernel
+        self.library = library.export_symbol(kernel.name).link(Native._jit, f"test_nest_{next(Native._engines)}")
+        words = [ctypes.c_void_p] * 2 + [ctypes.c_int64] * 4
+        self.function = ctypes.CFUNCTYPE(None, *words)(self.library[kernel.name])
+
+    def __call__(
+        self, arrays: dict[str, Array], params: dict[str, int], i0: int, i1: int, j0: int = 0, j1: int = 1
+    ) -> None:
+        kernel = self.kernel
+        bases = (ctypes.c_int64 * (len(arrays) + 1))(*[arrays[b.name].ctypes.data - 64 for b in kernel.buffers])
+        thread = (ctypes.c_int64 * 8)(ctypes.addressof(bases))
+        words = [word for slot in range(len(kernel.buffers)) for word in (slot, 64)]
+        words += [params[p.name] for p in kernel.params]
+        args = (ctypes.c_int64 * (len(words) + 1))(*words)
+        self.function(ctypes.addressof(thread), ctypes.addressof(args), i0, i1, j0, j1)
+
+
+def machine_code(text: str, row: target.Target) -> bytes:
+    module = llvm.parse_assembly(text)
+    module.verify()
+    return bytes(row.machine().emit_object(module))
+
+
+def agree(kernel: Kernel, arrays: dict[str, Array], params: dict[str, int], *block: int) -> dict[str, Array]:
+    """Run natively and in the interpreter; every byte of every array must agree. Returns the native results."""
+    return agree_native(Native(kernel), arrays, params, *block)
+
+
+def agree_native(native: Native, arrays: dict[str, Array], params: dict[str, int], *block: int) -> dict[str, Array]:
+    got = {name: array.copy() for name, array in arrays.items()}
+    want = {name: array.copy() for name, array in arrays.items()}
+    native(got, params, *block)
+    interpreter.run(native.kernel, want, params, *block)
+    for name in arrays:
+        same = (got[name].view(np.uint8) == want[name].view(np.uint8)).reshape(len(got[name]), -1).all(axis=1)
+        both_nan = (got[name] != got[name]) & (want[name] != want[name])
+        assert (same | both_nan).all(), f"{name}: {got[name]} is not {want[name]}"
+    return got
+
+
+def at(*terms: tuple[Var, Stride], offset: Stride = 0, gathered: tuple[tuple[Expr, Stride], ...] = ()) -> Index:
+    return Index(terms, offset, gathered)
+
+
+def load(buffer: str, dtype: DType, *terms: tuple[Var, Stride], offset: Stride = 0) -> Load:
+    return Load(buffer, at(*terms, offset=offset), dtype)
+
+
+def op(which: scalar.ScalarOp, *args: Expr, dtype: DType | None = None) -> Apply:
+    return Apply(which, args, dtype or args[0].dtype)
+
+
+def vec(var: Var, begin: Bound, end: Bound, *body: Stmt) -> For:
+    return For(var, begin, end, "vec", body)
+
+
+def seq(var: Var, begin: Bound, end: Bound, *body: Stmt) -> For:
+    return For(var, begin, end, "seq", body)
+
+
+def values(rng: np.random.Generator, dtype: DType, n: int) -> Array:
+    if dtype is bool_:
+        return rng.integers(0, 2, n).astype(np.bool_)
+    if dtype.is_integer:
+        limits = np.iinfo(dtype.numpy)
+        return rng.integers(limits.min, limits.max, n, dtype=dtype.numpy, endpoint=True)
+    return rng.standard_normal(n).astype(dtype.numpy)
+
+
+def rng() -> np.random.Generator:
+    return np.random.default_rng(7)
