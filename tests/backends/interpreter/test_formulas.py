@@ -6,12 +6,12 @@ from typing import Any
 
 import numpy as np
 import pytest
-from tests.lowering.harness import same_bits
 
 import runnel as rn
 from runnel import ops
 from runnel.core.dtypes import DType, bfloat16, float16, float32, float64, int32, int64, uint8
 from runnel.core.rounding import rounded
+from tests.compiler.harness import same_bits
 
 FLOATS = (float32, float64, float16, bfloat16)
 UNARY = ("exp", "expm1", "log", "log1p", "log2", "tanh", "sigmoid", "erf", "sin", "cos", "sqrt")

@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from tests.lowering.harness import same_bits
 
 import runnel as rn
 from runnel.core.dispatch import apply
 from runnel.core.tables import Op
+from tests.compiler.harness import same_bits
 from tests.ops.records import RECORDS, sample
 from tests.suites.inputs import NAMES, main_dtype
 

@@ -8,10 +8,10 @@ from typing import Any
 
 import numpy as np
 import pytest
-from runnel.lowering import partition
 
 import runnel as rn
 from runnel import nn, ops, optim
+from runnel.compiler.schedule import partition
 from runnel.core import switches
 
 Step = Callable[[str], list[Any]]
