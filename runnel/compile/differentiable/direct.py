@@ -11,7 +11,8 @@ from typing import Any, Final
 
 from runnel.backends.host.memory import allocate, allocate_slab
 from runnel.compile.differentiable.backward import Backward
-from runnel.compile.differentiable.derivative import Cotangent, End, Kind
+from runnel.compile.differentiable.derivative import Cotangent
+from runnel.compile.differentiable.ends import OF_VARIABLES, End, Kind
 from runnel.core.lifetime import Weak
 from runnel.tensor.tensor import Tensor, from_storage
 from runnel.tensor.variable import CLOCK
@@ -92,7 +93,7 @@ def direct(
 ) -> Direct | None:
     """How the cotangents of a part's readings reach their owners, where that is as simple as :class:`Direct` says."""
     numbers = [c.output for c in cotangents if c is not None and c.wrapped is None]
-    is_simple = all(end.kind in (Kind.VARIABLE, Kind.FORMER) for end in ends) and len(numbers) == len(ends)
+    is_simple = all(end.kind in OF_VARIABLES for end in ends) and len(numbers) == len(ends)
     if not is_simple or len(set(ends)) < len(ends) or len(set(numbers)) < len(numbers):
         return None
     owners = [variables[former[end.number] if end.kind is Kind.FORMER else end.number] for end in ends]
