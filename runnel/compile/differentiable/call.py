@@ -7,6 +7,7 @@ import weakref
 from collections.abc import Sequence
 from typing import Any, Final
 
+from runnel.backends.host.memory import Storage
 from runnel.compile.differentiable.derivative import Derivative
 from runnel.compile.differentiable.ends import OF_VARIABLES, End, Kind
 from runnel.compile.differentiable.layouts import as_computed
@@ -16,7 +17,6 @@ from runnel.core.dtypes import float32
 from runnel.core.errors import CaptureWarning
 from runnel.core.lifetime import Weak
 from runnel.graph.node import InputKind, Value
-from runnel.backends.host.memory import Storage
 from runnel.tensor import tape, tensor as tensors
 from runnel.tensor.holding import Hold
 from runnel.tensor.tensor import Tensor

@@ -266,7 +266,8 @@ def a_tensor_that_is_written_later(compiles: Compiles) -> Any:
     [
         several_calls, a_cell_called_in_a_loop, between_eager_code, twice_the_same_argument, several_results,
         all_states_of_a_recurrence, inputs_that_are_results, the_same_result_twice, a_leaf_made_inside, slices, seeds,
-        dtypes, a_scan, a_checkpoint, a_checkpoint_of_several_results, a_custom_derivative, a_tensor_that_is_written_later,
+        dtypes, a_scan, a_checkpoint, a_checkpoint_of_several_results, a_custom_derivative,
+        a_tensor_that_is_written_later,
     ],
 )  # fmt: skip
 @pytest.mark.filterwarnings("error")
