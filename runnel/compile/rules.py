@@ -96,7 +96,7 @@ class Rules(Policy):
         return issubclass(kind, WatchedDict)
 
     def found_fixed(self, rec: Recorder, kind: type, name: str) -> None:
-        if name in METHODS and is_own(kind):
+        if is_own(kind):
             stays(rec, kind, name)
 
     def ticks(self, kind: type) -> bool:
