@@ -20,11 +20,18 @@ if TYPE_CHECKING:
 _OF_TREES: Final = ("__call__", "forward")
 _OF_OTHERS: Final = ("step", "update", "zero_grad")
 METHODS: Final = (*_OF_TREES, *_OF_OTHERS)
+_OURS: Final[set[FunctionType]] = set()  # methods that were found to be of this package
 
 
 def is_patched(kind: type) -> bool:
     """Whether a class of ours holds a method of somebody else's."""
-    return any(_is_foreign(found) for found in list(namespace(kind).values()) if type(found) is FunctionType)
+    methods = [found for found in list(namespace(kind).values()) if type(found) is FunctionType]
+    if _OURS.issuperset(methods):
+        return False
+    if any(map(_is_foreign, methods)):
+        return True
+    _OURS.update(methods)
+    return False
 
 
 def _is_foreign(found: Any) -> bool:
