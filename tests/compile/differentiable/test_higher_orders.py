@@ -15,9 +15,9 @@ import pytest
 
 import runnel as rn
 from runnel import nn, optim
+from runnel.backends.host import memory
 from runnel.core.errors import CaptureWarning, GradientError
 from runnel.nn import functional as F
-from runnel.runtime import memory
 
 from .programs import bits, gradients, leaf, numbers, parameter, programs
 
