@@ -13,10 +13,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Final
 
-from runnel.backends.host.layout import COMPLETED, STALE
 from runnel.backends.host.memory import allocate, allocate_slab
 from runnel.compile.capture import Capture, Gradient, Origin, Tape
 from runnel.compile.differentiable.taping import Taping
+from runnel.compile.launching import TAKE, WRITES, function, launch, names
 from runnel.compile.native import Native, dense
 from runnel.compile.observe.observation import Constant, Given, Observation, Row
 from runnel.compile.recipes import OUTPUTS, Output
@@ -26,9 +26,8 @@ from runnel.core.switches import SETTLED
 from runnel.graph.node import InputKind
 from runnel.tensor import tape
 from runnel.tensor.grad_mode import RECORDING
-from runnel.tensor.holding import HOLDS, protect
 from runnel.tensor.tensor import Tensor, from_storage
-from runnel.tensor.variable import CLOCK, CONSUMED
+from runnel.tensor.variable import CONSUMED
 
 Call = Callable[..., Any]
 
@@ -43,9 +42,6 @@ MISS: Final = _Miss()
 
 CELL: Final = 64  # bytes: results up to this size share slabs
 CELLS: Final = 64  # in a slab; a small result that is kept keeps its slab
-WRITES: Final = "CLOCK.writes += 1"
-WRITING: Final = ("HOLDS.writing += 1", "if HOLDS.now: protect(WRITTEN)")
-WRITTEN: Final = "HOLDS.writing -= 1"
 
 
 class Counter:
@@ -73,15 +69,12 @@ class CallWriter:
         self.guard = observation.guard
         self.ticks = sum(effect.ticks for effect in observation.effects)
         self.namespace: dict[str, Any] = {
-            **observation.guard.namespace,
-            "CAST": CASTING.dtype, "CASTING": CASTING, "CLOCK": CLOCK, "CONSUMED": CONSUMED,
+            **observation.guard.namespace, **names(native.program, native.binding.pool, native.binding),
+            "CAST": CASTING.dtype, "CASTING": CASTING, "CONSUMED": CONSUMED,
             "CONTEXT": native.circumstances, "FREED": _freed_record(), "MISS": MISS, "MODE": RECORDING.get(),
             "S": counter, "SETTLED": SETTLED, "Tensor": Tensor, "allocate": allocate, "allocate_slab": allocate_slab,
-            "dense": dense, "error": native.program.error, "wrong_gradient": observation.program.wrong_gradient,
-            "from_storage": from_storage, "frames": native.binding.pool.frames, "give": native.binding.pool.give,
-            "make": native.binding.pool.make, "recording": RECORDING.get, "resume": native.binding.resume,
-            "RESULT": observation.result, "repeat": observation.repeat,
-            "HOLDS": HOLDS, "protect": protect, "WRITTEN": native.binding.written_ids,
+            "dense": dense, "wrong_gradient": observation.program.wrong_gradient, "from_storage": from_storage,
+            "recording": RECORDING.get, "RESULT": observation.result, "repeat": observation.repeat,
         }  # fmt: skip
         self.taping = None if self.captured.derivative is None else Taping(native, observation)
         if self.taping is not None:
@@ -122,15 +115,16 @@ class CallWriter:
     def _body(self, settled: bool) -> list[str]:
         """``settled``: the clock has not ticked since the last run, so that no ``.grad`` has changed its state."""
         after = self._after(settled)
+        before, when_over = ([], []) if self.taping is None else (self.taping.before, self.taping.after)
         return [
-            *self._frame(), *self._inputs(), *self._outputs(), *self._gradients(settled), *self._launch(after), *after,
-            *self._results(), *self._effects(settled), f"return {self._value()}",
+            *self._frame(), *self._inputs(), *self._outputs(), *self._gradients(settled), *before,
+            *launch(bool(self.captured.variables), after, when_over), *self._results(), *self._effects(settled),
+            f"return {self._value()}",
         ]  # fmt: skip
 
     def _frame(self) -> list[str]:
-        lines = ["try: frame = frames.pop()", "except IndexError: frame = make()", "B = frame.bases"]
         origins = {source.origin for source in self.captured.sources}
-        return [*lines, "F = frame.floats"] if origins & {Origin.NUMBER, Origin.GETTER} else lines
+        return [*TAKE, "F = frame.floats"] if origins & {Origin.NUMBER, Origin.GETTER} else list(TAKE)
 
     def _inputs(self) -> list[str]:
         lines: list[str] = []
@@ -196,41 +190,8 @@ class CallWriter:
                 lines += [f"h{i} = variable_of{i}()", f"o{i} = h{i}._grad"]
         return lines
 
-    def _launch(self, after: list[str]) -> list[str]:
-        """The run. A signal's handler that raises does so right before the run or right after it."""
-        launch = ["status = frame.run()"]
-        if self.captured.variables:
-            launch.append(f"if status == {STALE}: status = resume(frame)")
-        before = [] if self.taping is None else self.taping.before
-        over = [
-            *([] if self.taping is None else self.taping.after),
-            "if frames: give(frame)",
-            "else: frames.append(frame)",
-            "if status: raise error(status)",
-        ]
-        broken_off: list[str] = []
-        if self.captured.written:
-            before, over = [*before, *WRITING], [WRITTEN, *over]
-            broken_off = [f"    {WRITTEN}"]
-        if not after:
-            return [*before, *launch, *over]
-        run = ["try:", *("    " + line for line in launch), "except BaseException:", *broken_off]
-        if after == [WRITES]:  # to count once too often does no harm
-            return [*before, *run, f"    {WRITES}", "    raise", *over]
-        return [
-            *before,
-            "L = frame.launch.words",
-            f"completed = L[{COMPLETED}]",
-            *run,
-            f"    if L[{COMPLETED}] != completed:",
-            *("        " + line for line in after),
-            "    raise",
-            *over,
-        ]
-
     def _after(self, settled: bool) -> list[str]:
-        """What a completed run changes besides memory. Calls nothing: Python lets signal handlers in only at calls (and
-        loops), so that none sees Variables changed and the rest not."""
+        """What a completed run changes besides memory."""
         lines = [WRITES] if self.captured.written else []
         for i, (variable, how, _) in enumerate(self.captured.gradients):
             self.namespace[f"variable_of{i}"] = variable
@@ -293,10 +254,8 @@ class CallWriter:
         return None
 
     def _function(self, head: str, lines: list[str]) -> Call:
-        source = f"def {head}:\n" + "".join(f"    {line}\n" for line in lines)
-        made: dict[str, Call] = {}  # a function in its own namespace would keep itself alive
-        exec(compile(source, "<call of a compiled function>", "exec"), self.namespace, made)
-        return made[head.partition("(")[0]]
+        made: Call = function(head, lines, self.namespace, "call of a compiled function")
+        return made
 
 
 _SAME_CIRCUMSTANCES: Final = (

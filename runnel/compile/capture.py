@@ -17,7 +17,8 @@ from typing import Any, Final, NamedTuple
 
 from runnel.backends.context import default_device
 from runnel.compile import arrays
-from runnel.compile.differentiable.derivative import Derivative, NotDivisible, derivative
+from runnel.compile.differentiable.derivative import Derivative, derivative
+from runnel.compile.differentiable.ends import NotDivisible
 from runnel.compile.floats import TracedFloat, traced_float
 from runnel.compile.observe import attributes
 from runnel.compile.observe.observation import Observation, Recipes, Session, observe

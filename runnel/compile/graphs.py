@@ -2,23 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Final
+from collections.abc import Callable, Mapping
+from typing import Any, Final
 
 from runnel.backends import context as contexts
 from runnel.backends.context import CompileContext
 from runnel.backends.host import memory
-from runnel.backends.host.layout import STALE
 from runnel.compile.binding import Binding
+from runnel.compile.launching import WRITES, function, launch, names
 from runnel.compile.native import Recipe, dense
 from runnel.core.errors import ArgumentError, DeviceError
 from runnel.graph.graph import Graph
 from runnel.graph.node import InputKind, Value
 from runnel.graph.verifier import verify
 from runnel.tensor import tensor as tensors
-from runnel.tensor.holding import HOLDS, protect
 from runnel.tensor.tensor import Tensor
-from runnel.tensor.variable import CLOCK, Variable
+from runnel.tensor.variable import Variable
 
 
 def compile_graph(
@@ -72,6 +71,9 @@ class GraphExecutable:
         self.binding: Final = Binding(
             self.program, lambda: self.variables, written, len(arguments), (), preparations[0] if preparations else None
         )
+        lines = launch(bool(inputs), [WRITES] if written else [])
+        space = names(self.program, self.binding.pool, self.binding)
+        self._launch: Callable[[Any], None] = function("launch(frame)", lines, space, "launch of a graph")
 
     def __call__(self, *arguments: Tensor) -> tuple[Tensor, ...]:
         found = [x.aval for x in arguments]
@@ -88,23 +90,6 @@ class GraphExecutable:
             frame.bases[slot] = x.address
         for slot, storage in enumerate(made, program.first_output):
             frame.bases[slot] = storage.address
-        status = self._run(frame) if self.graph.updates else self._launched(frame)
-        pool.give(frame)
-        if status:
-            raise program.error(status)
+        self._launch(frame)
         outputs = zip(self.graph.outputs, program.output_of, strict=True)
         return tuple([tensors.from_storage(x.aval.on(self._device), made[i]) for x, i in outputs])
-
-    def _run(self, frame: object) -> int:
-        HOLDS.writing += 1
-        if HOLDS.now:
-            protect(self.binding.written_ids)
-        try:
-            return self._launched(frame)
-        finally:
-            CLOCK.writes += 1
-            HOLDS.writing -= 1
-
-    def _launched(self, frame: object) -> int:
-        status: int = frame.run()  # type: ignore[attr-defined]
-        return self.binding.resume(frame) if status == STALE else status  # type: ignore[arg-type]

@@ -1,14 +1,16 @@
-"""Methods of this package's classes that users replace: those that are called when a module or an optimizer is used.
+"""Methods of this package's Modules and optimizers that users replace.
 
-A class of ours is known, as long as these methods are ours. Each call checks that they still are; a class with another
-one is observed like a class of the user's.
+A class of ours is known, as long as its methods are ours. Each call checks that those are still the same that the
+function calls, and those that are called when a module or an optimizer is used; a class with another method is observed
+like a class of the user's.
 """
 
 from __future__ import annotations
 
+from types import FunctionType
 from typing import TYPE_CHECKING, Any, Final
 
-from runnel.compile.observe.classes import MISSING, lookup, mro, namespace
+from runnel.compile.observe.classes import lookup, mro, namespace
 from runnel.compile.owned import PACKAGE, users_bases
 from runnel.tensor.stateful import Stateful, StatefulTree
 
@@ -18,11 +20,18 @@ if TYPE_CHECKING:
 _OF_TREES: Final = ("__call__", "forward")
 _OF_OTHERS: Final = ("step", "update", "zero_grad")
 METHODS: Final = (*_OF_TREES, *_OF_OTHERS)
+_OURS: Final[set[FunctionType]] = set()  # methods that were found to be of this package
 
 
 def is_patched(kind: type) -> bool:
     """Whether a class of ours holds a method of somebody else's."""
-    return any(_is_foreign(found) for name in METHODS if (found := namespace(kind).get(name)) is not None)
+    methods = [found for found in list(namespace(kind).values()) if type(found) is FunctionType]
+    if _OURS.issuperset(methods):
+        return False
+    if any(map(_is_foreign, methods)):
+        return True
+    _OURS.update(methods)
+    return False
 
 
 def _is_foreign(found: Any) -> bool:
@@ -38,7 +47,7 @@ def is_intact(kind: type) -> bool:
 def stays(rec: Recorder, kind: type, name: str) -> None:
     """Later calls must find the same method of a class of ours."""
     found = lookup(kind, name)
-    if name in METHODS and found is not MISSING and issubclass(kind, Stateful):
+    if type(found) is FunctionType and issubclass(kind, Stateful):
         rec.log.check(None, f"{{0}}.{name} is not {{1}}", f"{kind.__name__}.{name}", (kind, found))
 
 

@@ -96,7 +96,7 @@ class Rules(Policy):
         return issubclass(kind, WatchedDict)
 
     def found_fixed(self, rec: Recorder, kind: type, name: str) -> None:
-        if name in METHODS and is_own(kind):
+        if is_own(kind):
             stays(rec, kind, name)
 
     def ticks(self, kind: type) -> bool:
@@ -347,7 +347,7 @@ def _ours(rec: Recorder, function: Any, args: tuple[Any, ...], kwargs: dict[str,
             return rec.twin(function), args, kwargs
         if isinstance(owner, StatefulTree) and name in owner.of_the_tree:
             _reach_tree(rec, owner)
-        elif isinstance(owner, StatefulTree) and name not in _RUNS:
+        elif name not in (_RUNS if isinstance(owner, StatefulTree) else METHODS):
             return rec.twin(function), args, kwargs
         elif isinstance(owner, StatefulTree) and not _is_known(owner):
             if name == "__call__":

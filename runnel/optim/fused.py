@@ -3,21 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Mapping, Sequence
-from typing import Any, Final
+from typing import Any
 
 from runnel.backends import context
-from runnel.backends.host.layout import STALE
 from runnel.compile.binding import Binding
+from runnel.compile.launching import TAKE, WRITES, function, launch, names
 from runnel.compiler.executable.program import Program
 from runnel.compiler.passes import pipeline
 from runnel.compiler.plan import Planner
 from runnel.core.avals import common_device, row_major
 from runnel.graph.node import InputKind
 from runnel.tensor import tensor as tensors
-from runnel.tensor.holding import HOLDS, protect
 from runnel.tensor.tensor import Tensor
 from runnel.tensor.tracing import Trace, activate
-from runnel.tensor.variable import CLOCK, Variable
+from runnel.tensor.variable import Variable
 
 Gradients = Mapping[Variable, Tensor]
 _KEPT = 16  # programs of one optimizer
@@ -60,9 +59,8 @@ class StepProgram:
         getters: Sequence[Callable[[], float]],
     ) -> Callable[[Hashable], bool]:
         space: dict[str, Any] = {
-            "CLOCK": CLOCK, "CONTEXT": context.current(), "HOLDS": HOLDS, "STRUCTURE": structure, "Tensor": Tensor,
-            "WRITTEN": self.binding.written_ids, "context": context.current, "error": self.program.error,
-            "pool": self.binding.pool, "protect": protect, "resume": self.binding.resume,
+            **names(self.program, self.binding.pool, self.binding), "CONTEXT": context.current(),
+            "STRUCTURE": structure, "Tensor": Tensor, "context": context.current,
         }  # fmt: skip
         checks = ["if structure is not STRUCTURE and structure != STRUCTURE: return False"]
         checks.append("if context() is not CONTEXT: return False")
@@ -83,26 +81,9 @@ class StepProgram:
         for i, getter in enumerate(getters):
             space[f"number{i}"] = getter
             reads.append(f"F[{len(gradients) + i}] = number{i}()")
-        lines = [*checks, "frame = pool.take()", "B, F = frame.bases, frame.floats", *reads, *_LAUNCH]
-        source = "def run(structure):\n" + "".join(f"    {line}\n" for line in lines)
-        exec(compile(source, "<step of an optimizer>", "exec"), space)
-        written: Callable[[Hashable], bool] = space.pop("run")
-        return written
-
-
-_LAUNCH: Final = (
-    "HOLDS.writing += 1",
-    "if HOLDS.now: protect(WRITTEN)",
-    "try:",
-    "    status = frame.run()",
-    f"    if status == {STALE}: status = resume(frame)",
-    "finally:",  # Ctrl-C may come when the run is over
-    "    CLOCK.writes += 1",
-    "    HOLDS.writing -= 1",
-    "pool.give(frame)",
-    "if status: raise error(status)",
-    "return True",
-)
+        lines = [*checks, *TAKE, "F = frame.floats", *reads, *launch(True, [WRITES]), "return True"]
+        made: Callable[[Hashable], bool] = function("run(structure)", lines, space, "step of an optimizer")
+        return made
 
 
 class StepPrograms:

@@ -22,7 +22,7 @@ from runnel.core.showing import shown
 from runnel.ops.arguments import as_sizes
 from runnel.tensor import tensor as tensors, tracing
 from runnel.tensor.methods import ArrayMethods
-from runnel.tensor.tape import Record
+from runnel.tensor.tape import Record, passed_on
 from runnel.tensor.tensor import Tensor
 
 Shape: TypeAlias = int | Sequence[int]
@@ -94,7 +94,7 @@ def _copied(tensor: Tensor) -> Tensor:
         made = tensors.from_numpy(tensor.numpy(), tensor.dtype, copy=True, device=tensor.aval.device)
     if tensor.requires_grad:
         made.requires_grad = True
-        made._record = Record(None, (tensor,), {}, lambda g, out: (g,))
+        made._record = Record(None, (tensor,), {}, passed_on)
     return made
 
 

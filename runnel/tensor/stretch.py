@@ -30,10 +30,12 @@ class Stretch(NamedTuple):
         for tensor, g in given:
             tape.accumulate(pending, tape.version(tensor), g)
         reached: list[Any] = []
-        for tensor in reversed(self.order):
-            record = tensor._record
+        records = [tensor._record for tensor in self.order]  # a walk inside of this one may replace them
+        for tensor, record in zip(reversed(self.order), reversed(records), strict=True):
             if record is None or id(tensor) in self.ends:
                 continue
+            if record.freed:
+                raise tape.freed(tensor)
             found = pending.pop(id(tensor), None)
             if found is None:
                 reached += [None for x in record.inputs if id(x) in self.ends]

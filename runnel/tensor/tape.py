@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import weakref
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import numpy as np
 
@@ -101,14 +101,27 @@ class Record:
         self.rule = None
 
 
+def passed_on(g: Any, out: Tensor) -> tuple[Any]:
+    """The rule of a record that hands the cotangent on to its one input."""
+    return (g,)
+
+
 class MultiResultRecord(Record):
-    """How an op of several results was carried out; ``outs`` are these, without a tape. It hangs on a node of the tape
-    that has no value and stands for all of them, the joint node; a :class:`ResultRecord` of each leads there."""
+    """How several results were made at once; ``outs`` are these, without a tape. It hangs on a node of the tape
+    that has no value and stands for all of them, the joint node; a :class:`ResultRecord` of each leads there. Where
+    there is no op, ``rule`` takes the cotangents by the number of the result."""
 
     __slots__ = ("outs",)
 
-    def __init__(self, op: Op, inputs: tuple[Tensor, ...], attrs: dict[str, Any], outs: tuple[Tensor, ...]) -> None:
-        super().__init__(op, inputs, attrs)
+    def __init__(
+        self,
+        op: Op | None,
+        inputs: tuple[Tensor, ...],
+        attrs: dict[str, Any],
+        outs: tuple[Tensor, ...],
+        rule: Any = None,
+    ) -> None:
+        super().__init__(op, inputs, attrs, rule)
         self.outs = outs
 
     def free(self) -> None:
@@ -141,8 +154,28 @@ class PulledRecord(Record):
         return False
 
 
+class Replaced:
+    """How often records were replaced by others that say the same in more detail."""
+
+    __slots__ = ("count",)
+
+    def __init__(self) -> None:
+        self.count = 0
+
+
+REPLACED: Final = Replaced()
+
+
 def needed_order(roots: Sequence[Tensor], stops: frozenset[int] = frozenset()) -> list[Tensor]:
     """The tensors on a path from ``roots`` to leaves that need a gradient, each after everything it was made of."""
+    while True:
+        before = REPLACED.count
+        order = _needed_order(roots, stops)
+        if before == REPLACED.count:  # else the way may have led through what was replaced when it was met
+            return order
+
+
+def _needed_order(roots: Sequence[Tensor], stops: frozenset[int]) -> list[Tensor]:
     order: list[Tensor] = []
     seen: set[int] = set()
     for root in map(version, roots):
@@ -169,11 +202,16 @@ def _inputs(tensor: Tensor, stops: frozenset[int]) -> tuple[Tensor, ...]:
     if record is None or id(tensor) in stops:
         return ()
     if record.freed:
-        raise GradientError(
-            f"[backward] the tape of a tensor of shape {tensor.shape} was freed by an earlier backward(); "
-            "call the earlier one with retain_graph=True, or compute the value again."
-        )
+        raise freed(tensor)
     return record.inputs
+
+
+def freed(tensor: Tensor) -> GradientError:
+    """The error where the tape of ``tensor`` is asked for and is not there any more."""
+    return GradientError(
+        f"[backward] the tape of a tensor of shape {tensor.shape} was freed by an earlier backward(); "
+        "call the earlier one with retain_graph=True, or compute the value again."
+    )
 
 
 def cotangents(
@@ -206,13 +244,13 @@ def _cotangents(
 ) -> dict[int, tuple[Tensor, Tensor]]:
     wanted = None if leaves is None else frozenset(id(t) for t in leaves)
     order = needed_order(roots, wanted or frozenset())
-    alive = _leading_to(order, wanted)
+    records = [tensor._record for tensor in order]  # another walk inside of this one may replace them
+    alive = _leading_to(order, records, wanted)
     pending: Pending = {}
     for root, seed in zip(roots, seeds, strict=True):
         accumulate(pending, version(root), seed)
     found: dict[int, tuple[Tensor, Tensor]] = {}
-    for tensor in reversed(order):
-        record = tensor._record
+    for tensor, record in zip(reversed(order), reversed(records), strict=True):
         g = pending.pop(id(tensor), None)
         if g is None or id(tensor) not in alive:
             continue
@@ -223,9 +261,9 @@ def _cotangents(
             if dx is not None and id(x) in alive:
                 accumulate(pending, x, dx() if callable(dx) else dx)
     if not (retain_graph or create_graph):
-        for tensor in order:
-            if tensor._record is not None and not (wanted is not None and id(tensor) in wanted):
-                tensor._record.free()
+        for tensor, record in zip(order, records, strict=True):
+            if record is not None and not (wanted is not None and id(tensor) in wanted):
+                record.free()
     return found
 
 
@@ -260,11 +298,10 @@ def add_to_owners(found: Iterable[tuple[Tensor, Tensor]], seed: Tensor) -> None:
         handed_out.add(id(g))
 
 
-def _leading_to(order: Sequence[Tensor], wanted: frozenset[int] | None) -> set[int]:
+def _leading_to(order: Sequence[Tensor], records: Sequence[Record | None], wanted: frozenset[int] | None) -> set[int]:
     """The tensors of ``order`` from which a wanted leaf can be reached."""
     alive: set[int] = set()
-    for tensor in order:
-        record = tensor._record
+    for tensor, record in zip(order, records, strict=True):
         if wanted is None:
             is_leaf = record is None
         else:
@@ -278,7 +315,7 @@ def linked(x: Tensor, source: Tensor) -> Tensor:
     """A node with the value of ``x``, whose record hands gradients on to ``source``."""
     twin = x._twin()
     twin.requires_grad = True
-    twin._record = Record(None, (source,), {}, lambda g, out: (g,))
+    twin._record = Record(None, (source,), {}, passed_on)
     return twin
 
 
@@ -303,12 +340,14 @@ def apply_rule(
         return record.pull(out, settled(g, out), create_graph, alive)
     inputs = record.inputs if create_graph else tuple(map(plain, record.inputs))
     if isinstance(record, MultiResultRecord):
-        if record.op is None or not isinstance(g, dict):
+        if not isinstance(g, dict):
             raise GradientError("[backward] the cotangents of an op of several results must come from its results.")
+        if record.op is None:
+            given = {i: x if create_graph else plain(x) for i, x in g.items()}
+            return tuple(record.rule(given, out if create_graph else plain(out)))
         outs = results_of(out, record.outs) if create_graph else record.outs
         wanted = tuple(x.requires_grad if alive is None else id(x) in alive for x in record.inputs)
-        given = [g.get(i) for i in range(len(outs))]
-        gs = tuple(x if x is None or create_graph else plain(x) for x in given)
+        gs = tuple(x if x is None or create_graph else plain(x) for x in (g.get(i) for i in range(len(outs))))
         return tuple(tables.vjp[record.op](gs, outs, *inputs, wanted=wanted, **record.attrs))
     settled_g, result = settled(g, out), out
     if not create_graph:

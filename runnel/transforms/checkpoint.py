@@ -71,7 +71,6 @@ class _Block:
         trace = tracing.ACTIVE.trace
         self.state: _TracedState | _EagerState = _EagerState() if trace is None else _TracedState(trace)
         self.readings: list[Tensor] = []
-        self._arrived: dict[int, Tensor] = {}
         self.cast = CASTING.dtype
 
     def run(self) -> Any:
@@ -96,9 +95,11 @@ class _Block:
         elif places:
             joint = tensors.from_storage(aval((), float32), None)
             joint.requires_grad = True
-            joint._record = Record(None, inputs, {}, self._pull_all)
-            for place in places:
-                results[place]._record = Record(None, (joint,), {}, functools.partial(self._arrive, place))
+            outs = tuple([tensors.from_storage(first.outputs[place].aval, None) for place in places])
+            rule = functools.partial(self._pull_several, places)
+            joint._record = tape.MultiResultRecord(None, inputs, {}, outs, rule)
+            for index, place in enumerate(places):
+                results[place]._record = tape.ResultRecord(joint, index)
         return pytree.unflatten(first.structure, results)
 
     def _call(self) -> _Run:
@@ -122,14 +123,8 @@ class _Block:
     def _pull_one(self, place: int, g: Tensor, out: Tensor) -> list[Any]:
         return self._pull({place: g}, out.requires_grad)
 
-    def _arrive(self, place: int, g: Tensor, out: Tensor) -> tuple[Tensor]:
-        """One of several outputs: its cotangent waits for the others, which the tape visits before the joint."""
-        self._arrived[place] = g
-        return (tensors.constant(0.0, float32),)
-
-    def _pull_all(self, g: Tensor, out: Tensor) -> list[Any]:
-        given, self._arrived = self._arrived, {}
-        return self._pull(given, out.requires_grad)
+    def _pull_several(self, places: Sequence[int], gs: dict[int, Tensor], out: Tensor) -> list[Any]:
+        return self._pull({places[index]: g for index, g in gs.items()}, out.requires_grad)
 
     def _pull(self, given: dict[int, Tensor], create_graph: bool) -> list[Any]:
         with self.state.restored(list(given.values())):

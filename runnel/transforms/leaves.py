@@ -12,7 +12,7 @@ from runnel.core.errors import GradientError
 from runnel.ops import zeros_like
 from runnel.tensor import tensor as tensors, tracing
 from runnel.tensor.methods import ArrayMethods
-from runnel.tensor.tape import Record, origin
+from runnel.tensor.tape import Record, origin, passed_on
 from runnel.tensor.tensor import Tensor
 
 
@@ -37,7 +37,7 @@ def alias(x: Tensor, source: Tensor | None = None) -> Tensor:
     twin.requires_grad = twin._is_argument = True
     before = x if source is None else source
     if before.requires_grad:
-        twin._record = Record(None, (before,), {}, lambda g, out: (g,))
+        twin._record = Record(None, (before,), {}, passed_on)
     return twin
 
 

@@ -7,70 +7,45 @@ import weakref
 from collections.abc import Sequence
 from typing import Any, Final
 
-from runnel.compile.differentiable.again import Again, Given
-from runnel.compile.differentiable.derivative import Derivative, End, Kind
+from runnel.backends.host.memory import Storage
+from runnel.compile.differentiable.derivative import Derivative
+from runnel.compile.differentiable.ends import OF_VARIABLES, End, Kind
+from runnel.compile.differentiable.layouts import as_computed
 from runnel.compile.differentiable.record import PartRecord, Shape, stand_in
-from runnel.compile.differentiable.segments import segments
-from runnel.compile.late_tape import Rerun
 from runnel.core.avals import aval
 from runnel.core.dtypes import float32
-from runnel.core.errors import CaptureWarning, GradientError
+from runnel.core.errors import CaptureWarning
 from runnel.core.lifetime import Weak
-from runnel.ops.assembly import Piece
-from runnel.tensor import tape
-from runnel.tensor.grad_mode import recording
+from runnel.graph.node import InputKind, Value
+from runnel.tensor import tape, tensor as tensors
 from runnel.tensor.holding import Hold
 from runnel.tensor.tensor import Tensor
-from runnel.tensor.variable import CLOCK, Pin, Variable
+from runnel.tensor.variable import Pin, Variable
 
 _NOBODY: Final = aval((), float32)
 _FIRST: Final = End(Kind.PART, 0)
 
 
 class Tapes:
-    """Gives the results of one program their tape.
-
-    ``variables`` are those of the program; ``again`` runs the function a second time.
-    """
+    """Gives the results of one program their tape. ``variables`` are those of the program, with their nodes."""
 
     def __init__(
-        self,
-        derivative: Derivative,
-        variables: Sequence[Weak],
-        name: str,
-        again: Again,
-        memory_budget: int | None,
+        self, derivative: Derivative, variables: Sequence[Weak], nodes: Sequence[Value], name: str, budget: int | None
     ) -> None:
         returned = {end for _, end in derivative.taped}
-        former = derivative.former
+        self.derivative = derivative
         self.shapes = [
-            Shape(i, part, returned, memory_budget, variables, former) for i, part in enumerate(derivative.parts)
+            Shape(i, part, returned, budget, variables, derivative.former) for i, part in enumerate(derivative.parts)
         ]
-        self.taped = derivative.taped
-        self._is_one_part = [end for _, end in self.taped] == [_FIRST] and len(self.shapes) == 1
-        self.former = former
         self.variables = variables
+        self.numbers = {node: i for i, node in enumerate(nodes)}
         self.name = name
-        self.again = again
+        self._is_one_part = [end for _, end in derivative.taped] == [_FIRST] and len(self.shapes) == 1
         self._told = False
 
-    def attach(
-        self,
-        results: Sequence[Tensor],
-        outside: Sequence[Tensor],
-        given: tuple[Any, ...],
-        inputs: tuple[Any, ...],
-        addresses: Sequence[int],
-        memory: tuple[Any, ...],
-        pins: list[Pin],
-        hold: Hold | None,
-    ) -> None:
-        """Have gradients of ``results`` (one for each of ``taped``) lead to Variables and the tensors ``outside``.
-
-        ``given`` are function and arguments, and ``inputs`` as of ``again``. ``addresses`` are of what the derivative
-        keeps, and ``memory`` keeps it; ``pins`` are the Variables' memory.
-        """
-        call = Call(self, outside, given, inputs, addresses, memory, pins, hold)
+    def attach(self, results: Sequence[Tensor], call: Call) -> None:
+        """Have gradients of ``results`` (one for each that is taped) lead to Variables and the tensors outside."""
+        outside = call.outside
         if self._is_one_part:  # what follows, quickly
             (result,) = results
             result.requires_grad = True
@@ -78,11 +53,11 @@ class Tapes:
             result._record = PartRecord(call, shape, tuple([outside[x.number] for x in shape.given]))
             return
         roots: dict[End, Tensor] = {}
-        for (_, end), result in zip(self.taped, results, strict=True):
+        for (_, end), result in zip(self.derivative.taped, results, strict=True):
             result.requires_grad = True
             if end.kind is Kind.OUTSIDE:
                 _another_handle(result, outside[end.number])
-            elif end.kind in (Kind.VARIABLE, Kind.FORMER):
+            elif end.kind in OF_VARIABLES:
                 _another_handle(result, call.node(end))
             elif end in roots:
                 _another_handle(result, roots[end])
@@ -97,11 +72,11 @@ class Tapes:
             root._record = PartRecord(call, shape, tuple(read))
 
     def tell(self) -> None:
-        """Say once that the function runs eagerly too."""
+        """Say once that derivatives of gradients run op by op."""
         if not self._told:
             self._told = True
             warnings.warn(
-                f"[compile] '{self.name}' is differentiated more than once, and is run again eagerly for that. "
+                f"[compile] gradients of '{self.name}' are differentiated outside of it, which runs op by op. "
                 "Differentiate inside of the compiled function to have all of it in its program.",
                 CaptureWarning,
                 stacklevel=2,
@@ -109,43 +84,31 @@ class Tapes:
 
 
 class Call:
-    """One call."""
+    """One call: the tensors ``outside`` that gradients lead to; the ``addresses`` of what the derivative keeps, and the
+    ``memory`` that it lies in; the Variables' memory, ``pins``, with a ``hold`` on what is read of it; and, should the
+    tape be made anew, the other ``inputs`` that this reads: numbers, and of tensors storage and layout."""
 
-    __slots__ = (
-        "__weakref__",
-        "_nodes",
-        "addresses",
-        "given",
-        "hold",
-        "inputs",
-        "memory",
-        "outside",
-        "pins",
-        "tapes",
-        "writes",
-    )
+    __slots__ = ("__weakref__", "_known", "_nodes", "addresses", "hold", "inputs", "memory", "outside", "pins", "tapes")
 
     def __init__(
         self,
         tapes: Tapes,
         outside: Sequence[Tensor],
-        given: tuple[Any, ...],
         inputs: tuple[Any, ...],
         addresses: Sequence[int],
-        memory: tuple[Any, ...],
+        memory: tuple[Storage, ...],
         pins: list[Pin],
         hold: Hold | None,
     ) -> None:
         self.tapes = tapes
         self.outside = outside
-        self.given = given  # as of Given
         self.inputs = inputs
         self.addresses = addresses
         self.memory = memory
         self.pins = pins
         self.hold = hold
-        self.writes = CLOCK.writes
         self._nodes: dict[End, Tensor] = {}
+        self._known: dict[Value, Tensor] | None = None
 
     def node(self, end: End) -> Tensor:
         """What the tape calls a value of a Variable."""
@@ -155,7 +118,7 @@ class Call:
         return found
 
     def _former(self, number: int) -> Tensor:
-        return self._leaf_of(self.tapes.variables[self.tapes.former[number]]())
+        return self._leaf_of(self.tapes.variables[self.tapes.derivative.former[number]]())
 
     def _node(self, number: int) -> Tensor:
         if self.hold is not None and number in self.hold.handles:
@@ -176,32 +139,49 @@ class Call:
         node._leaf = weakref.ref(variable)
         return node
 
-    def rerun(self, number: int, g: Any) -> Rerun:
-        """The cotangents of a part's readings, with a tape, if somebody asks for that."""
-        return Rerun(self.tapes.name, lambda: self._again(number, g), self._is_unchanged)
+    def known(self) -> dict[Value, Tensor]:
+        """Values that the call has kept, for making the tape anew."""
+        if self._known is None:
+            derivative = self.tapes.derivative
+            known: dict[Value, Tensor] = {}
+            own = set(derivative.residuals)
+            for x, stored, address in zip(derivative.held, derivative.kept, self.addresses, strict=True):
+                is_read = x in self.tapes.numbers and x not in own
+                known[x] = self._variable(x) if is_read else as_computed(x, stored, self._lying(stored, address))
+            inputs = iter(self.inputs)
+            for x in derivative.inputs:
+                if x.kind is InputKind.VARIABLE:
+                    known[x] = self._variable(x)
+                elif x.kind is InputKind.SCALAR:
+                    known[x] = tensors.constant(next(inputs), x.aval.dtype)
+                else:
+                    storage, layout = next(inputs), next(inputs)
+                    known[x] = tensors.from_storage(x.aval, storage, *layout)
+            self._known = known
+        return self._known
 
-    def _is_unchanged(self) -> bool:
-        return self.writes == CLOCK.writes and self.tapes.again.is_possible(Given(*self.given), self.inputs)
+    def _lying(self, stored: Value, address: int) -> Tensor:
+        """The value at an address in what the call keeps."""
+        for storage in self.memory:
+            offset = address - storage.address
+            if 0 <= offset < max(storage.nbytes, 1):
+                return tensors.from_storage(stored.aval, storage, offset // stored.aval.dtype.itemsize)
+        raise LookupError(f"nothing is kept at {address:#x}")
 
-    def _again(self, number: int, g: Any) -> list[Tensor | None]:
-        tapes = self.tapes
-        refusal = tapes.again.refusal
-        if refusal:
-            raise GradientError(
-                f"[backward] '{tapes.name}' {refusal}, so it cannot be run again to differentiate its gradients; "
-                "differentiate inside of the compiled function, or call the function itself, not compiled."
-            )
-        tapes.tell()
-        outputs = tapes.again.outputs(Given(*self.given))
-        with recording(True):
-            ends = {id(tape.version(x)) for x in self.outside}
-            found = segments([outputs[place].read() for place, _ in tapes.taped], ends)[number]
-            given = [tape.ResultCotangent(i, x) for i, x in g.items()] if isinstance(g, dict) else [g]
-            reached = found.stretch.cotangents([(found.root, x) for x in given], create_graph=True)
-        return [x.g if isinstance(x, (Piece, tape.ResultCotangent)) else x for x in reached]
+    def _variable(self, node: Value) -> Tensor:
+        """The value of a Variable that the call has left as it was."""
+        number = self.tapes.numbers[node]
+        pin, variable = self.pins[number], self.tapes.variables[number]()
+        if self.hold is not None and number in self.hold.handles:
+            return self.hold.handles[number]
+        if variable is not None and variable.lies_in(pin):
+            current: Tensor = variable.read()  # from now on, nobody writes there
+            if current._storage is pin.storage:
+                return current
+        return tensors.from_storage(node.aval, pin.storage)
 
 
 def _another_handle(result: Tensor, of: Tensor) -> None:
     """Make ``result`` another handle of the node of ``of``; the tape sees no difference."""
-    result._record = tape.Record(None, (of,), {}, lambda g, out: (g,))
+    result._record = tape.Record(None, (of,), {}, tape.passed_on)
     result._is_rebound, result._version = True, tape.version(of)

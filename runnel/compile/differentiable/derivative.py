@@ -7,14 +7,15 @@ cotangent is the backward part; what it reads of the rest are the candidates for
 
 from __future__ import annotations
 
-import enum
 import itertools
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
 
+from runnel.compile.differentiable.ends import End, Ends, Kind, NotDivisible
 from runnel.compile.differentiable.layouts import stored_layouts, unstored
 from runnel.compile.differentiable.segments import Segment, segments
+from runnel.compile.differentiable.sketch import Sketcher, Steps, outline
 from runnel.core.avals import Aval
 from runnel.graph.extract import placeholder
 from runnel.graph.graph import Graph, topological
@@ -25,29 +26,9 @@ from runnel.tensor import tape, tensor as tensors
 from runnel.tensor.grad_mode import recording
 from runnel.tensor.tensor import Tensor
 from runnel.tensor.tracing import Trace
-from runnel.tensor.variable import Variable
 from runnel.transforms.residuals import met, to_keep
 
 _SEVERAL: Final = 4  # results of one op; there is a program for each choice among them
-
-
-class NotDivisible(Exception):
-    """A tape for which there are no backward programs; the function runs eagerly instead."""
-
-
-class Kind(enum.IntEnum):
-    """What the tape of a function leads to. (Numbers, because each call looks ends up, and they hash quickly.)"""
-
-    OUTSIDE = 0  # a tensor from outside; its number among those
-    VARIABLE = 1  # as the call leaves it; its number among the graph's Variables
-    FORMER = 2  # a value that the call replaces; its number among those
-    PART = 3  # number of the part
-    LEAF = 4  # made by the function; its number among those
-
-
-class End(NamedTuple):
-    kind: Kind
-    number: int
 
 
 class Piece(NamedTuple):
@@ -111,17 +92,27 @@ class Part:
 @dataclass(frozen=True, slots=True)
 class Derivative:
     """``kept`` are nodes of the forward graph: inputs that stay as they are, and results, the last ``residuals`` of
-    which only backward programs read. ``taped`` says for each place among the outputs what it is a value of."""
+    which only backward programs read. ``taped`` says for each place among the outputs what it is a value of.
+
+    ``sketches`` of the parts say how to make their tape anew. Of the values that its nodes hold, rules ``read`` those
+    that the backward graphs begin with, however often it is differentiated. They are computed from ``held``, which is
+    ``kept`` before it was brought into the layout in which it is stored, and from ``inputs`` of the forward graph.
+    """
 
     kept: tuple[Value, ...]
+    held: tuple[Value, ...]
     residuals: tuple[Value, ...]
     parts: tuple[Part, ...]
     taped: tuple[tuple[int, End], ...]
     former: tuple[int, ...]  # of each former value the Variable's number
+    sketches: tuple[Steps, ...]
+    read: frozenset[Value]
+    inputs: tuple[Value, ...]
 
     def identity(self) -> tuple[Any, ...]:
         """What two traces of the same function have in common, beside the forward graph."""
-        return tuple(part.identity() for part in self.parts), self.taped, self.former
+        parts = tuple(part.identity() for part in self.parts)
+        return parts, self.taped, self.former, tuple(map(outline, self.sketches))
 
 
 def derivative(
@@ -143,7 +134,7 @@ def derivative(
     """
     before = set(trace.written), dict(trace.gradients)
     found = segments([x for _, x in live], outside)
-    ends = _Ends(trace, outside, found)
+    ends = Ends(trace, outside, [segment.root for segment in found])
     with recording(False):
         pulled = [[_pulled(segment, seeds, trace) for seeds in _seedings(segment, found)] for segment in found]
     if (trace.written, trace.gradients) != before:
@@ -151,51 +142,26 @@ def derivative(
     free = {x for x in trace.inputs if x in steady or _keeps_its_value(x, trace)} | set(results)
     every = [p for of_one in pulled for p in of_one]
     outputs = [x for p in every for x in p.outputs]
+    sketcher = Sketcher(trace, ends.of)
+    sketches = tuple([sketcher.sketch(segment.stretch) for segment in found])
     kept = _kept(outputs, {x for p in every for x in p.seeds}, free, recompute)
+    read = {*met(outputs, sketcher.values), *sketcher.by_rules}
+    read |= {x for x in sketcher.values if not x.aval.dtype.is_float}
+    reached = set(met(read, {*kept, *trace.inputs, *sketcher.seeds})).difference(kept)
+    inputs = [x for x in trace.inputs if x in reached]
+    kept += [x for x in inputs if x not in free and x.kind is not InputKind.SCALAR]
     stored = stored_layouts(outputs, [x for x in kept if x not in free])
     places = {node: i for i, node in enumerate(kept)}
     parts = tuple(_part(segment, of_one, ends, places, stored) for segment, of_one in zip(found, pulled, strict=True))
     taped = tuple((place, ends.of(tape.version(x))) for place, x in live)
     residuals = tuple(stored.get(x, x) for x in kept if x not in free)
-    return Derivative(tuple(stored.get(x, x) for x in kept), residuals, parts, taped, ends.former)
+    given = tuple(x for x in inputs if x in free or x.kind is InputKind.SCALAR)
+    lying = tuple(stored.get(x, x) for x in kept)
+    return Derivative(lying, tuple(kept), residuals, parts, taped, ends.former, sketches, frozenset(read), given)
 
 
 def _keeps_its_value(node: Value, trace: Trace) -> bool:
     return node.kind is InputKind.VARIABLE and not any(trace.variables[v] is node for v in trace.written)
-
-
-class _Ends:
-    """What each tensor where a part ends is, seen from outside."""
-
-    def __init__(self, trace: Trace, outside: dict[int, int], found: Sequence[Segment]) -> None:
-        numbers = {node: i for i, node in enumerate(x for x in trace.inputs if x.kind is InputKind.VARIABLE)}
-        self._variables = {v: numbers[node] for v, node in trace.variables.items()}
-        self._values = trace.values
-        self._former: dict[int, int] = {}  # by id of the leaf
-        self._parts = {id(segment.root): i for i, segment in enumerate(found)}
-        self._outside = outside
-        self._born = trace.born
-        self._leaves: dict[int, int] = {}
-
-    def of(self, x: Tensor) -> End:
-        if id(x) in self._parts:
-            return End(Kind.PART, self._parts[id(x)])
-        if id(x) in self._outside:
-            return End(Kind.OUTSIDE, self._outside[id(x)])
-        owner = None if x._leaf is None else x._leaf()
-        if not isinstance(owner, Variable):
-            if not x.is_traced and x._serial <= self._born:
-                raise NotDivisible("its tape goes on outside in a way that cannot be followed")
-            return End(Kind.LEAF, self._leaves.setdefault(id(x), len(self._leaves)))
-        number = self._variables[owner]
-        if x._node is self._values[owner]._node:
-            return End(Kind.VARIABLE, number)
-        self._former.setdefault(id(x), number)
-        return End(Kind.FORMER, list(self._former).index(id(x)))
-
-    @property
-    def former(self) -> tuple[int, ...]:
-        return tuple(self._former.values())
 
 
 class _Pulled(NamedTuple):
@@ -256,7 +222,7 @@ def _kept(outputs: list[Value], seeds: set[Value], free: set[Value], recompute: 
 
 
 def _part(
-    segment: Segment, pulled: Sequence[_Pulled], ends: _Ends, places: dict[Value, int], stored: dict[Value, Value]
+    segment: Segment, pulled: Sequence[_Pulled], ends: Ends, places: dict[Value, int], stored: dict[Value, Value]
 ) -> Part:
     order, stops = segment.stretch
     leading = [(i, ends.of(x)) for i, x in enumerate(order) if id(x) in stops]

@@ -11,10 +11,11 @@ from typing import Any, Final
 
 from runnel.backends.host.memory import allocate, allocate_slab
 from runnel.compile.differentiable.backward import Backward
-from runnel.compile.differentiable.derivative import Cotangent, End, Kind
+from runnel.compile.differentiable.derivative import Cotangent
+from runnel.compile.differentiable.ends import OF_VARIABLES, End, Kind
+from runnel.compile.launching import TAKE, function, launch, names
 from runnel.core.lifetime import Weak
 from runnel.tensor.tensor import Tensor, from_storage
-from runnel.tensor.variable import CLOCK
 
 SMALL: Final = 1024  # bytes: gradients up to this size lie side by side, since they come and go together
 _LINE: Final = 64  # bytes that two of them never share
@@ -41,12 +42,10 @@ class Direct:
         made = self._backward.program_for(frozenset(number for _, number in self._owners))
         program, reads = made.program, self._backward.reads
         space: dict[str, Any] = {
-            "CLOCK": CLOCK, "allocate": allocate, "allocate_slab": allocate_slab, "error": program.error,
-            "from_storage": from_storage, "frames": program.pool.frames, "give": program.pool.give,
-            "make": program.pool.make,
+            **names(program, program.pool), "allocate": allocate, "allocate_slab": allocate_slab,
+            "from_storage": from_storage,
         }  # fmt: skip
-        lines = ["try: frame = frames.pop()", "except IndexError: frame = make()", "B = frame.bases"]
-        lines += [f"B[{slot}] = A[{place}]" for slot, place in enumerate(reads, 2)]
+        lines = [*TAKE, *(f"B[{slot}] = A[{place}]" for slot, place in enumerate(reads, 2))]
         lines.append(f"B[{2 + len(reads)}] = g.address")
         offsets, total = _side_by_side(program.outputs)
         if total:
@@ -54,7 +53,7 @@ class Direct:
         for i, nbytes in enumerate(program.outputs):
             memory = f"allocate({nbytes})" if offsets[i] is None else "slab"
             lines += [f"s{i} = {memory}", f"B[{program.first_output + i}] = s{i}.address + {offsets[i] or 0}"]
-        lines += ["status = frame.run()", "give(frame)", "if status: raise error(status)"]
+        lines += launch(is_bound=False)
         results = {number: (place, value, strides) for number, place, value, strides in made.results}
         for i, (variable, number) in enumerate(self._owners):
             place, value, strides = results[number]
@@ -67,9 +66,9 @@ class Direct:
                 "elif v._grad is None: v._grad = t; CLOCK.grads += 1",
                 "else: v.add_gradient(t)",
             ]
-        source = "def backward(A, g):\n" + "".join(f"    {line}\n" for line in lines)
-        exec(compile(source, "<backward of a compiled function>", "exec"), space)
-        written: Callable[[Sequence[int], Tensor], None] = space.pop("backward")
+        written: Callable[[Sequence[int], Tensor], None] = function(
+            "backward(A, g)", lines, space, "backward of a compiled function"
+        )
         return written
 
 
@@ -92,7 +91,7 @@ def direct(
 ) -> Direct | None:
     """How the cotangents of a part's readings reach their owners, where that is as simple as :class:`Direct` says."""
     numbers = [c.output for c in cotangents if c is not None and c.wrapped is None]
-    is_simple = all(end.kind in (Kind.VARIABLE, Kind.FORMER) for end in ends) and len(numbers) == len(ends)
+    is_simple = all(end.kind in OF_VARIABLES for end in ends) and len(numbers) == len(ends)
     if not is_simple or len(set(ends)) < len(ends) or len(set(numbers)) < len(numbers):
         return None
     owners = [variables[former[end.number] if end.kind is Kind.FORMER else end.number] for end in ends]

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Final
+from typing import Final, cast
 
 from runnel.core.avals import aval
+from runnel.core.dispatch import apply
 from runnel.graph.extract import placeholder
 from runnel.graph.graph import Graph, topological
 from runnel.graph.node import Value, applied
 from runnel.graph.rewriting import copied
 from runnel.ops.convolution import convolution_input_gradient_p, convolution_p, convolution_weight_gradient_p
 from runnel.ops.views import permute_p
+from runnel.tensor.tensor import Tensor
 
 _CONVOLUTIONS: Final = frozenset({convolution_p, convolution_input_gradient_p, convolution_weight_gradient_p})
 
@@ -27,11 +29,21 @@ def unstored(inputs: Sequence[Value], outputs: Sequence[Value], stored: dict[Val
     """The graph that computes ``outputs`` from ``inputs``, some of which are given as they are ``stored``."""
     given = [placeholder(stored.get(x, x).aval, x.name) for x in inputs]
     fresh: dict[Value, Value] = {
-        x: _permuted(held, (0, x.aval.ndim - 1, *range(1, x.aval.ndim - 1))) if x in stored else held
-        for x, held in zip(inputs, given, strict=True)
+        x: _permuted(held, _back(x.aval.ndim)) if x in stored else held for x, held in zip(inputs, given, strict=True)
     }
     known = copied(outputs, fresh)
     return Graph(given, [known[o] for o in outputs], {}, "backward")
+
+
+def as_computed(x: Value, stored: Value, lying: Tensor) -> Tensor:
+    """The value of ``x``, for which ``stored`` lies in memory."""
+    if stored is x:
+        return lying
+    return cast(Tensor, apply(permute_p, lying, axes=_back(x.aval.ndim)))
+
+
+def _back(rank: int) -> tuple[int, ...]:
+    return (0, rank - 1, *range(1, rank - 1))
 
 
 def _permuted(x: Value, axes: tuple[int, ...]) -> Value:

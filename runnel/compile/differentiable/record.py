@@ -7,26 +7,27 @@ What is handed on late (``derivative.Part``) comes from stand-ins of its own, wh
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 from runnel.compile.differentiable.backward import Backward
-from runnel.compile.differentiable.derivative import Cotangent, End, Kind, Late, Part, Piece
+from runnel.compile.differentiable.derivative import Cotangent, Late, Part, Piece
 from runnel.compile.differentiable.direct import Direct, direct
-from runnel.compile.late_tape import LateRecord, Rerun
+from runnel.compile.differentiable.ends import OF_VARIABLES, End, Kind
+from runnel.compile.differentiable.late import LateGradients
+from runnel.compile.differentiable.unfolding import unfold
 from runnel.core.avals import Aval, aval
 from runnel.core.dtypes import float32
-from runnel.core.errors import GradientError
 from runnel.core.lifetime import Weak
 from runnel.ops import assembly
 from runnel.tensor import tape, tensor as tensors
-from runnel.tensor.grad_mode import RECORDING
+from runnel.tensor.grad_mode import RECORDING, recording
 from runnel.tensor.levels import highest
+from runnel.tensor.stretch import Stretch
 from runnel.tensor.tensor import Tensor
 
 if TYPE_CHECKING:
     from runnel.compile.differentiable.call import Call
 
-_OF_VARIABLES: Final = (Kind.VARIABLE, Kind.FORMER)
 _TOKEN: Final = aval((), float32)
 
 
@@ -62,57 +63,71 @@ class Shape:
         if () in self._pullbacks and not self.leading and len(self.spans) == 1:
             self.direct = direct([end for _, end in self.reads], *self._pullbacks[()], variables, former)
         ends = [x for x in self.leading if isinstance(x, End)] + [end for _, end in self.reads]
-        self.given = tuple(dict.fromkeys(end for end in ends if end.kind not in _OF_VARIABLES))
+        self.given = tuple(dict.fromkeys(end for end in ends if end.kind not in OF_VARIABLES))
         self._places = {end: i for i, end in enumerate(self.given)}
 
     def end(self, end: End, given: tuple[Tensor, ...], call: Call) -> Tensor:
         """What ``end`` is at one call."""
-        return call.node(end) if end.kind in _OF_VARIABLES else given[self._places[end]]
+        return call.node(end) if end.kind in OF_VARIABLES else given[self._places[end]]
 
-    def pulled(self, call: Call, g: Any, asked: Sequence[bool] | None, create_graph: bool) -> list[Any]:
-        """The cotangents of the reads that are ``asked`` for, or all; with ``create_graph`` such as can be
-        differentiated."""
+    def further_end(self, end: End, given: tuple[Tensor, ...], call: Call) -> Tensor | None:
+        """The same of an end that the part itself need not lead to, but a rule in Python that is differentiated; None
+        if nobody outside has it."""
+        if end.kind in OF_VARIABLES or end in self._places:
+            return self.end(end, given, call)
+        return tape.version(call.outside[end.number]) if end.kind is Kind.OUTSIDE else None
+
+    def pulled(
+        self, record: PartRecord, out: Tensor, g: Any, asked: Sequence[bool] | None, create_graph: bool
+    ) -> list[Any]:
+        """The cotangents of the reads of ``record`` that are ``asked`` for, or all, for that of its output; with
+        ``create_graph`` such as can be differentiated."""
         numbers = sorted(g) if isinstance(g, dict) else []
         cotangents, backward = self._pullbacks[tuple(numbers)]
         seeds = [g[i] for i in numbers] if numbers else [g]
         if asked is not None:
             cotangents = [c if ask else None for c, ask in zip(cotangents, asked, strict=True)]
-        wanted = [None if c is None else c.output for c in cotangents]
-        found = self._gradients(call, backward, wanted, numbers, seeds, create_graph)
+        pull = _Pull(record, out, backward, [None if c is None else c.output for c in cotangents], numbers)
+        found = pull.gradients(seeds, create_graph)
         return [None if c is None else _handed(x, c) for x, c in zip(found, cotangents, strict=True)]
 
-    def _gradients(
-        self,
-        call: Call,
-        backward: Backward,
-        wanted: Sequence[int | None],
-        numbers: Sequence[int],
-        seeds: Sequence[Tensor],
-        create_graph: bool,
-    ) -> list[Any]:
-        """The results of ``backward`` that are ``wanted``, a program that is linear in ``seeds``."""
 
-        def of_components(parts: Sequence[Tensor]) -> list[Any]:
-            again = RECORDING.get() and any(x.requires_grad for x in parts)
-            return self._gradients(call, backward, wanted, numbers, parts, again)
+class _Pull(NamedTuple):
+    """What a cotangent of ``out`` becomes: the results of ``backward`` that are ``wanted``, for each read of the
+    record. ``numbers`` are those of the results that there are cotangents for, where ``out`` stands for several."""
 
+    record: PartRecord
+    out: Tensor
+    backward: Backward
+    wanted: Sequence[int | None]
+    numbers: Sequence[int]
+
+    def gradients(self, seeds: Sequence[Tensor], create_graph: bool) -> list[Any]:
+        """They are linear in ``seeds``."""
         level = highest("backward", seeds)
         if level is not None:
-            found = level.linearly(of_components, seeds)
+            found = level.linearly(self._of_components, seeds)
         else:
-            results = backward.run(call.addresses, seeds, frozenset(i for i in wanted if i is not None))
-            found = [None if i is None else results[i] for i in wanted]
+            results = self.backward.run(
+                self.record.addresses, seeds, frozenset(i for i in self.wanted if i is not None)
+            )
+            found = [None if i is None else results[i] for i in self.wanted]
         if not create_graph:
             return found
-        rerun = call.rerun(self.number, dict(zip(numbers, seeds, strict=True)) if numbers else seeds[0])
-        both = zip(found, self.reads, strict=True)
-        return [None if x is None else _late(x, rerun, i) for x, (i, _) in both]
+        pairs = zip(self.numbers, seeds, strict=True)
+        given = [tape.ResultCotangent(i, x) for i, x in pairs] if self.numbers else list(seeds)
+        late = LateGradients(lambda: self.record.pulled_again(self.out, given))
+        reads = self.record.shape.reads
+        return [None if x is None else late.twin(x, i) for x, (i, _) in zip(found, reads, strict=True)]
+
+    def _of_components(self, parts: Sequence[Tensor]) -> list[Any]:
+        return self.gradients(parts, RECORDING.get() and any(x.requires_grad for x in parts))
 
 
 class PartRecord(tape.PulledRecord):
     """A part of the tape of one call. ``given`` are its ends that are no Variables."""
 
-    __slots__ = ("_all", "_given", "_late", "_read", "call", "shape")
+    __slots__ = ("_all", "_given", "_late", "_read", "_stretch", "call", "shape")
 
     def __init__(self, call: Call, shape: Shape, given: tuple[Tensor, ...]) -> None:
         super().__init__(None, given, {})
@@ -122,6 +137,7 @@ class PartRecord(tape.PulledRecord):
         self._read: list[Tensor] = []  # by each of the shape's reads
         self._late: dict[int, Tensor] = {}
         self._all: tuple[Tensor, ...] = ()
+        self._stretch: Stretch | None = None  # the tape made anew
 
     @property
     def inputs(self) -> tuple[Tensor, ...]:
@@ -139,16 +155,40 @@ class PartRecord(tape.PulledRecord):
             self._given = given
         return self._all
 
+    @property
+    def addresses(self) -> Sequence[int]:
+        """Of what the call keeps."""
+        return () if self.call is None else self.call.addresses
+
     def pull(self, out: Tensor, g: Tensor, create_graph: bool, alive: set[int] | None) -> Sequence[Any]:
-        shape, call = self.shape, self.call
-        if call is None:
-            raise GradientError("[backward] the tape of this tensor was freed; call backward(retain_graph=True).")
+        shape = self.shape
+        if self.call is None:
+            raise tape.freed(out)
         asked = None if alive is None else [id(x) in alive for x in self._read]
-        handed = shape.pulled(call, g, asked, create_graph)
+        handed = shape.pulled(self, out, g, asked, create_graph)
         for k, late in self._late.items():
             late._record.handed = handed[shape.spans[k]]  # type: ignore[union-attr]
         first = [_token() if isinstance(x, Late) else None for x in shape.leading]
         return [*first, *handed[shape.spans[0]]]
+
+    def pulled_again(self, out: Tensor, given: Sequence[Any]) -> list[Tensor | None]:
+        """The cotangents of all readings, with a tape. From now on the tape of ``out`` is of single ops."""
+        call = self.call
+        if call is None:
+            raise tape.freed(out)
+        if self._stretch is None:
+            call.tapes.tell()
+            ends = super().inputs
+
+            def end(at: End) -> Tensor | None:
+                return self.shape.further_end(at, ends, call)
+
+            derivative = call.tapes.derivative
+            steps = derivative.sketches[self.shape.number]
+            self._stretch = unfold(steps, out, call.known(), derivative.read, end, call.tapes.name)
+        with recording(True):
+            reached = self._stretch.cotangents([(out, x) for x in given], create_graph=True)
+        return [x.g if isinstance(x, assembly.Piece | tape.ResultCotangent) else x for x in reached]
 
     def accumulate(self, g: Tensor, retain_graph: bool) -> bool:
         way, call = self.shape.direct, self.call
@@ -161,7 +201,7 @@ class PartRecord(tape.PulledRecord):
 
     def free(self) -> None:
         super().free()
-        self.call = self._given = None
+        self.call = self._given = self._stretch = None
         self._read, self._late, self._all = [], {}, ()
 
 
@@ -178,13 +218,6 @@ class PhaseRecord(tape.PulledRecord):
     def free(self) -> None:
         super().free()
         self.handed = []
-
-
-def _late(g: Tensor, rerun: Rerun, number: int) -> Tensor:
-    """A cotangent of reading ``number`` whose tape is made when somebody asks for it."""
-    twin = g._twin()
-    twin.requires_grad, twin._record = True, LateRecord(rerun, number)
-    return twin
 
 
 def _handed(g: Tensor, cotangent: Cotangent) -> Any:

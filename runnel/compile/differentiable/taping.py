@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from runnel.backends import context
 from runnel.backends.host.memory import ALIGNMENT
-from runnel.compile.differentiable.again import Again
-from runnel.compile.differentiable.call import Tapes
+from runnel.compile.differentiable.call import Call, Tapes
 from runnel.compile.differentiable.derivative import Derivative
 from runnel.graph.node import InputKind
 from runnel.tensor.holding import Held, Hold
@@ -25,7 +24,7 @@ def _row(parts: Iterable[str]) -> str:
 
 class Taping:
     """``before`` and ``after`` the run, while the frame is the call's own, and ``attach`` when there are results. They
-    read ``fn``, ``args``, ``kwargs`` and the guard's values; ``names`` are what else they need. The inputs with numbers
+    read the guard's values; ``names`` are what else they need. The inputs with numbers
     in ``kept_inputs`` are ``d0``, ``d1``, ... as the program reads them.
 
     Outputs that only backward programs read live and die together, so they lie in one piece of memory, of
@@ -59,11 +58,21 @@ class Taping:
                 self.kept_inputs.add(number)
                 memory[f"d{number}._storage"] = None
                 slots.append(2 + number)
-        again = Again(observation)
+        inputs: list[str] = []
+        for node in derivative.inputs:
+            if node.kind is InputKind.VARIABLE:
+                held[variables.index(node)] = bound[variables.index(node)]
+                continue
+            number = others.index(node)
+            if node.kind is InputKind.SCALAR:
+                inputs.append(f"F[{number}]")
+            else:
+                value = f"v{guard.wanted[captured.sources[number].what]}"
+                inputs += [f"{value}._storage", f"{value}._layout"]
         with context.entered(native.context):
-            tapes = Tapes(derivative, captured.variables, graph.name, again, native.recipe.memory_budget)
-        self.names: dict[str, Any] = {"attach": tapes.attach, "Hold": Hold}
-        self.before = [f"inputs = ({_row(again.inputs)})", "hold = None"]
+            tapes = Tapes(derivative, captured.variables, variables, graph.name, native.recipe.memory_budget)
+        self.names: dict[str, Any] = {"attach": tapes.attach, "Call": Call, "Hold": Hold, "TAPES": tapes}
+        self.before = [f"inputs = ({_row(inputs)})", "hold = None"]
         self.after = [f"kept = ({_row(f'B[{slot}]' for slot in slots)})", "pins = frame.pins"]
         if held:
             self.names |= {"HELD": Held(held), "LOCKS": native.binding.locks}
@@ -71,8 +80,8 @@ class Taping:
             self.after.append("hold.pins = pins")
         results = _row(f"r{place}" for place, _ in derivative.taped)
         ends = _row(f"v{guard.wanted[place]}" for place in captured.ends)
-        values = f"({results}), ({ends}), (fn, args, kwargs), inputs, kept, ({_row(memory)})"
-        self.attach = [f"attach({values}, pins, hold)"]
+        call = f"Call(TAPES, ({ends}), inputs, kept, ({_row(memory)}), pins, hold)"
+        self.attach = [f"attach(({results}), {call})"]
 
     def _lay_residuals(self, native: Native, derivative: Derivative) -> None:
         graph, program = native.captured.graph, native.program

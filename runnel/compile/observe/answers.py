@@ -5,9 +5,10 @@ from __future__ import annotations
 import _abc  # type: ignore[import-not-found]
 import abc
 import collections
+import itertools
 import operator
 from collections.abc import Callable, Iterator
-from types import FunctionType, MethodType
+from types import FunctionType, MethodType, ModuleType
 from typing import TYPE_CHECKING, Any
 
 from runnel.compile.observe import attributes, containers, methods, operators
@@ -321,6 +322,9 @@ def _setattr(rec: Recorder, value: Any, name: str, new: Any) -> None:
 
 
 def _type(rec: Recorder, value: Any) -> Any:
+    source = rec.source_of(value)
+    if type(value) is ModuleType and source is not None:
+        rec.log.check(source, "type({v}) is not {0}", f"type of {source}", (ModuleType,))
     return rec.policy.kind_of(value)
 
 
@@ -395,6 +399,8 @@ def _text(convert: Any) -> Any:
     def answer(rec: Recorder, *args: Any, **kwargs: Any) -> str:
         if len(args) == 1 and not kwargs:
             return operators.text(rec, convert, args[0])
+        for value in (*args, *kwargs.values()):
+            containers.content(rec, value)
         return convert(*args, **kwargs)
 
     return answer
@@ -460,6 +466,10 @@ def _calling(function: Any) -> Any:
         return function(called if called is None else rec.callback(called), *values, **kwargs)
 
     return answer
+
+
+def _starmap(rec: Recorder, called: Any, rows: Any) -> Any:
+    return itertools.starmap(rec.callback(called), map(rec.hooks.unpack, iterable(rec, rows)))
 
 
 def _truth_of_all(function: Any, stops_at: bool) -> Any:
@@ -529,7 +539,7 @@ def table() -> Answers:
         (operator.is_, lambda rec, a, b: operators.identity(rec, a, b, False)),
         (operator.is_not, lambda rec, a, b: operators.identity(rec, a, b, True)),
         (any, _truth_of_all(any, True)), (all, _truth_of_all(all, False)),
-        (map, _calling(map)), (filter, _calling(filter)), (globals, _globals),
+        (map, _calling(map)), (filter, _calling(filter)), (itertools.starmap, _starmap), (globals, _globals),
         (int, _converted(int, ("__int__", "__index__", "__trunc__"))),
         (float, _converted(float, ("__float__", "__index__"))),
         (complex, _converted(complex, ("__complex__",))), (abs, _converted(abs, ("__abs__",))),

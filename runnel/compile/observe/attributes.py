@@ -205,6 +205,7 @@ def _of_module(rec: Recorder, module: Any, name: str) -> Any:
     hook = dict.get(space, "__getattr__", MISSING)
     rec.reach(hook, rec.log.source(at, "{p}.get('__getattr__', MISSING)", f"{module.__name__}.__getattr__", hook))
     if hook is MISSING:
+        rec.log.check(source, "type({v}) is not {0}", f"type of {source}", (types.ModuleType,))
         return getattr(module, name)
     return rec.invoke(hook, (name,))
 
@@ -281,7 +282,7 @@ def _of_function(rec: Recorder, function: FunctionType, name: str) -> Any:
     if name.startswith("__"):
         if name in ("__closure__", "__builtins__"):
             rec.refuse(f"{name} of a function is read")
-        if name not in function.__dict__:
+        if name not in function.__dict__ and hasattr(type(function), name):
             return getattr(function, name)
     if (id(function.__dict__), name) in rec.effects.written:
         return getattr(function, name)
@@ -339,11 +340,16 @@ def _of_super(rec: Recorder, proxy: Any, name: str) -> Any:
 def _of_c_object(rec: Recorder, value: Any, name: str) -> Any:
     """An attribute of an object of C code: its methods are part of its class, what else it has is read again."""
     source = rec.source_of(value)
-    held = getattr(value, name)
+    try:
+        held = getattr(value, name)
+    except AttributeError:
+        if source is not None:
+            rec.log.check(source, f"{{0}}({{v}}, {name!r})", f"{source}.{name}", (hasattr,))
+        raise
     if source is None or container_of(type(value)) is not None:
         return held
-    what = type(held)
-    if what in C_FUNCTIONS or (what is BuiltinFunctionType and held.__self__ is value):
+    is_method = type(held) in C_FUNCTIONS or type(held) is BuiltinFunctionType
+    if is_method and (getattr(held, "__self__", None) is value or not is_data_descriptor(lookup(type(value), name))):
         return held
     if not rec.policy.is_readable(type(value), name):
         rec.refuse(f"'{source}.{name}' of {described(value)} cannot be watched")

@@ -6,6 +6,7 @@ the run where a later call will find it so, and as the run's own where it holds 
 
 from __future__ import annotations
 
+from collections import OrderedDict
 from collections.abc import Iterator
 from types import FunctionType
 from typing import TYPE_CHECKING, Any, Final
@@ -21,6 +22,7 @@ from runnel.compile.observe.values import (
     ITERATORS,
     PLAIN,
     SEQUENCES,
+    SETS,
     container_of,
     described,
     is_class,
@@ -127,12 +129,14 @@ def _watched(rec: Recorder, value: Any, source: Source, base: Any) -> None:
     """Check all that a container from outside held when the run began."""
     log, before = rec.log, rec.effects.before(value)
     size = base.__len__(before)
+    held = "{v}" if _stays_as_it_is(rec, value) else "list({1}.__iter__({v}))"
     if size > LARGEST:
         rec.refuse(f"'{source}' holds {size} items, all of which are read", "pass what is needed as an argument")
     if base in SEQUENCES:
         items = list(base.__iter__(before))
         if all(map(is_plain, items)):
-            log.check(source, "items_differ({v}, {0})", f"items of {source}", (_memo(rec, value, tuple(items)),))
+            known = _memo(rec, value, tuple(items))
+            log.check(source, f"items_differ({held}, {{0}})", f"items of {source}", (known, base))
             return
         _check_length(rec, source, value, base, size)
         for i, item in enumerate(items):
@@ -147,11 +151,11 @@ def _watched(rec: Recorder, value: Any, source: Source, base: Any) -> None:
     else:
         items = list(base.__iter__(before))
         if all(map(is_plain, items)):
-            log.check(
-                source, "items_differ(list({v}), {0})", f"content of {source}", (_memo(rec, value, tuple(items)),)
-            )
+            known = _memo(rec, value, tuple(items))
+            log.check(source, f"items_differ(list({held}), {{0}})", f"content of {source}", (known, base))
         else:
-            log.check(source, "ids({v}) != {0}", f"content of {source}", (_memo(rec, value, tuple(map(id, items))),))
+            known = _memo(rec, value, tuple(map(id, items)))
+            log.check(source, f"ids({held}) != {{0}}", f"content of {source}", (known, base))
             for item in items:
                 rec.keep(item)
                 if rec.source_of(item) is None and type(item) not in PLAIN:
@@ -175,15 +179,22 @@ def keys(rec: Recorder, value: Any, source: Source) -> None:
 
 
 def index_source(rec: Recorder, source: Source, value: Any, base: Any, i: int, item: Any) -> Source:
-    """The source of an item of a sequence; a class's own ``__getitem__`` must not run in a guard."""
+    """The source of an item of a sequence."""
     label = f"{source}[{i}]"
-    if own_method(type(value), "__getitem__") is None:
+    if _stays_as_it_is(rec, value):
         return rec.log.source(source, f"{{p}}[{i}]", label, item)
     return rec.log.source(source, f"{{0}}.__getitem__({{p}}, {i})", label, item, (base,))
 
 
+def _stays_as_it_is(rec: Recorder, value: Any) -> bool:
+    """Whether a guard may use a container as such: its class will have no methods of its own, which must not run there
+    (``__missing__`` neither)."""
+    kind = type(value)
+    return kind in (*SEQUENCES, *SETS, dict, OrderedDict) or rec.policy.is_transparent(kind)
+
+
 def _check_length(rec: Recorder, source: Source, value: Any, base: Any, size: int) -> None:
-    if own_method(type(value), "__len__") is None:
+    if _stays_as_it_is(rec, value):
         rec.log.check(source, f"len({{v}}) != {size}", f"len({source})")
     else:
         rec.log.check(source, f"{{0}}.__len__({{v}}) != {size}", f"len({source})", (base,))
@@ -192,12 +203,14 @@ def _check_length(rec: Recorder, source: Source, value: Any, base: Any, size: in
 def item_source(rec: Recorder, source: Source, key: Any, item: Any) -> Source:
     """The source of what a dict holds under a key, which must not run Python code when it is hashed."""
     if type(key) in (str, int):
-        at = rec.log.source(source, f"{{p}}[{key!r}]", f"{source}[{key!r}]", item)
+        is_plain_dict = _stays_as_it_is(rec, source.value)
+        way, constants = ("{p}[%r]", ()) if is_plain_dict else ("{0}.__getitem__({p}, %r)", (dict,))
+        at = rec.log.source(source, way % key, f"{source}[{key!r}]", item, constants)
         if source.place is not None and rec.policy.changes_by_clock(item):
             at.place = id(source.value), key
         return at
     if is_simple(key):
-        return rec.log.source(source, "{p}[{0}]", f"{source}[{described(key)}]", item, (key,))
+        return rec.log.source(source, "{1}.__getitem__({p}, {0})", f"{source}[{described(key)}]", item, (key, dict))
     if type(key) is tuple or type(key) is FunctionType or is_python_class(type(key)):
         return rec.log.source(source, "by_key({p}, {0})", f"{source}[{described(key)}]", item, (id(key),))
     rec.refuse(f"'{source}' has {described(key)} as a key")
@@ -247,8 +260,11 @@ def has_key(rec: Recorder, value: dict[Any, Any], key: Any, source: Source | Non
     effects = rec.effects
     if id(value) not in effects.replaced and (id(value), key) not in effects.written:
         before = dict.__contains__(effects.before(value), key)
-        fails = "{0} not in {v}" if before else "{0} in {v}"
-        rec.log.check(source, fails, f"{described(key)} in {source}", (key,))
+        if _stays_as_it_is(rec, value):
+            fails = "{0} not in {v}" if before else "{0} in {v}"
+        else:
+            fails = f"{'not ' if before else ''}{{1}}.__contains__({{v}}, {{0}})"
+        rec.log.check(source, fails, f"{described(key)} in {source}", (key, dict))
     return dict.__contains__(value, key)
 
 
@@ -262,12 +278,12 @@ def _dict_item(rec: Recorder, value: dict[Any, Any], key: Any, source: Source) -
         rec.hashed(key)
         return rec.calls_c(_own(value, "__getitem__"), (value, key))
     effects = rec.effects
-    if id(value) in effects.replaced or (id(value), key) in effects.written:
-        return value[key]
+    is_own = id(value) in effects.replaced or (id(value), key) in effects.written
     found = dict.get(value, key, MISSING)
-    if found is MISSING:
-        has_key(rec, value, key, source)
-        return value[key]
+    if is_own or found is MISSING:
+        if not is_own:
+            has_key(rec, value, key, source)
+        return _own(value, "__getitem__")(value, key) if found is MISSING else found
     return rec.taken(found, item_source(rec, source, _stored_key(value, key), found))
 
 
@@ -293,12 +309,12 @@ def _sequence_item(rec: Recorder, value: Any, key: int, source: Source, base: An
             item = base.__getitem__(before, key + grown)
             return rec.taken(item, index_source(rec, source, value, base, int(key + grown), item))
         if key < 0 or key >= size:
-            rec.log.check(source, f"len({{v}}) != {size}", f"len({source})")
+            _check_length(rec, source, value, base, size)
             if key >= size:
                 return base.__getitem__(value, key)
             key += size + grown
     elif not -size <= key < size:
-        rec.log.check(source, f"len({{v}}) != {size}", f"len({source})")
+        _check_length(rec, source, value, base, size)
         return base.__getitem__(value, key)
     item = base.__getitem__(before, key)
     return rec.taken(item, index_source(rec, source, value, base, int(key), item))
@@ -323,7 +339,8 @@ def is_member(rec: Recorder, value: Any, key: Any) -> bool:
     content(rec, key)
     if base in (set, frozenset) and source is not None and is_plain(key) and not rec.effects.is_changed(value):
         found = base.__contains__(value, key)
-        rec.log.check(source, "{0} not in {v}" if found else "{0} in {v}", f"{described(key)} in {source}", (key,))
+        fails = f"{'not ' if found else ''}{{1}}.__contains__({{v}}, {{0}})"
+        rec.log.check(source, fails, f"{described(key)} in {source}", (key, base))
         return found
     content(rec, value)
     return rec.calls_c(base.__contains__, (value, key))

@@ -295,12 +295,22 @@ def _of_class(rec: Recorder, kind: Any, name: str, function: Any, args: tuple[An
         "combine",
         "strptime",
     ):
-        values = tuple([rec.hooks.unpack(x) if container_of(type(x)) or is_python_class(type(x)) else x for x in args])
+        for value in kwargs.values():
+            content(rec, value)
+        values = tuple([_looked_into(rec, x) for x in args])
+        if name == "from_iterable":
+            values = tuple([map(rec.hooks.unpack, x) for x in values])
         return function, values, kwargs
     answer = rec.policy.class_method(kind, name)
     if answer is not None:
         return answer(rec, function, args, kwargs)
     rec.policy.refuse_c(rec, function)
+
+
+def _looked_into(rec: Recorder, value: Any) -> Any:
+    """An argument of C code that takes bytes or iterates."""
+    kind = type(value)
+    return rec.hooks.unpack(value) if container_of(kind) or is_python_class(kind) else content(rec, value)
 
 
 def _formatted(rec: Recorder, text: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> str:
@@ -380,6 +390,11 @@ def _get(rec: Recorder, value: Any, key: Any, default: Any = None) -> Any:
 
 
 def _missing_aware(rec: Recorder, value: Any, key: Any) -> Any:
+    kind = type(value)
+    if container_of(kind) is dict and is_python_class(kind) and not has_key(rec, value, key, rec.source_of(value)):
+        missing = rec.class_found(kind, "__missing__")
+        if type(missing) is FunctionType:
+            return rec.invoke(missing, (value, key))
     return get_item(rec, value, key)
 
 

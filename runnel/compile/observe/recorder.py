@@ -168,16 +168,19 @@ class Recorder:
     def class_lookup(self, kind: type, name: str) -> tuple[Any, Source | None]:
         """What a class holds under ``name``, checked along its bases, and where; MISSING where it holds nothing."""
         written = self.effects.written
+        first: type | None = None  # of those that are fixed: what is given to it goes before what its bases have
         for base in mro(kind):
             space = self._spaces.get(id(base))
-            if space is not None and (id(base), name) in written:
+            if space is None:
+                first = first or base
+            elif (id(base), name) in written:
                 space = None
             found = namespace(base).get(name, MISSING)
             if found is not MISSING:
                 if space is None:
                     if self.policy.is_transparent(base):
                         continue
-                    self.policy.found_fixed(self, base, name)
+                    self.policy.found_fixed(self, first or base, name)
                     return found, None
                 return found, self.log.source(space, f"{{p}}.get({name!r}, MISSING)", f"{space}.{name}", found)
             if space is not None:

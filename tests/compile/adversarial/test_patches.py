@@ -532,6 +532,33 @@ def hooks_of_the_users():
     ]
 
 
+def sgd() -> Any:
+    return optim.SGD([rn.Parameter(np.ones(2, np.float32))], lr=0.1)
+
+
+METHODS_CALLED = {
+    "parameters": (nn.Module, network, lambda m: len(list(m.parameters())), lambda self, *a: iter([1])),
+    "state_dict": (nn.Module, network, lambda m: sorted(m.state_dict()), lambda self: {"z": 1}),
+    "__len__": (nn.Sequential, network, lambda m: len(m), lambda self: 77),
+    "__getitem__": (nn.Sequential, network, lambda m: type(m[0]).__name__, lambda self, i: 7),
+    "__iter__": (nn.Sequential, network, lambda m: [type(one).__name__ for one in m], lambda self: iter([1])),
+    "__repr__": (nn.Module, network, lambda m: repr(m), lambda self: "m"),
+    "extra_repr": (nn.Linear, network, lambda m: repr(m), lambda self: "m"),
+    "state_dict ": (optim.Optimizer, sgd, lambda o: len(o.state_dict()), lambda self: {1: 2, 3: 4, 5: 6}),
+}
+
+
+@pytest.mark.parametrize("name", METHODS_CALLED)
+def test_methods_that_the_function_calls(name: str) -> None:
+    owner, make, read, new = METHODS_CALLED[name]
+
+    def world() -> Any:
+        made = make()
+        return patched(lambda x: (x * 1.0, read(made)), owner, name.strip(), new)
+
+    Case(world, None, None, None).run()
+
+
 @pytest.mark.parametrize("one", CASES)
 def test_patches(one: Case) -> None:
     one.run()

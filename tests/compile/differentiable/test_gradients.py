@@ -221,6 +221,22 @@ def a_checkpoint(compiles: Compiles) -> Any:
     return gradients([x, w])
 
 
+def a_checkpoint_of_several_results(compiles: Compiles) -> Any:
+    x, w = leaf(0, 2, 3), parameter(1, 3, 3)
+
+    def block(x: Any) -> Any:
+        h = ops.tanh(x @ w)
+        return h * 2.0, ops.exp(h), x.shape[0]
+
+    f = compiles(lambda x: rn.checkpoint(block)(x))
+    found = []
+    for of in (slice(0, 2), slice(0, 1), slice(1, 2)):
+        x.grad = w.grad = None
+        sum((y * y).sum() for y in f(x)[of]).backward()
+        found += gradients([x, w])
+    return found
+
+
 def a_custom_derivative(compiles: Compiles) -> Any:
     @rn.custom_vjp
     def clipped(x: Any) -> Any:
@@ -250,7 +266,8 @@ def a_tensor_that_is_written_later(compiles: Compiles) -> Any:
     [
         several_calls, a_cell_called_in_a_loop, between_eager_code, twice_the_same_argument, several_results,
         all_states_of_a_recurrence, inputs_that_are_results, the_same_result_twice, a_leaf_made_inside, slices, seeds,
-        dtypes, a_scan, a_checkpoint, a_custom_derivative, a_tensor_that_is_written_later,
+        dtypes, a_scan, a_checkpoint, a_checkpoint_of_several_results, a_custom_derivative,
+        a_tensor_that_is_written_later,
     ],
 )  # fmt: skip
 @pytest.mark.filterwarnings("error")

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
+import pytest
 from hypothesis import given, settings, strategies as st
 
 import runnel as rn
@@ -70,7 +71,9 @@ KINDS = (
 )  # fmt: skip
 
 
-def trained(kinds: list[str], steps: list[int], with_input: bool, compiles: Callable[..., Any]) -> Any:
+def trained(
+    kinds: list[str], steps: list[int], with_input: bool, with_penalty: bool, compiles: Callable[..., Any]
+) -> Any:
     rn.manual_seed(3)
     layers: list[nn.Module] = []
     for kind in kinds:
@@ -88,19 +91,29 @@ def trained(kinds: list[str], steps: list[int], with_input: bool, compiles: Call
         x.requires_grad = with_input
         losses = [((scores**2).mean(), mean) for scores, mean in [forward(x * (j + 1.0)) for j in range(calls)]]
         total = sum(loss + mean.sum() * 0.1 for loss, mean in losses)
-        total.backward(retain_graph=calls == 1)
-        if calls == 1:
-            losses[0][0].backward()
+        if with_penalty:
+            total.backward(create_graph=True)
+            first = [p.grad for p in model.parameters() if p.grad is not None]
+            optimizer.zero_grad()
+            x.grad = None
+            (total + sum((g * g).sum() for g in first) * 0.01).backward()
+        else:
+            total.backward(retain_graph=calls == 1)
+            if calls == 1:
+                losses[0][0].backward()
         optimizer.step()
         found += [total.detach(), x.grad]
     return bits([found, [v.numpy() for v in model.state_dict().values()]])
 
 
-@settings(max_examples=12, deadline=None, derandomize=True)
+@pytest.mark.filterwarnings("ignore:.*op by op")
+@settings(max_examples=18, deadline=None, derandomize=True)
 @given(
     kinds=st.lists(st.sampled_from(KINDS), min_size=1, max_size=5),
     steps=st.lists(st.integers(1, 3), min_size=1, max_size=4),
     with_input=st.booleans(),
+    with_penalty=st.booleans(),
 )
-def test_same_bits(kinds: list[str], steps: list[int], with_input: bool) -> None:
-    assert trained(kinds, steps, with_input, rn.compile) == trained(kinds, steps, with_input, lambda f: f)
+def test_same_bits(kinds: list[str], steps: list[int], with_input: bool, with_penalty: bool) -> None:
+    eager = trained(kinds, steps, with_input, with_penalty, lambda f: f)
+    assert trained(kinds, steps, with_input, with_penalty, rn.compile) == eager

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import gc
-import warnings
 import weakref
 from collections.abc import Callable
 from typing import Any
@@ -13,7 +12,7 @@ import pytest
 
 import runnel as rn
 from runnel import nn, ops
-from runnel.core.errors import CaptureWarning, GradientError, MemoryBudgetError
+from runnel.core.errors import CaptureWarning, MemoryBudgetError
 from runnel.tensor.holding import HOLDS
 from tests.compile.differentiable.programs import agree, bits, gradients, leaf, numbers, parameter, programs
 
@@ -129,47 +128,6 @@ def test_residuals_go_with_the_result() -> None:
     kept = weakref.ref(result._record.call)  # type: ignore[union-attr]
     del result
     assert kept() is None
-
-
-def second_derivative(f: Callable[..., Any], x: rn.Tensor) -> Any:
-    x.grad = None
-    f(x).backward(create_graph=True)
-    first = x.grad
-    x.grad = None
-    assert first is not None
-    (first * first).sum().backward()
-    return [first.detach(), x.grad]
-
-
-def test_higher_orders_run_the_function_again_and_say_so_once() -> None:
-    w, x = parameter(1, 4, 4), leaf(0, 2, 4)
-
-    def function(x: Any) -> Any:
-        return (ops.tanh(x @ w) ** 2).sum()
-
-    f = rn.compile(function)
-    with pytest.warns(CaptureWarning, match="run again eagerly"):
-        found = second_derivative(f, x)
-    assert bits(found) == bits(second_derivative(function, x))
-    with warnings.catch_warnings():
-        warnings.simplefilter("error")
-        second_derivative(f, x)
-
-
-def test_higher_orders_of_what_cannot_run_again() -> None:
-    count, x = rn.Variable(0.0), leaf(0, 3)
-
-    def counting(x: Any) -> Any:
-        count.assign(count + 1.0)
-        return (x * x * x).sum()
-
-    result = rn.compile(counting)(x)
-    assert count.item() == 1.0
-    result.backward(create_graph=True)
-    assert count.item() == 1.0
-    assert x.grad is not None
-    with pytest.raises(GradientError, match="writes Variables"):
-        x.grad.sum().backward()
 
 
 def test_what_runs_eagerly_says_so() -> None:

@@ -1,0 +1,176 @@
+"""The tape of a traced function as data: what a call needs to make it anew, should its gradients be differentiated.
+
+The steps of a part are those of its stretch of the tape, in their order. The rule of a ``custom_vjp`` or a checkpoint
+is Python code that belongs to the trace, so it is applied there once more, to a symbolic cotangent, and what it does
+becomes steps as well.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from typing import Any, Final, NamedTuple
+
+from runnel.compile.differentiable.ends import End, NotDivisible
+from runnel.core.errors import RunnelError
+from runnel.core.tables import Op
+from runnel.graph.extract import placeholder
+from runnel.graph.node import Value
+from runnel.tensor import tape, tensor as tensors
+from runnel.tensor.grad_mode import recording
+from runnel.tensor.stretch import Stretch
+from runnel.tensor.tensor import Tensor
+from runnel.tensor.tracing import Trace
+
+ORDERS: Final = 3  # how often a rule in Python is drawn inside of what it makes: for derivatives up to the third
+
+Inputs = tuple[Any, ...]  # of a step: numbers of steps before it, or values without a tape
+
+
+class Leaf(NamedTuple):
+    """The tape ends here; ``value`` is the node of what it is, None for the joint node of another part."""
+
+    end: End
+    value: Value | None
+
+
+class Step(NamedTuple):
+    """A value with its record: of an op, or of a rule in Python; with neither it hands its cotangent on."""
+
+    value: Value
+    op: Op | None
+    attrs: dict[str, Any]
+    inputs: Inputs
+    rule: Rule | None
+
+
+class Joint(NamedTuple):
+    """The joint node of several results; without an op ``problem`` says why there is none."""
+
+    op: Op | None
+    attrs: dict[str, Any]
+    inputs: Inputs
+    outs: tuple[Value, ...]
+    problem: str
+
+
+class OfSeveral(NamedTuple):
+    """Result ``number`` of a joint node."""
+
+    value: Value
+    inputs: Inputs
+    number: int
+
+
+Steps = tuple[Leaf | Step | Joint | OfSeveral, ...]
+
+
+class Rule(NamedTuple):
+    """What a rule in Python makes of the cotangent ``seed``. Its steps go on behind the first ``base`` and the seed.
+    ``problem`` says why there are none."""
+
+    seed: Value
+    base: int = 0
+    steps: Steps = ()
+    results: tuple[tuple[int | None, Value] | None, ...] = ()  # of each cotangent its step, if it has one, and value
+    problem: str = ""
+
+    def answers(self) -> list[Value]:
+        """The values of the cotangents."""
+        return [found[1] for found in self.results if found is not None]
+
+    def values(self) -> list[Value]:
+        """All values that it needs."""
+        return [*values_of(self.steps), *self.answers()]
+
+
+def values_of(steps: Iterable[Leaf | Step | Joint | OfSeveral]) -> Iterator[Value]:
+    """The values that nodes of the tape hold, those of rules left out."""
+    for step in steps:
+        if isinstance(step, Joint):
+            yield from step.outs
+        elif step.value is not None:
+            yield step.value
+        if not isinstance(step, Leaf):
+            yield from (x for x in step.inputs if not isinstance(x, int))
+
+
+def outline(steps: Steps) -> tuple[Any, ...]:
+    """What two tapes of the same graph have in common."""
+    found: list[Any] = []
+    for step in steps:
+        if isinstance(step, Leaf):
+            found.append(step.end)
+            continue
+        inputs = tuple([x if isinstance(x, int) else None for x in step.inputs])
+        rule = step.rule if isinstance(step, Step) else None
+        found.append((step[1], inputs, None if rule is None else (outline(rule.steps), rule.problem)))
+    return tuple(found)
+
+
+class Sketcher:
+    """Draws the parts of a trace's tape, while the trace is active. ``values`` are those that its nodes hold,
+    ``by_rules`` those that rules in Python need, with ``seeds`` for their cotangents."""
+
+    def __init__(self, trace: Trace, end_of: Callable[[Tensor], End]) -> None:
+        self._trace = trace
+        self._end_of = end_of
+        self.values: dict[Value, None] = {}
+        self.by_rules: dict[Value, None] = {}
+        self.seeds: set[Value] = set()
+
+    def sketch(self, stretch: Stretch) -> Steps:
+        """The steps of a part; the last of them is its beginning."""
+        steps = self._steps(stretch.order, stretch.ends, {}, ORDERS)
+        self.values.update(dict.fromkeys(values_of(steps)))
+        return steps
+
+    def _steps(self, order: Sequence[Tensor], ends: Collection[int], places: dict[int, int], orders: int) -> Steps:
+        steps: list[Leaf | Step | Joint | OfSeveral] = []
+        for x in order:
+            if id(x) in places:
+                continue
+            places[id(x)] = len(places)
+            if x._record is None or id(x) in ends:
+                has_value = x.is_traced or x._storage is not None
+                steps.append(Leaf(self._end_of(x), self._value(x) if has_value else None))
+            else:
+                steps.append(self._step(x, x._record, places, orders))
+        return tuple(steps)
+
+    def _step(self, x: Tensor, record: tape.Record, places: dict[int, int], orders: int) -> Step | Joint | OfSeveral:
+        inputs = tuple([places[id(i)] if i.requires_grad else self._value(i) for i in record.inputs])
+        if isinstance(record, tape.MultiResultRecord):
+            problem = "checkpoints a function of several results" if record.op is None else ""
+            outs = () if problem else tuple(map(self._value, record.outs))
+            return Joint(record.op, record.attrs, inputs, outs, problem)
+        if isinstance(record, tape.ResultRecord):
+            return OfSeveral(self._value(x), inputs, record.index)
+        is_python = record.op is None and record.rule is not tape.passed_on
+        rule = self._rule(x, record, places, orders) if is_python else None
+        return Step(self._value(x), record.op, record.attrs, inputs, rule)
+
+    def _rule(self, x: Tensor, record: tape.Record, places: dict[int, int], orders: int) -> Rule:
+        seed, base = placeholder(x.aval, "cotangent"), len(places)
+        self.seeds.add(seed)
+        if not orders:
+            return Rule(seed, problem=f"differentiates a derivative given in Python more than {ORDERS} times")
+        g = tensors.symbolic(seed)
+        g.requires_grad = True
+        try:
+            with recording(True):
+                pulled = [dx() if callable(dx) else dx for dx in record.rule(g, x)]
+                found = [None if dx is None else tape.version(dx) for dx in pulled]
+                order = tape.needed_order([dx for dx in found if dx is not None], frozenset({id(g), *places}))
+            inside = {**places, id(g): base}
+            steps = self._steps(order, (), inside, orders - 1)
+        except (NotDivisible, RunnelError) as problem:
+            return Rule(seed, problem=f"has a derivative given in Python that cannot be differentiated ({problem})")
+        results = tuple(
+            None if dx is None else (inside[id(dx)] if dx.requires_grad else None, self._value(dx)) for dx in found
+        )
+        drawn = Rule(seed, base, steps, results)
+        self.by_rules.update(dict.fromkeys(drawn.values()))
+        return drawn
+
+    def _value(self, x: Tensor) -> Value:
+        return tensors.node_of(x, self._trace)

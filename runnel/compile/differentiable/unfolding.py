@@ -1,0 +1,172 @@
+"""The tape of one call made anew, op by op, from what the call has kept: its gradients can be differentiated by it.
+
+It is the tape that the function would have left if it had been run eagerly: the same records in the same order, with
+the values that Variables, arrays and random numbers had at the time of the call. Nothing of the user's runs again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable
+from typing import Any
+
+from runnel.compile.differentiable.ends import OF_VARIABLES, End
+from runnel.compile.differentiable.sketch import Joint, Leaf, OfSeveral, Rule, Step, Steps, values_of
+from runnel.core.avals import aval
+from runnel.core.dtypes import float32
+from runnel.core.errors import GradientError
+from runnel.graph.graph import topological
+from runnel.graph.node import Node, Result, Value
+from runnel.tensor import bodies, tape, tensor as tensors
+from runnel.tensor.grad_mode import recording
+from runnel.tensor.stretch import Stretch
+from runnel.tensor.tensor import Tensor
+
+Known = dict[Value, Tensor]
+
+
+def evaluate(wanted: Iterable[Value], known: Known) -> None:
+    """Compute what is wanted and not known."""
+    made: dict[Node, tuple[Any, ...]] = {}
+    with recording(False):
+        for value in topological(wanted, known):
+            if value in known:
+                continue
+            if isinstance(value, Result):
+                if value.node not in made:
+                    made[value.node] = bodies.results(value.node, [known[x] for x in value.inputs])
+                known[value] = made[value.node][value.index]
+            else:
+                known[value] = bodies.leaf(value)
+
+
+def unfold(
+    steps: Steps,
+    root: Tensor,
+    known: Known,
+    read: Collection[Value],
+    end: Callable[[End], Tensor | None],
+    name: str,
+) -> Stretch:
+    """Have ``root``, where the steps of a part begin, lead to its ends by a tape of single ops. ``known`` are values,
+    and more of them when this is done. What no rule will ``read`` is not computed, and NaN stands for it."""
+    values = list(values_of(steps))
+    evaluate([x for x in values if x in read], known)
+    for x in values:
+        if x not in known:
+            known[x] = _unread(x)
+    unfolding = _Unfolding(known, read, end, name)
+    made = unfolding.nodes(steps[:-1], [])
+    first = steps[-1]
+    record = unfolding.record(first, made)
+    if root._storage is None and not isinstance(first, Joint) and first.value is not None:
+        _take_value(root, known[first.value])
+    ends = {id(x) for x, step in zip(made, steps[:-1], strict=True) if isinstance(step, Leaf)}
+    root._record = record
+    return Stretch([*made, root], ends)
+
+
+class _Unfolding:
+    """Makes tensors with records out of steps."""
+
+    def __init__(self, known: Known, read: Collection[Value], end: Callable[[End], Tensor | None], name: str) -> None:
+        self.known = known
+        self.read = read
+        self.end = end
+        self.name = name
+
+    def nodes(self, steps: Steps, made: list[Tensor]) -> list[Tensor]:
+        """``made`` with what the steps make."""
+        for step in steps:
+            if isinstance(step, Leaf):
+                made.append(self._at_end(step))
+                continue
+            twin = _joint(step) if isinstance(step, Joint) else self.known[step.value]._twin()
+            twin.requires_grad, twin._record = True, self.record(step, made)
+            made.append(twin)
+        return made
+
+    def record(self, step: Leaf | Step | Joint | OfSeveral, made: list[Tensor]) -> tape.Record:
+        if isinstance(step, Leaf):
+            raise TypeError("the tape ends at a leaf")
+        inputs = tuple([made[x] if isinstance(x, int) else self.known[x] for x in step.inputs])
+        if isinstance(step, OfSeveral):
+            return tape.ResultRecord(inputs[0], step.number)
+        if isinstance(step, Joint):
+            refused = _Refused(step.problem, self.name) if step.problem else None
+            outs = tuple([self.known[x] for x in step.outs])
+            return tape.MultiResultRecord(step.op, inputs, step.attrs, outs, refused)
+        return tape.Record(step.op, inputs, step.attrs, self._rule(step, made))
+
+    def _rule(self, step: Step, made: list[Tensor]) -> Callable[[Tensor, Tensor], Any] | None:
+        if step.op is not None:
+            return None
+        rule = step.rule
+        if rule is None:
+            return tape.passed_on
+        return _Refused(rule.problem, self.name) if rule.problem else _Applied(self, rule, made)
+
+    def _at_end(self, leaf: Leaf) -> Tensor:
+        """The tensor where the tape ends, with its value of the time."""
+        tensor = self.end(leaf.end)
+        if leaf.value is None:
+            if tensor is None:
+                raise LookupError(f"{leaf.end} has neither a value nor a node")
+            return tensor
+        value = self.known[leaf.value]
+        if tensor is None:
+            tensor = value._twin()
+            tensor.requires_grad = True
+        elif tensor._storage is None:
+            _take_value(tensor, value)
+        elif leaf.end.kind in OF_VARIABLES and leaf.value in self.read and tensor._storage is not value._storage:
+            return tape.linked(value, tensor)  # a node whose memory is no longer that of the time
+        return tensor
+
+
+class _Applied:
+    """A rule in Python, as it was drawn."""
+
+    def __init__(self, unfolding: _Unfolding, rule: Rule, made: list[Tensor]) -> None:
+        self._unfolding = unfolding
+        self._rule = rule
+        self._made = made
+
+    def __call__(self, g: Tensor, out: Tensor) -> list[Tensor | None]:
+        unfolding, rule = self._unfolding, self._rule
+        known = {**unfolding.known, rule.seed: tape.plain(g)}
+        if not out.requires_grad:  # no more is asked for
+            evaluate(rule.answers(), known)
+            return [None if found is None else known[found[1]] for found in rule.results]
+        evaluate(rule.values(), known)
+        inside = _Unfolding(known, unfolding.read, unfolding.end, unfolding.name)
+        made = inside.nodes(rule.steps, [*self._made[: rule.base], g])
+        return [
+            None if found is None else known[found[1]] if found[0] is None else made[found[0]] for found in rule.results
+        ]
+
+
+class _Refused:
+    """The rule of what cannot be made anew."""
+
+    def __init__(self, problem: str, name: str) -> None:
+        self._sentence = (
+            f"[backward] '{name}' {problem}, so its gradients cannot be differentiated outside; differentiate inside "
+            "of the compiled function, or call the function itself, not compiled."
+        )
+
+    def __call__(self, g: Any, out: Tensor) -> Any:
+        raise GradientError(self._sentence)
+
+
+def _unread(value: Value) -> Tensor:
+    """What stands for a value that nobody reads."""
+    filler = tensors.constant(float("nan"), value.aval.dtype)
+    return tensors.from_storage(value.aval, filler._storage, 0, (0,) * value.aval.ndim)
+
+
+def _take_value(tensor: Tensor, value: Tensor) -> None:
+    tensor._storage, tensor._layout = value._storage, value._layout
+
+
+def _joint(step: Joint) -> Tensor:
+    return tensors.from_storage(step.outs[0].aval if step.outs else aval((), float32), None)
