@@ -148,3 +148,20 @@ def test_arguments_of_pytorch_that_say_how_are_taken_or_answered() -> None:
         optim.Muon([nn.Parameter(np.ones(3, np.float32), name="b")])
     named = optim.SGD(nn.Linear(2, 2).named_parameters())
     assert len(named.param_groups[0]["params"]) == 2
+
+
+def test_states_go_through_files(tmp_path: Any) -> None:
+    p, q = (nn.Parameter(np.ones((3, 2), np.float32)) for _ in range(2))
+    one, two = optim.Adafactor([p]), optim.Adafactor([q], lr=0.5)
+    schedules = [optim.lr_scheduler.MultiStepLR(o, [1, 1, 4]) for o in (one, two)]
+    for _ in range(2):
+        p.grad = rn.ones((3, 2))
+        one.step()
+        schedules[0].step()
+    rn.save({"optimizer": one.state_dict(), "schedule": schedules[0].state_dict()}, tmp_path / "state")
+    found = rn.load(tmp_path / "state")
+    two.load_state_dict(found["optimizer"])
+    schedules[1].load_state_dict(found["schedule"])
+    assert two.param_groups[0]["eps"] == (None, 1e-3)
+    assert schedules[1].get_last_lr() == schedules[0].get_last_lr()
+    assert schedules[1].milestones == {1: 2, 4: 1}
