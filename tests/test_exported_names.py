@@ -11,7 +11,10 @@ import runnel
 from runnel import nn, ops, optim
 from runnel.core import dtypes
 
-PACKAGES = ["runnel", "runnel.nn", "runnel.nn.functional", "runnel.optim", "runnel.ops", "runnel.io", "runnel.data"]
+PACKAGES = [
+    "runnel", "runnel.nn", "runnel.nn.functional", "runnel.optim", "runnel.optim.lr_scheduler",
+    "runnel.optim.swa_utils", "runnel.ops", "runnel.io", "runnel.data",
+]  # fmt: skip
 
 
 def public_names(module: ModuleType) -> set[str]:

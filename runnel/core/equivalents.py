@@ -158,7 +158,6 @@ _FUNCTIONAL: Final = {
 _OPTIMIZERS: Final = {
     "adam": "runnel.optim.Adam(parameters, lr)",
     "adamw": "runnel.optim.AdamW(parameters, lr)",
-    "lr_scheduler": "runnel.optim.StepLR, LinearLR or CosineAnnealingLR",
     "sgd": "runnel.optim.SGD(parameters, lr)",
 }
 

@@ -7,6 +7,7 @@ from typing import Any
 
 from runnel import ops
 from runnel.optim.group import ParamGroup
+from runnel.optim.hyperparameters import given
 from runnel.optim.optimizer import Optimizer, counted, decayed
 from runnel.optim.rows import resting
 from runnel.tensor.tensor import Tensor
@@ -26,25 +27,18 @@ class Adagrad(Optimizer):
         weight_decay: float = 0.0,
         initial_accumulator_value: float = 0.0,
         eps: float = 1e-10,
+        foreach: bool | None = None,
         *,
         maximize: bool = False,
+        differentiable: bool = False,
+        fused: bool | None = None,
     ) -> None:
-        super().__init__(
-            params,
-            {
-                "lr": lr,
-                "lr_decay": lr_decay,
-                "weight_decay": weight_decay,
-                "initial_accumulator_value": initial_accumulator_value,
-                "eps": eps,
-                "maximize": maximize,
-            },
-        )
+        super().__init__(params, given(locals()))
 
     def changes_all_rows(self, group: Mapping[str, Any]) -> str:
         return "weight_decay" if group["weight_decay"] else ""
 
-    def slots(self, group: Mapping[str, Any]) -> Mapping[str, float]:
+    def init_state(self, p: Variable, group: Mapping[str, Any]) -> Mapping[str, float]:
         return {"sum": group["initial_accumulator_value"]}
 
     def update(self, group: ParamGroup, active: list[tuple[int, Variable, Tensor]], steps: Variable) -> None:

@@ -7,7 +7,8 @@ from typing import Any
 
 from runnel import ops
 from runnel.optim.group import ParamGroup
-from runnel.optim.optimizer import Optimizer, counted, decayed
+from runnel.optim.hyperparameters import given
+from runnel.optim.optimizer import Optimizer, counted, one_of, penalized
 from runnel.tensor.tensor import Tensor
 from runnel.tensor.variable import Variable
 
@@ -26,27 +27,18 @@ class Adam(Optimizer):
         weight_decay: float = 0.0,
         amsgrad: bool = False,
         *,
+        foreach: bool | None = None,
         maximize: bool = False,
+        capturable: bool = False,
+        differentiable: bool = False,
+        fused: bool | None = None,
+        decoupled_weight_decay: bool = False,
     ) -> None:
-        super().__init__(
-            params,
-            {
-                "lr": lr,
-                "betas": betas,
-                "eps": eps,
-                "weight_decay": weight_decay,
-                "amsgrad": amsgrad,
-                "maximize": maximize,
-            },
-        )
+        super().__init__(params, given(locals()))
 
-    def slots(self, group: Mapping[str, Any]) -> Mapping[str, float]:
+    def init_state(self, p: Variable, group: Mapping[str, Any]) -> Mapping[str, float]:
         names = ("exp_avg", "exp_avg_sq", "max_exp_avg_sq") if group["amsgrad"] else ("exp_avg", "exp_avg_sq")
         return dict.fromkeys(names, 0.0)
-
-    def penalized(self, group: ParamGroup, p: Variable, g: Tensor) -> tuple[Tensor, Tensor]:
-        """Parameter and gradient after weight decay."""
-        return p.value, decayed(group, p, g)
 
     def update(self, group: ParamGroup, active: list[tuple[int, Variable, Tensor]], steps: Variable) -> None:
         after = counted(steps, active)
@@ -59,7 +51,7 @@ class Adam(Optimizer):
         eps = group.number(lambda h: h["eps"], "eps")
         for i, p, g in active:
             kept = self.state[p]
-            value, gradient = self.penalized(group, p, g)
+            value, gradient = penalized(group, p, g)
             mean = kept["exp_avg"].value
             mean = mean + (gradient - mean) * one_less_beta1
             square = kept["exp_avg_sq"].value * beta2 + gradient * gradient * one_less_beta2
@@ -68,8 +60,7 @@ class Adam(Optimizer):
             if group.has("amsgrad"):
                 square = ops.maximum(kept["max_exp_avg_sq"].value, square)
                 kept["max_exp_avg_sq"].assign(square)
-            size, scale = ops.cast(sizes, p.dtype)[i], ops.cast(scales, p.dtype)[i]
-            p.assign(value - mean / (ops.sqrt(square) * scale + eps) * size)
+            p.assign(value - mean / (ops.sqrt(square) * one_of(scales, i, p) + eps) * one_of(sizes, i, p))
 
 
 class AdamW(Adam):
@@ -85,10 +76,12 @@ class AdamW(Adam):
         amsgrad: bool = False,
         *,
         maximize: bool = False,
+        foreach: bool | None = None,
+        capturable: bool = False,
+        differentiable: bool = False,
+        fused: bool | None = None,
     ) -> None:
-        super().__init__(params, lr, betas, eps, weight_decay, amsgrad, maximize=maximize)
-
-    def penalized(self, group: ParamGroup, p: Variable, g: Tensor) -> tuple[Tensor, Tensor]:
-        if not group.has("weight_decay"):
-            return p.value, g
-        return p.value * group.number(lambda h: 1 - h["lr"] * h["weight_decay"], "1 - lr * weight_decay"), g
+        super().__init__(
+            params, lr, betas, eps, weight_decay, amsgrad, foreach=foreach, maximize=maximize, capturable=capturable,
+            differentiable=differentiable, fused=fused, decoupled_weight_decay=True,
+        )  # fmt: skip

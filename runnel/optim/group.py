@@ -7,7 +7,10 @@ import weakref
 from collections.abc import Callable, Hashable, Iterator, Mapping, MutableMapping, Sequence
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from runnel.core.errors import SideEffectError
+from runnel.optim import hyperparameters
 from runnel.tensor import tracing
 from runnel.tensor.scalars import RunTimeNumbers, run_time_scalar
 from runnel.tensor.tensor import Tensor
@@ -52,7 +55,7 @@ class ParamGroup(RunTimeNumbers, MutableMapping[str, Any]):
         if key == "params":
             return self.params
         plain, value = self.plain, self.plain[key]
-        if tracing.ACTIVE.trace is None:
+        if tracing.ACTIVE.trace is None or _is_shaping(key):
             return value
         if isinstance(value, Sequence) and not isinstance(value, str):
             readers = [functools.partial(_element, plain, key, i) for i in range(len(value))]
@@ -103,7 +106,7 @@ class ParamGroup(RunTimeNumbers, MutableMapping[str, Any]):
     def structure(self) -> Hashable:
         """What a program of this group's update depends on."""
         names = sorted(self.plain)
-        return tuple(id(p) for p in self.params), tuple(f"{name} {_shape_of(self.plain[name])}" for name in names)
+        return tuple(id(p) for p in self.params), tuple(f"{name} {_shape_of(name, self.plain[name])}" for name in names)
 
     def program_structure(self) -> list[Any]:
         """The same, for compiled functions that are given the group."""
@@ -122,10 +125,20 @@ def _is_number(value: Any) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool)
 
 
-def _shape_of(value: Any) -> str:
+def _is_shaping(name: str) -> bool:
+    rule = hyperparameters.rule_of(name)
+    return rule is not None and rule.shapes
+
+
+def _shape_of(name: str, value: Any) -> str:
     """What of a hyper-parameter shapes a program, in words, since messages about a retrace show it."""
-    if _is_number(value):
+    if _is_number(value) and not _is_shaping(name):
         return "is not 0" if value != 0 else "is 0"
     if isinstance(value, Sequence) and not isinstance(value, str):
-        return f"({', '.join(map(_shape_of, value))})"
+        return f"({', '.join(_shape_of(name, v) for v in value)})"
     return f"is {value!r}"
+
+
+def filled(p: Variable, initial: float | np.ndarray) -> np.ndarray:
+    """State for ``p`` before the first step."""
+    return initial if isinstance(initial, np.ndarray) else np.full(p.shape, initial, p.dtype.numpy)

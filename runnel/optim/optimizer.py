@@ -18,7 +18,7 @@ from runnel.core.dtypes import float64
 from runnel.core.errors import GradientError
 from runnel.optim import hyperparameters
 from runnel.optim.fused import StepPrograms
-from runnel.optim.group import ParamGroup
+from runnel.optim.group import ParamGroup, filled
 from runnel.optim.state import checked_state, state_of
 from runnel.tensor import tracing
 from runnel.tensor.snapshot import snapshot
@@ -34,14 +34,15 @@ class Optimizer(Stateful):
 
     Attributes:
         param_groups: the groups; ``optimizer.param_groups[0]["lr"] = 0.1`` takes effect at the next step.
-        state: for each Parameter its Variables by name.
+        state: for each Parameter its Variables by name; in a subclass with a ``step`` of its own, what that keeps.
     """
 
     accepts_sparse = False  # whether rows with the gradient 0 stay as they are
+    saves_steps = True  # whether the state that is saved has the number of steps, as PyTorch's has
 
     def __init__(self, params: Any, defaults: dict[str, Any]) -> None:
         self.defaults = defaults
-        self.state: dict[Variable, dict[str, Variable]] = {}
+        self.state: dict[Variable, dict[str, Any]] = {}
         self._steps: list[Variable] = []  # for each group, how many steps each of its Parameters has made
         self._programs = StepPrograms()
         self.param_groups: tuple[ParamGroup, ...] = ()
@@ -66,8 +67,9 @@ class Optimizer(Stateful):
 
     # What a subclass defines ------------------------------------------------------------------------------------------
 
-    def slots(self, group: Mapping[str, Any]) -> Mapping[str, float]:
-        """The names of the state kept for each Parameter, with its initial value; by default there is none."""
+    def init_state(self, p: Variable, group: Mapping[str, Any]) -> Mapping[str, float | np.ndarray]:
+        """The state kept for ``p`` by name, as it is before the first step: an array, or a number that fills an array
+        of the Parameter's shape and dtype. By default there is none. It may depend on hyper-parameters."""
         return {}
 
     def update(self, group: ParamGroup, active: list[tuple[int, Variable, Tensor]], steps: Variable) -> None:
@@ -82,6 +84,9 @@ class Optimizer(Stateful):
         """The hyper-parameter because of which rows with the gradient 0 change too; empty if there is none."""
         return ""
 
+    def check_parameter(self, p: Variable) -> None:
+        """Raise ValueError for a Parameter that cannot be optimized so."""
+
     def check(self, group: Mapping[str, Any]) -> None:
         """Raise ValueError for hyper-parameters that make no sense together. Each alone has been looked at."""
 
@@ -95,7 +100,7 @@ class Optimizer(Stateful):
                 f'[{type(self).__name__}] a group is a dict with "params" and hyper-parameters; received {group!r}.'
             )
         theirs = group["params"]
-        params: list[Any] = [theirs] if isinstance(theirs, Variable) else list(self._iterated(theirs))
+        params = [_unnamed(p) for p in ([theirs] if isinstance(theirs, Variable) else self._iterated(theirs))]
         seen: set[Any] = set(self.state)
         for p in params:
             self._check_parameter(p, seen)
@@ -117,11 +122,12 @@ class Optimizer(Stateful):
             raise TypeError(f"[{name}] optimizes floating Parameters; '{p.name}' holds {p.dtype.name}.")
         if p in known:
             raise ValueError(f"[{name}] Parameter '{p.name}' is in a group already.")
+        self.check_parameter(p)
 
     def checked_group(self, values: Mapping[str, Any], params: Iterable[Variable]) -> dict[str, Any]:
         """The hyper-parameters of a group of ``params`` as they are kept; TypeError or ValueError if they are wrong."""
         name = type(self).__name__
-        unknown = sorted(values.keys() - self.defaults.keys())
+        unknown = sorted(values.keys() - self.defaults.keys() - hyperparameters.NOTES.keys())
         if unknown:
             raise ValueError(f"[{name}] knows no {', '.join(unknown)}; it has {', '.join(self.defaults)}.")
         found = hyperparameters.checked(name, values)
@@ -138,14 +144,13 @@ class Optimizer(Stateful):
 
     def group_changed(self, group: ParamGroup) -> None:
         """State exists as long as the hyper-parameters ask for it: a compiled step finds it made."""
-        wanted = self.slots(group.plain)
-        for p in group.params:
-            kept = self.state[p]
+        for p in () if self.has_own_step else group.params:
+            wanted, kept = self.init_state(p, group.plain), self.state[p]
             for name in [name for name in kept if name not in wanted]:
                 del kept[name]
             for name, initial in wanted.items():
                 if name not in kept:
-                    kept[name] = Variable(self.initial(p, initial), name=f"{p.name}.{name}", device=p.device)
+                    kept[name] = Variable(filled(p, initial), name=f"{p.name}.{name}", device=p.device)
         now = self._structure_now()
         if now != self._structure:  # the same object as long as it is equal, which is quick to see
             self._structure = now
@@ -155,11 +160,8 @@ class Optimizer(Stateful):
 
     def program_structure(self) -> list[Any]:
         """What shapes a step: which Parameters, their state, and of hyper-parameters what :class:`ParamGroup` says."""
-        return [self._structure, list(self._steps), [kept for slots in self.state.values() for kept in slots.values()]]
-
-    def initial(self, p: Variable, value: float) -> np.ndarray:
-        """State for ``p`` before the first step."""
-        return np.full(p.shape, value, p.dtype.numpy)
+        slots = [] if self.has_own_step else list(self.state.values())  # what a step of its own keeps is data
+        return [self._structure, list(self._steps), [kept for by_name in slots for kept in by_name.values()]]
 
     # Stepping ---------------------------------------------------------------------------------------------------------
 
@@ -176,6 +178,11 @@ class Optimizer(Stateful):
             return result
         self._programs.run(self._structure, self._parameters, self.update_all, type(self).__name__)
         return result
+
+    @property
+    def has_own_step(self) -> bool:
+        """Whether a subclass has a ``step`` of its own, and keeps in ``state`` what it likes."""
+        return type(self).step is not Optimizer.step
 
     def _parameters(self) -> list[Variable]:
         return [p for group in self.param_groups for p in group.params]
@@ -216,7 +223,10 @@ class Optimizer(Stateful):
         for group, theirs in zip(self.param_groups, loaded, strict=True):
             group.update(theirs.values)  # which decides what state there is
             for p, slots in zip(group.params, theirs.slots, strict=True):
-                values += [(self.state[p][name], value) for name, value in slots.items()]
+                if self.has_own_step:
+                    self.state[p] = slots
+                else:
+                    values += [(self.state[p][name], value) for name, value in slots.items()]
         assign_together(values)
 
     # Copies -----------------------------------------------------------------------------------------------------------
@@ -247,6 +257,11 @@ class Optimizer(Stateful):
         return "\n".join([f"{type(self).__name__}(", *lines, ")"])
 
 
+def _unnamed(entry: Any) -> Any:
+    """A Parameter, also of a pair of ``named_parameters()``."""
+    return entry[1] if isinstance(entry, tuple) and len(entry) == 2 and isinstance(entry[0], str) else entry
+
+
 def counted(steps: Variable, active: Iterable[tuple[int, Variable, Tensor]]) -> Tensor:
     """The step counts with one more for each active Parameter; float64, one for each Parameter of the group."""
     mask = np.zeros(steps.shape)
@@ -261,3 +276,22 @@ def decayed(group: ParamGroup, p: Variable, g: Tensor) -> Tensor:
     if not group.has("weight_decay"):
         return g
     return g + p.value * group.number(lambda h: h["weight_decay"], "weight_decay")
+
+
+def shrunk(group: ParamGroup, p: Variable) -> Tensor:
+    """The Parameter after decoupled weight decay: times 1 - lr·weight_decay."""
+    if not group.has("weight_decay"):
+        return p.value
+    return p.value * group.number(lambda h: 1 - h["lr"] * h["weight_decay"], "1 - lr * weight_decay")
+
+
+def penalized(group: ParamGroup, p: Variable, g: Tensor) -> tuple[Tensor, Tensor]:
+    """Parameter and gradient after weight decay, which is decoupled or not."""
+    if group.has("decoupled_weight_decay"):
+        return shrunk(group, p), g
+    return p.value, decayed(group, p, g)
+
+
+def one_of(values: Tensor, i: int, p: Variable) -> Tensor:
+    """Of numbers for each Parameter of a group that of ``p``, in its dtype."""
+    return ops.cast(values, p.dtype)[i]

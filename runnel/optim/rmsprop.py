@@ -7,7 +7,8 @@ from typing import Any
 
 from runnel import ops
 from runnel.optim.group import ParamGroup
-from runnel.optim.optimizer import Optimizer, decayed
+from runnel.optim.hyperparameters import given
+from runnel.optim.optimizer import Optimizer, counted, decayed
 from runnel.tensor.tensor import Tensor
 from runnel.tensor.variable import Variable
 
@@ -25,23 +26,14 @@ class RMSprop(Optimizer):
         weight_decay: float = 0.0,
         momentum: float = 0.0,
         centered: bool = False,
-        *,
+        capturable: bool = False,
+        foreach: bool | None = None,
         maximize: bool = False,
+        differentiable: bool = False,
     ) -> None:
-        super().__init__(
-            params,
-            {
-                "lr": lr,
-                "alpha": alpha,
-                "eps": eps,
-                "weight_decay": weight_decay,
-                "momentum": momentum,
-                "centered": centered,
-                "maximize": maximize,
-            },
-        )
+        super().__init__(params, given(locals()))
 
-    def slots(self, group: Mapping[str, Any]) -> Mapping[str, float]:
+    def init_state(self, p: Variable, group: Mapping[str, Any]) -> Mapping[str, float]:
         names = ["square_avg"]
         if group["momentum"]:
             names.append("momentum_buffer")
@@ -50,6 +42,7 @@ class RMSprop(Optimizer):
         return dict.fromkeys(names, 0.0)
 
     def update(self, group: ParamGroup, active: list[tuple[int, Variable, Tensor]], steps: Variable) -> None:
+        counted(steps, active)
         lr = group.number(lambda h: h["lr"], "lr")
         alpha = group.number(lambda h: h["alpha"], "alpha")
         one_less_alpha = group.number(lambda h: 1 - h["alpha"], "1 - alpha")

@@ -7,6 +7,7 @@ from typing import Any
 
 from runnel import ops
 from runnel.optim.group import ParamGroup
+from runnel.optim.hyperparameters import given
 from runnel.optim.optimizer import Optimizer, counted, decayed
 from runnel.optim.rows import resting
 from runnel.tensor.tensor import Tensor
@@ -20,6 +21,7 @@ class SGD(Optimizer):
     """
 
     accepts_sparse = True
+    saves_steps = False
 
     def __init__(
         self,
@@ -31,18 +33,11 @@ class SGD(Optimizer):
         nesterov: bool = False,
         *,
         maximize: bool = False,
+        foreach: bool | None = None,
+        differentiable: bool = False,
+        fused: bool | None = None,
     ) -> None:
-        super().__init__(
-            params,
-            {
-                "lr": lr,
-                "momentum": momentum,
-                "dampening": dampening,
-                "weight_decay": weight_decay,
-                "nesterov": nesterov,
-                "maximize": maximize,
-            },
-        )
+        super().__init__(params, given(locals()))
 
     def check(self, group: Mapping[str, Any]) -> None:
         if group["nesterov"] and (group["momentum"] <= 0 or group["dampening"] != 0):
@@ -51,7 +46,7 @@ class SGD(Optimizer):
     def changes_all_rows(self, group: Mapping[str, Any]) -> str:
         return next((name for name in ("momentum", "weight_decay") if group[name]), "")
 
-    def slots(self, group: Mapping[str, Any]) -> Mapping[str, float]:
+    def init_state(self, p: Variable, group: Mapping[str, Any]) -> Mapping[str, float]:
         return {"momentum_buffer": 0.0} if group["momentum"] else {}
 
     def update(self, group: ParamGroup, active: list[tuple[int, Variable, Tensor]], steps: Variable) -> None:

@@ -7,6 +7,7 @@ from typing import Any
 
 from runnel import ops
 from runnel.optim.group import ParamGroup
+from runnel.optim.hyperparameters import given
 from runnel.optim.optimizer import Optimizer, counted
 from runnel.optim.rows import touched
 from runnel.tensor.tensor import Tensor
@@ -27,12 +28,11 @@ class SparseAdam(Optimizer):
         lr: float = 1e-3,
         betas: tuple[float, float] = (0.9, 0.999),
         eps: float = 1e-8,
-        *,
         maximize: bool = False,
     ) -> None:
-        super().__init__(params, {"lr": lr, "betas": betas, "eps": eps, "maximize": maximize})
+        super().__init__(params, given(locals()))
 
-    def slots(self, group: Mapping[str, Any]) -> Mapping[str, float]:
+    def init_state(self, p: Variable, group: Mapping[str, Any]) -> Mapping[str, float]:
         return dict.fromkeys(("exp_avg", "exp_avg_sq"), 0.0)
 
     def update(self, group: ParamGroup, active: list[tuple[int, Variable, Tensor]], steps: Variable) -> None:

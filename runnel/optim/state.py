@@ -6,12 +6,16 @@ import math
 from collections.abc import Collection, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from runnel.core.dtypes import float64
+from runnel.core.avals import aval
+from runnel.core.dtypes import float64, from_numpy
 from runnel.core.errors import StateError
-from runnel.optim.group import ParamGroup
+from runnel.ops import cast
+from runnel.optim.group import ParamGroup, filled
+from runnel.optim.hyperparameters import NOTES, rule_of
 from runnel.tensor.creation import asarray
 from runnel.tensor.state import fitting
 from runnel.tensor.tensor import Tensor
+from runnel.tensor.variable import Variable
 
 if TYPE_CHECKING:
     from runnel.optim.optimizer import Optimizer
@@ -22,21 +26,37 @@ class LoadedGroup(NamedTuple):
 
     values: dict[str, Any]
     steps: Tensor
-    slots: list[dict[str, Tensor]]
+    slots: list[dict[str, Any]]
 
 
 def state_of(optimizer: Optimizer) -> dict[str, Any]:
     """{"state": {number of Parameter: {name: tensor}}, "param_groups": [hyper-parameters and numbers]}."""
-    state: dict[int, dict[str, Tensor]] = {}
+    state: dict[int, dict[str, Any]] = {}
     groups: list[dict[str, Any]] = []
+    first = 0
     for group, steps in zip(optimizer.param_groups, optimizer._steps, strict=True):
-        first = len(state)
         counts = steps.value
-        for i, p in enumerate(group.params):
-            state[first + i] = {"step": counts[i], **{name: v.value for name, v in optimizer.state[p].items()}}
-        numbers = list(range(first, len(state)))
+        for number, p in enumerate(group.params, first):
+            count = counts[number - first]
+            if optimizer.has_own_step:
+                kept = {name: value_of(value) for name, value in optimizer.state[p].items()}
+            else:
+                kept = {name: variable.value for name, variable in optimizer.state[p].items()}
+            if optimizer.saves_steps and not optimizer.has_own_step:
+                state[number] = {"step": count, **kept}
+            elif kept and not (group.has("dampening") and count.item() == 0):  # there, it says that steps were made
+                state[number] = kept
+        numbers = list(range(first, first + len(group.params)))
+        first += len(numbers)
         groups.append({**group.plain, "params": numbers})
     return {"state": state, "param_groups": groups}
+
+
+def value_of(value: Any) -> Any:
+    """State that an optimizer's own step keeps, as it is saved: the values of Variables, and lists of its own."""
+    if isinstance(value, Variable):
+        return value.value
+    return [value_of(item) for item in value] if isinstance(value, list) else value
 
 
 def checked_state(optimizer: Optimizer, saved: Any) -> list[LoadedGroup]:
@@ -51,7 +71,8 @@ def checked_state(optimizer: Optimizer, saved: Any) -> list[LoadedGroup]:
     if sizes != received:
         raise refusal(f"the groups have {sizes} Parameters; received {received}")
     for i, (group, theirs) in enumerate(zip(optimizer.param_groups, groups, strict=True)):
-        require_keys(f"group {i} of {owner}", theirs, ("params", *group.plain))
+        optional = [name for name in (*group.plain, *NOTES) if (rule := rule_of(name)) is not None and rule.optional]
+        require_keys(f"group {i} of {owner}", theirs, ("params", *group.plain), (*optional, "param_names"))
     numbers = [number for theirs in groups for number in theirs["params"]]
     unknown = [number for number in state if number not in set(numbers)]
     if unknown:
@@ -69,33 +90,55 @@ def _checked_group(
 ) -> LoadedGroup:
     owner = type(optimizer).__name__
     try:
-        given = {name: value for name, value in theirs.items() if name != "params"}
-        values = optimizer.checked_group(given, group.params)
+        given = {name: value for name, value in theirs.items() if name not in ("params", "param_names")}
+        values = optimizer.checked_group({**group.plain, **given}, group.params)
     except (TypeError, ValueError) as error:
         raise refusal(f"group {index}: {str(error).rstrip('.')}") from error
-    wanted = optimizer.slots(values)
     counts: list[float] = []
-    slots: list[dict[str, Tensor]] = []
+    slots: list[dict[str, Any]] = []
     for p, number in zip(group.params, theirs["params"], strict=True):
         kept = state.get(number)
-        if kept is None:  # it has not made a step yet
+        if optimizer.has_own_step:
             counts.append(0.0)
-            slots.append(
-                {name: asarray(optimizer.initial(p, value), device=p.device) for name, value in wanted.items()}
-            )
+            slots.append(_free(owner, p, kept))
             continue
-        require_keys(f"the state of '{p.name}' (number {number}) in {owner}", kept, ("step", *wanted))
-        counts.append(_count(f"the step of '{p.name}'", kept["step"]))
-        slots.append({name: fitting(owner, f"{p.name}.{name}", p.aval, kept[name]) for name in wanted})
+        initial = {name: filled(p, value) for name, value in optimizer.init_state(p, values).items()}
+        if not kept and (kept is None or not optimizer.saves_steps):  # it has not made a step yet
+            counts.append(0.0)
+            slots.append({name: asarray(value, device=p.device) for name, value in initial.items()})
+            continue
+        names = ("step", *initial) if optimizer.saves_steps else tuple(initial)
+        require_keys(f"the state of '{p.name}' (number {number}) in {owner}", kept, names)
+        counts.append(_count(f"the step of '{p.name}'", kept["step"]) if optimizer.saves_steps else 1.0)
+        avals = {name: aval(array.shape, from_numpy(array.dtype), p.device) for name, array in initial.items()}
+        slots.append({name: fitting(owner, f"{p.name}.{name}", avals[name], kept[name]) for name in initial})
     return LoadedGroup(values, asarray(counts, float64, device=group.params[0].device if group.params else None), slots)
 
 
-def require_keys(what: str, received: Any, wanted: Collection[str]) -> None:
-    """StateError unless ``received`` is a dict of exactly these keys."""
+def _free(owner: str, p: Variable, kept: Any) -> dict[str, Any]:
+    """What an optimizer's own step kept for ``p``. Arrays of the Parameter's shape take its dtype."""
+    if kept is None:
+        return {}
+    if not isinstance(kept, Mapping):
+        raise refusal(f"the state of '{p.name}' in {owner} is a dict; received {type(kept).__name__}")
+    return {str(name): _copied(p, value) for name, value in kept.items()}
+
+
+def _copied(p: Variable, value: Any) -> Any:
+    if isinstance(value, list):
+        return [_copied(p, item) for item in value]
+    if isinstance(value, bool | int | float | str | None):
+        return value
+    tensor = asarray(value, device=p.device)
+    return cast(tensor, p.dtype) if tensor.dtype.is_float and tensor.shape == p.shape else tensor
+
+
+def require_keys(what: str, received: Any, wanted: Collection[str], optional: Collection[str] = ()) -> None:
+    """StateError unless ``received`` is a dict of exactly these keys, but for ``optional`` ones."""
     if not isinstance(received, Mapping):
         raise refusal(f"{what} is a dict; received {type(received).__name__}")
-    missing = [key for key in wanted if key not in received]
-    unknown = [key for key in received if key not in wanted]
+    missing = [key for key in wanted if key not in received and key not in optional]
+    unknown = [key for key in received if key not in wanted and key not in optional]
     if missing or unknown:
         parts = ["misses " + ", ".join(map(repr, missing))] if missing else []
         parts += ["has an unknown " + ", ".join(map(repr, unknown))] if unknown else []

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import math
 import types
 from collections.abc import Callable
 from typing import Any, NamedTuple
@@ -17,9 +18,13 @@ from runnel.core.devices import CPU, Device
 from runnel.core.dtypes import DType
 from runnel.data import Characters, Classification, Tree
 from runnel.nn.utils.rnn import PackedSequence, pack_padded_sequence
+from runnel.optim import lr_scheduler as schedules, swa_utils
 from runnel.tensor.variable import Variable
 
-PUBLIC = ("runnel", "runnel.nn", "runnel.nn.utils", "runnel.nn.utils.rnn", "runnel.optim", "runnel.io", "runnel.data")
+PUBLIC = (
+    "runnel", "runnel.nn", "runnel.nn.utils", "runnel.nn.utils.rnn", "runnel.optim", "runnel.optim.lr_scheduler",
+    "runnel.optim.swa_utils", "runnel.io", "runnel.data",
+)  # fmt: skip
 NOT_MADE = {optim.LRScheduler, optim.Optimizer}  # base classes, whose subclasses are here
 
 
@@ -83,6 +88,18 @@ def scheduled(make: Callable[[optim.Optimizer], Any]) -> Callable[[], Any]:
     return build
 
 
+def on_a_plateau() -> schedules.ReduceLROnPlateau:
+    schedule = schedules.ReduceLROnPlateau(trained(optim.Adam)(), patience=0)
+    for value in (1.0, 2.0):
+        schedule.step(value)
+    return schedule
+
+
+def one_after_the_other(optimizer: optim.Optimizer) -> schedules.SequentialLR:
+    parts = [schedules.ConstantLR(optimizer), schedules.ExponentialLR(optimizer, 0.9)]
+    return schedules.SequentialLR(optimizer, parts, [2])
+
+
 def generator() -> rn.Generator:
     made = rn.Generator(7)
     rn.rand(3, generator=made)
@@ -142,9 +159,35 @@ EXAMPLES: dict[type, Example] = {
     optim.RMSprop: Example(trained(lambda p: optim.RMSprop(p, momentum=0.5, centered=True))),
     optim.Adagrad: Example(trained(optim.Adagrad)),
     optim.SparseAdam: Example(trained(optim.SparseAdam)),
-    optim.StepLR: Example(scheduled(lambda o: optim.StepLR(o, 2))),
-    optim.CosineAnnealingLR: Example(scheduled(lambda o: optim.CosineAnnealingLR(o, 5))),
-    optim.LinearLR: Example(scheduled(optim.LinearLR)),
+    optim.ASGD: Example(trained(optim.ASGD)),
+    optim.Adadelta: Example(trained(optim.Adadelta)),
+    optim.Adafactor: Example(trained(optim.Adafactor)),
+    optim.Adamax: Example(trained(optim.Adamax)),
+    optim.LAMB: Example(trained(optim.LAMB)),
+    optim.LBFGS: Example(lambda: optim.LBFGS([parameter()])),
+    optim.Lion: Example(trained(optim.Lion)),
+    optim.Muon: Example(trained(optim.Muon)),
+    optim.NAdam: Example(trained(optim.NAdam)),
+    optim.RAdam: Example(trained(optim.RAdam)),
+    optim.Rprop: Example(trained(optim.Rprop)),
+    optim.Shampoo: Example(trained(lambda p: optim.Shampoo(p, momentum=0.5))),
+    schedules.StepLR: Example(scheduled(lambda o: schedules.StepLR(o, 2))),
+    schedules.CosineAnnealingLR: Example(scheduled(lambda o: schedules.CosineAnnealingLR(o, 5))),
+    schedules.LinearLR: Example(scheduled(schedules.LinearLR)),
+    schedules.ConstantLR: Example(scheduled(schedules.ConstantLR)),
+    schedules.CosineAnnealingWarmRestarts: Example(scheduled(lambda o: schedules.CosineAnnealingWarmRestarts(o, 3))),
+    schedules.CyclicLR: Example(scheduled(lambda o: schedules.CyclicLR(o, 0.1, 0.2, cycle_momentum=False))),
+    schedules.ExponentialLR: Example(scheduled(lambda o: schedules.ExponentialLR(o, 0.9))),
+    schedules.LambdaLR: Example(scheduled(lambda o: schedules.LambdaLR(o, math.exp2))),
+    schedules.MultiplicativeLR: Example(scheduled(lambda o: schedules.MultiplicativeLR(o, math.exp2))),
+    schedules.MultiStepLR: Example(scheduled(lambda o: schedules.MultiStepLR(o, [2, 2, 5]))),
+    schedules.OneCycleLR: Example(scheduled(lambda o: schedules.OneCycleLR(o, 0.3, 20, cycle_momentum=False))),
+    schedules.PolynomialLR: Example(scheduled(schedules.PolynomialLR)),
+    schedules.ReduceLROnPlateau: Example(on_a_plateau),
+    schedules.SequentialLR: Example(scheduled(one_after_the_other)),
+    schedules.ChainedScheduler: Example(scheduled(lambda o: schedules.ChainedScheduler([schedules.ConstantLR(o)]))),
+    swa_utils.SWALR: Example(scheduled(lambda o: swa_utils.SWALR(o, 0.05))),
+    swa_utils.AveragedModel: Example(lambda: swa_utils.AveragedModel(nn.Linear(4, 2)), (ROWS,)),
     nn.Module: Example(nn.Module),
     nn.Sequential: Example(lambda: nn.Sequential(nn.Linear(4, 5), nn.Dropout(0.5), nn.BatchNorm1d(5)), (ROWS,)),
     nn.ModuleList: Example(lambda: nn.ModuleList([nn.Linear(2, 2), nn.ReLU()])),

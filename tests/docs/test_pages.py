@@ -28,6 +28,7 @@ README = ROOT / "README.md"
                 "extending",
                 "debugging",
                 "graphs",
+                "optimizers",
                 "profiling",
                 "saving",
                 "state",

@@ -22,6 +22,16 @@ CASES: list[tuple[Any, dict[str, Any]]] = [
     (optim.AdamW, {"lr": 0.01}),
     (optim.RMSprop, {"lr": 0.01, "momentum": 0.9, "centered": True}),
     (optim.Adagrad, {"lr": 0.1, "lr_decay": 0.1}),
+    (optim.Adadelta, {}),
+    (optim.Adafactor, {"lr": 0.05}),
+    (optim.Adamax, {"lr": 0.01}),
+    (optim.ASGD, {"lr": 0.1, "lambd": 0.1, "t0": 2}),
+    (optim.LAMB, {"lr": 0.01}),
+    (optim.Lion, {"lr": 0.01}),
+    (optim.NAdam, {"lr": 0.01}),
+    (optim.RAdam, {"lr": 0.01, "betas": (0.9, 0.99)}),
+    (optim.Rprop, {"lr": 0.01}),
+    (optim.Shampoo, {"lr": 0.1, "momentum": 0.5}),
 ]
 X = np.random.default_rng(0).standard_normal((8, 12)).astype(np.float32)
 Y = np.random.default_rng(1).integers(0, 3, 8)
@@ -45,7 +55,7 @@ def train(kind: Any, options: dict[str, Any], mode: str) -> list[np.ndarray]:
         for i in range(5):
             seen.append(call(rn.asarray(X), rn.asarray(Y)).numpy())
             optimizer.param_groups[0]["lr"] *= 0.7
-            if i == 3:
+            if i == 3 and "weight_decay" in optimizer.defaults:
                 optimizer.param_groups[0]["weight_decay"] = 0.05
     return [*seen, *(p.numpy() for p in model.parameters())]
 
@@ -136,3 +146,55 @@ def test_a_step_that_was_stopped_says_so() -> None:
     assert p.tolist() == [0.5] * 3, "nothing was changed"
     opt.step()
     assert p.tolist() == [0.0] * 3
+
+
+@pytest.mark.parametrize("options", [{}, {"nesterov": False, "ns_steps": 3, "adjust_lr_fn": "match_rms_adamw"}])
+def test_muon_has_the_same_bits_in_every_mode(options: dict[str, Any]) -> None:
+    def run(mode: str) -> list[np.ndarray]:
+        p = [Parameter(np.cos(np.arange(n * 24.0)).reshape(n, -1).astype(np.float32)) for n in (4, 12)]
+        optimizer = optim.Muon(p, lr=0.1, **options)
+
+        def step(x: rn.Tensor) -> None:
+            optimizer.zero_grad()
+            (rn.matmul(rn.tanh(rn.matmul(x, p[0])), rn.ones((24, 1))) + rn.sum(p[1] ** 4)).sum().backward()
+            optimizer.step()
+
+        call: Any = rn.compile(step) if mode == "compiled" else step
+        with switches.override(eager=mode == "op by op"):
+            for i in range(4):
+                call(rn.asarray(X[:, :4]))
+                optimizer.param_groups[0]["lr"] = 0.1 / (i + 1)
+        return [v.numpy() for v in p]
+
+    slow = run("op by op")
+    for mode in ("eager", "compiled"):
+        for a, b in zip(run(mode), slow, strict=True):
+            np.testing.assert_array_equal(a, b)
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda o: optim.lr_scheduler.OneCycleLR(o, 0.4, 20),
+        lambda o: optim.lr_scheduler.CosineAnnealingLR(o, 20),
+        lambda o: optim.lr_scheduler.LambdaLR(o, lambda epoch: 0.9**epoch),
+        lambda o: optim.swa_utils.SWALR(o, 0.01),
+    ],
+)
+def test_schedules_compile_nothing_anew(make: Any) -> None:
+    layer = nn.Linear(12, 3)
+    optimizer = optim.SGD(layer.parameters(), lr=0.1, momentum=0.9)
+    schedule = make(optimizer)
+
+    @rn.compile
+    def step(x: rn.Tensor, y: rn.Tensor) -> None:
+        optimizer.zero_grad()
+        rn.cross_entropy(layer(x), y).backward()
+        optimizer.step()
+
+    for i in range(6):
+        step(rn.asarray(X), rn.asarray(Y))
+        schedule.step()
+        if i == 1:
+            traces = step.statistics["traces"]
+    assert step.statistics["traces"] == traces

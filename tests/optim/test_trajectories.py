@@ -32,6 +32,13 @@ CASES: list[tuple[type[optim.Optimizer], Any, dict[str, Any]]] = [
         formulas.adagrad,
         {"lr": 0.1, "lr_decay": 0.2, "initial_accumulator_value": 0.5, "weight_decay": 0.1},
     ),
+    (optim.Lion, formulas.lion, {"lr": 0.01}),
+    (optim.Lion, formulas.lion, {"lr": 0.01, "betas": (0.7, 0.8), "weight_decay": 0.2, "maximize": True}),
+    (optim.LAMB, formulas.lamb, {"lr": 0.02}),
+    (optim.LAMB, formulas.lamb, {"lr": 0.02, "betas": (0.7, 0.8), "eps": 1e-3, "weight_decay": 0.2}),
+    (optim.Shampoo, formulas.shampoo, {"lr": 0.1, "eps": 0.1}),
+    (optim.Shampoo, formulas.shampoo, {"lr": 0.05, "eps": 0.1, "momentum": 0.5, "weight_decay": 0.1}),
+    (optim.Shampoo, formulas.shampoo, {"lr": 0.05, "eps": 0.1, "max_size": 3}),
 ]
 START = np.random.default_rng(0).standard_normal((3, 4))
 SLOPES = np.random.default_rng(1).uniform(0.2, 2.0, (3, 4))

@@ -1,0 +1,75 @@
+"""Fifty epochs of each schedule as PyTorch has them, states that PyTorch saved halfway, and going on to the bit."""
+
+from __future__ import annotations
+
+import copy
+from typing import Any
+
+import numpy as np
+import pytest
+
+from runnel import nn, optim
+from tests.optim import cases
+from tests.optim.recorded import recorded, schedule
+
+
+def optimizer() -> optim.SGD:
+    groups = [{"params": nn.Parameter(np.ones(2)), "lr": lr} for lr in (0.1, 0.5)]
+    return optim.SGD(groups, momentum=0.9)
+
+
+def step(made: Any, epoch: int) -> None:
+    made.step(cases.metric(epoch)) if isinstance(made, optim.lr_scheduler.ReduceLROnPlateau) else made.step()
+
+
+def pytorchs(state: Any) -> Any:
+    """A state as PyTorch has it: JSON made words of the numbers of epochs."""
+    if isinstance(state, dict):
+        return {int(key) if key.isdigit() else key: pytorchs(value) for key, value in state.items()}
+    return [pytorchs(item) for item in state] if isinstance(state, list) else state
+
+
+@pytest.mark.parametrize("name", cases.SCHEDULES)
+def test_fifty_epochs(name: str) -> None:
+    seen = recorded()["schedules"][name]
+    target = optimizer()
+    made = schedule(target, *cases.SCHEDULES[name])
+    rates, momenta = [], []
+    for epoch in range(cases.STEPS):
+        rates.append(made.get_last_lr())
+        momenta.append([group["momentum"] for group in target.param_groups])
+        step(made, epoch)
+    np.testing.assert_allclose(rates, seen["rates"], rtol=1e-11, atol=1e-15)
+    np.testing.assert_allclose(momenta, np.broadcast_to(seen["momenta"], np.shape(momenta)), rtol=1e-12)
+
+
+@pytest.mark.parametrize("name", cases.SCHEDULES)
+def test_pytorchs_state_is_taken_over_and_gone_on_with(name: str) -> None:
+    seen = recorded()["schedules"][name]
+    if seen["state"].get("best") in (None, float("inf")) and "best" in seen["state"]:
+        pytest.skip("JSON holds no infinity")
+    target = optimizer()
+    made = schedule(target, *cases.SCHEDULES[name])
+    made.load_state_dict(pytorchs(seen["state"]))
+    for epoch in range(20, cases.STEPS):
+        np.testing.assert_allclose(made.get_last_lr(), seen["rates"][epoch], rtol=1e-11, atol=1e-15)
+        step(made, epoch)
+
+
+@pytest.mark.parametrize("name", cases.SCHEDULES)
+def test_saved_halfway_and_gone_on_with_to_the_bit(name: str) -> None:
+    first, second = optimizer(), optimizer()
+    one = schedule(first, *cases.SCHEDULES[name])
+    for epoch in range(13):
+        step(one, epoch)
+    saved, of_optimizer = one.state_dict(), first.state_dict()
+    kept = copy.deepcopy(saved)
+    two = schedule(second, *cases.SCHEDULES[name])
+    two.load_state_dict(saved)
+    second.load_state_dict(of_optimizer)
+    for epoch in range(13, 40):
+        step(one, epoch)
+        step(two, epoch)
+        assert one.get_last_lr() == two.get_last_lr()
+        assert dict(first.param_groups[1]).keys() == dict(second.param_groups[1]).keys()
+    assert saved == kept
