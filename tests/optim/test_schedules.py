@@ -73,3 +73,22 @@ def test_saved_halfway_and_gone_on_with_to_the_bit(name: str) -> None:
         assert one.get_last_lr() == two.get_last_lr()
         assert dict(first.param_groups[1]).keys() == dict(second.param_groups[1]).keys()
     assert saved == kept
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (lambda o, s: s.SequentialLR(o, [s.ConstantLR(o)], [3]), "have 0 rising milestones"),
+        (lambda o, s: s.SequentialLR(o, [s.ReduceLROnPlateau(o)], []), "knows no measured value"),
+        (lambda o, s: s.ChainedScheduler([s.ConstantLR(o), s.ConstantLR(optimizer())]), "schedules of one optimizer"),
+        (lambda o, s: s.OneCycleLR(o, 0.1), "needs total_steps, or epochs and steps_per_epoch"),
+        (lambda o, s: s.CyclicLR(optim.Adagrad(nn.Parameter(np.ones(2))), 0.1, 0.2), "Adagrad has neither"),
+        (lambda o, s: s.CyclicLR(o, [0.1], 0.2), "one for each of 2 groups"),
+        (lambda o, s: s.LambdaLR(o, [abs]), "one for each of 2 groups"),
+        (lambda o, s: s.StepLR(o, 2, last_epoch=3), 'the groups have no "initial_lr"'),
+        (lambda o, s: s.ReduceLROnPlateau(o, factor=1.0), r"factor lies in \[0, 1\)"),
+    ],
+)
+def test_refused(make: Any, message: str) -> None:
+    with pytest.raises((TypeError, ValueError), match=message):
+        make(optimizer(), optim.lr_scheduler)

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from runnel.optim.lr_scheduler.arguments import rate, whole
+from runnel.optim.lr_scheduler.plateau import ReduceLROnPlateau
 from runnel.optim.lr_scheduler.scheduler import LRScheduler
 from runnel.optim.optimizer import Optimizer
 from runnel.optim.state import refusal, require_keys
@@ -22,6 +23,8 @@ class _Combined(LRScheduler):
         if not isinstance(schedulers, list | tuple) or not schedulers:
             raise TypeError(f"[{name}] combines a list of schedules; received {schedulers!r}.")
         for one in schedulers:
+            if isinstance(one, ReduceLROnPlateau):
+                raise TypeError(f"[{name}] knows no measured value for ReduceLROnPlateau; step that one by itself.")
             if not isinstance(one, LRScheduler):
                 raise TypeError(f"[{name}] combines schedules; received {type(one).__name__}.")
         self.optimizer = schedulers[0].optimizer if optimizer is None else optimizer
