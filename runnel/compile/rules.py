@@ -115,6 +115,13 @@ class Rules(Policy):
     def attribute(self, kind: type, name: str) -> Any:
         return operations.rule_for(kind, name)
 
+    def is_pinned_key(self, rec: Recorder, key: Any) -> bool:
+        if not isinstance(key, Variable):
+            return super().is_pinned_key(rec, key)
+        arrays.bound_variable(rec, key)
+        rec.pinned(key)
+        return True
+
     def kind_of(self, value: Any) -> Any:
         return float if type(value) is TracedFloat else type(value)
 

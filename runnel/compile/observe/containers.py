@@ -212,7 +212,7 @@ def item_source(rec: Recorder, source: Source, key: Any, item: Any) -> Source:
     if is_simple(key):
         return rec.log.source(source, "{1}.__getitem__({p}, {0})", f"{source}[{described(key)}]", item, (key, dict))
     if type(key) is tuple or type(key) is FunctionType or is_python_class(type(key)):
-        return rec.log.source(source, "by_key({p}, {0})", f"{source}[{described(key)}]", item, (id(key),))
+        return rec.log.source(source, f"by_key({{p}}, {id(key)})", f"{source}[{described(key)}]", item)
     rec.refuse(f"'{source}' has {described(key)} as a key")
 
 
@@ -252,6 +252,11 @@ def _own(value: Any, name: str) -> Any:
 
 def has_key(rec: Recorder, value: dict[Any, Any], key: Any, source: Source | None) -> bool:
     """``key in value``, checked for a dict from outside."""
+    if source is not None and not is_simple(key) and rec.policy.is_pinned_key(rec, key):
+        if id(value) not in rec.effects.replaced and (id(value), id(key)) not in rec.effects.written:
+            there = "not " if dict.__contains__(rec.effects.before(value), key) else ""
+            rec.log.check(source, f"{id(key)} {there}in ids(keys_of({{v}}))", f"{described(key)} in {source}")
+        return dict.__contains__(value, key)
     if not is_simple(key):
         rec.hashed(key)
         return rec.calls_c(_own(value, "__contains__"), (value, key))
@@ -274,6 +279,14 @@ def is_simple(key: Any) -> bool:
 
 
 def _dict_item(rec: Recorder, value: dict[Any, Any], key: Any, source: Source) -> Any:
+    if not is_simple(key) and rec.policy.is_pinned_key(rec, key):
+        effects = rec.effects
+        own = id(value) in effects.replaced or (id(value), id(key)) in effects.written
+        found = dict.get(value, key, MISSING)
+        if own or found is MISSING:
+            has_key(rec, value, key, source)
+            return value[key]
+        return rec.taken(found, item_source(rec, source, key, found))
     if not is_simple(key):
         rec.hashed(key)
         return rec.calls_c(_own(value, "__getitem__"), (value, key))

@@ -32,7 +32,7 @@ from types import BuiltinFunctionType, FunctionType
 from typing import TYPE_CHECKING, Any, Final, NoReturn
 
 from runnel.compile.observe import answers, containers, operators
-from runnel.compile.observe.classes import MISSING, instance_dict, is_python_class
+from runnel.compile.observe.classes import MISSING, instance_dict, is_python_class, lookup
 from runnel.compile.observe.plain import given
 from runnel.compile.observe.sources import Source
 from runnel.compile.observe.values import ITERATORS, PLAIN, VIEWS, container_of, described, is_class
@@ -147,6 +147,13 @@ class Policy:
     def changes_by_clock(self, value: Any) -> bool:
         """Whether what is checked of a value changes only when the state clock ticks."""
         return False
+
+    def is_pinned_key(self, rec: Recorder, key: Any) -> bool:
+        """Whether a key from outside is found in a dict by which object it is. Later calls must then find the same."""
+        if rec.source_of(key) is None or lookup(type(key), "__hash__") is not object.__hash__:
+            return False
+        rec.pinned(key)
+        return True
 
     def counts_by_identity(self, function: FunctionType) -> bool:
         """Whether a function runs unobserved, so that another one of the same code is another function."""

@@ -481,6 +481,44 @@ def random_number_made_outside():
     ]
 
 
+@case(traces=4)
+def counters_by_parameter():
+    rn.manual_seed(0)
+    layer = nn.Linear(3, 2)
+    state = {p: {"step": 0, "rate": 0.5} for p in layer.parameters()}
+
+    def f(x: Any) -> Any:
+        total = layer(x)
+        for p in layer.parameters():
+            if p in state:
+                mine = state[p]
+                mine["step"] += 1
+                mine["rate"] *= 0.5
+                total = total + p.sum() * mine["step"] * mine["rate"]
+        return total
+
+    x = rn.ones((2, 3))
+    return f, [*[call(x)] * 5, lambda: state.pop(layer.bias), *[call(x)] * 3], lambda: list(state.values())
+
+
+@case
+def objects_as_keys():
+    class Key:
+        pass
+
+    a, b = Key(), Key()
+    table = {a: 1.0, b: 2.0}
+
+    def f(x: Any, key: Any) -> Any:
+        return x * (table[key] if key in table else -1.0) + len(table)
+
+    x = rn.ones(3)
+    return f, [
+        *[call(x, a)] * 3, call(x, b), lambda: table.update({a: 5.0}), *[call(x, a)] * 2, lambda: table.pop(b),
+        *[call(x, b), call(x, a)] * 2, call(x, Key()),
+    ]  # fmt: skip
+
+
 @pytest.mark.parametrize("one", CASES)
 def test_optimizers(one: Case) -> None:
     one.run()
