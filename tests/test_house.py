@@ -39,15 +39,9 @@ def modules() -> dict[str, Path]:
     return {module_name(path): path for path in sources()}
 
 
-def is_type_checking(node: ast.AST) -> bool:
-    return isinstance(node, ast.If) and ast.unparse(node.test) in ("TYPE_CHECKING", "typing.TYPE_CHECKING")
-
-
 def statements(node: ast.AST, *, inside: bool = False) -> Iterator[tuple[ast.AST, bool]]:
-    """Every node under ``node``, with whether it stands in a function; what only type checkers read is left out."""
+    """Every node under ``node``, with whether it stands in a function."""
     for child in ast.iter_child_nodes(node):
-        if is_type_checking(child):
-            continue
         deeper = inside or isinstance(child, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda)
         yield child, deeper
         yield from statements(child, inside=deeper)
@@ -65,7 +59,7 @@ def imported(node: ast.AST, known: dict[str, Path]) -> list[str]:
 
 @cache
 def import_graph() -> dict[str, set[str]]:
-    """For each module, those of this package that importing it imports by name."""
+    """For each module, those of this package that it imports by name, be it for type checkers alone."""
     known = modules()
     return {
         name: {target for node, _ in statements(parsed(path)) for target in imported(node, known)}
@@ -137,6 +131,12 @@ def test_no_import_cycles() -> None:
 
 def test_cycles_are_found() -> None:
     assert cycle({"a": {"b"}, "b": {"c"}, "c": {"b"}}) == ["b", "c", "b"]
+
+
+def test_imports_for_type_checkers_count() -> None:
+    tree = ast.parse("if TYPE_CHECKING:\n    from runnel.core.tables import Op")
+    known = {"runnel.core.tables": ROOT}
+    assert [target for node, _ in statements(tree) for target in imported(node, known)] == ["runnel.core.tables"]
 
 
 def test_no_imports_of_our_own_inside_functions() -> None:

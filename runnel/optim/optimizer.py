@@ -25,7 +25,7 @@ from runnel.tensor.snapshot import snapshot
 from runnel.tensor.state import clear_gradients
 from runnel.tensor.stateful import Stateful
 from runnel.tensor.tensor import Tensor
-from runnel.tensor.variable import Variable, assign_together
+from runnel.tensor.variable import TracedVariables, Variable, assign_together
 
 
 @kinds.declare
@@ -199,7 +199,7 @@ class Optimizer(Stateful):
                 if g.shape != p.shape:
                     raise GradientError(f"[step] the gradient of '{p.name}' has shape {g.shape}, it has {p.shape}.")
                 if trace is not None:
-                    trace.consumed.add(p)
+                    trace.facet(TracedVariables).consumed.add(p)
                 g = ops.cast(g.detach(), p.dtype)
                 active.append((i, p, -g if group.plain.get("maximize") else g))
             if active:

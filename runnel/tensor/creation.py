@@ -21,8 +21,8 @@ from runnel.core.rounding import rounded
 from runnel.core.showing import shown
 from runnel.ops.arguments import as_sizes
 from runnel.tensor import tensor as tensors, tracing
+from runnel.tensor.handle import Record, passed_on
 from runnel.tensor.methods import ArrayMethods
-from runnel.tensor.tape import Record, passed_on
 from runnel.tensor.tensor import Tensor
 
 Shape: TypeAlias = int | Sequence[int]

@@ -16,8 +16,9 @@ from runnel import ops
 from runnel.backends.context import default_device
 from runnel.core import dtypes, kinds
 from runnel.core.devices import Device, as_device, devices
+from runnel.core.dispatch import TensorLike
 from runnel.core.errors import DTypeError
-from runnel.ops.arguments import as_sizes
+from runnel.ops.arguments import Array, as_sizes
 from runnel.tensor.active import ACTIVE
 from runnel.tensor.batching import own_keys
 from runnel.tensor.creation import Shape
@@ -104,7 +105,7 @@ def rand(
     *shape: Shape,
     dtype: Any = dtypes.float32,
     generator: Generator | None = None,
-    key: ArrayMethods | None = None,
+    key: TensorLike | None = None,
     device: Any = None,
 ) -> Tensor:
     """Uniform numbers in [0, 1), of the shape given by ints or one tuple, and a float dtype (else DTypeError). They are
@@ -117,7 +118,7 @@ def randn(
     *shape: Shape,
     dtype: Any = dtypes.float32,
     generator: Generator | None = None,
-    key: ArrayMethods | None = None,
+    key: TensorLike | None = None,
     device: Any = None,
 ) -> Tensor:
     """Normal numbers of mean 0 and deviation 1 (Box–Muller), of the shape given by ints or one tuple; by ``key``, where
@@ -125,7 +126,7 @@ def randn(
     return ops.normal(_key(generator, key, device), _shape("randn", shape), dtypes.as_dtype(dtype))
 
 
-def _key(generator: Generator | None, key: ArrayMethods | None, device: Any) -> Any:
+def _key(generator: Generator | None, key: Any, device: Any) -> Any:
     place = None if device is None else as_device(device)
     if key is None:
         return next_key(generator, place)
@@ -150,7 +151,7 @@ def randint(
     shape: Any,
     dtype: Any = dtypes.int64,
     generator: Generator | None = None,
-    key: ArrayMethods | None = None,
+    key: TensorLike | None = None,
     device: Any = None,
 ) -> Tensor:
     """Integers in [low, high), at most 2³² of them (else ShapeError), of ``shape``; by ``key``, where there is one.
@@ -158,7 +159,7 @@ def randint(
     return ops.randint(_key(generator, key, device), low, high, shape, dtypes.as_dtype(dtype))
 
 
-def dropout(x: ArrayMethods, p: float = 0.5, training: bool = True, generator: Generator | None = None) -> Tensor:
+def dropout(x: Array, p: float = 0.5, training: bool = True, generator: Generator | None = None) -> Tensor:
     """``x`` with elements zeroed with probability ``p``, the rest scaled by 1/(1-p); ``x`` itself unless training."""
     if not training or p == 0:
         return x.read()

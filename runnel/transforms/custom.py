@@ -11,9 +11,9 @@ from runnel.core.errors import GradientError
 from runnel.core.references import FunctionLike
 from runnel.tensor import tensor as tensors, tracing
 from runnel.tensor.grad_mode import RECORDING
+from runnel.tensor.handle import Record
 from runnel.tensor.levels import highest
 from runnel.tensor.methods import ArrayMethods
-from runnel.tensor.tape import Record
 from runnel.tensor.tensor import Tensor
 from runnel.transforms.custom_levels import at_level
 from runnel.transforms.gradients import zeros_for
@@ -143,7 +143,7 @@ def _each_tensor(tree: Any, function: Callable[[Any], Tensor]) -> Any:
     return pytree.unflatten(structure, [function(x.read()) if isinstance(x, ArrayMethods) else x for x in leaves])
 
 
-def _detached(x: ArrayMethods) -> Tensor:
+def _detached(x: ArrayMethods[Tensor]) -> Tensor:
     """A tensor of its own with the value of ``x`` and no tape."""
     tensor = x.read()
     if tensor._level is not None:

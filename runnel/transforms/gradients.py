@@ -12,9 +12,10 @@ from runnel.ops import cast, full_like, zeros_like
 from runnel.ops.arguments import as_shape, is_single
 from runnel.tensor.creation import asarray
 from runnel.tensor.grad_mode import RECORDING, recording
+from runnel.tensor.handle import version
 from runnel.tensor.levels import every_component
 from runnel.tensor.methods import ArrayMethods
-from runnel.tensor.tape import cotangents, needed_order, version
+from runnel.tensor.tape import cotangents, needed_order
 from runnel.tensor.tensor import Tensor
 from runnel.transforms.leaves import Argument, argument
 

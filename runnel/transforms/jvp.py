@@ -11,8 +11,8 @@ from runnel.ops import zeros_like
 from runnel.tensor.creation import asarray
 from runnel.tensor.forward import Forward
 from runnel.tensor.grad_mode import RECORDING, recording
+from runnel.tensor.handle import plain
 from runnel.tensor.methods import ArrayMethods
-from runnel.tensor.tape import plain
 from runnel.tensor.tensor import Tensor
 from runnel.transforms.gradients import pair_of
 
