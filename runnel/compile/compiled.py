@@ -24,6 +24,7 @@ from runnel.core.accepting import byte_count
 from runnel.core.casting import CASTING
 from runnel.core.errors import CaptureError, CaptureWarning, NewStateError, RunnelError
 from runnel.core.references import FunctionLike
+from runnel.core.surface import offered
 from runnel.inspection.inspection import Inspection
 from runnel.tensor import tracing
 from runnel.tensor.grad_mode import RECORDING
@@ -312,6 +313,7 @@ def compile(
 def compile(
     fn: None = None, *, keep_grads: bool = False, name: str | None = None, memory_budget: int | str | None = None
 ) -> Callable[[Callable[..., Any]], Compiled]: ...
+@offered("rn")
 def compile(
     fn: Callable[..., Any] | None = None,
     *,

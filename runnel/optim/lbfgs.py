@@ -8,6 +8,7 @@ from typing import Any
 from runnel import ops
 from runnel.core import tracebacks
 from runnel.core.errors import CaptureError
+from runnel.core.surface import offered
 from runnel.optim.hyperparameters import given
 from runnel.optim.line_search import Point, strong_wolfe
 from runnel.optim.optimizer import Optimizer
@@ -17,6 +18,7 @@ from runnel.tensor.tensor import Tensor
 from runnel.tensor.variable import Variable, assign_together
 
 
+@offered("optim")
 class LBFGS(Optimizer):
     """``step(closure)`` makes up to ``max_iter`` steps p ← p + t·d.
 

@@ -16,6 +16,7 @@ from runnel import ops
 from runnel.core import kinds, switches
 from runnel.core.dtypes import float64
 from runnel.core.errors import GradientError
+from runnel.core.surface import offered
 from runnel.optim import hyperparameters
 from runnel.optim.fused import StepPrograms
 from runnel.optim.group import ParamGroup, filled
@@ -28,6 +29,7 @@ from runnel.tensor.tensor import Tensor
 from runnel.tensor.variable import TracedVariables, Variable, assign_together
 
 
+@offered("optim")
 @kinds.declare
 class Optimizer(Stateful):
     """The base class. ``params`` are Parameters, or dicts with "params" and hyper-parameters of their own.

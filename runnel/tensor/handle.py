@@ -244,6 +244,10 @@ class Handle(ArrayMethods[T]):
         """Another handle of the same value, without a tape: gradients stop here."""
         raise NotImplementedError
 
+    def contiguous(self) -> T:
+        """The same values in dense row-major memory."""
+        raise NotImplementedError
+
     def untaped(self) -> T:
         """Another handle of the same value without the tape of this handle; components of a level keep theirs."""
         raise NotImplementedError

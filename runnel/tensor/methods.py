@@ -1,4 +1,4 @@
-"""The operators and methods that Tensor and Variable share. Each is one line: the function of that meaning in ``ops``.
+"""The operators and methods that Tensor and Variable share. Most call the function of that meaning in ``ops``.
 
 Names and defaults follow the Array API where it has the method, PyTorch elsewhere
 (``core.spelling`` has the other names of their arguments: ``dim`` for ``axis``, ``keepdim`` for ``keepdims``).
@@ -6,7 +6,7 @@ Names and defaults follow the Array API where it has the method, PyTorch elsewhe
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Generic, TypeVar
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -16,8 +16,7 @@ from runnel.core.devices import CPU, Device, as_device
 from runnel.core.dispatch import TensorLike
 from runnel.core.errors import ArgumentError
 from runnel.core.missing import missing
-
-ResultT = TypeVar("ResultT", bound=TensorLike)
+from runnel.tensor.function_methods import FunctionMethods, ResultT
 
 
 def _device_and_dtype(target: Any, dtype: Any, device: Any) -> tuple[Device | None, Any]:
@@ -36,7 +35,7 @@ def _device_and_dtype(target: Any, dtype: Any, device: Any) -> tuple[Device | No
 
 
 @public.methods
-class ArrayMethods(TensorLike, Generic[ResultT]):
+class ArrayMethods(FunctionMethods[ResultT]):
     """Arithmetic, comparison, reductions and views as operators and methods."""
 
     __slots__ = ()
@@ -187,81 +186,10 @@ class ArrayMethods(TensorLike, Generic[ResultT]):
 
     # Functions as methods ---------------------------------------------------------------------------------------------
 
-    def sum(self, axis: Any = None, keepdims: bool = False, dtype: Any = None) -> ResultT:
-        return ops.sum(self, axis, keepdims, dtype)
-
-    def mean(self, axis: Any = None, keepdims: bool = False) -> ResultT:
-        return ops.mean(self, axis, keepdims)
-
-    def var(self, axis: Any = None, correction: float = 0.0, keepdims: bool = False) -> ResultT:
-        return ops.var(self, axis, correction, keepdims)
-
-    def std(self, axis: Any = None, correction: float = 0.0, keepdims: bool = False) -> ResultT:
-        return ops.std(self, axis, correction, keepdims)
-
-    def prod(self, axis: Any = None, keepdims: bool = False) -> ResultT:
-        return ops.prod(self, axis, keepdims)
-
-    def max(self, axis: Any = None, keepdims: bool = False) -> ResultT:
-        return ops.max(self, axis, keepdims)
-
-    def min(self, axis: Any = None, keepdims: bool = False) -> ResultT:
-        return ops.min(self, axis, keepdims)
-
-    def any(self, axis: Any = None, keepdims: bool = False) -> ResultT:
-        return ops.any(self, axis, keepdims)
-
-    def all(self, axis: Any = None, keepdims: bool = False) -> ResultT:
-        return ops.all(self, axis, keepdims)
-
-    def argmax(self, axis: Any = None, keepdims: bool = False) -> ResultT:
-        return ops.argmax(self, axis, keepdims)
-
-    def argmin(self, axis: Any = None, keepdims: bool = False) -> ResultT:
-        return ops.argmin(self, axis, keepdims)
-
-    def sort(self, axis: int | None = -1, descending: bool = False, stable: bool = True) -> ResultT:
-        return ops.sort(self, axis, descending, stable)
-
-    def argsort(self, axis: int | None = -1, descending: bool = False, stable: bool = True) -> ResultT:
-        return ops.argsort(self, axis, descending, stable)
-
-    def topk(self, k: int, axis: int = -1, largest: bool = True, sorted: bool = True) -> ops.sorting.TopK:
-        return ops.topk(self, k, axis, largest, sorted)
-
-    def reshape(self, *shape: Any) -> ResultT:
-        return self._other(ops.reshape(self, shape[0] if len(shape) == 1 and not isinstance(shape[0], int) else shape))
-
     def clone(self) -> ResultT:
         """A tensor of its own with the same value, through which gradients flow."""
         copy: ResultT = self.handle()
         return copy
-
-    def view(self, *shape: Any) -> ResultT:
-        return self.reshape(*shape)
-
-    def flatten(self, start_dim: int = 0, end_dim: int = -1) -> ResultT:
-        return self._other(ops.flatten(self, start_dim, end_dim))
-
-    def transpose(self, dim0: int = -2, dim1: int = -1) -> ResultT:
-        return self._other(ops.transpose(self, dim0, dim1))
-
-    def permute(self, *axes: Any) -> ResultT:
-        return self._other(ops.permute(self, axes[0] if len(axes) == 1 and not isinstance(axes[0], int) else axes))
-
-    def squeeze(self, axis: Any = None) -> ResultT:
-        return self._other(ops.squeeze(self, axis))
-
-    def unsqueeze(self, dim: int) -> ResultT:
-        return ops.expand_dims(self, dim)
-
-    def expand(self, *shape: Any) -> ResultT:
-        return self._other(
-            ops.broadcast_to(self, shape[0] if len(shape) == 1 and not isinstance(shape[0], int) else shape)
-        )
-
-    def softmax(self, dim: int = -1) -> ResultT:
-        return ops.softmax(self, dim)
 
     def astype(self, dtype: Any) -> ResultT:
         """The values converted to ``dtype``."""

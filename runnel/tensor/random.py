@@ -18,6 +18,7 @@ from runnel.core import dtypes, kinds
 from runnel.core.devices import Device, as_device, devices
 from runnel.core.dispatch import TensorLike
 from runnel.core.errors import DTypeError
+from runnel.core.surface import offered
 from runnel.ops.arguments import Array, as_sizes
 from runnel.tensor.active import ACTIVE
 from runnel.tensor.batching import own_keys
@@ -29,6 +30,7 @@ from runnel.tensor.tensor import Tensor
 from runnel.tensor.variable import Variable
 
 
+@offered("rn")
 @kinds.declare
 class Generator:
     """A stream of random numbers on a device. ``state`` is a Variable: uint32 (key low, key high, count)."""
@@ -84,6 +86,7 @@ def default_on(device: Device) -> Generator:
     return _DEFAULTS[device]
 
 
+@offered("rn")
 def manual_seed(seed: int) -> None:
     """Seed the default generator of every device: equal seeds give equal numbers, on any number of threads, eager and
     compiled, on whatever device."""
@@ -91,16 +94,19 @@ def manual_seed(seed: int) -> None:
         generator.seed(seed)
 
 
+@offered("rn")
 def get_rng_state() -> Tensor:
     """The state of the default generator of ``runnel.device()``: uint32 (key low, key high, count)."""
     return default_on(default_device()).get_state()
 
 
+@offered("rn")
 def set_rng_state(state: Any) -> None:
     """Let the default generator of ``runnel.device()`` go on from a state that :func:`get_rng_state` gave."""
     default_on(default_device()).set_state(state)
 
 
+@offered("rn")
 def rand(
     *shape: Shape,
     dtype: Any = dtypes.float32,
@@ -114,6 +120,7 @@ def rand(
     return ops.uniform(_key(generator, key, device), _shape("rand", shape), dtypes.as_dtype(dtype))
 
 
+@offered("rn")
 def randn(
     *shape: Shape,
     dtype: Any = dtypes.float32,
@@ -145,6 +152,7 @@ def _shape(name: str, given: tuple[Any, ...]) -> tuple[int, ...]:
     return as_sizes(name, given[0] if len(given) == 1 else given)
 
 
+@offered("rn")
 def randint(
     low: int,
     high: int,
@@ -159,6 +167,7 @@ def randint(
     return ops.randint(_key(generator, key, device), low, high, shape, dtypes.as_dtype(dtype))
 
 
+@offered("rn")
 def dropout(x: Array, p: float = 0.5, training: bool = True, generator: Generator | None = None) -> Tensor:
     """``x`` with elements zeroed with probability ``p``, the rest scaled by 1/(1-p); ``x`` itself unless training."""
     if not training or p == 0:

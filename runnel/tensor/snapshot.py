@@ -11,6 +11,7 @@ from contextlib import nullcontext
 from typing import TypeVar
 
 from runnel.core.errors import RunnelError
+from runnel.core.surface import offered
 from runnel.tensor.active import ACTIVE
 from runnel.tensor.tensor import Tensor
 from runnel.tensor.turns import MARKS, TURN
@@ -22,6 +23,7 @@ _ATTEMPTS = 100
 _PATIENCE = 2  # attempts after which the others are asked to wait
 
 
+@offered("rn")
 def snapshot(read: Callable[[], T]) -> T:
     """What ``read()`` returns, with everything that it reads of Variables as of one point in time.
 

@@ -39,6 +39,10 @@ class StandIn(ArrayMethods[T]):
     def known(self) -> np.ndarray | None:
         return self.read().known()
 
+    def contiguous(self) -> T:
+        """The present value in dense row-major memory."""
+        return self.read().contiguous()
+
     def handle(self) -> T:
         """A tensor with the present value, through which gradients flow."""
         return self.read().handle()

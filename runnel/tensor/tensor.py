@@ -26,6 +26,7 @@ from runnel.core.dtypes import DType, from_numpy as from_numpy_dtype
 from runnel.core.errors import GradientError, LevelError, SideEffectError
 from runnel.core.recent import Recent
 from runnel.core.rounding import rounded
+from runnel.core.surface import offered
 from runnel.core.tables import Op
 from runnel.graph.node import InputKind, Value
 from runnel.ops.contiguity import contiguous
@@ -52,6 +53,7 @@ from runnel.tensor.traced_values import traced_value
 _serials = itertools.count(1)
 
 
+@offered("rn")
 class Tensor(Handle["Tensor"]):
     """An array of numbers. Make one with :func:`runnel.asarray`, :func:`runnel.zeros`, …; compute with array functions.
 

@@ -23,6 +23,7 @@ from runnel.core.dispatch import RunTimeNumber, TensorLike
 from runnel.core.dtypes import DType, as_dtype, from_numpy
 from runnel.core.errors import DeviceError, DTypeError, GradientError, NewStateError, ShapeError
 from runnel.core.rounding import rounded
+from runnel.core.surface import offered
 from runnel.graph.node import InputKind, Value
 from runnel.tensor import inplace, tape, tensor as tensors, tracing
 from runnel.tensor.active import Readings
@@ -120,6 +121,7 @@ class TracedVariables:
         self.absent_gradients: set[Variable] = set()  # .grad read as None before it was set
 
 
+@offered("rn")
 @kinds.declare
 class Variable(StandIn[Tensor]):
     """A named, mutable cell that holds a tensor of fixed shape and dtype, on a device.

@@ -9,6 +9,7 @@ from typing import Any
 from runnel.core import pytree
 from runnel.core.errors import GradientError
 from runnel.core.references import FunctionLike
+from runnel.core.surface import offered
 from runnel.tensor import tensor as tensors, tracing
 from runnel.tensor.grad_mode import RECORDING
 from runnel.tensor.handle import Record
@@ -22,6 +23,7 @@ Forward = Callable[..., tuple[Any, Any]]
 Backward = Callable[[Any, Any], Sequence[Any]]
 
 
+@offered("rn")
 class custom_vjp(FunctionLike):
     """Decorator: ``fn`` computes; where a gradient is needed, the pair given to :meth:`defvjp` takes over::
 
