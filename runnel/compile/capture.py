@@ -11,7 +11,6 @@ import enum
 import weakref
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from types import FunctionType
 from typing import Any, Final, NamedTuple
 
@@ -30,6 +29,7 @@ from runnel.core.avals import aval
 from runnel.core.devices import CPU, Device
 from runnel.core.errors import CaptureError, GradientError, SideEffectError
 from runnel.core.lifetime import Weak
+from runnel.core.records import record
 from runnel.graph.graph import Graph
 from runnel.graph.hashing import structural_hash
 from runnel.graph.node import InputKind, Value
@@ -74,7 +74,7 @@ class Gradient(enum.Enum):
     CONSUMED = "consumed"
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Capture:
     """One trace."""
 

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from runnel.compile.executable import Executable
+from runnel.core.records import record
 
 
-@dataclass(frozen=True)
+@record(slots=False)
 class Explanation:
     """What is known of one kind of call."""
 

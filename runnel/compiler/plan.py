@@ -7,8 +7,6 @@ what another one made. A plan is data: ``program.py`` binds it to memory and mac
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from runnel.compiler.cost.costs import inline_constant
 from runnel.compiler.fusion.cluster import Cluster, Form, aligned_strides, kept_extents
 from runnel.compiler.fusion.clusters import Clustering
@@ -29,6 +27,7 @@ from runnel.compiler.schedule.partition import split_calls
 from runnel.compiler.verification import invariants, verifier
 from runnel.core import switches
 from runnel.core.avals import Shape, row_major
+from runnel.core.records import replace
 from runnel.graph import verifier as graphs
 from runnel.graph.graph import Graph
 from runnel.graph.node import InputKind, Value

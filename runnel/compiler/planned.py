@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-
 from runnel.compiler.kernels.bounds import Bounded
 from runnel.compiler.kernels.places import Call, Place
 from runnel.compiler.memory.arena import ArenaPlan
 from runnel.compiler.schedule.loop_regions import AnySpan
 from runnel.compiler.schedule.partition import Block
+from runnel.core.records import field, record
 from runnel.graph.graph import Graph
 from runnel.graph.node import Value
 
 
-@dataclass(eq=False, slots=True)
+@record(frozen=False, eq=False)
 class Plan:
     """Everything about a program but its memory addresses and machine code."""
 

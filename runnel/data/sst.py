@@ -4,10 +4,10 @@ good) (R. Socher et al., "Recursive deep models for semantic compositionality ov
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from pathlib import Path
 
 from runnel.core.errors import RunnelError
+from runnel.core.records import record
 from runnel.core.surface import offered
 from runnel.data.places import Folder, file_in
 
@@ -16,7 +16,7 @@ _PIECES = re.compile(r"[()]|[^ \t\r\n()]+")  # a word may hold a no-break space,
 
 
 @offered("data")
-@dataclass(frozen=True, slots=True)
+@record
 class Tree:
     """A node: a word, or two parts."""
 

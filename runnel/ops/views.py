@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -17,6 +16,7 @@ from runnel.core.avals import Aval, Shape, aval
 from runnel.core.axes import AxisRule, batching
 from runnel.core.dispatch import apply
 from runnel.core.errors import AxisError, ShapeError
+from runnel.core.records import record
 from runnel.core.surface import offered
 from runnel.core.tables import Op, cost, infer, jvp, lower, reference, vjp
 from runnel.core.tangents import linear
@@ -191,7 +191,7 @@ def bare(x: Array) -> Array:
     return reshape(x, x.shape[1:])
 
 
-@dataclass(frozen=True)
+@record(slots=False)
 class Leading(AxisRule):
     """Axis 0 of the result, and of the operands at ``places``, numbers independent rows: the elements' rows are put one
     after the other. The other operands must be the same for all elements."""

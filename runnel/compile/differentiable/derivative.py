@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
 
 from runnel.compile.differentiable.ends import End, Ends, Kind, NotDivisible
@@ -17,6 +16,7 @@ from runnel.compile.differentiable.layouts import stored_layouts, unstored
 from runnel.compile.differentiable.segments import Segment, segments
 from runnel.compile.differentiable.sketch import Sketcher, Steps, outline
 from runnel.core.avals import Aval
+from runnel.core.records import record
 from runnel.graph.extract import placeholder
 from runnel.graph.graph import Graph, topological
 from runnel.graph.hashing import structural_hash
@@ -59,7 +59,7 @@ class Late(NamedTuple):
     phase: int
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Pullback:
     """``gradients`` takes values ``reads`` (numbers of what is kept) and cotangents of the part's beginning to those of
     its readings. ``seeds`` says which results of an op of several the cotangents are for, where the part begins there.
@@ -74,7 +74,7 @@ class Pullback:
         return structural_hash(self.gradients), self.reads, self.cotangents, self.seeds
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Part:
     """A piece of the tape with one beginning, like ``value``, and the ends where it is read.
 
@@ -91,7 +91,7 @@ class Part:
         return tuple(p.identity() for p in self.pullbacks), self.inputs, self.phases
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Derivative:
     """``kept`` are nodes of the forward graph: inputs that stay as they are, and results, the last ``residuals`` of
     which only backward programs read. ``taped`` says for each place among the outputs what it is a value of.

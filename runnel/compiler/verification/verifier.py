@@ -8,7 +8,6 @@ long loop the first iterations are carried out and the last one.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import replace
 from typing import Final
 
 import numpy as np
@@ -20,6 +19,7 @@ from runnel.compiler.schedule.partition import Block, region
 from runnel.compiler.verification.footprint import Footprint, footprints
 from runnel.compiler.verification.runs import LARGEST, Runs, TooLarge, common, merged, missing, runs_of
 from runnel.core.errors import VerifierError
+from runnel.core.records import replace
 from runnel.loops import verifier as loops
 
 _FEW: Final = 3  # iterations of a loop that are carried out, and the last one
