@@ -1,7 +1,11 @@
 """Runnel: a deep-learning framework that is Python down to the machine code."""
 
-from runnel import nn, ops, optim
-from runnel.compile import clear_caches, compile, uncompiled
+# Written by scripts/surface.py from the declarations where things are defined: see runnel.core.surface.
+
+from runnel import linalg, nn, ops, optim
+from runnel.compile.caches import clear_caches
+from runnel.compile.compiled import compile
+from runnel.compile.wrappers import uncompiled
 from runnel.core import public
 from runnel.core.devices import devices
 from runnel.core.dtypes import (
@@ -19,195 +23,145 @@ from runnel.core.dtypes import (
     uint32,
     uint64,
 )
-from runnel.io import load, load_file, save, save_file
-from runnel.nn import Parameter
-from runnel.ops import (
+from runnel.io.safetensors import load_file, save_file
+from runnel.io.saving import load, save
+from runnel.nn.parameter import Parameter
+from runnel.ops.activations import (
+    elu,
+    gelu,
+    glu,
+    hardsigmoid,
+    hardswish,
+    hardtanh,
+    leaky_relu,
+    log_sigmoid,
+    mish,
+    relu6,
+    selu,
+    silu,
+    softplus,
+)
+from runnel.ops.arithmetic import (
     abs,
-    adaptive_avg_pool,
-    adaptive_max_pool,
     add,
-    all,
-    any,
-    argmax,
-    argmin,
-    argsort,
-    avg_pool,
-    batch_norm,
-    bernoulli,
-    binary_cross_entropy,
-    binary_cross_entropy_with_logits,
+    ceil,
+    divide,
+    floor,
+    floor_divide,
+    maximum,
+    minimum,
+    multiply,
+    negative,
+    relu,
+    remainder,
+    round,
+    sign,
+    subtract,
+    trunc,
+)
+from runnel.ops.assignment import put
+from runnel.ops.broadcasting import broadcast_arrays, broadcast_to
+from runnel.ops.comparison import equal, greater, greater_equal, isinf, isnan, less, less_equal, not_equal
+from runnel.ops.contraction import outer
+from runnel.ops.conversion import cast, stop_gradient
+from runnel.ops.creation_like import full_like, iota, ones_like, zeros_like
+from runnel.ops.indexing import embedding, index_add, one_hot, scatter_add, take, take_along_axis
+from runnel.ops.items import getitem
+from runnel.ops.logic import (
     bitwise_and,
     bitwise_invert,
     bitwise_left_shift,
     bitwise_or,
     bitwise_right_shift,
     bitwise_xor,
-    broadcast_arrays,
-    broadcast_to,
-    cast,
-    ceil,
-    channel_moments,
-    clip,
-    concat,
-    conv,
-    conv_transpose,
-    cos,
-    cross_entropy,
-    divide,
-    elu,
-    embedding,
-    equal,
-    erf,
-    exp,
-    expand_dims,
-    expm1,
-    flatten,
-    flip,
-    floor,
-    floor_divide,
-    fold_in,
-    full_like,
-    gelu,
-    getitem,
-    glu,
-    greater,
-    greater_equal,
-    group_norm,
-    hardsigmoid,
-    hardswish,
-    hardtanh,
-    huber_loss,
-    index_add,
-    instance_norm,
-    iota,
     isfinite,
-    isinf,
-    isnan,
-    kl_div,
-    l1_loss,
-    layer_norm,
-    leaky_relu,
-    less,
-    less_equal,
-    linalg,
-    linear,
-    log,
-    log1p,
-    log2,
-    log10,
-    log_sigmoid,
-    log_softmax,
     logical_and,
     logical_not,
     logical_or,
     logical_xor,
+    where,
+)
+from runnel.ops.padding import pad
+from runnel.ops.pieces import concat, flip, narrow, roll, split, stack
+from runnel.ops.pooling import adaptive_avg_pool, adaptive_max_pool, avg_pool, max_pool
+from runnel.ops.precision import (
+    batch_norm,
+    binary_cross_entropy,
+    binary_cross_entropy_with_logits,
+    channel_moments,
+    conv,
+    conv_transpose,
+    cross_entropy,
+    group_norm,
+    huber_loss,
+    instance_norm,
+    kl_div,
+    l1_loss,
+    layer_norm,
+    linear,
+    log_softmax,
     logsumexp,
     matmul,
-    max,
-    max_pool,
-    maximum,
     mean,
-    min,
-    minimum,
-    mish,
-    moveaxis,
     mse_loss,
-    multiply,
-    narrow,
-    negative,
     nll_loss,
     norm,
-    normal,
-    not_equal,
-    one_hot,
-    ones_like,
-    outer,
     packed_attention,
-    pad,
-    permute,
-    pow,
     prod,
-    put,
-    random_bits,
-    reciprocal,
-    relu,
-    relu6,
-    remainder,
-    reshape,
     rms_norm,
-    roll,
-    round,
-    rsqrt,
     scaled_dot_product_attention,
-    scatter_add,
-    selu,
-    sigmoid,
-    sign,
-    silu,
-    sin,
     smooth_l1_loss,
     softmax,
-    softplus,
-    sort,
-    split,
-    split_key,
-    sqrt,
-    square,
-    squeeze,
-    stack,
     std,
-    stop_gradient,
-    subtract,
     sum,
-    take,
-    take_along_axis,
-    tanh,
     tensordot,
-    topk,
-    transpose,
-    trunc,
-    uniform,
     var,
     varlen_attn,
     vecdot,
-    where,
-    zeros_like,
 )
+from runnel.ops.random import bernoulli, fold_in, normal, random_bits, split_key, uniform
+from runnel.ops.reductions import all, any, argmax, argmin, max, min
+from runnel.ops.sorting import argsort, sort, topk
+from runnel.ops.statistics import clip
+from runnel.ops.transcendental import (
+    cos,
+    erf,
+    exp,
+    expm1,
+    log,
+    log1p,
+    log2,
+    log10,
+    pow,
+    reciprocal,
+    rsqrt,
+    sigmoid,
+    sin,
+    sqrt,
+    square,
+    tanh,
+)
+from runnel.ops.views import expand_dims, flatten, moveaxis, permute, reshape, squeeze, transpose
 from runnel.tensor import debug
 from runnel.tensor.autocast import autocast
 from runnel.tensor.callbacks import ShapeDtypeStruct, pure_callback
 from runnel.tensor.creation import arange, asarray, empty, eye, from_dlpack, full, linspace, ones, tensor, zeros
 from runnel.tensor.grad_mode import enable_grad, inference_mode, is_grad_enabled, no_grad, set_grad_enabled
 from runnel.tensor.placement import device, set_default_device
-from runnel.tensor.random import (
-    Generator,
-    dropout,
-    get_rng_state,
-    manual_seed,
-    rand,
-    randint,
-    randn,
-    set_rng_state,
-)
+from runnel.tensor.random import Generator, dropout, get_rng_state, manual_seed, rand, randint, randn, set_rng_state
 from runnel.tensor.snapshot import snapshot
 from runnel.tensor.tensor import Tensor
 from runnel.tensor.variable import Variable
-from runnel.transforms import (
-    checkpoint,
-    cond,
-    custom_vjp,
-    grad,
-    hessian,
-    jacfwd,
-    jacrev,
-    jvp,
-    linearize,
-    scan,
-    value_and_grad,
-    vjp,
-    vmap,
-    while_loop,
-)
+from runnel.transforms.checkpoint import checkpoint
+from runnel.transforms.cond import cond
+from runnel.transforms.custom import custom_vjp
+from runnel.transforms.gradients import grad, value_and_grad, vjp
+from runnel.transforms.jacobians import hessian, jacfwd, jacrev
+from runnel.transforms.jvp import jvp
+from runnel.transforms.linearize import linearize
+from runnel.transforms.scan import scan
+from runnel.transforms.vmap import vmap
+from runnel.transforms.while_loop import while_loop
 
 __all__ = [
     "Generator",

@@ -16,13 +16,13 @@ Negative numbers stand for what is no kernel:
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any, Final
 
 import numpy as np
 
 from runnel.backends.host import threads
 from runnel.core.errors import VerifierError
+from runnel.core.records import record
 
 Words = np.ndarray[Any, np.dtype[np.int64]]
 Bytes = np.ndarray[Any, np.dtype[np.uint8]]
@@ -34,7 +34,7 @@ SEAL: Final = -2
 JUMP: Final = -3
 
 
-@dataclass(frozen=True, eq=False, slots=True)
+@record(eq=False)
 class CommandBuffer:
     """The commands of a program with what they need: sizes of its memory, args, constants, names of kernels."""
 

@@ -14,7 +14,6 @@ import functools
 import os
 import threading
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from typing import Any, Final, TypeVar, cast
 
 from runnel.backends import base
@@ -23,12 +22,13 @@ from runnel.backends.cpu.target import Target
 from runnel.backends.host import threads
 from runnel.core import switches
 from runnel.core.devices import Device, as_device
+from runnel.core.records import record
 from runnel.core.switches import SETTLED
 
 F = TypeVar("F", bound=Callable[..., Any])
 
 
-@dataclass(frozen=True, eq=False, slots=True)
+@record(eq=False)
 class CompileContext:
     """Equal to itself alone: :func:`switched` gives the same one for the same values."""
 

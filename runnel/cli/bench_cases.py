@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from runnel import nn, ops, optim
 from runnel.cli import bench_models as models
+from runnel.core.records import record
 from runnel.tensor import random
 from runnel.tensor.creation import asarray
 from runnel.tensor.tensor import Tensor
@@ -25,7 +25,7 @@ def labels(below: int, *shape: int) -> Draw:
     return lambda rng: rng.integers(0, below, shape)
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Case:
     """A network and an input; with targets and an optimizer it is trained, without it is evaluated."""
 
@@ -45,7 +45,7 @@ class Case:
         return Prepared(training(network, self.optimizer(network.parameters())), data, network, flops)
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Prepared:
     """What is ready to run: ``step(*data)``, and the floating-point operations of its products."""
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import argparse
 import json
-from dataclasses import asdict, replace
 
 from runnel.cli.progress import Progress
 from runnel.cli.training import RECIPES, Report, train
 from runnel.core import switches
+from runnel.core.records import asdict, replace
 from runnel.data import digits, mnist
 
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import argparse
 import json
-from dataclasses import asdict
 
+from runnel.core.records import asdict
 from runnel.ops import matrix
 
 

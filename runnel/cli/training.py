@@ -5,13 +5,13 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
 
 import numpy as np
 
 from runnel import nn, ops, optim
 from runnel.backends.host import objects, threads
 from runnel.compile import compile
+from runnel.core.records import record
 from runnel.data import Classification
 from runnel.inspection.bench import Bench
 from runnel.tensor import random
@@ -19,7 +19,7 @@ from runnel.tensor.creation import asarray
 from runnel.tensor.tensor import Tensor
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Recipe:
     """A network's hidden layers and how it is trained."""
 
@@ -36,7 +36,7 @@ RECIPES = {
 }
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Report:
     """What happened."""
 

@@ -7,21 +7,19 @@ NumPy's own functions compute with what it holds, which is checked then.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import numpy as np
 
 from runnel.compile.floats import TracedFloat
 from runnel.compile.observe.containers import content
+from runnel.compile.observe.recorder import Recorder
 from runnel.compile.observe.sources import Identity, Source
 from runnel.core.dtypes import from_numpy
 from runnel.core.lifetime import Weak
 from runnel.tensor import tensor as tensors, tracing
 from runnel.tensor.tensor import Tensor
 from runnel.tensor.variable import Variable
-
-if TYPE_CHECKING:
-    from runnel.compile.observe.recorder import Recorder
 
 LARGEST: Final = 1 << 20  # bytes of an array that is compared at each call
 

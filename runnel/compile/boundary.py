@@ -10,7 +10,7 @@ from __future__ import annotations
 import functools
 import types
 from types import FunctionType, MethodType
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import numpy as np
 
@@ -18,6 +18,7 @@ from runnel.compile import arrays
 from runnel.compile.observe.calls import reach_parts
 from runnel.compile.observe.classes import is_python_class
 from runnel.compile.observe.containers import content
+from runnel.compile.observe.recorder import Recorder
 from runnel.compile.observe.symbols import Whole
 from runnel.compile.observe.values import PLAIN, container_of, is_class
 from runnel.compile.owned import PACKAGE, is_own, structure, ticks
@@ -26,10 +27,6 @@ from runnel.core.errors import TracedValueError
 from runnel.core.lifetime import ByIdentity
 from runnel.tensor import tracing
 from runnel.tensor.methods import ArrayMethods
-
-if TYPE_CHECKING:
-    from runnel.compile.observe.recorder import Recorder
-
 
 _APPLICATION: Final = f"{PACKAGE}.cli"  # it uses the library as a user does
 

@@ -9,18 +9,16 @@ from __future__ import annotations
 
 import types
 from types import FunctionType, MethodType
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from runnel.compile import boundary
+from runnel.compile.observe.recorder import Recorder
 from runnel.compile.observe.symbols import Whole
 from runnel.compile.observe.values import PLAIN
 from runnel.compile.wrappers import Uncompiled
 from runnel.core.errors import CaptureError
 from runnel.tensor import callbacks
 from runnel.tensor.methods import ArrayMethods
-
-if TYPE_CHECKING:
-    from runnel.compile.observe.recorder import Recorder
 
 _TAKE_ONE: Final = (callbacks.pure_callback, callbacks.callback)
 

@@ -24,8 +24,8 @@ from runnel.core.avals import row_major
 from runnel.core.casting import CASTING
 from runnel.core.switches import SETTLED
 from runnel.graph.node import InputKind
-from runnel.tensor import tape
 from runnel.tensor.grad_mode import RECORDING
+from runnel.tensor.handle import Record
 from runnel.tensor.tensor import Tensor, from_storage
 from runnel.tensor.variable import CONSUMED
 
@@ -263,7 +263,7 @@ _SAME_CIRCUMSTANCES: Final = (
 )
 
 
-def _freed_record() -> tape.Record:
-    record = tape.Record(None, (), {})
+def _freed_record() -> Record[Tensor]:
+    record: Record[Tensor] = Record(None, (), {})
     record.free()
     return record

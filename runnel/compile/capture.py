@@ -11,7 +11,6 @@ import enum
 import weakref
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from types import FunctionType
 from typing import Any, Final, NamedTuple
 
@@ -30,14 +29,16 @@ from runnel.core.avals import aval
 from runnel.core.devices import CPU, Device
 from runnel.core.errors import CaptureError, GradientError, SideEffectError
 from runnel.core.lifetime import Weak
+from runnel.core.records import record
 from runnel.graph.graph import Graph
 from runnel.graph.hashing import structural_hash
 from runnel.graph.node import InputKind, Value
 from runnel.tensor import copying, tape, tensor as tensors, tracing
 from runnel.tensor.grad_mode import RECORDING
+from runnel.tensor.handle import OutsideHandles, moved_out
 from runnel.tensor.ownership import CONSTANT_SERIAL
 from runnel.tensor.tensor import Tensor
-from runnel.tensor.variable import Variable
+from runnel.tensor.variable import TracedVariables, Variable
 
 RULES: Final = Rules()
 
@@ -73,7 +74,7 @@ class Gradient(enum.Enum):
     CONSUMED = "consumed"
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Capture:
     """One trace."""
 
@@ -192,7 +193,8 @@ class TraceSession(Session):
     ) -> None:
         self.varying = varying
         self.trace = tracing.Trace(tensors.serial_now())
-        self.trace.stand_ins = self._stand_ins = StandIns(self.trace)
+        self._outside = self.trace.facet(OutsideHandles)
+        self._outside.stand_ins = self._stand_ins = StandIns(self.trace)
         self._least_kept = least_kept
         self._function_name = function_name
         self._keep_grads = keep_grads
@@ -216,11 +218,11 @@ class TraceSession(Session):
 
     def end(self) -> None:
         self.trace.observer = None
-        for tensor, kept in self.trace.left_values.values():
+        for tensor, kept in self._outside.values.values():
             copying.restore(tensor, kept)
-        for tensor, before in self.trace.left_gradients.values():
+        for tensor, before in self._outside.gradients.values():
             tensor._grad = before
-        self.trace.stand_ins = None
+        self._outside.stand_ins = None
         self._stand_ins.made.clear()
         self._kept.clear()
 
@@ -238,7 +240,7 @@ class TraceSession(Session):
 
     def returned(self, rec: Recorder) -> None:
         """Tensors from outside get other values, and ``.grad``, at each call."""
-        for tensor, _ in self.trace.left_values.values():
+        for tensor, _ in self._outside.values.values():
             source = rec.source_of(tensor)
             if source is None:
                 rec.refuse("a tensor is changed in place that was not found by a read")
@@ -248,7 +250,7 @@ class TraceSession(Session):
             rec.log.check(source, is_given, f"what {source} belongs to", (CONSTANT_SERIAL,))
             value = tensors.symbolic(tensors.node_of(tensor, self.trace))
             rec.effects.record(_set_value, tensor, None, value, f"{source}[...] = ...")
-        for tensor, before in self.trace.left_gradients.values():
+        for tensor, before in self._outside.gradients.values():
             source = rec.source_of(tensor)
             if source is None:
                 rec.refuse("the gradient of a tensor is set that was not found by a read")
@@ -257,12 +259,12 @@ class TraceSession(Session):
 
     def has_left_gradient(self, tensor: Tensor) -> bool:
         """Whether the run has set the ``.grad`` of a tensor from outside."""
-        return id(tensor) in self.trace.left_gradients
+        return id(tensor) in self._outside.gradients
 
     # During the run -------------------------------------------------------------------------------------------------
 
     def apart(self, rec: Recorder) -> Any:
-        if self.trace.written:
+        if self.trace.facet(TracedVariables).written:
             rec.refuse("a function that keeps results is called after a Variable was assigned", "call it before")
         return tracing.activate(None)
 
@@ -296,22 +298,22 @@ class TraceSession(Session):
         return len(self._nodes) - 1
 
     def complete(self, recipes: Recipes) -> Capture:
-        trace = self.trace
+        trace, traced = self.trace, self.trace.facet(TracedVariables)
         if trace.refusal is not None:  # though the function caught it: eager code would not have raised it
             raise trace.refusal
         gradients = tuple(self._gradients())
         backward, ends = self._derivative(recipes.rec)
-        for variable in {**trace.variables, **trace.gradients, **dict.fromkeys(trace.absent_gradients)}:
+        for variable in {**traced.nodes, **traced.gradients, **dict.fromkeys(traced.absent_gradients)}:
             arrays.bound_variable(recipes.rec, variable)
         updates = {
-            node: tensors.node_of(trace.values[variable], trace)
-            for variable, node in trace.variables.items()
-            if variable in trace.written
+            node: tensors.node_of(traced.values[variable], trace)
+            for variable, node in traced.nodes.items()
+            if variable in traced.written
         }
-        of_variable = {node: variable for variable, node in trace.variables.items()}
+        of_variable = {node: variable for variable, node in traced.nodes.items()}
         sources = dict(self._captured(recipes))
         sources.update({node: Source(Origin.NUMBER, recipes.place(at)) for node, at in self._number_sources})
-        sources.update({node: Source(Origin.GRADIENT, Weak(v)) for v, node in trace.gradient_inputs.items()})
+        sources.update({node: Source(Origin.GRADIENT, Weak(v)) for v, node in traced.gradient_inputs.items()})
         sources.update({node: Source(Origin.GETTER, getter) for getter, node in trace.scalars})
         residuals = () if backward is None else backward.residuals
         graph = trace.graph([*self._nodes, *residuals], updates, self._name)
@@ -320,10 +322,10 @@ class TraceSession(Session):
             graph,
             tuple([sources[n] for n in graph.inputs if n not in of_variable]),
             tuple(map(Weak, variables)),
-            frozenset(i for i, v in enumerate(variables) if v in trace.written),
+            frozenset(i for i, v in enumerate(variables) if v in traced.written),
             tuple(self._outputs),
             gradients,
-            tuple(map(Weak, trace.absent_gradients)),
+            tuple(map(Weak, traced.absent_gradients)),
             backward,
             trace.device or default_device(),
             tuple([recipes.place(at) for at in ends]),
@@ -373,13 +375,13 @@ class TraceSession(Session):
 
     def _gradients(self) -> Iterator[tuple[Weak, Gradient, int]]:
         """What becomes of the ``.grad`` of each Variable that the function set."""
-        trace = self.trace
-        for variable, value in trace.gradients.items():
+        traced = self.trace.facet(TracedVariables)
+        for variable, value in traced.gradients.items():
             if value is None:
                 yield Weak(variable), Gradient.NONE, -1
-            elif variable in trace.consumed and not self._keep_grads:
+            elif variable in traced.consumed and not self._keep_grads:
                 yield Weak(variable), Gradient.CONSUMED, -1
-            elif value.read()._node is not trace.gradient_inputs.get(variable):
+            elif value.read()._node is not traced.gradient_inputs.get(variable):
                 yield Weak(variable), Gradient.TENSOR, self._result(value.read())
 
 
@@ -389,7 +391,7 @@ def _named(rec: Recorder, held: Tensor) -> str:
 
 
 def _set_value(tensor: Tensor, _: Any, value: Tensor) -> None:
-    tensor._become("setitem", value, tape.moved_out(tensor), None)
+    tensor._become("setitem", value, moved_out(tensor), None)
 
 
 def _set_gradient(tensor: Tensor, _: Any, gradient: Tensor | None) -> None:

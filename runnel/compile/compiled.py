@@ -16,7 +16,6 @@ from runnel.compile import cache
 from runnel.compile.calling import MISS
 from runnel.compile.executable import Executable, Options, Raised, Unsettled, prepare
 from runnel.compile.explaining import Explanation, explained
-from runnel.compile.inspection import inspect
 from runnel.compile.observe.refusal import Refused
 from runnel.compile.signature import Circumstances, difference, kinds
 from runnel.compile.wrappers import WrappedMethod, Wrapper
@@ -25,6 +24,7 @@ from runnel.core.accepting import byte_count
 from runnel.core.casting import CASTING
 from runnel.core.errors import CaptureError, CaptureWarning, NewStateError, RunnelError
 from runnel.core.references import FunctionLike
+from runnel.core.surface import offered
 from runnel.inspection.inspection import Inspection
 from runnel.tensor import tracing
 from runnel.tensor.grad_mode import RECORDING
@@ -100,13 +100,13 @@ class Compiled(FunctionLike, Wrapper):
 
     def program(self, *args: Any, **kwargs: Any) -> Inspection:
         """What runs for these arguments, traced and compiled but not run."""
-        return inspect(self._found(args, kwargs))
+        return self._found(args, kwargs).inspect()
 
     lower = program
 
     def explain(self, *args: Any, **kwargs: Any) -> Explanation:
         """What a call with these arguments reads and checks, what it changes, and why it was traced again."""
-        return explained(self, self._found(args, kwargs))
+        return explained(self.name, self.retraces, self._found(args, kwargs))
 
     def __repr__(self) -> str:
         return f"<compiled {self.function.__qualname__}>"
@@ -313,6 +313,7 @@ def compile(
 def compile(
     fn: None = None, *, keep_grads: bool = False, name: str | None = None, memory_budget: int | str | None = None
 ) -> Callable[[Callable[..., Any]], Compiled]: ...
+@offered("rn")
 def compile(
     fn: Callable[..., Any] | None = None,
     *,

@@ -15,10 +15,11 @@ from runnel.compile.inspection import inspected
 from runnel.compile.native import Native
 from runnel.compile.observe.guard import Guard
 from runnel.compile.observe.observation import Observation
-from runnel.core.errors import MemoryBudgetError, RunnelError
+from runnel.core.errors import CaptureError, MemoryBudgetError, RunnelError
 from runnel.core.lazy import lazy
 from runnel.core.lifetime import tied
 from runnel.inspection import ladder
+from runnel.inspection.inspection import Inspection
 
 
 class Keeper(Protocol):
@@ -70,6 +71,12 @@ class Executable:
             self._general = self._writer.general()
         owners = [(label, owner) for label, reference in guard.owners if (owner := reference()) is not None]
         self._ties = tied(self, owners + ([] if self.captured is None else self.captured.owners))
+
+    def inspect(self) -> Inspection:
+        """The reports on what it runs; CaptureError where that is plain Python."""
+        if self.native is None:
+            raise CaptureError(f"[program] this call runs eagerly, {self.reason}: no program.")
+        return inspected(self.native)
 
     @lazy
     def quick(self) -> Any:

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from collections.abc import Sequence
 
-if TYPE_CHECKING:
-    from runnel.compile.compiled import Compiled
-    from runnel.compile.executable import Executable
+from runnel.compile.executable import Executable
+from runnel.core.records import record
 
 
-@dataclass(frozen=True)
+@record(slots=False)
 class Explanation:
     """What is known of one kind of call."""
 
@@ -38,11 +36,11 @@ class Explanation:
         return str(self)
 
 
-def explained(function: Compiled, executable: Executable) -> Explanation:
+def explained(name: str, retraces: Sequence[str], executable: Executable) -> Explanation:
     """The explanation of what ``executable`` does."""
     how = "runs as a program" if executable.native is not None else f"runs eagerly: {executable.reason}"
     always, by_clock = executable.guard.labels()
     effects = () if executable.observation is None else executable.observation.effects
     changes = tuple(effect.label for effect in effects)
-    again = tuple(line.partition(": ")[2] for line in function.retraces)
-    return Explanation(function.name, how, always, by_clock, changes, again)
+    again = tuple(line.partition(": ")[2] for line in retraces)
+    return Explanation(name, how, always, by_clock, changes, again)

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from runnel import ops
-from runnel.core import dtypes
+from runnel.core import dtypes, tracebacks
 from runnel.core.dispatch import RunTimeNumber, TensorLike
 from runnel.core.dtypes import DType
 from runnel.core.errors import TracedValueError
@@ -32,7 +32,7 @@ class LookedAt(TracedValueError):
     """The value of a run-time float was asked for."""
 
     def __init__(self, what: str) -> None:
-        super().__init__(f"[{what}] the value of a float argument was asked for at {tracing.user_line()}.")
+        super().__init__(f"[{what}] the value of a float argument was asked for at {tracebacks.user_line()}.")
 
 
 class TracedFloat(RunTimeNumber):

@@ -2,14 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
-from runnel.core.errors import CaptureError
+from runnel.compile.native import Native
 from runnel.inspection.inspection import Inspection
-
-if TYPE_CHECKING:
-    from runnel.compile.executable import Executable
-    from runnel.compile.native import Native
 
 
 def inspected(native: Native) -> Inspection:
@@ -18,10 +12,3 @@ def inspected(native: Native) -> Inspection:
     return Inspection(
         native.program, recipe.graph, recipe.after_passes, lambda: recipe.planned.fitted, native.preparation
     )
-
-
-def inspect(executable: Executable) -> Inspection:
-    """The reports on what an executable runs; CaptureError where that is plain Python."""
-    if executable.native is None:
-        raise CaptureError(f"[program] this call runs eagerly, {executable.reason}: no program.")
-    return inspected(executable.native)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import operator
 from operator import attrgetter
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import numpy as np
 
@@ -16,13 +16,11 @@ from runnel.compile.arrays import bound_variable, is_numpy, is_traceable
 from runnel.compile.floats import TracedFloat
 from runnel.compile.observe.classes import is_python_class
 from runnel.compile.observe.containers import content
+from runnel.compile.observe.recorder import Recorder
 from runnel.compile.observe.values import PLAIN
 from runnel.compile.owned import is_own
 from runnel.tensor.tensor import Tensor
 from runnel.tensor.variable import Variable
-
-if TYPE_CHECKING:
-    from runnel.compile.observe.recorder import Recorder
 
 _SHAPED: Final = frozenset({"shape", "dtype", "ndim", "size", "itemsize", "nbytes"})
 _LAID_OUT: Final = {"flags": "flags.num", "strides": "strides"}

@@ -8,14 +8,12 @@ like a class of the user's.
 from __future__ import annotations
 
 from types import FunctionType
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from runnel.compile.observe.classes import lookup, mro, namespace
+from runnel.compile.observe.recorder import Recorder
 from runnel.compile.owned import PACKAGE, users_bases
 from runnel.tensor.stateful import Stateful, StatefulTree
-
-if TYPE_CHECKING:
-    from runnel.compile.observe.recorder import Recorder
 
 _OF_TREES: Final = ("__call__", "forward")
 _OF_OTHERS: Final = ("step", "update", "zero_grad")

@@ -6,17 +6,17 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
 from typing import Any
 
 from runnel.backends.host import locks, objects
 from runnel.compile.compiled import Compiled
 from runnel.compile.executable import Executable
 from runnel.core import switches
+from runnel.core.records import field, record
 from runnel.tensor import tracing
 
 
-@dataclass(eq=False, slots=True)
+@record(frozen=False, eq=False)
 class Profiled:
     """One program of a function, or the function run as plain Python (``executable.native`` is None). ``first`` is the
     seconds of the calls that ``traced``, ``seconds`` those of all others, of which the ``best`` took least."""
@@ -35,7 +35,7 @@ class Profiled:
         return self.seconds / (self.calls - self.traced) if self.calls > self.traced else 0.0
 
 
-@dataclass(eq=False, slots=True)
+@record(frozen=False, eq=False)
 class Recording:
     """What was seen. ``seconds`` is the time of the whole block."""
 

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import numpy as np
 
 from runnel.compile.floats import TracedFloat
+from runnel.compile.observe.observation import Recipes, Values
 from runnel.core.dtypes import DType
 from runnel.core.lifetime import Weak
 from runnel.tensor.tensor import Tensor
 from runnel.tensor.variable import Variable
-
-if TYPE_CHECKING:
-    from runnel.compile.observe.observation import Recipes, Values
 
 OUTPUTS: Final = "outputs"  # what the program gave, among what is made
 

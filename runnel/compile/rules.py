@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import functools
 from types import FunctionType
-from typing import TYPE_CHECKING, Any, Final, NoReturn
+from typing import Any, Final, NoReturn
 
 import numpy as np
 
@@ -17,6 +17,7 @@ from runnel.compile.observe.containers import content
 from runnel.compile.observe.guard import EXTRA, TOLD
 from runnel.compile.observe.plain import given
 from runnel.compile.observe.policy import Policy
+from runnel.compile.observe.recorder import Recorder
 from runnel.compile.observe.sources import Identity, Source
 from runnel.compile.observe.values import PLAIN
 from runnel.compile.owned import is_own, parts_of, structure, ticks, tree
@@ -31,9 +32,6 @@ from runnel.tensor.stateful import Stateful, StatefulTree
 from runnel.tensor.tensor import Tensor
 from runnel.tensor.variable import Variable
 from runnel.transforms.custom import custom_vjp
-
-if TYPE_CHECKING:
-    from runnel.compile.observe.recorder import Recorder
 
 _NUMPY: Final = "numpy"
 _FLOATING: Final = frozenset({"+", "-", "*", "/"})  # operators that make whole numbers beside floating tensors floats

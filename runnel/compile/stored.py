@@ -13,7 +13,6 @@ import json
 import math
 import sys
 from collections.abc import Sequence
-from dataclasses import fields
 from typing import Any, Final
 
 import numpy as np
@@ -27,6 +26,7 @@ from runnel.compile import stationary as stationary
 from runnel.compiler.passes.pipeline import PIPELINE
 from runnel.core import sources, switches
 from runnel.core.errors import VerifierError
+from runnel.core.records import fields
 from runnel.core.tables import Op, Table
 from runnel.graph.graph import Graph
 from runnel.graph.hashing import structural_hash

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from typing import Any
 
 from runnel.core.references import FunctionLike
+from runnel.core.surface import offered
 
 
 class Wrapper:
@@ -36,6 +37,7 @@ class Uncompiled(FunctionLike):
         return f"<uncompiled {self.__qualname__}>"
 
 
+@offered("rn")
 def uncompiled(fn: Callable[..., Any]) -> Uncompiled:
     """A function that reads a clock, a file, a random number, or whatever no program can know. A compiled function that
     calls it runs eagerly, with the same results, and says nothing: it is what was asked for.

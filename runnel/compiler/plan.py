@@ -7,8 +7,6 @@ what another one made. A plan is data: ``program.py`` binds it to memory and mac
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
-
 from runnel.compiler.cost.costs import inline_constant
 from runnel.compiler.fusion.cluster import Cluster, Form, aligned_strides, kept_extents
 from runnel.compiler.fusion.clusters import Clustering
@@ -22,43 +20,19 @@ from runnel.compiler.kernels.operands import Operands, copy_of_place
 from runnel.compiler.kernels.places import BufferView, Call, Place, Space
 from runnel.compiler.kernels.section import BodyPlan, Section
 from runnel.compiler.memory import arena, padded_aliases, subviews
-from runnel.compiler.memory.arena import ArenaPlan
+from runnel.compiler.planned import Plan as Plan
 from runnel.compiler.schedule import synchronisation
-from runnel.compiler.schedule.loop_regions import AnySpan
 from runnel.compiler.schedule.order import Traffic, ordered
-from runnel.compiler.schedule.partition import Block, split_calls
+from runnel.compiler.schedule.partition import split_calls
 from runnel.compiler.verification import invariants, verifier
 from runnel.core import switches
 from runnel.core.avals import Shape, row_major
+from runnel.core.records import replace
 from runnel.graph import verifier as graphs
 from runnel.graph.graph import Graph
 from runnel.graph.node import InputKind, Value
 
 register(FAMILIES)
-
-
-@dataclass(eq=False, slots=True)
-class Plan:
-    """Everything about a program but its memory addresses and machine code."""
-
-    graph: Graph
-    calls: list[Call]
-    blocks: list[list[Block | None]]  # for each call, the block of each thread
-    barriers: list[bool]  # whether a barrier stands before each call, in a loop before its first iteration's
-    threads: int
-    arena: ArenaPlan
-    inputs: list[Place]
-    variables: dict[Value, Place]
-    outputs: list[Place]
-    output_of: list[int]  # which output place holds each result
-    constants: list[Place] = field(default_factory=list)
-    bounded: list[Bounded] = field(default_factory=list)  # what is checked; a status is the code of one of these
-    spans: list[AnySpan] = field(default_factory=list)  # the loops and branches among the calls
-    again: list[bool] = field(default_factory=list)  # barriers of a loop's later iterations
-
-    @property
-    def slots(self) -> int:
-        return 2 + len(self.inputs) + len(self.variables) + len(self.outputs)
 
 
 class Planner:

@@ -5,8 +5,9 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any, Final, Generic, TypeVar
+
+from runnel.core.records import record
 
 T = TypeVar("T")
 
@@ -14,7 +15,7 @@ _UNITS: Final = {"": 1, "KB": 1 << 10, "MB": 1 << 20, "GB": 1 << 30}
 _MOST_BYTES: Final = 1 << 62
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Accepted(Generic[T]):
     """``read`` gives the value or raises ValueError; ``what`` ends the sentence "expected …"."""
 

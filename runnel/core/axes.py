@@ -8,11 +8,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
 from typing import Any, Final
 
 from runnel.core.avals import Aval, Shape
 from runnel.core.dispatch import apply
+from runnel.core.records import field, record
 from runnel.core.tables import Op, axes
 
 Attrs = dict[str, Any]
@@ -40,7 +40,7 @@ class AxisRule:
 # --- attributes that are about axes -------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Each:
     """An entry for each axis; ``new`` is that of an axis which is not touched."""
 
@@ -91,7 +91,7 @@ AboutAxes = Each | One | Some
 # --- rules --------------------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True)
+@record(slots=False)
 class Aligned(AxisRule):
     """Operands and result have the same axes, one by one, and an operand's axis of size 1 is repeated: elementwise ops,
     reductions that keep their axes, slices. ``about`` says which attributes are about axes. ``is_ordered``: float
@@ -120,7 +120,7 @@ ELEMENTWISE: Final = Aligned()
 REDUCTION: Final = Aligned({"axes": Some()}, is_ordered=True)
 
 
-@dataclass(frozen=True)
+@record(slots=False)
 class Batching(AxisRule):
     """``rule(size, *operands, **attrs)`` carries the op out with a new axis; None where it has no way of its own."""
 

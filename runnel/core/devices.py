@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any, Final
 
 from runnel.core.errors import DeviceError
+from runnel.core.surface import offered
 
 
 class Device:
@@ -40,6 +41,7 @@ def as_device(device: Any) -> Device:
     return found
 
 
+@offered("rn")
 def devices() -> tuple[Device, ...]:
     """All devices of this process, the fastest first."""
     return tuple(_DEVICES.values())

@@ -7,6 +7,8 @@ from typing import Any, Final
 import ml_dtypes
 import numpy as np
 
+from runnel.core.surface import offered_names
+
 
 class DType:
     """One element type: its name, its size in bytes, its kind and its NumPy twin.
@@ -140,3 +142,21 @@ def of_scalar(value: bool | int | float, other: DType | None) -> DType:
     if isinstance(value, int):
         return other if other is not None and other is not bool_ else int64
     return other if other is not None and other.is_float else float32
+
+
+offered_names(
+    "rn",
+    "bfloat16",
+    "bool_",
+    "float16",
+    "float32",
+    "float64",
+    "int8",
+    "int16",
+    "int32",
+    "int64",
+    "uint8",
+    "uint16",
+    "uint32",
+    "uint64",
+)

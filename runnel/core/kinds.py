@@ -100,7 +100,7 @@ _INTS_OR_WORD = Kind(
 
 KINDS: Final[dict[str, Kind]] = {
     "Array": Kind(lambda v: isinstance(v, TensorLike), "a tensor", remedy=_as_tensor),
-    "ArrayMethods": Kind(lambda v: isinstance(v, TensorLike), "a tensor", remedy=_as_tensor),
+    "TensorLike": Kind(lambda v: isinstance(v, TensorLike), "a tensor", remedy=_as_tensor),
     "Operand": Kind(
         lambda v: isinstance(v, (TensorLike, np.ndarray)) or _is_number(v), "a tensor, a number or a NumPy array",
         remedy=_as_tensor,

@@ -21,7 +21,7 @@ def missing(owner: str, name: str, names: Callable[[], Iterable[str]]) -> Attrib
 
 
 def _instead(owner: str, name: str, names: Iterable[str]) -> str:
-    known = EQUIVALENTS[owner].get(name)
+    known = EQUIVALENTS.get(owner, {}).get(name)
     if known is not None:
         return f"; write {known}"
     if _is_module(owner, name):

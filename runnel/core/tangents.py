@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any, Final
 
 from runnel.core.dispatch import apply
+from runnel.core.records import record
 from runnel.core.tables import Op
 
 Tangents = tuple[Any, ...]  # one for each operand; None where it is zero
@@ -40,7 +40,7 @@ def no_tangent(tangents: Tangents, out: Any, *inputs: Any, **attrs: Any) -> list
     return []
 
 
-@dataclass(frozen=True)
+@record(slots=False)
 class Together:
     """Of an op of several results whose tangents are computed along with them: ``rule(tangents, *inputs, **attrs)``
     gives the results, and a tangent or None for each."""

@@ -7,7 +7,7 @@ import importlib.util
 import os
 import sys
 from collections.abc import Iterator
-from types import TracebackType
+from types import FrameType, TracebackType
 from typing import Any, Final
 
 from runnel.core import switches
@@ -16,14 +16,20 @@ from runnel.core.errors import RunnelError
 _PACKAGE: Final = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
 _STDLIB: Final = os.path.dirname(os.__file__) + os.sep
 _LIBRARIES: Final = ("numpy", "ml_dtypes", "llvmlite")  # what this package calls besides Python's own library
+_OWN_FILES: Final[set[str]] = set()  # of this package, as far as they were met
 
 
 def user_line() -> str:
     """``file:line`` of the innermost frame outside this package: where the user asked for what is happening."""
-    frame = sys._getframe(1)
-    while frame is not None and frame.f_code.co_filename.startswith(_PACKAGE):
-        frame = frame.f_back  # type: ignore[assignment]
-    return f"{frame.f_code.co_filename}:{frame.f_lineno}" if frame is not None else ""
+    frame: FrameType | None = sys._getframe(1)
+    while frame is not None:
+        file = frame.f_code.co_filename
+        if file not in _OWN_FILES:
+            if not file.startswith(_PACKAGE):
+                return f"{file}:{frame.f_lineno}"
+            _OWN_FILES.add(file)
+        frame = frame.f_back
+    return ""
 
 
 def raised_at(error: BaseException) -> str:

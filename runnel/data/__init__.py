@@ -1,5 +1,7 @@
 """Data sets as NumPy arrays."""
 
+# Written by scripts/surface.py from the declarations where things are defined: see runnel.core.surface.
+
 from runnel.data.characters import Characters
 from runnel.data.cifar10 import cifar10
 from runnel.data.classification import Classification

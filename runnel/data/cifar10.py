@@ -11,6 +11,7 @@ from pathlib import Path
 import numpy as np
 
 from runnel.core.errors import RunnelError
+from runnel.core.surface import offered
 from runnel.data.classification import Classification
 from runnel.data.download import fetch
 from runnel.data.npz import arrays
@@ -28,6 +29,7 @@ _TRAINING = tuple((f"data_batch_{n}.bin", f"train_{n}.npz") for n in range(1, 6)
 _TESTING = ("test_batch.bin", "test.npz")
 
 
+@offered("data")
 def cifar10(
     folder: Folder | None = None,
     *,

@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 
 from runnel.core.errors import RunnelError
+from runnel.core.surface import offered
 from runnel.data.classification import Classification
 from runnel.data.download import fetch
 from runnel.data.idx import read_idx
@@ -27,6 +28,7 @@ MIRRORS = (
 )
 
 
+@offered("data")
 def mnist(
     folder: Folder | None = None,
     *,

@@ -4,17 +4,19 @@ good) (R. Socher et al., "Recursive deep models for semantic compositionality ov
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from pathlib import Path
 
 from runnel.core.errors import RunnelError
+from runnel.core.records import record
+from runnel.core.surface import offered
 from runnel.data.places import Folder, file_in
 
 SPLITS = ("train", "dev", "test")
 _PIECES = re.compile(r"[()]|[^ \t\r\n()]+")  # a word may hold a no-break space, as "8 1/2" does
 
 
-@dataclass(frozen=True, slots=True)
+@offered("data")
+@record
 class Tree:
     """A node: a word, or two parts."""
 
@@ -32,6 +34,7 @@ class Tree:
         return [self.word] if self.word is not None else [word for part in self.parts for word in part.words]
 
 
+@offered("data")
 def sst(folder: Folder, split: str = "train") -> list[Tree]:
     """The trees of a split (train, dev or test), one for each line of ``folder/split.txt``, in bracketed form:
     ``(3 (2 good) (2 fun))``."""

@@ -12,7 +12,6 @@ import json
 import math
 import platform
 import time
-from dataclasses import replace
 from typing import Final
 
 import numpy as np
@@ -25,6 +24,7 @@ from runnel.backends.host import memory, objects
 from runnel.compiler.cost.model import Machine
 from runnel.compiler.kernels.naming import named
 from runnel.core.dtypes import float32
+from runnel.core.records import replace
 from runnel.inspection.peak import Peak
 from runnel.loops.ir import Acc, Apply, Buffer, Expr, For, Index, Kernel, Load, RangeBound, Ref, Store, Update, Var
 from runnel.loops.scalar import add

@@ -6,12 +6,12 @@ call is repeated, with what fits of its data in cache: the best that it can do.
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, replace
 from typing import Any, Final
 
 from runnel.compiler.executable.program import Program
 from runnel.compiler.kernels.places import Call
 from runnel.compiler.schedule.loop_regions import is_unbounded
+from runnel.core.records import asdict, record, replace
 from runnel.inspection import tables
 from runnel.inspection.bench import Bench, best
 from runnel.inspection.machine import rates
@@ -21,7 +21,7 @@ _PER_RUN: Final = 1e-4  # seconds of predicted work in one timed run: the clock 
 _CHANGING: Final = 8  # as often at most where numbers are put back between runs
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class CallTime:
     """The best time of one call on ``threads`` threads, as the program shares it. ``share`` of the machine's peak: of
     its multiply-adds or its bandwidth, whichever of them ``bound`` says the call is nearer to. A run makes it so many
@@ -57,7 +57,7 @@ class CallTime:
         return {**asdict(self), "gflops": self.gflops, "gbytes": self.gbytes, "total": self.total}
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Measurement:
     """``seconds`` is the best time of the whole program on its ``threads``, ``arena_touched`` how far into the arena a
     run writes, in bytes; both None for a program with a loop that made-up numbers might never leave. ``preparation`` is

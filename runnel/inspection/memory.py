@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import asdict, dataclass
 from typing import Any
 
 from runnel.compiler.executable.program import Program
@@ -12,12 +11,13 @@ from runnel.compiler.memory.arena import Life
 from runnel.compiler.plan import Plan
 from runnel.compiler.schedule.rematerialisation import Fitted, Recomputed, counted
 from runnel.core.avals import Shape
+from runnel.core.records import asdict, record
 from runnel.graph.node import Value
 from runnel.inspection import tables
 from runnel.inspection.schedule import line_of
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Holder:
     """A value in the arena, from the call that makes it (``first``) to the ``last`` that reads it."""
 
@@ -31,7 +31,7 @@ class Holder:
     where: str
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Repeated:
     """A value that is computed again instead of being kept: the bytes that frees, the seconds that takes."""
 

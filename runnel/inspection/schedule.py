@@ -3,17 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import asdict, dataclass
 from typing import Any
 
 from runnel.compiler.kernels.places import Call
 from runnel.compiler.plan import Plan
 from runnel.compiler.schedule.loop_regions import GUESSED, AnySpan, Repeat, While, sequence
 from runnel.compiler.schedule.partition import Block
+from runnel.core.records import asdict, record
 from runnel.inspection import tables
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Step:
     """One call: its domain of ``rows`` × ``columns``, a block of it (i0, i1, j0, j1) for each thread, its cost. In a
     loop it is made several ``times``."""

@@ -1,5 +1,7 @@
 """Tensors, and whole training states, in files."""
 
+# Written by scripts/surface.py from the declarations where things are defined: see runnel.core.surface.
+
 from runnel.io.safetensors import load_file, save_file
 from runnel.io.saving import load, save
 

@@ -4,19 +4,19 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Final
 
 import numpy as np
 
 from runnel.core.dtypes import DType
+from runnel.core.records import record
 from runnel.loops import scalar
 from runnel.loops.scalar import ScalarOp
 
 Identity = Callable[[DType], bool | int | float]
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Reducer:
     """A reduction: ``combine(acc, value)`` is applied element by element, starting from ``identity(dtype)``.
 

@@ -40,9 +40,9 @@ Semantics that every back end keeps, so that results depend on op, shapes and dt
 from __future__ import annotations
 
 import enum
-from dataclasses import dataclass, field
 
 from runnel.core.dtypes import DType, int64
+from runnel.core.records import field, record
 from runnel.loops.scalar import ScalarOp
 
 LANES = 16
@@ -54,14 +54,14 @@ TILE_STRIDE = TILE_BYTES + 64  # whose rows lie so far apart, lest they compete 
 TILE_K = 256  # and only products of so short a k are made in one go
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Buffer:
     name: str
     dtype: DType
     mode: str  # "in" | "out" | "inout" | "tile" | "scratch"
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Param:
     """A run-time int64: an extent, a stride or an offset."""
 
@@ -72,7 +72,7 @@ class Param:
         return int64
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Var:
     """A loop variable."""
 
@@ -95,7 +95,7 @@ class RangeBound(enum.Enum):
 Stride = int | Param
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Index:
     """offset + Σ stride·var + Σ stride·expr, in elements of the buffer."""
 
@@ -104,13 +104,13 @@ class Index:
     gathered: tuple[tuple[Expr, Stride], ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Const:
     value: bool | int | float
     dtype: DType
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Ref:
     """A value bound by Let, or an accumulator's result."""
 
@@ -121,14 +121,14 @@ class Ref:
 Bound = int | Param | Ref | RangeBound
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Load:
     buffer: str
     index: Index
     dtype: DType
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Position:
     """The value of a loop variable as an integer (lane-wise in a vec loop)."""
 
@@ -136,7 +136,7 @@ class Position:
     dtype: DType
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Apply:
     op: ScalarOp
     args: tuple[Expr, ...]
@@ -146,13 +146,13 @@ class Apply:
 Expr = Const | Ref | Load | Position | Apply | Param | RangeBound
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Let:
     name: str
     value: Expr
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Acc:
     name: str
     op: str
@@ -160,20 +160,20 @@ class Acc:
     short: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Update:
     name: str
     value: Expr
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Store:
     buffer: str
     index: Index
     value: Expr
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Check:
     """Reports the fault ``code`` (not 0) of the program, unless ``value``, a bool, holds; the kernel goes on anyway.
     Of several faults of one call the last counts."""
@@ -182,7 +182,7 @@ class Check:
     code: Stride
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class For:
     var: Var
     begin: Bound
@@ -191,7 +191,7 @@ class For:
     body: tuple[Stmt, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Contract:
     """C[i, j] = Σ_k A[i, k]·B[k, j] over the call's block, in float of ``dtype``. For each K_BLOCK steps of k an
     element has one chain of fused multiply-adds, k ascending; the chains' results meet pairwise, as the blocks of an
@@ -226,7 +226,7 @@ class Contract:
         return self.dtype if self.factors is None else self.factors
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Panels:
     """B[k, j] is element (j div width)·step + k·width + j mod width; the last panel is whole, too. With factors, in
     pairs: (j div width)·step + (k div 2)·2·width + (j mod width)·2 + k mod 2, and zeros follow an odd last k."""
@@ -235,7 +235,7 @@ class Panels:
     width: int
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class BatchSpec:
     """A batched contraction: matrix ``t`` of the block has its A at t·a_step, and so on."""
 
@@ -246,7 +246,7 @@ class BatchSpec:
     c_step: Param
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Lists:
     """A[i, k] is element rows[i] + ks[k]: two buffers of int32."""
 
@@ -254,7 +254,7 @@ class Lists:
     ks: str
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Product:
     """C[i, j] (+)= Σ_k A[i, k]·B[k, j] for i < m and j < n, in float of ``dtype``: chains of fused multiply-adds that
     meet pairwise, as in Contract, the first from 0 or, to ``accumulate``, from C[i, j]. The indices are those of the
@@ -279,7 +279,7 @@ class Product:
     accumulate: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Host:
     """Calls the host function at the address ``function`` (``backends.host.calls``) with all buffers of the kernel."""
 
@@ -290,7 +290,7 @@ Count = int | Param | Ref
 Stmt = For | Let | Acc | Update | Store | Check | Contract | Product | Host
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Kernel:
     name: str
     buffers: tuple[Buffer, ...]

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import fields
 from typing import Any, Final
 
 from runnel.core.dtypes import DType
+from runnel.core.records import fields
 from runnel.loops.ir import (
     Acc,
     Apply,

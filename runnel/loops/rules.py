@@ -6,14 +6,14 @@ Ops fill the table, ``compiler`` reads it.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
 from runnel.core.avals import Shape
+from runnel.core.records import record
 from runnel.loops.ir import Expr
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Pointwise:
     """result[i] = expr(inputs[i]…): ``expr(avals, *Expr, **attrs) -> Expr``. Inputs have the result's shape, or
     sizes of 1 where they are broadcast. ``avals`` are the input avals followed by the result's. ``literal``: the code
@@ -23,13 +23,13 @@ class Pointwise:
     literal: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Checked(Pointwise):
     """A Pointwise of one integer input whose elements must lie in [0, attrs["extent"]) or equal attrs["allowed"]; a
     program that meets another one stops with an error and has changed nothing."""
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class IndexFunction:
     """result[i] = expr(n, inputs…): like Pointwise, but the rule also gets an integer that depends on the position,
     n = Σ steps·i for ``steps(aval of the result, **attrs)``: ``expr(avals, n, *Expr, **attrs)`` (iota, random
@@ -39,14 +39,14 @@ class IndexFunction:
     steps: Callable[..., Shape]
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Reduction:
     """result = reduce with ``op`` over attrs["axes"] (kept as size 1)."""
 
     op: str
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class View:
     """No work: each element of the result is one element of the input. ``map(aval_in, aval_out, **attrs)`` gives
     ``(offset, steps)`` per input axis: a list of ``(offset, ((out_axis, step), …))``, i.e. input index =
@@ -55,7 +55,7 @@ class View:
     map: Callable[..., Any]
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Contraction:
     """A matrix product: inputs A[..., M, K] and B[..., K, N] (batch axes equal) to [..., M, N]. With ``several``, one
     over attrs["axes"] axes: A[*rows, *inner] and B[*inner, *columns] to [*rows, *columns]; with ``panels``, columns are
@@ -65,65 +65,65 @@ class Contraction:
     panels: bool = False
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Padding:
     """result[low + i·step] = x[i] along each axis of attrs["widths"], (low, high, step) for each; the second input, of
     one element, everywhere else."""
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Concatenation:
     """Inputs laid one after the other along attrs["axis"]."""
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Gather:
     """result[i…, rest] = input[indices[i…], rest] along attrs["axis"]; indices are in range or clamped already."""
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class ScatterAdd:
     """result = zeros of attrs["shape"]; result[indices[i]] += updates[i] along axis 0, in the order of i."""
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Buckets:
     """Counting sort of a vector of labels in [0, attrs["rows"]), clamped: where each label's positions begin (rows + 2
     numbers), then the positions, of equal labels in ascending order."""
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class BucketSums:
     """result[v] = Σ updates[p] over the positions p in bucket v of a table that ``Buckets`` made. Inputs: the table,
     its labels, the updates. Fuses with what reads it point by point."""
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Winograd(Contraction):
     """A convolution of x[N, H, W, C] with transformed 3×3 filters[36, C, K] (``ops.winograd``)."""
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class WinogradGradient:
     """The gradient for those filters, in parts of the sum over tiles."""
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Attention:
     """softmax(scale·q·kᵀ + mask)·v, head by head (``ops.attention_primitives``)."""
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class AttentionGradient:
     """The gradients of an attention by q, k and v, or by one packed operand."""
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Sort:
     """The elements along the last axis in order, attrs["descending"] or ascending, and where they were."""
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Scan:
     """A loop of attrs["length"] iterations of attrs["body"]. Inputs: attrs["constants"] values that every iteration
     reads, attrs["carries"] first values of the carries, then xs with an axis 0 of ``length``. The body maps (constants,
@@ -131,20 +131,20 @@ class Scan:
     stacked along axis 0."""
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class While:
     """Iterations of attrs["body"] as long as attrs["cond"] says so. Inputs: attrs["constants"] values that both read,
     then the first values of the carries. Both map (constants, carries), to the new carries and to one bool.
     Results: the last carries."""
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Cond:
     """One of two graphs: inputs are a bool and the operands, attrs["then"] and attrs["otherwise"] map the operands to
     the results; the one that is not chosen does not run."""
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class HostCall:
     """Runs in NumPy through table ``reference``: in programs by a call of the host (``kernels/host_calls``)."""
 

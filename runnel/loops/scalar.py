@@ -6,13 +6,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
+from runnel.core.records import record
 
-@dataclass(frozen=True, slots=True, eq=False)
+
+@record(eq=False)
 class ScalarOp:
     """A scalar operation: ``numpy(*args, dtype)`` gives its value on arrays, in the NumPy dtype of the result.
 

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
 from typing import Any, Final, NoReturn
 
 import numpy as np
@@ -15,6 +14,7 @@ import numpy as np
 from runnel.core import dtypes
 from runnel.core.dtypes import DType
 from runnel.core.errors import VerifierError
+from runnel.core.records import field, record
 from runnel.loops import printer, scalar
 from runnel.loops.accumulators import REDUCERS
 from runnel.loops.ir import (
@@ -54,14 +54,14 @@ def verify(kernel: Kernel) -> None:
     _Checker(kernel).check()
 
 
-@dataclass
+@record(frozen=False, slots=False)
 class _Value:
     """A Let in scope."""
 
     dtype: DType
 
 
-@dataclass
+@record(frozen=False, slots=False)
 class _Accumulator:
     """An Acc in scope, and what has been done with it."""
 
@@ -71,7 +71,7 @@ class _Accumulator:
     finished: bool = False  # read, so final
 
 
-@dataclass
+@record(frozen=False, slots=False)
 class _Checker:
     """One walk over a kernel: what is in scope, and which statement is being looked at."""
 

@@ -1,19 +1,10 @@
 """Networks: modules that hold Parameters, and the functions they are made of."""
 
+# Written by scripts/surface.py from the declarations where things are defined: see runnel.core.surface.
+
 from runnel.core import public
 from runnel.nn import functional, init, utils
-from runnel.nn.activations import (
-    ELU,
-    GELU,
-    LeakyReLU,
-    LogSoftmax,
-    ReLU,
-    Sigmoid,
-    SiLU,
-    Softmax,
-    Softplus,
-    Tanh,
-)
+from runnel.nn.activations import ELU, GELU, LeakyReLU, LogSoftmax, ReLU, Sigmoid, SiLU, Softmax, Softplus, Tanh
 from runnel.nn.attention import MultiheadAttention
 from runnel.nn.containers import ModuleDict, ModuleList, ParameterDict, ParameterList, Sequential
 from runnel.nn.convolution import Conv1d, Conv2d, Conv3d, ConvTranspose1d, ConvTranspose2d, ConvTranspose3d

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from runnel import ops
+from runnel.core.surface import offered
 from runnel.nn.module import Module
 
 
@@ -23,6 +24,7 @@ class _Updating(Module):
         self.inplace = inplace
 
 
+@offered("nn", function="relu")
 class ReLU(_Updating):
     """max(x, 0). ``inplace`` is accepted and changes nothing."""
 
@@ -30,6 +32,7 @@ class ReLU(_Updating):
         return ops.relu(x)
 
 
+@offered("nn", function="silu")
 class SiLU(_Updating):
     """x · sigmoid(x). ``inplace`` is accepted and changes nothing."""
 
@@ -37,6 +40,7 @@ class SiLU(_Updating):
         return ops.silu(x)
 
 
+@offered("nn", function="tanh")
 class Tanh(_Plain):
     """tanh(x)."""
 
@@ -44,6 +48,7 @@ class Tanh(_Plain):
         return ops.tanh(x)
 
 
+@offered("nn", function="sigmoid")
 class Sigmoid(_Plain):
     """1 / (1 + exp(-x))."""
 
@@ -51,6 +56,7 @@ class Sigmoid(_Plain):
         return ops.sigmoid(x)
 
 
+@offered("nn", function="gelu")
 class GELU(Module):
     """x · Φ(x), or its tanh form."""
 
@@ -64,6 +70,7 @@ class GELU(Module):
         return "" if self.approximate == "none" else f"approximate={self.approximate!r}"
 
 
+@offered("nn", function="softmax")
 class Softmax(Module):
     """exp(x) along ``dim``, divided by its sum."""
 
@@ -77,6 +84,7 @@ class Softmax(Module):
         return f"dim={self.dim}"
 
 
+@offered("nn", function="log_softmax")
 class LogSoftmax(Softmax):
     """log(softmax(x)) along ``dim``."""
 
@@ -84,6 +92,7 @@ class LogSoftmax(Softmax):
         return ops.log_softmax(x, self.dim)
 
 
+@offered("nn", function="leaky_relu")
 class LeakyReLU(_Updating):
     """x where positive, else negative_slope · x. ``inplace`` is accepted and changes nothing."""
 
@@ -98,6 +107,7 @@ class LeakyReLU(_Updating):
         return f"{self.negative_slope}"
 
 
+@offered("nn", function="elu")
 class ELU(_Updating):
     """x where positive, else alpha · (exp(x) - 1). ``inplace`` is accepted and changes nothing."""
 
@@ -112,6 +122,7 @@ class ELU(_Updating):
         return f"{self.alpha}"
 
 
+@offered("nn", function="softplus")
 class Softplus(Module):
     """log(1 + exp(beta·x)) / beta."""
 

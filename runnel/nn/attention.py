@@ -8,6 +8,7 @@ from typing import Any
 
 from runnel import ops
 from runnel.core.dtypes import as_dtype, bool_
+from runnel.core.surface import offered
 from runnel.nn import init
 from runnel.nn.linear import Linear
 from runnel.nn.module import Module
@@ -17,6 +18,7 @@ from runnel.tensor import random
 from runnel.tensor.creation import zeros
 
 
+@offered("nn", alone="it is made of other layers")
 class MultiheadAttention(Module):
     """``num_heads`` attentions over parts of ``embed_dim`` features, between a projection of queries, keys and values
     and one of the results (A. Vaswani et al., 2017).

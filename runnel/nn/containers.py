@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, ClassVar, Generic, Self, TypeVar, overload
 
+from runnel.core.surface import offered
 from runnel.nn.module import Module
 from runnel.nn.parameter import Parameter
 
@@ -83,6 +84,7 @@ class _Row(Module, Generic[Item]):
         self._renumber(items)
 
 
+@offered("nn", alone="a container")
 class Sequential(_Row[Module]):
     """Modules applied one after the other."""
 
@@ -97,10 +99,12 @@ class Sequential(_Row[Module]):
         return x
 
 
+@offered("nn", alone="a container")
 class ModuleList(_Row[Module]):
     """A list whose modules' Parameters are found."""
 
 
+@offered("nn", alone="a container")
 class ParameterList(_Row[Parameter]):
     """A list of Parameters that are found."""
 
@@ -153,10 +157,12 @@ class _ByName(Module, Generic[Item]):
         return [(name, value) for name, value in self.__dict__.items() if isinstance(value, self._kind)]
 
 
+@offered("nn", alone="a container")
 class ModuleDict(_ByName[Module]):
     """A dict of modules whose Parameters are found."""
 
 
+@offered("nn", alone="a container")
 class ParameterDict(_ByName[Parameter]):
     """A dict of Parameters that are found."""
 

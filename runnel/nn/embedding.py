@@ -7,6 +7,7 @@ from typing import Any
 from runnel import ops
 from runnel.core.dtypes import as_dtype
 from runnel.core.errors import ShapeError
+from runnel.core.surface import offered
 from runnel.nn import init
 from runnel.nn.module import Module
 from runnel.nn.parameter import Parameter
@@ -54,6 +55,7 @@ class _Table(Module):
         return f"{self.num_embeddings}, {self.embedding_dim}{padding}{', sparse=True' if self.sparse else ''}"
 
 
+@offered("nn", function="embedding")
 class Embedding(_Table):
     """The rows of ``weight``, of shape (num_embeddings, embedding_dim), numbered by an integer tensor.
 
@@ -78,6 +80,7 @@ class Embedding(_Table):
         return self.rows(labels)
 
 
+@offered("nn", alone="it is made of runnel.embedding and sums")
 class EmbeddingBag(_Table):
     """For each bag of labels the sum, mean or maximum of their rows, without those of padding; 0 for an empty bag.
 

@@ -7,12 +7,14 @@ from typing import Any
 
 from runnel import ops
 from runnel.core.dtypes import as_dtype
+from runnel.core.surface import offered
 from runnel.nn import init
 from runnel.nn.module import Module
 from runnel.nn.parameter import Parameter
 from runnel.tensor.creation import zeros
 
 
+@offered("nn", function="linear")
 class Linear(Module):
     """x · weightᵀ + bias, with a weight of shape (out_features, in_features).
 
@@ -43,6 +45,7 @@ class Linear(Module):
         return f"{self.in_features}, {self.out_features}" + ("" if self.bias is not None else ", bias=False")
 
 
+@offered("nn", alone="it computes nothing")
 class Identity(Module):
     """x itself; takes any arguments when made."""
 
@@ -53,6 +56,7 @@ class Identity(Module):
         return x
 
 
+@offered("nn", alone="runnel.flatten is the function")
 class Flatten(Module):
     """The axes from ``start_dim`` to ``end_dim`` merged into one; by default all but the batch."""
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from runnel import ops
+from runnel.core.surface import offered
 from runnel.nn.module import Module
 from runnel.ops.losses import IGNORED
 from runnel.tensor.variable import Variable
@@ -20,6 +21,7 @@ class _Loss(Module):
         return "" if self.reduction == "mean" else f"reduction={self.reduction!r}"
 
 
+@offered("nn", function="mse_loss")
 class MSELoss(_Loss):
     """(x - target)²."""
 
@@ -27,6 +29,7 @@ class MSELoss(_Loss):
         return ops.mse_loss(x, target, self.reduction)
 
 
+@offered("nn", function="l1_loss")
 class L1Loss(_Loss):
     """|x - target|."""
 
@@ -34,6 +37,7 @@ class L1Loss(_Loss):
         return ops.l1_loss(x, target, self.reduction)
 
 
+@offered("nn", function="smooth_l1_loss")
 class SmoothL1Loss(_Loss):
     """Squared below ``beta``, straight above."""
 
@@ -45,6 +49,7 @@ class SmoothL1Loss(_Loss):
         return ops.smooth_l1_loss(x, target, self.reduction, self.beta)
 
 
+@offered("nn", function="huber_loss")
 class HuberLoss(_Loss):
     """Squared up to ``delta``, straight above."""
 
@@ -64,6 +69,7 @@ class _WeightedLoss(_Loss):
         self.register_buffer("weight", weight)
 
 
+@offered("nn", function="nll_loss")
 class NLLLoss(_WeightedLoss):
     """-x at the label's class, for log-probabilities x of shape (N, C, ...)."""
 
@@ -75,6 +81,7 @@ class NLLLoss(_WeightedLoss):
         return ops.nll_loss(x, target, self.weight, self.ignore_index, self.reduction)
 
 
+@offered("nn", function="cross_entropy")
 class CrossEntropyLoss(_WeightedLoss):
     """The cross-entropy of softmax(x), for logits x of shape (N, C, ...) and labels or probabilities."""
 
@@ -89,6 +96,7 @@ class CrossEntropyLoss(_WeightedLoss):
         return ops.cross_entropy(x, target, self.weight, self.ignore_index, self.reduction, self.label_smoothing)
 
 
+@offered("nn", function="binary_cross_entropy")
 class BCELoss(_WeightedLoss):
     """Binary cross-entropy of probabilities."""
 
@@ -96,6 +104,7 @@ class BCELoss(_WeightedLoss):
         return ops.binary_cross_entropy(x, target, self.weight, self.reduction)
 
 
+@offered("nn", function="binary_cross_entropy_with_logits")
 class BCEWithLogitsLoss(_WeightedLoss):
     """Binary cross-entropy of sigmoid(x)."""
 

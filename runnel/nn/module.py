@@ -16,6 +16,7 @@ from runnel.core import kinds
 from runnel.core.devices import CPU, as_device
 from runnel.core.dtypes import DType, from_numpy
 from runnel.core.errors import RunnelError
+from runnel.core.surface import offered
 from runnel.nn.parameter import Parameter, named_in
 from runnel.nn.whereabouts import located
 from runnel.tensor.methods import ArrayMethods
@@ -28,6 +29,7 @@ from runnel.tensor.variable import CLOCK, Variable
 _NUMBERS: Final = (ArrayMethods, np.ndarray, np.generic, bool, int, float)
 
 
+@offered("nn", alone="the base class")
 @kinds.declare
 class Module(StatefulTree):
     """A layer, a model, or a part of one. Subclasses set attributes in ``__init__`` and define ``forward``."""

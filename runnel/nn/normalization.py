@@ -8,7 +8,9 @@ from typing import Any, ClassVar
 from runnel import ops
 from runnel.core.dtypes import as_dtype
 from runnel.core.errors import ShapeError
+from runnel.core.surface import offered
 from runnel.nn import functional
+from runnel.nn.functions import require_variance
 from runnel.nn.module import Module
 from runnel.nn.parameter import Parameter
 from runnel.ops.arguments import as_sizes
@@ -77,12 +79,13 @@ class BatchNorm(_WithStatistics):
         self._require_input(x)
         fresh = self.training or self.running_mean is None
         if fresh:
-            functional.require_variance(x)
+            require_variance(x)
         share = self._share(x) if self.training else 0.0
         state = (self.running_mean, self.running_var, self.weight, self.bias)
         return functional.batch_norm(x, *state, fresh, share, self.eps)
 
 
+@offered("nn", function="batch_norm")
 class BatchNorm1d(BatchNorm):
     """Each channel of (N, C) or (N, C, L) with mean 0 and variance 1 over the batch, then scaled and shifted.
 
@@ -93,12 +96,14 @@ class BatchNorm1d(BatchNorm):
     axes = (2, 3)
 
 
+@offered("nn", function="batch_norm")
 class BatchNorm2d(BatchNorm):
     """Each channel of (N, C, H, W) with mean 0 and variance 1 over the batch; see :class:`BatchNorm1d`."""
 
     axes = (4,)
 
 
+@offered("nn", function="batch_norm")
 class BatchNorm3d(BatchNorm):
     """Each channel of (N, C, D, H, W) with mean 0 and variance 1 over the batch; see :class:`BatchNorm1d`."""
 
@@ -125,24 +130,28 @@ class _InstanceNorm(_WithStatistics):
         return functional.instance_norm(x, *state, fresh, share, self.eps)
 
 
+@offered("nn", function="instance_norm")
 class InstanceNorm1d(_InstanceNorm):
     """Each channel of each image of (N, C, L) with mean 0 and variance 1 (D. Ulyanov et al., 2016)."""
 
     axes = (3,)
 
 
+@offered("nn", function="instance_norm")
 class InstanceNorm2d(_InstanceNorm):
     """Each channel of each image of (N, C, H, W) with mean 0 and variance 1 (D. Ulyanov et al., 2016)."""
 
     axes = (4,)
 
 
+@offered("nn", function="instance_norm")
 class InstanceNorm3d(_InstanceNorm):
     """Each channel of each image of (N, C, D, H, W) with mean 0 and variance 1 (D. Ulyanov et al., 2016)."""
 
     axes = (5,)
 
 
+@offered("nn", function="group_norm")
 class GroupNorm(Module):
     """Mean 0 and variance 1 over each group of channels of each image, then scaled and shifted (Y. Wu, K. He, 2018)."""
 
@@ -168,6 +177,7 @@ class GroupNorm(Module):
         return f"{self.num_groups}, {self.num_channels}, eps={self.eps}"
 
 
+@offered("nn", function="layer_norm")
 class LayerNorm(Module):
     """Mean 0 and variance 1 over the last axes, then scaled and shifted (J. Ba et al., 2016)."""
 
@@ -197,6 +207,7 @@ class LayerNorm(Module):
         return f"{self.normalized_shape}, eps={self.eps}"
 
 
+@offered("nn", function="rms_norm")
 class RMSNorm(Module):
     """Root mean square 1 over the last axis, then scaled (B. Zhang, R. Sennrich, 2019)."""
 

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
+from runnel.core.surface import offered
 from runnel.tensor.variable import Variable
 
 
+@offered("rn", "nn")
 class Parameter(Variable):
     """A Variable with a gradient. As an attribute of a Module it is one of the module's ``parameters()``.
 

@@ -12,6 +12,7 @@ from typing import Any, Final
 from runnel import ops
 from runnel.core.dtypes import as_dtype
 from runnel.core.errors import ShapeError
+from runnel.core.surface import offered
 from runnel.nn import init
 from runnel.nn.module import Module
 from runnel.nn.packing import PackedSequence, reordered
@@ -178,6 +179,7 @@ def _over_groups(step: Any, state: State, data: Any, packed: PackedSequence, bac
     return ops.concat(outputs), last
 
 
+@offered("nn", alone="it has a state and Parameters of its own")
 class RNN(_Recurrent):
     """An Elman network: hₜ is tanh, or relu, of weight_ih·xₜ + bias_ih + weight_hh·hₜ₋₁ + bias_hh.
 
@@ -215,6 +217,7 @@ class RNN(_Recurrent):
         return output, h
 
 
+@offered("nn", alone="it has a state and Parameters of its own")
 class GRU(_Recurrent):
     """A network of gated recurrent units; arguments, parameters and results as those of :class:`RNN`. The rows of the
     weights, three times ``hidden_size``, are those of the reset gate, the update gate and the new value."""
@@ -229,6 +232,7 @@ class GRU(_Recurrent):
         return output, h
 
 
+@offered("nn", alone="it has a state and Parameters of its own")
 class LSTM(_Recurrent):
     """A network of long short-term memories; as :class:`RNN`, but that first and last states are pairs (h, c). The rows
     of the weights, four times ``hidden_size``, are those of input gate, forget gate, cell value and output gate."""

@@ -8,6 +8,7 @@ from typing import Any
 from runnel import ops
 from runnel.core.dtypes import as_dtype
 from runnel.core.errors import ShapeError
+from runnel.core.surface import offered
 from runnel.nn import init
 from runnel.nn.module import Module
 from runnel.nn.parameter import Parameter
@@ -100,6 +101,7 @@ class _Cell(Module):
         return f"{self.input_size}, {self.hidden_size}" + ("" if self.bias_ih is not None else ", bias=False")
 
 
+@offered("nn", alone="it has a state and Parameters of its own")
 class RNNCell(_Cell):
     """One step of an Elman network: the state becomes tanh, or relu, of weight_ih·x + bias_ih + weight_hh·h + bias_hh.
 
@@ -128,6 +130,7 @@ class RNNCell(_Cell):
         return h
 
 
+@offered("nn", alone="it has a state and Parameters of its own")
 class GRUCell(_Cell):
     """One step of a gated recurrent unit. Shapes as in :class:`RNNCell`; the rows of the weights are those of the reset
     gate, the update gate and the new value."""
@@ -142,6 +145,7 @@ class GRUCell(_Cell):
         return h
 
 
+@offered("nn", alone="it has a state and Parameters of its own")
 class LSTMCell(_Cell):
     """One step of a long short-term memory. State and result are pairs (h, c), of shapes as in :class:`RNNCell`; the
     rows of the weights are those of the input gate, the forget gate, the cell value and the output gate."""

@@ -8,6 +8,7 @@ from typing import Any
 
 from runnel import ops
 from runnel.core.dtypes import as_dtype
+from runnel.core.surface import offered
 from runnel.nn import init
 from runnel.nn.attention import MultiheadAttention
 from runnel.nn.containers import ModuleList
@@ -76,6 +77,7 @@ class _Block(Module):
         return x + part(norm(x)) if self.norm_first else norm(x + part(x))
 
 
+@offered("nn", alone="it is made of other layers")
 class TransformerEncoderLayer(_Block):
     """Self-attention and a feed-forward network, each added to its input and normalised (A. Vaswani et al., 2017; with
     ``norm_first``, R. Xiong et al., "On layer normalization in the transformer architecture", 2020)."""
@@ -123,6 +125,7 @@ class TransformerEncoderLayer(_Block):
         return self._around(x, self.norm2, lambda y: self.dropout2(self._feed_forward(y)))
 
 
+@offered("nn", alone="it is made of other layers")
 class TransformerDecoderLayer(_Block):
     """Self-attention, attention to an encoder's results, and a feed-forward network."""
 
@@ -188,6 +191,7 @@ class TransformerDecoderLayer(_Block):
         return self._around(x, self.norm3, lambda y: self.dropout3(self._feed_forward(y)))
 
 
+@offered("nn", alone="it is made of other layers")
 class TransformerEncoder(Module):
     """``num_layers`` copies of a layer, one after the other, and a norm at the end if one is given."""
 
@@ -211,6 +215,7 @@ class TransformerEncoder(Module):
         return src if self.norm is None else self.norm(src)
 
 
+@offered("nn", alone="it is made of other layers")
 class TransformerDecoder(Module):
     """``num_layers`` copies of a layer, one after the other, and a norm at the end if one is given."""
 
@@ -242,6 +247,7 @@ class TransformerDecoder(Module):
         return tgt if self.norm is None else self.norm(tgt)
 
 
+@offered("nn", alone="it is made of other layers")
 class Transformer(Module):
     """An encoder and a decoder with a norm at the end of each; positions are the caller's to add."""
 

@@ -7,12 +7,20 @@ first one in the module that called it. Nothing is done, and nothing is kept, wh
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterable
+from typing import Any, Protocol
 
 from runnel.core import public, tracebacks
 
-if TYPE_CHECKING:
-    from runnel.nn.module import Module
+
+class Located(Protocol):
+    """A module, which has others below it by name."""
+
+    def forward(self, *args: Any, **kwargs: Any) -> Any: ...
+
+    def named_children(self) -> Iterable[tuple[str, object]]: ...
+
+    def named_modules(self) -> Iterable[tuple[str, object]]: ...
 
 
 class Whereabouts(str):
@@ -23,7 +31,7 @@ class Whereabouts(str):
     line: str
     outermost: int
 
-    def __new__(cls, path: str, innermost: str, line: str, outermost: Module) -> Whereabouts:
+    def __new__(cls, path: str, innermost: str, line: str, outermost: object) -> Whereabouts:
         kind = type(outermost).__name__
         place = f"{path} ({innermost}) of {kind}" if path else kind
         note = super().__new__(cls, f"In {place}, at {line}." if line else f"In {place}.")
@@ -34,7 +42,7 @@ class Whereabouts(str):
         return str, (str(self),)
 
 
-def located(module: Module, args: tuple[Any, ...], kwargs: dict[str, Any], error: Exception) -> Exception:
+def located(module: Located, args: tuple[Any, ...], kwargs: dict[str, Any], error: Exception) -> Exception:
     """The error that a call of ``module`` ends with for ``error``: itself, with a note that ends at this module."""
     notes: list[str] = getattr(error, "__notes__", [])
     if notes and isinstance(notes[-1], Whereabouts):
@@ -49,14 +57,14 @@ def located(module: Module, args: tuple[Any, ...], kwargs: dict[str, Any], error
     return error
 
 
-def _seen_from(module: Module, note: Whereabouts) -> Whereabouts:
+def _seen_from(module: Located, note: Whereabouts) -> Whereabouts:
     """The note with the path from ``module``, which called the module that the note ends at."""
     name = _name_in(module, note.outermost) or f"<{note.innermost}>"
     path = f"{name}.{note.path}" if note.path else name
     return Whereabouts(path, note.innermost, note.line, module)
 
 
-def _name_in(module: Module, wanted: int) -> str | None:
+def _name_in(module: Located, wanted: int) -> str | None:
     for name, child in module.named_children():
         if id(child) == wanted:
             return name

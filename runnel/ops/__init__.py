@@ -3,6 +3,8 @@
 Each function takes any :class:`~runnel.core.dispatch.TensorLike`; no kind of tensor is known here.
 """
 
+# Written by scripts/surface.py from the declarations where things are defined: see runnel.core.surface.
+
 from runnel.ops import callbacks as callbacks, linalg as linalg
 from runnel.ops.activations import (
     elu,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 
+from runnel.core.surface import offered
 from runnel.ops.arguments import Array
 from runnel.ops.arithmetic import abs, add, divide, maximum, minimum, multiply, negative, subtract
 from runnel.ops.comparison import greater, greater_equal, less_equal
@@ -13,22 +14,26 @@ from runnel.ops.reductions import max, sum
 from runnel.ops.transcendental import erf, exp, expm1, log, log1p, pow, sigmoid, tanh
 
 
+@offered("rn", "functional")
 def leaky_relu(x: Array, negative_slope: float = 0.01) -> Array:
     """x where positive, else negative_slope · x."""
     return where(greater(x, 0), x, multiply(x, negative_slope))
 
 
+@offered("rn", "functional")
 def elu(x: Array, alpha: float = 1.0) -> Array:
     """x where positive, else alpha · (exp(x) - 1)."""
     return where(greater(x, 0), x, multiply(expm1(minimum(x, 0)), alpha))
 
 
+@offered("rn", "functional")
 def selu(x: Array) -> Array:
     """elu scaled so that activations keep mean 0 and variance 1. The two constants are those of G. Klambauer et al.,
     "Self-normalizing neural networks", 2017."""
     return multiply(elu(x, 1.6732632423543772), 1.0507009873554805)
 
 
+@offered("rn", "functional")
 def gelu(x: Array, approximate: str = "none") -> Array:
     """x · Φ(x), or its approximation by ``"tanh"`` (D. Hendrycks, K. Gimpel, "Gaussian error linear units", 2016)."""
     if approximate == "none":
@@ -39,11 +44,13 @@ def gelu(x: Array, approximate: str = "none") -> Array:
     raise ValueError(f"[gelu] approximate is 'none' or 'tanh', got {approximate!r}.")
 
 
+@offered("rn", "functional")
 def silu(x: Array) -> Array:
     """x · sigmoid(x), also called swish."""
     return multiply(x, sigmoid(x))
 
 
+@offered("rn", "functional")
 def softplus(x: Array, beta: float = 1.0) -> Array:
     """log(1 + exp(beta·x)) / beta, without overflow."""
     scaled = x if beta == 1 else multiply(x, beta)
@@ -51,31 +58,37 @@ def softplus(x: Array, beta: float = 1.0) -> Array:
     return result if beta == 1 else divide(result, beta)
 
 
+@offered("rn", "functional: logsigmoid")
 def log_sigmoid(x: Array) -> Array:
     """log(sigmoid(x)), without underflow."""
     return negative(softplus(negative(x)))
 
 
+@offered("rn", "functional")
 def mish(x: Array) -> Array:
     """x · tanh(softplus(x))."""
     return multiply(x, tanh(softplus(x)))
 
 
+@offered("rn", "functional")
 def hardtanh(x: Array, low: float = -1.0, high: float = 1.0) -> Array:
     """x kept within [low, high]; unlike ``clip``, no gradient passes at the bounds."""
     return where(less_equal(x, low), low, where(greater_equal(x, high), high, x))
 
 
+@offered("rn", "functional")
 def relu6(x: Array) -> Array:
     """x kept within [0, 6]."""
     return hardtanh(x, 0.0, 6.0)
 
 
+@offered("rn", "functional")
 def hardsigmoid(x: Array) -> Array:
     """(x + 3) / 6 kept within [0, 1]."""
     return divide(relu6(add(x, 3)), 6)
 
 
+@offered("rn", "functional")
 def hardswish(x: Array) -> Array:
     """x · hardsigmoid(x)."""
     return multiply(x, hardsigmoid(x))
@@ -88,18 +101,21 @@ def shifted(x: Array, axis: int) -> Array:
     return subtract(x, stop_gradient(max(x, axis, keepdims=True)))
 
 
+@offered("rn", "Tensor")
 def softmax(x: Array, axis: int = -1) -> Array:
     """exp(x) along ``axis``, divided by its sum."""
     powers = exp(shifted(x, axis))
     return divide(powers, sum(powers, axis, keepdims=True))
 
 
+@offered("rn")
 def log_softmax(x: Array, axis: int = -1) -> Array:
     """log(softmax(x)), without cancellation."""
     below = shifted(x, axis)
     return subtract(below, log(sum(exp(below), axis, keepdims=True)))
 
 
+@offered("rn")
 def glu(x: Array, gate: Array) -> Array:
     """x · sigmoid(gate): the gated linear unit."""
     return multiply(x, sigmoid(gate))

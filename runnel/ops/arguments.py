@@ -28,6 +28,11 @@ def listed(value: Any) -> tuple[Any, ...]:
     return value if isinstance(value, tuple) else (value,) if is_single(value) else tuple(value)
 
 
+def gathered(values: tuple[Any, ...]) -> Any:
+    """What ``*values`` stand for: one sequence, or several ints, which are one."""
+    return values[0] if len(values) == 1 and not isinstance(values[0], int) else values
+
+
 def normalize_axis(name: str, axis: int, ndim: int) -> int:
     """``axis`` counted from the front; AxisError when the array has no such axis."""
     position = operator.index(axis)

@@ -11,6 +11,7 @@ from runnel.core.avals import Aval
 from runnel.core.axes import ELEMENTWISE
 from runnel.core.dispatch import apply
 from runnel.core.dtypes import FLOATS, bool_
+from runnel.core.surface import offered
 from runnel.core.tables import Op, axes, cost, infer, lower, reference
 from runnel.loops import scalar
 from runnel.loops.ir import Apply, Const, Expr
@@ -23,11 +24,24 @@ from runnel.ops.promotion import binary, binary_float, unary
 
 # --- the four operations ------------------------------------------------------------------------------------------
 
+neg_p = Op("neg", "x", "-x.")
+elementwise(neg_p, scalar.neg, NUMBERS)
+
+
+@offered("rn", "Tensor: negative neg", "Tensor_: negative neg")
+def negative(x: Operand) -> Array:
+    """-x."""
+    return unary(neg_p, x)
+
+
+partials(neg_p, lambda g, out, x: negative(g))
+
 add_p = Op("add", "x, y", "x + y.")
 elementwise(add_p, scalar.add, NUMBERS)
 partials(add_p, lambda g, out, x, y: g, lambda g, out, x, y: g)
 
 
+@offered("rn")
 def add(x: Operand, y: Operand) -> Array:
     """x + y."""
     return binary(add_p, x, y)
@@ -38,6 +52,7 @@ elementwise(sub_p, scalar.sub, NUMBERS)
 partials(sub_p, lambda g, out, x, y: g, lambda g, out, x, y: negative(g))
 
 
+@offered("rn")
 def subtract(x: Operand, y: Operand) -> Array:
     """x - y."""
     return binary(sub_p, x, y)
@@ -45,22 +60,28 @@ def subtract(x: Operand, y: Operand) -> Array:
 
 mul_p = Op("mul", "x, y", "x · y.")
 elementwise(mul_p, scalar.mul, NUMBERS)
-partials(mul_p, lambda g, out, x, y: multiply(g, y), lambda g, out, x, y: multiply(g, x))
 
 
+@offered("rn", "Tensor: multiply mul", "Tensor_: multiply mul")
 def multiply(x: Operand, y: Operand) -> Array:
     """x · y, elementwise."""
     return binary(mul_p, x, y)
 
 
+partials(mul_p, lambda g, out, x, y: multiply(g, y), lambda g, out, x, y: multiply(g, x))
+
+
 div_p = Op("div", "x, y", "x / y.")
 elementwise(div_p, scalar.div, FLOATS)
-partials(div_p, lambda g, out, x, y: divide(g, y), lambda g, out, x, y: negative(divide(multiply(g, out), y)))
 
 
+@offered("rn")
 def divide(x: Operand, y: Operand) -> Array:
     """x / y; integers are divided as float32."""
     return binary_float(div_p, x, y)
+
+
+partials(div_p, lambda g, out, x, y: divide(g, y), lambda g, out, x, y: negative(divide(multiply(g, out), y)))
 
 
 floor_divide_p = Op("floor_divide", "x, y", "x / y rounded down; an integer divided by 0 gives 0.")
@@ -68,6 +89,7 @@ elementwise(floor_divide_p, scalar.floor_divide, NUMBERS)
 partials(floor_divide_p, None, None)
 
 
+@offered("rn", "Tensor", "Tensor_")
 def floor_divide(x: Operand, y: Operand) -> Array:
     """x / y rounded toward minus infinity."""
     return binary(floor_divide_p, x, y)
@@ -82,6 +104,7 @@ partials(
 )
 
 
+@offered("rn", "Tensor", "Tensor_")
 def remainder(x: Operand, y: Operand) -> Array:
     """What floor division leaves; it has the sign of y."""
     return binary(remainder_p, x, y)
@@ -89,21 +112,12 @@ def remainder(x: Operand, y: Operand) -> Array:
 
 # --- sign ---------------------------------------------------------------------------------------------------------
 
-neg_p = Op("neg", "x", "-x.")
-elementwise(neg_p, scalar.neg, NUMBERS)
-partials(neg_p, lambda g, out, x: negative(g))
-
-
-def negative(x: Operand) -> Array:
-    """-x."""
-    return unary(neg_p, x)
-
-
 sign_p = Op("sign", "x", "-1, 0 or 1, as x is negative, zero or positive; NaN stays.")
 elementwise(sign_p, scalar.sign, NUMBERS)
 partials(sign_p, None)
 
 
+@offered("rn", "Tensor", "Tensor_")
 def sign(x: Operand) -> Array:
     """-1, 0 or 1 by the sign of x."""
     return unary(sign_p, x)
@@ -114,6 +128,7 @@ elementwise(abs_p, scalar.abs_, NUMBERS)
 partials(abs_p, lambda g, out, x: multiply(g, sign(x)))
 
 
+@offered("rn", "Tensor", "Tensor_")
 def abs(x: Operand) -> Array:
     """|x|; its derivative at 0 is 0."""
     return unary(abs_p, x)
@@ -135,6 +150,7 @@ partials(
 )
 
 
+@offered("rn", "Tensor", "Tensor_")
 def maximum(x: Operand, y: Operand) -> Array:
     """The greater of x and y; of equals, each takes half of the gradient."""
     return binary(maximum_p, x, y)
@@ -149,6 +165,7 @@ partials(
 )
 
 
+@offered("rn", "Tensor", "Tensor_")
 def minimum(x: Operand, y: Operand) -> Array:
     """The smaller of x and y; of equals, each takes half of the gradient."""
     return binary(minimum_p, x, y)
@@ -175,6 +192,7 @@ def _relu_expr(avals: Any, x: Expr) -> Expr:
 lower.register(relu_p, Pointwise(_relu_expr))
 
 
+@offered("rn", "functional", "Tensor", "Tensor_")
 def relu(x: Array) -> Array:
     """max(x, 0), with derivative 0 at 0."""
     return apply(relu_p, x)
@@ -202,21 +220,25 @@ def _rounded(op: Op, x: Array) -> Array:
     return apply(op, x) if x.dtype.is_float else x
 
 
+@offered("rn", "Tensor", "Tensor_")
 def floor(x: Array) -> Array:
     """x rounded down."""
     return _rounded(floor_p, x)
 
 
+@offered("rn", "Tensor", "Tensor_")
 def ceil(x: Array) -> Array:
     """x rounded up."""
     return _rounded(ceil_p, x)
 
 
+@offered("rn", "Tensor", "Tensor_")
 def trunc(x: Array) -> Array:
     """x rounded toward zero."""
     return _rounded(trunc_p, x)
 
 
+@offered("rn", "Tensor", "Tensor_")
 def round(x: Array) -> Array:
     """x rounded to the nearest integer, ties to even."""
     return _rounded(round_p, x)

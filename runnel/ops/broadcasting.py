@@ -12,6 +12,7 @@ from runnel.core.axes import REDUCTION, SIZE, Aligned, AxisRule, Each
 from runnel.core.dispatch import apply
 from runnel.core.dtypes import DType, float32, float64, int64, uint64
 from runnel.core.errors import ShapeError
+from runnel.core.surface import offered
 from runnel.core.tables import Op, axes as axis_rules, cost, expand, infer, jvp, lower, reference, vjp
 from runnel.core.tangents import Tangents, linear
 from runnel.loops.rules import Reduction, View
@@ -49,6 +50,7 @@ def with_rank(x: Array, ndim: int) -> Array:
     return reshape(x, (1,) * missing + x.shape) if missing > 0 else x
 
 
+@offered("rn", "Tensor: expand", views=True, spread=True)
 def broadcast_to(x: Array, shape: int | Iterable[int]) -> Array:
     """``x`` repeated along axes of size 1, and along new leading axes, to ``shape``."""
     wanted = as_shape("broadcast_to", shape)
@@ -62,6 +64,7 @@ def broadcast_to(x: Array, shape: int | Iterable[int]) -> Array:
     return aligned if aligned.shape == wanted else apply(broadcast_p, aligned, shape=wanted)
 
 
+@offered("rn")
 def broadcast_arrays(*arrays: Array) -> tuple[Array, ...]:
     """The arrays repeated to the one shape in which they meet."""
     shape = broadcast_shapes("broadcast_arrays", *(x.shape for x in arrays))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from runnel.core.dtypes import FLOATS, bool_, uint8
+from runnel.core.surface import offered
 from runnel.core.tables import Op, jvp, vjp
 from runnel.core.tangents import no_tangent
 from runnel.loops import scalar
@@ -41,31 +42,37 @@ def _ordered(op: Op, x: Operand, y: Operand) -> Array:
     return binary(op, x, y)
 
 
+@offered("rn", "Tensor: lt", "Tensor_: lt")
 def less(x: Operand, y: Operand) -> Array:
     """x < y."""
     return _ordered(lt_p, x, y)
 
 
+@offered("rn", "Tensor: le", "Tensor_: le")
 def less_equal(x: Operand, y: Operand) -> Array:
     """x <= y."""
     return _ordered(le_p, x, y)
 
 
+@offered("rn", "Tensor: gt", "Tensor_: gt")
 def greater(x: Operand, y: Operand) -> Array:
     """x > y."""
     return _ordered(gt_p, x, y)
 
 
+@offered("rn", "Tensor: ge", "Tensor_: ge")
 def greater_equal(x: Operand, y: Operand) -> Array:
     """x >= y."""
     return _ordered(ge_p, x, y)
 
 
+@offered("rn", "Tensor: eq", "Tensor_: eq")
 def equal(x: Operand, y: Operand) -> Array:
     """x == y, elementwise."""
     return binary(eq_p, x, y)
 
 
+@offered("rn", "Tensor: ne", "Tensor_: ne")
 def not_equal(x: Operand, y: Operand) -> Array:
     """x != y, elementwise."""
     return binary(ne_p, x, y)
@@ -82,11 +89,13 @@ vjp.register(isinf_p, lambda g, out, x: (None,))
 jvp.register(isinf_p, no_tangent)
 
 
+@offered("rn")
 def isnan(x: Array) -> Array:
     """Whether each element is not a number (never, for integers)."""
     return x.apply_op(isnan_p, (x,), {}) if x.dtype.is_float else not_equal(x, x)
 
 
+@offered("rn")
 def isinf(x: Array) -> Array:
     """Whether each element is infinite (never, for integers)."""
     return x.apply_op(isinf_p, (x,), {}) if x.dtype.is_float else not_equal(x, x)

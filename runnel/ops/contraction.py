@@ -17,6 +17,7 @@ from runnel.core.axes import batching
 from runnel.core.dispatch import apply
 from runnel.core.dtypes import promote
 from runnel.core.errors import AxisError, ShapeError
+from runnel.core.surface import offered
 from runnel.core.tables import Op, cost, expand, infer, jvp, lower, reference, vjp
 from runnel.core.tangents import bilinear
 from runnel.loops.rules import Contraction
@@ -152,6 +153,7 @@ def _require_matching(x: Sequence[int], y: Sequence[int]) -> None:
         )
 
 
+@offered("rn")
 def matmul(x: Operand, y: Operand) -> Array:
     """The matrix product (Array API): batch axes broadcast, and a vector counts as a row on the left, a column on the
     right. Half precision is multiplied and added up in float32 and rounded once."""
@@ -185,6 +187,7 @@ def _product(a: Array, b: Array) -> Array:
     return apply(matmul_p, broadcast_to(a, batch + a.shape[-2:]), broadcast_to(b, batch + b.shape[-2:]))
 
 
+@offered("rn", "functional")
 def linear(x: Array, weight: Array, bias: Array | None = None) -> Array:
     """x · weightᵀ + bias: ``x`` of shape (…, in), ``weight`` of shape (out, in), as PyTorch keeps it, and ``bias`` of
     shape (out) give (…, out). Half precision is added up in float32, the bias too, and rounded once; ShapeError where
@@ -204,6 +207,7 @@ def linear(x: Array, weight: Array, bias: Array | None = None) -> Array:
     return cast(total if x.ndim > 1 else squeeze(total, 0), promote(dtype, bias.dtype))
 
 
+@offered("rn")
 def outer(x: Array, y: Array) -> Array:
     """The products of each element of the vector ``x`` with each of the vector ``y``."""
     if x.ndim != 1 or y.ndim != 1:
@@ -211,11 +215,13 @@ def outer(x: Array, y: Array) -> Array:
     return multiply(expand_dims(x, 1), expand_dims(y, 0))
 
 
+@offered("rn")
 def vecdot(x: Array, y: Array, axis: int = -1) -> Array:
     """The sum of the products along ``axis``."""
     return sum(multiply(x, y), axis=axis, dtype=common_dtype(matmul_p, (x, y)))
 
 
+@offered("rn")
 def tensordot(x: Array, y: Array, axes: int | tuple[Sequence[int], Sequence[int]] = 2) -> Array:
     """The product summed over ``axes``: the last n of ``x`` with the first n of ``y``, or two lists of axes."""
     given: Any = axes

@@ -11,6 +11,7 @@ from runnel.core.axes import ELEMENTWISE
 from runnel.core.dispatch import apply
 from runnel.core.dtypes import DType, as_dtype, bool_
 from runnel.core.rounding import rounded
+from runnel.core.surface import offered
 from runnel.core.tables import Op, axes, cost, infer, jvp, lower, reference, vjp
 from runnel.core.tangents import Tangents, no_tangent
 from runnel.loops import scalar
@@ -50,6 +51,7 @@ def _cast_jvp(tangents: Tangents, out: Array, x: Array, *, dtype: DType) -> list
     return [cast(tangents[0], dtype)]
 
 
+@offered("rn")
 def cast(x: Array, dtype: Any) -> Array:
     """``x`` converted to ``dtype``; ``x`` itself when it has that dtype already."""
     wanted = as_dtype(dtype)
@@ -74,6 +76,7 @@ def _identity(aval_in: Aval, aval_out: Aval) -> list[tuple[int, tuple[tuple[int,
 lower.register(stop_gradient_p, View(_identity))
 
 
+@offered("rn")
 def stop_gradient(x: Array) -> Array:
     """``x`` as a constant for differentiation."""
     return apply(stop_gradient_p, x)

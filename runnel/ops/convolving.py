@@ -9,6 +9,7 @@ from typing import Any
 from runnel.core.dispatch import apply
 from runnel.core.dtypes import DType, float32
 from runnel.core.errors import ShapeError
+from runnel.core.surface import offered
 from runnel.ops import convolution_rules, winograd_rules
 from runnel.ops.arguments import Array
 from runnel.ops.arithmetic import add
@@ -24,6 +25,7 @@ from runnel.ops.windows import channels_first, channels_last, reach
 __all__ = ["conv", "conv_transpose", "convolution_rules"]
 
 
+@offered("rn")
 def conv(
     x: Array,
     weight: Array,
@@ -65,6 +67,7 @@ def conv(
     return _in_float("conv", product, x, weight, bias)
 
 
+@offered("rn")
 def conv_transpose(
     x: Array,
     weight: Array,

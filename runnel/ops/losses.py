@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from runnel.core.dtypes import int64
 from runnel.core.errors import DTypeError, ShapeError
+from runnel.core.surface import offered
 from runnel.ops.activations import log_softmax, shifted, softplus
 from runnel.ops.arguments import Array
 from runnel.ops.arithmetic import abs, add, divide, maximum, multiply, negative, subtract
@@ -34,17 +35,20 @@ def reduced(name: str, losses: Array, reduction: str) -> Array:
     raise ValueError(f"[{name}] reduction is 'mean', 'sum' or 'none', got {reduction!r}.")
 
 
+@offered("rn", "functional")
 def mse_loss(x: Array, target: Array, reduction: str = "mean") -> Array:
     """(x - target)² for floats that broadcast; ``reduction`` is "mean", "sum" or "none" , as in all
     losses here, and anything else a ValueError."""
     return reduced("mse_loss", square(subtract(x, target)), reduction)
 
 
+@offered("rn", "functional")
 def l1_loss(x: Array, target: Array, reduction: str = "mean") -> Array:
     """|x - target| for floats that broadcast."""
     return reduced("l1_loss", abs(subtract(x, target)), reduction)
 
 
+@offered("rn", "functional")
 def smooth_l1_loss(x: Array, target: Array, reduction: str = "mean", beta: float = 1.0) -> Array:
     """d² / (2·beta) for differences d below beta, |d| - beta/2 for greater ones."""
     if beta == 0:
@@ -54,6 +58,7 @@ def smooth_l1_loss(x: Array, target: Array, reduction: str = "mean", beta: float
     return reduced("smooth_l1_loss", where(less(distance, beta), near, subtract(distance, 0.5 * beta)), reduction)
 
 
+@offered("rn", "functional")
 def huber_loss(x: Array, target: Array, reduction: str = "mean", delta: float = 1.0) -> Array:
     """d² / 2 for differences d up to delta, delta·(|d| - delta/2) for greater ones."""
     distance = abs(subtract(x, target))
@@ -61,6 +66,7 @@ def huber_loss(x: Array, target: Array, reduction: str = "mean", delta: float = 
     return reduced("huber_loss", where(less(distance, delta), multiply(square(distance), 0.5), far), reduction)
 
 
+@offered("rn", "functional")
 def binary_cross_entropy(x: Array, target: Array, weight: Array | None = None, reduction: str = "mean") -> Array:
     """-(target·log x + (1 - target)·log(1 - x)) for probabilities x; each logarithm is at least -100."""
     losses = negative(
@@ -74,6 +80,7 @@ def _bounded_log(x: Array) -> Array:
     return where(positive, maximum(log(where(positive, x, 1)), -100), -100)
 
 
+@offered("rn", "functional")
 def binary_cross_entropy_with_logits(
     x: Array, target: Array, weight: Array | None = None, reduction: str = "mean", pos_weight: Array | None = None
 ) -> Array:
@@ -88,6 +95,7 @@ def binary_cross_entropy_with_logits(
     )
 
 
+@offered("rn", "functional")
 def kl_div(x: Array, target: Array, reduction: str = "mean", log_target: bool = False) -> Array:
     """target·(log target - x) for log-probabilities x; "batchmean" divides the sum by the first axis."""
     if log_target:
@@ -103,6 +111,7 @@ def kl_div(x: Array, target: Array, reduction: str = "mean", log_target: bool = 
 # --- classification -----------------------------------------------------------------------------------------------
 
 
+@offered("rn", "functional")
 def nll_loss(
     x: Array, target: Array, weight: Array | None = None, ignore_index: int = IGNORED, reduction: str = "mean"
 ) -> Array:
@@ -113,6 +122,7 @@ def nll_loss(
     return _averaged("nll_loss", losses, x, target, weight, ignore_index, reduction, axis)
 
 
+@offered("rn", "functional")
 def cross_entropy(
     x: Array,
     target: Array,

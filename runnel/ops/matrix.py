@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
+from runnel.core.records import record
 from runnel.core.tables import Op, Table
 
 PRESENT, ABSENT, EMPTY = "present", "absent", "empty table"
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Row:
     """One op: its name, signature and doc, and for each table whether it has a rule there."""
 

@@ -10,6 +10,7 @@ import math
 
 from runnel.core.dtypes import float32
 from runnel.core.errors import ShapeError
+from runnel.core.surface import offered
 from runnel.ops.arguments import Array
 from runnel.ops.arithmetic import add, divide, multiply, subtract
 from runnel.ops.broadcasting import broadcast_to
@@ -42,6 +43,7 @@ def _require_channels(name: str, x: Array) -> None:
         raise ShapeError(f"[{name}] needs a batch axis and a channel axis; got shape {x.shape}.")
 
 
+@offered("rn")
 def channel_moments(x: Array) -> tuple[Array, Array]:
     """Mean and (biased) variance of each channel of ``x`` (N, C, …) over all else, as two vectors."""
     _require_channels("channel_moments", x)
@@ -53,6 +55,7 @@ def channel_moments(x: Array) -> tuple[Array, Array]:
     return reshape(mean, (y.shape[-1],)), reshape(variance, (y.shape[-1],))
 
 
+@offered("rn")
 def batch_norm(
     x: Array, mean: Array, variance: Array, weight: Array | None = None, bias: Array | None = None, eps: float = 1e-5
 ) -> Array:
@@ -69,6 +72,7 @@ def batch_norm(
     return cast(channels_first(result), x.dtype)
 
 
+@offered("rn", "functional")
 def group_norm(
     x: Array, num_groups: int, weight: Array | None = None, bias: Array | None = None, eps: float = 1e-5
 ) -> Array:
@@ -101,6 +105,7 @@ def group_norm(
     return cast(channels_first(result), x.dtype)
 
 
+@offered("rn")
 def instance_norm(x: Array, weight: Array | None = None, bias: Array | None = None, eps: float = 1e-5) -> Array:
     """Each channel of each image with mean 0 and variance 1; then scaled and shifted (D. Ulyanov et al., 2016)."""
     _require_channels("instance_norm", x)

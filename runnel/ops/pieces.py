@@ -12,6 +12,7 @@ from runnel.core.avals import Aval, Shape, aval
 from runnel.core.axes import SIZE, Aligned, Each, One
 from runnel.core.dispatch import apply
 from runnel.core.errors import ShapeError
+from runnel.core.surface import offered
 from runnel.core.tables import Op, axes, cost, infer, jvp, lower, reference, vjp
 from runnel.core.tangents import Tangents, linear
 from runnel.loops.rules import Concatenation, View
@@ -63,11 +64,13 @@ def _sliced(x: Array, axis: int, start: int, size: int, step: int) -> Array:
     return apply(slice_p, x, starts=tuple(starts), sizes=tuple(sizes), steps=tuple(steps))
 
 
+@offered("rn")
 def narrow(x: Array, axis: int, start: int, size: int) -> Array:
     """``size`` elements along ``axis``, from ``start`` on."""
     return _sliced(x, normalize_axis("narrow", axis, x.ndim), operator.index(start), operator.index(size), 1)
 
 
+@offered("rn")
 def flip(x: Array, axis: Axis = None) -> Array:
     """``x`` in reverse order along ``axis`` (None: along all)."""
     for a in normalize_axes("flip", axis, x.ndim):
@@ -128,6 +131,7 @@ def concat_same(arrays: Sequence[Array], axis: int) -> Array:
     return arrays[0] if len(arrays) == 1 else apply(concat_p, *arrays, axis=axis)
 
 
+@offered("rn")
 def concat(arrays: Sequence[Array], axis: int = 0) -> Array:
     """The arrays, promoted to one dtype, laid one after the other along ``axis``."""
     if not arrays:
@@ -139,6 +143,7 @@ def concat(arrays: Sequence[Array], axis: int = 0) -> Array:
     return concat_same(meet(concat_p, *arrays), normalize_axis("concat", axis, arrays[0].ndim))
 
 
+@offered("rn")
 def stack(arrays: Sequence[Array], axis: int = 0) -> Array:
     """The arrays, of one shape, laid along a new axis."""
     if len({x.shape for x in arrays}) != 1:
@@ -149,6 +154,7 @@ def stack(arrays: Sequence[Array], axis: int = 0) -> Array:
     return concat([expand_dims(x, place) for x in arrays], place)
 
 
+@offered("rn")
 def split(x: Array, sizes: int | Sequence[int], axis: int = 0) -> tuple[Array, ...]:
     """``x`` cut along ``axis`` into pieces of ``sizes``; an int is the size of every piece but perhaps the last."""
     place = normalize_axis("split", axis, x.ndim)
@@ -166,6 +172,7 @@ def split(x: Array, sizes: int | Sequence[int], axis: int = 0) -> tuple[Array, .
     return tuple(narrow(x, place, sum(cuts[:i]), size) for i, size in enumerate(cuts))
 
 
+@offered("rn")
 def roll(x: Array, shift: int, axis: int) -> Array:
     """``x`` moved by ``shift`` along ``axis``; what leaves at one end enters at the other."""
     place = normalize_axis("roll", axis, x.ndim)

@@ -13,6 +13,7 @@ import numpy as np
 from runnel.core.avals import Shape
 from runnel.core.dispatch import apply
 from runnel.core.errors import ShapeError
+from runnel.core.surface import offered
 from runnel.ops.arguments import Array, is_single, listed
 from runnel.ops.arithmetic import add, divide
 from runnel.ops.max_pooling import max_pool_p
@@ -61,6 +62,7 @@ def _geometry(
     return taps, steps, tuple(pairs), gaps
 
 
+@offered("rn")
 def max_pool(
     x: Array,
     kernel_size: int | Sequence[int],
@@ -77,6 +79,7 @@ def max_pool(
     return apply(max_pool_p, x, kernel=taps, stride=steps, padding=pairs, dilation=gaps)
 
 
+@offered("rn")
 def avg_pool(
     x: Array,
     kernel_size: int | Sequence[int],
@@ -161,6 +164,7 @@ def _adaptive(
     return channels_first(y)
 
 
+@offered("rn")
 def adaptive_avg_pool(x: Array, output_size: int | Sequence[int | None] | None) -> Array:
     """Means over as many windows as ``output_size`` says, of equal sizes where that divides (None: as many as there
     are elements)."""
@@ -171,6 +175,7 @@ def adaptive_avg_pool(x: Array, output_size: int | Sequence[int | None] | None) 
     return _adaptive("adaptive_avg_pool", x, output_size, avg_pool, reduced)
 
 
+@offered("rn")
 def adaptive_max_pool(x: Array, output_size: int | Sequence[int | None] | None) -> Array:
     """The greatest elements of as many windows as ``output_size`` says, of equal sizes where that divides."""
 

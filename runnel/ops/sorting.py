@@ -14,6 +14,7 @@ from runnel.core.avals import Aval, aval
 from runnel.core.dispatch import apply
 from runnel.core.dtypes import int64
 from runnel.core.errors import ShapeError
+from runnel.core.surface import offered
 from runnel.core.tables import Op, axes, cost, infer, jvp, lower, reference, vjp
 from runnel.core.tangents import Tangents
 from runnel.loops.rules import Sort
@@ -90,6 +91,7 @@ def _sorted(name: str, x: Array, axis: int | None, descending: bool) -> tuple[Ar
     return values, indices, place
 
 
+@offered("rn", "Tensor")
 def sort(x: Array, axis: int | None = -1, descending: bool = False, stable: bool = True) -> Array:
     """The elements of ``x`` along ``axis`` in ascending (or ``descending``) order; of the flattened ``x`` for None.
 
@@ -100,12 +102,14 @@ def sort(x: Array, axis: int | None = -1, descending: bool = False, stable: bool
     return moveaxis(values, -1, place)
 
 
+@offered("rn", "Tensor")
 def argsort(x: Array, axis: int | None = -1, descending: bool = False, stable: bool = True) -> Array:
     """The int64 positions that :func:`sort` takes elements from: ``take_along_axis(x, argsort(x), axis)`` is sorted."""
     _, indices, place = _sorted("argsort", x, axis, descending)
     return moveaxis(indices, -1, place)
 
 
+@offered("rn", "Tensor")
 def topk(x: Array, k: int, axis: int = -1, largest: bool = True, sorted: bool = True) -> TopK:
     """The ``k`` greatest elements along ``axis``, the greatest first, and their int64 positions: a named tuple
     (values, indices). The smallest ones, the smallest first, unless ``largest``.

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 
 from runnel.core.dtypes import DType, float32
 from runnel.core.errors import ShapeError
+from runnel.core.surface import offered
 from runnel.ops.arguments import Array, Axis, Operand, as_shape, normalize_axes
 from runnel.ops.arithmetic import abs, add, divide, multiply, subtract
 from runnel.ops.comparison import equal, greater, less, not_equal
@@ -27,6 +28,7 @@ def _rounded(statistic: Array, x: Array) -> Array:
     return cast(statistic, x.dtype) if x.dtype.is_float and statistic.dtype is not x.dtype else statistic
 
 
+@offered("rn", "Tensor")
 def mean(x: Array, axis: Axis = None, keepdims: bool = False) -> Array:
     """The mean over ``axis``; of integers, in float32. Half precision is rounded once, at the end, here and in the
     other statistics."""
@@ -35,6 +37,7 @@ def mean(x: Array, axis: Axis = None, keepdims: bool = False) -> Array:
     return _rounded(divide(total, math.prod(x.shape[a] for a in axes)), x)
 
 
+@offered("rn", "Tensor")
 def var(x: Array, axis: Axis = None, correction: float = 0, keepdims: bool = False) -> Array:
     """The mean square distance from the mean, over n - ``correction`` (1 for the unbiased estimate)."""
     axes = normalize_axes("var", axis, x.ndim)
@@ -43,11 +46,13 @@ def var(x: Array, axis: Axis = None, correction: float = 0, keepdims: bool = Fal
     return _rounded(divide(total, builtins.max(math.prod(x.shape[a] for a in axes) - correction, 0)), x)
 
 
+@offered("rn", "Tensor")
 def std(x: Array, axis: Axis = None, correction: float = 0, keepdims: bool = False) -> Array:
     """The square root of :func:`var`, with its arguments: over n - ``correction``, 0 by default as in the Array API."""
     return _rounded(sqrt(var(cast(x, _wide(x)), axis, correction, keepdims)), x)
 
 
+@offered("rn")
 def logsumexp(x: Array, axis: Axis = None, keepdims: bool = False) -> Array:
     """log Σ exp(x) over ``axis``, computed beside the greatest element so that nothing overflows."""
     axes = normalize_axes("logsumexp", axis, x.ndim)
@@ -60,6 +65,7 @@ def logsumexp(x: Array, axis: Axis = None, keepdims: bool = False) -> Array:
     return _rounded(finished(kept, axes, keepdims), x)
 
 
+@offered("rn")
 def norm(x: Array, axis: Axis = None, ord: float = 2, keepdims: bool = False) -> Array:
     """The vector norm over ``axis`` of any order (0 counts what is not 0, ±inf are extremes); derivative 0 at 0."""
     if ord == 0:
@@ -77,6 +83,7 @@ def norm(x: Array, axis: Axis = None, ord: float = 2, keepdims: bool = False) ->
     return _rounded(where(equal(total, 0), 0, pow(where(equal(total, 0), 1, total), 1 / ord)), x)
 
 
+@offered("rn", "functional")
 def layer_norm(
     x: Array,
     normalized_shape: int | Sequence[int],
@@ -99,6 +106,7 @@ def layer_norm(
     return cast(result, x.dtype)
 
 
+@offered("rn")
 def rms_norm(x: Array, weight: Array | None = None, eps: float = 1e-6) -> Array:
     """``x`` divided by its root mean square over the last axis, then scaled."""
     wide = cast(x, float32) if x.dtype.itemsize == 2 else x
@@ -106,6 +114,7 @@ def rms_norm(x: Array, weight: Array | None = None, eps: float = 1e-6) -> Array:
     return cast(result if weight is None else multiply(result, weight), x.dtype)
 
 
+@offered("rn", "Tensor: clip clamp", "Tensor_: clip clamp")
 def clip(x: Array, low: Operand | None = None, high: Operand | None = None) -> Array:
     """``x`` kept within [low, high]; the gradient passes inside and at the bounds. NaN stays; low > high gives high."""
     if low is not None:

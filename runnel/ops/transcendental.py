@@ -7,6 +7,7 @@ import math
 from runnel.core.dispatch import TensorLike
 from runnel.core.dtypes import FLOATS
 from runnel.core.errors import DTypeError
+from runnel.core.surface import offered
 from runnel.core.tables import Op
 from runnel.loops import scalar
 from runnel.ops.arguments import Array, Operand
@@ -24,21 +25,25 @@ elementwise(sqrt_p, scalar.sqrt, FLOATS)
 partials(sqrt_p, lambda g, out, x: divide(multiply(g, 0.5), out))
 
 
+@offered("rn", "Tensor", "Tensor_")
 def sqrt(x: Operand) -> Array:
     """The square root; its derivative at 0 is infinite."""
     return unary_float(sqrt_p, x)
 
 
+@offered("rn", "Tensor", "Tensor_")
 def square(x: Operand) -> Array:
     """x · x."""
     return multiply(x, x)
 
 
+@offered("rn", "Tensor", "Tensor_")
 def reciprocal(x: Operand) -> Array:
     """1 / x."""
     return divide(1.0, x)
 
 
+@offered("rn", "Tensor", "Tensor_")
 def rsqrt(x: Operand) -> Array:
     """1 / sqrt(x)."""
     return divide(1.0, sqrt(x))
@@ -51,6 +56,7 @@ elementwise(exp_p, scalar.exp, FLOATS)
 partials(exp_p, lambda g, out, x: multiply(g, out))
 
 
+@offered("rn", "Tensor", "Tensor_")
 def exp(x: Operand) -> Array:
     """e to the power x."""
     return unary_float(exp_p, x)
@@ -61,6 +67,7 @@ elementwise(expm1_p, scalar.expm1, FLOATS)
 partials(expm1_p, lambda g, out, x: multiply(g, add(out, 1)))
 
 
+@offered("rn", "Tensor", "Tensor_")
 def expm1(x: Operand) -> Array:
     """exp(x) - 1, accurate near 0."""
     return unary_float(expm1_p, x)
@@ -71,6 +78,7 @@ elementwise(log_p, scalar.log, FLOATS)
 partials(log_p, lambda g, out, x: divide(g, x))
 
 
+@offered("rn", "Tensor", "Tensor_")
 def log(x: Operand) -> Array:
     """The natural logarithm."""
     return unary_float(log_p, x)
@@ -81,6 +89,7 @@ elementwise(log1p_p, scalar.log1p, FLOATS)
 partials(log1p_p, lambda g, out, x: divide(g, add(x, 1)))
 
 
+@offered("rn", "Tensor", "Tensor_")
 def log1p(x: Operand) -> Array:
     """log(1 + x), accurate near 0."""
     return unary_float(log1p_p, x)
@@ -91,11 +100,13 @@ elementwise(log2_p, scalar.log2, FLOATS)
 partials(log2_p, lambda g, out, x: divide(g, multiply(x, math.log(2))))
 
 
+@offered("rn", "Tensor", "Tensor_")
 def log2(x: Operand) -> Array:
     """The binary logarithm."""
     return unary_float(log2_p, x)
 
 
+@offered("rn", "Tensor", "Tensor_")
 def log10(x: Operand) -> Array:
     """The decimal logarithm."""
     return multiply(log(x), 1 / math.log(10))
@@ -108,6 +119,7 @@ elementwise(tanh_p, scalar.tanh, FLOATS)
 partials(tanh_p, lambda g, out, x: multiply(g, subtract(1, square(out))))
 
 
+@offered("rn", "functional", "Tensor", "Tensor_")
 def tanh(x: Operand) -> Array:
     """The hyperbolic tangent."""
     return unary_float(tanh_p, x)
@@ -118,6 +130,7 @@ elementwise(sigmoid_p, scalar.sigmoid, FLOATS)
 partials(sigmoid_p, lambda g, out, x: multiply(g, multiply(out, subtract(1, out))))
 
 
+@offered("rn", "functional", "Tensor", "Tensor_")
 def sigmoid(x: Operand) -> Array:
     """1 / (1 + exp(-x)), the logistic function."""
     return unary_float(sigmoid_p, x)
@@ -128,6 +141,7 @@ elementwise(erf_p, scalar.erf, FLOATS)
 partials(erf_p, lambda g, out, x: multiply(g, multiply(exp(negative(square(x))), 2 / math.sqrt(math.pi))))
 
 
+@offered("rn", "Tensor", "Tensor_")
 def erf(x: Operand) -> Array:
     """The error function."""
     return unary_float(erf_p, x)
@@ -137,9 +151,9 @@ def erf(x: Operand) -> Array:
 
 sin_p = Op("sin", "x", "The sine of x.")
 elementwise(sin_p, scalar.sin, FLOATS)
-partials(sin_p, lambda g, out, x: multiply(g, cos(x)))
 
 
+@offered("rn", "Tensor", "Tensor_")
 def sin(x: Operand) -> Array:
     """The sine."""
     return unary_float(sin_p, x)
@@ -150,9 +164,13 @@ elementwise(cos_p, scalar.cos, FLOATS)
 partials(cos_p, lambda g, out, x: negative(multiply(g, sin(x))))
 
 
+@offered("rn", "Tensor", "Tensor_")
 def cos(x: Operand) -> Array:
     """The cosine."""
     return unary_float(cos_p, x)
+
+
+partials(sin_p, lambda g, out, x: multiply(g, cos(x)))
 
 
 # --- power --------------------------------------------------------------------------------------------------------
@@ -174,6 +192,7 @@ elementwise(pow_p, scalar.pow_, FLOATS)
 partials(pow_p, _pow_by_base, _pow_by_exponent)
 
 
+@offered("rn", "Tensor", "Tensor_")
 def pow(x: Operand, y: Operand) -> Array:
     """x to the power y. A small integer or 0.5 as a Python exponent becomes products or a square root; an integer base
     takes a non-negative Python integer only."""

@@ -8,28 +8,98 @@ from typing import Any
 from runnel.core.avals import Shape
 from runnel.core.dtypes import bool_
 from runnel.core.errors import DTypeError, ShapeError
+from runnel.core.surface import offered
 from runnel.ops.arguments import Array, Operand, normalize_axis
-from runnel.ops.arithmetic import add, divide, multiply, subtract
+from runnel.ops.arithmetic import add, divide, floor_divide, multiply, subtract, trunc
 from runnel.ops.assignment import put, put_added
 from runnel.ops.broadcasting import broadcast_to
 from runnel.ops.conversion import cast
+from runnel.ops.creation_like import zeros_like
 from runnel.ops.indexing import from_the_front, require_in_range, scatter_add
 from runnel.ops.keys import is_mask
 from runnel.ops.logic import where
 from runnel.ops.promotion import lifted
+from runnel.ops.statistics import clip
 from runnel.ops.views import moveaxis, reshape
 
 
+@offered("Tensor: add", "Tensor_: add")
+def add_scaled(x: Array, other: Operand, *, alpha: float | Array = 1) -> Array:
+    """x + alpha · other."""
+    return add(x, _times(other, alpha))
+
+
+@offered("Tensor: sub subtract", "Tensor_: sub subtract")
+def subtract_scaled(x: Array, other: Operand, *, alpha: float | Array = 1) -> Array:
+    """x - alpha · other."""
+    return subtract(x, _times(other, alpha))
+
+
+def _times(other: Operand, alpha: Any) -> Operand:
+    if isinstance(alpha, int) and alpha == 1:
+        return other
+    numbers = isinstance(other, int | float) and isinstance(alpha, int | float)
+    scaled: Operand = other * alpha if numbers else multiply(other, alpha)
+    return scaled
+
+
+@offered("Tensor: div divide", "Tensor_: div divide")
+def divide_rounded(x: Array, other: Operand, *, rounding_mode: str | None = None) -> Array:
+    """x / other, rounded down ("floor"), towards 0 ("trunc"), or as it is (None)."""
+    if rounding_mode not in (None, "floor", "trunc"):
+        raise ValueError(f"[div] rounding_mode is None, 'floor' or 'trunc'; received {rounding_mode!r}.")
+    if rounding_mode == "floor":
+        return floor_divide(x, other)
+    return divide(x, other) if rounding_mode is None else cast(trunc(divide(x, other)), x.dtype)
+
+
+@offered("Tensor", "Tensor_")
+def clamp_min(x: Array, min: Operand) -> Array:
+    """``x`` where it is not below ``min``, which stands elsewhere."""
+    return clip(x, min, None)
+
+
+@offered("Tensor", "Tensor_")
+def clamp_max(x: Array, max: Operand) -> Array:
+    """``x`` where it is not above ``max``, which stands elsewhere."""
+    return clip(x, None, max)
+
+
+@offered("Tensor_: copy")
+def copied(x: Array, source: Operand) -> Array:
+    """``source``, broadcast to the shape of ``x`` and in its dtype."""
+    return put(x, ..., source)
+
+
+@offered("Tensor_: zero")
+def zeroed(x: Array) -> Array:
+    """Zeros like ``x``."""
+    return zeros_like(x)
+
+
+@offered("Tensor_: fill")
+def filled(x: Array, value: float | Array) -> Array:
+    """``value``, one number, at each place of ``x``."""
+    if isinstance(value, (bool, int, float)):
+        return put(x, ..., value)
+    if value.size != 1:
+        raise ShapeError(f"[fill_] the value is one number; received shape {value.shape}.")
+    return put(x, ..., value.reshape(()))
+
+
+@offered("Tensor", "Tensor_")
 def lerp(x: Array, end: Operand, weight: Operand) -> Array:
     """x + weight · (end - x)."""
     return add(x, multiply(weight, subtract(end, x)))
 
 
+@offered("Tensor", "Tensor_")
 def addcmul(x: Array, a: Operand, b: Operand, *, value: Operand = 1) -> Array:
     """x + value · a · b."""
     return add(x, _scaled(multiply(a, b), value))
 
 
+@offered("Tensor", "Tensor_")
 def addcdiv(x: Array, a: Operand, b: Operand, *, value: Operand = 1) -> Array:
     """x + value · a / b."""
     return add(x, _scaled(divide(a, b), value))
@@ -39,6 +109,7 @@ def _scaled(x: Array, factor: Operand) -> Array:
     return x if isinstance(factor, (int, float)) and factor == 1 else multiply(x, factor)
 
 
+@offered("Tensor", "Tensor_")
 def masked_fill(x: Array, mask: Array, value: Operand) -> Array:
     """``x`` with ``value``, a number or an array of one element, where the bool array ``mask`` is True. ``mask``
     broadcasts to the shape of ``x``."""
@@ -58,22 +129,26 @@ def _rows(name: str, x: Array, dim: int, index: Array) -> tuple[int, Any]:
     return axis, (*[slice(None)] * axis, reshape(index, (index.size,)))
 
 
+@offered("Tensor", "Tensor_")
 def index_fill(x: Array, dim: int, index: Array, value: Operand) -> Array:
     """``x`` with ``value``, one number, in the rows at ``index`` along the axis ``dim``."""
     return put(x, _rows("index_fill", x, dim, index)[1], value)
 
 
+@offered("Tensor", "Tensor_")
 def index_copy(x: Array, dim: int, index: Array, source: Array) -> Array:
     """``x`` with row i of ``source`` in place of row ``index[i]`` along the axis ``dim``; the last one counts where
     an index stands twice."""
     return put(x, _rows("index_copy", x, dim, index)[1], source)
 
 
+@offered("Tensor", "Tensor_")
 def index_put(x: Array, indices: Sequence[Array], values: Operand, accumulate: bool = False) -> Array:
     """``x`` with ``values`` at ``x[indices]``, a tuple of arrays; with ``accumulate``, added to what is there."""
     return (put_added if accumulate else put)(x, tuple(indices), values)
 
 
+@offered("Tensor: index_add", "Tensor_: index_add")
 def index_add_along(x: Array, dim: int, index: Array, source: Array, *, alpha: Operand = 1) -> Array:
     """``x`` with alpha times row i of ``source`` added to row ``index[i]`` along the axis ``dim``."""
     axis, _ = _rows("index_add", x, dim, index)

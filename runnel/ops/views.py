@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -17,6 +16,8 @@ from runnel.core.avals import Aval, Shape, aval
 from runnel.core.axes import AxisRule, batching
 from runnel.core.dispatch import apply
 from runnel.core.errors import AxisError, ShapeError
+from runnel.core.records import record
+from runnel.core.surface import offered
 from runnel.core.tables import Op, cost, infer, jvp, lower, reference, vjp
 from runnel.core.tangents import linear
 from runnel.loops.rules import View
@@ -74,6 +75,7 @@ def _reshape_batched(size: int, x: Array, *, shape: Shape) -> Array:
     return reshape(x, (size, *shape))
 
 
+@offered("rn", "Tensor: reshape view", views=True, spread=True)
 def reshape(x: Array, shape: int | Iterable[int]) -> Array:
     """``x`` under another shape; one size may be -1 and is then computed from the others."""
     wanted = as_shape("reshape", shape)
@@ -85,6 +87,7 @@ def reshape(x: Array, shape: int | Iterable[int]) -> Array:
     return x if wanted == x.shape else apply(reshape_p, x, shape=wanted)
 
 
+@offered("rn", "Tensor", views=True)
 def flatten(x: Array, start: int = 0, end: int = -1) -> Array:
     """The axes ``start`` to ``end`` merged into one."""
     if x.ndim == 0:
@@ -95,6 +98,7 @@ def flatten(x: Array, start: int = 0, end: int = -1) -> Array:
     return reshape(x, (*x.shape[:first], math.prod(x.shape[first : last + 1]), *x.shape[last + 1 :]))
 
 
+@offered("rn", "Tensor: unsqueeze")
 def expand_dims(x: Array, axis: int | Sequence[int]) -> Array:
     """``x`` with new axes of size 1 at the places ``axis`` of the result."""
     added = len(listed(axis))
@@ -103,6 +107,7 @@ def expand_dims(x: Array, axis: int | Sequence[int]) -> Array:
     return reshape(x, tuple(1 if i in places else next(sizes) for i in range(x.ndim + added)))
 
 
+@offered("rn", "Tensor", views=True)
 def squeeze(x: Array, axis: Axis = None) -> Array:
     """``x`` without the axes ``axis``, which must have size 1 (None: without all such axes)."""
     if axis is None:
@@ -153,12 +158,14 @@ def inverse_order(axes: Sequence[int]) -> tuple[int, ...]:
     return tuple(axes.index(i) for i in range(len(axes)))
 
 
+@offered("rn", "Tensor", views=True, spread=True)
 def permute(x: Array, axes: Sequence[int]) -> Array:
     """``x`` with its axes in the order ``axes``, each of them once. Copies nothing."""
     order = tuple(normalize_axis("permute", a, x.ndim) for a in listed(axes))
     return x if order == tuple(range(x.ndim)) else apply(permute_p, x, axes=order)
 
 
+@offered("rn", "Tensor", views=True)
 def transpose(x: Array, first: int = -2, second: int = -1) -> Array:
     """``x`` with two axes exchanged: by default the last two, the transpose of a matrix (or of a stack of them)."""
     order: list[Any] = list(range(x.ndim))
@@ -167,6 +174,7 @@ def transpose(x: Array, first: int = -2, second: int = -1) -> Array:
     return permute(x, order)
 
 
+@offered("rn")
 def moveaxis(x: Array, source: int, destination: int) -> Array:
     """``x`` with the axis ``source`` moved to the place ``destination``, the others in their order."""
     a, b = normalize_axis("moveaxis", source, x.ndim), normalize_axis("moveaxis", destination, x.ndim)
@@ -183,7 +191,7 @@ def bare(x: Array) -> Array:
     return reshape(x, x.shape[1:])
 
 
-@dataclass(frozen=True)
+@record(slots=False)
 class Leading(AxisRule):
     """Axis 0 of the result, and of the operands at ``places``, numbers independent rows: the elements' rows are put one
     after the other. The other operands must be the same for all elements."""

@@ -1,7 +1,9 @@
 """Optimizers and learning-rate schedules."""
 
+# Written by scripts/surface.py from the declarations where things are defined: see runnel.core.surface.
+
 from runnel.core import public
-from runnel.optim import lr_scheduler as lr_scheduler, swa_utils as swa_utils
+from runnel.optim import lr_scheduler, swa_utils
 from runnel.optim.adadelta import Adadelta
 from runnel.optim.adafactor import Adafactor
 from runnel.optim.adagrad import Adagrad
@@ -11,7 +13,9 @@ from runnel.optim.asgd import ASGD
 from runnel.optim.lamb import LAMB
 from runnel.optim.lbfgs import LBFGS
 from runnel.optim.lion import Lion
-from runnel.optim.lr_scheduler import CosineAnnealingLR, LinearLR, LRScheduler, StepLR
+from runnel.optim.lr_scheduler.annealing import CosineAnnealingLR
+from runnel.optim.lr_scheduler.decay import LinearLR, StepLR
+from runnel.optim.lr_scheduler.scheduler import LRScheduler
 from runnel.optim.muon import Muon
 from runnel.optim.nadam import NAdam
 from runnel.optim.optimizer import Optimizer

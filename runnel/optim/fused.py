@@ -16,7 +16,7 @@ from runnel.graph.node import InputKind
 from runnel.tensor import tensor as tensors
 from runnel.tensor.tensor import Tensor
 from runnel.tensor.tracing import Trace, activate
-from runnel.tensor.variable import Variable
+from runnel.tensor.variable import TracedVariables, Variable
 
 Gradients = Mapping[Variable, Tensor]
 _KEPT = 16  # programs of one optimizer
@@ -35,19 +35,20 @@ class StepProgram:
         gradients = {p: g for p in parameters if (g := p.grad) is not None}
         device = common_device(name, [x.aval for pair in gradients.items() for x in pair])
         trace = Trace(tensors.serial_now(), device)
+        traced = trace.facet(TracedVariables)
         with activate(trace):
             for p, g in gradients.items():
                 node = trace.input(g.aval, InputKind.ARGUMENT, f"{p.name}.grad")
-                trace.gradients[p] = tensors.symbolic(node)
+                traced.gradients[p] = tensors.symbolic(node)
             update()
-        updates = {trace.variables[v]: tensors.node_of(trace.values[v], trace) for v in trace.written}
+        updates = {traced.nodes[v]: tensors.node_of(traced.values[v], trace) for v in traced.written}
         with context.entered(context.on(device)):
             graph, _ = pipeline.run(trace.graph([], updates, name))
             self.program = Program(Planner(graph, context.current().threads).plan())
         getters = [getter for getter, _ in trace.scalars]
         numbers = range(len(gradients), len(gradients) + len(getters))
-        variables = list(trace.variables)
-        written = [i for i, v in enumerate(variables) if v in trace.written]
+        variables = list(traced.nodes)
+        written = [i for i, v in enumerate(variables) if v in traced.written]
         self.binding = Binding(self.program, lambda: variables, written, numbers.stop, numbers)
         self.run = self._written(structure, parameters, gradients, getters)
 

@@ -5,10 +5,11 @@ from __future__ import annotations
 import functools
 import weakref
 from collections.abc import Callable, Hashable, Iterator, Mapping, MutableMapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 import numpy as np
 
+from runnel.core import tracebacks
 from runnel.core.errors import SideEffectError
 from runnel.optim import hyperparameters
 from runnel.tensor import tracing
@@ -16,8 +17,17 @@ from runnel.tensor.scalars import RunTimeNumbers, run_time_scalar
 from runnel.tensor.tensor import Tensor
 from runnel.tensor.variable import Variable
 
-if TYPE_CHECKING:
-    from runnel.optim.optimizer import Optimizer
+
+class GroupOwner(Protocol):
+    """The optimizer that a group belongs to."""
+
+    def checked_group(self, values: Mapping[str, Any], params: Sequence[Variable]) -> dict[str, Any]:
+        """The hyper-parameters ``values``, if they may be set together; else an error."""
+        ...
+
+    def group_changed(self, group: ParamGroup) -> None:
+        """Hear that ``group`` has other hyper-parameters."""
+        ...
 
 
 class ParamGroup(RunTimeNumbers, MutableMapping[str, Any]):
@@ -30,17 +40,17 @@ class ParamGroup(RunTimeNumbers, MutableMapping[str, Any]):
     # No __dict__: what compiled programs depend on is structure(), which the optimizer holds, and not the numbers.
     __slots__ = ("_optimizer", "params", "plain")
 
-    def __init__(self, params: list[Variable], values: Mapping[str, Any], optimizer: Optimizer | None) -> None:
+    def __init__(self, params: list[Variable], values: Mapping[str, Any], optimizer: GroupOwner | None) -> None:
         self.params = params
         self.plain = dict(values)  # programs read their numbers here, and keep alive nothing else of the group
         self.join(optimizer)
 
-    def join(self, optimizer: Optimizer | None) -> None:
+    def join(self, optimizer: GroupOwner | None) -> None:
         """Be a group of this optimizer, which the group does not keep alive."""
         self._optimizer = None if optimizer is None else weakref.ref(optimizer)
 
     @property
-    def optimizer(self) -> Optimizer | None:
+    def optimizer(self) -> GroupOwner | None:
         """The optimizer it belongs to. A copy that was not made with its optimizer belongs to none."""
         return None if self._optimizer is None else self._optimizer()
 
@@ -77,7 +87,7 @@ class ParamGroup(RunTimeNumbers, MutableMapping[str, Any]):
         if tracing.ACTIVE.trace is not None:
             raise SideEffectError(
                 f"[param_groups] {', '.join(map(repr, values))} was set in a compiled function at "
-                f"{tracing.user_line()}; set it between calls."
+                f"{tracebacks.user_line()}; set it between calls."
             )
         optimizer = self.optimizer
         values = {**self.plain, **values}

@@ -6,7 +6,9 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from runnel import ops
+from runnel.core import tracebacks
 from runnel.core.errors import CaptureError
+from runnel.core.surface import offered
 from runnel.optim.hyperparameters import given
 from runnel.optim.line_search import Point, strong_wolfe
 from runnel.optim.optimizer import Optimizer
@@ -16,6 +18,7 @@ from runnel.tensor.tensor import Tensor
 from runnel.tensor.variable import Variable, assign_together
 
 
+@offered("optim")
 class LBFGS(Optimizer):
     """``step(closure)`` makes up to ``max_iter`` steps p ← p + t·d.
 
@@ -57,7 +60,7 @@ class LBFGS(Optimizer):
             raise TypeError("[LBFGS] step(closure) needs a function that computes the loss and its gradients.")
         if tracing.ACTIVE.trace is not None:
             raise CaptureError(
-                f"[LBFGS] step() decides by the loss how often it computes it, at {tracing.user_line()}, which no "
+                f"[LBFGS] step() decides by the loss how often it computes it, at {tracebacks.user_line()}, which no "
                 "compiled function can; compile the closure, and call step() outside."
             )
         return _Search(self, closure).run()

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from runnel import ops
+from runnel.core.surface import offered
 from runnel.optim.group import ParamGroup
 from runnel.optim.hyperparameters import given
 from runnel.optim.optimizer import Optimizer, counted, shrunk
@@ -13,6 +14,7 @@ from runnel.tensor.tensor import Tensor
 from runnel.tensor.variable import Variable
 
 
+@offered("optim")
 class Lion(Optimizer):
     """p ← (1 - lr·weight_decay)·p - lr·sign(β₁·m + (1 - β₁)·gradient); then m ← β₂·m + (1 - β₂)·gradient.
 

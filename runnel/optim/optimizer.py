@@ -16,6 +16,7 @@ from runnel import ops
 from runnel.core import kinds, switches
 from runnel.core.dtypes import float64
 from runnel.core.errors import GradientError
+from runnel.core.surface import offered
 from runnel.optim import hyperparameters
 from runnel.optim.fused import StepPrograms
 from runnel.optim.group import ParamGroup, filled
@@ -25,9 +26,10 @@ from runnel.tensor.snapshot import snapshot
 from runnel.tensor.state import clear_gradients
 from runnel.tensor.stateful import Stateful
 from runnel.tensor.tensor import Tensor
-from runnel.tensor.variable import Variable, assign_together
+from runnel.tensor.variable import TracedVariables, Variable, assign_together
 
 
+@offered("optim")
 @kinds.declare
 class Optimizer(Stateful):
     """The base class. ``params`` are Parameters, or dicts with "params" and hyper-parameters of their own.
@@ -199,7 +201,7 @@ class Optimizer(Stateful):
                 if g.shape != p.shape:
                     raise GradientError(f"[step] the gradient of '{p.name}' has shape {g.shape}, it has {p.shape}.")
                 if trace is not None:
-                    trace.consumed.add(p)
+                    trace.facet(TracedVariables).consumed.add(p)
                 g = ops.cast(g.detach(), p.dtype)
                 active.append((i, p, -g if group.plain.get("maximize") else g))
             if active:

@@ -4,21 +4,34 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple, Protocol
 
 from runnel.core.avals import aval
 from runnel.core.dtypes import float64, from_numpy
 from runnel.core.errors import StateError
 from runnel.ops import cast
-from runnel.optim.group import ParamGroup, filled
+from runnel.optim.group import GroupOwner, ParamGroup, filled
 from runnel.optim.hyperparameters import NOTES, rule_of
 from runnel.tensor.creation import asarray
 from runnel.tensor.state import fitting
 from runnel.tensor.tensor import Tensor
 from runnel.tensor.variable import Variable
 
-if TYPE_CHECKING:
-    from runnel.optim.optimizer import Optimizer
+
+class Saved(GroupOwner, Protocol):
+    """An optimizer, as far as its state goes."""
+
+    state: dict[Variable, dict[str, Any]]
+    saves_steps: bool
+    _steps: list[Variable]
+
+    @property
+    def param_groups(self) -> Sequence[ParamGroup]: ...
+
+    @property
+    def has_own_step(self) -> bool: ...
+
+    def init_state(self, p: Variable, group: Mapping[str, Any]) -> Mapping[str, Any]: ...
 
 
 class LoadedGroup(NamedTuple):
@@ -29,7 +42,7 @@ class LoadedGroup(NamedTuple):
     slots: list[dict[str, Any]]
 
 
-def state_of(optimizer: Optimizer) -> dict[str, Any]:
+def state_of(optimizer: Saved) -> dict[str, Any]:
     """{"state": {number of Parameter: {name: tensor}}, "param_groups": [hyper-parameters and numbers]}."""
     state: dict[int, dict[str, Any]] = {}
     groups: list[dict[str, Any]] = []
@@ -59,7 +72,7 @@ def value_of(value: Any) -> Any:
     return [value_of(item) for item in value] if isinstance(value, list) else value
 
 
-def checked_state(optimizer: Optimizer, saved: Any) -> list[LoadedGroup]:
+def checked_state(optimizer: Saved, saved: Any) -> list[LoadedGroup]:
     """What each group takes over from ``saved``. Raises for what does not fit, and has changed nothing."""
     owner = type(optimizer).__name__
     require_keys(f"the state of {owner}", saved, ("state", "param_groups"))
@@ -86,7 +99,7 @@ def checked_state(optimizer: Optimizer, saved: Any) -> list[LoadedGroup]:
 
 
 def _checked_group(
-    optimizer: Optimizer, index: int, group: ParamGroup, theirs: Mapping[str, Any], state: Mapping[Any, Any]
+    optimizer: Saved, index: int, group: ParamGroup, theirs: Mapping[str, Any], state: Mapping[Any, Any]
 ) -> LoadedGroup:
     owner = type(optimizer).__name__
     try:

@@ -8,7 +8,7 @@ from typing import Any, Final, NoReturn
 import numpy as np
 
 from runnel import ops
-from runnel.core import tables
+from runnel.core import tables, tracebacks
 from runnel.core.avals import Aval, aval
 from runnel.core.dispatch import apply
 from runnel.core.errors import LevelError, VerifierError
@@ -19,7 +19,6 @@ from runnel.graph.graph import Graph
 from runnel.graph.node import Node, results_of
 from runnel.ops.callbacks import callback_p
 from runnel.ops.control import scan_p
-from runnel.tensor import tracing
 from runnel.tensor.active import ACTIVE
 from runnel.tensor.levels import Level, LevelTensor, made
 from runnel.tensor.tensor import Tensor
@@ -117,8 +116,8 @@ class Batching(Level):
     def require_state(self, x: LevelTensor, name: str) -> None:
         if x._parts[1]:
             raise LevelError(
-                f"[assign] at {tracing.user_line()} Variable '{name}' is assigned a value that differs from element to "
-                "element; return it from the function under vmap, and assign what you make of it outside."
+                f"[assign] at {tracebacks.user_line()} Variable '{name}' is assigned a value that differs from element "
+                "to element; return it from the function under vmap, and assign what you make of it outside."
             )
 
 
@@ -153,8 +152,8 @@ class BatchedTensor(LevelTensor):
 
     def _refuse(self, what: str) -> NoReturn:
         raise LevelError(
-            f"[{what}] at {tracing.user_line()} the value of a batched tensor ({self.aval}) was asked for; under vmap "
-            f"it has one for each of {self._level.size} elements. "  # type: ignore[attr-defined]
+            f"[{what}] at {tracebacks.user_line()} the value of a batched tensor ({self.aval}) was asked for; under "
+            f"vmap it has one for each of {self._level.size} elements. "  # type: ignore[attr-defined]
             + _INSTEAD.get(what, "Compute with Runnel's functions, return the tensor and look at it outside of vmap.")
         )
 
@@ -170,7 +169,7 @@ def looped(
 ) -> Any:
     """The results of ``op`` element by element. What hands on the order of effects goes from one to the next."""
     inputs = [placeholder(aval(x.shape[1:], x.dtype) if each else x.aval, "x") for x, each in pairs]
-    made = results_of(Node(op, tuple(inputs), attrs, tuple(results), tracing.user_line()))
+    made = results_of(Node(op, tuple(inputs), attrs, tuple(results), tracebacks.user_line()))
     tokens = [len(inputs) - 1] if op is callback_p and attrs["ordered"] else []
     fixed = [i for i, (_, each) in enumerate(pairs) if not each and i not in tokens]
     varying = [i for i, (_, each) in enumerate(pairs) if each]

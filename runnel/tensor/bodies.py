@@ -18,13 +18,14 @@ from runnel.graph.graph import Graph
 from runnel.graph.node import Input, InputKind, Node, Result, Value
 from runnel.tensor import tensor as tensors, tracing
 from runnel.tensor.creation import asarray
-from runnel.tensor.effects import Order, order_of
+from runnel.tensor.effects import Effects, Order, order_of
 from runnel.tensor.forward import has_derivative
 from runnel.tensor.grad_mode import recording
+from runnel.tensor.handle import OutsideHandles
 from runnel.tensor.scalars import run_time_scalar
 from runnel.tensor.tensor import Tensor
 from runnel.tensor.tracing import Trace
-from runnel.tensor.variable import Variable
+from runnel.tensor.variable import TracedVariables, Variable
 
 State = Variable | Order  # what a body may change
 
@@ -43,7 +44,7 @@ class BodyTrace(Trace):
         if outer is not None:
             self.known_arrays = outer.known_arrays
             self.observer = outer.observer
-            self.stand_ins = outer.stand_ins
+            self.facet(OutsideHandles).stand_ins = outer.facet(OutsideHandles).stand_ins
 
     def owns(self, node: Value) -> bool:
         return node in self._own or node.is_constant
@@ -95,6 +96,7 @@ def trace_body(name: str, function: Callable[..., Sequence[Any]], given: Sequenc
     """
     outer = tracing.ACTIVE.trace
     trace = BodyTrace(outer, common_device(name, given) if given else None)
+    traced = trace.facet(TracedVariables)
     inputs: list[Value] = [trace.input(value, InputKind.ARGUMENT, f"{name}{i}") for i, value in enumerate(given)]
     with tracing.activate(trace):
         arguments = [tensors.symbolic(node) for node in inputs]
@@ -104,24 +106,24 @@ def trace_body(name: str, function: Callable[..., Sequence[Any]], given: Sequenc
     try:
         with tracing.activate(trace):
             outputs = [tensors.node_of(asarray(x), trace) for x in function(*arguments)]
-            after = [(v, tensors.node_of(trace.values[v], trace)) for v in trace.variables if v in trace.written]
-            order = trace.order
+            after = [(v, tensors.node_of(traced.values[v], trace)) for v in traced.nodes if v in traced.written]
+            order = trace.facet(Effects).order
             token = None if order is None else tensors.node_of(order.read(), trace)
     finally:
         if outer is not None and outer.refusal is None:
             outer.refusal = trace.refusal
-    for variable in (*trace.gradients, *trace.gradient_inputs):
+    for variable in (*traced.gradients, *traced.gradient_inputs):
         raise SideEffectError(
             f"[{name}] the function uses the .grad of Variable '{variable.name}'; take gradients with runnel.grad "
             "inside, or call backward() outside."
         )
     if outer is not None:
-        outer.absent_gradients |= trace.absent_gradients
+        outer.facet(TracedVariables).absent_gradients |= traced.absent_gradients
         outer.custom_derivative = outer.custom_derivative or trace.custom_derivative
     read: list[tuple[Tensor, Value]] = [(_outside(held), node) for held, node in trace.captures.values()]
-    read += [(v.read(), node) for v, node in trace.variables.items() if v not in trace.written]
+    read += [(v.read(), node) for v, node in traced.nodes.items() if v not in traced.written]
     read += [(asarray(run_time_scalar(getter), float64), node) for getter, node in trace.scalars]
-    written: list[tuple[State, Value, Value]] = [(v, trace.variables[v], node) for v, node in after]
+    written: list[tuple[State, Value, Value]] = [(v, traced.nodes[v], node) for v, node in after]
     if order is not None and order.before is not None and token is not None:
         written.append((order_of(outer, trace.device), order.before, token))
     return Traced(inputs, outputs, read, written, trace.custom_derivative)

@@ -1,4 +1,4 @@
-"""Copies and pickles of tensors and Variables: the memory they take along, and what else makes them up.
+"""Copies and pickles of tensors: the memory they take along, and what else makes them up.
 
 A copy owns its memory. Views that stood in one block stand in one block again, so that a large array and its slices are
 copied once; but a small part of a large block goes alone.
@@ -6,23 +6,19 @@ copied once; but a small part of a large block goes alone.
 
 from __future__ import annotations
 
-from collections.abc import Collection
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import numpy as np
 
 from runnel.backends.host.memory import Storage, filled
 from runnel.core.errors import GradientError
-
-if TYPE_CHECKING:
-    from runnel.tensor.tensor import Tensor
-    from runnel.tensor.variable import Variable
+from runnel.tensor.handle import Handle
 
 _SMALL: Final = 1 << 16  # bytes: a block up to this size goes along with any view of it
 _SHARE: Final = 8  # a larger one does with a view that spans at least this part of it, 1/8
 
 
-def tensor_state(tensor: Tensor) -> dict[str, Any]:
+def tensor_state(tensor: Handle[Any]) -> dict[str, Any]:
     """What a tensor becomes in a pickle: its value, whether it requires a gradient, ``.grad``, the user's attributes.
     The tape and the Variable it may be a reading of stay behind."""
     storage, offset, strides = _memory(tensor)
@@ -30,12 +26,12 @@ def tensor_state(tensor: Tensor) -> dict[str, Any]:
     return state | {"requires_grad": tensor.requires_grad, "grad": tensor._grad, "attributes": added_to(tensor)}
 
 
-def added_to(tensor: Tensor) -> dict[str, Any]:
+def added_to(tensor: Handle[Any]) -> dict[str, Any]:
     """The attributes that the user has set; those of a tensor itself have a default in its class."""
     return {name: value for name, value in tensor.__dict__.items() if not hasattr(type(tensor), name)}
 
 
-def restore_tensor(tensor: Tensor, state: dict[str, Any]) -> None:
+def restore_tensor(tensor: Handle[Any], state: dict[str, Any]) -> None:
     """Make a blank tensor what ``state`` says."""
     tensor._aval = state["aval"]
     tensor._storage = state["storage"]
@@ -47,7 +43,7 @@ def restore_tensor(tensor: Tensor, state: dict[str, Any]) -> None:
     tensor.__dict__.update(state["attributes"])
 
 
-def refuse_non_leaf(tensor: Tensor) -> None:
+def refuse_non_leaf(tensor: Handle[Any]) -> None:
     """GradientError if ``tensor`` hangs on a tape: a deep copy would lose its gradient without a word."""
     if tensor.requires_grad and tensor._record is not None:
         raise GradientError(
@@ -56,22 +52,7 @@ def refuse_non_leaf(tensor: Tensor) -> None:
         )
 
 
-def variable_state(variable: Variable, own: Collection[str]) -> dict[str, Any]:
-    """What a Variable becomes in a pickle: its value, name and flags, its gradient, and what subclasses added to the
-    slots in ``own``."""
-    found = object.__getstate__(variable)
-    in_dict, in_slots = found if isinstance(found, tuple) else (found, None)
-    added = {**(in_dict or {}), **(in_slots or {})}
-    return {
-        "value": variable.value,
-        "requires_grad": variable.requires_grad,
-        "name": variable.name,
-        "grad": variable._grad,
-        "attributes": {name: x for name, x in added.items() if name not in own},
-    }
-
-
-def _memory(tensor: Tensor) -> tuple[Storage, int, tuple[int, ...]]:
+def _memory(tensor: Handle[Any]) -> tuple[Storage, int, tuple[int, ...]]:
     """The memory that goes along, and the offset (from its first byte) and strides of the tensor there, in elements."""
     array = tensor.numpy()  # raises for a traced tensor
     storage, (offset, strides) = tensor._storage, tensor._layout
@@ -93,12 +74,12 @@ def _alone(array: np.ndarray) -> tuple[Storage, int, tuple[int, ...]]:
     return filled(dense.transpose(outer_first).reshape(-1).view(np.uint8)), 0, tuple(strides)
 
 
-def handle_state(tensor: Tensor) -> tuple[Any, ...]:
+def handle_state(tensor: Handle[Any]) -> tuple[Any, ...]:
     """What :func:`restore` makes of a handle what it is now."""
     return tensor._storage, tensor._layout, tensor._serial, dict(tensor.__dict__)
 
 
-def restore(tensor: Tensor, state: tuple[Any, ...]) -> None:
+def restore(tensor: Handle[Any], state: tuple[Any, ...]) -> None:
     """Make a handle, which a trace has given another value, what it was."""
     tensor._storage, tensor._layout, tensor._serial = state[:3]
     tensor.__dict__.clear()

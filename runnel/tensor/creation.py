@@ -19,15 +19,17 @@ from runnel.core.dtypes import DType
 from runnel.core.errors import ArgumentError, DTypeError, ShapeError
 from runnel.core.rounding import rounded
 from runnel.core.showing import shown
+from runnel.core.surface import offered
 from runnel.ops.arguments import as_sizes
 from runnel.tensor import tensor as tensors, tracing
+from runnel.tensor.handle import Record, passed_on
 from runnel.tensor.methods import ArrayMethods
-from runnel.tensor.tape import Record, passed_on
 from runnel.tensor.tensor import Tensor
 
 Shape: TypeAlias = int | Sequence[int]
 
 
+@offered("rn")
 def asarray(data: Any, dtype: Any = None, *, device: Any = None, copy: bool | None = None) -> Tensor:
     """``data`` as a tensor.
 
@@ -103,12 +105,14 @@ def _stacked(data: Any, dtype: DType | None) -> Tensor:
     return stacked
 
 
+@offered("rn")
 def tensor(data: Any, dtype: Any = None, *, device: Any = None, requires_grad: bool = False) -> Tensor:
     """``data`` as a new tensor without a tape, whatever it was: ``asarray`` with a copy, as in PyTorch."""
     made = asarray(data, dtype, device=device, copy=True).detach()
     return made.requires_grad_() if requires_grad else made
 
 
+@offered("rn")
 def from_dlpack(data: Any, *, device: Any = None, copy: bool | None = None) -> Tensor:
     """An array of another library.
 
@@ -122,12 +126,14 @@ def from_dlpack(data: Any, *, device: Any = None, copy: bool | None = None) -> T
     return asarray(array, device=device, copy=copy if copy is not None else not can_share(array, None))
 
 
+@offered("rn")
 def full(shape: Shape, value: bool | int | float, dtype: Any = None, *, device: Any = None) -> Tensor:
     """A tensor of ``shape`` filled with ``value``; by default bool, int64 or float32, as the value is, and on
     ``runnel.device()``."""
     return _filled("full", shape, value, dtypes.of_scalar(_plain(value), None) if dtype is None else dtype, device)
 
 
+@offered("rn")
 def zeros(shape: Shape, *sizes: Any, dtype: Any = None, device: Any = None) -> Tensor:
     """A tensor of zeros, float32 unless another ``dtype`` is given, on ``device``, by default ``runnel.device()``.
 
@@ -137,6 +143,7 @@ def zeros(shape: Shape, *sizes: Any, dtype: Any = None, device: Any = None) -> T
     return _filled("zeros", *_shape_and_dtype(shape, sizes, 0, dtype), device)
 
 
+@offered("rn")
 def ones(shape: Shape, *sizes: Any, dtype: Any = None, device: Any = None) -> Tensor:
     """A tensor of ones; its arguments are those of :func:`zeros`."""
     return _filled("ones", *_shape_and_dtype(shape, sizes, 1, dtype), device)
@@ -164,6 +171,7 @@ def _shape_and_dtype(shape: Any, sizes: tuple[Any, ...], value: int, dtype: Any)
     return (shape, *sizes) if sizes else shape, value, dtypes.float32 if dtype is None else dtype
 
 
+@offered("rn")
 def arange(
     start: float, stop: float | None = None, step: float = 1, dtype: Any = None, *, device: Any = None
 ) -> Tensor:
@@ -183,6 +191,7 @@ def arange(
     return _made(np.arange(begin, end, step).astype(wanted.numpy), wanted, device)
 
 
+@offered("rn")
 def linspace(
     start: float, stop: float, num: int, dtype: Any = dtypes.float32, *, endpoint: bool = True, device: Any = None
 ) -> Tensor:
@@ -193,6 +202,7 @@ def linspace(
     return _made(array.astype(wanted.numpy), wanted, device)
 
 
+@offered("rn")
 def eye(n: int, m: int | None = None, dtype: Any = dtypes.float32, *, device: Any = None) -> Tensor:
     """The identity matrix of ``n`` rows and ``m`` (or ``n``) columns."""
     wanted = dtypes.as_dtype(dtype)
@@ -200,6 +210,7 @@ def eye(n: int, m: int | None = None, dtype: Any = dtypes.float32, *, device: An
     return _made(np.eye(rows, columns, dtype=wanted.numpy), wanted, device)
 
 
+@offered("rn")
 def empty(shape: Shape, *sizes: Any, dtype: Any = None, device: Any = None) -> Tensor:
     """A tensor whose values do not matter (they are zeros); its arguments are those of :func:`zeros`."""
     return zeros(shape, *sizes, dtype=dtype, device=device)

@@ -5,7 +5,7 @@ new shape compiles nothing.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -25,14 +25,14 @@ from runnel.core.errors import AxisError, NonFiniteError
 from runnel.core.recent import Recent
 from runnel.core.switches import SETTLED
 from runnel.core.tables import Op
+from runnel.core.tracebacks import user_line
 from runnel.graph.extract import placeholder
 from runnel.graph.graph import Graph
 from runnel.graph.node import Node, Value, applied, results_of
 from runnel.ops.views import permute_p
-from runnel.tensor.tracing import user_line
+from runnel.tensor.handle import Handle
 
-if TYPE_CHECKING:
-    from runnel.tensor.tensor import Tensor
+Operand: TypeAlias = Handle[Any]
 
 KEPT = 1024  # plans of single ops held ready, a few KB each: those used last, and as many before them
 OWN_ARENA = 16 << 10  # bytes, up to which a plan has memory of its own for what lies between its kernels
@@ -48,7 +48,7 @@ class Viewing:
         self.offset = offset
         self.strides = strides
 
-    def run(self, tensors: tuple[Tensor, ...]) -> Placed:
+    def run(self, tensors: tuple[Operand, ...]) -> Placed:
         source = tensors[0]
         return self.result, source._storage, source._layout[0] + self.offset, self.strides
 
@@ -68,7 +68,7 @@ class Running:
         self._lent = not program.has_own_arena
         self._nbytes = result.nbytes
 
-    def run(self, tensors: tuple[Tensor, ...]) -> Placed:
+    def run(self, tensors: tuple[Operand, ...]) -> Placed:
         frames = self._frames
         try:
             frame = frames.pop()
@@ -105,7 +105,7 @@ class OnHost:
         self.attrs = attrs
         self.results = results
 
-    def run(self, tensors: tuple[Tensor, ...]) -> Any:
+    def run(self, tensors: tuple[Operand, ...]) -> Any:
         made = tables.reference[self.op](*[t.numpy() for t in tensors], **self.attrs)
         placed = [
             self._placed(result, array)
@@ -129,7 +129,7 @@ class RunningMulti:
         self.program = program
         self.results = results
 
-    def run(self, tensors: tuple[Tensor, ...]) -> list[Placed]:
+    def run(self, tensors: tuple[Operand, ...]) -> list[Placed]:
         program = self.program
         storages = [memory.allocate(result.nbytes) for result in self.results]
         program.run([x.address for x in tensors], [storage.address for storage in storages])
@@ -143,7 +143,7 @@ Plan = Viewing | Running | RunningMulti | OnHost
 _PLANS: Recent[Any, Plan] = Recent(KEPT)
 
 
-def execute(op: Op, tensors: tuple[Tensor, ...], attrs: dict[str, Any]) -> Any:
+def execute(op: Op, tensors: tuple[Operand, ...], attrs: dict[str, Any]) -> Any:
     """Carry out ``op`` now, on the device of its operands; gives the result's aval, storage, offset and strides, or a
     list of those of several."""
     now = SETTLED.state.context or context.switched()
@@ -166,7 +166,7 @@ def execute(op: Op, tensors: tuple[Tensor, ...], attrs: dict[str, Any]) -> Any:
     return result
 
 
-def prepare(op: Op, tensors: tuple[Tensor, ...], attrs: dict[str, Any]) -> Plan:
+def prepare(op: Op, tensors: tuple[Operand, ...], attrs: dict[str, Any]) -> Plan:
     """The plan for these avals and layouts, in the context in force."""
     device = context.current().device
     avals = [t._aval.unplaced for t in tensors]
@@ -199,7 +199,7 @@ def prepare(op: Op, tensors: tuple[Tensor, ...], attrs: dict[str, Any]) -> Plan:
 
 
 def _prepare_several(
-    op: Op, tensors: tuple[Tensor, ...], attrs: dict[str, Any], results: tuple[Aval, ...]
+    op: Op, tensors: tuple[Operand, ...], attrs: dict[str, Any], results: tuple[Aval, ...]
 ) -> RunningMulti:
     inputs, strides = _inputs(tensors)
     made = results_of(Node(op, tuple(inputs), attrs, results))
@@ -223,7 +223,7 @@ def clear() -> None:
     _PLANS.clear()
 
 
-def _inputs(tensors: tuple[Tensor, ...], order: Shape | None = None) -> tuple[list[Value], dict[Value, Shape]]:
+def _inputs(tensors: tuple[Operand, ...], order: Shape | None = None) -> tuple[list[Value], dict[Value, Shape]]:
     """Nodes for the operands, their axes in ``order``, and the strides of those that are not dense."""
     nodes: list[Value] = []
     strides: dict[Value, Shape] = {}
@@ -241,7 +241,7 @@ def _in_order(value: Aval, order: Shape) -> Aval:
     return aval(tuple(value.shape[a] for a in order), value.dtype, value.device)
 
 
-def memory_order(tensors: tuple[Tensor, ...], result: Aval) -> Shape | None:
+def memory_order(tensors: tuple[Operand, ...], result: Aval) -> Shape | None:
     """The order of axes in which the largest operand is dense; None if it is as it is, or in none."""
     largest = max(tensors, key=lambda t: t._aval.size)
     shape, strides = largest._aval.shape, largest._layout[1]
@@ -263,7 +263,7 @@ def _in_its_own_order(graph: Graph) -> tuple[Graph, Shape]:
     return Graph(graph.inputs, [inner], {}, graph.name), tuple(steps[a] for a in made.attrs["axes"])
 
 
-def _fault(program: Program, status: int, tensors: tuple[Tensor, ...]) -> BaseException:
+def _fault(program: Program, status: int, tensors: tuple[Operand, ...]) -> BaseException:
     """The error of an op that ended with ``status``; the values of indices can be told here."""
     for bounded in program.plan.bounded:
         if bounded.code == status:
@@ -277,7 +277,7 @@ def _fault(program: Program, status: int, tensors: tuple[Tensor, ...]) -> BaseEx
     return program.error(status)
 
 
-def _check_finite(op: Op, tensors: tuple[Tensor, ...], placed: Placed) -> None:
+def _check_finite(op: Op, tensors: tuple[Operand, ...], placed: Placed) -> None:
     result, storage, offset, strides = placed
     if not result.dtype.is_float or storage is None or not result.size:
         return

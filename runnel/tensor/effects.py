@@ -58,6 +58,13 @@ class Order:
         return self._token._node
 
 
+class Effects:
+    """What a trace knows of effects: their order, if there were some."""
+
+    def __init__(self) -> None:
+        self.order: Order | None = None
+
+
 _AT_ONCE: Final[dict[Device, Order]] = {}
 
 
@@ -66,6 +73,8 @@ def order_of(trace: Trace | None, device: Device | None) -> Order:
     if trace is None:
         device = device or default_device()
         return _AT_ONCE.get(device) or _AT_ONCE.setdefault(device, Order(None, device))
-    if trace.order is None:
-        trace.order = Order(trace)
-    return trace.order
+    effects = trace.facet(Effects)
+    if effects.order is None:
+        effects.order = Order(trace)
+        trace.last_effect = effects.order.last
+    return effects.order

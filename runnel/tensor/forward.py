@@ -9,12 +9,12 @@ from typing import Any
 import numpy as np
 
 from runnel import ops
-from runnel.core import tables
+from runnel.core import tables, tracebacks
 from runnel.core.dispatch import apply
 from runnel.core.errors import LevelError, MissingRuleError
 from runnel.core.tables import Op
 from runnel.core.tangents import TRANSPOSED, Together
-from runnel.tensor import tape, tracing
+from runnel.tensor import tape
 from runnel.tensor.active import ACTIVE
 from runnel.tensor.grad_mode import RECORDING, recording
 from runnel.tensor.levels import Level, LevelTensor, every_component, made
@@ -62,7 +62,7 @@ class Forward(Level):
     def require_state(self, x: LevelTensor, name: str) -> None:
         if x._parts[1] is not None:
             raise LevelError(
-                f"[assign] at {tracing.user_line()} Variable '{name}' is assigned a value with a tangent, and keeps "
+                f"[assign] at {tracebacks.user_line()} Variable '{name}' is assigned a value with a tangent, and keeps "
                 "numbers only; detach() it, or return it from the function under jvp."
             )
 

@@ -9,13 +9,11 @@ from __future__ import annotations
 
 import weakref
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 from runnel.backends.host.state import VERSION, StateLock
-
-if TYPE_CHECKING:
-    from runnel.tensor.tensor import Tensor
-    from runnel.tensor.variable import Pin, Variable
+from runnel.tensor.tensor import Tensor
+from runnel.tensor.variable import Pin, Variable
 
 
 class Holds:

@@ -10,46 +10,30 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any, Self
+from typing import Any
 
 from runnel import ops
+from runnel.core import tracebacks
 from runnel.core.avals import Aval, Shape
 from runnel.core.devices import Device
 from runnel.core.errors import LevelError
 from runnel.core.tables import Op
-from runnel.tensor import tape, tensor as tensors, tracing
-from runnel.tensor.active import ACTIVE
+from runnel.tensor import tensor as tensors
+from runnel.tensor.active import ACTIVE, OpenLevel
 from runnel.tensor.grad_mode import RECORDING
+from runnel.tensor.handle import MultiResultRecord, Record, results_of
 from runnel.tensor.tensor import Tensor
 
 _NUMBERS = itertools.count(1)
 
 
-class Level:
+class Level(OpenLevel):
     """One running transform. ``with level:`` makes it the innermost one; ops may run on it in the block."""
 
-    name = "level"
-
     def __init__(self) -> None:
+        super().__init__()
         self.number = next(_NUMBERS)
-        self.trace = ACTIVE.trace  # levels belong to the trace in which they begin
         self.born = tensors.serial_now()
-        self.is_open = False
-        self._outer: list[Level | None] = []
-
-    def __enter__(self) -> Self:
-        self._outer.append(ACTIVE.level)
-        ACTIVE.level, self.is_open = self, True
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        ACTIVE.level = self._outer.pop()
-        self.is_open = bool(self._outer)
-
-    @property
-    def outer(self) -> Level | None:
-        """The level around this one, while it is open."""
-        return self._outer[-1]
 
     def apply(self, op: Op, inputs: Sequence[Tensor], attrs: dict[str, Any]) -> Any:
         """``op`` of operands of this level and of lower ones: a tensor of this level, or a tuple of them."""
@@ -171,7 +155,7 @@ def highest(name: str, inputs: Iterable[Tensor]) -> Level | None:
             continue
         if not level.is_open or (trace is None and level.trace is not None):
             raise LevelError(
-                f"[{name}] at {tracing.user_line()} a tensor of {level.name} is used after the function under "
+                f"[{name}] at {tracebacks.user_line()} a tensor of {level.name} is used after the function under "
                 f"{level.name} has ended; return it from the function."
             )
         if level.trace is trace and (found is None or level.number > found.number):
@@ -192,7 +176,7 @@ def taped(result: Tensor, op: Op, inputs: tuple[Tensor, ...], attrs: dict[str, A
         return result
     if RECORDING.get():
         result.requires_grad = True
-        result._record = tape.Record(op, inputs, attrs)
+        result._record = Record(op, inputs, attrs)
         return result
     stops = ACTIVE.trace is not None and ACTIVE.trace.is_body
     return ops.stop_gradient(result) if stops else result
@@ -206,8 +190,8 @@ def taped_results(
         return tuple([taped(x, op, inputs, attrs) for x in results])
     joint = tensors.from_storage(results[0].aval, None)
     joint.requires_grad = True
-    joint._record = tape.MultiResultRecord(op, inputs, attrs, results)
-    return tape.results_of(joint, results)
+    joint._record = MultiResultRecord(op, inputs, attrs, results)
+    return results_of(joint, results)
 
 
 def every_component(x: Tensor) -> list[Tensor]:

@@ -1,4 +1,4 @@
-"""The operators and methods that Tensor and Variable share. Each is one line: the function of that meaning in ``ops``.
+"""The operators and methods that Tensor and Variable share. Most call the function of that meaning in ``ops``.
 
 Names and defaults follow the Array API where it has the method, PyTorch elsewhere
 (``core.spelling`` has the other names of their arguments: ``dim`` for ``axis``, ``keepdim`` for ``keepdims``).
@@ -12,15 +12,11 @@ import numpy as np
 
 from runnel import ops
 from runnel.core import dtypes, public
-from runnel.core.avals import row_major
 from runnel.core.devices import CPU, Device, as_device
 from runnel.core.dispatch import TensorLike
 from runnel.core.errors import ArgumentError
 from runnel.core.missing import missing
-from runnel.ops.contiguity import contiguous
-
-if TYPE_CHECKING:
-    from runnel.tensor.tensor import Tensor
+from runnel.tensor.function_methods import FunctionMethods, ResultT
 
 
 def _device_and_dtype(target: Any, dtype: Any, device: Any) -> tuple[Device | None, Any]:
@@ -39,14 +35,14 @@ def _device_and_dtype(target: Any, dtype: Any, device: Any) -> tuple[Device | No
 
 
 @public.methods
-class ArrayMethods(TensorLike):
+class ArrayMethods(FunctionMethods[ResultT]):
     """Arithmetic, comparison, reductions and views as operators and methods."""
 
     __slots__ = ()
     __array_priority__ = 1000  # NumPy arrays on the left leave binary operators to us
     __array_ufunc__ = None
 
-    def read(self) -> Tensor:
+    def read(self) -> ResultT:
         """The tensor this stands for."""
         raise NotImplementedError
 
@@ -54,9 +50,9 @@ class ArrayMethods(TensorLike):
         """The values as a read-only NumPy array."""
         raise NotImplementedError
 
-    def _other(self, view: Tensor) -> Tensor:
+    def _other(self, view: ResultT) -> ResultT:
         """``view`` as a handle that is not this one, so that writing to it leaves this one."""
-        own: Tensor = self.handle() if view is self else view
+        own: ResultT = self.handle() if view is self else view
         return own
 
     if not TYPE_CHECKING:  # a checker shall find what is not there by itself
@@ -66,121 +62,121 @@ class ArrayMethods(TensorLike):
 
     # Arithmetic -------------------------------------------------------------------------------------------------------
 
-    def __add__(self, other: Any) -> Tensor:
+    def __add__(self, other: Any) -> ResultT:
         return ops.add(self, other)
 
-    def __radd__(self, other: Any) -> Tensor:
+    def __radd__(self, other: Any) -> ResultT:
         return ops.add(other, self)
 
-    def __sub__(self, other: Any) -> Tensor:
+    def __sub__(self, other: Any) -> ResultT:
         return ops.subtract(self, other)
 
-    def __rsub__(self, other: Any) -> Tensor:
+    def __rsub__(self, other: Any) -> ResultT:
         return ops.subtract(other, self)
 
-    def __mul__(self, other: Any) -> Tensor:
+    def __mul__(self, other: Any) -> ResultT:
         return ops.multiply(self, other)
 
-    def __rmul__(self, other: Any) -> Tensor:
+    def __rmul__(self, other: Any) -> ResultT:
         return ops.multiply(other, self)
 
-    def __truediv__(self, other: Any) -> Tensor:
+    def __truediv__(self, other: Any) -> ResultT:
         return ops.divide(self, other)
 
-    def __rtruediv__(self, other: Any) -> Tensor:
+    def __rtruediv__(self, other: Any) -> ResultT:
         return ops.divide(other, self)
 
-    def __floordiv__(self, other: Any) -> Tensor:
+    def __floordiv__(self, other: Any) -> ResultT:
         return ops.floor_divide(self, other)
 
-    def __rfloordiv__(self, other: Any) -> Tensor:
+    def __rfloordiv__(self, other: Any) -> ResultT:
         return ops.floor_divide(other, self)
 
-    def __mod__(self, other: Any) -> Tensor:
+    def __mod__(self, other: Any) -> ResultT:
         return ops.remainder(self, other)
 
-    def __rmod__(self, other: Any) -> Tensor:
+    def __rmod__(self, other: Any) -> ResultT:
         return ops.remainder(other, self)
 
-    def __pow__(self, other: Any) -> Tensor:
+    def __pow__(self, other: Any) -> ResultT:
         return ops.pow(self, other)
 
-    def __rpow__(self, other: Any) -> Tensor:
+    def __rpow__(self, other: Any) -> ResultT:
         return ops.pow(other, self)
 
-    def __matmul__(self, other: Any) -> Tensor:
+    def __matmul__(self, other: Any) -> ResultT:
         return ops.matmul(self, other)
 
-    def __rmatmul__(self, other: Any) -> Tensor:
+    def __rmatmul__(self, other: Any) -> ResultT:
         return ops.matmul(other, self)
 
-    def __neg__(self) -> Tensor:
+    def __neg__(self) -> ResultT:
         return ops.negative(self)
 
-    def __pos__(self) -> Tensor:
+    def __pos__(self) -> ResultT:
         return self.read()
 
-    def __abs__(self) -> Tensor:
+    def __abs__(self) -> ResultT:
         return ops.abs(self)
 
     # Bits and comparison ----------------------------------------------------------------------------------------------
 
-    def __and__(self, other: Any) -> Tensor:
+    def __and__(self, other: Any) -> ResultT:
         return ops.bitwise_and(self, other)
 
-    def __rand__(self, other: Any) -> Tensor:
+    def __rand__(self, other: Any) -> ResultT:
         return ops.bitwise_and(other, self)
 
-    def __or__(self, other: Any) -> Tensor:
+    def __or__(self, other: Any) -> ResultT:
         return ops.bitwise_or(self, other)
 
-    def __ror__(self, other: Any) -> Tensor:
+    def __ror__(self, other: Any) -> ResultT:
         return ops.bitwise_or(other, self)
 
-    def __xor__(self, other: Any) -> Tensor:
+    def __xor__(self, other: Any) -> ResultT:
         return ops.bitwise_xor(self, other)
 
-    def __rxor__(self, other: Any) -> Tensor:
+    def __rxor__(self, other: Any) -> ResultT:
         return ops.bitwise_xor(other, self)
 
-    def __invert__(self) -> Tensor:
+    def __invert__(self) -> ResultT:
         return ops.bitwise_invert(self)
 
-    def __lshift__(self, other: Any) -> Tensor:
+    def __lshift__(self, other: Any) -> ResultT:
         return ops.bitwise_left_shift(self, other)
 
-    def __rlshift__(self, other: Any) -> Tensor:
+    def __rlshift__(self, other: Any) -> ResultT:
         return ops.bitwise_left_shift(other, self)
 
-    def __rshift__(self, other: Any) -> Tensor:
+    def __rshift__(self, other: Any) -> ResultT:
         return ops.bitwise_right_shift(self, other)
 
-    def __rrshift__(self, other: Any) -> Tensor:
+    def __rrshift__(self, other: Any) -> ResultT:
         return ops.bitwise_right_shift(other, self)
 
-    def __lt__(self, other: Any) -> Tensor:
+    def __lt__(self, other: Any) -> ResultT:
         return ops.less(self, other)
 
-    def __le__(self, other: Any) -> Tensor:
+    def __le__(self, other: Any) -> ResultT:
         return ops.less_equal(self, other)
 
-    def __gt__(self, other: Any) -> Tensor:
+    def __gt__(self, other: Any) -> ResultT:
         return ops.greater(self, other)
 
-    def __ge__(self, other: Any) -> Tensor:
+    def __ge__(self, other: Any) -> ResultT:
         return ops.greater_equal(self, other)
 
-    def __eq__(self, other: Any) -> Tensor:  # type: ignore[override]
+    def __eq__(self, other: Any) -> ResultT:  # type: ignore[override]
         return ops.equal(self, other)
 
-    def __ne__(self, other: Any) -> Tensor:  # type: ignore[override]
+    def __ne__(self, other: Any) -> ResultT:  # type: ignore[override]
         return ops.not_equal(self, other)
 
     __hash__ = object.__hash__
 
     # Indexing ---------------------------------------------------------------------------------------------------------
 
-    def __getitem__(self, key: Any) -> Tensor:
+    def __getitem__(self, key: Any) -> ResultT:
         return ops.getitem(self, key)
 
     def __iter__(self) -> Any:
@@ -190,97 +186,29 @@ class ArrayMethods(TensorLike):
 
     # Functions as methods ---------------------------------------------------------------------------------------------
 
-    def sum(self, axis: Any = None, keepdims: bool = False, dtype: Any = None) -> Tensor:
-        return ops.sum(self, axis, keepdims, dtype)
-
-    def mean(self, axis: Any = None, keepdims: bool = False) -> Tensor:
-        return ops.mean(self, axis, keepdims)
-
-    def var(self, axis: Any = None, correction: float = 0.0, keepdims: bool = False) -> Tensor:
-        return ops.var(self, axis, correction, keepdims)
-
-    def std(self, axis: Any = None, correction: float = 0.0, keepdims: bool = False) -> Tensor:
-        return ops.std(self, axis, correction, keepdims)
-
-    def prod(self, axis: Any = None, keepdims: bool = False) -> Tensor:
-        return ops.prod(self, axis, keepdims)
-
-    def max(self, axis: Any = None, keepdims: bool = False) -> Tensor:
-        return ops.max(self, axis, keepdims)
-
-    def min(self, axis: Any = None, keepdims: bool = False) -> Tensor:
-        return ops.min(self, axis, keepdims)
-
-    def any(self, axis: Any = None, keepdims: bool = False) -> Tensor:
-        return ops.any(self, axis, keepdims)
-
-    def all(self, axis: Any = None, keepdims: bool = False) -> Tensor:
-        return ops.all(self, axis, keepdims)
-
-    def argmax(self, axis: Any = None, keepdims: bool = False) -> Tensor:
-        return ops.argmax(self, axis, keepdims)
-
-    def argmin(self, axis: Any = None, keepdims: bool = False) -> Tensor:
-        return ops.argmin(self, axis, keepdims)
-
-    def sort(self, axis: int | None = -1, descending: bool = False, stable: bool = True) -> Tensor:
-        return ops.sort(self, axis, descending, stable)
-
-    def argsort(self, axis: int | None = -1, descending: bool = False, stable: bool = True) -> Tensor:
-        return ops.argsort(self, axis, descending, stable)
-
-    def topk(self, k: int, axis: int = -1, largest: bool = True, sorted: bool = True) -> ops.sorting.TopK:
-        return ops.topk(self, k, axis, largest, sorted)
-
-    def reshape(self, *shape: Any) -> Tensor:
-        return self._other(ops.reshape(self, shape[0] if len(shape) == 1 and not isinstance(shape[0], int) else shape))
-
-    def clone(self) -> Tensor:
+    def clone(self) -> ResultT:
         """A tensor of its own with the same value, through which gradients flow."""
-        copy: Tensor = self.handle()
+        copy: ResultT = self.handle()
         return copy
 
-    def view(self, *shape: Any) -> Tensor:
-        return self.reshape(*shape)
-
-    def flatten(self, start_dim: int = 0, end_dim: int = -1) -> Tensor:
-        return self._other(ops.flatten(self, start_dim, end_dim))
-
-    def transpose(self, dim0: int = -2, dim1: int = -1) -> Tensor:
-        return self._other(ops.transpose(self, dim0, dim1))
-
-    def permute(self, *axes: Any) -> Tensor:
-        return self._other(ops.permute(self, axes[0] if len(axes) == 1 and not isinstance(axes[0], int) else axes))
-
-    def squeeze(self, axis: Any = None) -> Tensor:
-        return self._other(ops.squeeze(self, axis))
-
-    def unsqueeze(self, dim: int) -> Tensor:
-        return ops.expand_dims(self, dim)
-
-    def expand(self, *shape: Any) -> Tensor:
-        return self._other(
-            ops.broadcast_to(self, shape[0] if len(shape) == 1 and not isinstance(shape[0], int) else shape)
-        )
-
-    def softmax(self, dim: int = -1) -> Tensor:
-        return ops.softmax(self, dim)
-
-    def astype(self, dtype: Any) -> Tensor:
+    def astype(self, dtype: Any) -> ResultT:
         """The values converted to ``dtype``."""
         return ops.cast(self, dtypes.as_dtype(dtype))
 
-    def to(self, target: Any = None, dtype: Any = None, *, device: Any = None) -> Tensor:
+    def to(self, target: Any = None, dtype: Any = None, *, device: Any = None) -> ResultT:
         """The values on another device, in another dtype, or both: ``x.to("interpreter")``, ``x.to("float64")``,
         ``x.to(device, dtype)``, ``x.to(y)`` as ``y`` is. Gradients come back to where the values came from.
 
         DeviceError for a device that does not exist; in a compiled function, which computes on one device, for another
         one."""
         place, kind = _device_and_dtype(target, dtype, device)
-        moved = self.read() if place is None else self.read().on(place)
-        return moved if kind is None else moved.astype(kind)
+        moved: Any = self.read()
+        if place is not None:
+            moved = moved.on(place)
+        result: ResultT = moved if kind is None else moved.astype(kind)
+        return result
 
-    def cpu(self) -> Tensor:
+    def cpu(self) -> ResultT:
         return self.to(CPU)
 
     @property
@@ -288,24 +216,24 @@ class ArrayMethods(TensorLike):
         """Where the array lives."""
         return self.aval.device
 
-    def float(self) -> Tensor:
+    def float(self) -> ResultT:
         return self.astype(dtypes.float32)
 
-    def double(self) -> Tensor:
+    def double(self) -> ResultT:
         return self.astype(dtypes.float64)
 
-    def long(self) -> Tensor:
+    def long(self) -> ResultT:
         return self.astype(dtypes.int64)
 
     @property
-    def T(self) -> Tensor:
+    def T(self) -> ResultT:
         """The transpose of a matrix."""
         if self.ndim != 2:
             raise ValueError(f"[T] needs a matrix; received shape {self.shape}. Use permute() or mT.")
         return self._other(ops.transpose(self, 0, 1))
 
     @property
-    def mT(self) -> Tensor:
+    def mT(self) -> ResultT:
         """The last two axes swapped."""
         return self._other(ops.transpose(self, -2, -1))
 
@@ -324,13 +252,3 @@ class ArrayMethods(TensorLike):
 
     def __dlpack_device__(self) -> tuple[int, int]:
         return (1, 0)
-
-    def contiguous(self) -> Tensor:
-        """The same values in dense row-major memory."""
-        tensor = self.read()
-        if tensor.is_traced or tensor.strides == row_major(tensor.shape):
-            return tensor
-        flat = ops.reshape(tensor, (-1,))
-        if flat.strides != (1,):  # a view of elements that lie evenly apart
-            flat = contiguous(flat)
-        return ops.reshape(flat, tensor.shape)

@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
+from runnel.core import tracebacks
 from runnel.core.devices import Device
 from runnel.core.errors import CaptureError, DeviceError, GradientError, SideEffectError
-from runnel.tensor import tracing
 from runnel.tensor.grad_mode import RECORDING
-
-if TYPE_CHECKING:
-    from runnel.tensor.tensor import Tensor
+from runnel.tensor.handle import Handle, OutsideHandles
+from runnel.tensor.trace import Trace
 
 CONSTANT_SERIAL: Final = 1 << 62  # later than any trace: such a tensor is a constant in every trace
 
 
-def require_own(x: Tensor, name: str, trace: tracing.Trace | None) -> None:
+def require_own(x: Handle[Any], name: str, trace: Trace | None) -> None:
     """Raise unless the handle ``x`` may be given another value now."""
     if x._leaf is not None or x._serial == CONSTANT_SERIAL:
         raise CaptureError(
@@ -27,25 +26,25 @@ def require_own(x: Tensor, name: str, trace: tracing.Trace | None) -> None:
             f"[{name}] a leaf that requires a gradient cannot be changed in place while operations are recorded; "
             "change it under `with runnel.no_grad():`, or change a copy (x.clone())."
         )
-    if trace is not None and trace.stand_ins is None and x._is_outside(trace):
+    if trace is not None and x._is_outside(trace) and trace.facet(OutsideHandles).stand_ins is None:
         raise SideEffectError(
-            f"[{name}] a tensor from outside is changed at {tracing.user_line()}; return the new value."
+            f"[{name}] a tensor from outside is changed at {tracebacks.user_line()}; return the new value."
         )
 
 
-def require_movable(x: Tensor, device: Device, trace: tracing.Trace | None) -> None:
+def require_movable(x: Handle[Any], device: Device, trace: Trace | None) -> None:
     """Raise unless ``x`` can be moved to another device now: a program computes on one."""
     if trace is not None and (x._node is not None or x._is_outside(trace)):
         raise DeviceError(
-            f"[to] at {tracing.user_line()} a tensor moves from {x.device} to {device} in the middle of a compiled "
+            f"[to] at {tracebacks.user_line()} a tensor moves from {x.device} to {device} in the middle of a compiled "
             "function, which computes on one device; move it before the call."
         )
 
 
-def require_inside(x: Tensor, name: str, level: Any) -> None:
+def require_inside(x: Handle[Any], name: str, level: Any) -> None:
     """Raise unless the handle ``x`` may become a tensor of ``level``: it was made while that was open."""
     if level is not None and level is not x._level and x._serial <= level.born:
         raise SideEffectError(
-            f"[{name}] at {tracing.user_line()} a function under {level.name} gives a tensor from outside a value that "
-            f"belongs to the {level.name}; return the value."
+            f"[{name}] at {tracebacks.user_line()} a function under {level.name} gives a tensor from outside a value "
+            f"that belongs to the {level.name}; return the value."
         )

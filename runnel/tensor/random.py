@@ -16,8 +16,10 @@ from runnel import ops
 from runnel.backends.context import default_device
 from runnel.core import dtypes, kinds
 from runnel.core.devices import Device, as_device, devices
+from runnel.core.dispatch import TensorLike
 from runnel.core.errors import DTypeError
-from runnel.ops.arguments import as_sizes
+from runnel.core.surface import offered
+from runnel.ops.arguments import Array, as_sizes
 from runnel.tensor.active import ACTIVE
 from runnel.tensor.batching import own_keys
 from runnel.tensor.creation import Shape
@@ -28,6 +30,7 @@ from runnel.tensor.tensor import Tensor
 from runnel.tensor.variable import Variable
 
 
+@offered("rn")
 @kinds.declare
 class Generator:
     """A stream of random numbers on a device. ``state`` is a Variable: uint32 (key low, key high, count)."""
@@ -83,6 +86,7 @@ def default_on(device: Device) -> Generator:
     return _DEFAULTS[device]
 
 
+@offered("rn")
 def manual_seed(seed: int) -> None:
     """Seed the default generator of every device: equal seeds give equal numbers, on any number of threads, eager and
     compiled, on whatever device."""
@@ -90,21 +94,24 @@ def manual_seed(seed: int) -> None:
         generator.seed(seed)
 
 
+@offered("rn")
 def get_rng_state() -> Tensor:
     """The state of the default generator of ``runnel.device()``: uint32 (key low, key high, count)."""
     return default_on(default_device()).get_state()
 
 
+@offered("rn")
 def set_rng_state(state: Any) -> None:
     """Let the default generator of ``runnel.device()`` go on from a state that :func:`get_rng_state` gave."""
     default_on(default_device()).set_state(state)
 
 
+@offered("rn")
 def rand(
     *shape: Shape,
     dtype: Any = dtypes.float32,
     generator: Generator | None = None,
-    key: ArrayMethods | None = None,
+    key: TensorLike | None = None,
     device: Any = None,
 ) -> Tensor:
     """Uniform numbers in [0, 1), of the shape given by ints or one tuple, and a float dtype (else DTypeError). They are
@@ -113,11 +120,12 @@ def rand(
     return ops.uniform(_key(generator, key, device), _shape("rand", shape), dtypes.as_dtype(dtype))
 
 
+@offered("rn")
 def randn(
     *shape: Shape,
     dtype: Any = dtypes.float32,
     generator: Generator | None = None,
-    key: ArrayMethods | None = None,
+    key: TensorLike | None = None,
     device: Any = None,
 ) -> Tensor:
     """Normal numbers of mean 0 and deviation 1 (Box–Muller), of the shape given by ints or one tuple; by ``key``, where
@@ -125,7 +133,7 @@ def randn(
     return ops.normal(_key(generator, key, device), _shape("randn", shape), dtypes.as_dtype(dtype))
 
 
-def _key(generator: Generator | None, key: ArrayMethods | None, device: Any) -> Any:
+def _key(generator: Generator | None, key: Any, device: Any) -> Any:
     place = None if device is None else as_device(device)
     if key is None:
         return next_key(generator, place)
@@ -144,13 +152,14 @@ def _shape(name: str, given: tuple[Any, ...]) -> tuple[int, ...]:
     return as_sizes(name, given[0] if len(given) == 1 else given)
 
 
+@offered("rn")
 def randint(
     low: int,
     high: int,
     shape: Any,
     dtype: Any = dtypes.int64,
     generator: Generator | None = None,
-    key: ArrayMethods | None = None,
+    key: TensorLike | None = None,
     device: Any = None,
 ) -> Tensor:
     """Integers in [low, high), at most 2³² of them (else ShapeError), of ``shape``; by ``key``, where there is one.
@@ -158,7 +167,8 @@ def randint(
     return ops.randint(_key(generator, key, device), low, high, shape, dtypes.as_dtype(dtype))
 
 
-def dropout(x: ArrayMethods, p: float = 0.5, training: bool = True, generator: Generator | None = None) -> Tensor:
+@offered("rn")
+def dropout(x: Array, p: float = 0.5, training: bool = True, generator: Generator | None = None) -> Tensor:
     """``x`` with elements zeroed with probability ``p``, the rest scaled by 1/(1-p); ``x`` itself unless training."""
     if not training or p == 0:
         return x.read()

@@ -11,10 +11,11 @@ from contextlib import nullcontext
 from typing import TypeVar
 
 from runnel.core.errors import RunnelError
+from runnel.core.surface import offered
 from runnel.tensor.active import ACTIVE
 from runnel.tensor.tensor import Tensor
 from runnel.tensor.turns import MARKS, TURN
-from runnel.tensor.variable import Variable
+from runnel.tensor.variable import FirstReadings, Variable
 
 T = TypeVar("T")
 
@@ -22,6 +23,7 @@ _ATTEMPTS = 100
 _PATIENCE = 2  # attempts after which the others are asked to wait
 
 
+@offered("rn")
 def snapshot(read: Callable[[], T]) -> T:
     """What ``read()`` returns, with everything that it reads of Variables as of one point in time.
 
@@ -38,15 +40,14 @@ def snapshot(read: Callable[[], T]) -> T:
     for attempt in range(_ATTEMPTS):
         with TURN.taken() if attempt >= _PATIENCE else nullcontext():
             mark = MARKS.take()
-            seen: dict[Variable, Tensor] = {}
+            seen = FirstReadings()
             outer, ACTIVE.seen = ACTIVE.seen, seen
             try:
                 result = read()
             finally:
                 ACTIVE.seen = outer
-            if all(variable.still_is(value) for variable, value in seen.items()) and MARKS.holds(mark):
-                if outer is not None:
-                    outer.update({variable: value for variable, value in seen.items() if variable not in outer})
+            if all(variable.still_is(value) for variable, value in seen.values.items()) and MARKS.holds(mark):
+                seen.tell(outer)
                 return result
     raise RunnelError(
         f"[snapshot] Variables changed during each of {_ATTEMPTS} attempts to read them; read() must not change one."

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, Self
+from typing import Any, Protocol, Self
 
 import numpy as np
 
@@ -12,20 +12,17 @@ from runnel.core.avals import Aval
 from runnel.core.dtypes import DType
 from runnel.core.tables import Op
 from runnel.tensor.grad_mode import recording
+from runnel.tensor.handle import T
 from runnel.tensor.methods import ArrayMethods
 
-if TYPE_CHECKING:
-    from runnel.tensor.tensor import Tensor
-    from runnel.tensor.variable import Variable
 
-
-class StandIn(ArrayMethods):
+class StandIn(ArrayMethods[T]):
     """A cell that holds a tensor. ``update`` puts another in."""
 
     __slots__ = ()
     is_cell = True
 
-    def update(self, name: str, change: Callable[[Tensor], Tensor]) -> Self:
+    def update(self, name: str, change: Callable[[T], T]) -> Self:
         """Put in what ``change`` makes of the present value; on an error that stays. ``name`` is for messages."""
         raise NotImplementedError
 
@@ -36,17 +33,21 @@ class StandIn(ArrayMethods):
     def apply_op(self, op: Op, inputs: tuple[Any, ...], attrs: dict[str, Any]) -> Any:
         return self.read().apply_op(op, inputs, attrs)
 
-    def lift(self, array: Any, dtype: DType) -> Tensor:
+    def lift(self, array: Any, dtype: DType) -> T:
         return self.read().lift(array, dtype)
 
     def known(self) -> np.ndarray | None:
         return self.read().known()
 
-    def handle(self) -> Tensor:
+    def contiguous(self) -> T:
+        """The present value in dense row-major memory."""
+        return self.read().contiguous()
+
+    def handle(self) -> T:
         """A tensor with the present value, through which gradients flow."""
         return self.read().handle()
 
-    def detach(self) -> Tensor:
+    def detach(self) -> T:
         """The present value, without a tape."""
         return self.read().detach()
 
@@ -83,12 +84,23 @@ class StandIn(ArrayMethods):
         return id(self)
 
 
-class Data(StandIn):
+class Owner(Protocol[T]):
+    """What a :class:`Data` belongs to: a leaf, or a Variable."""
+
+    @property
+    def aval(self) -> Aval: ...
+
+    def detach(self) -> T: ...
+
+    def update(self, name: str, change: Callable[[T], T]) -> object: ...
+
+
+class Data(StandIn[T]):
     """A leaf's value without its tape; written to, it changes the leaf under ``no_grad``. ``x.data`` makes it."""
 
     __slots__ = ("_owner",)
 
-    def __init__(self, owner: Tensor | Variable) -> None:
+    def __init__(self, owner: Owner[T]) -> None:
         self._owner = owner
 
     @property
@@ -100,10 +112,10 @@ class Data(StandIn):
         """False: what is read here has no tape."""
         return False
 
-    def read(self) -> Tensor:
+    def read(self) -> T:
         return self._owner.detach()
 
-    def update(self, name: str, change: Callable[[Tensor], Tensor]) -> Self:
+    def update(self, name: str, change: Callable[[T], T]) -> Self:
         """Give the owner the value that ``change`` makes of its present one, without a tape."""
         with recording(False):
             self._owner.update(name, change)
@@ -113,7 +125,7 @@ class Data(StandIn):
         return repr(self.read())
 
 
-def _replace(owner: Tensor | Variable, value: Any) -> None:
+def _replace(owner: Owner[Any], value: Any) -> None:
     Data(owner).update("data", lambda x: value.read() if isinstance(value, ArrayMethods) else x.lift(value, x.dtype))
 
 

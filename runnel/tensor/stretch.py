@@ -10,6 +10,7 @@ from collections.abc import Collection, Sequence
 from typing import Any, NamedTuple
 
 from runnel.tensor import tape
+from runnel.tensor.handle import version
 from runnel.tensor.tensor import Tensor
 
 
@@ -28,7 +29,7 @@ class Stretch(NamedTuple):
         """What reaches each of the readings, for cotangents of some of the results."""
         pending: tape.Pending = {}
         for tensor, g in given:
-            tape.accumulate(pending, tape.version(tensor), g)
+            tape.accumulate(pending, version(tensor), g)
         reached: list[Any] = []
         records = [tensor._record for tensor in self.order]  # a walk inside of this one may replace them
         for tensor, record in zip(reversed(self.order), reversed(records), strict=True):

@@ -3,155 +3,32 @@
 A tensor made by an op from inputs that need a gradient remembers ``(op, attrs, inputs)``. :func:`cotangents` walks
 those records from results back to leaves and applies the rules of table ``vjp``. The rules are written with ops, so the
 same walk computes numbers on eager tensors and records a graph on traced ones. It is iterative: depth is no limit.
-
-The nodes of the tape are values. A tensor is the node of its value until ``x[key] = value`` or an in-place method gives
-it another one: then :func:`moved_out` makes a node of the old value, which earlier records mean from then on. Later
-ones mean the handle's :func:`version`.
 """
 
 from __future__ import annotations
 
-import weakref
 from collections.abc import Iterable, Sequence
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 import numpy as np
 
 from runnel.core import tables
 from runnel.core.errors import GradientError
-from runnel.core.tables import Op
 from runnel.ops.assembly import Piece, assembled
 from runnel.ops.pieces import slice_p
 from runnel.tensor.active import ACTIVE
 from runnel.tensor.grad_mode import run_recording
+from runnel.tensor.handle import (
+    MultiResultRecord,
+    PulledRecord,
+    Record,
+    ResultRecord,
+    T,
+    plain,
+    results_of,
+    version,
+)
 from runnel.tensor.methods import ArrayMethods
-
-if TYPE_CHECKING:
-    from runnel.tensor.tensor import Tensor
-
-
-def moved_out(x: Tensor) -> Tensor:
-    """A node of its own for the value that ``x`` has now, which no later write changes."""
-    if x._is_rebound and x._version is not None:
-        return version(x)
-    node = x._twin()
-    node.requires_grad, node._record = x.requires_grad, x._record
-    if x.requires_grad and x._record is None:
-        # gradients are accumulated where the user looks for them
-        node._leaf = weakref.ref(x) if x._leaf is None else x._leaf
-    return node
-
-
-def version(x: Tensor) -> Tensor:
-    """The node of the value that ``x`` has now. While a function is compiled, that of a tensor from outside stands for
-    it: the tape of the function ends there."""
-    trace = ACTIVE.trace
-    if trace is not None and trace.stand_ins is not None and x.requires_grad:
-        node = trace.stand_ins.of(x)
-        if node is not None:
-            return node
-    if not x._is_rebound:
-        return x
-    if x._version is None:
-        node = moved_out(x)
-        if node.is_traced and not x.is_traced:
-            return node  # of a trace that is inside of where the handle belongs
-        x._version = node
-    elif x._version._is_rebound:  # another handle was the node until it got another value
-        x._version = origin(x._version)
-    return x._version
-
-
-def origin(x: Tensor) -> Tensor:
-    """The node of the first value that ``x`` had."""
-    return x if x._first is None else x._first
-
-
-class Record:
-    """How a tensor was made: the op, its attributes and its inputs. ``freed`` once a backward pass has consumed it."""
-
-    __slots__ = ("_inputs", "attrs", "freed", "op", "rule")
-
-    def __init__(self, op: Op | None, inputs: tuple[Tensor, ...], attrs: dict[str, Any], rule: Any = None) -> None:
-        if ACTIVE.trace is not None:
-            inputs = tuple(map(version, inputs))
-        for x in inputs:
-            x._is_recorded = True
-            if x._is_rebound:
-                inputs = tuple(map(version, inputs))
-        self.op = op
-        self._inputs = inputs
-        self.attrs = attrs
-        self.rule = rule  # of a custom_vjp: (g, out) -> cotangents of inputs
-        self.freed = False
-
-    @property
-    def inputs(self) -> tuple[Tensor, ...]:
-        """The nodes of the values that the op was applied to."""
-        for x in self._inputs:
-            if x._is_rebound:
-                self._inputs = tuple(map(origin, self._inputs))
-                break
-        return self._inputs
-
-    def free(self) -> None:
-        """Let go of the saved values."""
-        self.freed = True
-        self._inputs = ()
-        self.rule = None
-
-
-def passed_on(g: Any, out: Tensor) -> tuple[Any]:
-    """The rule of a record that hands the cotangent on to its one input."""
-    return (g,)
-
-
-class MultiResultRecord(Record):
-    """How several results were made at once; ``outs`` are these, without a tape. It hangs on a node of the tape
-    that has no value and stands for all of them, the joint node; a :class:`ResultRecord` of each leads there. Where
-    there is no op, ``rule`` takes the cotangents by the number of the result."""
-
-    __slots__ = ("outs",)
-
-    def __init__(
-        self,
-        op: Op | None,
-        inputs: tuple[Tensor, ...],
-        attrs: dict[str, Any],
-        outs: tuple[Tensor, ...],
-        rule: Any = None,
-    ) -> None:
-        super().__init__(op, inputs, attrs, rule)
-        self.outs = outs
-
-    def free(self) -> None:
-        super().free()
-        self.outs = ()
-
-
-class ResultRecord(Record):
-    """A tensor is result number ``index`` of the op that ``joint`` stands for."""
-
-    __slots__ = ("index",)
-
-    def __init__(self, joint: Tensor, index: int) -> None:
-        super().__init__(None, (joint,), {})
-        self.index = index
-
-
-class PulledRecord(Record):
-    """A record that stands for many: it hands cotangents on by itself."""
-
-    __slots__ = ()
-
-    def pull(self, out: Tensor, g: Tensor, create_graph: bool, alive: set[int] | None) -> Sequence[Any]:
-        """The cotangents of the inputs, as of :func:`apply_rule`."""
-        raise NotImplementedError
-
-    def accumulate(self, g: Tensor, retain_graph: bool) -> bool:
-        """Where the record leads to leaves alone, and once to each: add their cotangents, for the one of its output, to
-        their owners' ``.grad``. False, and nothing has happened, where it does not."""
-        return False
 
 
 class Replaced:
@@ -166,7 +43,7 @@ class Replaced:
 REPLACED: Final = Replaced()
 
 
-def needed_order(roots: Sequence[Tensor], stops: frozenset[int] = frozenset()) -> list[Tensor]:
+def needed_order(roots: Sequence[T], stops: frozenset[int] = frozenset()) -> list[T]:
     """The tensors on a path from ``roots`` to leaves that need a gradient, each after everything it was made of."""
     while True:
         before = REPLACED.count
@@ -175,8 +52,8 @@ def needed_order(roots: Sequence[Tensor], stops: frozenset[int] = frozenset()) -
             return order
 
 
-def _needed_order(roots: Sequence[Tensor], stops: frozenset[int]) -> list[Tensor]:
-    order: list[Tensor] = []
+def _needed_order(roots: Sequence[T], stops: frozenset[int]) -> list[T]:
+    order: list[T] = []
     seen: set[int] = set()
     for root in map(version, roots):
         if id(root) in seen or not root.requires_grad:
@@ -196,7 +73,7 @@ def _needed_order(roots: Sequence[Tensor], stops: frozenset[int]) -> list[Tensor
     return order
 
 
-def _inputs(tensor: Tensor, stops: frozenset[int]) -> tuple[Tensor, ...]:
+def _inputs(tensor: T, stops: frozenset[int]) -> tuple[T, ...]:
     """What the tape leads to from ``tensor``."""
     record = tensor._record
     if record is None or id(tensor) in stops:
@@ -206,7 +83,7 @@ def _inputs(tensor: Tensor, stops: frozenset[int]) -> tuple[Tensor, ...]:
     return record.inputs
 
 
-def freed(tensor: Tensor) -> GradientError:
+def freed(tensor: T) -> GradientError:
     """The error where the tape of ``tensor`` is asked for and is not there any more."""
     return GradientError(
         f"[backward] the tape of a tensor of shape {tensor.shape} was freed by an earlier backward(); "
@@ -215,13 +92,13 @@ def freed(tensor: Tensor) -> GradientError:
 
 
 def cotangents(
-    roots: Sequence[Tensor],
-    seeds: Sequence[Tensor],
-    leaves: Iterable[Tensor] | None = None,
+    roots: Sequence[T],
+    seeds: Sequence[T],
+    leaves: Iterable[T] | None = None,
     *,
     create_graph: bool = False,
     retain_graph: bool = False,
-) -> dict[int, tuple[Tensor, Tensor]]:
+) -> dict[int, tuple[T, T]]:
     """``{id(leaf): (leaf, cotangent)}`` for ``leaves`` (all leaves of the tape when None), seeded at ``roots``.
 
     With ``create_graph`` the cotangents can be differentiated again. Only what leads to a leaf is computed.
@@ -229,19 +106,19 @@ def cotangents(
     return run_recording(create_graph, _cotangents, roots, seeds, leaves, create_graph, retain_graph)
 
 
-def accumulate_at_once(root: Tensor, seed: Tensor, retain_graph: bool) -> bool:
+def accumulate_at_once(root: T, seed: T, retain_graph: bool) -> bool:
     """Do what a backward pass does to the leaves, where one record knows how."""
     record = version(root)._record if ACTIVE.trace is None else None
     return isinstance(record, PulledRecord) and not record.freed and record.accumulate(seed, retain_graph)
 
 
 def _cotangents(
-    roots: Sequence[Tensor],
-    seeds: Sequence[Tensor],
-    leaves: Iterable[Tensor] | None,
+    roots: Sequence[T],
+    seeds: Sequence[T],
+    leaves: Iterable[T] | None,
     create_graph: bool,
     retain_graph: bool,
-) -> dict[int, tuple[Tensor, Tensor]]:
+) -> dict[int, tuple[T, T]]:
     wanted = None if leaves is None else frozenset(id(t) for t in leaves)
     order = needed_order(roots, wanted or frozenset())
     records = [tensor._record for tensor in order]  # another walk inside of this one may replace them
@@ -249,7 +126,7 @@ def _cotangents(
     pending: Pending = {}
     for root, seed in zip(roots, seeds, strict=True):
         accumulate(pending, version(root), seed)
-    found: dict[int, tuple[Tensor, Tensor]] = {}
+    found: dict[int, tuple[T, T]] = {}
     for tensor, record in zip(reversed(order), reversed(records), strict=True):
         g = pending.pop(id(tensor), None)
         if g is None or id(tensor) not in alive:
@@ -267,7 +144,7 @@ def _cotangents(
     return found
 
 
-def seed_of(root: Tensor, gradient: Any) -> Tensor:
+def seed_of(root: T, gradient: Any) -> T:
     """What ``root.backward(gradient)`` starts from: 1 for one number, where nothing is given."""
     if gradient is None:
         if root.size != 1:
@@ -280,11 +157,11 @@ def seed_of(root: Tensor, gradient: Any) -> Tensor:
     seed: Any = gradient if isinstance(gradient, ArrayMethods) else root.lift(np.asarray(gradient), root.dtype)
     if seed.shape != root.shape:
         raise GradientError(f"[backward] the seed has shape {seed.shape}, the tensor {root.shape}.")
-    found: Tensor = seed.read()
+    found: T = seed.read()
     return found
 
 
-def add_to_owners(found: Iterable[tuple[Tensor, Tensor]], seed: Tensor) -> None:
+def add_to_owners(found: Iterable[tuple[T, T]], seed: T) -> None:
     """Add the cotangents of leaves to ``.grad``, where the user looks for it; each is a handle of its own."""
     handed_out = {id(seed)}
     for leaf, g in found:
@@ -298,7 +175,7 @@ def add_to_owners(found: Iterable[tuple[Tensor, Tensor]], seed: Tensor) -> None:
         handed_out.add(id(g))
 
 
-def _leading_to(order: Sequence[Tensor], records: Sequence[Record | None], wanted: frozenset[int] | None) -> set[int]:
+def _leading_to(order: Sequence[T], records: Sequence[Record[T] | None], wanted: frozenset[int] | None) -> set[int]:
     """The tensors of ``order`` from which a wanted leaf can be reached."""
     alive: set[int] = set()
     for tensor, record in zip(order, records, strict=True):
@@ -311,28 +188,8 @@ def _leading_to(order: Sequence[Tensor], records: Sequence[Record | None], wante
     return alive
 
 
-def linked(x: Tensor, source: Tensor) -> Tensor:
-    """A node with the value of ``x``, whose record hands gradients on to ``source``."""
-    twin = x._twin()
-    twin.requires_grad = True
-    twin._record = Record(None, (source,), {}, passed_on)
-    return twin
-
-
-def handle(x: Tensor) -> Tensor:
-    """Another handle of the node of ``x``: the tape sees no difference, so that sums of gradients have one order."""
-    twin = linked(x, x)
-    twin._is_rebound, twin._version = True, version(x)
-    return twin
-
-
-def plain(x: Tensor) -> Tensor:
-    """``x`` without a tape: itself, where it has none."""
-    return x.untaped() if x.requires_grad else x
-
-
 def apply_rule(
-    record: Record, out: Tensor, g: Cotangent, create_graph: bool, alive: set[int] | None = None
+    record: Record[T], out: T, g: Cotangent, create_graph: bool, alive: set[int] | None = None
 ) -> Sequence[Any]:
     """The cotangents of a record's inputs for that of its output; some as functions that make them, some None. What is
     not ``alive`` (by default, what needs no gradient) need not be computed."""
@@ -363,21 +220,11 @@ def apply_rule(
     return tuple(tables.vjp[record.op](settled_g, result, *inputs, **record.attrs))
 
 
-def results_of(joint: Tensor, outs: tuple[Tensor, ...]) -> tuple[Tensor, ...]:
-    """The results of an op of several, with records that lead to the joint node."""
-    tensors = tuple(out._twin() for out in outs)
-    for index, tensor in enumerate(tensors):
-        if tensor.dtype.is_float:
-            tensor.requires_grad = True
-            tensor._record = ResultRecord(joint, index)
-    return tensors
-
-
 class ResultCotangent(NamedTuple):
     """The cotangent of result ``number`` of an op of several."""
 
     number: int
-    g: Tensor
+    g: Any
 
 
 # What is pending for a tensor: a cotangent; those of slices of it, to be put together; or, for a joint node, those
@@ -386,13 +233,13 @@ Cotangent = Any
 Pending = dict[int, Cotangent]
 
 
-def settled(g: Cotangent, tensor: Tensor) -> Tensor:
+def settled(g: Cotangent, tensor: T) -> T:
     """A pending cotangent of ``tensor`` as one tensor."""
-    total: Tensor = assembled(g, tensor.shape) if isinstance(g, list) else g
+    total: T = assembled(g, tensor.shape) if isinstance(g, list) else g
     return total
 
 
-def accumulate(pending: Pending, tensor: Tensor, g: Cotangent) -> None:
+def accumulate(pending: Pending, tensor: T, g: Cotangent) -> None:
     """Add ``g`` to what is pending for ``tensor``."""
     before = pending.get(id(tensor))
     if isinstance(g, ResultCotangent):
@@ -413,12 +260,3 @@ def accumulate(pending: Pending, tensor: Tensor, g: Cotangent) -> None:
             "the vjp rule of the op that read it is wrong."
         )
     pending[id(tensor)] = g if before is None else settled(before, tensor) + g
-
-
-def as_gradient(value: Any) -> Tensor | None:
-    """What is set as ``.grad``: None or a tensor. Whether it fits is seen where it is used."""
-    if value is None:
-        return None
-    if not isinstance(value, ArrayMethods):
-        raise GradientError(f"[grad] a gradient is a tensor or None; received {type(value).__name__}. Use asarray().")
-    return value.read()

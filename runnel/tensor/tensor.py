@@ -7,10 +7,9 @@ give this handle another value; ``x += y`` gives it to the name alone, as Python
 from __future__ import annotations
 
 import itertools
-import weakref
 from collections.abc import Callable
 from copy import deepcopy
-from typing import TYPE_CHECKING, Any, Self
+from typing import Any, Self
 
 import numpy as np
 
@@ -18,6 +17,7 @@ from runnel import ops
 from runnel.backends import context
 from runnel.backends.host import memory
 from runnel.backends.host.memory import Storage
+from runnel.core import tracebacks
 from runnel.core.arrays import can_share, same_memory
 from runnel.core.avals import Aval, Shape, aval, row_major
 from runnel.core.devices import Device
@@ -26,23 +26,35 @@ from runnel.core.dtypes import DType, from_numpy as from_numpy_dtype
 from runnel.core.errors import GradientError, LevelError, SideEffectError
 from runnel.core.recent import Recent
 from runnel.core.rounding import rounded
+from runnel.core.surface import offered
 from runnel.core.tables import Op
 from runnel.graph.node import InputKind, Value
+from runnel.ops.contiguity import contiguous
 from runnel.ops.conversion import stop_gradient_p
 from runnel.tensor import copying, eager, inplace, ownership, tape, tracing
 from runnel.tensor.grad_mode import RECORDING, run_recording
+from runnel.tensor.handle import (
+    Handle,
+    MultiResultRecord,
+    OutsideHandles,
+    Record,
+    another,
+    linked,
+    moved_out,
+    passed_on,
+    plain,
+    results_of,
+)
 from runnel.tensor.methods import ArrayMethods
 from runnel.tensor.ownership import CONSTANT_SERIAL
 from runnel.tensor.stand_in import data_of
 from runnel.tensor.traced_values import traced_value
 
-if TYPE_CHECKING:
-    from runnel.tensor.variable import Variable
-
 _serials = itertools.count(1)
 
 
-class Tensor(ArrayMethods):
+@offered("rn")
+class Tensor(Handle["Tensor"]):
     """An array of numbers. Make one with :func:`runnel.asarray`, :func:`runnel.zeros`, …; compute with array functions.
 
     Attributes:
@@ -51,177 +63,12 @@ class Tensor(ArrayMethods):
         grad: the gradient that ``backward()`` accumulated, for a leaf.
     """
 
-    # What every tensor has is in slots; the rest are class defaults that few instances override, which makes a tensor
-    # twice as cheap to create.
-    __slots__ = ("__dict__", "__weakref__", "_aval", "_is_recorded", "_layout", "_serial", "_storage")
+    __slots__ = ()
 
-    _aval: Aval
-    _layout: tuple[int, Shape]  # offset and strides, in elements
-    _is_recorded: bool  # set once a record of the tape holds this tensor
-    _serial: int
-    _storage: Storage | None
-    _array: np.ndarray | None = None  # the NumPy view, once asked for
-    _node: Value | None = None  # while tracing
-    _record: tape.Record | None = None
-    _leaf: weakref.ref[Variable | Tensor] | None = None  # to what this is the value of, which holds it in turn
-    _grad: Tensor | None = None
-    _weak: bool = False
-    _is_argument: bool = False  # of a function that is differentiated: a leaf that the function may give another value
-    _is_rebound: bool = False  # this handle was given another value
-    _first: Tensor | None = None  # then the node of its first value, if the tape may need it
-    _version: Tensor | None = None  # and that of its present one, once recorded
-    _level: Any = None  # of the transform that it is a tensor of (levels.py), which has the components
-    _parts: Any = None
-    requires_grad: bool = False
     data = data_of
 
     def __init__(self, *args: Any) -> None:
         raise TypeError("[Tensor] a tensor is made by runnel.asarray(data), runnel.zeros(shape), …, not by its class.")
-
-    # What it is -------------------------------------------------------------------------------------------------------
-
-    @property
-    def aval(self) -> Aval:
-        return self._aval
-
-    @property
-    def shape(self) -> Shape:
-        return self._aval.shape
-
-    @property
-    def dtype(self) -> DType:
-        return self._aval.dtype
-
-    @property
-    def is_weak(self) -> bool:
-        return self._weak
-
-    @property
-    def is_traced(self) -> bool:
-        return self._node is not None
-
-    @property
-    def address(self) -> int:
-        """Where its first element lies in memory."""
-        storage = self._storage
-        if storage is None:
-            raise traced_value(self._aval, "address")
-        return storage.address + self._layout[0] * self._aval.dtype.itemsize
-
-    @property
-    def strides(self) -> Shape:
-        """Steps in elements along each axis."""
-        return self._layout[1]
-
-    @property
-    def is_dense(self) -> bool:
-        return self._layout[1] == row_major(self._aval.shape) or self._aval.size <= 1
-
-    @property
-    def is_transposed(self) -> bool:
-        strides = self._layout[1]
-        return self._node is None and len(strides) > 1 and strides[-2] == 1 and strides[-1] > 1
-
-    # What NumPy sees --------------------------------------------------------------------------------------------------
-
-    def numpy(self) -> np.ndarray:
-        """Its values as a read-only NumPy array that shares memory (zero-copy)."""
-        if self._is_unknown:
-            raise traced_value(self._aval, "numpy()")
-        array = self._array
-        if array is None:
-            storage = self._storage
-            if storage is None:
-                raise GradientError("[numpy] the tensor holds no memory.")
-            if not self._aval.size:
-                self._array = np.empty(self._aval.shape, self._aval.dtype.numpy)
-                self._array.flags.writeable = False
-                return self._array
-            item = self._aval.dtype.itemsize
-            offset, strides = self._layout
-            array = self._array = storage.ndarray(
-                self._aval.shape, self._aval.dtype.numpy, offset * item, tuple(s * item for s in strides)
-            )
-        return array
-
-    @property
-    def _is_unknown(self) -> bool:
-        """Whether its values exist only when a program runs: it is traced, or an input of the function observed now."""
-        if self._node is not None:
-            return True
-        trace = tracing.ACTIVE.trace
-        return trace is not None and trace.observer is not None and self._serial <= trace.born
-
-    def known(self) -> np.ndarray | None:
-        trace = tracing.ACTIVE.trace
-        is_input = trace is not None and self._serial <= trace.born
-        return None if self._node is not None or is_input else self.numpy()
-
-    def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
-        array = self.numpy()
-        if dtype is not None and np.dtype(dtype) != array.dtype:
-            if copy is False:
-                raise ValueError(f"[asarray] a {self.dtype.name} tensor cannot be seen as {dtype} without a copy.")
-            return array.astype(dtype)
-        return array.copy() if copy else array
-
-    def item(self) -> bool | int | float:
-        """The one value of a tensor of size 1, as a Python number."""
-        if self._is_unknown:
-            raise traced_value(self._aval, "item()")
-        if self._aval.size != 1:
-            raise ValueError(f"[item] needs a tensor of size 1; received shape {self.shape}.")
-        return self.numpy().reshape(()).astype(np.float64 if self.dtype.is_float else self.dtype.numpy).item()
-
-    def tolist(self) -> Any:
-        """Its values as (nested) Python lists."""
-        return self.numpy().tolist()
-
-    def __float__(self) -> float:
-        return float(self._scalar("float"))
-
-    def __int__(self) -> int:
-        return int(self._scalar("int"))
-
-    def __bool__(self) -> bool:
-        return bool(self._scalar("bool"))
-
-    def __index__(self) -> int:
-        if not self.dtype.is_integer:
-            raise TypeError(f"[index] only an integer tensor can be an index; received {self.dtype.name}.")
-        return int(self._scalar("index"))
-
-    def __len__(self) -> int:
-        if not self.shape:
-            raise TypeError("[len] a 0-d tensor has no length.")
-        return self.shape[0]
-
-    def __hash__(self) -> int:
-        return id(self)
-
-    def _scalar(self, what: str) -> bool | int | float:
-        if self._is_unknown:
-            raise traced_value(self._aval, what)
-        if self._aval.size != 1:
-            raise ValueError(
-                f"[{what}] the truth or number of a tensor of shape {self.shape} is ambiguous; reduce it to one "
-                "element first (any, all, sum)."
-            )
-        return self.item()
-
-    def __repr__(self) -> str:
-        if self._is_unknown:
-            return f"Tensor(traced, {self._aval})"
-        body = np.array2string(self.numpy(), separator=", ", prefix="Tensor(")
-        extra = ", requires_grad=True" if self.requires_grad else ""
-        return f"Tensor({body}, dtype={self.dtype.name}{extra})"
-
-    def __str__(self) -> str:
-        return repr(self)
-
-    def __format__(self, spec: str) -> str:
-        """``f"{t}"`` is its text, traced or not; with a format (``f"{t:.3f}"``) that of its one number."""
-        return format(self._scalar("format"), spec) if spec else str(self)
 
     # Ops --------------------------------------------------------------------------------------------------------------
 
@@ -251,7 +98,7 @@ class Tensor(ArrayMethods):
                     return result if trace is None else _stopped(result, trace)
                 if result._aval.dtype.is_float:
                     result.requires_grad = True
-                    result._record = tape.Record(op, tensors, attrs)
+                    result._record = Record(op, tensors, attrs)
                 break
         return result
 
@@ -263,7 +110,7 @@ class Tensor(ArrayMethods):
         moved = self._elsewhere(device)
         if self.requires_grad and RECORDING.get():
             here = self._aval.device
-            moved.requires_grad, moved._record = True, tape.Record(None, (self,), {}, lambda g, out: (g.on(here),))
+            moved.requires_grad, moved._record = True, Record(None, (self,), {}, lambda g, out: (g.on(here),))
         return moved
 
     def _elsewhere(self, device: Device) -> Tensor:
@@ -274,6 +121,16 @@ class Tensor(ArrayMethods):
 
     def read(self) -> Tensor:
         return self
+
+    def contiguous(self) -> Tensor:
+        """The same values in dense row-major memory."""
+        if self.is_traced or self.strides == row_major(self.shape):
+            return self
+        flat: Tensor = ops.reshape(self, (-1,))
+        if flat.strides != (1,):  # a view of elements that lie evenly apart
+            flat = contiguous(flat)
+        dense: Tensor = ops.reshape(flat, self.shape)
+        return dense
 
     def __setitem__(self, key: Any, value: Any) -> None:
         """Give this handle the value with ``value`` at ``key``; whoever computed with the old value keeps that."""
@@ -289,17 +146,17 @@ class Tensor(ArrayMethods):
         ownership.require_own(self, name, trace)
         if trace is not None and self._is_outside(trace):
             node_of(self, trace)  # its value before is an input
-            trace.left_values.setdefault(id(self), (self, copying.handle_state(self)))
+            trace.facet(OutsideHandles).values.setdefault(id(self), (self, copying.handle_state(self)))
         start = next(_serials)
-        before = tape.moved_out(self)
+        before = moved_out(self)
         after = inplace.fitted(name, self._aval, change(before)).read()
         stays_leaf = self._is_user_leaf
         if stays_leaf or not RECORDING.get():
-            after = tape.plain(after)
+            after = plain(after)
             if self.requires_grad and not stays_leaf:
-                after = tape.linked(after, before)
+                after = linked(after, before)
         elif after.requires_grad and (after._record is None or after._serial < start):
-            after = tape.handle(after)  # somebody else's node of the tape
+            after = another(after)  # somebody else's node of the tape
         self._become(name, after, before, trace)
         if stays_leaf:
             self.requires_grad, self._record = True, None
@@ -319,15 +176,6 @@ class Tensor(ArrayMethods):
         self.requires_grad, self._record = after.requires_grad, after._record
         self._serial = next(_serials)
         self._is_rebound = True
-
-    @property
-    def _is_user_leaf(self) -> bool:
-        """Whether ``backward()`` accumulates a gradient here."""
-        return self.requires_grad and self._record is None and not self._is_argument
-
-    def _is_outside(self, trace: tracing.Trace) -> bool:
-        """Whether it was made before ``trace`` began."""
-        return self._serial <= trace.born if self._node is None else not trace.owns(self._node)
 
     def _twin(self) -> Tensor:
         """Another handle of the same value, without a tape. In a trace it is traced, whatever this one is."""
@@ -352,7 +200,7 @@ class Tensor(ArrayMethods):
             twin = symbolic(node_of(self, trace))
         twin.requires_grad, twin._record, twin._leaf = self.requires_grad, self._record, self._leaf
         if trace is not None and self._record is not None and self._is_outside(trace):
-            twin._record = tape.Record(None, (self,), {}, tape.passed_on)
+            twin._record = Record(None, (self,), {}, passed_on)
         twin._grad = self._grad
         twin.__dict__.update(copying.added_to(self))
         return twin
@@ -378,12 +226,7 @@ class Tensor(ArrayMethods):
 
     def handle(self) -> Tensor:
         """Another handle of the same value, through which gradients flow. A write to either leaves the other."""
-        return tape.handle(self) if self.requires_grad and RECORDING.get() else self._twin()
-
-    @property
-    def is_cell(self) -> bool:
-        """Whether ``x += y`` changes this handle: it does where a gradient is accumulated."""
-        return self._is_user_leaf
+        return another(self) if self.requires_grad and RECORDING.get() else self._twin()
 
     # Differentiation --------------------------------------------------------------------------------------------------
 
@@ -392,13 +235,13 @@ class Tensor(ArrayMethods):
         return self._grad
 
     @grad.setter
-    def grad(self, value: Tensor | None) -> None:
-        value = tape.as_gradient(value)
+    def grad(self, value: Any) -> None:
+        value = as_gradient(value)
         if value is not None and value._level is not None:
             ownership.require_inside(self, "grad", value._level)
         trace = tracing.ACTIVE.trace
         if trace is not None and self._is_outside(trace):
-            trace.left_gradients.setdefault(id(self), (self, self._grad))
+            trace.facet(OutsideHandles).gradients.setdefault(id(self), (self, self._grad))
         self._grad = value
 
     def detach(self) -> Tensor:
@@ -420,9 +263,10 @@ class Tensor(ArrayMethods):
         trace = tracing.ACTIVE.trace
         if trace is not None and self._is_outside(trace):
             raise SideEffectError(
-                f"[detach_] at {tracing.user_line()} a compiled function changes a tensor from outside; use detach()."
+                f"[detach_] at {tracebacks.user_line()} a compiled function changes a tensor from outside; use "
+                "detach()."
             )
-        before = tape.moved_out(self)
+        before = moved_out(self)
         self._become("detach_", before.detach(), before, trace)
         return self
 
@@ -465,8 +309,8 @@ def _with_tape(
         return outs if trace is None else tuple([_stopped(x, trace) for x in outs])
     joint = _blank(outs[0]._aval)
     joint.requires_grad = True
-    joint._record = tape.MultiResultRecord(op, tensors, attrs, outs)
-    return tape.results_of(joint, outs)
+    joint._record = MultiResultRecord(op, tensors, attrs, outs)
+    return results_of(joint, outs)
 
 
 def _stopped(result: Tensor, trace: tracing.Trace) -> Tensor:
@@ -595,3 +439,13 @@ def node_of(tensor: Tensor, trace: tracing.Trace) -> Value:
 def serial_now() -> int:
     """A number between those of tensors made before and after this call."""
     return next(_serials)
+
+
+def as_gradient(value: Any) -> Tensor | None:
+    """What is set as ``.grad``: None or a tensor. Whether it fits is seen where it is used."""
+    if value is None:
+        return None
+    if not isinstance(value, ArrayMethods):
+        raise GradientError(f"[grad] a gradient is a tensor or None; received {type(value).__name__}. Use asarray().")
+    tensor: Tensor = value.read()
+    return tensor

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import Final
 
+from runnel.core import tracebacks
 from runnel.core.avals import Aval
 from runnel.core.errors import TracedValueError
-from runnel.tensor import tracing
+from runnel.tensor.active import ACTIVE
 
 _INSTEAD: Final = {  # by what asked
     "bool": "Use runnel.where(condition, x, y) or runnel.cond instead of `if`, runnel.while_loop instead of `while`.",
@@ -21,10 +22,10 @@ _INSTEAD: Final = {  # by what asked
 def traced_value(aval: Aval, what: str) -> TracedValueError:
     """The error for asking for the value by ``what``. It counts even if the traced function catches it."""
     error = TracedValueError(
-        f"[{what}] the value of a traced tensor ({aval}) was asked for at {tracing.user_line()}; it exists only when "
-        f"the compiled program runs. {_INSTEAD.get(what, _INSTEAD['numpy()'])}"
+        f"[{what}] the value of a traced tensor ({aval}) was asked for at {tracebacks.user_line()}; it exists only "
+        f"when the compiled program runs. {_INSTEAD.get(what, _INSTEAD['numpy()'])}"
     )
-    trace = tracing.ACTIVE.trace
+    trace = ACTIVE.trace
     if trace is not None and trace.refusal is None:
         trace.refusal = error
     return error

@@ -15,16 +15,18 @@ import numpy as np
 
 from runnel.backends import base
 from runnel.backends.host.state import VERSION, StateLock
-from runnel.core import kinds
+from runnel.core import kinds, tracebacks
 from runnel.core.arrays import as_array
 from runnel.core.avals import Aval
 from runnel.core.devices import as_device
-from runnel.core.dispatch import RunTimeNumber
+from runnel.core.dispatch import RunTimeNumber, TensorLike
 from runnel.core.dtypes import DType, as_dtype, from_numpy
 from runnel.core.errors import DeviceError, DTypeError, GradientError, NewStateError, ShapeError
 from runnel.core.rounding import rounded
-from runnel.graph.node import InputKind
-from runnel.tensor import copying, inplace, tape, tensor as tensors, tracing
+from runnel.core.surface import offered
+from runnel.graph.node import InputKind, Value
+from runnel.tensor import inplace, tape, tensor as tensors, tracing
+from runnel.tensor.active import Readings
 from runnel.tensor.grad_mode import RECORDING, run_recording
 from runnel.tensor.stand_in import StandIn, data_of
 from runnel.tensor.tensor import Tensor
@@ -73,7 +75,7 @@ CONSUMED = ConsumedGradient()
 def _refuse_in_trace() -> None:
     if tracing.ACTIVE.trace is not None:
         raise NewStateError(
-            f"[Variable] one was made inside a compiled function, at {tracing.user_line()}: each call would need "
+            f"[Variable] one was made inside a compiled function, at {tracebacks.user_line()}: each call would need "
             "its own. Make Variables (and modules and optimizers, which hold them) outside, once."
         )
 
@@ -89,8 +91,39 @@ def _count_unshared() -> int:
 _UNSHARED: Final = _count_unshared()
 
 
+class FirstReadings:
+    """The values that Variables had when they were first read or assigned, outside of a trace."""
+
+    def __init__(self) -> None:
+        self.values: dict[Variable, Tensor] = {}
+
+    def note(self, variable: TensorLike, value: TensorLike) -> None:
+        if isinstance(variable, Variable) and isinstance(value, Tensor):
+            self.values.setdefault(variable, value)
+
+    def tell(self, other: Readings | None) -> None:
+        """Let another one know what is known here."""
+        if other is not None:
+            for variable, value in self.values.items():
+                other.note(variable, value)
+
+
+class TracedVariables:
+    """What a trace knows of Variables: their state as the traced function sees it."""
+
+    def __init__(self) -> None:
+        self.nodes: dict[Variable, Value] = {}  # of those read or written, in the order of first use
+        self.values: dict[Variable, Tensor] = {}  # what each holds now
+        self.written: set[Variable] = set()
+        self.gradients: dict[Variable, Tensor | None] = {}  # .grad as set in the trace
+        self.gradient_inputs: dict[Variable, Value] = {}  # .grad read before it was set
+        self.consumed: set[Variable] = set()  # gradients that an optimizer has used up
+        self.absent_gradients: set[Variable] = set()  # .grad read as None before it was set
+
+
+@offered("rn")
 @kinds.declare
-class Variable(StandIn):
+class Variable(StandIn[Tensor]):
     """A named, mutable cell that holds a tensor of fixed shape and dtype, on a device.
 
     In array functions it stands for its current value. ``var.assign(t)`` replaces the value; handles taken before keep
@@ -141,7 +174,17 @@ class Variable(StandIn):
         self._requires_grad = requires_grad
 
     def __getstate__(self) -> dict[str, Any]:
-        return copying.variable_state(self, Variable.__slots__)
+        """Its value, name and flags, its gradient, and what subclasses and users added."""
+        found = object.__getstate__(self)
+        in_dict, in_slots = found if isinstance(found, tuple) else (found, None)
+        added = {**(in_dict or {}), **(in_slots or {})}
+        return {
+            "value": self.value,
+            "requires_grad": self.requires_grad,
+            "name": self.name,
+            "grad": self._grad,
+            "attributes": {name: x for name, x in added.items() if name not in Variable.__slots__},
+        }
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         _refuse_in_trace()
@@ -185,7 +228,7 @@ class Variable(StandIn):
         if current is None:
             current = self._hand_out()
         if tracing.ACTIVE.seen is not None:
-            tracing.ACTIVE.seen.setdefault(self, current)
+            tracing.ACTIVE.seen.note(self, current)
         return current
 
     def _hand_out(self) -> Tensor:
@@ -223,15 +266,16 @@ class Variable(StandIn):
         return self.read().detach()
 
     def _read_traced(self, trace: tracing.Trace) -> Tensor:
-        current = trace.values.get(self)
+        traced = trace.facet(TracedVariables)
+        current = traced.values.get(self)
         if current is None:
-            node = trace.input(self._aval, InputKind.VARIABLE, self.name or f"variable{len(trace.variables)}")
-            trace.variables[self] = node
+            node = trace.input(self._aval, InputKind.VARIABLE, self.name or f"variable{len(traced.nodes)}")
+            traced.nodes[self] = node
             trace.settle(self._aval.device)
             current = tensors.symbolic(node)
             current._leaf = weakref.ref(self)
             current.requires_grad = self.requires_grad
-            trace.values[self] = current
+            traced.values[self] = current
         return current
 
     def assign(self, value: Any) -> None:
@@ -266,8 +310,9 @@ class Variable(StandIn):
             fresh = tensors.symbolic(tensors.node_of(value, trace))
             fresh._leaf = weakref.ref(self)
             fresh.requires_grad = self.requires_grad
-            trace.values[self] = fresh
-            trace.written.add(self)
+            traced = trace.facet(TracedVariables)
+            traced.values[self] = fresh
+            traced.written.add(self)
             return True
         if tracing.ACTIVE.seen is not None:
             self.read()
@@ -447,14 +492,15 @@ class Variable(StandIn):
         return found
 
     @grad.setter
-    def grad(self, value: Tensor | None) -> None:
-        value = tape.as_gradient(value)
+    def grad(self, value: Any) -> None:
+        value = tensors.as_gradient(value)
         if value is not None and value._level is not None:
             value = value._level.as_state(value, f"{self.name}.grad")
         trace = tracing.ACTIVE.trace
         if trace is not None:
-            trace.gradients[self] = value
-            trace.consumed.discard(self)
+            traced = trace.facet(TracedVariables)
+            traced.gradients[self] = value
+            traced.consumed.discard(self)
         else:
             self._grad = value
             CLOCK.grads += 1
@@ -479,11 +525,11 @@ class Variable(StandIn):
         self.grad = g
 
     def _grad_traced(self, trace: tracing.Trace) -> Tensor | None:
-        if self in trace.gradients:
-            found: Tensor | None = trace.gradients[self]
-            return found
+        traced = trace.facet(TracedVariables)
+        if self in traced.gradients:
+            return traced.gradients[self]
         if self._grad is None:
-            trace.absent_gradients.add(self)
+            traced.absent_gradients.add(self)
             return None
         if self._grad is CONSUMED:
             raise GradientError(
@@ -491,9 +537,9 @@ class Variable(StandIn):
                 "zero_grad() before backward(), or compile with keep_grads=True."
             )
         node = trace.input(self._aval, InputKind.ARGUMENT, f"{self.name}.grad")
-        trace.gradient_inputs[self] = node
+        traced.gradient_inputs[self] = node
         current = tensors.symbolic(node)
-        trace.gradients[self] = current
+        traced.gradients[self] = current
         return current
 
     def __repr__(self) -> str:

@@ -1,5 +1,7 @@
 """Functions on functions: gradients of any order, derivatives of one's own, and values computed again for backward."""
 
+# Written by scripts/surface.py from the declarations where things are defined: see runnel.core.surface.
+
 from runnel.transforms import control_batching as control_batching, control_forward as control_forward
 from runnel.transforms.checkpoint import checkpoint
 from runnel.transforms.cond import cond

@@ -18,16 +18,19 @@ from runnel.core.avals import aval
 from runnel.core.casting import CASTING, casting
 from runnel.core.dtypes import float32
 from runnel.core.errors import GradientError
+from runnel.core.surface import offered
 from runnel.tensor import tape, tensor as tensors, tracing
 from runnel.tensor.grad_mode import RECORDING, recording
+from runnel.tensor.handle import MultiResultRecord, Record, ResultRecord, origin, version
 from runnel.tensor.stretch import Stretch
-from runnel.tensor.tape import Record
 from runnel.tensor.tensor import Tensor
-from runnel.tensor.tracing import Repetition, Trace
-from runnel.tensor.variable import Variable
+from runnel.tensor.trace import Repetition
+from runnel.tensor.tracing import Trace
+from runnel.tensor.variable import FirstReadings, TracedVariables, Variable
 from runnel.transforms.leaves import alias
 
 
+@offered("rn")
 def checkpoint(fn: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
     """``fn(*args, **kwargs)``, of which backward keeps the arguments only: it runs ``fn`` again for the values between.
 
@@ -83,7 +86,7 @@ class _Block:
         places: list[int] = []
         for place, x in enumerate(first.outputs):
             if isinstance(x, Tensor) and x.requires_grad:
-                handed_through = first.sources.get(id(tape.version(x)))
+                handed_through = first.sources.get(id(version(x)))
                 if handed_through is not None:
                     results[place] = handed_through
                 else:
@@ -97,9 +100,9 @@ class _Block:
             joint.requires_grad = True
             outs = tuple([tensors.from_storage(first.outputs[place].aval, None) for place in places])
             rule = functools.partial(self._pull_several, places)
-            joint._record = tape.MultiResultRecord(None, inputs, {}, outs, rule)
+            joint._record = MultiResultRecord(None, inputs, {}, outs, rule)
             for index, place in enumerate(places):
-                results[place]._record = tape.ResultRecord(joint, index)
+                results[place]._record = ResultRecord(joint, index)
         return pytree.unflatten(first.structure, results)
 
     def _call(self) -> _Run:
@@ -111,7 +114,7 @@ class _Block:
             outputs, structure = pytree.flatten(self.fn(*args, **kwargs))
         roots = [x for x in outputs if isinstance(x, Tensor) and x.requires_grad]
         own = {
-            id(tape.origin(new)): old
+            id(origin(new)): old
             for new, old in zip(passed, self.leaves, strict=True)
             if isinstance(old, Tensor) and old.requires_grad
         }
@@ -148,7 +151,7 @@ def _leaves(roots: Sequence[Tensor], own: dict[int, Tensor], born: int) -> dict[
     were there before. Each with the tensor that a cotangent is for."""
     found: dict[int, Tensor] = {}
     seen: set[int] = set()
-    stack = list(map(tape.version, reversed(roots)))
+    stack = list(map(version, reversed(roots)))
     while stack:
         tensor = stack.pop()
         if id(tensor) in seen or not tensor.requires_grad:
@@ -167,7 +170,7 @@ class _EagerState:
     """What Variables were when the function first read or assigned them."""
 
     def __init__(self) -> None:
-        self.seen: dict[Variable, Tensor] = {}
+        self.seen = FirstReadings()
 
     @contextmanager
     def noted(self) -> Iterator[None]:
@@ -178,8 +181,7 @@ class _EagerState:
             yield
         finally:
             active.seen = outer
-            for variable, value in self.seen.items() if outer is not None else ():
-                outer.setdefault(variable, value)  # type: ignore[union-attr]
+            self.seen.tell(outer)
 
     @contextmanager
     def restored(self, after: Sequence[Tensor]) -> Iterator[None]:
@@ -188,9 +190,9 @@ class _EagerState:
             raise GradientError(
                 "[checkpoint] the function ran outside of the compiled function that differentiates it."
             )
-        changed = [(v, v.read().detach()) for v, value in self.seen.items() if v.read() is not value]
+        changed = [(v, v.read().detach()) for v, value in self.seen.values.items() if v.read() is not value]
         for variable, _ in changed:
-            variable.assign(self.seen[variable])
+            variable.assign(self.seen.values[variable])
         try:
             yield
         finally:
@@ -203,7 +205,7 @@ class _TracedState:
 
     def __init__(self, trace: Trace) -> None:
         self.trace = trace
-        self.values = dict(trace.values)
+        self.values = dict(trace.facet(TracedVariables).values)
 
     @contextmanager
     def noted(self) -> Iterator[None]:
@@ -216,21 +218,22 @@ class _TracedState:
         trace = self.trace
         if tracing.ACTIVE.trace is not trace:
             raise GradientError("[checkpoint] the function ran in a compiled function, and that has ended.")
-        now, outer = trace.values, trace.repetition
-        trace.values = {v: self.values[v] if v in self.values else self._as_given(v) for v in trace.variables}
+        traced = trace.facet(TracedVariables)
+        now, outer = traced.values, trace.repetition
+        traced.values = {v: self.values[v] if v in self.values else self._as_given(v) for v in traced.nodes}
         trace.repetition = Repetition(tuple(tensors.node_of(g, trace) for g in after))
         try:
             yield
         finally:
             if outer is not None:
                 outer.made |= trace.repetition.made
-            for variable, value in trace.values.items():
+            for variable, value in traced.values.items():
                 now.setdefault(variable, value)
-            trace.values, trace.repetition = now, outer
+            traced.values, trace.repetition = now, outer
 
     def _as_given(self, variable: Variable) -> Tensor:
         """The value at the start of the program."""
-        value = tensors.symbolic(self.trace.variables[variable])
+        value = tensors.symbolic(self.trace.facet(TracedVariables).nodes[variable])
         value._leaf = weakref.ref(variable)
         value.requires_grad = variable.requires_grad
         return value

@@ -9,6 +9,7 @@ from runnel.core.avals import aval
 from runnel.core.dispatch import apply
 from runnel.core.dtypes import bool_
 from runnel.core.errors import DTypeError
+from runnel.core.surface import offered
 from runnel.core.tables import vjp
 from runnel.graph.body import Body
 from runnel.graph.extract import extract, placeholder, zeros
@@ -22,6 +23,7 @@ from runnel.transforms.linearized import linearize
 from runnel.transforms.trees import Tree, require_same, take_apart, tensors_of
 
 
+@offered("rn")
 def cond(predicate: Any, true_fn: Callable[..., Any], false_fn: Callable[..., Any], *operands: Any) -> Any:
     """``true_fn(*operands)`` where ``predicate`` holds, else ``false_fn(*operands)``.
 

@@ -9,11 +9,12 @@ from typing import Any
 from runnel.core import pytree
 from runnel.core.errors import GradientError
 from runnel.core.references import FunctionLike
+from runnel.core.surface import offered
 from runnel.tensor import tensor as tensors, tracing
 from runnel.tensor.grad_mode import RECORDING
+from runnel.tensor.handle import Record
 from runnel.tensor.levels import highest
 from runnel.tensor.methods import ArrayMethods
-from runnel.tensor.tape import Record
 from runnel.tensor.tensor import Tensor
 from runnel.transforms.custom_levels import at_level
 from runnel.transforms.gradients import zeros_for
@@ -22,6 +23,7 @@ Forward = Callable[..., tuple[Any, Any]]
 Backward = Callable[[Any, Any], Sequence[Any]]
 
 
+@offered("rn")
 class custom_vjp(FunctionLike):
     """Decorator: ``fn`` computes; where a gradient is needed, the pair given to :meth:`defvjp` takes over::
 
@@ -143,7 +145,7 @@ def _each_tensor(tree: Any, function: Callable[[Any], Tensor]) -> Any:
     return pytree.unflatten(structure, [function(x.read()) if isinstance(x, ArrayMethods) else x for x in leaves])
 
 
-def _detached(x: ArrayMethods) -> Tensor:
+def _detached(x: ArrayMethods[Tensor]) -> Tensor:
     """A tensor of its own with the value of ``x`` and no tape."""
     tensor = x.read()
     if tensor._level is not None:

@@ -11,8 +11,9 @@ from runnel.core.dtypes import float32, from_numpy
 from runnel.core.errors import GradientError
 from runnel.ops import zeros_like
 from runnel.tensor import tensor as tensors, tracing
+from runnel.tensor.handle import Record, origin, passed_on
+from runnel.tensor.levels import Level
 from runnel.tensor.methods import ArrayMethods
-from runnel.tensor.tape import Record, origin, passed_on
 from runnel.tensor.tensor import Tensor
 
 
@@ -21,7 +22,7 @@ def alias(x: Tensor, source: Tensor | None = None) -> Tensor:
     ways do not count; and the tape goes on from it to ``source``, by default ``x``, so that derivatives nest. Without a
     ``source`` it is a tensor of the innermost level: what is differentiated inside of a level has its tape there."""
     trace, level = tracing.ACTIVE.trace, tracing.ACTIVE.level
-    if source is None and level is not None and x._level is not level:
+    if source is None and isinstance(level, Level) and x._level is not level:
         lifted: Tensor = level.lifted(x)  # the component goes on with its own tape, and the handle begins one
         lifted.requires_grad = lifted._is_argument = True
         return lifted

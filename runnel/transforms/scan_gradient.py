@@ -7,12 +7,12 @@ the backward body is, and which sums are taken after it. Plans are kept by the i
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any, Final
 
 from runnel.core.avals import Aval
 from runnel.core.dispatch import apply
 from runnel.core.recent import Recent
+from runnel.core.records import record
 from runnel.core.tables import vjp
 from runnel.graph.body import Body
 from runnel.graph.extract import extract, placeholder, zeros
@@ -30,7 +30,7 @@ from runnel.transforms.sums import Term, terms
 _KEPT: Final = 64  # plans held ready, and as many that were used before them
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class GradientPlan:
     """Numbers are those of the body's inputs (constants, carries, xs) and outputs (carries, ys)."""
 

@@ -7,10 +7,9 @@ the loop has to write out the factors only, and most of them are kept or written
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from runnel.core.avals import aval
 from runnel.core.dispatch import apply
+from runnel.core.records import record
 from runnel.graph.node import Value, applied
 from runnel.ops import permute, reshape
 from runnel.ops.arithmetic import add_p
@@ -20,7 +19,7 @@ from runnel.ops.views import permute_p, reshape_p
 from runnel.tensor.tensor import Tensor
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Term:
     """A part of a sum over steps: ``views``, the last first, of a product or a sum of ``factors``, each of which is
     needed stacked. A left factor is stacked transposed, so that its steps and columns can be one axis."""

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterator
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +18,7 @@ from runnel.backends.host import threads
 from runnel.compile import stored
 from runnel.core import switches
 from runnel.core.errors import SettingError
+from runnel.core.records import replace
 from runnel.core.switches import SETTLED
 from runnel.core.tables import Table
 from runnel.tensor import eager

@@ -7,7 +7,6 @@ import os
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
-from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any
 
@@ -30,6 +29,7 @@ from runnel.compiler.passes.pipeline import PIPELINE, Pass
 from runnel.compiler.plan import Planner
 from runnel.core import switches
 from runnel.core.errors import AxisError, MemoryBudgetError
+from runnel.core.records import fields, replace
 from runnel.core.tables import Table
 
 ROOT = Path(__file__).resolve().parents[2]

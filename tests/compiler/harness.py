@@ -15,7 +15,7 @@ from runnel.graph.graph import Graph
 from runnel.graph.node import InputKind
 from runnel.tensor import tensor as tensors, tracing
 from runnel.tensor.tensor import Tensor
-from runnel.tensor.variable import Variable
+from runnel.tensor.variable import TracedVariables, Variable
 
 
 class Traced:
@@ -36,14 +36,15 @@ class Traced:
             result = fn(*[tensors.symbolic(n) for n in nodes])
             results = result if isinstance(result, tuple) else (result,)
             outputs = [tensors.node_of(r.read(), trace) for r in results]
-        updates = {trace.variables[v]: tensors.node_of(trace.values[v], trace) for v in trace.written}
+        traced = trace.facet(TracedVariables)
+        updates = {traced.nodes[v]: tensors.node_of(traced.values[v], trace) for v in traced.written}
         graph = trace.graph(outputs, updates, "traced")
         self.graph = expand(rewrite(graph) if rewrite is not None else graph)
         self.avals = [o.aval for o in outputs]
-        self.reads_others = len(graph.inputs) != len(args) + len(trace.variables)
+        self.reads_others = len(graph.inputs) != len(args) + len(traced.nodes)
         self.plan: Plan = Planner(self.graph, threads, fuse=fuse).plan()
         self.variables: list[Variable] = [
-            next(v for v, n in trace.variables.items() if n is node) for node in self.plan.variables
+            next(v for v, n in traced.nodes.items() if n is node) for node in self.plan.variables
         ]
         self.program = Program(self.plan, [v.private_address() for v in self.variables])
 

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import dataclasses
 from typing import Any
 
 import pytest
 
 from runnel.core.dtypes import bool_, float32, float64, int8, int32
 from runnel.core.errors import VerifierError
+from runnel.core.records import replace
 from runnel.loops import ir, scalar
 from runnel.loops.ir import (
     Acc,
@@ -67,7 +67,7 @@ def contract(**changes: Any) -> Kernel:
     steps = BatchSpec(*(Param("k"),) * 5)
     if changes.pop("batched", False):
         changes["batch"] = steps
-    return dataclasses.replace(base, body=(dataclasses.replace(SPEC, **changes),))  # type: ignore[type-var]
+    return replace(base, body=(replace(SPEC, **changes),))  # type: ignore[type-var]
 
 
 GOOD = {
@@ -121,14 +121,14 @@ BAD = {
     "rows in rows": (kernel(rows(For(C, RangeBound.I0, RangeBound.I1, "seq", ()))), "runs over i0..i1 already"),
     "negative range": (kernel(For(R, 4, 2, "seq", ())), "begins at 4, after its end 2"),
     "unknown bound": (kernel(along("q")), "the kernel has no param 'q'"),
-    "contract second": (dataclasses.replace(contraction(), body=(rows(), SPEC)), "only be the first statement"),
-    "contract in a loop": (dataclasses.replace(contraction(), body=(rows(SPEC),)), "only be the first statement"),
+    "contract second": (replace(contraction(), body=(rows(), SPEC)), "only be the first statement"),
+    "contract in a loop": (replace(contraction(), body=(rows(SPEC),)), "only be the first statement"),
     "contract dtype": (contract(dtype=int32), "accumulates in float32 or float64, not int32"),
     "contract operand dtype": (contract(dtype=float64), "is float32 and the Contract float64"),
     "contract in place": (contract(c="a"), "buffer 'a' is both an operand and the result"),
     "contract param": (contract(k=Param("q")), "the kernel has no param 'q'"),
     "batched epilogue": (
-        dataclasses.replace(contraction(), body=(*contract(batched=True).body, rows())),
+        replace(contraction(), body=(*contract(batched=True).body, rows())),
         "a batched Contract has no epilogue",
     ),
     "accumulating epilogue": (

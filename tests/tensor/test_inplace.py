@@ -9,12 +9,15 @@ import pytest
 
 import runnel as rn
 from runnel.core.errors import CaptureError, DTypeError, GradientError, RunnelError, ShapeError
-from runnel.tensor.inplace import FUNCTIONS, REPLACEMENTS
+from runnel.tensor.function_methods import FunctionMethods
 
 X = np.array([[0.3, 0.9, 0.2], [0.8, 0.1, 0.6]], np.float32)
 Y = np.array([[0.7, 0.2, 0.5], [0.4, 0.3, 0.9]], np.float32)
 ROWS = np.array([1, 1])
 
+IN_PLACE = [name.removesuffix("_") for name in vars(FunctionMethods) if name.endswith("_") and name[0] != "_"]
+FUNCTIONS = [name for name in IN_PLACE if hasattr(FunctionMethods, name)]
+REPLACEMENTS = [name for name in IN_PLACE if name not in FUNCTIONS]
 INTEGERS = [name for name in FUNCTIONS if name.startswith("bitwise")]
 
 
@@ -155,3 +158,9 @@ def test_readings_and_constants_are_left_alone() -> None:
     one += 1.0
     zero = rn.zeros_like(rn.asarray(1.0)).add_(3.0)
     assert one.item() == 2.0 and zero.item() == 3.0 and rn.zeros_like(rn.asarray(1.0)).item() == 0.0
+
+
+def test_a_number_is_added_with_a_factor() -> None:
+    x = rn.asarray([1.0, 2.0])
+    assert x.add(3, alpha=2).tolist() == [7.0, 8.0] and x.sub(1.5, alpha=2).tolist() == [-2.0, -1.0]
+    assert x.add_(1, alpha=True).tolist() == [2.0, 3.0]

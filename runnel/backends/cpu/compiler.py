@@ -12,7 +12,6 @@ import sys
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Final
 
 from runnel.backends.cpu import link
@@ -21,6 +20,7 @@ from runnel.backends.cpu.link import Function
 from runnel.backends.host import claims, objects
 from runnel.core import switches
 from runnel.core.errors import VerifierError
+from runnel.core.records import record
 
 if TYPE_CHECKING:
     import llvmlite.binding as llvm
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 ABI_VERSION: Final = 1  # of what generated code and its callers agree on beyond the text: thread words, records
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Module:
     """LLVM text that need not exist yet: it defines the global ``symbol``, ``identity`` determines it, and ``text``
     writes it, which is asked for only where no machine code is filed under the identity. ``uses`` are the symbols it

@@ -5,10 +5,10 @@ them for generated code ("System V ABI", chapters 4 and 5).
 from __future__ import annotations
 
 import struct
-from dataclasses import dataclass
 from typing import Final, NamedTuple
 
 from runnel.core.errors import VerifierError
+from runnel.core.records import record
 
 _MAGIC: Final = b"\x7fELF\x02\x01\x01"  # 64 bits, little-endian, version 1
 _RELOCATABLE: Final = 1
@@ -47,7 +47,7 @@ class Relocation(NamedTuple):
     addend: int
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class ObjectFile:
     machine: int
     sections: dict[int, Section]

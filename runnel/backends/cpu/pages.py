@@ -10,14 +10,15 @@ import functools
 import mmap
 import os
 import weakref
-from dataclasses import dataclass
 from typing import Any, Final
+
+from runnel.core.records import record
 
 _READ, _WRITE, _EXECUTE = 1, 2, 4  # PROT_… of <sys/mman.h>, the same on all systems
 _FAILED: Final = ctypes.c_void_p(-1).value
 
 
-@dataclass(slots=True)
+@record(frozen=False)
 class Statistics:
     """Blocks of pages that hold machine code now, and their bytes."""
 

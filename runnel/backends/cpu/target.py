@@ -5,19 +5,19 @@ from __future__ import annotations
 import functools
 import platform
 from collections.abc import Set
-from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from runnel.backends.cpu import processor
 from runnel.core.accepting import one_of, whole
 from runnel.core.dtypes import DType
+from runnel.core.records import record, replace
 from runnel.core.switches import Switch
 
 if TYPE_CHECKING:
     import llvmlite.binding as llvm
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Target:
     """An instruction set: what LLVM is told, and what the emitters need to know of it.
 

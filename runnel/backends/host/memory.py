@@ -10,11 +10,12 @@ import contextlib
 import functools
 import mmap
 import sys
-from dataclasses import dataclass
 from pickle import PickleBuffer
 from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
+
+from runnel.core.records import record
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -70,7 +71,7 @@ def size_class(nbytes: int) -> int:
     return -(-nbytes >> shift) << shift if shift >= 7 else _aligned(nbytes, ALIGNMENT)
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Statistics:
     """Bytes in use, as asked for; bytes of waiting blocks; the peak of the former; allocations, and those that reached
     the system.

@@ -18,13 +18,13 @@ import sys
 import time
 import warnings
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
 from runnel.backends.host.own_folder import open_own_folder
 from runnel.backends.host.secret import secret_in
 from runnel.core import atomic_files, switches
+from runnel.core.records import record
 from runnel.core.regular_files import read_regular
 
 LARGEST: Final = 1 << 26  # bytes of an entry
@@ -36,7 +36,7 @@ _TOUCH_AFTER: Final = 3600.0  # seconds: a file used within the hour is young en
 _SCAN_EVERY: Final = 64  # writes between two looks at what other processes put into the folder
 
 
-@dataclass(slots=True)
+@record(frozen=False)
 class Statistics:
     """Kernels this process compiled, read from disk, and found already linked."""
 

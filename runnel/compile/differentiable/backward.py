@@ -12,7 +12,7 @@ from runnel.compile.native import Recipe
 from runnel.compiler.executable.program import Program
 from runnel.core.avals import Aval, Shape, row_major
 from runnel.graph.graph import Graph
-from runnel.tensor import tape
+from runnel.tensor.handle import plain
 from runnel.tensor.tensor import Tensor, from_storage
 
 
@@ -39,7 +39,7 @@ class Backward:
             return {}
         made = self.program_for(wanted)
         program = made.program
-        dense = [g if g.is_dense else tape.plain(g).contiguous() for g in seeds]
+        dense = [g if g.is_dense else plain(g).contiguous() for g in seeds]
         storages = [memory.allocate(nbytes) for nbytes in program.outputs]
         inputs = [addresses[i] for i in self.reads]
         inputs += [g.address for g in dense]

@@ -17,7 +17,8 @@ from runnel.core.dtypes import float32
 from runnel.core.errors import CaptureWarning
 from runnel.core.lifetime import Weak
 from runnel.graph.node import InputKind, Value
-from runnel.tensor import tape, tensor as tensors
+from runnel.tensor import tensor as tensors
+from runnel.tensor.handle import Record, passed_on, version
 from runnel.tensor.holding import Hold
 from runnel.tensor.tensor import Tensor
 from runnel.tensor.variable import Pin, Variable
@@ -183,5 +184,5 @@ class Call:
 
 def _another_handle(result: Tensor, of: Tensor) -> None:
     """Make ``result`` another handle of the node of ``of``; the tape sees no difference."""
-    result._record = tape.Record(None, (of,), {}, tape.passed_on)
-    result._is_rebound, result._version = True, tape.version(of)
+    result._record = Record(None, (of,), {}, passed_on)
+    result._is_rebound, result._version = True, version(of)

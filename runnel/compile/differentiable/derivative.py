@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
 from typing import Any, Final, NamedTuple
 
 from runnel.compile.differentiable.ends import End, Ends, Kind, NotDivisible
@@ -17,6 +16,7 @@ from runnel.compile.differentiable.layouts import stored_layouts, unstored
 from runnel.compile.differentiable.segments import Segment, segments
 from runnel.compile.differentiable.sketch import Sketcher, Steps, outline
 from runnel.core.avals import Aval
+from runnel.core.records import record
 from runnel.graph.extract import placeholder
 from runnel.graph.graph import Graph, topological
 from runnel.graph.hashing import structural_hash
@@ -24,8 +24,10 @@ from runnel.graph.node import InputKind, Value
 from runnel.ops import assembly
 from runnel.tensor import tape, tensor as tensors
 from runnel.tensor.grad_mode import recording
+from runnel.tensor.handle import MultiResultRecord, ResultRecord, version
 from runnel.tensor.tensor import Tensor
 from runnel.tensor.tracing import Trace
+from runnel.tensor.variable import TracedVariables
 from runnel.transforms.residuals import met, to_keep
 
 _SEVERAL: Final = 4  # results of one op; there is a program for each choice among them
@@ -57,7 +59,7 @@ class Late(NamedTuple):
     phase: int
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Pullback:
     """``gradients`` takes values ``reads`` (numbers of what is kept) and cotangents of the part's beginning to those of
     its readings. ``seeds`` says which results of an op of several the cotangents are for, where the part begins there.
@@ -72,7 +74,7 @@ class Pullback:
         return structural_hash(self.gradients), self.reads, self.cotangents, self.seeds
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Part:
     """A piece of the tape with one beginning, like ``value``, and the ends where it is read.
 
@@ -89,7 +91,7 @@ class Part:
         return tuple(p.identity() for p in self.pullbacks), self.inputs, self.phases
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Derivative:
     """``kept`` are nodes of the forward graph: inputs that stay as they are, and results, the last ``residuals`` of
     which only backward programs read. ``taped`` says for each place among the outputs what it is a value of.
@@ -132,12 +134,13 @@ def derivative(
         results: what the function returns anyway.
         recompute: keep as little as possible and compute the rest again, whatever it costs.
     """
-    before = set(trace.written), dict(trace.gradients)
+    traced = trace.facet(TracedVariables)
+    before = set(traced.written), dict(traced.gradients)
     found = segments([x for _, x in live], outside)
     ends = Ends(trace, outside, [segment.root for segment in found])
     with recording(False):
         pulled = [[_pulled(segment, seeds, trace) for seeds in _seedings(segment, found)] for segment in found]
-    if (trace.written, trace.gradients) != before:
+    if (traced.written, traced.gradients) != before:
         raise NotDivisible("a derivative changes Variables")
     free = {x for x in trace.inputs if x in steady or _keeps_its_value(x, trace)} | set(results)
     every = [p for of_one in pulled for p in of_one]
@@ -153,7 +156,7 @@ def derivative(
     stored = stored_layouts(outputs, [x for x in kept if x not in free])
     places = {node: i for i, node in enumerate(kept)}
     parts = tuple(_part(segment, of_one, ends, places, stored) for segment, of_one in zip(found, pulled, strict=True))
-    taped = tuple((place, ends.of(tape.version(x))) for place, x in live)
+    taped = tuple((place, ends.of(version(x))) for place, x in live)
     residuals = tuple(stored.get(x, x) for x in kept if x not in free)
     given = tuple(x for x in inputs if x in free or x.kind is InputKind.SCALAR)
     lying = tuple(stored.get(x, x) for x in kept)
@@ -161,7 +164,8 @@ def derivative(
 
 
 def _keeps_its_value(node: Value, trace: Trace) -> bool:
-    return node.kind is InputKind.VARIABLE and not any(trace.variables[v] is node for v in trace.written)
+    traced = trace.facet(TracedVariables)
+    return node.kind is InputKind.VARIABLE and not any(traced.nodes[v] is node for v in traced.written)
 
 
 class _Pulled(NamedTuple):
@@ -179,10 +183,10 @@ class _Pulled(NamedTuple):
 def _seedings(segment: Segment, found: Sequence[Segment]) -> list[tuple[int, ...]]:
     """Which of several results cotangents can arrive for: any of those that are read. Of one result there is one."""
     root = segment.root
-    if not isinstance(root._record, tape.MultiResultRecord):
+    if not isinstance(root._record, MultiResultRecord):
         return [()]
     readers = [x._record for other in found for x in other.stretch.order if x._record is not None]
-    numbers = sorted({r.index for r in readers if isinstance(r, tape.ResultRecord) and r.inputs[0] is root})
+    numbers = sorted({r.index for r in readers if isinstance(r, ResultRecord) and r.inputs[0] is root})
     if len(numbers) > _SEVERAL:
         raise NotDivisible(f"more than {_SEVERAL} results of one op are read in different ways")
     return [chosen for n in range(1, len(numbers) + 1) for chosen in itertools.combinations(numbers, n)]
@@ -190,7 +194,7 @@ def _seedings(segment: Segment, found: Sequence[Segment]) -> list[tuple[int, ...
 
 def _pulled(segment: Segment, numbers: tuple[int, ...], trace: Trace) -> _Pulled:
     root = segment.root
-    if isinstance(root._record, tape.MultiResultRecord):
+    if isinstance(root._record, MultiResultRecord):
         seeds = [placeholder(root._record.outs[i].aval, f"cotangent{i}") for i in numbers]
         given: list[Any] = [tape.ResultCotangent(i, tensors.symbolic(x)) for i, x in zip(numbers, seeds, strict=True)]
     else:

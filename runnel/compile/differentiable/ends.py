@@ -9,7 +9,7 @@ from typing import NamedTuple
 from runnel.graph.node import InputKind
 from runnel.tensor.tensor import Tensor
 from runnel.tensor.tracing import Trace
-from runnel.tensor.variable import Variable
+from runnel.tensor.variable import TracedVariables, Variable
 
 
 class NotDivisible(Exception):
@@ -40,8 +40,9 @@ class Ends:
 
     def __init__(self, trace: Trace, outside: dict[int, int], roots: Sequence[Tensor]) -> None:
         numbers = {node: i for i, node in enumerate(x for x in trace.inputs if x.kind is InputKind.VARIABLE)}
-        self._variables = {v: numbers[node] for v, node in trace.variables.items()}
-        self._values = trace.values
+        traced = trace.facet(TracedVariables)
+        self._variables = {v: numbers[node] for v, node in traced.nodes.items()}
+        self._values = traced.values
         self._former: dict[int, int] = {}  # by id of the leaf
         self._parts = {id(root): i for i, root in enumerate(roots)}
         self._outside = outside

@@ -11,6 +11,7 @@ import weakref
 from collections.abc import Callable, Sequence
 
 from runnel.tensor import tape
+from runnel.tensor.handle import Record, passed_on, version
 from runnel.tensor.tensor import Tensor
 
 
@@ -42,24 +43,24 @@ class LateGradients:
         return self._found[place]
 
 
-class LateRecord(tape.Record):
+class LateRecord(Record[Tensor]):
     """The record of a gradient whose tape does not exist yet."""
 
     __slots__ = ("_late", "_place")
 
     def __init__(self, late: LateGradients, place: int) -> None:
-        super().__init__(None, (), {}, tape.passed_on)
+        super().__init__(None, (), {}, passed_on)
         self._late = late
         self._place = place
 
     @property
     def inputs(self) -> tuple[Tensor, ...]:
         g = None if self.freed else self._late.at(self._place)
-        return () if g is None else (tape.version(g),)
+        return () if g is None else (version(g),)
 
 
 def _become_handle(twin: Tensor, g: Tensor) -> None:
     """From now on ``twin`` is another handle of the node of ``g``, for records that have read it, too."""
-    twin._first = twin._version = tape.version(g)
-    twin.requires_grad, twin._record = g.requires_grad, tape.Record(None, (g,), {}, tape.passed_on)
+    twin._first = twin._version = version(g)
+    twin.requires_grad, twin._record = g.requires_grad, Record(None, (g,), {}, passed_on)
     twin._is_rebound = True

@@ -7,10 +7,10 @@ What is handed on late (``derivative.Part``) comes from stand-ins of its own, wh
 from __future__ import annotations
 
 from collections.abc import Collection, Sequence
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import Any, Final, NamedTuple, Protocol
 
 from runnel.compile.differentiable.backward import Backward
-from runnel.compile.differentiable.derivative import Cotangent, Late, Part, Piece
+from runnel.compile.differentiable.derivative import Cotangent, Derivative, Late, Part, Piece
 from runnel.compile.differentiable.direct import Direct, direct
 from runnel.compile.differentiable.ends import OF_VARIABLES, End, Kind
 from runnel.compile.differentiable.late import LateGradients
@@ -18,17 +18,48 @@ from runnel.compile.differentiable.unfolding import unfold
 from runnel.core.avals import Aval, aval
 from runnel.core.dtypes import float32
 from runnel.core.lifetime import Weak
+from runnel.graph.node import Value
 from runnel.ops import assembly
 from runnel.tensor import tape, tensor as tensors
 from runnel.tensor.grad_mode import RECORDING, recording
+from runnel.tensor.handle import PulledRecord, Record, version
 from runnel.tensor.levels import highest
 from runnel.tensor.stretch import Stretch
 from runnel.tensor.tensor import Tensor
 
-if TYPE_CHECKING:
-    from runnel.compile.differentiable.call import Call
-
 _TOKEN: Final = aval((), float32)
+
+
+class TapesOfProgram(Protocol):
+    """What the calls of one program have in common, as their records know it."""
+
+    @property
+    def derivative(self) -> Derivative: ...
+    @property
+    def name(self) -> str: ...
+
+    def tell(self) -> None:
+        """Say that a tape is made anew."""
+        ...
+
+
+class TapedCall(Protocol):
+    """One call of a compiled function, as its records know it."""
+
+    @property
+    def tapes(self) -> TapesOfProgram: ...
+    @property
+    def outside(self) -> Sequence[Tensor]: ...
+    @property
+    def addresses(self) -> Sequence[int]: ...
+
+    def node(self, end: End) -> Tensor:
+        """What the tape calls a value of a Variable."""
+        ...
+
+    def known(self) -> dict[Value, Tensor]:
+        """Values that the call has kept, for making the tape anew."""
+        ...
 
 
 class Shape:
@@ -66,16 +97,16 @@ class Shape:
         self.given = tuple(dict.fromkeys(end for end in ends if end.kind not in OF_VARIABLES))
         self._places = {end: i for i, end in enumerate(self.given)}
 
-    def end(self, end: End, given: tuple[Tensor, ...], call: Call) -> Tensor:
+    def end(self, end: End, given: tuple[Tensor, ...], call: TapedCall) -> Tensor:
         """What ``end`` is at one call."""
         return call.node(end) if end.kind in OF_VARIABLES else given[self._places[end]]
 
-    def further_end(self, end: End, given: tuple[Tensor, ...], call: Call) -> Tensor | None:
+    def further_end(self, end: End, given: tuple[Tensor, ...], call: TapedCall) -> Tensor | None:
         """The same of an end that the part itself need not lead to, but a rule in Python that is differentiated; None
         if nobody outside has it."""
         if end.kind in OF_VARIABLES or end in self._places:
             return self.end(end, given, call)
-        return tape.version(call.outside[end.number]) if end.kind is Kind.OUTSIDE else None
+        return version(call.outside[end.number]) if end.kind is Kind.OUTSIDE else None
 
     def pulled(
         self, record: PartRecord, out: Tensor, g: Any, asked: Sequence[bool] | None, create_graph: bool
@@ -124,14 +155,14 @@ class _Pull(NamedTuple):
         return self.gradients(parts, RECORDING.get() and any(x.requires_grad for x in parts))
 
 
-class PartRecord(tape.PulledRecord):
+class PartRecord(PulledRecord[Tensor]):
     """A part of the tape of one call. ``given`` are its ends that are no Variables."""
 
     __slots__ = ("_all", "_given", "_late", "_read", "_stretch", "call", "shape")
 
-    def __init__(self, call: Call, shape: Shape, given: tuple[Tensor, ...]) -> None:
+    def __init__(self, call: TapedCall, shape: Shape, given: tuple[Tensor, ...]) -> None:
         super().__init__(None, given, {})
-        self.call: Call | None = call
+        self.call: TapedCall | None = call
         self.shape = shape
         self._given: tuple[Tensor, ...] | None = None  # those that the rest was made for
         self._read: list[Tensor] = []  # by each of the shape's reads
@@ -205,7 +236,7 @@ class PartRecord(tape.PulledRecord):
         self._read, self._late, self._all = [], {}, ()
 
 
-class PhaseRecord(tape.PulledRecord):
+class PhaseRecord(PulledRecord[Tensor]):
     """What a part hands on late."""
 
     __slots__ = ("handed",)
@@ -233,7 +264,7 @@ def _token() -> Tensor:
     return tensors.constant(0.0, float32)
 
 
-def stand_in(value: Aval, record: tape.Record | None = None) -> Tensor:
+def stand_in(value: Aval, record: Record[Tensor] | None = None) -> Tensor:
     """A node of the tape without a value."""
     made = tensors.from_storage(value, None)
     made.requires_grad, made._record = True, record

@@ -11,6 +11,7 @@ from collections.abc import Collection, Sequence
 from typing import NamedTuple
 
 from runnel.tensor import tape
+from runnel.tensor.handle import version
 from runnel.tensor.stretch import Stretch
 from runnel.tensor.tensor import Tensor
 
@@ -25,7 +26,7 @@ class Segment(NamedTuple):
 def segments(roots: Sequence[Tensor], ends: Collection[int]) -> list[Segment]:
     """The parts that begin at ``roots`` and stop at ``ends`` (by id) or at leaves, each after those it leads to."""
     order = tape.needed_order(roots, frozenset(ends))
-    begin = {id(tape.version(root)) for root in roots}
+    begin = {id(version(root)) for root in roots}
     stops = {id(x) for x in order if x._record is None or id(x) in ends}
     entered: dict[int, set[int]] = {}  # by id: the beginnings of the parts that read a tensor
     beginnings: list[Tensor] = []

@@ -17,6 +17,7 @@ from runnel.graph.extract import placeholder
 from runnel.graph.node import Value
 from runnel.tensor import tape, tensor as tensors
 from runnel.tensor.grad_mode import recording
+from runnel.tensor.handle import MultiResultRecord, Record, ResultRecord, passed_on, version
 from runnel.tensor.stretch import Stretch
 from runnel.tensor.tensor import Tensor
 from runnel.tensor.tracing import Trace
@@ -137,19 +138,19 @@ class Sketcher:
                 steps.append(self._step(x, x._record, places, orders))
         return tuple(steps)
 
-    def _step(self, x: Tensor, record: tape.Record, places: dict[int, int], orders: int) -> Step | Joint | OfSeveral:
+    def _step(self, x: Tensor, record: Record[Tensor], places: dict[int, int], orders: int) -> Step | Joint | OfSeveral:
         inputs = tuple([places[id(i)] if i.requires_grad else self._value(i) for i in record.inputs])
-        if isinstance(record, tape.MultiResultRecord):
+        if isinstance(record, MultiResultRecord):
             problem = "checkpoints a function of several results" if record.op is None else ""
             outs = () if problem else tuple(map(self._value, record.outs))
             return Joint(record.op, record.attrs, inputs, outs, problem)
-        if isinstance(record, tape.ResultRecord):
+        if isinstance(record, ResultRecord):
             return OfSeveral(self._value(x), inputs, record.index)
-        is_python = record.op is None and record.rule is not tape.passed_on
+        is_python = record.op is None and record.rule is not passed_on
         rule = self._rule(x, record, places, orders) if is_python else None
         return Step(self._value(x), record.op, record.attrs, inputs, rule)
 
-    def _rule(self, x: Tensor, record: tape.Record, places: dict[int, int], orders: int) -> Rule:
+    def _rule(self, x: Tensor, record: Record[Tensor], places: dict[int, int], orders: int) -> Rule:
         seed, base = placeholder(x.aval, "cotangent"), len(places)
         self.seeds.add(seed)
         if not orders:
@@ -159,7 +160,7 @@ class Sketcher:
         try:
             with recording(True):
                 pulled = [dx() if callable(dx) else dx for dx in record.rule(g, x)]
-                found = [None if dx is None else tape.version(dx) for dx in pulled]
+                found = [None if dx is None else version(dx) for dx in pulled]
                 order = tape.needed_order([dx for dx in found if dx is not None], frozenset({id(g), *places}))
             inside = {**places, id(g): base}
             steps = self._steps(order, (), inside, orders - 1)

@@ -3,18 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from runnel.backends import context
 from runnel.backends.host.memory import ALIGNMENT
 from runnel.compile.differentiable.call import Call, Tapes
 from runnel.compile.differentiable.derivative import Derivative
+from runnel.compile.native import Native
+from runnel.compile.observe.observation import Observation
 from runnel.graph.node import InputKind
 from runnel.tensor.holding import Held, Hold
-
-if TYPE_CHECKING:
-    from runnel.compile.native import Native
-    from runnel.compile.observe.observation import Observation
 
 
 def _row(parts: Iterable[str]) -> str:

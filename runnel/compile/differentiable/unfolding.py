@@ -16,8 +16,9 @@ from runnel.core.dtypes import float32
 from runnel.core.errors import GradientError
 from runnel.graph.graph import topological
 from runnel.graph.node import Node, Result, Value
-from runnel.tensor import bodies, tape, tensor as tensors
+from runnel.tensor import bodies, tensor as tensors
 from runnel.tensor.grad_mode import recording
+from runnel.tensor.handle import MultiResultRecord, Record, ResultRecord, linked, passed_on, plain
 from runnel.tensor.stretch import Stretch
 from runnel.tensor.tensor import Tensor
 
@@ -85,24 +86,24 @@ class _Unfolding:
             made.append(twin)
         return made
 
-    def record(self, step: Leaf | Step | Joint | OfSeveral, made: list[Tensor]) -> tape.Record:
+    def record(self, step: Leaf | Step | Joint | OfSeveral, made: list[Tensor]) -> Record[Tensor]:
         if isinstance(step, Leaf):
             raise TypeError("the tape ends at a leaf")
         inputs = tuple([made[x] if isinstance(x, int) else self.known[x] for x in step.inputs])
         if isinstance(step, OfSeveral):
-            return tape.ResultRecord(inputs[0], step.number)
+            return ResultRecord(inputs[0], step.number)
         if isinstance(step, Joint):
             refused = _Refused(step.problem, self.name) if step.problem else None
             outs = tuple([self.known[x] for x in step.outs])
-            return tape.MultiResultRecord(step.op, inputs, step.attrs, outs, refused)
-        return tape.Record(step.op, inputs, step.attrs, self._rule(step, made))
+            return MultiResultRecord(step.op, inputs, step.attrs, outs, refused)
+        return Record(step.op, inputs, step.attrs, self._rule(step, made))
 
     def _rule(self, step: Step, made: list[Tensor]) -> Callable[[Tensor, Tensor], Any] | None:
         if step.op is not None:
             return None
         rule = step.rule
         if rule is None:
-            return tape.passed_on
+            return passed_on
         return _Refused(rule.problem, self.name) if rule.problem else _Applied(self, rule, made)
 
     def _at_end(self, leaf: Leaf) -> Tensor:
@@ -119,7 +120,7 @@ class _Unfolding:
         elif tensor._storage is None:
             _take_value(tensor, value)
         elif leaf.end.kind in OF_VARIABLES and leaf.value in self.read and tensor._storage is not value._storage:
-            return tape.linked(value, tensor)  # a node whose memory is no longer that of the time
+            return linked(value, tensor)  # a node whose memory is no longer that of the time
         return tensor
 
 
@@ -133,7 +134,7 @@ class _Applied:
 
     def __call__(self, g: Tensor, out: Tensor) -> list[Tensor | None]:
         unfolding, rule = self._unfolding, self._rule
-        known = {**unfolding.known, rule.seed: tape.plain(g)}
+        known = {**unfolding.known, rule.seed: plain(g)}
         if not out.requires_grad:  # no more is asked for
             evaluate(rule.answers(), known)
             return [None if found is None else known[found[1]] for found in rule.results]

@@ -9,11 +9,12 @@ import itertools
 import operator
 from collections.abc import Callable, Iterator
 from types import FunctionType, MethodType, ModuleType
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from runnel.compile.observe import attributes, containers, methods, operators
 from runnel.compile.observe.classes import MISSING, is_python_class, lookup
 from runnel.compile.observe.plain import COMPARISONS, OPERATORS, UNARY
+from runnel.compile.observe.recorder import Recorder
 from runnel.compile.observe.values import (
     C_FUNCTIONS,
     CONTAINERS,
@@ -25,9 +26,6 @@ from runnel.compile.observe.values import (
     is_class,
     is_plain,
 )  # fmt: skip
-
-if TYPE_CHECKING:
-    from runnel.compile.observe.recorder import Recorder
 
 Answers = dict[int, Callable[..., Any]]
 

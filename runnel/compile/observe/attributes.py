@@ -7,7 +7,7 @@ import contextlib
 import functools
 import types
 from types import BuiltinFunctionType, FunctionType, GetSetDescriptorType, MethodType
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from runnel.compile.observe.classes import (
     MISSING,
@@ -19,11 +19,9 @@ from runnel.compile.observe.classes import (
     mro,
     namespace,
 )  # fmt: skip
+from runnel.compile.observe.recorder import Recorder
 from runnel.compile.observe.sources import Source
 from runnel.compile.observe.values import C_FUNCTIONS, CONTAINERS, PLAIN, container_of, described, is_class
-
-if TYPE_CHECKING:
-    from runnel.compile.observe.recorder import Recorder
 
 _GENERIC: Final = frozenset(
     kind.__getattribute__ for kind in (object, int, str, float, bytes, complex, BaseException, property, *CONTAINERS)

@@ -6,16 +6,14 @@ import functools
 import operator
 import types
 from types import FunctionType, MethodType
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from runnel.compile.observe import attributes, methods, symbols
 from runnel.compile.observe.classes import MISSING, is_python_class, lookup
 from runnel.compile.observe.containers import content, is_simple
 from runnel.compile.observe.plain import Call, given
+from runnel.compile.observe.recorder import Recorder
 from runnel.compile.observe.values import C_FUNCTIONS, container_of, described, is_class
-
-if TYPE_CHECKING:
-    from runnel.compile.observe.recorder import Recorder
 
 _PACKAGE: Final = __name__.rpartition(".")[0]
 _LRU: Final = type(functools.lru_cache(lambda: None))

@@ -9,11 +9,12 @@ from __future__ import annotations
 from collections import OrderedDict
 from collections.abc import Iterator
 from types import FunctionType
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from runnel.compile.observe import symbols
 from runnel.compile.observe.classes import MISSING, is_python_class, lookup, mro, namespace
 from runnel.compile.observe.guard import keys_of, plain_part
+from runnel.compile.observe.recorder import Recorder
 from runnel.compile.observe.sources import Source
 from runnel.compile.observe.symbols import Whole
 from runnel.compile.observe.values import (
@@ -28,9 +29,6 @@ from runnel.compile.observe.values import (
     is_class,
     is_plain,
 )  # fmt: skip
-
-if TYPE_CHECKING:
-    from runnel.compile.observe.recorder import Recorder
 
 LARGEST: Final = 100_000  # items of a container that is read in full
 _DEEPEST: Final = 50

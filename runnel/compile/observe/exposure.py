@@ -10,15 +10,13 @@ import sys
 import threading
 from collections.abc import Callable
 from types import FunctionType
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from runnel.compile.observe.classes import MISSING, is_python_class, lookup, mro, namespace
 from runnel.compile.observe.containers import content
 from runnel.compile.observe.plain import Plain, with_hooks
+from runnel.compile.observe.recorder import Recorder
 from runnel.compile.observe.values import ITERATORS, PLAIN, container_of, is_class
-
-if TYPE_CHECKING:
-    from runnel.compile.observe.recorder import Recorder
 
 _PLAIN_HOOKS: Final = Plain()
 _PACKAGE: Final = __name__.rpartition(".")[0]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from types import CellType
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from runnel.compile.observe import answers, attributes, calls, containers, operators
 from runnel.compile.observe.classes import MISSING, is_python_class, lookup
@@ -18,16 +18,14 @@ from runnel.compile.observe.plain import (
     no_context_manager,
     to_call,
 )  # fmt: skip
+from runnel.compile.observe.recorder import AbstractHooks, Recorder
 from runnel.compile.observe.sources import Source
 from runnel.compile.observe.values import C_FUNCTIONS, ITERATORS, PLAIN, container_of, described, is_class
-
-if TYPE_CHECKING:
-    from runnel.compile.observe.recorder import Recorder
 
 _SIMPLE = Plain()
 
 
-class Hooks:
+class Hooks(AbstractHooks):
     """The hooks of one recorder."""
 
     def __init__(self, rec: Recorder) -> None:

@@ -7,12 +7,13 @@ import collections
 import string
 import types
 from types import FunctionType
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from runnel.compile.observe import attributes
 from runnel.compile.observe.classes import MISSING, instance_dict, is_python_class, lookup
 from runnel.compile.observe.containers import content, get_item, has_key, is_member, is_simple, length, own_method
 from runnel.compile.observe.plain import given
+from runnel.compile.observe.recorder import Recorder
 from runnel.compile.observe.values import (
     CONTAINERS,
     ITERATORS,
@@ -23,9 +24,6 @@ from runnel.compile.observe.values import (
     is_class,
     is_plain,
 )
-
-if TYPE_CHECKING:
-    from runnel.compile.observe.recorder import Recorder
 
 CHANGES: Final[dict[type, frozenset[str]]] = {
     list: frozenset(

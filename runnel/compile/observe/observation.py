@@ -13,6 +13,7 @@ from runnel.compile.observe.classes import MISSING, instance_dict, is_python_cla
 from runnel.compile.observe.guard import Guard, NotGuarded
 from runnel.compile.observe.policy import Policy
 from runnel.compile.observe.recorder import Recorder
+from runnel.compile.observe.recording import Recording
 from runnel.compile.observe.refusal import Refused
 from runnel.compile.observe.sources import Source, is_immortal
 from runnel.compile.observe.values import FIXED, PLAIN, SETS, container_of, described, is_class
@@ -127,7 +128,7 @@ def observe(
     Raises Refused where the call cannot be known, and whatever the function raises: everything is as before either way.
     """
     session = session or Session()
-    rec = Recorder(policy, session)
+    rec = Recording(policy, session)
     log = rec.log
     log.check(None, f"len(args) != {len(args)}", "the number of arguments")
     if kwargs:

@@ -7,16 +7,14 @@ that its operands hold.
 from __future__ import annotations
 
 from types import FunctionType, MethodType
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from runnel.compile.observe import symbols
 from runnel.compile.observe.classes import MISSING, is_python_class, lookup
 from runnel.compile.observe.containers import content
 from runnel.compile.observe.plain import COMPARISONS, CONVERSIONS, OPERATORS, UNARY
+from runnel.compile.observe.recorder import Recorder
 from runnel.compile.observe.values import C_FUNCTIONS, CONTAINERS, PLAIN, SINGLETONS, container_of, is_class
-
-if TYPE_CHECKING:
-    from runnel.compile.observe.recorder import Recorder
 
 _METHODS: Final = {
     "+": "add", "-": "sub", "*": "mul", "@": "matmul", "/": "truediv", "//": "floordiv", "%": "mod", "**": "pow",

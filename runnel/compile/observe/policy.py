@@ -29,16 +29,14 @@ import warnings
 import weakref
 from collections.abc import Callable
 from types import BuiltinFunctionType, FunctionType
-from typing import TYPE_CHECKING, Any, Final, NoReturn
+from typing import Any, Final
 
 from runnel.compile.observe import answers, containers, operators
 from runnel.compile.observe.classes import MISSING, instance_dict, is_python_class, lookup
 from runnel.compile.observe.plain import given
+from runnel.compile.observe.recorder import AbstractPolicy, Recorder
 from runnel.compile.observe.sources import Source
 from runnel.compile.observe.values import ITERATORS, PLAIN, VIEWS, container_of, described, is_class
-
-if TYPE_CHECKING:
-    from runnel.compile.observe.recorder import Recorder
 
 Answer = Callable[..., Any]
 
@@ -87,7 +85,7 @@ _NOT_REPEATED: Final = {
 }
 
 
-class Policy:
+class Policy(AbstractPolicy):
     """What a recorder asks about code it cannot observe. Packages with arrays of their own inherit from it."""
 
     plain = PLAIN
@@ -113,75 +111,15 @@ class Policy:
 
     # Kinds of values ------------------------------------------------------------------------------------------------
 
-    def leaf(self, kind: type) -> Any:
-        """How a value of this kind is checked where it is first found; None: by its type."""
-        return None
-
-    def is_symbolic(self, rec: Recorder, kind: type, source: Source) -> bool:
-        """Whether a number that is read here may be another one at later calls."""
-        return False
-
-    def instead(self, rec: Recorder, value: Any, source: Source) -> Any:
-        """What the run sees in place of a value from outside."""
-        return value
-
-    def is_fixed_class(self, kind: type) -> bool:
-        """Whether a class made in Python counts as one that never changes."""
-        return False
-
-    def takes_floats(self, symbol: str, value: Any) -> bool:
-        """Whether an operator does with ``value`` and a whole number what it does with the float of that number."""
-        return False
-
-    def is_transparent(self, kind: type) -> bool:
-        """Whether objects of this class do what its bases do, as far as a run is concerned."""
-        return False
-
-    def found_fixed(self, rec: Recorder, kind: type, name: str) -> None:
-        """An attribute was found in a class that does not change as a rule."""
-
-    def ticks(self, kind: type) -> bool:
-        """Whether setting an attribute of such an object ticks the state clock."""
-        return False
-
-    def changes_by_clock(self, value: Any) -> bool:
-        """Whether what is checked of a value changes only when the state clock ticks."""
-        return False
-
     def is_pinned_key(self, rec: Recorder, key: Any) -> bool:
-        """Whether a key from outside is found in a dict by which object it is. Later calls must then find the same."""
         if rec.source_of(key) is None or lookup(type(key), "__hash__") is not object.__hash__:
             return False
         rec.pinned(key)
         return True
 
-    def counts_by_identity(self, function: FunctionType) -> bool:
-        """Whether a function runs unobserved, so that another one of the same code is another function."""
-        return False
-
-    def kind_of(self, value: Any) -> Any:
-        """What ``type(value)`` says."""
-        return type(value)
-
-    def operator(self, kind: type, other: type) -> Any:
-        """How operators on such values are applied; None: by the rules for Python's objects."""
-        return None
-
-    def item(self, kind: type) -> Any:
-        """How items of such values are read and written; None: by the rules for Python's objects."""
-        return None
-
-    def attribute(self, kind: type, name: str) -> Any:
-        """How an attribute of such values is read; None: by the rules for Python's objects."""
-        return None
-
     def callable(self, kind: type) -> Any:
         """How such an object is called; None: by its ``__call__``."""
         return _CALLABLES.get(kind)
-
-    def context_manager(self, kind: type) -> bool:
-        """Whether entering and leaving a ``with`` block of such an object of C code is repeated safely."""
-        return False
 
     def is_readable(self, kind: type, name: str) -> bool:
         """Whether a guard may read an attribute of an object of C code again."""
@@ -209,26 +147,6 @@ class Policy:
             f"'{source}' is {described(value)}, whose content cannot be watched", "pass what is needed as an argument"
         )
 
-    def result(self, kind: type) -> Any:
-        """How such a value that leaves the run is made at later calls; None: by the rules for Python's objects."""
-        return None
-
-    def copies_itself(self, kind: type) -> bool:
-        """Whether a class made in Python copies its objects by what is known of them."""
-        return False
-
-    def refuse_leftover(self, value: Any) -> NoReturn:
-        """A value of another run was found."""
-        raise NotImplementedError
-
-    def with_foreign_parts(self, rec: Recorder, value: Any) -> Any:
-        """An object of code that runs unobserved, which holds things of the user's, is given to such code."""
-        return value
-
-    def user_object(self, rec: Recorder, value: Any) -> Any:
-        """An object of the user's is given to code that runs unobserved."""
-        return value
-
     def is_constant(self, value: Any) -> bool:
         """Whether an object of C code never changes, so that it can be given at each call."""
         return type(value) in _CONSTANTS
@@ -239,19 +157,11 @@ class Policy:
         """Whether a module is Python's own library: refusals name the line that called it."""
         return module.partition(".")[0] in sys.stdlib_module_names and module != "__main__"
 
-    def is_unobserved(self, module: str) -> bool:
-        """Whether code of a module runs unobserved by contract."""
-        return False
-
     def native(self, function: FunctionType) -> Any:
         """How a Python function that runs unobserved is called; None: it is observed."""
         module = function.__module__ or ""
         if module == "random" or module.startswith("numpy.random"):
             return _not_repeated
-        return None
-
-    def native_class(self, kind: type) -> Any:
-        """How a class whose objects are made unobserved is called; None: observed."""
         return None
 
     def refuse_c(self, rec: Recorder, function: Any) -> Any:
@@ -296,10 +206,6 @@ class Policy:
     def method(self, kind: type, name: str) -> Any:
         """How a method of an object of C code is called; None: by the rules of its kind."""
         return _METHODS.get((kind, name))
-
-    def class_method(self, kind: type, name: str) -> Any:
-        """How a method of a class written in C is called."""
-        return None
 
     def is_pure_method(self, kind: type, name: str) -> bool:
         """Whether a method of an object of C code depends on the object and its arguments alone."""

@@ -1,440 +1,377 @@
-"""The recorder of one call: it knows where each value from outside was found, and writes down what was read.
-
-Values have provenance by identity. A plain value (a number, a string) is checked where it is read and needs none
-afterwards; any other object that was read from outside has a source, the path by which it was found first, and is kept
-alive until the recording ends, so that its address cannot mean another. What has no source was made by the run itself:
-its content needs no check. Nothing here uses ``isinstance``, ``==`` or ``in`` on values of the user, which runs their
-code.
-"""
+"""What the files of an observed run know of its recorder, of the policy that it asks and of its hooks."""
 
 from __future__ import annotations
 
-import builtins
-import sys
-from types import CellType, CodeType, FunctionType, MethodType
+from types import CellType, CodeType, FunctionType
 from typing import Any, NoReturn
 
-from runnel.compile.observe import calls, containers, exposure, methods, symbols, whole
-from runnel.compile.observe.classes import MISSING, is_python_class, lookup, mro, namespace
 from runnel.compile.observe.effects import Effects
-from runnel.compile.observe.hooks import Hooks
-from runnel.compile.observe.plain import OPERATORS, Call, Plain, with_hooks
-from runnel.compile.observe.policy import Policy
+from runnel.compile.observe.plain import Call
 from runnel.compile.observe.refusal import Refused
-from runnel.compile.observe.sources import Identity, Log, Source, is_immortal, is_in_its_module
-from runnel.compile.observe.values import C_FUNCTIONS, FIXED, PLAIN, SINGLETONS, container_of, is_class
-
-PLAIN_HOOKS = Plain()
+from runnel.compile.observe.sources import Log, Source
 
 
-def _codes_in(code: CodeType) -> list[CodeType]:
-    return [constant for constant in code.co_consts if type(constant) is CodeType]
+class AbstractPolicy:
+    """What a recorder asks about code it cannot observe."""
+
+    answers: dict[int, Any]
+    answers_by_key: dict[Any, Any]
+
+    def leaf(self, kind: type) -> Any:
+        """How a value of this kind is checked where it is first found; None: by its type."""
+        return None
+
+    def is_symbolic(self, rec: Recorder, kind: type, source: Source) -> bool:
+        """Whether a number that is read here may be another one at later calls."""
+        return False
+
+    def instead(self, rec: Recorder, value: Any, source: Source) -> Any:
+        """What the run sees in place of a value from outside."""
+        return value
+
+    def is_fixed_class(self, kind: type) -> bool:
+        """Whether a class made in Python counts as one that never changes."""
+        return False
+
+    def takes_floats(self, symbol: str, value: Any) -> bool:
+        """Whether an operator does with ``value`` and a whole number what it does with the float of that number."""
+        return False
+
+    def is_transparent(self, kind: type) -> bool:
+        """Whether objects of this class do what its bases do, as far as a run is concerned."""
+        return False
+
+    def found_fixed(self, rec: Recorder, kind: type, name: str) -> None:
+        """An attribute was found in a class that does not change as a rule."""
+
+    def ticks(self, kind: type) -> bool:
+        """Whether setting an attribute of such an object ticks the state clock."""
+        return False
+
+    def changes_by_clock(self, value: Any) -> bool:
+        """Whether what is checked of a value changes only when the state clock ticks."""
+        return False
+
+    def is_pinned_key(self, rec: Recorder, key: Any) -> bool:
+        """Whether a key from outside is found in a dict by which object it is. Later calls must then find the same."""
+        return False
+
+    def counts_by_identity(self, function: FunctionType) -> bool:
+        """Whether a function runs unobserved, so that another one of the same code is another function."""
+        return False
+
+    def kind_of(self, value: Any) -> Any:
+        """What ``type(value)`` says."""
+        return type(value)
+
+    def operator(self, kind: type, other: type) -> Any:
+        """How operators on such values are applied; None: by the rules for Python's objects."""
+        return None
+
+    def item(self, kind: type) -> Any:
+        """How items of such values are read and written; None: by the rules for Python's objects."""
+        return None
+
+    def attribute(self, kind: type, name: str) -> Any:
+        """How an attribute of such values is read; None: by the rules for Python's objects."""
+        return None
+
+    def context_manager(self, kind: type) -> bool:
+        """Whether entering and leaving a ``with`` block of such an object of C code is repeated safely."""
+        return False
+
+    def result(self, kind: type) -> Any:
+        """How such a value that leaves the run is made at later calls; None: by the rules for Python's objects."""
+        return None
+
+    def copies_itself(self, kind: type) -> bool:
+        """Whether a class made in Python copies its objects by what is known of them."""
+        return False
+
+    def refuse_leftover(self, value: Any) -> NoReturn:
+        """A value of another run was found."""
+        raise NotImplementedError
+
+    def with_foreign_parts(self, rec: Recorder, value: Any) -> Any:
+        """An object of code that runs unobserved, which holds things of the user's, is given to such code."""
+        return value
+
+    def user_object(self, rec: Recorder, value: Any) -> Any:
+        """An object of the user's is given to code that runs unobserved."""
+        return value
+
+    def is_unobserved(self, module: str) -> bool:
+        """Whether code of a module runs unobserved by contract."""
+        return False
+
+    def native_class(self, kind: type) -> Any:
+        """How a class whose objects are made unobserved is called; None: observed."""
+        return None
+
+    def class_method(self, kind: type, name: str) -> Any:
+        """How a method of a class written in C is called."""
+        return None
+
+    def callable(self, kind: type) -> Any:
+        """How such an object is called; None: by its ``__call__``."""
+        raise NotImplementedError
+
+    def is_readable(self, kind: type, name: str) -> bool:
+        """Whether a guard may read an attribute of an object of C code again."""
+        raise NotImplementedError
+
+    def look_into(self, rec: Recorder, value: Any, source: Source | None) -> None:
+        """C code looks into an object that is no container."""
+        raise NotImplementedError
+
+    def is_constant(self, value: Any) -> bool:
+        """Whether an object of C code never changes, so that it can be given at each call."""
+        raise NotImplementedError
+
+    def is_library(self, module: str) -> bool:
+        """Whether a module is Python's own library: refusals name the line that called it."""
+        raise NotImplementedError
+
+    def native(self, function: FunctionType) -> Any:
+        """How a Python function that runs unobserved is called; None: it is observed."""
+        raise NotImplementedError
+
+    def refuse_c(self, rec: Recorder, function: Any) -> Any:
+        """A function written in C that is not known."""
+        raise NotImplementedError
+
+    def c_function(self, rec: Recorder, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """A function of a module written in C."""
+        raise NotImplementedError
+
+    def c_class(self, rec: Recorder, kind: type, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """An object of a class written in C is made."""
+        raise NotImplementedError
+
+    def method(self, kind: type, name: str) -> Any:
+        """How a method of an object of C code is called; None: by the rules of its kind."""
+        raise NotImplementedError
+
+    def is_pure_method(self, kind: type, name: str) -> bool:
+        """Whether a method of an object of C code depends on the object and its arguments alone."""
+        raise NotImplementedError
+
+
+class AbstractHooks:
+    """What others than the observed code itself ask of the hooks."""
+
+    rec: Recorder
+
+    def load_attr(self, name: str, value: Any) -> Any:
+        raise NotImplementedError
+
+    def store_attr(self, name: str, value: Any, target: Any) -> None:
+        raise NotImplementedError
+
+    def get_item(self, value: Any, key: Any) -> Any:
+        raise NotImplementedError
+
+    def set_item(self, value: Any, target: Any, key: Any) -> None:
+        raise NotImplementedError
+
+    def binary(self, symbol: str, a: Any, b: Any) -> Any:
+        raise NotImplementedError
+
+    def unary(self, symbol: str, value: Any) -> Any:
+        raise NotImplementedError
+
+    def compare(self, what: tuple[str, bool], a: Any, b: Any) -> Any:
+        raise NotImplementedError
+
+    def identity(self, inverted: bool, a: Any, b: Any) -> bool:
+        raise NotImplementedError
+
+    def truth(self, value: Any) -> bool:
+        raise NotImplementedError
+
+    def format(self, how: int, value: Any, spec: Any = "") -> str:
+        raise NotImplementedError
+
+    def build_set(self, members: tuple[Any, ...]) -> set[Any]:
+        raise NotImplementedError
+
+    def build_map(self, parts: tuple[Any, ...]) -> dict[Any, Any]:
+        raise NotImplementedError
+
+    def map_add(self, key: Any, value: Any, table: dict[Any, Any]) -> None:
+        raise NotImplementedError
+
+    def iterate(self, value: Any) -> Any:
+        """What the loop goes over: items of a list from outside are read as the loop comes to them."""
+        raise NotImplementedError
+
+    def unpack(self, value: Any) -> Any:
+        raise NotImplementedError
+
+    def unpack_mapping(self, value: Any) -> Any:
+        raise NotImplementedError
+
+    def call(self, args: tuple[Any, ...], function: Any) -> tuple[Any, ...]:
+        raise NotImplementedError
+
+    def call_with_names(self, args: tuple[Any, ...], function: Any) -> tuple[Any, ...]:
+        raise NotImplementedError
+
+    def call_unpacked(self, args: tuple[Any, ...], function: Any) -> tuple[Any, ...]:
+        raise NotImplementedError
 
 
 class Recorder:
-    """One observed run."""
+    """One observed run: where each value from outside was found, and what was read."""
 
-    def __init__(self, policy: Policy, session: Any) -> None:
-        self.policy = policy
-        self.session = session  # what goes on around the run
-        self.log = Log()
-        self.effects = Effects()
-        self.sources: dict[int, Source] = {}
-        self.computed = 0  # how many numbers come about by computing with such numbers
-        self.symbols: dict[int, Source] = {}  # numbers that may differ at later calls: how they come about
-        self.stand_ins: dict[int, Source] = {}  # what the run sees in place of values from outside: of which
-        self.cells: dict[int, Source] = {}  # cells from outside: the source of what they hold
-        self.codes: set[int] = set()  # rewritten code that this run executes
-        self.originals: dict[int, CodeType] = {}  # what it was
-        self.refusal: Refused | None = None
-        self.cell_targets: dict[int, CellType] = {}
-        self.memo: dict[Any, Any] = {}
-        self.hooks = Hooks(self)
-        self.actor = whole.hooks_for(self.hooks, bool(session.varying))
-        self.settled = ""  # else: what the run did that a later one will find done
-        self._kept: list[Any] = []
-        self._twins: dict[int, FunctionType] = {}
-        self._bound: dict[tuple[int, int], CodeType] = {}
-        self._spaces: dict[int, Source | None] = {}  # by id of a class: the source of its namespace
-
-    # Provenance -----------------------------------------------------------------------------------------------------
+    policy: AbstractPolicy
+    session: Any
+    log: Log
+    effects: Effects
+    sources: dict[int, Source]
+    computed: int
+    symbols: dict[int, Source]
+    stand_ins: dict[int, Source]
+    cells: dict[int, Source]
+    codes: set[int]
+    originals: dict[int, CodeType]
+    refusal: Refused | None
+    cell_targets: dict[int, CellType]
+    memo: dict[Any, Any]
+    hooks: AbstractHooks
+    actor: Any
+    settled: str
 
     def reach(self, value: Any, source: Source) -> Any:
         """``value`` was read at ``source``: check it, or remember where it was found. Gives the value."""
-        kind, log = type(value), self.log
-        if kind in PLAIN:
-            self.is_plain(value, source)
-            return value
-        if value is MISSING:
-            log.check(source, "{v} is not MISSING", source.label)
-            return value
-        known = self.sources.get(id(value))
-        if known is not None:
-            if known is not source:
-                log.check(None, "{s0} is not {s1}", f"{source} is {known}", (), (source, known))
-            return self.policy.instead(self, value, known)
-        self.sources[id(value)] = source
-        self._kept.append(value)
-        if kind in FIXED or is_class(value) or (kind in C_FUNCTIONS and is_immortal(value)):
-            log.check(source, "{v} is not {0}", source.label, (Identity(value),))
-            if is_class(value):
-                self.reach_class(value, source)
-        elif kind is FunctionType and self.policy.counts_by_identity(value):
-            held = value if is_in_its_module(value) else Identity(value)
-            log.check(source, "{v} is not {0}", f"{source} is another function", (held,))
-        elif kind is FunctionType:
-            fails = "type({v}) is not FunctionType or {v}.__code__ is not {0}"
-            log.check(source, fails, f"{source} is another function", (value.__code__,))
-        else:
-            leaf = self.policy.leaf(kind)
-            if leaf is not None:
-                leaf(self, value, source)
-            else:
-                log.check(source, "type({v}) is not {0}", f"type of {source}", (Identity(kind),))
-            self.reach_class(kind, None if is_immortal(kind) else log.source(source, "type({p})", f"type of {source}"))
-            return self.policy.instead(self, value, source)
-        return value
+        raise NotImplementedError
 
     def taken(self, value: Any, source: Source) -> Any:
         """The same for a value that the run gets from here alone: a number may be another one at later calls."""
-        kind = type(value)
-        if (kind is float or kind is int) and self.policy.is_symbolic(self, kind, source):
-            return symbols.begin(self, value, source)
-        return self.reach(value, source)
+        raise NotImplementedError
 
     def is_plain(self, value: Any, source: Source) -> None:
         """A later call must find an equal number or text at ``source``."""
-        if type(value) in SINGLETONS:
-            self.log.check(source, "{v} is not {0}", source.label, (value,))
-        else:
-            self.log.check(source, "{v} is not {0} and differs({v}, {0})", source.label, (value,))
+        raise NotImplementedError
 
     def settled_number(self, value: Any) -> Any:
         """A number that somebody looks at: a later call must find an equal one."""
-        source = self.symbols.get(id(value))
-        if source is None:
-            return value
-        if type(value) is symbols.Whole:
-            value = int(value)
-        self.is_plain(value, source)
-        return value
-
-    def reach_class(self, kind: type, source: Source | None) -> None:
-        """A class from outside was met, which a guard finds at ``source`` unless it lives for ever."""
-        if id(kind) in self._spaces:
-            return
-        self._kept.append(kind)
-        for place, base in enumerate(mro(kind)):
-            if id(base) in self._spaces:
-                continue
-            if self.policy.is_fixed_class(base):
-                self._spaces[id(base)] = None
-                continue
-            self._kept.append(base)
-            label = type.__dict__["__name__"].__get__(base)
-            if not is_python_class(base):
-                self._spaces[id(base)] = None
-            elif is_immortal(base):
-                self.sources.setdefault(id(base), self.log.source(None, "{0}", label, base, (base,)))
-                self._spaces[id(base)] = self.log.source(None, "{0}", label, MISSING, (namespace(base),))
-            else:
-                if source is None:
-                    self.refuse(f"the class {label} is reached through a class that outlives it")
-                at = source if place == 0 else self.log.source(source, f"{{p}}.__mro__[{place}]", label, base)
-                self.sources.setdefault(id(base), at)
-                self._spaces[id(base)] = self.log.source(at, "namespace({p})", label)
-        if self.policy.is_fixed_class(kind):
-            pass
-        elif is_python_class(kind) and is_immortal(kind):
-            self.log.check(None, "{0}.__mro__ is not {1}", f"bases of {kind.__name__}", (kind, mro(kind)))
-        elif is_python_class(kind) and source is not None:
-            same = tuple(map(id, mro(kind)))
-            self.log.check(source, "ids({v}.__mro__) != {0}", f"bases of {kind.__name__}", (same,))
-        if type(kind) is not type:
-            meta = type(kind)
-            self.reach_class(
-                meta,
-                None if is_immortal(meta) or source is None else self.log.source(source, "type({p})", meta.__name__),
-            )
+        raise NotImplementedError
 
     def source_of(self, value: Any) -> Source | None:
         """Where a value from outside was found; None for what the run made."""
-        return self.sources.get(id(value))
+        raise NotImplementedError
 
     def class_space(self, kind: type) -> Source | None:
         """The source of a class's namespace; None for classes that cannot change or that the run made."""
-        return self._spaces.get(id(kind))
+        raise NotImplementedError
 
     def class_lookup(self, kind: type, name: str) -> tuple[Any, Source | None]:
         """What a class holds under ``name``, checked along its bases, and where; MISSING where it holds nothing."""
-        written = self.effects.written
-        first: type | None = None  # of those that are fixed: what is given to it goes before what its bases have
-        for base in mro(kind):
-            space = self._spaces.get(id(base))
-            if space is None:
-                first = first or base
-            elif (id(base), name) in written:
-                space = None
-            found = namespace(base).get(name, MISSING)
-            if found is not MISSING:
-                if space is None:
-                    if self.policy.is_transparent(base):
-                        continue
-                    self.policy.found_fixed(self, first or base, name)
-                    return found, None
-                return found, self.log.source(space, f"{{p}}.get({name!r}, MISSING)", f"{space}.{name}", found)
-            if space is not None:
-                self.log.check(space, f"{name!r} in {{v}}", f"{space}.{name}")
-        return MISSING, None
+        raise NotImplementedError
 
     def class_found(self, kind: type, name: str) -> Any:
         """What a class holds under ``name``, remembered with its source."""
-        found, source = self.class_lookup(kind, name)
-        if source is not None:
-            self.reach(found, source)
-        return found
+        raise NotImplementedError
 
     def pinned(self, value: Any) -> None:
         """Which object this is matters: a later call must find the same one."""
-        source = self.sources.get(id(value))
-        if source is not None:
-            self.log.check(source, "{v} is not {0}", f"which object {source} is", (Identity(value),))
-
-    # Running code ---------------------------------------------------------------------------------------------------
+        raise NotImplementedError
 
     def twin(self, function: FunctionType) -> FunctionType:
         """A function like this one whose code tells this recorder what it does."""
-        if id(function.__code__) in self.codes:
-            return function
-        known = self._twins.get(id(function))
-        if known is not None:
-            return known
-        flags = function.__code__.co_flags
-        if flags & 0x280:  # a coroutine, or a generator of the asynchronous kind
-            self.refuse(f"{function.__qualname__} is asynchronous")
-        code = self.code_for(function)
-        made = FunctionType(code, function.__globals__, function.__name__, function.__defaults__, function.__closure__)
-        made.__kwdefaults__ = function.__kwdefaults__
-        made.__qualname__ = function.__qualname__
-        made.__module__ = function.__module__
-        self._twins[id(function)] = made
-        self._kept.append(function)
-        source = self.sources.get(id(function))
-        if source is not None:
-            self._reach_parts(function, source)
-        return made
-
-    def _reach_parts(self, function: FunctionType, source: Source) -> None:
-        log, label = self.log, function.__qualname__
-        code = function.__code__
-        for i, name in enumerate(code.co_freevars):
-            cell = function.__closure__[i]  # type: ignore[index]
-            if id(cell) not in self.cells:
-                self._kept.append(cell)
-                text = f"{{p}}.__closure__[{i}].cell_contents"
-                called = name if source.parent is None and source.text == "fn" else f"{name} of {label}"
-                self.cells[id(cell)] = log.source(source, text, called)
-        space = log.source(source, "{p}.__globals__", f"globals of {label}", function.__globals__)
-        self.sources.setdefault(id(function.__globals__), space)
-        if function.__defaults__ is None and function.__kwdefaults__ is None:
-            fails = "{v}.__defaults__ is not None or {v}.__kwdefaults__ is not None"
-            log.check(source, fails, f"defaults of {label}")
-            return
-        for part in ("__defaults__", "__kwdefaults__"):
-            defaults = getattr(function, part)
-            self.reach(defaults, log.source(source, f"{{p}}.{part}", f"defaults of {label}", defaults))
-            if defaults:
-                containers.content(self, defaults)
-
-    def code_for(self, function: FunctionType) -> CodeType:
-        """The function's code with hooks of this recorder."""
-        key = (id(function.__code__), id(function.__globals__))
-        known = self._bound.get(key)
-        if known is None:
-            known = self._bound[key] = with_hooks(function, self.actor)
-            self._kept += (function.__code__, known)
-            self.register(known, function.__code__)
-        return known
+        raise NotImplementedError
 
     def register(self, code: CodeType, original: CodeType) -> None:
         """Code made here, of ``original``, runs observed."""
-        self._kept.append(code)
-        self.codes.add(id(code))
-        self.originals[id(code)] = original
-        for inner, was in zip(_codes_in(code), _codes_in(original), strict=True):
-            self.register(inner, was)
+        raise NotImplementedError
 
     def has_code(self, code: CodeType) -> bool:
         """Whether this is code that this recorder made."""
-        return id(code) in self.codes
+        raise NotImplementedError
 
     def is_own(self, function: Any) -> bool:
         """Whether a function runs code that this recorder made."""
-        return type(function) is FunctionType and id(function.__code__) in self.codes
+        raise NotImplementedError
 
     def invoke(self, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any] | None = None) -> Any:
         """Call a function, observed. What it gives may be looked at."""
-        return self.settled_number(self.passed(function, args, kwargs))
+        raise NotImplementedError
 
     def passed(self, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any] | None = None) -> Any:
         """The same where what it gives goes to the observed code alone."""
-        return calls.invoke(self, function, args, kwargs or {})
+        raise NotImplementedError
 
     def prepared(self, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Call:
         """What to call in place of a function."""
-        return calls.prepared(self, function, args, kwargs)
+        raise NotImplementedError
 
     def constructed(self, kind: type, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Call:
         """What to call in place of a class, as ``type.__call__`` does."""
-        return calls.constructed(self, kind, args, kwargs, by_metaclass=False)
+        raise NotImplementedError
 
     def invoke_special(
         self, method: Any, value: Any, args: tuple[Any, ...], kwargs: dict[str, Any] | None = None
     ) -> Any:
         """Call a special method that the class of ``value`` holds."""
-        if type(method) is FunctionType:
-            return self.invoke(method, (value, *args), kwargs)
-        return self.invoke(self.bind(method, value, type(value)), args, kwargs)
+        raise NotImplementedError
 
     def bind(self, found: Any, value: Any, kind: type) -> Any:
         """What a class holds, as a method of ``value``."""
-        what = type(found)
-        if what is staticmethod or what is classmethod:
-            inner = found.__func__
-            at = self.source_of(found)
-            if at is not None:
-                self.reach(inner, self.log.source(at, "{p}.__func__", f"{at}", inner))
-            return inner if what is staticmethod else self.bound(inner, kind)
-        getter = lookup(what, "__get__")
-        if getter is MISSING:
-            return found
-        if type(getter) is FunctionType:
-            return self.invoke(self.class_found(what, "__get__"), (found, value, kind))
-        return found.__get__(value, kind)
+        raise NotImplementedError
 
     def bound(self, function: Any, value: Any) -> Any:
         """A class method of the class ``value``."""
-        return MethodType(function, value) if type(function) is FunctionType else function.__get__(value)
+        raise NotImplementedError
 
     def callback(self, function: Any) -> Any:
         """A function for C code to call, observed."""
-        if type(function) is FunctionType and self.is_own(function):
-            return function
-        return lambda *args, **kwargs: self.invoke(function, args, kwargs)
+        raise NotImplementedError
 
     def calls_c(self, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any] | None = None) -> Any:
         """Call a function written in C that looks into its arguments."""
-        return exposure.call_c(self, function, args, kwargs or {})
+        raise NotImplementedError
 
     def classes_in(self, values: Any) -> list[type]:
         """Classes with special methods written in Python of what C code can find in these values."""
-        return exposure.classes_in(values)
+        raise NotImplementedError
 
     def hashed(self, key: Any) -> None:
         """C code hashes and compares a key."""
-        if type(key) in PLAIN:
-            self.settled_number(key)
-        else:
-            containers.content(self, key)
-            self.pinned(key)
+        raise NotImplementedError
 
     def change(self, value: Any, symbol: str, other: Any) -> Any:
         """``value += other`` of a container from outside."""
-        name = {
-            "+=": "__iadd__",
-            "*=": "__imul__",
-            "|=": "__ior__",
-            "&=": "__iand__",
-            "-=": "__isub__",
-            "^=": "__ixor__",
-        }
-        base = container_of(type(value))
-        if symbol not in name or not hasattr(base, name[symbol]):
-            return self.calls_c(OPERATORS[symbol], (value, other))
-        if base is list and symbol == "+=":
-            methods.change(self, value, base, "extend", (other,), {})
-        else:
-            methods.change(self, value, base, name[symbol], (other,), {})
-        return value
-
-    # Bookkeeping ----------------------------------------------------------------------------------------------------
+        raise NotImplementedError
 
     def close(self) -> None:
         """Let go of everything; hooks and recorder refer to each other, and must not wait for the collector."""
-        for kept in (
-            self.sources,
-            self.symbols,
-            self.stand_ins,
-            self.cells,
-            self.cell_targets,
-            self.memo,
-            self._twins,
-            self._bound,
-            self._spaces,
-        ):
-            kept.clear()
-        self._kept.clear()
-        self.log.forget_values()
-        self.session.end()
-        self.session = None
-        self.effects = Effects()
+        raise NotImplementedError
 
     def keep(self, value: Any) -> None:
         """Keep an object alive until the recording ends, so that its address means it."""
-        self._kept.append(value)
+        raise NotImplementedError
 
     def constant(self, value: Any) -> Any:
         """One object for equal constants."""
-        return self.memo.setdefault(("constant", repr(value)), value)  # 1 is no True
-
-    def unsettled(self, why: str) -> None:
-        """The run prepared something that the next one will find: what was recorded holds for this call alone."""
-        self.settled = self.settled or why
+        raise NotImplementedError
 
     def builtins_source(self, names: dict[str, Any], built: dict[str, Any]) -> Source:
         """Where built-in names are found."""
-        if built is not vars(builtins):
-            self.refuse("the module has built-in names of its own")
-        return self.log.source(None, "{0}", "built-ins", MISSING, (built,))
+        raise NotImplementedError
 
     def importing(self, at: tuple[dict[str, Any], str], level: int, wanted: Any) -> Any:
         """``import name``: the module is found again by its name; a first import settles."""
-        before = len(sys.modules)
-        module = PLAIN_HOOKS.import_name(at, level, wanted)
-        if len(sys.modules) != before:
-            self.unsettled(f"{at[1]} was imported")
-        name = module.__name__
-        if sys.modules.get(name) is not module:
-            self.refuse(f"the module {name} is not in sys.modules")
-        return self.reach(module, self.log.source(None, f"modules.get({name!r})", f"module {name}", module))
+        raise NotImplementedError
 
     def frame(self, level: int) -> Any:
         """The ``level``-th observed frame, the innermost first."""
-        frame = sys._getframe(1)
-        while frame is not None:
-            if id(frame.f_code) in self.codes:
-                level -= 1
-                if level <= 0:
-                    return frame
-            frame = frame.f_back  # type: ignore[assignment]
-        return None
-
-    # Refusing -------------------------------------------------------------------------------------------------------
+        raise NotImplementedError
 
     def refuse(self, reason: str, remedy: str = "", is_wanted: bool = False) -> NoReturn:
         """End the observation."""
-        self.refusal = Refused(reason, self.line(), remedy, is_wanted)
-        raise self.refusal
+        raise NotImplementedError
 
     def line(self) -> str:
         """``file:line`` of the innermost observed frame, outside the standard library where there is one."""
-        frame = sys._getframe(1)
-        first = ""
-        while frame is not None:
-            if id(frame.f_code) in self.codes:
-                at = f"{frame.f_code.co_filename}:{frame.f_lineno}"
-                if not self.policy.is_library(frame.f_globals.get("__name__", "")):
-                    return at
-                first = first or at
-            frame = frame.f_back  # type: ignore[assignment]
-        return first or "at the call"
+        raise NotImplementedError

@@ -7,13 +7,11 @@ A float made for one read has an identity of its own, by which it is known; so `
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
+from runnel.compile.observe.recorder import Recorder
 from runnel.compile.observe.sources import Source
 from runnel.compile.observe.values import PLAIN
-
-if TYPE_CHECKING:
-    from runnel.compile.observe.recorder import Recorder
 
 
 class Whole(int):

@@ -7,15 +7,13 @@ Such numbers are made only where an earlier trace ended because a number had cha
 from __future__ import annotations
 
 from types import BuiltinFunctionType, FunctionType, MethodType
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from runnel.compile.observe import symbols
 from runnel.compile.observe.plain import COMPARISONS, OPERATORS, UNARY
+from runnel.compile.observe.recorder import AbstractHooks
 from runnel.compile.observe.symbols import Whole
 from runnel.compile.observe.values import SINGLETONS
-
-if TYPE_CHECKING:
-    from runnel.compile.observe.hooks import Hooks
 
 _EXACT: Final = 1 << 53  # whole numbers below are floats without rounding
 _NUMBERS: Final = frozenset({int, float, bool, Whole})
@@ -24,7 +22,7 @@ _NUMBERS: Final = frozenset({int, float, bool, Whole})
 class WholeHooks:
     """The hooks of a recorder, behind a look at whole numbers that may be others."""
 
-    def __init__(self, hooks: Hooks) -> None:
+    def __init__(self, hooks: AbstractHooks) -> None:
         self.hooks = hooks
         self.rec = hooks.rec
 
@@ -131,6 +129,6 @@ class WholeHooks:
 _PASS_ON: Final = frozenset({"store_global", "store_cell"})
 
 
-def hooks_for(hooks: Hooks, may_vary: bool) -> Any:
+def hooks_for(hooks: AbstractHooks, may_vary: bool) -> Any:
     """The hooks that code is bound to."""
     return WholeHooks(hooks) if may_vary else hooks

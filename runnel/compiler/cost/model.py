@@ -7,13 +7,13 @@ from __future__ import annotations
 
 import bisect
 import math
-from dataclasses import dataclass
 from typing import Final
 
 from runnel.compiler.cost.work import Work
+from runnel.core.records import record
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Machine:
     """Rates, each of ``threads`` threads together. ``flops``: float32 operations of fused multiply-adds in a second.
     ``levels``: bytes that a program goes through again and again, and at how many a second it reads and writes then.
@@ -36,7 +36,7 @@ class Machine:
         return read, write
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Prediction:
     """Seconds that arithmetic alone would take, and moving bytes alone."""
 

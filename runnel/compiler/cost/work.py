@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Any, Final
 
 import numpy as np
 
 from runnel.core.dtypes import DType
+from runnel.core.records import field, record
 from runnel.loops import scalar, uses
 from runnel.loops.ir import (
     LANES,
@@ -63,7 +63,7 @@ _LEVELS: Final[dict[str, _Level]] = {}  # by name of kernel
 _KEPT: Final = 4096
 
 
-@dataclass(slots=True)
+@record(frozen=False)
 class Work:
     """``flops`` are those of products, tails filled up to whole vectors; ``touched`` counts for each buffer that loops
     go through the elements they load or store; ``guessed`` says that only the run knows."""
@@ -88,7 +88,7 @@ def count(kernel: Kernel, params: Sequence[int], block: Block, tables: Mapping[s
     return counting.work
 
 
-@dataclass(slots=True)
+@record(frozen=False)
 class _Level:
     """The statements of one loop, without those of the loops inside it. ``each`` is the work in units each time."""
 

@@ -9,14 +9,11 @@ from __future__ import annotations
 
 import ctypes
 import weakref
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, Final
+from collections.abc import Callable, Sequence
+from typing import Any, Final, Protocol
 
-from runnel.backends.base import Launch
+from runnel.backends.base import Launch, Loaded
 from runnel.backends.host import memory
-
-if TYPE_CHECKING:
-    from runnel.compiler.executable.program import Program
 
 KEPT_BYTES: Final = 64 << 20  # of arenas of frames that wait beside the first one
 
@@ -30,6 +27,29 @@ def block(nbytes: int) -> memory.Storage:
     return memory.allocate(max(nbytes, _LEAST)) if nbytes else _NOTHING
 
 
+class Framed(Protocol):
+    """The program of a frame: what is the same in all its runs."""
+
+    @property
+    def constants(self) -> memory.Storage: ...
+    @property
+    def hosts(self) -> object: ...
+    @property
+    def loaded(self) -> Loaded: ...
+    @property
+    def outputs(self) -> Sequence[object]: ...
+    @property
+    def variable_addresses(self) -> Sequence[int]: ...
+    @property
+    def first_variable(self) -> int: ...
+    @property
+    def first_output(self) -> int: ...
+    @property
+    def arena_bytes(self) -> int: ...
+    @property
+    def has_own_arena(self) -> bool: ...
+
+
 class Frame:
     """The arena, the table of base pointers and the launch block of a run.
 
@@ -38,7 +58,7 @@ class Frame:
 
     __slots__ = ("__weakref__", "_keep", "arena", "bases", "launch", "run")
 
-    def __init__(self, program: Program) -> None:
+    def __init__(self, program: Framed) -> None:
         # Not the program, which holds this. A daemon thread may be in machine code when the interpreter has ended: then
         # this object, which its frame holds, is what keeps the memory.
         self._keep: Any = (program.constants, program.hosts)

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from runnel.core.avals import Shape, row_major
+from runnel.core.records import record
 from runnel.graph.node import Value
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Strided:
     """Element [i…] of a node is element ``offset + Σ strides·i`` of the memory of ``base``: dense row-major memory,
     unless ``base`` is an input that lies otherwise."""

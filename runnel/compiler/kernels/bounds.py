@@ -6,8 +6,6 @@ The kernels that gather and scatter hold their indices in range themselves; what
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-
 import numpy as np
 
 from runnel.compiler.kernels.lowering import lowering_of
@@ -16,13 +14,14 @@ from runnel.compiler.kernels.places import Access, BufferView, Call, hull
 from runnel.core.avals import row_major
 from runnel.core.dtypes import bool_, int64, uint64
 from runnel.core.errors import AxisError
+from runnel.core.records import record, replace
 from runnel.graph.graph import Graph
 from runnel.graph.node import Value
 from runnel.loops import ir, scalar
 from runnel.loops.ir import Acc, Apply, Check, Const, Expr, For, Index, Load, RangeBound, Stmt, Update, Var
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Bounded:
     """``indices``, read by ``node``, must lie in [0, extent) or equal ``allowed``; ``code`` is a program's status where
     one does not."""

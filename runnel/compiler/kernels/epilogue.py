@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import replace
 
 from runnel.compiler.fusion.cluster import aligned_strides
 from runnel.compiler.kernels.elementwise.addressing import LoopIndices
@@ -16,6 +15,7 @@ from runnel.compiler.kernels.result_axes import ResultAxes, merged_stride
 from runnel.core.avals import row_major
 from runnel.core.dtypes import int32, int64
 from runnel.core.errors import VerifierError
+from runnel.core.records import replace
 from runnel.graph.node import Value
 from runnel.loops import scalar
 from runnel.loops.ir import Apply, Expr, Index, Let, Load, Ref, Stmt, Var

@@ -9,7 +9,6 @@ package subclasses :class:`Lowering` and registers an instance (docs/extending.m
 from __future__ import annotations
 
 from collections.abc import Callable, Container
-from dataclasses import dataclass
 from typing import Any, ClassVar, Final
 
 from runnel.compiler.cost.rates import ORDINARY
@@ -23,6 +22,7 @@ from runnel.compiler.kernels.section import PlanBody, Section
 from runnel.core import tables
 from runnel.core.avals import Aval, Shape
 from runnel.core.errors import MissingRuleError
+from runnel.core.records import record
 from runnel.core.tables import Op
 from runnel.graph.node import Result, Value
 from runnel.loops.ir import Expr, Stmt
@@ -30,7 +30,7 @@ from runnel.loops.ir import Expr, Stmt
 IndexBound = tuple[Value, int, int | None]  # indices, what they must be below, and the one other value allowed
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Request:
     """A cluster that is to become calls, and the memory that it works on. ``targets`` are the places where its members
     must be stored, ``subviews`` the parts of larger arrays that some of them are stored into too; ``in_place`` numbers

@@ -6,9 +6,9 @@ import functools
 import hashlib
 import operator
 from collections.abc import Callable
-from dataclasses import fields, is_dataclass
 from typing import Any
 
+from runnel.core.records import fields, is_record
 from runnel.loops import ir
 from runnel.loops.ir import Buffer, Kernel, Param, Stmt
 
@@ -42,7 +42,7 @@ def _digest(contents: Any) -> str:
 @functools.cache
 def _fields(kind: type) -> Callable[[Any], tuple[Any, ...] | None]:
     """Gives the fields of an object of the loop IR; None for objects of other classes."""
-    if kind.__module__ != ir.__name__ or not is_dataclass(kind):
+    if kind.__module__ != ir.__name__ or not is_record(kind):
         return lambda part: None
     names = [f.name for f in fields(kind)]
     return operator.attrgetter(*names) if len(names) > 1 else lambda part: (getattr(part, names[0]),)

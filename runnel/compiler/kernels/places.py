@@ -5,7 +5,6 @@ from __future__ import annotations
 import enum
 import math
 from collections.abc import Iterable
-from dataclasses import dataclass, field
 from typing import NamedTuple
 
 import numpy as np
@@ -15,6 +14,7 @@ from runnel.compiler.cost.model import PLANNED, Machine, Prediction, predict
 from runnel.compiler.cost.work import Block, Work, count
 from runnel.core.avals import Shape
 from runnel.core.dtypes import DType
+from runnel.core.records import field, record
 from runnel.graph.node import Value
 from runnel.loops.ir import Kernel
 
@@ -33,7 +33,7 @@ class Space(enum.Enum):
     SCRATCH = "scratch"  # each thread's own
 
 
-@dataclass(eq=False, slots=True)
+@record(frozen=False, eq=False)
 class Place:
     """A dense block of memory for one value. ``slot`` and ``offset`` (bytes) are set by the memory plan."""
 
@@ -55,7 +55,7 @@ class Place:
 BufferView = tuple[Place, int, Shape]  # memory, offset of the first element, strides in elements
 
 
-@dataclass(eq=False, slots=True)
+@record(frozen=False, eq=False)
 class Access:
     """One buffer of a kernel: which place, from which element on, and with which steps along the kernel's two
     partitioned axes (rows i, columns j), so that what each thread touches is known. A step of None is unknown: all."""
@@ -99,7 +99,7 @@ def hull(axes: Iterable[tuple[int, int]]) -> Hull:
     return Hull(-sum(n for n in lengths if n < 0), 1 + sum(n for n in lengths if n > 0))
 
 
-@dataclass(eq=False, slots=True)
+@record(frozen=False, eq=False)
 class Call:
     """A kernel with its arguments: one step of a program, before it is split among threads."""
 

@@ -6,10 +6,10 @@ Several axes count as one where a single stride steps through them in row-major 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from itertools import pairwise
 
 from runnel.core.avals import Shape
+from runnel.core.records import record
 
 
 def merged_stride(shape: Shape, strides: Shape) -> int | None:
@@ -23,7 +23,7 @@ def merged_stride(shape: Shape, strides: Shape) -> int | None:
     return axes[-1][1] if axes else 0
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class PointRows:
     """How an array lies that has an element for each of a result's: its rows over several axes, its columns as one."""
 
@@ -32,7 +32,7 @@ class PointRows:
     column: int
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class ResultAxes:
     """The axes of a kernel's result, in order: those of its rows, then those of its columns."""
 
@@ -59,7 +59,7 @@ class ResultAxes:
         return found is not None and merged_stride(found.shape, found.strides) is not None
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Extents:
     """The axes of a contraction: A[*batch, *rows, *inner] · B[*batch, *inner, *columns]."""
 

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
 
 from runnel.compiler.kernels.places import Call, Place
 from runnel.compiler.schedule.loop_regions import AnySpan
 from runnel.core.avals import Shape
+from runnel.core.records import field, record
 from runnel.graph.graph import Graph
 from runnel.graph.node import Value
 
 
-@dataclass(eq=False, slots=True)
+@record(frozen=False, eq=False)
 class Section:
     """Calls in order and the loops among them."""
 
@@ -31,7 +31,7 @@ class Section:
         self.spans += other.spans
 
 
-@dataclass(eq=False, slots=True)
+@record(frozen=False, eq=False)
 class BodyPlan:
     """The calls of a body's graph, on places that stand for what they will be bound to."""
 

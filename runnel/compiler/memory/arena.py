@@ -6,17 +6,17 @@ The lower bound is the largest sum of bytes alive at one call; ``arrangement.py`
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from runnel.compiler.kernels.places import Call, Place, Space
 from runnel.compiler.memory.arrangement import arrange
 from runnel.compiler.memory.sweep import Lifetime
 from runnel.compiler.schedule.loop_regions import AnySpan
+from runnel.core.records import record
 
 ALIGN = 64
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Life:
     """A place of the arena, from the call that first writes it to the call that last touches it."""
 
@@ -29,7 +29,7 @@ class Life:
         return -(-max(self.place.nbytes, 1) // ALIGN) * ALIGN
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class ArenaPlan:
     """``peak`` bytes hold every intermediate; no layout can need less than ``lower_bound``."""
 

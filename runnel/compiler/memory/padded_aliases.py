@@ -7,7 +7,6 @@ strides or lists of offsets, and the array is not much larger than the value, si
 from __future__ import annotations
 
 from collections.abc import Collection
-from dataclasses import dataclass
 from typing import Final
 
 from runnel.compiler.fusion.cluster import Cluster, Form, aligned_strides
@@ -16,13 +15,14 @@ from runnel.compiler.fusion.views import resolve_views
 from runnel.compiler.kernels.lowering import lowering_of
 from runnel.compiler.memory.subviews import InPlace, Subview
 from runnel.core.avals import Shape
+from runnel.core.records import record
 from runnel.graph.graph import Graph
 from runnel.graph.node import Value
 
 _MUCH: Final = 1.5  # times the value's size
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class PaddedAliases:
     """``holders`` are the padded arrays of the values that lie inside of them alone; ``views`` says how all views of
     the graph lie then."""

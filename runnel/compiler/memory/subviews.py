@@ -7,17 +7,17 @@ by side in the larger array, enough of them; other parts are copied.
 from __future__ import annotations
 
 from collections.abc import Collection
-from dataclasses import dataclass, field
 
 from runnel.compiler.fusion.cluster import Cluster, essential, essential_strides
 from runnel.compiler.fusion.strided import Strided, reshaped_strides
 from runnel.compiler.kernels.lowering import lowering_of
 from runnel.compiler.kernels.places import BufferView, Place
 from runnel.core.avals import Shape
+from runnel.core.records import field, record
 from runnel.graph.node import Value
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Subview:
     """``base``, the node that is stored, lies in a larger array from element ``offset`` on, with ``strides``."""
 
@@ -30,7 +30,7 @@ class Subview:
         return place, self.offset, essential_strides(self.base.aval.shape, self.strides)
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class InPlace:
     """``subviews`` are, for each concatenation and padded array, those of its inputs, by their numbers, that are stored
     in place by their makers."""

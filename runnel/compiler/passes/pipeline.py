@@ -10,7 +10,6 @@ Nodes that nothing reads need no pass: a graph lists only what its outputs and u
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
 
 from runnel.compiler.passes.bodies import in_bodies, without_unused_results
 from runnel.compiler.passes.common_subexpressions import merge_common_subexpressions
@@ -21,11 +20,12 @@ from runnel.compiler.passes.simplify import simplify
 from runnel.compiler.passes.sink_permutes import sink_permutes
 from runnel.compiler.passes.transposed_products import flip_transposed_products
 from runnel.core import switches
+from runnel.core.records import record
 from runnel.graph.graph import Graph
 from runnel.graph.verifier import verify
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Pass:
     """Graph to graph, keeping every value to the bit. ``needs`` and ``gives`` name properties of graphs: a pass runs
     after those that give what it needs."""

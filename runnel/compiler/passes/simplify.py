@@ -7,12 +7,12 @@ x + 0 and a float sum over axes of size 1 are not here: both turn -0 into +0. An
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from runnel.core.avals import Aval, aval
+from runnel.core.records import record
 from runnel.core.tables import Op
 from runnel.graph.graph import Graph
 from runnel.graph.node import Value, applied, reapplied
@@ -30,7 +30,7 @@ Rewrite = Callable[[Value], Value | None]
 _LARGEST_LOOKED_AT = 4096  # elements of a constant that are compared
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Row:
     """``rewrite(node)`` is a cheaper node of the same value and aval, or None where the identity does not apply."""
 

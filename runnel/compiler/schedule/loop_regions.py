@@ -7,14 +7,14 @@ accesses of a call say by how many elements they advance at each iteration of th
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
 
 from runnel.compiler.kernels.places import Access
+from runnel.core.records import field, record
 
 GUESSED = 100  # iterations of a loop whose number the run alone will tell
 
 
-@dataclass(eq=False, slots=True)
+@record(frozen=False, eq=False)
 class Span:
     """The calls [begin, end) and the spans among them. Whether a barrier stands before the span the first time that the
     loop around it comes here (``barrier``), and each later time (``again``)."""
@@ -44,14 +44,14 @@ class Span:
             yield from span.touched()
 
 
-@dataclass(eq=False, slots=True)
+@record(frozen=False, eq=False)
 class Repeat(Span):
     """``count`` iterations, at least one, known when the plan is made."""
 
     count: int = 1
 
 
-@dataclass(eq=False, slots=True)
+@record(frozen=False, eq=False)
 class While(Span):
     """The calls [begin, test) make ``flag``; while it is true, the calls [test, end) run and then those again. Before
     the flag is read stands a barrier, always."""
@@ -68,7 +68,7 @@ class While(Span):
         self.test += by
 
 
-@dataclass(eq=False, slots=True)
+@record(frozen=False, eq=False)
 class Branch(Span):
     """The calls [begin, middle) run if ``flag`` is true, else those of [middle, end)."""
 

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from itertools import pairwise
 
 from runnel.compiler.cost.work import Block as Block
 from runnel.compiler.kernels.places import Access, Call, Place, Space
 from runnel.compiler.schedule.loop_regions import AnySpan
+from runnel.core.records import record
 
 WORTH_SPLITTING = 2e-6  # seconds of predicted work in a call
 WORTH_A_TEAM = 20e-6  # seconds of predicted work in a program
@@ -67,7 +67,7 @@ def _prefers_columns(call: Call, owned: int = 0) -> bool:
     return (call.rows < FEW_ROWS and not owned) or (call.packs and call.depth >= DEEP)
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Region:
     """What one thread touches of one place, in loops at their first iteration: a hull of bytes, and the exact rectangle
     where the access is one."""

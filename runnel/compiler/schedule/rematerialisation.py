@@ -8,13 +8,13 @@ What is repeated are nodes of the graph, behind ``again``, so that fusion and pl
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import NamedTuple
 
 from runnel.compiler.plan import Plan, Planner
 from runnel.compiler.schedule.remat_candidates import Candidates, Pick
 from runnel.compiler.schedule.repetition import repeated
 from runnel.core.errors import MemoryBudgetError
+from runnel.core.records import record
 from runnel.graph.graph import Graph
 from runnel.graph.node import Value
 
@@ -23,7 +23,7 @@ SEGMENTS = (2, 4, 8, 16, 32)
 CHEAP = 1.1  # times the seconds without a budget: not worth a search for something better
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Recomputed:
     """A value that is computed again: what it is, the bytes it need not hold meanwhile, and the predicted seconds."""
 
@@ -32,7 +32,7 @@ class Recomputed:
     seconds: float
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Fitted:
     """A graph that fits and its plan; what is computed again in it, and what that costs by prediction."""
 

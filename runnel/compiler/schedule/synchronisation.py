@@ -11,13 +11,13 @@ What is outside of a loop is compared with all that any iteration touches, befor
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
 from typing import NamedTuple
 
 from runnel.compiler.kernels.places import Access, Call, Space
 from runnel.compiler.schedule.loop_regions import AnySpan, Branch, Repeat, While, sequence
 from runnel.compiler.schedule.partition import Block, Region, region
 from runnel.compiler.schedule.touched import Bytes, Touch, Touched
+from runnel.core.records import replace
 
 _WHOLE: Block = (0, 1, 0, 1)
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -19,6 +18,7 @@ from runnel.compiler.schedule.partition import Block
 from runnel.compiler.verification.runs import LARGEST, Runs, TooLarge, merged, runs_of
 from runnel.core.dtypes import int64
 from runnel.core.errors import VerifierError
+from runnel.core.records import record, replace
 from runnel.loops import scalar
 from runnel.loops.ir import (
     Apply,
@@ -58,7 +58,7 @@ _CORNERS: dict[scalar.ScalarOp, Callable[[int, int], int]] = {
 }
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Footprint:
     """One access of a block: the bytes it may touch, relative to its place's first; ``path`` says which element is
     touched at which point, so that equal paths touch the same element at the same point."""

@@ -8,21 +8,19 @@ long loop the first iterations are carried out and the last one.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import replace
-from typing import TYPE_CHECKING, Final
+from typing import Final
 
 import numpy as np
 
 from runnel.compiler.kernels.places import Access, Call, Place, Space
+from runnel.compiler.planned import Plan
 from runnel.compiler.schedule.loop_regions import AnySpan, Branch, Repeat, While, sequence
 from runnel.compiler.schedule.partition import Block, region
 from runnel.compiler.verification.footprint import Footprint, footprints
 from runnel.compiler.verification.runs import LARGEST, Runs, TooLarge, common, merged, missing, runs_of
 from runnel.core.errors import VerifierError
+from runnel.core.records import replace
 from runnel.loops import verifier as loops
-
-if TYPE_CHECKING:
-    from runnel.compiler.plan import Plan
 
 _FEW: Final = 3  # iterations of a loop that are carried out, and the last one
 _READ_ONLY = (Space.INPUT, Space.CONSTANT)

@@ -7,11 +7,11 @@ are computed in float32 and rounded once at the end; operations that only move b
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Final
 
 from runnel.core.dtypes import DType, bool_, float32, float64, uint32, uint64
 from runnel.core.errors import DTypeError
+from runnel.core.records import record
 from runnel.loops import scalar
 from runnel.loops.formulas import casts, division, erf, exp, log, power, tanh, trig
 from runnel.loops.formulas.value import Value, choose
@@ -23,7 +23,7 @@ _FLOATS: Final = ("float",)
 _INTEGERS: Final = ("int", "uint")
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Row:
     """How an operation is computed: ``rule(*args)`` for arguments whose dtypes have a kind in ``kinds``.
 

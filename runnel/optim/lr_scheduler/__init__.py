@@ -1,17 +1,12 @@
 """Learning-rate schedules, with PyTorch's names, arguments and saved states."""
 
+# Written by scripts/surface.py from the declarations where things are defined: see runnel.core.surface.
+
 from runnel.core import public
 from runnel.optim.lr_scheduler.annealing import CosineAnnealingLR, CosineAnnealingWarmRestarts
 from runnel.optim.lr_scheduler.combined import ChainedScheduler, SequentialLR
 from runnel.optim.lr_scheduler.cyclic import CyclicLR
-from runnel.optim.lr_scheduler.decay import (
-    ConstantLR,
-    ExponentialLR,
-    LinearLR,
-    MultiStepLR,
-    PolynomialLR,
-    StepLR,
-)
+from runnel.optim.lr_scheduler.decay import ConstantLR, ExponentialLR, LinearLR, MultiStepLR, PolynomialLR, StepLR
 from runnel.optim.lr_scheduler.functions import LambdaLR, MultiplicativeLR
 from runnel.optim.lr_scheduler.one_cycle import OneCycleLR
 from runnel.optim.lr_scheduler.plateau import ReduceLROnPlateau

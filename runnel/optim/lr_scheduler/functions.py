@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from runnel.core.surface import offered
 from runnel.optim.lr_scheduler.scheduler import LRScheduler
 from runnel.optim.optimizer import Optimizer
 
@@ -27,6 +28,7 @@ class _ByFunctions(LRScheduler):
         super().__init__(optimizer, last_epoch)
 
 
+@offered("lr_scheduler")
 class LambdaLR(_ByFunctions):
     """lr = first lr · lr_lambda(epoch)."""
 
@@ -34,6 +36,7 @@ class LambdaLR(_ByFunctions):
         return [base * f(self.last_epoch) for base, f in zip(self.base_lrs, self.lr_lambdas, strict=True)]
 
 
+@offered("lr_scheduler")
 class MultiplicativeLR(_ByFunctions):
     """lr = lr of the epoch before · lr_lambda(epoch); the first is that of the group."""
 

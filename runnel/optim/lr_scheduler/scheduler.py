@@ -7,6 +7,7 @@ from copy import copy
 from typing import Any, ClassVar, Final
 
 from runnel.core import kinds
+from runnel.core.surface import offered
 from runnel.optim.lr_scheduler.arguments import per_group, rate, whole
 from runnel.optim.optimizer import Optimizer
 from runnel.optim.state import refusal, require_keys
@@ -20,6 +21,7 @@ _PYTORCHS: Final = frozenset(
 )  # fmt: skip
 
 
+@offered("lr_scheduler", "optim")
 @kinds.declare
 class LRScheduler:
     """The base class. Call ``step()`` once an epoch, after the optimizer's steps.

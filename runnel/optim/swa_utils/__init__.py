@@ -1,5 +1,7 @@
 """Averages of a model's Parameters over training, and the rate that goes with them, with PyTorch's names."""
 
+# Written by scripts/surface.py from the declarations where things are defined: see runnel.core.surface.
+
 from runnel.core import public
 from runnel.optim.swa_utils.averages import (
     AveragedModel,

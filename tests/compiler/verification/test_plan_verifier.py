@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
-
 import pytest
 
 from runnel import ops
@@ -11,6 +9,7 @@ from runnel.compiler.kernels.places import Space
 from runnel.compiler.schedule import partition
 from runnel.compiler.verification import runs, verifier
 from runnel.core.errors import VerifierError
+from runnel.core.records import replace
 from runnel.loops.ir import Update
 from tests.compiler.harness import Traced
 from tests.compiler.test_plans import make_training, numbers
@@ -164,7 +163,7 @@ def test_dtypes_of_places_and_buffers_agree():
 def test_kernels_are_verified_too():
     plan = Traced(lambda x: ops.exp(x), (numbers(9, 9),)).plan
     kernel = plan.calls[0].kernel
-    plan.calls[0].kernel = dataclasses.replace(kernel, body=(Update("nobody", kernel.body[0].body[0].body[0].value),))
+    plan.calls[0].kernel = replace(kernel, body=(Update("nobody", kernel.body[0].body[0].body[0].value),))
     refused(plan, "'nobody' is not an accumulator")
 
 

@@ -5,7 +5,6 @@ Stands beside ``memory``; ``loops`` carries accumulators from block to block as 
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
 from typing import Final
 
 from runnel.backends.cpu.codegen.lanes import Value, apply, constant, held, widen
@@ -13,6 +12,7 @@ from runnel.backends.cpu.codegen.memory import Active
 from runnel.backends.cpu.codegen.text import Emitter, vector
 from runnel.core.dtypes import DType
 from runnel.core.errors import VerifierError
+from runnel.core.records import field, record
 from runnel.loops.accumulators import REDUCERS, Reducer
 from runnel.loops.ir import CHAIN, LANES, Acc
 
@@ -20,7 +20,7 @@ _LEVELS: Final = 48  # more blocks than 2⁴⁸ nobody waits for
 _RARELY: Final = ", !prof !3"  # ``nest`` defines !3
 
 
-@dataclass(slots=True)
+@record(frozen=False)
 class Accumulator:
     """An Acc and the operand it is in now.
 
@@ -98,7 +98,7 @@ class Accumulator:
         return em.value(f"shufflevector {kind} {operand}, {kind} poison, <{LANES} x i32> <{picks}>")
 
 
-@dataclass(slots=True)
+@record(frozen=False)
 class Tally:
     """The number of updates of accumulators that are updated together, as an operand: an i64."""
 

@@ -24,8 +24,6 @@ smaller than the others.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from runnel.backends import context
 from runnel.backends.cpu.codegen import k_blocks, packing, shares, tiles
 from runnel.backends.cpu.codegen.flow import METADATA, Flow
@@ -34,6 +32,7 @@ from runnel.backends.cpu.target import Target
 from runnel.backends.host import layout
 from runnel.core.dtypes import DType
 from runnel.core.errors import DTypeError
+from runnel.core.records import record
 from runnel.loops.ir import TILE_BYTES, TILE_K, TILE_ROWS
 
 SCRATCH = layout.THREAD_SCRATCH
@@ -50,7 +49,7 @@ PARAMETERS = (
 )
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Blocking:
     """How large blocks are, in elements: as measured with a second-level cache of 512 KiB (``benchmarks/contract.py``),
     and with others in proportion where they are cut for it."""

@@ -15,8 +15,6 @@ entries of the list for k are neighbours; otherwise it is copied, too.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from runnel.backends import context
 from runnel.backends.cpu.codegen import contract, dot_packing, dot_tiles, k_blocks, shares, tiles
 from runnel.backends.cpu.codegen.dot_tiles import moved
@@ -25,6 +23,7 @@ from runnel.backends.cpu.codegen.shares import Panels
 from runnel.backends.cpu.target import Target
 from runnel.core.dtypes import bfloat16, float32
 from runnel.core.errors import DTypeError
+from runnel.core.records import record
 from runnel.loops.ir import TILE_K, TILE_ROWS
 
 SYMBOL = "rn_contract_bf16"
@@ -34,7 +33,7 @@ _K_GRAIN = 8  # runs of k end at multiples of it, and so between pairs
 _ATTRIBUTES = 'nounwind "tune-cpu"="generic"'
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class DotBlocking:
     """How large blocks are, in elements: as many bytes as those for float32 (``contract``)."""
 

@@ -10,7 +10,6 @@ of memory.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Final
 
 from runnel.backends.cpu.codegen import shares
@@ -18,6 +17,7 @@ from runnel.backends.cpu.codegen.flow import Flow
 from runnel.backends.cpu.codegen.text import element
 from runnel.backends.cpu.target import Target
 from runnel.core.dtypes import DType
+from runnel.core.records import record
 from runnel.loops.ir import K_BLOCK, TILE_BYTES
 
 PARTIALS: Final = 2 << 20  # bytes of scratch for the partial sums that wait
@@ -26,7 +26,7 @@ _LINE: Final = 64  # bytes of a cache line
 _ENTRY: Final = 4  # bytes of an entry of a list
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Long:
     """The exported function: ``short`` names the driver, ``parameters`` are those of both, ``operand`` the dtype of A
     and B, ``partials`` where in scratch memory there is room."""
@@ -103,7 +103,7 @@ class Long:
         return em.value(f"getelementptr {element(self.operand)}, ptr {pointer}, i64 {offset}")
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class _Sums:
     """Partial sums of a block of C: those of the first level are in C, at ``corner``; the others ``level`` elements
     apart from ``waiting`` on, with rows of ``row`` elements."""

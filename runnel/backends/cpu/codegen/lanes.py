@@ -8,7 +8,6 @@ vector apart at every branch.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
@@ -16,11 +15,12 @@ from runnel.backends.cpu.codegen import scalars
 from runnel.backends.cpu.codegen.text import Emitter, element, literal, vector
 from runnel.core.dtypes import DType, bfloat16, uint16
 from runnel.core.errors import VerifierError
+from runnel.core.records import record
 from runnel.core.rounding import rounded
 from runnel.loops.scalar import ScalarOp
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Value:
     """An operand without its type, of ``lanes`` lanes (1: a scalar)."""
 

@@ -7,16 +7,16 @@ that is not active. A bool is an i1 in registers and a byte in memory.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from runnel.backends.cpu.codegen.lanes import held
 from runnel.backends.cpu.codegen.text import Emitter, element, vector
 from runnel.backends.cpu.target import Target
 from runnel.core.dtypes import DType, bool_
+from runnel.core.records import record
 from runnel.loops.ir import LANES
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Active:
     """Which lanes of a vector of ``width`` stand for an element: the first ``count``.
 

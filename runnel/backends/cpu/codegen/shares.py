@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from runnel.backends.cpu.codegen.flow import Flow, Operand
+from runnel.core.records import record
 
 
 def even(em: Flow, extent: str, limit: Operand, multiple: int) -> str:
@@ -16,7 +15,7 @@ def even(em: Flow, extent: str, limit: Operand, multiple: int) -> str:
     return em.select(em.test("sgt", rounded, 1), rounded, 1)
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Dealt:
     """Rows dealt evenly to ``count`` tiles: the first ``larger`` tiles have one more than ``share``."""
 
@@ -54,7 +53,7 @@ def deal_if(em: Flow, condition: str, height: str, limit: int, otherwise: Dealt)
     return Dealt(*(em.phi("i64", (a, then), (b, before)) for a, b in pairs))
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Panels:
     """A block's columns, how many panels they are, where the last begins and whether it is wider by a vector."""
 

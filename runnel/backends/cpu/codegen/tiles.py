@@ -17,17 +17,17 @@ would be too few chains at a time.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 from runnel.backends.cpu.codegen.flow import Flow, Operand, rolled_branch
 from runnel.backends.cpu.target import Target
 from runnel.core.dtypes import DType
+from runnel.core.records import record
 
 PARAMETERS = "ptr %A, ptr %B, ptr %C, i64 %a_row, i64 %a_k, i64 %b_k, i64 %c_row, i64 %k, i64 %lanes, i64 %resume"
 TAIL = "ptr %from, ptr %to, i64 %c_row, i64 %rows, i64 %lanes"
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Tile:
     """One kernel of the family."""
 

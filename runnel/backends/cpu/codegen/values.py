@@ -7,7 +7,6 @@ loop's variable stays a scalar and is put in every lane where it meets lanes.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field, replace
 
 from runnel.backends.cpu.codegen import memory
 from runnel.backends.cpu.codegen.accumulators import Accumulator
@@ -16,11 +15,12 @@ from runnel.backends.cpu.codegen.memory import Active
 from runnel.backends.cpu.codegen.text import Emitter, element, vector
 from runnel.core.dtypes import DType, int64
 from runnel.core.errors import VerifierError
+from runnel.core.records import field, record, replace
 from runnel.loops import uses
 from runnel.loops.ir import Apply, Const, Expr, Index, Load, Param, Position, RangeBound, Ref, Store, Stride, Var
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Vec:
     """The vec loop being written: its variable and the lanes that are in range."""
 
@@ -28,7 +28,7 @@ class Vec:
     active: Active
 
 
-@dataclass(slots=True)
+@record(frozen=False)
 class Scope:
     """What is known inside one block of statements. ``pointers`` hold each access's position as far as the variables
     known here determine it (in a vec loop: that of lane 0); ``loads`` and ``results`` may be used again until a Store.

@@ -7,7 +7,6 @@ second).
 from __future__ import annotations
 
 import itertools
-from dataclasses import dataclass
 
 from runnel.backends.cpu.codegen.contract import SCRATCH, packs_columns
 from runnel.compiler.kernels.contraction.matrices import extents
@@ -20,6 +19,7 @@ from runnel.compiler.kernels.places import GRAIN, Access, Call, Place, Space, hu
 from runnel.compiler.kernels.result_axes import merged_stride
 from runnel.core.avals import row_major
 from runnel.core.dtypes import DType, int32
+from runnel.core.records import record
 from runnel.graph.node import Value
 from runnel.loops import ir
 from runnel.loops.ir import (
@@ -40,7 +40,7 @@ from runnel.loops.rules import Contraction
 ROW_BLOCK = 256  # rows for which B is worth packing anew
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Matrix:
     """An operand of a product: its strides, or its offset tables (of rows, of k), in which case they are 0. The second
     may be packed in panels of ``width`` columns, ``panel`` elements apart."""

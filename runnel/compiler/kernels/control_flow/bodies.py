@@ -4,7 +4,6 @@ that may move on at each iteration. ``scans`` and ``control`` say what is bound 
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import NamedTuple
 
 from runnel.compiler.kernels.elementwise.strided_copy import dense_copy
@@ -12,6 +11,7 @@ from runnel.compiler.kernels.places import Access, Call, Place, Space
 from runnel.compiler.kernels.section import BodyPlan, Section
 from runnel.compiler.schedule.loop_regions import AnySpan, Repeat
 from runnel.core.avals import row_major
+from runnel.core.records import replace
 from runnel.graph.graph import Graph
 from runnel.graph.node import Input, InputKind, Value
 

@@ -8,7 +8,6 @@ some of them again.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -20,6 +19,7 @@ from runnel.compiler.kernels.parts import Parts, binary
 from runnel.compiler.kernels.places import Call
 from runnel.core.avals import Shape, row_major
 from runnel.core.dtypes import DType, int32, int64
+from runnel.core.records import record
 from runnel.graph.node import Value
 from runnel.loops import scalar
 from runnel.loops.ir import (
@@ -153,7 +153,7 @@ class TileKernel(Parts):
         return self.call("winograd", body, shape, flops, self.node, split)
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Turns:
     """A loop over channels: ``before`` it; ``each`` turn's own statements; the turn's ``first`` channel, and how many
     ``lanes`` it has."""

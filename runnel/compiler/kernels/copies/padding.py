@@ -4,7 +4,6 @@ lies before and after all of them along the first padded axis."""
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Final
 
 from runnel.compiler.cost.costs import inline_constant
@@ -12,6 +11,7 @@ from runnel.compiler.kernels import numbers
 from runnel.compiler.kernels.parts import Parts, step_of
 from runnel.compiler.kernels.places import Access, BufferView, Call, Place
 from runnel.core.avals import Shape, row_major
+from runnel.core.records import record
 from runnel.graph.node import Value
 from runnel.loops import ir
 from runnel.loops.ir import Expr, For, Index, Load, Param, RangeBound, Store, Var
@@ -21,7 +21,7 @@ Term = tuple[Var, ir.Stride]
 FEW: Final = 8  # elements of a last axis that lie far apart: the axis before it is the better one for vectors
 
 
-@dataclass(slots=True)
+@record(frozen=False)
 class Axis:
     """``n`` elements, ``source`` apart in the input and ``step`` places of ``target`` elements in the result."""
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import abc
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 from typing import Any, Final
 
 from runnel.compiler.cost.costs import cost_of, inline_constant
@@ -20,6 +19,7 @@ from runnel.compiler.kernels.places import Access, BufferView, Place, Space
 from runnel.core.avals import Shape, row_major
 from runnel.core.dtypes import DType, int64
 from runnel.core.errors import VerifierError
+from runnel.core.records import record
 from runnel.graph.node import Value
 from runnel.loops import ir
 from runnel.loops.ir import Expr, Index, Let, Load, Ref, Stmt, Store, Var
@@ -27,7 +27,7 @@ from runnel.loops.ir import Expr, Index, Let, Load, Ref, Stmt, Store, Var
 POSITION: Final = Place(Space.SCRATCH, int64, 0, "position")  # no memory: numbers that grow with positions, likewise
 
 
-@dataclass(eq=False, slots=True)
+@record(frozen=False, eq=False)
 class Reach:
     """An access of the cluster: its strides over the whole domain, then over the axes that the addressing makes."""
 

@@ -12,7 +12,6 @@ Stands between the builders of nests (``nests``, ``alone``) and the plan.
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Final
 
 from runnel.compiler.kernels.elementwise.transpose_tiling import Nest, Tiling, blocks_of, nest_of
@@ -20,6 +19,7 @@ from runnel.compiler.kernels.naming import named
 from runnel.compiler.kernels.parts import Parts, binary, count
 from runnel.compiler.kernels.places import Access, Call, hull
 from runnel.core.dtypes import DType, int64
+from runnel.core.records import replace
 from runnel.loops import ir, scalar
 from runnel.loops.ir import (
     Apply,

@@ -5,10 +5,10 @@ The analysis that ``transposing`` rewrites kernels by.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Final
 
 from runnel.compiler.kernels.places import Call, Place
+from runnel.core.records import record
 from runnel.loops import uses
 from runnel.loops.ir import Bound, For, Let, RangeBound, Stmt, Store, Var
 
@@ -20,7 +20,7 @@ _MANY_ROWS: Final = 32  # enough for threads to share
 Steps = dict[Var, int]
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Nest:
     """A kernel of nothing but loops around a loop over vectors: the extent of each variable, outermost first, and what
     each access grows by along them."""
@@ -39,7 +39,7 @@ class Nest:
         return self.loops[-1].var
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Tiling:
     """``turned`` are the accesses that go through scratch memory: along ``along``, or along the whole of ``unit`` and
     then ``along``. A ``width`` of 0 says that there are too few columns for that."""

@@ -6,12 +6,12 @@ Everything that a table says is held inside its bounds where it is used: no tabl
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 
 from runnel.compiler.kernels.indexing.clamping import clamped
 from runnel.compiler.kernels.naming import named
 from runnel.compiler.kernels.places import Access, Call, Place
 from runnel.core.dtypes import DType, int64
+from runnel.core.records import record
 from runnel.graph.node import Value
 from runnel.loops import ir, scalar
 from runnel.loops.ir import (
@@ -78,7 +78,7 @@ def sort(node: Value, labels: tuple[Place, int], result: Place) -> Call:
     return Call(kernel, accesses, values, 1, 1, "", float(2 * count + rows), [node])
 
 
-@dataclass(frozen=True, slots=True)
+@record
 class Bucket:
     """How a kernel sums the bucket of one of its rows; the names of its values begin with ``name``."""
 

@@ -6,7 +6,6 @@ import subprocess
 import sys
 import threading
 from collections.abc import Iterator
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -20,6 +19,7 @@ from runnel.backends.cpu.codegen import build
 from runnel.backends.host import objects
 from runnel.core import switches
 from runnel.core.errors import DeviceError, VerifierError
+from runnel.core.records import replace
 
 _UNIQUE = itertools.count()
 

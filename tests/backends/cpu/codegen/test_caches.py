@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +16,7 @@ from runnel.backends.cpu.codegen import contract, dot_contract
 from runnel.compile import stored
 from runnel.compiler.kernels.convolution.tiles import block_tiles
 from runnel.core import dtypes, switches
+from runnel.core.records import replace
 from runnel.graph.graph import Graph
 from runnel.nn import functional as F
 from tests.compiler.harness import Traced

@@ -6,7 +6,6 @@ import ctypes
 import functools
 import mmap
 import re
-from dataclasses import replace
 from typing import Any
 
 import llvmlite.binding as llvm
@@ -19,6 +18,7 @@ from runnel.backends.cpu.codegen import contract, tiles
 from runnel.backends.cpu.target import Target
 from runnel.core import dtypes, errors
 from runnel.core.dtypes import DType
+from runnel.core.records import replace
 
 RUNNABLE = [row for row in target.TARGETS if row.runs_here]
 DTYPES = [dtypes.by_name(name) for name in contract.SYMBOLS]

@@ -11,7 +11,6 @@ import functools
 import itertools
 import re
 from collections.abc import Iterator
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -34,6 +33,7 @@ from runnel.backends.cpu.target import AVX2, AVX512, AVX512_BF16, NEON, NEON_BF1
 from runnel.backends.interpreter import kernels as interpreter
 from runnel.core.dtypes import float32, float64
 from runnel.core.errors import DTypeError, VerifierError
+from runnel.core.records import replace
 from runnel.loops import printer, verifier
 from runnel.loops.ir import K_BLOCK, TILE_ROWS, TILE_STRIDE, Contract, Kernel, Panels, Param
 

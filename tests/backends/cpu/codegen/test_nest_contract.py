@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ctypes
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -34,6 +33,7 @@ from runnel.backends.interpreter import kernels as interpreter
 from runnel.core import dtypes
 from runnel.core.dtypes import DType, float32, float64, int64
 from runnel.core.errors import VerifierError
+from runnel.core.records import replace
 from runnel.loops import printer, scalar, verifier
 from runnel.loops.ir import (
     BatchSpec,

@@ -1,0 +1,36 @@
+"""The plan of a program: everything about it but its memory addresses and machine code."""
+
+from __future__ import annotations
+
+from runnel.compiler.kernels.bounds import Bounded
+from runnel.compiler.kernels.places import Call, Place
+from runnel.compiler.memory.arena import ArenaPlan
+from runnel.compiler.schedule.loop_regions import AnySpan
+from runnel.compiler.schedule.partition import Block
+from runnel.core.records import field, record
+from runnel.graph.graph import Graph
+from runnel.graph.node import Value
+
+
+@record(frozen=False, eq=False)
+class Plan:
+    """Everything about a program but its memory addresses and machine code."""
+
+    graph: Graph
+    calls: list[Call]
+    blocks: list[list[Block | None]]  # for each call, the block of each thread
+    barriers: list[bool]  # whether a barrier stands before each call, in a loop before its first iteration's
+    threads: int
+    arena: ArenaPlan
+    inputs: list[Place]
+    variables: dict[Value, Place]
+    outputs: list[Place]
+    output_of: list[int]  # which output place holds each result
+    constants: list[Place] = field(default_factory=list)
+    bounded: list[Bounded] = field(default_factory=list)  # what is checked; a status is the code of one of these
+    spans: list[AnySpan] = field(default_factory=list)  # the loops and branches among the calls
+    again: list[bool] = field(default_factory=list)  # barriers of a loop's later iterations
+
+    @property
+    def slots(self) -> int:
+        return 2 + len(self.inputs) + len(self.variables) + len(self.outputs)

@@ -1,0 +1,423 @@
+"""A handle of a value, as the tape sees it, and the records that it hangs on the tape by.
+
+The nodes of the tape are values. A handle is the node of its value until ``x[key] = value`` or an in-place method gives
+it another one: then :func:`moved_out` makes a node of the old value, which earlier records mean from then on. Later
+ones mean the handle's :func:`version`.
+"""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Sequence
+from typing import Any, Generic, Protocol, TypeVar
+
+import numpy as np
+
+from runnel.backends.host.memory import Storage
+from runnel.core.avals import Aval, Shape, row_major
+from runnel.core.dtypes import DType
+from runnel.core.errors import GradientError
+from runnel.core.tables import Op
+from runnel.graph.node import Value
+from runnel.tensor.active import ACTIVE
+from runnel.tensor.methods import ArrayMethods
+from runnel.tensor.trace import Trace
+from runnel.tensor.traced_values import traced_value
+
+T = TypeVar("T", bound="Handle[Any]")  # the one kind that handles are of: Tensor
+
+
+class GradientOwner(Protocol):
+    """Where the user looks for a gradient: a Variable, or a leaf."""
+
+    @property
+    def grad(self) -> Any:
+        """What was accumulated so far."""
+        ...
+
+    @grad.setter
+    def grad(self, value: Any) -> None: ...
+
+
+class Handle(ArrayMethods[T]):
+    """What a tensor has: bytes in memory or a node of the graph being traced, and its place on the tape."""
+
+    # What every tensor has is in slots; the rest are class defaults that few instances override, which makes a tensor
+    # twice as cheap to create.
+    __slots__ = ("__dict__", "__weakref__", "_aval", "_is_recorded", "_layout", "_serial", "_storage")
+
+    _aval: Aval
+    _layout: tuple[int, Shape]  # offset and strides, in elements
+    _is_recorded: bool  # set once a record of the tape holds this tensor
+    _serial: int
+    _storage: Storage | None
+    _array: np.ndarray | None = None  # the NumPy view, once asked for
+    _node: Value | None = None  # while tracing
+    _record: Record[T] | None = None
+    _leaf: weakref.ref[GradientOwner] | None = None  # to what this is the value of, which holds it in turn
+    _grad: T | None = None
+    _weak: bool = False
+    _is_argument: bool = False  # of a function that is differentiated: a leaf that the function may give another value
+    _is_rebound: bool = False  # this handle was given another value
+    _first: T | None = None  # then the node of its first value, if the tape may need it
+    _version: T | None = None  # and that of its present one, once recorded
+    _level: Any = None  # of the transform that it is a tensor of (levels.py), which has the components
+    _parts: Any = None
+    requires_grad: bool = False
+
+    @property
+    def aval(self) -> Aval:
+        return self._aval
+
+    @property
+    def shape(self) -> Shape:
+        return self._aval.shape
+
+    @property
+    def dtype(self) -> DType:
+        return self._aval.dtype
+
+    @property
+    def is_weak(self) -> bool:
+        return self._weak
+
+    @property
+    def is_traced(self) -> bool:
+        return self._node is not None
+
+    @property
+    def strides(self) -> Shape:
+        """Steps in elements along each axis."""
+        return self._layout[1]
+
+    @property
+    def is_dense(self) -> bool:
+        return self._layout[1] == row_major(self._aval.shape) or self._aval.size <= 1
+
+    @property
+    def is_transposed(self) -> bool:
+        strides = self._layout[1]
+        return self._node is None and len(strides) > 1 and strides[-2] == 1 and strides[-1] > 1
+
+    @property
+    def address(self) -> int:
+        """Where its first element lies in memory."""
+        storage = self._storage
+        if storage is None:
+            raise traced_value(self._aval, "address")
+        return storage.address + self._layout[0] * self._aval.dtype.itemsize
+
+    # What NumPy sees --------------------------------------------------------------------------------------------------
+
+    def numpy(self) -> np.ndarray:
+        """Its values as a read-only NumPy array that shares memory (zero-copy)."""
+        if self._is_unknown:
+            raise traced_value(self._aval, "numpy()")
+        array = self._array
+        if array is None:
+            storage = self._storage
+            if storage is None:
+                raise GradientError("[numpy] the tensor holds no memory.")
+            if not self._aval.size:
+                self._array = np.empty(self._aval.shape, self._aval.dtype.numpy)
+                self._array.flags.writeable = False
+                return self._array
+            item = self._aval.dtype.itemsize
+            offset, strides = self._layout
+            array = self._array = storage.ndarray(
+                self._aval.shape, self._aval.dtype.numpy, offset * item, tuple(s * item for s in strides)
+            )
+        return array
+
+    @property
+    def _is_unknown(self) -> bool:
+        """Whether its values exist only when a program runs: it is traced, or an input of the function observed now."""
+        if self._node is not None:
+            return True
+        trace = ACTIVE.trace
+        return trace is not None and trace.observer is not None and self._serial <= trace.born
+
+    def known(self) -> np.ndarray | None:
+        trace = ACTIVE.trace
+        is_input = trace is not None and self._serial <= trace.born
+        return None if self._node is not None or is_input else self.numpy()
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
+        array = self.numpy()
+        if dtype is not None and np.dtype(dtype) != array.dtype:
+            if copy is False:
+                raise ValueError(f"[asarray] a {self.dtype.name} tensor cannot be seen as {dtype} without a copy.")
+            return array.astype(dtype)
+        return array.copy() if copy else array
+
+    def item(self) -> bool | int | float:
+        """The one value of a tensor of size 1, as a Python number."""
+        if self._is_unknown:
+            raise traced_value(self._aval, "item()")
+        if self._aval.size != 1:
+            raise ValueError(f"[item] needs a tensor of size 1; received shape {self.shape}.")
+        value: bool | int | float = (
+            self.numpy().reshape(()).astype(np.float64 if self.dtype.is_float else self.dtype.numpy).item()
+        )
+        return value
+
+    def tolist(self) -> Any:
+        """Its values as (nested) Python lists."""
+        return self.numpy().tolist()
+
+    def __float__(self) -> float:
+        return float(self._scalar("float"))
+
+    def __int__(self) -> int:
+        return int(self._scalar("int"))
+
+    def __bool__(self) -> bool:
+        return bool(self._scalar("bool"))
+
+    def __index__(self) -> int:
+        if not self.dtype.is_integer:
+            raise TypeError(f"[index] only an integer tensor can be an index; received {self.dtype.name}.")
+        return int(self._scalar("index"))
+
+    def __len__(self) -> int:
+        if not self.shape:
+            raise TypeError("[len] a 0-d tensor has no length.")
+        return self.shape[0]
+
+    def __hash__(self) -> int:
+        return id(self)
+
+    def _scalar(self, what: str) -> bool | int | float:
+        if self._is_unknown:
+            raise traced_value(self._aval, what)
+        if self._aval.size != 1:
+            raise ValueError(
+                f"[{what}] the truth or number of a tensor of shape {self.shape} is ambiguous; reduce it to one "
+                "element first (any, all, sum)."
+            )
+        return self.item()
+
+    def __repr__(self) -> str:
+        if self._is_unknown:
+            return f"Tensor(traced, {self._aval})"
+        body = np.array2string(self.numpy(), separator=", ", prefix="Tensor(")
+        extra = ", requires_grad=True" if self.requires_grad else ""
+        return f"Tensor({body}, dtype={self.dtype.name}{extra})"
+
+    def __str__(self) -> str:
+        return repr(self)
+
+    def __format__(self, spec: str) -> str:
+        """``f"{t}"`` is its text, traced or not; with a format (``f"{t:.3f}"``) that of its one number."""
+        return format(self._scalar("format"), spec) if spec else str(self)
+
+    # The tape ---------------------------------------------------------------------------------------------------------
+
+    @property
+    def is_cell(self) -> bool:
+        """Whether ``x += y`` changes this handle: it does where a gradient is accumulated."""
+        return self._is_user_leaf
+
+    @property
+    def _is_user_leaf(self) -> bool:
+        """Whether ``backward()`` accumulates a gradient here."""
+        return self.requires_grad and self._record is None and not self._is_argument
+
+    def _is_outside(self, trace: Trace) -> bool:
+        """Whether it was made before ``trace`` began."""
+        return self._serial <= trace.born if self._node is None else not trace.owns(self._node)
+
+    def _twin(self) -> T:
+        """Another handle of the same value, without a tape. In a trace it is traced, whatever this one is."""
+        raise NotImplementedError
+
+    @property
+    def grad(self) -> T | None:
+        """The gradient that ``backward()`` accumulated, for a leaf."""
+        return self._grad
+
+    @grad.setter
+    def grad(self, value: Any) -> None:
+        raise NotImplementedError
+
+    def detach(self) -> T:
+        """Another handle of the same value, without a tape: gradients stop here."""
+        raise NotImplementedError
+
+    def contiguous(self) -> T:
+        """The same values in dense row-major memory."""
+        raise NotImplementedError
+
+    def untaped(self) -> T:
+        """Another handle of the same value without the tape of this handle; components of a level keep theirs."""
+        raise NotImplementedError
+
+
+class StandIns(Protocol):
+    """The nodes of the tape that stand for tensors from outside."""
+
+    def of(self, tensor: Any) -> Any:
+        """The one for ``tensor``; None if it is not from outside."""
+        ...
+
+
+class OutsideHandles:
+    """What a trace knows of handles that were made before it began."""
+
+    def __init__(self) -> None:
+        self.gradients: dict[int, tuple[Any, Any]] = {}  # by id: those whose .grad was set, with what it was
+        self.values: dict[int, tuple[Any, tuple[Any, ...]]] = {}  # the same of those that got another value
+        self.stand_ins: StandIns | None = None  # of a trace whose tape ends at tensors from outside
+
+
+def moved_out(x: T) -> T:
+    """A node of its own for the value that ``x`` has now, which no later write changes."""
+    if x._is_rebound and x._version is not None:
+        return version(x)
+    node: T = x._twin()
+    node.requires_grad, node._record = x.requires_grad, x._record
+    if x.requires_grad and x._record is None:
+        # gradients are accumulated where the user looks for them
+        node._leaf = weakref.ref(x) if x._leaf is None else x._leaf
+    return node
+
+
+def version(x: T) -> T:
+    """The node of the value that ``x`` has now. While a function is compiled, that of a tensor from outside stands for
+    it: the tape of the function ends there."""
+    trace = ACTIVE.trace
+    if trace is not None and x.requires_grad:
+        stand_ins = trace.facet(OutsideHandles).stand_ins
+        node: T | None = None if stand_ins is None else stand_ins.of(x)
+        if node is not None:
+            return node
+    if not x._is_rebound:
+        return x
+    if x._version is None:
+        node = moved_out(x)
+        if node.is_traced and not x.is_traced:
+            return node  # of a trace that is inside of where the handle belongs
+        x._version = node
+    elif x._version._is_rebound:  # another handle was the node until it got another value
+        x._version = origin(x._version)
+    present: T = x._version
+    return present
+
+
+def origin(x: T) -> T:
+    """The node of the first value that ``x`` had."""
+    first: T | None = x._first
+    return x if first is None else first
+
+
+class Record(Generic[T]):
+    """How a tensor was made: the op, its attributes and its inputs. ``freed`` once a backward pass has consumed it."""
+
+    __slots__ = ("_inputs", "attrs", "freed", "op", "rule")
+
+    def __init__(self, op: Op | None, inputs: tuple[T, ...], attrs: dict[str, Any], rule: Any = None) -> None:
+        if ACTIVE.trace is not None:
+            inputs = tuple(map(version, inputs))
+        for x in inputs:
+            x._is_recorded = True
+            if x._is_rebound:
+                inputs = tuple(map(version, inputs))
+        self.op = op
+        self._inputs = inputs
+        self.attrs = attrs
+        self.rule = rule  # of a custom_vjp: (g, out) -> cotangents of inputs
+        self.freed = False
+
+    @property
+    def inputs(self) -> tuple[T, ...]:
+        """The nodes of the values that the op was applied to."""
+        for x in self._inputs:
+            if x._is_rebound:
+                self._inputs = tuple(map(origin, self._inputs))
+                break
+        return self._inputs
+
+    def free(self) -> None:
+        """Let go of the saved values."""
+        self.freed = True
+        self._inputs = ()
+        self.rule = None
+
+
+def passed_on(g: Any, out: T) -> tuple[Any]:
+    """The rule of a record that hands the cotangent on to its one input."""
+    return (g,)
+
+
+class MultiResultRecord(Record[T]):
+    """How several results were made at once; ``outs`` are these, without a tape. It hangs on a node of the tape
+    that has no value and stands for all of them, the joint node; a :class:`ResultRecord` of each leads there. Where
+    there is no op, ``rule`` takes the cotangents by the number of the result."""
+
+    __slots__ = ("outs",)
+
+    def __init__(
+        self, op: Op | None, inputs: tuple[T, ...], attrs: dict[str, Any], outs: tuple[T, ...], rule: Any = None
+    ) -> None:
+        super().__init__(op, inputs, attrs, rule)
+        self.outs = outs
+
+    def free(self) -> None:
+        super().free()
+        self.outs = ()
+
+
+class ResultRecord(Record[T]):
+    """A tensor is result number ``index`` of the op that ``joint`` stands for."""
+
+    __slots__ = ("index",)
+
+    def __init__(self, joint: T, index: int) -> None:
+        super().__init__(None, (joint,), {})
+        self.index = index
+
+
+class PulledRecord(Record[T]):
+    """A record that stands for many: it hands cotangents on by itself."""
+
+    __slots__ = ()
+
+    def pull(self, out: T, g: T, create_graph: bool, alive: set[int] | None) -> Sequence[Any]:
+        """The cotangents of the inputs, as of :func:`~runnel.tensor.tape.apply_rule`."""
+        raise NotImplementedError
+
+    def accumulate(self, g: T, retain_graph: bool) -> bool:
+        """Where the record leads to leaves alone, and once to each: add their cotangents, for the one of its output, to
+        their owners' ``.grad``. False, and nothing has happened, where it does not."""
+        return False
+
+
+def linked(x: T, source: T) -> T:
+    """A node with the value of ``x``, whose record hands gradients on to ``source``."""
+    twin: T = x._twin()
+    twin.requires_grad = True
+    twin._record = Record(None, (source,), {}, passed_on)
+    return twin
+
+
+def another(x: T) -> T:
+    """Another handle of the node of ``x``: the tape sees no difference, so that sums of gradients have one order."""
+    twin = linked(x, x)
+    twin._is_rebound, twin._version = True, version(x)
+    return twin
+
+
+def plain(x: T) -> T:
+    """``x`` without a tape: itself, where it has none."""
+    untaped: T = x.untaped() if x.requires_grad else x
+    return untaped
+
+
+def results_of(joint: T, outs: tuple[T, ...]) -> tuple[T, ...]:
+    """The results of an op of several, with records that lead to the joint node."""
+    results: tuple[T, ...] = tuple(out._twin() for out in outs)
+    for index, result in enumerate(results):
+        if result.dtype.is_float:
+            result.requires_grad = True
+            result._record = ResultRecord(joint, index)
+    return results

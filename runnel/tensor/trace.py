@@ -1,0 +1,119 @@
+"""The trace: a graph under construction, with its inputs by where they come from.
+
+These are arguments it was given, and tensors and arrays that the function captured. What is known of other matters,
+such as the state of Variables as the traced function sees it, is kept in facets.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+import numpy as np
+
+from runnel.core.avals import Aval, aval
+from runnel.core.devices import Device
+from runnel.core.dtypes import DType
+from runnel.core.errors import DeviceError
+from runnel.core.rounding import rounded
+from runnel.core.tables import Op
+from runnel.core.tracebacks import user_line
+from runnel.graph.graph import Graph
+from runnel.graph.node import (
+    Constant,
+    Input,
+    InputKind,
+    Node,
+    Result,
+    Value,
+    abstract_results,
+    applied,
+    results_of,
+)
+from runnel.ops.recomputation import again_p
+
+F = TypeVar("F")
+
+
+class Trace:
+    """A graph under construction."""
+
+    is_body = False  # of a loop or a branch: a graph that is differentiated as it stands
+
+    def __init__(self, born: int, device: Device | None = None) -> None:
+        self.device = device  # of all tensors in it; None until one says
+        self.born = born  # tensors with a higher serial number were made inside the trace: constants
+        self.inputs: list[Value] = []
+        self.captures: dict[int, tuple[Any, Input]] = {}  # id(tensor or ndarray) -> (it, its input node)
+        self.constants: dict[int, tuple[Any, Value]] = {}
+        self.known_arrays: dict[int, np.ndarray] = {}  # by id: arrays that can be found again at the next call
+        self.refusal: Exception | None = None  # the first error about a traced value, though the function caught it
+        self.custom_derivative = ""  # the name of a function with one that was recorded
+        self.scalars: list[tuple[Any, Value]] = []  # (getter, node): run-time floats read by the function
+        self.observer: Callable[[Any, str], Callable[..., Any]] | None = (
+            None  # gives methods of users' objects, observed
+        )
+        self.repetition: Repetition | None = None  # while something is recorded a second time
+        self.last_effect: Callable[[], Value | None] | None = None  # gives its token, once there was an effect
+        self._facets: dict[type, Any] = {}
+
+    def facet(self, kind: type[F]) -> F:
+        """What is known here of one matter: an object of ``kind``, made when it is first asked for. The file that deals
+        with the matter declares the class."""
+        found: F | None = self._facets.get(kind)
+        if found is None:
+            found = self._facets[kind] = kind()
+        return found
+
+    def settle(self, device: Device) -> None:
+        """A tensor on ``device`` is read: a graph runs on one."""
+        if self.device is None:
+            self.device = device
+        elif self.device is not device:
+            raise DeviceError(
+                f"[compile] at {user_line()} a function that computes on {self.device} uses a tensor on {device}; "
+                f'move it with x.to("{self.device}") before the call.'
+            )
+
+    def owns(self, node: Value) -> bool:
+        """Whether ``node`` is of this trace, and not of one around it."""
+        return True
+
+    def input(self, value: Aval, kind: InputKind, name: str) -> Input:
+        node = Input(value, kind, name, user_line())
+        self.inputs.append(node)
+        return node
+
+    def constant(self, array: np.ndarray, dtype: DType) -> Value:
+        frozen = np.array(rounded(array, dtype))
+        frozen.flags.writeable = False
+        return Constant(aval(frozen.shape, dtype), frozen)
+
+    def record(self, op: Op, inputs: tuple[Value, ...], attrs: dict[str, Any]) -> tuple[Result, ...]:
+        if self.repetition is not None:
+            inputs = tuple(map(self.repetition.read, inputs))
+        results = results_of(Node(op, inputs, attrs, abstract_results(op, inputs, attrs), user_line()))
+        if self.repetition is not None:
+            self.repetition.made.update(results)
+        return results
+
+    def graph(self, outputs: list[Value], updates: dict[Value, Value], name: str) -> Graph:
+        last = None if self.last_effect is None else self.last_effect()
+        return Graph(self.inputs, outputs, updates, name, () if last is None else (last,))
+
+
+class Repetition:
+    """Ops that are recorded a second time: they compute late, when ``after`` is known, what was computed before."""
+
+    def __init__(self, after: tuple[Value, ...]) -> None:
+        self.after = after
+        self.made: set[Value] = set()
+        self._again: dict[Value, Value] = {}
+
+    def read(self, node: Value) -> Value:
+        """What stands for ``node``: itself, if it is a constant or made in the repetition."""
+        if node in self.made or node.is_constant:
+            return node
+        if node not in self._again:
+            self._again[node] = applied(again_p, (node, *self.after), {}, node.aval, node.where)
+        return self._again[node]

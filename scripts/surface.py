@@ -1,0 +1,439 @@
+#!/usr/bin/env python3
+"""Writes what users see of Runnel from the declarations in the source: namespaces, methods and docs/reference.md.
+
+Declarations are those of ``runnel.core.surface``. ``scripts/surface.py --check`` writes nothing and fails if a file is
+out of date.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+import sys
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+ROOT = Path(__file__).resolve().parents[1]
+PACKAGE = ROOT / "runnel"
+WIDTH = 120
+NOTE = "# Written by scripts/surface.py from the declarations where things are defined: see runnel.core.surface.\n"
+
+
+class Namespace(NamedTuple):
+    """A module that offers what is declared for it. ``modules`` are offered too: (package, name). ``rules`` are modules
+    of its folder that are imported for what they register."""
+
+    file: str
+    doc: str
+    modules: tuple[tuple[str, str], ...] = ()
+    rules: tuple[str, ...] = ()
+    is_public: bool = True  # else it is for code of this package, which needs no checks of arguments
+
+
+NAMESPACES = {
+    "rn": Namespace(
+        "__init__.py",
+        "Runnel: a deep-learning framework that is Python down to the machine code.",
+        (
+            ("runnel", "linalg"),
+            ("runnel", "nn"),
+            ("runnel", "ops"),
+            ("runnel", "optim"),
+            ("runnel.tensor", "debug"),
+        ),
+    ),
+    "linalg": Namespace("linalg.py", "Linear algebra: factorizations and systems of equations."),
+    "nn": Namespace(
+        "nn/__init__.py",
+        "Networks: modules that hold Parameters, and the functions they are made of.",
+        (("runnel.nn", "functional"), ("runnel.nn", "init"), ("runnel.nn", "utils")),
+    ),
+    "functional": Namespace(
+        "nn/functional.py",
+        "The functions of networks under PyTorch's names and with its argument order, usually imported as ``F``.",
+    ),
+    "optim": Namespace(
+        "optim/__init__.py",
+        "Optimizers and learning-rate schedules.",
+        (("runnel.optim", "lr_scheduler"), ("runnel.optim", "swa_utils")),
+    ),
+    "lr_scheduler": Namespace(
+        "optim/lr_scheduler/__init__.py",
+        "Learning-rate schedules, with PyTorch's names, arguments and saved states.",
+    ),
+    "swa_utils": Namespace(
+        "optim/swa_utils/__init__.py",
+        "Averages of a model's Parameters over training, and the rate that goes with them, with PyTorch's names.",
+    ),
+    "ops": Namespace(
+        "ops/__init__.py",
+        "The ops: primitives with their rules, and the functions composed of them. Importing this fills the tables.\n\n"
+        "Each function takes any :class:`~runnel.core.dispatch.TensorLike`; no kind of tensor is known here.",
+        rules=("callbacks", "linalg"),
+        is_public=False,
+    ),
+    "transforms": Namespace(
+        "transforms/__init__.py",
+        "Functions on functions: gradients of any order, derivatives of one's own, and values computed again for "
+        "backward.",
+        rules=("control_batching", "control_forward"),
+        is_public=False,
+    ),
+    "io": Namespace("io/__init__.py", "Tensors, and whole training states, in files.", is_public=False),
+    "data": Namespace("data/__init__.py", "Data sets as NumPy arrays.", is_public=False),
+}
+GATHERING = ("ops", "transforms", "io")  # what files of these folders offer in ``rn`` is offered by the folder, too
+METHODS = "tensor/function_methods.py"
+REFERENCE = ROOT / "docs" / "reference.md"
+
+
+class Place(NamedTuple):
+    """A namespace, with the names there, aliases after the first."""
+
+    namespace: str
+    names: tuple[str, ...]
+
+
+class Declaration(NamedTuple):
+    """Something that users find in some places. ``node`` is its definition, where there is one."""
+
+    module: str
+    name: str
+    places: tuple[Place, ...]
+    options: dict[str, object]
+    node: ast.FunctionDef | ast.ClassDef | None
+
+    @property
+    def summary(self) -> str:
+        """The first sentence of its docstring."""
+        doc = (ast.get_docstring(self.node) if self.node is not None else None) or ""
+        paragraph = " ".join(doc.split("\n\n")[0].split())
+        return re.split(r"(?<=[.!?])(?<!\b[A-Z]\.)(?<!\bal\.)\s", paragraph)[0].rstrip(":")
+
+    def names_in(self, namespace: str) -> tuple[str, ...]:
+        return next((place.names for place in self.places if place.namespace == namespace), ())
+
+
+def module_name(path: Path) -> str:
+    return ".".join(path.relative_to(ROOT).with_suffix("").parts)
+
+
+def place(text: str, name: str) -> Place:
+    namespace, colon, names = text.partition(":")
+    return Place(namespace, tuple(names.split()) if colon else (name,))
+
+
+def declarations() -> list[Declaration]:
+    """All there are, by module and line."""
+    found: list[Declaration] = []
+    exported: dict[str, str] = {}  # functions that are offered as another module wraps them: to that module
+    written = {PACKAGE / METHODS, *(PACKAGE / space.file for space in NAMESPACES.values())}
+    for path in sorted(set(PACKAGE.rglob("*.py")) - written):
+        tree, module = ast.parse(path.read_text(encoding="utf-8")), module_name(path)
+        for node in tree.body:
+            found += declared(node, module)
+        if module == "runnel.ops.precision":
+            exported = {f"runnel.ops.{ast.unparse(call.args[0])}": module for call in wrapping(tree)}
+    return [d._replace(module=exported.get(f"{d.module}.{d.name}", d.module)) for d in found]
+
+
+def wrapping(tree: ast.Module) -> Iterator[ast.Call]:
+    """The calls ``function = in_low(module.function)`` of a module."""
+    for node in tree.body:
+        if isinstance(node, ast.Assign) and isinstance(node.value, ast.Call) and node.value.args:
+            yield node.value
+
+
+def declared(node: ast.stmt, module: str) -> Iterator[Declaration]:
+    """What a statement of a module declares."""
+    if isinstance(node, ast.FunctionDef | ast.ClassDef):
+        for call in node.decorator_list:
+            if isinstance(call, ast.Call) and ast.unparse(call.func) == "offered":
+                places = tuple(place(ast.literal_eval(text), node.name) for text in call.args)
+                options = {k.arg or "": ast.literal_eval(k.value) for k in call.keywords}
+                yield Declaration(module, node.name, places, options, node)
+        return
+    call = node.value if isinstance(node, ast.Expr) else None
+    if isinstance(call, ast.Call) and ast.unparse(call.func) == "offered_names":
+        namespace, *names = map(ast.literal_eval, call.args)
+        for name in names:
+            yield Declaration(module, name, (Place(namespace, (name,)),), {}, None)
+
+
+# Namespaces -----------------------------------------------------------------------------------------------------------
+
+
+def in_namespace(namespace: str, every: Iterable[Declaration]) -> list[tuple[Declaration, tuple[str, ...]]]:
+    """What a namespace offers, and under which names."""
+    folder = f"runnel.{namespace}."
+    return [
+        (d, names)
+        for d in every
+        for names in [d.names_in(namespace)]
+        + ([d.names_in("rn")] if namespace in GATHERING and d.module.startswith(folder) else [])
+        if names
+    ]
+
+
+def kind(name: str) -> int:
+    """Constants stand before classes, and these before the rest."""
+    return 0 if name.isupper() and len(name) > 1 else 1 if name[0].isupper() else 2
+
+
+def natural(name: str) -> list[object]:
+    """Texts and numbers by turns, so that numbers are in order of value."""
+    return [int(part) if part.isdigit() else part for part in re.split(r"(\d+)", name)]
+
+
+def import_lines(imports: Iterable[tuple[str, str, str]]) -> str:
+    """``from module import name as alias``, sorted."""
+    by_module: dict[str, list[tuple[str, str]]] = {}
+    for module, name, alias in sorted(set(imports), key=lambda x: (x[0], kind(x[1]), natural(x[1].lower()), x[1:])):
+        by_module.setdefault(module, []).append((name, alias))
+    text = ""
+    for module, names in by_module.items():
+        parts = [name if name == alias else f"{name} as {alias}" for name, alias in names]
+        line = f"from {module} import {', '.join(parts)}\n"
+        text += line if len(line) <= WIDTH + 1 else f"from {module} import ({rows(parts)})\n"
+    return text
+
+
+def rows(parts: Iterable[str]) -> str:
+    """What stands in brackets with a line for each part."""
+    return "\n" + "".join(f"    {part},\n" for part in parts)
+
+
+def namespace_text(name: str, every: list[Declaration]) -> str:
+    """The file of a namespace."""
+    space = NAMESPACES[name]
+    imports = [(module, member, member) for module, member in space.modules]
+    imports += [(d.module, d.name, alias) for d, names in in_namespace(name, every) for alias in names]
+    if space.is_public:
+        imports.append(("runnel.core", "public", "public"))
+    shown = [alias for module, member, alias in imports if member != "public"]
+    if len(set(shown)) != len(shown):
+        twice = sorted({alias for alias in shown if shown.count(alias) > 1})
+        raise SystemExit(f"scripts/surface.py: {name} is offered {', '.join(twice)} more than once.")
+    offered = sorted(shown, key=lambda name: (kind(name), natural(name)))
+    doc = space.doc if "\n" not in space.doc else space.doc + "\n"
+    rules = ", ".join(f"{module} as {module}" for module in space.rules)
+    first = f"from runnel.{name} import {rules}\n" if rules else ""
+    text = f'"""{doc}"""\n\n{NOTE}\n{first}{import_lines(imports)}\n'
+    line = f"__all__ = [{', '.join(map(quoted, offered))}]"
+    text += line if len(line) <= WIDTH else f"__all__ = [{rows(map(quoted, offered))}]"
+    return text + ("\n\npublic.offer(globals(), __all__)\ndel public\n" if space.is_public else "\n")
+
+
+def quoted(name: str) -> str:
+    return f'"{name}"'
+
+
+# Methods --------------------------------------------------------------------------------------------------------------
+
+METHODS_DOC = "The methods of Tensor and Variable that are functions of the array: each calls the one of that meaning."
+METHODS_CLASS = '''
+ResultT = TypeVar("ResultT", bound=TensorLike)
+
+
+@public.methods
+class FunctionMethods(TensorLike, Generic[ResultT]):
+    """Functions of an array as its methods."""
+
+    __slots__ = ()
+
+    def update(self, name: str, change: Callable[[Any], Any]) -> Self:
+        """Give this array the value that ``change`` makes of its present one. ``name`` is for messages."""
+        raise NotImplementedError
+
+    def _other(self, view: ResultT) -> ResultT:
+        """``view`` as a handle that is not this one, so that writing to it leaves this one."""
+        raise NotImplementedError
+'''
+
+
+class Signature(NamedTuple):
+    """The parameters of a method behind ``self`` as text, how it passes them on, and the function's first parameter."""
+
+    parameters: list[str]
+    arguments: list[str]
+    names: set[str]  # used in annotations and defaults
+
+
+def signature(node: ast.FunctionDef, spread: bool) -> Signature:
+    given = node.args
+    positional = [*given.posonlyargs, *given.args][1:]
+    defaults: list[ast.expr | None] = [None] * (len(positional) - len(given.defaults)) + list(given.defaults)
+    defaults = defaults[len(defaults) - len(positional) :]
+    parameters = [parameter(a, d) for a, d in zip(positional, defaults, strict=True)]
+    arguments = [a.arg for a in positional]
+    if spread:
+        last = positional[-1].arg
+        parameters[-1], arguments[-1] = f"*{last}: Any", f"gathered({last})"
+    if given.vararg:
+        parameters.append(f"*{given.vararg.arg}: {ast.unparse(given.vararg.annotation or ast.Name('Any'))}")
+        arguments.append(f"*{given.vararg.arg}")
+    elif given.kwonlyargs and not spread:
+        parameters.append("*")
+    parameters += [parameter(a, d) for a, d in zip(given.kwonlyargs, given.kw_defaults, strict=True)]
+    arguments += [f"{a.arg}={a.arg}" for a in given.kwonlyargs]
+    names = {x.id for text in parameters if ":" in text for x in ast.walk(ast.parse(f"def f({text}): ..."))
+             if isinstance(x, ast.Name)}  # fmt: skip
+    return Signature(parameters, arguments, names)
+
+
+def parameter(a: ast.arg, default: ast.expr | None) -> str:
+    annotation = "Any" if a.annotation is None else ast.unparse(a.annotation)
+    return f"{a.arg}: {annotation}" + ("" if default is None else f" = {ast.unparse(default)}")
+
+
+def methods_text(every: list[Declaration]) -> str:
+    """The file of the methods."""
+    imports = {("collections.abc", "Callable"), ("runnel.core.dispatch", "TensorLike"), ("runnel.core", "public")}
+    imports |= {("typing", name) for name in ("Any", "Generic", "Self", "TypeVar")}
+    blocks: dict[str, str] = {}
+    for d in every:
+        plain, in_place = d.names_in("Tensor"), d.names_in("Tensor_")
+        if not (plain or in_place) or not isinstance(d.node, ast.FunctionDef):
+            continue
+        parts = signature(d.node, bool(d.options.get("spread")))
+        returns = ast.unparse(d.node.returns) if d.node.returns is not None else "Any"
+        used = set(parts.names)
+        called = f"{d.module.rpartition('.')[2]}.{d.name}"
+        imports.add((d.module.rpartition(".")[0], d.module.rpartition(".")[2]))
+        if d.options.get("spread"):
+            imports.add(("runnel.ops.arguments", "gathered"))
+        if plain:
+            if returns in ("Array", "Any"):
+                returns = "ResultT"
+            else:
+                used |= {x.id for x in ast.walk(ast.parse(returns)) if isinstance(x, ast.Name)}
+        for name in plain:
+            result = f"{called}({', '.join(['self', *parts.arguments])})"
+            result = f"self._other({result})" if d.options.get("views") else result
+            blocks[name] = method(name, parts.parameters, returns, d.summary, [f"return {result}"])
+        for name in in_place:
+            array = "array" if "x" in parts.arguments else "x"
+            change = f"lambda {array}: {called}({', '.join([array, *parts.arguments])})"
+            body = f'return self.update("{name}_", {change})'
+            lines = [body] if len(body) + 8 <= WIDTH else ["return self.update(", f'    "{name}_", {change}', ")"]
+            doc = f"Give this array the value of ``{name}`` of it and the arguments; returns the array itself."
+            blocks[f"{name}_"] = method(f"{name}_", parts.parameters, "Self", doc, lines)
+        imports |= origins(d, used)
+    std = import_lines((m, n, n) for m, n in imports if not m.startswith("runnel"))
+    own = import_lines((m, n, n) for m, n in imports if m.startswith("runnel"))
+    head = f'"""{METHODS_DOC}"""\n\n{NOTE}\nfrom __future__ import annotations\n\n{std}\n{own}'
+    return head + METHODS_CLASS + "".join(f"\n{blocks[name]}" for name in sorted(blocks))
+
+
+def method(name: str, parameters: list[str], returns: str, doc: str, body: list[str]) -> str:
+    lines = [f"    def {name}({', '.join(['self', *parameters])}) -> {returns}:"]
+    if len(lines[0]) > WIDTH:
+        inner = f"        {', '.join(['self', *parameters])}"
+        each = [f"        {part}," for part in ["self", *parameters]]
+        lines = [f"    def {name}(", *([inner] if len(inner) <= WIDTH else each), f"    ) -> {returns}:"]
+    told = f'        """{doc}"""'
+    if len(told) > WIDTH:
+        at = told.rindex(" ", 0, WIDTH)
+        told = told[:at] + "\n        " + told[at + 1 :]
+    return "\n".join([*lines, *([told] if doc else []), *(f"        {line}" for line in body)]) + "\n"
+
+
+def origins(d: Declaration, names: set[str]) -> set[tuple[str, str]]:
+    """Where the module of a declaration has the names in its annotations from."""
+    defined = PACKAGE.parent / Path(*d.module.split(".")).with_suffix(".py")
+    if d.module == "runnel.ops.precision":
+        defined = next(p for p in sorted((PACKAGE / "ops").glob("*.py")) if has_definition(p, d.name))
+    tree = ast.parse(defined.read_text(encoding="utf-8"))
+    known = {
+        alias.asname or alias.name: (node.module or "", alias.name)
+        for node in ast.walk(tree)
+        if isinstance(node, ast.ImportFrom)
+        for alias in node.names
+    }
+    own = {t.id for n in tree.body if isinstance(n, ast.Assign | ast.AnnAssign) for t in targets(n)}
+    own |= {n.name for n in tree.body if isinstance(n, ast.ClassDef)}
+    return {known[n] for n in names if n in known} | {(module_name(defined), n) for n in names & own - known.keys()}
+
+
+def targets(node: ast.Assign | ast.AnnAssign) -> list[ast.Name]:
+    every = node.targets if isinstance(node, ast.Assign) else [node.target]
+    return [target for target in every if isinstance(target, ast.Name)]
+
+
+def has_definition(path: Path, name: str) -> bool:
+    return any(d.name == name for node in ast.parse(path.read_text("utf-8")).body for d in declared(node, ""))
+
+
+# The reference --------------------------------------------------------------------------------------------------------
+
+REFERENCE_HEAD = """# Reference
+
+What users find where, written by `scripts/surface.py` from the declarations in the source. `help(name)` says more. A
+name in brackets is an alias. A method with `_` behind its name gives its array the value of the function.
+"""
+TITLES = {
+    "rn": "`runnel`, usually imported as `rn`",
+    "linalg": "`rn.linalg`",
+    "functional": "`rn.nn.functional`, usually imported as `F`",
+    "nn": "`rn.nn`",
+    "optim": "`rn.optim`",
+    "lr_scheduler": "`rn.optim.lr_scheduler`",
+    "swa_utils": "`rn.optim.swa_utils`",
+    "data": "`runnel.data`",
+}
+
+
+def reference_text(every: list[Declaration]) -> str:
+    """The page of the documentation."""
+    text = REFERENCE_HEAD
+    for namespace, title in TITLES.items():
+        rows = sorted(in_namespace(namespace, every), key=lambda row: (kind(row[1][0]), natural(row[1][0])))
+        text += f"\n## {title}\n\n| name | methods | what it is |\n| --- | --- | --- |\n"
+        text += "".join(f"| {spelled(names)} | {methods_of(d)} | {as_markdown(d.summary)} |\n" for d, names in rows)
+    only = [d for d in every if not any(d.names_in(n) for n in TITLES) and methods_of(d)]
+    text += "\n## Methods alone\n\n| methods | what it is |\n| --- | --- |\n"
+    return text + "".join(f"| {methods_of(d)} | {as_markdown(d.summary)} |\n" for d in sorted(only, key=methods_of))
+
+
+def spelled(names: tuple[str, ...]) -> str:
+    return f"`{names[0]}`" + (f" ({', '.join(f'`{alias}`' for alias in names[1:])})" if names[1:] else "")
+
+
+def methods_of(d: Declaration) -> str:
+    every = [*d.names_in("Tensor"), *(f"{name}_" for name in d.names_in("Tensor_"))]
+    return ", ".join(f"`{name}`" for name in every)
+
+
+def as_markdown(summary: str) -> str:
+    plain = re.sub(r":\w+:`~?(?:[\w.]*\.)?(\w+)`", r"`\1`", summary).replace("``", "`")
+    return plain.replace("|", "\\|")
+
+
+# --------------------------------------------------------------------------------------------------------------------
+
+
+def files() -> dict[Path, str]:
+    """What is written, by path."""
+    every = declarations()
+    known = {*NAMESPACES, "Tensor", "Tensor_"}
+    for d in every:
+        for unknown in (p.namespace for p in d.places if p.namespace not in known):
+            raise SystemExit(f"scripts/surface.py: {d.module}.{d.name} names a place that does not exist: {unknown}.")
+    written = {PACKAGE / space.file: namespace_text(name, every) for name, space in NAMESPACES.items()}
+    return {**written, PACKAGE / METHODS: methods_text(every), REFERENCE: reference_text(every)}
+
+
+def main(arguments: list[str]) -> int:
+    stale = [p for p, text in files().items() if not p.exists() or p.read_text(encoding="utf-8") != text]
+    if arguments == ["--check"]:
+        for path in stale:
+            print(f"{path.relative_to(ROOT)} is out of date; run scripts/surface.py.", file=sys.stderr)
+        return 1 if stale else 0
+    for path, text in files().items():
+        path.write_text(text, encoding="utf-8")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

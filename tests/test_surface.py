@@ -1,0 +1,126 @@
+"""What users see follows from the declarations in the source: the files written from them, and nothing less."""
+
+from __future__ import annotations
+
+import ast
+import importlib
+import inspect
+import pkgutil
+import runpy
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import runnel as rn
+from runnel import nn
+from runnel.core.dtypes import ALL
+from runnel.nn import functional
+from runnel.tensor.function_methods import FunctionMethods
+
+ROOT = Path(__file__).resolve().parents[1]
+SURFACE: dict[str, Any] = runpy.run_path(str(ROOT / "scripts" / "surface.py"), run_name="surface")
+EVERY: list[Any] = SURFACE["declarations"]()
+
+
+def test_what_is_written_is_up_to_date(capsys: pytest.CaptureFixture[str]) -> None:
+    assert SURFACE["main"](["--check"]) == 0, capsys.readouterr().err
+
+
+def read(text: str) -> list[Any]:
+    return [d for node in ast.parse(text).body for d in SURFACE["declared"](node, "runnel.ops.some")]
+
+
+def test_places_names_and_options_are_read() -> None:
+    text = (
+        '@offered("rn: asin arcsin", "Tensor", views=True)\ndef asin(x: Array) -> Array:\n    """The arc sine. More."""'
+    )
+    (d,) = read(text)
+    assert (d.name, d.summary, d.options) == ("asin", "The arc sine.", {"views": True})
+    assert d.names_in("rn") == ("asin", "arcsin") and d.names_in("Tensor") == ("asin",) and d.names_in("nn") == ()
+    assert [d.name for d in read('offered_names("rn", "a", "b")')] == ["a", "b"]
+    assert read("def hidden(x):\n    pass") == []
+
+
+def test_aliases_are_names_of_one_thing() -> None:
+    text = SURFACE["namespace_text"]("linalg", read('@offered("linalg: inv inverse")\ndef inv(x): ...'))
+    assert "from runnel.ops.some import inv, inv as inverse\n" in text and '__all__ = ["inv", "inverse"]' in text
+
+
+def test_a_name_that_is_offered_twice_is_refused() -> None:
+    text = '@offered("linalg")\ndef inv(x): ...\n@offered("linalg: inv")\ndef inverse(x): ...'
+    with pytest.raises(SystemExit, match="linalg is offered inv more than once"):
+        SURFACE["namespace_text"]("linalg", read(text))
+
+
+def test_methods_have_the_parameters_of_their_functions() -> None:
+    node = ast.parse("def f(x, a: int, b: float = 1.0, *, c: bool = False): ...").body[0]
+    parts = SURFACE["signature"](node, False)
+    assert parts.parameters == ["a: int", "b: float = 1.0", "*", "c: bool = False"]
+    assert parts.arguments == ["a", "b", "c=c"] and parts.names == {"int", "float", "bool"}
+
+
+def test_every_declared_name_is_there() -> None:
+    modules = {"rn": rn, "linalg": rn.linalg, "functional": functional, "nn": nn, "optim": rn.optim}
+    for d in EVERY:
+        for name, module in modules.items():
+            assert set(d.names_in(name)) <= set(module.__all__), d
+        for kind in (rn.Tensor, rn.Variable):
+            names = {*d.names_in("Tensor"), *(f"{n}_" for n in d.names_in("Tensor_"))}
+            assert [n for n in names if not callable(getattr(kind, n, None))] == [], d
+
+
+def test_every_dtype_is_offered() -> None:
+    assert all(getattr(rn, "bool_" if d.name == "bool" else d.name) is d for d in ALL)
+
+
+def layers() -> list[type[nn.Module]]:
+    """The classes of ``runnel.nn`` that are modules, and not there for others to inherit from."""
+    modules = [importlib.import_module(f"runnel.nn.{m.name}") for m in pkgutil.iter_modules(nn.__path__)]
+    kinds = {
+        kind
+        for module in modules
+        for kind in vars(module).values()
+        if inspect.isclass(kind) and issubclass(kind, nn.Module) and kind.__module__ == module.__name__
+    }
+    bases = {base for kind in kinds for base in kind.__bases__}
+    return sorted((k for k in kinds if k not in bases or k.__name__ in nn.__all__), key=lambda k: k.__name__)
+
+
+def declared() -> dict[str, Any]:
+    return {d.name: d for d in EVERY if d.names_in("nn")}
+
+
+def test_every_layer_is_offered() -> None:
+    assert [kind.__name__ for kind in layers() if kind.__name__ not in declared()] == []
+
+
+@pytest.mark.parametrize("name", [kind.__name__ for kind in layers()])
+def test_every_layer_has_a_function_or_a_reason(name: str) -> None:
+    options = declared()[name].options
+    assert bool(options.get("function")) != bool(options.get("alone"))
+    if options.get("function"):
+        assert options["function"] in functional.__all__
+
+
+def test_all_functions_of_networks_are_offered() -> None:
+    path = ROOT / "runnel" / "nn" / "functions.py"
+    defined = [n.name for n in ast.parse(path.read_text("utf-8")).body if isinstance(n, ast.FunctionDef)]
+    helpers = {"require_variance"}
+    assert {n for n in defined if not n.startswith("_")} - helpers <= set(functional.__all__)
+
+
+def test_methods_show_what_they_take() -> None:
+    assert str(inspect.signature(rn.Tensor.sum)).startswith("(self, axis: 'Axis' = None, keepdims: 'bool' = False")
+    assert inspect.getdoc(rn.Tensor.sum) == inspect.getdoc(FunctionMethods.sum) != ""
+
+
+def test_variables_can_be_made_contiguous() -> None:
+    v = rn.Variable([[1.0, 2.0], [3.0, 4.0]])
+    assert v.contiguous().strides == (2, 1) and v.mT.contiguous().tolist() == [[1.0, 3.0], [2.0, 4.0]]
+
+
+def test_every_namespace_answers_for_names_that_it_has_not() -> None:
+    for module in (rn, rn.linalg, rn.nn, functional, rn.optim):
+        with pytest.raises(AttributeError, match=rf"\[{module.__name__}\] there is no 'nowhere'"):
+            _ = module.nowhere
