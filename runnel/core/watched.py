@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 
-class WatchedDict(dict[str, Any]):
+class WatchedDict(dict[Any, Any]):
     """A dict that calls ``changed`` of its class after each change. The interpreter's own way of setting attributes
     goes past that, so who holds such a dict as ``__dict__`` tells by itself when one is set. Copies are plain dicts."""
 

@@ -24,7 +24,7 @@ from runnel.optim.state import checked_state, state_of
 from runnel.tensor import tracing
 from runnel.tensor.snapshot import snapshot
 from runnel.tensor.state import clear_gradients
-from runnel.tensor.stateful import Stateful
+from runnel.tensor.stateful import Stateful, TickingDict
 from runnel.tensor.tensor import Tensor
 from runnel.tensor.variable import TracedVariables, Variable, assign_together
 
@@ -44,7 +44,7 @@ class Optimizer(Stateful):
 
     def __init__(self, params: Any, defaults: dict[str, Any]) -> None:
         self.defaults = defaults
-        self.state: dict[Variable, dict[str, Any]] = {}
+        self.state: dict[Variable, dict[str, Any]] = TickingDict()
         self._steps: list[Variable] = []  # for each group, how many steps each of its Parameters has made
         self._programs = StepPrograms()
         self.param_groups: tuple[ParamGroup, ...] = ()
@@ -111,7 +111,7 @@ class Optimizer(Stateful):
         made = ParamGroup(params, self.checked_group({**self.defaults, **given}, params), self)
         place = params[0].device if params else None
         steps = Variable(np.zeros(len(params)), name=f"optimizer.step{len(self._steps)}", device=place)
-        self.state.update({p: {} for p in params})
+        self.state.update({p: self._slots({}) for p in params})
         self._steps.append(steps)
         self.param_groups = (*self.param_groups, made)
         self.group_changed(made)
@@ -145,12 +145,13 @@ class Optimizer(Stateful):
         return found
 
     def group_changed(self, group: ParamGroup) -> None:
-        """State exists as long as the hyper-parameters ask for it: a compiled step finds it made."""
+        """Make the state that the hyper-parameters ask for: a compiled step finds it made. What they ask for no longer
+        stays, as in PyTorch, for they may again."""
         for p in () if self.has_own_step else group.params:
-            wanted, kept = self.init_state(p, group.plain), self.state[p]
-            for name in [name for name in kept if name not in wanted]:
-                del kept[name]
-            for name, initial in wanted.items():
+            if p not in self.state:
+                self.state[p] = self._slots({})
+            kept = self.state[p]
+            for name, initial in self.init_state(p, group.plain).items():
                 if name not in kept:
                     kept[name] = Variable(filled(p, initial), name=f"{p.name}.{name}", device=p.device)
         now = self._structure_now()
@@ -158,7 +159,26 @@ class Optimizer(Stateful):
             self._structure = now
 
     def _structure_now(self) -> Hashable:
-        return tuple(group.structure() for group in self.param_groups)
+        self._kept = self._kept_now()
+        return tuple(group.structure() for group in self.param_groups), self._kept
+
+    def _kept_now(self) -> tuple[int, ...]:
+        """Which Variables the state is made of: somebody may have emptied or replaced it."""
+        return () if self.has_own_step else tuple([id(x) for kept in self.state.values() for x in kept.values()])
+
+    def _slots(self, values: Mapping[str, Any]) -> dict[str, Any]:
+        """The state of one Parameter."""
+        return dict(values) if self.has_own_step else TickingDict(values)
+
+    def _completed(self) -> None:
+        """Make state anew that somebody has removed. A Parameter without any begins with its first step again."""
+        if self._kept_now() == self._kept:
+            return
+        for group, steps in zip(self.param_groups, self._steps, strict=True):
+            begun = [bool(self.state.get(p)) or not self.init_state(p, group.plain) for p in group.params]
+            self.group_changed(group)
+            if not all(begun):
+                steps.assign(steps.value * np.array(begun, np.float64))
 
     def program_structure(self) -> list[Any]:
         """What shapes a step: which Parameters, their state, and of hyper-parameters what :class:`ParamGroup` says."""
@@ -178,6 +198,7 @@ class Optimizer(Stateful):
         if tracing.ACTIVE.trace is not None or switches.eager.value or switches.check_nans.value:
             self.update_all()
             return result
+        self._completed()
         self._programs.run(self._structure, self._parameters, self.update_all, type(self).__name__)
         return result
 
@@ -192,6 +213,7 @@ class Optimizer(Stateful):
     def update_all(self) -> None:
         """The update in ops: what the program of a step is traced from."""
         trace = tracing.ACTIVE.trace
+        self._completed()
         for group, steps in zip(self.param_groups, self._steps, strict=True):
             active: list[tuple[int, Variable, Tensor]] = []
             for i, p in enumerate(group.params):
@@ -227,8 +249,15 @@ class Optimizer(Stateful):
             for p, slots in zip(group.params, theirs.slots, strict=True):
                 if self.has_own_step:
                     self.state[p] = slots
-                else:
-                    values += [(self.state[p][name], value) for name, value in slots.items()]
+                    continue
+                kept = self.state[p]
+                for name in [name for name in kept if name not in slots]:
+                    del kept[name]
+                for name, value in slots.items():
+                    if name not in kept:
+                        kept[name] = Variable(value.numpy(), name=f"{p.name}.{name}", device=p.device)
+                    values.append((kept[name], value))
+        self._structure = self._structure_now()
         assign_together(values)
 
     # Copies -----------------------------------------------------------------------------------------------------------
@@ -236,16 +265,19 @@ class Optimizer(Stateful):
     def __copy__(self) -> Self:
         """Another optimizer of the same Parameters with the same state, and groups of its own."""
         twin = type(self).__new__(type(self))
-        kept = {"state": {p: dict(slots) for p, slots in self.state.items()}, "_steps": list(self._steps)}
+        kept = {"state": {p: self._slots(slots) for p, slots in self.state.items()}, "_steps": list(self._steps)}
         groups = tuple(copy(group) for group in self.param_groups)
         twin.__setstate__({**self.__getstate__(), **kept, "param_groups": groups})
         return twin
 
     def __getstate__(self) -> dict[str, Any]:
-        return {name: value for name, value in self.__dict__.items() if name not in ("_programs", "_structure")}
+        return {
+            name: value for name, value in self.__dict__.items() if name not in ("_programs", "_structure", "_kept")
+        }
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         self.__dict__.update(state)
+        self.state = TickingDict({p: self._slots(slots) for p, slots in self.state.items()})
         for group in self.param_groups:
             group.join(self)
         self._programs = StepPrograms()

@@ -17,6 +17,8 @@ from runnel.tensor.state import fitting
 from runnel.tensor.tensor import Tensor
 from runnel.tensor.variable import Variable
 
+_ON = 0.5  # a hyper-parameter that is not 0
+
 
 class Saved(GroupOwner, Protocol):
     """An optimizer, as far as its state goes."""
@@ -121,7 +123,11 @@ def _checked_group(
             slots.append({name: asarray(value, device=p.device) for name, value in initial.items()})
             continue
         names = ("step", *initial) if optimizer.saves_steps else tuple(initial)
-        require_keys(f"the state of '{p.name}' (number {number}) in {owner}", kept, names)
+        possible = optimizer.init_state(p, {name: value or _ON for name, value in values.items()})
+        require_keys(
+            f"the state of '{p.name}' (number {number}) in {owner}", kept, names, possible.keys() - initial.keys()
+        )
+        initial |= {name: filled(p, value) for name, value in possible.items() if name in kept}
         counts.append(_count(f"the step of '{p.name}'", kept["step"]) if optimizer.saves_steps else 1.0)
         avals = {name: aval(array.shape, from_numpy(array.dtype), p.device) for name, array in initial.items()}
         slots.append({name: fitting(owner, f"{p.name}.{name}", avals[name], kept[name]) for name in initial})

@@ -11,8 +11,8 @@ from runnel.core.watched import WatchedDict
 from runnel.tensor.variable import CLOCK, Variable
 
 
-class _Attributes(WatchedDict):
-    """The ``__dict__`` of a stateful object."""
+class TickingDict(WatchedDict):
+    """A dict that ticks the state clock when it is changed: the ``__dict__`` of a stateful object, for one."""
 
     __slots__ = ()
 
@@ -27,11 +27,11 @@ class Stateful:
 
     def __new__(cls, *args: Any, **kwargs: Any) -> Self:
         made = object.__new__(cls)
-        object.__setattr__(made, "__dict__", _Attributes())
+        object.__setattr__(made, "__dict__", TickingDict())
         return made
 
     def __setattr__(self, name: str, value: Any) -> None:
-        object.__setattr__(self, name, value if name != "__dict__" else _Attributes(value))
+        object.__setattr__(self, name, value if name != "__dict__" else TickingDict(value))
         CLOCK.now += 1
 
     def __delattr__(self, name: str) -> None:

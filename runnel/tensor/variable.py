@@ -543,8 +543,12 @@ class Variable(StandIn[Tensor]):
         return current
 
     def __repr__(self) -> str:
-        traced = self.read().is_traced if tracing.ACTIVE.trace is not None else False
-        body = "traced" if traced else np.array2string((self._settled or self._hand_out()).numpy(), separator=", ")
+        if tracing.ACTIVE.trace is not None and self.read().is_traced:
+            body = "traced"
+        else:
+            settled = self._settled
+            current = self._hand_out() if settled is None else settled
+            body = np.array2string(current.numpy(), separator=", ")
         return f"{type(self).__name__}({self.name!r}, {self._aval}, {body})"
 
 

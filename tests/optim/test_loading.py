@@ -246,3 +246,73 @@ def test_a_schedule_takes_its_hyper_parameters_and_rates_along() -> None:
     one.step()
     two.step()
     assert one.get_last_lr() == two.get_last_lr() == [0.15] and saved == kept
+
+
+def test_momentum_that_is_off_for_a_step_goes_on_where_it_was() -> None:
+    """As in PyTorch: the buffer stays. The same eagerly, compiled, and resumed while it is off."""
+
+    def trained(wrap: Any, resumed_before: int | None) -> tuple[list[float], list[float]]:
+        p = rn.Parameter(np.ones(1, np.float32))
+        optimizer = optim.SGD([p], lr=0.1, momentum=0.9)
+
+        def step() -> None:
+            optimizer.zero_grad()
+            (p * p).sum().backward()
+            optimizer.step()
+
+        run, seen = wrap(step), []
+        for number, momentum in enumerate((0.9, 0.0, 0.5, 0.5)):
+            optimizer.param_groups[0]["momentum"] = momentum
+            if number == resumed_before:
+                saved = optimizer.state_dict()
+                optimizer = optim.SGD([p], lr=0.1)
+                optimizer.load_state_dict(saved)
+            run()
+            seen.append(round(p.item(), 4))
+        return seen, optimizer.state_dict()["state"][0]["momentum_buffer"].tolist()
+
+    expected = trained(lambda f: f, None)
+    assert expected[0] == [0.8, 0.64, 0.412, 0.2156]
+    assert expected[1] == pytest.approx([1.964])
+    assert trained(rn.compile, None) == expected
+    assert trained(lambda f: f, 1) == expected
+    assert trained(rn.compile, 1) == expected
+
+
+@pytest.mark.parametrize("wrap", [lambda f: f, rn.compile], ids=["eager", "compiled"])
+@pytest.mark.parametrize("remove", ["all", "of one", "replaced"])
+def test_state_that_is_removed_begins_again(wrap: Any, remove: str) -> None:
+    def losses(resets: bool) -> list[float]:
+        p, q = rn.Parameter(np.ones(2, np.float32)), rn.Parameter(np.full(2, 2.0, np.float32))
+        optimizer = optim.Adam([p, q], lr=0.1)
+
+        def step() -> Any:
+            optimizer.zero_grad()
+            loss = (p * p).sum() + (q * q * q).sum()
+            loss.backward()
+            optimizer.step()
+            return loss.detach()
+
+        run, seen = wrap(step), []
+        for number in range(6):
+            if number == 3 and resets:
+                if remove == "all":
+                    optimizer.state.clear()
+                elif remove == "of one":
+                    optimizer.state[p].clear()
+                    optimizer.state.pop(q)
+                else:
+                    optimizer.state = {}
+            elif number == 3:
+                optimizer = optim.Adam([p, q], lr=0.1)
+            seen.append(run().item())
+        return seen
+
+    assert losses(True) == losses(False)
+
+
+def test_variables_show_their_values_after_they_were_read() -> None:
+    p = rn.Parameter(np.ones((2, 2), np.float32))
+    shown = repr(p)
+    p.numpy()
+    assert repr(p) == shown
