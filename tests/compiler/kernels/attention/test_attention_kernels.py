@@ -103,7 +103,7 @@ def test_memory_does_not_grow_with_the_square_of_the_length() -> None:
             return x.grad
 
         traced = Traced(program, [x])
-        return traced.plan.arena.peak, traced.program.scratch_bytes - SCRATCH
+        return traced.plan.arena.peak, traced.program.buffer.scratch_bytes - SCRATCH
 
     (arena, own), (twice_arena, twice_own) = scratch(1024), scratch(2048)
     assert twice_arena <= 2.1 * arena and twice_own <= 2.1 * own
@@ -114,7 +114,7 @@ def test_scratch_of_the_gradient_is_bounded() -> None:
     def scratch(length: int) -> int:
         arrays = [rn.zeros((1, length, 1, 4)), rn.zeros((1, length, 3, 1, 4))]
         options = {**attrs(False), "packed": True}
-        return Traced(lambda *xs: apply(attention_gradient_p, *xs, **options), arrays).program.scratch_bytes
+        return Traced(lambda *xs: apply(attention_gradient_p, *xs, **options), arrays).program.buffer.scratch_bytes
 
     with switches.override(verify=False):  # which looks at every turn
         assert scratch(1 << 13) == scratch(1 << 14) <= scratch(attention_gradient.WHOLE)
