@@ -285,7 +285,7 @@ def _called_module(rec: Recorder, module: Any, *args: Any, **kwargs: Any) -> Any
         raise told from told.__cause__
 
 
-def _set_on(rec: Recorder, module: Any, name: str, value: Any) -> None:
+def _set_on(rec: Recorder, function: Any, module: Any, name: str, value: Any) -> None:
     """``model.name = value``: a change that is made again at each call; new values of buffers are assigned."""
     if rec.source_of(module) is None:
         setattr(module, name, value)
@@ -303,26 +303,29 @@ def _set_on(rec: Recorder, module: Any, name: str, value: Any) -> None:
         rec.refuse(f"'{rec.source_of(module)}.{name}' is kept for a Parameter or buffer", "set it outside")
     if is_own(type(module)):
         value = rec.settled_number(value)  # its own code reads it unobserved
+    before = len(rec.effects.done)
     attributes.write_plain(rec, module, name, value)
-    rec.effects.replace_last(_set)
+    if _is_last_change(rec, before, module, name):
+        rec.effects.replace_last(lambda target, key, new: function(target, key, new))
 
 
-def _set(target: Any, name: str, value: Any) -> None:
-    setattr(target, name, value)
-
-
-def _delete(target: Any, name: str, _: Any) -> None:
-    delattr(target, name)
-
-
-def _deleted_from(rec: Recorder, module: Any, name: str) -> None:
+def _deleted_from(rec: Recorder, function: Any, module: Any, name: str) -> None:
     held = module.__dict__.get(name)
     kept = isinstance(module, StatefulTree) and module.is_kept_for_state(name)
     if rec.source_of(module) is not None and (kept or isinstance(held, (Variable, Stateful))):
         rec.refuse(f"'{rec.source_of(module)}.{name}' is deleted", "do it outside")
+    before = len(rec.effects.done)
     attributes.delete_plain(rec, module, name)
-    if rec.source_of(module) is not None:
-        rec.effects.replace_last(_delete)
+    if _is_last_change(rec, before, module, name):
+        rec.effects.replace_last(lambda target, key, _: function(target, key))
+
+
+def _is_last_change(rec: Recorder, before: int, module: Any, name: str) -> bool:
+    """Whether the attribute itself was changed since there were ``before`` changes, and not by code of its class, such
+    as a property's. Then our own method repeats it, which ticks the state clock; what a user's class does around it has
+    been observed already."""
+    done = rec.effects.done
+    return len(done) == before + 1 and done[-1].target is module and done[-1].key == name
 
 
 def _requires_grad_set(rec: Recorder, value: Any, flag: bool = True) -> Any:
@@ -347,7 +350,7 @@ def _ours(rec: Recorder, function: Any, args: tuple[Any, ...], kwargs: dict[str,
         owner, name = args[0], function.__name__
         answer = _SPECIAL.get(name)
         if answer is not None:
-            return given(answer(rec, *args, **kwargs))
+            return given(answer(rec, function, *args, **kwargs))
         if name in owner.that_change:
             return rec.twin(function), args, kwargs
         if isinstance(owner, StatefulTree) and name in owner.of_the_tree:

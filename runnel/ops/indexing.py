@@ -144,7 +144,7 @@ def take_along_axis(x: Array, indices: Array, axis: int = -1) -> Array:
         raise ShapeError(f"[take_along_axis] shapes {x.shape} and {indices.shape} may differ along axis {place} only.")
     require_in_range("take_along_axis", indices, place, x.shape)
     n, m = x.shape[place], indices.shape[place]
-    front = from_the_front(indices, n)
+    front = labels_below(from_the_front(indices, n), n)  # where it picks, or in the flat array, any index has a value
     if m == 1:
         return picked(x, front, place)
     rows = moveaxis(x, place, -1)

@@ -21,7 +21,15 @@ from runnel.compile.observe.classes import (
 )  # fmt: skip
 from runnel.compile.observe.recorder import Recorder
 from runnel.compile.observe.sources import Source
-from runnel.compile.observe.values import C_FUNCTIONS, CONTAINERS, PLAIN, container_of, described, is_class
+from runnel.compile.observe.values import (
+    C_FUNCTIONS,
+    CONTAINERS,
+    PLAIN,
+    container_of,
+    described,
+    is_class,
+    is_users_method,
+)
 
 _GENERIC: Final = frozenset(
     kind.__getattribute__ for kind in (object, int, str, float, bytes, complex, BaseException, property, *CONTAINERS)
@@ -362,8 +370,8 @@ def write(rec: Recorder, value: Any, name: str, new: Any) -> None:
     kind = type(value)
     if is_python_class(kind) and not is_class(value):
         own = rec.class_found(kind, "__setattr__")
-        if type(own) is FunctionType:
-            rec.invoke(own, (value, name, new))
+        if is_users_method(own, "__setattr__"):
+            rec.passed(own, (value, name, new))
             return
     write_plain(rec, value, name, new)
 
@@ -467,9 +475,16 @@ def delete(rec: Recorder, value: Any, name: str) -> None:
     kind = type(value)
     if is_python_class(kind) and not is_class(value):
         own = rec.class_found(kind, "__delattr__")
-        if type(own) is FunctionType:
-            rec.invoke(own, (value, name))
+        if is_users_method(own, "__delattr__"):
+            rec.passed(own, (value, name))
             return
+    delete_plain(rec, value, name)
+
+
+def delete_plain(rec: Recorder, value: Any, name: str) -> None:
+    """What ``object.__delattr__`` does."""
+    kind, source = type(value), rec.source_of(value)
+    if is_python_class(kind) and not is_class(value):
         found, at = rec.class_lookup(kind, name)
         if type(found) is property:
             deleter = _part(rec, found, "fdel", at)
@@ -480,12 +495,6 @@ def delete(rec: Recorder, value: Any, name: str) -> None:
         if found is not MISSING and type(lookup(type(found), "__delete__")) is FunctionType:
             rec.invoke(rec.class_found(type(found), "__delete__"), (found, value))
             return
-    delete_plain(rec, value, name)
-
-
-def delete_plain(rec: Recorder, value: Any, name: str) -> None:
-    """What ``object.__delattr__`` does."""
-    kind, source = type(value), rec.source_of(value)
     if source is None:
         delattr(value, name)
         return

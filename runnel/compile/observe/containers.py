@@ -18,7 +18,6 @@ from runnel.compile.observe.recorder import Recorder
 from runnel.compile.observe.sources import Source
 from runnel.compile.observe.symbols import Whole
 from runnel.compile.observe.values import (
-    C_FUNCTIONS,
     FIXED,
     ITERATORS,
     PLAIN,
@@ -28,6 +27,7 @@ from runnel.compile.observe.values import (
     described,
     is_class,
     is_plain,
+    is_users_method,
 )  # fmt: skip
 
 LARGEST: Final = 100_000  # items of a container that is read in full
@@ -37,7 +37,7 @@ _DEEPEST: Final = 50
 def own_method(kind: type, name: str) -> Any:
     """A method that a class made by a class statement gives to a container; None where the container's own is used."""
     found = lookup(kind, name)
-    return None if type(found) in C_FUNCTIONS or found is MISSING or found is None else found
+    return found if is_users_method(found, name) else None
 
 
 def length(rec: Recorder, value: Any) -> int:

@@ -14,7 +14,15 @@ from runnel.compile.observe.classes import MISSING, is_python_class, lookup
 from runnel.compile.observe.containers import content
 from runnel.compile.observe.plain import COMPARISONS, CONVERSIONS, OPERATORS, UNARY
 from runnel.compile.observe.recorder import Recorder
-from runnel.compile.observe.values import C_FUNCTIONS, CONTAINERS, PLAIN, SINGLETONS, container_of, is_class
+from runnel.compile.observe.values import (
+    C_FUNCTIONS,
+    CONTAINERS,
+    PLAIN,
+    SINGLETONS,
+    container_of,
+    is_class,
+    is_users_method,
+)
 
 _METHODS: Final = {
     "+": "add", "-": "sub", "*": "mul", "@": "matmul", "/": "truediv", "//": "floordiv", "%": "mod", "**": "pow",
@@ -26,10 +34,6 @@ _COMPARISON_METHODS: Final = {
     ">": ("__gt__", "__lt__"), ">=": ("__ge__", "__le__"),
 }  # fmt: skip
 _SEQUENCE_OPERATORS: Final = frozenset({"+", "*"})  # of C types that try the other operand's method first
-
-
-def _is_python(found: Any) -> bool:
-    return found is not MISSING and found is not None and type(found) not in C_FUNCTIONS
 
 
 def binary(rec: Recorder, symbol: str, a: Any, b: Any) -> Any:
@@ -58,12 +62,12 @@ def _by_methods(rec: Recorder, name: str, in_place: bool, sequence: bool, a: Any
     kind, other = type(a), type(b)
     if in_place:
         method = rec.class_found(kind, f"__i{name}__")
-        if _is_python(method):
+        if is_users_method(method, f"__i{name}__"):
             result = rec.invoke_special(method, a, (b,))
             if result is not NotImplemented:
                 return result
     method, reflected = rec.class_found(kind, f"__{name}__"), rec.class_found(other, f"__r{name}__")
-    if not _is_python(method) and not _is_python(reflected):
+    if not is_users_method(method, f"__{name}__") and not is_users_method(reflected, f"__r{name}__"):
         return NotImplemented
     first = (
         kind is not other
@@ -100,7 +104,7 @@ def unary(rec: Recorder, symbol: str, value: Any) -> Any:
         return answer(rec, UNARY[symbol], value)
     if is_python_class(type(value)):
         method = rec.class_found(type(value), _UNARY_METHODS[symbol])
-        if _is_python(method):
+        if is_users_method(method, _UNARY_METHODS[symbol]):
             return rec.invoke_special(method, value, ())
     return rec.calls_c(UNARY[symbol], (value,))
 
@@ -179,7 +183,7 @@ def truth(rec: Recorder, value: Any) -> bool:
     if is_python_class(kind):
         for name in ("__bool__", "__len__"):
             found = rec.class_found(kind, name)
-            if _is_python(found):
+            if is_users_method(found, name):
                 return bool(rec.invoke_special(found, value, ()))
             if found is not MISSING and found is not None:
                 break
@@ -197,7 +201,7 @@ def text(rec: Recorder, convert: Any, value: Any) -> str:
     if is_python_class(kind):
         for name in ("__str__", "__repr__") if convert is str else ("__repr__",):
             found = rec.class_found(kind, name)
-            if _is_python(found):
+            if is_users_method(found, name):
                 result = rec.invoke_special(found, value, ())
                 if issubclass(type(result), str):
                     return result
@@ -218,7 +222,7 @@ def formatted(rec: Recorder, how: int, value: Any, spec: Any) -> str:
         return format(rec.settled_number(value), spec)
     if is_python_class(kind):
         found = rec.class_found(kind, "__format__")
-        if _is_python(found):
+        if is_users_method(found, "__format__"):
             return rec.invoke_special(found, value, (spec,))
         if found is object.__format__ and spec == "":
             return text(rec, str, value)

@@ -7,6 +7,8 @@ import re
 import types
 from typing import Any, Final
 
+from runnel.compile.observe.classes import MISSING
+
 # Compared by value, immutable, and nothing hangs on which object it is.
 PLAIN: Final = frozenset(
     {type(None), bool, int, float, complex, str, bytes, type(...), type(NotImplemented), range, types.CodeType}
@@ -72,3 +74,11 @@ def described(value: Any) -> str:
     if is_class(value):
         return f"the class {type.__dict__['__name__'].__get__(value)}"
     return f"a {type(value).__name__}"
+
+
+def is_users_method(found: Any, name: str) -> bool:
+    """Whether what a class holds under ``name`` is the user's: Python code, or a C function of another name, such as
+    ``__setattr__ = dict.__setitem__`` or ``__lshift__ = list.append``."""
+    if found is MISSING or found is None:
+        return False
+    return type(found) not in C_FUNCTIONS or found.__name__ != name

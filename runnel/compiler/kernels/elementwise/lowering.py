@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any, ClassVar, Final
 
+import numpy as np
+
 from runnel.compiler.fusion.cluster import Cluster, Form, essential_strides, reduces_last
 from runnel.compiler.fusion.strided import Strided
 from runnel.compiler.kernels.elementwise import nests
@@ -12,7 +14,7 @@ from runnel.compiler.kernels.elementwise.rows import Passes
 from runnel.compiler.kernels.lowering import IndexBound, Lowering, Request
 from runnel.compiler.kernels.section import Section
 from runnel.core.avals import Shape
-from runnel.graph.node import Value
+from runnel.graph.node import Constant, Value
 from runnel.loops import scalar
 from runnel.loops.ir import Apply, Expr, Ref
 
@@ -92,6 +94,14 @@ class CheckedLowering(ElementwiseLowering):
 
     def index_bound(self, node: Value) -> IndexBound:
         return node.inputs[0], node.attrs["extent"], node.attrs["allowed"]
+
+    def agrees_with_reference(self, node: Value) -> bool:
+        """Where the indices are known to be in the range; else the check stays in the program."""
+        indices, extent, allowed = self.index_bound(node)
+        if not isinstance(indices, Constant):
+            return False
+        known = np.asarray(indices.value)
+        return bool((((known >= 0) & (known < extent)) | (known == allowed)).all())
 
 
 class PositionLowering(NestLowering):
