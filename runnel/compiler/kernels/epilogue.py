@@ -36,7 +36,7 @@ class RowTables:
     def __init__(self, axes: ResultAxes, offsets: OffsetTables) -> None:
         self.axes = axes
         self.offsets = offsets
-        self._tables: dict[int, Place] = {}  # by reaches' ids
+        self._tables: dict[Reach, Place] = {}
 
     def arrange(self, node: Value, reaches: Iterable[Reach]) -> None:
         """Give ``reaches`` their strides of rows and columns."""
@@ -47,11 +47,11 @@ class RowTables:
             if found is None or (row is None and (table is None or r.place is POSITION)):
                 raise VerifierError(f"[{node.op}] an operand of its epilogue has no strides of rows and columns.")
             if table is not None:
-                self._tables[id(r)] = table
+                self._tables[r] = table
             r.strides[:] = [row or 0, found.column if self.axes.n != 1 else 1]
 
     def of(self, reach: Reach) -> Place | None:
-        return self._tables.get(id(reach))
+        return self._tables.get(reach)
 
 
 class RowsAndColumns(Addressing):
@@ -102,7 +102,6 @@ class Epilogue:
         self.name = name
         self.addressing = RowsAndColumns(self.node, parts, request.offsets, row, column)
         self.members = Members(request, self.addressing)
-        self._reaches: list[Reach] = []  # known to the addressing by their ids
 
     @property
     def before(self) -> list[Stmt]:
@@ -123,7 +122,6 @@ class Epilogue:
             strides = row_major(x.aval.shape)
         reach = Reach(place, offset, [*aligned_strides(x.aval.shape, strides, shape)])
         self.addressing.arrange([reach])
-        self._reaches.append(reach)
         return self.members.load(reach, x.aval.dtype)
 
     def at_point(self, value: Expr) -> list[Stmt]:

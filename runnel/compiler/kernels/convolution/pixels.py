@@ -31,7 +31,7 @@ class _PixelAddressing(Addressing):
         self.number = 0
         self.tables = RowTables(axes_of_result(node), OffsetTables())
         self.row_tables: dict[Place, str] = {}
-        self._steps: dict[int, tuple[Stride, Stride]] = {}
+        self._steps: dict[Reach, tuple[Stride, Stride]] = {}
 
     @property
     def row(self) -> Ref:
@@ -45,9 +45,9 @@ class _PixelAddressing(Addressing):
         return Access(reach.place, writes, reach.offset, None, None, reach.place.size)
 
     def index(self, reach: Reach) -> Index:
-        if id(reach) not in self._steps:
-            self._steps[id(reach)] = (step_of(self.parts, reach.strides[0]), step_of(self.parts, reach.strides[1]))
-        row, column = self._steps[id(reach)]
+        if reach not in self._steps:
+            self._steps[reach] = (step_of(self.parts, reach.strides[0]), step_of(self.parts, reach.strides[1]))
+        row, column = self._steps[reach]
         terms = ((self.lane, column),) if column != 0 else ()
         table = self.tables.of(reach)
         begin: tuple[Ref, Stride] = (self.row, row) if table is None else (self._begin(table), 1)

@@ -20,28 +20,28 @@ class LoopIndices:
     def __init__(self, parts: Parts, variables: list[Var]) -> None:
         self.parts = parts
         self.variables = variables
-        self._indices: dict[int, Index] = {}
-        self._positions: dict[int, Expr] = {}
+        self._indices: dict[Reach, Index] = {}
+        self._positions: dict[Reach, Expr] = {}
 
     def index(self, reach: Reach) -> Index:
-        found = self._indices.get(id(reach))
+        found = self._indices.get(reach)
         if found is None:
             terms: list[tuple[Var, ir.Stride]] = []
             for var, step in zip(self.variables, reach.strides, strict=True):
                 if step != 0:
                     terms.append((var, 1 if var is self.variables[-1] and step == 1 else self.parts.param(step)))
-            found = self._indices[id(reach)] = Index(tuple(terms))
+            found = self._indices[reach] = Index(tuple(terms))
         return found
 
     def position(self, reach: Reach) -> Expr:
-        found = self._positions.get(id(reach))
+        found = self._positions.get(reach)
         if found is None:
             for var, step in zip(self.variables, reach.strides, strict=True):
                 if step != 0:
                     here: Expr = Position(var, int64)
                     term = here if step == 1 else Apply(scalar.mul, (here, self.parts.param(step)), int64)
                     found = term if found is None else Apply(scalar.add, (found, term), int64)
-            found = self._positions[id(reach)] = found or Const(0, int64)
+            found = self._positions[reach] = found or Const(0, int64)
         return found
 
 

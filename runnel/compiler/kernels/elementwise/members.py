@@ -41,7 +41,7 @@ class Addressing(abc.ABC):
 
     def __init__(self, parts: Parts) -> None:
         self.parts = parts
-        self._numbers: dict[int, int] = {}  # of buffers, by reaches' ids
+        self._numbers: dict[Reach, int] = {}  # of buffers
 
     @abc.abstractmethod
     def arrange(self, reaches: Iterable[Reach]) -> None:
@@ -61,9 +61,9 @@ class Addressing(abc.ABC):
 
     def buffer(self, reach: Reach, *, writes: bool) -> tuple[str, Index]:
         """The buffer and the index of an access at the point."""
-        number = self._numbers.get(id(reach))
+        number = self._numbers.get(reach)
         if number is None:
-            number = self._numbers[id(reach)] = len(self.parts.buffers)
+            number = self._numbers[reach] = len(self.parts.buffers)
             self.parts.declare(self.access(reach, writes=writes), "out" if writes else "in")
         index, mode = self.index(reach), self.parts.buffers[number].mode
         if mode == ("in" if writes else "out"):
@@ -77,7 +77,7 @@ class Addressing(abc.ABC):
 
     def forget_pattern(self, reach: Reach) -> str:
         """The buffer of a declared reach, which is read in no known pattern after all."""
-        number = self._numbers[id(reach)]
+        number = self._numbers[reach]
         access = self.parts.accesses[number]
         access.row_step = access.column_step = None
         return self.parts.buffers[number].name
