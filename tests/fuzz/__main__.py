@@ -6,6 +6,7 @@ import argparse
 import gc
 import time
 import traceback
+import warnings
 from collections.abc import Callable
 
 import numpy as np
@@ -13,6 +14,7 @@ import numpy as np
 import runnel as rn
 from runnel.backends.cpu.target import EFFORT
 from runnel.core import switches
+from runnel.core.errors import CaptureWarning
 from tests.fuzz import graph_checks, graph_programs, modes, sums
 from tests.fuzz.graph_checks import Way
 
@@ -68,6 +70,7 @@ def main() -> int:
     options = parser.parse_args()
     begun, faults = time.monotonic(), 0
     np.seterr(all="ignore")
+    warnings.simplefilter("error", CaptureWarning)  # a program that runs eagerly has nothing to be compared with
     gc.disable()
     with switches.override(target=options.target, effort=0, cache=False, verify=True):
         for done, seed in enumerate(range(options.seed, options.seed + options.count), 1):
