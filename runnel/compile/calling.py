@@ -26,7 +26,7 @@ from runnel.core.switches import SETTLED
 from runnel.graph.node import InputKind
 from runnel.tensor.grad_mode import RECORDING
 from runnel.tensor.handle import Record
-from runnel.tensor.tensor import Tensor, from_storage
+from runnel.tensor.tensor import Tensor, placed
 from runnel.tensor.variable import CONSUMED
 
 Call = Callable[..., Any]
@@ -73,7 +73,7 @@ class CallWriter:
             "CAST": CASTING.dtype, "CASTING": CASTING, "CONSUMED": CONSUMED,
             "CONTEXT": native.circumstances, "FREED": _freed_record(), "MISS": MISS, "MODE": RECORDING.get(),
             "S": counter, "SETTLED": SETTLED, "Tensor": Tensor, "allocate": allocate, "allocate_slab": allocate_slab,
-            "dense": dense, "wrong_gradient": observation.program.wrong_gradient, "from_storage": from_storage,
+            "dense": dense, "wrong_gradient": observation.program.wrong_gradient, "placed": placed,
             "recording": RECORDING.get, "RESULT": observation.result, "repeat": observation.repeat,
         }  # fmt: skip
         self.taping = None if self.captured.derivative is None else Taping(native, observation)
@@ -219,7 +219,7 @@ class CallWriter:
         self.namespace[f"result{result}"] = value.on(self.captured.device)
         small = self.native.program.outputs[place] <= CELL
         offset = f"n{place} * {CELL // value.dtype.itemsize}" if small else "0"
-        return f"from_storage(result{result}, s{place}, {offset}, {row_major(value.shape)})"
+        return f"placed(result{result}, s{place}, {offset}, {row_major(value.shape)})"
 
     def _effects(self, settled: bool) -> list[str]:
         """The changes of things outside. Those of Modules tick the clock, which unsettles nothing that this checks."""

@@ -85,8 +85,8 @@ class Tensor(Handle["Tensor"]):
         if trace is None:
             made = eager.execute(op, tensors, attrs)
             if op.multiple_results:
-                return _with_tape(op, tensors, attrs, tuple([_placed(*x) for x in made]), None)
-            result = _placed(*made)
+                return _with_tape(op, tensors, attrs, tuple([placed(*x) for x in made]), None)
+            result = placed(*made)
         else:
             results = trace.record(op, tuple([node_of(x, trace) for x in tensors]), attrs)
             if op.multiple_results:
@@ -322,10 +322,11 @@ def _stopped(result: Tensor, trace: tracing.Trace) -> Tensor:
 
 
 def _blank(value: Aval) -> Tensor:
-    return _placed(value, None, 0, ())
+    return placed(value, None, 0, ())
 
 
-def _placed(value: Aval, storage: Storage | None, offset: int, strides: Shape) -> Tensor:
+def placed(value: Aval, storage: Storage | None, offset: int, strides: Shape) -> Tensor:
+    """``from_storage`` for who knows all of it, and calls it for every result."""
     tensor = Tensor.__new__(Tensor)
     tensor._aval = value
     tensor._storage = storage
@@ -336,7 +337,7 @@ def _placed(value: Aval, storage: Storage | None, offset: int, strides: Shape) -
 
 def from_storage(value: Aval, storage: Storage | None, offset: int = 0, strides: Shape | None = None) -> Tensor:
     """A tensor over ``storage``: ``offset`` and ``strides`` in elements; dense when strides are left out."""
-    return _placed(value, storage, offset, row_major(value.shape) if strides is None else strides)
+    return placed(value, storage, offset, row_major(value.shape) if strides is None else strides)
 
 
 def from_numpy(array: np.ndarray, dtype: DType, *, copy: bool, device: Device | None = None) -> Tensor:
