@@ -14,7 +14,7 @@ from collections.abc import Callable
 from typing import Any, Final
 
 from runnel.backends.host.memory import allocate, allocate_slab
-from runnel.compile.capture import Capture, Gradient, Origin, Tape
+from runnel.compile.capture import Capture, Gradient, InputOrigin, Tape
 from runnel.compile.differentiable.taping import Taping
 from runnel.compile.launching import TAKE, WRITES, function, launch, names
 from runnel.compile.native import Native, dense
@@ -85,11 +85,11 @@ class CallWriter:
         lines = [
             _SAME_CIRCUMSTANCES,
             "now, grads = CLOCK.now, CLOCK.grads",
-            *self._guarded(settled=False),
+            *self._guarded(fast=False),
             "if wrong_gradient() is not None: return MISS",
             "S.clock, S.grads = now, grads",  # last: Ctrl-C may come at each line
             "S.calls += 1",
-            *self._body(settled=False),
+            *self._body(fast=False),
         ]
         return self._function("general(fn, args, kwargs)", lines)
 
@@ -100,38 +100,38 @@ class CallWriter:
             "n = S.calls + 1",
             f"if CLOCK.now != S.clock or n == S.audit_at{grads}: return MISS",
             _SAME_CIRCUMSTANCES,
-            *self._guarded(settled=True),
+            *self._guarded(fast=True),
             "S.calls = n",
-            *self._body(settled=True),
+            *self._body(fast=True),
         ]
         return self._function("quick(fn, args, kwargs)", lines)
 
-    def _guarded(self, settled: bool) -> list[str]:
-        inside = [f"    {line}" for line in self.guard.lines(settled, "MISS")]
+    def _guarded(self, fast: bool) -> list[str]:
+        inside = [f"    {line}" for line in self.guard.lines(fast, "MISS")]
         return ["try:", *inside, "except Exception: return MISS"]
 
     # The body ---------------------------------------------------------------------------------------------------------
 
-    def _body(self, settled: bool) -> list[str]:
-        """``settled``: the clock has not ticked since the last run, so that no ``.grad`` has changed its state."""
-        after = self._after(settled)
+    def _body(self, fast: bool) -> list[str]:
+        """``fast``: the clock has not ticked since the last run, so that no ``.grad`` has changed its state."""
+        after = self._after(fast)
         before, when_over = ([], []) if self.taping is None else (self.taping.before, self.taping.after)
         return [
-            *self._frame(), *self._inputs(), *self._outputs(), *self._gradients(settled), *before,
-            *launch(bool(self.captured.variables), after, when_over), *self._results(), *self._effects(settled),
+            *self._frame(), *self._inputs(), *self._outputs(), *self._gradients(fast), *before,
+            *launch(bool(self.captured.variables), after, when_over), *self._results(), *self._effects(fast),
             f"return {self._value()}",
         ]  # fmt: skip
 
     def _frame(self) -> list[str]:
         origins = {source.origin for source in self.captured.sources}
-        return [*TAKE, "F = frame.floats"] if origins & {Origin.NUMBER, Origin.GETTER} else list(TAKE)
+        return [*TAKE, "F = frame.floats"] if origins & {InputOrigin.NUMBER, InputOrigin.GETTER} else list(TAKE)
 
     def _inputs(self) -> list[str]:
         lines: list[str] = []
         inputs = [x for x in self.captured.graph.inputs if x.kind is not InputKind.VARIABLE]
         for i, (origin, what) in enumerate(self.captured.sources):
             slot = 2 + i
-            if origin is Origin.TENSOR:
+            if origin is InputOrigin.TENSOR:
                 found = f"v{self.guard.wanted[what]}"
                 value = inputs[i].aval
                 if self.taping is not None and i in self.taping.kept_inputs:
@@ -141,11 +141,11 @@ class CallWriter:
                     f"B[{slot}] = {found}._storage.address + {found}._layout[0] * {value.dtype.itemsize}",
                     f"else: d{i} = dense({found}); B[{slot}] = d{i}.address",
                 ]
-            elif origin is Origin.ARRAY:
+            elif origin is InputOrigin.ARRAY:
                 lines += [f"d{i} = dense(v{self.guard.wanted[what]})", f"B[{slot}] = d{i}.address"]
-            elif origin is Origin.NUMBER:
+            elif origin is InputOrigin.NUMBER:
                 lines.append(f"F[{i}] = v{self.guard.wanted[what]}")
-            elif origin is Origin.GRADIENT:
+            elif origin is InputOrigin.GRADIENT:
                 self.namespace[f"variable{i}"] = what
                 lines += [
                     f"d{i} = variable{i}()._grad",
@@ -179,18 +179,18 @@ class CallWriter:
                 lines += [f"s{i} = allocate({nbytes})", f"B[{first + i}] = s{i}.address"]
         return lines
 
-    def _gradients(self, settled: bool) -> list[str]:
+    def _gradients(self, fast: bool) -> list[str]:
         """The gradients that will be stored, who holds them, and those that they replace, which are kept until after
         the run: the end of a tensor may run code of the user's. See ``_after``."""
         lines: list[str] = []
         for i, (_, how, result) in enumerate(self.captured.gradients):
             if how is Gradient.TENSOR:
                 lines.append(f"g{i} = {self._tensor(result)}")
-            if how is Gradient.TENSOR or not settled:
+            if how is Gradient.TENSOR or not fast:
                 lines += [f"h{i} = variable_of{i}()", f"o{i} = h{i}._grad"]
         return lines
 
-    def _after(self, settled: bool) -> list[str]:
+    def _after(self, fast: bool) -> list[str]:
         """What a completed run changes besides memory."""
         lines = [WRITES] if self.captured.written else []
         for i, (variable, how, _) in enumerate(self.captured.gradients):
@@ -200,7 +200,7 @@ class CallWriter:
                     f"if h{i}._grad.__class__ is not Tensor: CLOCK.grads += 1",
                     f"h{i}._grad = g{i}",
                 ]
-            elif not settled:
+            elif not fast:
                 value = "None" if how is Gradient.NONE else "CONSUMED"
                 lines.append(f"if h{i}._grad is not {value}: h{i}._grad = {value}; CLOCK.grads += 1")
         return lines
@@ -221,7 +221,7 @@ class CallWriter:
         offset = f"n{place} * {CELL // value.dtype.itemsize}" if small else "0"
         return f"placed(result{result}, s{place}, {offset}, {row_major(value.shape)})"
 
-    def _effects(self, settled: bool) -> list[str]:
+    def _effects(self, fast: bool) -> list[str]:
         """The changes of things outside. Those of Modules tick the clock, which unsettles nothing that this checks."""
         if not self.observation.effects:
             return []

@@ -22,7 +22,7 @@ from runnel.compile.floats import TracedFloat, traced_float
 from runnel.compile.observe import attributes
 from runnel.compile.observe.observation import Observation, Recipes, Session, observe
 from runnel.compile.observe.recorder import Recorder
-from runnel.compile.observe.sources import Source as Found
+from runnel.compile.observe.sources import Source
 from runnel.compile.rules import Rules
 from runnel.core import dtypes
 from runnel.core.avals import aval
@@ -43,7 +43,7 @@ from runnel.tensor.variable import TracedVariables, Variable
 RULES: Final = Rules()
 
 
-class Origin(enum.Enum):
+class InputOrigin(enum.Enum):
     """Where an input of a program comes from at each call."""
 
     TENSOR = "tensor"  # its place among the values that the guard reads
@@ -53,8 +53,8 @@ class Origin(enum.Enum):
     GETTER = "getter"  # a function that gives a float
 
 
-class Source(NamedTuple):
-    origin: Origin
+class InputBinding(NamedTuple):
+    origin: InputOrigin
     what: Any
 
 
@@ -79,7 +79,7 @@ class Capture:
     """One trace."""
 
     graph: Graph
-    sources: tuple[Source, ...]  # of the inputs that are no Variables, in the graph's order
+    sources: tuple[InputBinding, ...]  # of the inputs that are no Variables, in the graph's order
     variables: tuple[Weak, ...]  # of the inputs that are, in the graph's order
     written: frozenset[int]  # numbers of them
     outputs: tuple[tuple[int, Tape], ...]  # tensors that leave the run: results of the graph by number
@@ -93,7 +93,7 @@ class Capture:
     @property
     def uses_grads(self) -> bool:
         """Whether it reads or sets the ``.grad`` of a Variable."""
-        read = any(source.origin is Origin.GRADIENT for source in self.sources)
+        read = any(source.origin is InputOrigin.GRADIENT for source in self.sources)
         return read or bool(self.gradients) or bool(self.absent_gradients)
 
     @property
@@ -107,7 +107,9 @@ class Capture:
 
     def identity(self) -> tuple[Any, ...]:
         """All but the graph, comparable by ``==``."""
-        sources = [(s.origin, _comparable(s.what) if s.origin is not Origin.GETTER else None) for s in self.sources]
+        sources = [
+            (s.origin, _comparable(s.what) if s.origin is not InputOrigin.GETTER else None) for s in self.sources
+        ]
         return (
             sources, [_comparable(v) for v in self.variables], self.outputs,
             [(_comparable(v), how, i) for v, how, i in self.gradients],
@@ -130,7 +132,7 @@ class Capture:
             if variable is not None and variable._grad is not None:
                 return f"{variable.name}.grad changed from None to a gradient"
         for origin, what in self.sources:
-            variable = what() if origin is Origin.GRADIENT else None
+            variable = what() if origin is InputOrigin.GRADIENT else None
             if variable is not None and type(variable._grad) is not Tensor:
                 return f"{variable.name}.grad changed from a gradient to none"
         return None
@@ -204,7 +206,7 @@ class TraceSession(Session):
         self._places: dict[int, int] = {}  # of tensors among the outputs
         self._kept: list[Tensor] = []  # the tensors of the outputs
         self._numbers: dict[int, tuple[Value, TracedFloat]] = {}  # by id of the source
-        self._number_sources: list[tuple[Value, Found]] = []
+        self._number_sources: list[tuple[Value, Source]] = []
 
     def begin(self, rec: Recorder) -> None:
         """Methods of the user's objects that code of ours calls run observed."""
@@ -312,9 +314,11 @@ class TraceSession(Session):
         }
         of_variable = {node: variable for variable, node in traced.nodes.items()}
         sources = dict(self._captured(recipes))
-        sources.update({node: Source(Origin.NUMBER, recipes.place(at)) for node, at in self._number_sources})
-        sources.update({node: Source(Origin.GRADIENT, Weak(v)) for v, node in traced.gradient_inputs.items()})
-        sources.update({node: Source(Origin.GETTER, getter) for getter, node in trace.scalars})
+        sources.update({node: InputBinding(InputOrigin.NUMBER, recipes.place(at)) for node, at in self._number_sources})
+        sources.update(
+            {node: InputBinding(InputOrigin.GRADIENT, Weak(v)) for v, node in traced.gradient_inputs.items()}
+        )
+        sources.update({node: InputBinding(InputOrigin.GETTER, getter) for getter, node in trace.scalars})
         residuals = () if backward is None else backward.residuals
         graph = trace.graph([*self._nodes, *residuals], updates, self._name)
         variables = [of_variable[n] for n in graph.inputs if n in of_variable]
@@ -332,7 +336,7 @@ class TraceSession(Session):
             self._least_kept,
         )
 
-    def _derivative(self, rec: Recorder) -> tuple[Derivative | None, list[Found]]:
+    def _derivative(self, rec: Recorder) -> tuple[Derivative | None, list[Source]]:
         """What backward programs are made of, and where the tensors from outside are found that it leads to."""
         for held, stand_in in self._stand_ins.made.values():
             if stand_in._grad is not None:
@@ -356,7 +360,7 @@ class TraceSession(Session):
         return found, [self._source(rec, held, self.trace.captures[id(held)][1]) for held, _ in made]
 
     @staticmethod
-    def _source(rec: Recorder, held: Any, node: Value) -> Found:
+    def _source(rec: Recorder, held: Any, node: Value) -> Source:
         at = rec.source_of(held)
         if at is None:
             raise CaptureError(
@@ -365,13 +369,16 @@ class TraceSession(Session):
             )
         return at
 
-    def _captured(self, recipes: Recipes) -> Iterator[tuple[Value, Source]]:
+    def _captured(self, recipes: Recipes) -> Iterator[tuple[Value, InputBinding]]:
         """The tensors and arrays from outside that ops read, and where later calls find them."""
         for held, node in self.trace.captures.values():
             at = self._source(recipes.rec, held, node)
             if at.is_argument:
                 node.name = at.label
-            yield node, Source(Origin.TENSOR if type(held) is Tensor else Origin.ARRAY, recipes.place(at))
+            yield (
+                node,
+                InputBinding(InputOrigin.TENSOR if type(held) is Tensor else InputOrigin.ARRAY, recipes.place(at)),
+            )
 
     def _gradients(self) -> Iterator[tuple[Weak, Gradient, int]]:
         """What becomes of the ``.grad`` of each Variable that the function set."""

@@ -2,8 +2,8 @@
 
 Python's own arithmetic on floats is float64, so sums, differences and products of such numbers stay float64; beside a
 tensor they take its dtype, as Python floats do. Whatever needs the number itself (``if lr > 0``, ``math.sqrt(lr)``,
-formatting, powers) raises :class:`LookedAt`; the function is then called again with the number. It is no tensor:
-it has what a float has, and ``isinstance`` says float. (``type()`` alone tells the difference.)
+formatting, powers) raises :class:`ConcretizationError`; the function is then called again with the number. It is
+no tensor: it has what a float has, and ``isinstance`` says float. (``type()`` alone tells the difference.)
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _UFUNCS = {np.add: ops.add, np.subtract: ops.subtract, np.multiply: ops.multiply
 _ARRAYS = (TensorLike, np.ndarray, np.generic)
 
 
-class LookedAt(TracedValueError):
+class ConcretizationError(TracedValueError):
     """The value of a run-time float was asked for."""
 
     def __init__(self, what: str) -> None:
@@ -93,9 +93,9 @@ class TracedFloat(RunTimeNumber):
 
     # What needs the number itself ------------------------------------------------------------------------------------
 
-    def _looked(self, what: str) -> LookedAt:
+    def _looked(self, what: str) -> ConcretizationError:
         """The error that says so, which counts even if the function catches it."""
-        error = LookedAt(what)
+        error = ConcretizationError(what)
         trace = tracing.ACTIVE.trace
         if trace is not None and trace.refusal is None:
             trace.refusal = error

@@ -7,12 +7,12 @@ from typing import Any, NamedTuple, cast
 
 from runnel.backends import base, context
 from runnel.backends.context import CompileContext
-from runnel.compile import stored
+from runnel.compile import disk_cache
 from runnel.compile.binding import Binding
-from runnel.compile.capture import Capture, Origin
-from runnel.compile.stationary import split
-from runnel.compiler.executable.image import command_buffer
+from runnel.compile.capture import Capture, InputOrigin
+from runnel.compile.hoisted import split
 from runnel.compiler.executable.program import Program
+from runnel.compiler.executable.serialized import command_buffer
 from runnel.compiler.passes import pipeline
 from runnel.compiler.plan import Plan, Planner
 from runnel.compiler.schedule.rematerialisation import Fitted, fit
@@ -49,8 +49,8 @@ class Recipe:
 
     def programs(self) -> list[Program]:
         """The program, and its preparation if it has one: from the disk, or made and left there."""
-        key = stored.key(self.graph, self.context, self.memory_budget, self.is_trained)
-        buffers = stored.load(key)
+        key = disk_cache.key(self.graph, self.context, self.memory_budget, self.is_trained)
+        buffers = disk_cache.load(key)
         try:
             programs = [Program(plan, buffer=b) for plan, b in zip(self._plans_when_asked(), buffers, strict=False)]
         except LookupError:  # machine code is not on the disk any more
@@ -61,7 +61,7 @@ class Recipe:
             buffers = tuple([command_buffer(plan, always_seals=always_seals) for plan in plans])
             programs = [Program(plan, buffer=b) for plan, b in zip(plans, buffers, strict=True)]
             if not any(call.host for plan in plans for call in plan.calls):  # whose functions are this process's own
-                stored.save(key, buffers)
+                disk_cache.save(key, buffers)
         return programs
 
     def _plans_when_asked(self) -> tuple[Callable[[], Plan], Callable[[], Plan]]:
@@ -86,7 +86,7 @@ class Native:
             self.program, *preparations = self.recipe.programs()
         self.preparation = preparations[0] if preparations else None
         sources = captured.sources
-        numbers = [i for i, source in enumerate(sources) if source.origin in (Origin.NUMBER, Origin.GETTER)]
+        numbers = [i for i, source in enumerate(sources) if source.origin in (InputOrigin.NUMBER, InputOrigin.GETTER)]
         self.binding = Binding(
             self.program, captured.bound_variables, captured.written, len(sources), numbers, self.preparation
         )

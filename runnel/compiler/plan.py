@@ -63,9 +63,11 @@ class Planner:
         self.bounded = bounds.find(graph)
         self.bounded_inside: list[Bounded] = []  # by the bodies of loops
         self.codes_taken = 0  # by the graph that this one is inside of
-        self.checking = {home for node, home in self.clustering.home.items() if lowering_of(node).may_fail(node)}
+        self.checking = {
+            cluster_of for node, cluster_of in self.clustering.cluster_of.items() if lowering_of(node).may_fail(node)
+        }
         self.offsets = OffsetTables()
-        self.in_place = subviews.find(self.clustering.home, self.views, self.clustering.behind)
+        self.in_place = subviews.find(self.clustering.cluster_of, self.views, self.clustering.control_dependencies)
         self.subviews: dict[Value, list[BufferView]] = {}
         self.holders: dict[Value, Value] = {}  # padded arrays of values that lie inside of them alone
         self._fuse = fuse
@@ -89,17 +91,17 @@ class Planner:
 
     def plan(self) -> Plan:
         section = self.build()
-        calls, spans = section.calls, section.spans
+        calls, regions = section.calls, section.regions
         invariants.check_calls(calls)
-        arena_plan = arena.lay_out(calls, spans)
+        arena_plan = arena.lay_out(calls, regions)
         self._collect_constants(calls)
         self._number_slots()
-        threads, blocks = split_calls(calls, self.threads, spans)
-        barriers, again = synchronisation.barriers(calls, blocks, spans)
+        threads, blocks = split_calls(calls, self.threads, regions)
+        barriers, again = synchronisation.barriers(calls, blocks, regions)
         plan = Plan(
             self.graph, calls, blocks, barriers, threads, arena_plan,
             self.inputs, self.variables, self.outputs, self.output_of, self.constants,
-            self.bounded + self.bounded_inside, spans, again,
+            self.bounded + self.bounded_inside, regions, again,
         )  # fmt: skip
         if switches.verify.value:
             verifier.verify(plan)
@@ -138,7 +140,7 @@ class Planner:
             self.outputs.append(place)
             view = self.views[node]
             if (
-                view.base in self.clustering.home
+                view.base in self.clustering.cluster_of
                 and view.is_dense(node.aval.shape)
                 and view.base.aval.size == node.aval.size
             ):
@@ -150,13 +152,13 @@ class Planner:
             if node is variable:
                 continue
             if (
-                view.base in self.clustering.home
+                view.base in self.clustering.cluster_of
                 and view.is_dense(node.aval.shape)
                 and view.base.aval.size == node.aval.size
                 and self._can_update_in_place(variable, view.base)
             ):
                 self.targets.setdefault(view.base, []).append(self.variables[variable])
-                self.overwritten[variable] = self.clustering.home[view.base]
+                self.overwritten[variable] = self.clustering.cluster_of[view.base]
             else:
                 self._copy_later(node, self.variables[variable])
 
@@ -164,7 +166,7 @@ class Planner:
         """Copy a value that no kernel stores where it is wanted; one that lies in an input is saved at the start, since
         the input may be a Variable that the program overwrites."""
         base = self.views[node].base
-        if base in self.clustering.home:
+        if base in self.clustering.cluster_of:
             self.late.append((node, place))
         elif place.space is Space.VARIABLE or inline_constant(base):
             saved = Place(Space.ARENA, place.dtype, place.size, f"saved {place.label}")
@@ -179,32 +181,34 @@ class Planner:
     def _can_update_in_place(self, variable: Value, result: Value) -> bool:
         """Whether the kernel that makes ``result`` may store it over ``variable``: every other reader of the old value
         can run before, and the kernel itself reads it only at the point that it writes."""
-        cluster = self.clustering.home[result]
+        cluster = self.clustering.cluster_of[result]
         if not lowering_of(cluster.root).may_overwrite(cluster, result, self.views):
             return False
-        checked = {self.clustering.home.get(self.views[b.indices].base) for b in self.bounded} - {None}
+        checked = {self.clustering.cluster_of.get(self.views[b.indices].base) for b in self.bounded} - {None}
         checked |= self.checking
         order = self.clustering.order
-        if any(home is cluster or (home and order.has_path(cluster, home)) for home in checked):
+        if any(cluster_of is cluster or (cluster_of and order.has_path(cluster, cluster_of)) for cluster_of in checked):
             return False  # it would be written before all indices are known to be in range
         readers = self._readers(variable)
         for node in readers:
-            home = self.clustering.home[node]
-            if home is cluster:
+            cluster_of = self.clustering.cluster_of[node]
+            if cluster_of is cluster:
                 if not self._reads_where_it_writes(cluster, node, variable, result):
                     return False
-            elif order.has_path(cluster, home):
+            elif order.has_path(cluster, cluster_of):
                 return False
-        for home in {self.clustering.home[n] for n in readers} | {home for home in checked if home is not None}:
-            if home is not cluster:
-                order.precede(home, cluster)
+        for cluster_of in {self.clustering.cluster_of[n] for n in readers} | {
+            cluster_of for cluster_of in checked if cluster_of is not None
+        }:
+            if cluster_of is not cluster:
+                order.precede(cluster_of, cluster)
         return True
 
     def _readers(self, base: Value) -> list[Value]:
         """The nodes that compute with ``base``, directly or through views."""
         if self._reader_lists is None:
             self._reader_lists = {}
-            for node in self.clustering.home:
+            for node in self.clustering.cluster_of:
                 for x in node.inputs:
                     self._reader_lists.setdefault(self.views[x].base, []).append(node)
         return self._reader_lists.get(base, [])
@@ -229,20 +233,20 @@ class Planner:
         clusters = self.clustering.clusters
         if len(clusters) < 2:
             return clusters
-        home = self.clustering.home
-        values = [n for n in home if self._lies_in_arena(n) and n not in self.holders]
+        cluster_of = self.clustering.cluster_of
+        values = [n for n in cluster_of if self._lies_in_arena(n) and n not in self.holders]
         number = {n: i for i, n in enumerate(values)}
-        makers = {number[whole]: home[n] for n, whole in self.holders.items() if whole in number}
+        makers = {number[whole]: cluster_of[n] for n, whole in self.holders.items() if whole in number}
         number |= {n: number[whole] for n, whole in self.holders.items() if whole in number}
         makes: dict[Cluster, list[int]] = {}
         reads: dict[Cluster, dict[int, None]] = {}
         for i, node in enumerate(values):
-            makes.setdefault(makers.get(i, home[node]), []).append(i)
-        for node in home:
+            makes.setdefault(makers.get(i, cluster_of[node]), []).append(i)
+        for node in cluster_of:
             for x in node.inputs:
                 base = self.views[x].base
-                if base in number and home[base] is not home[node]:
-                    reads.setdefault(home[node], {})[number[base]] = None
+                if base in number and cluster_of[base] is not cluster_of[node]:
+                    reads.setdefault(cluster_of[node], {})[number[base]] = None
         late = frozenset(number[b] for b in (self.views[node].base for node, _ in self.late) if b in number)
         traffic = Traffic(makes, {c: list(r) for c, r in reads.items()}, [n.aval.nbytes for n in values], late)
         return ordered(clusters, traffic)
@@ -252,19 +256,19 @@ class Planner:
 
     def _place_intermediates(self) -> None:
         """A place for each value that another cluster reads."""
-        wanted = {self.views[x].base for node in self.clustering.home for x in node.inputs
-                  if self.clustering.home.get(self.views[x].base) is not self.clustering.home[node]
+        wanted = {self.views[x].base for node in self.clustering.cluster_of for x in node.inputs
+                  if self.clustering.cluster_of.get(self.views[x].base) is not self.clustering.cluster_of[node]
                   and not self.in_place.spares(node, x)}  # fmt: skip
         wanted |= {self.views[node].base for node, _ in self.late}
         wanted |= {self.views[x].base for x in self.graph.effects}
         checked = {self.views[b.indices].base for b in self.bounded}
         wanted |= checked
-        home = self.clustering.home
+        cluster_of = self.clustering.cluster_of
         inside = padded_aliases.find(
-            self.graph, self.strides, self.views, home, self.in_place, {*self.targets, *checked}
+            self.graph, self.strides, self.views, cluster_of, self.in_place, {*self.targets, *checked}
         )
         self.views, self.holders = inside.views, inside.holders
-        for node, cluster in home.items():
+        for node, cluster in cluster_of.items():
             if node in self.targets:
                 self.sources[node] = self.targets[node][0]
             elif node in self.holders:
@@ -322,5 +326,5 @@ class Planner:
         return [
             bounds.check(b, operands.view(b.indices))
             for b in self.bounded
-            if self.clustering.home.get(self.views[b.indices].base) is cluster
+            if self.clustering.cluster_of.get(self.views[b.indices].base) is cluster
         ]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from runnel.compiler.kernels.bounds import Bounded
 from runnel.compiler.kernels.places import Call, Place
 from runnel.compiler.memory.arena import ArenaPlan
-from runnel.compiler.schedule.loop_regions import AnySpan
+from runnel.compiler.schedule.loop_regions import AnyRegion
 from runnel.compiler.schedule.partition import Block
 from runnel.core.records import field, record
 from runnel.graph.graph import Graph
@@ -28,7 +28,7 @@ class Plan:
     output_of: list[int]  # which output place holds each result
     constants: list[Place] = field(default_factory=list)
     bounded: list[Bounded] = field(default_factory=list)  # what is checked; a status is the code of one of these
-    spans: list[AnySpan] = field(default_factory=list)  # the loops and branches among the calls
+    regions: list[AnyRegion] = field(default_factory=list)  # the loops and branches among the calls
     again: list[bool] = field(default_factory=list)  # barriers of a loop's later iterations
 
     @property

@@ -14,10 +14,10 @@ from runnel.graph.rewriting import copied
 
 
 class Extracted(NamedTuple):
-    """``stands_for`` takes values of the whole to those of the part."""
+    """``value_map`` takes values of the whole to those of the part."""
 
     graph: Graph
-    stands_for: dict[Value, Value]
+    value_map: dict[Value, Value]
 
 
 def extract(inputs: Sequence[Value], outputs: Sequence[Value], name: str) -> Extracted:

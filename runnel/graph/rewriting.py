@@ -92,9 +92,9 @@ class _Through(Rewriter):
         return tuple([self.known[self.final(x)] for x in value.inputs])
 
 
-def copied(outputs: Sequence[Value], stands_for: Mapping[Value, Value]) -> dict[Value, Value]:
+def copied(outputs: Sequence[Value], value_map: Mapping[Value, Value]) -> dict[Value, Value]:
     """Copies of ``outputs`` and of what they are computed from, down to the values that others stand for."""
-    rewriter = Rewriter(stands_for)
+    rewriter = Rewriter(value_map)
     known = rewriter.known
     for output in outputs:
         stack = [output]

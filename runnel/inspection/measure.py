@@ -136,7 +136,7 @@ def measure(program: Program, seconds: float = 0.01, preparation: Program | None
 def _measured(bench: Bench, seconds: float) -> Measurement:
     plan = bench.program.plan
     touched = whole = None
-    if not is_unbounded(plan.spans):
+    if not is_unbounded(plan.regions):
         touched = bench.touched()
         whole = best(bench.whole.run, seconds)
     calls = tuple(_call(bench, index, call, seconds) for index, call in enumerate(plan.calls))

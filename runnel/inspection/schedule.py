@@ -7,7 +7,7 @@ from typing import Any
 
 from runnel.compiler.kernels.places import Call
 from runnel.compiler.plan import Plan
-from runnel.compiler.schedule.loop_regions import GUESSED, AnySpan, Repeat, While, sequence
+from runnel.compiler.schedule.loop_regions import GUESSED, AnyRegion, Repeat, While, sequence
 from runnel.compiler.schedule.partition import Block
 from runnel.core.records import asdict, record
 from runnel.inspection import tables
@@ -112,9 +112,9 @@ def _waits(plan: Plan) -> list[int]:
     """For each call how many barriers stand before it in a run; of a loop without known length, as many as guessed."""
     found = [0] * len(plan.calls)
 
-    def walk(begin: int, end: int, spans: Sequence[AnySpan], first: int, later: int) -> None:
+    def walk(begin: int, end: int, regions: Sequence[AnyRegion], first: int, later: int) -> None:
         """``first`` and ``later``: how often a run comes here in first iterations of the loop around, and in others."""
-        for item in sequence(begin, end, spans):
+        for item in sequence(begin, end, regions):
             if isinstance(item, int):
                 found[item] += plan.barriers[item] * first + plan.again[item] * later
                 continue
@@ -128,7 +128,7 @@ def _waits(plan: Plan) -> list[int]:
             else:
                 walk(item.begin, item.end, item.inner, runs, 0)
 
-    walk(0, len(plan.calls), plan.spans, 1, 0)
+    walk(0, len(plan.calls), plan.regions, 1, 0)
     return found
 
 

@@ -199,10 +199,10 @@ class Contract:
     are run over each finished block of C (with the block's own I0..J1) while it is in cache. A C of mode "tile" is that
     block alone, in scratch memory: the epilogue is its only reader, k is at most TILE_K, and ``c_row`` is the constant
     TILE_STRIDE in elements. With ``batch`` the rows of the call's block count whole matrices and (m, n) are params; the
-    epilogue then must be empty. With ``lists`` these say where the elements of A lie, and its strides are 0. With
+    epilogue then must be empty. With ``indirect`` these say where the elements of A lie, and its strides are 0. With
     ``panels`` B lies in these, its strides are ``panels.width`` and 1, and the block's columns begin with a panel. With
-    ``factors``, bfloat16, A and B are of that dtype: a step of the chain is a pair of k (the last may be alone), whose
-    products, exact in float32, are added as the target's dot instruction does; panels, too, are of pairs.
+    ``operand_dtype``, bfloat16, A and B are of that dtype: a step of the chain is a pair of k (the last may be alone),
+    whose products, exact in float32, are added as the target's dot instruction does; panels, too, are of pairs.
     """
 
     a: str
@@ -216,14 +216,14 @@ class Contract:
     b_col: Param
     c_row: Stride
     batch: BatchSpec | None = None
-    lists: Lists | None = None
+    indirect: IndirectOperand | None = None
     panels: Panels | None = None
-    factors: DType | None = None
+    operand_dtype: DType | None = None
 
     @property
     def operands(self) -> DType:
         """The dtype of A and B."""
-        return self.dtype if self.factors is None else self.factors
+        return self.dtype if self.operand_dtype is None else self.operand_dtype
 
 
 @record
@@ -247,7 +247,7 @@ class BatchSpec:
 
 
 @record
-class Lists:
+class IndirectOperand:
     """A[i, k] is element rows[i] + ks[k]: two buffers of int32."""
 
     rows: str

@@ -93,16 +93,16 @@ def _for(stmt: For) -> str:
 def _contract(stmt: Contract) -> str:
     """Row, inner and column strides stand where the positions would."""
     a = f"{stmt.a}[i*{_stride(stmt.a_row)} + k*{_stride(stmt.a_k)}]"
-    if stmt.lists is not None:
-        a = f"{stmt.a}[{stmt.lists.rows}[i] + {stmt.lists.ks}[k]]"
+    if stmt.indirect is not None:
+        a = f"{stmt.a}[{stmt.indirect.rows}[i] + {stmt.indirect.ks}[k]]"
     b = f"{stmt.b}[k*{stmt.b_k.name} + j*{stmt.b_col.name}]"
     if stmt.panels is not None:
         width = stmt.panels.width
         panel, row = f"(j div {width})*{stmt.panels.step.name}", f"k*{stmt.b_k.name}"
         b = f"{stmt.b}[{panel} + {row} + j mod {width}]"
-        if stmt.factors is not None:
+        if stmt.operand_dtype is not None:
             b = f"{stmt.b}[{panel} + (k div 2)*{stmt.b_k.name} + (j mod {width})*2 + k mod 2]"
-    kind = stmt.dtype.name if stmt.factors is None else f"{stmt.dtype.name} by {stmt.factors.name}"
+    kind = stmt.dtype.name if stmt.operand_dtype is None else f"{stmt.dtype.name} by {stmt.operand_dtype.name}"
     line = f"{stmt.c}[i*{_stride(stmt.c_row)} + j] = contract {kind} k<{stmt.k.name} of {a}, {b}"
     if stmt.batch is None:
         return line

@@ -164,8 +164,8 @@ def buffers(body: Iterable[Stmt], accessed: Accesses) -> set[str]:
     for stmt in body:
         if isinstance(stmt, Contract):
             found.update((stmt.a, stmt.b, stmt.c))
-            if stmt.lists is not None:
-                found.update((stmt.lists.rows, stmt.lists.ks))
+            if stmt.indirect is not None:
+                found.update((stmt.indirect.rows, stmt.indirect.ks))
     return found
 
 

@@ -246,8 +246,10 @@ def _contract(c: _Checker, stmt: Contract) -> None:
     for name, dtype in ((stmt.a, stmt.operands), (stmt.b, stmt.operands), (stmt.c, stmt.dtype)):
         if c.buffer(name).dtype is not dtype:
             c.fail(f"buffer '{name}' is {c.buffer(name).dtype.name} and the Contract {dtype.name}")
-    if stmt.factors is not None and (stmt.factors is not dtypes.bfloat16 or stmt.dtype is not dtypes.float32):
-        c.fail(f"a Contract of {stmt.factors.name} in {stmt.dtype.name}: factors are bfloat16, sums float32")
+    if stmt.operand_dtype is not None and (
+        stmt.operand_dtype is not dtypes.bfloat16 or stmt.dtype is not dtypes.float32
+    ):
+        c.fail(f"a Contract of {stmt.operand_dtype.name} in {stmt.dtype.name}: factors are bfloat16, sums float32")
     if stmt.c in (stmt.a, stmt.b):
         c.fail(f"buffer '{stmt.c}' is both an operand and the result")
     c.writable(stmt.c)
@@ -262,12 +264,12 @@ def _contract(c: _Checker, stmt: Contract) -> None:
         c.stride(stmt.panels.step)
         if stmt.batch is not None or stmt.panels.width < 1:
             c.fail("a Contract with panels has no batch, and panels of a column or more")
-    if stmt.lists is not None:
-        for name in (stmt.lists.rows, stmt.lists.ks):
+    if stmt.indirect is not None:
+        for name in (stmt.indirect.rows, stmt.indirect.ks):
             if c.buffer(name).dtype is not dtypes.int32:
                 c.fail(f"buffer '{name}' is a list of offsets and {c.buffer(name).dtype.name}, not int32")
         if stmt.batch is not None or (stmt.a_row, stmt.a_k) != (0, 0):
-            c.fail("a Contract with lists has no batch, and 0 for A's strides")
+            c.fail("an indirect Contract has no batch, and 0 for A's strides")
     c.epilogue = True
 
 

@@ -23,7 +23,7 @@ def is_single(value: Any) -> bool:
     return isinstance(value, SupportsIndex) and not getattr(value, "ndim", 0)
 
 
-def listed(value: Any) -> tuple[Any, ...]:
+def as_tuple(value: Any) -> tuple[Any, ...]:
     """One value or several, as a tuple."""
     return value if isinstance(value, tuple) else (value,) if is_single(value) else tuple(value)
 
@@ -45,7 +45,7 @@ def normalize_axes(name: str, axis: Axis, ndim: int) -> tuple[int, ...]:
     """One axis, several or all of them (None) as a sorted tuple without repetition."""
     if axis is None:
         return tuple(range(ndim))
-    given = listed(axis)
+    given = as_tuple(axis)
     axes = sorted(normalize_axis(name, a, ndim) for a in given)
     if len(set(axes)) != len(axes):
         raise AxisError(f"[{name}] axes {given} name an axis twice; each may be given once.")
@@ -54,7 +54,7 @@ def normalize_axes(name: str, axis: Axis, ndim: int) -> tuple[int, ...]:
 
 def as_shape(name: str, shape: int | Iterable[int]) -> Shape:
     """A shape given as one int or as any iterable of ints."""
-    sizes = listed(shape)
+    sizes = as_tuple(shape)
     try:
         return tuple(operator.index(n) for n in sizes)
     except TypeError:

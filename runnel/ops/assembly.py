@@ -13,7 +13,7 @@ from runnel.ops.padding import laid_into_zeros
 from runnel.ops.pieces import concat_same
 
 
-class Piece(NamedTuple):
+class SliceGradient(NamedTuple):
     """The cotangent ``g`` of the slice from ``start`` on, along ``axis`` alone."""
 
     g: Array
@@ -21,12 +21,12 @@ class Piece(NamedTuple):
     start: int
 
     @staticmethod
-    def of(g: Array, x: Array, *, starts: Shape, sizes: Shape, steps: Shape) -> Piece | None:
+    def of(g: Array, x: Array, *, starts: Shape, sizes: Shape, steps: Shape) -> SliceGradient | None:
         """The piece that a slice of ``x`` is; None for one that cuts several axes, or skips elements."""
         cut = [axis for axis, (size, n) in enumerate(zip(sizes, x.shape, strict=True)) if size != n]
         if len(cut) != 1 or any(step != 1 for step in steps) or 0 in sizes:
             return None
-        return Piece(g, cut[0], starts[cut[0]])
+        return SliceGradient(g, cut[0], starts[cut[0]])
 
     @property
     def end(self) -> int:
@@ -34,9 +34,9 @@ class Piece(NamedTuple):
         return self.start + size
 
 
-def assembled(pieces: Sequence[Piece], shape: Shape) -> Array:
+def assembled(pieces: Sequence[SliceGradient], shape: Shape) -> Array:
     """The sum of ``pieces``, each laid into zeros of ``shape``. Neighbours along one axis are joined, not added."""
-    rows: dict[int, list[Piece]] = {}
+    rows: dict[int, list[SliceGradient]] = {}
     total: Array = None
     for piece in sorted(pieces, key=lambda p: (p.axis, p.start)):
         row = rows.setdefault(piece.axis, [])
@@ -53,12 +53,12 @@ def _plus(total: Array | None, g: Array) -> Array:
     return g if total is None else add(total, g)
 
 
-def _alone(piece: Piece, shape: Shape) -> Array:
+def _alone(piece: SliceGradient, shape: Shape) -> Array:
     starts = tuple(piece.start if axis == piece.axis else 0 for axis in range(len(shape)))
     return laid_into_zeros(piece.g, shape, starts, piece.g.shape, (1,) * len(shape))
 
 
-def _joined(row: Sequence[Piece], shape: Shape) -> Array:
+def _joined(row: Sequence[SliceGradient], shape: Shape) -> Array:
     """Pieces in order, with zeros between them."""
     if len(row) == 1:
         return _alone(row[0], shape)

@@ -85,11 +85,11 @@ def apply_attention(main: tuple[Array, ...], options: Options, *, packed: bool) 
     if options.dropout and options.key is None:
         raise ValueError("[attention] dropout needs a dropout_key.")
     key = options.key if options.dropout else None
-    extras = [x for x in (options.mask, options.lengths, key, options.spans) if x is not None]
+    extras = [x for x in (options.mask, options.lengths, key, options.bounds) if x is not None]
     return apply(
         attention_p, *main, *extras, packed=packed, causal=options.causal, scale=options.scale,
         masked=options.mask is not None, limited=options.lengths is not None, dropout=options.dropout,
-        ragged=options.spans is not None,
+        ragged=options.bounds is not None,
     )  # fmt: skip
 
 

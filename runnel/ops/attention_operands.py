@@ -41,7 +41,7 @@ class Roles(NamedTuple):
     mask: Any
     lengths: Any
     key: Any  # of dropout
-    spans: Any
+    bounds: Any
 
 
 class AttentionOperands(NamedTuple):
@@ -51,7 +51,7 @@ class AttentionOperands(NamedTuple):
     mask: Any
     lengths: Any
     key: Any
-    spans: Any
+    bounds: Any
     heads: Heads
 
 

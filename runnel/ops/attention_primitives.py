@@ -28,14 +28,14 @@ from runnel.ops.creation_like import or_zeros
 from runnel.ops.pieces import concat_same, narrow
 from runnel.ops.views import merged_rows, permute, reshape, split_rows
 
-_SIGNATURE = "q, k, v, [mask], [lengths], [key], [spans], *, packed, causal, scale, masked, limited, dropout, ragged"
+_SIGNATURE = "q, k, v, [mask], [lengths], [key], [bounds], *, packed, causal, scale, masked, limited, dropout, ragged"
 attention_p = Op(
     "attention",
     _SIGNATURE,
     "softmax(scale·q·kᵀ + mask)·v as [B, Tq, H, V], from q[B, H, Tq, D], k[B, K, Tk, D] and v[B, K, Tk, V] (packed: "
     "from one array [B, T, 3, H, D]). Head h reads head h // (H / K) of k and v; a query sees the keys below its "
     "sequence's length and, causal, none after its own position; one that sees none gives 0. Weights are zeroed with "
-    "probability dropout by key. Ragged (then B = 1), a line of spans[S, 4] is where a sequence's queries begin, how "
+    "probability dropout by key. Ragged (then B = 1), a line of bounds[S, 4] is where a sequence's queries begin, how "
     "many they are, and the same of its keys: queries see the keys of their sequence, and the last of each stand "
     "beside one another. Queries of no sequence give 0.",
 )
@@ -85,9 +85,9 @@ def _infer(
     if given.key is not None and given.key is not aval((2,), uint32):
         raise ShapeError(f"[attention] dropout's key is a uint32 array of shape (2,), got {given.key}.")
     if ragged and (masked or limited or at.batch != 1):
-        raise ShapeError("[attention] spans go with neither mask nor lengths, and with a batch of 1.")
-    if ragged and (given.spans.shape[1:] != (4,) or given.spans.ndim != 2 or given.spans.dtype is not int64):
-        raise ShapeError(f"[attention] spans are an int64 array of shape (sequences, 4), got {given.spans}.")
+        raise ShapeError("[attention] bounds go with neither mask nor lengths, and with a batch of 1.")
+    if ragged and (given.bounds.shape[1:] != (4,) or given.bounds.ndim != 2 or given.bounds.dtype is not int64):
+        raise ShapeError(f"[attention] bounds are an int64 array of shape (sequences, 4), got {given.bounds}.")
     return aval((at.batch, at.queries, at.heads, at.values), dtype)
 
 
@@ -132,13 +132,15 @@ def _unpacked(given: AttentionOperands, packed: bool) -> tuple[Array, Array, Arr
 
 
 def _options(given: AttentionOperands, attrs: dict[str, Any]) -> Options:
-    return Options(attrs["causal"], attrs["scale"], given.mask, given.lengths, attrs["dropout"], given.key, given.spans)
+    return Options(
+        attrs["causal"], attrs["scale"], given.mask, given.lengths, attrs["dropout"], given.key, given.bounds
+    )
 
 
 def _extras(given: AttentionOperands, mask_rule: Callable[[], Array]) -> tuple[Callable[[], Array] | None, ...]:
     """Cotangents of the operands beside q, k and v that there are."""
     trained = given.mask is not None and given.mask.dtype is not bool_
-    whole = [x for x in (given.mask, given.lengths, given.key, given.spans) if x is not None]
+    whole = [x for x in (given.mask, given.lengths, given.key, given.bounds) if x is not None]
     return tuple(mask_rule if x is given.mask and trained else None for x in whole)
 
 

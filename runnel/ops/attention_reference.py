@@ -11,10 +11,10 @@ from runnel.ops.attention_operands import AttentionOperands, operands
 from runnel.ops.random import random_bits_p
 
 
-def _seen_in_spans(spans: Any, queries: int, keys: int, causal: bool) -> Any:
+def _seen_in_bounds(bounds: Any, queries: int, keys: int, causal: bool) -> Any:
     """Which keys each query sees where sequences lie one after another."""
     seen = np.zeros((queries, keys), bool)
-    for begin, many, key_begin, key_many in spans:
+    for begin, many, key_begin, key_many in bounds:
         own = np.tri(many, key_many, key_many - many, dtype=bool) if causal else True
         seen[begin : begin + many, key_begin : key_begin + key_many] = own
     return seen
@@ -43,8 +43,8 @@ def _weights(given: AttentionOperands, causal: bool, scale: float, packed: bool)
     if given.mask is not None:
         scores = np.where(given.mask, scores, -np.inf) if given.mask.dtype == bool else scores + given.mask
     rows, columns = np.arange(given.heads.queries)[:, None], np.arange(given.heads.keys)
-    if given.spans is not None:
-        seen = _seen_in_spans(given.spans, given.heads.queries, given.heads.keys, causal)
+    if given.bounds is not None:
+        seen = _seen_in_bounds(given.bounds, given.heads.queries, given.heads.keys, causal)
         scores = np.where(seen, scores, -np.inf)
     elif causal:
         scores = np.where(columns <= rows, scores, -np.inf)

@@ -28,7 +28,7 @@ LOWEST = -1e30  # below any score, and finite, so that a row without keys has no
 
 
 class Options(NamedTuple):
-    """What an attention does beside its operands. ``spans`` says where sequences lie (``attention_p``)."""
+    """What an attention does beside its operands. ``bounds`` says where sequences lie (``attention_p``)."""
 
     causal: bool
     scale: float
@@ -36,7 +36,7 @@ class Options(NamedTuple):
     lengths: Array | None = None
     dropout: float = 0.0
     key: Array | None = None  # of dropout
-    spans: Array | None = None
+    bounds: Array | None = None
 
 
 def repeated(x: Array, heads: int) -> Array:
@@ -58,8 +58,8 @@ def visible(like: Array, shape: Shape, options: Options) -> Array | None:
     """Which of the scores of ``shape`` [B, H, Tq, Tk] count; None for all of them."""
     found: Array | None = None
     columns = iota(like, (1, 1, 1, shape[3]))
-    if options.spans is not None:
-        found = _visible_in_spans(like, shape, options.spans, options.causal)
+    if options.bounds is not None:
+        found = _visible_in_bounds(like, shape, options.bounds, options.causal)
     elif options.causal:
         found = less_equal(columns, iota(like, (1, 1, shape[2], 1), axis=2))
     if options.lengths is not None:
@@ -70,10 +70,10 @@ def visible(like: Array, shape: Shape, options: Options) -> Array | None:
     return found
 
 
-def _visible_in_spans(like: Array, shape: Shape, spans: Array, causal: bool) -> Array:
+def _visible_in_bounds(like: Array, shape: Shape, bounds: Array, causal: bool) -> Array:
     """Which keys are of a query's sequence and, causal, not behind the one beside it."""
-    count = spans.shape[0]
-    first, many, key_first, key_many = (narrow(spans, 1, i, 1) for i in range(4))
+    count = bounds.shape[0]
+    first, many, key_first, key_many = (narrow(bounds, 1, i, 1) for i in range(4))
     rows, columns = iota(like, (1, shape[2]), dtype=int64), iota(like, (1, shape[3]), dtype=int64)
     asks = logical_and(less_equal(first, rows), less(rows, add(first, many)))
     holds = logical_and(less_equal(key_first, columns), less(columns, add(key_first, key_many)))

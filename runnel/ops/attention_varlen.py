@@ -94,12 +94,12 @@ def varlen_attn(
     if of_queries[0].shape != of_keys[0].shape:
         counts = f"{of_queries[0].size} sequences of queries and {of_keys[0].size} of keys"
         raise ShapeError(f"[varlen_attn] cu_seq_q and cu_seq_k tell of {counts}; there is one of each for each.")
-    spans = stack([*of_queries, *of_keys], 1)
+    bounds = stack([*of_queries, *of_keys], 1)
     main = (
         permute(expand_dims(query, 0), (0, 2, 1, 3)),
         *(permute(expand_dims(x, 0), (0, 2, 1, 3)) for x in (key, value)),
     )
-    options = Options(bool(is_causal), float(factor), dropout=float(dropout_p), key=dropout_key, spans=spans)
+    options = Options(bool(is_causal), float(factor), dropout=float(dropout_p), key=dropout_key, bounds=bounds)
     result = apply_attention(main, options, packed=False)
     return reshape(result, result.shape[1:])
 

@@ -34,7 +34,7 @@ from runnel.ops.arguments import (
 from runnel.ops.arithmetic import add, multiply
 from runnel.ops.broadcasting import broadcast_to
 from runnel.ops.conversion import cast
-from runnel.ops.dots import FACTORS, expanded, factors, sum_dtype, summed
+from runnel.ops.dots import OPERAND_DTYPES, expanded, operand_dtype, sum_dtype, summed
 from runnel.ops.promotion import anchor, common_dtype, lifted
 from runnel.ops.reductions import sum
 from runnel.ops.views import bare, expand_dims, merged_rows, moveaxis, permute, reshape, split_rows, squeeze, transpose
@@ -49,7 +49,7 @@ cost.register(matmul_p, lambda x, y: 2 * x.size * y.shape[-1])
 @infer.rule(matmul_p)
 def _matmul_infer(x: Aval, y: Aval) -> Aval:
     require_same_dtype("matmul", x, y)
-    require_dtype("matmul", x.dtype, FACTORS)
+    require_dtype("matmul", x.dtype, OPERAND_DTYPES)
     require_same_rank("matmul", x, y)
     if x.ndim < 2 or x.shape[:-2] != y.shape[:-2]:
         raise ShapeError(f"[matmul] operand shapes {x.shape} and {y.shape} do not match: batch axes must be equal.")
@@ -98,7 +98,7 @@ cost.register(tensordot_p, lambda x, y, *, axes: 2 * x.size * math.prod(y.shape[
 @infer.rule(tensordot_p)
 def _tensordot_infer(x: Aval, y: Aval, *, axes: int) -> Aval:
     require_same_dtype("tensordot", x, y)
-    require_dtype("tensordot", x.dtype, FACTORS)
+    require_dtype("tensordot", x.dtype, OPERAND_DTYPES)
     if not 0 <= axes <= min(x.ndim, y.ndim) or x.shape[x.ndim - axes :] != y.shape[:axes]:
         raise ShapeError(
             f"[tensordot] operand shapes {x.shape} and {y.shape} do not match: "
@@ -170,7 +170,7 @@ def matmul(x: Operand, y: Operand) -> Array:
         dropped = (*((-2,) if a.ndim == 1 else ()), *((-1,) if b.ndim == 1 else ()))
         return squeeze(product, dropped)
     if dtype.is_float:
-        return cast(_product(cast(a, factors(dtype)), cast(b, factors(dtype))), dtype)
+        return cast(_product(cast(a, operand_dtype(dtype)), cast(b, operand_dtype(dtype))), dtype)
     # exact in the integers: a contraction in floats would not be
     terms = multiply(expand_dims(a, -1), expand_dims(b, -3))
     return cast(sum(terms, axis=-2), dtype)
@@ -202,7 +202,7 @@ def linear(x: Array, weight: Array, bias: Array | None = None) -> Array:
         product = matmul(x, transpose(weight))
         return product if bias is None else add(product, bias)
     rows = x if x.ndim > 1 else expand_dims(x, 0)
-    rows, columns = (cast(cast(y, dtype), factors(dtype)) for y in (rows, weight))
+    rows, columns = (cast(cast(y, dtype), operand_dtype(dtype)) for y in (rows, weight))
     total = add(_product(rows, transpose(columns)), bias)
     return cast(total if x.ndim > 1 else squeeze(total, 0), promote(dtype, bias.dtype))
 
@@ -241,7 +241,7 @@ def tensordot(x: Array, y: Array, axes: int | tuple[Sequence[int], Sequence[int]
     kept_y = [a for a in range(y.ndim) if a not in right]
     dtype = common_dtype(matmul_p, (x, y))
     if dtype.is_float:
-        x, y = (cast(cast(z, dtype), factors(dtype)) for z in (x, y))
+        x, y = (cast(cast(z, dtype), operand_dtype(dtype)) for z in (x, y))
     x, y = permute(x, (*kept_x, *left)), permute(y, (*right, *kept_y))
     if dtype.is_float:
         return cast(apply(tensordot_p, x, y, axes=len(left)), dtype)

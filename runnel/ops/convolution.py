@@ -21,9 +21,9 @@ from runnel.core.tables import Op, cost, infer, jvp, reference, vjp
 from runnel.core.tangents import bilinear
 from runnel.ops.arguments import Array, require_dtype, require_same_dtype
 from runnel.ops.conversion import cast
-from runnel.ops.dots import FACTORS, sum_dtype, summed
+from runnel.ops.dots import OPERAND_DTYPES, sum_dtype, summed
 from runnel.ops.spatial import Pairs
-from runnel.ops.windows import places, reach
+from runnel.ops.windows import effective_size, positions_along
 
 AUTO: Final = "auto"
 DIRECT: Final = "direct"
@@ -33,7 +33,7 @@ ALGORITHMS: Final = (AUTO, DIRECT, WINOGRAD)  # what `algorithm` may be: chosen 
 convolution_p = Op(
     "convolution",
     "x, w, *, stride, padding, dilation, groups, algorithm",
-    "y[n, k, place] = Σ x[n, c, stride·place + dilation·tap - padding]·w[k, c, tap] over the channels c of k's group.",
+    "y[n, k, i] = Σ x[n, c, stride·i + dilation·tap - padding]·w[k, c, tap] over the channels c of k's group.",
 )
 convolution_input_gradient_p = Op(
     "convolution_input_gradient",
@@ -64,18 +64,18 @@ def _places(op: Op, size: Shape, kernel: Shape, stride: Shape, padding: Pairs, d
             f"{padding}."
         )
     padded = tuple(n + low + high for n, (low, high) in zip(size, padding, strict=True))
-    reached = tuple(map(reach, kernel, dilation))
+    reached = tuple(map(effective_size, kernel, dilation))
     if any(r > n for r, n in zip(reached, padded, strict=True)) or 0 in kernel:
         raise ShapeError(
             f"[{op.name}] a kernel of {kernel} with dilation {dilation} reaches over {reached} elements; the input of "
             f"{size} with padding {padding} has only {padded}."
         )
-    return tuple(places(n, *each) for n, *each in zip(padded, kernel, stride, dilation, strict=True))
+    return tuple(positions_along(n, *each) for n, *each in zip(padded, kernel, stride, dilation, strict=True))
 
 
 def _require_operands(op: Op, first: Aval, second: Aval) -> None:
     require_same_dtype(op.name, first, second)
-    require_dtype(op.name, first.dtype, FACTORS)
+    require_dtype(op.name, first.dtype, OPERAND_DTYPES)
     if first.ndim != second.ndim or not 3 <= first.ndim <= 5:
         raise ShapeError(
             f"[{op.name}] operands of shapes {first.shape} and {second.shape} need a batch axis, a channel axis and "
@@ -191,7 +191,7 @@ def _weight_gradient_vjp(g: Array, out: Array, x: Array, y: Array, *, kernel: Sh
 def _per_tap(
     kernel: Shape, found: Shape, stride: Shape, dilation: Shape
 ) -> list[tuple[tuple[int, ...], tuple[slice, ...]]]:
-    """Each tap with the part of the padded input that it sees at all places."""
+    """Each tap with the part of the padded input that it sees at all positions."""
     return [
         (
             tap,

@@ -32,13 +32,13 @@ from runnel.ops.convolution import (
     convolution_weight_gradient_p,
 )
 from runnel.ops.creation_like import full_like
-from runnel.ops.dots import factors, in_float32, sum_dtype
+from runnel.ops.dots import in_float32, operand_dtype, sum_dtype
 from runnel.ops.padding import pad, zero_extended
 from runnel.ops.pieces import concat_same, flip, narrow, slice_p, stack
 from runnel.ops.reductions import sum
 from runnel.ops.spatial import Pairs
 from runnel.ops.views import bare, expand_dims, merged_rows, moveaxis, permute, reshape, split_rows
-from runnel.ops.windows import channels_first, channels_last, places, tap_slices, windows
+from runnel.ops.windows import channels_first, channels_last, positions_along, tap_slices, windows
 
 FEW_CHANNELS: Final = 8  # channels in times channels out of a group that is too small for a contraction
 FEW_TERMS: Final = 64  # summed in one expression
@@ -65,7 +65,7 @@ def sum_form(channels: int, results: int, kernel: Shape, groups: int) -> Algorit
 
 def _wants_float32(x: Array, algorithm: str) -> bool:
     """Whether bfloat16 operands are converted: for want of dot instructions, or for an algorithm that has none."""
-    return x.dtype is bfloat16 and (algorithm == WINOGRAD or factors(x.dtype) is float32)
+    return x.dtype is bfloat16 and (algorithm == WINOGRAD or operand_dtype(x.dtype) is float32)
 
 
 # --- forward ------------------------------------------------------------------------------------------------------
@@ -88,7 +88,7 @@ def _convolution(
 def _found(size: Shape, kernel: Shape, stride: Shape, padding: Pairs, dilation: Shape) -> Shape:
     """The spatial shape of a convolution's result."""
     around = (n + low + high for n, (low, high) in zip(size, padding, strict=True))
-    return tuple(places(n, *each) for n, *each in zip(around, kernel, stride, dilation, strict=True))
+    return tuple(positions_along(n, *each) for n, *each in zip(around, kernel, stride, dilation, strict=True))
 
 
 def correlate(x: Array, w: Array, stride: Shape, dilation: Shape, groups: int) -> Array:

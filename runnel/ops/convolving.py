@@ -16,11 +16,11 @@ from runnel.ops.arithmetic import add
 from runnel.ops.broadcasting import broadcast_to
 from runnel.ops.conversion import cast
 from runnel.ops.convolution import ALGORITHMS, AUTO, WINOGRAD, convolution_input_gradient_p, convolution_p
-from runnel.ops.dots import factors, sum_dtype
+from runnel.ops.dots import operand_dtype, sum_dtype
 from runnel.ops.promotion import common_dtype
 from runnel.ops.spatial import padding_pairs, per_axis
 from runnel.ops.views import reshape
-from runnel.ops.windows import channels_first, channels_last, reach
+from runnel.ops.windows import channels_first, channels_last, effective_size
 
 __all__ = ["conv", "conv_transpose", "convolution_rules"]
 
@@ -89,7 +89,7 @@ def conv_transpose(
     if any(not 0 <= e < step for e, step in zip(extra, steps, strict=True)):
         raise ShapeError(f"[conv_transpose] output_padding {extra} must be smaller than the stride {steps}.")
     size = tuple(
-        (n - 1) * step - 2 * p + reach(taps, gap) + e
+        (n - 1) * step - 2 * p + effective_size(taps, gap) + e
         for n, step, p, taps, gap, e in zip(x.shape[2:], steps, around, weight.shape[2:], gaps, extra, strict=True)
     )
     if min(size) < 1:
@@ -118,7 +118,7 @@ def _in_float(
 ) -> Array:
     """The product in float32 or float64; the bias is added channels-last, where sums over all but channels are fast."""
     given: DType = common_dtype(convolution_p, (x, weight))
-    multiplied = factors(given) if given.is_float else float32
+    multiplied = operand_dtype(given) if given.is_float else float32
     dtype = sum_dtype(multiplied)
     y = product(cast(x, multiplied), cast(weight, multiplied))
     if bias is not None:

@@ -1,8 +1,8 @@
 """Products of bfloat16: what they are added up in, and on which machines they are products of their own.
 
 A product of two bfloat16 is exact in float32. Machines with dot instructions take such factors as they are. For others
-functions convert them to float32 first, where :func:`factors` says so; and so do rules of table ``expand`` with what
-still comes by.
+functions convert them to float32 first, where :func:`operand_dtype` says so; and rules of table ``expand`` convert what
+functions did not.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from runnel.core.tables import Op
 from runnel.ops.arguments import Array
 from runnel.ops.conversion import cast
 
-FACTORS: Final = (float32, float64, bfloat16)  # of products
+OPERAND_DTYPES: Final = (float32, float64, bfloat16)  # of products
 
 
 def sum_dtype(dtype: DType) -> DType:
@@ -24,7 +24,7 @@ def sum_dtype(dtype: DType) -> DType:
     return float32 if dtype is bfloat16 else dtype
 
 
-def factors(dtype: DType) -> DType:
+def operand_dtype(dtype: DType) -> DType:
     """The dtype in which factors of the float ``dtype`` are multiplied, by the precision of the context in force."""
     taken = dtype.itemsize >= 4 or (dtype is bfloat16 and context.current().precision != "float32")
     return dtype if taken else float32
@@ -37,7 +37,7 @@ def in_float32(op: Op, x: Array, y: Array, **attrs: Any) -> Array:
 
 def expanded(op: Op, x: Array, y: Array, **attrs: Any) -> Array | None:
     """What a product is made of where its factors must be converted; None where they need not."""
-    return None if factors(x.dtype) is x.dtype else in_float32(op, x, y, **attrs)
+    return None if operand_dtype(x.dtype) is x.dtype else in_float32(op, x, y, **attrs)
 
 
 def summed(array: Any) -> Any:

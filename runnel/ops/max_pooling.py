@@ -29,7 +29,7 @@ from runnel.ops.padding import pad, zero_extended
 from runnel.ops.promotion import constant
 from runnel.ops.spatial import Pairs
 from runnel.ops.views import Leading, reshape
-from runnel.ops.windows import channels_first, channels_last, places, reach, tap_slices, windows_p
+from runnel.ops.windows import channels_first, channels_last, effective_size, positions_along, tap_slices, windows_p
 
 max_pool_p = Op(
     "max_pool",
@@ -54,12 +54,12 @@ def _max_pool_infer(x: Aval, *, kernel: Shape, stride: Shape, padding: Pairs, di
         )
     found = []
     for n, taps, step, (low, high), gap in zip(x.shape[2:], kernel, stride, padding, dilation, strict=True):
-        if reach(taps, gap) > n + low + high or max(low, high) >= reach(taps, gap):
+        if effective_size(taps, gap) > n + low + high or max(low, high) >= effective_size(taps, gap):
             raise ShapeError(
                 f"[max_pool] windows of {kernel} with dilation {dilation} do not fit an input of {x.shape[2:]} with "
                 f"padding {padding}: each must hold an element of the input."
             )
-        found.append(places(n + low + high, taps, step, gap))
+        found.append(positions_along(n + low + high, taps, step, gap))
     return aval((*x.shape[:2], *found), x.dtype)
 
 

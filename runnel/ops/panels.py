@@ -1,4 +1,4 @@
-"""Products with weights that were laid out ahead, for serving programs (``compile.stationary``).
+"""Products with weights that were laid out ahead, for serving programs (``compile.hoisted``).
 
 In *panels* the columns of a matrix stand in groups as wide as the tiles of the machine's product: panels[q, k, c] is
 element (k, q·width + c), and zeros fill the last group up. So a product reads its weights in the order of memory. Of
@@ -22,7 +22,7 @@ from runnel.core.tangents import bilinear
 from runnel.loops.rules import Contraction
 from runnel.ops.arguments import Array, require_dtype, require_same_dtype
 from runnel.ops.contiguity import contiguous
-from runnel.ops.dots import FACTORS, sum_dtype, summed
+from runnel.ops.dots import OPERAND_DTYPES, sum_dtype, summed
 from runnel.ops.padding import pad
 from runnel.ops.views import bare, permute, reshape
 
@@ -39,7 +39,7 @@ cost.register(panel_product_p, lambda x, panels, *, axes, columns: 2 * x.size * 
 @infer.rule(panel_product_p)
 def _infer(x: Aval, panels: Aval, *, axes: int, columns: Shape) -> Aval:
     require_same_dtype("panel_product", x, panels)
-    require_dtype("panel_product", x.dtype, FACTORS)
+    require_dtype("panel_product", x.dtype, OPERAND_DTYPES)
     rows, inner = x.shape[: x.ndim - axes], x.shape[x.ndim - axes :]
     count, steps, row = panels.shape
     together = _together(x)

@@ -14,7 +14,7 @@ from runnel.core.avals import Shape
 from runnel.core.dispatch import apply
 from runnel.core.errors import ShapeError
 from runnel.core.surface import offered
-from runnel.ops.arguments import Array, is_single, listed
+from runnel.ops.arguments import Array, as_tuple, is_single
 from runnel.ops.arithmetic import add, divide
 from runnel.ops.max_pooling import max_pool_p
 from runnel.ops.padding import pad
@@ -22,7 +22,7 @@ from runnel.ops.pieces import concat, narrow, slice_p
 from runnel.ops.reductions import sum
 from runnel.ops.spatial import Pairs, per_axis
 from runnel.ops.views import reshape
-from runnel.ops.windows import channels_first, channels_last, places, reach, tap_slices
+from runnel.ops.windows import channels_first, channels_last, effective_size, positions_along, tap_slices
 
 
 def _geometry(
@@ -50,7 +50,7 @@ def _geometry(
         )
     pairs = []
     for n, k, step, p, gap in zip(x.shape[2:], taps, steps, around, gaps, strict=True):
-        room = n + 2 * p - reach(k, gap)
+        room = n + 2 * p - effective_size(k, gap)
         if room < 0:
             raise ShapeError(
                 f"[{name}] a kernel of {taps} does not fit an input of shape {x.shape} padded by {around}."
@@ -58,7 +58,7 @@ def _geometry(
         count = -(-room // step) + 1 if ceil_mode else room // step + 1
         if ceil_mode and (count - 1) * step >= n + p:
             count -= 1
-        pairs.append((p, max((count - 1) * step + reach(k, gap) - n - p, 0)))
+        pairs.append((p, max((count - 1) * step + effective_size(k, gap) - n - p, 0)))
     return taps, steps, tuple(pairs), gaps
 
 
@@ -106,7 +106,9 @@ def avg_pool(
 def _window_sums(x: Array, kernel: Shape, stride: Shape) -> Array:
     """The sum of each window of channels-last ``x``."""
     spatial = len(kernel)
-    count = tuple(places(n, taps, step, 1) for n, taps, step in zip(x.shape[1:-1], kernel, stride, strict=True))
+    count = tuple(
+        positions_along(n, taps, step, 1) for n, taps, step in zip(x.shape[1:-1], kernel, stride, strict=True)
+    )
     if stride != kernel:
         return functools.reduce(add, tap_slices(x, kernel, stride, (1,) * spatial))
     covered = (x.shape[0], *(n * taps for n, taps in zip(count, kernel, strict=True)), x.shape[-1])
@@ -146,7 +148,7 @@ def _adaptive(
     reduced: Callable[[Array, int, int], Array],
 ) -> Array:
     spatial = x.ndim - 2
-    given = listed(output_size) if output_size is not None else (None,)
+    given = as_tuple(output_size) if output_size is not None else (None,)
     if output_size is None or is_single(output_size):
         given *= spatial
     given = tuple(None if n is None else operator.index(n) for n in given)

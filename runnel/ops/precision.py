@@ -29,7 +29,7 @@ from runnel.ops import (
     statistics,
 )
 from runnel.ops.conversion import cast
-from runnel.ops.dots import factors
+from runnel.ops.dots import operand_dtype
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -47,7 +47,7 @@ def in_low(function: Callable[P, R], *, widened: bool = False) -> Callable[P, R]
         dtypes = {_float_dtype(x) for x in (*args, *kwargs.values())} - {None}
         if not dtypes or float64 in dtypes:
             return function(*args, **kwargs)
-        given = float32 if widened else factors(low)
+        given = float32 if widened else operand_dtype(low)
         rounded: Any = [_rounded(x, low, given) for x in args]
         named: Any = {name: _rounded(x, low, given) for name, x in kwargs.items()}
         result: Any = cast(function(*rounded, **named), low)

@@ -21,7 +21,7 @@ from runnel.core.surface import offered
 from runnel.core.tables import Op, cost, infer, jvp, lower, reference, vjp
 from runnel.core.tangents import linear
 from runnel.loops.rules import View
-from runnel.ops.arguments import Array, Axis, as_shape, listed, normalize_axes, normalize_axis
+from runnel.ops.arguments import Array, Axis, as_shape, as_tuple, normalize_axes, normalize_axis
 
 AxisMap = tuple[int, tuple[tuple[int, int], ...]]  # (offset, ((result axis, step), ...)) for one axis of the input
 
@@ -101,7 +101,7 @@ def flatten(x: Array, start: int = 0, end: int = -1) -> Array:
 @offered("rn", "Tensor: unsqueeze")
 def expand_dims(x: Array, axis: int | Sequence[int]) -> Array:
     """``x`` with new axes of size 1 at the places ``axis`` of the result."""
-    added = len(listed(axis))
+    added = len(as_tuple(axis))
     places = normalize_axes("expand_dims", axis, x.ndim + added)
     sizes = iter(x.shape)
     return reshape(x, tuple(1 if i in places else next(sizes) for i in range(x.ndim + added)))
@@ -161,7 +161,7 @@ def inverse_order(axes: Sequence[int]) -> tuple[int, ...]:
 @offered("rn", "Tensor", views=True, spread=True)
 def permute(x: Array, axes: Sequence[int]) -> Array:
     """``x`` with its axes in the order ``axes``, each of them once. Copies nothing."""
-    order = tuple(normalize_axis("permute", a, x.ndim) for a in listed(axes))
+    order = tuple(normalize_axis("permute", a, x.ndim) for a in as_tuple(axes))
     return x if order == tuple(range(x.ndim)) else apply(permute_p, x, axes=order)
 
 

@@ -1,4 +1,4 @@
-"""Windows: what a kernel that slides over the spatial axes of an array sees at each place, as a view of that array."""
+"""Windows: what a kernel that slides over the spatial axes of an array sees at each position, a view of that array."""
 
 from __future__ import annotations
 
@@ -22,21 +22,21 @@ from runnel.ops.views import AxisMap, Leading, permute, squeeze
 windows_p = Op(
     "windows",
     "x, *, kernel, stride, dilation",
-    "x[N, *sizes, C] as [N, *places, *kernel, C]: element stride·place + dilation·tap along each spatial axis.",
+    "x[N, *sizes, C] as [N, *positions, *kernel, C]: element stride·i + dilation·tap along each spatial axis.",
 )
 jvp.register(windows_p, linear(windows_p))
 axes.register(windows_p, Leading())
 cost.register(windows_p, lambda x, *, kernel, stride, dilation: 0)
 
 
-def reach(taps: int, dilation: int) -> int:
-    """How many elements a kernel of ``taps`` spans."""
+def effective_size(taps: int, dilation: int) -> int:
+    """How many elements a kernel of ``taps`` elements reaches over."""
     return (taps - 1) * dilation + 1
 
 
-def places(size: int, taps: int, stride: int, dilation: int) -> int:
-    """How many places a kernel has along an axis of ``size``: none if it is longer than the axis."""
-    return max((size - reach(taps, dilation)) // stride + 1, 0)
+def positions_along(size: int, taps: int, stride: int, dilation: int) -> int:
+    """How many positions a kernel has along an axis of ``size``: none if it is longer than the axis."""
+    return max((size - effective_size(taps, dilation)) // stride + 1, 0)
 
 
 @infer.rule(windows_p)
@@ -49,7 +49,7 @@ def _windows_infer(x: Aval, *, kernel: Shape, stride: Shape, dilation: Shape) ->
             f"[windows] shape {x.shape} needs {x.ndim - 2} positive numbers each as kernel, stride and dilation; got "
             f"{kernel}, {stride}, {dilation}."
         )
-    count = tuple(places(n, *each) for n, *each in zip(x.shape[1:-1], kernel, stride, dilation, strict=True))
+    count = tuple(positions_along(n, *each) for n, *each in zip(x.shape[1:-1], kernel, stride, dilation, strict=True))
     return aval((x.shape[0], *count, *kernel, x.shape[-1]), x.dtype)
 
 
@@ -57,7 +57,7 @@ def _windows_infer(x: Aval, *, kernel: Shape, stride: Shape, dilation: Shape) ->
 def _windows_reference(x: Any, *, kernel: Shape, stride: Shape, dilation: Shape) -> Any:
     spatial = len(kernel)
     for axis, (taps, step, gap) in enumerate(zip(kernel, stride, dilation, strict=True), 1):
-        count = places(x.shape[axis], taps, step, gap)
+        count = positions_along(x.shape[axis], taps, step, gap)
         index = step * np.arange(count)[:, None] + gap * np.arange(taps)[None, :]
         taken = np.take(x, index.reshape(-1), axis=axis).reshape(*x.shape[:axis], count, taps, *x.shape[axis + 1 :])
         x = np.moveaxis(taken, axis + 1, spatial + axis)
@@ -92,7 +92,7 @@ def _windows_vjp(g: Array, out: Array, x: Array, *, kernel: Shape, stride: Shape
 
 
 def windows(x: Array, kernel: Shape, stride: Shape, dilation: Shape) -> Array:
-    """[N, *places, *kernel, C] for channels-last ``x``: no memory is touched."""
+    """[N, *positions, *kernel, C] for channels-last ``x``: no memory is touched."""
     return apply(windows_p, x, kernel=kernel, stride=stride, dilation=dilation)
 
 
@@ -107,8 +107,8 @@ def channels_first(x: Array) -> Array:
 
 
 def tap_slices(x: Array, kernel: Shape, stride: Shape, dilation: Shape) -> list[Array]:
-    """For each tap of the kernel, in row-major order, what it sees at all places of channels-last ``x``: views."""
-    count = tuple(places(n, *each) for n, *each in zip(x.shape[1:-1], kernel, stride, dilation, strict=True))
+    """For each tap of the kernel, in row-major order, what it sees at all positions of channels-last ``x``: views."""
+    count = tuple(positions_along(n, *each) for n, *each in zip(x.shape[1:-1], kernel, stride, dilation, strict=True))
     sizes, steps = (x.shape[0], *count, x.shape[-1]), (1, *stride, 1)
     found = []
     for tap in np.ndindex(*kernel):

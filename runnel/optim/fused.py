@@ -7,6 +7,7 @@ from typing import Any
 
 from runnel.backends import context
 from runnel.compile.binding import Binding
+from runnel.compile.compiled import Compiled, compile
 from runnel.compile.launching import TAKE, WRITES, function, launch, names
 from runnel.compiler.executable.program import Program
 from runnel.compiler.passes import pipeline
@@ -93,10 +94,11 @@ class StepPrograms:
     It has no ``__dict__``, so compiled functions that reach the optimizer do not watch it: it changes no result.
     """
 
-    __slots__ = ("_programs",)
+    __slots__ = ("_observed", "_programs")
 
     def __init__(self) -> None:
         self._programs: list[StepProgram] = []
+        self._observed: Compiled | None = None
 
     def run(
         self, structure: Hashable, parameters: Callable[[], list[Variable]], update: Callable[[], None], name: str
@@ -111,6 +113,12 @@ class StepPrograms:
             return
         self._make(structure, parameters(), update, name)
         self.run(structure, parameters, update, name)  # another thread may have changed gradients meanwhile
+
+    def run_observed(self, step: Callable[[Any], object], optimizer: Any) -> None:
+        """The same by a compiled function, which knows what an update that a user has written reads."""
+        if self._observed is None:
+            self._observed = compile(step, keep_grads=True, name=f"{type(optimizer).__name__}.step")
+        self._observed(optimizer)
 
     @context.settled
     def _make(self, structure: Hashable, parameters: list[Variable], update: Callable[[], None], name: str) -> None:

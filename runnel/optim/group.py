@@ -40,8 +40,8 @@ class ParamGroup(RunTimeNumbers, MutableMapping[str, Any]):
     # No __dict__: what compiled programs depend on is structure(), which the optimizer holds, and not the numbers.
     __slots__ = ("_optimizer", "params", "plain")
 
-    def __init__(self, params: list[Variable], values: Mapping[str, Any], optimizer: GroupOwner | None) -> None:
-        self.params = params
+    def __init__(self, params: Sequence[Variable], values: Mapping[str, Any], optimizer: GroupOwner | None) -> None:
+        self.params = tuple(params)
         self.plain = dict(values)  # programs read their numbers here, and keep alive nothing else of the group
         self.join(optimizer)
 
@@ -54,11 +54,12 @@ class ParamGroup(RunTimeNumbers, MutableMapping[str, Any]):
         """The optimizer it belongs to. A copy that was not made with its optimizer belongs to none."""
         return None if self._optimizer is None else self._optimizer()
 
-    def __getstate__(self) -> tuple[list[Variable], dict[str, Any]]:
+    def __getstate__(self) -> tuple[Sequence[Variable], dict[str, Any]]:
         return self.params, dict(self.plain)
 
-    def __setstate__(self, state: tuple[list[Variable], dict[str, Any]]) -> None:
-        self.params, self.plain = state
+    def __setstate__(self, state: tuple[Sequence[Variable], dict[str, Any]]) -> None:
+        params, self.plain = state
+        self.params = tuple(params)
         self.join(None)
 
     def __getitem__(self, key: str) -> Any:

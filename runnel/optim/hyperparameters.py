@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import difflib
 import math
 from collections.abc import Callable, Mapping
 from typing import Any, Final, NamedTuple
@@ -147,6 +148,14 @@ RULES: Final[Mapping[str, Rule]] = {
 NOTES: Final[Mapping[str, Rule]] = dict.fromkeys(
     ("initial_lr", "max_lr", "min_lr", "base_momentum", "max_momentum", "swa_lr"), _NOTED
 )  # what groups may hold besides their hyper-parameters
+
+
+def require_no_slips(owner: str, values: Mapping[str, Any], known: Mapping[str, Any]) -> None:
+    """ValueError if a name is nearly that of a hyper-parameter in ``known``, or of one that other optimizers have.
+    All other names are the user's notes, which a group keeps."""
+    for name in values.keys() - known.keys() - NOTES.keys():
+        if name in RULES or difflib.get_close_matches(str(name), {*known, *RULES}, 1, 0.8):
+            raise ValueError(f"[{owner}] knows no {name}; it has {', '.join(known)}.")
 
 
 def given(arguments: Mapping[str, Any]) -> dict[str, Any]:

@@ -13,6 +13,7 @@ from typing import Any, Self
 import numpy as np
 
 from runnel import ops
+from runnel.compile.owned import is_own
 from runnel.core import kinds, switches
 from runnel.core.dtypes import float64
 from runnel.core.errors import GradientError
@@ -129,9 +130,7 @@ class Optimizer(Stateful):
     def checked_group(self, values: Mapping[str, Any], params: Iterable[Variable]) -> dict[str, Any]:
         """The hyper-parameters of a group of ``params`` as they are kept; TypeError or ValueError if they are wrong."""
         name = type(self).__name__
-        unknown = sorted(values.keys() - self.defaults.keys() - hyperparameters.NOTES.keys())
-        if unknown:
-            raise ValueError(f"[{name}] knows no {', '.join(unknown)}; it has {', '.join(self.defaults)}.")
+        hyperparameters.require_no_slips(name, values, self.defaults)
         found = hyperparameters.checked(name, values)
         self.check(found)
         reason = self.changes_all_rows(found)
@@ -199,7 +198,10 @@ class Optimizer(Stateful):
             self.update_all()
             return result
         self._completed()
-        self._programs.run(self._structure, self._parameters, self.update_all, type(self).__name__)
+        if is_own(type(self)):
+            self._programs.run(self._structure, self._parameters, self.update_all, type(self).__name__)
+        else:  # what its update reads is the user's
+            self._programs.run_observed(_step, self)
         return result
 
     @property
@@ -289,6 +291,10 @@ class Optimizer(Stateful):
             for i, group in enumerate(self.param_groups)
         ]
         return "\n".join([f"{type(self).__name__}(", *lines, ")"])
+
+
+def _step(optimizer: Optimizer) -> None:
+    Optimizer.step(optimizer)  # not the one that called this
 
 
 def _unnamed(entry: Any) -> Any:

@@ -86,7 +86,8 @@ def checked_state(optimizer: Saved, saved: Any) -> list[LoadedGroup]:
     if sizes != received:
         raise refusal(f"the groups have {sizes} Parameters; received {received}")
     for i, (group, theirs) in enumerate(zip(optimizer.param_groups, groups, strict=True)):
-        optional = [name for name in (*group.plain, *NOTES) if (rule := rule_of(name)) is not None and rule.optional]
+        names = (*group.plain, *NOTES, *(theirs if isinstance(theirs, Mapping) else ()))
+        optional = [name for name in names if (rule := rule_of(name)) is None or rule.optional]
         require_keys(f"group {i} of {owner}", theirs, ("params", *group.plain), (*optional, "param_names"))
     numbers = [number for theirs in groups for number in theirs["params"]]
     unknown = [number for number in state if number not in set(numbers)]

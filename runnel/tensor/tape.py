@@ -14,7 +14,7 @@ import numpy as np
 
 from runnel.core import tables
 from runnel.core.errors import GradientError
-from runnel.ops.assembly import Piece, assembled
+from runnel.ops.assembly import SliceGradient, assembled
 from runnel.ops.pieces import slice_p
 from runnel.tensor.active import ACTIVE
 from runnel.tensor.grad_mode import run_recording
@@ -214,7 +214,7 @@ def apply_rule(
     if record.op is None:
         return tuple(record.rule(settled_g, result))
     if record.op is slice_p:
-        piece = Piece.of(settled_g, inputs[0], **record.attrs)
+        piece = SliceGradient.of(settled_g, inputs[0], **record.attrs)
         if piece is not None:
             return (piece,)
     return tuple(tables.vjp[record.op](settled_g, result, *inputs, **record.attrs))
@@ -246,7 +246,7 @@ def accumulate(pending: Pending, tensor: T, g: Cotangent) -> None:
         gs = pending.setdefault(id(tensor), {})
         gs[g.number] = gs[g.number] + g.g if g.number in gs else g.g
         return
-    if isinstance(g, Piece):
+    if isinstance(g, SliceGradient):
         if before is None:
             pending[id(tensor)] = [g]
         elif isinstance(before, list):

@@ -50,10 +50,10 @@ def hoisted(loop: Loop) -> Loop:
     carries = graph.inputs[n : n + m]
     inputs = [*constants, *new_constants, *carries, *xs, *new_xs]
     smaller = extract(inputs, graph.outputs, graph.name)
-    kept_constants = _used(smaller.graph, smaller.stands_for, [*constants, *new_constants])
-    kept_xs = _used(smaller.graph, smaller.stands_for, [*xs, *new_xs])
-    stands_for = smaller.stands_for
-    body = Graph([stands_for[x] for x in (*kept_constants, *carries, *kept_xs)], smaller.graph.outputs, {}, graph.name)
+    kept_constants = _used(smaller.graph, smaller.value_map, [*constants, *new_constants])
+    kept_xs = _used(smaller.graph, smaller.value_map, [*xs, *new_xs])
+    value_map = smaller.value_map
+    body = Graph([value_map[x] for x in (*kept_constants, *carries, *kept_xs)], smaller.graph.outputs, {}, graph.name)
     return Loop(
         body,
         [known.fixed(x) for x in kept_constants],
@@ -102,6 +102,6 @@ def _reached(graph: Graph, out: set[Value]) -> set[Value]:
     return seen
 
 
-def _used(graph: Graph, stands_for: dict[Value, Value], inputs: list[Value]) -> list[Value]:
+def _used(graph: Graph, value_map: dict[Value, Value], inputs: list[Value]) -> list[Value]:
     read = {x for node in graph.values for x in node.inputs} | set(graph.outputs)
-    return [x for x in inputs if stands_for[x] in read]
+    return [x for x in inputs if value_map[x] in read]

@@ -33,14 +33,14 @@ def _graph(
     read = {key: placeholder(tensor.aval, "constant") for key, tensor in constants.items()}
     given = {node: placeholder(node.aval, node.name) for node in body.given}
     before = [placeholder(variable.aval, variable.name) for variable in written]
-    stands_for = dict(given)
+    value_map = dict(given)
     for tensor, node in body.read:
-        stands_for[node] = before[state[id(tensor)]] if id(tensor) in state else read[id(tensor)]
+        value_map[node] = before[state[id(tensor)]] if id(tensor) in state else read[id(tensor)]
     place = {variable: i for i, variable in enumerate(written)}
     for variable, node, _ in body.written:
-        stands_for[node] = before[place[variable]]
+        value_map[node] = before[place[variable]]
     new = {variable: node for variable, _, node in body.written}
-    known = copied([*body.outputs, *new.values()], stands_for)
+    known = copied([*body.outputs, *new.values()], value_map)
     made = [known[node] for node in body.outputs]
     made += [known[new[variable]] if variable in new else before[i] for i, variable in enumerate(written)]
     return Graph([*read.values(), *given.values(), *before], made, {}, name)

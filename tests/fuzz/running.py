@@ -55,7 +55,7 @@ def optimized(graph: Any) -> Any:
 
 def is_exact(plan: Plan) -> bool:
     """Whether the interpreter gives the bits of compiled code, and all positions lie behind their arrays' first."""
-    if any(min(call.params, default=0) < 0 for call in plan.calls) or plan.spans:
+    if any(min(call.params, default=0) < 0 for call in plan.calls) or plan.regions:
         return False
     return all(_exact(e) for call in plan.calls for e in _expressions(call.kernel.body))
 

@@ -89,7 +89,8 @@ def test_an_update_in_ops_is_one_program() -> None:
         optimizer.param_groups[0]["lr"] = lr
         p.grad = rn.ones((3,))
         optimizer.step()
-    assert len(optimizer._programs._programs) == 1
+    observed = optimizer._programs._observed
+    assert observed is not None and observed.statistics["programs"] == 1
     np.testing.assert_array_equal(p.numpy(), 0.25)
     assert optimizer.state[p]["calls"].item() == 2
 
@@ -165,3 +166,80 @@ def test_states_go_through_files(tmp_path: Any) -> None:
     assert two.param_groups[0]["eps"] == (None, 1e-3)
     assert schedules[1].get_last_lr() == schedules[0].get_last_lr()
     assert schedules[1].milestones == {1: 2, 4: 1}
+
+
+class Read(optim.Optimizer):
+    """Reads what is outside, and an attribute of its own, in its update."""
+
+    def __init__(self, params: Any, outside: Any) -> None:
+        super().__init__(params, {"lr": 0.1})
+        self.outside = outside
+        self.scale = 1.0
+
+    def init_state(self, p: Any, group: Any) -> Any:
+        return {"mean": 0.0}
+
+    def update(self, group: Any, active: Any, steps: Any) -> None:
+        self.outside["calls"] += 1
+        for _, p, g in active:
+            mean = self.state[p]["mean"]
+            mean.assign(0.9 * mean + g)
+            p.assign(p.value - mean * group["lr"] * self.scale * self.outside["k"])
+
+
+class ReadBefore(optim.SGD):
+    """Changes gradients on their way to an update of ours."""
+
+    def __init__(self, params: Any, outside: Any) -> None:
+        super().__init__(params, lr=0.1, momentum=0.9)
+        self.outside = outside
+        self.scale = 1.0
+
+    def update(self, group: Any, active: Any, steps: Any) -> None:
+        self.outside["calls"] += 1
+        super().update(group, [(i, p, g * self.scale * self.outside["k"]) for i, p, g in active], steps)
+
+
+@pytest.mark.parametrize("kind", [Read, ReadBefore])
+def test_what_an_update_reads_may_change(kind: Any) -> None:
+    def story(eager: bool) -> list[Any]:
+        outside = {"k": 2.0, "calls": 0}
+        p = rn.Parameter(rn.asarray(X[0]))
+        optimizer = kind([p], outside)
+        told = []
+        for i in range(9):
+            if i == 3:
+                outside["k"] = 5.0
+            if i == 5:
+                optimizer.scale = 0.5
+            if i == 7:
+                optimizer.param_groups[0]["lr"] = 0.3
+            optimizer.zero_grad()
+            (p**2).sum().backward()
+            with switches.override(eager=eager):
+                optimizer.step()
+            assert p.grad is not None
+            told.append((p.numpy().tobytes(), outside["calls"]))
+        if not eager:
+            observed = optimizer._programs._observed
+            assert observed is not None and observed.statistics["programs"] <= 5
+        return told
+
+    assert story(eager=False) == story(eager=True)
+
+
+def test_groups_keep_notes_of_the_users_own() -> None:
+    p, q = rn.Parameter(rn.ones(2)), rn.Parameter(rn.ones(3))
+    groups = [{"params": [p], "name": "decay", "layer": 3}, {"params": [q], "name": "rest"}]
+    optimizer = optim.AdamW(groups, lr=0.1)
+    optimizer.param_groups[1]["lr_scale"] = 0.5
+    for group in optimizer.param_groups:
+        group["lr"] = 0.2 * group.get("lr_scale", 1.0)
+    assert [group["lr"] for group in optimizer.param_groups] == [0.2, 0.1]
+    saved = optimizer.state_dict()
+    assert [group["name"] for group in saved["param_groups"]] == ["decay", "rest"]
+    other = optim.AdamW([{"params": [rn.Parameter(rn.ones(2))]}, {"params": [rn.Parameter(rn.ones(3))]}], lr=0.1)
+    other.load_state_dict(saved)
+    assert other.param_groups[1]["lr_scale"] == 0.5 and other.param_groups[0]["layer"] == 3
+    with pytest.raises(AttributeError):
+        optimizer.param_groups[0]["params"].append(q)

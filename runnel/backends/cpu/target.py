@@ -22,7 +22,8 @@ class Target:
     """An instruction set: what LLVM is told, and what the emitters need to know of it.
 
     ``vector_bytes`` is the width of a register, ``registers`` how many there are; ``tile_rows`` × ``tile_vectors`` is
-    the contraction micro-kernel's block of accumulators, and ``odd_rows`` the rows of one with a vector more (0: none).
+    the contraction micro-kernel's block of accumulators, and ``wide_panel_rows`` the rows of one with a vector more (0:
+    none).
     ``dot`` is LLVM's intrinsic that adds the products of pairs of bfloat16 to a vector of float32, where there is one.
     ``effort`` is LLVM's optimization level.
     """
@@ -35,7 +36,7 @@ class Target:
     registers: int
     tile_rows: int
     tile_vectors: int
-    odd_rows: int
+    wide_panel_rows: int
     has_masks: bool  # predicate registers: masked loads and stores cost nothing
     dot: str = ""
     effort: int = 2

@@ -358,22 +358,22 @@ def _product(r: _Run, stmt: Contract, starts: tuple[int, int, int], rows: range,
     j = np.arange(columns.start, columns.stop, dtype=np.int64)[None, :]
     k = np.arange(r.integer(stmt.k), dtype=np.int64)
     at_a = starts[0] + i * r.integer(stmt.a_row) + k[None, :] * r.integer(stmt.a_k)
-    if stmt.lists is not None:
-        lists = ((stmt.lists.rows, i), (stmt.lists.ks, k[None, :]))
+    if stmt.indirect is not None:
+        lists = ((stmt.indirect.rows, i), (stmt.indirect.ks, k[None, :]))
         by_row, by_k = (r.elements(name, at).astype(np.int64) for name, at in lists)
         at_a = by_row + by_k
     column = j * r.integer(stmt.b_col)
     if stmt.panels is not None:
         panel, inside = np.divmod(j, stmt.panels.width)
-        column = panel * r.integer(stmt.panels.step) + inside * (1 if stmt.factors is None else 2)
+        column = panel * r.integer(stmt.panels.step) + inside * (1 if stmt.operand_dtype is None else 2)
     row = k * r.integer(stmt.b_k)
-    if stmt.panels is not None and stmt.factors is not None:
+    if stmt.panels is not None and stmt.operand_dtype is not None:
         row = k // 2 * r.integer(stmt.b_k) + k % 2
     at_a, at_b = at_a - r.origins[stmt.a], starts[1] + row[:, None] + column - r.origins[stmt.b]
     at_c = starts[2] + i * r.integer(stmt.c_row) + j - r.origins[stmt.c]
     if at_c.size == 0:
         return
-    if stmt.factors is not None:
+    if stmt.operand_dtype is not None:
         _pairs(r, stmt, at_a, at_b, at_c)
     else:
         _chains(r, stmt, at_a, at_b, at_c)

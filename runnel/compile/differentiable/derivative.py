@@ -33,7 +33,7 @@ from runnel.transforms.residuals import met, to_keep
 _SEVERAL: Final = 4  # results of one op; there is a program for each choice among them
 
 
-class Piece(NamedTuple):
+class SliceGradient(NamedTuple):
     """The cotangent is that of a slice; as ``ops.assembly.Piece``."""
 
     axis: int
@@ -50,7 +50,7 @@ class Cotangent(NamedTuple):
     """The result ``output`` of a backward graph, as something that the tape takes."""
 
     output: int
-    wrapped: Piece | ResultCotangent | None = None
+    wrapped: SliceGradient | ResultCotangent | None = None
 
 
 class Late(NamedTuple):
@@ -173,7 +173,7 @@ class _Pulled(NamedTuple):
 
     numbers: tuple[int, ...]  # of the results that the seeds are for
     seeds: Sequence[Value]
-    cotangents: list[tuple[Value, Piece | ResultCotangent | None] | None]  # of each reading
+    cotangents: list[tuple[Value, SliceGradient | ResultCotangent | None] | None]  # of each reading
 
     @property
     def outputs(self) -> list[Value]:
@@ -204,9 +204,9 @@ def _pulled(segment: Segment, numbers: tuple[int, ...], trace: Trace) -> _Pulled
     return _Pulled(numbers, seeds, [None if g is None else _recorded(g, trace) for g in reached])
 
 
-def _recorded(g: Any, trace: Trace) -> tuple[Value, Piece | ResultCotangent | None]:
-    if isinstance(g, assembly.Piece):
-        return tensors.node_of(g.g, trace), Piece(g.axis, g.start)
+def _recorded(g: Any, trace: Trace) -> tuple[Value, SliceGradient | ResultCotangent | None]:
+    if isinstance(g, assembly.SliceGradient):
+        return tensors.node_of(g.g, trace), SliceGradient(g.axis, g.start)
     if isinstance(g, tape.ResultCotangent):
         return tensors.node_of(g.g, trace), ResultCotangent(g.number)
     return tensors.node_of(g, trace), None

@@ -10,7 +10,7 @@ from collections.abc import Collection, Sequence
 from typing import Any, Final, NamedTuple, Protocol
 
 from runnel.compile.differentiable.backward import Backward
-from runnel.compile.differentiable.derivative import Cotangent, Derivative, Late, Part, Piece
+from runnel.compile.differentiable.derivative import Cotangent, Derivative, Late, Part, SliceGradient
 from runnel.compile.differentiable.direct import Direct, direct
 from runnel.compile.differentiable.ends import OF_VARIABLES, End, Kind
 from runnel.compile.differentiable.late import LateGradients
@@ -219,7 +219,7 @@ class PartRecord(PulledRecord[Tensor]):
             self._stretch = unfold(steps, out, call.known(), derivative.read, end, call.tapes.name)
         with recording(True):
             reached = self._stretch.cotangents([(out, x) for x in given], create_graph=True)
-        return [x.g if isinstance(x, assembly.Piece | tape.ResultCotangent) else x for x in reached]
+        return [x.g if isinstance(x, assembly.SliceGradient | tape.ResultCotangent) else x for x in reached]
 
     def accumulate(self, g: Tensor, retain_graph: bool) -> bool:
         way, call = self.shape.direct, self.call
@@ -256,7 +256,11 @@ def _handed(g: Tensor, cotangent: Cotangent) -> Any:
     wrapped = cotangent.wrapped
     if wrapped is None:
         return g
-    return assembly.Piece(g, *wrapped) if isinstance(wrapped, Piece) else tape.ResultCotangent(wrapped.number, g)
+    return (
+        assembly.SliceGradient(g, *wrapped)
+        if isinstance(wrapped, SliceGradient)
+        else tape.ResultCotangent(wrapped.number, g)
+    )
 
 
 def _token() -> Tensor:

@@ -120,14 +120,19 @@ def set_item(rec: Recorder, target: Any, key: Any, value: Any) -> None:
 
 def _change_sequence(rec: Recorder, target: Any, base: Any, apply: Any, key: Any, value: Any) -> None:
     source = rec.source_of(target)
-    if type(key) is int and not rec.effects.is_changed(target):
-        rec.log.check(source, f"len({{v}}) != {base.__len__(target)}", f"len({source})")
+    size = base.__len__(target)
+    stays = not rec.effects.is_changed(target) or id(target) in rec.effects.items_set  # but for single items
+    if type(key) is int and stays:
+        rec.log.check(source, f"len({{v}}) != {size}", f"len({source})")
     else:
         containers.content(rec, target)
     containers.content(rec, key)
     if type(key) is slice and type(value) not in PLAIN:
         value = list(iterable(rec, value))
-    rec.effects.will_change(target, base)
+    if type(key) is int and apply is operator.setitem and -size <= key < size:
+        rec.effects.will_set_item(target, base, key % size)
+    else:
+        rec.effects.will_change(target, base)
     rec.effects.appended.pop(id(target), None)
     change = _put if apply is operator.setitem else _drop
     rec.effects.record(change, target, key, value, f"{source}[...] = ...")

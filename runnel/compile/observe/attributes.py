@@ -72,7 +72,9 @@ def read(rec: Recorder, value: Any, name: str) -> Any:
             if hook is MISSING:
                 raise
             return rec.invoke_special(hook, value, (name,))
-    if getter not in _GENERIC and rec.source_of(value) is not None:
+    if getter not in _GENERIC:
+        if rec.source_of(value) is None:
+            return getattr(value, name)
         if not issubclass(kind, types.ModuleType):
             rec.refuse(f"{described(value)} looks up its attributes in a way of its own")
         return _of_module(rec, value, name)
@@ -88,18 +90,9 @@ def generic(rec: Recorder, value: Any, name: str, use_hook: bool = True) -> Any:
         return _from_descriptor(rec, value, name, found, at, source)
     space = instance_dict(value)
     if space is not None:
-        held = dict.get(space, name, MISSING)
-        is_own = source is None or (id(space), name) in rec.effects.written or id(space) in rec.effects.replaced
+        held = _held(rec, value, space, name, source, found is MISSING)
         if held is not MISSING:
-            if is_own or source is None:
-                return held
-            at = _instance_source(rec, value, source, name, held, found is MISSING)
-            if rec.policy.ticks(kind) and rec.policy.changes_by_clock(held):
-                at.place = id(space), name
-            return rec.taken(held, at)
-        if not is_own and source is not None:
-            looks_into = (id(space),) if rec.policy.ticks(kind) else None
-            rec.log.check(source, f"{name!r} in {{v}}.__dict__", f"{source}.{name}", looks_into=looks_into)
+            return held
     if found is not MISSING:
         return _from_class(rec, value, kind, name, found, at)
     if use_hook:
@@ -107,6 +100,22 @@ def generic(rec: Recorder, value: Any, name: str, use_hook: bool = True) -> Any:
         if hook is not MISSING:
             return rec.invoke_special(hook, value, (name,))
     return object.__getattribute__(value, name)  # raises
+
+
+def _held(rec: Recorder, value: Any, space: dict[str, Any], name: str, source: Source | None, is_safe: bool) -> Any:
+    """What an object holds under a name in its ``__dict__``, ``space``; MISSING where it holds nothing."""
+    held = dict.get(space, name, MISSING)
+    if source is None or (id(space), name) in rec.effects.written or id(space) in rec.effects.replaced:
+        return held
+    ticks = rec.policy.ticks(type(value))
+    if held is MISSING:
+        looks_into = (id(space),) if ticks else None
+        rec.log.check(source, f"{name!r} in {{v}}.__dict__", f"{source}.{name}", looks_into=looks_into)
+        return held
+    at = _instance_source(rec, value, source, name, held, is_safe)
+    if ticks and rec.policy.changes_by_clock(held):
+        at.place = id(space), name
+    return rec.taken(held, at)
 
 
 def dict_source(rec: Recorder, value: Any, source: Source) -> Source:
@@ -147,7 +156,7 @@ def _from_descriptor(rec: Recorder, value: Any, name: str, found: Any, at: Sourc
     if name == "__dict__" and type(found) is GetSetDescriptorType:
         return rec.reach(held, dict_source(rec, value, source))
     if is_slot(found) or type(found) in (GetSetDescriptorType, types.MemberDescriptorType) or at is not None:
-        return rec.reach(held, rec.log.source(source, f"{{p}}.{name}", f"{source}.{name}", held))
+        return rec.taken(held, rec.log.source(source, f"{{p}}.{name}", f"{source}.{name}", held))
     rec.refuse(f"'{source}.{name}' is computed by C code")
 
 
@@ -293,8 +302,8 @@ def _of_function(rec: Recorder, function: FunctionType, name: str) -> Any:
     if (id(function.__dict__), name) in rec.effects.written:
         return getattr(function, name)
     value = dict.get(function.__dict__, name, MISSING)
-    rec.reach(value, rec.log.source(space, f"{{p}}.get({name!r}, MISSING)", f"{source}.{name}", value))
-    return getattr(function, name)
+    taken = rec.taken(value, rec.log.source(space, f"{{p}}.get({name!r}, MISSING)", f"{source}.{name}", value))
+    return getattr(function, name) if taken is MISSING else taken
 
 
 def _of_method(rec: Recorder, method: Any, name: str) -> Any:
@@ -346,6 +355,9 @@ def _of_super(rec: Recorder, proxy: Any, name: str) -> Any:
 def _of_c_object(rec: Recorder, value: Any, name: str) -> Any:
     """An attribute of an object of C code: its methods are part of its class, what else it has is read again."""
     source = rec.source_of(value)
+    space = instance_dict(value)
+    if space is not None and name in space and not is_data_descriptor(lookup(type(value), name)):
+        return _held(rec, value, space, name, source, is_safe=False)
     try:
         held = getattr(value, name)
     except AttributeError:

@@ -197,8 +197,8 @@ def _c_function(rec: Recorder, function: Any, kind: type, args: tuple[Any, ...],
         number = symbols.called(rec, function, args, kwargs)
         if number is not None:
             return given(number[0])
-        if function.__name__ not in symbols.STORES and function not in _ASK_FOR_KINDS:
-            _look_at_numbers(rec, args, kwargs)
+        if function not in _ASK_FOR_KINDS:
+            _look_at_numbers(rec, args[:-1] if function.__name__ in symbols.STORES else args, kwargs)
     answer = rec.policy.answers.get(id(function)) or rec.policy.answers_by_key.get(_key(function))
     if answer is not None:
         return given(answer(rec, *args, **kwargs))

@@ -309,7 +309,11 @@ def _sequence_item(rec: Recorder, value: Any, key: int, source: Source, base: An
     size = base.__len__(before)
     if id(value) in effects.replaced:
         return base.__getitem__(value, key)
-    if effects.is_changed(value):
+    set_by_run = effects.items_set.get(id(value))
+    if set_by_run is not None:
+        if not -size <= key < size or key % size in set_by_run:
+            return base.__getitem__(value, key)
+    elif effects.is_changed(value):
         grown = effects.appended.get(id(value))
         if grown is None:
             content(rec, value)

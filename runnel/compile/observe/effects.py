@@ -29,6 +29,7 @@ class Effects:
         self.written: set[tuple[int, Any]] = set()  # (id of a container or object, key): holds the run's own value
         self.replaced: set[int] = set()  # containers whose whole content is the run's own
         self.appended: dict[int, int] = {}  # lists that only grew: by how much
+        self.items_set: dict[int, set[int]] = {}  # sequences of which only items were set: which ones
 
     def record(self, apply: Callable[[Any, Any, Any], Any], target: Any, key: Any, value: Any, label: str) -> None:
         """A change that has been made."""
@@ -65,8 +66,17 @@ class Effects:
             return True
         return entry.looks_into is not None and any(address in entry.looks_into for address in self._before)
 
+    def will_set_item(self, sequence: Any, base: Any, index: int) -> None:
+        """The same where only one item of a list or deque is set; all others stay what they were."""
+        known = self.items_set.get(id(sequence), set())
+        only_items = not self.is_changed(sequence) or bool(known)
+        self.will_change(sequence, base)
+        if only_items:
+            self.items_set[id(sequence)] = {*known, index}
+
     def will_change(self, container: Any, base: Any) -> None:
         """Keep what a container holds before it is changed for the first time."""
+        self.items_set.pop(id(container), None)
         if id(container) in self._before:
             return
         copy = _copied(container, base)

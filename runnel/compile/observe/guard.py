@@ -140,11 +140,11 @@ class Guard:
         """The wanted values, as code behind ``lines``."""
         return "".join(f"v{i}, " for i in self.wanted)
 
-    def lines(self, settled: bool, miss: str) -> list[str]:
+    def lines(self, fast: bool, miss: str) -> list[str]:
         """The guard as code over ``fn``, ``args`` and ``kwargs``, which returns ``miss`` when something is not as it
-        was. ``settled``: the state clock has not ticked since it held; what it watches need not be looked at."""
+        was. ``fast``: the state clock has not ticked since it held; what it watches need not be looked at."""
         kept = self._lines
-        if settled:
+        if fast:
             needed = {i for line in kept if line.number < 0 and not line.by_clock for i in line.needs}
             needed |= set(self.wanted)
             for line in reversed(kept):

@@ -22,7 +22,7 @@ class Whole(int):
 
 MOST: Final = 256  # numbers that are computed in one run; others are looked at
 _LONGEST: Final = 160  # characters of a label
-STORES: Final = frozenset({"append", "appendleft"})  # methods that put a number away without looking at it
+STORES: Final = frozenset({"append", "appendleft", "setattr", "setitem"})  # they put away their last argument unseen
 _FUNCTIONS: Final = {
     id(f): f
     for f in (

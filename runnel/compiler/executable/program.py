@@ -13,7 +13,7 @@ from runnel.backends.commands import Command, CommandBuffer
 from runnel.backends.host import calls as host, layout, memory
 from runnel.backends.host.layout import CANCELLED
 from runnel.compiler.executable.frame import Frame, Pool, block
-from runnel.compiler.executable.image import command_buffer
+from runnel.compiler.executable.serialized import command_buffer
 from runnel.compiler.plan import Plan
 from runnel.compiler.schedule.partition import Block
 from runnel.core.errors import RunnelError

@@ -15,36 +15,36 @@ from runnel.backends.commands import BARRIER, COMMAND_WORDS, JUMP, SEAL, Command
 from runnel.compiler.kernels.places import Access, Call
 from runnel.compiler.plan import Plan
 from runnel.compiler.schedule import loop_regions, stops
-from runnel.compiler.schedule.loop_regions import AnySpan, Branch, Repeat, While, sequence
+from runnel.compiler.schedule.loop_regions import AnyRegion, Branch, Repeat, While, sequence
 from runnel.compiler.schedule.partition import Block
 
 
 class Arguments:
     """The args words of all calls in one array: for each, (slot, byte offset) of its buffers, then its params; of a
     call in loops one such row for each iteration. ``starts`` says where a call's rows begin, ``moves`` by how many
-    bytes they lie apart for the loops around it, outermost first. Flags of spans have rows likewise."""
+    bytes they lie apart for the loops around it, outermost first. Flags of regions have rows likewise."""
 
-    def __init__(self, calls: Sequence[Call], spans: Sequence[AnySpan]) -> None:
+    def __init__(self, calls: Sequence[Call], regions: Sequence[AnyRegion]) -> None:
         self._tables: list[Words] = []
         self._size = 0
         self.moves: list[tuple[int, ...]] = []
         self.starts = [
             self._add(call.accesses, call.params, counts)
-            for call, counts in zip(calls, loop_regions.counts(len(calls), spans), strict=True)
+            for call, counts in zip(calls, loop_regions.counts(len(calls), regions), strict=True)
         ]
         call_moves = self.moves
         self.moves = []
-        self.flags: dict[AnySpan, tuple[int, tuple[int, ...]]] = {}
-        self._add_flags(spans, ())
+        self.flags: dict[AnyRegion, tuple[int, tuple[int, ...]]] = {}
+        self._add_flags(regions, ())
         self.moves = call_moves
         self.words: Words = np.concatenate([*self._tables, np.zeros(1, np.int64)])
 
-    def _add_flags(self, spans: Iterable[AnySpan], counts: tuple[int, ...]) -> None:
-        for span in spans:
-            if span.flags:
-                start = self._add(span.flags, (), counts)
-                self.flags[span] = start, self.moves[-1]
-            self._add_flags(span.inner, (*counts, span.count) if isinstance(span, Repeat) else counts)
+    def _add_flags(self, regions: Iterable[AnyRegion], counts: tuple[int, ...]) -> None:
+        for region in regions:
+            if region.flags:
+                start = self._add(region.flags, (), counts)
+                self.flags[region] = start, self.moves[-1]
+            self._add_flags(region.inner, (*counts, region.count) if isinstance(region, Repeat) else counts)
 
     def _add(self, accesses: Sequence[Access], params: Sequence[int], counts: tuple[int, ...]) -> int:
         """The first word of the rows for these accesses."""
@@ -130,11 +130,11 @@ class _Thread:
 
     def whole(self) -> Words:
         plan = self.plan
-        part = self._part(sequence(0, len(plan.calls), plan.spans), 0, again=False)
+        part = self._part(sequence(0, len(plan.calls), plan.regions), 0, again=False)
         part.add((0,) * COMMAND_WORDS)
         return np.ascontiguousarray(part.arrays()[0])
 
-    def _part(self, items: Iterable[int | AnySpan], depth: int, *, again: bool) -> _Part:
+    def _part(self, items: Iterable[int | AnyRegion], depth: int, *, again: bool) -> _Part:
         """The commands of ``items`` at the first iteration of the loop around them, or at a later one."""
         part = _Part(depth)
         for item in items:
@@ -163,7 +163,7 @@ class _Thread:
             for piece in stops.pieces(plan.calls[index], block) if index < self.sealed else [block]:
                 part.add(self.command(index, piece), self.arguments.moves[index])
 
-    def _repeat(self, part: _Part, count: int, inside: list[int | AnySpan]) -> None:
+    def _repeat(self, part: _Part, count: int, inside: list[int | AnyRegion]) -> None:
         rows, moves = self._part(inside, part.depth + 1, again=False).arrays()
         part.join(rows, moves[:, :-1])
         if count == 1:
@@ -173,27 +173,27 @@ class _Thread:
         later[:, :, 1] += np.arange(1, count)[:, None] * moves[None, :, -1]
         part.join(later.reshape(-1, COMMAND_WORDS), np.tile(moves[:, :-1], (count - 1, 1)))
 
-    def _while(self, part: _Part, span: While, inside: list[int | AnySpan]) -> None:
-        tests = [i for i in inside if (i if isinstance(i, int) else i.begin) < span.test]
+    def _while(self, part: _Part, region: While, inside: list[int | AnyRegion]) -> None:
+        tests = [i for i in inside if (i if isinstance(i, int) else i.begin) < region.test]
         test = self._part(tests, part.depth, again=True)
         if self.plan.threads > 1:
             test.add(self.barrier)
         body = self._part(inside[len(tests) :], part.depth, again=True)
         around = test.length + 1 + body.length
         part.join(*test.arrays())
-        self._jump(part, span, if_false=body.length + 2, if_true=1)
+        self._jump(part, region, if_false=body.length + 2, if_true=1)
         part.join(*body.arrays())
-        self._jump(part, span, if_false=-around, if_true=-around)
+        self._jump(part, region, if_false=-around, if_true=-around)
 
-    def _branch(self, part: _Part, span: Branch, inside: list[int | AnySpan]) -> None:
-        first = [i for i in inside if (i if isinstance(i, int) else i.begin) < span.middle]
+    def _branch(self, part: _Part, region: Branch, inside: list[int | AnyRegion]) -> None:
+        first = [i for i in inside if (i if isinstance(i, int) else i.begin) < region.middle]
         then = self._part(first, part.depth, again=False)
         otherwise = self._part(inside[len(first) :], part.depth, again=False)
-        self._jump(part, span, if_false=then.length + 2, if_true=1)
+        self._jump(part, region, if_false=then.length + 2, if_true=1)
         part.join(*then.arrays())
-        self._jump(part, span, if_false=otherwise.length + 1, if_true=otherwise.length + 1)
+        self._jump(part, region, if_false=otherwise.length + 1, if_true=otherwise.length + 1)
         part.join(*otherwise.arrays())
 
-    def _jump(self, part: _Part, span: While | Branch, *, if_false: int, if_true: int) -> None:
-        start, moves = self.arguments.flags[span]
+    def _jump(self, part: _Part, region: While | Branch, *, if_false: int, if_true: int) -> None:
+        start, moves = self.arguments.flags[region]
         part.add((JUMP, 8 * start, if_false, if_true, 0, 0, 0, 0), moves)

@@ -35,9 +35,11 @@ class Clustering:
 
     def __init__(self, graph: Graph, views: dict[Value, Strided], *, fuse: bool = True) -> None:
         self.views = views
-        self.home: dict[Value, Cluster] = {}
+        self.cluster_of: dict[Value, Cluster] = {}
         self.order: Precedence[Cluster] = Precedence()
-        self.behind: dict[Value, tuple[Value, ...]] = {}  # views that are read only after other values are known
+        self.control_dependencies: dict[
+            Value, tuple[Value, ...]
+        ] = {}  # views that are read only after other values are known
         self._number: dict[Value, int] = {}
         self._first: dict[Node, Result] = {}  # of the results of each node
         for node in graph.values:
@@ -45,26 +47,30 @@ class Clustering:
                 continue
             if views[node].base is not node:
                 source, *after = node.inputs
-                if after or source in self.behind:
-                    self.behind[node] = (*self.behind.get(source, ()), *after)
+                if after or source in self.control_dependencies:
+                    self.control_dependencies[node] = (*self.control_dependencies.get(source, ()), *after)
                 continue
             self._start(node)
             if fuse:
                 for x in node.inputs:
-                    producer = self.home.get(views[x].base)
-                    if producer is not None and x not in self.behind and producer is not self.home[node]:
-                        self._merge(producer, self.home[node])
+                    producer = self.cluster_of.get(views[x].base)
+                    if (
+                        producer is not None
+                        and x not in self.control_dependencies
+                        and producer is not self.cluster_of[node]
+                    ):
+                        self._merge(producer, self.cluster_of[node])
 
     @property
     def clusters(self) -> list[Cluster]:
         """The clusters, each once, in the order of their first members."""
-        return sorted(set(self.home.values()), key=lambda c: c.first)
+        return sorted(set(self.cluster_of.values()), key=lambda c: c.first)
 
     def _start(self, node: Result) -> None:
         first = self._first.setdefault(node.node, node)
         if first is not node:  # another result of the same node
-            home = self.home[node] = self.home[first]
-            home.members.append(node)
+            cluster_of = self.cluster_of[node] = self.cluster_of[first]
+            cluster_of.members.append(node)
             return
         lowering = lowering_of(node)
         number = self._number[node] = len(self._number)
@@ -78,18 +84,18 @@ class Clustering:
         cluster.reduced = lowering.reduced_axes(node)
         if cluster.reduced:
             cluster.kept.add(node)
-        self.home[node] = cluster
-        late = {self.views[y].base for x in node.inputs for y in self.behind.get(x, ())}
-        self.order.add(cluster, {self.home[b] for b in cluster.reads | late if b in self.home})
+        self.cluster_of[node] = cluster
+        late = {self.views[y].base for x in node.inputs for y in self.control_dependencies.get(x, ())}
+        self.order.add(cluster, {self.cluster_of[b] for b in cluster.reads | late if b in self.cluster_of})
 
     def _merge(self, producer: Cluster, consumer: Cluster) -> None:
         """Merge the two if one kernel can compute both."""
         if producer.weight + consumer.weight > HEAVIEST:
             return
-        joint = _joint_domain(producer, consumer)
-        if joint is None:
+        merged = _merged_domain(producer, consumer)
+        if merged is None:
             return
-        domain, reduced, kept = joint
+        domain, reduced, kept = merged
         needs_rows = producer.needs_rows or consumer.needs_rows
         if needs_rows and (producer.form is not Form.NEST or not has_rows(domain, reduced)):
             return
@@ -116,7 +122,7 @@ class Clustering:
         producer.first = min(producer.first, consumer.first)
         producer.last = max(producer.last, consumer.last)
         for node in consumer.members:
-            self.home[node] = producer
+            self.cluster_of[node] = producer
 
     def _reads_rows_and_columns(self, cluster: Cluster, nodes: list[Value]) -> bool:
         """Whether one stride for rows and one for columns lead to all that ``nodes``, read after the root, need."""
@@ -132,7 +138,7 @@ class Clustering:
         return True
 
 
-def _joint_domain(producer: Cluster, consumer: Cluster) -> tuple[Shape, tuple[int, ...], set[Value]] | None:
+def _merged_domain(producer: Cluster, consumer: Cluster) -> tuple[Shape, tuple[int, ...], set[Value]] | None:
     """The domain, reduced axes and kept members of the two merged; None where no kernel has that form."""
     if consumer.form is not Form.NEST or producer.form is Form.STANDALONE:
         return None

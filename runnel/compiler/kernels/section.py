@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from runnel.compiler.kernels.places import Call, Place
-from runnel.compiler.schedule.loop_regions import AnySpan
+from runnel.compiler.schedule.loop_regions import AnyRegion
 from runnel.core.avals import Shape
 from runnel.core.records import field, record
 from runnel.graph.graph import Graph
@@ -17,18 +17,18 @@ class Section:
     """Calls in order and the loops among them."""
 
     calls: list[Call] = field(default_factory=list)
-    spans: list[AnySpan] = field(default_factory=list)
+    regions: list[AnyRegion] = field(default_factory=list)
 
     def add(self, calls: Sequence[Call]) -> None:
         """Calls that do something."""
         self.calls += [c for c in calls if c.rows and c.columns]
 
     def join(self, other: Section) -> None:
-        """Append ``other``, whose spans move to where they now are."""
-        for span in other.spans:
-            span.moved(len(self.calls))
+        """Append ``other``, whose regions move to where they now are."""
+        for region in other.regions:
+            region.moved(len(self.calls))
         self.calls += other.calls
-        self.spans += other.spans
+        self.regions += other.regions
 
 
 @record(frozen=False, eq=False)

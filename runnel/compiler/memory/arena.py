@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from runnel.compiler.kernels.places import Call, Place, Space
 from runnel.compiler.memory.arrangement import arrange
 from runnel.compiler.memory.sweep import Lifetime
-from runnel.compiler.schedule.loop_regions import AnySpan
+from runnel.compiler.schedule.loop_regions import AnyRegion
 from runnel.core.records import record
 
 ALIGN = 64
@@ -44,10 +44,10 @@ class ArenaPlan:
         return sorted(alive, key=lambda life: -life.nbytes)
 
 
-def lay_out(calls: list[Call], spans: Sequence[AnySpan] = ()) -> ArenaPlan:
+def lay_out(calls: list[Call], regions: Sequence[AnyRegion] = ()) -> ArenaPlan:
     """Set slot and offset of every arena place that ``calls`` touch. What a loop touches is alive from its begin to its
     end, at every iteration."""
-    lives = _lives(calls, spans)
+    lives = _lives(calls, regions)
     bound, peak_call = _lower_bound(lives, len(calls))
     found = arrange([Lifetime(life.nbytes, life.first, life.last) for life in lives], bound, peak_call)
     for life, offset in zip(lives, found.offsets, strict=True):
@@ -55,7 +55,7 @@ def lay_out(calls: list[Call], spans: Sequence[AnySpan] = ()) -> ArenaPlan:
     return ArenaPlan(tuple(lives), found.peak, bound, peak_call)
 
 
-def _lives(calls: list[Call], spans: Sequence[AnySpan]) -> list[Life]:
+def _lives(calls: list[Call], regions: Sequence[AnyRegion]) -> list[Life]:
     first: dict[Place, int] = {}
     last: dict[Place, int] = {}
     for index, call in enumerate(calls):
@@ -63,11 +63,11 @@ def _lives(calls: list[Call], spans: Sequence[AnySpan]) -> list[Life]:
             if access.place.space is Space.ARENA:
                 first.setdefault(access.place, index)
                 last[access.place] = index
-    for span in spans:
-        inside = [a for call in calls[span.begin : span.end] for a in call.accesses]
-        for place in {a.place for a in (*inside, *span.touched()) if a.place.space is Space.ARENA}:
-            first[place] = min(first[place], span.begin)
-            last[place] = max(last[place], span.end - 1)
+    for region in regions:
+        inside = [a for call in calls[region.begin : region.end] for a in call.accesses]
+        for place in {a.place for a in (*inside, *region.touched()) if a.place.space is Space.ARENA}:
+            first[place] = min(first[place], region.begin)
+            last[place] = max(last[place], region.end - 1)
     return [Life(place, first[place], last[place]) for place in first]
 
 

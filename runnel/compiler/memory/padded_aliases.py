@@ -35,7 +35,7 @@ def find(
     graph: Graph,
     strides: dict[Value, Shape],
     views: dict[Value, Strided],
-    home: dict[Value, Cluster],
+    cluster_of: dict[Value, Cluster],
     in_place: InPlace,
     dense: Collection[Value],
 ) -> PaddedAliases:
@@ -50,15 +50,19 @@ def find(
     lying = resolve_views(graph, strides | {base: subview.strides for base, (_, subview) in subviews.items()})
     broken = {views[x].base for x in graph.values if views[x].base is not lying[x].base}
     readers: dict[Value, list[tuple[Value, Value]]] = {base: [] for base in subviews}
-    for node in home:
+    for node in cluster_of:
         for x in node.inputs:
             base = views[x].base
-            if base in readers and home[base] is not home[node] and not in_place.spares(node, x):
+            if base in readers and cluster_of[base] is not cluster_of[node] and not in_place.spares(node, x):
                 readers[base].append((node, x))
     holders: dict[Value, Value] = {}
     for base, (node, _) in subviews.items():
         roomy = not readers[base] or node.aval.size <= _MUCH * base.aval.size
-        if base not in broken and roomy and all(_goes_by_strides(n, x, lying[x], home[n]) for n, x in readers[base]):
+        if (
+            base not in broken
+            and roomy
+            and all(_goes_by_strides(n, x, lying[x], cluster_of[n]) for n, x in readers[base])
+        ):
             holders[base] = node
     offsets = {base: subviews[base][1].offset for base in holders}
     moved = {

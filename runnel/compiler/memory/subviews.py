@@ -50,14 +50,16 @@ class InPlace:
         return found
 
 
-def find(home: dict[Value, Cluster], views: dict[Value, Strided], behind: Collection[Value]) -> InPlace:
+def find(
+    cluster_of: dict[Value, Cluster], views: dict[Value, Strided], control_dependencies: Collection[Value]
+) -> InPlace:
     """All that can be stored in place."""
     subviews: dict[Value, dict[int, Subview]] = {}
-    for node in home:
+    for node in cluster_of:
         for number, (offset, strides) in lowering_of(node).subviews(node).items():
             x = node.inputs[number]
-            subview = None if x in behind else _subview(x, views[x], offset, strides)
-            if subview is not None and _fits(subview, home.get(subview.base), node.aval.size):
+            subview = None if x in control_dependencies else _subview(x, views[x], offset, strides)
+            if subview is not None and _fits(subview, cluster_of.get(subview.base), node.aval.size):
                 subviews.setdefault(node, {})[number] = subview
     return InPlace(subviews)
 

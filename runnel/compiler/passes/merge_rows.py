@@ -45,22 +45,22 @@ def merge_rows(graph: Graph) -> Graph:
 
 def _chosen(nodes: list[Value]) -> set[Value]:
     """The nodes of all regions that read a product of matrices."""
-    home: dict[Value, list[Value]] = {}  # a node's region, the same list for all in it
+    cluster_of: dict[Value, list[Value]] = {}  # a node's region, the same list for all in it
     touched: set[Value] = set()
     for node in nodes:
         rows = _rows(node)
         if rows is None:
             continue
-        home[node] = [node]
+        cluster_of[node] = [node]
         for x in node.inputs:
             source = _seen_through(x)
-            if source in home and _rows(source) == rows and home[source] is not home[node]:
-                small, large = sorted((home[source], home[node]), key=len)
+            if source in cluster_of and _rows(source) == rows and cluster_of[source] is not cluster_of[node]:
+                small, large = sorted((cluster_of[source], cluster_of[node]), key=len)
                 large += small
-                home.update(dict.fromkeys(small, large))
+                cluster_of.update(dict.fromkeys(small, large))
             elif _is_product(source, rows):
                 touched.add(node)
-    regions = {id(home[node]): home[node] for node in touched}
+    regions = {id(cluster_of[node]): cluster_of[node] for node in touched}
     return {node for region in regions.values() for node in region}
 
 
@@ -72,12 +72,14 @@ def _rows(node: Value) -> Shape | None:
     if not lowering.merges_rows:
         return None
     shape = lowering.point_shape(node)
+    if len(shape) < LEAST_AXES:
+        return None
     if lowering.reduction is not None and len(shape) - 1 not in node.attrs["axes"] and shape[-1:] == (1,):
         return None  # of one column the rows are the vector axis
     if _merged(node) is None:
         return None
     rows = shape[:-1]
-    return rows if len(shape) >= LEAST_AXES and all(_merges(x, rows) for x in node.inputs) else None
+    return rows if all(_merges(x, rows) for x in node.inputs) else None
 
 
 def _merged(node: Value) -> dict[str, Any] | None:

@@ -1,7 +1,7 @@
 """Loops and branches of a plan: which of its calls are run again, how often, and which only if a flag says so.
 
-A plan's calls stand in one list, each call of a loop's body once. A span is a piece of that list; spans nest. The
-accesses of a call say by how many elements they advance at each iteration of the ``Repeat`` spans around it.
+A plan's calls stand in one list, each call of a loop's body once. A region is a piece of that list; regions nest. The
+accesses of a call say by how many elements they advance at each iteration of the ``Repeat`` regions around it.
 """
 
 from __future__ import annotations
@@ -15,13 +15,13 @@ GUESSED = 100  # iterations of a loop whose number the run alone will tell
 
 
 @record(frozen=False, eq=False)
-class Span:
-    """The calls [begin, end) and the spans among them. Whether a barrier stands before the span the first time that the
-    loop around it comes here (``barrier``), and each later time (``again``)."""
+class Region:
+    """The calls [begin, end) and the regions among them. Whether a barrier stands before the region the first time that
+    the loop around it comes here (``barrier``), and each later time (``again``)."""
 
     begin: int
     end: int
-    inner: list[AnySpan] = field(default_factory=list)
+    inner: list[AnyRegion] = field(default_factory=list)
     barrier: bool = False
     again: bool = False
 
@@ -29,30 +29,30 @@ class Span:
         """Stand ``by`` calls further on."""
         self.begin += by
         self.end += by
-        for span in self.inner:
-            span.moved(by)
+        for region in self.inner:
+            region.moved(by)
 
     @property
     def flags(self) -> tuple[Access, ...]:
-        """What this span itself reads."""
+        """What this region itself reads."""
         return ()
 
     def touched(self) -> Iterator[Access]:
-        """What this span and those inside it read to find their way."""
+        """What this region and those inside it read to find their way."""
         yield from self.flags
-        for span in self.inner:
-            yield from span.touched()
+        for region in self.inner:
+            yield from region.touched()
 
 
 @record(frozen=False, eq=False)
-class Repeat(Span):
+class Repeat(Region):
     """``count`` iterations, at least one, known when the plan is made."""
 
     count: int = 1
 
 
 @record(frozen=False, eq=False)
-class While(Span):
+class While(Region):
     """The calls [begin, test) make ``flag``; while it is true, the calls [test, end) run and then those again. Before
     the flag is read stands a barrier, always."""
 
@@ -64,12 +64,12 @@ class While(Span):
         return () if self.flag is None else (self.flag,)
 
     def moved(self, by: int) -> None:
-        Span.moved(self, by)
+        Region.moved(self, by)
         self.test += by
 
 
 @record(frozen=False, eq=False)
-class Branch(Span):
+class Branch(Region):
     """The calls [begin, middle) run if ``flag`` is true, else those of [middle, end)."""
 
     middle: int = 0
@@ -80,40 +80,40 @@ class Branch(Span):
         return () if self.flag is None else (self.flag,)
 
     def moved(self, by: int) -> None:
-        Span.moved(self, by)
+        Region.moved(self, by)
         self.middle += by
 
 
-AnySpan = Repeat | While | Branch
+AnyRegion = Repeat | While | Branch
 
 
-def sequence(begin: int, end: int, spans: Sequence[AnySpan]) -> Iterator[int | AnySpan]:
-    """The calls and the outermost spans of [begin, end) in order; ``spans`` do not overlap, and none is empty."""
+def sequence(begin: int, end: int, regions: Sequence[AnyRegion]) -> Iterator[int | AnyRegion]:
+    """The calls and the outermost regions of [begin, end) in order; ``regions`` do not overlap, and none is empty."""
     at = begin
-    for span in spans:
-        if span.begin < begin or span.end > end:
+    for region in regions:
+        if region.begin < begin or region.end > end:
             continue
-        yield from range(at, span.begin)
-        yield span
-        at = span.end
+        yield from range(at, region.begin)
+        yield region
+        at = region.end
     yield from range(at, end)
 
 
-def counts(calls: int, spans: Sequence[AnySpan]) -> list[tuple[int, ...]]:
+def counts(calls: int, regions: Sequence[AnyRegion]) -> list[tuple[int, ...]]:
     """For each call the numbers of iterations of the Repeats around it, outermost first."""
     result: list[tuple[int, ...]] = [()] * calls
 
-    def walk(inner: Sequence[AnySpan]) -> None:
-        for span in inner:
-            if isinstance(span, Repeat):
-                for i in range(span.begin, span.end):
-                    result[i] = (*result[i], span.count)
-            walk(span.inner)
+    def walk(inner: Sequence[AnyRegion]) -> None:
+        for region in inner:
+            if isinstance(region, Repeat):
+                for i in range(region.begin, region.end):
+                    result[i] = (*result[i], region.count)
+            walk(region.inner)
 
-    walk(spans)
+    walk(regions)
     return result
 
 
-def is_unbounded(spans: Sequence[AnySpan]) -> bool:
+def is_unbounded(regions: Sequence[AnyRegion]) -> bool:
     """Whether there is a loop whose number of iterations is not known."""
-    return any(isinstance(s, While) or is_unbounded(s.inner) for s in spans)
+    return any(isinstance(s, While) or is_unbounded(s.inner) for s in regions)

@@ -7,7 +7,7 @@ from itertools import pairwise
 
 from runnel.compiler.cost.work import Block as Block
 from runnel.compiler.kernels.places import Access, Call, Place, Space
-from runnel.compiler.schedule.loop_regions import AnySpan
+from runnel.compiler.schedule.loop_regions import AnyRegion
 from runnel.core.records import record
 
 WORTH_SPLITTING = 2e-6  # seconds of predicted work in a call
@@ -17,16 +17,18 @@ MANY_ROWS = 2048  # of a product: beside them, packing is little work
 DEEP = 64  # a sum of so many products
 
 
-def split_calls(calls: list[Call], threads: int, spans: Sequence[AnySpan] = ()) -> tuple[int, list[list[Block | None]]]:
+def split_calls(
+    calls: list[Call], threads: int, regions: Sequence[AnyRegion] = ()
+) -> tuple[int, list[list[Block | None]]]:
     """The number of threads worth using, and each call's blocks."""
     if sum(c.seconds * c.times for c in calls) < WORTH_A_TEAM or any(c.host is not None for c in calls):
         threads = 1  # what the host runs may want the team itself
     rows = [0] * len(calls)
-    for span in spans:
-        inside = range(span.begin, span.end)
+    for region in regions:
+        inside = range(region.begin, region.end)
         if threads > 1 and any(calls[i].seconds >= WORTH_SPLITTING for i in inside):
             owned = next((calls[i].rows for i in inside if calls[i].depth and calls[i].rows >= threads * 4), 1)
-            rows[span.begin : span.end] = [owned] * len(inside)
+            rows[region.begin : region.end] = [owned] * len(inside)
     blocks = [split(call, threads, owned) for call, owned in zip(calls, rows, strict=True)]
     if not any(b is not None for per_call in blocks for b in per_call[1:]):
         threads, blocks = 1, [per_call[:1] for per_call in blocks]
@@ -68,7 +70,7 @@ def _prefers_columns(call: Call, owned: int = 0) -> bool:
 
 
 @record
-class Region:
+class TouchedBytes:
     """What one thread touches of one place, in loops at their first iteration: a hull of bytes, and the exact rectangle
     where the access is one."""
 
@@ -80,7 +82,7 @@ class Region:
     writes: bool
     steps: tuple[int, ...] = ()  # bytes that it moves on at each iteration of the loops around it, outermost first
 
-    def conflicts(self, other: Region) -> bool:
+    def conflicts(self, other: TouchedBytes) -> bool:
         if not (self.writes or other.writes) or self.key is not other.key:
             return False
         if self.end <= other.begin or other.end <= self.begin:
@@ -91,7 +93,7 @@ class Region:
         return True
 
 
-def region(access: Access, block: Block, call: Call) -> Region:
+def touched_bytes(access: Access, block: Block, call: Call) -> TouchedBytes:
     """The bytes that ``block`` of ``call`` touches through ``access``."""
     i0, i1, j0, j1 = block
     place = access.place
@@ -101,7 +103,7 @@ def region(access: Access, block: Block, call: Call) -> Region:
     key = None if place.space is Space.ARENA else place
     steps = tuple(step * size for step in access.steps)
     if rows is None or columns is None or rows < 0 or columns < 0:
-        return Region(key, start, start + max(place.nbytes, 1), None, block, access.writes, (0,) * len(steps))
+        return TouchedBytes(key, start, start + max(place.nbytes, 1), None, block, access.writes, (0,) * len(steps))
     low = access.offset - access.before + i0 * rows + j0 * columns
     high = access.offset + (i1 - 1) * rows + (j1 - 1) * columns + access.span
     inner = access.before + access.span
@@ -110,5 +112,5 @@ def region(access: Access, block: Block, call: Call) -> Region:
     exact = columns_apart and rows_apart and (rows or call.rows == 1) and (columns or call.columns == 1)
     grid = (place, access.offset, rows, columns, call.rows, call.columns) if exact else None
     if place.strided:  # steps are through its real memory: what is written is never an input
-        return Region(key, 0, 1, None, block, access.writes, (0,) * len(steps))
-    return Region(key, start + low * size, start + high * size, grid, block, access.writes, steps)
+        return TouchedBytes(key, 0, 1, None, block, access.writes, (0,) * len(steps))
+    return TouchedBytes(key, start + low * size, start + high * size, grid, block, access.writes, steps)

@@ -51,16 +51,16 @@ class Candidates:
         self.time: dict[Value, int] = {}
         self.at: dict[int, Value] = {}  # a value that each call makes
         self.touched: dict[Place, list[int]] = {}
-        home = planner.clustering.home
+        cluster_of = planner.clustering.cluster_of
         for index, call in enumerate(plan.calls):
             for node in call.nodes:
-                if node in home and self.time.setdefault(node, index) == index:
+                if node in cluster_of and self.time.setdefault(node, index) == index:
                     self.at[index] = node
             for access in call.accesses:
                 if access.place.space is Space.ARENA:
                     self.touched.setdefault(access.place, []).append(index)
         self.readers: dict[Value, list[Value]] = {}
-        for node in home:
+        for node in cluster_of:
             for x in node.inputs:
                 self.readers.setdefault(self.views[x].base, []).append(node)
         self.value_of = {place: node for node, place in planner.sources.items() if place.space is Space.ARENA}

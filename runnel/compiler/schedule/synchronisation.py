@@ -14,8 +14,8 @@ from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 from runnel.compiler.kernels.places import Access, Call, Space
-from runnel.compiler.schedule.loop_regions import AnySpan, Branch, Repeat, While, sequence
-from runnel.compiler.schedule.partition import Block, Region, region
+from runnel.compiler.schedule.loop_regions import AnyRegion, Branch, Repeat, While, sequence
+from runnel.compiler.schedule.partition import Block, TouchedBytes, touched_bytes
 from runnel.compiler.schedule.touched import Bytes, Touch, Touched
 from runnel.core.records import replace
 
@@ -30,11 +30,11 @@ class Barriers(NamedTuple):
     again: list[bool]
 
 
-def barriers(calls: Sequence[Call], blocks: Sequence[Sequence[Block | None]], spans: Sequence[AnySpan]) -> Barriers:
-    """The barriers before calls; those before spans are noted in them."""
+def barriers(calls: Sequence[Call], blocks: Sequence[Sequence[Block | None]], regions: Sequence[AnyRegion]) -> Barriers:
+    """The barriers before calls; those before regions are noted in them."""
     walk = _Walk(calls, blocks)
     if blocks and len(blocks[0]) > 1:
-        walk.one_pass(sequence(0, len(calls), spans), [], (), again=False)
+        walk.one_pass(sequence(0, len(calls), regions), [], (), again=False)
     return Barriers(walk.first, walk.again)
 
 
@@ -49,7 +49,7 @@ class _Walk:
         self.unsettled = False  # whether another thread may still find an index out of range
 
     def one_pass(
-        self, items: Iterable[int | AnySpan], since: list[Touch], counts: tuple[int, ...], *, again: bool
+        self, items: Iterable[int | AnyRegion], since: list[Touch], counts: tuple[int, ...], *, again: bool
     ) -> tuple[list[Touch], bool]:
         """Set the barriers of ``items``; ``counts`` are the iterations of the loops around them. What has been touched
         since the last barrier, and whether there was one."""
@@ -83,7 +83,7 @@ class _Walk:
     def _touched(self, index: int) -> list[Touch]:
         call = self.calls[index]
         return [
-            Touch(thread, region(access, block, call), False)
+            Touch(thread, touched_bytes(access, block, call), False)
             for thread, block in enumerate(self.blocks[index])
             if block is not None
             for access in call.accesses
@@ -97,40 +97,40 @@ class _Walk:
         size = flag.place.dtype.itemsize
         start = (flag.place.offset if flag.place.space is Space.ARENA else 0) + flag.offset * size
         key = None if flag.place.space is Space.ARENA else flag.place
-        found = Region(key, start, start + size, None, _WHOLE, False, tuple(s * size for s in flag.steps))
+        found = TouchedBytes(key, start, start + size, None, _WHOLE, False, tuple(s * size for s in flag.steps))
         return [Touch(thread, found, False) for thread in range(len(self.blocks[0]))]
 
-    def _all_of(self, span: AnySpan, counts: tuple[int, ...]) -> list[Touch]:
-        """All that any iteration of ``span`` touches."""
-        own = (*counts, span.count) if isinstance(span, Repeat) else counts
-        found = self._flag(span.flag) if not isinstance(span, Repeat) else []
-        for item in sequence(span.begin, span.end, span.inner):
+    def _all_of(self, region: AnyRegion, counts: tuple[int, ...]) -> list[Touch]:
+        """All that any iteration of ``region`` touches."""
+        own = (*counts, region.count) if isinstance(region, Repeat) else counts
+        found = self._flag(region.flag) if not isinstance(region, Repeat) else []
+        for item in sequence(region.begin, region.end, region.inner):
             found += self._touched(item) if isinstance(item, int) else self._all_of(item, own)
         return [t._replace(region=_hull(t.region, len(counts), own)) for t in found]
 
-    def _inside(self, span: AnySpan, counts: tuple[int, ...]) -> tuple[list[Touch], bool]:
-        """Set the barriers inside of ``span``. What is touched after its last one, and whether it surely has one."""
-        own = (*counts, span.count) if isinstance(span, Repeat) else counts
-        items = list(sequence(span.begin, span.end, span.inner))
-        if isinstance(span, Repeat):
+    def _inside(self, region: AnyRegion, counts: tuple[int, ...]) -> tuple[list[Touch], bool]:
+        """Set the barriers inside of ``region``. What is touched after its last one, and whether it surely has one."""
+        own = (*counts, region.count) if isinstance(region, Repeat) else counts
+        items = list(sequence(region.begin, region.end, region.inner))
+        if isinstance(region, Repeat):
             left, cleared = self.one_pass(items, [], own, again=False)
-            if span.count > 1:
+            if region.count > 1:
                 left, later = self.one_pass(items, [t._replace(aged=True) for t in left], own, again=True)
                 cleared |= later
             return [Touch(t.thread, _hull(t.region, len(counts), own), False) for t in left], cleared
-        flag = self._flag(span.flag)
-        if isinstance(span, Branch):
-            middle = [i for i in items if (i if isinstance(i, int) else i.begin) >= span.middle]
+        flag = self._flag(region.flag)
+        if isinstance(region, Branch):
+            middle = [i for i in items if (i if isinstance(i, int) else i.begin) >= region.middle]
             then, _ = self.one_pass(items[: len(items) - len(middle)], flag, counts, again=False)
             otherwise, _ = self.one_pass(middle, flag, counts, again=False)
             return [*then, *otherwise, *flag], False
-        return self._while(span, flag, items, counts)
+        return self._while(region, flag, items, counts)
 
     def _while(
-        self, span: While, flag: list[Touch], items: list[int | AnySpan], counts: tuple[int, ...]
+        self, region: While, flag: list[Touch], items: list[int | AnyRegion], counts: tuple[int, ...]
     ) -> tuple[list[Touch], bool]:
         """A barrier stands before the flag is read, so that is all that has been touched at the end."""
-        test = [i for i in items if (i if isinstance(i, int) else i.begin) < span.test]
+        test = [i for i in items if (i if isinstance(i, int) else i.begin) < region.test]
         body = items[len(test) :]
         left: list[Touch] = []
         for again in (False, True):
@@ -150,7 +150,7 @@ def _file(held: Touched, touches: Iterable[Touch], counts: tuple[int, ...]) -> N
         held.add(touch, _reach(touch.region, counts))
 
 
-def _reach(moving: Region, counts: tuple[int, ...]) -> Bytes:
+def _reach(moving: TouchedBytes, counts: tuple[int, ...]) -> Bytes:
     """The bytes of all iterations of the loops around."""
     whole = _hull(moving, 0, counts) if counts else moving
     return Bytes(whole.key, whole.begin, max(whole.end, whole.begin + 1))
@@ -164,7 +164,7 @@ def _meet(mine: Sequence[Touch], held: Touched, counts: tuple[int, ...]) -> bool
     )
 
 
-def _conflict(new: Region, old: Region, counts: tuple[int, ...], *, aged: bool) -> bool:
+def _conflict(new: TouchedBytes, old: TouchedBytes, counts: tuple[int, ...], *, aged: bool) -> bool:
     """Whether two regions may meet, at equal iterations of the loops around both; ``aged``: ``old`` at any earlier one
     of the innermost loop."""
     if not (new.writes or old.writes) or new.key is not old.key:
@@ -184,7 +184,7 @@ def _conflict(new: Region, old: Region, counts: tuple[int, ...], *, aged: bool) 
     return least <= most
 
 
-def _spread(moving: Region, level: int, count: int) -> Region:
+def _spread(moving: TouchedBytes, level: int, count: int) -> TouchedBytes:
     """All iterations of one loop as one region."""
     step = moving.steps[level]
     if not step:
@@ -194,7 +194,7 @@ def _spread(moving: Region, level: int, count: int) -> Region:
     return replace(moving, begin=moving.begin + min(reach, 0), end=moving.end + max(reach, 0), grid=None, steps=steps)
 
 
-def _hull(moving: Region, depth: int, counts: tuple[int, ...]) -> Region:
+def _hull(moving: TouchedBytes, depth: int, counts: tuple[int, ...]) -> TouchedBytes:
     """All iterations of the loops below the first ``depth`` as one region."""
     for level in range(depth, len(counts)):
         moving = _spread(moving, level, counts[level])

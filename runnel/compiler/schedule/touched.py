@@ -11,14 +11,14 @@ from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
 from runnel.compiler.kernels.places import Place
-from runnel.compiler.schedule.partition import Region
+from runnel.compiler.schedule.partition import TouchedBytes
 
 
 class Touch(NamedTuple):
     """A region that a thread touches."""
 
     thread: int
-    region: Region
+    region: TouchedBytes
     aged: bool  # by an earlier iteration of the loop that is looked at
 
 

@@ -30,8 +30,8 @@ from runnel.loops.ir import (
     For,
     Host,
     Index,
+    IndirectOperand,
     Let,
-    Lists,
     Load,
     Param,
     Position,
@@ -49,7 +49,7 @@ Axis = RangeBound | str  # a loop over the block, or the name of another loop's 
 Loop = tuple[Axis, int, int, int]  # axis, first value, one past its last, stride
 Path = tuple[int, frozenset[tuple[Axis, int]]]  # first element, and the stride along each axis
 Interval = tuple[int, int] | None  # inclusive; None: any integer
-_LISTED = 16 * LARGEST  # runs that a table leads to: most touch one another
+_INDIRECT = 16 * LARGEST  # runs that a table leads to: most touch one another
 _CORNERS: dict[scalar.ScalarOp, Callable[[int, int], int]] = {
     scalar.add: operator.add,
     scalar.sub: operator.sub,
@@ -177,7 +177,7 @@ class _Walk:
                 steps.append((interval[0], interval[1] + 1, stride))
         found = self.footprint(buffer, writes, offset, steps, path)
         if any(t is not None for t in known):
-            if len(found.runs) * len(shifts) > _LISTED:
+            if len(found.runs) * len(shifts) > _INDIRECT:
                 raise TooLarge
             size = self.accesses[buffer].place.dtype.itemsize
             runs = merged((found.runs[None, :, :] + shifts[:, None, None] * size).reshape(-1, 2))
@@ -257,14 +257,14 @@ class _Walk:
         if rows[0] >= rows[1] or columns[0] >= columns[1]:
             return
         if k[1]:
-            if stmt.lists is None:
+            if stmt.indirect is None:
                 a += [(*rows, number(stmt.a_row)), (*k, number(stmt.a_k))]
                 yield self.footprint(stmt.a, False, 0, a, None, contracted=True)
             else:
-                yield self.footprint(stmt.lists.rows, False, 0, [(*rows, 1)], None)
-                yield self.footprint(stmt.lists.ks, False, 0, [(*k, 1)], None)
-                yield self.listed(stmt.a, stmt.lists, rows)
-            pairs = 2 if stmt.panels is not None and stmt.factors is not None else 1
+                yield self.footprint(stmt.indirect.rows, False, 0, [(*rows, 1)], None)
+                yield self.footprint(stmt.indirect.ks, False, 0, [(*k, 1)], None)
+                yield self.indirect(stmt.a, stmt.indirect, rows)
+            pairs = 2 if stmt.panels is not None and stmt.operand_dtype is not None else 1
             b.append((0, -(-k[1] // pairs), number(stmt.b_k)))
             if stmt.panels is not None:
                 width = stmt.panels.width
@@ -276,17 +276,17 @@ class _Walk:
         c += [(*rows, number(stmt.c_row)), (*columns, 1)]
         yield self.footprint(stmt.c, True, 0, c, path)
 
-    def listed(self, buffer: str, lists: Lists, rows: tuple[int, int]) -> Footprint:
+    def indirect(self, buffer: str, operand: IndirectOperand, rows: tuple[int, int]) -> Footprint:
         """The elements that the lists lead to for these rows, and no others: what lies between may not be written yet,
         such as the border of a padded array."""
         elements: Runs = np.array([[0, 1]], np.int64)
-        for name, part in ((lists.rows, slice(*rows)), (lists.ks, slice(None))):
+        for name, part in ((operand.rows, slice(*rows)), (operand.ks, slice(None))):
             access = self.accesses[name]
             if access.place.value is None:
                 raise VerifierError(f"The list '{name}' of offsets is no constant.")
             first = np.unique(access.place.value[access.offset :][part]).astype(np.int64)
             offsets = merged(np.stack([first, first + 1], axis=1))
-            if len(elements) * len(offsets) > _LISTED:
+            if len(elements) * len(offsets) > _INDIRECT:
                 raise TooLarge
             begins = elements[:, 0, None] + offsets[:, 0]
             ends = elements[:, 1, None] + offsets[:, 1] - 1  # of two ranges the sums are a range

@@ -20,7 +20,7 @@ def check_clusters(clustering: Clustering) -> None:
     """Raise VerifierError unless each cluster is one loop nest: its values are computed one after another, each from
     values of the same point."""
     inside: dict[Cluster, set[Value]] = {}
-    for node, cluster in clustering.home.items():  # in the order of the graph
+    for node, cluster in clustering.cluster_of.items():  # in the order of the graph
         before = inside.setdefault(cluster, set())
         if cluster.form is not Form.STANDALONE and not reads_same_point(cluster, node, before, clustering.views):
             raise VerifierError(f"Fusion: {node} reads other values of its kernel at other points than its own.")
@@ -33,19 +33,21 @@ def check_clusters(clustering: Clustering) -> None:
 def check_order(order: Sequence[Cluster], clustering: Clustering, overwritten: Mapping[Value, Cluster]) -> None:
     """Raise VerifierError unless every cluster runs after those whose values it reads, and before the one that stores a
     new value over a Variable of which it reads the old one (``overwritten``)."""
-    home, views = clustering.home, clustering.views
-    place = {cluster: number for number, cluster in enumerate(order)}
-    if len(place) != len(set(home.values())):
+    cluster_of, views = clustering.cluster_of, clustering.views
+    position = {cluster: number for number, cluster in enumerate(order)}
+    if len(position) != len(set(cluster_of.values())):
         raise VerifierError("Fusion: some kernels wait for one another in a circle.")
     seen: set[Value] = set()
-    for node, cluster in home.items():
+    for node, cluster in cluster_of.items():
         for x in node.inputs:
             base = views[x].base
-            for needed in (base, *(views[y].base for y in clustering.behind.get(x, ()))):
-                maker = home.get(needed)
-                if maker is not None and (needed not in seen if maker is cluster else place[maker] >= place[cluster]):
+            for needed in (base, *(views[y].base for y in clustering.control_dependencies.get(x, ()))):
+                maker = cluster_of.get(needed)
+                if maker is not None and (
+                    needed not in seen if maker is cluster else position[maker] >= position[cluster]
+                ):
                     raise VerifierError(f"Fusion: {node} is computed before {needed}, which it reads.")
-            if base in overwritten and place[overwritten[base]] < place[cluster]:
+            if base in overwritten and position[overwritten[base]] < position[cluster]:
                 raise VerifierError(f"Fusion: {node} reads {base}, over which its next value is stored before.")
         seen.add(node)
 

@@ -14,8 +14,8 @@ import numpy as np
 
 from runnel.compiler.kernels.places import Access, Call, Place, Space
 from runnel.compiler.planned import Plan
-from runnel.compiler.schedule.loop_regions import AnySpan, Branch, Repeat, While, sequence
-from runnel.compiler.schedule.partition import Block, region
+from runnel.compiler.schedule.loop_regions import AnyRegion, Branch, Repeat, While, sequence
+from runnel.compiler.schedule.partition import Block, touched_bytes
 from runnel.compiler.verification.footprint import Footprint, footprints
 from runnel.compiler.verification.runs import LARGEST, Runs, TooLarge, common, merged, missing, runs_of
 from runnel.core.errors import VerifierError
@@ -80,11 +80,11 @@ def _places(plan: Plan) -> Iterator[str]:
         for access in call.accesses:
             if access.place.space is Space.ARENA:
                 life[access.place] = (life.get(access.place, (number, number))[0], number)
-    for span in plan.spans:  # whatever a loop touches is there at every iteration
-        inside = [a for call in plan.calls[span.begin : span.end] for a in call.accesses]
-        for place in {a.place for a in (*inside, *span.touched()) if a.place.space is Space.ARENA}:
+    for region in plan.regions:  # whatever a loop touches is there at every iteration
+        inside = [a for call in plan.calls[region.begin : region.end] for a in call.accesses]
+        for place in {a.place for a in (*inside, *region.touched()) if a.place.space is Space.ARENA}:
             first, last = life[place]
-            life[place] = min(first, span.begin), max(last, span.end - 1)
+            life[place] = min(first, region.begin), max(last, region.end - 1)
     for place in life:
         if place.slot != 0 or place.offset < 0 or place.offset + place.nbytes > plan.arena.peak:
             yield f"'{place.label}' lies at {_bytes(place)}, and the arena has {plan.arena.peak} bytes"
@@ -109,9 +109,9 @@ class _Simulation:
         self.epoch: list[tuple[int, int, Footprint, Runs]] = []  # thread, call, footprint, its bytes in their space
 
     def faults(self) -> Iterator[str]:
-        yield from self._run(sequence(0, len(self.plan.calls), self.plan.spans), (), again=False)
+        yield from self._run(sequence(0, len(self.plan.calls), self.plan.regions), (), again=False)
 
-    def _run(self, items: Iterable[int | AnySpan], at: tuple[int, ...], *, again: bool) -> Iterator[str]:
+    def _run(self, items: Iterable[int | AnyRegion], at: tuple[int, ...], *, again: bool) -> Iterator[str]:
         """Calls and loops in order, at these iterations of the loops around them."""
         for item in items:
             if isinstance(item, int):
@@ -129,34 +129,34 @@ class _Simulation:
             else:
                 yield from self._branch(item, inside, at)
 
-    def _repeat(self, span: Repeat, inside: list[int | AnySpan], at: tuple[int, ...]) -> Iterator[str]:
+    def _repeat(self, region: Repeat, inside: list[int | AnyRegion], at: tuple[int, ...]) -> Iterator[str]:
         """All iterations if they are few, else the first ones and the last one."""
-        few = min(span.count, _FEW)
+        few = min(region.count, _FEW)
         for t in range(few):
             yield from self._run(inside, (*at, t), again=t > 0)
-        if span.count > few:
-            self._skip(span, (*at, range(few, span.count - 1)))
-            yield from self._run(inside, (*at, span.count - 1), again=True)
+        if region.count > few:
+            self._skip(region, (*at, range(few, region.count - 1)))
+            yield from self._run(inside, (*at, region.count - 1), again=True)
 
-    def _while(self, span: While, inside: list[int | AnySpan], at: tuple[int, ...]) -> Iterator[str]:
-        test = [i for i in inside if (i if isinstance(i, int) else i.begin) < span.test]
+    def _while(self, region: While, inside: list[int | AnyRegion], at: tuple[int, ...]) -> Iterator[str]:
+        test = [i for i in inside if (i if isinstance(i, int) else i.begin) < region.test]
         for iteration in range(3):
             yield from self._run(test, at, again=True)
             self.epoch.clear()
-            yield from self._flag(span, span.flag, at)
+            yield from self._flag(region, region.flag, at)
             if iteration < 2:
                 yield from self._run(inside[len(test) :], at, again=True)
 
-    def _branch(self, span: Branch, inside: list[int | AnySpan], at: tuple[int, ...]) -> Iterator[str]:
-        yield from self._flag(span, span.flag, at)
-        then = [i for i in inside if (i if isinstance(i, int) else i.begin) < span.middle]
+    def _branch(self, region: Branch, inside: list[int | AnyRegion], at: tuple[int, ...]) -> Iterator[str]:
+        yield from self._flag(region, region.flag, at)
+        then = [i for i in inside if (i if isinstance(i, int) else i.begin) < region.middle]
         before = list(self.epoch)
         yield from self._run(then, at, again=False)
         one, self.epoch = self.epoch, before
         yield from self._run(inside[len(then) :], at, again=False)
         self.epoch += [touch for touch in one if not any(touch is other for other in self.epoch)]
 
-    def _flag(self, span: AnySpan, flag: Access | None, at: tuple[int, ...]) -> Iterator[str]:
+    def _flag(self, region: AnyRegion, flag: Access | None, at: tuple[int, ...]) -> Iterator[str]:
         """Every thread reads the flag of a loop or branch."""
         if flag is None:
             return
@@ -164,15 +164,15 @@ class _Simulation:
         size = flag.place.dtype.itemsize
         runs = runs_of(access.offset, [], size)
         footprint = Footprint(access, "flag", False, False, runs, None)
-        call = self.plan.calls[span.begin]
-        yield from self._bounds(span.begin, call, [footprint])
-        yield from self._value(span.begin, call, footprint)
+        call = self.plan.calls[region.begin]
+        yield from self._bounds(region.begin, call, [footprint])
+        yield from self._value(region.begin, call, footprint)
         for thread in range(self.plan.threads):
-            yield from self._race(thread, span.begin, call, footprint)
+            yield from self._race(thread, region.begin, call, footprint)
 
-    def _skip(self, span: AnySpan, at: tuple[int | range, ...]) -> None:
-        """What the calls of ``span`` write at other iterations than those that are carried out."""
-        for item in sequence(span.begin, span.end, span.inner):
+    def _skip(self, region: AnyRegion, at: tuple[int | range, ...]) -> None:
+        """What the calls of ``region`` write at other iterations than those that are carried out."""
+        for item in sequence(region.begin, region.end, region.inner):
             if not isinstance(item, int):
                 self._skip(item, (*at, range(item.count)) if isinstance(item, Repeat) else at)
                 continue
@@ -201,7 +201,7 @@ class _Simulation:
                 continue
             touched = [f for f in footprints(call, block) if f.access.place.space is not Space.SCRATCH]
             yield from self._bounds(number, call, touched)
-            yield from self._regions(number, call, block, touched)
+            yield from self._guarded(number, call, block, touched)
             yield from self._hazards(number, call, touched)
             for footprint in touched:
                 if footprint.access.place.strided:
@@ -221,14 +221,14 @@ class _Simulation:
                     f"through '{f.buffer}', and it has {place.nbytes}"
                 )
 
-    def _regions(self, number: int, call: Call, block: Block, touched: list[Footprint]) -> Iterator[str]:
+    def _guarded(self, number: int, call: Call, block: Block, touched: list[Footprint]) -> Iterator[str]:
         """What a block touches lies in the region that barriers were set for."""
         for f in touched:
             place = f.access.place
             if place.strided or not len(f.runs):
                 continue
             start = place.offset if place.space is Space.ARENA else 0
-            known = region(f.access, block, call)
+            known = touched_bytes(f.access, block, call)
             begin, end = known.begin - start, known.end - start
             first, last = f.runs[0, 0], f.runs[-1, 1]
             if first < begin or last > end:

@@ -9,7 +9,7 @@ strides count elements, C's columns are adjacent. For i0 ≤ i < i1 and j0 ≤ j
 Σ_k A[i, k]·B[k, j]. For each K_BLOCK steps of k an element has one chain of fused multiply-adds over ascending k, the
 first of which starts at 0 or, to ``resume``, at C[i, j]; the chains' results meet pairwise (``k_blocks``). Its bits
 depend on k and the operands' values alone, not on strides, blocks or path. Unless ``a_rows`` is null, A
-is *listed*: A[i, k] is element a_rows[i] + a_ks[k] behind A, and both lists hold i32. Unless ``b_panel`` is 0, B lies
+is *indirect*: A[i, k] is element a_rows[i] + a_ks[k] behind A, and both lists hold i32. Unless ``b_panel`` is 0, B lies
 in *panels* already: the columns from each multiple of the target's panel width on, side by side, the last one filled
 up, ``b_panel`` elements behind those before; then j0 is such a multiple. When a block of C is done,
 ``epilogue(thread, args, i0', i1', j0', j1')`` is called for it, unless null; the blocks cover the whole once. Panels go
@@ -25,9 +25,8 @@ smaller than the others.
 from __future__ import annotations
 
 from runnel.backends import context
-from runnel.backends.cpu.codegen import k_blocks, packing, shares, tiles
+from runnel.backends.cpu.codegen import k_blocks, packing, partition, tiles
 from runnel.backends.cpu.codegen.flow import METADATA, Flow
-from runnel.backends.cpu.codegen.shares import Panels
 from runnel.backends.cpu.target import Target
 from runnel.backends.host import layout
 from runnel.core.dtypes import DType
@@ -71,7 +70,7 @@ class Blocking:
     pack_rows_crowded: int = 18  # or for this many if its rows crowd into few sets of the second-level cache
     pack_a_columns: int = 192  # A whose rows are not adjacent in k is packed for this many columns
     pack_a_k: int = 48
-    k_listed: int = 128  # of a listed A in sums longer than
+    k_indirect: int = 128  # of an indirect A in sums longer than
     long_k: int = 4096  # this, where each k has a cache line of its own in A: gradients of convolution weights
 
 
@@ -130,11 +129,11 @@ class _Driver:
         self.a_width = -(-target.tile_rows // self.em.lanes) * self.em.lanes  # rows of a packed tile of A, padded
         columns = (blocks.columns, blocks.columns_few, blocks.columns_panels)
         self.columns, self.columns_few, self.columns_panels = (max(n // self.width, 1) * self.width for n in columns)
-        self.odd_rows = target.odd_rows
+        self.wide_panel_rows = target.wide_panel_rows
         a_size = -(-blocks.rows // target.tile_rows) * blocks.k * self.a_width
         if (a_size + max(self.columns * blocks.k, self.columns_few * blocks.k_few)) * dtype.itemsize > PACKED:
             raise ValueError(f"{blocks} needs more scratch memory than {PACKED} bytes.")
-        steps = (blocks.k, blocks.k_in_place, blocks.k_crowded, blocks.k_listed, blocks.k_few, blocks.k_panels)
+        steps = (blocks.k, blocks.k_in_place, blocks.k_crowded, blocks.k_indirect, blocks.k_few, blocks.k_panels)
         if blocks.rows % target.tile_rows or any(k % _K_GRAIN for k in steps):
             raise ValueError(f"{blocks} must hold whole tiles of {target.tile_rows} rows and k in steps of {_K_GRAIN}.")
         self.a_size = a_size
@@ -149,7 +148,7 @@ class _Driver:
         em.effect("ret void")
         em.start(some)
 
-        self.listed = em.value("icmp ne ptr %a_rows, null")
+        self.indirect = em.value("icmp ne ptr %a_rows, null")
         self.in_panels = em.test("ne", "%b_panel", 0)
         self.in_rows = em.value(f"xor i1 {self.in_panels}, true")
         self._choose(m, n)
@@ -157,15 +156,15 @@ class _Driver:
         in_place = em.select(self._crowds("%b_k"), blocks.k_crowded, blocks.k_in_place)
         limit = em.select(self.in_panels, blocks.small_a_panels, blocks.small_a)
         small_a = em.test("sle", em.mul(em.mul(m, "%k"), em.dtype.itemsize), limit)
-        along_k = em.either(em.test("eq", "%a_k", 1), self.listed)  # else a tile of A has a cache line for each k
+        along_k = em.either(em.test("eq", "%a_k", 1), self.indirect)  # else a tile of A has a cache line for each k
         few = em.both(small_a, along_k)
         packed = em.select(few, blocks.k_few, blocks.k)
         k_limit = em.select(self.in_panels, blocks.k_panels, in_place)
         k_limit = em.select(em.either(self.packs_a, self.packs_b), packed, k_limit)
-        apart = em.both(self.listed, em.test("sgt", "%k", blocks.long_k))
-        k_limit = em.select(apart, em.minimum(k_limit, blocks.k_listed), k_limit)
-        k_step = shares.even(em, "%k", k_limit, _K_GRAIN)
-        i_step = shares.even(em, m, blocks.rows, self.tile_rows)
+        apart = em.both(self.indirect, em.test("sgt", "%k", blocks.long_k))
+        k_limit = em.select(apart, em.minimum(k_limit, blocks.k_indirect), k_limit)
+        k_step = partition.even(em, "%k", k_limit, _K_GRAIN)
+        i_step = partition.even(em, m, blocks.rows, self.tile_rows)
         self.packed_a = em.value("load ptr, ptr " + em.value("getelementptr i64, ptr %thread, i64 1"))
         packed_b = em.at(self.packed_a, self.a_size)
         self._address_a()
@@ -179,7 +178,7 @@ class _Driver:
         j_step = em.select(em.both(self.packs_b, few), self.columns_few, self.columns)
         j_step = em.select(em.both(self.in_panels, few), self.columns_panels, j_step)
         with em.loop("%j0", "%j1", j_step) as j:
-            block = shares.in_panels(em, em.minimum(j_step, em.sub("%j1", j)), may_widen)
+            block = partition.partition_columns(em, em.minimum(j_step, em.sub("%j1", j)), may_widen)
             with em.loop(0, at_least_once, k_step) as p:
                 depth = em.minimum(k_step, em.sub("%k", p))
                 column = em.select(self.in_panels, em.mul(em.divide(j, self.width), "%b_panel"), em.mul(j, "%b_col"))
@@ -216,18 +215,18 @@ class _Driver:
         self.packs_b = em.both(self.packs_b, self.in_rows)
         wide = em.test("sge", n, blocks.pack_a_columns)
         deep = em.test("sge", "%k", blocks.pack_a_k)
-        stepping = em.both(em.test("ne", "%a_k", 1), em.value(f"xor i1 {self.listed}, true"))
+        stepping = em.both(em.test("ne", "%a_k", 1), em.value(f"xor i1 {self.indirect}, true"))
         self.packs_a = em.both(stepping, em.both(wide, deep))
 
     def _address_a(self) -> None:
         """What tiles are told of A: for a listed one in place, where its lists lie instead of steps."""
         em = self.em
         lists = [em.value(f"ptrtoint ptr {x} to i64") for x in ("%a_rows", "%a_ks")]
-        self.a_row = em.select(self.packs_a, 1, em.select(self.listed, lists[0], "%a_row"))
-        self.a_k = em.select(self.packs_a, self.a_width, em.select(self.listed, lists[1], "%a_k"))
-        self.row_words = em.select(self.listed, _WORD, 0)
-        self.row_step = em.select(self.listed, 0, "%a_row")
-        self.k_step = em.select(self.listed, 0, "%a_k")
+        self.a_row = em.select(self.packs_a, 1, em.select(self.indirect, lists[0], "%a_row"))
+        self.a_k = em.select(self.packs_a, self.a_width, em.select(self.indirect, lists[1], "%a_k"))
+        self.row_words = em.select(self.indirect, _WORD, 0)
+        self.row_step = em.select(self.indirect, 0, "%a_row")
+        self.k_step = em.select(self.indirect, 0, "%a_k")
 
     def _crowds(self, stride: str) -> str:
         """Whether k rows ``stride`` elements apart compete for few cache sets, which are chosen by low address bits."""
@@ -236,22 +235,24 @@ class _Driver:
         far = em.test("sge", em.mul(power, "%k"), self.blocks.crowded // em.dtype.itemsize)
         return em.both(far, em.test("sgt", power, _CACHE_LINE // em.dtype.itemsize))  # odd numbers of lines visit all
 
-    def _block(self, i: str, height: str, j: str, block: Panels, p: str, depth: str, b: str, b_next: str) -> None:
+    def _block(
+        self, i: str, height: str, j: str, block: partition.ColumnPartition, p: str, depth: str, b: str, b_next: str
+    ) -> None:
         """All tiles of the block of C of ``height`` rows from i, and of its columns from j, for ``depth`` k from p."""
         em = self.em
-        dealt = shares.deal(em, height, self.tile_rows)
+        row_tiles = partition.partition_rows(em, height, self.tile_rows)
         a = em.at("%A", em.mul(p, self.k_step), em.mul(i, self.row_step))
         a_tile = em.mul(depth, self.a_width)
         with em.when(self.packs_a):
             adjacent = em.both(em.test("eq", "%a_row", 1), em.test("sge", height, self.a_width))
             whole = em.add(em.divide(em.sub(height, self.a_width), self.tile_rows), 1)
-            whole = em.select(adjacent, em.minimum(whole, dealt.count), 0)
+            whole = em.select(adjacent, em.minimum(whole, row_tiles.count), 0)
             em.effect(
-                f"call void @strips(ptr {a}, i64 %a_k, i64 {depth}, i64 {whole}, i64 {dealt.share}, "
-                f"i64 {dealt.larger}, ptr {self.packed_a}, i64 {a_tile})"
+                f"call void @strips(ptr {a}, i64 %a_k, i64 {depth}, i64 {whole}, i64 {row_tiles.share}, "
+                f"i64 {row_tiles.larger}, ptr {self.packed_a}, i64 {a_tile})"
             )
-            with em.loop(whole, dealt.count, 1) as t:
-                rows, first = dealt.tile(em, t)
+            with em.loop(whole, row_tiles.count, 1) as t:
+                rows, first = row_tiles.tile(em, t)
                 source, place = em.at(a, em.mul(first, "%a_row")), em.at(self.packed_a, em.mul(t, a_tile))
                 with em.loop(0, rows, em.lanes) as r:
                     few = em.minimum(em.lanes, em.sub(rows, r))
@@ -262,7 +263,11 @@ class _Driver:
         a = em.select(self.packs_a, self.packed_a, a, "ptr")
         a_row = em.add(self.a_row, em.mul(i, self.row_words))
         a_k = em.add(self.a_k, em.mul(p, self.row_words))
-        odd = shares.deal_if(em, block.wide, height, self.odd_rows, dealt) if self.odd_rows else dealt
+        odd = (
+            partition.partition_rows_if(em, block.wide, height, self.wide_panel_rows, row_tiles)
+            if self.wide_panel_rows
+            else row_tiles
+        )
 
         with em.loop(0, block.count, 1) as q:
             column = em.mul(q, self.width)
@@ -271,12 +276,12 @@ class _Driver:
             wanted = em.select(is_last, em.sub(block.columns, column), self.width)
             vectors = em.ceil_div(wanted, em.lanes)
             lanes = em.sub(wanted, em.mul(em.sub(vectors, 1), em.lanes))
-            kernels = tiles.position(em, wanted, vectors, self.listed)
+            kernels = tiles.position(em, wanted, vectors, self.indirect)
             corner = em.at("%C", em.mul(em.mul(i, self.in_whole), "%c_row"), em.add(em.mul(j, self.in_whole), column))
             wide = em.both(is_last, block.wide)
-            width = em.select(wide, self.width + em.lanes, self.width) if self.odd_rows else str(self.width)
+            width = em.select(wide, self.width + em.lanes, self.width) if self.wide_panel_rows else str(self.width)
             b_stride = em.select(self.packs_b, width, "%b_k")
-            here = dealt.or_else(em, wide, odd) if self.odd_rows else dealt
+            here = row_tiles.or_else(em, wide, odd) if self.wide_panel_rows else row_tiles
             with em.loop(0, here.count, 1) as t:
                 rows, first = here.tile(em, t)
                 a_here = em.at(a, em.select(self.packs_a, em.mul(t, a_tile), em.mul(first, self.row_step)))

@@ -16,10 +16,9 @@ entries of the list for k are neighbours; otherwise it is copied, too.
 from __future__ import annotations
 
 from runnel.backends import context
-from runnel.backends.cpu.codegen import contract, dot_packing, dot_tiles, k_blocks, shares, tiles
+from runnel.backends.cpu.codegen import contract, dot_packing, dot_tiles, k_blocks, partition, tiles
 from runnel.backends.cpu.codegen.dot_tiles import moved
 from runnel.backends.cpu.codegen.flow import METADATA, Flow
-from runnel.backends.cpu.codegen.shares import Panels
 from runnel.backends.cpu.target import Target
 from runnel.core.dtypes import bfloat16, float32
 from runnel.core.errors import DTypeError
@@ -91,7 +90,7 @@ class _Driver:
             raise ValueError(f"{blocks} needs more scratch memory than {contract.PACKED} bytes.")
         if blocks.rows % target.tile_rows or any(k % _K_GRAIN for k in (blocks.k, blocks.k_in_place)):
             raise ValueError(f"{blocks} must hold whole tiles of {target.tile_rows} rows and k in steps of {_K_GRAIN}.")
-        if target.odd_rows:
+        if target.wide_panel_rows:
             raise ValueError(f"The target {target.name} has wider panels, and dot tiles none.")
 
     def body(self) -> Flow:
@@ -106,8 +105,8 @@ class _Driver:
 
         self._choose()
         self.in_whole = em.sub(1, "%tile")
-        k_step = shares.even(em, "%k", em.select(self.packs_a, blocks.k, blocks.k_in_place), _K_GRAIN)
-        i_step = shares.even(em, m, blocks.rows, self.tile_rows)
+        k_step = partition.even(em, "%k", em.select(self.packs_a, blocks.k, blocks.k_in_place), _K_GRAIN)
+        i_step = partition.even(em, m, blocks.rows, self.tile_rows)
         j_step = em.select(self.packs_a, self.columns, self.columns_in_place)
         self.packed_a = em.value("load ptr, ptr " + em.value("getelementptr i64, ptr %thread, i64 1"))
         packed_b = em.at(self.packed_a, self.a_size)
@@ -117,7 +116,7 @@ class _Driver:
         in_panels = em.test("ne", "%b_panel", 0)
         wants_panels = em.value(f"xor i1 {in_panels}, true")
         with em.loop("%j0", "%j1", j_step) as j:
-            block = shares.in_panels(em, em.minimum(j_step, em.sub("%j1", j)), "false")
+            block = partition.partition_columns(em, em.minimum(j_step, em.sub("%j1", j)), "false")
             with em.loop(0, at_least_once, k_step) as p:
                 depth = em.minimum(k_step, em.sub("%k", p))
                 source = moved(em, "%B", em.mul(p, "%b_k"), em.mul(j, "%b_col"))
@@ -145,28 +144,30 @@ class _Driver:
     def _choose(self) -> None:
         """Whether A is copied: a function of its strides or lists alone, and without effect on the result."""
         em = self.em
-        self.listed = em.value("icmp ne ptr %a_rows, null")
-        seen = em.select(self.listed, em.value("and i64 %k, -2"), 0)
-        by_lists = em.value(f"call i1 @paired(ptr %a_ks, i64 {seen})")
-        adjacent = em.select(self.listed, by_lists, em.test("eq", "%a_k", 1), "i1")
+        self.indirect = em.value("icmp ne ptr %a_rows, null")
+        seen = em.select(self.indirect, em.value("and i64 %k, -2"), 0)
+        by_tables = em.value(f"call i1 @paired(ptr %a_ks, i64 {seen})")
+        adjacent = em.select(self.indirect, by_tables, em.test("eq", "%a_k", 1), "i1")
         even = em.test("eq", em.value("and i64 %k, 1"), 0)
         in_place = em.both(adjacent, even)
         self.packs_a = em.value(f"xor i1 {in_place}, true")
-        self.listed_in_place = em.both(self.listed, in_place)
-        self.strided = em.value(f"xor i1 {self.listed}, true")
+        self.indirect_in_place = em.both(self.indirect, in_place)
+        self.strided = em.value(f"xor i1 {self.indirect}, true")
         self.strided_in_place = em.both(self.strided, in_place)
 
-    def _block(self, i: str, height: str, j: str, block: Panels, p: str, depth: str, b: str, b_next: str) -> None:
+    def _block(
+        self, i: str, height: str, j: str, block: partition.ColumnPartition, p: str, depth: str, b: str, b_next: str
+    ) -> None:
         """All tiles of the block of C of ``height`` rows from i, and of its columns from j, for ``depth`` k from p."""
         em = self.em
-        dealt = shares.deal(em, height, self.tile_rows)
+        row_tiles = partition.partition_rows(em, height, self.tile_rows)
         count = em.value(f"lshr i64 {em.add(depth, 1)}, 1")
         a_tile = em.mul(count, self.a_width)
-        with em.when(self.packs_a), em.loop(0, dealt.count, 1) as t:
-            rows, first = dealt.tile(em, t)
+        with em.when(self.packs_a), em.loop(0, row_tiles.count, 1) as t:
+            rows, first = row_tiles.tile(em, t)
             self._pack(em.add(i, first), rows, p, depth, em.at(self.packed_a, em.mul(t, a_tile)))
         lists = [em.value(f"ptrtoint ptr {x} to i64") for x in ("%a_rows", "%a_ks")]
-        a_k = em.select(self.listed_in_place, em.add(lists[1], em.mul(p, _WORD)), 2)
+        a_k = em.select(self.indirect_in_place, em.add(lists[1], em.mul(p, _WORD)), 2)
         a_k = em.select(self.packs_a, 2 * self.a_width, a_k)
 
         with em.loop(0, block.count, 1) as q:
@@ -175,15 +176,15 @@ class _Driver:
             wanted = em.minimum(em.sub(block.columns, column), self.width)
             vectors = em.ceil_div(wanted, em.lanes)
             lanes = em.sub(wanted, em.mul(em.sub(vectors, 1), em.lanes))
-            kernels = tiles.position(em, wanted, vectors, self.listed_in_place)
+            kernels = tiles.position(em, wanted, vectors, self.indirect_in_place)
             corner = em.at("%C", em.mul(em.mul(i, self.in_whole), "%c_row"), em.add(em.mul(j, self.in_whole), column))
-            with em.loop(0, dealt.count, 1) as t:
-                rows, first = dealt.tile(em, t)
+            with em.loop(0, row_tiles.count, 1) as t:
+                rows, first = row_tiles.tile(em, t)
                 row = em.add(i, first)
                 offset = em.select(self.strided_in_place, em.add(p, em.mul(row, "%a_row")), 0)
                 packed = em.at(self.packed_a, em.mul(t, a_tile))
                 a = em.select(self.packs_a, packed, moved(em, "%A", offset), "ptr")
-                a_row = em.select(self.listed_in_place, em.add(lists[0], em.mul(row, _WORD)), "%a_row")
+                a_row = em.select(self.indirect_in_place, em.add(lists[0], em.mul(row, _WORD)), "%a_row")
                 c = em.at(corner, em.mul(first, "%c_row"))
                 slot = em.value(f"getelementptr ptr, ptr @tiles, i64 {em.sub(em.add(kernels, rows), 1)}")
                 em.effect(
@@ -204,7 +205,7 @@ class _Driver:
                     f"call void @strip(ptr {source}, i64 %a_k, i64 %a_row, i64 {depth}, i64 {few}, ptr {here}, "
                     f"i64 {self.a_width})"
                 )
-            with em.when(self.listed):
+            with em.when(self.indirect):
                 ks, cs = (
                     em.value(f"getelementptr i32, ptr {x}, i64 {at}") for x, at in (("%a_ks", p), ("%a_rows", first))
                 )

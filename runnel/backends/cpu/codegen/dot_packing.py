@@ -43,14 +43,14 @@ class _Steps:
         return self.em.both(self.em.test("eq", "%k_step", 1), self.em.test("sge", "%k", 2 * self.em.lanes))
 
 
-class _ListedSteps(_Steps):
+class _IndirectSteps(_Steps):
     """The same with lists of offsets."""
 
     def column(self, number: Operand) -> Operand:
-        return self.em.listed("%cs", number)
+        return self.em.indirect("%cs", number)
 
     def row(self, k: Operand) -> str:
-        return moved(self.em, "%from", self.em.listed("%ks", k))
+        return moved(self.em, "%from", self.em.indirect("%ks", k))
 
     def adjacent(self) -> str:
         em, found = self.em, "true"
@@ -69,7 +69,7 @@ def strip(target: Target) -> Flow:
 
 def listed_strip(target: Target) -> Flow:
     """``listed_strip(from, ks, cs, k, columns, to, width)``: the same with element (k, c) at ks[k] + cs[c]."""
-    return _strip(target, _ListedSteps)
+    return _strip(target, _IndirectSteps)
 
 
 def _strip(target: Target, kind: type[_Steps]) -> Flow:
@@ -173,7 +173,7 @@ def paired(target: Target) -> Flow:
     k = em.phi("i64", ("0", "entry"))
     em.branch(em.test("slt", k, "%k"), body, good)
     em.start(body)
-    distance = em.sub(em.listed("%ks", em.add(k, 1)), em.listed("%ks", k))
+    distance = em.sub(em.indirect("%ks", em.add(k, 1)), em.indirect("%ks", k))
     em.add_edge(k, em.add(k, 2), body)
     em.branch(em.test("eq", distance, 1), head, bad)
     for label, answer in ((good, "true"), (bad, "false")):

@@ -17,7 +17,7 @@ from runnel.core.dtypes import bfloat16, float32, int32
 
 def emit(tile: Tile, target: Target) -> Flow:
     """The body of one kernel: ``k`` counts pairs, and C is float32."""
-    return tiles.emit(tile, target, float32, ListedPairs if tile.listed else Pairs)
+    return tiles.emit(tile, target, float32, IndirectPairs if tile.indirect else Pairs)
 
 
 def moved(em: Flow, pointer: str, *offsets: Operand) -> str:
@@ -48,20 +48,20 @@ class Pairs(Strided):
         return em.intrinsic(em.target.dot, kind, (kind, total), (pairs, factor), (pairs, _halves(em, column, kind)))
 
 
-class ListedPairs(Pairs):
+class IndirectPairs(Pairs):
     """The same with one list of offsets for the rows and one for k, of which every other entry counts."""
 
     def __init__(self, em: Flow, rows: int) -> None:
         self.em = em
         lists = [em.value(f"inttoptr i64 {x} to ptr") for x in ("%a_row", "%a_k")]
-        self.places = [moved(em, "%A", em.listed(lists[0], r)) for r in range(rows)]
+        self.places = [moved(em, "%A", em.indirect(lists[0], r)) for r in range(rows)]
         self.ks = lists[1]
 
     def begin(self, before: str) -> None:
         self.at = self.em.phi("ptr", (self.ks, before))
 
     def addresses(self) -> list[str]:
-        offset = self.em.listed(self.at, 0)
+        offset = self.em.indirect(self.at, 0)
         return [moved(self.em, place, offset) for place in self.places]
 
     def step(self, block: str) -> None:

@@ -76,7 +76,7 @@ class Flow(Emitter):
                 pointer = self.value(f"getelementptr {self.scalar_kind}, ptr {pointer}, i64 {offset}")
         return pointer
 
-    def listed(self, pointer: str, position: Operand) -> str:
+    def indirect(self, pointer: str, position: Operand) -> str:
         """Entry ``position`` of a list of i32, as an i64."""
         entry = self.value(f"getelementptr i32, ptr {pointer}, i64 {position}")
         return self.value(f"sext i32 {self.value(f'load i32, ptr {entry}, align 4')} to i64")

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from runnel.backends.cpu.codegen import shares
+from runnel.backends.cpu.codegen import partition
 from runnel.backends.cpu.codegen.flow import Flow
 from runnel.backends.cpu.codegen.text import element
 from runnel.backends.cpu.target import Target
@@ -56,12 +56,12 @@ class Long:
         row_bytes = _row_bytes(em, em.minimum(em.sub("%j1", "%j0"), at_once))
         room = em.divide(PARTIALS, em.mul(levels, row_bytes))
         room = em.mul(em.divide(room, target.tile_rows), target.tile_rows)
-        i_step = shares.even(em, em.sub("%i1", "%i0"), room, target.tile_rows)
+        i_step = partition.even(em, em.sub("%i1", "%i0"), room, target.tile_rows)
         scratch = em.value("load ptr, ptr " + em.value("getelementptr i64, ptr %thread, i64 1"))
         waiting = em.value(f"getelementptr i8, ptr {scratch}, i64 {self.partials}")
         row = em.divide(row_bytes, em.dtype.itemsize)
         level = em.mul(i_step, row)
-        listed = em.value("icmp ne ptr %a_rows, null")
+        indirect = em.value("icmp ne ptr %a_rows, null")
         b_step = em.select(em.test("ne", "%b_panel", 0), target.panel_columns(em.dtype), "%b_k")
         wanted = em.value("icmp ne ptr %epilogue, null")
         with em.loop("%j0", "%j1", at_once) as j:
@@ -76,7 +76,7 @@ class Long:
                     place, c_row = sums.at(em, at)
                     c = em.at(place, em.sub(0, em.add(em.mul(i, c_row), j)))
                     entries = em.value(f"getelementptr i8, ptr %a_ks, i64 {em.mul(begin, _ENTRY)}")
-                    ks = em.select(listed, entries, "%a_ks", "ptr")
+                    ks = em.select(indirect, entries, "%a_ks", "ptr")
                     a, b = self._moved(em, "%A", em.mul(begin, "%a_k")), self._moved(em, "%B", em.mul(begin, b_step))
                     resumes = em.select(em.test("eq", number, 0), "%resume", 0)
                     em.effect(

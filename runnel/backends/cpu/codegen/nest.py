@@ -109,7 +109,8 @@ def _contract(values: Values, spec: Contract, epilogue: str) -> None:
     """Call the generic contraction, for a batch once for each matrix of the block."""
     em = values.em
     tile = spec.c in values.tiles
-    lists = (values.bases[spec.lists.rows], values.bases[spec.lists.ks]) if spec.lists is not None else ("null", "null")
+    indirect = spec.indirect
+    tables = ("null", "null") if indirect is None else (values.bases[indirect.rows], values.bases[indirect.ks])
     names = (spec.a, spec.b, spec.c)
     strides = [values.stride(p) for p in (spec.a_row, spec.a_k, spec.b_k, spec.b_col, spec.c_row, spec.k)]
 
@@ -118,7 +119,7 @@ def _contract(values: Values, spec: Contract, epilogue: str) -> None:
         panel = values.stride(spec.panels.step)
 
     def call(matrices: list[str], block: list[str]) -> None:
-        products.call(em, spec.operands, matrices, strides, block, epilogue, tile=tile, lists=lists, panel=panel)
+        products.call(em, spec.operands, matrices, strides, block, epilogue, tile=tile, tables=tables, panel=panel)
 
     bases = [values.bases[name] for name in names]
     if spec.panels is not None and panel == "0":  # they were made for another machine's tiles

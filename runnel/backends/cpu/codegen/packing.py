@@ -67,7 +67,7 @@ def strip(target: Target, dtype: DType) -> Flow:
 def strips(target: Target, dtype: DType) -> Flow:
     """``strips(from, k_step, k, count, share, larger, to, to_step)``: the first ``count`` tiles of rows of A, adjacent
     for each k, to strips ``to_step`` elements apart, with what follows a tile's rows behind them. The tiles are dealt
-    as ``shares.Dealt`` says. All are copied for one k before the next, so that memory is read in order.
+    as ``partition.RowPartition`` says. All are copied for one k before the next, so that memory is read in order.
     """
     em = Flow(target, dtype)
     vectors = -(-target.tile_rows // em.lanes)

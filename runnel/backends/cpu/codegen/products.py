@@ -30,16 +30,16 @@ def call(
     *,
     tile: bool = False,
     accumulate: bool = False,
-    lists: Sequence[str] = ("null", "null"),
+    tables: Sequence[str] = ("null", "null"),
     panel: str = "0",
 ) -> None:
     """Call it for the ``block`` i0, i1, j0, j1 of the ``matrices`` A, B and C with ``numbers`` a_row, a_k, b_k, b_col,
-    c_row and k. ``tile`` says that C is memory for one block, ``accumulate`` that chains begin at C; with ``lists`` of
+    c_row and k. ``tile`` says that C is memory for one block, ``accumulate`` that chains begin at C; with ``tables`` of
     offsets of rows and of k, these take the place of A's steps; ``panel`` is the step from panel to panel of a B that
     lies in such."""
     name = symbol(dtype)
     em.declare(name, "void", *["ptr"] * 3, *["i64"] * 10, *["ptr"] * 3, *["i64"] * 2, *["ptr"] * 2, "i64")
     pointers = [f"ptr {m}" for m in matrices]
     operands = ", ".join([*pointers, *[f"i64 {x}" for x in (*numbers, *block)]])
-    more = f"i64 {int(tile)}, i64 {int(accumulate)}, ptr {lists[0]}, ptr {lists[1]}, i64 {panel}"
+    more = f"i64 {int(tile)}, i64 {int(accumulate)}, ptr {tables[0]}, ptr {tables[1]}, i64 {panel}"
     em.effect(f"call void @{name}({operands}, ptr {epilogue}, ptr %thread, ptr %args, {more})")

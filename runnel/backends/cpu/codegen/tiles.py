@@ -4,9 +4,10 @@
 and columns; ``start`` is 0 or, to ``resume``, C[r, j] itself. Each element is one chain of fused multiply-adds in order
 of k. A is read an element at a time, whatever its strides; B a vector at a time, its columns adjacent. An *edge* tile
 has only ``lanes`` columns in its last vector: it writes no others and, where masked loads are cheap, reads no others
-(elsewhere, and in the wider panel, B must be padded). In a *listed* tile ``a_row`` and ``a_k`` are the addresses of two
-lists of i32, and A[r, k] is element rows[r] + ks[k] behind A: rows are looked up once, k along the way, as in Dukhan,
-"The Indirect Convolution Algorithm" (2019), but with one list for the taps instead of a pointer for each pixel and tap.
+(elsewhere, and in the wider panel, B must be padded). In an *indirect* tile ``a_row`` and ``a_k`` are the addresses of
+two tables of i32, and A[r, k] is element rows[r] + ks[k] after A: rows are looked up once, k along the way, as in
+Dukhan, "The Indirect Convolution Algorithm" (2019), but with one table for the taps instead of a pointer for each pixel
+and tap.
 
 The register blocking is that of Goto and van de Geijn, "Anatomy of High-Performance Matrix Multiplication" (2008). The
 driver finds the tiles in one table, so that the tail of a block of rows runs in a kernel of exactly its size. Where
@@ -34,11 +35,11 @@ class Tile:
     rows: int
     vectors: int
     edge: bool
-    listed: bool
+    indirect: bool
 
     @property
     def name(self) -> str:
-        return f"{'listed' if self.listed else 'tile'}_{self.rows}x{self.vectors}{'_edge' if self.edge else ''}"
+        return f"{'listed' if self.indirect else 'tile'}_{self.rows}x{self.vectors}{'_edge' if self.edge else ''}"
 
 
 def family(target: Target) -> list[Tile]:
@@ -47,7 +48,7 @@ def family(target: Target) -> list[Tile]:
 
     A full panel has tiles without masks, unless predicate registers make masks free.
     """
-    return [Tile(*kind, listed) for listed in (False, True) for kind in _kinds(target)]
+    return [Tile(*kind, indirect) for indirect in (False, True) for kind in _kinds(target)]
 
 
 def _kinds(target: Target) -> Iterator[tuple[int, int, bool]]:
@@ -57,7 +58,7 @@ def _kinds(target: Target) -> Iterator[tuple[int, int, bool]]:
     for vectors, edge in [*((v, True) for v in range(1, target.tile_vectors + 1)), *whole]:
         yield from ((r, vectors, edge) for r in rows)
     for edge in (True,) if target.has_masks else (True, False):
-        yield from ((r, target.tile_vectors + 1, edge) for r in range(1, target.odd_rows + 1))
+        yield from ((r, target.tile_vectors + 1, edge) for r in range(1, target.wide_panel_rows + 1))
 
 
 def table(target: Target) -> str:
@@ -66,7 +67,7 @@ def table(target: Target) -> str:
     return f"@tiles = internal constant [{len(family(target))} x ptr] [{members}]"
 
 
-def position(em: Flow, columns: str, vectors: str, listed: str) -> str:
+def position(em: Flow, columns: str, vectors: str, indirect: str) -> str:
     """Where in the table the kernels for so many columns, in so many vectors, begin (at one row): an operand."""
     target = em.target
     group = em.sub(vectors, 1)
@@ -74,13 +75,13 @@ def position(em: Flow, columns: str, vectors: str, listed: str) -> str:
         full = em.test("eq", columns, target.panel_columns(em.dtype))
         group = em.select(full, target.tile_vectors, group)
     place = em.mul(group, target.tile_rows)
-    if target.odd_rows:
+    if target.wide_panel_rows:
         kinds = list(_kinds(target))
         full = em.test("eq", columns, (target.tile_vectors + 1) * em.lanes)
         edge, whole = (kinds.index((1, target.tile_vectors + 1, e)) for e in (True, target.has_masks))
         wide = em.test("sgt", vectors, target.tile_vectors)
         place = em.select(wide, em.select(full, whole, edge), place)
-    return em.add(place, em.select(listed, len(family(target)) // 2, 0))
+    return em.add(place, em.select(indirect, len(family(target)) // 2, 0))
 
 
 def emit(tile: Tile, target: Target, dtype: DType, factors_of: type[Strided] | None = None) -> Flow:
@@ -89,7 +90,7 @@ def emit(tile: Tile, target: Target, dtype: DType, factors_of: type[Strided] | N
     kind, step = em.vector_kind, em.lanes
     cells = [(r, v) for r in range(tile.rows) for v in range(tile.vectors)]
     mask = em.first_lanes("%lanes") if tile.edge else ""
-    factors = (factors_of or (Listed if tile.listed else Strided))(em, tile.rows)
+    operand_dtype = (factors_of or (Indirect if tile.indirect else Strided))(em, tile.rows)
     c_rows = ["%C"] + [em.at("%C", em.mul("%c_row", r)) for r in range(1, tile.rows)]
     is_tail = [tile.edge and v == tile.vectors - 1 for v in range(tile.vectors)]
 
@@ -108,7 +109,7 @@ def emit(tile: Tile, target: Target, dtype: DType, factors_of: type[Strided] | N
 
     em.start(again)
     k = em.phi("i64", ("%k", ready))
-    factors.begin(ready)
+    operand_dtype.begin(ready)
     b = em.phi("ptr", ("%B", ready))
     sums = {c: em.phi(kind, (first[c], ready)) for c in cells}
     columns = []
@@ -117,13 +118,13 @@ def emit(tile: Tile, target: Target, dtype: DType, factors_of: type[Strided] | N
         masked = is_tail[v] and em.masked_loads and tile.vectors <= target.tile_vectors
         columns.append(em.masked_load(address, mask) if masked else em.load(address))
     following = {}
-    for r, place in enumerate(factors.addresses()):
-        factor = factors.everywhere(place)
+    for r, place in enumerate(operand_dtype.addresses()):
+        factor = operand_dtype.everywhere(place)
         for v in range(tile.vectors):
-            following[r, v] = factors.multiply_add(factor, columns[v], sums[r, v])
+            following[r, v] = operand_dtype.multiply_add(factor, columns[v], sums[r, v])
     rest = em.sub(k, 1)
     em.add_edge(k, rest, again)
-    factors.step(again)
+    operand_dtype.step(again)
     em.add_edge(b, em.at(b, "%b_k"), again)
     for c in cells:
         em.add_edge(sums[c], following[c], again)
@@ -177,20 +178,20 @@ class Strided:
         return em.intrinsic(name, kind, (kind, factor), (kind, column), (kind, total))
 
 
-class Listed(Strided):
+class Indirect(Strided):
     """The same with one list of offsets for the rows and one for k."""
 
     def __init__(self, em: Flow, rows: int) -> None:
         self.em = em
         lists = [em.value(f"inttoptr i64 {x} to ptr") for x in ("%a_row", "%a_k")]
-        self.places = [em.at("%A", em.listed(lists[0], r)) for r in range(rows)]
+        self.places = [em.at("%A", em.indirect(lists[0], r)) for r in range(rows)]
         self.ks = lists[1]
 
     def begin(self, before: str) -> None:
         self.at = self.em.phi("ptr", (self.ks, before))
 
     def addresses(self) -> list[str]:
-        offset = self.em.listed(self.at, 0)
+        offset = self.em.indirect(self.at, 0)
         return [self.em.at(place, offset) for place in self.places]
 
     def step(self, block: str) -> None:

@@ -11,8 +11,8 @@ from typing import Final
 
 import numpy as np
 
-from runnel.compiler.kernels.attention.dropout import Draws
-from runnel.compiler.kernels.attention.sequences import Spans
+from runnel.compiler.kernels.attention.dropout import DropoutMask
+from runnel.compiler.kernels.attention.sequences import SequenceBounds
 from runnel.compiler.kernels.operands import Operands
 from runnel.compiler.kernels.parts import Parts, binary, clipped, count
 from runnel.compiler.kernels.places import BufferView, Call
@@ -96,8 +96,8 @@ class AttentionKernel:
         self.v_steps = self.operand("v", self.v, shared=True)
         self.mask = None if given.mask is None else self._mask(given.mask, x)
         self.lengths = None if given.lengths is None else self._lengths(given.lengths, x)
-        self.draws = None if given.key is None else self._draws(given.key, x)
-        self.spans = None if given.spans is None else self._spans(given.spans, x)
+        self.dropout_mask = None if given.key is None else self._dropout_mask(given.key, x)
+        self.bounds = None if given.bounds is None else self._bounds(given.bounds, x)
 
     def _height(self, keys: int) -> int:
         """Queries of a block: a function of the extents."""
@@ -152,16 +152,18 @@ class AttentionKernel:
         length: Expr = Load("lengths", index, place.dtype)
         return length if place.dtype is int64 else Apply(scalar.cast, (length,), int64)
 
-    def _draws(self, key: Value, x: Operands) -> Draws:
+    def _dropout_mask(self, key: Value, x: Operands) -> DropoutMask:
         at = self.at
         place, offset, (step,) = x.view(key)
         self.columns["line"] = (self.batch * at.heads + self.head) * at.queries + self.block * self.height
         positions = at.batch * at.heads * at.queries * at.keys
-        return Draws(self.parts, (place, offset, step), self.node.attrs["dropout"], self.dtype, positions, at.keys)
+        return DropoutMask(
+            self.parts, (place, offset, step), self.node.attrs["dropout"], self.dtype, positions, at.keys
+        )
 
-    def _spans(self, spans: Value, x: Operands) -> Spans:
+    def _bounds(self, bounds: Value, x: Operands) -> SequenceBounds:
         at = self.at
-        return Spans(self.parts, x.dense(spans), spans.aval.shape[0], at.queries, at.keys, KEYS)
+        return SequenceBounds(self.parts, x.dense(bounds), bounds.aval.shape[0], at.queries, at.keys, KEYS)
 
     def table(self) -> np.ndarray:
         """Declare the table; returns it with its lines along the last axis but one."""
@@ -179,7 +181,7 @@ class AttentionKernel:
 
     def draw_words(self) -> list[Stmt]:
         """What dropout draws with, for the whole kernel."""
-        return [] if self.draws is None else self.draws.begin()
+        return [] if self.dropout_mask is None else self.dropout_mask.begin()
 
     # What is seen -----------------------------------------------------------------------------------------------------
 
@@ -199,12 +201,12 @@ class AttentionKernel:
             self.mask = Load("mask", self._mask_at((TURN, step)), self.mask.dtype)
         return [self.seen(), Let("turns", clipped(turns, 0, self.parts.param(len(starts))))]
 
-    def sequence(self, spans: Spans, queries: dict[str, Param], keys: dict[str, Param]) -> list[Stmt]:
+    def sequence(self, bounds: SequenceBounds, queries: dict[str, Param], keys: dict[str, Param]) -> list[Stmt]:
         """Of the next sequence, what this block sees, and where its own queries and keys begin in the operands whose
         steps along time are given."""
         begins = [*((n, "from", s) for n, s in queries.items()), *((n, "key_begin", s) for n, s in keys.items())]
         return [
-            *spans.lets(self.causal),
+            *bounds.lets(self.causal),
             *(
                 Let(f"{name}_from", binary(scalar.add, count(f"{name}_at"), binary(scalar.mul, count(begin), step)))
                 for name, begin, step in begins
@@ -214,7 +216,7 @@ class AttentionKernel:
     def turn(self) -> list[Stmt]:
         """Of a turn over keys: where it begins, and how many there are ``now``."""
         start: Expr = Load("starts", Index(((TURN, 1),)), int64)
-        if self.spans is not None:
+        if self.bounds is not None:
             start = binary(scalar.mul, Position(TURN, int64), Const(KEYS, int64))
         now = clipped(binary(scalar.sub, count("seen"), count("start")), 0, Const(KEYS, int64))
         return [Let("start", start), Let("now", now)]
@@ -224,23 +226,23 @@ class AttentionKernel:
     @property
     def row_begin(self) -> Bound:
         """The first row of the block that is looked at, and the end of them."""
-        return 0 if self.spans is None else count("from")
+        return 0 if self.bounds is None else count("from")
 
     @property
     def row_end(self) -> Ref:
-        return count("height" if self.spans is None else "to")
+        return count("height" if self.bounds is None else "to")
 
     @property
     def row_count(self) -> Ref:
-        return count("height" if self.spans is None else "rows")
+        return count("height" if self.bounds is None else "rows")
 
     def first_of(self, name: str, *terms: tuple[Var, Stride]) -> Index:
         """Where the looked-at queries, or the keys, begin in an operand."""
-        return at(f"{name}_at" if self.spans is None else f"{name}_from", *terms)
+        return at(f"{name}_at" if self.bounds is None else f"{name}_from", *terms)
 
     def own(self, step: Stride) -> Index:
         """Where the looked-at rows begin in scratch memory whose rows lie ``step`` apart."""
-        return Index() if self.spans is None else Index(gathered=((count("from"), step),))
+        return Index() if self.bounds is None else Index(gathered=((count("from"), step),))
 
     def product(
         self,
@@ -268,8 +270,8 @@ class AttentionKernel:
         """The kernel with its cost: ``products`` for each element of a head, and about 20 operations on each score."""
         at = self.at
         pairs = self.columns["keys"].sum() * self.height
-        if self.spans is not None:
-            pairs = pairs / max(self.spans.count, 1)  # as if all sequences were of one length
+        if self.bounds is not None:
+            pairs = pairs / max(self.bounds.count, 1)  # as if all sequences were of one length
         return self.parts.call(
             prefix, body, (rows, 1), float(pairs) * (products * (at.depth + at.values) + 20), self.node
         )

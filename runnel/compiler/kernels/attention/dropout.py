@@ -22,7 +22,7 @@ WORDS: Final = 1 << 32  # positions that one word counts
 _BITS: Final = 24  # of a word, that are compared with the probability
 
 
-class Draws:
+class DropoutMask:
     """Declares the key and what depends on the probability ``p``; ``positions`` are all there are, ``keys`` a row."""
 
     def __init__(
@@ -50,13 +50,13 @@ class Draws:
 
     def row(self, row: Expr, first: Expr | None) -> list[Stmt]:
         """Where the words of ``row`` (a number among the rows of all heads) begin, from key ``first`` on."""
-        place: Expr = binary(scalar.mul, row, self.keys)
+        position: Expr = binary(scalar.mul, row, self.keys)
         if first is not None:
-            place = binary(scalar.add, place, first)
-        low: list[Stmt] = [Let("place", place), Let("low", Apply(scalar.cast, (count("place"),), uint32))]
+            position = binary(scalar.add, position, first)
+        low: list[Stmt] = [Let("position", position), Let("low", Apply(scalar.cast, (count("position"),), uint32))]
         if not self.is_wide:
             return low
-        whole = Apply(scalar.cast, (count("place"),), uint64)
+        whole = Apply(scalar.cast, (count("position"),), uint64)
         return [*low, Let("high", Apply(scalar.cast, (binary(scalar.shift_right, whole, Const(32, uint64)),), uint32))]
 
     def draw(self, key: Var) -> list[Stmt]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from runnel.compiler.kernels.attention.blocks import ELEMENT, KEYS, QUERY, TURN, at, heads_first
 from runnel.compiler.kernels.attention.rows import Rows
-from runnel.compiler.kernels.attention.sequences import SEQUENCE, Spans
+from runnel.compiler.kernels.attention.sequences import SEQUENCE, SequenceBounds
 from runnel.compiler.kernels.operands import Operands
 from runnel.compiler.kernels.parts import binary, count
 from runnel.compiler.kernels.places import Call, Place
@@ -32,8 +32,8 @@ class _Forward(Rows):
     def build(self) -> Call:
         table = self.table()
         body = [*self.lets(((ROW, table.shape[-1]),)), *self.draw_words()]
-        if self.spans is not None:
-            body += self._in_turns(self._by_sequence(self.spans))
+        if self.bounds is not None:
+            body += self._in_turns(self._by_sequence(self.bounds))
         elif self.at.keys <= KEYS:
             body += [self.seen(), *self._whole()]
         else:
@@ -91,11 +91,11 @@ class _Forward(Rows):
             self._finish(ratio, Load("values", self._cell, self.dtype)),
         ]
 
-    def _by_sequence(self, spans: Spans) -> list[Stmt]:
+    def _by_sequence(self, bounds: SequenceBounds) -> list[Stmt]:
         """The turns over keys of each sequence that the block meets."""
-        own = self.sequence(spans, {"q": self.q_steps[0]}, {"k": self.k_steps[0], "v": self.v_steps[0]})
+        own = self.sequence(bounds, {"q": self.q_steps[0]}, {"k": self.k_steps[0], "v": self.v_steps[0]})
         each = (*own, For(TURN, 0, count("turns"), "seq", self._turn()))
-        return [For(SEQUENCE, 0, spans.sequences, "seq", each)]
+        return [For(SEQUENCE, 0, bounds.sequences, "seq", each)]
 
     @property
     def _cell(self) -> Index:

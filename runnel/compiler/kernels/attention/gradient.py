@@ -24,7 +24,7 @@ from runnel.compiler.kernels.attention.blocks import (
 )
 from runnel.compiler.kernels.attention.dropout import DROPPED
 from runnel.compiler.kernels.attention.rows import Rows
-from runnel.compiler.kernels.attention.sequences import SEQUENCE, Spans
+from runnel.compiler.kernels.attention.sequences import SEQUENCE, SequenceBounds
 from runnel.compiler.kernels.operands import Operands
 from runnel.compiler.kernels.parts import binary, clipped, count
 from runnel.compiler.kernels.places import BufferView, Call, Place
@@ -90,10 +90,10 @@ class _Backward(Rows):
         each = self.lets(line, [n for n in self.columns if n not in shared])
         if self.is_whole:
             each += [self.seen(), *self._whole()]
-        elif self.spans is None:
+        elif self.bounds is None:
             each += [*self.in_turns(), *self._in_turns(self._turns())]
         else:
-            each += self._in_turns(self._by_sequence(self.spans))
+            each += self._in_turns(self._by_sequence(self.bounds))
         body = (
             *self.lets(line[:1], shared),
             *self.draw_words(),
@@ -120,7 +120,7 @@ class _Backward(Rows):
     def _powers(self, end: Ref, before: Ref | None) -> list[Stmt]:
         """Scores of row I to powers, with their sum ``total`` and their product ``dot`` with what came in by them. A
         power that dropout takes is kept with a minus sign."""
-        if self.draws is None:
+        if self.dropout_mask is None:
             return self.powers_of_row(end, self._came)
         power, came = self.number("power"), self.number("came")
         body = (
@@ -136,9 +136,9 @@ class _Backward(Rows):
         """Of powers of row I, their ``ratio`` to weights and ``mean``, the sum of what came in by these: the weights in
         ``s``, as dropout leaves them, and the gradients of the scores in ``t``."""
         power, ratio, dtype = self.number("power"), self.number("ratio"), self.dtype
-        size: Expr = power if self.draws is None else self._of(scalar.abs_, power)
+        size: Expr = power if self.dropout_mask is None else self._of(scalar.abs_, power)
         weight: Expr = self.number("weight")
-        if self.draws is not None:
+        if self.dropout_mask is not None:
             weight = binary(scalar.mul, self._of(scalar.maximum, power, self.zero()), self.kept(ratio))
         inner = binary(scalar.mul, self.number("weight"), binary(scalar.sub, self._came, self.number("mean")))
         body = (
@@ -203,7 +203,7 @@ class _Backward(Rows):
         and ``dots``."""
         for name in ("tops", "sums", "dots"):
             self.parts.scratch(name, self.dtype, self.height)
-        own = self.spans is not None
+        own = self.bounds is not None
         if own:
             self.parts.scratch("own", self.dtype, self.height * self.at.depth)
         result = at("dq_at", (QUERY, self.dq_row), (ELEMENT, 1))
@@ -216,12 +216,12 @@ class _Backward(Rows):
             found.append(For(QUERY, 0, count("height"), "seq", (copy,)))
         return found
 
-    def _by_sequence(self, spans: Spans) -> list[Stmt]:
+    def _by_sequence(self, bounds: SequenceBounds) -> list[Stmt]:
         """The turns over keys of each sequence that the block meets."""
         queries = {"q": self.q_steps[0], "g": self.g_steps[0]}
         keys = {"k": self.k_steps[0], "v": self.v_steps[0]}
-        each = (*self.sequence(spans, queries, keys), *self._turns())
-        return [For(SEQUENCE, 0, spans.sequences, "seq", each)]
+        each = (*self.sequence(bounds, queries, keys), *self._turns())
+        return [For(SEQUENCE, 0, bounds.sequences, "seq", each)]
 
     def _turns(self) -> list[Stmt]:
         """Two passes. The second finds the powers where the first left them if there was one turn only."""
@@ -264,7 +264,7 @@ class _Backward(Rows):
         t = ("t", self.own(self.row_step), self.row_step, 1)
         dq_cell = at("dq_at", (QUERY, self.dq_row), (ELEMENT, 1))
         dq = "dq"
-        if self.spans is not None:
+        if self.bounds is not None:
             dq, dq_cell = "own", Index(((QUERY, self.depth), (ELEMENT, 1)))
         both = self._both(self.k_turn, self.v_turn, now)
         return (
@@ -286,7 +286,7 @@ class _Backward(Rows):
         """A·B added to the gradient ``name`` of the ``now`` keys in scratch. Where a sequence's keys begin anywhere,
         each finds its row by itself, held within the operand."""
         part = self.product(a, b, ("part", Index(), width), now, width, self.row_count)
-        if self.spans is None:
+        if self.bounds is None:
             turn = () if self.is_whole else ((TURN, self.parts.param(KEYS * self._row_of(name))),)
             if not self.is_long:
                 c = (name, at(f"{name}_at", *turn), step)
@@ -295,7 +295,7 @@ class _Backward(Rows):
             added = For(ELEMENT, 0, width, "vec", (self._added(name, cell, width, KEY),))
             return [part, For(KEY, 0, now, "seq", (added,))]
         first = binary(scalar.add, count("key_begin"), count("start"))
-        row = clipped(binary(scalar.add, first, Position(KEY, int64)), 0, self.spans.last_key)
+        row = clipped(binary(scalar.add, first, Position(KEY, int64)), 0, self.bounds.last_key)
         cell = Index(((ELEMENT, 1),), gathered=((count(f"{name}_at"), 1), (count("its_row"), step)))
         added = For(ELEMENT, 0, width, "vec", (self._added(name, cell, width, KEY),))
         return [part, For(KEY, 0, now, "seq", (Let("its_row", row), added))]

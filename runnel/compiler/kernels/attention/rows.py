@@ -57,9 +57,9 @@ class Rows(AttentionKernel):
         """How many of the ``seen`` keys in scratch, with ``before`` others before them, query I sees: ``limit``."""
         if not self.causal:
             return Let("limit", seen)
-        begin: Expr = count("first" if self.spans is None else "ahead")
+        begin: Expr = count("first" if self.bounds is None else "ahead")
         own = binary(scalar.add, begin, Position(QUERY, int64))
-        if self.spans is None:
+        if self.bounds is None:
             own = binary(scalar.add, own, Const(1, int64))
         return Let("limit", clipped(own if before is None else binary(scalar.sub, own, before), 0, seen))
 
@@ -112,13 +112,13 @@ class Rows(AttentionKernel):
     def drawn_row(self, before: Expr | None, body: tuple[Stmt, ...]) -> list[Stmt]:
         """``body`` for each key that row I sees, which knows whether dropout takes its weight: ``dropped``. Other keys
         of the sequence lie ``before`` those in scratch."""
-        if self.draws is None:
+        if self.dropout_mask is None:
             return []
         row = binary(scalar.add, count("line"), Position(QUERY, int64))
         first = before
-        if self.spans is not None:
+        if self.bounds is not None:
             first = count("key_begin") if before is None else binary(scalar.add, count("key_begin"), before)
-        return [*self.draws.row(row, first), self.over_limit((*self.draws.draw(KEY), *body))]
+        return [*self.dropout_mask.row(row, first), self.over_limit((*self.dropout_mask.draw(KEY), *body))]
 
     def unless_dropped(self, value: Expr) -> Expr:
         return Apply(scalar.select, (DROPPED, self.zero(), value), self.dtype)
@@ -174,4 +174,4 @@ class Rows(AttentionKernel):
 
     def kept(self, value: Expr) -> Expr:
         """A weight that dropout leaves."""
-        return value if self.draws is None else binary(scalar.mul, value, self.number("kept"))
+        return value if self.dropout_mask is None else binary(scalar.mul, value, self.number("kept"))

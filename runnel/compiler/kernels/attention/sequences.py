@@ -16,14 +16,14 @@ SEQUENCE = Var("sequence")
 _COLUMNS = 4
 
 
-class Spans:
+class SequenceBounds:
     """Declares the table of sequences; its queries and keys are ``queries`` and ``keys`` in all, and a pass over keys
     takes ``at_once``."""
 
     def __init__(
         self, parts: Parts, table: tuple[Place, int], sequences: int, queries: int, keys: int, at_once: int
     ) -> None:
-        parts.buffer("spans", *table)
+        parts.buffer("bounds", *table)
         self.count = sequences
         self.sequences = parts.param(sequences)
         self.queries, self.keys = parts.param(queries), parts.param(keys)
@@ -65,7 +65,7 @@ class Spans:
         ]
 
     def _column(self, number: int) -> Expr:
-        return Load("spans", Index(((SEQUENCE, _COLUMNS),), number), int64)
+        return Load("bounds", Index(((SEQUENCE, _COLUMNS),), number), int64)
 
 
 def _select(comparison: scalar.ScalarOp, x: Expr, y: Expr, then: Expr, otherwise: Expr) -> Expr:

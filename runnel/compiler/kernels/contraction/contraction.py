@@ -30,7 +30,7 @@ from runnel.loops.ir import (
     BatchSpec,
     Contract,
     For,
-    Lists,
+    IndirectOperand,
     Panels,
     Param,
     RangeBound,
@@ -73,18 +73,18 @@ class _Product:
     def call(self) -> Call:
         node, axes, parts = self.node, self.axes, self.parts
         result = self._result()
-        dtype, factors = node.aval.dtype, node.inputs[0].aval.dtype
+        dtype, operand_dtype = node.aval.dtype, node.inputs[0].aval.dtype
         m, n, k = axes.m, axes.n, axes.k
         a, b = self._first(node.inputs[0]), self._second(node.inputs[1])
-        parts.declare(_read(a.place, a.offset, a.row, 0, (k, a.column)), "in", factors)
-        parts.declare(_read(b.place, b.offset, 0, b.column, (k, b.row)), "in", factors)
+        parts.declare(_read(a.place, a.offset, a.row, 0, (k, a.column)), "in", operand_dtype)
+        parts.declare(_read(b.place, b.offset, 0, b.column, (k, b.row)), "in", operand_dtype)
         if b.width:
             parts.accesses[1] = Access(b.place, False, b.offset, None, None, b.place.size)
         lists = None
         if a.tables is not None:
             parts.accesses[0] = Access(a.place, False, a.offset, None, None, a.place.size)
             of_rows = parts.declare(Access(a.tables[0], False, 0, 1, 0, 1), "in", int32)
-            lists = Lists(of_rows, parts.declare(Access(a.tables[1], False, 0, 0, 0, k), "in", int32))
+            lists = IndirectOperand(of_rows, parts.declare(Access(a.tables[1], False, 0, 0, 0, k), "in", int32))
         c_row: ir.Stride
         if result is None:
             c_row = TILE_STRIDE // dtype.itemsize
@@ -99,16 +99,16 @@ class _Product:
         b_k, b_col = parts.param(b.row), parts.param(b.column)
         contract = Contract(
             "b0", "b1", name, dtype, k=parts.param(k), a_row=a_row, a_k=a_k, b_k=b_k, b_col=b_col, c_row=c_row,
-            lists=lists, panels=Panels(parts.param(b.panel), b.width) if b.width else None,
-            factors=None if factors is dtype else factors,
+            indirect=lists, panels=Panels(parts.param(b.panel), b.width) if b.width else None,
+            operand_dtype=None if operand_dtype is dtype else operand_dtype,
         )  # fmt: skip
         body = (contract, *self._epilogue(result, name, index))
         kernel = named("contract", tuple(parts.buffers), tuple(parts.params), body, self._doc)
-        packs = b.width > 0 or factors is not dtype or packs_columns(m, k, b.row, b.column, dtype)
+        packs = b.width > 0 or operand_dtype is not dtype or packs_columns(m, k, b.row, b.column, dtype)
         grain, flops = b.width or GRAIN, self.epilogue.flops + 2.0 * m * n * k
         return Call(
             kernel, parts.accesses, parts.values, m, n, "both", flops, list(self.request.cluster.members),
-            packs=packs, depth=k, grain=grain, packed_block=(ROW_BLOCK, TILE_BYTES // factors.itemsize),
+            packs=packs, depth=k, grain=grain, packed_block=(ROW_BLOCK, TILE_BYTES // operand_dtype.itemsize),
         )  # fmt: skip
 
     @property
@@ -188,14 +188,18 @@ def batched_products(node: Value, operands: Operands, result: Place) -> list[Cal
     b_place, b_offset, b_strides = operands.view(node.inputs[1])
     *batch, m, n = node.aval.shape
     k = node.inputs[0].aval.shape[-1]
-    dtype, factors = node.aval.dtype, node.inputs[0].aval.dtype
+    dtype, operand_dtype = node.aval.dtype, node.inputs[0].aval.dtype
     params = tuple(Param(f"p{i}") for i in range(11))
     p_k, a_row, a_k, b_k, b_col, c_row, *steps = params
     contract = Contract(
         "b0", "b1", "b2", dtype, k=p_k, a_row=a_row, a_k=a_k, b_k=b_k, b_col=b_col, c_row=c_row,
-        batch=BatchSpec(*steps), factors=None if factors is dtype else factors,
+        batch=BatchSpec(*steps), operand_dtype=None if operand_dtype is dtype else operand_dtype,
     )  # fmt: skip
-    buffers = (ir.Buffer("b0", factors, "in"), ir.Buffer("b1", factors, "in"), ir.Buffer("b2", dtype, "out"))
+    buffers = (
+        ir.Buffer("b0", operand_dtype, "in"),
+        ir.Buffer("b1", operand_dtype, "in"),
+        ir.Buffer("b2", dtype, "out"),
+    )
     kernel = named("products", buffers, params, (contract,), "batched contraction")
     calls = []
     for outer in itertools.product(*(range(x) for x in batch[:-1])):

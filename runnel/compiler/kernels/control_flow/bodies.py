@@ -9,7 +9,7 @@ from typing import NamedTuple
 from runnel.compiler.kernels.elementwise.strided_copy import dense_copy
 from runnel.compiler.kernels.places import Access, Call, Place, Space
 from runnel.compiler.kernels.section import BodyPlan, Section
-from runnel.compiler.schedule.loop_regions import AnySpan, Repeat
+from runnel.compiler.schedule.loop_regions import AnyRegion, Repeat
 from runnel.core.avals import row_major
 from runnel.core.records import replace
 from runnel.graph.graph import Graph
@@ -59,7 +59,7 @@ def bound_body(
         bindings[place] = binding
     in_loop = count is not None
     section.calls = [_call(call, bindings, count or 1, in_loop) for call in section.calls]
-    section.spans = [_span(span, bindings, in_loop) for span in plan.section.spans]
+    section.regions = [_region(region, bindings, in_loop) for region in plan.section.regions]
     return section
 
 
@@ -83,9 +83,9 @@ def _access(access: Access, bindings: Bindings, in_loop: bool) -> Access:
     )
 
 
-def _span(span: AnySpan, bindings: Bindings, in_loop: bool) -> AnySpan:
-    inner = [_span(s, bindings, in_loop) for s in span.inner]
-    if isinstance(span, Repeat):
-        return replace(span, inner=inner)
-    flag = None if span.flag is None else _access(span.flag, bindings, in_loop)
-    return replace(span, inner=inner, flag=flag)
+def _region(region: AnyRegion, bindings: Bindings, in_loop: bool) -> AnyRegion:
+    inner = [_region(s, bindings, in_loop) for s in region.inner]
+    if isinstance(region, Repeat):
+        return replace(region, inner=inner)
+    flag = None if region.flag is None else _access(region.flag, bindings, in_loop)
+    return replace(region, inner=inner, flag=flag)

@@ -1,4 +1,4 @@
-"""While loops and choices as calls and spans."""
+"""While loops and choices as calls and regions."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def while_loop(node: Value, operands: Operands, results: Results, plan_body: Pla
     for call in loop.calls:
         call.times *= GUESSED
     read = Access(flag, False, 0, 0, 0, 1)
-    loop.spans = [While(0, len(loop.calls), loop.spans, test=test, flag=read)]
+    loop.regions = [While(0, len(loop.calls), loop.regions, test=test, flag=read)]
     section.join(loop)
     for i, initial in enumerate(node.inputs[count:]):
         places = results.get(i, [])
@@ -79,7 +79,7 @@ def choice(node: Value, operands: Operands, results: Results, plan_body: PlanBod
     if then.calls:
         place, offset, _ = operands.view(node.inputs[0])
         flag = Access(place, False, offset, 0, 0, 1)
-        then.spans = [Branch(0, len(then.calls), then.spans, middle=middle, flag=flag)]
+        then.regions = [Branch(0, len(then.calls), then.regions, middle=middle, flag=flag)]
         section.join(then)
     for k, (first, *more) in results.items():
         shape = node.attrs["then"].graph.outputs[k].aval.shape

@@ -129,8 +129,8 @@ class _Scan:
             slices = [b._replace(offset=b.offset + begin * b.step) for b in slices]
             loop = bound_body(plan, graph, ready, slices, self.length - begin)
             if loop.calls:
-                inner, loop.spans = loop.spans, []
-                loop.spans = [Repeat(0, len(loop.calls), inner, count=self.length - begin)]
+                inner, loop.regions = loop.regions, []
+                loop.regions = [Repeat(0, len(loop.calls), inner, count=self.length - begin)]
                 section.join(loop)
         for i in self.fixed:
             places = self.results.get(i, [])

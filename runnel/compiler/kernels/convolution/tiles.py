@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 
 from runnel.backends import context
-from runnel.compiler.kernels.convolution.transforms import Straight
+from runnel.compiler.kernels.convolution.transforms import StraightLine
 from runnel.compiler.kernels.operands import Operands
 from runnel.compiler.kernels.parts import Parts, binary
 from runnel.compiler.kernels.places import Call
@@ -91,26 +91,26 @@ class TileKernel(Parts):
             self.strides = row_major(x.aval.shape)
         self.buffer("x", place, offset)
 
-    def grid(self, code: Straight, size: int, load: Callable[[int, int], Expr]) -> Grid:
+    def grid(self, code: StraightLine, size: int, load: Callable[[int, int], Expr]) -> Grid:
         return [[code.let(load(r, s)) for s in range(size)] for r in range(size)]
 
-    def both_ways(self, code: Straight, matrix: Any, values: Grid) -> Grid:
+    def both_ways(self, code: StraightLine, matrix: Any, values: Grid) -> Grid:
         """matrix · values · matrixᵀ."""
         half = [code.multiply(matrix, column) for column in zip(*values, strict=True)]
         return [code.multiply(matrix, row) for row in zip(*half, strict=True)]
 
-    def turns(self, begin: Expr, end: Expr, extent: int, prefix: str) -> Turns:
+    def lane_steps(self, begin: Expr, end: Expr, extent: int, prefix: str) -> LaneSteps:
         """The channels from ``begin`` to ``end``, LANES at a time, the last ones again where they are no multiple."""
-        turn = Var(f"{prefix}_turn")
+        step_var = Var(f"{prefix}_step")
         if extent < LANES:
-            return Turns(turn, (), 1, extent, (), begin)
+            return LaneSteps(step_var, (), 1, extent, (), begin)
         width = Const(LANES, int64)
         count = binary(scalar.add, binary(scalar.sub, end, begin), Const(LANES - 1, int64))
-        number = Let(f"{prefix}_turns", binary(scalar.floor_divide, count, width))
-        here = binary(scalar.add, begin, binary(scalar.mul, Position(turn, int64), width))
+        number = Let(f"{prefix}_steps", binary(scalar.floor_divide, count, width))
+        here = binary(scalar.add, begin, binary(scalar.mul, Position(step_var, int64), width))
         last = binary(scalar.sub, end, width)
         first = Let(f"{prefix}_first", binary(scalar.minimum, here, last))
-        return Turns(turn, (number,), Ref(number.name, int64), LANES, (first,), Ref(first.name, int64))
+        return LaneSteps(step_var, (number,), Ref(number.name, int64), LANES, (first,), Ref(first.name, int64))
 
     def inputs(self, block: int, tile_terms: tuple[tuple[Var, int], ...], channels: Param) -> tuple[Stmt, ...]:
         """V: the transformed inputs of a block's tiles. ``tile_terms`` lead to the block's first tile."""
@@ -118,22 +118,33 @@ class TileKernel(Parts):
         tile, lane = Var("tile"), Var("c")
         start = Load("starts", Index((*terms, (tile, 1))), int32)
         where = Let("start", Apply(scalar.cast, (start,), int64))
-        turns = self.turns(Const(0, int64), channels, self.channels, "c")
-        code = Straight("i", self.dtype)
+        lane_steps = self.lane_steps(Const(0, int64), channels, self.channels, "c")
+        code = StraightLine("i", self.dtype)
 
         def load(r: int, s: int) -> Expr:
             step = self.param(r * self.strides[1] + s * self.strides[2])
-            return Load("x", Index(((lane, 1),), step, ((Ref("start", int64), 1), (turns.first, 1))), self.dtype)
+            return Load("x", Index(((lane, 1),), step, ((Ref("start", int64), 1), (lane_steps.first, 1))), self.dtype)
 
         planes = self.both_ways(code, INPUT, self.grid(code, SPAN, load))
-        self.store_planes(code, "v", planes, block * self.channels, tile, channels, lane, turns)
-        return (*turns.before, For(tile, 0, self.param(block), "seq", (where, turns.loop(lane, code.statements))))
+        self.store_planes(code, "v", planes, block * self.channels, tile, channels, lane, lane_steps)
+        return (
+            *lane_steps.before,
+            For(tile, 0, self.param(block), "seq", (where, lane_steps.loop(lane, code.statements))),
+        )
 
     def store_planes(
-        self, code: Straight, name: str, planes: Grid, step: int, tile: Var, row: Param, lane: Var, turns: Turns
+        self,
+        code: StraightLine,
+        name: str,
+        planes: Grid,
+        step: int,
+        tile: Var,
+        row: Param,
+        lane: Var,
+        lane_steps: LaneSteps,
     ) -> None:
         for e in range(PLANES):
-            at = Index(((tile, row), (lane, 1)), self.param(e * step), ((turns.first, 1),))
+            at = Index(((tile, row), (lane, 1)), self.param(e * step), ((lane_steps.first, 1),))
             code.statements.append(Store(name, at, planes[e // SPAN][e % SPAN]))
 
     def pixel_rows(
@@ -154,11 +165,11 @@ class TileKernel(Parts):
 
 
 @record
-class Turns:
+class LaneSteps:
     """A loop over channels: ``before`` it; ``each`` turn's own statements; the turn's ``first`` channel, and how many
     ``lanes`` it has."""
 
-    turn: Var
+    step_var: Var
     before: tuple[Stmt, ...]
     number: int | Ref
     lanes: int
@@ -167,4 +178,4 @@ class Turns:
 
     def loop(self, lane: Var, statements: list[Stmt]) -> Stmt:
         lanes = For(lane, 0, self.lanes, "vec", tuple(statements))
-        return For(self.turn, 0, self.number, "seq", (*self.each, lanes))
+        return For(self.step_var, 0, self.number, "seq", (*self.each, lanes))

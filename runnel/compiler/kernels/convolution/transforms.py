@@ -14,7 +14,7 @@ from runnel.loops.ir import Apply, Const, Expr, Let, Ref, Stmt
 Row = Sequence[Fraction]
 
 
-class Straight:
+class StraightLine:
     """Straight-line code under construction: each intermediate value gets a name, beginning with ``prefix``."""
 
     def __init__(self, prefix: str, dtype: DType) -> None:

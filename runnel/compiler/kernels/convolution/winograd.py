@@ -11,7 +11,7 @@ import numpy as np
 
 from runnel.compiler.kernels.convolution.pixels import PixelEpilogue
 from runnel.compiler.kernels.convolution.tiles import OUTSIDE, PIXELS, PLANES, TileKernel, block_tiles, tile_tables
-from runnel.compiler.kernels.convolution.transforms import Straight
+from runnel.compiler.kernels.convolution.transforms import StraightLine
 from runnel.compiler.kernels.lowering import Request
 from runnel.compiler.kernels.offsets import values_of
 from runnel.compiler.kernels.places import Call
@@ -46,24 +46,24 @@ def winograd(request: Request) -> Call:
 
     b, plane, tile, lane = Var("block"), Var("plane"), Var("tile"), Var("k")
     p_block, p_channels, p_wide = (k.param(v) for v in (block, channels, wide))
-    in_turns = filters % LANES == 0  # then parts of the filters are whole turns
+    in_lanes = filters % LANES == 0  # then parts of the filters are whole vectors
     chosen = Let("chosen", Apply(scalar.sub, (RangeBound.J1, RangeBound.J0), int64))
     here = ((RangeBound.J0, 1),)
     product = Product(
         "v", Index(((plane, k.param(block * channels)),)), "u", Index(((plane, k.param(plane_step)),), 0, here),
         "m", Index(((plane, k.param(block * wide)),), 0, here),
-        k.dtype, p_block, Ref("chosen", int64) if in_turns else p_wide, p_channels,
+        k.dtype, p_block, Ref("chosen", int64) if in_lanes else p_wide, p_channels,
         p_channels, 1, k.param(row_step), 1, p_wide,
     )  # fmt: skip
-    turns = k.turns(RangeBound.J0, RangeBound.J1, filters, "k")
-    code = Straight("o", k.dtype)
+    lane_steps = k.lane_steps(RangeBound.J0, RangeBound.J1, filters, "k")
+    code = StraightLine("o", k.dtype)
 
     def load(r: int, s: int) -> Expr:
         step = k.param((r * SPAN + s) * block * wide)
-        return Load("m", Index(((tile, p_wide), (lane, 1)), step, ((turns.first, 1),)), k.dtype)
+        return Load("m", Index(((tile, p_wide), (lane, 1)), step, ((lane_steps.first, 1),)), k.dtype)
 
     values = k.both_ways(code, OUTPUT, k.grid(code, SPAN, load))
-    epilogue = PixelEpilogue(request, k, lane, turns.first)
+    epilogue = PixelEpilogue(request, k, lane, lane_steps.first)
     for p in reversed(range(PIXELS)):
         code.statements += epilogue.pixel(p, values[p // OUTPUTS][p % OUTPUTS])
     terms = ((b, block),)
@@ -71,11 +71,11 @@ def winograd(request: Request) -> Call:
     for begins, name in epilogue.row_tables.items():
         k.table(f"{name}rows", values_of(begins)[pixels[full]], int32)
         rows += k.pixel_rows(terms, tile, f"{name}rows", name)
-    outputs = For(tile, 0, p_block, "seq", (*rows, turns.loop(lane, code.statements)))
+    outputs = For(tile, 0, p_block, "seq", (*rows, lane_steps.loop(lane, code.statements)))
     products = For(plane, 0, PLANES, "seq", (product,))
-    steps = (chosen, *k.inputs(block, terms, p_channels), products, *turns.before, outputs)
+    steps = (chosen, *k.inputs(block, terms, p_channels), products, *lane_steps.before, outputs)
     body = (For(b, RangeBound.I0, RangeBound.I1, "seq", steps),)
-    call = k.tile_call(body, (blocks, filters), blocks * block, "both" if in_turns else "rows")
+    call = k.tile_call(body, (blocks, filters), blocks * block, "both" if in_lanes else "rows")
     call.flops += epilogue.flops
     call.nodes = list(request.cluster.members)
     return call

@@ -1,6 +1,6 @@
 """The gradient of a Winograd convolution for its filters, as a kernel.
 
-Rows of the call are slabs, fixed parts of the sum over tiles: for each block of a slab, the transformed inputs
+Rows of the call are split-K parts, fixed parts of the sum over tiles: for each block of a slab, the transformed inputs
 V[36][tile][C] and the transformed gradients of the results D[36][tile][K] are multiplied plane by plane and added to
 the slab's [36][C][K]. A result outside of the image has no gradient.
 """
@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from runnel.compiler.kernels.convolution.tiles import OUTSIDE, PIXELS, PLANES, TileKernel, block_tiles, tile_tables
-from runnel.compiler.kernels.convolution.transforms import Straight
+from runnel.compiler.kernels.convolution.transforms import StraightLine
 from runnel.compiler.kernels.offsets import OffsetTables, values_of
 from runnel.compiler.kernels.operands import Operands
 from runnel.compiler.kernels.places import Call, Place
@@ -33,11 +33,11 @@ def winograd_gradient(node: Value, operands: Operands, result: Place) -> Call:
     k = TileKernel(node, x, operands, filters)
     starts, pixels = tile_tables(dy.aval.shape, k.strides)
     count = len(starts)
-    slabs = node.aval.shape[0] // SPAN**2
-    share = -(-count // slabs)
+    splits = node.aval.shape[0] // SPAN**2
+    share = -(-count // splits)
     block = block_tiles(channels, filters, share, k.dtype)
     blocks = -(-share // block)
-    wanted = np.arange(slabs)[:, None] * share + np.arange(blocks * block)
+    wanted = np.arange(splits)[:, None] * share + np.arange(blocks * block)
     real = (np.arange(blocks * block) < share) & (wanted < count)
     full = np.minimum(wanted, count - 1)
     place, offset, begins = _rows(dy, operands)
@@ -49,41 +49,46 @@ def winograd_gradient(node: Value, operands: Operands, result: Place) -> Call:
     k.scratch("d", k.dtype, PLANES * block * wide)
     k.buffer("du", result, 0, "inout")
 
-    slab, b, plane, tile, lane, at = (Var(n) for n in ("slab", "block", "plane", "tile", "k", "at"))
+    split_k, b, plane, tile, lane, at = (Var(n) for n in ("slab", "block", "plane", "tile", "k", "at"))
     p_channels, p_filters, p_block, p_wide = (k.param(v) for v in (channels, filters, block, wide))
     size, product_size = k.param(PLANES * channels * wide), k.param(channels * wide)
-    clear = For(at, 0, size, "vec", (Store("du", Index(((slab, size), (at, 1))), Const(0.0, k.dtype)),))
+    clear = For(at, 0, size, "vec", (Store("du", Index(((split_k, size), (at, 1))), Const(0.0, k.dtype)),))
     begin: tuple[Stmt, ...] = (clear,)
     if wide != filters:  # the columns that are filters of nothing
         more = k.param(PLANES * block * wide)
         begin = (clear, For(at, 0, more, "vec", (Store("d", Index(((at, 1),)), Const(0.0, k.dtype)),)))
-    turns = k.turns(Const(0, int64), p_filters, filters, "k")
-    code = Straight("g", k.dtype)
+    lane_steps = k.lane_steps(Const(0, int64), p_filters, filters, "k")
+    code = StraightLine("g", k.dtype)
     zero = Const(0, int64)
 
     def load(r: int, s: int) -> Expr:
         p = r * OUTPUTS + s
-        value = Load("dy", Index(((lane, 1),), 0, ((Ref(f"held{p}", int64), 1), (turns.first, 1))), k.dtype)
+        value = Load("dy", Index(((lane, 1),), 0, ((Ref(f"held{p}", int64), 1), (lane_steps.first, 1))), k.dtype)
         return Apply(scalar.select, (Ref(f"inside{p}", bool_), value, Const(0.0, k.dtype)), k.dtype)
 
     transposed = tuple(zip(*OUTPUT, strict=True))
     planes = k.both_ways(code, transposed, k.grid(code, OUTPUTS, load))
-    k.store_planes(code, "d", planes, block * wide, tile, p_wide, lane, turns)
-    terms = ((slab, blocks * block), (b, block))
+    k.store_planes(code, "d", planes, block * wide, tile, p_wide, lane, lane_steps)
+    terms = ((split_k, blocks * block), (b, block))
     rows = k.pixel_rows(terms, tile, "begins")
     for p in range(PIXELS):
         row = Ref(f"row{p}", int64)
         rows.append(Let(f"inside{p}", Apply(scalar.ge, (row, zero), bool_)))
         rows.append(Let(f"held{p}", Apply(scalar.maximum, (row, zero), int64)))
-    gradients = For(tile, 0, p_block, "seq", (*rows, turns.loop(lane, code.statements)))
+    gradients = For(tile, 0, p_block, "seq", (*rows, lane_steps.loop(lane, code.statements)))
     product = Product(
         "v", Index(((plane, k.param(block * channels)),)), "d", Index(((plane, k.param(block * wide)),)),
-        "du", Index(((slab, size), (plane, product_size))),
+        "du", Index(((split_k, size), (plane, product_size))),
         k.dtype, p_channels, p_wide, p_block, 1, p_channels, p_wide, 1, p_wide, accumulate=True,
     )  # fmt: skip
-    each = (*k.inputs(block, terms, p_channels), *turns.before, gradients, For(plane, 0, PLANES, "seq", (product,)))
-    body = (For(slab, RangeBound.I0, RangeBound.I1, "seq", (*begin, For(b, 0, k.param(blocks), "seq", each))),)
-    return k.tile_call(body, (slabs, 1), slabs * blocks * block)
+    each = (
+        *k.inputs(block, terms, p_channels),
+        *lane_steps.before,
+        gradients,
+        For(plane, 0, PLANES, "seq", (product,)),
+    )
+    body = (For(split_k, RangeBound.I0, RangeBound.I1, "seq", (*begin, For(b, 0, k.param(blocks), "seq", each))),)
+    return k.tile_call(body, (splits, 1), splits * blocks * block)
 
 
 def _rows(dy: Value, operands: Operands) -> tuple[Place, int, np.ndarray[Any, np.dtype[np.int32]]]:

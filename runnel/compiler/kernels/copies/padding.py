@@ -65,12 +65,12 @@ def axes_of(node: Value, strides: Shape) -> list[Axis]:
         )
     ]
     result: list[Axis] = []
-    for place, axis in reversed([*enumerate(found)]):
+    for position, axis in reversed([*enumerate(found)]):
         inner = result[0] if result else None
         if inner is not None and inner.is_plain and axis.step == 1 and axis.source == inner.source * inner.n:
             n = inner.n
             result[0] = Axis(axis.n * n, axis.low * n, axis.high * n, 1, inner.source, inner.target)
-        elif axis.n != 1 or not axis.is_plain or not place:
+        elif axis.n != 1 or not axis.is_plain or not position:
             result.insert(0, axis)
     return result or [Axis(1, 0, 0, 1, 1, 1)]
 

@@ -139,8 +139,8 @@ class _Rewriting:
             step = next(step for var, step in index.terms if var == self.nest.column)
             where = ((count("column"), step), (count("begin"), self.unit_step))
             load = Load(buffer, Index((*terms, (column, step), (run, 1)), index.offset, where), dtype)
-            place = Index(((column, _distance(dtype)), (run, 1)))
-            loop = For(run, 0, count("run"), "vec", (Store(self.names[access], place, load),))
+            target = Index(((column, _distance(dtype)), (run, 1)))
+            loop = For(run, 0, count("run"), "vec", (Store(self.names[access], target, load),))
             statements.append(For(column, 0, self.blocks.width, "seq", (loop,)))
         return statements
 

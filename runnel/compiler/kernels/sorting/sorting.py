@@ -125,9 +125,9 @@ class _Sort:
             Store("ranks", _cell(_AT), Ref("rank", int32)),
         ))  # fmt: skip
         put = For(_AT, 0, self.length, "seq", (
-            Let("place", self._held(Load("ranks", _cell(_AT), int32))),
-            Store("values", self._at("place"), Load("x", self._in_row(_AT), self.dtype)),
-            Store("indices", self._at("place"), Position(_AT, int64)),
+            Let("position", self._held(Load("ranks", _cell(_AT), int32))),
+            Store("values", self._at("position"), Load("x", self._in_row(_AT), self.dtype)),
+            Store("indices", self._at("position"), Position(_AT, int64)),
         ))  # fmt: skip
         return [self._keys("keys"), ranks, put]
 
@@ -171,12 +171,12 @@ class _Sort:
         """Each key and its number go where the next key of its digit belongs."""
         source, target = number % 2, 1 - number % 2
         cell = Index((), number * _DIGITS, ((Ref("its_digit", int64), 1),))
-        there = Index((), 0, ((Ref("place", int64), 1),))
+        there = Index((), 0, ((Ref("position", int64), 1),))
         body: tuple[Stmt, ...] = (
             Let("key", Load(f"keys{source}", _cell(_AT), self.key_dtype)),
             Let("its_digit", self._digit(number)),
             Let("free", Load("counts", cell, int32)),
-            Let("place", self._held(Ref("free", int32))),
+            Let("position", self._held(Ref("free", int32))),
             Store(f"keys{target}", there, Ref("key", self.key_dtype)),
             Store(f"order{target}", there, Load(f"order{source}", _cell(_AT), int32)),
             Store("counts", cell, _one_more(Ref("free", int32))),
@@ -185,10 +185,13 @@ class _Sort:
 
     def _gathered(self, source: int) -> For:
         """The elements in the order that was found."""
-        place = Let("place", self._held(Load(f"order{source}", _cell(_AT), int32)))
-        value = Load("x", self._at("place"), self.dtype)
-        stores = (Store("values", self._in_row(_AT), value), Store("indices", self._in_row(_AT), Ref("place", int64)))
-        return For(_AT, 0, self.length, "vec", (place, *stores))
+        position = Let("position", self._held(Load(f"order{source}", _cell(_AT), int32)))
+        value = Load("x", self._at("position"), self.dtype)
+        stores = (
+            Store("values", self._in_row(_AT), value),
+            Store("indices", self._in_row(_AT), Ref("position", int64)),
+        )
+        return For(_AT, 0, self.length, "vec", (position, *stores))
 
     # Places -----------------------------------------------------------------------------------------------------------
 
@@ -198,9 +201,9 @@ class _Sort:
     def _at(self, name: str) -> Index:
         return Index(((_ROW, self.length),), 0, ((Ref(name, int64), 1),))
 
-    def _held(self, place: Expr) -> Expr:
-        """A place within the row."""
-        return clipped(Apply(scalar.cast, (place,), int64), 0, self.last)
+    def _held(self, position: Expr) -> Expr:
+        """A position within the row."""
+        return clipped(Apply(scalar.cast, (position,), int64), 0, self.last)
 
 
 def _cell(var: Var) -> Index:

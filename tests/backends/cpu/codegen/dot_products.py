@@ -18,8 +18,8 @@ from runnel.loops.ir import (
     Contract,
     For,
     Index,
+    IndirectOperand,
     Kernel,
-    Lists,
     Load,
     Param,
     RangeBound,
@@ -35,16 +35,27 @@ _MATRICES = (Buffer("a", bfloat16, "in"), Buffer("b", bfloat16, "in"), Buffer("c
 def product(batch: bool = False) -> Kernel:
     """c = a·b by strides; with ``batch`` one for each row of the block."""
     spec = BatchSpec(*map(Param, BATCH)) if batch else None
-    statement = Contract("a", "b", "c", float32, *map(Param, NAMES), batch=spec, factors=bfloat16)
+    statement = Contract("a", "b", "c", float32, *map(Param, NAMES), batch=spec, operand_dtype=bfloat16)
     params = tuple(map(Param, (*NAMES, *(BATCH if batch else ()))))
     return Kernel(f"dots_{'batch' if batch else 'one'}", _MATRICES, params, (statement,))
 
 
-def listed() -> Kernel:
+def indirect() -> Kernel:
     """c = a·b, with a[i, k] = a[rows[i] + ks[k]]."""
     k, b_k, b_col, c_row = map(Param, ("k", "b_k", "b_col", "c_row"))
     statement = Contract(
-        "a", "b", "c", float32, k, 0, 0, b_k, b_col, c_row, lists=Lists("rows", "ks"), factors=bfloat16
+        "a",
+        "b",
+        "c",
+        float32,
+        k,
+        0,
+        0,
+        b_k,
+        b_col,
+        c_row,
+        indirect=IndirectOperand("rows", "ks"),
+        operand_dtype=bfloat16,
     )
     lists = tuple(Buffer(name, int32, "in") for name in ("rows", "ks"))
     return Kernel("dots_listed", (*_MATRICES, *lists), (k, b_k, b_col, c_row), (statement,))
@@ -54,7 +65,7 @@ def with_epilogue() -> Kernel:
     """out = bfloat16(a·b + bias), where the product lives in a tile alone."""
     i, j, width = Var("i"), Var("j"), TILE_STRIDE // float32.itemsize
     k, a_row, a_k, b_k, b_col = map(Param, NAMES[:5])
-    statement = Contract("a", "b", "t", float32, k, a_row, a_k, b_k, b_col, width, factors=bfloat16)
+    statement = Contract("a", "b", "t", float32, k, a_row, a_k, b_k, b_col, width, operand_dtype=bfloat16)
     total = Apply(
         scalar.add,
         (Load("t", Index(((i, width), (j, 1))), float32), Load("bias", Index(((j, 1),)), float32)),

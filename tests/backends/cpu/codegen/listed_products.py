@@ -8,15 +8,15 @@ import numpy as np
 from images import Array
 
 from runnel.core.dtypes import DType, int32
-from runnel.loops.ir import Buffer, Contract, Index, Kernel, Lists, Panels, Param, Product
+from runnel.loops.ir import Buffer, Contract, Index, IndirectOperand, Kernel, Panels, Param, Product
 
 SHAPES = [(1, 1, 1), (7, 19, 37), (31, 50, 18), (5, 17, 0), (200, 23, 40), (50, 13, 530), (13, 70, 270), (3, 21, 2100)]
 
 
-def listed(dtype: DType) -> Kernel:
+def indirect(dtype: DType) -> Kernel:
     """c = a·b, with a[i, k] = a[rows[i] + ks[k]]."""
     k, n = Param("k"), Param("n")
-    spec = Contract("a", "b", "c", dtype, k, 0, 0, n, Param("one"), n, lists=Lists("rows", "ks"))
+    spec = Contract("a", "b", "c", dtype, k, 0, 0, n, Param("one"), n, indirect=IndirectOperand("rows", "ks"))
     operands = [Buffer(name, dtype, "in") for name in ("a", "b")]
     lists = [Buffer(name, int32, "in") for name in ("rows", "ks")]
     buffers = (*operands, Buffer("c", dtype, "out"), *lists)

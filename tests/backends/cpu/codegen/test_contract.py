@@ -25,7 +25,7 @@ DTYPES = [dtypes.by_name(name) for name in contract.SYMBOLS]
 # Blocks so small that a few dozen rows, columns and k cross every boundary.
 SMALL = contract.Blocking(
     rows=24, k=16, k_in_place=24, k_crowded=8, columns=192, pack_k=8, pack_rows=32, pack_rows_crowded=16, crowded=256,
-    pack_a_columns=20, pack_a_k=10, k_listed=8, long_k=30, columns_few=64, k_few=24, small_a=4000,
+    pack_a_columns=20, pack_a_k=10, k_indirect=8, long_k=30, columns_few=64, k_few=24, small_a=4000,
     columns_panels=64, small_a_panels=4000,
     k_panels=8,
 )  # fmt: skip

@@ -16,7 +16,7 @@ import runnel as rn
 from runnel.backends.cpu import target
 from runnel.backends.cpu.codegen import nest
 from runnel.backends.cpu.target import NEON_BF16
-from runnel.compile import stationary
+from runnel.compile import hoisted
 from runnel.compiler.passes import pipeline
 from runnel.compiler.plan import Plan, Planner
 from runnel.core import switches
@@ -107,10 +107,10 @@ def contracts(plan: Plan) -> list[Contract]:
 @pytest.mark.parametrize("name", CASES)
 def test_products_are_of_bfloat16_where_there_are_dot_instructions(name: str) -> None:
     here = contracts(planned(name, "avx2"))
-    assert here and all(c.factors is None for c in here)
+    assert here and all(c.operand_dtype is None for c in here)
     for row in DOTS:
         found = contracts(planned(name, row))
-        assert len(found) >= len(here) and all(c.factors is bfloat16 for c in found)
+        assert len(found) >= len(here) and all(c.operand_dtype is bfloat16 for c in found)
 
 
 @pytest.mark.parametrize("row", DOTS)
@@ -157,7 +157,7 @@ def test_weights_that_serve_lie_in_panels_of_pairs(inner: int, tmp_path: Path) -
             graph = pipeline.run(trace.graph([tensors.node_of(y, trace)], {}, "serving"))[0]
         if not panels:
             return [Planner(graph, 2).plan()]
-        split = stationary.split(graph)
+        split = hoisted.split(graph)
         assert split is not None
         return [Planner(part, 2).plan() for part in (split.preparation, split.main)]
 

@@ -151,13 +151,13 @@ def test_the_verifier_knows_the_factors() -> None:
     assert isinstance(spec, Contract)
     for wrong, dtype in ((None, "float32"), (float64, "float64")):
         with pytest.raises(VerifierError, match=f"is bfloat16 and the Contract {dtype}"):
-            verifier.verify(replace(kernel, body=(replace(spec, factors=wrong),)))
+            verifier.verify(replace(kernel, body=(replace(spec, operand_dtype=wrong),)))
     double = tuple(replace(b, dtype=float64) if b.name == "c" else b for b in kernel.buffers)
     with pytest.raises(VerifierError, match="factors are bfloat16, sums float32"):
         verifier.verify(replace(kernel, buffers=double, body=(replace(spec, dtype=float64),)))
 
 
-@pytest.mark.parametrize("kernel", [dots.product(), dots.product(batch=True), dots.listed(), dots.with_epilogue()])
+@pytest.mark.parametrize("kernel", [dots.product(), dots.product(batch=True), dots.indirect(), dots.with_epilogue()])
 @every_row
 def test_kernels_call_it(row: Target, kernel: Kernel) -> None:
     verifier.verify(kernel)
@@ -400,7 +400,7 @@ def test_neon_lists_epilogues_and_batches(tmp_path: Path) -> None:
         for rows, ks in (scattered, (scattered[0], in_pairs), (np.arange(m), scattered[1])):
             c = image.put(np.full((m, n), np.nan, np.float32))
             lists = [image.put(np.append(x, 0).astype(np.int32)) for x in (rows, ks)]
-            image.call(dots.listed(), [source, second, c, *lists], [k, n, 1, n], 0, m, 0, n)
+            image.call(dots.indirect(), [source, second, c, *lists], [k, n, 1, n], 0, m, 0, n)
             wanted.append((c, dot_models.bfdot(pool[rows[:, None] + ks[None, :]], b)))
         a, bias = rng.standard_normal((m, k)).astype(BF16), rng.standard_normal(n).astype(np.float32)
         out = image.put(np.zeros((m, n + 1), BF16))

@@ -16,7 +16,7 @@ import images
 import numpy as np
 import pytest
 from images import Array, Image
-from listed_products import listed, listed_data, panelled, panelled_data, resumed, resumed_data
+from listed_products import indirect, listed_data, panelled, panelled_data, resumed, resumed_data
 from nest_harness import I0, I1, I, J, at, load, op, seq, vec
 from test_contract import LAYOUTS, laid_out, operands
 from test_scalars import sample, signatures
@@ -275,7 +275,7 @@ def test_contractions_in_all_layouts(dtype: DType, tmp_path: Path) -> None:
 def test_listed_operands_and_resumed_chains(dtype: DType, tmp_path: Path) -> None:
     image = Image()
     named: list[tuple[str, int]] = []
-    pairs = [(listed(dtype), listed_data(dtype)), (resumed(dtype), resumed_data(dtype))]
+    pairs = [(indirect(dtype), listed_data(dtype)), (resumed(dtype), resumed_data(dtype))]
     for width in (16, target.NEON.panel_columns(dtype)):
         pairs.append((panelled(dtype, width), panelled_data(dtype, width)))
     for kernel, data in pairs:

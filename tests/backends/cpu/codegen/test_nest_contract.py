@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 from images import Image, native
-from listed_products import listed, listed_data, panelled, panelled_data, resumed, resumed_data
+from listed_products import indirect, listed_data, panelled, panelled_data, resumed, resumed_data
 from nest_harness import (
     I0,
     I1,
@@ -124,7 +124,7 @@ def test_batched_contract() -> None:
 
 @pytest.mark.parametrize("dtype", [float32, float64], ids=str)
 def test_lists_and_resumed_chains_mean_what_the_interpreter_says(dtype: DType) -> None:
-    pairs = [(listed(dtype), listed_data(dtype)), (resumed(dtype), resumed_data(dtype))]
+    pairs = [(indirect(dtype), listed_data(dtype)), (resumed(dtype), resumed_data(dtype))]
     for width in (16, target.host().panel_columns(dtype)):
         pairs.append((panelled(dtype, width), panelled_data(dtype, width)))
     for kernel, data in pairs:
@@ -140,7 +140,7 @@ def test_lists_and_resumed_chains_mean_what_the_interpreter_says(dtype: DType) -
 
 
 def test_lists_are_checked_and_printed() -> None:
-    kernel = listed(float32)
+    kernel = indirect(float32)
     assert "contract float32 k<k of a[rows[i] + ks[k]], b[k*n + j*one]" in printer.text(kernel)
     wide = tuple(Buffer("rows", int64, "in") if b.name == "rows" else b for b in kernel.buffers)
     with pytest.raises(VerifierError, match=r"list of offsets and int64"):

@@ -102,11 +102,15 @@ def test_a_row_that_crosses_into_the_next_word() -> None:
     """The positions of one row of 70 begin 30 before 2³², in the kernel's own statements as in the generator."""
     parts, j = Parts(), Var("j")
     place = Place(Space.INPUT, uint32, 2, "key")
-    draws = dropout.Draws(parts, (place, 0, 1), 0.5, float32, dropout.WORDS + 1, 1)
+    dropout_mask = dropout.DropoutMask(parts, (place, 0, 1), 0.5, float32, dropout.WORDS + 1, 1)
     begin = dropout.WORDS - 30
     parts.buffers.append(Buffer("o", bool_, "out"))
     store = Store("o", Index(((j, 1),)), dropout.DROPPED)
-    body = (*draws.begin(), *draws.row(Const(begin, int64), None), For(j, 0, 70, "vec", (*draws.draw(j), store)))
+    body = (
+        *dropout_mask.begin(),
+        *dropout_mask.row(Const(begin, int64), None),
+        For(j, 0, 70, "vec", (*dropout_mask.draw(j), store)),
+    )
     kernel = Kernel("k", tuple(parts.buffers), tuple(parts.params), body)
     found = np.zeros(70, bool)
     params = {p.name: v for p, v in zip(parts.params, parts.values, strict=True)}

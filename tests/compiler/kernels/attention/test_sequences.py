@@ -30,7 +30,7 @@ def split_everything(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(partition, "WORTH_SPLITTING", 0.0)
 
 
-def spans_of(of_queries: list[int], of_keys: list[int]) -> Array:
+def bounds_of(of_queries: list[int], of_keys: list[int]) -> Array:
     """Sequences of these lengths, from row 0 on."""
     columns = []
     for lengths in (of_queries, of_keys):
@@ -52,9 +52,9 @@ def attrs(causal: bool, p: float = 0.0) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def both(arrays: list[Array], spans: Array, p: float) -> list[tuple[Any, list[Array]]]:
+def both(arrays: list[Array], bounds: Array, p: float) -> list[tuple[Any, list[Array]]]:
     """The two ops with their operands."""
-    extras = [*([np.array([3, 4], np.uint32)] if p else []), spans]
+    extras = [*([np.array([3, 4], np.uint32)] if p else []), bounds]
     return [(attention_p, [*arrays[1:], *extras]), (attention_gradient_p, [*arrays, *extras])]
 
 
@@ -70,10 +70,10 @@ def test_any_lengths(
     of_queries: list[int], of_keys: list[int], behind: int, group: int, causal: bool, p: float
 ) -> None:
     count = min(len(of_queries), len(of_keys))
-    spans = spans_of(of_queries[:count], of_keys[:count])
-    rows, columns = (int(spans[:, i].sum()) + behind for i in (1, 3))
+    bounds = bounds_of(of_queries[:count], of_keys[:count])
+    rows, columns = (int(bounds[:, i].sum()) + behind for i in (1, 3))
     options = attrs(causal, p)
-    for op, arrays in both(operands(2 * group, 2, rows, columns), spans, p):
+    for op, arrays in both(operands(2 * group, 2, rows, columns), bounds, p):
         args = [rn.asarray(x) for x in arrays]
         one, three = (Traced(lambda *xs, op=op: apply(op, *xs, **options), args, threads=t)(*args) for t in (1, 3))
         for a, b, expected in zip(one, three, listed(op, reference[op](*arrays, **options)), strict=True):
@@ -84,9 +84,9 @@ def test_any_lengths(
 @pytest.mark.parametrize("causal", [False, True])
 def test_more_keys_than_a_turn(causal: bool) -> None:
     long = attention_blocks.KEYS + 33
-    spans = spans_of([20, 1, 50], [long, 0, 2 * long])
+    bounds = bounds_of([20, 1, 50], [long, 0, 2 * long])
     options = attrs(causal, 0.3)
-    for op, arrays in both(operands(2, 1, 75, 3 * long + 4, np.float64), spans, 0.3):
+    for op, arrays in both(operands(2, 1, 75, 3 * long + 4, np.float64), bounds, 0.3):
         args = [rn.asarray(x) for x in arrays]
         made = Traced(lambda *xs, op=op: apply(op, *xs, **options), args, threads=2)(*args)
         for found, expected in zip(made, listed(op, reference[op](*arrays, **options)), strict=True):
@@ -95,12 +95,12 @@ def test_more_keys_than_a_turn(causal: bool) -> None:
 
 @settings(deadline=None, max_examples=25)
 @given(
-    spans=st.lists(st.tuples(*[st.integers(-5, 30) | st.sampled_from([LEAST, MOST, 2**40])] * 4), max_size=3),
+    bounds=st.lists(st.tuples(*[st.integers(-5, 30) | st.sampled_from([LEAST, MOST, 2**40])] * 4), max_size=3),
     causal=st.booleans(),
 )  # fmt: skip
-def test_no_offsets_lead_out_of_bounds(spans: list[tuple[int, ...]], causal: bool) -> None:
+def test_no_offsets_lead_out_of_bounds(bounds: list[tuple[int, ...]], causal: bool) -> None:
     """The interpreter looks at every index; what sensible offsets give is compared with native code beside."""
-    table = np.array(spans, np.int64).reshape(-1, 4)
+    table = np.array(bounds, np.int64).reshape(-1, 4)
     for op, arrays in both(operands(1, 1, 20, 25), table, 0.2):
         plan = traced(lambda *xs, op=op: apply(op, *xs, **attrs(causal, 0.2)), arrays, threads=2)
         args = [rn.asarray(x) for x in arrays]
@@ -111,8 +111,8 @@ def test_no_offsets_lead_out_of_bounds(spans: list[tuple[int, ...]], causal: boo
 
 def test_what_is_written_is_known_before_the_run() -> None:
     """Rows of the result that a thread writes are those of its blocks, wherever sequences begin."""
-    spans = spans_of([30, 50], [40, 40])
-    for op, arrays in both(operands(4, 4, 80, 80), spans, 0.0):
+    bounds = bounds_of([30, 50], [40, 40])
+    for op, arrays in both(operands(4, 4, 80, 80), bounds, 0.0):
         args = [rn.asarray(x) for x in arrays]
         plan = Traced(lambda *xs, op=op: apply(op, *xs, **attrs(True)), args, threads=3).plan
         assert plan.threads == 3

@@ -97,16 +97,16 @@ def test_operands_in_any_order(rows: list[int], inner: list[int], columns: list[
     np.testing.assert_allclose(fn(x, y).numpy(), np.tensordot(a, b, len(inner)) * 2 + 1, rtol=1e-4, atol=1e-4)
 
 
-def test_epilogues_are_fused_and_lists_used_only_where_strides_do_not_do() -> None:
+def test_epilogues_are_fused_and_indirect_operands_used_only_where_strides_do_not_do() -> None:
     x, w, bias = numbers(2, 6, 7, 5), numbers(3, 3, 5, 8), numbers(8)
     three = Traced(lambda x, w, b: ops.relu(convolution(x, w) + b), (x, w, bias))
     ((call, contract),) = contracts(three)
     assert len(three.plan.calls) == 1
-    assert contract.lists is not None
+    assert contract.indirect is not None
     assert len(call.nodes) == 3
     one = Traced(lambda x, w, b: ops.relu(convolution(x, w[:1, :1]) + b), (x, w, bias))
     ((_, contract),) = contracts(one)
-    assert contract.lists is None
+    assert contract.indirect is None
 
 
 def test_what_has_no_strides_of_rows_and_columns_is_not_fused() -> None:
@@ -151,7 +151,7 @@ def test_offsets_too_large_for_a_list_are_copied_dense(monkeypatch: pytest.Monke
     monkeypatch.setattr(offsets, "_LIMITS", np.iinfo(np.int8))
     traced = Traced(convolution, (x, w), threads=2)
     ((_, contract),) = contracts(traced)
-    assert contract.lists is None
+    assert contract.indirect is None
     assert same_bits(traced(x, w)[0], expected)
 
 

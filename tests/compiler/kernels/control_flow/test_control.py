@@ -170,7 +170,7 @@ def test_a_step_waits_for_nobody_where_each_thread_has_its_rows() -> None:
               random((length, batch, 3 * hidden))]  # fmt: skip
     ins = inputs_for(arrays)
     plan = Run(Graph(ins, scanned(gru, ins[:2], ins[2:3], ins[3:], length)[1:], {}), 4).plan
-    (loop,) = plan.spans
+    (loop,) = plan.regions
     assert isinstance(loop, Repeat) and loop.count == length - 1 and loop.end - loop.begin == 2
     assert not any(plan.again[loop.begin : loop.end])
 
@@ -181,7 +181,7 @@ def test_barriers_stand_where_threads_need_one_another() -> None:
     ins = inputs_for(arrays)
     parts = scanned(lambda w, h: (w @ h, h.sum(0)), ins[:1], ins[1:], [], 6)
     plan = Run(Graph(ins, parts, {}), 3).plan
-    assert any(plan.again[plan.spans[0].begin : plan.spans[0].end])
+    assert any(plan.again[plan.regions[0].begin : plan.regions[0].end])
     check(ins, parts, arrays)
 
 
@@ -352,8 +352,8 @@ def test_the_verifier_misses_no_barrier_of_a_loop(which: str) -> None:
     plan = Run(Graph(ins, [start], {}), 3).plan
     assert not list(verifier.faults(plan))
     if which == "before":
-        plan.spans[0].barrier = False
-        plan.barriers[plan.spans[0].begin] = False
+        plan.regions[0].barrier = False
+        plan.barriers[plan.regions[0].begin] = False
     elif which == "first":
         plan.barriers[:] = [False] * len(plan.barriers)
     else:

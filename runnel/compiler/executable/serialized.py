@@ -26,7 +26,7 @@ def command_buffer(plan: Plan, *, always_seals: bool = False) -> CommandBuffer:
     calls = plan.calls
     kernels = {call.kernel.name: call.kernel for call in calls}
     number = {name: i for i, name in enumerate(kernels)}
-    arguments = Arguments(calls, plan.spans)
+    arguments = Arguments(calls, plan.regions)
     heads = [(1 + number[c.kernel.name], 8 * start) for c, start in zip(calls, arguments.starts, strict=True)]
     extents = [_extent(access) for call in calls for access in call.accesses]
     first = list(accumulate((len(call.accesses) for call in calls), initial=0))
@@ -34,7 +34,7 @@ def command_buffer(plan: Plan, *, always_seals: bool = False) -> CommandBuffer:
     def command(index: int, block: Block) -> Command:
         return (*heads[index], *block, first[index], 0)
 
-    is_long = always_seals or stops.is_long(calls) or is_unbounded(plan.spans)
+    is_long = always_seals or stops.is_long(calls) or is_unbounded(plan.regions)
     return CommandBuffer(
         plan.arena.peak,
         len(plan.inputs),

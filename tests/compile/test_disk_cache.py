@@ -21,10 +21,10 @@ from runnel.backends.cpu.codegen import build
 from runnel.backends.cpu.functions import Functions
 from runnel.backends.host import objects
 from runnel.backends.host.objects import ObjectCache
-from runnel.compile import cache, stored
+from runnel.compile import cache, disk_cache
 from runnel.compile.native import Native
-from runnel.compiler.executable.image import command_buffer
 from runnel.compiler.executable.program import Program
+from runnel.compiler.executable.serialized import command_buffer
 from runnel.compiler.passes.pipeline import PIPELINE, Pass
 from runnel.compiler.plan import Planner
 from runnel.core import switches
@@ -40,7 +40,7 @@ PREFIX = b"runnel program"
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     """A folder of its own; checked programs are always made anew, so nothing is checked here. Rules that other tests
     have registered are forgotten."""
-    monkeypatch.setattr(Table, "registrations", stored._OWN_RULES)
+    monkeypatch.setattr(Table, "registrations", disk_cache._OWN_RULES)
     with switches.override(verify=False, cache=True, cache_dir=str(tmp_path / "cache")):
         yield tmp_path / "cache"
 
@@ -137,7 +137,7 @@ def test_the_plan_made_later_is_the_one_on_disk(function: Callable[..., Any], th
     with switches.override(num_threads=threads):
         fresh(function)(*args)
         native = native_of(fresh(function), *args)
-        read = stored.load(stored.key(native.recipe.graph, native.recipe.context, None))
+        read = disk_cache.load(disk_cache.key(native.recipe.graph, native.recipe.context, None))
         assert len(read) == 1
         assert same(read[0], command_buffer(native.plan))
         inspection = fresh(function).program(*args)
@@ -152,7 +152,7 @@ def test_command_buffers_survive_the_way_to_bytes_and_back() -> None:
             command_buffer(native.plan),
             replace(command_buffer(native.plan), constants=np.arange(13, dtype=np.uint8)),
         )
-        after = stored.decoded(stored.encoded(before))
+        after = disk_cache.decoded(disk_cache.encoded(before))
         assert len(after) == 2
         assert all(map(same, before, after))
 
@@ -252,28 +252,28 @@ def test_a_file_of_another_form_is_a_miss(content: bytes, plans: list[str]) -> N
     args = arguments()
     native = native_of(fresh(dense_step), *args)
     made = bits(dense_step(*args))
-    key = stored.key(native.recipe.graph, native.recipe.context, None)
+    key = disk_cache.key(native.recipe.graph, native.recipe.context, None)
     disk = objects.current()
     assert disk is not None
     assert key is not None
     disk.put(key, content)
-    assert stored.load(key) == ()
+    assert disk_cache.load(key) == ()
     plans.clear()
     assert bits(fresh(dense_step)(*args)) == made
     assert plans == ["dense_step"]
-    assert len(stored.load(key)) == 1
+    assert len(disk_cache.load(key)) == 1
 
 
 def test_a_file_cut_short_is_a_miss() -> None:
-    content = stored.encoded([command_buffer(native_of(fresh(dense_step), *arguments()).plan)])
-    assert len(stored.decoded(content)) == 1
+    content = disk_cache.encoded([command_buffer(native_of(fresh(dense_step), *arguments()).plan)])
+    assert len(disk_cache.decoded(content)) == 1
     for length in (len(content) - 1, len(content) // 2, 40):
-        assert stored.decoded(content[:length]) == ()
+        assert disk_cache.decoded(content[:length]) == ()
 
 
 def test_a_buffer_whose_numbers_lead_astray_is_a_miss() -> None:
     good = command_buffer(native_of(fresh(counted), *arguments()).plan)  # with jumps
-    assert len(stored.decoded(stored.encoded([good]))) == 1
+    assert len(disk_cache.decoded(disk_cache.encoded([good]))) == 1
 
     def moved(row: int, column: int, word: int) -> tuple[Any, ...]:
         commands = good.commands[0].copy()
@@ -288,7 +288,7 @@ def test_a_buffer_whose_numbers_lead_astray_is_a_miss() -> None:
         {"commands": moved(0, 1, 4)}, {"commands": moved(0, 1, good.words.nbytes)}, {"commands": moved(-1, 0, 1)},
     ]  # fmt: skip
     for changes in bad:
-        assert stored.decoded(stored.encoded([replace(good, **changes)])) == (), changes
+        assert disk_cache.decoded(disk_cache.encoded([replace(good, **changes)])) == (), changes
 
 
 def forget() -> None:
@@ -350,36 +350,36 @@ def test_the_key_tells_apart_what_gives_other_programs(monkeypatch: pytest.Monke
     for threads, row in ((1, "host"), (2, "host"), (1, "neon")):
         with switches.override(num_threads=threads, target=row):
             contexts.append(context.current())
-    keys = {stored.key(graph, c, budget) for graph in graphs for c in contexts for budget in (None, 1 << 20)}
+    keys = {disk_cache.key(graph, c, budget) for graph in graphs for c in contexts for budget in (None, 1 << 20)}
     assert len(keys) == 24
     assert all(key is not None and len(key) == 64 for key in keys)
-    assert stored.key(graphs[0], contexts[0], None) in keys
+    assert disk_cache.key(graphs[0], contexts[0], None) in keys
     monkeypatch.setattr("runnel.core.sources.digest", lambda *folders: "other sources")
-    assert stored.key(graphs[0], contexts[0], None) not in keys
+    assert disk_cache.key(graphs[0], contexts[0], None) not in keys
 
 
 def test_nothing_is_kept_where_others_have_a_say(monkeypatch: pytest.MonkeyPatch, folder: Path) -> None:
     graph = native_of(fresh(dense_step), *arguments()).captured.graph
-    assert stored.key(graph, context.current(), None) is not None
+    assert disk_cache.key(graph, context.current(), None) is not None
     with monkeypatch.context() as patch:
         patch.setattr(Table, "registrations", Table.registrations + 1)
-        assert stored.key(graph, context.current(), None) is None
+        assert disk_cache.key(graph, context.current(), None) is None
     with monkeypatch.context() as patch:
         patch.setattr(PIPELINE, "passes", (*PIPELINE.passes, Pass("mine", "does nothing", lambda g: g)))
-        assert stored.key(graph, context.current(), None) is None
+        assert disk_cache.key(graph, context.current(), None) is None
     for switch in ({"cache": False}, {"verify": True}):
         with switches.override(**switch):
-            assert stored.key(graph, context.current(), None) is None
-    assert stored.load(None) == ()
+            assert disk_cache.key(graph, context.current(), None) is None
+    assert disk_cache.load(None) == ()
     before = programs_in(folder)
-    stored.save(None, [])
+    disk_cache.save(None, [])
     assert programs_in(folder) == before
 
 
 def test_very_large_programs_are_not_kept(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(stored, "LARGEST", 100)
+    monkeypatch.setattr(disk_cache, "LARGEST", 100)
     native = native_of(fresh(dense_step), *arguments())
-    assert stored.load(stored.key(native.recipe.graph, native.recipe.context, None)) == ()
+    assert disk_cache.load(disk_cache.key(native.recipe.graph, native.recipe.context, None)) == ()
 
 
 def test_a_program_of_another_budget_is_another() -> None:
@@ -399,10 +399,10 @@ def test_every_rule_of_the_package_is_there_when_programs_are_filed() -> None:
     code = (
         "import importlib, pkgutil, runnel\n"
         "from runnel.core.tables import Table\n"
-        "from runnel.compile import stored\n"
+        "from runnel.compile import disk_cache\n"
         "for module in pkgutil.walk_packages(runnel.__path__, 'runnel.'):\n"
         "    if not module.name.endswith('__main__'): importlib.import_module(module.name)\n"
-        "print(Table.registrations - stored._OWN_RULES, stored._OWN_RULES)\n"
+        "print(Table.registrations - disk_cache._OWN_RULES, disk_cache._OWN_RULES)\n"
     )
     done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=True)
     later, own = map(int, done.stdout.split())
@@ -443,7 +443,7 @@ def test_both_buffers_of_a_program_bind_alike(tmp_path: Path) -> None:
     """Commands bound from a plan and from its buffer in another folder differ in addresses alone."""
     plan = native_of(fresh(looped), *arguments()).plan
     given = command_buffer(plan)
-    read = stored.decoded(stored.encoded([given]))[0]
+    read = disk_cache.decoded(disk_cache.encoded([given]))[0]
     direct, indirect = Program(plan), Program(lambda: plan, buffer=read)
     for ours, theirs in zip(direct.loaded._commands, indirect.loaded._commands, strict=True):
         assert np.array_equal(ours[:, 0], theirs[:, 0])
