@@ -10,7 +10,11 @@ Both take a frame of the program's pool, so that what a call writes down for its
 
 from __future__ import annotations
 
+import operator
+from collections import deque
 from collections.abc import Callable
+from functools import partial
+from itertools import starmap
 from typing import Any, Final
 
 from runnel.backends.host.memory import allocate, allocate_slab
@@ -74,7 +78,9 @@ class CallWriter:
             "CONTEXT": native.circumstances, "FREED": _freed_record(), "MISS": MISS, "MODE": RECORDING.get(),
             "S": counter, "SETTLED": SETTLED, "Tensor": Tensor, "allocate": allocate, "allocate_slab": allocate_slab,
             "dense": dense, "wrong_gradient": observation.program.wrong_gradient, "placed": placed,
-            "recording": RECORDING.get, "RESULT": observation.result, "repeat": observation.repeat,
+            "recording": RECORDING.get, "RESULT": observation.result, "calls": observation.calls,
+            "calls_later": observation.calls_later, "each": partial(starmap, operator.call),
+            "do": deque(maxlen=0).extend,
         }  # fmt: skip
         self.taping = None if self.captured.derivative is None else Taping(native, observation)
         if self.taping is not None:
@@ -117,8 +123,8 @@ class CallWriter:
         after = self._after(fast)
         before, when_over = ([], []) if self.taping is None else (self.taping.before, self.taping.after)
         return [
-            *self._frame(), *self._inputs(), *self._outputs(), *self._gradients(fast), *before,
-            *launch(bool(self.captured.variables), after, when_over), *self._results(), *self._effects(fast),
+            *self._frame(), *self._inputs(), *self._outputs(), *self._gradients(fast), *before, *self._effects(),
+            *launch(bool(self.captured.variables), after, when_over), *self._results(), *self._effects_done(),
             f"return {self._value()}",
         ]  # fmt: skip
 
@@ -191,7 +197,8 @@ class CallWriter:
         return lines
 
     def _after(self, fast: bool) -> list[str]:
-        """What a completed run changes besides memory."""
+        """What a completed run changes besides memory. Things outside last: that call is one of C code, as long as they
+        are changed by such, so that nobody breaks in; where somebody does, they are changed all the same."""
         lines = [WRITES] if self.captured.written else []
         for i, (variable, how, _) in enumerate(self.captured.gradients):
             self.namespace[f"variable_of{i}"] = variable
@@ -203,15 +210,19 @@ class CallWriter:
             elif not fast:
                 value = "None" if how is Gradient.NONE else "CONSUMED"
                 lines.append(f"if h{i}._grad is not {value}: h{i}._grad = {value}; CLOCK.grads += 1")
+        if self.observation.effects:
+            lines += ["try: do(work)", "except Exception: raise", "except BaseException: do(work); raise"]
         return lines
 
     def _results(self) -> list[str]:
-        lines: list[str] = []
-        for i, (result, kind) in enumerate(self.captured.outputs):
-            lines.append(f"r{i} = {self._tensor(result)}")
+        lines = [] if self.observation.effects else self._tensors()
+        for i, (_, kind) in enumerate(self.captured.outputs):
             if kind is Tape.FREED:
                 lines += [f"r{i}.requires_grad = True", f"r{i}._record = FREED"]
         return lines if self.taping is None else [*lines, *self.taping.attach]
+
+    def _tensors(self) -> list[str]:
+        return [f"r{i} = {self._tensor(result)}" for i, (result, _) in enumerate(self.captured.outputs)]
 
     def _tensor(self, result: int) -> str:
         place = self.native.program.output_of[result]
@@ -221,12 +232,19 @@ class CallWriter:
         offset = f"n{place} * {CELL // value.dtype.itemsize}" if small else "0"
         return f"placed(result{result}, s{place}, {offset}, {row_major(value.shape)})"
 
-    def _effects(self, fast: bool) -> list[str]:
-        """The changes of things outside. Those of Modules tick the clock, which unsettles nothing that this checks."""
+    def _effects(self) -> list[str]:
+        """The changes of things outside, as calls that are made out before the run, unless they need what it gives."""
         if not self.observation.effects:
             return []
-        lines = ["made = " + self._made(), f"repeat(({self.guard.values()}), made)"]
-        return [*lines, f"if CLOCK.now == S.clock + {self.ticks}: S.clock = CLOCK.now"] if self.ticks else lines
+        made = "calls_later" if self.observation.reads_results else "calls"
+        return [
+            *self._tensors(), "made = " + self._made(),
+            f"work = each({made}(({self.guard.values()}), made))",
+        ]  # fmt: skip
+
+    def _effects_done(self) -> list[str]:
+        """Changes of Modules tick the clock, which unsettles nothing that this checks."""
+        return [f"if CLOCK.now == S.clock + {self.ticks}: S.clock = CLOCK.now"] if self.ticks else []
 
     def _made(self) -> str:
         outputs = ", ".join(f"r{i}" for i in range(len(self.captured.outputs)))

@@ -61,6 +61,7 @@ def _tensor(recipes: Recipes, value: Any) -> Any:
 
 
 def _number(recipes: Recipes, value: Any) -> Any:
+    recipes.reads_results = True
     return Number(recipes.rec.session.output(value._tensor))
 
 

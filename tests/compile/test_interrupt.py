@@ -249,3 +249,43 @@ def test_an_interrupt_inside_the_traced_function_leaves_everything_as_before() -
     other.start()
     other.join(30)
     assert results[0].tolist() == [2, 2] and v.tolist() == [2, 3] and v.grad.tolist() == [2, 2]
+
+
+_OUTSIDE = """
+import types
+v = rn.Variable(np.zeros(4, np.float32))
+counts, box, log, cells = {"n": 0}, types.SimpleNamespace(n=0), [], [7, 0]
+class Model(rn.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.calls = 0
+model, free = Model(), 0
+def step():
+    global free
+    counts["n"] += 1
+    v.assign(v + 1.0)
+    box.n += 1
+    log.append(counts["n"])
+    cells[1] += 1
+    model.calls += 1
+    free += 1
+    return v.sum() * counts["n"]
+f = compile(step)
+for _ in range(4):
+    f()
+alarm = Alarm()
+for attempt in range(400):
+    try:
+        alarm.during(60e-6, f)
+    except KeyboardInterrupt:
+        pass
+    alarm.on = False
+    seen = {int(v.numpy()[0]), counts["n"], box.n, len(log), log[-1], cells[1], model.calls, free}
+    if len(seen) != 1:
+        sys.exit(f"after attempt {attempt} there are {sorted(seen)}")
+print("fine" if alarm.rung > 100 else f"only {alarm.rung} alarms")
+"""
+
+
+def test_what_is_changed_outside_goes_with_the_run() -> None:
+    assert script(_OUTSIDE) == "fine"

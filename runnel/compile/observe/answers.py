@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 from types import FunctionType, MethodType, ModuleType
 from typing import Any
 
-from runnel.compile.observe import attributes, containers, methods, operators
+from runnel.compile.observe import attributes, changes, containers, methods, operators
 from runnel.compile.observe.classes import MISSING, is_python_class, lookup
 from runnel.compile.observe.plain import COMPARISONS, OPERATORS, UNARY
 from runnel.compile.observe.recorder import Recorder
@@ -134,17 +134,9 @@ def _change_sequence(rec: Recorder, target: Any, base: Any, apply: Any, key: Any
     else:
         rec.effects.will_change(target, base)
     rec.effects.appended.pop(id(target), None)
-    change = _put if apply is operator.setitem else _drop
+    change = changes.SET_ITEM if apply is operator.setitem else changes.DELETE_ITEM
     rec.effects.record(change, target, key, value, f"{source}[...] = ...")
     change(target, key, value)
-
-
-def _put(target: Any, key: Any, value: Any) -> None:
-    target[key] = value
-
-
-def _drop(target: Any, key: Any, value: Any) -> None:
-    del target[key]
 
 
 def delete_item(rec: Recorder, target: Any, key: Any) -> None:

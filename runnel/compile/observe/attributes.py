@@ -9,6 +9,7 @@ import types
 from types import BuiltinFunctionType, FunctionType, GetSetDescriptorType, MethodType
 from typing import Any, Final
 
+from runnel.compile.observe import changes
 from runnel.compile.observe.classes import (
     MISSING,
     instance_dict,
@@ -420,7 +421,7 @@ def write_instance(rec: Recorder, value: Any, name: str, new: Any) -> None:
         return
     source = rec.source_of(value)
     if source is None:
-        _set(value, name, new)
+        changes.SET_ATTRIBUTE(value, name, new)
         return
     space = instance_dict(value)
     is_in_slot = is_slot(lookup(type(value), name))
@@ -428,18 +429,17 @@ def write_instance(rec: Recorder, value: Any, name: str, new: Any) -> None:
         before = MISSING
         with contextlib.suppress(AttributeError):
             before = lookup(type(value), name).__get__(value, type(value))
-        rec.effects.undo_by(
-            (lambda: _delete(value, name)) if before is MISSING else (lambda: _set(value, name, before))
-        )
+        back = changes.DELETE_ATTRIBUTE if before is MISSING else changes.SET_ATTRIBUTE
+        rec.effects.undo_by(lambda: back(value, name, before))
         rec.effects.written.add((id(value), name))
     elif space is not None:
         rec.effects.will_change(space, dict)
         rec.effects.written.add((id(space), name))
         rec.keep(space)
     else:
-        _set(value, name, new)  # raises
-    _set(value, name, new)
-    rec.effects.record(_set_attribute, value, name, new, f"{source}.{name} = ...")
+        changes.SET_ATTRIBUTE(value, name, new)  # raises
+    changes.SET_ATTRIBUTE(value, name, new)
+    rec.effects.record(changes.SET_ATTRIBUTE, value, name, new, f"{source}.{name} = ...")
 
 
 def _write_class(rec: Recorder, kind: Any, name: str, new: Any) -> None:
@@ -457,29 +457,7 @@ def _write_class(rec: Recorder, kind: Any, name: str, new: Any) -> None:
     )
     type.__setattr__(kind, name, new)
     rec.effects.written.add((id(kind), name))
-    rec.effects.record(_set_attribute, kind, name, new, f"{kind.__name__}.{name} = ...")
-
-
-def _set(value: Any, name: str, new: Any) -> None:
-    if issubclass(type(value), type):
-        type.__setattr__(value, name, new)
-    elif type(value) in (types.ModuleType, FunctionType):
-        setattr(value, name, new)
-    else:
-        object.__setattr__(value, name, new)
-
-
-def _set_attribute(target: Any, name: str, new: Any) -> None:
-    _set(target, name, new)
-
-
-def _delete(value: Any, name: str) -> None:
-    if issubclass(type(value), type):
-        type.__delattr__(value, name)
-    elif type(value) in (types.ModuleType, FunctionType):
-        delattr(value, name)
-    else:
-        object.__delattr__(value, name)
+    rec.effects.record(changes.SET_ATTRIBUTE, kind, name, new, f"{kind.__name__}.{name} = ...")
 
 
 def delete(rec: Recorder, value: Any, name: str) -> None:
@@ -519,7 +497,7 @@ def delete_plain(rec: Recorder, value: Any, name: str) -> None:
         looks_into = (id(space),) if rec.policy.ticks(kind) else None
         rec.log.check(source, f"{name!r} in {{v}}.__dict__", f"{source}.{name}", looks_into=looks_into)
     rec.effects.will_change(space, dict)
-    _delete(value, name)
+    changes.DELETE_ATTRIBUTE(value, name, None)
     rec.effects.written.add((id(space), name))
     rec.keep(space)
-    rec.effects.record(lambda target, key, _: _delete(target, key), value, name, None, f"del {source}.{name}")
+    rec.effects.record(changes.DELETE_ATTRIBUTE, value, name, None, f"del {source}.{name}")

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from types import CellType
-from typing import Any
+from typing import Any, Final
 
-from runnel.compile.observe import answers, attributes, calls, containers, operators
+from runnel.compile.observe import answers, attributes, calls, changes, containers, operators
 from runnel.compile.observe.classes import MISSING, is_python_class, lookup
 from runnel.compile.observe.plain import (
     CONVERSIONS,
@@ -66,7 +66,7 @@ class Hooks(AbstractHooks):
         if rec.sources.get(id(names)) is not None:
             rec.effects.will_change(names, dict)
             rec.effects.written.add((id(names), name))
-            rec.effects.record(_set_item, names, name, value, f"global {name} = ...")
+            rec.effects.record(changes.SET_ITEM, names, name, value, f"global {name} = ...")
         names[name] = value
 
     def delete_global(self, at: Name, _: None) -> None:
@@ -75,7 +75,7 @@ class Hooks(AbstractHooks):
         if name in names and self.rec.sources.get(id(names)) is not None:
             self.rec.effects.will_change(names, dict)
             self.rec.effects.written.add((id(names), name))
-            self.rec.effects.record(_delete_item, names, name, None, f"del {name}")
+            self.rec.effects.record(changes.DELETE_ITEM, names, name, None, f"del {name}")
         _SIMPLE.delete_global(at, None)
 
     def load_cell(self, name: str, cell: CellType) -> Any:
@@ -101,7 +101,7 @@ class Hooks(AbstractHooks):
             rec.effects.undo_by(lambda: setattr(cell, "cell_contents", before))
             rec.effects.written.add((id(cell), ""))
             rec.cell_targets[id(cell)] = cell
-            rec.effects.record(_set_cell, cell, name, value, f"{name} = ...")
+            rec.effects.record(_SET_CELL, cell, "cell_contents", value, f"{name} = ...")
         cell.cell_contents = value
 
     def delete_cell(self, name: str, cell: CellType) -> None:
@@ -303,13 +303,4 @@ class Hooks(AbstractHooks):
         return to_call(function, values, kwargs)
 
 
-def _set_item(target: Any, key: Any, value: Any) -> None:
-    target[key] = value
-
-
-def _delete_item(target: Any, key: Any, value: Any) -> None:
-    del target[key]
-
-
-def _set_cell(target: Any, key: Any, value: Any) -> None:
-    target.cell_contents = value
+_SET_CELL: Final = changes.Setting(setattr)

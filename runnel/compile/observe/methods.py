@@ -9,7 +9,7 @@ import types
 from types import FunctionType
 from typing import Any, Final
 
-from runnel.compile.observe import attributes
+from runnel.compile.observe import attributes, changes
 from runnel.compile.observe.classes import MISSING, instance_dict, is_python_class, lookup
 from runnel.compile.observe.containers import content, get_item, has_key, is_member, is_simple, length, own_method
 from runnel.compile.observe.plain import given
@@ -443,9 +443,7 @@ def change(rec: Recorder, value: Any, base: Any, name: str, args: tuple[Any, ...
             effects.replaced.add(id(value))
     method = _method(rec, value, base, name)
     label = f"{source}.{name}(...)"
-    effects.record(
-        lambda target, _, parts: method(target, *parts[0], **parts[1]), value, None, (list(args), dict(kwargs)), label
-    )
+    effects.record(changes.CallingMethod(method), value, None, (list(args), dict(kwargs)), label)
     return _apply(rec, value, base, name, args, kwargs)
 
 
@@ -522,7 +520,7 @@ def set_key(rec: Recorder, value: Any, key: Any, item: Any) -> None:
     store = _method(rec, value, dict, "__setitem__")
     rec.effects.written.add((id(value), key if is_simple(key) else id(key)))
     rec.keep(key)
-    rec.effects.record(lambda target, k, v: store(target, k, v), value, key, item, f"{rec.source_of(value)}[...] = ...")
+    rec.effects.record(changes.Setting(store), value, key, item, f"{rec.source_of(value)}[...] = ...")
     store(value, key, item)
 
 
@@ -533,5 +531,5 @@ def delete_key(rec: Recorder, value: Any, key: Any) -> None:
     rec.effects.will_change(value, dict)
     drop = _method(rec, value, dict, "__delitem__")
     rec.effects.written.add((id(value), key if is_simple(key) else id(key)))
-    rec.effects.record(lambda target, k, _: drop(target, k), value, key, None, f"del {rec.source_of(value)}[...]")
+    rec.effects.record(changes.Deleting(drop), value, key, None, f"del {rec.source_of(value)}[...]")
     drop(value, key)

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import collections
 import types
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import nullcontext, suppress
+from functools import partial
 from types import FunctionType, MethodType
 from typing import Any, Final, NamedTuple
 
+from runnel.compile.observe.changes import Later, call_of
 from runnel.compile.observe.classes import MISSING, instance_dict, is_python_class, is_slot, lookup, mro, namespace
 from runnel.compile.observe.guard import Guard, NotGuarded
 from runnel.compile.observe.policy import Policy
@@ -32,6 +34,10 @@ class Change(NamedTuple):
     value: Recipe
     label: str
     ticks: bool = False  # whether it ticks the state clock
+
+    def call(self, values: Values, made: dict[Any, Any]) -> tuple[Any, ...]:
+        """The change as a function and its arguments."""
+        return call_of(self.apply, self.target(values, made), self.key(values, made), self.value(values, made))
 
 
 class Given:
@@ -97,6 +103,8 @@ class Session:
 class Observation:
     """What one run was found to be: its guard, its changes of things outside, and its result, as recipes."""
 
+    reads_results = False  # whether changes need Python's values that a run computes
+
     def __init__(self, guard: Guard, effects: list[Change], result: Recipe, settled: str, program: Any) -> None:
         self.guard = guard
         self.effects = effects
@@ -112,8 +120,16 @@ class Observation:
 
     def repeat(self, values: Values, made: dict[Any, Any]) -> None:
         """Do the changes again."""
-        for change in self.effects:
-            change.apply(change.target(values, made), change.key(values, made), change.value(values, made))
+        for function, *args in self.calls(values, made):
+            function(*args)
+
+    def calls(self, values: Values, made: dict[Any, Any]) -> Iterator[tuple[Any, ...]]:
+        """The changes as calls, made out now."""
+        return iter([change.call(values, made) for change in self.effects])
+
+    def calls_later(self, values: Values, made: dict[Any, Any]) -> Iterator[tuple[Any, ...]]:
+        """The same, each made out when its turn comes: for those that depend on what a run has computed."""
+        return Later([partial(change.call, values, made) for change in self.effects])
 
 
 def observe(
@@ -194,7 +210,9 @@ def _finished(rec: Recorder, result: Any) -> Observation:
     program = rec.session.complete(recipes)
     _stay_distinct(rec)
     guard = Guard(rec.log, recipes.wanted, rec.effects)
-    return Observation(guard, effects, answer, rec.settled, program)
+    observation = Observation(guard, effects, answer, rec.settled, program)
+    observation.reads_results = recipes.reads_results
+    return observation
 
 
 def _stay_distinct(rec: Recorder) -> None:
@@ -223,6 +241,7 @@ class Recipes:
     def __init__(self, rec: Recorder) -> None:
         self.rec = rec
         self.wanted: list[Source] = []
+        self.reads_results = False  # whether Python's values among them are computed by the run
         self._depth = 0
         self._places: dict[int, int] = {}
 

@@ -1,0 +1,108 @@
+"""What was changed outside, as one call of C code where that is possible: no signal handler breaks in on such a call.
+
+A change is applied as ``change(target, key, value)``, which calls what ``change.call`` gives.
+"""
+
+from __future__ import annotations
+
+import operator
+import types
+from collections.abc import Callable, Iterator
+from types import FunctionType
+from typing import Any, Final
+
+Call = tuple[Any, ...]  # a function and its arguments
+
+
+class Direct:
+    """A change that is one call."""
+
+    def call(self, target: Any, key: Any, value: Any) -> Call:
+        """The function and its arguments."""
+        raise NotImplementedError
+
+    def __call__(self, target: Any, key: Any, value: Any) -> None:
+        function, *args = self.call(target, key, value)
+        function(*args)
+
+
+class Setting(Direct):
+    """``function(target, key, value)``."""
+
+    def __init__(self, function: Callable[[Any, Any, Any], Any]) -> None:
+        self.function = function
+
+    def call(self, target: Any, key: Any, value: Any) -> Call:
+        return self.function, target, key, value
+
+
+class Deleting(Direct):
+    """``function(target, key)``."""
+
+    def __init__(self, function: Callable[[Any, Any], Any]) -> None:
+        self.function = function
+
+    def call(self, target: Any, key: Any, value: Any) -> Call:
+        return self.function, target, key
+
+
+class SettingAttribute(Direct):
+    """``target.key = value``, past the class's own ``__setattr__``."""
+
+    def call(self, target: Any, key: Any, value: Any) -> Call:
+        return _owner(target, "__setattr__", setattr), target, key, value
+
+
+class DeletingAttribute(Direct):
+    """``del target.key``, past the class's own ``__delattr__``."""
+
+    def call(self, target: Any, key: Any, value: Any) -> Call:
+        return _owner(target, "__delattr__", delattr), target, key
+
+
+class CallingMethod(Direct):
+    """``method(target, *args, **kwargs)``; ``value`` holds both."""
+
+    def __init__(self, method: Callable[..., Any]) -> None:
+        self.method = method
+
+    def call(self, target: Any, key: Any, value: Any) -> Call:
+        args, kwargs = value
+        return (_with_keywords, self.method, target, args, kwargs) if kwargs else (self.method, target, *args)
+
+
+SET_ITEM: Final = Setting(operator.setitem)
+DELETE_ITEM: Final = Deleting(operator.delitem)
+SET_ATTRIBUTE: Final = SettingAttribute()
+DELETE_ATTRIBUTE: Final = DeletingAttribute()
+
+
+def call_of(apply: Callable[[Any, Any, Any], Any], target: Any, key: Any, value: Any) -> Call:
+    """A change as a call."""
+    return apply.call(target, key, value) if isinstance(apply, Direct) else (apply, target, key, value)
+
+
+class Later(Iterator[Call]):
+    """Calls that are made out only when their turn comes. What breaks in while one is made out has not begun it: the
+    next ``next`` gives it."""
+
+    def __init__(self, makers: list[Callable[[], Call]]) -> None:
+        self._makers = makers
+        self._begun = 0
+
+    def __next__(self) -> Call:
+        if self._begun == len(self._makers):
+            raise StopIteration
+        call = self._makers[self._begun]()
+        self._begun += 1
+        return call
+
+
+def _owner(target: Any, name: str, otherwise: Any) -> Any:
+    if issubclass(type(target), type):
+        return getattr(type, name)
+    return otherwise if type(target) in (types.ModuleType, FunctionType) else getattr(object, name)
+
+
+def _with_keywords(method: Any, target: Any, args: list[Any], kwargs: dict[str, Any]) -> Any:
+    return method(target, *args, **kwargs)
