@@ -47,7 +47,7 @@ def compile_graph(
     for variable in bindings.values():
         if variable.device is not context.device:
             raise DeviceError(
-                f"[compile_graph] Variable '{variable.name}' is on {variable.device}, and the program on "
+                f"[compile_graph] {variable.described} is on {variable.device}, and the program on "
                 f"{context.device}; move one of them."
             )
     with contexts.entered(context):

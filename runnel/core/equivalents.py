@@ -111,7 +111,7 @@ _METHODS: Final = {
     "nelement": "x.size",
     "new_ones": "runnel.ones(shape, x.dtype)",
     "new_zeros": "runnel.zeros(shape, x.dtype)",
-    "norm": "runnel.norm(x, axis)",
+    "norm": "runnel.norm(x, ord, axis)",
     "numel": "x.size",
     "permute_dims": "x.permute(axes)",
     "ravel": "x.flatten()",

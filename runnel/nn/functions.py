@@ -140,7 +140,7 @@ def rms_norm(x: Array, normalized_shape: int | Sequence[int], weight: Array | No
 @offered("functional")
 def normalize(x: Array, p: float = 2.0, dim: int = 1, eps: float = 1e-12) -> Tensor:
     """``x`` divided by its norm along ``dim`` (at least ``eps``)."""
-    result: Tensor = x / ops.maximum(ops.norm(x, dim, p, keepdims=True), eps)
+    result: Tensor = x / ops.maximum(ops.norm(x, p, dim, keepdims=True), eps)
     return result
 
 

@@ -6,7 +6,7 @@ import math
 
 from runnel.core.surface import offered
 from runnel.ops.arguments import Array
-from runnel.ops.arithmetic import abs, add, divide, maximum, minimum, multiply, negative, subtract
+from runnel.ops.arithmetic import abs, add, divide, maximum, multiply, negative, subtract
 from runnel.ops.comparison import greater, greater_equal, less_equal
 from runnel.ops.conversion import stop_gradient
 from runnel.ops.logic import where
@@ -23,7 +23,8 @@ def leaky_relu(x: Array, negative_slope: float = 0.01) -> Array:
 @offered("rn", "functional")
 def elu(x: Array, alpha: float = 1.0) -> Array:
     """x where positive, else alpha · (exp(x) - 1)."""
-    return where(greater(x, 0), x, multiply(expm1(minimum(x, 0)), alpha))
+    positive = greater(x, 0)
+    return where(positive, x, multiply(expm1(where(positive, 0, x)), alpha))  # whose derivative at 0 is alpha
 
 
 @offered("rn", "functional")

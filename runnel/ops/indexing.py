@@ -132,10 +132,11 @@ def embedding(weight: Array, indices: Array) -> Array:
     """
     if not indices.dtype.is_integer:
         raise DTypeError(f"[embedding] indices are integers; got {indices.dtype.name}. Cast them first.")
-    known = indices.known()
-    if known is not None and known.size and int(known.min()) < 0:
-        raise AxisError(f"[embedding] index {int(known.min())} lies outside axis 0 of shape {weight.shape}.")
-    require_in_range("embedding", indices, 0, weight.shape)
+    known = indices.known() if weight.ndim else None
+    if known is not None and known.size:
+        if int(known.min()) < 0:
+            raise AxisError(f"[embedding] index {int(known.min())} lies outside axis 0 of shape {weight.shape}.")
+        require_in_range("embedding", indices, 0, weight.shape)
     return apply(take_p, weight, indices, axis=0)
 
 

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import builtins
 import math
+import numbers
 from collections.abc import Sequence
 
 from runnel.core.dtypes import DType, float32
-from runnel.core.errors import ShapeError
+from runnel.core.errors import ArgumentError, ShapeError
+from runnel.core.showing import shown
 from runnel.core.surface import offered
 from runnel.ops.arguments import Array, Axis, Operand, as_shape, normalize_axes
 from runnel.ops.arithmetic import abs, add, divide, multiply, subtract
@@ -48,8 +50,11 @@ def var(x: Array, axis: Axis = None, correction: float = 0, keepdims: bool = Fal
 
 @offered("rn", "Tensor")
 def std(x: Array, axis: Axis = None, correction: float = 0, keepdims: bool = False) -> Array:
-    """The square root of :func:`var`, with its arguments: over n - ``correction``, 0 by default as in the Array API."""
-    return _rounded(sqrt(var(cast(x, _wide(x)), axis, correction, keepdims)), x)
+    """The square root of :func:`var`, with its arguments: over n - ``correction``, 0 by default as in the Array API.
+    Derivative 0 at 0."""
+    square_of_it = var(cast(x, _wide(x)), axis, correction, keepdims)
+    is_zero = equal(square_of_it, 0)
+    return _rounded(where(is_zero, 0, sqrt(where(is_zero, 1, square_of_it))), x)
 
 
 @offered("rn")
@@ -66,8 +71,13 @@ def logsumexp(x: Array, axis: Axis = None, keepdims: bool = False) -> Array:
 
 
 @offered("rn")
-def norm(x: Array, axis: Axis = None, ord: float = 2, keepdims: bool = False) -> Array:
-    """The vector norm over ``axis`` of any order (0 counts what is not 0, ±inf are extremes); derivative 0 at 0."""
+def norm(x: Array, ord: float | str = 2, axis: Axis = None, keepdims: bool = False) -> Array:
+    """The vector norm over ``axis`` of any order (0 counts what is not 0, ±inf are extremes, "fro" is 2); derivative 0
+    at 0."""
+    if isinstance(ord, str) and ord == "fro":
+        ord = 2
+    if isinstance(ord, bool) or not isinstance(ord, numbers.Real) or math.isnan(ord):
+        raise ArgumentError(f"[norm] ord is a number or 'fro'; received {shown(ord)}.")
     if ord == 0:
         return sum(not_equal(x, 0), axis, keepdims, dtype=x.dtype)
     size = abs(x)

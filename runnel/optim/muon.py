@@ -44,7 +44,7 @@ class Muon(Optimizer):
 
     def check_parameter(self, p: Variable) -> None:
         if p.ndim != 2:
-            raise ValueError(f"[Muon] optimizes matrices; '{p.name}' has shape {p.shape}. Give others to AdamW.")
+            raise ValueError(f"[Muon] optimizes matrices; {p.described} has shape {p.shape}. Give others to AdamW.")
 
     def init_state(self, p: Variable, group: Mapping[str, Any]) -> Mapping[str, float]:
         return {"momentum_buffer": 0.0}

@@ -122,9 +122,9 @@ class Optimizer(Stateful):
         if not isinstance(p, Variable):
             raise TypeError(f"[{name}] optimizes Parameters; received {type(p).__name__}.")
         if not p.dtype.is_float:
-            raise TypeError(f"[{name}] optimizes floating Parameters; '{p.name}' holds {p.dtype.name}.")
+            raise TypeError(f"[{name}] optimizes floating Parameters; {p.described} holds {p.dtype.name}.")
         if p in known:
-            raise ValueError(f"[{name}] Parameter '{p.name}' is in a group already.")
+            raise ValueError(f"[{name}] {p.described} is in a group already.")
         self.check_parameter(p)
 
     def checked_group(self, values: Mapping[str, Any], params: Iterable[Variable]) -> dict[str, Any]:
@@ -138,7 +138,7 @@ class Optimizer(Stateful):
             if getattr(p, "is_sparse", False) and (reason or not self.accepts_sparse):
                 means = f"its {reason} changes" if reason else "it changes"
                 raise ValueError(
-                    f"[{name}] does not take '{p.name}', whose gradients are sparse: {means} every row. "
+                    f"[{name}] does not take {p.described}, whose gradients are sparse: {means} every row. "
                     "Use SparseAdam, or SGD or Adagrad without momentum and weight_decay."
                 )
         return found
@@ -223,7 +223,7 @@ class Optimizer(Stateful):
                 if g is None:
                     continue
                 if g.shape != p.shape:
-                    raise GradientError(f"[step] the gradient of '{p.name}' has shape {g.shape}, it has {p.shape}.")
+                    raise GradientError(f"[step] the gradient of {p.described} has shape {g.shape}, it has {p.shape}.")
                 if trace is not None:
                     trace.facet(TracedVariables).consumed.add(p)
                 g = ops.cast(g.detach(), p.dtype)

@@ -126,10 +126,10 @@ def _checked_group(
         names = ("step", *initial) if optimizer.saves_steps else tuple(initial)
         possible = optimizer.init_state(p, {name: value or _ON for name, value in values.items()})
         require_keys(
-            f"the state of '{p.name}' (number {number}) in {owner}", kept, names, possible.keys() - initial.keys()
+            f"the state of {p.described} (number {number}) in {owner}", kept, names, possible.keys() - initial.keys()
         )
         initial |= {name: filled(p, value) for name, value in possible.items() if name in kept}
-        counts.append(_count(f"the step of '{p.name}'", kept["step"]) if optimizer.saves_steps else 1.0)
+        counts.append(_count(f"the step of {p.described}", kept["step"]) if optimizer.saves_steps else 1.0)
         avals = {name: aval(array.shape, from_numpy(array.dtype), p.device) for name, array in initial.items()}
         slots.append({name: fitting(owner, f"{p.name}.{name}", avals[name], kept[name]) for name in initial})
     return LoadedGroup(values, asarray(counts, float64, device=group.params[0].device if group.params else None), slots)
@@ -140,7 +140,7 @@ def _free(owner: str, p: Variable, kept: Any) -> dict[str, Any]:
     if kept is None:
         return {}
     if not isinstance(kept, Mapping):
-        raise refusal(f"the state of '{p.name}' in {owner} is a dict; received {type(kept).__name__}")
+        raise refusal(f"the state of {p.described} in {owner} is a dict; received {type(kept).__name__}")
     return {str(name): _copied(p, value) for name, value in kept.items()}
 
 

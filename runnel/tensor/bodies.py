@@ -114,7 +114,7 @@ def trace_body(name: str, function: Callable[..., Sequence[Any]], given: Sequenc
             outer.refusal = trace.refusal
     for variable in (*traced.gradients, *traced.gradient_inputs):
         raise SideEffectError(
-            f"[{name}] the function uses the .grad of Variable '{variable.name}'; take gradients with runnel.grad "
+            f"[{name}] the function uses the .grad of {variable.described}; take gradients with runnel.grad "
             "inside, or call backward() outside."
         )
     if outer is not None:

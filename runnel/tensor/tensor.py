@@ -236,7 +236,7 @@ class Tensor(Handle["Tensor"]):
 
     @grad.setter
     def grad(self, value: Any) -> None:
-        value = as_gradient(value)
+        value = as_gradient(value, self.shape, f"a tensor of shape {self.shape}")
         if value is not None and value._level is not None:
             ownership.require_inside(self, "grad", value._level)
         trace = tracing.ACTIVE.trace
@@ -442,11 +442,13 @@ def serial_now() -> int:
     return next(_serials)
 
 
-def as_gradient(value: Any) -> Tensor | None:
-    """What is set as ``.grad``: None or a tensor. Whether it fits is seen where it is used."""
+def as_gradient(value: Any, shape: Shape, owner: str) -> Tensor | None:
+    """What is set as ``.grad`` of ``owner``: None or a tensor of its ``shape``."""
     if value is None:
         return None
     if not isinstance(value, ArrayMethods):
         raise GradientError(f"[grad] a gradient is a tensor or None; received {type(value).__name__}. Use asarray().")
     tensor: Tensor = value.read()
+    if tensor.shape != shape:
+        raise GradientError(f"[grad] {owner} was given a gradient of shape {tensor.shape}; they must be the same.")
     return tensor

@@ -200,6 +200,12 @@ class Variable(StandIn[Tensor]):
         return self._aval
 
     @property
+    def described(self) -> str:
+        """How messages call it: by its name, or by its shape where it has none."""
+        kind = type(self).__name__
+        return f"{kind} '{self.name}'" if self.name else f"a {kind} of shape {self.shape}"
+
+    @property
     def requires_grad(self) -> bool:
         """Whether ``backward()`` computes a gradient for it."""
         return self._requires_grad
@@ -292,17 +298,16 @@ class Variable(StandIn[Tensor]):
             value = tensors.constant(number, self.dtype, self._aval.device)
         value = value.read().detach()
         if value.shape != self.shape:
-            raise ShapeError(f"[assign] Variable '{self.name}' has shape {self.shape}; received {value.shape}.")
+            raise ShapeError(f"[assign] {self.described} has shape {self.shape}; received {value.shape}.")
         if value.dtype is not self.dtype:
             raise DTypeError(
-                f"[assign] Variable '{self.name}' has dtype {self.dtype.name}; received {value.dtype.name}. "
-                "Cast it first."
+                f"[assign] {self.described} has dtype {self.dtype.name}; received {value.dtype.name}. Cast it first."
             )
         if value._level is not None:
             value = value._level.as_state(value, self.name)
         if value.aval.device is not self._aval.device:
             raise DeviceError(
-                f"[assign] Variable '{self.name}' is on {self._aval.device}; received a tensor on {value.aval.device}. "
+                f"[assign] {self.described} is on {self._aval.device}; received a tensor on {value.aval.device}. "
                 f'Move it with to("{self._aval.device}") first.'
             )
         if trace is not None:
@@ -350,7 +355,7 @@ class Variable(StandIn[Tensor]):
         value = inplace.fitted(name, self._aval, change(before)).read()
         if value.requires_grad and RECORDING.get() and self._is_made_from_others(value):
             raise GradientError(
-                f"[{name}] the new value of Variable '{self.name}' leads to leaves that require gradients, and a "
+                f"[{name}] the new value of {self.described} leads to leaves that require gradients, and a "
                 "Variable keeps numbers only; detach() the value, or compute it under `with runnel.no_grad():`."
             )
         return self.replace(value, before)
@@ -369,8 +374,7 @@ class Variable(StandIn[Tensor]):
             return self
         if tracing.ACTIVE.trace is not None:
             raise DeviceError(
-                f"[to] Variable '{self.name}' moves to {place} in the middle of a compiled function; move it before "
-                "the call."
+                f"[to] {self.described} moves to {place} in the middle of a compiled function; move it before the call."
             )
         value = tensors.from_numpy(self.value.numpy(), self.dtype, copy=True, device=place)
         gradient = self._grad.on(place) if isinstance(self._grad, Tensor) else self._grad
@@ -485,7 +489,7 @@ class Variable(StandIn[Tensor]):
             return self._grad_traced(trace)
         if self._grad is CONSUMED:
             raise GradientError(
-                f"[grad] the gradient of '{self.name}' was used up by the optimizer inside a compiled function and "
+                f"[grad] the gradient of {self.described} was used up by the optimizer inside a compiled function and "
                 "never stored; return it from the function, or compile with keep_grads=True."
             )
         found: Tensor | None = self._grad
@@ -493,7 +497,7 @@ class Variable(StandIn[Tensor]):
 
     @grad.setter
     def grad(self, value: Any) -> None:
-        value = tensors.as_gradient(value)
+        value = tensors.as_gradient(value, self.shape, self.described)
         if value is not None and value._level is not None:
             value = value._level.as_state(value, f"{self.name}.grad")
         trace = tracing.ACTIVE.trace
@@ -533,7 +537,7 @@ class Variable(StandIn[Tensor]):
             return None
         if self._grad is CONSUMED:
             raise GradientError(
-                f"[grad] the gradient of '{self.name}' was used up by an optimizer inside a compiled function; call "
+                f"[grad] the gradient of {self.described} was used up by an optimizer inside a compiled function; call "
                 "zero_grad() before backward(), or compile with keep_grads=True."
             )
         node = trace.input(self._aval, InputKind.ARGUMENT, f"{self.name}.grad")

@@ -67,7 +67,7 @@ def _require_decision(decision: Traced) -> None:
         what = (
             "has effects (a callback); have them"
             if isinstance(state, Order)
-            else f"assigns Variable '{state.name}'; assign it"
+            else f"assigns {state.described}; assign it"
         )
         raise SideEffectError(f"[while_loop] the condition {what} in the body.")
     (found,) = decision.outputs

@@ -136,8 +136,8 @@ def reductions(draw: Draw) -> Case:
     functions = {
         "sum": lambda y: ops.sum(y, axes, keepdims),
         "mean": lambda y: ops.mean(y, axes, keepdims),
-        "norm": lambda y: ops.norm(y, axes, keepdims=keepdims),
-        "norm1": lambda y: ops.norm(y, axes, 1, keepdims),
+        "norm": lambda y: ops.norm(y, axis=axes, keepdims=keepdims),
+        "norm1": lambda y: ops.norm(y, 1, axes, keepdims),
         "var": lambda y: ops.var(y, axes, keepdims=keepdims),
         "two": lambda y: (ops.sum(y, axes, keepdims), ops.max(y) if y.size else y, ops.sum(y * 0.5, axes, keepdims)),
     }

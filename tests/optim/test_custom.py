@@ -145,7 +145,7 @@ def test_arguments_of_pytorch_that_say_how_are_taken_or_answered() -> None:
     assert optimizer.param_groups[0]["foreach"] is True
     with pytest.raises(ValueError, match=r"differentiable is False: a step is not recorded"):
         optim.Adam([p], differentiable=True)
-    with pytest.raises(ValueError, match=r"\[Muon\] optimizes matrices; 'b' has shape \(3,\)"):
+    with pytest.raises(ValueError, match=r"\[Muon\] optimizes matrices; Parameter 'b' has shape \(3,\)"):
         optim.Muon([nn.Parameter(np.ones(3, np.float32), name="b")])
     named = optim.SGD(nn.Linear(2, 2).named_parameters())
     assert len(named.param_groups[0]["params"]) == 2

@@ -35,7 +35,7 @@ FUNCTIONS: dict[str, tuple[Callable[..., Any], tuple[Array, ...]]] = {
     "min": (lambda x: ops.min(x, 0), (X,)), "prod": (lambda x: ops.prod(x, 0), (X,)),
     "logsumexp": (lambda x: ops.logsumexp(x, 1), (X,)), "softmax": (ops.softmax, (X,)),
     "softmax_0": (lambda x: ops.softmax(x, 0), (X,)), "log_softmax": (ops.log_softmax, (X,)),
-    "norm": (lambda x: ops.norm(x, 1), (X,)), "norm_3": (lambda x: ops.norm(x, 0, 3), (X,)),
+    "norm": (lambda x: ops.norm(x, axis=1), (X,)), "norm_3": (lambda x: ops.norm(x, 3, 0), (X,)),
     "layer_norm": (lambda x, w, b: ops.layer_norm(x, 5, w, b), (X, Y[0], Y[1])),
     "rms_norm": (lambda x, w: ops.rms_norm(x, w), (X, Y[0])), "clip": (lambda x: ops.clip(x, -0.5, 0.7), (X,)),
     "leaky_relu": (ops.leaky_relu, (X,)), "elu": (ops.elu, (X,)), "selu": (ops.selu, (X,)), "gelu": (ops.gelu, (X,)),

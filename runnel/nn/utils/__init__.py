@@ -29,8 +29,8 @@ def clip_grad_norm_(parameters: Iterable[Variable] | Variable, max_norm: float, 
     if math.isinf(norm_type):
         total = ops.max(ops.stack([ops.max(ops.abs(g)) for _, g in pairs]))
     else:
-        norms = [ops.norm(g, None, norm_type) for _, g in pairs]
-        total = ops.norm(ops.stack(norms), None, norm_type)
+        norms = [ops.norm(g, norm_type) for _, g in pairs]
+        total = ops.norm(ops.stack(norms), norm_type)
     scale = ops.minimum(max_norm / (total + 1e-6), 1.0)
     for parameter, g in pairs:
         parameter.grad = g * ops.cast(scale, g.dtype)
