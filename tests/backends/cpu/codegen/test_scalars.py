@@ -16,7 +16,7 @@ from hypothesis import given, settings, strategies as st
 
 from runnel.backends.cpu.codegen import scalars
 from runnel.backends.cpu.codegen.text import Emitter
-from runnel.backends.cpu.target import AVX2, AVX512, NEON, Target
+from runnel.backends.cpu.target import AVX2, AVX512, NEON, InstructionSet
 from runnel.core import dtypes
 from runnel.core.dtypes import DType, bfloat16, bool_, float16, float32, float64, int32, int64, uint32, uint64
 from runnel.core.errors import DTypeError
@@ -302,7 +302,7 @@ def test_undefined_symbols_are_seen() -> None:
 
 @pytest.mark.parametrize("target", [AVX2, AVX512, NEON], ids=lambda t: t.name)
 @pytest.mark.parametrize("op", SCALAR_OPS, ids=str)
-def test_object_code_needs_no_library(op: ScalarOp, target: Target) -> None:
+def test_object_code_needs_no_library(op: ScalarOp, target: InstructionSet) -> None:
     machine = target.machine()
     for arguments, result in signatures(op):
         for lanes in (16, 1):
