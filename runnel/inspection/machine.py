@@ -93,7 +93,7 @@ def measured(threads: int) -> Machine:
 
 
 def _key(threads: int, target: Target) -> str:
-    identity = (_FORM, platform.node(), platform.processor(), repr(target), threads, build.emitters())
+    identity = (_FORM, platform.node(), platform.machine(), repr(target), threads, build.emitters())
     return hashlib.sha256(repr(identity).encode()).hexdigest()
 
 

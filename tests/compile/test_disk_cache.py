@@ -33,6 +33,9 @@ from runnel.core.errors import AxisError, MemoryBudgetError
 from runnel.core.records import fields, replace
 from runnel.core.tables import Table
 
+pytestmark = pytest.mark.suite
+
+
 ROOT = Path(__file__).resolve().parents[2]
 PREFIX = b"runnel program"
 BACKEND = base.of(CPU)

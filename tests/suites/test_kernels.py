@@ -88,7 +88,8 @@ COMPILE = """
 import json, sys
 import llvmlite.binding as llvm
 from runnel.backends.cpu.target import by_name
-machine = by_name(sys.argv[1]).machine()
+from runnel.core.records import replace
+machine = replace(by_name(sys.argv[1]), effort=1).machine()  # its selection of instructions is that of more effort
 for name, text in json.load(sys.stdin):
     print(name, flush=True)
     module = llvm.parse_assembly(text)

@@ -86,7 +86,7 @@ def _first(names: tuple[str, ...]) -> str | None:
 
 
 def _object(text: str, row: InstructionSet) -> bytes:
-    with switches.override(target=row.name):
+    with switches.override(target=row.name, effort=1):
         return build.object_code(text)
 
 

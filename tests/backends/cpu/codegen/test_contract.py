@@ -134,7 +134,7 @@ every_kernel = pytest.mark.parametrize(
 
 
 @every_kernel
-@settings(deadline=None, max_examples=60, derandomize=True)
+@settings(deadline=None, max_examples=30, derandomize=True)
 @given(
     m=st.integers(0, 70), n=st.integers(0, 70), k=st.integers(0, 70),
     a_layout=st.sampled_from(LAYOUTS), b_layout=st.sampled_from(LAYOUTS),
@@ -188,7 +188,7 @@ def test_a_chain_rounds_once_a_step_in_order_of_k(dtype: DType, row: Instruction
 
 
 @every_kernel
-@settings(deadline=None, max_examples=60, derandomize=True)
+@settings(deadline=None, max_examples=30, derandomize=True)
 @given(
     m=st.integers(0, 70), n=st.integers(0, 70), k=st.integers(0, 70), b_layout=st.sampled_from(LAYOUTS),
     blocking=st.sampled_from([SMALL, None]), seed=st.integers(0, 9), data=st.data(),
@@ -239,7 +239,7 @@ def in_panels(b: Any, width: int) -> Any:
 
 
 @every_kernel
-@settings(deadline=None, max_examples=60, derandomize=True)
+@settings(deadline=None, max_examples=30, derandomize=True)
 @given(
     m=st.integers(0, 70), n=st.integers(1, 200), k=st.integers(0, 70), a_layout=st.sampled_from(LAYOUTS),
     blocking=st.sampled_from([SMALL, None]), side=st.sampled_from(["before", "after"]), data=st.data(),
@@ -292,7 +292,7 @@ def test_resumed_chains_begin_at_the_result(dtype: DType, row: InstructionSet, s
 
 
 @every_kernel
-@settings(deadline=None, max_examples=40, derandomize=True)
+@settings(deadline=None, max_examples=20, derandomize=True)
 @given(
     m=st.integers(1, 60), n=st.integers(1, 110), k=st.integers(0, 40), data=st.data(),
     b_layout=st.sampled_from(["rows", "columns"]), blocking=st.sampled_from([SMALL, None]),

@@ -209,7 +209,7 @@ def model(a: Array, b: Array) -> Array:
 
 
 @runs_avx2
-@settings(deadline=None, max_examples=60, derandomize=True)
+@settings(deadline=None, max_examples=30, derandomize=True)
 @given(
     m=st.integers(0, 60), n=st.integers(0, 140), k=st.integers(0, 70), a_layout=st.sampled_from(LAYOUTS),
     b_layout=st.sampled_from(LAYOUTS), blocking=st.sampled_from([SMALL, None]), seed=st.integers(0, 9),
@@ -226,7 +226,7 @@ def test_every_layout_gives_the_chains_of_the_instruction(
 
 
 @runs_avx2
-@settings(deadline=None, max_examples=60, derandomize=True)
+@settings(deadline=None, max_examples=30, derandomize=True)
 @given(
     m=st.integers(0, 60), n=st.integers(0, 140), k=st.integers(0, 70), grouped=st.sampled_from(["", "ks", "rows"]),
     b_layout=st.sampled_from(LAYOUTS), blocking=st.sampled_from([SMALL, None]), seed=st.integers(0, 9), data=st.data(),
@@ -251,7 +251,7 @@ def test_listed_operands_are_the_matrix_they_name(
 
 
 @runs_avx2
-@settings(deadline=None, max_examples=40, derandomize=True)
+@settings(deadline=None, max_examples=20, derandomize=True)
 @given(
     m=st.integers(1, 60), n=st.integers(1, 300), k=st.integers(1, 70), a_layout=st.sampled_from(LAYOUTS),
     blocking=st.sampled_from([SMALL, None]), data=st.data(),
@@ -295,7 +295,7 @@ def test_nothing_beside_the_operands_is_touched(side: str, shape: tuple[int, int
 
 
 @runs_avx2
-@settings(deadline=None, max_examples=40, derandomize=True)
+@settings(deadline=None, max_examples=20, derandomize=True)
 @given(
     m=st.integers(1, 60), n=st.integers(1, 140), k=st.integers(0, 40), data=st.data(),
     b_layout=st.sampled_from(["rows", "columns"]), blocking=st.sampled_from([SMALL, None]),
