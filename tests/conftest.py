@@ -1,27 +1,55 @@
-"""What holds for every test: the verifiers are on, and its random numbers are its own. And which tests are fast."""
+"""What holds for every test: it is of one kind, the verifiers are on, and its random numbers are its own. And which
+tests are fast."""
 
 from __future__ import annotations
 
+import os
 import random
+import subprocess
 import zlib
 from collections.abc import Iterator
 from pathlib import Path
 
 import numpy as np
 import pytest
+from hypothesis import is_hypothesis_test
 
 import runnel as rn
 from runnel.core import switches
 from tests.random_numbers import RNG
 
-FAST = ("core", "errors", "graph", "io")  # folders
+KINDS = ("unit", "suite", "stress")
+FOLDERS = {"suites": "suite", "fuzz": "suite", "adversarial": "suite", "codegen": "suite", "stress": "stress"}
+FAST = ("core", "graph", "io")  # folders
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--stress", type=float, default=0.3, metavar="SECONDS", help="length of each race in tests/stress")
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Marks what ``.ci/run`` repeats on other versions of Python."""
+    """Each test is of the kind that it or its module is marked with; else of that of the folder it is in; else a suite
+    if Hypothesis draws its cases; else of kind unit. And those that ``.ci/run`` repeats on other Pythons are marked.
+    """
     for item in items:
-        if item.path.relative_to(Path(__file__).parent).parts[0] in FAST:
+        folders = item.path.relative_to(Path(__file__).parent).parts[:-1]
+        if not any(item.get_closest_marker(kind) for kind in KINDS):
+            otherwise = "suite" if is_hypothesis_test(getattr(item, "obj", None)) else "unit"
+            item.add_marker(next((FOLDERS[name] for name in folders if name in FOLDERS), otherwise))
+        if folders and folders[0] in FAST:
             item.add_marker(pytest.mark.fast)
+
+
+@pytest.fixture(autouse=True)
+def alone(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A test of kind unit starts no process."""
+    if request.node.get_closest_marker("unit"):
+        monkeypatch.setattr(subprocess, "Popen", _refused)
+        monkeypatch.setattr(os, "fork", _refused, raising=False)
+
+
+def _refused(*args: object, **kwargs: object) -> None:
+    raise AssertionError("a test that starts processes is marked suite or stress")
 
 
 @pytest.fixture(autouse=True)

@@ -6,11 +6,13 @@ import importlib.util
 import json
 import os
 import sys
-import time
 from pathlib import Path
 from types import ModuleType
 
 import pytest
+
+pytestmark = pytest.mark.suite
+
 
 SCRIPT = Path(__file__).resolve().parents[1] / "benchmarks" / "compare.py"
 
@@ -219,17 +221,15 @@ def test_status_is_1_where_runnel_failed_or_nothing_was_measured(
 
 
 def test_a_run_without_end_is_ended_with_its_children(tmp_path: Path) -> None:
-    """A grandchild inherits the pipes; ending only the child would wait for it."""
-    sleeper = "import time; time.sleep(60)"
+    """A grandchild inherits the pipes; ending only the child would wait for it, for ever."""
+    sleeper = "import time; time.sleep(1e6)"
     endless = script(
-        tmp_path, "a", f"import subprocess\nsubprocess.Popen([sys.executable, '-c', '{sleeper}'])\ntime.sleep(60)"
+        tmp_path, "a", f"import subprocess\nsubprocess.Popen([sys.executable, '-c', '{sleeper}'])\ntime.sleep(1e6)"
     )
-    begin = time.monotonic()
 
     lines = compare.run(compare.Entrant("a", (sys.executable, str(endless))), "small", 1, 0.5, with_bf16=False)
 
     assert lines == [{"case": "small", "error": "no end after 0.5 s"}]
-    assert time.monotonic() - begin < 30
 
 
 def test_what_was_measured_before_a_crash_is_kept(tmp_path: Path) -> None:

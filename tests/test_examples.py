@@ -17,6 +17,9 @@ import pytest
 from runnel.core import switches
 from tests.data.files import cifar_batches, reviews, write_imdb, write_packed_cifar
 
+pytestmark = pytest.mark.suite
+
+
 ROOT = Path(__file__).resolve().parents[1]
 EXAMPLES = sorted(path.stem for path in (ROOT / "examples").glob("*.py") if path.stem != "running")
 # Smaller than a reader's run, so that the tests take seconds.

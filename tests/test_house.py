@@ -14,6 +14,8 @@ from typing import Any
 
 import pytest
 
+from tests.conftest import FOLDERS
+
 ROOT = Path(__file__).resolve().parents[1]
 PACKAGE = ROOT / "runnel"
 LONGEST = 600
@@ -165,6 +167,23 @@ def test_every_file_says_what_it_is_for() -> None:
     assert silent == []
 
 
+def folders_without_a_twin(folders: set[str], package: set[str]) -> list[str]:
+    """Folders of tests that are called neither as a folder or module of the package, nor as what looks at the whole."""
+    whole = {*FOLDERS, "docs"}
+    return sorted(f for f in folders if f not in package and not whole & set(f.split("/")))
+
+
+def test_tests_mirror_the_folders() -> None:
+    tests = {path.relative_to(ROOT / "tests").parent.as_posix() for path in (ROOT / "tests").rglob("test_*.py")} - {"."}
+    files = {path.relative_to(PACKAGE).with_suffix("") for path in sources()}
+    assert folders_without_a_twin(tests, {p.as_posix() for file in files for p in (file, *file.parents)}) == []
+
+
+def test_folders_without_a_twin_are_found() -> None:
+    tests = {"core", "core/errors", "suites", "compile/adversarial", "errors", "core/more"}
+    assert folders_without_a_twin(tests, {"core", "core/errors", "compile"}) == ["core/more", "errors"]
+
+
 def test_files_are_small() -> None:
     texts = {str(p.relative_to(ROOT)): p.read_text(encoding="utf-8") for p in sources()}
     written = "# Written by scripts/surface.py"  # nobody edits these
@@ -183,6 +202,7 @@ def test_no_asserts_in_the_package() -> None:
     assert found == []
 
 
+@pytest.mark.suite
 def test_layout_page_is_up_to_date() -> None:
     check = [sys.executable, str(ROOT / "scripts" / "layout.py"), "--check"]
     result = subprocess.run(check, capture_output=True, text=True, check=False)

@@ -10,6 +10,9 @@ from types import ModuleType
 
 import pytest
 
+pytestmark = pytest.mark.suite
+
+
 ROOT = Path(__file__).resolve().parents[1]
 # `python benchmarks/loss_curves.py --framework torch --size small --json FILE` with PyTorch 2.13.0 wrote them.
 RECORDED: dict[str, list[float]] = json.loads((ROOT / "tests" / "data" / "loss_curves.json").read_text())

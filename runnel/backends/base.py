@@ -2,7 +2,8 @@
 
 The compiler hands over a :class:`~runnel.backends.commands.CommandBuffer` and the kernels that its commands name, in
 loop IR. A backend loads them (:class:`Loaded`), and binds what it has loaded to memory as often as somebody wants to
-run it at the same time (:class:`Launch`). ``docs/backends.md`` follows one program through these steps.
+run it at the same time (:class:`Launch`). The memory comes from the backend, too. ``docs/backends.md`` follows one
+program through these steps.
 """
 
 from __future__ import annotations
@@ -11,9 +12,11 @@ from collections.abc import Callable, Sequence
 from typing import Any, Final, Protocol
 
 from runnel.backends.commands import CommandBuffer, Words
-from runnel.backends.cpu.target import Target
+from runnel.backends.host.memory import Storage
 from runnel.backends.host.state import LockKeeper
+from runnel.backends.target import Target
 from runnel.core.devices import Device
+from runnel.core.dtypes import DType
 from runnel.loops.ir import Kernel
 
 LockEntry = tuple[int, bool, int, int]  # address, exclusive, expected version, expected writes (see host.layout)
@@ -49,18 +52,35 @@ class Loaded(Protocol):
 
 
 class Backend(Protocol):
-    """What runs programs on a device."""
+    """What runs programs on a device: what the compiler asks of it, memory, and programs."""
 
     device: Device
     has_files: bool  # whether kernels are on disk, found by their names
     always_seals: bool  # whether every program has a seal, however short it is predicted to be
+    product_scratch: int  # bytes of each thread's scratch memory that products take; what kernels name lies behind them
 
     def target(self) -> Target:
         """What plans are made for, as the switches ask."""
 
+    def packs_columns(self, m: int, k: int, row: int, column: int, dtype: DType) -> bool:
+        """Whether a product of ``m`` rows copies its second operand, ``k`` rows with these strides, into panels, in the
+        context in force: a guide for whoever splits the work, never a matter of results."""
+
+    def symbols(self, kernel: Kernel) -> frozenset[str]:
+        """The names of the library's functions that the kernel's code calls, by which its file is found."""
+
+    def allocate(self, nbytes: int) -> Storage:
+        """Memory of the device, aligned to 128 bytes, contents unspecified. MemoryError if there is none."""
+
+    def allocate_slab(self, nbytes: int) -> Storage:
+        """The same, for small values that have nothing to do with one another: copies of them leave the rest alone."""
+
     def load(self, buffer: CommandBuffer, kernels: Sequence[Kernel] | None) -> Loaded:
         """Make a program ready for the context in force. Without ``kernels`` from files alone; LookupError if one is
         missing."""
+
+    def clear(self) -> None:
+        """Let go of all code that no program refers to."""
 
     @property
     def lock_keeper(self) -> LockKeeper:

@@ -9,17 +9,16 @@ forked child.
 
 from __future__ import annotations
 
-import contextlib
 import functools
 import os
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any, Final, TypeVar, cast
 
 from runnel.backends import base
-from runnel.backends.cpu import caches
-from runnel.backends.cpu.target import Target
-from runnel.backends.host import threads
+from runnel.backends.base import Backend
+from runnel.backends.host import caches, threads
+from runnel.backends.target import Target
 from runnel.core import switches
 from runnel.core.devices import Device, as_device
 from runnel.core.records import record
@@ -38,6 +37,11 @@ class CompileContext:
     precision: str  # the rule by which products of bfloat16 are rounded (Target.precision)
     stress: int  # microseconds
     cache: int  # bytes of a core's second level
+
+    @property
+    def backend(self) -> Backend:
+        """What runs programs on the device."""
+        return base.of(self.device)
 
     def __repr__(self) -> str:
         return f"{self.device}, {self.target.name}, {self.threads} thread{'s' if self.threads > 1 else ''}"
@@ -85,15 +89,20 @@ def _made(device: Device, count: int, stress: int, cache: int) -> CompileContext
     return _KNOWN.setdefault(key, CompileContext(*key))
 
 
-@contextlib.contextmanager
-def entered(context: CompileContext) -> Iterator[None]:
+class entered:
     """Do the work of the block for this context, whatever other threads do to the switches meanwhile."""
-    before = _ENTERED.context
-    _ENTERED.context = context
-    try:
-        yield
-    finally:
-        _ENTERED.context = before
+
+    __slots__ = ("_before", "_context")
+
+    def __init__(self, context: CompileContext) -> None:
+        self._context = context
+
+    def __enter__(self) -> None:
+        self._before = _ENTERED.context
+        _ENTERED.context = self._context
+
+    def __exit__(self, *error: object) -> None:
+        _ENTERED.context = self._before
 
 
 def settled(work: F) -> F:

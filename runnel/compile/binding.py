@@ -136,7 +136,7 @@ class Binding:
     def _prepare(self, frame: BoundFrame, preparation: Program, counts: list[int]) -> bool:
         """Compute anew what the preparation gives; False if Variables have changed meanwhile."""
         frame.prepared, frame.prepared_at = [], []  # first, so that the same memory serves again
-        made = [memory.allocate(nbytes) for nbytes in preparation.outputs]
+        made = [preparation.backend.allocate(nbytes) for nbytes in preparation.outputs]
         inner: Any = preparation.pool.take()
         for slot, pin in enumerate(frame.pins, preparation.first_variable):
             inner.bases[slot] = pin.address

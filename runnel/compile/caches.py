@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from runnel.backends.cpu import functions
+from runnel.backends import base
 from runnel.backends.host import memory
 from runnel.compile import cache
 from runnel.core.surface import offered
@@ -21,7 +21,8 @@ def clear_caches() -> None:
     cache.clear()
     eager.clear()
     scan_gradient.clear()
-    functions.clear()
+    for backend in base.BACKENDS.values():
+        backend.clear()
     for constants in tensor.KEPT_CONSTANTS:
         constants.clear()
     memory.trim()

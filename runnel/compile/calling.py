@@ -17,7 +17,6 @@ from functools import partial
 from itertools import starmap
 from typing import Any, Final
 
-from runnel.backends.host.memory import allocate, allocate_slab
 from runnel.compile.capture import Capture, Gradient, InputOrigin, Tape
 from runnel.compile.differentiable.taping import Taping
 from runnel.compile.launching import TAKE, WRITES, function, launch, names
@@ -76,7 +75,7 @@ class CallWriter:
             **observation.guard.namespace, **names(native.program, native.binding.pool, native.binding),
             "CAST": CASTING.dtype, "CASTING": CASTING, "CONSUMED": CONSUMED,
             "CONTEXT": native.circumstances, "FREED": _freed_record(), "MISS": MISS, "MODE": RECORDING.get(),
-            "S": counter, "SETTLED": SETTLED, "Tensor": Tensor, "allocate": allocate, "allocate_slab": allocate_slab,
+            "S": counter, "SETTLED": SETTLED, "Tensor": Tensor,
             "dense": dense, "wrong_gradient": observation.program.wrong_gradient, "placed": placed,
             "recording": RECORDING.get, "RESULT": observation.result, "calls": observation.calls,
             "calls_later": observation.calls_later, "each": partial(starmap, operator.call),

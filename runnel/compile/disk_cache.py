@@ -22,7 +22,6 @@ from runnel.backends import base
 from runnel.backends.commands import CommandBuffer, checked
 from runnel.backends.context import CompileContext
 from runnel.backends.host import objects
-from runnel.compile import hoisted as hoisted
 from runnel.compiler.passes.pipeline import PIPELINE
 from runnel.core import sources, switches
 from runnel.core.errors import VerifierError

@@ -1,4 +1,4 @@
-"""From a graph to a program that runs: the way into the compiler for whoever has a graph, traced or not."""
+"""Graphs that nobody traced, as functions: compiled, and bound to Variables."""
 
 from __future__ import annotations
 
@@ -7,10 +7,12 @@ from typing import Any, Final
 
 from runnel.backends import context as contexts
 from runnel.backends.context import CompileContext
-from runnel.backends.host import memory
+from runnel.compile import disk_cache
 from runnel.compile.binding import Binding
 from runnel.compile.launching import WRITES, function, launch, names
-from runnel.compile.native import Recipe, dense
+from runnel.compile.native import dense
+from runnel.compiler.entry import compile_graph
+from runnel.compiler.options import Bindings, Options
 from runnel.core.errors import ArgumentError, DeviceError
 from runnel.graph.graph import Graph
 from runnel.graph.node import InputKind, Value
@@ -20,58 +22,42 @@ from runnel.tensor.tensor import Tensor
 from runnel.tensor.variable import Variable
 
 
-def compile_graph(
-    graph: Graph,
-    bindings: Mapping[Value, Variable],
-    context: CompileContext | None = None,
-    *,
-    memory_budget: int | None = None,
-) -> GraphExecutable:
-    """``graph`` as a program.
+class GraphFunction:
+    """``graph`` as a function. Called with a tensor for each input that is no Variable, it gives the outputs and
+    updates the Variables; any number of threads may call it.
 
     Args:
         graph: what to compute; it is checked.
-        bindings: the Variable for each of its inputs of kind VARIABLE.
+        variables: the Variable for each of its inputs of kind VARIABLE.
         context: target, threads and whatever else the program depends on; the present one by default.
         memory_budget: bytes that the program may take beside its inputs and outputs.
     """
-    verify(graph)
-    wanted = [x for x in graph.inputs if x.kind is InputKind.VARIABLE]
-    missing = [x for x in wanted if x not in bindings or bindings[x].aval.unplaced is not x.aval]
-    if missing or len(bindings) > len(wanted):
-        raise ArgumentError(
-            f"[compile_graph] bindings give a Variable of its shape and dtype for each of {wanted}; they do not for "
-            f"{missing}, and there are {len(bindings)}."
-        )
-    context = contexts.current() if context is None else context
-    for variable in bindings.values():
-        if variable.device is not context.device:
-            raise DeviceError(
-                f"[compile_graph] {variable.described} is on {variable.device}, and the program on "
-                f"{context.device}; move one of them."
-            )
-    with contexts.entered(context):
-        return GraphExecutable(graph, [bindings[x] for x in wanted], memory_budget)
 
-
-class GraphExecutable:
-    """The program of a graph, bound to ``variables``. Called with a tensor for each other input, it gives the outputs
-    and updates the Variables; any number of threads may call it."""
-
-    def __init__(self, graph: Graph, variables: list[Variable], memory_budget: int | None) -> None:
+    def __init__(
+        self,
+        graph: Graph,
+        variables: Mapping[Value, Variable],
+        context: CompileContext | None = None,
+        *,
+        memory_budget: int | None = None,
+    ) -> None:
+        verify(graph)
+        context = contexts.current() if context is None else context
+        slots = [x for x in graph.inputs if x.kind is InputKind.VARIABLE]
+        _require_variables(slots, variables, context)
         self.graph: Final = graph
-        self.variables: Final = variables
-        self.recipe: Final = Recipe(graph, memory_budget, is_trained=bool(graph.updates))
-        self.program, *preparations = self.recipe.programs()
+        self.variables: Final = [variables[x] for x in slots]
+        bindings = Bindings(are_trained=bool(graph.updates))
+        compiled = compile_graph(graph, bindings, context, Options(memory_budget=memory_budget, store=disk_cache))
+        self.program, self.recipe = compiled.program, compiled.recipe
         arguments = [x for x in graph.inputs if x.kind is not InputKind.VARIABLE]
-        self._device = self.recipe.context.device
+        self._device = context.device
         self._avals = [x.aval.on(self._device) for x in arguments]
-        inputs = [x for x in graph.inputs if x.kind is InputKind.VARIABLE]
-        written = [i for i, x in enumerate(inputs) if x in graph.updates]
+        written = [i for i, x in enumerate(slots) if x in graph.updates]
         self.binding: Final = Binding(
-            self.program, lambda: self.variables, written, len(arguments), (), preparations[0] if preparations else None
+            self.program, lambda: self.variables, written, len(arguments), (), compiled.preparation
         )
-        lines = launch(bool(inputs), [WRITES] if written else [])
+        lines = launch(bool(slots), [WRITES] if written else [])
         space = names(self.program, self.binding.pool, self.binding)
         self._launch: Callable[[Any], None] = function("launch(frame)", lines, space, "launch of a graph")
 
@@ -81,7 +67,7 @@ class GraphExecutable:
             raise ArgumentError(f"[{self.graph.name}] takes tensors {self._avals}; received {found}.")
         program, pool = self.program, self.binding.pool
         given = [dense(x.read()) for x in arguments]
-        made = [memory.allocate(nbytes) for nbytes in program.outputs]
+        made = [program.backend.allocate(nbytes) for nbytes in program.outputs]
         arena = program.lent_arena()
         frame = pool.take()
         if arena is not None:
@@ -93,3 +79,18 @@ class GraphExecutable:
         self._launch(frame)
         outputs = zip(self.graph.outputs, program.output_of, strict=True)
         return tuple([tensors.from_storage(x.aval.on(self._device), made[i]) for x, i in outputs])
+
+
+def _require_variables(slots: list[Value], variables: Mapping[Value, Variable], context: CompileContext) -> None:
+    missing = [x for x in slots if x not in variables or variables[x].aval.unplaced is not x.aval]
+    if missing or len(variables) > len(slots):
+        raise ArgumentError(
+            f"[graph] takes a Variable of its shape and dtype for each of {slots}; there is none for {missing}, and "
+            f"{len(variables)} were given."
+        )
+    for variable in variables.values():
+        if variable.device is not context.device:
+            raise DeviceError(
+                f"[graph] {variable.described} is on {variable.device}, and the program on {context.device}; "
+                f"move one of them."
+            )

@@ -25,8 +25,10 @@ _GIVE: Final = ("if frames: give(frame)", "else: frames.append(frame)")
 
 def names(program: Program, pool: Pool, binding: Binding | None = None) -> dict[str, Any]:
     """What the lines need: ``binding`` where the program reads or writes Variables."""
+    backend = program.backend
     found = {
-        "CLOCK": CLOCK, "HOLDS": HOLDS, "error": program.error, "frames": pool.frames, "give": pool.give,
+        "CLOCK": CLOCK, "HOLDS": HOLDS, "allocate": backend.allocate, "allocate_slab": backend.allocate_slab,
+        "error": program.error, "frames": pool.frames, "give": pool.give,
         "make": pool.make, "protect": protect,
     }  # fmt: skip
     return found if binding is None else found | {"WRITTEN": binding.written_ids, "resume": binding.resume}

@@ -24,7 +24,7 @@ class Bench:
     def __init__(self, program: Program, given: Sequence[memory.Storage] = ()) -> None:
         self.program = program
         plan = program.plan
-        self.arena = memory.allocate(program.arena_bytes)
+        self.arena = program.backend.allocate(program.arena_bytes)
         self.arena.ndarray((self.arena.nbytes // 4,), np.float32, writeable=True)[:] = 1.0
         own = len(plan.inputs) - len(given)
         self.inputs = [*(filled(place) for place in plan.inputs[:own]), *given]

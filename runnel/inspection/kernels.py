@@ -6,8 +6,8 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from runnel.backends import context
 from runnel.backends.cpu.codegen import build, nest
+from runnel.backends.cpu.target import in_force
 from runnel.compiler.kernels.places import Call
 from runnel.inspection import tables
 from runnel.loops import printer
@@ -33,7 +33,7 @@ class KernelReport:
     @property
     def llvm(self) -> str:
         """The LLVM module, for the target in force."""
-        return nest.emit_kernel(self.kernel, context.current().target)
+        return nest.emit_kernel(self.kernel, in_force())
 
     @property
     def assembly(self) -> str:

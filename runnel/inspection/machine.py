@@ -19,8 +19,8 @@ import numpy as np
 from runnel.backends import context
 from runnel.backends.cpu.codegen import build
 from runnel.backends.cpu.launch import Launch
-from runnel.backends.cpu.target import Target
 from runnel.backends.host import memory, objects
+from runnel.backends.target import Target
 from runnel.compiler.cost.model import Machine
 from runnel.compiler.kernels.naming import named
 from runnel.core.dtypes import float32
@@ -93,7 +93,7 @@ def measured(threads: int) -> Machine:
 
 
 def _key(threads: int, target: Target) -> str:
-    identity = (_FORM, platform.node(), platform.processor(), repr(target), threads, build.emitters())
+    identity = (_FORM, platform.node(), platform.machine(), repr(target), threads, build.emitters())
     return hashlib.sha256(repr(identity).encode()).hexdigest()
 
 

@@ -7,9 +7,9 @@ import time
 
 import numpy as np
 
-from runnel.backends import context
 from runnel.backends.cpu.codegen import build, peak
 from runnel.backends.cpu.launch import Launch
+from runnel.backends.cpu.target import in_force
 from runnel.backends.host import memory
 from runnel.core.dtypes import DType, float32
 
@@ -22,8 +22,9 @@ class Peak:
     def __init__(self, threads: int, dtype: DType = float32) -> None:
         self.threads = threads
         self.gflops = 0.0
-        self._flops = threads * peak.flops(context.current().target, dtype, _STEPS)
-        self._function = build.addresses([(peak.symbol(dtype), peak.emit_module(context.current().target, dtype))])[0]
+        target = in_force()
+        self._flops = threads * peak.flops(target, dtype, _STEPS)
+        self._function = build.addresses([(peak.symbol(dtype), peak.emit_module(target, dtype))])[0]
         record = [[self._function, 0, 0, _STEPS, 0, 0, 0, 0], [0] * 8]
         self._bases = memory.allocate(64)
         self._launch = Launch([np.array(record, np.int64) for _ in range(threads)], self._bases.address)

@@ -9,9 +9,8 @@ from runnel.backends import context
 from runnel.compile.binding import Binding
 from runnel.compile.compiled import Compiled, compile
 from runnel.compile.launching import TAKE, WRITES, function, launch, names
-from runnel.compiler.executable.program import Program
-from runnel.compiler.passes import pipeline
-from runnel.compiler.plan import Planner
+from runnel.compiler.entry import compile_graph
+from runnel.compiler.options import Bindings
 from runnel.core.avals import common_device, row_major
 from runnel.graph.node import InputKind
 from runnel.tensor import tensor as tensors
@@ -43,9 +42,8 @@ class StepProgram:
                 traced.gradients[p] = tensors.symbolic(node)
             update()
         updates = {traced.nodes[v]: tensors.node_of(traced.values[v], trace) for v in traced.written}
-        with context.entered(context.on(device)):
-            graph, _ = pipeline.run(trace.graph([], updates, name))
-            self.program = Program(Planner(graph, context.current().threads).plan())
+        graph = trace.graph([], updates, name)
+        self.program = compile_graph(graph, Bindings(are_trained=True), context.on(device)).program
         getters = [getter for getter, _ in trace.scalars]
         numbers = range(len(gradients), len(gradients) + len(getters))
         variables = list(traced.nodes)

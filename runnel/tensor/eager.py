@@ -9,15 +9,16 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from runnel.backends import context
-from runnel.backends.host import memory
+from runnel.backends import context as contexts
+from runnel.backends.context import CompileContext
 from runnel.backends.host.memory import Storage
+from runnel.compiler.entry import compile_graph
 from runnel.compiler.executable.program import Program
 from runnel.compiler.kernels.bounds import outside
 from runnel.compiler.kernels.lowering import lowering_for
-from runnel.compiler.passes import pipeline
+from runnel.compiler.options import Bindings, Options
+from runnel.compiler.passes.pipeline import EXPANSION, NO_PASSES
 from runnel.compiler.passes.sink_permutes import in_order
-from runnel.compiler.plan import Plan as PlanOfKernels, Planner
 from runnel.core import switches, tables
 from runnel.core.avals import Aval, Shape, aval, common_device, row_major
 from runnel.core.dtypes import from_numpy
@@ -29,13 +30,16 @@ from runnel.core.tracebacks import user_line
 from runnel.graph.extract import placeholder
 from runnel.graph.graph import Graph
 from runnel.graph.node import Node, Value, applied, results_of
-from runnel.ops.views import permute_p
 from runnel.tensor.handle import Handle
 
 Operand: TypeAlias = Handle[Any]
 
 KEPT = 1024  # plans of single ops held ready, a few KB each: those used last, and as many before them
 OWN_ARENA = 16 << 10  # bytes, up to which a plan has memory of its own for what lies between its kernels
+
+_ALONE = Options(passes=NO_PASSES, keeps_plan=False, own_arena=OWN_ARENA)  # an op that has loops
+_EXPANDED = Options(passes=EXPANSION, any_order=True, keeps_plan=False, own_arena=OWN_ARENA)  # one made of others
+_MULTI = Options(keeps_plan=False, own_arena=OWN_ARENA)  # one of several results
 
 
 class Viewing:
@@ -56,13 +60,16 @@ class Viewing:
 class Running:
     """The plan of an op that runs a program of one node."""
 
-    __slots__ = ("_first_output", "_frames", "_lent", "_nbytes", "_positions", "program", "result", "strides")
+    __slots__ = (
+        "_allocate", "_first_output", "_frames", "_lent", "_nbytes", "_positions", "program", "result", "strides",
+    )  # fmt: skip
 
     def __init__(self, result: Aval, strides: Shape, program: Program, positions: tuple[int, ...]) -> None:
         self.result = result
         self.strides = strides
         self.program = program
         self._positions = positions
+        self._allocate = program.backend.allocate
         self._first_output = program.first_output
         self._frames = program.pool.frames
         self._lent = not program.has_own_arena
@@ -75,7 +82,7 @@ class Running:
         except IndexError:
             frame = self.program.pool.make()
         bases = frame.bases
-        storage = memory.allocate(self._nbytes)
+        storage = self._allocate(self._nbytes)
         arena = self.program.lent_arena() if self._lent else None
         if arena is not None:
             bases[0] = arena.address
@@ -131,7 +138,7 @@ class RunningMulti:
 
     def run(self, tensors: tuple[Operand, ...]) -> list[Placed]:
         program = self.program
-        storages = [memory.allocate(result.nbytes) for result in self.results]
+        storages = [program.backend.allocate(result.nbytes) for result in self.results]
         program.run([x.address for x in tensors], [storage.address for storage in storages])
         pairs = zip(self.results, storages, strict=True)
         return [(result, storage, 0, row_major(result.shape)) for result, storage in pairs]
@@ -146,7 +153,7 @@ _PLANS: Recent[Any, Plan] = Recent(KEPT)
 def execute(op: Op, tensors: tuple[Operand, ...], attrs: dict[str, Any]) -> Any:
     """Carry out ``op`` now, on the device of its operands; gives the result's aval, storage, offset and strides, or a
     list of those of several."""
-    now = SETTLED.state.context or context.switched()
+    now = SETTLED.state.context or contexts.switched()
     if len(tensors) == 2:  # the most frequent cases by themselves, without a list
         x, y = tensors
         key: Any = (op, now, x._aval, x._layout[1], y._aval, y._layout[1], *attrs.values())
@@ -157,8 +164,8 @@ def execute(op: Op, tensors: tuple[Operand, ...], attrs: dict[str, Any]) -> Any:
         key = (op, now, *attrs.values(), *[(x._aval, x._layout[1]) for x in tensors])
     plan = _PLANS.young.get(key) or _PLANS.get(key)
     if plan is None:
-        with context.entered(context.on(common_device(op.name, [x._aval for x in tensors]))):
-            plan = _PLANS[key] = prepare(op, tensors, attrs)
+        there = contexts.on(common_device(op.name, [x._aval for x in tensors]))
+        plan = _PLANS[key] = prepare(op, tensors, attrs, there)
     result: Any = plan.run(tensors)
     if switches.check_nans.value:
         for placed in result if op.multiple_results else (result,):
@@ -166,9 +173,9 @@ def execute(op: Op, tensors: tuple[Operand, ...], attrs: dict[str, Any]) -> Any:
     return result
 
 
-def prepare(op: Op, tensors: tuple[Operand, ...], attrs: dict[str, Any]) -> Plan:
-    """The plan for these avals and layouts, in the context in force."""
-    device = context.current().device
+def prepare(op: Op, tensors: tuple[Operand, ...], attrs: dict[str, Any], context: CompileContext) -> Plan:
+    """The plan for these avals and layouts."""
+    device = context.device
     avals = [t._aval.unplaced for t in tensors]
     inferred = tables.infer[op](*avals, **attrs)
     results: tuple[Aval, ...] = inferred if op.multiple_results else (inferred,)
@@ -176,7 +183,7 @@ def prepare(op: Op, tensors: tuple[Operand, ...], attrs: dict[str, Any]) -> Plan
     if lowering.runs_on_host or (op not in tables.lower and op not in tables.expand):
         return OnHost(op, attrs, tuple([x.on(device) for x in results]))
     if op.multiple_results:
-        return _prepare_several(op, tensors, attrs, results)
+        return _prepare_several(op, tensors, attrs, results, context)
     (result,) = results
     viewed = lowering.layout(avals[0], tensors[0]._layout[1], result, attrs) if lowering.is_view else None
     if viewed is not None:
@@ -191,31 +198,20 @@ def prepare(op: Op, tensors: tuple[Operand, ...], attrs: dict[str, Any]) -> Plan
         nodes, strides = _inputs(tensors)
         made = applied(op, tuple(nodes), attrs, result)
     graph = Graph(nodes, [made], {}, op.name)
-    steps = row_major(made.aval.shape)
+    options = _EXPANDED if op in tables.expand else _ALONE
+    compiled = compile_graph(graph, Bindings(strides), context, options)
+    (steps,) = compiled.strides
     lies = tuple(steps[order.index(a)] for a in range(result.ndim))
-    if op in tables.expand:
-        graph, lies = _in_its_own_order(pipeline.expanded(graph))
-    return Running(result.on(device), lies, _program(graph, strides), tuple(range(len(nodes))))
+    return Running(result.on(device), lies, compiled.program, tuple(range(len(nodes))))
 
 
 def _prepare_several(
-    op: Op, tensors: tuple[Operand, ...], attrs: dict[str, Any], results: tuple[Aval, ...]
+    op: Op, tensors: tuple[Operand, ...], attrs: dict[str, Any], results: tuple[Aval, ...], context: CompileContext
 ) -> RunningMulti:
     inputs, strides = _inputs(tensors)
     made = results_of(Node(op, tuple(inputs), attrs, results))
-    graph, _ = pipeline.run(Graph(inputs, made, {}, op.name))
-    device = context.current().device
-    return RunningMulti(_program(graph, strides), tuple([x.on(device) for x in results]))
-
-
-def _program(graph: Graph, strides: dict[Value, Shape]) -> Program:
-    now = context.current()
-
-    def plan() -> PlanOfKernels:
-        with context.entered(now):
-            return Planner(graph, now.threads, strides).plan()
-
-    return Program(plan, own_arena=OWN_ARENA)
+    program = compile_graph(Graph(inputs, made, {}, op.name), Bindings(strides), context, _MULTI).program
+    return RunningMulti(program, tuple([x.on(context.device) for x in results]))
 
 
 def clear() -> None:
@@ -251,16 +247,6 @@ def memory_order(tensors: tuple[Operand, ...], result: Aval) -> Shape | None:
     dense = row_major(tuple(shape[a] for a in order))
     fits = all(shape[a] == 1 or strides[a] == step for a, step in zip(order, dense, strict=True))
     return order if fits and order != tuple(range(len(shape))) else None
-
-
-def _in_its_own_order(graph: Graph) -> tuple[Graph, Shape]:
-    """A graph of one output without the permute at its end, and the strides which say the same."""
-    (made,) = graph.outputs
-    if made.op is not permute_p:
-        return graph, row_major(made.aval.shape)
-    (inner,) = made.inputs
-    steps = row_major(inner.aval.shape)
-    return Graph(graph.inputs, [inner], {}, graph.name), tuple(steps[a] for a in made.attrs["axes"])
 
 
 def _fault(program: Program, status: int, tensors: tuple[Operand, ...]) -> BaseException:

@@ -14,8 +14,7 @@ from typing import Any, Self
 import numpy as np
 
 from runnel import ops
-from runnel.backends import context
-from runnel.backends.host import memory
+from runnel.backends import base, context
 from runnel.backends.host.memory import Storage
 from runnel.core import tracebacks
 from runnel.core.arrays import can_share, same_memory
@@ -346,13 +345,14 @@ def from_numpy(array: np.ndarray, dtype: DType, *, copy: bool, device: Device | 
 
     A copy is aligned, and on huge pages if it is large: matrices a power of two wide are much faster to read there.
     """
+    device = device or context.default_device()
     if copy or not can_share(array, dtype):
         array = rounded(array, dtype)
-        storage = memory.allocate(array.nbytes)
+        storage = base.of(device).allocate(array.nbytes)
         storage.ndarray(array.shape, dtype.numpy, writeable=True)[...] = array
-        return from_storage(aval(array.shape, dtype, device or context.default_device()), storage)
+        return from_storage(aval(array.shape, dtype, device), storage)
     strides = tuple(s // dtype.itemsize for s in array.strides)
-    return from_storage(aval(array.shape, dtype, device or context.default_device()), Storage.wrap(array), 0, strides)
+    return from_storage(aval(array.shape, dtype, device), Storage.wrap(array), 0, strides)
 
 
 def symbolic(node: Value) -> Tensor:

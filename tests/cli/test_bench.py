@@ -14,6 +14,8 @@ from runnel.cli.bench_timing import first_calls
 from runnel.cli.main import main
 from runnel.core.errors import RunnelError
 
+pytestmark = pytest.mark.suite
+
 
 def products(network: type, *shape: int) -> list[int]:
     """Without making the network."""

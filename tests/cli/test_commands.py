@@ -15,6 +15,8 @@ from runnel.cli.main import main
 from runnel.core.tables import Op, Table
 from runnel.data.mnist import PARTS
 
+pytestmark = pytest.mark.suite
+
 
 def last_line(capsys: pytest.CaptureFixture[str]) -> dict[str, Any]:
     found: dict[str, Any] = json.loads(capsys.readouterr().out.splitlines()[-1])

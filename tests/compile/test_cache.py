@@ -13,6 +13,8 @@ from runnel.backends.host import memory
 from runnel.compile import cache, compile
 from runnel.core.errors import CaptureWarning
 
+pytestmark = pytest.mark.suite
+
 
 def tensor(*values: float) -> rn.Tensor:
     return rn.asarray(np.array(values, np.float32))

@@ -23,6 +23,9 @@ from runnel.core.switches import SETTLED
 from runnel.core.tables import Table
 from runnel.tensor import eager
 
+pytestmark = pytest.mark.suite
+
+
 HERE = [row.name for row in targets.TARGETS if row.runs_here]
 CONTEXTS = [(name, count) for name in HERE for count in (1, 2, 3)]
 

@@ -14,10 +14,10 @@ import numpy as np
 import pytest
 
 import runnel as rn
-from runnel.backends import context
+from runnel.backends import base, context
 from runnel.backends.commands import CommandBuffer
 from runnel.backends.cpu import library
-from runnel.backends.cpu.codegen import build
+from runnel.backends.cpu.codegen import build, products
 from runnel.backends.cpu.functions import Functions
 from runnel.backends.host import objects
 from runnel.backends.host.objects import ObjectCache
@@ -28,12 +28,17 @@ from runnel.compiler.executable.serialized import command_buffer
 from runnel.compiler.passes.pipeline import PIPELINE, Pass
 from runnel.compiler.plan import Planner
 from runnel.core import switches
+from runnel.core.devices import CPU
 from runnel.core.errors import AxisError, MemoryBudgetError
 from runnel.core.records import fields, replace
 from runnel.core.tables import Table
 
+pytestmark = pytest.mark.suite
+
+
 ROOT = Path(__file__).resolve().parents[2]
 PREFIX = b"runnel program"
+BACKEND = base.of(CPU)
 
 
 @pytest.fixture(autouse=True)
@@ -139,7 +144,7 @@ def test_the_plan_made_later_is_the_one_on_disk(function: Callable[..., Any], th
         native = native_of(fresh(function), *args)
         read = disk_cache.load(disk_cache.key(native.recipe.graph, native.recipe.context, None))
         assert len(read) == 1
-        assert same(read[0], command_buffer(native.plan))
+        assert same(read[0], command_buffer(native.plan, BACKEND))
         inspection = fresh(function).program(*args)
         assert len(inspection.schedule) == len(inspection.plan.calls) == len(read[0].heads)
         assert inspection.memory.peak == read[0].arena
@@ -149,8 +154,8 @@ def test_command_buffers_survive_the_way_to_bytes_and_back() -> None:
     for function in PROGRAMS:
         native = native_of(fresh(function), *arguments())
         before = (
-            command_buffer(native.plan),
-            replace(command_buffer(native.plan), constants=np.arange(13, dtype=np.uint8)),
+            command_buffer(native.plan, BACKEND),
+            replace(command_buffer(native.plan, BACKEND), constants=np.arange(13, dtype=np.uint8)),
         )
         after = disk_cache.decoded(disk_cache.encoded(before))
         assert len(after) == 2
@@ -230,7 +235,7 @@ def test_a_program_without_its_machine_code_is_made_anew(plans: list[str], monke
 def test_machine_code_is_found_by_name_or_not_at_all() -> None:
     plan = native_of(fresh(dense_step), *arguments()).plan
     kernels = list({call.kernel.name: call.kernel for call in plan.calls}.values())
-    named = [(kernel.name, build.symbols(kernel)) for kernel in kernels]
+    named = [(kernel.name, products.symbols(kernel)) for kernel in kernels]
     assert build.filed(named) == build.kernels(kernels)
     with pytest.raises(LookupError):
         build.filed([*named, ("map_0000000000000000", ())])
@@ -265,14 +270,14 @@ def test_a_file_of_another_form_is_a_miss(content: bytes, plans: list[str]) -> N
 
 
 def test_a_file_cut_short_is_a_miss() -> None:
-    content = disk_cache.encoded([command_buffer(native_of(fresh(dense_step), *arguments()).plan)])
+    content = disk_cache.encoded([command_buffer(native_of(fresh(dense_step), *arguments()).plan, BACKEND)])
     assert len(disk_cache.decoded(content)) == 1
     for length in (len(content) - 1, len(content) // 2, 40):
         assert disk_cache.decoded(content[:length]) == ()
 
 
 def test_a_buffer_whose_numbers_lead_astray_is_a_miss() -> None:
-    good = command_buffer(native_of(fresh(counted), *arguments()).plan)  # with jumps
+    good = command_buffer(native_of(fresh(counted), *arguments()).plan, BACKEND)  # with jumps
     assert len(disk_cache.decoded(disk_cache.encoded([good]))) == 1
 
     def moved(row: int, column: int, word: int) -> tuple[Any, ...]:
@@ -442,7 +447,7 @@ def test_another_process_reads_it(tmp_path: Path) -> None:
 def test_both_buffers_of_a_program_bind_alike(tmp_path: Path) -> None:
     """Commands bound from a plan and from its buffer in another folder differ in addresses alone."""
     plan = native_of(fresh(looped), *arguments()).plan
-    given = command_buffer(plan)
+    given = command_buffer(plan, BACKEND)
     read = disk_cache.decoded(disk_cache.encoded([given]))[0]
     direct, indirect = Program(plan), Program(lambda: plan, buffer=read)
     for ours, theirs in zip(direct.loaded._commands, indirect.loaded._commands, strict=True):

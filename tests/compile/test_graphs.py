@@ -11,7 +11,7 @@ import pytest
 import runnel as rn
 from runnel import ops
 from runnel.backends import context
-from runnel.compile.graphs import GraphExecutable, compile_graph
+from runnel.compile.graphs import GraphFunction
 from runnel.core.errors import ArgumentError, VerifierError
 from runnel.graph.building import Builder
 from runnel.graph.graph import Graph
@@ -35,10 +35,10 @@ def data(rows: int = 32, columns: int = 4) -> tuple[Any, Any, Any]:
     return x, (x @ truth).astype(np.float32), truth
 
 
-def compiled(**options: Any) -> tuple[GraphExecutable, Any]:
+def compiled(**options: Any) -> tuple[GraphFunction, Any]:
     graph, slot = regression()
     w = rn.Variable(np.zeros((4, 1), np.float32))
-    return compile_graph(graph, {slot: w}, **options), w
+    return GraphFunction(graph, {slot: w}, **options), w
 
 
 def test_training_with_a_graph() -> None:
@@ -65,7 +65,7 @@ def test_views_are_made_dense_and_several_results_come_out() -> None:
     graph = Builder("sorted")
     x = graph.argument((5, 3))
     values, indices = ops.topk(x, 2)
-    run = compile_graph(graph.build(values, indices, ops.add(x, graph.constant(1.0, "float32"))), {})
+    run = GraphFunction(graph.build(values, indices, ops.add(x, graph.constant(1.0, "float32"))), {})
     given = rn.asarray(np.random.default_rng(1).standard_normal((3, 5)).astype(np.float32)).T
     for found, wanted in zip(run(given), (*rn.topk(given, 2), given + 1), strict=True):
         assert found.numpy().tobytes() == np.ascontiguousarray(wanted.numpy()).tobytes()
@@ -97,10 +97,10 @@ def test_threads_train_together() -> None:
 
 def test_what_does_not_fit() -> None:
     graph, slot = regression()
-    with pytest.raises(ArgumentError, match="bindings give a Variable"):
-        compile_graph(graph, {})
-    with pytest.raises(ArgumentError, match="bindings give a Variable"):
-        compile_graph(graph, {slot: rn.Variable(np.zeros((3, 1), np.float32))})
+    with pytest.raises(ArgumentError, match="takes a Variable of its shape and dtype"):
+        GraphFunction(graph, {})
+    with pytest.raises(ArgumentError, match="takes a Variable of its shape and dtype"):
+        GraphFunction(graph, {slot: rn.Variable(np.zeros((3, 1), np.float32))})
     step, _ = compiled()
     with pytest.raises(ArgumentError, match=r"\[regression\] takes tensors"):
         step(rn.zeros((32, 4)))

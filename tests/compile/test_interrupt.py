@@ -12,7 +12,10 @@ import pytest
 import runnel as rn
 from runnel.compile import compile
 
-pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="signals one cannot send to oneself")
+pytestmark = [
+    pytest.mark.stress,
+    pytest.mark.skipif(sys.platform == "win32", reason="signals one cannot send to oneself"),
+]
 
 # What the scripts share. ``long(first)``: a program of half a second or more that updates one Variable as its last deed
 # and, if ``first`` is set, another one as its first. ``Alarm``: KeyboardInterrupt after a random while, once and while
@@ -170,8 +173,7 @@ def step():
 compiled = compile(step)
 compiled()
 alarm = Alarm()
-deadline = time.monotonic() + 1.0
-while time.monotonic() < deadline:
+while alarm.rung < 200:
     writes = CLOCK.writes
     start = a.numpy()[0]
     try:
@@ -182,7 +184,7 @@ while time.monotonic() < deadline:
     if (b.numpy() != 2 * n).any() or (p.grad.numpy() != n - 1).any() or CLOCK.writes - writes < n - start:
         sys.exit(f"{a} {b} {p.grad} {CLOCK.writes - writes}")
 others_may_call(compiled)
-print("fine" if alarm.rung > 10 else "no signals")
+print("fine")
 """
 
 
@@ -195,8 +197,7 @@ random.seed(1)
 switches.cache.set(False)
 n = 0
 alarm = Alarm()
-deadline = time.monotonic() + 2.0
-while time.monotonic() < deadline:
+while alarm.rung < 25:
     n += 1
     v = rn.Variable(np.zeros(n, np.float32))
     def step(x, s):
@@ -220,7 +221,7 @@ while time.monotonic() < deadline:
     if compiled(y, 0.0).item() != 2 * n or (v.numpy() != before + 1).any():
         sys.exit("the next call is wrong")
 others_may_call(lambda: compiled(y, 0.0))
-print("fine" if alarm.rung > 3 else "no signals")
+print("fine")
 """
 
 

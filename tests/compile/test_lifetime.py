@@ -19,6 +19,8 @@ from runnel.compile import cache
 from runnel.core.errors import RunnelError
 from runnel.nn import functional as F
 
+pytestmark = pytest.mark.suite
+
 
 @contextmanager
 def counting_alone() -> Iterator[None]:

@@ -13,6 +13,8 @@ from runnel.core.errors import MemoryBudgetError, RunnelError
 from runnel.ops.recomputation import again_p
 from tests.compiler.harness import same_bits
 
+pytestmark = pytest.mark.suite
+
 
 class Block(nn.Module):
     def __init__(self, size: int) -> None:

@@ -8,10 +8,13 @@ import textwrap
 from pathlib import Path
 
 import numpy as np
+import pytest
 
 import runnel as rn
 from runnel import nn, ops, optim
 from runnel.backends.host import memory
+
+pytestmark = pytest.mark.suite
 
 
 def make_step(rows=64):

@@ -9,6 +9,9 @@ from pathlib import Path
 
 import pytest
 
+pytestmark = pytest.mark.suite
+
+
 SCRIPT = Path(__file__).resolve().parents[2] / "benchmarks" / "sweep.py"
 
 

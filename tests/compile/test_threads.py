@@ -13,6 +13,8 @@ from runnel.compile import compile
 from runnel.compile.capture import RULES
 from runnel.core import switches
 
+pytestmark = pytest.mark.stress
+
 
 def tensor(*values: float) -> rn.Tensor:
     return rn.asarray(np.array(values, np.float32))

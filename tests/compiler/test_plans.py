@@ -13,6 +13,8 @@ from runnel.compiler.schedule import partition
 from runnel.tensor.variable import Variable
 from tests.compiler.harness import Traced, same_bits
 
+pytestmark = pytest.mark.suite
+
 
 def numbers(*shape: int, seed: int = 0) -> rn.Tensor:
     return rn.asarray(np.random.default_rng(seed).standard_normal(shape).astype(np.float32))
@@ -76,7 +78,7 @@ def test_empty_arrays(case):
     check(CASES[case], numbers(0, 4), threads=(1, 2))
 
 
-@settings(max_examples=40, deadline=None, suppress_health_check=list(HealthCheck))
+@settings(max_examples=20, deadline=None, suppress_health_check=list(HealthCheck))
 @given(st.lists(st.sampled_from("abcdefgh"), min_size=2, max_size=10), st.integers(1, 19), st.integers(1, 35))
 def test_random_programs(steps, m, n):
     """A stack machine of ops over matrices (m, n), rows (m, 1) and columns (1, n)."""

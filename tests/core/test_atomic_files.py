@@ -99,6 +99,7 @@ def die(*args: object, **kwargs: object) -> None:
     os.kill(os.getpid(), signal.SIGKILL)
 
 
+@pytest.mark.suite
 @pytest.mark.parametrize("before", [None, OLD])
 @pytest.mark.parametrize("moment", ["write", "fsync", "link", "replace"])
 def test_a_killed_writer_leaves_nothing_that_stays(
@@ -161,6 +162,7 @@ def test_many_writers_of_one_file(path: Path, kind: str) -> None:
     assert os.listdir(path.parent) == ["file"]
 
 
+@pytest.mark.suite
 def test_permissions_are_those_of_open(path: Path, kind: str) -> None:
     code = "import sys; from runnel.core.atomic_files import write_atomically as w; w(sys.argv[1], [b'x'])"
     subprocess.run([sys.executable, "-c", code, str(path)], umask=0o027, check=True)

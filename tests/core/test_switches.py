@@ -91,6 +91,7 @@ def imported(**environment: str) -> subprocess.CompletedProcess[str]:
     )
 
 
+@pytest.mark.suite
 def test_empty_variables_count_as_unset() -> None:
     defaults = {s.name: s.default for s in Switch.registry.values()}
     for blank in ("", "  "):
@@ -98,6 +99,7 @@ def test_empty_variables_count_as_unset() -> None:
         assert (done.stdout.strip(), done.stderr) == (str(defaults), "")
 
 
+@pytest.mark.suite
 def test_variables_are_read_like_values_in_code() -> None:
     given = {name: str(cases[0][0]) for name, cases in ACCEPTED.items()}
     done = imported(**{Switch.registry[name].variable: text for name, text in given.items()})
@@ -105,6 +107,7 @@ def test_variables_are_read_like_values_in_code() -> None:
     assert done.stdout.strip() == str(expected), done.stderr
 
 
+@pytest.mark.suite
 def test_a_variable_that_is_nonsense_is_told_in_a_sentence() -> None:
     done = imported(RUNNEL_NUM_THREADS="4.0")
     assert done.returncode == 1

@@ -14,6 +14,9 @@ import pytest
 
 from tests.docs.pages import ROOT
 
+pytestmark = pytest.mark.suite
+
+
 FAMILY = """
 import json, sys, types
 from pathlib import Path

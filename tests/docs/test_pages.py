@@ -14,6 +14,9 @@ import pytest
 from tests.docs.pages import ROOT, blocks, shell_lines
 from tests.docs.run_page import run
 
+pytestmark = pytest.mark.suite
+
+
 README = ROOT / "README.md"
 
 

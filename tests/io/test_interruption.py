@@ -16,7 +16,10 @@ import pytest
 
 import runnel as rn
 from runnel.core.errors import FileError, RunnelError
-from tests.copies.test_every_class import ROOT
+from tests.tensor.copying.test_every_class import ROOT
+
+pytestmark = pytest.mark.stress
+
 
 KILLS = """
 import os, random, signal, sys, time

@@ -12,9 +12,9 @@ import pytest
 
 import runnel as rn
 from runnel import optim
-from tests.copies.described import described
-from tests.copies.test_every_class import ROOT
-from tests.copies.trainer import Trainer
+from tests.tensor.copying.described import described
+from tests.tensor.copying.test_every_class import ROOT
+from tests.tensor.copying.trainer import Trainer
 
 KINDS = {kind.__name__: kind for kind in (optim.SGD, optim.Adam, optim.AdamW, optim.RMSprop, optim.Adagrad)}
 
@@ -63,6 +63,7 @@ def test_a_resumed_run_equals_the_uninterrupted_one(kind: str, compiled: bool, t
         assert outcome(resumed(kind, tmp_path / "state"), 3, False)[0] == wanted[0], "in the other mode, too"
 
 
+@pytest.mark.suite
 def test_in_a_fresh_process(tmp_path: Path) -> None:
     trainer = Trainer()
     trainer.train(2, True)

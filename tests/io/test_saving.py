@@ -18,7 +18,7 @@ from runnel import nn, optim
 from runnel.core import dtypes
 from runnel.core.errors import FileError
 from runnel.tensor.variable import Variable
-from tests.copies.described import described
+from tests.tensor.copying.described import described
 
 
 def round_trip(value: Any, folder: Path) -> Any:

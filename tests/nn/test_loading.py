@@ -11,7 +11,7 @@ import pytest
 import runnel as rn
 from runnel import nn
 from runnel.core.errors import DTypeError, RunnelError, ShapeError, StateError
-from tests.copies.described import described
+from tests.tensor.copying.described import described
 
 
 def net() -> nn.Module:

@@ -19,6 +19,9 @@ from runnel.ops.convolution_rules import Algorithm, sum_form
 from tests.ops.spatial_records import SPATIAL
 from tests.random_numbers import RNG
 
+pytestmark = pytest.mark.suite
+
+
 Array = np.ndarray[Any, Any]
 Draw = Callable[[st.SearchStrategy[Any]], Any]
 

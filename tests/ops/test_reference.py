@@ -16,6 +16,9 @@ from runnel.loops.rules import HostCall
 from .records import RECORDS, sample
 from .values import ArrayValue, check_grad, flat, listed
 
+pytestmark = pytest.mark.suite
+
+
 NAMES = sorted(RECORDS)
 ELSEWHERE = {n for n, op in Op.registry.items() if op.regions or isinstance(lower.get(op), HostCall)}  # tested there
 TOLERANCE = {"float16": 2e-3, "bfloat16": 1.6e-2, "float32": 2e-6, "float64": 1e-13}

@@ -24,6 +24,8 @@ from runnel.ops.winograd import (
     winograd_gradient,
 )
 
+pytestmark = pytest.mark.suite
+
 
 def direct(x: np.ndarray, w: np.ndarray, height: int, width: int) -> np.ndarray:
     wide = x.astype(np.float64)

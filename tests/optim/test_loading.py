@@ -13,7 +13,10 @@ import pytest
 import runnel as rn
 from runnel import nn, optim
 from runnel.core.errors import RunnelError, StateError
-from tests.copies.described import described
+from tests.tensor.copying.described import described
+
+pytestmark = pytest.mark.suite
+
 
 State = dict[str, Any]
 

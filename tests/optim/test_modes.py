@@ -13,6 +13,9 @@ from runnel.core import switches
 from runnel.core.errors import RunnelError
 from runnel.nn.parameter import Parameter
 
+pytestmark = pytest.mark.suite
+
+
 CASES: list[tuple[Any, dict[str, Any]]] = [
     (optim.SGD, {"lr": 0.1}),
     (optim.SGD, {"lr": 0.1, "momentum": 0.9, "dampening": 0.1, "weight_decay": 0.01}),

@@ -1,4 +1,4 @@
-"""A second or two of each scenario of ``concurrency``, in a process of its own: what hangs is ended there."""
+"""A moment of each scenario of ``concurrency``, in a process of its own: what hangs is ended there."""
 
 from __future__ import annotations
 
@@ -18,9 +18,10 @@ POSIX = ("handlers", "forks")  # scenarios of systems that have what they are ab
 
 @pytest.mark.parametrize("threads", [1, 2])
 @pytest.mark.parametrize("scenario", SCENARIOS)
-def test_scenario(scenario: str, threads: int) -> None:
+def test_scenario(scenario: str, threads: int, pytestconfig: pytest.Config) -> None:
     if scenario in POSIX and not (hasattr(os, "fork") and hasattr(signal, "setitimer")):
         pytest.skip("no such thing on this system")
-    command = [sys.executable, "-m", "tests.stress.concurrency", scenario, "1", str(threads)]
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=120)
+    seconds = str(pytestconfig.getoption("stress"))
+    command = [sys.executable, "-m", "tests.stress.concurrency", scenario, seconds, str(threads)]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=120 + 10 * float(seconds))
     assert done.returncode == 0 and done.stdout.startswith(scenario), done.stdout + done.stderr

@@ -18,7 +18,7 @@ from runnel.core import switches
 from tests.stress.training import trained
 
 ROOT = Path(__file__).resolve().parents[2]
-STEPS = 60
+STEPS = 30
 
 
 @cache

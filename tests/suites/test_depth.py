@@ -14,7 +14,7 @@ from runnel.graph.graph import Graph
 from runnel.graph.node import InputKind
 from runnel.tensor import tensor as tensors, tracing
 
-DEPTH = 100_000
+DEPTH = 30_000
 
 
 def chain(x: rn.Tensor, depth: int) -> rn.Tensor:

@@ -55,9 +55,11 @@ def oracle(
 
 @pytest.mark.parametrize("name", NAMES)
 def test_every_dtype(name: str) -> None:
+    """All cases in one dtype, the first and the last of them in each."""
     record = RECORDS[name]
+    few = [record.cases[0], *record.cases[1:][-1:]]
     for dtype in record.dtypes:
-        for case in record.cases:
+        for case in record.cases if dtype is main_dtype(record) else few:
             agrees(name, sample(record, case, dtype, seed=11), case[1], (dtype, case))
 
 

@@ -15,6 +15,9 @@ from runnel.core.errors import GradientError
 from runnel.ops.recomputation import again_p
 from tests.compiler.harness import same_bits
 
+pytestmark = pytest.mark.suite
+
+
 Make = Callable[[Callable[..., Any]], Callable[..., Any]]
 
 

@@ -11,6 +11,9 @@ import pytest
 import runnel as rn
 from runnel.core.errors import GradientError, LevelError
 
+pytestmark = pytest.mark.suite
+
+
 X = np.random.default_rng(0).uniform(0.3, 1.5, (3, 4))
 T = np.random.default_rng(2).uniform(-1.0, 1.0, (3, 4))
 W = np.random.default_rng(1).uniform(-0.5, 0.5, (4, 4))

@@ -16,6 +16,9 @@ import runnel as rn
 from runnel import nn
 from runnel.core.errors import GradientError
 
+pytestmark = pytest.mark.suite
+
+
 X = np.random.default_rng(0).uniform(0.3, 1.5, (3, 4))
 
 

@@ -5,29 +5,38 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from runnel.backends.commands import CommandBuffer
-from runnel.backends.cpu import library, target as targets
+from runnel.backends.cpu import functions, library, target as targets
+from runnel.backends.cpu.codegen import products
 from runnel.backends.cpu.driver import lock_keeper
 from runnel.backends.cpu.loaded import LoadedProgram
-from runnel.backends.cpu.target import Target
+from runnel.backends.cpu.planning import CpuPlanning
+from runnel.backends.cpu.target import InstructionSet
+from runnel.backends.host.device_memory import HostMemory
 from runnel.backends.host.state import LockKeeper
 from runnel.core.devices import CPU
 from runnel.loops.ir import Kernel
 
 
-class CpuBackend:
+class CpuBackend(CpuPlanning, HostMemory):
     """Runs programs as machine code on this process's processors."""
 
     device = CPU
     has_files = True
     always_seals = False
 
-    def target(self) -> Target:
+    def target(self) -> InstructionSet:
         return targets.chosen()
+
+    def symbols(self, kernel: Kernel) -> frozenset[str]:
+        return products.symbols(kernel)
 
     def load(self, buffer: CommandBuffer, kernels: Sequence[Kernel] | None) -> LoadedProgram:
         if kernels is None:
             return LoadedProgram(buffer, library.filed_functions(buffer.kernels))
         return LoadedProgram(buffer, library.kernel_functions(kernels))
+
+    def clear(self) -> None:
+        functions.clear()
 
     @property
     def lock_keeper(self) -> LockKeeper:

@@ -5,14 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Final
 
-from runnel.backends import context
 from runnel.backends.cpu.codegen import build
 from runnel.backends.cpu.functions import Functions
 from runnel.backends.cpu.link import Function
-from runnel.backends.cpu.target import Target
+from runnel.backends.cpu.target import InstructionSet, in_force
 from runnel.loops.ir import Kernel
 
-_FUNCTIONS: Final[Functions[tuple[str, Target]]] = Functions()  # by name of kernel
+_FUNCTIONS: Final[Functions[tuple[str, InstructionSet]]] = Functions()  # by name of kernel
 
 
 def kernel_functions(kernels: Sequence[Kernel]) -> list[Function]:
@@ -30,7 +29,7 @@ def filed_functions(kernels: Sequence[tuple[str, tuple[str, ...]]]) -> list[Func
 
 def _functions(names: list[str], find: Callable[[list[str]], list[Function]]) -> list[Function]:
     """Two threads that miss the same kernel both find it, and each has one that is right."""
-    goal = context.current().target
+    goal = in_force()
     known = {name: function for name in names if (function := _FUNCTIONS.get((name, goal))) is not None}
     new = [name for name in names if name not in known]
     if new:

@@ -7,9 +7,11 @@ import platform
 from collections.abc import Set
 from typing import TYPE_CHECKING
 
+from runnel.backends import context
 from runnel.backends.cpu import processor
+from runnel.backends.target import Target
 from runnel.core.accepting import one_of, whole
-from runnel.core.dtypes import DType
+from runnel.core.errors import DeviceError
 from runnel.core.records import record, replace
 from runnel.core.switches import Switch
 
@@ -18,24 +20,18 @@ if TYPE_CHECKING:
 
 
 @record
-class Target:
-    """An instruction set: what LLVM is told, and what the emitters need to know of it.
+class InstructionSet(Target):
+    """A target whose programs are machine code: what LLVM is told, and what the emitters need to know of it.
 
-    ``vector_bytes`` is the width of a register, ``registers`` how many there are; ``tile_rows`` × ``tile_vectors`` is
-    the contraction micro-kernel's block of accumulators, and ``wide_panel_rows`` the rows of one with a vector more (0:
-    none).
-    ``dot`` is LLVM's intrinsic that adds the products of pairs of bfloat16 to a vector of float32, where there is one.
-    ``effort`` is LLVM's optimization level.
+    ``registers`` is how many vector registers there are, ``wide_panel_rows`` the rows of a contraction's tile with a
+    vector more (0: none). ``dot`` is LLVM's intrinsic that adds the products of pairs of bfloat16 to a vector of
+    float32, where there is one. ``effort`` is LLVM's optimization level.
     """
 
-    name: str
     triple: str
     cpu: str
     features: str
-    vector_bytes: int
     registers: int
-    tile_rows: int
-    tile_vectors: int
     wide_panel_rows: int
     has_masks: bool  # predicate registers: masked loads and stores cost nothing
     dot: str = ""
@@ -45,31 +41,30 @@ class Target:
         """A new LLVM target machine for this row."""
         return _machine(self)
 
-    def panel_columns(self, dtype: DType) -> int:
-        """How many columns of the second operand a tile of the contraction takes: the width of a packed panel."""
-        return self.tile_vectors * self.vector_bytes // dtype.itemsize
-
-    @property
-    def precision(self) -> str:
-        """How products of bfloat16 are rounded: ``"float32"``, each by itself, or as a dot instruction does pairs."""
-        if not self.dot:
-            return "float32"
-        return "vdpbf16ps" if self.triple.startswith("x86") else "bfdot"
-
     @property
     def runs_here(self) -> bool:
         """Whether this machine can execute the code."""
         return self.name in _runnable()
 
 
-AVX512 = Target("avx512", "x86_64-unknown-linux-gnu", "x86-64-v4", "-prefer-256-bit", 64, 32, 6, 4, 0, True)
-AVX2 = Target("avx2", "x86_64-unknown-linux-gnu", "x86-64-v3", "", 32, 16, 6, 2, 4, False)
-NEON = Target("neon", "aarch64-unknown-linux-gnu", "neoverse-n1", "", 16, 32, 8, 3, 0, False)
+AVX512 = InstructionSet(
+    "avx512", "float32", 64, 6, 4, "x86_64-unknown-linux-gnu", "x86-64-v4", "-prefer-256-bit", 32, 0, has_masks=True
+)
+AVX2 = InstructionSet("avx2", "float32", 32, 6, 2, "x86_64-unknown-linux-gnu", "x86-64-v3", "", 16, 4, has_masks=False)
+NEON = InstructionSet(
+    "neon", "float32", 16, 8, 3, "aarch64-unknown-linux-gnu", "neoverse-n1", "", 32, 0, has_masks=False
+)
 
 AVX512_BF16 = replace(
-    AVX512, name="avx512_bf16", features=f"{AVX512.features},+avx512bf16", dot="llvm.x86.avx512bf16.dpbf16ps.512"
+    AVX512,
+    name="avx512_bf16",
+    precision="vdpbf16ps",
+    features=f"{AVX512.features},+avx512bf16",
+    dot="llvm.x86.avx512bf16.dpbf16ps.512",
 )
-NEON_BF16 = replace(NEON, name="neon_bf16", features="+bf16", dot="llvm.aarch64.neon.bfdot.v4f32.v8bf16")
+NEON_BF16 = replace(
+    NEON, name="neon_bf16", precision="bfdot", features="+bf16", dot="llvm.aarch64.neon.bfdot.v4f32.v8bf16"
+)
 
 TARGETS = (AVX512_BF16, AVX512, AVX2, NEON_BF16, NEON)
 
@@ -81,7 +76,7 @@ EFFORT = Switch(
 )
 
 
-def _machine(target: Target) -> llvm.TargetMachine:
+def _machine(target: InstructionSet) -> llvm.TargetMachine:
     import llvmlite.binding as llvm
 
     llvm.initialize_all_targets()
@@ -108,7 +103,7 @@ def _runnable() -> tuple[str, ...]:
     return runnable(process_triple(), {f for f, there in llvm.get_host_cpu_features().items() if there})
 
 
-def described() -> Target:
+def described() -> InstructionSet:
     """The row that the switches ask for, without LLVM: for who makes no machine code of it. ``"host"`` is the best row
     of this machine as the operating system describes it."""
     if SWITCH.value != "host":
@@ -131,14 +126,14 @@ def runnable(triple: str, features: Set[str]) -> tuple[str, ...]:
     return tuple(names)
 
 
-def _here(row: Target) -> Target:
+def _here(row: InstructionSet) -> InstructionSet:
     """``row`` with this system's triple (object format, calling convention) where the machine can run it."""
     if row.runs_here and row.triple != process_triple():
         return replace(row, triple=process_triple())
     return row
 
 
-def by_name(name: str) -> Target:
+def by_name(name: str) -> InstructionSet:
     """The row called ``name``; ``"host"`` is the best row this machine can run."""
     if name == "host":
         return host()
@@ -148,14 +143,22 @@ def by_name(name: str) -> Target:
     raise ValueError(f"No target is called '{name}'; there are host, {', '.join(t.name for t in TARGETS)}.")
 
 
-def chosen() -> Target:
+def chosen() -> InstructionSet:
     """The row that the switches ask for."""
     row = by_name(SWITCH.value)
     return row if row.effort == EFFORT.value else replace(row, effort=EFFORT.value)
 
 
+def in_force() -> InstructionSet:
+    """The row of the context in force, whose device is one that has machine code."""
+    target = context.current().target
+    if not isinstance(target, InstructionSet):
+        raise DeviceError(f"[cpu] there is no machine code for the target '{target.name}'.")
+    return target
+
+
 @functools.cache
-def host() -> Target:
+def host() -> InstructionSet:
     """The best row this machine can run."""
     for row in TARGETS:
         if row.runs_here:

@@ -11,15 +11,17 @@ from collections.abc import Sequence
 from runnel.backends import context
 from runnel.backends.commands import CommandBuffer
 from runnel.backends.cpu import target as targets
-from runnel.backends.cpu.target import Target
+from runnel.backends.cpu.planning import CpuPlanning
+from runnel.backends.host.device_memory import HostMemory
 from runnel.backends.host.state import LockKeeper
 from runnel.backends.interpreter.launch import LoadedProgram
 from runnel.backends.interpreter.locking import KEEPER
+from runnel.backends.target import Target
 from runnel.core.devices import INTERPRETER
 from runnel.loops.ir import Kernel
 
 
-class InterpreterBackend:
+class InterpreterBackend(CpuPlanning, HostMemory):
     """Runs programs with the loop-IR interpreter."""
 
     device = INTERPRETER
@@ -29,10 +31,16 @@ class InterpreterBackend:
     def target(self) -> Target:
         return targets.described()
 
+    def symbols(self, kernel: Kernel) -> frozenset[str]:
+        return frozenset()  # there are no files
+
     def load(self, buffer: CommandBuffer, kernels: Sequence[Kernel] | None) -> LoadedProgram:
         if kernels is None:
             raise LookupError("The interpreter keeps no kernels on disk.")
         return LoadedProgram(buffer, kernels, context.current().precision)
+
+    def clear(self) -> None:
+        """It keeps none."""
 
     @property
     def lock_keeper(self) -> LockKeeper:

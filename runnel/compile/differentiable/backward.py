@@ -6,10 +6,11 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from runnel.backends import context
-from runnel.backends.host import memory
+from runnel.compile import disk_cache
 from runnel.compile.differentiable.derivative import Pullback
-from runnel.compile.native import Recipe
+from runnel.compiler.entry import compile_graph
 from runnel.compiler.executable.program import Program
+from runnel.compiler.options import Bindings, Options
 from runnel.core.avals import Aval, Shape, row_major
 from runnel.graph.graph import Graph
 from runnel.tensor.handle import plain
@@ -40,7 +41,7 @@ class Backward:
         made = self.program_for(wanted)
         program = made.program
         dense = [g if g.is_dense else plain(g).contiguous() for g in seeds]
-        storages = [memory.allocate(nbytes) for nbytes in program.outputs]
+        storages = [program.backend.allocate(nbytes) for nbytes in program.outputs]
         inputs = [addresses[i] for i in self.reads]
         inputs += [g.address for g in dense]
         program.run(inputs, [storage.address for storage in storages])
@@ -56,8 +57,9 @@ class Backward:
     def _make(self, wanted: frozenset[int]) -> Made:
         graph, numbers = self._graph, sorted(wanted)
         outputs = [graph.outputs[i] for i in numbers]
-        with context.entered(self._context):
-            (program,) = Recipe(Graph(graph.inputs, outputs, {}, graph.name), self._budget).programs()
+        part = Graph(graph.inputs, outputs, {}, graph.name)
+        options = Options(memory_budget=self._budget, store=disk_cache)
+        program = compile_graph(part, Bindings(), self._context, options).program
         avals = [node.aval.on(self._context.device) for node in outputs]
         places = zip(numbers, program.output_of, avals, strict=True)
         return Made(program, [(i, place, aval, row_major(aval.shape)) for i, place, aval in places])

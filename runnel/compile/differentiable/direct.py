@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, Final
 
-from runnel.backends.host.memory import allocate, allocate_slab
 from runnel.compile.differentiable.backward import Backward
 from runnel.compile.differentiable.derivative import Cotangent
 from runnel.compile.differentiable.ends import OF_VARIABLES, End, Kind
@@ -41,10 +40,7 @@ class Direct:
     def _write(self) -> Callable[[Sequence[int], Tensor], None]:
         made = self._backward.program_for(frozenset(number for _, number in self._owners))
         program, reads = made.program, self._backward.reads
-        space: dict[str, Any] = {
-            **names(program, program.pool), "allocate": allocate, "allocate_slab": allocate_slab,
-            "from_storage": from_storage,
-        }  # fmt: skip
+        space: dict[str, Any] = {**names(program, program.pool), "from_storage": from_storage}
         lines = [*TAKE, *(f"B[{slot}] = A[{place}]" for slot, place in enumerate(reads, 2))]
         lines.append(f"B[{2 + len(reads)}] = g.address")
         offsets, total = _side_by_side(program.outputs)

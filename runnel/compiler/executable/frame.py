@@ -8,28 +8,37 @@ ends by an exception need not give its frame back: the next one makes another.
 from __future__ import annotations
 
 import ctypes
+import functools
 import weakref
 from collections.abc import Callable, Sequence
 from typing import Any, Final, Protocol
 
-from runnel.backends.base import Launch, Loaded
+from runnel.backends import base
+from runnel.backends.base import Backend, Launch, Loaded
 from runnel.backends.host import memory
+from runnel.core.devices import Device
 
 KEPT_BYTES: Final = 64 << 20  # of arenas of frames that wait beside the first one
 
 
 _LEAST: Final = 64  # bytes of a block
-_NOTHING: Final = memory.allocate(_LEAST)
 
 
-def block(nbytes: int) -> memory.Storage:
-    """Memory of a program; all that need none share one block."""
-    return memory.allocate(max(nbytes, _LEAST)) if nbytes else _NOTHING
+def block(backend: Backend, nbytes: int) -> memory.Storage:
+    """Memory of a program; all that need none share one block of their backend."""
+    return backend.allocate(max(nbytes, _LEAST)) if nbytes else _nothing(backend.device)
+
+
+@functools.cache
+def _nothing(device: Device) -> memory.Storage:
+    return base.of(device).allocate(_LEAST)
 
 
 class Framed(Protocol):
     """The program of a frame: what is the same in all its runs."""
 
+    @property
+    def backend(self) -> Backend: ...
     @property
     def constants(self) -> memory.Storage: ...
     @property
@@ -62,7 +71,7 @@ class Frame:
         # Not the program, which holds this. A daemon thread may be in machine code when the interpreter has ended: then
         # this object, which its frame holds, is what keeps the memory.
         self._keep: Any = (program.constants, program.hosts)
-        self.arena: Final = block(program.arena_bytes) if program.has_own_arena else None
+        self.arena: Final = block(program.backend, program.arena_bytes) if program.has_own_arena else None
         table = (ctypes.c_int64 * (program.first_output + len(program.outputs)))()
         self.bases: Final = memoryview(table).cast("B").cast("q")
         self.bases[0] = 0 if self.arena is None else self.arena.address

@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from runnel.backends import base, context
+from runnel.backends import context
 from runnel.backends.commands import Command, CommandBuffer
 from runnel.backends.host import calls as host, layout, memory
 from runnel.backends.host.layout import CANCELLED
@@ -24,8 +24,8 @@ class Program:
     :class:`Frame` of the ``pool``. Any number of runs may be under way.
 
     ``plan`` may be a function that makes it. Then the program does not keep the plan, which is much larger than what
-    runs, and has it made again when somebody looks at it. With a ``buffer`` that another process has made, it is not
-    even made once. It runs on the device of the context in force.
+    runs, and has it made again when somebody looks at it; ``made`` is what the function has given already. With a
+    ``buffer`` that another process has made, it is not even made once. It runs on the device of the context in force.
 
     An arena of more than ``own_arena`` bytes is not the frames' own: who runs one lends it (``lent_arena``), and has
     its address in ``bases[0]`` during the run. ``variable_addresses`` are where the Variables lie in frames that nobody
@@ -37,33 +37,33 @@ class Program:
         plan: Plan | Callable[[], Plan],
         variable_addresses: Sequence[int] = (),
         buffer: CommandBuffer | None = None,
+        made: Plan | None = None,
         own_arena: float = math.inf,
     ) -> None:
         self._plan = plan
-        backend = base.of(context.current().device)
-        made = plan if isinstance(plan, Plan) else None
+        self.backend = context.current().backend
         if buffer is None:
-            made = made or self.plan
-            buffer = command_buffer(made, always_seals=backend.always_seals)
-        kernels = None if made is None else list({call.kernel.name: call.kernel for call in made.calls}.values())
+            made = self.plan if made is None else made
+            buffer = command_buffer(made, self.backend)
+        calls = () if made is None else made.calls
+        kernels = None if made is None else list({call.kernel.name: call.kernel for call in calls}.values())
         self.buffer = buffer
-        self.loaded = backend.load(buffer, kernels)
+        self.loaded = self.backend.load(buffer, kernels)
         self.arena_bytes = buffer.arena
         self.has_own_arena = buffer.arena <= own_arena
-        self.constants = block(buffer.constants.nbytes)
+        self.constants = block(self.backend, buffer.constants.nbytes)
         if buffer.constants.nbytes:
             self.constants.ndarray(buffer.constants.shape, np.uint8, writeable=True)[:] = buffer.constants
         self.outputs, self.output_of = buffer.outputs, buffer.output_of
         self.first_variable = 2 + buffer.inputs
         self.first_output = self.first_variable + buffer.variables
         self.variable_addresses = variable_addresses
-        calls = () if made is None else made.calls
         self.hosts = [call.host for call in calls if call.host is not None]  # whose addresses stand in the args
         self.pool = Pool(weakref.WeakMethod(self.frame))
 
     def lent_arena(self) -> memory.Storage | None:
         """The arena for a run of a program without one of its own."""
-        return None if self.has_own_arena else memory.allocate(self.arena_bytes)
+        return None if self.has_own_arena else self.backend.allocate(self.arena_bytes)
 
     @property
     def plan(self) -> Plan:

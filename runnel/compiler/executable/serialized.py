@@ -8,8 +8,8 @@ from typing import Final
 
 import numpy as np
 
+from runnel.backends.base import Backend
 from runnel.backends.commands import Bytes, Command, CommandBuffer
-from runnel.backends.cpu.codegen import build
 from runnel.compiler.executable.records import Arguments, commands
 from runnel.compiler.kernels.places import Access, Call, Place, Space
 from runnel.compiler.plan import Plan
@@ -21,8 +21,8 @@ _ANYWHERE: Final = 1 << 40  # bytes
 SHORT: Final = 20e-6  # seconds of predicted work: not worth releasing the GIL for
 
 
-def command_buffer(plan: Plan, *, always_seals: bool = False) -> CommandBuffer:
-    """The commands of ``plan``; with a seal even where nobody is expected to stop a run."""
+def command_buffer(plan: Plan, backend: Backend) -> CommandBuffer:
+    """The commands of ``plan`` for ``backend``."""
     calls = plan.calls
     kernels = {call.kernel.name: call.kernel for call in calls}
     number = {name: i for i, name in enumerate(kernels)}
@@ -34,7 +34,7 @@ def command_buffer(plan: Plan, *, always_seals: bool = False) -> CommandBuffer:
     def command(index: int, block: Block) -> Command:
         return (*heads[index], *block, first[index], 0)
 
-    is_long = always_seals or stops.is_long(calls) or is_unbounded(plan.regions)
+    is_long = backend.always_seals or stops.is_long(calls) or is_unbounded(plan.regions)
     return CommandBuffer(
         plan.arena.peak,
         len(plan.inputs),
@@ -44,7 +44,7 @@ def command_buffer(plan: Plan, *, always_seals: bool = False) -> CommandBuffer:
         _scratch_bytes(calls),
         is_long,
         plan.threads == 1 and not is_long and sum(c.seconds * c.times for c in calls) < SHORT,
-        tuple((name, tuple(sorted(build.symbols(kernel)))) for name, kernel in kernels.items()),
+        tuple((name, tuple(sorted(backend.symbols(kernel)))) for name, kernel in kernels.items()),
         np.array([(*head, at) for head, at in zip(heads, first, strict=False)], np.int64).reshape(-1, 3),
         arguments.words,
         np.array(extents, np.int64).reshape(-1, 2),

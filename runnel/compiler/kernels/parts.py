@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from runnel.backends.cpu.codegen.contract import SCRATCH
+from runnel.backends import context
 from runnel.compiler.kernels.naming import named
 from runnel.compiler.kernels.places import Access, Call, Place, Space
 from runnel.core.dtypes import DType, bool_, int64
@@ -23,7 +23,7 @@ class Parts:
         self.accesses: list[Access] = []
         self.params: list[Param] = []
         self.values: list[int] = []
-        self._scratch = SCRATCH
+        self._scratch = 0  # bytes, behind those of products
 
     @classmethod
     def of(cls, call: Call) -> Parts:
@@ -53,7 +53,8 @@ class Parts:
 
     def scratch(self, name: str, dtype: DType, size: int) -> str:
         """The thread's own memory, behind that of the scratch buffers before."""
-        place = Place(Space.SCRATCH, dtype, size, name, slot=0, offset=self._scratch)
+        start = context.current().backend.product_scratch
+        place = Place(Space.SCRATCH, dtype, size, name, slot=0, offset=start + self._scratch)
         self._scratch += -(-place.nbytes // _ALIGN) * _ALIGN
         return self.declare(Access(place, True, 0, None, None, size), "scratch", name=name)
 

@@ -109,6 +109,19 @@ def _optimized(body: Graph) -> Graph:
     return PIPELINE.run(body)[0]
 
 
+_EXPAND = Pass(
+    "expand",
+    "ops that are made of simpler ones become those",
+    expand,
+    gives=frozenset({"expanded"}),
+)
+_SIMPLIFY = Pass(
+    "simplify",
+    "algebra that keeps every bit: x·1, views of views, casts to the same dtype",
+    simplify,
+    gives=frozenset({"simplified"}),
+)
+
 PIPELINE = Pipeline(
     (
         Pass(
@@ -121,24 +134,14 @@ PIPELINE = Pipeline(
             "the passes run on the bodies of loops and branches",
             lambda graph: in_bodies(graph, _optimized),
         ),
-        Pass(
-            "expand",
-            "ops that are made of simpler ones become those",
-            expand,
-            gives=frozenset({"expanded"}),
-        ),
+        _EXPAND,
         Pass(
             "fold",
             "nodes that read only constants become constants",
             fold_constants,
             gives=frozenset({"folded"}),
         ),
-        Pass(
-            "simplify",
-            "algebra that keeps every bit: x·1, views of views, casts to the same dtype",
-            simplify,
-            gives=frozenset({"simplified"}),
-        ),
+        _SIMPLIFY,
         Pass(
             "sink_permutes",
             "regions of a graph are computed in the order of axes that their borders want",
@@ -163,12 +166,10 @@ PIPELINE = Pipeline(
     )
 )
 
+NO_PASSES = Pipeline(())  # for an op that has loops of its own,
+EXPANSION = Pipeline((_EXPAND, _SIMPLIFY))  # and for one that is made of others
+
 
 def run(graph: Graph, keep: bool = False, skip: frozenset[str] = frozenset()) -> tuple[Graph, list[tuple[str, Graph]]]:
     """:meth:`Pipeline.run` of :data:`PIPELINE`, the passes of compiled programs."""
     return PIPELINE.run(graph, keep, skip)
-
-
-def expanded(graph: Graph) -> Graph:
-    """``graph`` as a program of one op needs it: made of ops that have loops."""
-    return simplify(expand(graph))

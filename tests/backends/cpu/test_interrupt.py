@@ -295,6 +295,7 @@ print(result, steps.changes(), status)
 """
 
 
+@pytest.mark.stress
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork on this system")
 def test_a_forked_child_watches_for_itself(tmp_path: Path) -> None:
     arguments = [sys.executable, "-c", _FORK, str(Path(__file__).parent), str(tmp_path)]

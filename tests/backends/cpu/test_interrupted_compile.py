@@ -7,6 +7,9 @@ import sys
 
 import pytest
 
+pytestmark = pytest.mark.stress
+
+
 # Modules of LLVM in cycles, with their contexts: the collector may end a context first.
 _SCRIPT = """
 import gc, sys

@@ -62,6 +62,7 @@ def assert_refused(folder: Path, reason: str) -> None:
     assert sorted(p.name for p in folder.iterdir()) == before
 
 
+@pytest.mark.suite
 def test_folders_are_made_for_the_user_alone(tmp_path: Path) -> None:
     code = """if True:
         import sys

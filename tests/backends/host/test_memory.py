@@ -166,6 +166,7 @@ def test_what_the_system_refuses_is_a_memory_error() -> None:
     assert memory.statistics().live == before
 
 
+@pytest.mark.suite
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork on this system")
 @pytest.mark.parametrize("nbytes", [1 << 10, 1 << 19, 1 << 23])
 def test_a_forked_child_has_memory_of_its_own(nbytes: int) -> None:

@@ -10,6 +10,9 @@ from pathlib import Path
 
 import pytest
 
+pytestmark = pytest.mark.stress
+
+
 _SCRIPT = """
 import multiprocessing, sys
 import numpy as np

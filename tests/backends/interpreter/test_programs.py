@@ -14,6 +14,9 @@ from runnel import nn, ops, optim
 from runnel.compiler.schedule import partition
 from runnel.core import switches
 
+pytestmark = pytest.mark.suite
+
+
 Step = Callable[[str], list[Any]]
 
 

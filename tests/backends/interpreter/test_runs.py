@@ -49,6 +49,7 @@ print("trained")
 """
 
 
+@pytest.mark.suite
 def test_a_training_step_needs_no_llvm(tmp_path: Path) -> None:
     environment = {**os.environ, "RUNNEL_DEVICE": DEVICE, "RUNNEL_CACHE_DIR": str(tmp_path)}
     done = subprocess.run(

@@ -21,6 +21,9 @@ from runnel.nn import functional as F
 
 from .programs import bits, gradients, leaf, numbers, parameter, programs
 
+pytestmark = pytest.mark.suite
+
+
 Compiles = Callable[[Callable[..., Any]], Callable[..., Any]]
 
 

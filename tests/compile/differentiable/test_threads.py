@@ -15,6 +15,9 @@ import runnel as rn
 from runnel import nn, ops
 from tests.compile.differentiable.programs import bits, gradients, leaf, numbers, parameter
 
+pytestmark = pytest.mark.stress
+
+
 ROUNDS = 12
 
 

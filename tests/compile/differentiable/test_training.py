@@ -13,6 +13,9 @@ from runnel import nn, ops, optim
 from runnel.nn import functional as F
 from tests.compile.differentiable.programs import agree, bits, numbers
 
+pytestmark = pytest.mark.suite
+
+
 Compiles = Callable[[Callable[..., Any]], Callable[..., Any]]
 
 

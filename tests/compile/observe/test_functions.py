@@ -35,6 +35,9 @@ import pytest
 
 from tests.compile.observe.observed import check
 
+pytestmark = pytest.mark.suite
+
+
 CASES: dict[str, tuple[Callable[[], Any], str | None]] = {}
 CALL: Any = ((), {})
 

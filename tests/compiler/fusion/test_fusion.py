@@ -19,6 +19,9 @@ from tests.fuzz.graph_checks import fault, same_bits
 from tests.fuzz.graph_programs import draw
 from tests.graph.build import argument, op
 
+pytestmark = pytest.mark.suite
+
+
 Function = Callable[..., Any]
 
 
@@ -104,7 +107,7 @@ def _flat(results: Any) -> list[Any]:
     return [np.array(r) for r in (results if isinstance(results, tuple | list) else [results])]
 
 
-@pytest.mark.parametrize("seed", range(24))
+@pytest.mark.parametrize("seed", range(12))
 def test_random_programs_give_the_same_bits_eagerly_and_compiled(seed: int) -> None:
     """More of them: ``python -m tests.fuzz graphs``."""
     program = draw(seed)

@@ -56,12 +56,16 @@ def type_tests(tree: ast.Module) -> Iterator[tuple[int, str]]:
                 tested = [node.args[1]]
         elif isinstance(node, ast.MatchClass):
             tested = [node.cls]
-        elif isinstance(node, ast.Compare | ast.Subscript | ast.Dict) and "type(" in ast.unparse(node):
+        elif isinstance(node, ast.Compare | ast.Subscript | ast.Dict) and any(map(is_type_call, ast.walk(node))):
             tested = [node]  # type: ignore[list-item]
         for expr in tested:
             for part in ast.walk(expr):
                 if isinstance(part, ast.Name | ast.Attribute):
                     yield part.lineno, ast.unparse(part)
+
+
+def is_type_call(node: ast.AST) -> bool:
+    return isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "type"
 
 
 def foreign_type_tests(tree: ast.Module, module: str, family: str | None, known: dict[str, str]) -> list[str]:

@@ -18,6 +18,9 @@ from runnel.compiler.plan import Plan
 from runnel.compiler.schedule import order
 from tests.suites.plans import traced, with_gradients
 
+pytestmark = pytest.mark.suite
+
+
 WITHIN = 1.05  # times the lower bound
 
 
@@ -44,7 +47,7 @@ spans_ = st.lists(
 )  # fmt: skip
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(spans_)
 def test_arrangements_are_sound(lifetimes: list[Lifetime]) -> None:
     bound, when = fullest(lifetimes)
@@ -139,7 +142,7 @@ def test_models_are_close_to_the_lower_bound(name: str) -> None:
     assert sum(holder.bytes for holder in report.alive) == report.lower_bound
 
 
-@settings(max_examples=60, deadline=None, derandomize=True)
+@settings(max_examples=30, deadline=None, derandomize=True)
 @given(st.lists(st.tuples(st.sampled_from("abcdef"), st.integers(0, 99), st.integers(0, 99)), min_size=3, max_size=25))
 def test_random_programs_are_close_to_the_lower_bound(steps: list[tuple[str, int, int]]) -> None:
     """Values of many sizes that are read again much later."""

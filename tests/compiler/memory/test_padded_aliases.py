@@ -23,6 +23,9 @@ from runnel.tensor.tensor import Tensor
 from tests.compiler.harness import Traced, same_bits
 from tests.random_numbers import RNG
 
+pytestmark = pytest.mark.suite
+
+
 Function = Callable[..., Any]
 Draw = Callable[[st.SearchStrategy[Any]], Any]
 Widths = tuple[tuple[int, int], ...]
@@ -125,7 +128,7 @@ def geometries(draw: Draw) -> tuple[tuple[int, ...], Widths]:
     return shape, tuple(draw(pair) for _ in shape)
 
 
-@settings(deadline=None, max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(deadline=None, max_examples=20, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(geometries(), st.sampled_from([1, 2, 4]), st.sampled_from([np.float32, np.float64, np.int8]))
 def test_maps_of_any_shape(geometry: tuple[tuple[int, ...], Widths], threads: int, dtype: Any) -> None:
     shape, widths = geometry
@@ -134,7 +137,7 @@ def test_maps_of_any_shape(geometry: tuple[tuple[int, ...], Widths], threads: in
     np.testing.assert_array_equal(traced(x)[0], np.pad(2 * x.numpy(), widths, constant_values=3))
 
 
-@settings(deadline=None, max_examples=25, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(deadline=None, max_examples=12, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(geometries(), st.sampled_from([5, 260]), st.sampled_from([1, 24]), st.sampled_from([1, 2, 4]))
 def test_products_of_any_shape(geometry: tuple[tuple[int, ...], Widths], k: int, n: int, threads: int) -> None:
     shape, widths = geometry

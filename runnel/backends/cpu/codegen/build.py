@@ -13,20 +13,19 @@ from runnel.backends import context
 from runnel.backends.cpu.codegen import contract, dot_contract, nest, products
 from runnel.backends.cpu.compiler import Compiler, Module, of_text
 from runnel.backends.cpu.link import Function
-from runnel.backends.cpu.target import Target
+from runnel.backends.cpu.target import InstructionSet, in_force
 from runnel.core import dtypes, sources
 from runnel.core.errors import DeviceError
-from runnel.loops import uses
-from runnel.loops.ir import Contract, Kernel, Product
+from runnel.loops.ir import Kernel
 
-_LIBRARY: Final[dict[str, Callable[[Target], str]]] = {
+_LIBRARY: Final[dict[str, Callable[[InstructionSet], str]]] = {
     symbol: functools.partial(contract.emit_module, dtypes.by_name(name)) for name, symbol in contract.SYMBOLS.items()
 }
 _LIBRARY[dot_contract.SYMBOL] = dot_contract.emit_module
 
 
 @functools.cache
-def compiler(target: Target) -> Compiler:
+def compiler(target: InstructionSet) -> Compiler:
     """The compiler for ``target``."""
     identity = f"{target.name} {target.triple} {target.cpu} {target.features} {target.effort}"
     return Compiler(identity, target.machine)
@@ -39,9 +38,11 @@ def addresses(modules: Sequence[tuple[str, str]]) -> list[Function]:
 
 def kernels(wanted: Sequence[Kernel]) -> list[Function]:
     """The address of each kernel. Its name says what it does: its text is written only if it must be compiled."""
-    target = context.current().target
+    target = in_force()
     texts = [functools.partial(nest.emit_kernel, kernel, target) for kernel in wanted]
-    return _linked(lambda _: [_module(k.name, symbols(k), text) for k, text in zip(wanted, texts, strict=True)])
+    return _linked(
+        lambda _: [_module(k.name, products.symbols(k), text) for k, text in zip(wanted, texts, strict=True)]
+    )
 
 
 def filed(wanted: Sequence[tuple[str, Iterable[str]]]) -> list[Function]:
@@ -54,12 +55,6 @@ def filed(wanted: Sequence[tuple[str, Iterable[str]]]) -> list[Function]:
     return _linked(lambda _: [_module(name, called, refuse) for name, called in wanted])
 
 
-def symbols(kernel: Kernel) -> frozenset[str]:
-    """The contractions that a kernel's code calls."""
-    called = [s for s in uses.statements(kernel.body) if isinstance(s, Contract | Product)]
-    return frozenset(products.symbol(s.operands if isinstance(s, Contract) else s.dtype) for s in called)
-
-
 def _module(name: str, called: Iterable[str], text: Callable[[], str]) -> Module:
     return Module(name, f"kernel {name} by {emitters()}", text, frozenset(called))
 
@@ -70,7 +65,7 @@ def emitters() -> str:
 
 
 def _linked(modules: Callable[[Iterable[str]], list[Module]]) -> list[Function]:
-    target = context.current().target
+    target = in_force()
     if not target.runs_here:
         raise DeviceError(f"Code for '{target.name}' cannot run on this machine; it can only be compiled and read.")
     cache = context.current().cache
@@ -79,7 +74,7 @@ def _linked(modules: Callable[[Iterable[str]], list[Module]]) -> list[Function]:
 
 
 @functools.cache
-def _provided(symbol: str, target: Target, cache: int) -> Function:
+def _provided(symbol: str, target: InstructionSet, cache: int) -> Function:
     identity = f"library {symbol} for {cache} bytes of cache by {emitters()}"
     library = Module(symbol, identity, functools.partial(_LIBRARY[symbol], target))
     return compiler(target).link([library], {})[0]
@@ -87,9 +82,9 @@ def _provided(symbol: str, target: Target, cache: int) -> Function:
 
 def object_code(text: str) -> bytes:
     """The object file of one module."""
-    return compiler(context.current().target).object_code(text)
+    return compiler(in_force()).object_code(text)
 
 
 def assembly(text: str) -> str:
     """The assembly of one module."""
-    return compiler(context.current().target).assembly(text)
+    return compiler(in_force()).assembly(text)

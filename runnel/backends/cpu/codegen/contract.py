@@ -27,7 +27,7 @@ from __future__ import annotations
 from runnel.backends import context
 from runnel.backends.cpu.codegen import k_blocks, packing, partition, tiles
 from runnel.backends.cpu.codegen.flow import METADATA, Flow
-from runnel.backends.cpu.target import Target
+from runnel.backends.cpu.target import InstructionSet
 from runnel.backends.host import layout
 from runnel.core.dtypes import DType
 from runnel.core.errors import DTypeError
@@ -96,7 +96,7 @@ def packs_columns(m: int, k: int, b_k: int, b_col: int, dtype: DType) -> bool:
     return b_col != 1 or (k >= blocks.pack_k and enough)
 
 
-def emit_module(dtype: DType, target: Target, blocking: Blocking | None = None) -> str:
+def emit_module(dtype: DType, target: InstructionSet, blocking: Blocking | None = None) -> str:
     """The LLVM module of ``dtype``'s contraction: one exported function, :data:`SYMBOLS`."""
     if dtype.name not in SYMBOLS:
         raise DTypeError(f"[contract] multiplies matrices of {', '.join(SYMBOLS)}; received {dtype.name}.")
@@ -121,7 +121,7 @@ def emit_module(dtype: DType, target: Target, blocking: Blocking | None = None) 
 class _Driver:
     """The exported function under construction."""
 
-    def __init__(self, target: Target, dtype: DType, blocks: Blocking) -> None:
+    def __init__(self, target: InstructionSet, dtype: DType, blocks: Blocking) -> None:
         self.em = Flow(target, dtype)
         self.blocks = blocks
         self.tile_rows = target.tile_rows

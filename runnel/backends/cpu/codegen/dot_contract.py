@@ -19,7 +19,7 @@ from runnel.backends import context
 from runnel.backends.cpu.codegen import contract, dot_packing, dot_tiles, k_blocks, partition, tiles
 from runnel.backends.cpu.codegen.dot_tiles import moved
 from runnel.backends.cpu.codegen.flow import METADATA, Flow
-from runnel.backends.cpu.target import Target
+from runnel.backends.cpu.target import InstructionSet
 from runnel.core.dtypes import bfloat16, float32
 from runnel.core.errors import DTypeError
 from runnel.core.records import record
@@ -49,7 +49,7 @@ def blocking_of(cache: int) -> DotBlocking:
     return DotBlocking(whole, in_place)
 
 
-def emit_module(target: Target, blocking: DotBlocking | None = None) -> str:
+def emit_module(target: InstructionSet, blocking: DotBlocking | None = None) -> str:
     """The LLVM module with the one exported function :data:`SYMBOL`."""
     if not target.dot:
         raise DTypeError(f"[contract] the target {target.name} has no dot instructions for bfloat16.")
@@ -75,7 +75,7 @@ def emit_module(target: Target, blocking: DotBlocking | None = None) -> str:
 class _Driver:
     """The exported function under construction. Panels are addressed in pairs, operands in bfloat16."""
 
-    def __init__(self, target: Target, blocks: DotBlocking) -> None:
+    def __init__(self, target: InstructionSet, blocks: DotBlocking) -> None:
         self.em = Flow(target, float32)
         self.blocks = blocks
         self.tile_rows = target.tile_rows

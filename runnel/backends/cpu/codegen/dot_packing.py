@@ -10,7 +10,7 @@ from __future__ import annotations
 from runnel.backends.cpu.codegen.dot_tiles import moved
 from runnel.backends.cpu.codegen.flow import Flow, Operand
 from runnel.backends.cpu.codegen.packing import transposed
-from runnel.backends.cpu.target import Target
+from runnel.backends.cpu.target import InstructionSet
 from runnel.core.dtypes import bfloat16, float32
 
 STRIP = "ptr %from, i64 %k_step, i64 %c_step, i64 %k, i64 %columns, ptr %to, i64 %width"
@@ -62,17 +62,17 @@ class _IndirectSteps(_Steps):
         return "false"
 
 
-def strip(target: Target) -> Flow:
+def strip(target: InstructionSet) -> Flow:
     """``strip(from, k_step, c_step, k, columns, to, width)``: 1…lanes columns to one vector of each row of a panel."""
     return _strip(target, _Steps)
 
 
-def listed_strip(target: Target) -> Flow:
+def listed_strip(target: InstructionSet) -> Flow:
     """``listed_strip(from, ks, cs, k, columns, to, width)``: the same with element (k, c) at ks[k] + cs[c]."""
     return _strip(target, _IndirectSteps)
 
 
-def _strip(target: Target, kind: type[_Steps]) -> Flow:
+def _strip(target: InstructionSet, kind: type[_Steps]) -> Flow:
     """Three ways: rows of adjacent columns are interleaved in twos; where a column's elements are adjacent, squares of
     pairs are transposed in registers; anything else goes element by element. So does a last k that is alone."""
     em = _flow(target)
@@ -126,7 +126,7 @@ def _strip(target: Target, kind: type[_Steps]) -> Flow:
     return em
 
 
-def panels(target: Target) -> Flow:
+def panels(target: InstructionSet) -> Flow:
     """``panels(from, k_step, c_step, k, columns, to)``: a block of B to panels of a tile's width, one after the other.
 
     Rows of adjacent columns are copied two whole rows at a time, so that memory is read in order.
@@ -164,7 +164,7 @@ def panels(target: Target) -> Flow:
     return em
 
 
-def paired(target: Target) -> Flow:
+def paired(target: InstructionSet) -> Flow:
     """``paired(ks, k)``: whether, of each two entries of a list, the second follows the first by 1; k is even."""
     em = Flow(target, float32)
     head, body, good, bad = (em.new_label(n) for n in ("head", "body", "good", "bad"))
@@ -182,7 +182,7 @@ def paired(target: Target) -> Flow:
     return em
 
 
-def _flow(target: Target) -> Flow:
+def _flow(target: InstructionSet) -> Flow:
     """Its elements are pairs, which lie anyhow."""
     em = Flow(target, float32)
     em.alignment = bfloat16.itemsize

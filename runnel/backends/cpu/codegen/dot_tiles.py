@@ -11,11 +11,11 @@ from runnel.backends.cpu.codegen import tiles
 from runnel.backends.cpu.codegen.flow import Flow, Operand
 from runnel.backends.cpu.codegen.text import vector
 from runnel.backends.cpu.codegen.tiles import Strided, Tile
-from runnel.backends.cpu.target import Target
+from runnel.backends.cpu.target import InstructionSet
 from runnel.core.dtypes import bfloat16, float32, int32
 
 
-def emit(tile: Tile, target: Target) -> Flow:
+def emit(tile: Tile, target: InstructionSet) -> Flow:
     """The body of one kernel: ``k`` counts pairs, and C is float32."""
     return tiles.emit(tile, target, float32, IndirectPairs if tile.indirect else Pairs)
 

@@ -8,7 +8,7 @@ import contextlib
 from collections.abc import Iterator
 
 from runnel.backends.cpu.codegen.text import Emitter, element, vector
-from runnel.backends.cpu.target import Target
+from runnel.backends.cpu.target import InstructionSet
 from runnel.core.dtypes import DType
 
 Operand = str | int
@@ -21,7 +21,7 @@ METADATA = '!0 = distinct !{!0, !1}\n!1 = !{!"llvm.loop.unroll.disable"}\n'
 class Flow(Emitter):
     """The body of one function over elements of ``dtype``. All integers are i64, all strides count elements."""
 
-    def __init__(self, target: Target, dtype: DType) -> None:
+    def __init__(self, target: InstructionSet, dtype: DType) -> None:
         super().__init__(target)
         self.dtype = dtype
         self.lanes = target.vector_bytes // dtype.itemsize

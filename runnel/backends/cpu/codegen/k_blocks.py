@@ -15,7 +15,7 @@ from typing import Final
 from runnel.backends.cpu.codegen import partition
 from runnel.backends.cpu.codegen.flow import Flow
 from runnel.backends.cpu.codegen.text import element
-from runnel.backends.cpu.target import Target
+from runnel.backends.cpu.target import InstructionSet
 from runnel.core.dtypes import DType
 from runnel.core.records import record
 from runnel.loops.ir import K_BLOCK, TILE_BYTES
@@ -36,7 +36,7 @@ class Long:
     operand: DType
     partials: int
 
-    def body(self, target: Target, dtype: DType) -> Flow:
+    def body(self, target: InstructionSet, dtype: DType) -> Flow:
         """The function for sums of ``dtype``."""
         em = Flow(target, dtype)
         whole, blocks = em.new_label("whole"), em.new_label("blocks")
@@ -49,7 +49,7 @@ class Long:
         em.effect("ret void")
         return em
 
-    def _blocks(self, em: Flow, target: Target) -> None:
+    def _blocks(self, em: Flow, target: InstructionSet) -> None:
         count = em.value(f"lshr i64 {em.add('%k', K_BLOCK - 1)}, {K_BLOCK.bit_length() - 1}")
         levels = em.sub(63, em.intrinsic("llvm.ctlz.i64", "i64", ("i64", count), ("i1", "true")))
         at_once = TILE_BYTES // em.dtype.itemsize
@@ -126,7 +126,7 @@ def _row_bytes(em: Flow, columns: str) -> str:
     return em.mul(em.value(f"or i64 {lines}, 1"), _LINE)
 
 
-def meet(target: Target, dtype: DType) -> Flow:
+def meet(target: InstructionSet, dtype: DType) -> Flow:
     """``meet(lower, lower_row, upper, upper_row, rows, columns)``: ``lower`` += ``upper``."""
     em = Flow(target, dtype)
     whole = em.value(f"and i64 %columns, {-em.lanes}")

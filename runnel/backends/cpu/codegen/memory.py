@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 from runnel.backends.cpu.codegen.lanes import held
 from runnel.backends.cpu.codegen.text import Emitter, element, vector
-from runnel.backends.cpu.target import Target
+from runnel.backends.cpu.target import InstructionSet
 from runnel.core.dtypes import DType, bool_
 from runnel.core.records import record
 from runnel.loops.ir import LANES
@@ -177,7 +177,7 @@ def _to_memory(em: Emitter, dtype: DType, operand: str, lanes: int) -> str:
     return em.value(f"zext {vector(dtype, lanes)} {operand} to {'i8' if lanes == 1 else f'<{lanes} x i8>'}")
 
 
-def _masks_in_hardware(target: Target, dtype: DType) -> bool:
+def _masks_in_hardware(target: InstructionSet, dtype: DType) -> bool:
     """Whether LLVM has an instruction for a masked load; else it writes a branch for every lane."""
     return target.has_masks or (target.triple.startswith("x86_64") and dtype.itemsize >= 4)
 

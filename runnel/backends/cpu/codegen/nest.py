@@ -14,7 +14,7 @@ from runnel.backends.cpu.codegen.loops import Loops
 from runnel.backends.cpu.codegen.memory import advance
 from runnel.backends.cpu.codegen.text import Emitter
 from runnel.backends.cpu.codegen.values import Values
-from runnel.backends.cpu.target import Target
+from runnel.backends.cpu.target import InstructionSet
 from runnel.core.errors import VerifierError
 from runnel.loops import uses
 from runnel.loops.ir import TILE_STRIDE, Buffer, Contract, For, Kernel, Stmt
@@ -28,7 +28,7 @@ _LOOP_METADATA = """\
 """
 
 
-def emit_kernel(kernel: Kernel, target: Target) -> str:
+def emit_kernel(kernel: Kernel, target: InstructionSet) -> str:
     """The kernel as a complete module: the function ``@<kernel.name>``, its helpers and declarations."""
     functions: list[str] = []
     emitters: list[Emitter] = []

@@ -8,7 +8,7 @@ but never used, and nothing outside the block is touched.
 from __future__ import annotations
 
 from runnel.backends.cpu.codegen.flow import Flow
-from runnel.backends.cpu.target import Target
+from runnel.backends.cpu.target import InstructionSet
 from runnel.core.dtypes import DType
 
 STRIP = "ptr %from, i64 %k_step, i64 %c_step, i64 %k, i64 %columns, ptr %to, i64 %width"
@@ -16,7 +16,7 @@ STRIPS = "ptr %from, i64 %k_step, i64 %k, i64 %count, i64 %share, i64 %larger, p
 PANELS = "ptr %from, i64 %k_step, i64 %c_step, i64 %k, i64 %columns, ptr %to, i64 %last"
 
 
-def strip(target: Target, dtype: DType) -> Flow:
+def strip(target: InstructionSet, dtype: DType) -> Flow:
     """``strip(from, k_step, c_step, k, columns, to, width)``: 1…lanes columns to one vector of each row of a panel.
 
     Three ways: rows of adjacent columns are copied; where a column's elements are adjacent, squares are transposed in
@@ -64,7 +64,7 @@ def strip(target: Target, dtype: DType) -> Flow:
     return em
 
 
-def strips(target: Target, dtype: DType) -> Flow:
+def strips(target: InstructionSet, dtype: DType) -> Flow:
     """``strips(from, k_step, k, count, share, larger, to, to_step)``: the first ``count`` tiles of rows of A, adjacent
     for each k, to strips ``to_step`` elements apart, with what follows a tile's rows behind them. The tiles are dealt
     as ``partition.RowPartition`` says. All are copied for one k before the next, so that memory is read in order.
@@ -119,7 +119,7 @@ def _shuffle(em: Flow, a: str, b: str, picks: list[int]) -> str:
     return em.value(f"shufflevector {kind} {a}, {kind} {b}, <{em.lanes} x i32> <{order}>")
 
 
-def panels(target: Target, dtype: DType) -> Flow:
+def panels(target: InstructionSet, dtype: DType) -> Flow:
     """``panels(from, k_step, c_step, k, columns, to, last)``: a block of B to panels of a tile's width, one after the
     other. What is left from column ``last`` on, a multiple of the width, is one panel, maybe wider by one vector.
 

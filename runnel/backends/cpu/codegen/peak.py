@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from runnel.backends.cpu.codegen.text import vector
-from runnel.backends.cpu.target import Target
+from runnel.backends.cpu.target import InstructionSet
 from runnel.core.dtypes import DType
 
 CHAINS = 12  # independent sums: enough to hide the latency of the addition, few enough for every register file
@@ -14,12 +14,12 @@ def symbol(dtype: DType) -> str:
     return f"rn_peak_{dtype.name}"
 
 
-def flops(target: Target, dtype: DType, steps: int) -> int:
+def flops(target: InstructionSet, dtype: DType, steps: int) -> int:
     """The floating-point operations of a call for ``steps`` rows."""
     return 2 * CHAINS * (target.vector_bytes // dtype.itemsize) * steps
 
 
-def emit_module(target: Target, dtype: DType) -> str:
+def emit_module(target: InstructionSet, dtype: DType) -> str:
     """The LLVM text: a kernel (docs/design.md, "The kernel ABI") whose rows are steps of all chains at once. It reads
     and writes one vector of the thread's scratch, so that nothing can be left out."""
     lanes = target.vector_bytes // dtype.itemsize

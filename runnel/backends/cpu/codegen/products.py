@@ -9,6 +9,8 @@ from runnel.backends.cpu.codegen import contract, dot_contract
 from runnel.backends.cpu.codegen.text import Emitter
 from runnel.core.dtypes import DType, bfloat16
 from runnel.core.errors import VerifierError
+from runnel.loops import uses
+from runnel.loops.ir import Contract, Kernel, Product
 
 SYMBOLS: Final = {**contract.SYMBOLS, bfloat16.name: dot_contract.SYMBOL}
 
@@ -18,6 +20,12 @@ def symbol(dtype: DType) -> str:
     if dtype.name not in SYMBOLS:
         raise VerifierError(f"A contraction of {dtype.name}; there are {', '.join(SYMBOLS)}.")
     return SYMBOLS[dtype.name]
+
+
+def symbols(kernel: Kernel) -> frozenset[str]:
+    """The names of all that a kernel's code calls."""
+    called = [s for s in uses.statements(kernel.body) if isinstance(s, Contract | Product)]
+    return frozenset(symbol(s.operands if isinstance(s, Contract) else s.dtype) for s in called)
 
 
 def call(

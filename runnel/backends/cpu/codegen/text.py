@@ -10,7 +10,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from runnel.backends.cpu.target import Target
+from runnel.backends.cpu.target import InstructionSet
 from runnel.core.dtypes import DType
 from runnel.core.rounding import rounded
 
@@ -51,7 +51,7 @@ def literal(value: bool | int | float, dtype: DType) -> str:
 class Emitter:
     """The body of one function under construction."""
 
-    def __init__(self, target: Target) -> None:
+    def __init__(self, target: InstructionSet) -> None:
         self.target = target
         self.lines: list[str] = []
         self.declarations: set[str] = set()

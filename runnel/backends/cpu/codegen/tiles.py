@@ -20,7 +20,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from runnel.backends.cpu.codegen.flow import Flow, Operand, rolled_branch
-from runnel.backends.cpu.target import Target
+from runnel.backends.cpu.target import InstructionSet
 from runnel.core.dtypes import DType
 from runnel.core.records import record
 
@@ -42,7 +42,7 @@ class Tile:
         return f"{'listed' if self.indirect else 'tile'}_{self.rows}x{self.vectors}{'_edge' if self.edge else ''}"
 
 
-def family(target: Target) -> list[Tile]:
+def family(target: InstructionSet) -> list[Tile]:
     """All tiles of a target, in the order of the table: edge tiles by vectors and rows, the whole ones, those of the
     wider panel; then the same for listed operands.
 
@@ -51,7 +51,7 @@ def family(target: Target) -> list[Tile]:
     return [Tile(*kind, indirect) for indirect in (False, True) for kind in _kinds(target)]
 
 
-def _kinds(target: Target) -> Iterator[tuple[int, int, bool]]:
+def _kinds(target: InstructionSet) -> Iterator[tuple[int, int, bool]]:
     """Rows, vectors and whether it is an edge."""
     rows = range(1, target.tile_rows + 1)
     whole = [] if target.has_masks else [(target.tile_vectors, False)]
@@ -61,7 +61,7 @@ def _kinds(target: Target) -> Iterator[tuple[int, int, bool]]:
         yield from ((r, target.tile_vectors + 1, edge) for r in range(1, target.wide_panel_rows + 1))
 
 
-def table(target: Target) -> str:
+def table(target: InstructionSet) -> str:
     """The table of kernels, a constant of the module."""
     members = ", ".join(f"ptr @{tile.name}" for tile in family(target))
     return f"@tiles = internal constant [{len(family(target))} x ptr] [{members}]"
@@ -84,7 +84,7 @@ def position(em: Flow, columns: str, vectors: str, indirect: str) -> str:
     return em.add(place, em.select(indirect, len(family(target)) // 2, 0))
 
 
-def emit(tile: Tile, target: Target, dtype: DType, factors_of: type[Strided] | None = None) -> Flow:
+def emit(tile: Tile, target: InstructionSet, dtype: DType, factors_of: type[Strided] | None = None) -> Flow:
     """The body of one kernel. ``factors_of`` says how the elements of A are read and multiplied, if not one by one."""
     em = Flow(target, dtype)
     kind, step = em.vector_kind, em.lanes
@@ -207,7 +207,7 @@ def _store_through_stack(em: Flow, rows: list[str], places: list[str]) -> None:
     em.effect(f"call void @tail(ptr {waiting}, ptr {places[0]}, i64 %c_row, i64 {len(rows)}, i64 %lanes)")
 
 
-def tail(target: Target, dtype: DType) -> Flow:
+def tail(target: InstructionSet, dtype: DType) -> Flow:
     """``tail(from, to, c_row, rows, lanes)``: the first lanes of whole vectors to rows ``c_row`` apart.
 
     Each row goes in parts of all lanes, a half, a quarter, … as the bits of the count say: where there are no

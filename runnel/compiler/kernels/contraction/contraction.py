@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import itertools
 
-from runnel.backends.cpu.codegen.contract import SCRATCH, packs_columns
+from runnel.backends import context
 from runnel.compiler.kernels.contraction.matrices import extents
 from runnel.compiler.kernels.epilogue import Epilogue
 from runnel.compiler.kernels.lowering import Request
@@ -104,7 +104,8 @@ class _Product:
         )  # fmt: skip
         body = (contract, *self._epilogue(result, name, index))
         kernel = named("contract", tuple(parts.buffers), tuple(parts.params), body, self._doc)
-        packs = b.width > 0 or operand_dtype is not dtype or packs_columns(m, k, b.row, b.column, dtype)
+        backend = context.current().backend
+        packs = b.width > 0 or operand_dtype is not dtype or backend.packs_columns(m, k, b.row, b.column, dtype)
         grain, flops = b.width or GRAIN, self.epilogue.flops + 2.0 * m * n * k
         return Call(
             kernel, parts.accesses, parts.values, m, n, "both", flops, list(self.request.cluster.members),
@@ -173,7 +174,8 @@ class _Product:
 
 def _tile(dtype: DType) -> Place:
     """The thread's own memory behind what packing uses."""
-    return Place(Space.SCRATCH, dtype, TILE_ROWS * TILE_STRIDE // dtype.itemsize, "tile", slot=0, offset=SCRATCH)
+    behind = context.current().backend.product_scratch
+    return Place(Space.SCRATCH, dtype, TILE_ROWS * TILE_STRIDE // dtype.itemsize, "tile", slot=0, offset=behind)
 
 
 def _read(place: Place, offset: int, row: int, column: int, *inner: tuple[int, int]) -> Access:

@@ -20,7 +20,7 @@ from images import Array, Image
 from runnel.backends.commands import COMMAND_WORDS
 from runnel.backends.cpu import driver
 from runnel.backends.cpu.codegen import build, contract, dot_contract, nest
-from runnel.backends.cpu.target import NEON, Target
+from runnel.backends.cpu.target import NEON, InstructionSet
 from runnel.core import dtypes, switches
 
 BASE: Final = 1 << 36  # where the image lies, far from the executable
@@ -34,7 +34,7 @@ _SYSTEM_CALL: Final = (*(0xAA0003E0 | m << 16 | d for d, m in _MOVES), 0xD400000
 
 
 @functools.cache
-def missing(row: Target = NEON) -> str:
+def missing(row: InstructionSet = NEON) -> str:
     """Why code for ``row`` cannot run emulated here; empty if it can."""
     if platform.machine() in ("aarch64", "arm64"):
         return "this machine runs NEON itself"
@@ -46,12 +46,12 @@ def missing(row: Target = NEON) -> str:
     return "" if _cpu(row) in known.stdout.split() else f"the emulator does not know the processor {_cpu(row)}"
 
 
-def _cpu(row: Target) -> str:
+def _cpu(row: InstructionSet) -> str:
     """The emulator's processor: that of the row, or for dot instructions the one that has all there are."""
     return "max" if row.dot else row.cpu
 
 
-def emulated(image: Image, folder: Path, row: Target = NEON) -> list[Array]:
+def emulated(image: Image, folder: Path, row: InstructionSet = NEON) -> list[Array]:
     """The arrays after the steps ran in code for ``row``."""
     executable = link(image, folder, row)
     laid = image.laid_at(BASE, range(1, 1 + len(image.kernels)))
@@ -65,7 +65,7 @@ def emulated(image: Image, folder: Path, row: Target = NEON) -> list[Array]:
     return image.results(np.frombuffer(ended.stdout, np.uint8))
 
 
-def link(image: Image, folder: Path, row: Target = NEON) -> Path:
+def link(image: Image, folder: Path, row: InstructionSet = NEON) -> Path:
     """The executable that runs ``image``, in ``folder``."""
     start = _start(image)
     paths = []
@@ -85,13 +85,13 @@ def _first(names: tuple[str, ...]) -> str | None:
     return next((path for path in map(shutil.which, names) if path is not None), None)
 
 
-def _object(text: str, row: Target) -> bytes:
-    with switches.override(target=row.name):
+def _object(text: str, row: InstructionSet) -> bytes:
+    with switches.override(target=row.name, effort=1):
         return build.object_code(text)
 
 
 @functools.cache
-def _library(row: Target) -> tuple[tuple[str, bytes], ...]:
+def _library(row: InstructionSet) -> tuple[tuple[str, bytes], ...]:
     """What every executable holds: the contractions and the driver, with their names."""
     products = [(symbol, contract.emit_module(dtypes.by_name(name), row)) for name, symbol in contract.SYMBOLS.items()]
     if row.dot:

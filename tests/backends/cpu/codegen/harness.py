@@ -12,7 +12,7 @@ import numpy as np
 
 from runnel.backends.cpu.codegen import scalars
 from runnel.backends.cpu.codegen.text import Emitter, element, vector
-from runnel.backends.cpu.target import Target, host
+from runnel.backends.cpu.target import InstructionSet, host
 from runnel.core.dtypes import DType, bool_
 from runnel.loops.scalar import ScalarOp
 
@@ -20,7 +20,7 @@ LANES = 16
 
 
 def module_text(
-    target: Target, op: ScalarOp, arg_dtypes: tuple[DType, ...], dtype: DType, lanes: int,
+    target: InstructionSet, op: ScalarOp, arg_dtypes: tuple[DType, ...], dtype: DType, lanes: int,
     constants: tuple[tuple[int, Any], ...] = (),
 ) -> str:  # fmt: skip
     """``void f(ptr out, ptr a, ptr b, …, i64 n)``; n is a multiple of ``lanes``. ``constants`` fixes some arguments."""

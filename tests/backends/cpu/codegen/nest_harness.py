@@ -44,7 +44,7 @@ class Native:
     _jit: Any = None
 
     def __init__(
-        self, kernel: Kernel, symbols: dict[str, int] | None = None, chosen: target.Target | None = None
+        self, kernel: Kernel, symbols: dict[str, int] | None = None, chosen: target.InstructionSet | None = None
     ) -> None:
         verifier.verify(kernel)
         host = chosen or target.host()
@@ -73,7 +73,7 @@ class Native:
         self.function(ctypes.addressof(thread), ctypes.addressof(args), i0, i1, j0, j1)
 
 
-def machine_code(text: str, row: target.Target) -> bytes:
+def machine_code(text: str, row: target.InstructionSet) -> bytes:
     module = llvm.parse_assembly(text)
     module.verify()
     return bytes(row.machine().emit_object(module))

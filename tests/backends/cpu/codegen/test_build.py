@@ -95,7 +95,7 @@ def test_without_a_cache_nothing_is_written(cache_folder: Path) -> None:
 def test_a_function_of_the_library_is_built_when_mentioned(monkeypatch: pytest.MonkeyPatch) -> None:
     emitted = []
 
-    def emit(target: targets.Target) -> str:
+    def emit(target: targets.InstructionSet) -> str:
         emitted.append(target.name)
         return adder("rn_test_helper", 100)[1]
 
@@ -152,7 +152,7 @@ b:
 
 
 @pytest.mark.parametrize("row", targets.TARGETS, ids=lambda row: row.name)
-def test_every_target_gives_objects_and_assembly(row: targets.Target) -> None:
+def test_every_target_gives_objects_and_assembly(row: targets.InstructionSet) -> None:
     module = adder("everywhere", 4)
     with switches.override(target=row.name):
         assert len(build.object_code(module[1])) > 100

@@ -15,7 +15,7 @@ from hypothesis import given, settings, strategies as st
 
 from runnel.backends.cpu import target
 from runnel.backends.cpu.codegen import contract, tiles
-from runnel.backends.cpu.target import Target
+from runnel.backends.cpu.target import InstructionSet
 from runnel.core import dtypes, errors
 from runnel.core.dtypes import DType
 from runnel.core.records import replace
@@ -37,7 +37,7 @@ Box = tuple[int, int, int, int]
 class Kernel:
     """One compiled module, called with NumPy arrays."""
 
-    def __init__(self, dtype: DType, row: Target, blocking: contract.Blocking | None) -> None:
+    def __init__(self, dtype: DType, row: InstructionSet, blocking: contract.Blocking | None) -> None:
         machine = row.machine()
         symbol = contract.SYMBOLS[dtype.name]
         image = machine.emit_object(llvm.parse_assembly(contract.emit_module(dtype, row, blocking)))
@@ -70,7 +70,7 @@ class Kernel:
 
 
 @functools.cache
-def kernel(dtype: DType, row: Target, blocking: contract.Blocking | None = None) -> Kernel:
+def kernel(dtype: DType, row: InstructionSet, blocking: contract.Blocking | None = None) -> Kernel:
     return Kernel(dtype, row, blocking)
 
 
@@ -134,14 +134,14 @@ every_kernel = pytest.mark.parametrize(
 
 
 @every_kernel
-@settings(deadline=None, max_examples=60, derandomize=True)
+@settings(deadline=None, max_examples=30, derandomize=True)
 @given(
     m=st.integers(0, 70), n=st.integers(0, 70), k=st.integers(0, 70),
     a_layout=st.sampled_from(LAYOUTS), b_layout=st.sampled_from(LAYOUTS),
     blocking=st.sampled_from([SMALL, None]), seed=st.integers(0, 9),
 )  # fmt: skip
 def test_every_layout_gives_the_same_bits(
-    dtype: DType, row: Target, m: int, n: int, k: int, a_layout: str, b_layout: str,
+    dtype: DType, row: InstructionSet, m: int, n: int, k: int, a_layout: str, b_layout: str,
     blocking: contract.Blocking | None, seed: int,
 ) -> None:  # fmt: skip
     a, b = operands(m, n, k, dtype, seed)
@@ -157,7 +157,7 @@ def test_every_layout_gives_the_same_bits(
 
 @every_kernel
 @pytest.mark.parametrize("shape", [(7, 19, 37), (31, 50, 18), (1, 21, 33), (13, 1, 9), (5, 17, 0)])
-def test_the_bits_are_those_of_single_chains(dtype: DType, row: Target, shape: tuple[int, int, int]) -> None:
+def test_the_bits_are_those_of_single_chains(dtype: DType, row: InstructionSet, shape: tuple[int, int, int]) -> None:
     a, b = operands(*shape, dtype)
     expected = one_by_one(kernel(dtype, row), a, b)
     assert not np.isnan(expected).any()
@@ -170,7 +170,7 @@ def test_the_bits_are_those_of_single_chains(dtype: DType, row: Target, shape: t
 
 
 @every_kernel
-def test_a_chain_rounds_once_a_step_in_order_of_k(dtype: DType, row: Target) -> None:
+def test_a_chain_rounds_once_a_step_in_order_of_k(dtype: DType, row: InstructionSet) -> None:
     """Terms chosen so that another order, or a product rounded by itself, gives another number."""
     half = dtype.numpy.type(np.finfo(dtype.numpy).eps / 2)
     one = dtype.numpy.type(1)
@@ -188,14 +188,14 @@ def test_a_chain_rounds_once_a_step_in_order_of_k(dtype: DType, row: Target) -> 
 
 
 @every_kernel
-@settings(deadline=None, max_examples=60, derandomize=True)
+@settings(deadline=None, max_examples=30, derandomize=True)
 @given(
     m=st.integers(0, 70), n=st.integers(0, 70), k=st.integers(0, 70), b_layout=st.sampled_from(LAYOUTS),
     blocking=st.sampled_from([SMALL, None]), seed=st.integers(0, 9), data=st.data(),
 )  # fmt: skip
 def test_listed_operands_give_the_bits_of_the_matrix_they_name(
-    dtype: DType, row: Target, m: int, n: int, k: int, b_layout: str, blocking: contract.Blocking | None, seed: int,
-    data: st.DataObject,
+    dtype: DType, row: InstructionSet, m: int, n: int, k: int, b_layout: str, blocking: contract.Blocking | None,
+    seed: int, data: st.DataObject,
 ) -> None:  # fmt: skip
     rng = np.random.default_rng(seed)
     pool, (_, b) = rng.standard_normal(300).astype(dtype.numpy), operands(1, n, k, dtype, seed)
@@ -215,7 +215,7 @@ def test_listed_operands_give_the_bits_of_the_matrix_they_name(
 @pytest.mark.parametrize("side", ["before", "after"])
 @pytest.mark.parametrize("shape", [(13, 21, 19), (6, 16, 8), (200, 23, 40), (1, 3, 2), (2, 70, 300), (33, 7, 64)])
 def test_nothing_beside_listed_operands_and_their_lists_is_touched(
-    dtype: DType, row: Target, side: str, shape: tuple[int, int, int]
+    dtype: DType, row: InstructionSet, side: str, shape: tuple[int, int, int]
 ) -> None:
     m, n, k = shape
     a, b = operands(m, n, k, dtype)
@@ -239,14 +239,14 @@ def in_panels(b: Any, width: int) -> Any:
 
 
 @every_kernel
-@settings(deadline=None, max_examples=60, derandomize=True)
+@settings(deadline=None, max_examples=30, derandomize=True)
 @given(
     m=st.integers(0, 70), n=st.integers(1, 200), k=st.integers(0, 70), a_layout=st.sampled_from(LAYOUTS),
     blocking=st.sampled_from([SMALL, None]), side=st.sampled_from(["before", "after"]), data=st.data(),
 )  # fmt: skip
 def test_panels_give_the_bits_of_the_matrix_in_them(
-    dtype: DType, row: Target, m: int, n: int, k: int, a_layout: str, blocking: contract.Blocking | None, side: str,
-    data: st.DataObject,
+    dtype: DType, row: InstructionSet, m: int, n: int, k: int, a_layout: str, blocking: contract.Blocking | None,
+    side: str, data: st.DataObject,
 ) -> None:  # fmt: skip
     a, b = operands(m, n, k, dtype)
     plain, c = (np.full((m, n), np.nan, dtype.numpy) for _ in range(2))
@@ -263,7 +263,7 @@ def test_panels_give_the_bits_of_the_matrix_in_them(
 
 
 @every_kernel
-def test_listed_operands_meet_panels(dtype: DType, row: Target) -> None:
+def test_listed_operands_meet_panels(dtype: DType, row: InstructionSet) -> None:
     (a, b), rng = operands(31, 50, 77, dtype), np.random.default_rng(0)
     rows, ks = rng.permutation(31).astype(np.int32) * 77, rng.permutation(77).astype(np.int32)
     matrix, width = a.reshape(-1)[rows[:, None] + ks], row.panel_columns(dtype)
@@ -276,7 +276,7 @@ def test_listed_operands_meet_panels(dtype: DType, row: Target) -> None:
 
 @every_kernel
 @pytest.mark.parametrize("shape", [(7, 19, 37), (40, 50, 18), (1, 21, 33), (13, 1, 9), (5, 17, 0), (200, 23, 40)])
-def test_resumed_chains_begin_at_the_result(dtype: DType, row: Target, shape: tuple[int, int, int]) -> None:
+def test_resumed_chains_begin_at_the_result(dtype: DType, row: InstructionSet, shape: tuple[int, int, int]) -> None:
     m, n, k = shape
     a, b = operands(m, n, 2 * k + 3, dtype)
     for blocking in (None, SMALL):
@@ -292,13 +292,13 @@ def test_resumed_chains_begin_at_the_result(dtype: DType, row: Target, shape: tu
 
 
 @every_kernel
-@settings(deadline=None, max_examples=40, derandomize=True)
+@settings(deadline=None, max_examples=20, derandomize=True)
 @given(
     m=st.integers(1, 60), n=st.integers(1, 110), k=st.integers(0, 40), data=st.data(),
     b_layout=st.sampled_from(["rows", "columns"]), blocking=st.sampled_from([SMALL, None]),
 )  # fmt: skip
 def test_blocks_touch_only_their_part_and_call_the_epilogue_once_for_each_element(
-    dtype: DType, row: Target, m: int, n: int, k: int, data: st.DataObject, b_layout: str,
+    dtype: DType, row: InstructionSet, m: int, n: int, k: int, data: st.DataObject, b_layout: str,
     blocking: contract.Blocking | None,
 ) -> None:  # fmt: skip
     a, b = operands(m, n, k, dtype)
@@ -331,7 +331,7 @@ def test_blocks_touch_only_their_part_and_call_the_epilogue_once_for_each_elemen
 @pytest.mark.parametrize("side", ["before", "after"])
 @pytest.mark.parametrize("shape", [(13, 21, 19), (6, 16, 8), (50, 5, 70), (1, 3, 2), (2, 70, 300)])
 def test_nothing_beside_the_operands_is_touched(
-    dtype: DType, row: Target, side: str, shape: tuple[int, int, int]
+    dtype: DType, row: InstructionSet, side: str, shape: tuple[int, int, int]
 ) -> None:
     m, n, k = shape
     a, b = operands(m, n, k, dtype)
@@ -351,7 +351,7 @@ def test_nothing_beside_the_operands_is_touched(
 
 
 @every_kernel
-def test_strides_of_zero_and_one_element_broadcast(dtype: DType, row: Target) -> None:
+def test_strides_of_zero_and_one_element_broadcast(dtype: DType, row: InstructionSet) -> None:
     rng = np.random.default_rng(3)
     line = rng.standard_normal((1, 30)).astype(dtype.numpy)
     for a in (
@@ -373,7 +373,7 @@ def test_strides_of_zero_and_one_element_broadcast(dtype: DType, row: Target) ->
 
 @every_kernel
 @pytest.mark.parametrize("k", [255, 600, 2100])
-def test_long_chains_cross_blocks_of_k(dtype: DType, row: Target, k: int) -> None:
+def test_long_chains_cross_blocks_of_k(dtype: DType, row: InstructionSet, k: int) -> None:
     a, b = operands(50, 40, k, dtype)
     run = kernel(dtype, row)
     expected = np.zeros((50, 40), dtype.numpy)
@@ -388,7 +388,7 @@ def test_long_chains_cross_blocks_of_k(dtype: DType, row: Target, k: int) -> Non
 
 
 @every_kernel
-def test_wide_matrices_cross_blocks_of_rows_and_columns(dtype: DType, row: Target) -> None:
+def test_wide_matrices_cross_blocks_of_rows_and_columns(dtype: DType, row: InstructionSet) -> None:
     a, b = operands(150, 530, 65, dtype)
     run = kernel(dtype, row)
     expected = np.zeros((150, 530), dtype.numpy)
@@ -404,7 +404,7 @@ def test_wide_matrices_cross_blocks_of_rows_and_columns(dtype: DType, row: Targe
 
 @pytest.mark.parametrize("row", target.TARGETS, ids=lambda row: row.name)
 @pytest.mark.parametrize("dtype", DTYPES, ids=lambda dtype: dtype.name)
-def test_the_innermost_loops_keep_to_registers(dtype: DType, row: Target) -> None:
+def test_the_innermost_loops_keep_to_registers(dtype: DType, row: InstructionSet) -> None:
     machine = row.machine()
     assembly = machine.emit_assembly(llvm.parse_assembly(contract.emit_module(dtype, row)))
     loops = list(fma_loops(assembly))
@@ -433,7 +433,7 @@ def fma_loops(assembly: str) -> Any:
 
 @pytest.mark.parametrize("row", target.TARGETS, ids=lambda row: row.name)
 @pytest.mark.parametrize("dtype", DTYPES, ids=lambda dtype: dtype.name)
-def test_every_target_gets_an_object(dtype: DType, row: Target) -> None:
+def test_every_target_gets_an_object(dtype: DType, row: InstructionSet) -> None:
     module = llvm.parse_assembly(contract.emit_module(dtype, row))
     module.verify()
     assert row.machine().emit_object(module)[:4] == b"\x7fELF"

@@ -16,8 +16,7 @@ import runnel as rn
 from runnel.backends.cpu import target
 from runnel.backends.cpu.codegen import nest
 from runnel.backends.cpu.target import NEON_BF16
-from runnel.compile import hoisted
-from runnel.compiler.passes import pipeline
+from runnel.compiler.passes import hoisted, pipeline
 from runnel.compiler.plan import Plan, Planner
 from runnel.core import switches
 from runnel.core.avals import aval
@@ -95,7 +94,7 @@ def planned(name: str, row: str, threads: int = 1, *, fused: bool = True) -> Pla
             nodes = [trace.input(aval(a.shape, float32), InputKind.ARGUMENT, f"x{i}") for i, a in enumerate(values)]
             results = step(function)(*[tensors.symbolic(n) for n in nodes])
             graph: Graph = trace.graph([tensors.node_of(y, trace) for y in results], {}, name)
-        made = pipeline.run(graph)[0] if fused else pipeline.expanded(graph)
+        made = pipeline.run(graph)[0] if fused else pipeline.EXPANSION.run(graph)[0]
         return Planner(made, threads).plan()
 
 

@@ -29,7 +29,7 @@ from test_neon_under_qemu import put_view
 from runnel.backends.cpu import processor, target
 from runnel.backends.cpu.codegen import contract, dot_contract, nest, peak, tiles
 from runnel.backends.cpu.codegen.dot_contract import DotBlocking
-from runnel.backends.cpu.target import AVX2, AVX512, AVX512_BF16, NEON, NEON_BF16, Target
+from runnel.backends.cpu.target import AVX2, AVX512, AVX512_BF16, NEON, NEON_BF16, InstructionSet
 from runnel.backends.interpreter import kernels as interpreter
 from runnel.core.dtypes import float32, float64
 from runnel.core.errors import DTypeError, VerifierError
@@ -70,7 +70,7 @@ def test_machines_are_known_by_their_features(tmp_path: Path, monkeypatch: pytes
 
 
 @pytest.mark.parametrize(("row", "plain"), [(AVX512_BF16, AVX512), (NEON_BF16, NEON)], ids=["avx512", "neon"])
-def test_other_products_are_as_without(row: Target, plain: Target) -> None:
+def test_other_products_are_as_without(row: InstructionSet, plain: InstructionSet) -> None:
     assert replace(row, name="", features="", dot="") == replace(plain, name="", features="", dot="")
     for dtype in (float32, float64):
         assert contract.emit_module(dtype, row) == contract.emit_module(dtype, plain)
@@ -91,7 +91,7 @@ def test_targets_without_the_instruction_refuse() -> None:
 # the code
 
 
-def dot_loops(row: Target, assembly: str) -> Iterator[list[str]]:
+def dot_loops(row: InstructionSet, assembly: str) -> Iterator[list[str]]:
     """The instructions of each loop of one block that holds a dot instruction."""
     lines = [line.split("#")[0].split("//")[0].strip() for line in assembly.splitlines()]
     labels = {line[:-1]: at for at, line in enumerate(lines) if line.endswith(":")}
@@ -104,7 +104,7 @@ def dot_loops(row: Target, assembly: str) -> Iterator[list[str]]:
 
 
 @every_row
-def test_the_innermost_loops_are_dot_instructions_on_registers(row: Target) -> None:
+def test_the_innermost_loops_are_dot_instructions_on_registers(row: InstructionSet) -> None:
     assembly = row.machine().emit_assembly(llvm.parse_assembly(dot_contract.emit_module(row)))
     loops = list(dot_loops(row, assembly))
     assert len(loops) == len(tiles.family(row))
@@ -159,7 +159,7 @@ def test_the_verifier_knows_the_factors() -> None:
 
 @pytest.mark.parametrize("kernel", [dots.product(), dots.product(batch=True), dots.indirect(), dots.with_epilogue()])
 @every_row
-def test_kernels_call_it(row: Target, kernel: Kernel) -> None:
+def test_kernels_call_it(row: InstructionSet, kernel: Kernel) -> None:
     verifier.verify(kernel)
     module = llvm.parse_assembly(nest.emit_kernel(kernel, row))
     module.verify()
@@ -209,7 +209,7 @@ def model(a: Array, b: Array) -> Array:
 
 
 @runs_avx2
-@settings(deadline=None, max_examples=60, derandomize=True)
+@settings(deadline=None, max_examples=30, derandomize=True)
 @given(
     m=st.integers(0, 60), n=st.integers(0, 140), k=st.integers(0, 70), a_layout=st.sampled_from(LAYOUTS),
     b_layout=st.sampled_from(LAYOUTS), blocking=st.sampled_from([SMALL, None]), seed=st.integers(0, 9),
@@ -226,7 +226,7 @@ def test_every_layout_gives_the_chains_of_the_instruction(
 
 
 @runs_avx2
-@settings(deadline=None, max_examples=60, derandomize=True)
+@settings(deadline=None, max_examples=30, derandomize=True)
 @given(
     m=st.integers(0, 60), n=st.integers(0, 140), k=st.integers(0, 70), grouped=st.sampled_from(["", "ks", "rows"]),
     b_layout=st.sampled_from(LAYOUTS), blocking=st.sampled_from([SMALL, None]), seed=st.integers(0, 9), data=st.data(),
@@ -251,7 +251,7 @@ def test_listed_operands_are_the_matrix_they_name(
 
 
 @runs_avx2
-@settings(deadline=None, max_examples=40, derandomize=True)
+@settings(deadline=None, max_examples=20, derandomize=True)
 @given(
     m=st.integers(1, 60), n=st.integers(1, 300), k=st.integers(1, 70), a_layout=st.sampled_from(LAYOUTS),
     blocking=st.sampled_from([SMALL, None]), data=st.data(),
@@ -295,7 +295,7 @@ def test_nothing_beside_the_operands_is_touched(side: str, shape: tuple[int, int
 
 
 @runs_avx2
-@settings(deadline=None, max_examples=40, derandomize=True)
+@settings(deadline=None, max_examples=20, derandomize=True)
 @given(
     m=st.integers(1, 60), n=st.integers(1, 140), k=st.integers(0, 40), data=st.data(),
     b_layout=st.sampled_from(["rows", "columns"]), blocking=st.sampled_from([SMALL, None]),

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from test_contract import EPILOGUE, every_kernel as every_kernel, guarded, in_panels, kernel, laid_out, operands
 
-from runnel.backends.cpu.target import Target
+from runnel.backends.cpu.target import InstructionSet
 from runnel.core.dtypes import DType
 from runnel.loops.ir import K_BLOCK
 from tests.loops.summation import bound, paired
@@ -30,7 +30,7 @@ def in_blocks(run: Any, a: Any, b: Any, start: Any = None) -> Any:
 
 @every_kernel
 @pytest.mark.parametrize("k", LONG)
-def test_blocks_of_k_meet_pairwise(dtype: DType, row: Target, k: int) -> None:
+def test_blocks_of_k_meet_pairwise(dtype: DType, row: InstructionSet, k: int) -> None:
     run = kernel(dtype, row)
     a, b = operands(9, 37, k, dtype)
     expected = in_blocks(run, a, b)
@@ -45,7 +45,7 @@ def test_blocks_of_k_meet_pairwise(dtype: DType, row: Target, k: int) -> None:
 
 @every_kernel
 @pytest.mark.parametrize("shape", [(1, 1, 70 * K_BLOCK + 1), (1000, 512, 2 * K_BLOCK + 5), (13, 1100, 3 * K_BLOCK)])
-def test_whatever_is_taken_at_once(dtype: DType, row: Target, shape: tuple[int, int, int]) -> None:
+def test_whatever_is_taken_at_once(dtype: DType, row: InstructionSet, shape: tuple[int, int, int]) -> None:
     """More rows, more columns and more blocks than there is room for in one go."""
     run = kernel(dtype, row)
     a, b = operands(*shape, dtype)
@@ -61,7 +61,7 @@ def test_whatever_is_taken_at_once(dtype: DType, row: Target, shape: tuple[int, 
 
 
 @every_kernel
-def test_lists_panels_and_results_to_go_on_from(dtype: DType, row: Target) -> None:
+def test_lists_panels_and_results_to_go_on_from(dtype: DType, row: InstructionSet) -> None:
     run, k = kernel(dtype, row), 3 * K_BLOCK + 7
     a, b = operands(11, 70, k, dtype)
     rng = np.random.default_rng(1)
@@ -77,7 +77,7 @@ def test_lists_panels_and_results_to_go_on_from(dtype: DType, row: Target) -> No
 
 @every_kernel
 @pytest.mark.parametrize("side", ["before", "after"])
-def test_nothing_beside_the_operands_is_touched(dtype: DType, row: Target, side: str) -> None:
+def test_nothing_beside_the_operands_is_touched(dtype: DType, row: InstructionSet, side: str) -> None:
     run, (m, n, k) = kernel(dtype, row), (7, 19, 2 * K_BLOCK + 3)
     a, b = operands(m, n, k, dtype)
     left, right, c = (guarded(s, dtype.numpy, side) for s in ((m, k), (k, n), (m, n)))
@@ -87,7 +87,7 @@ def test_nothing_beside_the_operands_is_touched(dtype: DType, row: Target, side:
 
 
 @every_kernel
-def test_the_epilogue_sees_each_element_once_and_finished(dtype: DType, row: Target) -> None:
+def test_the_epilogue_sees_each_element_once_and_finished(dtype: DType, row: InstructionSet) -> None:
     run, (m, n, k) = kernel(dtype, row), (500, 33, 5 * K_BLOCK)
     a, b = operands(m, n, k, dtype)
     whole, c = (np.zeros((m, n), dtype.numpy) for _ in range(2))

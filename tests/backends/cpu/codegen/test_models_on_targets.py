@@ -14,6 +14,7 @@ from runnel import nn, optim
 from runnel.backends.cpu import target
 from runnel.backends.cpu.codegen import nest
 from runnel.core import switches
+from runnel.core.records import replace
 from runnel.loops.ir import Kernel
 from runnel.nn import functional as F
 
@@ -87,5 +88,6 @@ def test_kernels_of_training_steps_compile_everywhere(network: Any, draw: Any) -
         kernels = kernels_of(network, draw)
     assert len(kernels) > 10
     for row in target.TARGETS:
+        quick = replace(row, effort=1)  # its selection of instructions is that of more effort
         for kernel in kernels:
-            assert machine_code(nest.emit_kernel(kernel, row), row)
+            assert machine_code(nest.emit_kernel(kernel, row), quick)

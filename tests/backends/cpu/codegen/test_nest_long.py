@@ -45,7 +45,7 @@ def elementwise(dtype: DType, length: int = LONG) -> Kernel:
 
 @EVERYWHERE
 @pytest.mark.parametrize("dtype", [float32, dtypes.float64, dtypes.int8, dtypes.bfloat16], ids=lambda d: d.name)
-def test_every_length(dtype: DType, row: target.Target) -> None:
+def test_every_length(dtype: DType, row: target.InstructionSet) -> None:
     native = Native(elementwise(dtype), chosen=row)
     random = rng()
     arrays = {name: values(random, dtype, 120) for name in ("x", "y", "out", "apart")}
@@ -55,7 +55,7 @@ def test_every_length(dtype: DType, row: target.Target) -> None:
 
 
 @EVERYWHERE
-def test_sums_within_rows(row: target.Target) -> None:
+def test_sums_within_rows(row: target.InstructionSet) -> None:
     """Lanes beyond the end of a row take no part in its sum and its maximum."""
     wide = ((I, N), (K, 1))
     last = Ref(f"v{LONG - 1}", float32)
@@ -73,6 +73,6 @@ def test_sums_within_rows(row: target.Target) -> None:
 
 
 @pytest.mark.parametrize("row", target.TARGETS, ids=lambda r: r.name)
-def test_a_long_body_is_written_once(row: target.Target) -> None:
+def test_a_long_body_is_written_once(row: target.InstructionSet) -> None:
     text, twice = (nest.emit_kernel(elementwise(float32, n), row) for n in (LONG, LONG - 10))
     assert text.count("fmul") < 0.7 * twice.count("fmul")

@@ -20,6 +20,9 @@ from tests.suites.plans import interpret, traced
 
 from ...harness import Traced, same_bits
 
+pytestmark = pytest.mark.suite
+
+
 Array = np.ndarray[Any, Any]
 LEAST, MOST = -(2**63), 2**63 - 1
 

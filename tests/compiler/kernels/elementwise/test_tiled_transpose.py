@@ -20,6 +20,9 @@ from tests.compiler.harness import Traced, same_bits
 from tests.suites.plans import interpret, traced
 from tests.suites.test_kernels import native
 
+pytestmark = pytest.mark.suite
+
+
 DTYPES = (np.bool_, np.uint8, np.int16, ml_dtypes.bfloat16, np.float32, np.float64, np.int64)
 Array = np.ndarray[Any, Any]
 
@@ -51,7 +54,7 @@ def permuted(draw: st.DrawFn) -> tuple[Array, tuple[int, ...]]:
 
 
 @given(permuted(), st.integers(1, 3))
-@settings(max_examples=120, deadline=None)
+@settings(max_examples=50, deadline=None)
 def test_permuted_copies(case: tuple[Array, tuple[int, ...]], threads: int) -> None:
     x, axes = case
     (found,) = Traced(order(*axes), [rn.asarray(x)], threads=threads)(rn.asarray(x))
@@ -59,7 +62,7 @@ def test_permuted_copies(case: tuple[Array, tuple[int, ...]], threads: int) -> N
 
 
 @given(permuted(), st.data())
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=30, deadline=None)
 def test_views_of_parts(case: tuple[Array, tuple[int, ...]], data: st.DataObject) -> None:
     """Slices with steps, reversed axes and broadcasts, eagerly (strided arguments) and compiled."""
     x, axes = case

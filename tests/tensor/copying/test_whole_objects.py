@@ -14,10 +14,10 @@ import pytest
 
 import runnel as rn
 from runnel import nn, optim
-from tests.copies import trainer
-from tests.copies.described import described, overlap
-from tests.copies.test_every_class import ROOT, WAYS
-from tests.copies.trainer import Net, Trainer
+from tests.tensor.copying import trainer
+from tests.tensor.copying.described import described, overlap
+from tests.tensor.copying.test_every_class import ROOT, WAYS
+from tests.tensor.copying.trainer import Net, Trainer
 
 OPTIMIZERS = [optim.SGD, optim.Adam, optim.AdamW, optim.RMSprop, optim.Adagrad]
 MODES = pytest.mark.parametrize("compiled", [False, True], ids=["eager", "compiled"])
@@ -174,6 +174,7 @@ def test_generators_go_on_from_where_they_were() -> None:
     assert rn.rand(4, generator=generator).tolist() != wanted
 
 
+@pytest.mark.suite
 def test_training_goes_on_in_a_fresh_process(tmp_path: Path) -> None:
     original = Trainer()
     original.train(2, True)
@@ -181,7 +182,7 @@ def test_training_goes_on_in_a_fresh_process(tmp_path: Path) -> None:
     wanted = original.train(2, True), described(original)
     code = (
         "import pickle, sys; from pathlib import Path\n"
-        "import runnel as rn; from tests.copies.described import described\n"
+        "import runnel as rn; from tests.tensor.copying.described import described\n"
         "twin, state = pickle.loads(Path(sys.argv[1]).read_bytes()); rn.set_rng_state(state)\n"
         "found = twin.train(2, True), described(twin); Path(sys.argv[2]).write_bytes(pickle.dumps(found))"
     )

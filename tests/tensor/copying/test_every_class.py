@@ -18,10 +18,13 @@ import pytest
 
 import runnel as rn
 from runnel import nn
-from tests.copies.described import described, memory_of, overlap
-from tests.copies.examples import EXAMPLES, PUBLIC, called, made, public_classes
+from tests.tensor.copying.described import described, memory_of, overlap
+from tests.tensor.copying.examples import EXAMPLES, PUBLIC, called, made, public_classes
 
-ROOT = Path(__file__).resolve().parents[2]
+pytestmark = pytest.mark.suite
+
+
+ROOT = Path(__file__).resolve().parents[3]
 BY_NAME = {f"{kind.__module__}.{kind.__qualname__}": kind for kind in EXAMPLES}
 
 
@@ -81,7 +84,13 @@ def test_a_fresh_process_finds_the_same(tmp_path: Path) -> None:
         pickled.append((name, pickle.dumps(instance, 2 + i % 4)))
         told.append((described(instance), described(called(kind, instance))))
     (tmp_path / "pickled").write_bytes(pickle.dumps(pickled))
-    command = [sys.executable, "-m", "tests.copies.fresh_process", str(tmp_path / "pickled"), str(tmp_path / "found")]
+    command = [
+        sys.executable,
+        "-m",
+        "tests.tensor.copying.fresh_process",
+        str(tmp_path / "pickled"),
+        str(tmp_path / "found"),
+    ]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     found = pickle.loads((tmp_path / "found").read_bytes())

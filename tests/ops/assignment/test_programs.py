@@ -10,7 +10,10 @@ import pytest
 
 import runnel as rn
 from runnel.core.errors import GradientError
-from tests.assignment.checking import MODES, check
+from tests.ops.assignment.checking import MODES, check
+
+pytestmark = pytest.mark.suite
+
 
 A = np.array([1.0, 2.0, 3.0])
 Fill = Callable[[rn.Tensor], rn.Tensor]

@@ -16,8 +16,8 @@ from runnel import nn
 from runnel.core import dtypes
 from runnel.core.errors import CaptureWarning, GradientError
 from runnel.tensor.variable import Variable
-from tests.copies.described import described, overlap
-from tests.copies.test_every_class import WAYS
+from tests.tensor.copying.described import described, overlap
+from tests.tensor.copying.test_every_class import WAYS
 
 DEEP: dict[str, Callable[[Any], Any]] = WAYS
 

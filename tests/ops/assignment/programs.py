@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 import runnel as rn
-from tests.assignment.jets import Array, Jet
+from tests.ops.assignment.jets import Array, Jet
 
 SHAPES = ((3, 4), (5,), (2, 3, 2), ())
 STATEMENTS = [*["put"] * 3, *["augmented item", "method"] * 2, "name", "alias", "read", "mask"]

@@ -1,4 +1,4 @@
-"""A program of :mod:`tests.assignment.programs` in each mode, against jets."""
+"""A program of :mod:`tests.ops.assignment.programs` in each mode, against jets."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 import runnel as rn
-from tests.assignment.jets import Array, Jet
-from tests.assignment.programs import Machine, Program, RunnelMachine, random_program, run
+from tests.ops.assignment.jets import Array, Jet
+from tests.ops.assignment.programs import Machine, Program, RunnelMachine, random_program, run
 
 Parameters = dict[str, Array]
 Function = Callable[..., Any]

@@ -11,8 +11,8 @@ import pytest
 import runnel as rn
 from runnel.backends import context
 from runnel.backends.context import CompileContext
-from runnel.backends.cpu import caches
 from runnel.backends.cpu.codegen import contract, dot_contract
+from runnel.backends.host import caches
 from runnel.compile import disk_cache
 from runnel.compiler.kernels.convolution.tiles import block_tiles
 from runnel.core import dtypes, switches

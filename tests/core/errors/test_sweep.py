@@ -15,7 +15,10 @@ import pytest
 
 import runnel as rn
 from runnel.core.errors import ArgumentError, RunnelError
-from tests.errors.calls import calls
+from tests.core.errors.calls import calls
+
+pytestmark = pytest.mark.suite
+
 
 WRONG: dict[str, Any] = {
     "None": None, "a string": "a", "a fraction": 1.5, "negative": -1, "zero": 0, "True": True, "ints": [1, 2],

@@ -9,12 +9,16 @@ from pathlib import Path
 
 import joblib
 import numpy as np
+import pytest
 
 import runnel as rn
 from runnel import nn
-from tests.copies.described import described
-from tests.copies.test_every_class import ROOT
-from tests.copies.trainer import Net, Trainer, summed, tripled
+from tests.tensor.copying.described import described
+from tests.tensor.copying.test_every_class import ROOT
+from tests.tensor.copying.trainer import Net, Trainer, summed, tripled
+
+pytestmark = pytest.mark.suite
+
 
 X = rn.asarray(np.random.default_rng(1).standard_normal((8, 4)).astype(np.float32))
 

@@ -1,4 +1,7 @@
-"""Unpickles examples and writes down what they hold and compute: ``python -m tests.copies.fresh_process IN OUT``."""
+"""Unpickles examples and writes down what they hold and compute.
+
+python -m tests.tensor.copying.fresh_process IN OUT
+"""
 
 from __future__ import annotations
 
@@ -6,8 +9,8 @@ import pickle
 import sys
 from pathlib import Path
 
-from tests.copies.described import described
-from tests.copies.examples import EXAMPLES, called
+from tests.tensor.copying.described import described
+from tests.tensor.copying.examples import EXAMPLES, called
 
 if __name__ == "__main__":
     by_name = {f"{kind.__module__}.{kind.__qualname__}": kind for kind in EXAMPLES}

@@ -1,0 +1,25 @@
+"""Results in any order of axes: what only brings one into order is left out, and strides say how it lies."""
+
+from __future__ import annotations
+
+from runnel.core.avals import Shape, row_major
+from runnel.graph.graph import Graph
+from runnel.graph.node import Value
+from runnel.ops.views import permute_p
+
+
+def in_any_order(graph: Graph) -> tuple[Graph, tuple[Shape, ...]]:
+    """``graph`` without the permutes at its end, and the strides of each result in memory."""
+    found = [_in_its_own(x) for x in graph.outputs]
+    outputs = [x for x, _ in found]
+    if outputs != list(graph.outputs):
+        graph = Graph(graph.inputs, outputs, graph.updates, graph.name, graph.effects)
+    return graph, tuple([strides for _, strides in found])
+
+
+def _in_its_own(result: Value) -> tuple[Value, Shape]:
+    if result.op is not permute_p:
+        return result, row_major(result.aval.shape)
+    (inner,) = result.inputs
+    steps = row_major(inner.aval.shape)
+    return inner, tuple([steps[a] for a in result.attrs["axes"]])

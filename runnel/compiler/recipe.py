@@ -1,0 +1,132 @@
+"""How a program is made from a graph: passes, what Variables alone decide, plans, command buffers."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import NamedTuple
+
+from runnel.backends import context as contexts
+from runnel.backends.commands import CommandBuffer
+from runnel.backends.context import CompileContext
+from runnel.compiler.executable.program import Program
+from runnel.compiler.options import Bindings, Options
+from runnel.compiler.passes.hoisted import split
+from runnel.compiler.passes.pipeline import PIPELINE
+from runnel.compiler.passes.result_order import in_any_order
+from runnel.compiler.plan import Plan, Planner
+from runnel.compiler.schedule.rematerialisation import Fitted, fit
+from runnel.core.avals import Shape, row_major
+from runnel.core.errors import ArgumentError
+from runnel.core.lazy import lazy
+from runnel.graph.graph import Graph
+
+
+class Planned(NamedTuple):
+    """What follows from a graph: the plans of its program and of its preparation, and the strides of its results."""
+
+    fitted: Fitted
+    preparation: Plan | None
+    strides: tuple[Shape, ...]
+
+    @property
+    def plans(self) -> list[Plan]:
+        return [self.fitted.plan] if self.preparation is None else [self.fitted.plan, self.preparation]
+
+
+class Programs(NamedTuple):
+    """The program of a graph, its preparation if it has one, and the strides of its results."""
+
+    program: Program
+    preparation: Program | None
+    strides: tuple[Shape, ...]
+
+
+class Recipe:
+    """What a program is made from, and how. It knows of no memory, and outlives the program in reports."""
+
+    def __init__(self, graph: Graph, bindings: Bindings, context: CompileContext, options: Options) -> None:
+        if options.memory_budget is not None and bindings.strides:
+            raise ArgumentError(
+                f"[compile_graph] '{graph.name}' has a memory budget, and arguments that are not dense: make them so."
+            )
+        self.graph = graph
+        self.bindings = bindings
+        self.context = context
+        self.options = options
+
+    @lazy
+    def planned(self) -> Planned:
+        """Graphs and plans; of a program from the disk they are made when somebody asks."""
+        with contexts.entered(self.context):
+            return self._plan()
+
+    def programs(self) -> Programs:
+        """From the store, or made and left there; in the context that it is for."""
+        is_usual = self.options.passes is PIPELINE and not self.options.any_order and not self.bindings.strides
+        store = self.options.store if is_usual else None
+        if store is None:
+            return self._made(self._planned_now())
+        key = store.key(self.graph, self.context, self.options.memory_budget, self.bindings.are_trained)
+        found = self._loaded(store.load(key))
+        if found is not None:
+            return found
+        planned = self._planned_now()
+        made = self._made(planned)
+        calls = [call for plan in planned.plans for call in plan.calls]
+        if not any(call.host for call in calls):  # whose functions are this process's own
+            store.save(key, [program.buffer for program in made[:2] if program is not None])
+        return made
+
+    def after_passes(self) -> list[tuple[str, Graph]]:
+        """Each pass's name with the graph it made."""
+        with contexts.entered(self.context):
+            kept = self.options.passes.run(self.graph, keep=True)[1]
+        fitted = self.planned.fitted
+        return [*kept, ("memory_budget", fitted.graph)] if fitted.recomputed else kept
+
+    def _plan(self) -> Planned:
+        threads, strides, budget = self.context.threads, self.bindings.strides, self.options.memory_budget
+        graph = self.options.passes.run(self.graph)[0]
+        orders = _dense(graph)
+        if self.options.any_order:
+            graph, orders = in_any_order(graph)
+        parts = None if self.bindings.are_trained else split(graph)
+        main = graph if parts is None else parts.main
+        if budget is None:
+            fitted = Fitted(main, Planner(main, threads, dict(strides)).plan(), None)
+        else:
+            fitted = fit(main, threads, budget)
+        return Planned(fitted, None if parts is None else Planner(parts.preparation, threads).plan(), orders)
+
+    def _planned_now(self) -> Planned:
+        return self.planned if self.options.keeps_plan else self._plan()
+
+    def _plan_again(self, number: int) -> Plan:
+        """The plan of the program, or of its preparation."""
+        with contexts.entered(self.context):
+            return self._planned_now().plans[number]
+
+    def _made(self, planned: Planned) -> Programs:
+        keeps, own = self.options.keeps_plan, self.options.own_arena
+        programs = [
+            Program(plan if keeps else partial(self._plan_again, i), made=plan, own_arena=own)
+            for i, plan in enumerate(planned.plans)
+        ]
+        return Programs(programs[0], programs[1] if len(programs) > 1 else None, planned.strides)
+
+    def _loaded(self, buffers: tuple[CommandBuffer, ...]) -> Programs | None:
+        """The programs of these buffers; None if there are none, or their machine code is not on the disk any more."""
+        own = self.options.own_arena
+        try:
+            programs = [
+                Program(partial(self._plan_again, i), buffer=buffer, own_arena=own) for i, buffer in enumerate(buffers)
+            ]
+        except LookupError:
+            return None
+        if not programs:
+            return None
+        return Programs(programs[0], programs[1] if len(programs) > 1 else None, _dense(self.graph))
+
+
+def _dense(graph: Graph) -> tuple[Shape, ...]:
+    return tuple([row_major(x.aval.shape) for x in graph.outputs])
