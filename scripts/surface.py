@@ -10,6 +10,7 @@ from __future__ import annotations
 import ast
 import re
 import sys
+import textwrap
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import NamedTuple
@@ -52,6 +53,11 @@ NAMESPACES = {
     "functional": Namespace(
         "nn/functional.py",
         "The functions of networks under PyTorch's names and with its argument order, usually imported as ``F``.",
+    ),
+    "utils": Namespace(
+        "nn/utils/__init__.py",
+        "What is done to modules and to all of their Parameters: gradients in bounds, weights that are computed.",
+        tuple(("runnel.nn.utils", name) for name in ("parametrizations", "parametrize", "prune", "rnn")),
     ),
     "optim": Namespace(
         "optim/__init__.py",
@@ -165,8 +171,14 @@ def declared(node: ast.stmt, module: str) -> Iterator[Declaration]:
 
 
 def in_namespace(namespace: str, every: Iterable[Declaration]) -> list[tuple[Declaration, tuple[str, ...]]]:
-    """What a namespace offers, and under which names."""
+    """What a namespace offers, and under which names. In ``functional``, a function of ``runnel.nn`` stands for that of
+    ``runnel.ops``: it has PyTorch's arguments."""
     folder = f"runnel.{namespace}."
+    if namespace == "functional":
+        of_networks = [d for d in every if d.module.startswith("runnel.nn.")]
+        above = {name for d in of_networks for name in d.names_in(namespace)}
+        others = [d for d in every if d not in of_networks and not above & {*d.names_in(namespace)}]
+        return [(d, d.names_in(namespace)) for d in (*of_networks, *others) if d.names_in(namespace)]
     return [
         (d, names)
         for d in every
@@ -186,16 +198,18 @@ def natural(name: str) -> list[object]:
     return [int(part) if part.isdigit() else part for part in re.split(r"(\d+)", name)]
 
 
-def import_lines(imports: Iterable[tuple[str, str, str]]) -> str:
+def import_lines(imports: Iterable[tuple[str, str, str]], width: int = WIDTH) -> str:
     """``from module import name as alias``, sorted."""
     by_module: dict[str, list[tuple[str, str]]] = {}
-    for module, name, alias in sorted(set(imports), key=lambda x: (x[0], kind(x[1]), natural(x[1].lower()), x[1:])):
+    for module, name, alias in sorted(
+        set(imports), key=lambda x: (x[0], kind(x[1]), natural(x[1].lower()), x[1], x[1] != x[2], x[2])
+    ):
         by_module.setdefault(module, []).append((name, alias))
     text = ""
     for module, names in by_module.items():
         parts = [name if name == alias else f"{name} as {alias}" for name, alias in names]
         line = f"from {module} import {', '.join(parts)}\n"
-        text += line if len(line) <= WIDTH + 1 else f"from {module} import ({rows(parts)})\n"
+        text += line if len(line) <= width + 1 else f"from {module} import ({rows(parts)})\n"
     return text
 
 
@@ -204,14 +218,22 @@ def rows(parts: Iterable[str]) -> str:
     return "\n" + "".join(f"    {part},\n" for part in parts)
 
 
+def is_rare(module: str, member: str) -> bool:
+    """Whether it is imported when it is asked for, and not with the namespace."""
+    return f"{module}.{member}".startswith(("runnel.nn.rare.", "runnel.nn.utils."))
+
+
 def namespace_text(name: str, every: list[Declaration]) -> str:
     """The file of a namespace."""
     space = NAMESPACES[name]
     imports = [(module, member, member) for module, member in space.modules]
     imports += [(d.module, d.name, alias) for d, names in in_namespace(name, every) for alias in names]
+    rare = [each for each in imports if is_rare(*each[:2])]
+    if rare:
+        imports.append(("typing", "TYPE_CHECKING", "TYPE_CHECKING"))
     if space.is_public:
         imports.append(("runnel.core", "public", "public"))
-    shown = [alias for module, member, alias in imports if member != "public"]
+    shown = [alias for module, member, alias in imports if member not in ("public", "TYPE_CHECKING")]
     if len(set(shown)) != len(shown):
         twice = sorted({alias for alias in shown if shown.count(alias) > 1})
         raise SystemExit(f"scripts/surface.py: {name} is offered {', '.join(twice)} more than once.")
@@ -219,10 +241,18 @@ def namespace_text(name: str, every: list[Declaration]) -> str:
     doc = space.doc if "\n" not in space.doc else space.doc + "\n"
     rules = ", ".join(f"{module} as {module}" for module in space.rules)
     first = f"from runnel.{name} import {rules}\n" if rules else ""
-    text = f'"""{doc}"""\n\n{NOTE}\n{first}{import_lines(imports)}\n'
+    at_once = [each for each in imports if each not in rare and each[0] != "typing"]
+    std = f"{import_lines([('typing', 'TYPE_CHECKING', 'TYPE_CHECKING')])}\n" if rare else ""
+    text = f'"""{doc}"""\n\n{NOTE}\n{std}{first}{import_lines(at_once)}\n'
+    if rare:
+        text += "if TYPE_CHECKING:\n" + textwrap.indent(import_lines(rare, WIDTH - 4), " " * 4) + "\n"
     line = f"__all__ = [{', '.join(map(quoted, offered))}]"
     text += line if len(line) <= WIDTH else f"__all__ = [{rows(map(quoted, offered))}]"
-    return text + ("\n\npublic.offer(globals(), __all__)\ndel public\n" if space.is_public else "\n")
+    if not rare:
+        return text + ("\n\npublic.offer(globals(), __all__)\ndel public\n" if space.is_public else "\n")
+    table = sorted((alias, f"{module}.{member}") for module, member, alias in rare)
+    text += f"\n\n_RARE = {{{rows(f'{quoted(alias)}: {quoted(place)}' for alias, place in table)}}}\n"
+    return text + "\npublic.offer(globals(), __all__, _RARE)\ndel TYPE_CHECKING, public\n"
 
 
 def quoted(name: str) -> str:
@@ -377,6 +407,7 @@ TITLES = {
     "linalg": "`rn.linalg`",
     "functional": "`rn.nn.functional`, usually imported as `F`",
     "nn": "`rn.nn`",
+    "utils": "`rn.nn.utils`",
     "optim": "`rn.optim`",
     "lr_scheduler": "`rn.optim.lr_scheduler`",
     "swa_utils": "`rn.optim.swa_utils`",

@@ -22,8 +22,8 @@ def public_names(module: ModuleType) -> set[str]:
     exported = set(module.__all__)
     return {
         name
-        for name, value in vars(module).items()
-        if not name.startswith("_") and (name in exported or not isinstance(value, ModuleType))
+        for name in dir(module)
+        if not name.startswith("_") and (name in exported or not isinstance(getattr(module, name), ModuleType))
     }
 
 

@@ -76,7 +76,11 @@ def test_every_dtype_is_offered() -> None:
 
 def layers() -> list[type[nn.Module]]:
     """The classes of ``runnel.nn`` that are modules, and not there for others to inherit from."""
-    modules = [importlib.import_module(f"runnel.nn.{m.name}") for m in pkgutil.iter_modules(nn.__path__)]
+    modules = [
+        importlib.import_module(m.name)
+        for m in pkgutil.walk_packages(nn.__path__, "runnel.nn.")
+        if not m.name.startswith("runnel.nn.utils")
+    ]
     kinds = {
         kind
         for module in modules

@@ -9,9 +9,10 @@ functions that users pass in, and errors of this package with a cause of their o
 from __future__ import annotations
 
 import functools
+import importlib
 import inspect
 from collections.abc import Callable, Iterable, KeysView, Mapping
-from types import FunctionType
+from types import FunctionType, MappingProxyType
 from typing import Any, Final, ParamSpec, TypeVar, cast
 
 from runnel.core import tracebacks
@@ -80,25 +81,44 @@ def constructor(kind: type) -> None:
     kind.__init__ = call  # type: ignore[misc]
 
 
-def offer(namespace: dict[str, Any], names: Iterable[str]) -> None:
+def offer(namespace: dict[str, Any], names: Iterable[str], later: Mapping[str, str] = MappingProxyType({})) -> None:
     """Put the public form of each function among ``names`` into ``namespace``, a module's; classes keep their identity
-    and get public constructors. A name that the module does not have is answered with what to write."""
-    for name in names:
-        value = namespace[name]
-        if isinstance(value, FunctionType):
-            offered = namespace[name] = public(value)
-            if offered is not value and offered.__module__ == value.__module__:  # found there again by pickle
-                offered.__module__, offered.__qualname__ = namespace["__name__"], name
-        elif isinstance(value, type):
-            for base in value.__mro__:
-                if base.__module__.partition(".")[0] == _PACKAGE:
-                    constructor(base)
+    and get public constructors. Those in ``later``, which says where they are defined, are imported when somebody asks
+    for them. A name that the module does not have is answered with what to write."""
     owner = namespace["__name__"]
+    for name in names:
+        if name not in later:
+            namespace[name] = _offered(owner, name, namespace[name])
+    found: dict[str, Any] = {}  # not in the module: compiled functions check what it holds
 
     def getattr_of_module(name: str) -> Any:
-        raise missing(owner, name, lambda: names)
+        if name not in found:
+            place = later.get(name)
+            if place is None:
+                raise missing(owner, name, lambda: names)
+            module, _, defined = place.rpartition(".")
+            if module == owner:
+                return importlib.import_module(place)
+            found[name] = _offered(owner, name, getattr(importlib.import_module(module), defined))
+        return found[name]
 
     namespace["__getattr__"] = getattr_of_module
+    if later:
+        namespace["__dir__"] = lambda: sorted({*namespace, *names})
+
+
+def _offered(owner: str, name: str, value: Any) -> Any:
+    """The public form of what the module ``owner`` offers as ``name``."""
+    if isinstance(value, FunctionType):
+        offered = public(value)
+        if offered is not value and offered.__module__ == value.__module__:  # found there again by pickle
+            offered.__module__, offered.__qualname__ = owner, name
+        return offered
+    if isinstance(value, type):
+        for base in value.__mro__:
+            if base.__module__.partition(".")[0] == _PACKAGE:
+                constructor(base)
+    return value
 
 
 def methods(kind: type[R]) -> type[R]:

@@ -6,17 +6,18 @@ from typing import Any
 
 from runnel import ops
 from runnel.core.surface import offered
+from runnel.nn import functions
 from runnel.nn.module import Module
 
 
-class _Plain(Module):
+class Plain(Module):
     """An activation without options."""
 
     def __init__(self) -> None:
         super().__init__()
 
 
-class _Updating(Module):
+class Updating(Module):
     """An activation that PyTorch also offers in an updating form: ``inplace`` changes nothing here, since tensors are
     values and the compiler decides what is computed in place."""
 
@@ -25,7 +26,7 @@ class _Updating(Module):
 
 
 @offered("nn", function="relu")
-class ReLU(_Updating):
+class ReLU(Updating):
     """max(x, 0). ``inplace`` is accepted and changes nothing."""
 
     def forward(self, x: Any) -> Any:
@@ -33,7 +34,7 @@ class ReLU(_Updating):
 
 
 @offered("nn", function="silu")
-class SiLU(_Updating):
+class SiLU(Updating):
     """x · sigmoid(x). ``inplace`` is accepted and changes nothing."""
 
     def forward(self, x: Any) -> Any:
@@ -41,7 +42,7 @@ class SiLU(_Updating):
 
 
 @offered("nn", function="tanh")
-class Tanh(_Plain):
+class Tanh(Plain):
     """tanh(x)."""
 
     def forward(self, x: Any) -> Any:
@@ -49,7 +50,7 @@ class Tanh(_Plain):
 
 
 @offered("nn", function="sigmoid")
-class Sigmoid(_Plain):
+class Sigmoid(Plain):
     """1 / (1 + exp(-x))."""
 
     def forward(self, x: Any) -> Any:
@@ -93,7 +94,7 @@ class LogSoftmax(Softmax):
 
 
 @offered("nn", function="leaky_relu")
-class LeakyReLU(_Updating):
+class LeakyReLU(Updating):
     """x where positive, else negative_slope · x. ``inplace`` is accepted and changes nothing."""
 
     def __init__(self, negative_slope: float = 0.01, inplace: bool = False) -> None:
@@ -108,7 +109,7 @@ class LeakyReLU(_Updating):
 
 
 @offered("nn", function="elu")
-class ELU(_Updating):
+class ELU(Updating):
     """x where positive, else alpha · (exp(x) - 1). ``inplace`` is accepted and changes nothing."""
 
     def __init__(self, alpha: float = 1.0, inplace: bool = False) -> None:
@@ -124,13 +125,14 @@ class ELU(_Updating):
 
 @offered("nn", function="softplus")
 class Softplus(Module):
-    """log(1 + exp(beta·x)) / beta."""
+    """log(1 + exp(beta·x)) / beta; x itself where beta·x is greater than ``threshold``."""
 
-    def __init__(self, beta: float = 1.0) -> None:
+    def __init__(self, beta: float = 1.0, threshold: float = 20.0) -> None:
         self.beta = beta
+        self.threshold = threshold
 
     def forward(self, x: Any) -> Any:
-        return ops.softplus(x, self.beta)
+        return functions.softplus(x, self.beta, self.threshold)
 
     def extra_repr(self) -> str:
-        return f"{self.beta}"
+        return f"beta={self.beta}, threshold={self.threshold}"

@@ -7,12 +7,12 @@ import math
 from typing import Any
 
 from runnel import ops
-from runnel.core.dtypes import as_dtype, bool_
+from runnel.core.dtypes import bool_
 from runnel.core.surface import offered
 from runnel.nn import init
 from runnel.nn.linear import Linear
 from runnel.nn.module import Module
-from runnel.nn.parameter import Parameter
+from runnel.nn.parameter import Parameter, parameter_dtype
 from runnel.ops.attention_terms import Options, attention_weights, dropped
 from runnel.tensor import random
 from runnel.tensor.creation import zeros
@@ -25,7 +25,8 @@ class MultiheadAttention(Module):
 
     Called with (query, key, value), each of shape (time, batch, features), or (batch, time, features) where
     ``batch_first``, or without a batch. Gives the pair (result, weights); the weights are None unless
-    ``need_weights``, since only then is the matrix of all of them ever made.
+    ``need_weights``, since only then is the matrix of all of them ever made. ``add_bias_kv`` puts a trained key and
+    value behind the others, and ``add_zero_attn`` one of zeros.
     """
 
     in_proj_weight: Parameter | None
@@ -33,6 +34,8 @@ class MultiheadAttention(Module):
     k_proj_weight: Parameter | None
     v_proj_weight: Parameter | None
     in_proj_bias: Parameter | None
+    bias_k: Parameter | None
+    bias_v: Parameter | None
 
     def __init__(
         self,
@@ -40,14 +43,16 @@ class MultiheadAttention(Module):
         num_heads: int,
         dropout: float = 0.0,
         bias: bool = True,
+        add_bias_kv: bool = False,
+        add_zero_attn: bool = False,
         kdim: int | None = None,
         vdim: int | None = None,
         batch_first: bool = False,
-        dtype: Any = "float32",
+        dtype: Any = None,
     ) -> None:
         if num_heads <= 0 or embed_dim <= 0 or embed_dim % num_heads:
             raise ValueError(f"[MultiheadAttention] embed_dim {embed_dim} is no multiple of num_heads {num_heads}.")
-        kind = as_dtype(dtype)
+        kind = parameter_dtype(dtype)
         self.embed_dim = embed_dim
         self.num_heads = num_heads
         self.dropout = dropout
@@ -63,6 +68,9 @@ class MultiheadAttention(Module):
             self.v_proj_weight = Parameter(zeros((embed_dim, self.vdim), kind))
         self.register_parameter("in_proj_bias", Parameter(zeros((3 * embed_dim,), kind)) if bias else None)
         self.out_proj = Linear(embed_dim, embed_dim, bias, kind)
+        self.register_parameter("bias_k", Parameter(zeros((1, 1, embed_dim), kind)) if add_bias_kv else None)
+        self.register_parameter("bias_v", Parameter(zeros((1, 1, embed_dim), kind)) if add_bias_kv else None)
+        self.add_zero_attn = add_zero_attn
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
@@ -73,6 +81,9 @@ class MultiheadAttention(Module):
         if self.in_proj_bias is not None and self.out_proj.bias is not None:
             init.zeros_(self.in_proj_bias)
             init.zeros_(self.out_proj.bias)
+        for extra in (self.bias_k, self.bias_v):
+            if extra is not None:
+                init.xavier_normal_(extra)
 
     def forward(
         self,
@@ -105,11 +116,17 @@ class MultiheadAttention(Module):
         p = self.dropout if self.training else 0.0
         dropout_key = random.next_key(None, query.device) if p else None
         weights = None
-        if query is key and key is value and self.in_proj_weight is not None and not need_weights:
+        extra = (self.bias_k is not None) + self.add_zero_attn
+        if extra and lengths is not None:
+            raise ValueError("[MultiheadAttention] lengths= is not for add_bias_kv and add_zero_attn; give a mask.")
+        if query is key and key is value and self.in_proj_weight is not None and not need_weights and not extra:
             qkv = self._heads(ops.linear(query, self.in_proj_weight, self.in_proj_bias), 3)
             result = ops.packed_attention(qkv, mask, is_causal, lengths=lengths, dropout_p=p, dropout_key=dropout_key)
         else:
             q, k, v = (ops.permute(x, (0, 2, 1, 3)) for x in self._projected(query, key, value))
+            if extra:
+                mask, is_causal = self._mask_with(extra, mask, is_causal, q, k), False
+                k, v = self._with_extra(k, self.bias_k), self._with_extra(v, self.bias_v)
             if need_weights:
                 options = Options(is_causal, float(q.shape[-1]) ** -0.5, mask, lengths, p, dropout_key)
                 weights = dropped(attention_weights(q, k, options), options)
@@ -144,6 +161,26 @@ class MultiheadAttention(Module):
         inputs = (query, key, value)
         return [self._heads(ops.linear(x, w, b), 1) for x, w, b in zip(inputs, weights, biases, strict=True)]
 
+    def _with_extra(self, x: Any, bias: Any) -> Any:
+        """Keys or values (batch, heads, time, D) with a trained one behind them, and one of zeros."""
+        single = (x.shape[0], x.shape[1], 1, x.shape[3])
+        if bias is not None:
+            heads = ops.reshape(ops.cast(bias, x.dtype), (1, self.num_heads, 1, -1))
+            x = ops.concat([x, ops.broadcast_to(heads, single)], 2)
+        return ops.concat([x, ops.full_like(x, 0, single)], 2) if self.add_zero_attn else x
+
+    def _mask_with(self, extra: int, mask: Any, is_causal: bool, q: Any, k: Any) -> Any:
+        """A mask that lets ``extra`` keys more be seen by all."""
+        if is_causal:
+            shape = (1, 1, q.shape[2], k.shape[2])
+            causal = ops.greater_equal(ops.iota(q, shape, 2), ops.iota(q, shape, 3))
+            mask = causal if mask is None else _joint(mask, causal, q)
+        if mask is None:
+            return None
+        if mask.shape[-1] == 1:
+            mask = ops.broadcast_to(mask, (*mask.shape[:-1], k.shape[2]))
+        return ops.pad(mask, ((0, 0),) * (mask.ndim - 1) + ((0, extra),), mask.dtype is bool_)
+
     def _mask(self, query: Any, padding: Any, mask: Any) -> Any:
         """Both masks as one over (batch, heads, queries, keys): a bool one of what is seen, or one to be added."""
         if mask is not None:
@@ -162,6 +199,13 @@ class MultiheadAttention(Module):
 
     def extra_repr(self) -> str:
         return f"{self.embed_dim}, {self.num_heads}"
+
+
+def _joint(mask: Any, seen: Any, like: Any) -> Any:
+    """A mask that hides what ``mask`` hides, and what is not ``seen``."""
+    if mask.dtype is bool_:
+        return ops.logical_and(mask, seen)
+    return mask + _added(ops.logical_not(seen), like)
 
 
 def _added(mask: Any, like: Any) -> Any:

@@ -5,9 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, ClassVar, Generic, Self, TypeVar, overload
 
+import numpy as np
+
 from runnel.core.surface import offered
 from runnel.nn.module import Module
 from runnel.nn.parameter import Parameter
+from runnel.tensor.methods import ArrayMethods
+from runnel.tensor.variable import Variable
 
 Item = TypeVar("Item", Module, Parameter)
 
@@ -34,10 +38,14 @@ class _Row(Module, Generic[Item]):
         if not isinstance(item, self._kind):
             raise TypeError(f"[{type(self).__name__}] holds {self._kind.__name__}s; received {type(item).__name__}.")
 
+    def _taken(self, item: Any) -> Any:
+        """``item`` as it is held; TypeError for what cannot be."""
+        self._require_item(item)
+        return item
+
     def append(self, item: Item) -> Self:
         """Add an item at the end."""
-        self._require_item(item)
-        setattr(self, str(len(self)), item)
+        setattr(self, str(len(self)), self._taken(item))
         return self
 
     def extend(self, items: Iterable[Item]) -> Self:
@@ -48,7 +56,7 @@ class _Row(Module, Generic[Item]):
 
     def insert(self, index: int, item: Item) -> None:
         """Put an item in front of number ``index``."""
-        self._require_item(item)
+        item = self._taken(item)
         items = self._items()
         items.insert(index, item)
         self._renumber(items)
@@ -73,7 +81,7 @@ class _Row(Module, Generic[Item]):
         return items[index]
 
     def __setitem__(self, index: int, item: Item) -> None:
-        self._require_item(item)
+        item = self._taken(item)
         items = self._items()
         items[index] = item
         self._renumber(items)
@@ -83,6 +91,22 @@ class _Row(Module, Generic[Item]):
         del items[index]
         self._renumber(items)
 
+    def pop(self, index: int = -1) -> Item:
+        """Take an item out, by default the last one."""
+        item = self[index]
+        del self[index]
+        return item
+
+    def __iadd__(self, items: Iterable[Item]) -> Self:
+        return self.extend(items)
+
+    def __add__(self, items: Iterable[Item]) -> Self:
+        both = type(self)()
+        return both.extend(self).extend(items)
+
+    def __contains__(self, item: object) -> bool:
+        return any(own is item for own in self._items())
+
 
 @offered("nn", alone="a container")
 class Sequential(_Row[Module]):
@@ -90,8 +114,33 @@ class Sequential(_Row[Module]):
 
     def __init__(self, *modules: Module | Mapping[str, Module]) -> None:
         if len(modules) == 1 and isinstance(modules[0], Mapping):
-            raise TypeError("[Sequential] takes modules as arguments; for named parts define a Module with attributes.")
-        super().__init__(modules)  # type: ignore[arg-type]
+            for name, module in modules[0].items():
+                self._require_item(module)
+                self.register_module(name, module)
+        else:
+            super().__init__(modules)  # type: ignore[arg-type]
+
+    def _items(self) -> list[Module]:
+        return [value for value in self.__dict__.values() if isinstance(value, Module)]
+
+    def _renumber(self, items: list[Module]) -> None:
+        """Modules under the names that they have; new ones, and those with a number for a name, by their places."""
+        named = {id(value): name for name, value in self.__dict__.items() if isinstance(value, Module)}
+        for name in named.values():
+            delattr(self, name)
+        for i, item in enumerate(items):
+            name = named.get(id(item), str(i))
+            setattr(self, str(i) if name.isdecimal() else name, item)
+
+    def __len__(self) -> int:
+        return len(self._items())
+
+    def __mul__(self, times: int) -> Sequential:
+        if not isinstance(times, int) or times < 1:
+            raise ValueError(f"[Sequential] can be repeated once or more often; received {times!r}.")
+        return Sequential(*self._items() * times)
+
+    __rmul__ = __mul__
 
     def forward(self, x: Any) -> Any:
         for module in self._items():
@@ -103,12 +152,21 @@ class Sequential(_Row[Module]):
 class ModuleList(_Row[Module]):
     """A list whose modules' Parameters are found."""
 
+    def __init__(self, modules: Iterable[Module] | None = None) -> None:
+        super().__init__(modules or ())
+
 
 @offered("nn", alone="a container")
 class ParameterList(_Row[Parameter]):
-    """A list of Parameters that are found."""
+    """A list of Parameters that are found. Arrays that are put in become Parameters."""
 
     _kind = Parameter
+
+    def __init__(self, values: Iterable[Parameter] | None = None) -> None:
+        super().__init__(values or ())
+
+    def _taken(self, item: Any) -> Any:
+        return super()._taken(as_parameter(item))
 
 
 class _ByName(Module, Generic[Item]):
@@ -116,16 +174,21 @@ class _ByName(Module, Generic[Item]):
 
     _kind: ClassVar[type[Any]] = Module
 
-    def __init__(self, items: Mapping[str, Item] | None = None) -> None:
+    def __init__(self, items: Mapping[str, Item] | Iterable[tuple[str, Item]] | None = None) -> None:
         self.update(items or {})
 
-    def update(self, items: Mapping[str, Item]) -> None:
-        """Add items by name."""
-        for name, item in items.items():
+    def update(self, items: Mapping[str, Item] | Iterable[tuple[str, Item]]) -> None:
+        """Add items by name, from a dict or from pairs."""
+        for name, item in items.items() if hasattr(items, "items") else items:
             self[name] = item
+
+    def _taken(self, item: Any) -> Any:
+        """``item`` as it is held."""
+        return item
 
     def __setitem__(self, name: str, item: Item) -> None:
         kind = type(self).__name__
+        item = self._taken(item)
         if not isinstance(item, self._kind):
             raise TypeError(f"[{kind}] holds {self._kind.__name__}s; received {type(item).__name__}.")
         if hasattr(type(self), name) or "." in name:
@@ -137,6 +200,17 @@ class _ByName(Module, Generic[Item]):
 
     def __delitem__(self, name: str) -> None:
         delattr(self, name)
+
+    def pop(self, name: str) -> Item:
+        """Take the item called ``name`` out."""
+        item = self[name]
+        del self[name]
+        return item
+
+    def clear(self) -> None:
+        """Take all items out."""
+        for name in self.keys():
+            del self[name]
 
     def __len__(self) -> int:
         return len(self.items())
@@ -161,9 +235,55 @@ class _ByName(Module, Generic[Item]):
 class ModuleDict(_ByName[Module]):
     """A dict of modules whose Parameters are found."""
 
+    def __init__(self, modules: Mapping[str, Module] | Iterable[tuple[str, Module]] | None = None) -> None:
+        super().__init__(modules)
+
 
 @offered("nn", alone="a container")
 class ParameterDict(_ByName[Parameter]):
-    """A dict of Parameters that are found."""
+    """A dict of Parameters that are found. Arrays that are put in become Parameters."""
 
     _kind = Parameter
+
+    def __init__(self, parameters: Any = None) -> None:
+        super().__init__(parameters)
+
+    def _taken(self, item: Any) -> Any:
+        return as_parameter(item)
+
+    def get(self, name: str, default: Any = None) -> Any:
+        """The Parameter called ``name``, or ``default``."""
+        return dict(self.items()).get(name, default)
+
+    def setdefault(self, name: str, default: Any = None) -> Parameter:
+        """The Parameter called ``name``, which becomes ``default`` if there is none."""
+        if name not in self:
+            self[name] = default
+        return self[name]
+
+    def popitem(self) -> tuple[str, Parameter]:
+        """Take the last Parameter out, with its name."""
+        name = self.keys()[-1]
+        return name, self.pop(name)
+
+    def copy(self) -> ParameterDict:
+        """Another dict of the same Parameters."""
+        return ParameterDict(dict(self.items()))
+
+    def fromkeys(self, names: Iterable[str], default: Any = None) -> ParameterDict:
+        """A new dict with ``default`` under each of ``names``."""
+        return ParameterDict(dict.fromkeys(names, default))
+
+    def __or__(self, other: ParameterDict) -> ParameterDict:
+        return ParameterDict({**dict(self.items()), **dict(other.items())})
+
+    def __ior__(self, other: ParameterDict) -> Self:
+        self.update(other.items())
+        return self
+
+
+def as_parameter(value: Any) -> Any:
+    """An array as a Parameter; anything else as it is."""
+    return (
+        Parameter(value) if isinstance(value, (ArrayMethods, np.ndarray)) and not isinstance(value, Variable) else value
+    )

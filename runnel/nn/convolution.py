@@ -7,12 +7,11 @@ from collections.abc import Callable, Sequence
 from typing import Any, ClassVar
 
 from runnel import ops
-from runnel.core.dtypes import as_dtype
 from runnel.core.errors import ShapeError
 from runnel.core.surface import offered
 from runnel.nn import functional, init
 from runnel.nn.module import Module
-from runnel.nn.parameter import Parameter
+from runnel.nn.parameter import Parameter, parameter_dtype
 from runnel.ops.padding import MODES
 from runnel.ops.spatial import padding_pairs, per_axis
 from runnel.tensor.creation import zeros
@@ -58,7 +57,7 @@ class Convolution(Module):
         self.padding = padding if isinstance(padding, str) else per_axis(name, "padding", padding, self.spatial)
         self.groups = groups
         self.padding_mode = padding_mode
-        kind = as_dtype(dtype)
+        kind = parameter_dtype(dtype)
         first, second = (in_channels, out_channels) if transposed else (out_channels, in_channels)
         self.weight = Parameter(zeros((first, second // groups, *self.kernel_size), kind))
         self.register_parameter("bias", Parameter(zeros((out_channels,), kind)) if bias else None)
@@ -99,7 +98,7 @@ class _Forward(Convolution):
         groups: int = 1,
         bias: bool = True,
         padding_mode: str = "zeros",
-        dtype: Any = "float32",
+        dtype: Any = None,
     ) -> None:
         super().__init__(
             in_channels, out_channels, kernel_size, stride, padding, dilation, groups, bias, padding_mode, dtype
@@ -158,7 +157,7 @@ class _Transposed(Convolution):
         bias: bool = True,
         dilation: Size = 1,
         padding_mode: str = "zeros",
-        dtype: Any = "float32",
+        dtype: Any = None,
     ) -> None:
         name = type(self).__name__
         if padding_mode != "zeros":

@@ -2,25 +2,31 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any
 
 from runnel import ops
-from runnel.core.dtypes import as_dtype
+from runnel.core.dtypes import as_dtype, float64, int64
 from runnel.core.errors import ShapeError
 from runnel.core.surface import offered, offered_names
+from runnel.nn import window_indices
 from runnel.nn.spatial import over_axes
 from runnel.ops.arguments import Array, as_shape, normalize_axis
+from runnel.ops.indexing import labels_below
+from runnel.ops.losses import reduced
 from runnel.tensor import random
 from runnel.tensor.tensor import Tensor
 from runnel.tensor.variable import Variable
 
-conv1d, conv2d, conv3d = over_axes(ops.conv, "conv")
-conv_transpose1d, conv_transpose2d, conv_transpose3d = over_axes(ops.conv_transpose, "conv_transpose")
-max_pool1d, max_pool2d, max_pool3d = over_axes(ops.max_pool, "max_pool")
-avg_pool1d, avg_pool2d, avg_pool3d = over_axes(ops.avg_pool, "avg_pool")
-adaptive_avg_pool1d, adaptive_avg_pool2d, adaptive_avg_pool3d = over_axes(ops.adaptive_avg_pool, "adaptive_avg_pool")
-adaptive_max_pool1d, adaptive_max_pool2d, adaptive_max_pool3d = over_axes(ops.adaptive_max_pool, "adaptive_max_pool")
+conv1d, conv2d, conv3d = over_axes(ops.conv, "conv{}")
+conv_transpose1d, conv_transpose2d, conv_transpose3d = over_axes(ops.conv_transpose, "conv_transpose{}")
+max_pool1d, max_pool2d, max_pool3d = over_axes(window_indices.max_pool, "max_pool{}")
+avg_pool1d, avg_pool2d, avg_pool3d = over_axes(ops.avg_pool, "avg_pool{}")
+adaptive_avg_pool1d, adaptive_avg_pool2d, adaptive_avg_pool3d = over_axes(ops.adaptive_avg_pool, "adaptive_avg_pool{}")
+adaptive_max_pool1d, adaptive_max_pool2d, adaptive_max_pool3d = over_axes(
+    window_indices.adaptive_max_pool, "adaptive_max_pool{}"
+)
 offered_names("functional", "conv1d", "conv2d", "conv3d", "conv_transpose1d", "conv_transpose2d", "conv_transpose3d")
 offered_names("functional", "max_pool1d", "max_pool2d", "max_pool3d", "avg_pool1d", "avg_pool2d", "avg_pool3d")
 offered_names("functional", "adaptive_avg_pool1d", "adaptive_avg_pool2d", "adaptive_avg_pool3d")
@@ -94,9 +100,10 @@ def varlen_attn(
 
 
 @offered("functional")
-def pad(x: Array, pad: Sequence[int], mode: str = "constant", value: bool | int | float = 0) -> Tensor:
+def pad(x: Array, pad: Sequence[int], mode: str = "constant", value: bool | int | float | None = None) -> Tensor:
     """``x`` with elements put around it, as in PyTorch: ``pad`` is (before, after) of the last axis, then of the one
-    before it, … . The modes and ``value`` are those of :func:`runnel.pad`, which takes a pair for each axis."""
+    before it, …, and less than 0 takes elements away. The modes and ``value`` (0 where there is none) are those of
+    :func:`runnel.pad`, which takes a pair for each axis."""
     widths = as_shape("pad", pad)
     if len(widths) % 2 or len(widths) > 2 * x.ndim:
         raise ShapeError(
@@ -105,15 +112,69 @@ def pad(x: Array, pad: Sequence[int], mode: str = "constant", value: bool | int 
         )
     pairs = [(widths[i], widths[i + 1]) for i in range(0, len(widths), 2)]
     pairs += [(0, 0)] * (x.ndim - len(pairs))
-    result: Tensor = ops.pad(x, pairs[::-1], value, mode)
+    pairs.reverse()
+    around = [(max(before, 0), max(after, 0)) for before, after in pairs]
+    result: Tensor = ops.pad(x, around, 0 if value is None else value, mode)
+    for axis, (before, after) in enumerate(pairs):
+        taken = max(-before, 0), max(-after, 0)
+        if any(taken):
+            kept = result.shape[axis] - sum(taken)
+            if kept < 0:
+                raise ShapeError(f"[pad] {pad!r} takes more from axis {axis} of shape {x.shape} than there is.")
+            result = ops.narrow(result, axis, taken[0], kept)
     return result
 
 
 @offered("functional")
-def embedding(labels: Array, weight: Array) -> Tensor:
-    """The rows of ``weight`` numbered by ``labels``."""
-    result: Tensor = ops.embedding(weight, labels)
-    return result
+def embedding(
+    labels: Array,
+    weight: Array,
+    padding_idx: int | None = None,
+    max_norm: float | None = None,
+    norm_type: float = 2.0,
+    scale_grad_by_freq: bool = False,
+    sparse: bool = False,
+) -> Tensor:
+    """The rows of ``weight`` numbered by ``labels``.
+
+    Args:
+        labels: integers.
+        weight: the rows (n, …).
+        padding_idx: a row that gets no gradient.
+        max_norm: rows that are asked for are shortened to this ``norm_type``-norm, in ``weight``, a Variable.
+        norm_type: see ``max_norm``.
+        scale_grad_by_freq: gradients of rows are divided by how often their labels were asked for.
+        sparse: changes nothing: the ``is_sparse`` of a Parameter says what optimizers do.
+    """
+    if max_norm is not None:
+        _shorten(labels, weight, max_norm, norm_type)
+    rows: Tensor = ops.embedding(weight, labels)
+    if scale_grad_by_freq:
+        share = ops.embedding(1 / ops.maximum(_counts(labels, weight), 1), labels)
+        still = ops.stop_gradient(rows)
+        rows = still + (rows - still) * share
+    if padding_idx is not None:
+        is_padding = ops.equal(ops.expand_dims(labels, labels.ndim), padding_idx % weight.shape[0])
+        rows = ops.where(is_padding, ops.stop_gradient(rows), rows)
+    return rows
+
+
+def _counts(labels: Array, weight: Array) -> Array:
+    """How often each row is named, as (n, 1)."""
+    flat = ops.reshape(labels, (-1,))
+    return ops.scatter_add(flat, ops.full_like(weight.read().detach(), 1, (flat.shape[0], 1)), weight.shape[0])
+
+
+def _shorten(labels: Array, weight: Array, max_norm: float, norm_type: float) -> None:
+    if not isinstance(weight, Variable):
+        raise TypeError(
+            f"[embedding] max_norm changes rows of the weight, which must be a Variable; received "
+            f"{type(weight).__name__}. Shorten them before the call."
+        )
+    rows = weight.read().detach()
+    size = ops.norm(rows, norm_type, 1, keepdims=True)
+    is_long = ops.logical_and(ops.greater(size, max_norm), ops.greater(_counts(labels, weight), 0))
+    weight.assign(rows * ops.where(is_long, max_norm / (size + 1e-7), 1.0))
 
 
 @offered("functional")
@@ -128,12 +189,23 @@ def glu(x: Array, dim: int = -1) -> Tensor:
 
 
 @offered("functional")
-def rms_norm(x: Array, normalized_shape: int | Sequence[int], weight: Array | None = None, eps: float = 1e-6) -> Tensor:
-    """``x`` divided by its root mean square over the last axis, which has ``normalized_shape``; then scaled."""
+def rms_norm(
+    x: Array, normalized_shape: int | Sequence[int], weight: Array | None = None, eps: float | None = None
+) -> Tensor:
+    """``x`` divided by its root mean square over the last axes, which have ``normalized_shape``; then scaled. ``eps``,
+    added to the mean square, is by default the distance from 1 to the next number of the dtype that is computed in."""
     shape = as_shape("rms_norm", normalized_shape)
-    if shape != x.shape[-1:]:
-        raise ShapeError(f"[rms_norm] the normalized shape {shape} must be the last axis of shape {x.shape}.")
-    result: Tensor = ops.rms_norm(x, weight, eps)
+    if not shape or shape != x.shape[-len(shape) :]:
+        raise ShapeError(f"[rms_norm] the last axes of shape {x.shape} are not the normalized shape {shape}.")
+    if weight is not None and weight.shape != shape:
+        raise ShapeError(f"[rms_norm] weight has the normalized shape {shape}; received {weight.shape}.")
+    least = (2.0**-52 if x.dtype is float64 else 2.0**-23) if eps is None else eps
+    if len(shape) == 1:
+        single: Tensor = ops.rms_norm(x, weight, least)
+        return single
+    flat = None if weight is None else ops.reshape(weight, (-1,))
+    rows = ops.rms_norm(ops.reshape(x, (*x.shape[: -len(shape)], math.prod(shape))), flat, least)
+    result: Tensor = ops.reshape(rows, x.shape)
     return result
 
 
@@ -213,3 +285,63 @@ def instance_norm(
 def _move(running: Variable | None, new: Any, momentum: Any) -> None:
     if running is not None:
         running.assign(ops.cast(running * (1 - momentum) + new.detach() * momentum, running.dtype))
+
+
+@offered("functional")
+def mse_loss(x: Array, target: Array, reduction: str = "mean", weight: Array | None = None) -> Tensor:
+    """(x - target)²; with ``weight``, of the shape of x, each times its weight, and a mean is divided by the sum of
+    the weights."""
+    if weight is None:
+        plain: Tensor = ops.mse_loss(x, target, reduction)
+        return plain
+    return _weighted("mse_loss", ops.mse_loss(x, target, "none"), weight, reduction)
+
+
+@offered("functional")
+def l1_loss(x: Array, target: Array, reduction: str = "mean", weight: Array | None = None) -> Tensor:
+    """|x - target|; ``weight`` as in :func:`mse_loss`."""
+    if weight is None:
+        plain: Tensor = ops.l1_loss(x, target, reduction)
+        return plain
+    return _weighted("l1_loss", ops.l1_loss(x, target, "none"), weight, reduction)
+
+
+@offered("functional")
+def huber_loss(
+    x: Array, target: Array, reduction: str = "mean", delta: float = 1.0, weight: Array | None = None
+) -> Tensor:
+    """d² / 2 for differences d up to delta, delta·(|d| - delta/2) for greater ones; ``weight`` as in
+    :func:`mse_loss`."""
+    if weight is None:
+        plain: Tensor = ops.huber_loss(x, target, reduction, delta)
+        return plain
+    return _weighted("huber_loss", ops.huber_loss(x, target, "none", delta), weight, reduction)
+
+
+def _weighted(name: str, losses: Array, weight: Array, reduction: str) -> Tensor:
+    """The losses, each times its weight."""
+    if weight.shape != losses.shape:
+        raise ShapeError(f"[{name}] weight has the shape of x, {losses.shape}; received {weight.shape}.")
+    terms = losses * weight
+    result: Tensor = ops.sum(terms) / ops.sum(weight) if reduction == "mean" else reduced(name, terms, reduction)
+    return result
+
+
+@offered("functional")
+def softplus(x: Array, beta: float = 1.0, threshold: float = 20.0) -> Tensor:
+    """log(1 + exp(beta·x)) / beta; x itself where beta·x is greater than ``threshold``."""
+    result: Tensor = ops.where(ops.greater(x * beta, threshold), x, ops.softplus(x, beta))
+    return result
+
+
+@offered("functional")
+def one_hot(x: Array, num_classes: int = -1) -> Tensor:
+    """A new last axis of size ``num_classes``, int64: 1 at the label, 0 elsewhere; by default, of one more than the
+    greatest label, which must be known then: not in a compiled function. :func:`runnel.one_hot` gives floats."""
+    if num_classes == -1:
+        known = x.known()
+        if known is None:
+            raise ValueError("[one_hot] num_classes must be given in a compiled function, where labels are not known.")
+        num_classes = int(known.max(initial=-1)) + 1
+    result: Tensor = ops.one_hot(labels_below(ops.cast(x, int64), num_classes), num_classes, int64)
+    return result

@@ -9,45 +9,45 @@ import numpy as np
 from runnel import ops
 from runnel.core.errors import ShapeError
 from runnel.tensor import random
-from runnel.tensor.creation import asarray, full
+from runnel.tensor.creation import asarray, eye, full
 from runnel.tensor.variable import Variable
 
 
-def uniform_(x: Variable, a: float = 0.0, b: float = 1.0) -> Variable:
-    """Fill ``x`` with uniform numbers in [a, b) from the default generator; returns ``x``, as all functions here."""
-    x.assign(ops.uniform(random.next_key(None, x.device), x.shape, x.dtype, a, b))
-    return x
+def uniform_(tensor: Variable, a: float = 0.0, b: float = 1.0) -> Variable:
+    """Fill ``tensor`` with uniform numbers in [a, b) from the default generator; returns it, as all functions here."""
+    tensor.assign(ops.uniform(random.next_key(None, tensor.device), tensor.shape, tensor.dtype, a, b))
+    return tensor
 
 
-def normal_(x: Variable, mean: float = 0.0, std: float = 1.0) -> Variable:
-    """Fill ``x`` with normal numbers of this mean and standard deviation."""
-    x.assign(ops.normal(random.next_key(None, x.device), x.shape, x.dtype, mean, std))
-    return x
+def normal_(tensor: Variable, mean: float = 0.0, std: float = 1.0) -> Variable:
+    """Fill ``tensor`` with normal numbers of this mean and standard deviation."""
+    tensor.assign(ops.normal(random.next_key(None, tensor.device), tensor.shape, tensor.dtype, mean, std))
+    return tensor
 
 
-def constant_(x: Variable, value: float) -> Variable:
-    """Fill ``x`` with one value."""
-    x.assign(full(x.shape, value, x.dtype, device=x.device))
-    return x
+def constant_(tensor: Variable, val: float) -> Variable:
+    """Fill ``tensor`` with one value."""
+    tensor.assign(full(tensor.shape, val, tensor.dtype, device=tensor.device))
+    return tensor
 
 
-def zeros_(x: Variable) -> Variable:
-    """Fill ``x`` with zeros."""
-    return constant_(x, 0)
+def zeros_(tensor: Variable) -> Variable:
+    """Fill ``tensor`` with zeros."""
+    return constant_(tensor, 0)
 
 
-def ones_(x: Variable) -> Variable:
-    """Fill ``x`` with ones."""
-    return constant_(x, 1)
+def ones_(tensor: Variable) -> Variable:
+    """Fill ``tensor`` with ones."""
+    return constant_(tensor, 1)
 
 
-def trunc_normal_(x: Variable, mean: float = 0.0, std: float = 1.0, a: float = -2.0, b: float = 2.0) -> Variable:
+def trunc_normal_(tensor: Variable, mean: float = 0.0, std: float = 1.0, a: float = -2.0, b: float = 2.0) -> Variable:
     """Normal, restricted to [a, b] through the inverse of the distribution function."""
-    unit = ops.uniform(random.next_key(None, x.device), x.shape, "float64").numpy()
+    unit = ops.uniform(random.next_key(None, tensor.device), tensor.shape, "float64").numpy()
     low, high = (_phi((edge - mean) / std) for edge in (a, b))
     drawn = _inverse_phi(low + unit * (high - low))
-    x.assign(asarray(np.clip(drawn * std + mean, a, b), device=x.device).astype(x.dtype))
-    return x
+    tensor.assign(asarray(np.clip(drawn * std + mean, a, b), device=tensor.device).astype(tensor.dtype))
+    return tensor
 
 
 def _phi(x: float) -> float:
@@ -64,17 +64,17 @@ def _inverse_phi(p: np.ndarray) -> np.ndarray:
     return np.asarray((low + high) / 2)
 
 
-def fans(x: Variable) -> tuple[int, int]:
+def fans(tensor: Variable) -> tuple[int, int]:
     """How many inputs and outputs each unit of a weight (out, in, ...) has."""
-    if x.ndim < 2:
-        raise ShapeError(f"[init] fan-in and fan-out need a weight of two axes or more; received shape {x.shape}.")
-    field = math.prod(x.shape[2:])
-    return x.shape[1] * field, x.shape[0] * field
+    if tensor.ndim < 2:
+        raise ShapeError(f"[init] fan-in and fan-out need a weight of two axes or more; received shape {tensor.shape}.")
+    field = math.prod(tensor.shape[2:])
+    return tensor.shape[1] * field, tensor.shape[0] * field
 
 
 def gain_of(nonlinearity: str, param: float | None = None) -> float:
     """The factor by which initial values make up for what a nonlinearity takes away."""
-    if nonlinearity in ("linear", "sigmoid"):
+    if nonlinearity in ("linear", "sigmoid") or nonlinearity.startswith("conv"):
         return 1.0
     if nonlinearity == "tanh":
         return 5 / 3
@@ -91,42 +91,91 @@ def gain_of(nonlinearity: str, param: float | None = None) -> float:
 calculate_gain = gain_of
 
 
-def xavier_uniform_(x: Variable, gain: float = 1.0) -> Variable:
+def xavier_uniform_(tensor: Variable, gain: float = 1.0) -> Variable:
     """Uniform, of variance 2·gain² / (fan_in + fan_out) (X. Glorot, Y. Bengio, 2010)."""
-    bound = gain * math.sqrt(6 / sum(fans(x)))
-    return uniform_(x, -bound, bound)
+    bound = gain * math.sqrt(6 / sum(fans(tensor)))
+    return uniform_(tensor, -bound, bound)
 
 
-def xavier_normal_(x: Variable, gain: float = 1.0) -> Variable:
+def xavier_normal_(tensor: Variable, gain: float = 1.0) -> Variable:
     """Normal, of variance 2·gain² / (fan_in + fan_out) (X. Glorot, Y. Bengio, 2010)."""
-    return normal_(x, 0.0, gain * math.sqrt(2 / sum(fans(x))))
+    return normal_(tensor, 0.0, gain * math.sqrt(2 / sum(fans(tensor))))
 
 
-def _kaiming_std(x: Variable, a: float, mode: str, nonlinearity: str) -> float:
+def _kaiming_std(tensor: Variable, a: float, mode: str, nonlinearity: str) -> float:
     if mode not in ("fan_in", "fan_out"):
         raise ValueError(f"[init] mode is 'fan_in' or 'fan_out'; received {mode!r}.")
-    return gain_of(nonlinearity, a) / math.sqrt(fans(x)[mode == "fan_out"])
+    return gain_of(nonlinearity, a) / math.sqrt(fans(tensor)[mode == "fan_out"])
 
 
-def kaiming_uniform_(x: Variable, a: float = 0.0, mode: str = "fan_in", nonlinearity: str = "leaky_relu") -> Variable:
+def kaiming_uniform_(
+    tensor: Variable, a: float = 0.0, mode: str = "fan_in", nonlinearity: str = "leaky_relu"
+) -> Variable:
     """Uniform, of variance gain² / fan (K. He et al., 2015); ``a`` is the slope of the leaky relu."""
-    bound = math.sqrt(3) * _kaiming_std(x, a, mode, nonlinearity)
-    return uniform_(x, -bound, bound)
+    bound = math.sqrt(3) * _kaiming_std(tensor, a, mode, nonlinearity)
+    return uniform_(tensor, -bound, bound)
 
 
-def kaiming_normal_(x: Variable, a: float = 0.0, mode: str = "fan_in", nonlinearity: str = "leaky_relu") -> Variable:
+def kaiming_normal_(
+    tensor: Variable, a: float = 0.0, mode: str = "fan_in", nonlinearity: str = "leaky_relu"
+) -> Variable:
     """Normal, of variance gain² / fan (K. He et al., 2015); ``a`` is the slope of the leaky relu."""
-    return normal_(x, 0.0, _kaiming_std(x, a, mode, nonlinearity))
+    return normal_(tensor, 0.0, _kaiming_std(tensor, a, mode, nonlinearity))
 
 
-def orthogonal_(x: Variable, gain: float = 1.0) -> Variable:
+def orthogonal_(tensor: Variable, gain: float = 1.0) -> Variable:
     """Orthogonal rows or columns, whichever are fewer (A. Saxe et al., 2013), by a QR decomposition in float64."""
-    if x.ndim < 2:
-        raise ShapeError(f"[orthogonal_] needs a weight of two axes or more; received shape {x.shape}.")
-    rows, columns = x.shape[0], math.prod(x.shape[1:])
-    drawn = ops.normal(random.next_key(None, x.device), (max(rows, columns), min(rows, columns)), "float64").numpy()
+    if tensor.ndim < 2:
+        raise ShapeError(f"[orthogonal_] needs a weight of two axes or more; received shape {tensor.shape}.")
+    rows, columns = tensor.shape[0], math.prod(tensor.shape[1:])
+    drawn = ops.normal(
+        random.next_key(None, tensor.device), (max(rows, columns), min(rows, columns)), "float64"
+    ).numpy()
     q, r = np.linalg.qr(drawn)
     q = q * np.sign(np.diagonal(r))
     matrix = gain * (q if rows >= columns else q.T)
-    x.assign(asarray(matrix.reshape(x.shape), device=x.device).astype(x.dtype))
-    return x
+    tensor.assign(asarray(matrix.reshape(tensor.shape), device=tensor.device).astype(tensor.dtype))
+    return tensor
+
+
+def eye_(tensor: Variable) -> Variable:
+    """The identity matrix."""
+    if tensor.ndim != 2:
+        raise ShapeError(f"[eye_] fills matrices; received shape {tensor.shape}.")
+    tensor.assign(eye(tensor.shape[0], tensor.shape[1], dtype=tensor.dtype, device=tensor.device))
+    return tensor
+
+
+def dirac_(tensor: Variable, groups: int = 1) -> Variable:
+    """The weight of a convolution that gives its input channels unchanged, in each of ``groups``, as far as there are
+    as many output channels."""
+    if tensor.ndim not in (3, 4, 5) or groups < 1 or tensor.shape[0] % groups:
+        raise ShapeError(
+            f"[dirac_] fills weights of convolutions of one to three spatial axes, whose first axis groups={groups} "
+            f"divides; received shape {tensor.shape}."
+        )
+    values = np.zeros(tensor.shape, tensor.dtype.numpy)
+    out = tensor.shape[0] // groups
+    middle = tuple(n // 2 for n in tensor.shape[2:])
+    for group in range(groups):
+        for channel in range(min(out, tensor.shape[1])):
+            values[(group * out + channel, channel, *middle)] = 1
+    tensor.assign(values)
+    return tensor
+
+
+def sparse_(tensor: Variable, sparsity: float, std: float = 0.01) -> Variable:
+    """Normal numbers, of which in each column the part ``sparsity``, rounded up, is 0 (J. Martens, 2010)."""
+    if tensor.ndim != 2 or not 0 <= sparsity <= 1:
+        raise ShapeError(f"[sparse_] fills matrices, with sparsity in [0, 1]; received {tensor.shape} and {sparsity}.")
+    rows = tensor.shape[0]
+    order = ops.argsort(ops.argsort(ops.uniform(random.next_key(None, tensor.device), tensor.shape, "float32"), 0), 0)
+    drawn = ops.normal(random.next_key(None, tensor.device), tensor.shape, tensor.dtype, 0.0, std)
+    tensor.assign(ops.where(ops.less(order, math.ceil(sparsity * rows)), 0, drawn))
+    return tensor
+
+
+# Their names of before 2018, which PyTorch has kept.
+constant, dirac, normal, orthogonal, sparse, uniform = constant_, dirac_, normal_, orthogonal_, sparse_, uniform_
+kaiming_normal, kaiming_uniform = kaiming_normal_, kaiming_uniform_
+xavier_normal, xavier_uniform = xavier_normal_, xavier_uniform_

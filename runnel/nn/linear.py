@@ -6,11 +6,10 @@ import math
 from typing import Any
 
 from runnel import ops
-from runnel.core.dtypes import as_dtype
 from runnel.core.surface import offered
 from runnel.nn import init
 from runnel.nn.module import Module
-from runnel.nn.parameter import Parameter
+from runnel.nn.parameter import Parameter, parameter_dtype
 from runnel.tensor.creation import zeros
 
 
@@ -23,8 +22,8 @@ class Linear(Module):
 
     bias: Parameter | None
 
-    def __init__(self, in_features: int, out_features: int, bias: bool = True, dtype: Any = "float32") -> None:
-        kind = as_dtype(dtype)
+    def __init__(self, in_features: int, out_features: int, bias: bool = True, dtype: Any = None) -> None:
+        kind = parameter_dtype(dtype)
         self.in_features = in_features
         self.out_features = out_features
         self.weight = Parameter(zeros((out_features, in_features), kind))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, ClassVar
 
 from runnel import ops
 from runnel.core.surface import offered
@@ -11,10 +11,14 @@ from runnel.ops.losses import IGNORED
 from runnel.tensor.variable import Variable
 
 
-class _Loss(Module):
+class Loss(Module):
+    reductions: ClassVar[tuple[str, ...]] = ("mean", "sum", "none")
+
     def __init__(self, reduction: str = "mean") -> None:
-        if reduction not in ("mean", "sum", "none"):
-            raise ValueError(f"[{type(self).__name__}] reduction is 'mean', 'sum' or 'none'; received {reduction!r}.")
+        if reduction not in self.reductions:
+            *first, last = map(repr, self.reductions)
+            known = f"{', '.join(first)} or {last}"
+            raise ValueError(f"[{type(self).__name__}] reduction is {known}; received {reduction!r}.")
         self.reduction = reduction
 
     def extra_repr(self) -> str:
@@ -22,7 +26,7 @@ class _Loss(Module):
 
 
 @offered("nn", function="mse_loss")
-class MSELoss(_Loss):
+class MSELoss(Loss):
     """(x - target)²."""
 
     def forward(self, x: Any, target: Any) -> Any:
@@ -30,7 +34,7 @@ class MSELoss(_Loss):
 
 
 @offered("nn", function="l1_loss")
-class L1Loss(_Loss):
+class L1Loss(Loss):
     """|x - target|."""
 
     def forward(self, x: Any, target: Any) -> Any:
@@ -38,7 +42,7 @@ class L1Loss(_Loss):
 
 
 @offered("nn", function="smooth_l1_loss")
-class SmoothL1Loss(_Loss):
+class SmoothL1Loss(Loss):
     """Squared below ``beta``, straight above."""
 
     def __init__(self, reduction: str = "mean", beta: float = 1.0) -> None:
@@ -50,7 +54,7 @@ class SmoothL1Loss(_Loss):
 
 
 @offered("nn", function="huber_loss")
-class HuberLoss(_Loss):
+class HuberLoss(Loss):
     """Squared up to ``delta``, straight above."""
 
     def __init__(self, reduction: str = "mean", delta: float = 1.0) -> None:
@@ -61,7 +65,7 @@ class HuberLoss(_Loss):
         return ops.huber_loss(x, target, self.reduction, self.delta)
 
 
-class _WeightedLoss(_Loss):
+class WeightedLoss(Loss):
     weight: Variable | None
 
     def __init__(self, weight: Any = None, reduction: str = "mean") -> None:
@@ -70,7 +74,7 @@ class _WeightedLoss(_Loss):
 
 
 @offered("nn", function="nll_loss")
-class NLLLoss(_WeightedLoss):
+class NLLLoss(WeightedLoss):
     """-x at the label's class, for log-probabilities x of shape (N, C, ...)."""
 
     def __init__(self, weight: Any = None, ignore_index: int = IGNORED, reduction: str = "mean") -> None:
@@ -82,7 +86,7 @@ class NLLLoss(_WeightedLoss):
 
 
 @offered("nn", function="cross_entropy")
-class CrossEntropyLoss(_WeightedLoss):
+class CrossEntropyLoss(WeightedLoss):
     """The cross-entropy of softmax(x), for logits x of shape (N, C, ...) and labels or probabilities."""
 
     def __init__(
@@ -97,7 +101,7 @@ class CrossEntropyLoss(_WeightedLoss):
 
 
 @offered("nn", function="binary_cross_entropy")
-class BCELoss(_WeightedLoss):
+class BCELoss(WeightedLoss):
     """Binary cross-entropy of probabilities."""
 
     def forward(self, x: Any, target: Any) -> Any:
@@ -105,7 +109,7 @@ class BCELoss(_WeightedLoss):
 
 
 @offered("nn", function="binary_cross_entropy_with_logits")
-class BCEWithLogitsLoss(_WeightedLoss):
+class BCEWithLogitsLoss(WeightedLoss):
     """Binary cross-entropy of sigmoid(x)."""
 
     pos_weight: Variable | None

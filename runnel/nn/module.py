@@ -13,17 +13,18 @@ from typing import Any, Final, Self
 import numpy as np
 
 from runnel.core import kinds
-from runnel.core.devices import CPU, as_device
-from runnel.core.dtypes import DType, from_numpy
-from runnel.core.errors import RunnelError
+from runnel.core.devices import CPU
+from runnel.core.dtypes import DType, as_dtype, bfloat16, float16, float32, float64, from_numpy
+from runnel.core.errors import MissingNameError
 from runnel.core.surface import offered
-from runnel.nn.parameter import Parameter, named_in
+from runnel.nn.conversion import destination
+from runnel.nn.hooks import Hooks
+from runnel.nn.parameter import Buffer, Parameter, named_in
+from runnel.nn.saving import loaded, saved
 from runnel.nn.whereabouts import located
 from runnel.tensor.methods import ArrayMethods
-from runnel.tensor.snapshot import snapshot
-from runnel.tensor.state import LoadReport, clear_gradients, load_variables
+from runnel.tensor.state import LoadReport, clear_gradients
 from runnel.tensor.stateful import StatefulTree
-from runnel.tensor.tensor import Tensor
 from runnel.tensor.variable import CLOCK, Variable
 
 _NUMBERS: Final = (ArrayMethods, np.ndarray, np.generic, bool, int, float)
@@ -31,20 +32,22 @@ _NUMBERS: Final = (ArrayMethods, np.ndarray, np.generic, bool, int, float)
 
 @offered("nn", alone="the base class")
 @kinds.declare
-class Module(StatefulTree):
+class Module(Hooks, StatefulTree):
     """A layer, a model, or a part of one. Subclasses set attributes in ``__init__`` and define ``forward``."""
 
     of_the_tree = frozenset(
         {
             "parameters", "named_parameters", "buffers", "named_buffers", "modules", "named_modules", "children",
-            "named_children", "zero_grad", "num_parameters", "state_dict", "get_submodule", "_named_variables",
+            "named_children", "zero_grad", "num_parameters", "state_dict", "get_submodule", "get_parameter",
+            "get_buffer", "_named_variables",
             "_persistent",
         }
     )  # fmt: skip
     that_change = frozenset(
         {
-            "train", "eval", "apply", "append", "extend", "insert", "update", "_renumber", "__setitem__", "__delitem__",
-            "register_buffer", "register_parameter", "requires_grad_",
+            "train", "eval", "apply", "append", "extend", "insert", "update", "pop", "clear", "_renumber",
+            "__setitem__", "__delitem__", "register_buffer", "register_parameter", "register_module", "add_module",
+            "requires_grad_", "set_submodule",
         }
     )  # fmt: skip
     training: bool = True
@@ -115,14 +118,14 @@ class Module(StatefulTree):
             if name in getattr(self, names):
                 object.__setattr__(self, names, getattr(self, names) - {name})
 
-    def register_buffer(self, name: str, value: Any, persistent: bool = True) -> None:
+    def register_buffer(self, name: str, tensor: Any, persistent: bool = True) -> None:
         """State that is not trained, such as running statistics: a Variable as attribute ``name`` (None: none yet).
 
         With ``persistent=False``, ``state_dict()`` leaves it out.
         """
         if name in self.__dict__:
             raise ValueError(f"[register_buffer] {type(self).__name__} has an attribute '{name}' already.")
-        buffer = value if value is None or isinstance(value, Variable) else Variable(value, name=name)
+        buffer = tensor if tensor is None or isinstance(tensor, Variable) else Variable(tensor, name=name)
         if isinstance(buffer, Parameter):
             raise TypeError("[register_buffer] a Parameter is no buffer; set it as an attribute.")
         if not persistent:
@@ -131,13 +134,23 @@ class Module(StatefulTree):
             self._keep_vacant(name, None)
         setattr(self, name, buffer)
 
-    def register_parameter(self, name: str, value: Parameter | None) -> None:
+    def register_parameter(self, name: str, param: Parameter | None) -> None:
         """Set attribute ``name``; with None, a Parameter may be set there later, and nothing else."""
-        if value is None:
+        if param is None:
             self._keep_vacant(name, None, is_parameter=True)
-        elif not isinstance(value, Parameter):
-            raise TypeError(f"[register_parameter] '{name}' is to be a Parameter; received {type(value).__name__}.")
-        setattr(self, name, value)
+        elif not isinstance(param, Parameter):
+            raise TypeError(f"[register_parameter] '{name}' is to be a Parameter; received {type(param).__name__}.")
+        setattr(self, name, param)
+
+    def register_module(self, name: str, module: Module | None) -> None:
+        """Set attribute ``name`` to a module; names need not be those of Python, but have no dot."""
+        if module is not None and not isinstance(module, Module):
+            raise TypeError(f"[register_module] '{name}' is to be a Module; received {type(module).__name__}.")
+        if "." in name or not name or (name not in self.__dict__ and hasattr(self, name)):
+            raise KeyError(f"[register_module] '{name}' cannot be a name: it is empty, has a dot or is taken.")
+        setattr(self, name, module)
+
+    add_module = register_module
 
     # Calling ----------------------------------------------------------------------------------------------------------
 
@@ -173,53 +186,107 @@ class Module(StatefulTree):
         """The modules that are attributes of this one, without their names."""
         return (module for _, module in self.named_children())
 
-    def named_modules(self, prefix: str = "") -> Iterator[tuple[str, Module]]:
-        """This module and all below it with their dotted paths, each once, parents first."""
-        seen: set[int] = set()
-        stack: list[tuple[str, Module]] = [(prefix, self)]
+    def named_modules(
+        self, memo: set[Module] | None = None, prefix: str = "", remove_duplicate: bool = True
+    ) -> Iterator[tuple[str, Module]]:
+        """This module and all below it with their dotted paths, parents first; each once, or under each of its paths.
+        Those in ``memo`` are left out, and those that are given are put there."""
+        seen = {id(module) for module in memo or ()}
+        stack: list[tuple[str, Module, tuple[int, ...]]] = [(prefix, self, ())]
         while stack:
-            path, module = stack.pop()
-            if id(module) in seen:
+            path, module, above = stack.pop()
+            if id(module) in (seen if remove_duplicate else above):
                 continue
             seen.add(id(module))
+            if memo is not None:
+                memo.add(module)
             yield path, module
-            below = [(f"{path}.{name}" if path else name, child) for name, child in module.named_children()]
+            inside = () if remove_duplicate else (*above, id(module))
+            found = module.named_children() if remove_duplicate else module._held()
+            below = [(f"{path}.{name}" if path else name, child, inside) for name, child in found]
             stack.extend(reversed(below))
 
-    def modules(self) -> Iterator[Module]:
-        """This module and all below it, each once, parents first."""
-        return (module for _, module in self.named_modules())
+    def _held(self) -> Iterator[tuple[str, Module]]:
+        return ((name, value) for name, value in list(self.__dict__.items()) if isinstance(value, Module))
 
-    def get_submodule(self, path: str) -> Module:
-        """The module at a dotted path."""
-        found = dict(self.named_modules()).get(path)
-        if found is None:
-            raise RunnelError(f"[get_submodule] {type(self).__name__} has no module '{path}'.")
+    def modules(self, remove_duplicate: bool = True) -> Iterator[Module]:
+        """This module and all below it, parents first; each once, or as often as it is held."""
+        return (module for _, module in self.named_modules(remove_duplicate=remove_duplicate))
+
+    def get_submodule(self, target: str) -> Module:
+        """The module at a dotted path; "" is this one."""
+        found = self._at("get_submodule", "module", target) if target else self
+        if not isinstance(found, Module):
+            raise self._nothing_at("get_submodule", "module", target)
         return found
 
-    def _named_variables(self, prefix: str = "", once: bool = True) -> Iterator[tuple[str, Variable]]:
+    def get_parameter(self, target: str) -> Parameter:
+        """The Parameter at a dotted path."""
+        found = self._at("get_parameter", "Parameter", target)
+        if not isinstance(found, Parameter):
+            raise self._nothing_at("get_parameter", "Parameter", target)
+        return found
+
+    def get_buffer(self, target: str) -> Variable:
+        """The buffer at a dotted path."""
+        found = self._at("get_buffer", "buffer", target)
+        if not isinstance(found, Variable) or isinstance(found, Parameter):
+            raise self._nothing_at("get_buffer", "buffer", target)
+        return found
+
+    def set_submodule(self, target: str, module: Module, strict: bool = False) -> None:
+        """Put ``module`` at a dotted path; with ``strict``, where a module is now."""
+        if not isinstance(module, Module):
+            raise TypeError(f"[set_submodule] '{target}' is to be a Module; received {type(module).__name__}.")
+        path, _, name = target.rpartition(".")
+        owner = self.get_submodule(path)
+        if strict and not isinstance(owner.__dict__.get(name), Module):
+            raise self._nothing_at("set_submodule", "module", target)
+        owner.register_module(name, module)
+
+    def _at(self, op: str, what: str, target: str) -> Any:
+        found: Any = self
+        for name in target.split("."):
+            found = getattr(found, "__dict__", {}).get(name)
+            if found is None:
+                raise self._nothing_at(op, what, target)
+        return found
+
+    def _nothing_at(self, op: str, what: str, target: str) -> MissingNameError:
+        return MissingNameError(f"[{op}] {type(self).__name__} has no {what} '{target}'.")
+
+    def _named_variables(
+        self, prefix: str = "", once: bool = True, recurse: bool = True
+    ) -> Iterator[tuple[str, Variable]]:
         seen: set[int] = set()
-        for path, module in self.named_modules(prefix):
+        for path, module in self.named_modules(prefix=prefix) if recurse else [(prefix, self)]:
             for name, value in list(module.__dict__.items()):
                 if isinstance(value, Variable) and not (once and id(value) in seen):
                     seen.add(id(value))
                     yield (f"{path}.{name}" if path else name), value
 
-    def named_parameters(self, prefix: str = "") -> Iterator[tuple[str, Parameter]]:
-        """All Parameters with their dotted paths, each once."""
-        return ((path, v) for path, v in self._named_variables(prefix) if isinstance(v, Parameter))
+    def named_parameters(
+        self, prefix: str = "", recurse: bool = True, remove_duplicate: bool = True
+    ) -> Iterator[tuple[str, Parameter]]:
+        """All Parameters with their dotted paths; each once, or under each of its paths. Without ``recurse``, those of
+        this module alone."""
+        found = self._named_variables(prefix, remove_duplicate, recurse)
+        return ((path, v) for path, v in found if isinstance(v, Parameter))
 
-    def parameters(self) -> Iterator[Parameter]:
+    def parameters(self, recurse: bool = True) -> Iterator[Parameter]:
         """All Parameters of this module and those below it, each once: what optimizers take."""
-        return (parameter for _, parameter in self.named_parameters())
+        return (parameter for _, parameter in self.named_parameters(recurse=recurse))
 
-    def named_buffers(self, prefix: str = "") -> Iterator[tuple[str, Variable]]:
-        """All Variables that are no Parameters, with their dotted paths, each once."""
-        return ((path, v) for path, v in self._named_variables(prefix) if not isinstance(v, Parameter))
+    def named_buffers(
+        self, prefix: str = "", recurse: bool = True, remove_duplicate: bool = True
+    ) -> Iterator[tuple[str, Variable]]:
+        """All Variables that are no Parameters, with their dotted paths; as :meth:`named_parameters` does."""
+        found = self._named_variables(prefix, remove_duplicate, recurse)
+        return ((path, v) for path, v in found if not isinstance(v, Parameter))
 
-    def buffers(self) -> Iterator[Variable]:
+    def buffers(self, recurse: bool = True) -> Iterator[Variable]:
         """All Variables that are no Parameters, each once."""
-        return (buffer for _, buffer in self.named_buffers())
+        return (buffer for _, buffer in self.named_buffers(recurse=recurse))
 
     def num_parameters(self, trainable_only: bool = False) -> int:
         """How many numbers the Parameters hold."""
@@ -237,29 +304,62 @@ class Module(StatefulTree):
         """Evaluation mode for this module and all below."""
         return self.train(False)
 
-    def apply(self, function: Callable[[Module], Any]) -> Self:
-        """Call ``function`` on every module of the tree, children before parents."""
+    def apply(self, fn: Callable[[Module], Any]) -> Self:
+        """Call ``fn`` on every module of the tree, children before parents."""
         for module in reversed(list(self.modules())):
-            function(module)
+            fn(module)
         return self
 
-    def to(self, device: Any) -> Self:
-        """Put every Parameter and buffer, with its gradient, on another device; returns the module. Optimizers are
-        made afterwards, or told by ``load_state_dict``: their state stays where it is. DeviceError for a device that
-        does not exist, and in a compiled function."""
-        place = as_device(device)
+    def to(self, *where: Any, device: Any = None, dtype: Any = None, non_blocking: bool = False) -> Self:
+        """Put every Parameter and buffer, with its gradient, on another device, or those of floats into another float
+        dtype; returns the module. ``where`` is a device, a dtype, both, or an array that has them; ``non_blocking``
+        changes nothing. Optimizers are made afterwards, or told by ``load_state_dict``: their state stays as it is.
+        DeviceError for a device that does not exist, and in a compiled function."""
+        place, kind = destination(where, device, dtype)
         for variable in (*self.parameters(), *self.buffers()):
-            variable.move_to(place)
+            to_place = variable.aval.device if place is None else place
+            variable.move_to(to_place, kind if variable.dtype.is_float else None)
+        return self
+
+    def to_empty(self, *, device: Any, recurse: bool = True) -> Self:
+        """The same as :meth:`to`: values are kept. Without ``recurse``, only what this module holds itself."""
+        if recurse:
+            return self.to(device)
+        for variable in (*self.parameters(False), *self.buffers(False)):
+            variable.move_to(device)
         return self
 
     def cpu(self) -> Self:
         """All on the CPU."""
         return self.to(CPU)
 
-    def requires_grad_(self, flag: bool = True) -> Self:
+    def type(self, dst_type: Any) -> Self:
+        """Every Parameter and buffer in another dtype."""
+        kind = as_dtype(dst_type)
+        for variable in (*self.parameters(), *self.buffers()):
+            variable.move_to(variable.aval.device, kind)
+        return self
+
+    def half(self) -> Self:
+        """Parameters and buffers of floats as float16."""
+        return self.to(float16)
+
+    def bfloat16(self) -> Self:
+        """Parameters and buffers of floats as bfloat16."""
+        return self.to(bfloat16)
+
+    def float(self) -> Self:
+        """Parameters and buffers of floats as float32."""
+        return self.to(float32)
+
+    def double(self) -> Self:
+        """Parameters and buffers of floats as float64."""
+        return self.to(float64)
+
+    def requires_grad_(self, requires_grad: bool = True) -> Self:
         """Whether ``backward()`` computes gradients for the Parameters."""
         for parameter in self.parameters():
-            parameter.requires_grad = flag
+            parameter.requires_grad = requires_grad
         CLOCK.now += 1
         return self
 
@@ -274,21 +374,40 @@ class Module(StatefulTree):
         left_out = {
             f"{path}.{name}" if path else name for path, module in self.named_modules() for name in module._transient
         }
-        return {path: v for path, v in self._named_variables(once=False) if path not in left_out}
+        return {
+            path: v
+            for path, v in self._named_variables(once=False)
+            if path not in left_out and not (isinstance(v, Buffer) and not v.persistent)
+        }
 
-    def state_dict(self) -> dict[str, Tensor]:
+    def state_dict(self, *, destination: Any = None, prefix: str = "", keep_vars: bool = False) -> dict[str, Any]:
         """The values of all Parameters and persistent buffers, by dotted path, as of one point in time; later training
-        leaves them. For several modules and optimizers at one point in time there is :func:`runnel.snapshot`."""
-        return snapshot(lambda: {path: variable.value for path, variable in self._persistent().items()})
+        leaves them. For several modules and optimizers at one point in time there is :func:`runnel.snapshot`.
 
-    def load_state_dict(self, state: Any, strict: bool = True) -> LoadReport:
+        Args:
+            destination: a dict that the entries are put into; by default a new one.
+            prefix: stands before each path.
+            keep_vars: the Variables themselves, and not their values.
+        """
+        return saved(self, {} if destination is None else destination, prefix, keep_vars)
+
+    def load_state_dict(self, state_dict: Any, strict: bool = True, assign: bool = False) -> LoadReport:
         """Take over values by dotted path. Everything is checked first: on an error nothing has changed.
 
         Args:
-            state: tensors or NumPy arrays by path.
+            state_dict: tensors or NumPy arrays by path.
             strict: whether a missing or unexpected path is an error.
+            assign: take over dtypes, too, of floats.
         """
-        return load_variables(type(self).__name__, self._persistent(), state, strict)
+        return loaded(self, state_dict, strict, assign)
+
+    def get_extra_state(self) -> Any:
+        """What ``state_dict()`` is to hold for this module as "_extra_state", where a subclass defines it."""
+        raise NotImplementedError(f"[get_extra_state] {type(self).__name__} has no state but Variables.")
+
+    def set_extra_state(self, state: Any) -> None:
+        """Take over what ``get_extra_state`` gave, where a subclass defines it."""
+        raise NotImplementedError(f"[set_extra_state] {type(self).__name__} has no state but Variables.")
 
     # As text ----------------------------------------------------------------------------------------------------------
 
@@ -352,7 +471,7 @@ def _parameter_counts(module: Module) -> dict[int, int]:
     """How many numbers the Parameters of each module hold, by the module's id."""
     every = list(module.modules())
     if sum(len(list(m.children())) for m in every) != len(every) - 1:  # something is shared
-        return {id(m): m.num_parameters() for m in every}
+        return {id(m): Module.num_parameters(m) for m in every}
     below: dict[int, dict[int, int]] = {}
     counts: dict[int, int] = {}
     for m in reversed(every):  # children before parents

@@ -6,13 +6,12 @@ from collections.abc import Sequence
 from typing import Any, ClassVar
 
 from runnel import ops
-from runnel.core.dtypes import as_dtype
 from runnel.core.errors import ShapeError
 from runnel.core.surface import offered
-from runnel.nn import functional
+from runnel.nn import functional, init
 from runnel.nn.functions import require_variance
 from runnel.nn.module import Module
-from runnel.nn.parameter import Parameter
+from runnel.nn.parameter import Parameter, parameter_dtype
 from runnel.ops.arguments import as_sizes
 from runnel.tensor.creation import ones, zeros
 from runnel.tensor.variable import Variable
@@ -29,19 +28,38 @@ class _WithStatistics(Module):
     num_batches_tracked: Variable | None
 
     def __init__(
-        self, num_features: int, eps: float, momentum: float | None, affine: bool, track_running_stats: bool, dtype: Any
+        self,
+        num_features: int,
+        eps: float,
+        momentum: float | None,
+        affine: bool,
+        track_running_stats: bool,
+        bias: bool,
+        dtype: Any,
     ) -> None:
-        kind = as_dtype(dtype)
+        kind = parameter_dtype(dtype)
         self.num_features = num_features
         self.eps = eps
         self.momentum = momentum
         self.affine = affine
         self.track_running_stats = track_running_stats
         self.register_parameter("weight", Parameter(ones((num_features,), kind)) if affine else None)
-        self.register_parameter("bias", Parameter(zeros((num_features,), kind)) if affine else None)
+        self.register_parameter("bias", Parameter(zeros((num_features,), kind)) if affine and bias else None)
         self.register_buffer("running_mean", zeros((num_features,), kind) if track_running_stats else None)
         self.register_buffer("running_var", ones((num_features,), kind) if track_running_stats else None)
         self.register_buffer("num_batches_tracked", zeros((), "int64") if track_running_stats else None)
+
+    def reset_running_stats(self) -> None:
+        """The running statistics as they began: mean 0, variance 1, no batch seen."""
+        if self.running_mean is not None and self.running_var is not None and self.num_batches_tracked is not None:
+            init.zeros_(self.running_mean)
+            init.ones_(self.running_var)
+            init.zeros_(self.num_batches_tracked)
+
+    def reset_parameters(self) -> None:
+        """Everything as it began: weight 1, bias 0."""
+        self.reset_running_stats()
+        _reset(self.weight, self.bias)
 
     def _require_input(self, x: Any) -> None:
         if x.ndim not in self.axes or x.shape[1] != self.num_features:
@@ -71,9 +89,11 @@ class BatchNorm(_WithStatistics):
         momentum: float | None = 0.1,
         affine: bool = True,
         track_running_stats: bool = True,
-        dtype: Any = "float32",
+        *,
+        bias: bool = True,
+        dtype: Any = None,
     ) -> None:
-        super().__init__(num_features, eps, momentum, affine, track_running_stats, dtype)
+        super().__init__(num_features, eps, momentum, affine, track_running_stats, bias, dtype)
 
     def forward(self, x: Any) -> Any:
         self._require_input(x)
@@ -110,6 +130,33 @@ class BatchNorm3d(BatchNorm):
     axes = (5,)
 
 
+@offered("nn", function="batch_norm")
+class SyncBatchNorm(BatchNorm):
+    """Each channel of (N, C, …) with mean 0 and variance 1 over the batch. There is one process, and nothing to
+    synchronise: the same as :class:`BatchNorm1d` and its kin. ``process_group`` is accepted and changes nothing."""
+
+    axes = (2, 3, 4, 5)
+
+    def __init__(
+        self,
+        num_features: int,
+        eps: float = 1e-5,
+        momentum: float | None = 0.1,
+        affine: bool = True,
+        track_running_stats: bool = True,
+        process_group: Any = None,
+        *,
+        bias: bool = True,
+        dtype: Any = None,
+    ) -> None:
+        super().__init__(num_features, eps, momentum, affine, track_running_stats, bias=bias, dtype=dtype)
+
+    @staticmethod
+    def convert_sync_batchnorm(module: Module, process_group: Any = None) -> Module:
+        """``module`` as it is."""
+        return module
+
+
 class _InstanceNorm(_WithStatistics):
     def __init__(
         self,
@@ -118,11 +165,15 @@ class _InstanceNorm(_WithStatistics):
         momentum: float | None = 0.1,
         affine: bool = False,
         track_running_stats: bool = False,
-        dtype: Any = "float32",
+        *,
+        bias: bool = True,
+        dtype: Any = None,
     ) -> None:
-        super().__init__(num_features, eps, momentum, affine, track_running_stats, dtype)
+        super().__init__(num_features, eps, momentum, affine, track_running_stats, bias, dtype)
 
     def forward(self, x: Any) -> Any:
+        if x.ndim == self.axes[0] - 1:
+            return ops.squeeze(self.forward(ops.expand_dims(x, 0)), 0)
         self._require_input(x)
         share = self.momentum or 0.0
         fresh = self.training or self.running_mean is None
@@ -132,21 +183,22 @@ class _InstanceNorm(_WithStatistics):
 
 @offered("nn", function="instance_norm")
 class InstanceNorm1d(_InstanceNorm):
-    """Each channel of each image of (N, C, L) with mean 0 and variance 1 (D. Ulyanov et al., 2016)."""
+    """Each channel of each image of (N, C, L) or (C, L) with mean 0 and variance 1 (D. Ulyanov et al., 2016)."""
 
     axes = (3,)
 
 
 @offered("nn", function="instance_norm")
 class InstanceNorm2d(_InstanceNorm):
-    """Each channel of each image of (N, C, H, W) with mean 0 and variance 1 (D. Ulyanov et al., 2016)."""
+    """Each channel of each image of (N, C, H, W) or (C, H, W) with mean 0 and variance 1 (D. Ulyanov et al., 2016)."""
 
     axes = (4,)
 
 
 @offered("nn", function="instance_norm")
 class InstanceNorm3d(_InstanceNorm):
-    """Each channel of each image of (N, C, D, H, W) with mean 0 and variance 1 (D. Ulyanov et al., 2016)."""
+    """Each channel of each image of (N, C, D, H, W), or of one image (C, D, H, W), with mean 0 and variance 1
+    (D. Ulyanov et al., 2016)."""
 
     axes = (5,)
 
@@ -159,16 +211,27 @@ class GroupNorm(Module):
     bias: Parameter | None
 
     def __init__(
-        self, num_groups: int, num_channels: int, eps: float = 1e-5, affine: bool = True, dtype: Any = "float32"
+        self,
+        num_groups: int,
+        num_channels: int,
+        eps: float = 1e-5,
+        affine: bool = True,
+        *,
+        bias: bool = True,
+        dtype: Any = None,
     ) -> None:
         if num_groups < 1 or num_channels % num_groups:
             raise ShapeError(f"[GroupNorm] {num_channels} channels cannot be put into {num_groups} equal groups.")
-        kind = as_dtype(dtype)
+        kind = parameter_dtype(dtype)
         self.num_groups = num_groups
         self.num_channels = num_channels
         self.eps = eps
         self.register_parameter("weight", Parameter(ones((num_channels,), kind)) if affine else None)
-        self.register_parameter("bias", Parameter(zeros((num_channels,), kind)) if affine else None)
+        self.register_parameter("bias", Parameter(zeros((num_channels,), kind)) if affine and bias else None)
+
+    def reset_parameters(self) -> None:
+        """Weight 1, bias 0."""
+        _reset(self.weight, self.bias)
 
     def forward(self, x: Any) -> Any:
         return functional.group_norm(x, self.num_groups, self.weight, self.bias, self.eps)
@@ -190,15 +253,19 @@ class LayerNorm(Module):
         eps: float = 1e-5,
         elementwise_affine: bool = True,
         bias: bool = True,
-        dtype: Any = "float32",
+        dtype: Any = None,
     ) -> None:
-        kind = as_dtype(dtype)
+        kind = parameter_dtype(dtype)
         self.normalized_shape = as_sizes("LayerNorm", normalized_shape)
         self.eps = eps
         self.register_parameter("weight", Parameter(ones(self.normalized_shape, kind)) if elementwise_affine else None)
         self.register_parameter(
             "bias", Parameter(zeros(self.normalized_shape, kind)) if elementwise_affine and bias else None
         )
+
+    def reset_parameters(self) -> None:
+        """Weight 1, bias 0."""
+        _reset(self.weight, self.bias)
 
     def forward(self, x: Any) -> Any:
         return ops.layer_norm(x, self.normalized_shape, self.weight, self.bias, self.eps)
@@ -209,17 +276,37 @@ class LayerNorm(Module):
 
 @offered("nn", function="rms_norm")
 class RMSNorm(Module):
-    """Root mean square 1 over the last axis, then scaled (B. Zhang, R. Sennrich, 2019)."""
+    """Root mean square 1 over the last axes, then scaled (B. Zhang, R. Sennrich, 2019). ``eps`` is by default the
+    distance from 1 to the next number of the input's dtype."""
 
     weight: Parameter | None
 
-    def __init__(self, size: int, eps: float = 1e-6, elementwise_affine: bool = True, dtype: Any = "float32") -> None:
-        self.size = size
+    def __init__(
+        self,
+        normalized_shape: int | Sequence[int],
+        eps: float | None = None,
+        elementwise_affine: bool = True,
+        dtype: Any = None,
+    ) -> None:
+        self.normalized_shape = as_sizes("RMSNorm", normalized_shape)
         self.eps = eps
-        self.register_parameter("weight", Parameter(ones((size,), as_dtype(dtype))) if elementwise_affine else None)
+        self.elementwise_affine = elementwise_affine
+        start = Parameter(ones(self.normalized_shape, parameter_dtype(dtype))) if elementwise_affine else None
+        self.register_parameter("weight", start)
+
+    def reset_parameters(self) -> None:
+        """Weight 1."""
+        _reset(self.weight, None)
 
     def forward(self, x: Any) -> Any:
-        return ops.rms_norm(x, self.weight, self.eps)
+        return functional.rms_norm(x, self.normalized_shape, self.weight, self.eps)
 
     def extra_repr(self) -> str:
-        return f"{self.size}, eps={self.eps}"
+        return f"{self.normalized_shape}, eps={self.eps}, elementwise_affine={self.elementwise_affine}"
+
+
+def _reset(weight: Variable | None, bias: Variable | None) -> None:
+    if weight is not None:
+        init.ones_(weight)
+    if bias is not None:
+        init.zeros_(bias)

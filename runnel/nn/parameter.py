@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from runnel.core.dtypes import DType, as_dtype, float32
 from runnel.core.surface import offered
 from runnel.tensor.variable import Variable
 
@@ -18,13 +19,30 @@ class Parameter(Variable):
     __slots__ = ("is_sparse",)
 
     def __init__(
-        self, value: Any, requires_grad: bool = True, *, name: str = "", dtype: Any = None, device: Any = None
+        self, data: Any, requires_grad: bool = True, *, name: str = "", dtype: Any = None, device: Any = None
     ) -> None:
-        super().__init__(value, requires_grad=requires_grad, name=name, dtype=dtype, device=device)
+        super().__init__(data, requires_grad=requires_grad, name=name, dtype=dtype, device=device)
         self.is_sparse = False
+
+
+@offered("nn")
+class Buffer(Variable):
+    """A Variable that is state and not trained. As an attribute of a Module it is one of its ``buffers()``; unless it
+    is ``persistent``, ``state_dict()`` leaves it out."""
+
+    __slots__ = ("persistent",)
+
+    def __init__(self, data: Any, *, persistent: bool = True) -> None:
+        super().__init__(data)
+        self.persistent = persistent
 
 
 def named_in(variable: Variable, name: str) -> None:
     """Give ``variable`` the name it has in its module, unless it has one: a shared Variable keeps its first name."""
     if not variable.name:
         variable.name = name
+
+
+def parameter_dtype(dtype: Any) -> DType:
+    """The dtype of a layer's Parameters: float32 unless another one is asked for."""
+    return float32 if dtype is None else as_dtype(dtype)

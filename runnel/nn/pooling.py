@@ -23,17 +23,19 @@ class _MaxPool(Module):
         stride: Size | None = None,
         padding: Size = 0,
         dilation: Size = 1,
+        return_indices: bool = False,
         ceil_mode: bool = False,
     ) -> None:
         self.kernel_size = kernel_size
         self.stride = kernel_size if stride is None else stride
         self.padding = padding
         self.dilation = dilation
+        self.return_indices = return_indices
         self.ceil_mode = ceil_mode
 
     def forward(self, x: Any) -> Any:
         arguments = (self.kernel_size, self.stride, self.padding, self.dilation, self.ceil_mode)
-        return type(self).function(x, *arguments)
+        return type(self).function(x, *arguments, self.return_indices)
 
     def extra_repr(self) -> str:
         return (
@@ -152,22 +154,33 @@ class AdaptiveAvgPool3d(_Adaptive):
     function = staticmethod(functional.adaptive_avg_pool3d)
 
 
+class _AdaptiveMax(_Adaptive):
+    """With ``return_indices``, also where the elements are."""
+
+    def __init__(self, output_size: int | Sequence[int | None] | None, return_indices: bool = False) -> None:
+        super().__init__(output_size)
+        self.return_indices = return_indices
+
+    def forward(self, x: Any) -> Any:
+        return type(self).function(x, self.output_size, self.return_indices)
+
+
 @offered("nn", function="adaptive_max_pool1d")
-class AdaptiveMaxPool1d(_Adaptive):
+class AdaptiveMaxPool1d(_AdaptiveMax):
     """The greatest elements of ``output_size`` windows of (N, C, L)."""
 
     function = staticmethod(functional.adaptive_max_pool1d)
 
 
 @offered("nn", function="adaptive_max_pool2d")
-class AdaptiveMaxPool2d(_Adaptive):
+class AdaptiveMaxPool2d(_AdaptiveMax):
     """The greatest elements of ``output_size`` windows of (N, C, H, W); None stands for the size of the input."""
 
     function = staticmethod(functional.adaptive_max_pool2d)
 
 
 @offered("nn", function="adaptive_max_pool3d")
-class AdaptiveMaxPool3d(_Adaptive):
+class AdaptiveMaxPool3d(_AdaptiveMax):
     """The greatest elements of ``output_size`` windows of (N, C, D, H, W)."""
 
     function = staticmethod(functional.adaptive_max_pool3d)

@@ -10,13 +10,12 @@ import math
 from typing import Any, Final
 
 from runnel import ops
-from runnel.core.dtypes import as_dtype
 from runnel.core.errors import ShapeError
 from runnel.core.surface import offered
 from runnel.nn import init
 from runnel.nn.module import Module
 from runnel.nn.packing import PackedSequence, reordered
-from runnel.nn.parameter import Parameter
+from runnel.nn.parameter import Parameter, parameter_dtype
 from runnel.nn.recurrent_cells import State, elman_step, gru_step, lstm_step, require_nonlinearity
 from runnel.tensor import random
 from runnel.tensor.creation import zeros
@@ -25,7 +24,8 @@ from runnel.transforms.scan import scan
 MOST_LAYERS: Final = 10_000
 
 
-class _Recurrent(Module):
+@offered("nn", alone="the base class")
+class RNNBase(Module):
     """What RNN, GRU and LSTM share: everything but the step."""
 
     gates: int
@@ -41,11 +41,13 @@ class _Recurrent(Module):
         dropout: float = 0.0,
         bidirectional: bool = False,
         proj_size: int = 0,
-        dtype: Any = "float32",
+        dtype: Any = None,
     ) -> None:
         name = type(self).__name__
-        if proj_size:
-            raise ValueError(f"[{name}] has no projections: proj_size must be 0; received {proj_size}.")
+        if proj_size and not (self.states == 2 and 0 < proj_size < hidden_size):
+            raise ValueError(
+                f"[{name}] proj_size is for LSTM, and less than hidden_size ({hidden_size}); received {proj_size}."
+            )
         if not 0 <= dropout <= 1:
             raise ValueError(f"[{name}] dropout is a probability; received {dropout}.")
         if not 1 <= num_layers <= MOST_LAYERS:
@@ -57,15 +59,19 @@ class _Recurrent(Module):
         self.batch_first = batch_first
         self.dropout = dropout
         self.bidirectional = bidirectional
-        rows, kind = self.gates * hidden_size, as_dtype(dtype)
+        self.proj_size = proj_size
+        given = proj_size or hidden_size  # the size of what a layer gives
+        rows, kind = self.gates * hidden_size, parameter_dtype(dtype)
         for layer in range(num_layers):
-            columns = input_size if layer == 0 else hidden_size * (1 + bidirectional)
+            columns = input_size if layer == 0 else given * (1 + bidirectional)
             for suffix in self._suffixes(layer):
                 setattr(self, f"weight_ih_{suffix}", Parameter(zeros((rows, columns), kind)))
-                setattr(self, f"weight_hh_{suffix}", Parameter(zeros((rows, hidden_size), kind)))
+                setattr(self, f"weight_hh_{suffix}", Parameter(zeros((rows, given), kind)))
                 if bias:
                     setattr(self, f"bias_ih_{suffix}", Parameter(zeros((rows,), kind)))
                     setattr(self, f"bias_hh_{suffix}", Parameter(zeros((rows,), kind)))
+                if proj_size:
+                    setattr(self, f"weight_hr_{suffix}", Parameter(zeros((proj_size, hidden_size), kind)))
         self.reset_parameters()
 
     def reset_parameters(self) -> None:
@@ -104,12 +110,13 @@ class _Recurrent(Module):
         return (ops.moveaxis(output, 0, 1) if self.batch_first else output), last
 
     def _first(self, hx: State | None, batch: int, like: Any) -> State:
-        wanted = (self.num_layers * (1 + self.bidirectional), batch, self.hidden_size)
+        rows = (self.num_layers * (1 + self.bidirectional), batch)
+        sizes = (self.proj_size or self.hidden_size, self.hidden_size)[: self.states]
         if hx is None:
-            return tuple(ops.full_like(like, 0, wanted) for _ in range(self.states))
-        for h in hx:
-            if h.shape != wanted:
-                raise ShapeError(f"[{type(self).__name__}] needs first states of shape {wanted}; got {h.shape}.")
+            return tuple(ops.full_like(like, 0, (*rows, size)) for size in sizes)
+        for h, size in zip(hx, sizes, strict=True):
+            if h.shape != (*rows, size):
+                raise ShapeError(f"[{type(self).__name__}] needs first states of shape {(*rows, size)}; got {h.shape}.")
         return tuple(hx)
 
     def _layers(self, x: Any, packed: PackedSequence | None, first: State) -> tuple[Any, State]:
@@ -128,13 +135,15 @@ class _Recurrent(Module):
         return x, tuple(ops.stack(list(states)) for states in zip(*last, strict=True))
 
     def _direction(self, x: Any, packed: PackedSequence | None, state: State, suffix: str) -> tuple[Any, State]:
-        found = self.__dict__
-        given = ops.linear(x, found[f"weight_ih_{suffix}"], found.get(f"bias_ih_{suffix}"))
-        weight, bias = found[f"weight_hh_{suffix}"], found.get(f"bias_hh_{suffix}")
+        names = (f"{name}_{suffix}" for name in ("weight_ih", "bias_ih", "weight_hh", "bias_hh", "weight_hr"))
+        weight_ih, bias_ih, weight, bias, projection = (getattr(self, name, None) for name in names)
+        given = ops.linear(x, weight_ih, bias_ih)
         backwards = suffix.endswith("reverse")
 
         def step(carry: State, x: Any) -> tuple[State, Any]:
             after = self._step(x, carry, weight, bias)
+            if projection is not None:
+                after = (ops.linear(after[0], projection), *after[1:])
             return after, after[0]
 
         if packed is None:
@@ -146,6 +155,7 @@ class _Recurrent(Module):
         shown = f"{self.input_size}, {self.hidden_size}"
         for name, usual in (
             ("num_layers", 1), ("bias", True), ("batch_first", False), ("dropout", 0.0), ("bidirectional", False),
+            ("proj_size", 0),
         ):  # fmt: skip
             value = getattr(self, name)
             shown += "" if value == usual else f", {name}={value}"
@@ -180,7 +190,7 @@ def _over_groups(step: Any, state: State, data: Any, packed: PackedSequence, bac
 
 
 @offered("nn", alone="it has a state and Parameters of its own")
-class RNN(_Recurrent):
+class RNN(RNNBase):
     """An Elman network: hₜ is tanh, or relu, of weight_ih·xₜ + bias_ih + weight_hh·hₜ₋₁ + bias_hh.
 
     Parameters are called as in PyTorch: ``weight_ih_l0`` of shape (hidden_size, input_size), ``weight_hh_l0``,
@@ -203,7 +213,7 @@ class RNN(_Recurrent):
         batch_first: bool = False,
         dropout: float = 0.0,
         bidirectional: bool = False,
-        dtype: Any = "float32",
+        dtype: Any = None,
     ) -> None:
         require_nonlinearity(nonlinearity)
         self.nonlinearity = nonlinearity
@@ -218,7 +228,7 @@ class RNN(_Recurrent):
 
 
 @offered("nn", alone="it has a state and Parameters of its own")
-class GRU(_Recurrent):
+class GRU(RNNBase):
     """A network of gated recurrent units; arguments, parameters and results as those of :class:`RNN`. The rows of the
     weights, three times ``hidden_size``, are those of the reset gate, the update gate and the new value."""
 
@@ -233,9 +243,10 @@ class GRU(_Recurrent):
 
 
 @offered("nn", alone="it has a state and Parameters of its own")
-class LSTM(_Recurrent):
-    """A network of long short-term memories; as :class:`RNN`, but that first and last states are pairs (h, c). The rows
-    of the weights, four times ``hidden_size``, are those of input gate, forget gate, cell value and output gate."""
+class LSTM(RNNBase):
+    """A network of long short-term memories; as :class:`RNN`, but that first and last states are pairs (h, c), and that
+    with ``proj_size`` h is weight_hr times what it would be (H. Sak et al., 2014). The rows of the weights, four times
+    ``hidden_size``, are those of input gate, forget gate, cell value and output gate."""
 
     gates = 4
     states = 2

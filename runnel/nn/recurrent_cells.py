@@ -6,12 +6,11 @@ import math
 from typing import Any
 
 from runnel import ops
-from runnel.core.dtypes import as_dtype
 from runnel.core.errors import ShapeError
 from runnel.core.surface import offered
 from runnel.nn import init
 from runnel.nn.module import Module
-from runnel.nn.parameter import Parameter
+from runnel.nn.parameter import Parameter, parameter_dtype
 from runnel.tensor.creation import zeros
 from runnel.tensor.tensor import Tensor
 
@@ -41,7 +40,7 @@ def lstm_step(x: Any, state: State, weight: Any, bias: Any) -> State:
     """The next state (h, c): input gate, forget gate, cell value and output gate stand side by side in ``x``
     (S. Hochreiter, J. Schmidhuber, 1997; F. Gers et al., 2000)."""
     h, c = state
-    size = h.shape[-1]
+    size = c.shape[-1]
     total = x + ops.linear(h, weight, bias)
     keep = ops.sigmoid(_gate(total, 1, size))
     write = ops.sigmoid(_gate(total, 0, size))
@@ -53,7 +52,8 @@ def _gate(x: Any, number: int, size: int) -> Any:
     return ops.narrow(x, x.ndim - 1, number * size, size)
 
 
-class _Cell(Module):
+@offered("nn", alone="the base class")
+class RNNCellBase(Module):
     """What the cells share: Parameters under PyTorch's names, uniform in ±1/√hidden_size."""
 
     bias_ih: Parameter | None
@@ -61,8 +61,8 @@ class _Cell(Module):
     gates: int
     states: int = 1
 
-    def __init__(self, input_size: int, hidden_size: int, bias: bool = True, dtype: Any = "float32") -> None:
-        kind = as_dtype(dtype)
+    def __init__(self, input_size: int, hidden_size: int, bias: bool = True, dtype: Any = None) -> None:
+        kind = parameter_dtype(dtype)
         self.input_size = input_size
         self.hidden_size = hidden_size
         rows = self.gates * hidden_size
@@ -102,7 +102,7 @@ class _Cell(Module):
 
 
 @offered("nn", alone="it has a state and Parameters of its own")
-class RNNCell(_Cell):
+class RNNCell(RNNCellBase):
     """One step of an Elman network: the state becomes tanh, or relu, of weight_ih·x + bias_ih + weight_hh·h + bias_hh.
 
     Shapes: input (batch, input_size), state and result (batch, hidden_size); the batch may be left out.
@@ -116,7 +116,7 @@ class RNNCell(_Cell):
         hidden_size: int,
         bias: bool = True,
         nonlinearity: str = "tanh",
-        dtype: Any = "float32",
+        dtype: Any = None,
     ) -> None:
         require_nonlinearity(nonlinearity)
         super().__init__(input_size, hidden_size, bias, dtype)
@@ -131,7 +131,7 @@ class RNNCell(_Cell):
 
 
 @offered("nn", alone="it has a state and Parameters of its own")
-class GRUCell(_Cell):
+class GRUCell(RNNCellBase):
     """One step of a gated recurrent unit. Shapes as in :class:`RNNCell`; the rows of the weights are those of the reset
     gate, the update gate and the new value."""
 
@@ -146,7 +146,7 @@ class GRUCell(_Cell):
 
 
 @offered("nn", alone="it has a state and Parameters of its own")
-class LSTMCell(_Cell):
+class LSTMCell(RNNCellBase):
     """One step of a long short-term memory. State and result are pairs (h, c), of shapes as in :class:`RNNCell`; the
     rows of the weights are those of the input gate, the forget gate, the cell value and the output gate."""
 

@@ -8,29 +8,33 @@ from typing import Any
 
 from runnel import ops
 from runnel.core.errors import ShapeError
-from runnel.tensor.tensor import Tensor
 
-Function = Callable[..., Tensor]
+Function = Callable[..., Any]
 
 
 def over_axes(function: Callable[..., Any], name: str) -> tuple[Function, Function, Function]:
     """``function`` for one, two and three spatial axes, called ``name``1d, …; each also takes one image alone."""
-    first, second, third = (_over(spatial, function, f"{name}{spatial}d") for spatial in (1, 2, 3))
+    first, second, third = (_over(spatial, function, name.format(f"{spatial}d")) for spatial in (1, 2, 3))
     return first, second, third
 
 
 def _over(spatial: int, function: Callable[..., Any], name: str) -> Function:
     @functools.wraps(function)
-    def checked(x: Any, *args: Any, **kwargs: Any) -> Tensor:
+    def checked(x: Any, *args: Any, **kwargs: Any) -> Any:
         if x.ndim == spatial + 1:
-            alone: Tensor = ops.squeeze(function(ops.expand_dims(x, 0), *args, **kwargs), 0)
-            return alone
+            return _alone(function(ops.expand_dims(x, 0), *args, **kwargs))
         if x.ndim != spatial + 2:
             raise ShapeError(
                 f"[{name}] an input has a batch axis, a channel axis and {spatial} spatial ones; got shape {x.shape}."
             )
-        result: Tensor = function(x, *args, **kwargs)
-        return result
+        return function(x, *args, **kwargs)
 
     checked.__name__ = checked.__qualname__ = name
     return checked
+
+
+def _alone(result: Any) -> Any:
+    """The results for one image, without the axis of the batch."""
+    if isinstance(result, tuple):
+        return tuple(map(_alone, result))
+    return ops.squeeze(result, 0)

@@ -7,7 +7,6 @@ from collections.abc import Callable
 from typing import Any
 
 from runnel import ops
-from runnel.core.dtypes import as_dtype
 from runnel.core.surface import offered
 from runnel.nn import init
 from runnel.nn.attention import MultiheadAttention
@@ -15,7 +14,7 @@ from runnel.nn.containers import ModuleList
 from runnel.nn.linear import Linear
 from runnel.nn.module import Module
 from runnel.nn.normalization import LayerNorm
-from runnel.nn.parameter import Parameter
+from runnel.nn.parameter import Parameter, parameter_dtype
 from runnel.nn.regularization import Dropout
 from runnel.tensor.creation import full
 from runnel.tensor.tensor import Tensor
@@ -93,9 +92,9 @@ class TransformerEncoderLayer(_Block):
         batch_first: bool = False,
         norm_first: bool = False,
         bias: bool = True,
-        dtype: Any = "float32",
+        dtype: Any = None,
     ) -> None:
-        kind = as_dtype(dtype)
+        kind = parameter_dtype(dtype)
         self.self_attn = MultiheadAttention(d_model, nhead, dropout, bias, batch_first=batch_first, dtype=kind)
         self._add_feed_forward(d_model, dim_feedforward, dropout, activation, bias, kind)
         self.norm_first = norm_first
@@ -140,9 +139,9 @@ class TransformerDecoderLayer(_Block):
         batch_first: bool = False,
         norm_first: bool = False,
         bias: bool = True,
-        dtype: Any = "float32",
+        dtype: Any = None,
     ) -> None:
-        kind = as_dtype(dtype)
+        kind = parameter_dtype(dtype)
         self.self_attn = MultiheadAttention(d_model, nhead, dropout, bias, batch_first=batch_first, dtype=kind)
         self.multihead_attn = MultiheadAttention(d_model, nhead, dropout, bias, batch_first=batch_first, dtype=kind)
         self._add_feed_forward(d_model, dim_feedforward, dropout, activation, bias, kind)
@@ -266,7 +265,7 @@ class Transformer(Module):
         batch_first: bool = False,
         norm_first: bool = False,
         bias: bool = True,
-        dtype: Any = "float32",
+        dtype: Any = None,
     ) -> None:
         sizes = (d_model, nhead, dim_feedforward, dropout, activation, layer_norm_eps)
         common = (*sizes, batch_first, norm_first, bias, dtype)
@@ -313,9 +312,9 @@ class Transformer(Module):
         )  # fmt: skip
 
     @staticmethod
-    def generate_square_subsequent_mask(sz: int, dtype: Any = "float32") -> Tensor:
+    def generate_square_subsequent_mask(sz: int, dtype: Any = None) -> Tensor:
         """What hides later positions when it is added: -inf above the diagonal, 0 elsewhere."""
-        hidden = full((sz, sz), float("-inf"), as_dtype(dtype))
+        hidden = full((sz, sz), float("-inf"), parameter_dtype(dtype))
         rows, columns = ops.iota(hidden, (sz, sz), axis=0), ops.iota(hidden, (sz, sz), axis=1)
         mask: Tensor = ops.where(ops.greater(columns, rows), hidden, 0)
         return mask

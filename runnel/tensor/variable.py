@@ -366,18 +366,21 @@ class Variable(StandIn[Tensor]):
             return False  # there everything floating has a tape
         return any(x._record is None and (x._leaf is None or x._leaf() is not self) for x in tape.needed_order([value]))
 
-    def move_to(self, device: Any) -> Self:
-        """Put it, and its gradient, on another device; returns the Variable itself. Handles of its value stay where
-        they are. Not in a compiled function (DeviceError)."""
-        place = as_device(device)
-        if place is self._aval.device:
+    def move_to(self, device: Any, dtype: DType | None = None) -> Self:
+        """Put it, and its gradient, on another device, or into another dtype; returns the Variable itself. Handles of
+        its value stay as they are. Not in a compiled function (DeviceError)."""
+        place, kind = as_device(device), self.dtype if dtype is None else dtype
+        if place is self._aval.device and kind is self.dtype:
             return self
+        gradient = self._grad.astype(kind).on(place) if isinstance(self._grad, Tensor) else self._grad
+        value = np.ascontiguousarray(rounded(self.value.numpy(), kind)).reshape(self.shape)
+        return self.become(tensors.from_numpy(value, kind, copy=True, device=place), gradient)
+
+    def become(self, value: Tensor, gradient: Any = None) -> Self:
+        """Hold ``value``, which nobody else holds, whatever its shape, dtype and device are."""
         if tracing.ACTIVE.trace is not None:
-            raise DeviceError(
-                f"[to] {self.described} moves to {place} in the middle of a compiled function; move it before the call."
-            )
-        value = tensors.from_numpy(self.value.numpy(), self.dtype, copy=True, device=place)
-        gradient = self._grad.on(place) if isinstance(self._grad, Tensor) else self._grad
+            told = f"[to] {self.described} moves to {value.aval} in the middle of a compiled function"
+            raise DeviceError(f"{told}; do that before the call.")
         before = self._tensor, self._shared, self._settled, self._pin, self._grad, self._state_lock  # kept until done
         # Atomic from here to the last tick.
         self._aval, self._tensor, self._shared = value.aval, value, value

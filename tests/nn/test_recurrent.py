@@ -220,7 +220,7 @@ def test_what_does_not_fit() -> None:
     with pytest.raises(ShapeError, match="first states"):
         layer(rn.ones((5, 2, 3)), rn.ones((1, 3, 4)))
     with pytest.raises(ValueError, match="proj_size"):
-        nn.LSTM(3, 4, proj_size=2)
+        nn.LSTM(3, 4, proj_size=4)
     with pytest.raises(ValueError, match="nonlinearity"):
         nn.RNN(3, 4, nonlinearity="sin")
     with pytest.raises(ValueError, match="probability"):

@@ -1,44 +1,87 @@
-"""Gradients kept in bounds before the optimizer's step. Changes ``.grad``, returns what it measured."""
+"""What is done to modules and to all of their Parameters: gradients in bounds, weights that are computed."""
 
-from __future__ import annotations
+# Written by scripts/surface.py from the declarations where things are defined: see runnel.core.surface.
 
-import math
-from collections.abc import Iterable
+from typing import TYPE_CHECKING
 
-from runnel import ops
-from runnel.core.errors import GradientError
-from runnel.nn.utils import rnn
-from runnel.nn.utils.fusion import fuse_conv_bn
-from runnel.tensor.tensor import Tensor
-from runnel.tensor.variable import Variable
+from runnel.core import public
 
-__all__ = ["clip_grad_norm_", "clip_grad_value_", "fuse_conv_bn", "rnn"]
+if TYPE_CHECKING:
+    from runnel.nn.utils import parametrizations, parametrize, prune, rnn
+    from runnel.nn.utils.clipping import (
+        clip_grad_norm_,
+        clip_grad_norm_ as clip_grad_norm,
+        clip_grad_value_,
+        clip_grads_with_norm_,
+        get_total_norm,
+    )
+    from runnel.nn.utils.fusion import (
+        fuse_conv_bn,
+        fuse_conv_bn as fuse_conv_bn_eval,
+        fuse_conv_bn_weights,
+        fuse_linear_bn_eval,
+        fuse_linear_bn_weights,
+    )
+    from runnel.nn.utils.reparametrized import remove_spectral_norm, remove_weight_norm, spectral_norm, weight_norm
+    from runnel.nn.utils.vectors import (
+        parameters_to_vector,
+        skip_init,
+        unchanged as convert_conv2d_weight_memory_format,
+        unchanged as convert_conv3d_weight_memory_format,
+        vector_to_parameters,
+    )
 
+__all__ = [
+    "clip_grad_norm",
+    "clip_grad_norm_",
+    "clip_grad_value_",
+    "clip_grads_with_norm_",
+    "convert_conv2d_weight_memory_format",
+    "convert_conv3d_weight_memory_format",
+    "fuse_conv_bn",
+    "fuse_conv_bn_eval",
+    "fuse_conv_bn_weights",
+    "fuse_linear_bn_eval",
+    "fuse_linear_bn_weights",
+    "get_total_norm",
+    "parameters_to_vector",
+    "parametrizations",
+    "parametrize",
+    "prune",
+    "remove_spectral_norm",
+    "remove_weight_norm",
+    "rnn",
+    "skip_init",
+    "spectral_norm",
+    "vector_to_parameters",
+    "weight_norm",
+]
 
-def _with_gradients(parameters: Iterable[Variable] | Variable, name: str) -> list[tuple[Variable, Tensor]]:
-    given = [parameters] if isinstance(parameters, Variable) else list(parameters)
-    found = [(p, g) for p in given if (g := p.grad) is not None]
-    if not found:
-        raise GradientError(f"[{name}] none of the {len(given)} Parameters has a gradient; call backward() first.")
-    return found
+_RARE = {
+    "clip_grad_norm": "runnel.nn.utils.clipping.clip_grad_norm_",
+    "clip_grad_norm_": "runnel.nn.utils.clipping.clip_grad_norm_",
+    "clip_grad_value_": "runnel.nn.utils.clipping.clip_grad_value_",
+    "clip_grads_with_norm_": "runnel.nn.utils.clipping.clip_grads_with_norm_",
+    "convert_conv2d_weight_memory_format": "runnel.nn.utils.vectors.unchanged",
+    "convert_conv3d_weight_memory_format": "runnel.nn.utils.vectors.unchanged",
+    "fuse_conv_bn": "runnel.nn.utils.fusion.fuse_conv_bn",
+    "fuse_conv_bn_eval": "runnel.nn.utils.fusion.fuse_conv_bn",
+    "fuse_conv_bn_weights": "runnel.nn.utils.fusion.fuse_conv_bn_weights",
+    "fuse_linear_bn_eval": "runnel.nn.utils.fusion.fuse_linear_bn_eval",
+    "fuse_linear_bn_weights": "runnel.nn.utils.fusion.fuse_linear_bn_weights",
+    "get_total_norm": "runnel.nn.utils.clipping.get_total_norm",
+    "parameters_to_vector": "runnel.nn.utils.vectors.parameters_to_vector",
+    "parametrizations": "runnel.nn.utils.parametrizations",
+    "parametrize": "runnel.nn.utils.parametrize",
+    "prune": "runnel.nn.utils.prune",
+    "remove_spectral_norm": "runnel.nn.utils.reparametrized.remove_spectral_norm",
+    "remove_weight_norm": "runnel.nn.utils.reparametrized.remove_weight_norm",
+    "rnn": "runnel.nn.utils.rnn",
+    "skip_init": "runnel.nn.utils.vectors.skip_init",
+    "spectral_norm": "runnel.nn.utils.reparametrized.spectral_norm",
+    "vector_to_parameters": "runnel.nn.utils.vectors.vector_to_parameters",
+    "weight_norm": "runnel.nn.utils.reparametrized.weight_norm",
+}
 
-
-def clip_grad_norm_(parameters: Iterable[Variable] | Variable, max_norm: float, norm_type: float = 2.0) -> Tensor:
-    """Scale all gradients so that their common norm is at most ``max_norm``; returns the norm they had."""
-    pairs = _with_gradients(parameters, "clip_grad_norm_")
-    if math.isinf(norm_type):
-        total = ops.max(ops.stack([ops.max(ops.abs(g)) for _, g in pairs]))
-    else:
-        norms = [ops.norm(g, norm_type) for _, g in pairs]
-        total = ops.norm(ops.stack(norms), norm_type)
-    scale = ops.minimum(max_norm / (total + 1e-6), 1.0)
-    for parameter, g in pairs:
-        parameter.grad = g * ops.cast(scale, g.dtype)
-    result: Tensor = total
-    return result
-
-
-def clip_grad_value_(parameters: Iterable[Variable] | Variable, clip_value: float) -> None:
-    """Bring every element of the gradients into [-clip_value, clip_value]."""
-    for parameter, g in _with_gradients(parameters, "clip_grad_value_"):
-        parameter.grad = ops.clip(g, -clip_value, clip_value)
+public.offer(globals(), __all__, _RARE)
+del TYPE_CHECKING, public

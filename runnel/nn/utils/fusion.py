@@ -3,31 +3,35 @@
 from __future__ import annotations
 
 import copy
+from typing import Any
 
 from runnel import ops
 from runnel.core.errors import ShapeError
+from runnel.core.surface import offered
 from runnel.nn.convolution import Convolution, ConvTranspose1d, ConvTranspose2d, ConvTranspose3d
+from runnel.nn.linear import Linear
 from runnel.nn.normalization import BatchNorm
 from runnel.nn.parameter import Parameter
 from runnel.tensor.tensor import Tensor
 
 
-def fuse_conv_bn(conv: Convolution, norm: BatchNorm) -> Convolution:
-    """A convolution layer that does what ``conv`` and then ``norm``, in evaluation mode, do: its weight is scaled and
+@offered("utils: fuse_conv_bn fuse_conv_bn_eval")
+def fuse_conv_bn(conv: Convolution, bn: BatchNorm, transpose: bool = False) -> Convolution:
+    """A convolution layer that does what ``conv`` and then ``bn``, in evaluation mode, do: its weight is scaled and
     its bias shifted by the running statistics. Both layers stay as they are."""
-    if norm.running_mean is None or norm.running_var is None:
+    if bn.running_mean is None or bn.running_var is None:
         raise ValueError("[fuse_conv_bn] the normalization keeps no running statistics; there is nothing to fold.")
-    if norm.num_features != conv.out_channels:
+    if bn.num_features != conv.out_channels:
         raise ShapeError(
             f"[fuse_conv_bn] a convolution to {conv.out_channels} channels is not followed by a normalization of "
-            f"{norm.num_features}."
+            f"{bn.num_features}."
         )
-    scale = ops.rsqrt(norm.running_var + norm.eps)
-    if norm.weight is not None:
-        scale = scale * norm.weight
-    shift = -norm.running_mean * scale
-    if norm.bias is not None:
-        shift = shift + norm.bias
+    scale = ops.rsqrt(bn.running_var + bn.eps)
+    if bn.weight is not None:
+        scale = scale * bn.weight
+    shift = -bn.running_mean * scale
+    if bn.bias is not None:
+        shift = shift + bn.bias
     if conv.bias is not None:
         shift = shift + conv.bias * scale
     fused = copy.copy(conv)
@@ -46,3 +50,42 @@ def _scaled(conv: Convolution, scale: Tensor) -> Tensor:
     factors = scale.reshape(conv.groups, 1, -1, *(1,) * (weight.ndim - 2))
     result: Tensor = (grouped * factors).reshape(weight.shape)
     return result
+
+
+@offered("utils")
+def fuse_conv_bn_weights(
+    conv_w: Any, conv_b: Any, bn_rm: Any, bn_rv: Any, bn_eps: float, bn_w: Any, bn_b: Any, transpose: bool = False
+) -> tuple[Parameter, Parameter]:
+    """Weight and bias of the convolution that does what one with ``conv_w`` and ``conv_b`` and a normalization by
+    ``bn_rm`` (mean) and ``bn_rv`` (variance), scaled by ``bn_w`` and shifted by ``bn_b``, do; None for what is not
+    there. ``transpose``: the weight is that of a transposed convolution, in one group."""
+    scale = ops.rsqrt(bn_rv + bn_eps) * (1 if bn_w is None else bn_w)
+    axis = 1 if transpose else 0
+    along = tuple(-1 if i == axis else 1 for i in range(conv_w.ndim))
+    bias = ((0 if conv_b is None else conv_b) - bn_rm) * scale + (0 if bn_b is None else bn_b)
+    weight = conv_w * ops.reshape(scale, along)
+    trains = bool(conv_w.requires_grad)
+    return Parameter(weight.read().detach(), trains), Parameter(bias.read().detach(), trains)
+
+
+@offered("utils")
+def fuse_linear_bn_weights(
+    linear_w: Any, linear_b: Any, bn_rm: Any, bn_rv: Any, bn_eps: float, bn_w: Any, bn_b: Any
+) -> tuple[Parameter, Parameter]:
+    """``fuse_conv_bn_weights`` for a dense layer."""
+    return fuse_conv_bn_weights(linear_w, linear_b, bn_rm, bn_rv, bn_eps, bn_w, bn_b)
+
+
+@offered("utils")
+def fuse_linear_bn_eval(linear: Linear, bn: BatchNorm) -> Linear:
+    """A dense layer that does what ``linear`` and then ``bn``, in evaluation mode, do. Both stay as they are."""
+    if bn.num_features != linear.out_features:
+        raise ShapeError(
+            f"[fuse_linear_bn_eval] {linear.out_features} features are not followed by a normalization of "
+            f"{bn.num_features}."
+        )
+    state = (bn.running_mean, bn.running_var, bn.eps, bn.weight, bn.bias)
+    fused = copy.copy(linear)
+    fused.weight, fused.bias = fuse_linear_bn_weights(linear.weight, linear.bias, *state)
+    fused.training = False
+    return fused

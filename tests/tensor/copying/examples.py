@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import importlib
 import math
 import types
@@ -20,12 +21,14 @@ from runnel.data import Characters, Classification, Tree
 from runnel.nn.utils.rnn import PackedSequence, pack_padded_sequence
 from runnel.optim import lr_scheduler as schedules, swa_utils
 from runnel.tensor.variable import Variable
+from tests.suites.pytorch.layers import LAYERS
+from tests.suites.pytorch.test_layers import Torch
 
 PUBLIC = (
     "runnel", "runnel.nn", "runnel.nn.utils", "runnel.nn.utils.rnn", "runnel.optim", "runnel.optim.lr_scheduler",
     "runnel.optim.swa_utils", "runnel.io", "runnel.data",
 )  # fmt: skip
-NOT_MADE = {optim.LRScheduler, optim.Optimizer}  # base classes, whose subclasses are here
+NOT_MADE = {optim.LRScheduler, optim.Optimizer, nn.RNNBase, nn.RNNCellBase}  # base classes, whose subclasses are here
 
 
 class Example(NamedTuple):
@@ -261,8 +264,55 @@ EXAMPLES: dict[type, Example] = {
         for kind in vars(errors).values()
         if isinstance(kind, type) and issubclass(kind, Exception) and kind is not errors.MemoryBudgetError
     },
+    nn.NLLLoss2d: Example(nn.NLLLoss2d),
+    nn.SyncBatchNorm: Example(lambda: nn.SyncBatchNorm(4), (ROWS,)),
+    nn.Buffer: Example(lambda: nn.Buffer(floats(2), persistent=False)),
+    nn.UninitializedParameter: Example(nn.UninitializedParameter),
+    nn.UninitializedBuffer: Example(nn.UninitializedBuffer),
+    nn.LazyLinear: Example(lambda: nn.LazyLinear(3), (ROWS,)),
+    **{
+        kind: Example(lambda kind=kind: kind(4, 3))
+        for kind in (
+            nn.LazyConv1d, nn.LazyConv2d, nn.LazyConv3d, nn.LazyConvTranspose1d, nn.LazyConvTranspose2d,
+            nn.LazyConvTranspose3d,
+        )
+    },
+    **{
+        kind: Example(kind)
+        for kind in (
+            nn.LazyBatchNorm1d, nn.LazyBatchNorm2d, nn.LazyBatchNorm3d, nn.LazyInstanceNorm1d, nn.LazyInstanceNorm2d,
+            nn.LazyInstanceNorm3d,
+        )
+    },
+    **{
+        kind: Example(kind)
+        for kind in (nn.Dropout1d, nn.Dropout2d, nn.Dropout3d, nn.AlphaDropout, nn.FeatureAlphaDropout)
+    },
+    **{
+        kind: Example(lambda kind=kind: kind(2, output_size=2))
+        for kind in (nn.FractionalMaxPool2d, nn.FractionalMaxPool3d)
+    },
     errors.MemoryBudgetError: Example(lambda: errors.MemoryBudgetError("[compile] too much.", 7)),
 }  # fmt: skip
+
+
+def _of_cases() -> dict[type, Example]:
+    """The layers of the cases of PyTorch's values, as they are made there."""
+    found: dict[type, Example] = {}
+    for made_by, case in LAYERS.items():
+        kind = getattr(nn, made_by.removeprefix("nn.").partition("(")[0], None)
+        if isinstance(kind, type) and kind not in EXAMPLES and not kind.__name__.startswith("Lazy"):
+            shapes = tuple(tuple(map(int, text.split())) for text in case["inputs"].values() if text[0].isdigit())
+            is_plain = len(shapes) == len(case["inputs"]) and case["call"] in ("m(x)", "m(x, y)")
+            found.setdefault(kind, Example(functools.partial(_evaluated, made_by), shapes if is_plain else None))
+    return found
+
+
+def _evaluated(made_by: str) -> Any:
+    return eval(made_by, {"nn": nn, "F": nn.functional, "torch": Torch})
+
+
+EXAMPLES.update(_of_cases())
 
 
 def made(kind: type) -> Any:

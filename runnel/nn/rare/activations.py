@@ -1,0 +1,161 @@
+"""Activation functions beside the frequent ones, with PyTorch's values and derivatives at kinks."""
+
+from __future__ import annotations
+
+from runnel import ops
+from runnel.core.surface import offered
+from runnel.ops.arguments import Array
+from runnel.tensor import random
+from runnel.tensor.tensor import Tensor
+
+
+@offered("functional")
+def celu(x: Array, alpha: float = 1.0) -> Tensor:
+    """x where positive, else alpha · (exp(x/alpha) - 1) (J. Barron, 2017)."""
+    if alpha == 0:
+        raise ZeroDivisionError("[celu] alpha divides x and cannot be 0.")
+    below = ops.where(ops.greater(x, 0), 0, x)
+    result: Tensor = ops.where(ops.greater(x, 0), x, ops.expm1(below / alpha) * alpha)
+    return result
+
+
+@offered("functional")
+def hardshrink(x: Array, lambd: float = 0.5) -> Tensor:
+    """0 within [-lambd, lambd], else x."""
+    is_small = ops.logical_and(ops.greater_equal(x, -lambd), ops.less_equal(x, lambd))
+    result: Tensor = ops.where(is_small, 0, x)
+    return result
+
+
+@offered("functional")
+def softshrink(x: Array, lambd: float = 0.5) -> Tensor:
+    """x brought nearer to 0 by ``lambd``, which is not negative; 0 where |x| is less than that."""
+    if lambd < 0:
+        raise ValueError(f"[softshrink] lambd is not negative; received {lambd}.")
+    below = ops.where(ops.less(x, -lambd), x + lambd, x * 0)
+    result: Tensor = ops.where(ops.greater(x, lambd), x - lambd, below)
+    return result
+
+
+@offered("functional")
+def tanhshrink(x: Array) -> Tensor:
+    """x - tanh(x)."""
+    result: Tensor = x - ops.tanh(x)
+    return result
+
+
+@offered("functional")
+def softsign(x: Array) -> Tensor:
+    """x / (1 + |x|)."""
+    result: Tensor = x / (ops.abs(x) + 1)
+    return result
+
+
+@offered("functional")
+def threshold(x: Array, threshold: float, value: float) -> Tensor:
+    """x where it is greater than ``threshold``, else ``value``."""
+    result: Tensor = ops.where(ops.less_equal(x, threshold), value, x)
+    return result
+
+
+@offered("functional")
+def prelu(x: Array, weight: Array) -> Tensor:
+    """x where positive, else weight · x. ``weight`` has one element, or one for each channel of ``x`` (N, C, …)
+    (K. He et al., 2015)."""
+    if weight.size != 1:
+        channels = 1 if x.ndim > 1 else 0
+        shape = tuple(-1 if axis == channels else 1 for axis in range(x.ndim))
+        weight = ops.reshape(weight, shape)
+    else:
+        weight = ops.reshape(weight, (1,) * x.ndim)
+    result: Tensor = ops.where(ops.greater(x, 0), x, x * weight)
+    return result
+
+
+@offered("functional")
+def rrelu(x: Array, lower: float = 1.0 / 8, upper: float = 1.0 / 3, training: bool = False) -> Tensor:
+    """x where positive, else x times a slope: drawn from [lower, upper) for each element in ``training``, else the
+    middle of these (B. Xu et al., 2015)."""
+    if lower > upper:
+        raise ValueError(f"[rrelu] lower is at most upper; received {lower} and {upper}.")
+    if not training:
+        middle: Tensor = ops.leaky_relu(x, (lower + upper) / 2)
+        return middle
+    slopes = ops.uniform(random.next_key(None, x.device), x.shape, x.dtype, lower, upper)
+    result: Tensor = ops.where(ops.greater(x, 0), x, x * slopes)
+    return result
+
+
+@offered("functional")
+def softmin(x: Array, dim: int = -1) -> Tensor:
+    """softmax(-x) along ``dim``."""
+    result: Tensor = ops.softmax(-x, dim)
+    return result
+
+
+@offered("functional")
+def gumbel_softmax(logits: Array, tau: float = 1.0, hard: bool = False, eps: float = 1e-10, dim: int = -1) -> Tensor:
+    """softmax((logits + g)/tau) along ``dim``, for numbers g of the Gumbel distribution (E. Jang et al., 2017).
+
+    With ``hard``, 1 at the greatest element and 0 elsewhere, with the gradient of the soft values. ``eps`` is
+    accepted, as in PyTorch, and changes nothing.
+    """
+    unit = ops.uniform(random.next_key(None, logits.device), logits.shape, logits.dtype)
+    gumbels = -ops.log(-ops.log(ops.clip(unit, 1e-30)))
+    soft: Tensor = ops.softmax((logits + gumbels) / tau, dim)
+    if not hard:
+        return soft
+    first = ops.argmax(soft, dim, keepdims=True)
+    chosen = ops.cast(ops.equal(ops.iota(soft, soft.shape, dim % soft.ndim), first), soft.dtype)
+    return chosen - ops.stop_gradient(soft) + soft
+
+
+# --- the updating forms -------------------------------------------------------------------------------------------
+
+
+@offered("functional")
+def celu_(x: Array, alpha: float = 1.0) -> Tensor:
+    """``x`` with the value of ``celu``."""
+    return x.update("celu_", lambda value: celu(value, alpha))
+
+
+@offered("functional")
+def elu_(x: Array, alpha: float = 1.0) -> Tensor:
+    """``x`` with the value of ``elu``."""
+    return x.update("elu_", lambda value: ops.elu(value, alpha))
+
+
+@offered("functional")
+def hardtanh_(x: Array, low: float = -1.0, high: float = 1.0) -> Tensor:
+    """``x`` with the value of ``hardtanh``."""
+    return x.update("hardtanh_", lambda value: ops.hardtanh(value, low, high))
+
+
+@offered("functional")
+def leaky_relu_(x: Array, negative_slope: float = 0.01) -> Tensor:
+    """``x`` with the value of ``leaky_relu``."""
+    return x.update("leaky_relu_", lambda value: ops.leaky_relu(value, negative_slope))
+
+
+@offered("functional")
+def relu_(x: Array) -> Tensor:
+    """``x`` with the value of ``relu``."""
+    return x.update("relu_", ops.relu)
+
+
+@offered("functional")
+def rrelu_(x: Array, lower: float = 1.0 / 8, upper: float = 1.0 / 3, training: bool = False) -> Tensor:
+    """``x`` with the value of ``rrelu``."""
+    return x.update("rrelu_", lambda value: rrelu(value, lower, upper, training))
+
+
+@offered("functional")
+def selu_(x: Array) -> Tensor:
+    """``x`` with the value of ``selu``."""
+    return x.update("selu_", ops.selu)
+
+
+@offered("functional")
+def threshold_(x: Array, threshold: float, value: float) -> Tensor:
+    """``x`` with the value of ``threshold``: ``value`` where it is not greater."""
+    return x.update("threshold_", lambda x: ops.where(ops.less_equal(x, threshold), value, x))

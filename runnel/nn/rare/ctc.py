@@ -1,0 +1,144 @@
+"""Connectionist temporal classification: the likelihood of a sequence of labels, however it is spread over the steps
+(A. Graves et al., 2006)."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Final
+
+import numpy as np
+
+from runnel import ops
+from runnel.core.dtypes import float32, int64
+from runnel.core.errors import ShapeError
+from runnel.core.surface import offered
+from runnel.nn.module import Module
+from runnel.ops.arguments import Array
+from runnel.ops.indexing import labels_below
+from runnel.ops.losses import reduced
+from runnel.tensor.methods import ArrayMethods
+from runnel.tensor.tensor import Tensor
+from runnel.transforms.scan import scan
+
+_IMPOSSIBLE: Final = -1e30  # the logarithm of 0, with derivatives
+
+
+@offered("functional")
+def ctc_loss(
+    log_probs: Array,
+    targets: Array,
+    input_lengths: Array | Sequence[int],
+    target_lengths: Array | Sequence[int],
+    blank: int = 0,
+    reduction: str = "mean",
+    zero_infinity: bool = False,
+) -> Tensor:
+    """-log of the probability of the targets, summed over all ways to repeat labels and put blanks between them.
+
+    Args:
+        log_probs: log-probabilities (T, N, C), or (T, C) for one sequence; ``log_softmax`` gives them.
+        targets: labels (N, S), or those of all sequences one after the other.
+        input_lengths: how many steps of each sequence count.
+        target_lengths: how many labels each sequence has.
+        blank: the label that stands for none.
+        reduction: "mean" divides each loss by its number of labels, and takes the mean over sequences.
+        zero_infinity: whether losses of targets that cannot be, having too many labels, are 0 and not infinite.
+    """
+    if log_probs.ndim == 2:
+        seen, wanted = (_vector(log_probs, n) for n in (input_lengths, target_lengths))
+        labels = ops.reshape(targets, (1, -1))
+        single = ops.squeeze(
+            ctc_loss(ops.expand_dims(log_probs, 1), labels, seen, wanted, blank, "none", zero_infinity), 0
+        )
+        if reduction == "mean":
+            single = single / ops.cast(ops.maximum(ops.squeeze(wanted, 0), 1), single.dtype)
+        elif reduction not in ("sum", "none"):
+            reduced("ctc_loss", single, reduction)
+        result: Tensor = single
+        return result
+    if log_probs.ndim != 3 or not 0 <= blank < log_probs.shape[2]:
+        raise ShapeError(
+            f"[ctc_loss] takes log-probabilities (T, N, C) and a blank below C; received {log_probs.shape}, {blank}."
+        )
+    batch, classes = log_probs.shape[1:]
+    seen, wanted = (_vector(log_probs, n) for n in (input_lengths, target_lengths))
+    if seen.shape != (batch,) or wanted.shape != (batch,):
+        raise ShapeError(
+            f"[ctc_loss] {batch} sequences have as many lengths; received shapes {seen.shape} and {wanted.shape}."
+        )
+    labels = labels_below(_padded(targets, wanted, batch), classes)
+    wide = log_probs if log_probs.dtype.itemsize != 2 else ops.cast(log_probs, float32)
+    losses = -_log_likelihood(wide, labels, seen, wanted, blank)
+    is_possible = ops.less(losses, -_IMPOSSIBLE / 2)
+    losses = ops.where(is_possible, losses, 0.0 if zero_infinity else float("inf"))
+    if reduction == "mean":
+        losses = losses / ops.cast(ops.maximum(wanted, 1), losses.dtype)
+    averaged: Tensor = ops.cast(reduced("ctc_loss", losses, reduction), log_probs.dtype)
+    return averaged
+
+
+def _vector(x: Array, lengths: Any) -> Array:
+    """Lengths as int64, one for each sequence."""
+    if not isinstance(lengths, ArrayMethods):
+        lengths = x.lift(np.asarray(lengths, np.int64).reshape(-1), int64)
+    return ops.reshape(ops.cast(lengths, int64), (-1,))
+
+
+def _padded(targets: Array, lengths: Array, batch: int) -> Array:
+    """Labels (N, S): as they are, or from one row of all of them."""
+    labels = ops.cast(targets, int64)
+    if labels.ndim == 2 and labels.shape[0] == batch:
+        return labels
+    if labels.ndim != 1:
+        raise ShapeError(f"[ctc_loss] targets are (N, S), or one row of all; received shape {labels.shape}.")
+    known = lengths.known()
+    longest = labels.size if known is None else int(known.max(initial=0))
+    if not longest:
+        return ops.full_like(labels, 0, (batch, 0))
+    before = ops.less(ops.iota(lengths, (batch, batch), 1), ops.iota(lengths, (batch, batch), 0))
+    first = ops.sum(ops.where(before, ops.expand_dims(lengths, 0), 0), 1, keepdims=True)
+    place = first + ops.iota(labels, (batch, longest), 1)
+    return ops.take(labels, ops.minimum(place, labels.size - 1), 0)
+
+
+def _log_likelihood(x: Array, labels: Array, seen: Array, wanted: Array, blank: int) -> Array:
+    """log p of each sequence's labels: a walk over the steps, through the states blank, label, blank, label, …, blank.
+    From one step to the next it stays, goes on by one state, or by two past a blank between unlike labels."""
+    batch, count = labels.shape
+    states = 2 * count + 1
+    spread = ops.reshape(ops.stack([ops.full_like(labels, blank), labels], -1), (batch, 2 * count))
+    extended = ops.pad(spread, ((0, 0), (0, 1)), blank)
+    skipped = ops.pad(extended, ((0, 0), (2, 0)), blank)[:, :states]
+    may_skip = ops.logical_and(ops.not_equal(extended, blank), ops.not_equal(extended, skipped))
+    whole = ops.broadcast_to(ops.expand_dims(extended, 0), (x.shape[0], batch, states))
+    scores = ops.take_along_axis(x, whole, 2)  # (T, N, states)
+    impossible = ops.full_like(x, _IMPOSSIBLE, (batch, states))
+    begins = ops.less(ops.iota(extended, (batch, states), 1), 2)
+
+    def step(log_p: Array, given: tuple[Array, Array]) -> tuple[Array, None]:
+        number, score = given
+        by_one = ops.pad(log_p, ((0, 0), (1, 0)), _IMPOSSIBLE)[:, :states]
+        by_two = ops.where(may_skip, ops.pad(log_p, ((0, 0), (2, 0)), _IMPOSSIBLE)[:, :states], impossible)
+        ways = ops.logsumexp(ops.stack([log_p, by_one, by_two]), 0)
+        after = ops.where(ops.equal(number, 0), ops.where(begins, score, impossible), ways + score)
+        return ops.where(ops.less(number, ops.expand_dims(seen, -1)), ops.maximum(after, _IMPOSSIBLE), log_p), None
+
+    last, _ = scan(step, impossible, (ops.iota(x, (x.shape[0], 1, 1), 0), scores))
+    place = ops.iota(extended, (batch, states), 1)
+    end = 2 * ops.expand_dims(wanted, -1)
+    ends = ops.logical_or(ops.equal(place, end), ops.equal(place, end - 1))
+    return ops.logsumexp(ops.where(ends, last, impossible), 1)
+
+
+@offered("nn", function="ctc_loss")
+class CTCLoss(Module):
+    """-log of the probability of sequences of labels; called with log-probabilities (T, N, C), targets and the lengths
+    of both."""
+
+    def __init__(self, blank: int = 0, reduction: str = "mean", zero_infinity: bool = False) -> None:
+        self.blank = blank
+        self.reduction = reduction
+        self.zero_infinity = zero_infinity
+
+    def forward(self, x: Any, targets: Any, input_lengths: Any, target_lengths: Any) -> Any:
+        return ctc_loss(x, targets, input_lengths, target_lengths, self.blank, self.reduction, self.zero_infinity)

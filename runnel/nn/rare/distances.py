@@ -1,0 +1,67 @@
+"""Similarities and distances of vectors, as functions and as modules."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from runnel import ops
+from runnel.core.dtypes import int64
+from runnel.core.errors import ShapeError
+from runnel.core.surface import offered
+from runnel.nn.module import Module
+from runnel.ops.arguments import Array
+from runnel.tensor.tensor import Tensor
+
+
+@offered("functional")
+def cosine_similarity(x1: Array, x2: Array, dim: int = 1, eps: float = 1e-8) -> Tensor:
+    """x1·x2 / (|x1|·|x2|) along ``dim``, for arrays that broadcast; each norm is at least ``eps``."""
+    x1, x2 = ops.broadcast_arrays(x1, x2)
+    first, second = (x / ops.maximum(ops.norm(x, 2.0, dim, keepdims=True), eps) for x in (x1, x2))
+    result: Tensor = ops.sum(first * second, dim)
+    return result
+
+
+@offered("functional")
+def pairwise_distance(x1: Array, x2: Array, p: float = 2.0, eps: float = 1e-6, keepdim: bool = False) -> Tensor:
+    """The p-norm of x1 - x2 + eps over the last axis, for arrays that broadcast."""
+    result: Tensor = ops.norm(x1 - x2 + eps, p, -1, keepdims=keepdim)
+    return result
+
+
+@offered("functional")
+def pdist(x: Array, p: float = 2.0) -> Tensor:
+    """The p-norms of the differences of each two rows of a matrix (n, m), as a vector of n·(n - 1)/2 elements: row 0
+    with the others, then row 1 with those after it, …"""
+    if x.ndim != 2 or p < 0:
+        raise ShapeError(f"[pdist] takes a matrix and p of at least 0; received shape {x.shape} and p={p}.")
+    first, second = (x.lift(i.astype(np.int64), int64) for i in np.triu_indices(x.shape[0], 1))
+    result: Tensor = ops.norm(ops.take(x, first, 0) - ops.take(x, second, 0), p, -1)
+    return result
+
+
+@offered("nn", function="cosine_similarity")
+class CosineSimilarity(Module):
+    """x1·x2 / (|x1|·|x2|) along ``dim``; each norm is at least ``eps``."""
+
+    def __init__(self, dim: int = 1, eps: float = 1e-8) -> None:
+        self.dim = dim
+        self.eps = eps
+
+    def forward(self, x1: Any, x2: Any) -> Any:
+        return cosine_similarity(x1, x2, self.dim, self.eps)
+
+
+@offered("nn", function="pairwise_distance")
+class PairwiseDistance(Module):
+    """The p-norm of x1 - x2 + eps over the last axis."""
+
+    def __init__(self, p: float = 2.0, eps: float = 1e-6, keepdim: bool = False) -> None:
+        self.norm = p
+        self.eps = eps
+        self.keepdim = keepdim
+
+    def forward(self, x1: Any, x2: Any) -> Any:
+        return pairwise_distance(x1, x2, self.norm, self.eps, self.keepdim)

@@ -1,0 +1,146 @@
+"""Dropout of whole channels, and dropout that keeps mean and variance of what SELU gives."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any, ClassVar, Final
+
+from runnel import ops
+from runnel.core.errors import ShapeError
+from runnel.core.surface import offered
+from runnel.nn.module import Module
+from runnel.ops.arguments import Array
+from runnel.tensor import random
+from runnel.tensor.tensor import Tensor
+
+_LOWEST: Final = -1.7580993408473766  # what SELU goes to for x → -∞ (G. Klambauer et al., 2017)
+
+
+def _require_probability(name: str, p: float) -> None:
+    if not 0 <= p <= 1:
+        raise ValueError(f"[{name}] p is a probability; received {p}.")
+
+
+def _kept(x: Array, p: float, shape: tuple[int, ...]) -> Array:
+    """1 with probability 1 - p, else 0, in ``shape``."""
+    return ops.cast(ops.bernoulli(random.next_key(None, x.device), 1 - p, shape), x.dtype)
+
+
+def _channels(x: Array) -> tuple[int, ...]:
+    """A number for each channel of (N, C, …)."""
+    return (*x.shape[:2], *(1,) * (x.ndim - 2))
+
+
+def _of_channels(name: str, x: Array, p: float, training: bool, ranks: tuple[int, ...], alone: int) -> Tensor:
+    """Channels zeroed with probability ``p``; an input of ``alone`` axes has no batch."""
+    _require_probability(name, p)
+    if x.ndim not in ranks:
+        raise ShapeError(f"[{name}] an input has {' or '.join(map(str, ranks))} axes; received shape {x.shape}.")
+    if not training or p == 0:
+        unchanged: Tensor = x.read()
+        return unchanged
+    shape = (x.shape[0], *(1,) * (x.ndim - 1)) if x.ndim == alone else _channels(x)
+    result: Tensor = x * (_kept(x, p, shape) / (1 - p) if p < 1 else 0)
+    return result
+
+
+@offered("functional")
+def dropout1d(x: Array, p: float = 0.5, training: bool = True, inplace: bool = False) -> Tensor:
+    """Channels of (N, C, L) or (C, L) zeroed with probability ``p`` and the others divided by 1 - p (J. Tompson et al.,
+    2015); ``inplace`` changes nothing."""
+    return _of_channels("dropout1d", x, p, training, (2, 3), 2)
+
+
+@offered("functional")
+def dropout2d(x: Array, p: float = 0.5, training: bool = True, inplace: bool = False) -> Tensor:
+    """Channels of (N, C, H, W) zeroed with probability ``p`` and the others divided by 1 - p; three axes are (N, C, L),
+    as in PyTorch. ``inplace`` changes nothing."""
+    return _of_channels("dropout2d", x, p, training, (3, 4), -1)
+
+
+@offered("functional")
+def dropout3d(x: Array, p: float = 0.5, training: bool = True, inplace: bool = False) -> Tensor:
+    """Channels of (N, C, D, H, W) or (C, D, H, W) zeroed with probability ``p`` and the others divided by 1 - p;
+    ``inplace`` changes nothing."""
+    return _of_channels("dropout3d", x, p, training, (4, 5), 4)
+
+
+def _to_lowest(x: Array, p: float, shape: tuple[int, ...]) -> Tensor:
+    """Elements set to SELU's lowest value with probability ``p``; then all brought back to mean 0 and variance 1."""
+    if p == 1:
+        nothing: Tensor = x * 0
+        return nothing
+    kept = _kept(x, p, shape)
+    scale = 1 / math.sqrt((1 - p) * (1 + p * _LOWEST**2))
+    result: Tensor = x * (kept * scale) + ((1 - kept) * (_LOWEST * scale) - _LOWEST * scale * p)
+    return result
+
+
+@offered("functional")
+def alpha_dropout(x: Array, p: float = 0.5, training: bool = False, inplace: bool = False) -> Tensor:
+    """Elements set to SELU's lowest value with probability ``p``, then all scaled and shifted so that mean and variance
+    stay (G. Klambauer et al., 2017). ``inplace`` changes nothing."""
+    _require_probability("alpha_dropout", p)
+    return _to_lowest(x, p, x.shape) if training and p else x.read()
+
+
+@offered("functional")
+def feature_alpha_dropout(x: Array, p: float = 0.5, training: bool = False, inplace: bool = False) -> Tensor:
+    """``alpha_dropout`` of whole channels of (N, C, …); ``inplace`` changes nothing."""
+    _require_probability("feature_alpha_dropout", p)
+    if x.ndim < 2:
+        raise ShapeError(f"[feature_alpha_dropout] an input has axes (N, C, …); received shape {x.shape}.")
+    return _to_lowest(x, p, _channels(x)) if training and p else x.read()
+
+
+class _Dropout(Module):
+    """In training mode, ``function``; else x itself. ``inplace`` is accepted and changes nothing."""
+
+    function: ClassVar[Callable[..., Any]]
+
+    def __init__(self, p: float = 0.5, inplace: bool = False) -> None:
+        _require_probability(type(self).__name__, p)
+        self.p = p
+        self.inplace = inplace
+
+    def forward(self, x: Any) -> Any:
+        return type(self).function(x, self.p, self.training)
+
+    def extra_repr(self) -> str:
+        return f"p={self.p}"
+
+
+@offered("nn", function="dropout1d")
+class Dropout1d(_Dropout):
+    """In training mode, channels of (N, C, L) or (C, L) zeroed with probability ``p``, the others divided by 1 - p."""
+
+    function = staticmethod(dropout1d)
+
+
+@offered("nn", function="dropout2d")
+class Dropout2d(_Dropout):
+    """In training mode, channels of (N, C, H, W) zeroed with probability ``p``, the others divided by 1 - p."""
+
+    function = staticmethod(dropout2d)
+
+
+@offered("nn", function="dropout3d")
+class Dropout3d(_Dropout):
+    """In training mode, channels of (N, C, D, H, W) zeroed with probability ``p``, the others divided by 1 - p."""
+
+    function = staticmethod(dropout3d)
+
+
+@offered("nn", function="alpha_dropout")
+class AlphaDropout(_Dropout):
+    """In training mode, dropout that keeps mean and variance of what SELU gives."""
+
+    function = staticmethod(alpha_dropout)
+
+
+@offered("nn", function="feature_alpha_dropout")
+class FeatureAlphaDropout(_Dropout):
+    """In training mode, ``AlphaDropout`` of whole channels."""
+
+    function = staticmethod(feature_alpha_dropout)

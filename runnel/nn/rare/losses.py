@@ -1,0 +1,244 @@
+"""Losses of margins, distances, distributions and several labels, with PyTorch's arguments and conventions."""
+
+from __future__ import annotations
+
+import functools
+import math
+from collections.abc import Callable
+from typing import Any
+
+from runnel import ops
+from runnel.core.dtypes import int64
+from runnel.core.errors import DTypeError, ShapeError
+from runnel.core.surface import offered
+from runnel.nn.rare import distances
+from runnel.ops.arguments import Array
+from runnel.ops.indexing import labels_below
+from runnel.ops.losses import IGNORED, reduced
+from runnel.tensor.tensor import Tensor
+
+# --- margins and distances --------------------------------------------------------------------------------------------
+
+
+@offered("functional")
+def margin_ranking_loss(
+    input1: Array, input2: Array, target: Array, margin: float = 0.0, reduction: str = "mean"
+) -> Tensor:
+    """max(0, margin - target·(input1 - input2)), for targets 1 and -1 that say which one is to be the greater."""
+    result: Tensor = reduced("margin_ranking_loss", ops.relu(margin - target * (input1 - input2)), reduction)
+    return result
+
+
+@offered("functional")
+def hinge_embedding_loss(x: Array, target: Array, margin: float = 1.0, reduction: str = "mean") -> Tensor:
+    """x where the target is 1, max(0, margin - x) where it is -1; for distances x of similar and dissimilar pairs."""
+    far = ops.where(ops.not_equal(target, 1), ops.relu(margin - x), 0)
+    near = ops.where(ops.not_equal(target, -1), x, 0)
+    result: Tensor = reduced("hinge_embedding_loss", far + near, reduction)
+    return result
+
+
+@offered("functional")
+def soft_margin_loss(x: Array, target: Array, reduction: str = "mean") -> Tensor:
+    """log(1 + exp(-target·x)) for targets 1 and -1."""
+    result: Tensor = reduced("soft_margin_loss", ops.softplus(-(target * x)), reduction)
+    return result
+
+
+@offered("functional")
+def cosine_embedding_loss(
+    input1: Array, input2: Array, target: Array, margin: float = 0.0, reduction: str = "mean"
+) -> Tensor:
+    """1 - cos where the target is 1, max(0, cos - margin) where it is -1, for the cosine between vectors (N, D) or (D);
+    one target for each pair."""
+    if input1.shape != input2.shape or target.shape != input1.shape[:-1] or not 1 <= input1.ndim <= 2:
+        raise ShapeError(
+            f"[cosine_embedding_loss] takes vectors (N, D) with targets (N,), or (D,) with (); received shapes "
+            f"{input1.shape}, {input2.shape} and {target.shape}."
+        )
+    squares = (ops.sum(x * x, -1) + 1e-12 for x in (input1, input2))
+    cosine = ops.sum(input1 * input2, -1) / ops.sqrt(functools.reduce(ops.multiply, squares))
+    near = ops.where(ops.equal(target, 1), 1 - cosine, 0)
+    far = ops.where(ops.equal(target, -1), ops.relu(cosine - margin), 0)
+    result: Tensor = reduced("cosine_embedding_loss", near + far, reduction)
+    return result
+
+
+@offered("functional")
+def triplet_margin_loss(
+    anchor: Array,
+    positive: Array,
+    negative: Array,
+    margin: float = 1.0,
+    p: float = 2,
+    eps: float = 1e-6,
+    swap: bool = False,
+    reduction: str = "mean",
+) -> Tensor:
+    """max(0, d(anchor, positive) - d(anchor, negative) + margin) for the p-norm d of differences + ``eps``; ``swap``
+    takes d(positive, negative) where that is less (V. Balntas et al., 2016)."""
+
+    def distance(x: Array, y: Array) -> Tensor:
+        return distances.pairwise_distance(x, y, p, eps)
+
+    return triplet_margin_with_distance_loss(
+        anchor, positive, negative, distance_function=distance, margin=margin, swap=swap, reduction=reduction
+    )
+
+
+@offered("functional")
+def triplet_margin_with_distance_loss(
+    anchor: Array,
+    positive: Array,
+    negative: Array,
+    *,
+    distance_function: Callable[..., Any] | None = None,
+    margin: float = 1.0,
+    swap: bool = False,
+    reduction: str = "mean",
+) -> Tensor:
+    """``triplet_margin_loss`` with another distance than ``pairwise_distance``: a function of two arrays."""
+    if margin <= 0:
+        raise ValueError(f"[triplet_margin_loss] margin is positive; received {margin}.")
+    distance = distances.pairwise_distance if distance_function is None else distance_function
+    near, far = distance(anchor, positive), distance(anchor, negative)
+    if swap:
+        far = ops.minimum(far, distance(positive, negative))
+    result: Tensor = reduced("triplet_margin_loss", ops.relu(near - far + margin), reduction)
+    return result
+
+
+# --- classes ----------------------------------------------------------------------------------------------------------
+
+
+@offered("functional")
+def multi_margin_loss(
+    x: Array,
+    target: Array,
+    p: int = 1,
+    margin: float = 1.0,
+    weight: Array | None = None,
+    reduction: str = "mean",
+) -> Tensor:
+    """Σ max(0, margin - x[y] + x[i])ᵖ / C over the classes i other than the label y, for x (N, C) or (C,); times the
+    weight of y. p is 1 or 2."""
+    if p not in (1, 2):
+        raise ValueError(f"[multi_margin_loss] p is 1 or 2; received {p}.")
+    _require_labels("multi_margin_loss", x, target, x.shape[:-1])
+    label = labels_below(ops.cast(ops.expand_dims(target, -1), int64), x.shape[-1])
+    is_label = ops.equal(ops.iota(x, x.shape, -1), label)
+    own = ops.sum(ops.where(is_label, x, 0), -1, keepdims=True)
+    terms = ops.relu(margin - own + x)
+    terms = terms * terms if p == 2 else terms
+    if weight is not None:
+        terms = terms * ops.sum(ops.where(is_label, weight, 0), -1, keepdims=True)
+    losses = ops.sum(ops.where(is_label, 0, terms), -1) / x.shape[-1]
+    result: Tensor = reduced("multi_margin_loss", losses, reduction)
+    return result
+
+
+@offered("functional")
+def multilabel_margin_loss(x: Array, target: Array, reduction: str = "mean") -> Tensor:
+    """Σ max(0, 1 - x[y] + x[i]) / C over the labels y and all other classes i, for x (N, C) or (C,). ``target``, of the
+    same shape, has the labels in front, and -1 behind the last one."""
+    _require_labels("multilabel_margin_loss", x, target, x.shape)
+    classes = x.shape[-1]
+    is_end = ops.less(target, 0)
+    place = ops.iota(x, x.shape, -1)
+    end = ops.where(ops.any(is_end, -1, keepdims=True), ops.argmax(ops.cast(is_end, int64), -1, keepdims=True), classes)
+    counts = ops.less(place, end)
+    label = labels_below(ops.where(counts, ops.cast(target, int64), 0), classes)
+    named = ops.logical_and(
+        ops.equal(ops.expand_dims(place, -2), ops.expand_dims(label, -1)), ops.expand_dims(counts, -1)
+    )
+    is_label = ops.any(named, -2)  # of each class, whether it is one of the labels
+    own = ops.expand_dims(ops.take_along_axis(x, label, -1), -1)
+    terms = ops.relu(1 - own + ops.expand_dims(x, -2))  # (…, labels, classes)
+    is_pair = ops.logical_and(ops.expand_dims(counts, -1), ops.logical_not(ops.expand_dims(is_label, -2)))
+    losses = ops.sum(ops.where(is_pair, terms, 0), (-2, -1)) / classes
+    result: Tensor = reduced("multilabel_margin_loss", losses, reduction)
+    return result
+
+
+@offered("functional")
+def multilabel_soft_margin_loss(
+    x: Array, target: Array, weight: Array | None = None, reduction: str = "mean"
+) -> Tensor:
+    """The mean over classes of the binary cross-entropy of sigmoid(x) with targets of 0 and 1, for x (…, C)."""
+    losses = -(target * ops.log_sigmoid(x) + (1 - target) * ops.log_sigmoid(-x))
+    if weight is not None:
+        losses = losses * weight
+    result: Tensor = reduced("multilabel_soft_margin_loss", ops.mean(losses, -1), reduction)
+    return result
+
+
+def _require_labels(name: str, x: Array, target: Array, shape: tuple[int, ...]) -> None:
+    if not 1 <= x.ndim <= 2 or target.shape != shape:
+        raise ShapeError(
+            f"[{name}] takes x (N, C) or (C,), and labels of shape {shape} for {x.shape}; received {target.shape}."
+        )
+    if not target.dtype.is_integer:
+        raise DTypeError(f"[{name}] labels are integers, got {target.dtype.name}; cast them.")
+
+
+@offered("functional")
+def linear_cross_entropy(
+    x: Array,
+    linear_weight: Array,
+    target: Array,
+    *,
+    linear_bias: Array | None = None,
+    weight: Array | None = None,
+    reduction: str = "mean",
+    ignore_index: int | None = None,
+    label_smoothing: float = 0.0,
+    options: Any = None,
+) -> Tensor:
+    """``cross_entropy`` of x · linear_weightᵀ + linear_bias, for x (N, in) or (in,) and a weight (C, *sizes, in), which
+    give logits (N, C, *sizes). ``options``, which divide the work in PyTorch, change nothing."""
+    outputs = linear_weight.shape[:-1]
+    flat = ops.reshape(linear_weight, (-1, linear_weight.shape[-1]))
+    bias = None if linear_bias is None else ops.reshape(linear_bias, (-1,))
+    logits = ops.reshape(ops.linear(x, flat, bias), (*x.shape[:-1], *outputs))
+    ignored = IGNORED if ignore_index is None else ignore_index
+    result: Tensor = ops.cross_entropy(logits, target, weight, ignored, reduction, label_smoothing)
+    return result
+
+
+# --- distributions ----------------------------------------------------------------------------------------------------
+
+
+@offered("functional")
+def gaussian_nll_loss(
+    x: Array, target: Array, var: Array | float, full: bool = False, eps: float = 1e-6, reduction: str = "mean"
+) -> Tensor:
+    """(log var + (x - target)²/var) / 2 for a variance of at least ``eps``, of the shape of x, without its last axis or
+    with one of size 1 there, or one number; ``full`` adds log(2π)/2."""
+    if isinstance(var, (int, float)):
+        var = ops.full_like(x, var)
+    elif var.shape != x.shape and var.shape == x.shape[:-1]:
+        var = ops.expand_dims(var, -1)
+    elif var.shape != x.shape and var.shape != (*x.shape[:-1], 1):
+        raise ShapeError(f"[gaussian_nll_loss] var has the shape of x, {x.shape}, or (…, 1); received {var.shape}.")
+    var = var + ops.stop_gradient(ops.maximum(var, eps) - var)  # as if it had been that great
+    losses = (ops.log(var) + ops.square(x - target) / var) * 0.5
+    if full:
+        losses = losses + 0.5 * math.log(2 * math.pi)
+    result: Tensor = reduced("gaussian_nll_loss", losses, reduction)
+    return result
+
+
+@offered("functional")
+def poisson_nll_loss(
+    x: Array, target: Array, log_input: bool = True, full: bool = False, eps: float = 1e-8, reduction: str = "mean"
+) -> Tensor:
+    """exp(x) - target·x, for the logarithm x of the mean, or, without ``log_input``, x - target·log(x + eps); ``full``
+    adds Stirling's approximation of log(target!) for targets above 1."""
+    losses = ops.exp(x) - target * x if log_input else x - target * ops.log(x + eps)
+    if full:
+        is_great = ops.greater(target, 1)
+        count = ops.where(is_great, target, 2)
+        stirling = count * ops.log(count) - count + 0.5 * ops.log(2 * math.pi * count)
+        losses = losses + ops.where(is_great, stirling, 0)
+    result: Tensor = reduced("poisson_nll_loss", losses, reduction)
+    return result

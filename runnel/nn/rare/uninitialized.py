@@ -1,0 +1,320 @@
+"""Layers whose sizes follow from the first input: Parameters that have no shape yet, and the layers that hold them."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar, Final
+
+from runnel.core.errors import ShapeError
+from runnel.core.surface import offered
+from runnel.nn.convolution import (
+    Conv1d,
+    Conv2d,
+    Conv3d,
+    Convolution,
+    ConvTranspose1d,
+    ConvTranspose2d,
+    ConvTranspose3d,
+)
+from runnel.nn.derived import with_own_class
+from runnel.nn.linear import Linear
+from runnel.nn.module import Module
+from runnel.nn.normalization import (
+    BatchNorm1d,
+    BatchNorm2d,
+    BatchNorm3d,
+    InstanceNorm1d,
+    InstanceNorm2d,
+    InstanceNorm3d,
+)
+from runnel.nn.parameter import Parameter, parameter_dtype
+from runnel.tensor.creation import zeros
+from runnel.tensor.variable import Variable
+
+
+class _Uninitialized(Variable):
+    """A Variable of no elements until ``materialize`` gives it a shape."""
+
+    def __init__(self, dtype: Any = None, **options: Any) -> None:
+        super().__init__(zeros((0,), parameter_dtype(dtype)), **options)
+
+    @property
+    def is_uninitialized(self) -> bool:
+        """Whether it has no shape yet."""
+        return self.size == 0
+
+    def materialize(self, shape: Any, device: Any = None, dtype: Any = None) -> None:
+        """Have zeros of ``shape``: not in a compiled function."""
+        kind = self.dtype if dtype is None else parameter_dtype(dtype)
+        self.become(zeros(tuple(shape), kind, device=self.aval.device if device is None else device))
+
+
+@offered("nn")
+class UninitializedParameter(_Uninitialized, Parameter):
+    """A Parameter whose shape is not known yet; ``materialize(shape)`` gives it one."""
+
+    def __init__(self, requires_grad: bool = True, dtype: Any = None) -> None:
+        super().__init__(dtype, requires_grad=requires_grad)
+
+
+@offered("nn")
+class UninitializedBuffer(_Uninitialized):
+    """A buffer whose shape is not known yet; ``materialize(shape)`` gives it one."""
+
+    def __init__(self, dtype: Any = None) -> None:
+        super().__init__(dtype)
+
+
+_SIZE: Final = 1  # with which a lazy layer is made, before it is known
+
+
+class _Lazy(Module):
+    """A layer that becomes one of its class's ``cls_to_become`` at its first call, or when a state is loaded."""
+
+    cls_to_become: ClassVar[type[Module]]
+    unknown: ClassVar[tuple[str, ...]] = ("weight",)
+
+    def forget_sizes(self) -> None:
+        """Put what has no shape yet in the place of what has one."""
+        for name in self.unknown:
+            held = self.__dict__.get(name)
+            if isinstance(held, Parameter):
+                setattr(self, name, UninitializedParameter(held.requires_grad, held.dtype))
+            elif isinstance(held, Variable):
+                setattr(self, name, UninitializedBuffer(held.dtype))
+        self.register_load_state_dict_pre_hook(_fitted)
+
+    def has_uninitialized_params(self) -> bool:
+        """Whether sizes are not known yet."""
+        held = (self.__dict__.get(name) for name in self.unknown)
+        return any(isinstance(x, _Uninitialized) and x.is_uninitialized for x in held)
+
+    def take_size(self, size: int) -> None:
+        """Have the Parameters that an input with so many channels needs, with initial values."""
+        raise NotImplementedError
+
+    def initialize_parameters(self, x: Any) -> None:
+        """Have the Parameters that the input ``x`` needs."""
+        raise NotImplementedError
+
+    def forward(self, x: Any) -> Any:
+        if self.has_uninitialized_params():
+            self.initialize_parameters(x)
+        self.settle()
+        return self.forward(x)
+
+    def settle(self) -> None:
+        """Be what it was to become."""
+        with_own_class(self, self.cls_to_become)
+        self._load_state_dict_pre_hooks = tuple(h for h in self._load_state_dict_pre_hooks if h.function is not _fitted)
+
+
+def _fitted(module: _Lazy, state: Any, prefix: str, *_: Any) -> None:
+    """Give a lazy layer the shapes of the state that is about to be loaded."""
+    for name in module.unknown:
+        held = module.__dict__.get(name)
+        if isinstance(held, _Uninitialized) and held.is_uninitialized and prefix + name in state:
+            held.materialize(tuple(state[prefix + name].shape))
+            if name == "weight":
+                module.sizes_from(held.shape)  # type: ignore[attr-defined]
+
+
+@offered("nn", function="linear")
+class LazyLinear(_Lazy, Linear):
+    """A dense layer whose ``in_features`` are those of its first input."""
+
+    cls_to_become = Linear
+
+    def __init__(self, out_features: int, bias: bool = True, dtype: Any = None) -> None:
+        Linear.__init__(self, _SIZE, out_features, bias, dtype)
+        self.in_features = 0
+        self.forget_sizes()
+
+    def sizes_from(self, shape: tuple[int, ...]) -> None:
+        self.in_features = shape[1]
+
+    def initialize_parameters(self, x: Any) -> None:
+        self.in_features = x.shape[-1]
+        held: Any = self.weight
+        held.materialize((self.out_features, self.in_features))
+        self.reset_parameters()
+
+
+class _LazyConvolution(_Lazy, Convolution):
+    """A convolution whose ``in_channels`` are those of its first input."""
+
+    cls_to_become: ClassVar[type[Any]]
+
+    def __init__(self, out_channels: int, kernel_size: Any, *args: Any, **kwargs: Any) -> None:
+        groups = kwargs.get("groups", 1)
+        self.cls_to_become.__init__(self, groups, out_channels, kernel_size, *args, **kwargs)
+        self.in_channels = 0
+        self.forget_sizes()
+
+    @property
+    def _is_transposed(self) -> bool:
+        return "Transpose" in self.cls_to_become.__name__
+
+    def sizes_from(self, shape: tuple[int, ...]) -> None:
+        self.in_channels = shape[0] if self._is_transposed else shape[1] * self.groups
+
+    def initialize_parameters(self, x: Any) -> None:
+        if x.ndim not in (self.spatial + 1, self.spatial + 2):
+            raise ShapeError(
+                f"[{type(self).__name__}] an input has a batch axis, a channel axis and {self.spatial} spatial ones; "
+                f"got shape {x.shape}."
+            )
+        self.in_channels = x.shape[-self.spatial - 1]
+        if self.in_channels % self.groups:
+            raise ShapeError(f"[{type(self).__name__}] {self.in_channels} channels are not {self.groups} groups.")
+        first, second = self.out_channels, self.in_channels
+        if self._is_transposed:
+            first, second = second, first
+        held: Any = self.weight
+        held.materialize((first, second // self.groups, *self.kernel_size))
+        self.reset_parameters()
+
+
+class _LazyNorm(_Lazy):
+    """A normalization whose ``num_features`` are the channels of its first input."""
+
+    cls_to_become: ClassVar[type[Any]]
+    unknown = ("weight", "bias", "running_mean", "running_var")
+    num_features: int
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        self.cls_to_become.__init__(self, _SIZE, *args, **kwargs)
+        self.num_features = 0
+        self.forget_sizes()
+
+    def sizes_from(self, shape: tuple[int, ...]) -> None:
+        self.num_features = shape[0]
+
+    def initialize_parameters(self, x: Any) -> None:
+        held: Any = self
+        unbatched = "InstanceNorm" in self.cls_to_become.__name__ and x.ndim == held.axes[0] - 1
+        self.num_features = x.shape[0 if unbatched else 1]
+        for name in self.unknown:
+            value = self.__dict__.get(name)
+            if isinstance(value, _Uninitialized):
+                value.materialize((self.num_features,))
+        held.reset_parameters()
+
+
+@offered("nn", function="conv1d")
+class LazyConv1d(_LazyConvolution, Conv1d):
+    """``Conv1d`` whose ``in_channels`` are those of its first input."""
+
+    cls_to_become = Conv1d
+
+
+@offered("nn", function="conv2d")
+class LazyConv2d(_LazyConvolution, Conv2d):
+    """``Conv2d`` whose ``in_channels`` are those of its first input."""
+
+    cls_to_become = Conv2d
+
+
+@offered("nn", function="conv3d")
+class LazyConv3d(_LazyConvolution, Conv3d):
+    """``Conv3d`` whose ``in_channels`` are those of its first input."""
+
+    cls_to_become = Conv3d
+
+
+@offered("nn", function="conv_transpose1d")
+class LazyConvTranspose1d(_LazyConvolution, ConvTranspose1d):
+    """``ConvTranspose1d`` whose ``in_channels`` are those of its first input."""
+
+    cls_to_become = ConvTranspose1d
+
+
+@offered("nn", function="conv_transpose2d")
+class LazyConvTranspose2d(_LazyConvolution, ConvTranspose2d):
+    """``ConvTranspose2d`` whose ``in_channels`` are those of its first input."""
+
+    cls_to_become = ConvTranspose2d
+
+
+@offered("nn", function="conv_transpose3d")
+class LazyConvTranspose3d(_LazyConvolution, ConvTranspose3d):
+    """``ConvTranspose3d`` whose ``in_channels`` are those of its first input."""
+
+    cls_to_become = ConvTranspose3d
+
+
+@offered("nn", function="batch_norm")
+class LazyBatchNorm1d(_LazyNorm, BatchNorm1d):
+    """``BatchNorm1d`` whose ``num_features`` are the channels of its first input."""
+
+    cls_to_become = BatchNorm1d
+
+
+@offered("nn", function="batch_norm")
+class LazyBatchNorm2d(_LazyNorm, BatchNorm2d):
+    """``BatchNorm2d`` whose ``num_features`` are the channels of its first input."""
+
+    cls_to_become = BatchNorm2d
+
+
+@offered("nn", function="batch_norm")
+class LazyBatchNorm3d(_LazyNorm, BatchNorm3d):
+    """``BatchNorm3d`` whose ``num_features`` are the channels of its first input."""
+
+    cls_to_become = BatchNorm3d
+
+
+@offered("nn", function="instance_norm")
+class LazyInstanceNorm1d(_LazyNorm, InstanceNorm1d):
+    """``InstanceNorm1d`` whose ``num_features`` are the channels of its first input."""
+
+    cls_to_become = InstanceNorm1d
+
+    def __init__(
+        self,
+        eps: float = 1e-5,
+        momentum: float | None = 0.1,
+        affine: bool = True,
+        track_running_stats: bool = True,
+        *,
+        bias: bool = True,
+        dtype: Any = None,
+    ) -> None:
+        super().__init__(eps, momentum, affine, track_running_stats, bias=bias, dtype=dtype)
+
+
+@offered("nn", function="instance_norm")
+class LazyInstanceNorm2d(_LazyNorm, InstanceNorm2d):
+    """``InstanceNorm2d`` whose ``num_features`` are the channels of its first input."""
+
+    cls_to_become = InstanceNorm2d
+
+    def __init__(
+        self,
+        eps: float = 1e-5,
+        momentum: float | None = 0.1,
+        affine: bool = True,
+        track_running_stats: bool = True,
+        *,
+        bias: bool = True,
+        dtype: Any = None,
+    ) -> None:
+        super().__init__(eps, momentum, affine, track_running_stats, bias=bias, dtype=dtype)
+
+
+@offered("nn", function="instance_norm")
+class LazyInstanceNorm3d(_LazyNorm, InstanceNorm3d):
+    """``InstanceNorm3d`` whose ``num_features`` are the channels of its first input."""
+
+    cls_to_become = InstanceNorm3d
+
+    def __init__(
+        self,
+        eps: float = 1e-5,
+        momentum: float | None = 0.1,
+        affine: bool = True,
+        track_running_stats: bool = True,
+        *,
+        bias: bool = True,
+        dtype: Any = None,
+    ) -> None:
+        super().__init__(eps, momentum, affine, track_running_stats, bias=bias, dtype=dtype)

@@ -1,0 +1,74 @@
+"""Gradients kept in bounds before the optimizer's step. Changes ``.grad``, returns what it measured."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable
+from typing import Any
+
+from runnel import ops
+from runnel.core.errors import GradientError
+from runnel.core.surface import offered
+from runnel.tensor.tensor import Tensor
+from runnel.tensor.variable import Variable
+
+Parameters = Iterable[Variable] | Variable
+
+
+def _with_gradients(parameters: Parameters, name: str) -> list[tuple[Variable, Tensor]]:
+    given = [parameters] if isinstance(parameters, Variable) else list(parameters)
+    found = [(p, g) for p in given if (g := p.grad) is not None]
+    if not found:
+        raise GradientError(f"[{name}] none of the {len(given)} Parameters has a gradient; call backward() first.")
+    return found
+
+
+@offered("utils")
+def get_total_norm(
+    tensors: Any, norm_type: float = 2.0, error_if_nonfinite: bool = False, foreach: bool | None = None
+) -> Tensor:
+    """The norm of all ``tensors`` as if they were one. ``foreach`` changes nothing."""
+    given = [tensors] if isinstance(tensors, (Tensor, Variable)) else list(tensors)
+    if not given:
+        raise ValueError("[get_total_norm] there is no norm of no tensors.")
+    if math.isinf(norm_type):
+        total = ops.max(ops.stack([ops.max(ops.abs(g)) for g in given]))
+    else:
+        total = ops.norm(ops.stack([ops.norm(g, norm_type) for g in given]), norm_type)
+    if error_if_nonfinite and not bool(ops.isfinite(total)):
+        raise GradientError(f"[get_total_norm] the norm of the gradients is {float(total)}.")
+    result: Tensor = total
+    return result
+
+
+@offered("utils")
+def clip_grads_with_norm_(
+    parameters: Parameters, max_norm: float, total_norm: Any, foreach: bool | None = None
+) -> None:
+    """Scale all gradients by max_norm / total_norm where that is less than 1. ``foreach`` changes nothing."""
+    scale = ops.minimum(max_norm / (total_norm + 1e-6), 1.0)
+    for parameter, g in _with_gradients(parameters, "clip_grads_with_norm_"):
+        parameter.grad = g * ops.cast(scale, g.dtype)
+
+
+@offered("utils: clip_grad_norm_ clip_grad_norm")
+def clip_grad_norm_(
+    parameters: Parameters,
+    max_norm: float,
+    norm_type: float = 2.0,
+    error_if_nonfinite: bool = False,
+    foreach: bool | None = None,
+) -> Tensor:
+    """Scale all gradients so that their common norm is at most ``max_norm``; returns the norm they had. ``foreach``
+    changes nothing."""
+    given = [p for p, _ in _with_gradients(parameters, "clip_grad_norm_")]
+    total = get_total_norm([p.grad for p in given], norm_type, error_if_nonfinite)
+    clip_grads_with_norm_(given, max_norm, total)
+    return total
+
+
+@offered("utils")
+def clip_grad_value_(parameters: Parameters, clip_value: float, foreach: bool | None = None) -> None:
+    """Bring every element of the gradients into [-clip_value, clip_value]. ``foreach`` changes nothing."""
+    for parameter, g in _with_gradients(parameters, "clip_grad_value_"):
+        parameter.grad = ops.clip(g, -clip_value, clip_value)

@@ -1,0 +1,161 @@
+"""Parametrizations that are often used: weights by length and direction, of spectral norm 1, or orthogonal."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from runnel import ops
+from runnel.core.errors import ArgumentError, ShapeError
+from runnel.nn.module import Module
+from runnel.nn.utils.parametrize import register_parametrization
+from runnel.nn.utils.power_iteration import as_matrix, power_iteration, start_vectors
+from runnel.ops.linalg import qr, solve
+from runnel.tensor.variable import Variable
+
+
+def _require(module: Module, name: str, op: str) -> Any:
+    weight = getattr(module, name, None)
+    if not isinstance(weight, Variable):
+        raise ArgumentError(f"[{op}] {type(module).__name__} has no Parameter '{name}'.")
+    return weight
+
+
+def norm_except(v: Any, dim: int | None) -> Any:
+    """The norms of ``v`` over all axes but ``dim``, which stay with size 1 (None: over all axes, as one number)."""
+    if dim is None or dim == -1:
+        return ops.norm(v)
+    axes = tuple(axis for axis in range(v.ndim) if axis != dim % v.ndim)
+    return ops.norm(v, 2.0, axes, keepdims=True) if axes else ops.abs(v)
+
+
+class WeightNorm(Module):
+    """g · v / |v| (T. Salimans, D. Kingma, 2016)."""
+
+    def __init__(self, dim: int | None = 0) -> None:
+        self.dim = -1 if dim is None else dim
+
+    def forward(self, weight_g: Any, weight_v: Any) -> Any:
+        return weight_v * (weight_g / norm_except(weight_v, self.dim))
+
+    def right_inverse(self, weight: Any) -> tuple[Any, Any]:
+        """Length and direction of ``weight``."""
+        return norm_except(weight, self.dim), weight
+
+
+def weight_norm(module: Module, name: str = "weight", dim: int | None = 0) -> Module:
+    """Have ``module.name`` be g · v / |v|, with norms over all axes but ``dim`` (None: over all of them): Parameters
+    ``parametrizations.weight.original0`` (g) and ``original1`` (v)."""
+    _require(module, name, "weight_norm")
+    return register_parametrization(module, name, WeightNorm(dim), unsafe=True)
+
+
+class SpectralNorm(Module):
+    """The weight over its greatest singular value, estimated by power iterations (T. Miyato et al., 2018)."""
+
+    def __init__(self, weight: Any, n_power_iterations: int = 1, dim: int = 0, eps: float = 1e-12) -> None:
+        if n_power_iterations < 1:
+            raise ValueError(f"[spectral_norm] n_power_iterations is positive; received {n_power_iterations}.")
+        self.dim = dim % weight.ndim if weight.ndim else dim
+        self.eps = eps
+        if weight.ndim > 1:
+            self.n_power_iterations = n_power_iterations
+            u, v = start_vectors(as_matrix(weight.read().detach(), self.dim), eps)
+            self.register_buffer("_u", u)
+            self.register_buffer("_v", v)
+
+    def forward(self, weight: Any) -> Any:
+        if weight.ndim == 1:
+            return weight / ops.maximum(ops.norm(weight), self.eps)
+        matrix = as_matrix(weight, self.dim)
+        held: Any = self
+        if self.training:
+            u, v = power_iteration(matrix, held._u, held._v, self.n_power_iterations, self.eps)
+            held._u.assign(u)
+            held._v.assign(v)
+        else:
+            u, v = held._u.read(), held._v.read()
+        return weight / ops.vecdot(u, ops.matmul(matrix, v))
+
+    def right_inverse(self, value: Any) -> Any:
+        """``value`` itself: assumed to have norm 1."""
+        return value
+
+
+def spectral_norm(
+    module: Module, name: str = "weight", n_power_iterations: int = 1, eps: float = 1e-12, dim: int | None = None
+) -> Module:
+    """Have ``module.name`` divided by its greatest singular value, as a matrix whose rows lie along ``dim``: by default
+    1 for transposed convolutions, else 0. Buffers ``parametrizations.weight.0._u`` and ``_v``."""
+    weight = _require(module, name, "spectral_norm")
+    if dim is None:
+        dim = 1 if "Transpose" in type(module).__name__ else 0
+    return register_parametrization(module, name, SpectralNorm(weight, n_power_iterations, dim, eps))
+
+
+class Orthogonal(Module):
+    """A matrix with orthogonal rows or columns, whichever are fewer: a base times a rotation, which a skew-symmetric
+    matrix gives, made of what is below the diagonal of the Parameter."""
+
+    def __init__(self, weight: Any, kind: str, use_trivialization: bool) -> None:
+        self.kind = kind
+        self.shape = tuple(weight.shape)
+        self.register_buffer("base", _base(weight.read().detach()) if use_trivialization else None)
+
+    def forward(self, x: Any) -> Any:
+        is_wide = self.shape[-2] < self.shape[-1]
+        matrix = ops.transpose(x) if is_wide else x
+        n, k = matrix.shape[-2:]
+        below = ops.greater(ops.iota(matrix, (n, k), 0), ops.iota(matrix, (n, k), 1))
+        kept = ops.where(below, matrix, 0)
+        if n != k:
+            kept = ops.pad(kept, ((0, 0),) * (kept.ndim - 1) + ((0, n - k),))
+        skew = kept - ops.transpose(kept)
+        identity = ops.cast(ops.equal(ops.iota(x, (n, n), 0), ops.iota(x, (n, n), 1)), x.dtype)
+        if self.kind == "cayley":
+            rotation = solve(identity - skew / 2, identity + skew / 2)
+        else:
+            rotation = _exponential(skew, identity)
+        base: Any = self.base  # type: ignore[attr-defined]
+        q = (rotation if base is None else ops.matmul(base, rotation))[..., :k]
+        return ops.transpose(q) if is_wide else q
+
+    def right_inverse(self, weight: Any) -> Any:
+        """Zeros, which give the base; without one, ``weight`` itself."""
+        return weight if self.base is None else weight * 0  # type: ignore[attr-defined]
+
+
+def _base(weight: Any) -> Any:
+    """The orthogonal factor of a weight, made square."""
+    tall = ops.transpose(weight) if weight.shape[-2] < weight.shape[-1] else weight
+    n, k = tall.shape[-2:]
+    q, r = qr(tall, "complete")
+    diagonal = ops.equal(ops.iota(r, (n, k), 0), ops.iota(r, (n, k), 1))
+    signs = ops.sign(ops.sum(ops.where(diagonal, r, 0), -2, keepdims=True))
+    return ops.concat([q[..., :k] * ops.where(ops.equal(signs, 0), 1, signs), q[..., k:]], -1)
+
+
+def _exponential(a: Any, identity: Any) -> Any:
+    """exp(a) by scaling and squaring: Taylor's series to the 18th order of a / 2⁸."""
+    small = a / 256
+    found = term = identity + a * 0
+    for i in range(1, 19):
+        term = ops.matmul(term, small) / i
+        found = found + term
+    for _ in range(8):
+        found = ops.matmul(found, found)
+    return found
+
+
+def orthogonal(
+    module: Module, name: str = "weight", orthogonal_map: str | None = None, *, use_trivialization: bool = True
+) -> Module:
+    """Have ``module.name`` be orthogonal (M. Lezcano-Casado, 2019): the exponential ("matrix_exp", the default) or the
+    Cayley transform ("cayley") of a skew-symmetric matrix, times the orthogonal factor of the weight there was, unless
+    ``use_trivialization`` is False. Products of Householder reflections are not offered."""
+    weight = _require(module, name, "orthogonal")
+    if weight.ndim < 2:
+        raise ShapeError(f"[orthogonal] needs a matrix, or a stack of them; received shape {weight.shape}.")
+    kind = "matrix_exp" if orthogonal_map is None else orthogonal_map
+    if kind not in ("matrix_exp", "cayley"):
+        raise ValueError(f"[orthogonal] orthogonal_map is 'matrix_exp' or 'cayley'; received {orthogonal_map!r}.")
+    return register_parametrization(module, name, Orthogonal(weight, kind, use_trivialization), unsafe=True)

@@ -1,0 +1,195 @@
+"""Weights that are functions of other Parameters, with PyTorch's names: ``parametrizations.weight.original`` holds what
+is trained, and the modules ``parametrizations.weight.0``, … make the weight of it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from runnel.core.errors import ArgumentError, ShapeError
+from runnel.nn.computed import Recipe, compute, compute_no_more, recipe_of
+from runnel.nn.containers import ModuleDict, ModuleList
+from runnel.nn.module import Module
+from runnel.nn.parameter import Parameter
+from runnel.tensor.methods import ArrayMethods
+from runnel.tensor.variable import Variable
+
+_CACHE: dict[tuple[int, str], Any] = {}
+_DEPTH = [0]  # of ``cached`` blocks
+
+
+@contextmanager
+def cached() -> Iterator[None]:
+    """Inside the block, each parametrized tensor is computed once, when it is first read."""
+    _DEPTH[0] += 1
+    try:
+        yield
+    finally:
+        _DEPTH[0] -= 1
+        if not _DEPTH[0]:
+            _CACHE.clear()
+
+
+class ParametrizationList(ModuleList):
+    """The parametrizations of one tensor, and the Parameters that it is made of: ``original``, or ``original0``, …
+    where the first one's ``right_inverse`` gives several."""
+
+    def __init__(self, modules: list[Module], original: Any, unsafe: bool = False) -> None:
+        super().__init__(modules)
+        self.unsafe = unsafe
+        self.is_tensor = True
+        self.ntensors = 1
+        is_trained = isinstance(original, Parameter)
+        trains = original.requires_grad if is_trained else False
+        value = original.read().detach()
+        for module in reversed(modules):
+            if hasattr(module, "right_inverse"):
+                value = module.right_inverse(value)
+        if isinstance(value, ArrayMethods):
+            self._keep("original", value, is_trained, trains)
+        else:
+            self.is_tensor = False
+            self.ntensors = len(value)
+            for i, part in enumerate(value):
+                self._keep(f"original{i}", part, is_trained, trains)
+
+    def _keep(self, name: str, value: Any, is_trained: bool, trains: bool) -> None:
+        plain = value.read().detach()
+        if is_trained:
+            setattr(self, name, Parameter(plain, trains))
+        else:
+            self.register_buffer(name, plain)
+
+    def right_inverse(self, value: Any) -> None:
+        """Give the Parameters values that make ``value``."""
+        for module in reversed(self._items()):
+            if not hasattr(module, "right_inverse"):
+                raise NotImplementedError(
+                    f"[parametrize] {type(module).__name__} has no right_inverse(), so that the tensor cannot be set."
+                )
+            value = module.right_inverse(value)
+        for name, part in zip(self._names(), (value,) if self.is_tensor else tuple(value), strict=True):
+            getattr(self, name).assign(part.read().detach())
+
+    def _names(self) -> list[str]:
+        return ["original"] if self.is_tensor else [f"original{i}" for i in range(self.ntensors)]
+
+    def forward(self) -> Any:
+        first, *others = self._items()
+        value = first(*[getattr(self, name) for name in self._names()])
+        for module in others:
+            value = module(value)
+        return value
+
+
+class _Parametrized(Recipe):
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+    def value(self, module: Any) -> Any:
+        made = module.parametrizations[self.name]
+        if not _DEPTH[0]:
+            return made()
+        key = id(module), self.name
+        if key not in _CACHE:
+            _CACHE[key] = made()
+        return _CACHE[key]
+
+    def assign(self, module: Any, value: Any) -> None:
+        module.parametrizations[self.name].right_inverse(value)
+
+
+def register_parametrization(
+    module: Module, tensor_name: str, parametrization: Module, *, unsafe: bool = False
+) -> Module:
+    """Have ``module.tensor_name`` computed by ``parametrization`` from a Parameter that takes its place.
+
+    ``parametrization.right_inverse(value)``, where there is one, gives the Parameter's value, or several, so that the
+    tensor is near ``value``. A second one is applied after the first. Unless ``unsafe``, shape and dtype of the tensor
+    stay as they are (ShapeError).
+    """
+    parametrization.train(module.training)
+    if isinstance(recipe_of(module, tensor_name), _Parametrized):
+        there: ParametrizationList = module.parametrizations[tensor_name]  # type: ignore[attr-defined]
+        value = there().detach()
+        there.append(parametrization)
+        try:
+            if hasattr(parametrization, "right_inverse"):
+                there.right_inverse(value)
+            _require_same(value, there(), unsafe)
+        except Exception:
+            del there[-1]
+            raise
+        return module
+    current = module.__dict__.get(tensor_name)
+    if not isinstance(current, Variable):
+        raise ArgumentError(f"[register_parametrization] {type(module).__name__} has no Parameter '{tensor_name}'.")
+    made = ParametrizationList([parametrization], current, unsafe)
+    _require_same(current, made(), unsafe)
+    if "parametrizations" not in module.__dict__:
+        module.parametrizations = ModuleDict()
+    module.parametrizations[tensor_name] = made  # type: ignore[attr-defined]
+    compute(module, tensor_name, _Parametrized(tensor_name))
+    return module
+
+
+def _require_same(before: Any, after: Any, unsafe: bool) -> None:
+    if not unsafe and (before.shape != after.shape or before.dtype is not after.dtype):
+        raise ShapeError(
+            f"[register_parametrization] a parametrization gives {after.dtype.name}{list(after.shape)} for a tensor of "
+            f"{before.dtype.name}{list(before.shape)}; pass unsafe=True if that is what you want."
+        )
+
+
+def is_parametrized(module: Module, tensor_name: str | None = None) -> bool:
+    """Whether a module has parametrized tensors, or this one."""
+    names = getattr(module, "parametrizations", {})
+    return len(names) > 0 if tensor_name is None else tensor_name in names
+
+
+def remove_parametrizations(module: Module, tensor_name: str, leave_parametrized: bool = True) -> Module:
+    """Make ``tensor_name`` a Parameter again: with the value it has, or, without ``leave_parametrized``, with that of
+    the original."""
+    if not is_parametrized(module, tensor_name):
+        raise ArgumentError(f"[remove_parametrizations] {type(module).__name__} has no parametrized '{tensor_name}'.")
+    made: ParametrizationList = module.parametrizations[tensor_name]  # type: ignore[attr-defined]
+    if not leave_parametrized and not made.is_tensor:
+        raise ArgumentError(
+            f"[remove_parametrizations] '{tensor_name}' is made of {made.ntensors} Parameters; "
+            "leave_parametrized=False needs one."
+        )
+    original = getattr(made, made._names()[0])
+    value = made() if leave_parametrized else original
+    compute_no_more(module, tensor_name)
+    del module.parametrizations[tensor_name]  # type: ignore[attr-defined]
+    if not len(module.parametrizations):  # type: ignore[attr-defined]
+        del module.parametrizations  # type: ignore[attr-defined]
+    plain = value.read().detach()
+    if isinstance(original, Parameter):
+        setattr(module, tensor_name, Parameter(plain, original.requires_grad))
+    else:
+        module.register_buffer(tensor_name, plain)
+    return module
+
+
+def type_before_parametrizations(module: Module) -> type:
+    """The class that the module was made of."""
+    return getattr(type(module), "own_class", type(module))
+
+
+def transfer_parametrizations_and_params(
+    from_module: Module, to_module: Module, tensor_name: str | None = None
+) -> Module:
+    """Give ``to_module`` the parametrizations of ``from_module``, of one tensor or of all, with their Parameters."""
+    names = [tensor_name] if tensor_name is not None else list(getattr(from_module, "parametrizations", {}))
+    for name in names:
+        there: ParametrizationList = from_module.parametrizations[name]  # type: ignore[attr-defined]
+        if name not in to_module.__dict__:
+            setattr(to_module, name, Parameter(there().detach()))
+        for parametrization in there:
+            register_parametrization(to_module, name, parametrization, unsafe=there.unsafe)
+        ours: ParametrizationList = to_module.parametrizations[name]  # type: ignore[attr-defined]
+        for part in there._names():
+            getattr(ours, part).assign(getattr(there, part).value)
+    return to_module

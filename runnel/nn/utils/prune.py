@@ -1,0 +1,290 @@
+"""Weights some of which are held at 0 by a mask, with PyTorch's names: the Parameter ``weight_orig`` and the buffer
+``weight_mask``, whose product ``weight`` is."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterable
+from typing import Any, ClassVar
+
+import numpy as np
+
+from runnel import ops
+from runnel.core.errors import ArgumentError, ShapeError
+from runnel.nn.computed import Recipe, compute, compute_no_more, recipe_of
+from runnel.nn.module import Module
+from runnel.nn.parameter import Parameter
+from runnel.tensor import random
+from runnel.tensor.creation import asarray
+from runnel.tensor.methods import ArrayMethods
+
+
+class _Masked(Recipe):
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+    def value(self, module: Any) -> Any:
+        return getattr(module, f"{self.name}_orig") * getattr(module, f"{self.name}_mask")
+
+
+def _values(x: Any) -> np.ndarray[Any, Any]:
+    return np.asarray(x.numpy() if isinstance(x, ArrayMethods) else x)
+
+
+class BasePruningMethod(ABC):
+    """A way to choose what is held at 0: subclasses define ``compute_mask``."""
+
+    PRUNING_TYPE: ClassVar[str] = "unstructured"
+
+    @abstractmethod
+    def compute_mask(self, t: Any, default_mask: Any) -> Any:
+        """0 where the array ``t`` is to be held at 0, as is all where ``default_mask`` is, else 1."""
+
+    def apply_mask(self, module: Module) -> Any:
+        """What the module's tensor is."""
+        return getattr(module, self._name)
+
+    _name: str = ""
+
+    @classmethod
+    def apply(cls, module: Module, name: str, *args: Any, importance_scores: Any = None, **kwargs: Any) -> Any:
+        """Prune ``module.name`` in this way, which is made of ``args``; more than once, the masks multiply."""
+        method = cls(*args, **kwargs)
+        method._name = name
+        _prune(module, name, method.compute_mask, importance_scores)
+        return method
+
+    def prune(self, t: Any, default_mask: Any = None, importance_scores: Any = None) -> Any:
+        """``t`` with 0 where this way holds it."""
+        mask = np.ones(t.shape) if default_mask is None else _values(default_mask)
+        chosen = self.compute_mask(_values(t if importance_scores is None else importance_scores), mask)
+        return t * asarray(_values(chosen)).astype(t.dtype)
+
+    def remove(self, module: Module) -> None:
+        """Make the module's tensor a Parameter again, with the value it has."""
+        remove(module, self._name)
+
+
+def _prune(module: Module, name: str, compute_mask: Any, importance_scores: Any = None) -> None:
+    is_masked = isinstance(recipe_of(module, name), _Masked)
+    weight = getattr(module, f"{name}_orig") if is_masked else module.__dict__.get(name)
+    if not isinstance(weight, Parameter):
+        raise ArgumentError(f"[prune] {type(module).__name__} has no Parameter '{name}'.")
+    before = _values(getattr(module, f"{name}_mask")) if is_masked else np.ones(weight.shape, weight.dtype.numpy)
+    scores = _values(weight if importance_scores is None else importance_scores)
+    if scores.shape != weight.shape:
+        raise ShapeError(f"[prune] importance_scores have the shape of '{name}', {weight.shape}; got {scores.shape}.")
+    mask = _values(compute_mask(scores, before))
+    if mask.shape != weight.shape:
+        raise ShapeError(f"[prune] a mask has the shape of '{name}', {weight.shape}; received {mask.shape}.")
+    if is_masked:
+        getattr(module, f"{name}_mask").assign(mask.astype(weight.dtype.numpy))
+        return
+    compute(module, name, _Masked(name))
+    setattr(module, f"{name}_orig", weight)
+    module.register_buffer(f"{name}_mask", mask.astype(weight.dtype.numpy))
+
+
+def _count(amount: float, size: int, what: str) -> int:
+    """How many of ``size`` an amount stands for: a number of them, or a part of all."""
+    if isinstance(amount, bool) or amount < 0 or (isinstance(amount, float) and amount > 1):
+        raise ValueError(f"[prune] amount is a number of {what}, or a part of all in [0, 1]; received {amount}.")
+    found = round(amount * size) if isinstance(amount, float) else int(amount)
+    if found > size:
+        raise ValueError(f"[prune] {found} of {size} {what} cannot be pruned.")
+    return found
+
+
+def _without(mask: np.ndarray[Any, Any], order: np.ndarray[Any, Any], count: int) -> np.ndarray[Any, Any]:
+    """``mask`` with 0 at the first ``count`` of ``order``, flat places."""
+    flat = mask.reshape(-1).copy()
+    flat[order[:count]] = 0
+    return flat.reshape(mask.shape)
+
+
+def _random_order(size: int) -> np.ndarray[Any, Any]:
+    drawn: np.ndarray[Any, Any] = random.rand(size, dtype="float64").numpy()
+    return np.argsort(drawn, kind="stable")
+
+
+class Identity(BasePruningMethod):
+    """Nothing is held at 0."""
+
+    def compute_mask(self, t: Any, default_mask: Any) -> Any:
+        return _values(default_mask)
+
+
+class RandomUnstructured(BasePruningMethod):
+    """Random elements."""
+
+    def __init__(self, amount: float) -> None:
+        self.amount = amount
+
+    def compute_mask(self, t: Any, default_mask: Any) -> Any:
+        mask = _values(default_mask)
+        left = np.flatnonzero(mask)
+        return _without(mask, left[_random_order(left.size)], _count(self.amount, left.size, "elements"))
+
+
+class L1Unstructured(BasePruningMethod):
+    """The elements nearest to 0."""
+
+    def __init__(self, amount: float) -> None:
+        self.amount = amount
+
+    def compute_mask(self, t: Any, default_mask: Any) -> Any:
+        mask = _values(default_mask)
+        left = np.flatnonzero(mask)
+        order = left[np.argsort(np.abs(_values(t).reshape(-1)[left]), kind="stable")]
+        return _without(mask, order, _count(self.amount, left.size, "elements"))
+
+
+class _Structured(BasePruningMethod):
+    PRUNING_TYPE = "structured"
+
+    def __init__(self, amount: float, dim: int = -1) -> None:
+        self.amount = amount
+        self.dim = dim
+
+    def scores(self, rows: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+        """A number for each row; the rows with the least ones go."""
+        raise NotImplementedError
+
+    def compute_mask(self, t: Any, default_mask: Any) -> Any:
+        values, mask = _values(t), _values(default_mask).copy()
+        if not -values.ndim <= self.dim < values.ndim:
+            raise ShapeError(f"[prune] dim {self.dim} is no axis of shape {values.shape}.")
+        rows = np.moveaxis(values * mask, self.dim, 0).reshape(values.shape[self.dim], -1)
+        left = np.flatnonzero(np.moveaxis(mask, self.dim, 0).reshape(rows.shape).any(1))
+        order = left[np.argsort(self.scores(rows[left]), kind="stable")]
+        np.moveaxis(mask, self.dim, 0)[order[: _count(self.amount, left.size, "rows")]] = 0
+        return mask
+
+
+class RandomStructured(_Structured):
+    """Random rows along ``dim``."""
+
+    def scores(self, rows: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+        return np.argsort(_random_order(len(rows)))
+
+
+class LnStructured(_Structured):
+    """The rows along ``dim`` with the least n-norms."""
+
+    def __init__(self, amount: float, n: float, dim: int = -1) -> None:
+        super().__init__(amount, dim)
+        self.n = n
+
+    def scores(self, rows: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+        return np.asarray(np.linalg.norm(rows, ord=float(self.n), axis=1))
+
+
+class CustomFromMask(BasePruningMethod):
+    """A mask that is given."""
+
+    def __init__(self, mask: Any) -> None:
+        self.mask = mask
+
+    def compute_mask(self, t: Any, default_mask: Any) -> Any:
+        return _values(default_mask) * _values(self.mask)
+
+
+class PruningContainer(BasePruningMethod):
+    """Several ways, one after the other: each chooses among what the ones before it left."""
+
+    def __init__(self, *args: BasePruningMethod) -> None:
+        self.methods: list[BasePruningMethod] = []
+        for method in args:
+            self.add_pruning_method(method)
+
+    def add_pruning_method(self, method: BasePruningMethod) -> None:
+        """Put one more behind the others."""
+        if not isinstance(method, BasePruningMethod):
+            raise TypeError(f"[PruningContainer] holds ways to prune; received {type(method).__name__}.")
+        self.methods.append(method)
+
+    def __len__(self) -> int:
+        return len(self.methods)
+
+    def __getitem__(self, index: int) -> BasePruningMethod:
+        return self.methods[index]
+
+    def compute_mask(self, t: Any, default_mask: Any) -> Any:
+        for method in self.methods:
+            default_mask = method.compute_mask(t, default_mask)
+        return default_mask
+
+
+def identity(module: Module, name: str) -> Module:
+    """Give ``module.name`` a mask of ones."""
+    Identity.apply(module, name)
+    return module
+
+
+def random_unstructured(module: Module, name: str, amount: float) -> Module:
+    """Hold random elements at 0: ``amount`` of them, or that part of all."""
+    RandomUnstructured.apply(module, name, amount)
+    return module
+
+
+def l1_unstructured(module: Module, name: str, amount: float, importance_scores: Any = None) -> Module:
+    """Hold the elements nearest to 0, or with the least ``importance_scores``, at 0."""
+    L1Unstructured.apply(module, name, amount, importance_scores=importance_scores)
+    return module
+
+
+def random_structured(module: Module, name: str, amount: float, dim: int) -> Module:
+    """Hold random rows along ``dim`` at 0."""
+    RandomStructured.apply(module, name, amount, dim)
+    return module
+
+
+def ln_structured(
+    module: Module, name: str, amount: float, n: float, dim: int, importance_scores: Any = None
+) -> Module:
+    """Hold the rows along ``dim`` with the least n-norms at 0."""
+    LnStructured.apply(module, name, amount, n, dim, importance_scores=importance_scores)
+    return module
+
+
+def custom_from_mask(module: Module, name: str, mask: Any) -> Module:
+    """Hold what ``mask`` says at 0."""
+    CustomFromMask.apply(module, name, mask)
+    return module
+
+
+def global_unstructured(
+    parameters: Iterable[tuple[Module, str]], pruning_method: Any, importance_scores: Any = None, **kwargs: Any
+) -> None:
+    """Prune several tensors as if they were one: ``parameters`` are pairs of a module and a name, and
+    ``importance_scores`` a dict by such pairs."""
+    pairs = list(parameters)
+    method = pruning_method(**kwargs)
+    if method.PRUNING_TYPE != "unstructured":
+        raise ValueError("[global_unstructured] only methods that choose single elements can be used.")
+    given = importance_scores or {}
+    scores = [_values(given.get(pair, getattr(pair[0], pair[1]))).reshape(-1) for pair in pairs]
+    masks = [_values(getattr(m, f"{n}_mask", np.ones(getattr(m, n).shape))).reshape(-1) for m, n in pairs]
+    mask = _values(method.compute_mask(np.concatenate(scores), np.concatenate(masks)))
+    at = 0
+    for (module, name), part in zip(pairs, scores, strict=True):
+        custom_from_mask(module, name, mask[at : at + part.size].reshape(getattr(module, name).shape))
+        at += part.size
+
+
+def remove(module: Module, name: str) -> Module:
+    """Make ``module.name`` a Parameter again, with the value it has."""
+    if not isinstance(recipe_of(module, name), _Masked):
+        raise ArgumentError(f"[prune.remove] '{name}' of {type(module).__name__} is not pruned.")
+    original, value = getattr(module, f"{name}_orig"), ops.stop_gradient(getattr(module, name))
+    compute_no_more(module, name)
+    delattr(module, f"{name}_orig")
+    delattr(module, f"{name}_mask")
+    original.assign(value)
+    setattr(module, name, original)
+    return module
+
+
+def is_pruned(module: Module) -> bool:
+    """Whether ``module``, or a module below it, has a mask."""
+    return any(isinstance(r, _Masked) for m in module.modules() for r in m.__dict__.get("recipes", {}).values())

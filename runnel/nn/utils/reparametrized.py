@@ -1,0 +1,106 @@
+"""Weights by length and direction, and of spectral norm 1, with the names of PyTorch's older functions: ``weight_g``
+and ``weight_v``; ``weight_orig``, ``weight_u`` and ``weight_v``. New code takes those of ``parametrizations``."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from runnel import ops
+from runnel.core.errors import ArgumentError
+from runnel.core.surface import offered
+from runnel.nn.computed import Recipe, compute, compute_no_more, recipe_of
+from runnel.nn.module import Module
+from runnel.nn.parameter import Parameter
+from runnel.nn.utils.parametrizations import norm_except
+from runnel.nn.utils.power_iteration import as_matrix, power_iteration, start_vectors
+
+
+class _WeightNorm(Recipe):
+    def __init__(self, name: str, dim: int) -> None:
+        self.name = name
+        self.dim = dim
+
+    def value(self, module: Any) -> Any:
+        g, v = getattr(module, f"{self.name}_g"), getattr(module, f"{self.name}_v")
+        return v * (g / norm_except(v, self.dim))
+
+
+def _taken(module: Module, name: str, op: str) -> Parameter:
+    weight = module.__dict__.get(name)
+    if not isinstance(weight, Parameter):
+        raise ArgumentError(f"[{op}] {type(module).__name__} has no Parameter '{name}' that is not computed already.")
+    return weight
+
+
+def _put_back(module: Module, name: str, recipe: type[Recipe], op: str, parts: tuple[str, ...]) -> Module:
+    if not isinstance(recipe_of(module, name), recipe):
+        raise ArgumentError(f"[{op}] '{name}' of {type(module).__name__} is not computed in this way.")
+    value = getattr(module, name).read().detach()
+    compute_no_more(module, name)
+    for part in parts:
+        delattr(module, f"{name}_{part}")
+    setattr(module, name, Parameter(value))
+    return module
+
+
+@offered("utils")
+def weight_norm(module: Module, name: str = "weight", dim: int | None = 0) -> Module:
+    """Have ``module.name`` be g · v / |v|, with norms over all axes but ``dim`` (None: over all of them), for
+    Parameters ``name_g`` and ``name_v`` (T. Salimans, D. Kingma, 2016)."""
+    axis = -1 if dim is None else dim
+    value = _taken(module, name, "weight_norm").read().detach()
+    compute(module, name, _WeightNorm(name, axis))
+    setattr(module, f"{name}_g", Parameter(norm_except(value, axis)))
+    setattr(module, f"{name}_v", Parameter(value))
+    return module
+
+
+@offered("utils")
+def remove_weight_norm(module: Module, name: str = "weight") -> Module:
+    """Make ``module.name`` a Parameter again, with the value it has."""
+    return _put_back(module, name, _WeightNorm, "remove_weight_norm", ("g", "v"))
+
+
+class _SpectralNorm(Recipe):
+    def __init__(self, name: str, times: int, eps: float, dim: int) -> None:
+        self.name = name
+        self.times = times
+        self.eps = eps
+        self.dim = dim
+
+    def value(self, module: Any) -> Any:
+        weight, u, v = (getattr(module, f"{self.name}_{part}") for part in ("orig", "u", "v"))
+        matrix = as_matrix(weight, self.dim)
+        now = u.read(), v.read()
+        if module.training:
+            after = power_iteration(ops.transpose(matrix), now[1], now[0], self.times, self.eps)
+            now = after[1], after[0]
+            u.assign(now[0])
+            v.assign(now[1])
+        return weight / ops.vecdot(now[0], ops.matmul(matrix, now[1]))
+
+
+@offered("utils")
+def spectral_norm(
+    module: Module, name: str = "weight", n_power_iterations: int = 1, eps: float = 1e-12, dim: int | None = None
+) -> Module:
+    """Have ``module.name`` be the Parameter ``name_orig`` over its greatest singular value, as a matrix whose rows lie
+    along ``dim`` (1 for transposed convolutions, else 0 by default), estimated with buffers ``name_u`` and ``name_v``
+    by power iterations in training mode (T. Miyato et al., 2018)."""
+    if n_power_iterations < 1:
+        raise ValueError(f"[spectral_norm] n_power_iterations is positive; received {n_power_iterations}.")
+    weight = _taken(module, name, "spectral_norm")
+    if dim is None:
+        dim = 1 if "Transpose" in type(module).__name__ else 0
+    u, v = start_vectors(as_matrix(weight.read().detach(), dim), eps)
+    compute(module, name, _SpectralNorm(name, n_power_iterations, eps, dim))
+    setattr(module, f"{name}_orig", weight)
+    module.register_buffer(f"{name}_u", u)
+    module.register_buffer(f"{name}_v", v)
+    return module
+
+
+@offered("utils")
+def remove_spectral_norm(module: Module, name: str = "weight") -> Module:
+    """Make ``module.name`` a Parameter again, with the value it has."""
+    return _put_back(module, name, _SpectralNorm, "remove_spectral_norm", ("orig", "u", "v"))

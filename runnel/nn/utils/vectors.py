@@ -1,0 +1,47 @@
+"""All Parameters as one vector, and back; and what needs no work here."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from runnel import ops
+from runnel.core.errors import ShapeError
+from runnel.core.surface import offered
+from runnel.tensor.tensor import Tensor
+from runnel.tensor.variable import Variable
+
+
+@offered("utils")
+def parameters_to_vector(parameters: Iterable[Variable]) -> Tensor:
+    """The elements of all ``parameters``, one after the other."""
+    result: Tensor = ops.concat([ops.reshape(p, (-1,)) for p in parameters])
+    return result
+
+
+@offered("utils")
+def vector_to_parameters(vec: Any, parameters: Iterable[Variable]) -> None:
+    """Assign the elements of a vector to ``parameters``, in their order."""
+    given = list(parameters)
+    size = sum(p.size for p in given)
+    if vec.shape != (size,):
+        raise ShapeError(
+            f"[vector_to_parameters] {len(given)} Parameters have {size} elements; received shape {vec.shape}."
+        )
+    at = 0
+    for parameter in given:
+        part = ops.narrow(vec.read().detach(), 0, at, parameter.size)
+        parameter.assign(ops.cast(ops.reshape(part, parameter.shape), parameter.dtype))
+        at += parameter.size
+
+
+@offered("utils")
+def skip_init(module_cls: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+    """``module_cls(*args, **kwargs)``. Its values do not matter: they will be loaded, or set."""
+    return module_cls(*args, **kwargs)
+
+
+@offered("utils: convert_conv2d_weight_memory_format convert_conv3d_weight_memory_format")
+def unchanged(module: Any, memory_format: Any = None) -> Any:
+    """``module`` as it is: in what order weights lie in memory is decided for each program."""
+    return module

@@ -1,0 +1,137 @@
+#!/usr/bin/env python3
+"""Writes docs/pytorch.md: of each name of PyTorch's modules for networks, what differs here, or why it is not there.
+
+PyTorch's names and arguments are those of ``tests/suites/pytorch/names.json``, which PyTorch itself was asked for.
+``scripts/pytorch_names.py --check`` writes nothing and fails if the page is out of date.
+"""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+ROOT = Path(__file__).resolve().parents[1]
+PAGE = ROOT / "docs" / "pytorch.md"
+RECORDED = ROOT / "tests" / "suites" / "pytorch" / "names.json"
+
+GPU = "for GPUs and accelerators; programs run on the CPU"
+INNER = "of PyTorch's inner workings"
+REASONS = {
+    "torch.nn.Container": "deprecated; `nn.Module`",
+    "torch.nn.CrossMapLRN2d": "`nn.LocalResponseNorm` is the same for odd sizes",
+    "torch.nn.DataParallel": "one process; programs use all cores",
+    "torch.nn.LinearCrossEntropyOptions": "says how PyTorch divides the work; the compiler decides that here",
+    "torch.nn.factory_kwargs": INNER,
+    "torch.nn.functional.ScalingType": GPU,
+    "torch.nn.functional.SwizzleType": GPU,
+    "torch.nn.functional.assert_int_or_pair": INNER,
+    "torch.nn.functional.grouped_mm": GPU,
+    "torch.nn.functional.multi_head_attention_forward": "`nn.MultiheadAttention`, or `scaled_dot_product_attention`",
+    "torch.nn.functional.scaled_grouped_mm": GPU,
+    "torch.nn.functional.scaled_mm": GPU,
+    "torch.nn.utils.rnn.PackedSequence_": INNER,
+    "torch.nn.utils.rnn.bind": INNER,
+    "torch.nn.Module.compile": "`rn.compile(model)`",
+    "torch.nn.Module.cuda": GPU,
+    "torch.nn.Module.ipu": GPU,
+    "torch.nn.Module.mtia": GPU,
+    "torch.nn.Module.share_memory": "memory is not shared between processes; pass a state",
+    "torch.nn.Module.xpu": GPU,
+}
+NOTES = {
+    "torch.nn.MultiheadAttention": "`need_weights` is False unless asked for",
+    "torch.nn.Softmax": "`dim` is -1 unless given; PyTorch chooses by the number of axes",
+    "torch.nn.functional.softmax": "`dim` is -1 unless given; PyTorch chooses by the number of axes",
+    "torch.nn.functional.ctc_loss": "gradients are the function's own; PyTorch's are right behind `log_softmax` alone",
+    "torch.nn.utils.parametrizations.orthogonal": "`matrix_exp` unless given, for all shapes; without `householder`",
+    "torch.nn.init.trunc_normal_": "other numbers for the same seed, as all that is drawn",
+}
+# Arguments that change nothing here, or are deprecated there: no table names them.
+UNIVERSAL = {
+    "device",
+    "dtype",
+    "inplace",
+    "size_average",
+    "reduce",
+    "_stacklevel",
+    "generator",
+    "args",
+    "kwargs",
+    "foreach",
+}
+HEAD = """# PyTorch's names for networks
+
+Written by `scripts/pytorch_names.py` for PyTorch {version}: {there} of {every} names are there ({share:.1f} %), under
+the same name in `runnel.nn` and its modules. Arguments have PyTorch's names and defaults, and state dicts load both
+ways. What differs stands behind a name; "without" are arguments that are not taken. `size_average=` and `reduce=`,
+which PyTorch has deprecated, are not taken anywhere; `inplace=` is taken and changes nothing, since tensors are values.
+"""
+
+
+def ours(path: str) -> Any:
+    """The module, or the class, that stands for one of PyTorch's."""
+    if path.endswith(".Module"):
+        return importlib.import_module("runnel.nn").Module
+    return importlib.import_module(path.replace("torch", "runnel", 1))
+
+
+def taken(value: Any) -> set[str] | None:
+    """The names that can be given as arguments, under whatever spelling; None where any can."""
+    from runnel.core.spelling import MEANINGS
+
+    try:
+        parameters = inspect.signature(value).parameters
+    except (TypeError, ValueError):
+        return None
+    if any(p.kind is p.VAR_KEYWORD for p in parameters.values()):
+        return None
+    return {*parameters, *(word for word, meant in MEANINGS.items() if parameters.keys() & set(meant))}
+
+
+def difference(path: str, name: str, arguments: list[str] | None, value: Any) -> str:
+    """What stands behind a name that is there."""
+    known = taken(value)
+    lacking = [] if arguments is None or known is None else [a for a in arguments if a not in known | UNIVERSAL]
+    parts = [f"without {', '.join(f'`{a}`' for a in lacking)}"] if lacking else []
+    note = NOTES.get(f"{path}.{name}")
+    return "; ".join(parts + ([note] if note else []))
+
+
+def text() -> str:
+    """The page."""
+    recorded = json.loads(RECORDED.read_text(encoding="utf-8"))
+    names: dict[str, dict[str, Any]] = recorded["names"]
+    reasons, every, there, tables = dict(REASONS), 0, 0, ""
+    for path, members in names.items():
+        place = ours(path)
+        tables += f"\n## `{path}`\n\n| name | |\n| --- | --- |\n"
+        for name, arguments in members.items():
+            every += 1
+            if hasattr(place, name):
+                there += 1
+                told = difference(path, name, arguments, getattr(place, name))
+            else:
+                told = f"not there: {reasons.pop(f'{path}.{name}')}"
+            tables += f"| `{name}` | {told} |\n".replace("|  |", "| |")
+    if reasons:
+        raise SystemExit(f"scripts/pytorch_names.py: there is a reason against what is there: {', '.join(reasons)}.")
+    return HEAD.format(version=recorded["torch"], there=there, every=every, share=100 * there / every) + tables
+
+
+def main(arguments: list[str]) -> int:
+    page = text()
+    if arguments == ["--check"]:
+        if not PAGE.exists() or PAGE.read_text(encoding="utf-8") != page:
+            print("docs/pytorch.md is out of date; run scripts/pytorch_names.py.", file=sys.stderr)
+            return 1
+        return 0
+    PAGE.write_text(page, encoding="utf-8")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

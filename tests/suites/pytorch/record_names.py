@@ -1,0 +1,59 @@
+"""Records in ``names.json`` what PyTorch's modules for networks offer: names, and those of their arguments.
+
+python tests/suites/pytorch/record_names.py     (with torch 2.13, and without Runnel)
+"""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+import json
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import torch
+
+PLACE = Path(__file__).with_name("names.json")
+MODULES = (
+    "torch.nn", "torch.nn.functional", "torch.nn.init", "torch.nn.utils", "torch.nn.utils.rnn",
+    "torch.nn.utils.parametrizations", "torch.nn.utils.parametrize", "torch.nn.utils.prune",
+)  # fmt: skip
+
+
+def names(module: ModuleType) -> list[str]:
+    """What a module offers: its own functions and classes, and those that it says it offers."""
+    offered = set(getattr(module, "__all__", ()))
+    found = []
+    for name, value in vars(module).items():
+        if name.startswith("_") or isinstance(value, ModuleType) or not callable(value):
+            continue
+        is_own = getattr(value, "__module__", None) in (module.__name__, None) or module.__name__ == "torch.nn"
+        if name in offered or is_own or getattr(value, "__module__", "").startswith("torch._C._nn"):
+            found.append(name)
+    return sorted(found)
+
+
+def arguments(value: Any) -> list[str] | None:
+    """The names of a callable's arguments; None where they are not known."""
+    try:
+        parameters = inspect.signature(value).parameters.values()
+    except (TypeError, ValueError):
+        return None
+    if any(p.kind in (p.VAR_POSITIONAL, p.VAR_KEYWORD) for p in parameters):
+        return None
+    return [p.name for p in parameters]
+
+
+def main() -> None:
+    modules = {path: importlib.import_module(path) for path in MODULES}
+    found = {
+        path: {name: arguments(getattr(module, name)) for name in names(module)} for path, module in modules.items()
+    }
+    methods = [n for n, f in vars(torch.nn.Module).items() if not n.startswith("_") and callable(f)]
+    found["torch.nn.Module"] = {name: arguments(getattr(torch.nn.Module, name)) for name in sorted(methods)}
+    PLACE.write_text(json.dumps({"torch": torch.__version__, "names": found}, indent=0) + "\n")
+
+
+if __name__ == "__main__":
+    main()

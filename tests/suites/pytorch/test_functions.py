@@ -1,0 +1,56 @@
+"""The functions of ``nn.functional`` give PyTorch's values and gradients, and the same bits compiled."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import runnel as rn
+from runnel.core.errors import CaptureWarning
+from runnel.nn import functional
+from tests.suites.pytorch.functions import FUNCTIONS
+from tests.suites.pytorch.recorded import assert_gradient, assert_like, backward, leaves, recorded, tensors
+
+LOOSE = {"F.celu(x, alpha=0.7)": 1e-7, "F.hardsigmoid(x * 3)": 1e-7}  # PyTorch's constants are of single precision
+
+
+def evaluated(call: str, inputs: dict[str, rn.Tensor]) -> Any:
+    return eval(call, {"F": functional, **inputs})
+
+
+@pytest.mark.parametrize("call", FUNCTIONS)
+def test_values_and_gradients(call: str) -> None:
+    seen = recorded()["functions"][call]
+    inputs = tensors(FUNCTIONS[call], call)
+    outputs = leaves(evaluated(call, inputs))
+    for found, expected in zip(outputs, seen["values"], strict=True):
+        assert_like(found, expected, 1e-10, call)
+    backward(outputs)
+    for name, expected in seen["gradients"].items():
+        assert_gradient(inputs[name], expected, LOOSE.get(call, 1e-9), f"gradient of {name} in {call}")
+
+
+@pytest.mark.parametrize("call", [call for call in FUNCTIONS if call != "F.one_hot(x)"])
+def test_bits_of_compiled_functions(call: str) -> None:
+    """float32, values and gradients."""
+    inputs = tensors(FUNCTIONS[call], call, "float32")
+    function = eval(f"lambda {', '.join(inputs)}: {call}", {"F": functional})
+
+    def run(*arrays: rn.Tensor) -> list[rn.Tensor]:
+        given = [x.detach() for x in arrays]
+        for x, like in zip(given, arrays, strict=True):
+            x.requires_grad = like.requires_grad
+        outputs = leaves(function(*given))
+        backward(outputs)
+        return [x.detach() for x in outputs] + [x.grad for x in given if x.grad is not None]
+
+    for expected, found in zip(run(*inputs.values()), rn.compile(run)(*inputs.values()), strict=True):
+        np.testing.assert_array_equal(found.numpy(), expected.numpy(), err_msg=call)
+
+
+def test_shapes_do_not_follow_from_unknown_labels() -> None:
+    with pytest.warns(CaptureWarning, match=r"\[one_hot\] num_classes must be given in a compiled function"):
+        found = rn.compile(lambda x: functional.one_hot(x))(rn.asarray([0, 2]))
+    assert found.tolist() == [[1, 0, 0], [0, 0, 1]]
