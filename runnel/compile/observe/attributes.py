@@ -12,6 +12,7 @@ from typing import Any, Final
 from runnel.compile.observe import changes
 from runnel.compile.observe.classes import (
     MISSING,
+    code_of,
     instance_dict,
     is_data_descriptor,
     is_python_class,
@@ -287,8 +288,8 @@ def _of_function(rec: Recorder, function: FunctionType, name: str) -> Any:
         value = getattr(function, name)
         return rec.reach(value, rec.log.source(source, f"{{p}}.{name}", f"{source}.{name}", value))
     if name == "__code__":
-        rec.log.check(source, "{v}.__code__ is not {0}", f"code of {source}", (function.__code__,))
-        return function.__code__
+        rec.log.check(source, "code_of({v}) is not {0}", f"code of {source}", (code_of(function),))
+        return code_of(function)
     if name == "__globals__":
         value = function.__globals__
         return rec.reach(value, rec.log.source(source, "{p}.__globals__", f"{source}.__globals__", value))

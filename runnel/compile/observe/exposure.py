@@ -1,25 +1,26 @@
 """Blocks in which C code calls special methods of the user's classes: sorting, hashing, comparing, formatting.
 
 C code finds those methods on the classes themselves, so for the length of the block the functions there run rewritten
-code. The net below says whether any other Python code ran in it: that would be code that nobody observed.
+code. The net (``net.py``) says whether any other Python code ran in it: that would be code that nobody observed.
 """
 
 from __future__ import annotations
 
-import sys
 import threading
 from collections.abc import Callable
-from types import FunctionType
+from types import CodeType, FunctionType
 from typing import Any, Final
 
-from runnel.compile.observe.classes import MISSING, is_python_class, lookup, mro, namespace
+from runnel.compile.observe.classes import LENT, MISSING, code_of, is_python_class, lookup, mro, namespace
 from runnel.compile.observe.containers import content
+from runnel.compile.observe.net import Net
 from runnel.compile.observe.plain import Plain, with_hooks
 from runnel.compile.observe.recorder import Recorder
 from runnel.compile.observe.values import ITERATORS, PLAIN, container_of, is_class
 
 _PLAIN_HOOKS: Final = Plain()
-_PACKAGE: Final = __name__.rpartition(".")[0]
+_ONE_BLOCK: Final = threading.RLock()  # functions have one code: what two threads put there they could not take back
+_LONGEST_WAIT: Final = 10.0  # seconds
 
 
 def classes_in(values: Any, depth: int = 0) -> list[type]:
@@ -78,8 +79,8 @@ class Exposed:
 
     def __init__(self, rec: Recorder, classes: list[type]) -> None:
         self._rec = rec
-        self._net = Net(rec)
-        self._changed: list[tuple[FunctionType, Any]] = []
+        self._net: Net | None = None
+        self._changed: list[tuple[FunctionType, CodeType, CodeType]] = []  # what runs now, and what did
         self._functions: dict[int, FunctionType] = {}
         for kind in classes:
             for name, function in _special_methods(kind):
@@ -88,79 +89,40 @@ class Exposed:
 
     def __enter__(self) -> None:
         rec = self._rec
+        if not _ONE_BLOCK.acquire(timeout=_LONGEST_WAIT):
+            rec.refuse("another thread is in the middle of such a call", is_passing=True)
+        try:
+            self._expose(rec)
+        except BaseException:
+            self._end()
+            raise
+
+    def _expose(self, rec: Recorder) -> None:
+        self._net = None if rec.net is not None else Net(rec, call_c.__code__)  # an outer block's net hears of all
+        if self._net is not None:
+            self._net.begin()
         for function in self._functions.values():
             if rec.is_own(function) or rec.policy.native(function) is not None:
                 continue
             rec.twin(function)  # what the function is made of is read
-            code = function.__code__
-            self._changed.append((function, code))
             observed = with_hooks(function, _OnThisThread(rec.actor))
-            rec.register(observed, code)
+            LENT[id(observed)] = code_of(function)
+            rec.register(observed, code_of(function))
+            self._changed.append((function, observed, function.__code__))
             function.__code__ = observed
-        self._net.__enter__()
 
     def __exit__(self, *_: Any) -> None:
-        self._net.__exit__()
-        for function, code in self._changed:
-            function.__code__ = code
-        if self._net.escaped:
+        self._end()
+        if self._net is not None and self._net.escaped:
             self._rec.refuse(f"code ran unobserved: {', '.join(sorted(set(self._net.escaped))[:3])}")
 
-
-def _monitoring() -> Any:
-    return sys.monitoring  # type: ignore[attr-defined,unused-ignore]  # from 3.12 on
-
-
-class Net:
-    """Tells of Python code that starts to run on this thread and is not observed."""
-
-    def __init__(self, rec: Recorder) -> None:
-        self.escaped: list[str] = []
-        self._rec = rec
-        self._thread = threading.get_ident()
-        self._from = (call_c.__code__,)  # here C code is called; what else this package runs is its own
-        self._before: Any = None
-        self._tool = -1
-
-    def _entered(self, frame: Any) -> bool:
-        """Whether the code that starts in a frame is of this package, so that it need not be told of again."""
-        module = frame.f_globals.get("__name__", "")
-        if module.startswith(_PACKAGE) or self._rec.policy.is_unobserved(module):
-            return True
-        if threading.get_ident() == self._thread and not self._rec.has_code(frame.f_code):
-            caller = frame.f_back
-            if caller is not None and (self._rec.has_code(caller.f_code) or caller.f_code in self._from):
-                self.escaped.append(f"{frame.f_code.co_qualname} ({module})")
-        return False
-
-    def __enter__(self) -> None:
-        if sys.version_info < (3, 12):
-            self._before = sys.getprofile()
-            if self._before is not None:
-                self._rec.refuse("a profiler is active, which takes the place of the net below the recorder")
-            sys.setprofile(lambda frame, event, _: self._entered(frame) if event == "call" else None)
-            return
-        monitoring = _monitoring()
-        free = [tool for tool in (4, 3) if monitoring.get_tool(tool) is None]
-        if not free:
-            self._rec.refuse("other tools take all the places of sys.monitoring")
-        self._tool = free[0]
-        monitoring.use_tool_id(self._tool, "runnel")
-        monitoring.register_callback(self._tool, monitoring.events.PY_START, self._started)
-        monitoring.set_events(self._tool, monitoring.events.PY_START)
-
-    def _started(self, code: Any, _: int) -> Any:
-        return _monitoring().DISABLE if self._entered(sys._getframe(1)) else None
-
-    def __exit__(self, *_: Any) -> None:
-        if sys.version_info < (3, 12):
-            sys.setprofile(None)
-            return
-        monitoring = _monitoring()
-        monitoring.set_events(self._tool, 0)
-        monitoring.register_callback(self._tool, monitoring.events.PY_START, None)
-        monitoring.free_tool_id(self._tool)
-        monitoring.restart_events()
+    def _end(self) -> None:
+        for function, observed, code in self._changed:
+            function.__code__ = code
+            LENT.pop(id(observed), None)
+        if self._net is not None:
+            self._net.end()
+        _ONE_BLOCK.release()
 
 
 def _is_iterator(kind: type) -> bool:

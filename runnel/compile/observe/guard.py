@@ -16,7 +16,7 @@ from collections.abc import Callable
 from types import FunctionType
 from typing import Any, NamedTuple
 
-from runnel.compile.observe.classes import MISSING, lookup, namespace
+from runnel.compile.observe.classes import MISSING, code_of, lookup, namespace
 from runnel.compile.observe.effects import Effects
 from runnel.compile.observe.sources import Check, Identity, Log, Source, is_immortal
 from runnel.compile.observe.values import described, is_plain
@@ -112,7 +112,7 @@ class Guard:
         self._names: dict[Any, str] = {}
         self.namespace: dict[str, Any] = {
             "MISSING": MISSING, "FunctionType": FunctionType, "differs": differs, "lookup": lookup, "ids": ids,
-            "items_differ": items_differ, "namespace": namespace,
+            "code_of": code_of, "items_differ": items_differ, "namespace": namespace,
             "by_key": by_key, **EXTRA, "keys_of": keys_of, "by_id": by_id, "plain_part": plain_part,
             "retired": self.is_retired, "modules": sys.modules, "environ": os.environ,
         }  # fmt: skip

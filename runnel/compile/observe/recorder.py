@@ -240,6 +240,7 @@ class Recorder:
     memo: dict[Any, Any]
     hooks: AbstractHooks
     actor: Any
+    net: Any
     settled: str
 
     def reach(self, value: Any, source: Source) -> Any:
@@ -368,7 +369,7 @@ class Recorder:
         """The ``level``-th observed frame, the innermost first."""
         raise NotImplementedError
 
-    def refuse(self, reason: str, remedy: str = "", is_wanted: bool = False) -> NoReturn:
+    def refuse(self, reason: str, remedy: str = "", is_wanted: bool = False, is_passing: bool = False) -> NoReturn:
         """End the observation."""
         raise NotImplementedError
 

@@ -15,7 +15,7 @@ from types import CellType, CodeType, FunctionType, MethodType
 from typing import Any, NoReturn
 
 from runnel.compile.observe import calls, containers, exposure, methods, symbols, whole
-from runnel.compile.observe.classes import MISSING, is_python_class, lookup, mro, namespace
+from runnel.compile.observe.classes import MISSING, code_of, is_python_class, lookup, mro, namespace
 from runnel.compile.observe.effects import Effects
 from runnel.compile.observe.hooks import Hooks
 from runnel.compile.observe.plain import OPERATORS, Call, Plain, with_hooks
@@ -52,6 +52,7 @@ class Recording(Recorder):
         self.memo: dict[Any, Any] = {}
         self.hooks = Hooks(self)
         self.actor = whole.hooks_for(self.hooks, bool(session.varying))
+        self.net: Any = None  # that hears of code that runs unobserved, while C code is called
         self.settled = ""  # else: what the run did that a later one will find done
         self._kept: list[Any] = []
         self._twins: dict[int, FunctionType] = {}
@@ -84,8 +85,8 @@ class Recording(Recorder):
             held = value if is_in_its_module(value) else Identity(value)
             log.check(source, "{v} is not {0}", f"{source} is another function", (held,))
         elif kind is FunctionType:
-            fails = "type({v}) is not FunctionType or {v}.__code__ is not {0}"
-            log.check(source, fails, f"{source} is another function", (value.__code__,))
+            fails = "type({v}) is not FunctionType or ({v}.__code__ is not {0} and code_of({v}) is not {0})"
+            log.check(source, fails, f"{source} is another function", (code_of(value),))
         else:
             leaf = self.policy.leaf(kind)
             if leaf is not None:
@@ -210,7 +211,7 @@ class Recording(Recorder):
         known = self._twins.get(id(function))
         if known is not None:
             return known
-        flags = function.__code__.co_flags
+        flags = code_of(function).co_flags
         if flags & 0x280:  # a coroutine, or a generator of the asynchronous kind
             self.refuse(f"{function.__qualname__} is asynchronous")
         code = self.code_for(function)
@@ -227,7 +228,7 @@ class Recording(Recorder):
 
     def _reach_parts(self, function: FunctionType, source: Source) -> None:
         log, label = self.log, function.__qualname__
-        code = function.__code__
+        code = code_of(function)
         for i, name in enumerate(code.co_freevars):
             cell = function.__closure__[i]  # type: ignore[index]
             if id(cell) not in self.cells:
@@ -249,12 +250,13 @@ class Recording(Recorder):
 
     def code_for(self, function: FunctionType) -> CodeType:
         """The function's code with hooks of this recorder."""
-        key = (id(function.__code__), id(function.__globals__))
+        code = code_of(function)
+        key = (id(code), id(function.__globals__))
         known = self._bound.get(key)
         if known is None:
             known = self._bound[key] = with_hooks(function, self.actor)
-            self._kept += (function.__code__, known)
-            self.register(known, function.__code__)
+            self._kept += (code, known)
+            self.register(known, code)
         return known
 
     def register(self, code: CodeType, original: CodeType) -> None:
@@ -422,9 +424,9 @@ class Recording(Recorder):
 
     # Refusing -------------------------------------------------------------------------------------------------------
 
-    def refuse(self, reason: str, remedy: str = "", is_wanted: bool = False) -> NoReturn:
+    def refuse(self, reason: str, remedy: str = "", is_wanted: bool = False, is_passing: bool = False) -> NoReturn:
         """End the observation."""
-        self.refusal = Refused(reason, self.line(), remedy, is_wanted)
+        self.refusal = Refused(reason, self.line(), remedy, is_wanted, is_passing)
         raise self.refusal
 
     def line(self) -> str:
