@@ -16,7 +16,7 @@ from runnel.compile.native import Native
 from runnel.compile.observe.guard import Guard
 from runnel.compile.observe.observation import Observation
 from runnel.compile.observe.refusal import Refused
-from runnel.core.errors import CaptureError, MemoryBudgetError, RunnelError
+from runnel.core.errors import CaptureError, MemoryBudgetError
 from runnel.core.lazy import lazy
 from runnel.core.lifetime import tied
 from runnel.inspection import ladder
@@ -141,7 +141,7 @@ def prepare(
     def traced(least_kept: bool) -> Observation:
         try:
             found = capture(function, args, kwargs, options.keep_grads, name, varying, least_kept)
-        except RunnelError:
+        except CaptureError:
             raise
         except Exception as error:
             raise Raised(f"while it was traced it raised {type(error).__name__}: {error}") from error

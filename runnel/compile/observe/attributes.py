@@ -61,6 +61,12 @@ def read(rec: Recorder, value: Any, name: str) -> Any:
     answer = rec.policy.attribute(kind, name)
     if answer is not None:
         return answer(rec, value, name)
+    return of_object(rec, value, name)
+
+
+def of_object(rec: Recorder, value: Any, name: str) -> Any:
+    """The same of an object that is no class, module, function or ``super()``, by the rules for Python's objects."""
+    kind = type(value)
     if not is_python_class(kind):
         return _of_c_object(rec, value, name)
     getter, at = rec.class_lookup(kind, "__getattribute__")
