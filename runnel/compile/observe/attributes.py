@@ -390,7 +390,7 @@ def write(rec: Recorder, value: Any, name: str, new: Any) -> None:
     kind = type(value)
     if is_python_class(kind) and not is_class(value):
         own = rec.class_found(kind, "__setattr__")
-        if is_users_method(own, "__setattr__"):
+        if is_users_method(kind, "__setattr__", own):
             rec.passed(own, (value, name, new))
             return
     write_plain(rec, value, name, new)
@@ -472,7 +472,7 @@ def delete(rec: Recorder, value: Any, name: str) -> None:
     kind = type(value)
     if is_python_class(kind) and not is_class(value):
         own = rec.class_found(kind, "__delattr__")
-        if is_users_method(own, "__delattr__"):
+        if is_users_method(kind, "__delattr__", own):
             rec.passed(own, (value, name))
             return
     delete_plain(rec, value, name)

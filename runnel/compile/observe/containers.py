@@ -37,7 +37,7 @@ _DEEPEST: Final = 50
 def own_method(kind: type, name: str) -> Any:
     """A method that a class made by a class statement gives to a container; None where the container's own is used."""
     found = lookup(kind, name)
-    return found if is_users_method(found, name) else None
+    return found if is_users_method(kind, name, found) else None
 
 
 def length(rec: Recorder, value: Any) -> int:

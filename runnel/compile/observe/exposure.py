@@ -7,18 +7,56 @@ code. The net (``net.py``) says whether any other Python code ran in it: that wo
 from __future__ import annotations
 
 import threading
+import types
 from collections.abc import Callable
 from types import CodeType, FunctionType
 from typing import Any, Final
 
 from runnel.compile.observe.classes import LENT, MISSING, code_of, is_python_class, lookup, mro, namespace
 from runnel.compile.observe.containers import content
+from runnel.compile.observe.methods import CHANGES
 from runnel.compile.observe.net import Net
 from runnel.compile.observe.plain import Plain, with_hooks
 from runnel.compile.observe.recorder import Recorder
-from runnel.compile.observe.values import ITERATORS, PLAIN, container_of, is_class
+from runnel.compile.observe.values import (
+    CONTAINERS,
+    ITERATORS,
+    PLAIN,
+    container_of,
+    described,
+    is_class,
+    is_users_method,
+)  # fmt: skip
 
 _PLAIN_HOOKS: Final = Plain()
+_DESCRIPTORS: Final = (types.WrapperDescriptorType, types.MethodDescriptorType)
+_NEVER_BY_C: Final = frozenset({"__init__", "__new__", "__init_subclass__"})
+_OF_ATTRIBUTES: Final = {
+    "__init__",
+    "__getattribute__",
+    "__setattr__",
+    "__delattr__",
+    "__get__",
+    "__set__",
+    "__delete__",
+}
+_OF_NUMBERS: Final = {
+    "__bool__",
+    "__index__",
+    "__int__",
+    "__float__",
+    "__complex__",
+    "__trunc__",
+    "__round__",
+    "__abs__",
+}
+_OF_CONTAINERS: Final = frozenset(
+    name
+    for kind in (*CONTAINERS, *ITERATORS, object)
+    for name, found in vars(kind).items()
+    if type(found) in _DESCRIPTORS and name.startswith("__")
+)
+_CALLED_BY_C: Final = (_OF_CONTAINERS | _OF_NUMBERS) - _OF_ATTRIBUTES
 _ONE_BLOCK: Final = threading.RLock()  # functions have one code: what two threads put there they could not take back
 _LONGEST_WAIT: Final = 10.0  # seconds
 
@@ -59,7 +97,28 @@ def _special_methods(kind: type) -> list[tuple[str, FunctionType]]:
 
 
 def _has_methods(kind: type) -> bool:
-    return any(name not in ("__init__", "__new__", "__init_subclass__") for name, _ in _special_methods(kind))
+    return any(
+        name in _CALLED_BY_C or (type(found) is FunctionType and name.startswith("__") and name not in _NEVER_BY_C)
+        for base in mro(kind)
+        if is_python_class(base)
+        for name, found in namespace(base).items()
+    )
+
+
+def _require_observable(rec: Recorder, kind: type) -> None:
+    """Special methods that C code finds there are written in Python, or read the object alone, which is watched."""
+    for base in mro(kind):
+        if not is_python_class(base) or rec.policy.is_transparent(base):
+            continue
+        for name, found in namespace(base).items():
+            is_known = type(found) is FunctionType or not is_users_method(kind, name, found) or _only_reads(kind, found)
+            if name in _CALLED_BY_C and not is_known:
+                rec.refuse(f"{described(found)}, the {name} of a {kind.__name__}, is called by C code")
+
+
+def _only_reads(kind: type, found: Any) -> bool:
+    is_of_it = type(found) in _DESCRIPTORS and issubclass(kind, found.__objclass__)
+    return is_of_it and found.__name__ not in CHANGES.get(container_of(kind), ())
 
 
 class _OnThisThread:
@@ -83,6 +142,7 @@ class Exposed:
         self._changed: list[tuple[FunctionType, CodeType, CodeType]] = []  # what runs now, and what did
         self._functions: dict[int, FunctionType] = {}
         for kind in classes:
+            _require_observable(rec, kind)
             for name, function in _special_methods(kind):
                 rec.class_found(kind, name)
                 self._functions[id(function)] = function

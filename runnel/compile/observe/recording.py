@@ -352,7 +352,8 @@ class Recording(Recorder):
             "^=": "__ixor__",
         }
         base = container_of(type(value))
-        if symbol not in name or not hasattr(base, name[symbol]):
+        takes_other = base is not set or container_of(type(other)) in (set, frozenset)
+        if symbol not in name or not hasattr(base, name[symbol]) or not takes_other:
             return self.calls_c(OPERATORS[symbol], (value, other))
         if base is list and symbol == "+=":
             methods.change(self, value, base, "extend", (other,), {})
