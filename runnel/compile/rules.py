@@ -21,7 +21,7 @@ from runnel.compile.observe.recorder import Recorder
 from runnel.compile.observe.sources import Identity, Source
 from runnel.compile.observe.values import PLAIN, is_class
 from runnel.compile.owned import is_own, parts_of, structure, ticks, tree
-from runnel.compile.patched import METHODS, are_intact, is_intact, is_patched, stays
+from runnel.compile.patched import METHODS, is_intact, is_patched, stays
 from runnel.compile.wrappers import Uncompiled, WrappedMethod, Wrapper
 from runnel.core.avals import Aval
 from runnel.core.dtypes import DType, float32, float64
@@ -365,7 +365,7 @@ def _ours(rec: Recorder, function: Any, args: tuple[Any, ...], kwargs: dict[str,
             _reach_tree(rec, owner)
         elif name not in (_RUNS if isinstance(owner, StatefulTree) else METHODS):
             return rec.twin(function), args, kwargs
-        elif isinstance(owner, StatefulTree) and not _is_known(owner):
+        elif isinstance(owner, StatefulTree) and not _is_known(rec, owner):
             if name == "__call__":
                 return given(_called_module(rec, *args, **kwargs))
             return rec.twin(function), args, kwargs
@@ -415,9 +415,9 @@ def _run_time_number(rec: Recorder, group: Any, key: str) -> Any:
     return content(rec, value)
 
 
-def _is_known(owner: Any) -> bool:
+def _is_known(rec: Recorder, owner: Any) -> bool:
     """Whether an object of ours holds nothing of the user's, so that its methods need not be observed."""
-    return is_intact(type(owner)) and (known := structure(owner)) is not None and are_intact(known)
+    return is_intact(type(owner)) and boundary.watched(rec, owner)[0] is not None
 
 
 _SPECIAL: Final[dict[str, Any]] = {"__setattr__": _set_on, "__delattr__": _deleted_from}
