@@ -12,6 +12,7 @@ from typing import Any, cast
 
 from runnel.compile import boundary
 from runnel.compile.observe import attributes
+from runnel.compile.observe.changes import CallingMethod
 from runnel.compile.observe.classes import is_python_class, namespace
 from runnel.compile.observe.containers import get_item, length
 from runnel.compile.observe.observation import Session, observe
@@ -74,13 +75,8 @@ def _stepped(
     _look_at_functions(rec, schedule)
     rec.memo["stepped", id(schedule)] = True
     rec.session.numbers_change({id(one.plain) for one in schedule.numbers()}, rec.line())
-    rec.effects.record(
-        lambda target, _, given: function(target, *given[0], **given[1]),
-        schedule,
-        None,
-        (list(args), dict(kwargs)),
-        f"{rec.source_of(schedule)}.step()",
-    )
+    given = list(args), dict(kwargs)
+    rec.effects.record(CallingMethod(function), schedule, None, given, f"{rec.source_of(schedule)}.step()")
 
 
 def _look_at_functions(rec: Recorder, schedule: Schedule) -> None:

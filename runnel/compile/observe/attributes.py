@@ -90,7 +90,17 @@ def of_object(rec: Recorder, value: Any, name: str) -> Any:
 
 
 def generic(rec: Recorder, value: Any, name: str, use_hook: bool = True) -> Any:
-    """What ``object.__getattribute__`` gives, and ``__getattr__`` where that finds nothing."""
+    """What ``object.__getattribute__`` gives, and ``__getattr__`` where that raises AttributeError."""
+    try:
+        return _found(rec, value, name)
+    except AttributeError:
+        hook = rec.class_found(type(value), "__getattr__") if use_hook else MISSING
+        if hook is MISSING:
+            raise
+        return rec.invoke_special(hook, value, (name,))
+
+
+def _found(rec: Recorder, value: Any, name: str) -> Any:
     kind = type(value)
     source = rec.source_of(value)
     found, at = rec.class_lookup(kind, name)
@@ -103,10 +113,6 @@ def generic(rec: Recorder, value: Any, name: str, use_hook: bool = True) -> Any:
             return held
     if found is not MISSING:
         return _from_class(rec, value, kind, name, found, at)
-    if use_hook:
-        hook = rec.class_found(kind, "__getattr__")
-        if hook is not MISSING:
-            return rec.invoke_special(hook, value, (name,))
     return object.__getattribute__(value, name)  # raises
 
 
@@ -158,7 +164,12 @@ def _from_descriptor(rec: Recorder, value: Any, name: str, found: Any, at: Sourc
         return rec.invoke(rec.class_found(kind, "__get__"), (found, value, type(value)))
     if name == "__class__":
         return type(value)
-    held = found.__get__(value, type(value))  # a slot, a field of a tuple, or a part of an object made by C code
+    try:
+        held = found.__get__(value, type(value))  # a slot, a field of a tuple, or a part of an object made by C code
+    except AttributeError:
+        if source is not None and (id(value), name) not in rec.effects.written:
+            rec.log.check(source, f"is_filled({{v}}, {name!r})", f"{source}.{name}")
+        raise
     if source is None or (id(value), name) in rec.effects.written:
         return held
     if name == "__dict__" and type(found) is GetSetDescriptorType:
@@ -366,6 +377,8 @@ def _of_c_object(rec: Recorder, value: Any, name: str) -> Any:
     space = instance_dict(value)
     if space is not None and name in space and not is_data_descriptor(lookup(type(value), name)):
         return _held(rec, value, space, name, source, is_safe=False)
+    if (id(space), name) in rec.effects.written:
+        return getattr(value, name)
     try:
         held = getattr(value, name)
     except AttributeError:

@@ -137,10 +137,12 @@ def constructed(
             return given(number[0])
         if kind is not type:
             _look_at_numbers(rec, args, kwargs)
+    if kind is type and len(args) == 3:
+        return given(rec.makes_class(type, args, kwargs))
     answer = rec.policy.answers.get(id(kind))
     if answer is not None:
         return given(answer(rec, *args, **kwargs))
-    if kind is super or (kind is type and len(args) != 1):
+    if kind is super:
         return kind, args, kwargs
     if not is_python_class(kind):
         return rec.policy.c_class(rec, kind, args, kwargs)

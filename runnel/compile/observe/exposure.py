@@ -6,14 +6,16 @@ code. The net (``net.py``) says whether any other Python code ran in it: that wo
 
 from __future__ import annotations
 
+import builtins
+import itertools
 import threading
 import types
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from types import CodeType, FunctionType
 from typing import Any, Final
 
 from runnel.compile.observe.classes import LENT, MISSING, code_of, is_python_class, lookup, mro, namespace
-from runnel.compile.observe.containers import content
+from runnel.compile.observe.containers import content, require_found_by_value
 from runnel.compile.observe.methods import CHANGES
 from runnel.compile.observe.net import Net
 from runnel.compile.observe.plain import Plain, with_hooks
@@ -22,6 +24,7 @@ from runnel.compile.observe.values import (
     CONTAINERS,
     ITERATORS,
     PLAIN,
+    SEQUENCES,
     container_of,
     described,
     is_class,
@@ -29,6 +32,7 @@ from runnel.compile.observe.values import (
 )  # fmt: skip
 
 _PLAIN_HOOKS: Final = Plain()
+_COMPARE: Final = frozenset({"index", "count", "remove", "contains", "__contains__", "eq", "ne", "__eq__", "__ne__"})
 _DESCRIPTORS: Final = (types.WrapperDescriptorType, types.MethodDescriptorType)
 _NEVER_BY_C: Final = frozenset({"__init__", "__new__", "__init_subclass__"})
 _OF_ATTRIBUTES: Final = {
@@ -134,13 +138,21 @@ class _OnThisThread:
 
 
 class Exposed:
-    """The block. Special methods of ``classes`` are observed; other Python code that runs ends the observation."""
+    """The block. Special methods of ``classes`` and other ``functions`` are observed; whatever else of Python's the C
+    code called by ``called_from`` calls ends the observation."""
 
-    def __init__(self, rec: Recorder, classes: list[type]) -> None:
+    def __init__(
+        self,
+        rec: Recorder,
+        classes: list[type],
+        functions: Iterable[FunctionType] = (),
+        called_from: CodeType | None = None,
+    ) -> None:
         self._rec = rec
+        self._called_from = called_from or call_c.__code__
         self._net: Net | None = None
         self._changed: list[tuple[FunctionType, CodeType, CodeType]] = []  # what runs now, and what did
-        self._functions: dict[int, FunctionType] = {}
+        self._functions = {id(function): function for function in functions}
         for kind in classes:
             _require_observable(rec, kind)
             for name, function in _special_methods(kind):
@@ -158,7 +170,9 @@ class Exposed:
             raise
 
     def _expose(self, rec: Recorder) -> None:
-        self._net = None if rec.net is not None else Net(rec, call_c.__code__)  # an outer block's net hears of all
+        self._net = (
+            None if rec.net is not None else Net(rec, self._called_from, self._called_from is not call_c.__code__)
+        )  # an outer block's net hears of all
         if self._net is not None:
             self._net.begin()
         for function in self._functions.values():
@@ -185,6 +199,56 @@ class Exposed:
         _ONE_BLOCK.release()
 
 
+def make_class(rec: Recorder, function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """What ``function``, a part of the interpreter that makes classes, makes. It calls methods of the bases and of what
+    is in the class."""
+    if rec.net is not None and not rec.net.hears_of(make_class.__code__):
+        rec.refuse("a class is made while C code calls a special method")
+    if function is builtins.__build_class__:
+        called = [rec.class_found(type(base), "__mro_entries__") for base in args[2:] if not is_class(base)]
+        kwargs = _with_observed_metaclass(rec, args[2:], kwargs)
+    else:
+        bases, space = args[-2:]
+        called = [rec.class_found(base, "__init_subclass__") for base in bases if is_class(base)]
+        kinds = [type(value) for value in space.values()]
+        called += [rec.class_found(kind, "__set_name__") for kind in kinds if is_python_class(kind)]
+    functions = [inner for one in called if type(inner := _function_of(rec, one)) is FunctionType]
+    with Exposed(rec, [], functions, make_class.__code__):
+        return function(*args, **kwargs)
+
+
+def _with_observed_metaclass(rec: Recorder, bases: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Any]:
+    """The arguments of a class statement, whose metaclass is called observed, if it is not the library's own."""
+    given = kwargs.get("metaclass", type)
+
+    def metaclass(bases: tuple[Any, ...]) -> Any:
+        found = given
+        for kind in map(type, bases if is_class(given) else ()):
+            found = kind if issubclass(kind, found) else found
+        return found
+
+    def made(*args: Any, **more: Any) -> Any:
+        return rec.invoke(metaclass(args[1]), args, more)
+
+    def prepared(*args: Any, **more: Any) -> Any:
+        return rec.invoke(rec.hooks.load_attr("__prepare__", metaclass(args[1])), args, more)
+
+    meta = metaclass(tuple(filter(is_class, bases)))
+    if is_class(meta) and (not is_python_class(meta) or rec.policy.is_library(meta.__module__)):
+        if meta is not type:
+            return kwargs
+    elif hasattr(meta, "__prepare__"):
+        made.__prepare__ = prepared  # type: ignore[attr-defined]
+    return {**kwargs, "metaclass": made}
+
+
+def _function_of(rec: Recorder, found: Any) -> Any:
+    if type(found) not in (classmethod, staticmethod):
+        return found
+    inner, at = found.__func__, rec.source_of(found)
+    return inner if at is None else rec.reach(inner, rec.log.source(at, "{p}.__func__", f"{at}", inner))
+
+
 def _is_iterator(kind: type) -> bool:
     return kind in ITERATORS or (not is_python_class(kind) and lookup(kind, "__next__") is not MISSING)
 
@@ -199,6 +263,8 @@ def call_c(rec: Recorder, function: Callable[..., Any], args: tuple[Any, ...], k
     """Call a function written in C that looks into its arguments and calls their special methods."""
     for value in (*args, *kwargs.values()):
         content(rec, value)
+    if getattr(function, "__name__", "") in _COMPARE:
+        require_found_by_value(rec, itertools.chain(args, *[x for x in args if container_of(type(x)) in SEQUENCES]))
     args = tuple([_looked_at(rec, x) if _is_iterator(type(x)) else x for x in args])
     classes = classes_in((*args, *kwargs.values()))
     if not classes:

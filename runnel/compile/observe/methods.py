@@ -267,7 +267,7 @@ def _of_class(rec: Recorder, kind: Any, name: str, function: Any, args: tuple[An
         for value in args[1:]:
             content(rec, value)
         if issubclass(made_by, type):  # a class is made
-            return function, args, kwargs
+            return given(rec.makes_class(function, args, kwargs))
         return function, args, kwargs
     if name == "mro" or (name in ("__instancecheck__", "__subclasscheck__") and args):
         return function, args, kwargs

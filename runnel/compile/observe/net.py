@@ -21,14 +21,19 @@ _TOOLS: Final = (4, 3, 5)  # places that no kind of tool has a claim on, and the
 
 class Net:
     """Between ``begin()`` and ``end()`` it notes what runs on this thread, unobserved, because observed code or
-    ``called_from`` called it."""
+    ``called_from`` called it. ``leaves_library``: Python's own library may run."""
 
-    def __init__(self, rec: Recorder, called_from: CodeType) -> None:
+    def __init__(self, rec: Recorder, called_from: CodeType, leaves_library: bool = False) -> None:
         self.escaped: list[str] = []
         self._rec = rec
         self._called_from = called_from
+        self._leaves_library = leaves_library
         self._hears = False
         self._watch: Any = None
+
+    def hears_of(self, called_from: CodeType) -> bool:
+        """Whether this is the function from which C code is called."""
+        return self._called_from is called_from
 
     def begin(self) -> None:
         watch = _Place(self) if sys.version_info < (3, 12) else _MONITOR
@@ -60,7 +65,8 @@ class Net:
             return True
         if not self._rec.has_code(frame.f_code):
             caller = frame.f_back
-            if caller is not None and (self._rec.has_code(caller.f_code) or caller.f_code is self._called_from):
+            is_called = caller is not None and (self._rec.has_code(caller.f_code) or caller.f_code is self._called_from)
+            if is_called and not (self._leaves_library and self._rec.policy.is_library(module)):
                 self.escaped.append(f"{frame.f_code.co_qualname} ({module})")
         return False
 

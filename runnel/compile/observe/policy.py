@@ -188,7 +188,7 @@ class Policy(AbstractPolicy):
             values = tuple([answers.iterable(rec, x) if _is_lazy(x) else x for x in args])
             return given(rec.calls_c(function, values, kwargs))
         if function.__name__ == "__build_class__":
-            return function, args, kwargs
+            return given(rec.makes_class(function, args, kwargs))
         self.refuse_c(rec, function)
 
     def c_class(self, rec: Recorder, kind: type, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:

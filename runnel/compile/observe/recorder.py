@@ -333,6 +333,10 @@ class Recorder:
         """Call a function written in C that looks into its arguments."""
         raise NotImplementedError
 
+    def makes_class(self, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """A part of the interpreter that makes a class is called."""
+        raise NotImplementedError
+
     def classes_in(self, values: Any) -> list[type]:
         """Classes with special methods written in Python of what C code can find in these values."""
         raise NotImplementedError

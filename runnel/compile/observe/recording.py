@@ -329,6 +329,10 @@ class Recording(Recorder):
         """Call a function written in C that looks into its arguments."""
         return exposure.call_c(self, function, args, kwargs or {})
 
+    def makes_class(self, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """A part of the interpreter that makes a class is called."""
+        return exposure.make_class(self, function, args, kwargs)
+
     def classes_in(self, values: Any) -> list[type]:
         """Classes with special methods written in Python of what C code can find in these values."""
         return exposure.classes_in(values)
@@ -404,7 +408,11 @@ class Recording(Recorder):
     def importing(self, at: tuple[dict[str, Any], str], level: int, wanted: Any) -> Any:
         """``import name``: the module is found again by its name; a first import settles."""
         before = len(sys.modules)
-        module = PLAIN_HOOKS.import_name(at, level, wanted)
+        try:
+            module = PLAIN_HOOKS.import_name(at, level, wanted)
+        except ImportError as problem:
+            self.log.check(None, f"{problem.name!r} in modules", f"module {problem.name}")
+            raise
         if len(sys.modules) != before:
             self.unsettled(f"{at[1]} was imported")
         name = module.__name__

@@ -76,6 +76,11 @@ def described(value: Any) -> str:
     return f"a {type(value).__name__}"
 
 
+def is_nan(value: Any) -> bool:
+    """Whether a container finds a value by which object it is alone."""
+    return type(value) in (float, complex) and value != value
+
+
 def is_users_method(kind: type, name: str, found: Any) -> bool:
     """Whether what a class holds under ``name`` is the user's: Python code, or a C function that its bases written in C
     do not have there, such as ``__lshift__ = list.append`` or ``__contains__ = table.__contains__``."""
