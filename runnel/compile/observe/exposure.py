@@ -170,19 +170,17 @@ class Exposed:
             raise
 
     def _expose(self, rec: Recorder) -> None:
-        self._net = (
-            None if rec.net is not None else Net(rec, self._called_from, self._called_from is not call_c.__code__)
-        )  # an outer block's net hears of all
-        if self._net is not None:
+        if rec.net is None:  # else an outer block's net hears of all
+            self._net = Net(rec, self._called_from, leaves_library=self._called_from is not call_c.__code__)
             self._net.begin()
         for function in self._functions.values():
             if rec.is_own(function) or rec.policy.native(function) is not None:
                 continue
             rec.twin(function)  # what the function is made of is read
             observed = with_hooks(function, _OnThisThread(rec.actor))
-            LENT[id(observed)] = code_of(function)
             rec.register(observed, code_of(function))
             self._changed.append((function, observed, function.__code__))
+            LENT[id(observed)] = code_of(function)
             function.__code__ = observed
 
     def __exit__(self, *_: Any) -> None:
