@@ -43,6 +43,7 @@ FILTER = {1: _numbers(4, 4, 3), 2: _numbers(4, 4, 3, 3), 3: _numbers(4, 4, 3, 3,
 HEADS = _numbers(1, 2, 4, 8)
 KEY = rn.Generator(0).next_key()
 ROW = _numbers(4)
+SQUARE = rn.asarray(np.eye(3, dtype=np.float32) * 2)
 PLACES = _ints(0, 1, 2, 0).reshape(1, 4)
 MATRIX = _numbers(4, 2)
 
@@ -120,7 +121,9 @@ OWN: dict[str, dict[str, Any]] = {
     "rn.take_along_dim": {"indices": rn.zeros((3, 4), "int64")}, "rn.fmod": {}, "rn.masked_fill": {"value": 0.5},
     "rn.bitwise_not": {"x": _ints(1, 2)}, "rn.invert": {"x": _ints(1, 2)}, "rn.as_tensor": {"dtype": "float32"},
     "rn.from_numpy": {"dtype": "float32"}, "rn.set_num_threads": {"count": 0},
-    "rn.cumulative_sum": {"x": ROW}, "rn.cumulative_prod": {"x": ROW}, "rn.dsplit": {"x": _numbers(2, 2, 2)},
+    **{f"rn.{name}": {"x": SQUARE} for name in ("det", "slogdet", "logdet", "inverse", "cholesky", "matrix_exp")},
+    "rn.matrix_power": {"x": SQUARE}, "rn.cumulative_sum": {"x": ROW},
+    "rn.cumulative_prod": {"x": ROW}, "rn.dsplit": {"x": _numbers(2, 2, 2)},
     "rn.vsplit": {"x": MATRIX}, "rn.is_nonzero": {"x": _numbers(1)}, "rn.polygamma": {"n": 1}, "rn.mvlgamma": {"p": 1},
     "rn.fold_in": {"data": 3}, "rn.arange": {"start": 0}, "optim.Muon": {"params": [_model().weight]},
 }  # fmt: skip

@@ -34,7 +34,8 @@ def scalar_operation(
     def in_numpy(*arrays: Any) -> Any:
         together = np.broadcast_arrays(*arrays)
         values = [Computed(np.ravel(a), from_numpy(a.dtype)) for a in together]
-        found: Any = formula(*values)
+        with np.errstate(all="ignore"):
+            found: Any = formula(*values)
         return found.array.reshape(together[0].shape)
 
     made = scalar.row(name, arity, in_numpy, result, cost)
