@@ -9,9 +9,11 @@ functions that users pass in, and errors of this package with a cause of their o
 from __future__ import annotations
 
 import functools
+import importlib
 import inspect
+import sys
 from collections.abc import Callable, Iterable, KeysView, Mapping
-from types import FunctionType
+from types import FunctionType, MappingProxyType
 from typing import Any, Final, ParamSpec, TypeVar, cast
 
 from runnel.core import tracebacks
@@ -25,6 +27,9 @@ P = ParamSpec("P")
 R = TypeVar("R")
 
 _PACKAGE: Final = __name__.partition(".")[0]
+_OFFERED: Final[dict[str, tuple[str, ...]]] = {}  # the names of each module
+_LATE: Final[dict[str, Mapping[str, str]]] = {}  # of these, the late ones, as "module:name",
+_LOADED: Final[dict[str, dict[str, Any]]] = {}  # and what has been asked for
 _PUBLIC: Final[dict[Any, Any]] = {}  # a function to its public form: the same one wherever it is offered
 
 
@@ -80,10 +85,13 @@ def constructor(kind: type) -> None:
     kind.__init__ = call  # type: ignore[misc]
 
 
-def offer(namespace: dict[str, Any], names: Iterable[str]) -> None:
+def offer(namespace: dict[str, Any], names: Iterable[str], late: Mapping[str, str] = MappingProxyType({})) -> None:
     """Put the public form of each function among ``names`` into ``namespace``, a module's; classes keep their identity
-    and get public constructors. A name that the module does not have is answered with what to write."""
+    and get public constructors. A name that the module does not have is answered with what to write. ``late`` says
+    where things are that are imported when they are first asked for: "module:name", by the names they have here."""
     for name in names:
+        if name in late:
+            continue
         value = namespace[name]
         if isinstance(value, FunctionType):
             offered = namespace[name] = public(value)
@@ -94,11 +102,29 @@ def offer(namespace: dict[str, Any], names: Iterable[str]) -> None:
                 if base.__module__.partition(".")[0] == _PACKAGE:
                     constructor(base)
     owner = namespace["__name__"]
+    _OFFERED[owner] = tuple(names)
+    _LATE[owner], _LOADED[owner] = late, {}
 
-    def getattr_of_module(name: str) -> Any:
-        raise missing(owner, name, lambda: names)
+    def getattr_of_module(name: str) -> Any:  # it holds a string alone, so that capture has nothing to watch
+        here = _LOADED[owner]
+        if name not in here:
+            if name not in _LATE[owner]:
+                raise missing(owner, name, lambda: _OFFERED[owner])
+            here[name] = loaded(_LATE[owner][name])
+        return here[name]
+
+    def dir_of_module() -> list[str]:
+        return sorted({*sys.modules[owner].__dict__, *_LATE[owner]})
 
     namespace["__getattr__"] = getattr_of_module
+    namespace["__dir__"] = dir_of_module
+
+
+def loaded(place: str) -> Any:
+    """What "module:name" names, functions in their public form; the module is imported if need be."""
+    module, _, name = place.partition(":")
+    value = getattr(importlib.import_module(module), name)
+    return public(value) if isinstance(value, FunctionType) else value
 
 
 def methods(kind: type[R]) -> type[R]:
