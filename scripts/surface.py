@@ -10,7 +10,6 @@ from __future__ import annotations
 import ast
 import re
 import sys
-import textwrap
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import NamedTuple
@@ -41,10 +40,12 @@ NAMESPACES = {
             ("runnel", "nn"),
             ("runnel", "ops"),
             ("runnel", "optim"),
+            ("runnel", "special"),
             ("runnel.tensor", "debug"),
         ),
     ),
     "linalg": Namespace("linalg.py", "Linear algebra: factorizations and systems of equations."),
+    "special": Namespace("special.py", "Special functions, under PyTorch's and SciPy's names."),
     "nn": Namespace(
         "nn/__init__.py",
         "Networks: modules that hold Parameters, and the functions they are made of.",
@@ -89,6 +90,8 @@ NAMESPACES = {
     "io": Namespace("io/__init__.py", "Tensors, and whole training states, in files.", is_public=False),
     "data": Namespace("data/__init__.py", "Data sets as NumPy arrays.", is_public=False),
 }
+# modules that are imported when a name of theirs is asked for
+LATE = ("runnel.core.library.", "runnel.nn.rare.", "runnel.nn.utils.", "runnel.ops.library.", "runnel.tensor.library.")
 GATHERING = ("ops", "transforms", "io")  # what files of these folders offer in ``rn`` is offered by the folder, too
 METHODS = "tensor/function_methods.py"
 REFERENCE = ROOT / "docs" / "reference.md"
@@ -183,9 +186,18 @@ def in_namespace(namespace: str, every: Iterable[Declaration]) -> list[tuple[Dec
         (d, names)
         for d in every
         for names in [d.names_in(namespace)]
-        + ([d.names_in("rn")] if namespace in GATHERING and d.module.startswith(folder) else [])
+        + (
+            [d.names_in("rn")]
+            if namespace in GATHERING and d.module.startswith(folder) and not is_late(d.module, d.name)
+            else []
+        )
         if names
     ]
+
+
+def is_late(module: str, member: str) -> bool:
+    """Whether it is imported when it is asked for, and not with the namespace."""
+    return f"{module}.{member}".startswith(LATE)
 
 
 def kind(name: str) -> int:
@@ -218,22 +230,16 @@ def rows(parts: Iterable[str]) -> str:
     return "\n" + "".join(f"    {part},\n" for part in parts)
 
 
-def is_rare(module: str, member: str) -> bool:
-    """Whether it is imported when it is asked for, and not with the namespace."""
-    return f"{module}.{member}".startswith(("runnel.nn.rare.", "runnel.nn.utils."))
-
-
 def namespace_text(name: str, every: list[Declaration]) -> str:
     """The file of a namespace."""
     space = NAMESPACES[name]
     imports = [(module, member, member) for module, member in space.modules]
     imports += [(d.module, d.name, alias) for d, names in in_namespace(name, every) for alias in names]
-    rare = [each for each in imports if is_rare(*each[:2])]
-    if rare:
-        imports.append(("typing", "TYPE_CHECKING", "TYPE_CHECKING"))
+    late = [each for each in imports if is_late(*each[:2])]
+    imports = [each for each in imports if each not in late]
     if space.is_public:
         imports.append(("runnel.core", "public", "public"))
-    shown = [alias for module, member, alias in imports if member not in ("public", "TYPE_CHECKING")]
+    shown = [alias for module, member, alias in [*imports, *late] if member != "public"]
     if len(set(shown)) != len(shown):
         twice = sorted({alias for alias in shown if shown.count(alias) > 1})
         raise SystemExit(f"scripts/surface.py: {name} is offered {', '.join(twice)} more than once.")
@@ -241,18 +247,22 @@ def namespace_text(name: str, every: list[Declaration]) -> str:
     doc = space.doc if "\n" not in space.doc else space.doc + "\n"
     rules = ", ".join(f"{module} as {module}" for module in space.rules)
     first = f"from runnel.{name} import {rules}\n" if rules else ""
-    at_once = [each for each in imports if each not in rare and each[0] != "typing"]
-    std = f"{import_lines([('typing', 'TYPE_CHECKING', 'TYPE_CHECKING')])}\n" if rare else ""
-    text = f'"""{doc}"""\n\n{NOTE}\n{std}{first}{import_lines(at_once)}\n'
-    if rare:
-        text += "if TYPE_CHECKING:\n" + textwrap.indent(import_lines(rare, WIDTH - 4), " " * 4) + "\n"
+    typing = "from typing import TYPE_CHECKING\n\n" if late else ""
+    text = f'"""{doc}"""\n\n{NOTE}\n{typing}{first}{import_lines(imports)}\n'
+    if late:
+        text += "if TYPE_CHECKING:\n" + indented(import_lines(late, WIDTH - 4)) + "\n"
     line = f"__all__ = [{', '.join(map(quoted, offered))}]"
     text += line if len(line) <= WIDTH else f"__all__ = [{rows(map(quoted, offered))}]"
-    if not rare:
-        return text + ("\n\npublic.offer(globals(), __all__)\ndel public\n" if space.is_public else "\n")
-    table = sorted((alias, f"{module}.{member}") for module, member, alias in rare)
-    text += f"\n\n_RARE = {{{rows(f'{quoted(alias)}: {quoted(place)}' for alias, place in table)}}}\n"
-    return text + "\npublic.offer(globals(), __all__, _RARE)\ndel TYPE_CHECKING, public\n"
+    if late:
+        places = sorted((natural(alias), alias, f"{module}:{member}") for module, member, alias in late)
+        text += f"\n_LATE = {{{rows(f'{quoted(alias)}: {quoted(at)}' for _, alias, at in places)}}}"
+    offer = f"public.offer(globals(), __all__{', _LATE' if late else ''})"
+    gone = "TYPE_CHECKING, public" if late else "public"
+    return text + (f"\n\n{offer}\ndel {gone}\n" if space.is_public else "\n")
+
+
+def indented(text: str) -> str:
+    return "".join(f"    {line}" if line.strip() else line for line in text.splitlines(keepends=True))
 
 
 def quoted(name: str) -> str:
@@ -280,6 +290,9 @@ class FunctionMethods(TensorLike, Generic[ResultT]):
         """``view`` as a handle that is not this one, so that writing to it leaves this one."""
         raise NotImplementedError
 '''
+
+
+MAKERS = {"views": "another", "spread": "spread"}  # of runnel.tensor.late_methods, by option
 
 
 class Signature(NamedTuple):
@@ -314,7 +327,10 @@ def signature(node: ast.FunctionDef, spread: bool) -> Signature:
 
 def parameter(a: ast.arg, default: ast.expr | None) -> str:
     annotation = "Any" if a.annotation is None else ast.unparse(a.annotation)
-    return f"{a.arg}: {annotation}" + ("" if default is None else f" = {ast.unparse(default)}")
+    if default is None:
+        return f"{a.arg}: {annotation}"
+    is_text = isinstance(default, ast.Constant) and isinstance(default.value, str)
+    return f"{a.arg}: {annotation} = {quoted(default.value) if is_text else ast.unparse(default)}"
 
 
 def methods_text(every: list[Declaration]) -> str:
@@ -322,6 +338,9 @@ def methods_text(every: list[Declaration]) -> str:
     imports = {("collections.abc", "Callable"), ("runnel.core.dispatch", "TensorLike"), ("runnel.core", "public")}
     imports |= {("typing", name) for name in ("Any", "Generic", "Self", "TypeVar")}
     blocks: dict[str, str] = {}
+    late: dict[str, str] = {}  # methods that are there when they are first used
+    makers: set[str] = set()
+    typed: set[tuple[str, str]] = set()
     for d in every:
         plain, in_place = d.names_in("Tensor"), d.names_in("Tensor_")
         if not (plain or in_place) or not isinstance(d.node, ast.FunctionDef):
@@ -329,9 +348,17 @@ def methods_text(every: list[Declaration]) -> str:
         parts = signature(d.node, bool(d.options.get("spread")))
         returns = ast.unparse(d.node.returns) if d.node.returns is not None else "Any"
         used = set(parts.names)
+        width = WIDTH - 4 * is_late(d.module, d.name)
         called = f"{d.module.rpartition('.')[2]}.{d.name}"
-        imports.add((d.module.rpartition(".")[0], d.module.rpartition(".")[2]))
-        if d.options.get("spread"):
+        if is_late(d.module, d.name):
+            made = next((maker for option, maker in MAKERS.items() if d.options.get(option)), None)
+            makers |= {maker for maker in (made, in_place and "updating") if maker}
+            at = quoted(f"{d.module}:{d.name}")
+            late |= {name: f"LateMethod({', '.join(filter(None, (at, made)))})" for name in plain}
+            late |= {f"{name}_": f"LateMethod({at}, updating)" for name in in_place}
+        else:
+            imports.add((d.module.rpartition(".")[0], d.module.rpartition(".")[2]))
+        if d.options.get("spread") and not is_late(d.module, d.name):
             imports.add(("runnel.ops.arguments", "gathered"))
         if plain:
             if returns in ("Array", "Any"):
@@ -341,30 +368,44 @@ def methods_text(every: list[Declaration]) -> str:
         for name in plain:
             result = f"{called}({', '.join(['self', *parts.arguments])})"
             result = f"self._other({result})" if d.options.get("views") else result
-            blocks[name] = method(name, parts.parameters, returns, d.summary, [f"return {result}"])
+            body = ["..."] if is_late(d.module, d.name) else [f"return {result}"]
+            blocks[name] = method(name, parts.parameters, returns, d.summary, body, width)
         for name in in_place:
             array = "array" if "x" in parts.arguments else "x"
             change = f"lambda {array}: {called}({', '.join([array, *parts.arguments])})"
             body = f'return self.update("{name}_", {change})'
             lines = [body] if len(body) + 8 <= WIDTH else ["return self.update(", f'    "{name}_", {change}', ")"]
             doc = f"Give this array the value of ``{name}`` of it and the arguments; returns the array itself."
-            blocks[f"{name}_"] = method(f"{name}_", parts.parameters, "Self", doc, lines)
-        imports |= origins(d, used)
+            lines = ["..."] if is_late(d.module, d.name) else lines
+            blocks[f"{name}_"] = method(f"{name}_", parts.parameters, "Self", doc, lines, width)
+        found = origins(d, used)
+        if is_late(d.module, d.name):  # types of theirs are for checkers alone
+            typed |= {(module, name) for module, name in found if module.startswith(LATE)}
+            found = {(module, name) for module, name in found if not module.startswith(LATE)}
+        imports |= found
+    if late:
+        imports |= {("typing", "TYPE_CHECKING"), *(("runnel.tensor.late_methods", m) for m in ("LateMethod", *makers))}
     std = import_lines((m, n, n) for m, n in imports if not m.startswith("runnel"))
     own = import_lines((m, n, n) for m, n in imports if m.startswith("runnel"))
+    if typed:
+        own += "\nif TYPE_CHECKING:\n" + indented(import_lines((m, n, n) for m, n in typed))
     head = f'"""{METHODS_DOC}"""\n\n{NOTE}\nfrom __future__ import annotations\n\n{std}\n{own}'
-    return head + METHODS_CLASS + "".join(f"\n{blocks[name]}" for name in sorted(blocks))
+    text = head + METHODS_CLASS + "".join(f"\n{blocks[name]}" for name in sorted(blocks.keys() - late.keys()))
+    if late:
+        text += "\n    if TYPE_CHECKING:\n" + "".join(f"\n{indented(blocks[name])}" for name in sorted(late))
+        text += "\n    else:\n" + "".join(f"        {name} = {late[name]}\n" for name in sorted(late))
+    return text
 
 
-def method(name: str, parameters: list[str], returns: str, doc: str, body: list[str]) -> str:
+def method(name: str, parameters: list[str], returns: str, doc: str, body: list[str], width: int = WIDTH) -> str:
     lines = [f"    def {name}({', '.join(['self', *parameters])}) -> {returns}:"]
-    if len(lines[0]) > WIDTH:
+    if len(lines[0]) > width:
         inner = f"        {', '.join(['self', *parameters])}"
         each = [f"        {part}," for part in ["self", *parameters]]
-        lines = [f"    def {name}(", *([inner] if len(inner) <= WIDTH else each), f"    ) -> {returns}:"]
+        lines = [f"    def {name}(", *([inner] if len(inner) <= width else each), f"    ) -> {returns}:"]
     told = f'        """{doc}"""'
-    if len(told) > WIDTH:
-        at = told.rindex(" ", 0, WIDTH)
+    if len(told) > width:
+        at = told.rindex(" ", 0, width)
         told = told[:at] + "\n        " + told[at + 1 :]
     return "\n".join([*lines, *([told] if doc else []), *(f"        {line}" for line in body)]) + "\n"
 
@@ -405,6 +446,7 @@ name in brackets is an alias. A method with `_` behind its name gives its array 
 TITLES = {
     "rn": "`runnel`, usually imported as `rn`",
     "linalg": "`rn.linalg`",
+    "special": "`rn.special`",
     "functional": "`rn.nn.functional`, usually imported as `F`",
     "nn": "`rn.nn`",
     "utils": "`rn.nn.utils`",

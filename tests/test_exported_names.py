@@ -20,10 +20,11 @@ PACKAGES = [
 def public_names(module: ModuleType) -> set[str]:
     """Names without underscore, but for submodules that are only there because something imported them."""
     exported = set(module.__all__)
+    named = {name: getattr(module, name) for name in dir(module)}  # late ones among them
     return {
         name
-        for name in dir(module)
-        if not name.startswith("_") and (name in exported or not isinstance(getattr(module, name), ModuleType))
+        for name, value in named.items()
+        if name in exported or not (name.startswith("_") or isinstance(value, ModuleType))
     }
 
 

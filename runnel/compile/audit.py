@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from runnel.compile.capture import Capture
+from runnel.compile.observe.refusal import Refused
 from runnel.core.errors import AuditError
 from runnel.graph.body import Body
 from runnel.graph.graph import Graph
@@ -18,8 +19,17 @@ def compare(name: str, compiled: Capture, now: Capture) -> None:
     if compiled.identity() == now.identity() and _differ_in_callbacks_alone(compiled.graph, now.graph):
         return
     where, what = _first_difference(compiled.graph, now.graph)
-    raise AuditError(
-        f"[compile] '{name}' did not do the same when it was traced again: {what}{f' at {where}' if where else ''}. "
+    raise _differs(name, f"{what}{f' at {where}' if where else ''}")
+
+
+def refused(name: str, refusal: Refused) -> AuditError:
+    """What is raised where the repeated trace ended early."""
+    return _differs(name, f"{refusal.reason} at {refusal.where}")
+
+
+def _differs(name: str, what: str) -> AuditError:
+    return AuditError(
+        f"[compile] '{name}' did not do the same when it was traced again: {what}. "
         "It reads something that Runnel cannot watch (a clock, NumPy's random numbers, a file, hidden state); pass "
         "that as an argument, or use runnel's random numbers."
     )

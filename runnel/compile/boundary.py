@@ -27,6 +27,7 @@ from runnel.core.errors import TracedValueError
 from runnel.core.lifetime import ByIdentity
 from runnel.tensor import tracing
 from runnel.tensor.methods import ArrayMethods
+from runnel.tensor.variable import CLOCK
 
 _APPLICATION: Final = f"{PACKAGE}.cli"  # it uses the library as a user does
 
@@ -44,6 +45,8 @@ def run(rec: Recorder, function: Any, args: tuple[Any, ...], kwargs: dict[str, A
     named = {name: given.argument(x) for name, x in kwargs.items()}
     target = given.function(function) if type(function) is FunctionType else function
     trace: Any = tracing.ACTIVE.trace
+    if trace is None:  # what is looked at aside from a trace computes
+        return target(*values, **named)
     before = trace.refusal
     try:
         return target(*values, **named)
@@ -161,25 +164,33 @@ class _Given:
         source = rec.source_of(value)
         if source is None:
             return value
-        known = rec.memo.get(("structure", id(value)), False)
-        if known is False:
-            looked_into: set[int] = set()
-            known = structure(value, looked_into)
-            if known is not None and not are_intact(known):
-                known = None
-            rec.memo["structure", id(value)] = known
-            if known is not None:
-                all_stay(rec, known)
-                into = looked_into if ticks(type(value)) else None
-                rec.log.check(source, "structure({v}) != {0}", f"structure of {source}", (known,), looks_into=into)
+        known, looked_into = watched(rec, value)
         if known is None:
             return rec.policy.with_foreign_parts(rec, value)
+        if ("checked", id(value)) not in rec.memo:
+            rec.memo["checked", id(value)] = True
+            all_stay(rec, known)
+            into = looked_into if ticks(type(value)) else None
+            rec.log.check(source, "structure({v}) != {0}", f"structure of {source}", (known,), looks_into=into)
         return value
 
     def _object(self, value: Any) -> Any:
         """An object of a class of the user's."""
         rec = self.rec
         return rec.policy.user_object(rec, value)
+
+
+def watched(rec: Recorder, value: Any) -> tuple[tuple[Any, ...] | None, set[int]]:
+    """The structure of an object of ours, if nothing of the user's is in it, and what it looked into. It is found once
+    for as long as the run changes nothing."""
+    now = len(rec.effects.done), CLOCK.now
+    kept = rec.memo.get(("structure", id(value)))
+    if kept is None or kept[0] != now:
+        looked_into: set[int] = set()
+        found = structure(value, looked_into)
+        rec.keep(value)
+        kept = rec.memo["structure", id(value)] = now, found if found and are_intact(found) else None, looked_into
+    return kept[1], kept[2]
 
 
 _HOLDS_NOTHING: ByIdentity[FunctionType, bool] = ByIdentity()

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import enum
 import weakref
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from contextlib import contextmanager
 from types import FunctionType
 from typing import Any, Final, NamedTuple
@@ -41,6 +41,7 @@ from runnel.tensor.tensor import Tensor
 from runnel.tensor.variable import TracedVariables, Variable
 
 RULES: Final = Rules()
+_STEP_LAST: Final = "step schedules behind all steps of the optimizer, or outside of the compiled function"
 
 
 class InputOrigin(enum.Enum):
@@ -207,6 +208,7 @@ class TraceSession(Session):
         self._kept: list[Tensor] = []  # the tensors of the outputs
         self._numbers: dict[int, tuple[Value, TracedFloat]] = {}  # by id of the source
         self._number_sources: list[tuple[Value, Source]] = []
+        self._changed: list[tuple[int, Collection[int], str]] = []  # by schedules: since how many numbers were read
 
     def begin(self, rec: Recorder) -> None:
         """Methods of the user's objects that code of ours calls run observed."""
@@ -242,6 +244,7 @@ class TraceSession(Session):
 
     def returned(self, rec: Recorder) -> None:
         """Tensors from outside get other values, and ``.grad``, at each call."""
+        self._require_read_before(rec)
         for tensor, _ in self._outside.values.values():
             source = rec.source_of(tensor)
             if source is None:
@@ -283,6 +286,22 @@ class TraceSession(Session):
     def concrete(self, rec: Recorder, value: Any) -> Any:
         """A value that is looked at."""
         return rec.settled_number(value)
+
+    def numbers_change(self, plain: Collection[int], where: str) -> None:
+        """From here on numbers of these dicts (ids) are others than when the program begins, which reads them then."""
+        self._changed.append((len(self.trace.scalars), plain, where))
+
+    def require_unchanged(self, rec: Recorder, plain: dict[str, Any]) -> None:
+        """A number of this dict is read."""
+        for _, changed, where in self._changed:
+            if id(plain) in changed:
+                rec.refuse(f"a number of a group is read after its schedule was stepped ({where})", _STEP_LAST)
+
+    def _require_read_before(self, rec: Recorder) -> None:
+        """The program reads numbers before any schedule changes them."""
+        for first, changed, where in self._changed:
+            if any(id(getter.args[0]) in changed for getter, _ in self.trace.scalars[first:]):
+                rec.refuse(f"an optimizer steps after its schedule was stepped ({where})", _STEP_LAST)
 
     # Behind it ------------------------------------------------------------------------------------------------------
 

@@ -15,7 +15,8 @@ from runnel.compile.inspection import inspected
 from runnel.compile.native import Native
 from runnel.compile.observe.guard import Guard
 from runnel.compile.observe.observation import Observation
-from runnel.core.errors import CaptureError, MemoryBudgetError, RunnelError
+from runnel.compile.observe.refusal import Refused
+from runnel.core.errors import CaptureError, MemoryBudgetError
 from runnel.core.lazy import lazy
 from runnel.core.lifetime import tied
 from runnel.inspection import ladder
@@ -116,7 +117,12 @@ class Executable:
             return
         with context.entered(self.native.circumstances):
             name, least_kept = self.captured.graph.name, self.captured.least_kept
-            now = capture(function, args, kwargs, keep_grads, name, self.varying, least_kept)
+            try:
+                now = capture(function, args, kwargs, keep_grads, name, self.varying, least_kept)
+            except Refused as refused:
+                if refused.is_passing:
+                    return
+                raise audit.refused(self.function_name, refused) from None
             if now.guard.aliases == self.guard.aliases:  # a call that names one thing twice gets a shorter trace
                 audit.compare(self.function_name, self.captured, now.program)
 
@@ -135,7 +141,7 @@ def prepare(
     def traced(least_kept: bool) -> Observation:
         try:
             found = capture(function, args, kwargs, options.keep_grads, name, varying, least_kept)
-        except RunnelError:
+        except CaptureError:
             raise
         except Exception as error:
             raise Raised(f"while it was traced it raised {type(error).__name__}: {error}") from error

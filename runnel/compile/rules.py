@@ -9,7 +9,7 @@ from typing import Any, Final, NoReturn
 
 import numpy as np
 
-from runnel.compile import arrays, boundary, callbacks, operations, recipes as results
+from runnel.compile import arrays, boundary, callbacks, operations, recipes as results, schedules
 from runnel.compile.floats import TracedFloat
 from runnel.compile.observe import attributes, calls, symbols
 from runnel.compile.observe.classes import MISSING
@@ -19,15 +19,15 @@ from runnel.compile.observe.plain import given
 from runnel.compile.observe.policy import Policy
 from runnel.compile.observe.recorder import Recorder
 from runnel.compile.observe.sources import Identity, Source
-from runnel.compile.observe.values import PLAIN
+from runnel.compile.observe.values import PLAIN, is_class
 from runnel.compile.owned import is_own, parts_of, structure, ticks, tree
-from runnel.compile.patched import METHODS, are_intact, is_intact, is_patched, stays
+from runnel.compile.patched import METHODS, is_intact, is_patched, stays
 from runnel.compile.wrappers import Uncompiled, WrappedMethod, Wrapper
 from runnel.core.avals import Aval
 from runnel.core.dtypes import DType, float32, float64
 from runnel.core.errors import TracedValueError
 from runnel.core.watched import WatchedDict
-from runnel.tensor.scalars import RunTimeNumbers
+from runnel.tensor.scalars import RunTimeNumbers, Schedule
 from runnel.tensor.stateful import Stateful, StatefulTree
 from runnel.tensor.tensor import Tensor
 from runnel.tensor.variable import Variable
@@ -111,6 +111,8 @@ class Rules(Policy):
         return operations.item if arrays.is_traceable(kind) or issubclass(kind, np.ndarray) else None
 
     def attribute(self, kind: type, name: str) -> Any:
+        if issubclass(kind, Schedule):
+            return _attribute_of_schedule
         return operations.rule_for(kind, name)
 
     def is_pinned_key(self, rec: Recorder, key: Any) -> bool:
@@ -236,6 +238,12 @@ class Rules(Policy):
         return content(rec, value)
 
 
+def _attribute_of_schedule(rec: Recorder, schedule: Schedule, name: str) -> Any:
+    if name in schedule.__dict__ and name != "optimizer" and rec.source_of(schedule) is not None:
+        schedules.unstepped(rec, schedule, f"'{name}'")
+    return attributes.of_object(rec, schedule, name)
+
+
 # Objects that tick the state clock ------------------------------------------------------------------------------------
 
 
@@ -357,10 +365,12 @@ def _ours(rec: Recorder, function: Any, args: tuple[Any, ...], kwargs: dict[str,
             _reach_tree(rec, owner)
         elif name not in (_RUNS if isinstance(owner, StatefulTree) else METHODS):
             return rec.twin(function), args, kwargs
-        elif isinstance(owner, StatefulTree) and not _is_known(owner):
+        elif isinstance(owner, StatefulTree) and not _is_known(rec, owner):
             if name == "__call__":
                 return given(_called_module(rec, *args, **kwargs))
             return rec.twin(function), args, kwargs
+    if args and isinstance(args[0], Schedule) and not is_class(args[0]):
+        return given(schedules.called(rec, function, args, kwargs))
     if args and isinstance(args[0], RunTimeNumbers) and function.__name__ == "__getitem__" and args[1] in args[0].plain:
         return given(_run_time_number(rec, *args))
     return given(boundary.run(rec, function, args, kwargs))
@@ -390,6 +400,7 @@ def _reach_tree(rec: Recorder, owner: Any) -> None:
 def _run_time_number(rec: Recorder, group: Any, key: str) -> Any:
     """A learning rate or its like, which may be another number at the next call."""
     at, log, plain = rec.source_of(group), rec.log, group.plain
+    rec.session.require_unchanged(rec, plain)
     held = (
         log.source(None, "{0}", "the group", MISSING, (plain,)) if at is None else log.source(at, "{p}.plain", str(at))
     )
@@ -404,9 +415,9 @@ def _run_time_number(rec: Recorder, group: Any, key: str) -> Any:
     return content(rec, value)
 
 
-def _is_known(owner: Any) -> bool:
+def _is_known(rec: Recorder, owner: Any) -> bool:
     """Whether an object of ours holds nothing of the user's, so that its methods need not be observed."""
-    return is_intact(type(owner)) and (known := structure(owner)) is not None and are_intact(known)
+    return is_intact(type(owner)) and boundary.watched(rec, owner)[0] is not None
 
 
 _SPECIAL: Final[dict[str, Any]] = {"__setattr__": _set_on, "__delattr__": _deleted_from}

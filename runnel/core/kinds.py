@@ -112,6 +112,13 @@ KINDS: Final[dict[str, Kind]] = {
     ),
     "Array | int": Kind(lambda v: isinstance(v, TensorLike) or _is_int(v), "a tensor or an int", _plain_int),
     "float | Array": Kind(lambda v: isinstance(v, TensorLike) or _is_number(v), "a tensor or a number", _plain_number),
+    "float | Array | Sequence[float]": Kind(
+        lambda v: isinstance(v, TensorLike) or _is_number(v) or _are(_is_number)(v),
+        "a tensor, a number or a sequence of numbers", _plain_number,
+    ),
+    "Array | int | Sequence[int]": Kind(
+        lambda v: isinstance(v, TensorLike) or _is_shape(v), "a tensor, an int or a sequence of ints", _plain_ints
+    ),
     "int | Sequence[int | None]": Kind(
         lambda v: _is_int(v) or _are(lambda n: n is None or _is_int(n))(v), "an int or a sequence of ints and None"
     ),

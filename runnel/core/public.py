@@ -11,6 +11,7 @@ from __future__ import annotations
 import functools
 import importlib
 import inspect
+import sys
 from collections.abc import Callable, Iterable, KeysView, Mapping
 from types import FunctionType, MappingProxyType
 from typing import Any, Final, ParamSpec, TypeVar, cast
@@ -26,6 +27,9 @@ P = ParamSpec("P")
 R = TypeVar("R")
 
 _PACKAGE: Final = __name__.partition(".")[0]
+_OFFERED: Final[dict[str, tuple[str, ...]]] = {}  # the names of each module
+_LATE: Final[dict[str, Mapping[str, str]]] = {}  # of these, the late ones, as "module:name",
+_LOADED: Final[dict[str, dict[str, Any]]] = {}  # and what has been asked for
 _PUBLIC: Final[dict[Any, Any]] = {}  # a function to its public form: the same one wherever it is offered
 
 
@@ -81,30 +85,43 @@ def constructor(kind: type) -> None:
     kind.__init__ = call  # type: ignore[misc]
 
 
-def offer(namespace: dict[str, Any], names: Iterable[str], later: Mapping[str, str] = MappingProxyType({})) -> None:
+def offer(namespace: dict[str, Any], names: Iterable[str], late: Mapping[str, str] = MappingProxyType({})) -> None:
     """Put the public form of each function among ``names`` into ``namespace``, a module's; classes keep their identity
-    and get public constructors. Those in ``later``, which says where they are defined, are imported when somebody asks
-    for them. A name that the module does not have is answered with what to write."""
+    and get public constructors. A name that the module does not have is answered with what to write. ``late`` says
+    where things are that are imported when they are first asked for: "module:name", by the names they have here."""
     owner = namespace["__name__"]
     for name in names:
-        if name not in later:
+        if name not in late:
             namespace[name] = _offered(owner, name, namespace[name])
-    found: dict[str, Any] = {}  # not in the module: compiled functions check what it holds
+    _OFFERED[owner] = tuple(names)
+    _LATE[owner], _LOADED[owner] = late, {}
 
-    def getattr_of_module(name: str) -> Any:
-        if name not in found:
-            place = later.get(name)
-            if place is None:
-                raise missing(owner, name, lambda: names)
-            module, _, defined = place.rpartition(".")
-            if module == owner:
-                return importlib.import_module(place)
-            found[name] = _offered(owner, name, getattr(importlib.import_module(module), defined))
-        return found[name]
+    def getattr_of_module(name: str) -> Any:  # it holds a string alone, so that capture has nothing to watch
+        here = _LOADED[owner]
+        if name not in here:
+            if name not in _LATE[owner]:
+                raise missing(owner, name, lambda: _OFFERED[owner])
+            here[name] = _offered(owner, name, _found(_LATE[owner][name]))
+        return here[name]
+
+    def dir_of_module() -> list[str]:
+        return sorted({*sys.modules[owner].__dict__, *_LATE[owner]})
 
     namespace["__getattr__"] = getattr_of_module
-    if later:
-        namespace["__dir__"] = lambda: sorted({*namespace, *names})
+    namespace["__dir__"] = dir_of_module
+
+
+def loaded(place: str) -> Any:
+    """What "module:name" names, functions in their public form; the module is imported if need be."""
+    value = _found(place)
+    return public(value) if isinstance(value, FunctionType) else value
+
+
+def _found(place: str) -> Any:
+    """What "module:name" names, a module in that one perhaps."""
+    module, _, name = place.partition(":")
+    held = vars(importlib.import_module(module))
+    return held[name] if name in held else importlib.import_module(f"{module}.{name}")
 
 
 def _offered(owner: str, name: str, value: Any) -> Any:

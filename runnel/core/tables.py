@@ -21,15 +21,17 @@ class Op:
 
     The ``version`` of an op from outside the package stands for all its rules: programs with the op are kept on disk
     under it, so it must change whenever a rule does. Once rules are registered for an op without a version, programs
-    are no longer kept."""
+    are no longer kept. An op of the package ``is_late`` if its module is imported when somebody asks for it: its rules
+    are the package's own whenever they come."""
 
-    __slots__ = ("doc", "multiple_results", "name", "regions", "signature", "version")
+    __slots__ = ("doc", "is_late", "multiple_results", "name", "regions", "signature", "version")
     doc: str
     name: str
     signature: str
     multiple_results: bool
     regions: tuple[str, ...]
     version: str | None
+    is_late: bool
     registry: dict[str, Op] = {}  # noqa: RUF012 - the one list of all ops, filled by construction
 
     def __init__(
@@ -41,6 +43,7 @@ class Op:
         multiple_results: bool = False,
         regions: tuple[str, ...] = (),
         version: str | None = None,
+        is_late: bool = False,
     ) -> None:
         if name in Op.registry:
             raise ValueError(
@@ -52,6 +55,7 @@ class Op:
         self.multiple_results = multiple_results or bool(regions)
         self.regions = regions
         self.version = version
+        self.is_late = is_late
         Op.registry[name] = self
 
     def __reduce__(self) -> tuple[Any, ...]:
@@ -86,7 +90,7 @@ class Table(Generic[Rule]):
         if op in self._rules and not replace:
             raise ValueError(f"[{op.name}] table '{self.name}' has a rule already; pass replace=True to change it.")
         self._rules[op] = rule
-        Table.registrations += op.version is None
+        Table.registrations += op.version is None and (replace or not op.is_late)
         return rule
 
     def rule(self, op: Op, *, replace: bool = False) -> Callable[[Rule], Rule]:

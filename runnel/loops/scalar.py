@@ -34,7 +34,8 @@ class ScalarOp:
 SCALAR_OPS: list[ScalarOp] = []
 
 
-def _row(name: str, arity: int, numpy: Callable[..., Any], result: str = "same", cost: int = 1) -> ScalarOp:
+def row(name: str, arity: int, numpy: Callable[..., Any], result: str = "same", cost: int = 1) -> ScalarOp:
+    """A row more of the table. ``formulas.table`` needs one, too."""
     op = ScalarOp(name, arity, numpy, result, cost)
     SCALAR_OPS.append(op)
     return op
@@ -96,54 +97,54 @@ def _mul_high(a: Any, b: Any) -> Any:
 
 
 # arithmetic (ints wrap)
-add = _row("add", 2, np.add)
-sub = _row("sub", 2, np.subtract)
-mul = _row("mul", 2, np.multiply)
-div = _row("div", 2, np.divide, cost=4)  # floats only
-floor_divide = _row("floor_divide", 2, _floor_divide, cost=8)
-remainder = _row("remainder", 2, _remainder, cost=8)
-neg = _row("neg", 1, np.negative)
-abs_ = _row("abs", 1, np.abs)
-maximum = _row("maximum", 2, _maximum)  # NaN propagates, and -0 is less than +0
-minimum = _row("minimum", 2, _minimum)
-sign = _row("sign", 1, _sign)
-sqrt = _row("sqrt", 1, np.sqrt, cost=4)
-fma = _row("fma", 3, lambda a, b, c: a * b + c)  # one rounding when compiled; used inside rules only, never by fusion
+add = row("add", 2, np.add)
+sub = row("sub", 2, np.subtract)
+mul = row("mul", 2, np.multiply)
+div = row("div", 2, np.divide, cost=4)  # floats only
+floor_divide = row("floor_divide", 2, _floor_divide, cost=8)
+remainder = row("remainder", 2, _remainder, cost=8)
+neg = row("neg", 1, np.negative)
+abs_ = row("abs", 1, np.abs)
+maximum = row("maximum", 2, _maximum)  # NaN propagates, and -0 is less than +0
+minimum = row("minimum", 2, _minimum)
+sign = row("sign", 1, _sign)
+sqrt = row("sqrt", 1, np.sqrt, cost=4)
+fma = row("fma", 3, lambda a, b, c: a * b + c)  # one rounding when compiled; used inside rules only, never by fusion
 # rounding
-floor = _row("floor", 1, np.floor)
-ceil = _row("ceil", 1, np.ceil)
-trunc = _row("trunc", 1, np.trunc)
-rint = _row("rint", 1, np.rint)  # half to even
+floor = row("floor", 1, np.floor)
+ceil = row("ceil", 1, np.ceil)
+trunc = row("trunc", 1, np.trunc)
+rint = row("rint", 1, np.rint)  # half to even
 # transcendental
-exp = _row("exp", 1, np.exp, cost=16)
-expm1 = _row("expm1", 1, np.expm1, cost=20)
-log = _row("log", 1, np.log, cost=40)
-log1p = _row("log1p", 1, np.log1p, cost=45)
-log2 = _row("log2", 1, np.log2, cost=42)
-tanh = _row("tanh", 1, np.tanh, cost=23)
-sigmoid = _row("sigmoid", 1, lambda x: 1 / (1 + np.exp(-x)), cost=20)
-erf = _row("erf", 1, _erf, cost=60)
-sin = _row("sin", 1, np.sin, cost=34)
-cos = _row("cos", 1, np.cos, cost=34)
-pow_ = _row("pow", 2, np.power, cost=60)
+exp = row("exp", 1, np.exp, cost=16)
+expm1 = row("expm1", 1, np.expm1, cost=20)
+log = row("log", 1, np.log, cost=40)
+log1p = row("log1p", 1, np.log1p, cost=45)
+log2 = row("log2", 1, np.log2, cost=42)
+tanh = row("tanh", 1, np.tanh, cost=23)
+sigmoid = row("sigmoid", 1, lambda x: 1 / (1 + np.exp(-x)), cost=20)
+erf = row("erf", 1, _erf, cost=60)
+sin = row("sin", 1, np.sin, cost=34)
+cos = row("cos", 1, np.cos, cost=34)
+pow_ = row("pow", 2, np.power, cost=60)
 # comparison
-lt = _row("lt", 2, np.less, "bool")
-le = _row("le", 2, np.less_equal, "bool")
-gt = _row("gt", 2, np.greater, "bool")
-ge = _row("ge", 2, np.greater_equal, "bool")
-eq = _row("eq", 2, np.equal, "bool")
-ne = _row("ne", 2, np.not_equal, "bool")
-isnan = _row("isnan", 1, np.isnan, "bool")
-isinf = _row("isinf", 1, np.isinf, "bool")
+lt = row("lt", 2, np.less, "bool")
+le = row("le", 2, np.less_equal, "bool")
+gt = row("gt", 2, np.greater, "bool")
+ge = row("ge", 2, np.greater_equal, "bool")
+eq = row("eq", 2, np.equal, "bool")
+ne = row("ne", 2, np.not_equal, "bool")
+isnan = row("isnan", 1, np.isnan, "bool")
+isinf = row("isinf", 1, np.isinf, "bool")
 # logic and bits: on bool these are and/or/xor/not
-and_ = _row("and", 2, np.bitwise_and)
-or_ = _row("or", 2, np.bitwise_or)
-xor = _row("xor", 2, np.bitwise_xor)
-not_ = _row("not", 1, np.invert)
-shift_left = _row("shift_left", 2, _shift_left)
-shift_right = _row("shift_right", 2, _shift_right)  # arithmetic on signed, logical on unsigned
-mul_high = _row("mul_high", 2, _mul_high)  # uint32 only
+and_ = row("and", 2, np.bitwise_and)
+or_ = row("or", 2, np.bitwise_or)
+xor = row("xor", 2, np.bitwise_xor)
+not_ = row("not", 1, np.invert)
+shift_left = row("shift_left", 2, _shift_left)
+shift_right = row("shift_right", 2, _shift_right)  # arithmetic on signed, logical on unsigned
+mul_high = row("mul_high", 2, _mul_high)  # uint32 only
 # choice and conversion
-select = _row("select", 3, np.where)  # (bool, x, y)
-cast = _row("cast", 1, lambda x: x, "free")  # C rules, but float → int saturates and NaN gives 0; x → bool is x != 0
-bitcast = _row("bitcast", 1, lambda x: x, "free")  # same size, other dtype
+select = row("select", 3, np.where)  # (bool, x, y)
+cast = row("cast", 1, lambda x: x, "free")  # C rules, but float → int saturates and NaN gives 0; x → bool is x != 0
+bitcast = row("bitcast", 1, lambda x: x, "free")  # same size, other dtype

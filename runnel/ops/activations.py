@@ -109,7 +109,7 @@ def softmax(x: Array, axis: int = -1) -> Array:
     return divide(powers, sum(powers, axis, keepdims=True))
 
 
-@offered("rn")
+@offered("rn", "Tensor")
 def log_softmax(x: Array, axis: int = -1) -> Array:
     """log(softmax(x)), without cancellation."""
     below = shifted(x, axis)

@@ -28,7 +28,7 @@ neg_p = Op("neg", "x", "-x.")
 elementwise(neg_p, scalar.neg, NUMBERS)
 
 
-@offered("rn", "Tensor: negative neg", "Tensor_: negative neg")
+@offered("rn: negative neg", "Tensor: negative neg", "Tensor_: negative neg")
 def negative(x: Operand) -> Array:
     """-x."""
     return unary(neg_p, x)
@@ -52,7 +52,7 @@ elementwise(sub_p, scalar.sub, NUMBERS)
 partials(sub_p, lambda g, out, x, y: g, lambda g, out, x, y: negative(g))
 
 
-@offered("rn")
+@offered("rn: subtract sub")
 def subtract(x: Operand, y: Operand) -> Array:
     """x - y."""
     return binary(sub_p, x, y)
@@ -62,7 +62,7 @@ mul_p = Op("mul", "x, y", "x · y.")
 elementwise(mul_p, scalar.mul, NUMBERS)
 
 
-@offered("rn", "Tensor: multiply mul", "Tensor_: multiply mul")
+@offered("rn: multiply mul", "Tensor: multiply mul", "Tensor_: multiply mul")
 def multiply(x: Operand, y: Operand) -> Array:
     """x · y, elementwise."""
     return binary(mul_p, x, y)
@@ -75,7 +75,7 @@ div_p = Op("div", "x, y", "x / y.")
 elementwise(div_p, scalar.div, FLOATS)
 
 
-@offered("rn")
+@offered("rn: divide div true_divide")
 def divide(x: Operand, y: Operand) -> Array:
     """x / y; integers are divided as float32."""
     return binary_float(div_p, x, y)
@@ -128,7 +128,7 @@ elementwise(abs_p, scalar.abs_, NUMBERS)
 partials(abs_p, lambda g, out, x: multiply(g, sign(x)))
 
 
-@offered("rn", "Tensor", "Tensor_")
+@offered("rn: abs absolute", "Tensor: abs absolute", "Tensor_: abs absolute")
 def abs(x: Operand) -> Array:
     """|x|; its derivative at 0 is 0."""
     return unary(abs_p, x)
@@ -232,7 +232,7 @@ def ceil(x: Array) -> Array:
     return _rounded(ceil_p, x)
 
 
-@offered("rn", "Tensor", "Tensor_")
+@offered("rn: trunc fix", "Tensor: trunc fix", "Tensor_: trunc fix")
 def trunc(x: Array) -> Array:
     """x rounded toward zero."""
     return _rounded(trunc_p, x)

@@ -64,7 +64,7 @@ def broadcast_to(x: Array, shape: int | Iterable[int]) -> Array:
     return aligned if aligned.shape == wanted else apply(broadcast_p, aligned, shape=wanted)
 
 
-@offered("rn")
+@offered("rn: broadcast_arrays broadcast_tensors")
 def broadcast_arrays(*arrays: Array) -> tuple[Array, ...]:
     """The arrays repeated to the one shape in which they meet."""
     shape = broadcast_shapes("broadcast_arrays", *(x.shape for x in arrays))

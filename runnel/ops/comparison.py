@@ -42,37 +42,37 @@ def _ordered(op: Op, x: Operand, y: Operand) -> Array:
     return binary(op, x, y)
 
 
-@offered("rn", "Tensor: lt", "Tensor_: lt")
+@offered("rn: less lt", "Tensor: lt", "Tensor_: lt")
 def less(x: Operand, y: Operand) -> Array:
     """x < y."""
     return _ordered(lt_p, x, y)
 
 
-@offered("rn", "Tensor: le", "Tensor_: le")
+@offered("rn: less_equal le", "Tensor: le", "Tensor_: le")
 def less_equal(x: Operand, y: Operand) -> Array:
     """x <= y."""
     return _ordered(le_p, x, y)
 
 
-@offered("rn", "Tensor: gt", "Tensor_: gt")
+@offered("rn: greater gt", "Tensor: gt", "Tensor_: gt")
 def greater(x: Operand, y: Operand) -> Array:
     """x > y."""
     return _ordered(gt_p, x, y)
 
 
-@offered("rn", "Tensor: ge", "Tensor_: ge")
+@offered("rn: greater_equal ge", "Tensor: ge", "Tensor_: ge")
 def greater_equal(x: Operand, y: Operand) -> Array:
     """x >= y."""
     return _ordered(ge_p, x, y)
 
 
-@offered("rn", "Tensor: eq", "Tensor_: eq")
+@offered("rn: equal eq", "Tensor: eq", "Tensor_: eq")
 def equal(x: Operand, y: Operand) -> Array:
     """x == y, elementwise."""
     return binary(eq_p, x, y)
 
 
-@offered("rn", "Tensor: ne", "Tensor_: ne")
+@offered("rn: not_equal ne", "Tensor: ne", "Tensor_: ne")
 def not_equal(x: Operand, y: Operand) -> Array:
     """x != y, elementwise."""
     return binary(ne_p, x, y)
@@ -89,13 +89,13 @@ vjp.register(isinf_p, lambda g, out, x: (None,))
 jvp.register(isinf_p, no_tangent)
 
 
-@offered("rn")
+@offered("rn", "Tensor")
 def isnan(x: Array) -> Array:
     """Whether each element is not a number (never, for integers)."""
     return x.apply_op(isnan_p, (x,), {}) if x.dtype.is_float else not_equal(x, x)
 
 
-@offered("rn")
+@offered("rn", "Tensor")
 def isinf(x: Array) -> Array:
     """Whether each element is infinite (never, for integers)."""
     return x.apply_op(isinf_p, (x,), {}) if x.dtype.is_float else not_equal(x, x)

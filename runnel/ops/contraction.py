@@ -153,7 +153,7 @@ def _require_matching(x: Sequence[int], y: Sequence[int]) -> None:
         )
 
 
-@offered("rn")
+@offered("rn: matmul mm bmm mv", "linalg", "Tensor: matmul mm bmm mv")
 def matmul(x: Operand, y: Operand) -> Array:
     """The matrix product (Array API): batch axes broadcast, and a vector counts as a row on the left, a column on the
     right. Half precision is multiplied and added up in float32 and rounded once."""
@@ -207,7 +207,7 @@ def linear(x: Array, weight: Array, bias: Array | None = None) -> Array:
     return cast(total if x.ndim > 1 else squeeze(total, 0), promote(dtype, bias.dtype))
 
 
-@offered("rn")
+@offered("rn: outer ger", "linalg", "Tensor: outer ger")
 def outer(x: Array, y: Array) -> Array:
     """The products of each element of the vector ``x`` with each of the vector ``y``."""
     if x.ndim != 1 or y.ndim != 1:
@@ -215,13 +215,13 @@ def outer(x: Array, y: Array) -> Array:
     return multiply(expand_dims(x, 1), expand_dims(y, 0))
 
 
-@offered("rn")
+@offered("rn", "linalg", "Tensor")
 def vecdot(x: Array, y: Array, axis: int = -1) -> Array:
     """The sum of the products along ``axis``."""
     return sum(multiply(x, y), axis=axis, dtype=common_dtype(matmul_p, (x, y)))
 
 
-@offered("rn")
+@offered("rn", "linalg")
 def tensordot(x: Array, y: Array, axes: int | tuple[Sequence[int], Sequence[int]] = 2) -> Array:
     """The product summed over ``axes``: the last n of ``x`` with the first n of ``y``, or two lists of axes."""
     given: Any = axes

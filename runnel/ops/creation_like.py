@@ -43,7 +43,7 @@ def full_like(
     return own if device is None else own.to(device=device)
 
 
-@offered("rn")
+@offered("rn: zeros_like empty_like")
 def zeros_like(like: Array, dtype: Any = None, device: Any = None) -> Array:
     """0 in the shape of ``like``."""
     return full_like(like, 0, dtype=dtype, device=device)

@@ -93,7 +93,7 @@ def own_rows(indices: Array, n: int) -> Array:
     return add(inside, first)
 
 
-@offered("rn")
+@offered("rn", "Tensor")
 def take(x: Array, indices: Array, axis: int | None = None) -> Array:
     """The elements of ``x`` at ``indices`` along ``axis`` (None: of ``x`` flattened); negatives count from the end."""
     if axis is None:
@@ -140,7 +140,7 @@ def embedding(weight: Array, indices: Array) -> Array:
     return apply(take_p, weight, indices, axis=0)
 
 
-@offered("rn")
+@offered("rn: take_along_axis take_along_dim", "Tensor: take_along_axis take_along_dim")
 def take_along_axis(x: Array, indices: Array, axis: int = -1) -> Array:
     """For each place, the element of ``x`` at ``indices`` along ``axis``; shapes agree in the other axes."""
     place = normalize_axis("take_along_axis", axis, x.ndim)
@@ -275,7 +275,7 @@ def _sums_vjp(
     return None, None, apply(take_p, g, labels, axis=0)
 
 
-@offered("rn")
+@offered("ops")
 def scatter_add(indices: Array, updates: Array, rows: int) -> Array:
     """``rows`` rows of zeros, with ``updates[i]`` added to row ``indices[i]``: the sum of a row's updates in the order
     of i, as ``sum`` would add them up. Half precision is added up in float32 and rounded once."""
@@ -284,9 +284,3 @@ def scatter_add(indices: Array, updates: Array, rows: int) -> Array:
     shape = as_sizes("scatter_add", (rows, *updates.shape[1:]))
     summed = apply(scatter_add_p, indices, cast(updates, wide), shape=shape)
     return cast(summed, dtype)
-
-
-@offered("rn")
-def index_add(x: Array, indices: Array, updates: Array) -> Array:
-    """``x`` with ``updates[i]`` added to row ``indices[i]``; rows named several times receive all of theirs."""
-    return add(x, scatter_add(indices, broadcast_to(updates, (indices.size, *x.shape[1:])), x.shape[0]))

@@ -23,9 +23,9 @@ from runnel.core.surface import offered
 from runnel.core.tables import Op, axes, cost, infer, jvp, lower, reference, vjp
 from runnel.core.tangents import TRANSPOSED
 from runnel.loops.rules import HostCall
-from runnel.ops.arguments import Array, require_dtype, require_same_dtype
+from runnel.ops.arguments import Array, broadcast_shapes, require_dtype, require_same_dtype
 from runnel.ops.arithmetic import add, divide, multiply, negative, subtract
-from runnel.ops.broadcasting import Stacked
+from runnel.ops.broadcasting import Stacked, broadcast_to
 from runnel.ops.comparison import equal, greater_equal
 from runnel.ops.contraction import matmul
 from runnel.ops.creation_like import iota, or_zeros
@@ -48,7 +48,7 @@ def _lapack(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
     return called
 
 
-def _host(op: Op, function: Callable[..., Any], flops: Callable[[int, int, int], int]) -> None:
+def host_op(op: Op, function: Callable[..., Any], flops: Callable[[int, int, int], int]) -> None:
     """The rows of an op that NumPy carries out; ``flops`` of matrices m × n, k of which there are min(m, n)."""
     lower.register(op, HostCall())
     axes.register(op, Stacked())
@@ -62,26 +62,26 @@ def _host(op: Op, function: Callable[..., Any], flops: Callable[[int, int, int],
     cost.register(op, count)
 
 
-def _matrices(name: str, x: Aval, *, square: bool = False) -> tuple[int, int]:
+def require_matrices(name: str, x: Aval, *, square: bool = False) -> tuple[int, int]:
     require_dtype(name, x.dtype, _FLOATS)
     if x.ndim < 2 or (square and x.shape[-1] != x.shape[-2]):
         raise ShapeError(f"[{name}] needs {'square ' * square}matrices in the last two axes; got shape {x.shape}.")
     return x.shape[-2], x.shape[-1]
 
 
-def _t(x: Array) -> Array:
+def transposed(x: Array) -> Array:
     """Matrices transposed."""
     return permute(x, (*range(x.ndim - 2), x.ndim - 1, x.ndim - 2))
 
 
-def _rows_and_columns(x: Array) -> tuple[Array, Array]:
+def rows_and_columns(x: Array) -> tuple[Array, Array]:
     """The number of the row, and of the column, of each element."""
     return iota(x, x.shape, x.ndim - 2), iota(x, x.shape, x.ndim - 1)
 
 
 def _apart(x: Array, values: Array) -> Array:
     """x[i, j] / (values[j] - values[i]), 0 on the diagonal."""
-    i, j = _rows_and_columns(x)
+    i, j = rows_and_columns(x)
     same = equal(i, j)
     gaps = subtract(expand_dims(values, -2), expand_dims(values, -1))
     return where(same, 0, divide(x, where(same, 1, gaps)))
@@ -90,12 +90,12 @@ def _apart(x: Array, values: Array) -> Array:
 # --- solve --------------------------------------------------------------------------------------------------------
 
 solve_p = Op("solve", "a, b", "x with a·x = b, for square a[..., n, n] and b[..., n, k], of the same leading axes.")
-_host(solve_p, np.linalg.solve, lambda m, n, k: 2 * n**3 // 3)
+host_op(solve_p, np.linalg.solve, lambda m, n, k: 2 * n**3 // 3)
 
 
 @infer.rule(solve_p)
 def _solve_infer(a: Aval, b: Aval) -> Aval:
-    n, _ = _matrices("solve", a, square=True)
+    n, _ = require_matrices("solve", a, square=True)
     require_same_dtype("solve", a, b)
     if b.ndim != a.ndim or b.shape[:-1] != a.shape[:-1]:
         raise ShapeError(f"[solve] matrices of shape {a.shape} need right sides of shape (..., {n}, k); got {b.shape}.")
@@ -104,8 +104,8 @@ def _solve_infer(a: Aval, b: Aval) -> Aval:
 
 @vjp.rule(solve_p)
 def _solve_vjp(g: Array, out: Array, a: Array, b: Array) -> tuple[Any, Any]:
-    into_b = apply(solve_p, _t(a), g)
-    return (lambda: negative(matmul(into_b, _t(out))), into_b)
+    into_b = apply(solve_p, transposed(a), g)
+    return (lambda: negative(matmul(into_b, transposed(out))), into_b)
 
 
 # --- eigh ---------------------------------------------------------------------------------------------------------
@@ -122,12 +122,12 @@ eigh_p = Op(
     "eigh", "a, *, lower", "Eigenvalues, ascending, and eigenvectors (columns) of symmetric a, whose half is read.",
     multiple_results=True,
 )  # fmt: skip
-_host(eigh_p, lambda a, *, lower: tuple(np.linalg.eigh(a, "L" if lower else "U")), lambda m, n, k: 9 * n**3)
+host_op(eigh_p, lambda a, *, lower: tuple(np.linalg.eigh(a, "L" if lower else "U")), lambda m, n, k: 9 * n**3)
 
 
 @infer.rule(eigh_p)
 def _eigh_infer(a: Aval, *, lower: bool) -> tuple[Aval, Aval]:
-    _matrices("eigh", a, square=True)
+    require_matrices("eigh", a, square=True)
     return aval(a.shape[:-1], a.dtype), a
 
 
@@ -135,10 +135,10 @@ def _eigh_infer(a: Aval, *, lower: bool) -> tuple[Aval, Aval]:
 def _eigh_vjp(gs: Any, outs: Any, a: Array, *, wanted: Any, lower: bool) -> tuple[Array]:
     values, vectors = outs
     g_values, g_vectors = or_zeros(gs, outs)
-    i, j = _rows_and_columns(vectors)
-    inner = where(equal(i, j), expand_dims(g_values, -1), _apart(matmul(_t(vectors), g_vectors), values))
-    made = matmul(matmul(vectors, inner), _t(vectors))
-    return (multiply(add(made, _t(made)), 0.5),)
+    i, j = rows_and_columns(vectors)
+    inner = where(equal(i, j), expand_dims(g_values, -1), _apart(matmul(transposed(vectors), g_vectors), values))
+    made = matmul(matmul(vectors, inner), transposed(vectors))
+    return (multiply(add(made, transposed(made)), 0.5),)
 
 
 # --- qr -----------------------------------------------------------------------------------------------------------
@@ -155,7 +155,7 @@ qr_p = Op(
     "qr", "a, *, complete", "q with orthonormal columns and upper triangular r, a = q·r; complete: q is square.",
     multiple_results=True,
 )  # fmt: skip
-_host(
+host_op(
     qr_p, lambda a, *, complete: tuple(np.linalg.qr(a, "complete" if complete else "reduced")),
     lambda m, n, k: 4 * m * n * k,
 )  # fmt: skip
@@ -163,7 +163,7 @@ _host(
 
 @infer.rule(qr_p)
 def _qr_infer(a: Aval, *, complete: bool) -> tuple[Aval, Aval]:
-    m, n = _matrices("qr", a)
+    m, n = require_matrices("qr", a)
     k = m if complete else min(m, n)
     return aval((*a.shape[:-2], m, k), a.dtype), aval((*a.shape[:-2], k, n), a.dtype)
 
@@ -177,16 +177,16 @@ def _qr_vjp(gs: Any, outs: Any, a: Array, *, wanted: Any, complete: bool) -> tup
     if m >= n:
         return (_qr_tall(g_q, g_r, q, r),)
     left, right = narrow(g_r, -1, 0, m), narrow(g_r, -1, m, n - m)  # a = (x, y), r = (u, qᵀ·y)
-    square = _qr_tall(add(g_q, matmul(narrow(a, -1, m, n - m), _t(right))), left, q, narrow(r, -1, 0, m))
+    square = _qr_tall(add(g_q, matmul(narrow(a, -1, m, n - m), transposed(right))), left, q, narrow(r, -1, 0, m))
     return (concat([square, matmul(q, right)], -1),)
 
 
 def _qr_tall(g_q: Array, g_r: Array, q: Array, r: Array) -> Array:
     """Of matrices that are not wider than tall."""
-    inner = subtract(matmul(r, _t(g_r)), matmul(_t(g_q), q))
-    i, j = _rows_and_columns(inner)
-    symmetric = where(greater_equal(i, j), inner, _t(inner))
-    return _t(apply(solve_p, r, _t(add(g_q, matmul(q, symmetric)))))
+    inner = subtract(matmul(r, transposed(g_r)), matmul(transposed(g_q), q))
+    i, j = rows_and_columns(inner)
+    symmetric = where(greater_equal(i, j), inner, transposed(inner))
+    return transposed(apply(solve_p, r, transposed(add(g_q, matmul(q, symmetric)))))
 
 
 # --- svd ----------------------------------------------------------------------------------------------------------
@@ -204,12 +204,12 @@ svd_p = Op(
     "svd", "a, *, full", "u, s and vᵀ with a = u·diag(s)·vᵀ, s in descending order; full: u and v are square.",
     multiple_results=True,
 )  # fmt: skip
-_host(svd_p, lambda a, *, full: tuple(np.linalg.svd(a, full)), lambda m, n, k: 20 * m * n * k)
+host_op(svd_p, lambda a, *, full: tuple(np.linalg.svd(a, full)), lambda m, n, k: 20 * m * n * k)
 
 
 @infer.rule(svd_p)
 def _svd_infer(a: Aval, *, full: bool) -> tuple[Aval, Aval, Aval]:
-    m, n = _matrices("svd", a)
+    m, n = require_matrices("svd", a)
     k, batch = min(m, n), a.shape[:-2]
     u, vh = ((m, m), (n, n)) if full else ((m, k), (k, n))
     return aval((*batch, *u), a.dtype), aval((*batch, k), a.dtype), aval((*batch, *vh), a.dtype)
@@ -223,19 +223,19 @@ def _svd_vjp(gs: Any, outs: Any, a: Array, *, wanted: Any, full: bool) -> tuple[
     k = min(m, n)
     u, s, vh = narrow(outs[0], -1, 0, k), outs[1], narrow(outs[2], -2, 0, k)
     g_u, g_s, g_vh = or_zeros(gs, outs)
-    g_u, g_v, v = narrow(g_u, -1, 0, k), _t(narrow(g_vh, -2, 0, k)), _t(vh)
+    g_u, g_v, v = narrow(g_u, -1, 0, k), transposed(narrow(g_vh, -2, 0, k)), transposed(vh)
     squares, column, row = multiply(s, s), expand_dims(s, -1), expand_dims(s, -2)
-    of_u, of_v = matmul(_t(u), g_u), matmul(vh, g_v)
+    of_u, of_v = matmul(transposed(u), g_u), matmul(vh, g_v)
     inner = add(
-        multiply(_apart(subtract(of_u, _t(of_u)), squares), row),
-        multiply(column, _apart(subtract(of_v, _t(of_v)), squares)),
+        multiply(_apart(subtract(of_u, transposed(of_u)), squares), row),
+        multiply(column, _apart(subtract(of_v, transposed(of_v)), squares)),
     )
-    i, j = _rows_and_columns(inner)
+    i, j = rows_and_columns(inner)
     made = matmul(matmul(u, add(inner, where(equal(i, j), expand_dims(g_s, -1), 0))), vh)
     if m > k:
         made = add(made, matmul(divide(subtract(g_u, matmul(u, of_u)), row), vh))
     if n > k:
-        made = add(made, matmul(divide(u, row), _t(subtract(g_v, matmul(v, of_v)))))
+        made = add(made, matmul(divide(u, row), transposed(subtract(g_v, matmul(v, of_v)))))
     return (made,)
 
 
@@ -246,10 +246,13 @@ def _svd_vjp(gs: Any, outs: Any, a: Array, *, wanted: Any, full: bool) -> tuple[
 def solve(a: Array, b: Array) -> Array:
     """x with ``a`` · x = ``b``, for square matrices ``a`` (..., n, n) and ``b`` of shape (..., n, k), or (n,).
 
-    LinAlgError where ``a`` is singular.
+    Leading axes broadcast. LinAlgError where ``a`` is singular.
     """
     if b.ndim == 1:
-        return squeeze(apply(solve_p, a, expand_dims(b, -1)), -1)
+        return squeeze(solve(a, expand_dims(b, -1)), -1)
+    if a.ndim > 1 and a.shape[:-2] != b.shape[:-2]:
+        batch = broadcast_shapes("solve", a.shape[:-2], b.shape[:-2])
+        a, b = (broadcast_to(x, batch + x.shape[-2:]) for x in (a, b))
     return apply(solve_p, a, b)
 
 

@@ -70,7 +70,7 @@ def bitwise_xor(x: Operand, y: Operand) -> Array:
     return binary(xor_p, x, y)
 
 
-@offered("rn", "Tensor: bitwise_not", "Tensor_: bitwise_not")
+@offered("rn: bitwise_invert bitwise_not invert", "Tensor: bitwise_not", "Tensor_: bitwise_not")
 def bitwise_invert(x: Array) -> Array:
     """Every bit inverted; of a bool, its negation."""
     return apply(not_p, x)
@@ -117,7 +117,7 @@ def truths(op: Op, *operands: Operand) -> list[Array]:
     return meet(op, *operands, dtype=bool_)
 
 
-@offered("rn")
+@offered("rn", "Tensor")
 def isfinite(x: Array) -> Array:
     """Whether each element is neither infinite nor NaN (always, for integers)."""
     return logical_not(logical_or(isnan(x), isinf(x)))

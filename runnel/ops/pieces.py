@@ -16,11 +16,20 @@ from runnel.core.surface import offered
 from runnel.core.tables import Op, axes, cost, infer, jvp, lower, reference, vjp
 from runnel.core.tangents import Tangents, linear
 from runnel.loops.rules import Concatenation, View
-from runnel.ops.arguments import Array, Axis, as_shape, is_single, normalize_axes, normalize_axis, require_same_dtype
+from runnel.ops.arguments import (
+    Array,
+    Axis,
+    as_shape,
+    as_tuple,
+    is_single,
+    normalize_axes,
+    normalize_axis,
+    require_same_dtype,
+)
 from runnel.ops.broadcasting import broadcast_to
 from runnel.ops.creation_like import zeros_like
 from runnel.ops.promotion import meet
-from runnel.ops.views import AxisMap, expand_dims
+from runnel.ops.views import AxisMap, expand_dims, reshape
 
 # --- slice --------------------------------------------------------------------------------------------------------
 
@@ -64,13 +73,13 @@ def _sliced(x: Array, axis: int, start: int, size: int, step: int) -> Array:
     return apply(slice_p, x, starts=tuple(starts), sizes=tuple(sizes), steps=tuple(steps))
 
 
-@offered("rn")
+@offered("rn", "Tensor")
 def narrow(x: Array, axis: int, start: int, size: int) -> Array:
     """``size`` elements along ``axis``, from ``start`` on."""
     return _sliced(x, normalize_axis("narrow", axis, x.ndim), operator.index(start), operator.index(size), 1)
 
 
-@offered("rn")
+@offered("rn", "Tensor")
 def flip(x: Array, axis: Axis = None) -> Array:
     """``x`` in reverse order along ``axis`` (None: along all)."""
     for a in normalize_axes("flip", axis, x.ndim):
@@ -131,7 +140,7 @@ def concat_same(arrays: Sequence[Array], axis: int) -> Array:
     return arrays[0] if len(arrays) == 1 else apply(concat_p, *arrays, axis=axis)
 
 
-@offered("rn")
+@offered("rn: concat cat concatenate")
 def concat(arrays: Sequence[Array], axis: int = 0) -> Array:
     """The arrays, promoted to one dtype, laid one after the other along ``axis``."""
     if not arrays:
@@ -154,7 +163,7 @@ def stack(arrays: Sequence[Array], axis: int = 0) -> Array:
     return concat([expand_dims(x, place) for x in arrays], place)
 
 
-@offered("rn")
+@offered("rn", "Tensor")
 def split(x: Array, sizes: int | Sequence[int], axis: int = 0) -> tuple[Array, ...]:
     """``x`` cut along ``axis`` into pieces of ``sizes``; an int is the size of every piece but perhaps the last."""
     place = normalize_axis("split", axis, x.ndim)
@@ -172,10 +181,18 @@ def split(x: Array, sizes: int | Sequence[int], axis: int = 0) -> tuple[Array, .
     return tuple(narrow(x, place, sum(cuts[:i]), size) for i, size in enumerate(cuts))
 
 
-@offered("rn")
-def roll(x: Array, shift: int, axis: int) -> Array:
-    """``x`` moved by ``shift`` along ``axis``; what leaves at one end enters at the other."""
-    place = normalize_axis("roll", axis, x.ndim)
-    n = x.shape[place]
-    cut = -shift % n if n else 0
-    return x if cut == 0 else concat_same([narrow(x, place, cut, n - cut), narrow(x, place, 0, cut)], place)
+@offered("rn", "Tensor")
+def roll(x: Array, shift: int | Sequence[int], axis: int | Sequence[int] | None = None) -> Array:
+    """``x`` moved by ``shift`` along ``axis``; what leaves at one end enters at the other. Several axes have a shift
+    each, or all the same; for None, ``x`` is moved as if it were flat."""
+    if axis is None:
+        return reshape(roll(reshape(x, (x.size,)), shift, 0), x.shape)
+    axes, shifts = as_tuple(axis), as_shape("roll", shift)
+    if len(shifts) not in (1, len(axes)):
+        raise ShapeError(f"[roll] {len(shifts)} shifts {shifts} do not fit {len(axes)} axes {axes}; give one for each.")
+    for a, by in zip(axes, shifts if len(shifts) == len(axes) else shifts * len(axes), strict=True):
+        place = normalize_axis("roll", a, x.ndim)
+        n = x.shape[place]
+        cut = -by % n if n else 0
+        x = x if cut == 0 else concat_same([narrow(x, place, cut, n - cut), narrow(x, place, 0, cut)], place)
+    return x

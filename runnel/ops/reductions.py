@@ -113,7 +113,7 @@ def finished(kept: Array, axes: tuple[int, ...], keepdims: bool) -> Array:
     return reshape(kept, tuple(n for i, n in enumerate(kept.shape) if i not in axes))
 
 
-def _accumulated(dtype: DType) -> DType:
+def accumulated(dtype: DType) -> DType:
     """The dtype in which sums and products of ``dtype`` are made: int64 for bool and integers, float32 for halves."""
     if dtype in SUMMED:
         return dtype
@@ -124,11 +124,11 @@ def _accumulated(dtype: DType) -> DType:
 
 def _totalled(op: Op, x: Array, axis: Axis, keepdims: bool, dtype: Any) -> Array:
     axes = normalize_axes(op.name, axis, x.ndim)
-    wide = _accumulated(x.dtype)
+    wide = accumulated(x.dtype)
     result = x.dtype if x.dtype.is_float else wide
     if dtype is not None:
         result = as_dtype(dtype)
-        wide = _accumulated(result)
+        wide = accumulated(result)
     return cast(finished(reduced_as(op, x, wide, axes), axes, keepdims), result)
 
 
@@ -144,14 +144,14 @@ def prod(x: Array, axis: Axis = None, keepdims: bool = False, dtype: Any = None)
     return _totalled(prod_p, x, axis, keepdims, dtype)
 
 
-@offered("rn", "Tensor")
+@offered("rn: max amax", "Tensor: max amax")
 def max(x: Array, axis: Axis = None, keepdims: bool = False) -> Array:
     """The greatest element over ``axis``; NaN if there is one. Equal greatest elements share the gradient."""
     axes = normalize_axes("max", axis, x.ndim)
     return finished(apply(max_p, x, axes=axes), axes, keepdims)
 
 
-@offered("rn", "Tensor")
+@offered("rn: min amin", "Tensor: min amin")
 def min(x: Array, axis: Axis = None, keepdims: bool = False) -> Array:
     """The smallest element over ``axis``; NaN if there is one. Equal smallest elements share the gradient."""
     axes = normalize_axes("min", axis, x.ndim)

@@ -20,12 +20,12 @@ from runnel.ops.reductions import finished, max, min, sum
 from runnel.ops.transcendental import exp, log, pow, rsqrt, sqrt, square
 
 
-def _wide(x: Array) -> DType:
+def wide_dtype(x: Array) -> DType:
     """The dtype in which statistics of ``x`` are computed: float32 for integers and half precision."""
     return x.dtype if x.dtype.is_float and x.dtype.itemsize > 2 else float32
 
 
-def _rounded(statistic: Array, x: Array) -> Array:
+def rounded_as(statistic: Array, x: Array) -> Array:
     """A statistic in the dtype of ``x``, if that is a float."""
     return cast(statistic, x.dtype) if x.dtype.is_float and statistic.dtype is not x.dtype else statistic
 
@@ -35,39 +35,39 @@ def mean(x: Array, axis: Axis = None, keepdims: bool = False) -> Array:
     """The mean over ``axis``; of integers, in float32. Half precision is rounded once, at the end, here and in the
     other statistics."""
     axes = normalize_axes("mean", axis, x.ndim)
-    total = sum(x, axes, keepdims, dtype=_wide(x))
-    return _rounded(divide(total, math.prod(x.shape[a] for a in axes)), x)
+    total = sum(x, axes, keepdims, dtype=wide_dtype(x))
+    return rounded_as(divide(total, math.prod(x.shape[a] for a in axes)), x)
 
 
 @offered("rn", "Tensor")
 def var(x: Array, axis: Axis = None, correction: float = 0, keepdims: bool = False) -> Array:
     """The mean square distance from the mean, over n - ``correction`` (1 for the unbiased estimate)."""
     axes = normalize_axes("var", axis, x.ndim)
-    wide = cast(x, _wide(x))
+    wide = cast(x, wide_dtype(x))
     total = sum(square(subtract(wide, mean(wide, axes, keepdims=True))), axes, keepdims)
-    return _rounded(divide(total, builtins.max(math.prod(x.shape[a] for a in axes) - correction, 0)), x)
+    return rounded_as(divide(total, builtins.max(math.prod(x.shape[a] for a in axes) - correction, 0)), x)
 
 
 @offered("rn", "Tensor")
 def std(x: Array, axis: Axis = None, correction: float = 0, keepdims: bool = False) -> Array:
     """The square root of :func:`var`, with its arguments: over n - ``correction``, 0 by default as in the Array API.
     Derivative 0 at 0."""
-    square_of_it = var(cast(x, _wide(x)), axis, correction, keepdims)
+    square_of_it = var(cast(x, wide_dtype(x)), axis, correction, keepdims)
     is_zero = equal(square_of_it, 0)
-    return _rounded(where(is_zero, 0, sqrt(where(is_zero, 1, square_of_it))), x)
+    return rounded_as(where(is_zero, 0, sqrt(where(is_zero, 1, square_of_it))), x)
 
 
-@offered("rn")
+@offered("rn", "Tensor", "special")
 def logsumexp(x: Array, axis: Axis = None, keepdims: bool = False) -> Array:
     """log Σ exp(x) over ``axis``, computed beside the greatest element so that nothing overflows."""
     axes = normalize_axes("logsumexp", axis, x.ndim)
-    wide = cast(x, _wide(x))
+    wide = cast(x, wide_dtype(x))
     if 0 in [x.shape[a] for a in axes]:
-        return _rounded(log(sum(exp(wide), axes, keepdims)), x)
+        return rounded_as(log(sum(exp(wide), axes, keepdims)), x)
     greatest = stop_gradient(max(wide, axes, keepdims=True))
     shift = where(isfinite(greatest), greatest, 0)
     kept = add(log(sum(exp(subtract(wide, shift)), axes, keepdims=True)), shift)
-    return _rounded(finished(kept, axes, keepdims), x)
+    return rounded_as(finished(kept, axes, keepdims), x)
 
 
 @offered("rn")
@@ -85,12 +85,12 @@ def norm(x: Array, ord: float | str = 2, axis: Axis = None, keepdims: bool = Fal
         return sum(size, axis, keepdims)
     if math.isinf(ord):
         return max(size, axis, keepdims) if ord > 0 else min(size, axis, keepdims)
-    wide = cast(size, _wide(x)) if x.dtype.is_float else size
+    wide = cast(size, wide_dtype(x)) if x.dtype.is_float else size
     if ord == 2:
         total = sum(square(wide), axis, keepdims)
-        return _rounded(where(equal(total, 0), 0, sqrt(where(equal(total, 0), 1, total))), x)
+        return rounded_as(where(equal(total, 0), 0, sqrt(where(equal(total, 0), 1, total))), x)
     total = sum(pow(wide, float(ord)), axis, keepdims)
-    return _rounded(where(equal(total, 0), 0, pow(where(equal(total, 0), 1, total), 1 / ord)), x)
+    return rounded_as(where(equal(total, 0), 0, pow(where(equal(total, 0), 1, total), 1 / ord)), x)
 
 
 @offered("rn", "functional")
@@ -124,7 +124,7 @@ def rms_norm(x: Array, weight: Array | None = None, eps: float = 1e-6) -> Array:
     return cast(result if weight is None else multiply(result, weight), x.dtype)
 
 
-@offered("rn", "Tensor: clip clamp", "Tensor_: clip clamp")
+@offered("rn: clip clamp", "Tensor: clip clamp", "Tensor_: clip clamp")
 def clip(x: Array, low: Operand | None = None, high: Operand | None = None) -> Array:
     """``x`` kept within [low, high]; the gradient passes inside and at the bounds. NaN stays; low > high gives high."""
     if low is not None:

@@ -67,7 +67,7 @@ elementwise(expm1_p, scalar.expm1, FLOATS)
 partials(expm1_p, lambda g, out, x: multiply(g, add(out, 1)))
 
 
-@offered("rn", "Tensor", "Tensor_")
+@offered("rn", "Tensor", "Tensor_", "special")
 def expm1(x: Operand) -> Array:
     """exp(x) - 1, accurate near 0."""
     return unary_float(expm1_p, x)
@@ -89,7 +89,7 @@ elementwise(log1p_p, scalar.log1p, FLOATS)
 partials(log1p_p, lambda g, out, x: divide(g, add(x, 1)))
 
 
-@offered("rn", "Tensor", "Tensor_")
+@offered("rn", "Tensor", "Tensor_", "special")
 def log1p(x: Operand) -> Array:
     """log(1 + x), accurate near 0."""
     return unary_float(log1p_p, x)
@@ -130,7 +130,7 @@ elementwise(sigmoid_p, scalar.sigmoid, FLOATS)
 partials(sigmoid_p, lambda g, out, x: multiply(g, multiply(out, subtract(1, out))))
 
 
-@offered("rn", "functional", "Tensor", "Tensor_")
+@offered("rn: sigmoid expit", "functional", "Tensor", "Tensor_", "special: expit")
 def sigmoid(x: Operand) -> Array:
     """1 / (1 + exp(-x)), the logistic function."""
     return unary_float(sigmoid_p, x)
@@ -141,7 +141,7 @@ elementwise(erf_p, scalar.erf, FLOATS)
 partials(erf_p, lambda g, out, x: multiply(g, multiply(exp(negative(square(x))), 2 / math.sqrt(math.pi))))
 
 
-@offered("rn", "Tensor", "Tensor_")
+@offered("rn", "Tensor", "Tensor_", "special")
 def erf(x: Operand) -> Array:
     """The error function."""
     return unary_float(erf_p, x)
@@ -192,7 +192,7 @@ elementwise(pow_p, scalar.pow_, FLOATS)
 partials(pow_p, _pow_by_base, _pow_by_exponent)
 
 
-@offered("rn", "Tensor", "Tensor_")
+@offered("rn: pow power", "Tensor", "Tensor_")
 def pow(x: Operand, y: Operand) -> Array:
     """x to the power y. A small integer or 0.5 as a Python exponent becomes products or a square root; an integer base
     takes a non-negative Python integer only."""

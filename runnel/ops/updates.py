@@ -53,13 +53,13 @@ def divide_rounded(x: Array, other: Operand, *, rounding_mode: str | None = None
     return divide(x, other) if rounding_mode is None else cast(trunc(divide(x, other)), x.dtype)
 
 
-@offered("Tensor", "Tensor_")
+@offered("rn", "Tensor", "Tensor_")
 def clamp_min(x: Array, min: Operand) -> Array:
     """``x`` where it is not below ``min``, which stands elsewhere."""
     return clip(x, min, None)
 
 
-@offered("Tensor", "Tensor_")
+@offered("rn", "Tensor", "Tensor_")
 def clamp_max(x: Array, max: Operand) -> Array:
     """``x`` where it is not above ``max``, which stands elsewhere."""
     return clip(x, None, max)
@@ -87,19 +87,19 @@ def filled(x: Array, value: float | Array) -> Array:
     return put(x, ..., value.reshape(()))
 
 
-@offered("Tensor", "Tensor_")
+@offered("rn", "Tensor", "Tensor_")
 def lerp(x: Array, end: Operand, weight: Operand) -> Array:
     """x + weight · (end - x)."""
     return add(x, multiply(weight, subtract(end, x)))
 
 
-@offered("Tensor", "Tensor_")
+@offered("rn", "Tensor", "Tensor_")
 def addcmul(x: Array, a: Operand, b: Operand, *, value: Operand = 1) -> Array:
     """x + value · a · b."""
     return add(x, _scaled(multiply(a, b), value))
 
 
-@offered("Tensor", "Tensor_")
+@offered("rn", "Tensor", "Tensor_")
 def addcdiv(x: Array, a: Operand, b: Operand, *, value: Operand = 1) -> Array:
     """x + value · a / b."""
     return add(x, _scaled(divide(a, b), value))
@@ -109,7 +109,7 @@ def _scaled(x: Array, factor: Operand) -> Array:
     return x if isinstance(factor, (int, float)) and factor == 1 else multiply(x, factor)
 
 
-@offered("Tensor", "Tensor_")
+@offered("rn", "Tensor", "Tensor_")
 def masked_fill(x: Array, mask: Array, value: Operand) -> Array:
     """``x`` with ``value``, a number or an array of one element, where the bool array ``mask`` is True. ``mask``
     broadcasts to the shape of ``x``."""
@@ -129,27 +129,27 @@ def _rows(name: str, x: Array, dim: int, index: Array) -> tuple[int, Any]:
     return axis, (*[slice(None)] * axis, reshape(index, (index.size,)))
 
 
-@offered("Tensor", "Tensor_")
+@offered("rn", "Tensor", "Tensor_")
 def index_fill(x: Array, dim: int, index: Array, value: Operand) -> Array:
     """``x`` with ``value``, one number, in the rows at ``index`` along the axis ``dim``."""
     return put(x, _rows("index_fill", x, dim, index)[1], value)
 
 
-@offered("Tensor", "Tensor_")
+@offered("rn", "Tensor", "Tensor_")
 def index_copy(x: Array, dim: int, index: Array, source: Array) -> Array:
     """``x`` with row i of ``source`` in place of row ``index[i]`` along the axis ``dim``; the last one counts where
     an index stands twice."""
     return put(x, _rows("index_copy", x, dim, index)[1], source)
 
 
-@offered("Tensor", "Tensor_")
+@offered("rn", "Tensor", "Tensor_")
 def index_put(x: Array, indices: Sequence[Array], values: Operand, accumulate: bool = False) -> Array:
     """``x`` with ``values`` at ``x[indices]``, a tuple of arrays; with ``accumulate``, added to what is there."""
     return (put_added if accumulate else put)(x, tuple(indices), values)
 
 
-@offered("Tensor: index_add", "Tensor_: index_add")
-def index_add_along(x: Array, dim: int, index: Array, source: Array, *, alpha: Operand = 1) -> Array:
+@offered("rn: index_add", "Tensor: index_add", "Tensor_: index_add")
+def index_add(x: Array, dim: int, index: Array, source: Array, *, alpha: Operand = 1) -> Array:
     """``x`` with alpha times row i of ``source`` added to row ``index[i]`` along the axis ``dim``."""
     axis, _ = _rows("index_add", x, dim, index)
     shape: Shape = (*x.shape[:axis], index.size, *x.shape[axis + 1 :])

@@ -21,7 +21,7 @@ from runnel.core.surface import offered
 from runnel.core.tables import Op, cost, infer, jvp, lower, reference, vjp
 from runnel.core.tangents import linear
 from runnel.loops.rules import View
-from runnel.ops.arguments import Array, Axis, as_shape, as_tuple, normalize_axes, normalize_axis
+from runnel.ops.arguments import Array, Axis, as_shape, as_tuple, is_single, normalize_axes, normalize_axis
 
 AxisMap = tuple[int, tuple[tuple[int, int], ...]]  # (offset, ((result axis, step), ...)) for one axis of the input
 
@@ -87,7 +87,7 @@ def reshape(x: Array, shape: int | Iterable[int]) -> Array:
     return x if wanted == x.shape else apply(reshape_p, x, shape=wanted)
 
 
-@offered("rn", "Tensor", views=True)
+@offered("rn: flatten ravel", "Tensor: flatten ravel", views=True)
 def flatten(x: Array, start: int = 0, end: int = -1) -> Array:
     """The axes ``start`` to ``end`` merged into one."""
     if x.ndim == 0:
@@ -98,7 +98,7 @@ def flatten(x: Array, start: int = 0, end: int = -1) -> Array:
     return reshape(x, (*x.shape[:first], math.prod(x.shape[first : last + 1]), *x.shape[last + 1 :]))
 
 
-@offered("rn", "Tensor: unsqueeze")
+@offered("rn: expand_dims unsqueeze", "Tensor: unsqueeze expand_dims")
 def expand_dims(x: Array, axis: int | Sequence[int]) -> Array:
     """``x`` with new axes of size 1 at the places ``axis`` of the result."""
     added = len(as_tuple(axis))
@@ -158,14 +158,14 @@ def inverse_order(axes: Sequence[int]) -> tuple[int, ...]:
     return tuple(axes.index(i) for i in range(len(axes)))
 
 
-@offered("rn", "Tensor", views=True, spread=True)
+@offered("rn: permute permute_dims", "Tensor: permute permute_dims", views=True, spread=True)
 def permute(x: Array, axes: Sequence[int]) -> Array:
     """``x`` with its axes in the order ``axes``, each of them once. Copies nothing."""
     order = tuple(normalize_axis("permute", a, x.ndim) for a in as_tuple(axes))
     return x if order == tuple(range(x.ndim)) else apply(permute_p, x, axes=order)
 
 
-@offered("rn", "Tensor", views=True)
+@offered("rn: transpose swapaxes swapdims", "Tensor: transpose swapaxes swapdims", views=True)
 def transpose(x: Array, first: int = -2, second: int = -1) -> Array:
     """``x`` with two axes exchanged: by default the last two, the transpose of a matrix (or of a stack of them)."""
     order: list[Any] = list(range(x.ndim))
@@ -174,12 +174,23 @@ def transpose(x: Array, first: int = -2, second: int = -1) -> Array:
     return permute(x, order)
 
 
-@offered("rn")
-def moveaxis(x: Array, source: int, destination: int) -> Array:
-    """``x`` with the axis ``source`` moved to the place ``destination``, the others in their order."""
-    a, b = normalize_axis("moveaxis", source, x.ndim), normalize_axis("moveaxis", destination, x.ndim)
-    order = [i for i in range(x.ndim) if i != a]
-    order.insert(b, a)
+@offered("rn: moveaxis movedim", "Tensor: moveaxis movedim")
+def moveaxis(x: Array, source: int | Sequence[int], destination: int | Sequence[int]) -> Array:
+    """``x`` with the axis ``source`` moved to the place ``destination``, the others in their order; or several axes,
+    each to its place."""
+    if is_single(source) and is_single(destination):
+        a, b = (normalize_axis("moveaxis", v, x.ndim) for v in (*as_tuple(source), *as_tuple(destination)))
+        order = [i for i in range(x.ndim) if i != a]
+        order.insert(b, a)
+        return permute(x, order)
+    moved, places = (
+        [normalize_axis("moveaxis", a, x.ndim) for a in as_tuple(given)] for given in (source, destination)
+    )
+    if len(moved) != len(places) or len(set(moved)) != len(moved) or len(set(places)) != len(places):
+        raise AxisError(f"[moveaxis] axes {tuple(moved)} and places {tuple(places)} must be as many, each named once.")
+    order = [i for i in range(x.ndim) if i not in moved]
+    for place, axis in sorted(zip(places, moved, strict=True)):
+        order.insert(place, axis)
     return permute(x, order)
 
 

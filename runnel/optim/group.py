@@ -71,7 +71,7 @@ class ParamGroup(RunTimeNumbers, MutableMapping[str, Any]):
         if isinstance(value, Sequence) and not isinstance(value, str):
             readers = [functools.partial(_element, plain, key, i) for i in range(len(value))]
             return tuple(self._scalar(v, reader, key) for v, reader in zip(value, readers, strict=True))
-        return self._scalar(value, lambda: plain[key], key)
+        return self._scalar(value, functools.partial(dict.__getitem__, plain, key), key)
 
     def __setitem__(self, key: str, value: Any) -> None:
         self.update({key: value})
@@ -107,8 +107,7 @@ class ParamGroup(RunTimeNumbers, MutableMapping[str, Any]):
 
     def number(self, formula: Callable[[Mapping[str, Any]], float], name: str) -> float | Tensor:
         """What ``formula`` makes of the hyper-parameters, computed in Python at each run."""
-        plain = self.plain
-        return run_time_scalar(lambda: formula(plain), name)
+        return run_time_scalar(functools.partial(formula, self.plain), name)
 
     def has(self, key: str) -> bool:
         """Whether the hyper-parameter is set and not 0 or False; part of the program's structure."""
@@ -124,7 +123,7 @@ class ParamGroup(RunTimeNumbers, MutableMapping[str, Any]):
         return [self.structure()]
 
     @staticmethod
-    def _scalar(value: Any, getter: Callable[[], float], name: str) -> Any:
+    def _scalar(value: Any, getter: functools.partial[float], name: str) -> Any:
         return run_time_scalar(getter, name) if _is_number(value) else value
 
 

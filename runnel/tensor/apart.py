@@ -1,4 +1,4 @@
-"""What breaks into a trace runs apart from it: signal handlers, what the garbage collector calls, profilers' callbacks.
+"""What breaks into a trace runs apart from it: signal handlers, what the garbage collector calls, profilers, debuggers.
 
 They run on the thread that is tracing, in the middle of the traced function, and are no part of it: for as long as one
 runs no trace is active, and its ops compute. Objects that the traced function itself drops are another matter: the
@@ -23,6 +23,7 @@ from runnel.tensor.active import ACTIVE
 T = TypeVar("T")
 
 _SOON: Final = 1e-3  # seconds
+_IN_PYTHON: Final = (FunctionType, MethodType)
 
 
 @contextmanager
@@ -45,6 +46,14 @@ class _Apart:
     def __call__(self, *args: Any) -> Any:
         with no_trace():
             return self.callback(*args)
+
+
+class _Tracer(_Apart):
+    """A function of a debugger's, and those that it gives for the frames it wants to hear more of."""
+
+    def __call__(self, *args: Any) -> Any:
+        local = super().__call__(*args)
+        return self if local == self.callback else _Tracer(local) if isinstance(local, _IN_PYTHON) else local
 
 
 class _Handler(_Apart):
@@ -94,7 +103,8 @@ class Guarded:
 
     def __init__(self) -> None:
         self._handlers: list[tuple[int, _Handler]] = []
-        self._profiler: Any = None
+        self._profiler: _Apart | None = None
+        self._tracer: _Apart | None = None
 
     def begin(self) -> None:
         if ACTIVE.interrupted == (None, None, None):
@@ -106,16 +116,22 @@ class Guarded:
                 if callable(handler) and _may_act(handler):
                     self._handlers.append((number, _Handler(handler)))
                     signal.signal(*self._handlers[-1])
-        profiler = sys.getprofile()
-        if isinstance(profiler, (FunctionType, MethodType)):
+        profiler, tracer = sys.getprofile(), sys.gettrace()
+        if isinstance(profiler, _IN_PYTHON):
             self._profiler = _Apart(profiler)
             sys.setprofile(self._profiler)
+        if isinstance(tracer, _IN_PYTHON):
+            self._tracer = _Tracer(tracer)
+            sys.settrace(self._tracer)
 
     def end(self) -> None:
         gc.callbacks.remove(_collecting)
-        held: Any = sys.getprofile()
-        if self._profiler is not None and held is self._profiler:
+        profiler: Any = sys.getprofile()
+        if self._profiler is not None and profiler is self._profiler:
             sys.setprofile(self._profiler.callback)
+        tracer: Any = sys.gettrace()
+        if self._tracer is not None and tracer is self._tracer:
+            sys.settrace(self._tracer.callback)
         for number, apart in self._handlers:
             if signal.getsignal(number) is apart:
                 signal.signal(number, apart.callback)

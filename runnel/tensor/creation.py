@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import operator
 from collections.abc import Sequence
 from copy import copy as another_handle
 from typing import Any, SupportsIndex, TypeAlias
@@ -29,7 +30,7 @@ from runnel.tensor.tensor import Tensor
 Shape: TypeAlias = int | Sequence[int]
 
 
-@offered("rn")
+@offered("rn: asarray as_tensor from_numpy")
 def asarray(data: Any, dtype: Any = None, *, device: Any = None, copy: bool | None = None) -> Tensor:
     """``data`` as a tensor.
 
@@ -105,7 +106,7 @@ def _stacked(data: Any, dtype: DType | None) -> Tensor:
     return stacked
 
 
-@offered("rn")
+@offered("rn: tensor array")
 def tensor(data: Any, dtype: Any = None, *, device: Any = None, requires_grad: bool = False) -> Tensor:
     """``data`` as a new tensor without a tape, whatever it was: ``asarray`` with a copy, as in PyTorch."""
     made = asarray(data, dtype, device=device, copy=True).detach()
@@ -203,11 +204,11 @@ def linspace(
 
 
 @offered("rn")
-def eye(n: int, m: int | None = None, dtype: Any = dtypes.float32, *, device: Any = None) -> Tensor:
-    """The identity matrix of ``n`` rows and ``m`` (or ``n``) columns."""
+def eye(n: int, m: int | None = None, dtype: Any = dtypes.float32, *, k: int = 0, device: Any = None) -> Tensor:
+    """``n`` rows and ``m`` (or ``n``) columns, 1 on diagonal ``k`` and 0 elsewhere: the identity matrix."""
     wanted = dtypes.as_dtype(dtype)
     rows, columns = as_sizes("eye", (n, n if m is None else m))
-    return _made(np.eye(rows, columns, dtype=wanted.numpy), wanted, device)
+    return _made(np.eye(rows, columns, operator.index(k), dtype=wanted.numpy), wanted, device)
 
 
 @offered("rn")

@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, Generic, Self, TypeVar
+from typing import TYPE_CHECKING, Any, Generic, Self, TypeVar
 
 from runnel.core import public
 from runnel.core.dispatch import TensorLike
@@ -13,7 +13,10 @@ from runnel.ops import (
     arithmetic,
     broadcasting,
     comparison,
+    contraction,
+    indexing,
     logic,
+    pieces,
     precision,
     reductions,
     sorting,
@@ -24,6 +27,13 @@ from runnel.ops import (
 )
 from runnel.ops.arguments import Array, Axis, Operand, gathered
 from runnel.ops.sorting import TopK
+from runnel.tensor.late_methods import LateMethod, spread, updating
+
+if TYPE_CHECKING:
+    from runnel.ops.library.cumulative import Extremes
+    from runnel.ops.library.matrices import Slogdet
+    from runnel.ops.library.order import Bounds, Ranked
+    from runnel.ops.library.sets import Histogram
 
 ResultT = TypeVar("ResultT", bound=TensorLike)
 
@@ -49,6 +59,14 @@ class FunctionMethods(TensorLike, Generic[ResultT]):
     def abs_(self) -> Self:
         """Give this array the value of ``abs`` of it and the arguments; returns the array itself."""
         return self.update("abs_", lambda x: arithmetic.abs(x))
+
+    def absolute(self) -> ResultT:
+        """|x|; its derivative at 0 is 0."""
+        return arithmetic.abs(self)
+
+    def absolute_(self) -> Self:
+        """Give this array the value of ``absolute`` of it and the arguments; returns the array itself."""
+        return self.update("absolute_", lambda x: arithmetic.abs(x))
 
     def add(self, other: Operand, *, alpha: float | Array = 1) -> ResultT:
         """x + alpha · other."""
@@ -77,6 +95,14 @@ class FunctionMethods(TensorLike, Generic[ResultT]):
     def all(self, axis: Axis = None, keepdims: bool = False) -> ResultT:
         """Whether all elements over ``axis`` are non-zero."""
         return reductions.all(self, axis, keepdims)
+
+    def amax(self, axis: Axis = None, keepdims: bool = False) -> ResultT:
+        """The greatest element over ``axis``; NaN if there is one."""
+        return reductions.max(self, axis, keepdims)
+
+    def amin(self, axis: Axis = None, keepdims: bool = False) -> ResultT:
+        """The smallest element over ``axis``; NaN if there is one."""
+        return reductions.min(self, axis, keepdims)
 
     def any(self, axis: Axis = None, keepdims: bool = False) -> ResultT:
         """Whether an element over ``axis`` is non-zero."""
@@ -144,6 +170,11 @@ class FunctionMethods(TensorLike, Generic[ResultT]):
     def bitwise_xor_(self, y: Operand) -> Self:
         """Give this array the value of ``bitwise_xor`` of it and the arguments; returns the array itself."""
         return self.update("bitwise_xor_", lambda x: logic.bitwise_xor(x, y))
+
+    def bmm(self, y: Operand) -> ResultT:
+        """The matrix product (Array API): batch axes broadcast, and a vector counts as a row on the left, a column on
+        the right."""
+        return precision.matmul(self, y)
 
     def ceil(self) -> ResultT:
         """x rounded up."""
@@ -241,6 +272,10 @@ class FunctionMethods(TensorLike, Generic[ResultT]):
         """``x`` repeated along axes of size 1, and along new leading axes, to ``shape``."""
         return self._other(broadcasting.broadcast_to(self, gathered(shape)))
 
+    def expand_dims(self, axis: int | Sequence[int]) -> ResultT:
+        """``x`` with new axes of size 1 at the places ``axis`` of the result."""
+        return views.expand_dims(self, axis)
+
     def expm1(self) -> ResultT:
         """exp(x) - 1, accurate near 0."""
         return transcendental.expm1(self)
@@ -253,9 +288,21 @@ class FunctionMethods(TensorLike, Generic[ResultT]):
         """Give this array the value of ``fill`` of it and the arguments; returns the array itself."""
         return self.update("fill_", lambda x: updates.filled(x, value))
 
+    def fix(self) -> ResultT:
+        """x rounded toward zero."""
+        return arithmetic.trunc(self)
+
+    def fix_(self) -> Self:
+        """Give this array the value of ``fix`` of it and the arguments; returns the array itself."""
+        return self.update("fix_", lambda x: arithmetic.trunc(x))
+
     def flatten(self, start: int = 0, end: int = -1) -> ResultT:
         """The axes ``start`` to ``end`` merged into one."""
         return self._other(views.flatten(self, start, end))
+
+    def flip(self, axis: Axis = None) -> ResultT:
+        """``x`` in reverse order along ``axis`` (None: along all)."""
+        return pieces.flip(self, axis)
 
     def floor(self) -> ResultT:
         """x rounded down."""
@@ -281,6 +328,10 @@ class FunctionMethods(TensorLike, Generic[ResultT]):
         """Give this array the value of ``ge`` of it and the arguments; returns the array itself."""
         return self.update("ge_", lambda x: comparison.greater_equal(x, y))
 
+    def ger(self, y: Array) -> ResultT:
+        """The products of each element of the vector ``x`` with each of the vector ``y``."""
+        return contraction.outer(self, y)
+
     def gt(self, y: Operand) -> ResultT:
         """x > y."""
         return comparison.greater(self, y)
@@ -291,11 +342,11 @@ class FunctionMethods(TensorLike, Generic[ResultT]):
 
     def index_add(self, dim: int, index: Array, source: Array, *, alpha: Operand = 1) -> ResultT:
         """``x`` with alpha times row i of ``source`` added to row ``index[i]`` along the axis ``dim``."""
-        return updates.index_add_along(self, dim, index, source, alpha=alpha)
+        return updates.index_add(self, dim, index, source, alpha=alpha)
 
     def index_add_(self, dim: int, index: Array, source: Array, *, alpha: Operand = 1) -> Self:
         """Give this array the value of ``index_add`` of it and the arguments; returns the array itself."""
-        return self.update("index_add_", lambda x: updates.index_add_along(x, dim, index, source, alpha=alpha))
+        return self.update("index_add_", lambda x: updates.index_add(x, dim, index, source, alpha=alpha))
 
     def index_copy(self, dim: int, index: Array, source: Array) -> ResultT:
         """``x`` with row i of ``source`` in place of row ``index[i]`` along the axis ``dim``; the last one counts
@@ -321,6 +372,18 @@ class FunctionMethods(TensorLike, Generic[ResultT]):
     def index_put_(self, indices: Sequence[Array], values: Operand, accumulate: bool = False) -> Self:
         """Give this array the value of ``index_put`` of it and the arguments; returns the array itself."""
         return self.update("index_put_", lambda x: updates.index_put(x, indices, values, accumulate))
+
+    def isfinite(self) -> ResultT:
+        """Whether each element is neither infinite nor NaN (always, for integers)."""
+        return logic.isfinite(self)
+
+    def isinf(self) -> ResultT:
+        """Whether each element is infinite (never, for integers)."""
+        return comparison.isinf(self)
+
+    def isnan(self) -> ResultT:
+        """Whether each element is not a number (never, for integers)."""
+        return comparison.isnan(self)
 
     def le(self, y: Operand) -> ResultT:
         """x <= y."""
@@ -370,6 +433,10 @@ class FunctionMethods(TensorLike, Generic[ResultT]):
         """Give this array the value of ``log`` of it and the arguments; returns the array itself."""
         return self.update("log_", lambda x: transcendental.log(x))
 
+    def log_softmax(self, axis: int = -1) -> ResultT:
+        """log(softmax(x)), without cancellation."""
+        return precision.log_softmax(self, axis)
+
     def logical_and(self, y: Operand) -> ResultT:
         """Whether both are non-zero."""
         return logic.logical_and(self, y)
@@ -402,6 +469,10 @@ class FunctionMethods(TensorLike, Generic[ResultT]):
         """Give this array the value of ``logical_xor`` of it and the arguments; returns the array itself."""
         return self.update("logical_xor_", lambda x: logic.logical_xor(x, y))
 
+    def logsumexp(self, axis: Axis = None, keepdims: bool = False) -> ResultT:
+        """log Σ exp(x) over ``axis``, computed beside the greatest element so that nothing overflows."""
+        return precision.logsumexp(self, axis, keepdims)
+
     def lt(self, y: Operand) -> ResultT:
         """x < y."""
         return comparison.less(self, y)
@@ -417,6 +488,11 @@ class FunctionMethods(TensorLike, Generic[ResultT]):
     def masked_fill_(self, mask: Array, value: Operand) -> Self:
         """Give this array the value of ``masked_fill`` of it and the arguments; returns the array itself."""
         return self.update("masked_fill_", lambda x: updates.masked_fill(x, mask, value))
+
+    def matmul(self, y: Operand) -> ResultT:
+        """The matrix product (Array API): batch axes broadcast, and a vector counts as a row on the left, a column on
+        the right."""
+        return precision.matmul(self, y)
 
     def max(self, axis: Axis = None, keepdims: bool = False) -> ResultT:
         """The greatest element over ``axis``; NaN if there is one."""
@@ -446,6 +522,21 @@ class FunctionMethods(TensorLike, Generic[ResultT]):
         """Give this array the value of ``minimum`` of it and the arguments; returns the array itself."""
         return self.update("minimum_", lambda x: arithmetic.minimum(x, y))
 
+    def mm(self, y: Operand) -> ResultT:
+        """The matrix product (Array API): batch axes broadcast, and a vector counts as a row on the left, a column on
+        the right."""
+        return precision.matmul(self, y)
+
+    def moveaxis(self, source: int | Sequence[int], destination: int | Sequence[int]) -> ResultT:
+        """``x`` with the axis ``source`` moved to the place ``destination``, the others in their order; or several
+        axes, each to its place."""
+        return views.moveaxis(self, source, destination)
+
+    def movedim(self, source: int | Sequence[int], destination: int | Sequence[int]) -> ResultT:
+        """``x`` with the axis ``source`` moved to the place ``destination``, the others in their order; or several
+        axes, each to its place."""
+        return views.moveaxis(self, source, destination)
+
     def mul(self, y: Operand) -> ResultT:
         """x · y, elementwise."""
         return arithmetic.multiply(self, y)
@@ -461,6 +552,15 @@ class FunctionMethods(TensorLike, Generic[ResultT]):
     def multiply_(self, y: Operand) -> Self:
         """Give this array the value of ``multiply`` of it and the arguments; returns the array itself."""
         return self.update("multiply_", lambda x: arithmetic.multiply(x, y))
+
+    def mv(self, y: Operand) -> ResultT:
+        """The matrix product (Array API): batch axes broadcast, and a vector counts as a row on the left, a column on
+        the right."""
+        return precision.matmul(self, y)
+
+    def narrow(self, axis: int, start: int, size: int) -> ResultT:
+        """``size`` elements along ``axis``, from ``start`` on."""
+        return pieces.narrow(self, axis, start, size)
 
     def ne(self, y: Operand) -> ResultT:
         """x != y, elementwise."""
@@ -486,7 +586,15 @@ class FunctionMethods(TensorLike, Generic[ResultT]):
         """Give this array the value of ``negative`` of it and the arguments; returns the array itself."""
         return self.update("negative_", lambda x: arithmetic.negative(x))
 
+    def outer(self, y: Array) -> ResultT:
+        """The products of each element of the vector ``x`` with each of the vector ``y``."""
+        return contraction.outer(self, y)
+
     def permute(self, *axes: Any) -> ResultT:
+        """``x`` with its axes in the order ``axes``, each of them once."""
+        return self._other(views.permute(self, gathered(axes)))
+
+    def permute_dims(self, *axes: Any) -> ResultT:
         """``x`` with its axes in the order ``axes``, each of them once."""
         return self._other(views.permute(self, gathered(axes)))
 
@@ -501,6 +609,10 @@ class FunctionMethods(TensorLike, Generic[ResultT]):
     def prod(self, axis: Axis = None, keepdims: bool = False, dtype: Any = None) -> ResultT:
         """The product over ``axis``, in the dtypes of :func:`sum`."""
         return precision.prod(self, axis, keepdims, dtype)
+
+    def ravel(self, start: int = 0, end: int = -1) -> ResultT:
+        """The axes ``start`` to ``end`` merged into one."""
+        return self._other(views.flatten(self, start, end))
 
     def reciprocal(self) -> ResultT:
         """1 / x."""
@@ -529,6 +641,10 @@ class FunctionMethods(TensorLike, Generic[ResultT]):
     def reshape(self, *shape: Any) -> ResultT:
         """``x`` under another shape; one size may be -1 and is then computed from the others."""
         return self._other(views.reshape(self, gathered(shape)))
+
+    def roll(self, shift: int | Sequence[int], axis: int | Sequence[int] | None = None) -> ResultT:
+        """``x`` moved by ``shift`` along ``axis``; what leaves at one end enters at the other."""
+        return pieces.roll(self, shift, axis)
 
     def round(self) -> ResultT:
         """x rounded to the nearest integer, ties to even."""
@@ -579,6 +695,10 @@ class FunctionMethods(TensorLike, Generic[ResultT]):
         None."""
         return sorting.sort(self, axis, descending, stable)
 
+    def split(self, sizes: int | Sequence[int], axis: int = 0) -> tuple[Array, ...]:
+        """``x`` cut along ``axis`` into pieces of ``sizes``; an int is the size of every piece but perhaps the last."""
+        return pieces.split(self, sizes, axis)
+
     def sqrt(self) -> ResultT:
         """The square root; its derivative at 0 is infinite."""
         return transcendental.sqrt(self)
@@ -624,6 +744,27 @@ class FunctionMethods(TensorLike, Generic[ResultT]):
         """The sum over ``axis``."""
         return precision.sum(self, axis, keepdims, dtype)
 
+    def swapaxes(self, first: int = -2, second: int = -1) -> ResultT:
+        """``x`` with two axes exchanged: by default the last two, the transpose of a matrix (or of a stack of them)."""
+        return self._other(views.transpose(self, first, second))
+
+    def swapdims(self, first: int = -2, second: int = -1) -> ResultT:
+        """``x`` with two axes exchanged: by default the last two, the transpose of a matrix (or of a stack of them)."""
+        return self._other(views.transpose(self, first, second))
+
+    def take(self, indices: Array, axis: int | None = None) -> ResultT:
+        """The elements of ``x`` at ``indices`` along ``axis`` (None: of ``x`` flattened); negatives count from the
+        end."""
+        return indexing.take(self, indices, axis)
+
+    def take_along_axis(self, indices: Array, axis: int = -1) -> ResultT:
+        """For each place, the element of ``x`` at ``indices`` along ``axis``; shapes agree in the other axes."""
+        return indexing.take_along_axis(self, indices, axis)
+
+    def take_along_dim(self, indices: Array, axis: int = -1) -> ResultT:
+        """For each place, the element of ``x`` at ``indices`` along ``axis``; shapes agree in the other axes."""
+        return indexing.take_along_axis(self, indices, axis)
+
     def tanh(self) -> ResultT:
         """The hyperbolic tangent."""
         return transcendental.tanh(self)
@@ -657,6 +798,10 @@ class FunctionMethods(TensorLike, Generic[ResultT]):
         """The mean square distance from the mean, over n - ``correction`` (1 for the unbiased estimate)."""
         return precision.var(self, axis, correction, keepdims)
 
+    def vecdot(self, y: Array, axis: int = -1) -> ResultT:
+        """The sum of the products along ``axis``."""
+        return precision.vecdot(self, y, axis)
+
     def view(self, *shape: Any) -> ResultT:
         """``x`` under another shape; one size may be -1 and is then computed from the others."""
         return self._other(views.reshape(self, gathered(shape)))
@@ -664,3 +809,858 @@ class FunctionMethods(TensorLike, Generic[ResultT]):
     def zero_(self) -> Self:
         """Give this array the value of ``zero`` of it and the arguments; returns the array itself."""
         return self.update("zero_", lambda x: updates.zeroed(x))
+
+    if TYPE_CHECKING:
+
+        def acos(self) -> ResultT:
+            """The arc cosine, in [0, π]."""
+            ...
+
+        def acos_(self) -> Self:
+            """Give this array the value of ``acos`` of it and the arguments; returns the array itself."""
+            ...
+
+        def acosh(self) -> ResultT:
+            """The inverse hyperbolic cosine; NaN below 1."""
+            ...
+
+        def addbmm(self, batch1: Array, batch2: Array, *, beta: float = 1, alpha: float = 1) -> ResultT:
+            """beta · x + alpha · the sum of the products of stacks of matrices."""
+            ...
+
+        def addmm(self, mat1: Array, mat2: Array, *, beta: float = 1, alpha: float = 1) -> ResultT:
+            """beta · x + alpha · mat1 · mat2, of matrices."""
+            ...
+
+        def addmv(self, mat: Array, vec: Array, *, beta: float = 1, alpha: float = 1) -> ResultT:
+            """beta · x + alpha · mat · vec, of a matrix and a vector."""
+            ...
+
+        def addr(self, vec1: Array, vec2: Array, *, beta: float = 1, alpha: float = 1) -> ResultT:
+            """beta · x + alpha · the outer product of two vectors."""
+            ...
+
+        def adjoint(self) -> ResultT:
+            """The last two axes exchanged."""
+            ...
+
+        def allclose(self, y: Operand, rtol: float = 1e-05, atol: float = 1e-08, equal_nan: bool = False) -> bool:
+            """Whether :func:`isclose` holds everywhere, as a Python bool; in a compiled function, where that is not
+            known, ``rn.all(rn.isclose(x, y))`` is."""
+            ...
+
+        def aminmax(self, axis: int | None = None, keepdims: bool = False) -> Bounds:
+            """The smallest and the greatest element over ``axis``: a named tuple (min, max)."""
+            ...
+
+        def arccos(self) -> ResultT:
+            """The arc cosine, in [0, π]."""
+            ...
+
+        def arccosh(self) -> ResultT:
+            """The inverse hyperbolic cosine; NaN below 1."""
+            ...
+
+        def arcsin(self) -> ResultT:
+            """The arc sine, in [-π/2, π/2]."""
+            ...
+
+        def arcsinh(self) -> ResultT:
+            """The inverse hyperbolic sine."""
+            ...
+
+        def arctan(self) -> ResultT:
+            """The arc tangent, in [-π/2, π/2]."""
+            ...
+
+        def arctan2(self, x: Operand) -> ResultT:
+            """The angle of the point (x, y), in [-π, π]."""
+            ...
+
+        def arctanh(self) -> ResultT:
+            """The inverse hyperbolic tangent."""
+            ...
+
+        def argwhere(self) -> ResultT:
+            """The int64 positions of the elements that are not 0, as rows."""
+            ...
+
+        def asin(self) -> ResultT:
+            """The arc sine, in [-π/2, π/2]."""
+            ...
+
+        def asin_(self) -> Self:
+            """Give this array the value of ``asin`` of it and the arguments; returns the array itself."""
+            ...
+
+        def asinh(self) -> ResultT:
+            """The inverse hyperbolic sine."""
+            ...
+
+        def asinh_(self) -> Self:
+            """Give this array the value of ``asinh`` of it and the arguments; returns the array itself."""
+            ...
+
+        def atan(self) -> ResultT:
+            """The arc tangent, in [-π/2, π/2]."""
+            ...
+
+        def atan2(self, x: Operand) -> ResultT:
+            """The angle of the point (x, y), in [-π, π]."""
+            ...
+
+        def atan_(self) -> Self:
+            """Give this array the value of ``atan`` of it and the arguments; returns the array itself."""
+            ...
+
+        def atanh(self) -> ResultT:
+            """The inverse hyperbolic tangent."""
+            ...
+
+        def atanh_(self) -> Self:
+            """Give this array the value of ``atanh`` of it and the arguments; returns the array itself."""
+            ...
+
+        def baddbmm(self, batch1: Array, batch2: Array, *, beta: float = 1, alpha: float = 1) -> ResultT:
+            """beta · x + alpha · batch1 · batch2, of stacks of matrices."""
+            ...
+
+        def bincount(self, weights: Array | None = None, minlength: int = 0) -> ResultT:
+            """How often each of the labels 0, 1, … occurs in the vector ``x``, or the sums of their ``weights``; at
+            least ``minlength`` of them."""
+            ...
+
+        def cholesky(self, upper: bool = False) -> ResultT:
+            """Lower triangular L with ``x`` = L·Lᵀ, of symmetric positive definite matrices, whose lower triangle is
+            read; with ``upper`` Lᵀ."""
+            ...
+
+        def chunk(self, chunks: int, axis: int = 0) -> tuple[Array, ...]:
+            """``x`` cut along ``axis`` into at most ``chunks`` pieces of one size, but perhaps the last (as PyTorch
+            cuts)."""
+            ...
+
+        def copysign(self, y: Operand) -> ResultT:
+            """|x| with the sign of y, of zeros, too."""
+            ...
+
+        def corrcoef(self) -> ResultT:
+            """The correlations of the rows of ``x``."""
+            ...
+
+        def cosh(self) -> ResultT:
+            """The hyperbolic cosine."""
+            ...
+
+        def cosh_(self) -> Self:
+            """Give this array the value of ``cosh`` of it and the arguments; returns the array itself."""
+            ...
+
+        def cov(self, correction: int = 1, fweights: Array | None = None, aweights: Array | None = None) -> ResultT:
+            """The covariances of the rows of ``x``, over n - ``correction``, with how often each column counts and how
+            much."""
+            ...
+
+        def cummax(self, axis: int = -1) -> Extremes:
+            """The greatest element up to each one along ``axis``, and its int64 position, of equal ones the last: a
+            named tuple (values, indices)."""
+            ...
+
+        def cummin(self, axis: int = -1) -> Extremes:
+            """The smallest element up to each one along ``axis``, and its int64 position, of equal ones the last: a
+            named tuple (values, indices)."""
+            ...
+
+        def cumprod(self, axis: int | None = None, dtype: Any = None) -> ResultT:
+            """The products of the elements up to each one along ``axis`` (None: of ``x`` flattened), in the dtypes of
+            ``sum``."""
+            ...
+
+        def cumprod_(self, axis: int | None = None, dtype: Any = None) -> Self:
+            """Give this array the value of ``cumprod`` of it and the arguments; returns the array itself."""
+            ...
+
+        def cumsum(self, axis: int | None = None, dtype: Any = None) -> ResultT:
+            """The sums of the elements up to each one along ``axis`` (None: of ``x`` flattened), in the dtypes of
+            ``sum``."""
+            ...
+
+        def cumsum_(self, axis: int | None = None, dtype: Any = None) -> Self:
+            """Give this array the value of ``cumsum`` of it and the arguments; returns the array itself."""
+            ...
+
+        def deg2rad(self) -> ResultT:
+            """Degrees in radians."""
+            ...
+
+        def det(self) -> ResultT:
+            """The determinants."""
+            ...
+
+        def diag(self, k: int = 0) -> ResultT:
+            """The diagonal ``k`` of a matrix; of a vector, the matrix with it there and zeros elsewhere."""
+            ...
+
+        def diag_embed(self, offset: int = 0, axis1: int = -2, axis2: int = -1) -> ResultT:
+            """Matrices, in the axes ``axis1`` and ``axis2`` of the result, with the last axis of ``x`` on diagonal
+            ``offset`` and zeros elsewhere."""
+            ...
+
+        def diagflat(self, k: int = 0) -> ResultT:
+            """The matrix with all elements of ``x`` on diagonal ``k`` and zeros elsewhere."""
+            ...
+
+        def diagonal(self, offset: int = 0, axis1: int = 0, axis2: int = 1) -> ResultT:
+            """The elements x[…, i, i + offset, …] of the axes ``axis1`` and ``axis2``, as the last axis."""
+            ...
+
+        def diff(
+            self, axis: int = -1, n: int = 1, prepend: Array | None = None, append: Array | None = None
+        ) -> ResultT:
+            """The differences of neighbours along ``axis``, ``n`` times, with ``prepend`` and ``append`` laid before
+            and behind."""
+            ...
+
+        def digamma(self) -> ResultT:
+            """The derivative of log Γ: -∞ at 0, NaN at -1, -2, …"""
+            ...
+
+        def digamma_(self) -> Self:
+            """Give this array the value of ``digamma`` of it and the arguments; returns the array itself."""
+            ...
+
+        def dim(self) -> int:
+            """The number of axes."""
+            ...
+
+        def dist(self, y: Array, p: float = 2) -> ResultT:
+            """The p-norm of x - y."""
+            ...
+
+        def dot(self, y: Array) -> ResultT:
+            """The product of two vectors; of other arrays the sum over the last axis of ``x`` and the last but one of
+            ``y``."""
+            ...
+
+        def dsplit(self, indices_or_sections: int | Sequence[int]) -> tuple[Array, ...]:
+            """:func:`tensor_split` along axis 2, into pieces of one size."""
+            ...
+
+        def element_size(self) -> int:
+            """The size of an element in bytes."""
+            ...
+
+        def erfc(self) -> ResultT:
+            """1 - erf x, with all digits where it is small."""
+            ...
+
+        def erfc_(self) -> Self:
+            """Give this array the value of ``erfc`` of it and the arguments; returns the array itself."""
+            ...
+
+        def erfinv(self) -> ResultT:
+            """The y with erf y = x: ±∞ at ±1, NaN beyond."""
+            ...
+
+        def erfinv_(self) -> Self:
+            """Give this array the value of ``erfinv`` of it and the arguments; returns the array itself."""
+            ...
+
+        def exp2(self) -> ResultT:
+            """2 to the power x."""
+            ...
+
+        def expand_as(self, other: Array) -> ResultT:
+            """``x`` repeated along axes of size 1 and new leading axes to the shape of ``other``."""
+            ...
+
+        def float_power(self, y: Operand) -> ResultT:
+            """x to the power y, in float64."""
+            ...
+
+        def fmod(self, y: Operand) -> ResultT:
+            """What division rounded towards 0 leaves; it has the sign of x (C's fmod)."""
+            ...
+
+        def fmod_(self, y: Operand) -> Self:
+            """Give this array the value of ``fmod`` of it and the arguments; returns the array itself."""
+            ...
+
+        def frac(self) -> ResultT:
+            """x - trunc(x): the fraction, with the sign of x."""
+            ...
+
+        def gather(self, dim: int, index: Array) -> ResultT:
+            """result[i, j, …] = x[index[i, j, …], j, …] for ``dim`` 0, and so for other axes: of the shape of
+            ``index``, which has as many axes as ``x`` and is no larger along the others."""
+            ...
+
+        def heaviside(self, values: Operand) -> ResultT:
+            """0 where x is negative, 1 where it is positive, ``values`` where it is 0; NaN stays."""
+            ...
+
+        def histc(self, bins: int = 100, min: float = 0, max: float = 0) -> ResultT:
+            """How many elements lie in each of ``bins`` equal parts of [min, max], by default from the smallest
+            element to the greatest; others count nowhere."""
+            ...
+
+        def histogram(
+            self,
+            bins: Array | int = 10,
+            range: Sequence[float] | None = None,
+            weight: Array | None = None,
+            density: bool = False,
+        ) -> Histogram:
+            """How many elements (or how much ``weight``) lie in each bin: a named tuple (hist, bin_edges), both
+            floats."""
+            ...
+
+        def hsplit(self, indices_or_sections: int | Sequence[int]) -> tuple[Array, ...]:
+            """:func:`tensor_split` along axis 1, of vectors along axis 0, into pieces of one size."""
+            ...
+
+        def hypot(self, y: Operand) -> ResultT:
+            """√(x² + y²), without overflow."""
+            ...
+
+        def i0(self) -> ResultT:
+            """The modified Bessel function I₀."""
+            ...
+
+        def index_reduce(
+            self, dim: int, index: Array, source: Array, reduce: str, include_self: bool = True
+        ) -> ResultT:
+            """``x`` with the ``reduce`` ("prod", "mean", "amax", "amin", "sum") of all rows i of ``source`` with
+            index[i] = k in row k along the axis ``dim``; of what is there too, if ``include_self``."""
+            ...
+
+        def index_select(self, dim: int, index: Array) -> ResultT:
+            """The rows at ``index``, a vector of integers, along the axis ``dim``."""
+            ...
+
+        def inner(self, y: Array) -> ResultT:
+            """The sum over the last axes of both."""
+            ...
+
+        def inverse(self) -> ResultT:
+            """The inverse of square matrices."""
+            ...
+
+        def is_complex(self) -> bool:
+            """Whether the elements are complex: never."""
+            ...
+
+        def is_contiguous(self) -> bool:
+            """Whether the elements stand in row-major order without gaps."""
+            ...
+
+        def is_floating_point(self) -> bool:
+            """Whether the elements are floats."""
+            ...
+
+        def is_nonzero(self) -> bool:
+            """Whether the one element of ``x`` is not 0."""
+            ...
+
+        def isclose(self, y: Operand, rtol: float = 1e-05, atol: float = 1e-08, equal_nan: bool = False) -> ResultT:
+            """Whether |x - y| ≤ atol + rtol·|y|, elementwise; infinities are near themselves, NaN only with
+            ``equal_nan``."""
+            ...
+
+        def isneginf(self) -> ResultT:
+            """Whether each element is -∞."""
+            ...
+
+        def isposinf(self) -> ResultT:
+            """Whether each element is +∞."""
+            ...
+
+        def kthvalue(self, k: int, axis: int = -1, keepdims: bool = False) -> Ranked:
+            """The ``k``-th smallest element along ``axis``, counted from 1, and its int64 position: a named tuple
+            (values, indices)."""
+            ...
+
+        def ldexp(self, exponent: Operand) -> ResultT:
+            """x · 2^exponent."""
+            ...
+
+        def lgamma(self) -> ResultT:
+            """log |Γ(x)|; infinite at 0, -1, -2, …"""
+            ...
+
+        def lgamma_(self) -> Self:
+            """Give this array the value of ``lgamma`` of it and the arguments; returns the array itself."""
+            ...
+
+        def logaddexp(self, y: Operand) -> ResultT:
+            """log(eˣ + eʸ), computed beside the greater of them so that nothing overflows."""
+            ...
+
+        def logaddexp2(self, y: Operand) -> ResultT:
+            """log₂(2ˣ + 2ʸ), computed beside the greater of them so that nothing overflows."""
+            ...
+
+        def logcumsumexp(self, axis: int = -1) -> ResultT:
+            """log of the running sums of exp(x) along ``axis``, without overflow."""
+            ...
+
+        def logdet(self) -> ResultT:
+            """The logarithms of determinants: -∞ at 0, NaN below."""
+            ...
+
+        def logit(self, eps: float | None = None) -> ResultT:
+            """log(x / (1 - x)), of x kept within [eps, 1 - eps]."""
+            ...
+
+        def masked_scatter(self, mask: Array, source: Array) -> ResultT:
+            """``x`` with the elements of ``source``, in order, where ``mask``, which broadcasts to the shape of ``x``,
+            holds."""
+            ...
+
+        def masked_scatter_(self, mask: Array, source: Array) -> Self:
+            """Give this array the value of ``masked_scatter`` of it and the arguments; returns the array itself."""
+            ...
+
+        def masked_select(self, mask: Array) -> ResultT:
+            """The elements of ``x`` where ``mask`` holds, as a vector; the two broadcast."""
+            ...
+
+        def matrix_exp(self) -> ResultT:
+            """The exponentials Σ xᵏ/k!"""
+            ...
+
+        def matrix_power(self, n: int) -> ResultT:
+            """The product of ``n`` times the matrix; of the inverse for negative ``n``."""
+            ...
+
+        def matrix_transpose(self) -> ResultT:
+            """The last two axes exchanged."""
+            ...
+
+        def median(self, axis: int | None = None, keepdims: bool = False) -> ResultT:
+            """The middle element in order, of an even number the lower of the two, as in PyTorch: a number for all of
+            ``x``; along ``axis`` a named tuple (values, indices) with int64 positions."""
+            ...
+
+        def mode(self, axis: int = -1, keepdims: bool = False) -> Ranked:
+            """The most frequent element along ``axis``, of several the smallest, and its last int64 position: a named
+            tuple (values, indices)."""
+            ...
+
+        def msort(self) -> ResultT:
+            """:func:`sort` along axis 0."""
+            ...
+
+        def nan_to_num(
+            self, nan: float | None = None, posinf: float | None = None, neginf: float | None = None
+        ) -> ResultT:
+            """``x`` with ``nan`` (0) for NaN, and ``posinf`` and ``neginf`` for the infinities: by default the
+            greatest and the smallest number of the dtype."""
+            ...
+
+        def nanmean(self, axis: Axis = None, keepdims: bool = False) -> ResultT:
+            """The mean of the elements over ``axis`` that are numbers; NaN where there are none."""
+            ...
+
+        def nanmedian(self, axis: int | None = None, keepdims: bool = False) -> ResultT:
+            """:func:`median` of the elements that are numbers; NaN where there are none."""
+            ...
+
+        def nanquantile(
+            self,
+            q: float | Array | Sequence[float],
+            axis: int | None = None,
+            keepdims: bool = False,
+            interpolation: str = "linear",
+        ) -> ResultT:
+            """:func:`quantile` of the elements that are numbers; NaN where there are none."""
+            ...
+
+        def nansum(self, axis: Axis = None, keepdims: bool = False, dtype: Any = None) -> ResultT:
+            """The sum of the elements over ``axis`` that are numbers."""
+            ...
+
+        def ndimension(self) -> int:
+            """The number of axes."""
+            ...
+
+        def nelement(self) -> int:
+            """The number of elements."""
+            ...
+
+        def nextafter(self, y: Operand) -> ResultT:
+            """The number of the dtype next to x on the way to y."""
+            ...
+
+        def nonzero(self, as_tuple: bool = True) -> ResultT:
+            """The int64 positions of the elements that are not 0, in order: a vector for each axis, as in the Array
+            API; as the rows of one matrix unless ``as_tuple``."""
+            ...
+
+        def numel(self) -> int:
+            """The number of elements."""
+            ...
+
+        def pinverse(self, rtol: float | None = None) -> ResultT:
+            """The pseudoinverse (E. Moore, R. Penrose): singular values up to ``rtol`` times the greatest count as 0,
+            by default max(m, n) times the dtype's eps."""
+            ...
+
+        def positive(self) -> ResultT:
+            """x itself."""
+            ...
+
+        def quantile(
+            self,
+            q: float | Array | Sequence[float],
+            axis: int | None = None,
+            keepdims: bool = False,
+            interpolation: str = "linear",
+        ) -> ResultT:
+            """The elements that a share ``q`` of all does not exceed, along ``axis`` (None: of all of ``x``); between
+            two of them as ``interpolation`` says: "linear", "lower", "higher", "nearest" (half to even), "midpoint"."""
+            ...
+
+        def rad2deg(self) -> ResultT:
+            """Radians in degrees."""
+            ...
+
+        def repeat(self, *repetitions: Any) -> ResultT:
+            """``x`` repeated as a whole, ``repetitions`` times along each axis; the last ones, if there are fewer than
+            axes."""
+            ...
+
+        def repeat_interleave(self, repeats: Array | int | Sequence[int], axis: int | None = None) -> ResultT:
+            """Each element of ``x`` along ``axis`` (None: of ``x`` flattened) ``repeats`` times in a row: one number,
+            or one for each element, which must be known: a compiled function takes those that it does not compute."""
+            ...
+
+        def reshape_as(self, other: Array) -> ResultT:
+            """``x`` under the shape of ``other``."""
+            ...
+
+        def rot90(self, k: int = 1, axes: Sequence[int] = (0, 1)) -> ResultT:
+            """``x`` turned ``k`` times by 90° in the plane of two axes, from the first towards the second."""
+            ...
+
+        def scatter(self, dim: int, index: Array, src: Operand, reduce: str | None = None) -> ResultT:
+            """``x`` with src[i, j, …] at (index[i, j, …], j, …) for ``dim`` 0, and so for other axes; of several
+            sources for one place the last counts."""
+            ...
+
+        def scatter_(self, dim: int, index: Array, src: Operand, reduce: str | None = None) -> Self:
+            """Give this array the value of ``scatter`` of it and the arguments; returns the array itself."""
+            ...
+
+        def scatter_add(self, dim: int, index: Array, src: Operand) -> ResultT:
+            """``x`` with src[i, j, …] added at (index[i, j, …], j, …) for ``dim`` 0, and so for other axes."""
+            ...
+
+        def scatter_add_(self, dim: int, index: Array, src: Operand) -> Self:
+            """Give this array the value of ``scatter_add`` of it and the arguments; returns the array itself."""
+            ...
+
+        def scatter_reduce(
+            self, dim: int, index: Array, src: Operand, reduce: str, include_self: bool = True
+        ) -> ResultT:
+            """``x`` with the ``reduce`` ("sum", "prod", "mean", "amax", "amin") of all src[i, j, …] for a place at
+            (index[i, j, …], j, …) for ``dim`` 0, and so for other axes; of what is there too, if ``include_self``."""
+            ...
+
+        def scatter_reduce_(self, dim: int, index: Array, src: Operand, reduce: str, include_self: bool = True) -> Self:
+            """Give this array the value of ``scatter_reduce`` of it and the arguments; returns the array itself."""
+            ...
+
+        def select_scatter(self, src: Array, dim: int, index: int) -> ResultT:
+            """``x`` with ``src`` as its part at ``index`` along the axis ``dim``."""
+            ...
+
+        def sgn(self) -> ResultT:
+            """-1, 0 or 1 by the sign of x."""
+            ...
+
+        def signbit(self) -> ResultT:
+            """Whether each element has a minus sign, -0 included."""
+            ...
+
+        def sinc(self) -> ResultT:
+            """sin(πx) / (πx), 1 at 0."""
+            ...
+
+        def sinh(self) -> ResultT:
+            """The hyperbolic sine."""
+            ...
+
+        def sinh_(self) -> Self:
+            """Give this array the value of ``sinh`` of it and the arguments; returns the array itself."""
+            ...
+
+        def slice_scatter(
+            self, src: Array, dim: int = 0, start: int | None = None, end: int | None = None, step: int = 1
+        ) -> ResultT:
+            """``x`` with ``src`` as its slice start:end:step along the axis ``dim``."""
+            ...
+
+        def slogdet(self) -> Slogdet:
+            """The signs of determinants, and the logarithms of their absolute values: a named tuple (sign,
+            logabsdet)."""
+            ...
+
+        def stride(self, axis: int | None = None) -> ResultT:
+            """The steps in elements along each axis, or along one."""
+            ...
+
+        def t(self) -> ResultT:
+            """The transpose of a matrix; a vector or number itself."""
+            ...
+
+        def tan(self) -> ResultT:
+            """The tangent."""
+            ...
+
+        def tan_(self) -> Self:
+            """Give this array the value of ``tan`` of it and the arguments; returns the array itself."""
+            ...
+
+        def tensor_split(self, indices_or_sections: int | Sequence[int], axis: int = 0) -> tuple[Array, ...]:
+            """``x`` cut along ``axis`` before the given positions, or into so many pieces whose sizes differ by one at
+            most, the larger ones first."""
+            ...
+
+        def tile(self, *repetitions: Any) -> ResultT:
+            """``x`` repeated as a whole, ``repetitions`` times along each axis; the last ones, if there are fewer than
+            axes."""
+            ...
+
+        def trace(self, offset: int = 0, dtype: Any = None) -> ResultT:
+            """The sum of diagonal ``offset`` of each matrix, in the dtypes of ``sum``."""
+            ...
+
+        def tril(self, k: int = 0) -> ResultT:
+            """The elements on and below diagonal ``k`` (0: the main one, positive: above it), zeros elsewhere."""
+            ...
+
+        def tril_(self, k: int = 0) -> Self:
+            """Give this array the value of ``tril`` of it and the arguments; returns the array itself."""
+            ...
+
+        def triu(self, k: int = 0) -> ResultT:
+            """The elements on and above diagonal ``k`` (0: the main one, positive: above it), zeros elsewhere."""
+            ...
+
+        def triu_(self, k: int = 0) -> Self:
+            """Give this array the value of ``triu`` of it and the arguments; returns the array itself."""
+            ...
+
+        def type_as(self, other: Array) -> ResultT:
+            """``x`` in the dtype of ``other``."""
+            ...
+
+        def unbind(self, axis: int = 0) -> tuple[Array, ...]:
+            """The arrays that ``stack`` would put together to ``x``: one for each position along ``axis``."""
+            ...
+
+        def unflatten(self, axis: int, sizes: Sequence[int]) -> ResultT:
+            """``x`` with the axis ``axis`` split into axes of ``sizes``, one of which may be -1."""
+            ...
+
+        def unfold(self, axis: int, size: int, step: int = 1) -> ResultT:
+            """The windows of ``size`` elements along ``axis``, ``step`` apart: their number stands in the place of the
+            axis, their elements in a new last axis."""
+            ...
+
+        def unique(
+            self,
+            sorted: bool = True,
+            return_inverse: bool = False,
+            return_counts: bool = False,
+            axis: int | None = None,
+        ) -> ResultT:
+            """The unique elements in ascending order (whatever ``sorted`` says), or along ``axis`` the unique slices;
+            with them, as asked for, for each element the number of its value, and how often each occurs."""
+            ...
+
+        def unique_consecutive(
+            self, return_inverse: bool = False, return_counts: bool = False, axis: int | None = None
+        ) -> ResultT:
+            """``x``, flattened or along ``axis``, without elements (slices) that are equal to the one before; with
+            them, as asked for, for each element the number of its value, and how long each run is."""
+            ...
+
+        def unstack(self, axis: int = 0) -> tuple[Array, ...]:
+            """The arrays that ``stack`` would put together to ``x``: one for each position along ``axis``."""
+            ...
+
+        def view_as(self, other: Array) -> ResultT:
+            """``x`` under the shape of ``other``."""
+            ...
+
+        def vsplit(self, indices_or_sections: int | Sequence[int]) -> tuple[Array, ...]:
+            """:func:`tensor_split` along axis 0, into pieces of one size."""
+            ...
+
+        def xlogy(self, y: Operand) -> ResultT:
+            """x · log y, and 0 where x is 0, whatever y is but NaN."""
+            ...
+
+        def xlogy_(self, y: Operand) -> Self:
+            """Give this array the value of ``xlogy`` of it and the arguments; returns the array itself."""
+            ...
+
+    else:
+        acos = LateMethod("runnel.ops.library.circular:acos")
+        acos_ = LateMethod("runnel.ops.library.circular:acos", updating)
+        acosh = LateMethod("runnel.ops.library.circular:acosh")
+        addbmm = LateMethod("runnel.ops.library.products:addbmm")
+        addmm = LateMethod("runnel.ops.library.products:addmm")
+        addmv = LateMethod("runnel.ops.library.products:addmv")
+        addr = LateMethod("runnel.ops.library.products:addr")
+        adjoint = LateMethod("runnel.tensor.library.asking:matrix_transpose")
+        allclose = LateMethod("runnel.ops.library.numbers:allclose")
+        aminmax = LateMethod("runnel.ops.library.order:aminmax")
+        arccos = LateMethod("runnel.ops.library.circular:acos")
+        arccosh = LateMethod("runnel.ops.library.circular:acosh")
+        arcsin = LateMethod("runnel.ops.library.circular:asin")
+        arcsinh = LateMethod("runnel.ops.library.circular:asinh")
+        arctan = LateMethod("runnel.ops.library.circular:atan")
+        arctan2 = LateMethod("runnel.ops.library.circular:atan2")
+        arctanh = LateMethod("runnel.ops.library.circular:atanh")
+        argwhere = LateMethod("runnel.ops.library.sets:argwhere")
+        asin = LateMethod("runnel.ops.library.circular:asin")
+        asin_ = LateMethod("runnel.ops.library.circular:asin", updating)
+        asinh = LateMethod("runnel.ops.library.circular:asinh")
+        asinh_ = LateMethod("runnel.ops.library.circular:asinh", updating)
+        atan = LateMethod("runnel.ops.library.circular:atan")
+        atan2 = LateMethod("runnel.ops.library.circular:atan2")
+        atan_ = LateMethod("runnel.ops.library.circular:atan", updating)
+        atanh = LateMethod("runnel.ops.library.circular:atanh")
+        atanh_ = LateMethod("runnel.ops.library.circular:atanh", updating)
+        baddbmm = LateMethod("runnel.ops.library.products:baddbmm")
+        bincount = LateMethod("runnel.ops.library.sets:bincount")
+        cholesky = LateMethod("runnel.ops.library.matrices:cholesky")
+        chunk = LateMethod("runnel.ops.library.joining:chunk")
+        copysign = LateMethod("runnel.ops.library.circular:copysign")
+        corrcoef = LateMethod("runnel.ops.library.products:corrcoef")
+        cosh = LateMethod("runnel.ops.library.circular:cosh")
+        cosh_ = LateMethod("runnel.ops.library.circular:cosh", updating)
+        cov = LateMethod("runnel.ops.library.products:cov")
+        cummax = LateMethod("runnel.ops.library.cumulative:cummax")
+        cummin = LateMethod("runnel.ops.library.cumulative:cummin")
+        cumprod = LateMethod("runnel.ops.library.cumulative:cumprod")
+        cumprod_ = LateMethod("runnel.ops.library.cumulative:cumprod", updating)
+        cumsum = LateMethod("runnel.ops.library.cumulative:cumsum")
+        cumsum_ = LateMethod("runnel.ops.library.cumulative:cumsum", updating)
+        deg2rad = LateMethod("runnel.ops.library.numbers:deg2rad")
+        det = LateMethod("runnel.ops.library.matrices:det")
+        diag = LateMethod("runnel.ops.library.triangles:diag")
+        diag_embed = LateMethod("runnel.ops.library.triangles:diag_embed")
+        diagflat = LateMethod("runnel.ops.library.triangles:diagflat")
+        diagonal = LateMethod("runnel.ops.library.triangles:diagonal")
+        diff = LateMethod("runnel.ops.library.cumulative:diff")
+        digamma = LateMethod("runnel.ops.library.special:digamma")
+        digamma_ = LateMethod("runnel.ops.library.special:digamma", updating)
+        dim = LateMethod("runnel.tensor.library.asking:dim")
+        dist = LateMethod("runnel.ops.library.products:dist")
+        dot = LateMethod("runnel.ops.library.products:dot")
+        dsplit = LateMethod("runnel.ops.library.joining:dsplit")
+        element_size = LateMethod("runnel.tensor.library.asking:element_size")
+        erfc = LateMethod("runnel.ops.library.special:erfc")
+        erfc_ = LateMethod("runnel.ops.library.special:erfc", updating)
+        erfinv = LateMethod("runnel.ops.library.special:erfinv")
+        erfinv_ = LateMethod("runnel.ops.library.special:erfinv", updating)
+        exp2 = LateMethod("runnel.ops.library.numbers:exp2")
+        expand_as = LateMethod("runnel.tensor.library.asking:expand_as")
+        float_power = LateMethod("runnel.ops.library.numbers:float_power")
+        fmod = LateMethod("runnel.ops.library.numbers:fmod")
+        fmod_ = LateMethod("runnel.ops.library.numbers:fmod", updating)
+        frac = LateMethod("runnel.ops.library.numbers:frac")
+        gather = LateMethod("runnel.ops.library.scattering:gather")
+        heaviside = LateMethod("runnel.ops.library.numbers:heaviside")
+        histc = LateMethod("runnel.ops.library.sets:histc")
+        histogram = LateMethod("runnel.ops.library.sets:histogram")
+        hsplit = LateMethod("runnel.ops.library.joining:hsplit")
+        hypot = LateMethod("runnel.ops.library.circular:hypot")
+        i0 = LateMethod("runnel.ops.library.special:i0")
+        index_reduce = LateMethod("runnel.ops.library.scattering:index_reduce")
+        index_select = LateMethod("runnel.ops.library.scattering:index_select")
+        inner = LateMethod("runnel.ops.library.products:inner")
+        inverse = LateMethod("runnel.ops.library.matrices:inv")
+        is_complex = LateMethod("runnel.tensor.library.asking:is_complex")
+        is_contiguous = LateMethod("runnel.tensor.library.asking:is_contiguous")
+        is_floating_point = LateMethod("runnel.tensor.library.asking:is_floating_point")
+        is_nonzero = LateMethod("runnel.tensor.library.asking:is_nonzero")
+        isclose = LateMethod("runnel.ops.library.numbers:isclose")
+        isneginf = LateMethod("runnel.ops.library.numbers:isneginf")
+        isposinf = LateMethod("runnel.ops.library.numbers:isposinf")
+        kthvalue = LateMethod("runnel.ops.library.order:kthvalue")
+        ldexp = LateMethod("runnel.ops.library.numbers:ldexp")
+        lgamma = LateMethod("runnel.ops.library.special:lgamma")
+        lgamma_ = LateMethod("runnel.ops.library.special:lgamma", updating)
+        logaddexp = LateMethod("runnel.ops.library.numbers:logaddexp")
+        logaddexp2 = LateMethod("runnel.ops.library.numbers:logaddexp2")
+        logcumsumexp = LateMethod("runnel.ops.library.cumulative:logcumsumexp")
+        logdet = LateMethod("runnel.ops.library.matrices:logdet")
+        logit = LateMethod("runnel.ops.library.numbers:logit")
+        masked_scatter = LateMethod("runnel.ops.library.scattering:masked_scatter")
+        masked_scatter_ = LateMethod("runnel.ops.library.scattering:masked_scatter", updating)
+        masked_select = LateMethod("runnel.ops.library.sets:masked_select")
+        matrix_exp = LateMethod("runnel.ops.library.matrices:matrix_exp")
+        matrix_power = LateMethod("runnel.ops.library.matrices:matrix_power")
+        matrix_transpose = LateMethod("runnel.tensor.library.asking:matrix_transpose")
+        median = LateMethod("runnel.ops.library.order:median")
+        mode = LateMethod("runnel.ops.library.order:mode")
+        msort = LateMethod("runnel.ops.library.order:msort")
+        nan_to_num = LateMethod("runnel.ops.library.numbers:nan_to_num")
+        nanmean = LateMethod("runnel.ops.library.products:nanmean")
+        nanmedian = LateMethod("runnel.ops.library.order:nanmedian")
+        nanquantile = LateMethod("runnel.ops.library.order:nanquantile")
+        nansum = LateMethod("runnel.ops.library.products:nansum")
+        ndimension = LateMethod("runnel.tensor.library.asking:dim")
+        nelement = LateMethod("runnel.tensor.library.asking:numel")
+        nextafter = LateMethod("runnel.ops.library.circular:nextafter")
+        nonzero = LateMethod("runnel.ops.library.sets:nonzero")
+        numel = LateMethod("runnel.tensor.library.asking:numel")
+        pinverse = LateMethod("runnel.ops.library.matrices:pinv")
+        positive = LateMethod("runnel.ops.library.numbers:positive")
+        quantile = LateMethod("runnel.ops.library.order:quantile")
+        rad2deg = LateMethod("runnel.ops.library.numbers:rad2deg")
+        repeat = LateMethod("runnel.ops.library.joining:tile", spread)
+        repeat_interleave = LateMethod("runnel.ops.library.joining:repeat")
+        reshape_as = LateMethod("runnel.tensor.library.asking:reshape_as")
+        rot90 = LateMethod("runnel.ops.library.joining:rot90")
+        scatter = LateMethod("runnel.ops.library.scattering:scatter")
+        scatter_ = LateMethod("runnel.ops.library.scattering:scatter", updating)
+        scatter_add = LateMethod("runnel.ops.library.scattering:scatter_add")
+        scatter_add_ = LateMethod("runnel.ops.library.scattering:scatter_add", updating)
+        scatter_reduce = LateMethod("runnel.ops.library.scattering:scatter_reduce")
+        scatter_reduce_ = LateMethod("runnel.ops.library.scattering:scatter_reduce", updating)
+        select_scatter = LateMethod("runnel.ops.library.scattering:select_scatter")
+        sgn = LateMethod("runnel.ops.library.numbers:sgn")
+        signbit = LateMethod("runnel.ops.library.circular:signbit")
+        sinc = LateMethod("runnel.ops.library.numbers:sinc")
+        sinh = LateMethod("runnel.ops.library.circular:sinh")
+        sinh_ = LateMethod("runnel.ops.library.circular:sinh", updating)
+        slice_scatter = LateMethod("runnel.ops.library.scattering:slice_scatter")
+        slogdet = LateMethod("runnel.ops.library.matrices:slogdet")
+        stride = LateMethod("runnel.tensor.library.asking:stride")
+        t = LateMethod("runnel.tensor.library.asking:t")
+        tan = LateMethod("runnel.ops.library.circular:tan")
+        tan_ = LateMethod("runnel.ops.library.circular:tan", updating)
+        tensor_split = LateMethod("runnel.ops.library.joining:tensor_split")
+        tile = LateMethod("runnel.ops.library.joining:tile", spread)
+        trace = LateMethod("runnel.ops.library.triangles:trace")
+        tril = LateMethod("runnel.ops.library.triangles:tril")
+        tril_ = LateMethod("runnel.ops.library.triangles:tril", updating)
+        triu = LateMethod("runnel.ops.library.triangles:triu")
+        triu_ = LateMethod("runnel.ops.library.triangles:triu", updating)
+        type_as = LateMethod("runnel.tensor.library.asking:type_as")
+        unbind = LateMethod("runnel.ops.library.joining:unstack")
+        unflatten = LateMethod("runnel.ops.library.joining:unflatten")
+        unfold = LateMethod("runnel.ops.library.triangles:unfold")
+        unique = LateMethod("runnel.ops.library.sets:unique")
+        unique_consecutive = LateMethod("runnel.ops.library.sets:unique_consecutive")
+        unstack = LateMethod("runnel.ops.library.joining:unstack")
+        view_as = LateMethod("runnel.tensor.library.asking:reshape_as")
+        vsplit = LateMethod("runnel.ops.library.joining:vsplit")
+        xlogy = LateMethod("runnel.ops.library.numbers:xlogy")
+        xlogy_ = LateMethod("runnel.ops.library.numbers:xlogy", updating)

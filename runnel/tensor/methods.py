@@ -6,7 +6,9 @@ Names and defaults follow the Array API where it has the method, PyTorch elsewhe
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+import builtins
+import sys
+from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
@@ -16,7 +18,10 @@ from runnel.core.devices import CPU, Device, as_device
 from runnel.core.dispatch import TensorLike
 from runnel.core.errors import ArgumentError
 from runnel.core.missing import missing
+from runnel.tensor.extent import Extent
 from runnel.tensor.function_methods import FunctionMethods, ResultT
+
+_API_VERSIONS: Final = ("2021.12", "2022.12", "2023.12", "2024.12", "2025.12")  # of the Array API
 
 
 def _device_and_dtype(target: Any, dtype: Any, device: Any) -> tuple[Device | None, Any]:
@@ -208,8 +213,33 @@ class ArrayMethods(FunctionMethods[ResultT]):
         result: ResultT = moved if kind is None else moved.astype(kind)
         return result
 
+    def to_device(self, device: Any, *, stream: Any = None) -> ResultT:
+        """The values on another device (Array API). There are no streams."""
+        if stream is not None:
+            raise ArgumentError(f"[to_device] devices have no streams; received stream={stream!r}.")
+        return self.to(device=device)
+
     def cpu(self) -> ResultT:
         return self.to(CPU)
+
+    @property
+    def size(self) -> Any:
+        """The number of elements; ``x.size()`` is the shape, and ``x.size(0)`` the size of an axis, as in PyTorch."""
+        return Extent(self.shape)
+
+    @property
+    def data(self) -> ResultT:
+        """The value without its tape."""
+        values: ResultT = self.read().detach()  # type: ignore[attr-defined]
+        return values
+
+    def __array_namespace__(self, *, api_version: str | None = None) -> Any:
+        """The namespace of functions for this array (Array API). ValueError for an unknown version."""
+        if api_version is not None and api_version not in _API_VERSIONS:
+            raise ValueError(
+                f"[__array_namespace__] versions are {', '.join(_API_VERSIONS)}; received {api_version!r}."
+            )
+        return sys.modules["runnel"]
 
     @property
     def device(self) -> Device:
@@ -225,6 +255,27 @@ class ArrayMethods(FunctionMethods[ResultT]):
     def long(self) -> ResultT:
         return self.astype(dtypes.int64)
 
+    def half(self) -> ResultT:
+        return self.astype(dtypes.float16)
+
+    def bfloat16(self) -> ResultT:
+        return self.astype(dtypes.bfloat16)
+
+    def int(self) -> ResultT:
+        return self.astype(dtypes.int32)
+
+    def short(self) -> ResultT:
+        return self.astype(dtypes.int16)
+
+    def char(self) -> ResultT:
+        return self.astype(dtypes.int8)
+
+    def byte(self) -> ResultT:
+        return self.astype(dtypes.uint8)
+
+    def bool(self) -> ResultT:
+        return self.astype(dtypes.bool_)
+
     @property
     def T(self) -> ResultT:
         """The transpose of a matrix."""
@@ -238,7 +289,7 @@ class ArrayMethods(FunctionMethods[ResultT]):
         return self._other(ops.transpose(self, -2, -1))
 
     @property
-    def nbytes(self) -> int:
+    def nbytes(self) -> builtins.int:
         return self.aval.nbytes
 
     # Other libraries --------------------------------------------------------------------------------------------------
@@ -250,5 +301,5 @@ class ArrayMethods(FunctionMethods[ResultT]):
             array = array.copy()  # old protocols cannot mark memory as read-only
         return array.__dlpack__(**options)
 
-    def __dlpack_device__(self) -> tuple[int, int]:
+    def __dlpack_device__(self) -> tuple[builtins.int, builtins.int]:
         return (1, 0)

@@ -22,6 +22,7 @@ from runnel.core.surface import offered
 from runnel.tensor import tape, tensor as tensors, tracing
 from runnel.tensor.grad_mode import RECORDING, recording
 from runnel.tensor.handle import MultiResultRecord, Record, ResultRecord, origin, version
+from runnel.tensor.levels import every_component
 from runnel.tensor.stretch import Stretch
 from runnel.tensor.tensor import Tensor
 from runnel.tensor.trace import Repetition
@@ -127,7 +128,7 @@ class _Block:
         return self._pull({place: g}, out.requires_grad)
 
     def _pull_several(self, places: Sequence[int], gs: dict[int, Tensor], out: Tensor) -> list[Any]:
-        return self._pull({places[index]: g for index, g in gs.items()}, out.requires_grad)
+        return self._pull({places[index]: g for index, g in sorted(gs.items())}, out.requires_grad)
 
     def _pull(self, given: dict[int, Tensor], create_graph: bool) -> list[Any]:
         with self.state.restored(list(given.values())):
@@ -221,7 +222,8 @@ class _TracedState:
         traced = trace.facet(TracedVariables)
         now, outer = traced.values, trace.repetition
         traced.values = {v: self.values[v] if v in self.values else self._as_given(v) for v in traced.nodes}
-        trace.repetition = Repetition(tuple(tensors.node_of(g, trace) for g in after))
+        known = [x for g in after for x in (g, *every_component(g)) if x._level is None]
+        trace.repetition = Repetition(tuple(tensors.node_of(x, trace) for x in known))
         try:
             yield
         finally:

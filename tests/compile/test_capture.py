@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import dataclasses
 import threading
+from typing import Any
 
 import numpy as np
 import pytest
 
 import runnel as rn
 from runnel import nn
-from runnel.compile import compile
+from runnel.compile import boundary, compile
+from runnel.compile.owned import structure
 from runnel.core.errors import CaptureWarning, TracedValueError
 from runnel.tensor import random
 
@@ -727,3 +729,24 @@ class TestHandles:
         f = rn.compile(fn)
         assert [f(rn.ones(2)).tolist() for _ in range(3)] == [[2, 2], [3, 3], [4, 4]]
         assert zero.item() == 3.0
+
+
+def test_a_layer_is_looked_into_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """However often it is called, as long as the function changes nothing; then what it holds is looked at anew."""
+    walked: list[Any] = []
+    monkeypatch.setattr(boundary, "structure", lambda value, *rest: walked.append(value) or structure(value, *rest))
+    layer = nn.Linear(2, 2)
+
+    def function(x: Any, note: bool) -> Any:
+        for _ in range(20):
+            x = layer(x)
+        if note:
+            layer.note = lambda x: x * 2
+            x = layer(x)
+        return x
+
+    rn.compile(function)(rn.zeros((1, 2)), False)
+    assert walked.count(layer) == 1
+    with pytest.warns(CaptureWarning, match="leaves it"):
+        rn.compile(function)(rn.zeros((1, 2)), True)
+    assert walked.count(layer) == 3

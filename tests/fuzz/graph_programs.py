@@ -258,7 +258,7 @@ class Writer:
             return
         y = self.pick(lambda v: v.shape == (count, *x.shape[1:]))
         if y is not None:
-            self.add(f"rn.index_add({x.name}, {index.name}, {y.name})", x.shape)
+            self.add(f"rn.index_add({x.name}, 0, {index.name}, {y.name})", x.shape)
 
     def conv(self) -> None:
         x = self.pick(lambda v: len(v.shape) == 3)

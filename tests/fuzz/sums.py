@@ -213,7 +213,7 @@ def scattered(draw: Draw) -> Case:
             return ops.scatter_add(labels, updates, rows)
         zeros = rn.zeros((rows, *columns), dtype)
         if kind == "index_add":
-            return ops.index_add(zeros, labels, updates)
+            return ops.index_add(zeros, 0, labels, updates)
         return rn.grad(lambda w: ops.sum(cast(ops.embedding(w, labels)) * cast(updates)))(zeros)
 
     def cast(x: Any) -> Any:

@@ -18,6 +18,7 @@ from runnel.core.dtypes import DType
 from runnel.ops.family import ANY, BITS, NUMBERS
 
 from . import attention_records
+from .library_records import LIBRARY
 from .spatial_records import SPATIAL
 
 Case = tuple[tuple[tuple[int, ...], ...], dict[str, Any]]  # shapes of the inputs, attrs
@@ -189,6 +190,11 @@ WINOGRAD_OUTPUT = np.array([
     [0, 27 / 64, -27 / 64, 27 / 8, -27 / 8, 1],
 ])  # fmt: skip
 
+
+def _orders(cases: tuple[Case, ...], attrs: dict[str, Any]) -> tuple[Case, ...]:
+    return tuple((shapes, own | attrs) for shapes, own in cases)
+
+
 POSITIVE = (0.1, 3.0)
 RECORDS: dict[str, Record] = {
     "add": _two(np.add), "sub": _two(np.subtract), "mul": _two(np.multiply),
@@ -347,6 +353,10 @@ RECORDS: dict[str, Record] = {
         )
     ), (dt.uint32,)),
 }  # fmt: skip
+RECORDS |= {
+    name: Record(oracle, _orders(TWO if arity == 2 else ONE, attrs), tuple(dtypes or FLOATS), **more)
+    for name, (oracle, arity, attrs, dtypes, more) in LIBRARY.items()
+}
 RECORDS |= {name: Record(**given) for name, given in SPATIAL.items()}
 
 

@@ -125,7 +125,7 @@ CASES: dict[str, tuple[Callable[..., Any], Callable[..., Any], tuple[Any, ...]]]
         lambda x: np.take_along_axis(x, np.array([[2, 1, 1, 0], [0, 2, 2, 2]]), 0), (X,),
     ),
     "index_add": (
-        lambda x, u: ops.index_add(x, V([1, 1]), u),
+        lambda x, u: ops.index_add(x, 0, V([1, 1]), u),
         lambda x, u: x + np.array([0, 1, 0])[:, None] * u.sum(0), (X, Y[:2]),
     ),
 }  # fmt: skip

@@ -92,7 +92,7 @@ def test_all_terms_a_tenth() -> None:
         np.testing.assert_allclose(found.numpy().astype(np.float64), exact, 2e-6, err_msg=name)
     labels = rn.asarray(np.zeros(N // 4, np.int64))
     sums = {
-        "index_add": ops.index_add(rn.zeros((2, 4)), labels, rows)[0],
+        "index_add": ops.index_add(rn.zeros((2, 4)), 0, labels, rows)[0],
         "column": ops.scatter_add(labels, rows[:, 0], 2)[0],
         "broadcast": rn.grad(lambda b: ops.sum(rows + b) * 0.1)(rn.zeros((4,))),
         "embedding": rn.grad(lambda w: ops.sum(ops.embedding(w, labels)) * 0.1)(rn.zeros((2, 4)))[0],

@@ -10,6 +10,7 @@ import numpy as np
 
 import runnel as rn
 from runnel import ops
+from tests.suites.library_functions import LIBRARY_FUNCTIONS
 from tests.suites.spatial_functions import SPATIAL_FUNCTIONS
 
 Array = np.ndarray[Any, Any]
@@ -65,11 +66,11 @@ FUNCTIONS: dict[str, tuple[Callable[..., Any], tuple[Array, ...]]] = {
     "take": (lambda x: ops.take(x, index([3, -1], [0, 0]), 1), (X,)),
     "take_along_axis": (lambda x: ops.take_along_axis(x, index([2, 1, 1, 0, 0], [0, 2, 2, 2, 1]), 0), (X,)),
     "embedding": (lambda w: ops.embedding(w, index([1, 1], [0, 3])), (W,)),
-    "index_add": (lambda x, u: ops.index_add(x, index(1, 1), u), (X, Y[:2])),
+    "index_add": (lambda x, u: ops.index_add(x, 0, index(1, 1), u), (X, Y[:2])),
     "scatter_add": (lambda u: ops.scatter_add(index(4, 0, 4), u, 5), (X,)),
     "scaled_dot_product_attention": (
         lambda q, k, v, m: ops.scaled_dot_product_attention(q, k, v, m, is_causal=True, enable_gqa=True),
         tuple(RNG.normal(size=s) for s in ((1, 2, 3, 2), (1, 1, 4, 2), (1, 1, 4, 3), (3, 4))),
     ),
 }  # fmt: skip
-FUNCTIONS |= SPATIAL_FUNCTIONS
+FUNCTIONS |= SPATIAL_FUNCTIONS | LIBRARY_FUNCTIONS

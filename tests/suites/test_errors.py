@@ -62,7 +62,7 @@ INDEXED: dict[str, Callable[[rn.Tensor], rn.Tensor]] = {
     "take": lambda i: ops.take(X, i, 1),
     "take_along_axis": lambda i: ops.take_along_axis(X.T, ops.broadcast_to(i, (4, i.size)), 1),
     "scatter_add": lambda i: ops.scatter_add(i, rn.ones((i.size, 2)), 3),
-    "index_add": lambda i: ops.index_add(X, i, rn.ones((i.size, 4))),
+    "index_add": lambda i: ops.index_add(X, 0, i, rn.ones((i.size, 4))),
 }
 
 

@@ -14,6 +14,7 @@ from runnel.tensor.function_methods import FunctionMethods
 X = np.array([[0.3, 0.9, 0.2], [0.8, 0.1, 0.6]], np.float32)
 Y = np.array([[0.7, 0.2, 0.5], [0.4, 0.3, 0.9]], np.float32)
 ROWS = np.array([1, 1])
+PLACES = np.array([[0, 1, 1], [1, 1, 0]])
 
 IN_PLACE = [name.removesuffix("_") for name in vars(FunctionMethods) if name.endswith("_") and name[0] != "_"]
 FUNCTIONS = [name for name in IN_PLACE if hasattr(FunctionMethods, name)]
@@ -27,7 +28,8 @@ def operands(name: str) -> tuple[Any, ...]:
         "lerp": (Y, 0.3), "addcmul": (Y, Y), "addcdiv": (Y, X), "masked_fill": (X > 0.5, 2.0), "clamp": (0.25, 0.7),
         "clip": (0.25, 0.7), "clamp_min": (0.25,), "clamp_max": (0.7,), "index_add": (0, ROWS, Y),
         "index_copy": (0, ROWS, Y), "index_fill": (1, ROWS, 3.0), "index_put": ((ROWS, ROWS), 4.0), "copy": (Y,),
-        "fill": (1.5,), "zero": (), "pow": (2.5,),
+        "fill": (1.5,), "zero": (), "pow": (2.5,), "cumsum": (1,), "cumprod": (1,), "masked_scatter": (X > 0.5, Y),
+        "scatter": (0, PLACES, Y), "scatter_add": (0, PLACES, Y), "scatter_reduce": (0, PLACES, Y, "prod"),
     }  # fmt: skip
     if name in special:
         return tuple(rn.asarray(v) if isinstance(v, np.ndarray) else v for v in special[name])
@@ -36,9 +38,11 @@ def operands(name: str) -> tuple[Any, ...]:
 
 
 UNARY = {
-    "abs", "bitwise_not", "ceil", "cos", "erf", "exp", "expm1", "floor", "log", "log10", "log1p", "log2", "logical_not",
+    "abs", "absolute", "bitwise_not", "ceil", "cos", "erf", "exp", "expm1", "floor", "log", "log10", "log1p", "log2",
+    "logical_not",
     "neg", "negative", "reciprocal", "relu", "round", "rsqrt", "sigmoid", "sign", "sin", "sqrt", "square", "tanh",
-    "trunc",
+    "tril", "triu", "trunc", "fix", "acos", "asin", "asinh", "atan", "atanh", "cosh", "digamma", "erfc", "erfinv",
+    "lgamma", "sinh", "tan",
 }  # fmt: skip
 
 

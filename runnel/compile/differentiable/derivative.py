@@ -7,14 +7,13 @@ cotangent is the backward part; what it reads of the rest are the candidates for
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Collection, Sequence
-from typing import Any, Final, NamedTuple
+from typing import Any, NamedTuple
 
 from runnel.compile.differentiable.ends import End, Ends, Kind, NotDivisible
 from runnel.compile.differentiable.layouts import stored_layouts, unstored
 from runnel.compile.differentiable.segments import Segment, segments
-from runnel.compile.differentiable.sketch import Sketcher, Steps, outline
+from runnel.compile.differentiable.sketch import Sketcher, Steps, choices, outline
 from runnel.core.avals import Aval
 from runnel.core.records import record
 from runnel.graph.extract import placeholder
@@ -29,8 +28,6 @@ from runnel.tensor.tensor import Tensor
 from runnel.tensor.tracing import Trace
 from runnel.tensor.variable import TracedVariables
 from runnel.transforms.residuals import met, to_keep
-
-_SEVERAL: Final = 4  # results of one op; there is a program for each choice among them
 
 
 class SliceGradient(NamedTuple):
@@ -186,10 +183,7 @@ def _seedings(segment: Segment, found: Sequence[Segment]) -> list[tuple[int, ...
     if not isinstance(root._record, MultiResultRecord):
         return [()]
     readers = [x._record for other in found for x in other.stretch.order if x._record is not None]
-    numbers = sorted({r.index for r in readers if isinstance(r, ResultRecord) and r.inputs[0] is root})
-    if len(numbers) > _SEVERAL:
-        raise NotDivisible(f"more than {_SEVERAL} results of one op are read in different ways")
-    return [chosen for n in range(1, len(numbers) + 1) for chosen in itertools.combinations(numbers, n)]
+    return choices(r.index for r in readers if isinstance(r, ResultRecord) and r.inputs[0] is root)
 
 
 def _pulled(segment: Segment, numbers: tuple[int, ...], trace: Trace) -> _Pulled:

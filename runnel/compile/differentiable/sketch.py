@@ -7,10 +7,12 @@ becomes steps as well.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from typing import Any, Final, NamedTuple
 
 from runnel.compile.differentiable.ends import End, NotDivisible
+from runnel.core.avals import Aval
 from runnel.core.errors import RunnelError
 from runnel.core.tables import Op
 from runnel.graph.extract import placeholder
@@ -22,6 +24,7 @@ from runnel.tensor.stretch import Stretch
 from runnel.tensor.tensor import Tensor
 from runnel.tensor.tracing import Trace
 
+SEVERAL: Final = 4  # results of one op or checkpoint; something is made for each choice among them
 ORDERS: Final = 3  # how often a rule in Python is drawn inside of what it makes: for derivatives up to the third
 
 Inputs = tuple[Any, ...]  # of a step: numbers of steps before it, or values without a tape
@@ -45,13 +48,14 @@ class Step(NamedTuple):
 
 
 class Joint(NamedTuple):
-    """The joint node of several results; without an op ``problem`` says why there is none."""
+    """The joint node of several results: of an op, or of a rule in Python, which has a form for each choice of results
+    (their numbers) that cotangents can arrive for; where there are many, for all of them."""
 
     op: Op | None
     attrs: dict[str, Any]
     inputs: Inputs
     outs: tuple[Value, ...]
-    problem: str
+    rules: dict[tuple[int, ...], Rule]
 
 
 class OfSeveral(NamedTuple):
@@ -66,10 +70,10 @@ Steps = tuple[Leaf | Step | Joint | OfSeveral, ...]
 
 
 class Rule(NamedTuple):
-    """What a rule in Python makes of the cotangent ``seed``. Its steps go on behind the first ``base`` and the seed.
+    """What a rule in Python makes of the cotangents ``seeds``. Its steps go on behind the first ``base`` and the seeds.
     ``problem`` says why there are none."""
 
-    seed: Value
+    seeds: tuple[Value, ...]
     base: int = 0
     steps: Steps = ()
     results: tuple[tuple[int | None, Value] | None, ...] = ()  # of each cotangent its step, if it has one, and value
@@ -103,9 +107,22 @@ def outline(steps: Steps) -> tuple[Any, ...]:
             found.append(step.end)
             continue
         inputs = tuple([x if isinstance(x, int) else None for x in step.inputs])
-        rule = step.rule if isinstance(step, Step) else None
-        found.append((step[1], inputs, None if rule is None else (outline(rule.steps), rule.problem)))
+        found.append((step[1], inputs, [(outline(rule.steps), rule.problem) for rule in _rules(step)]))
     return tuple(found)
+
+
+def _rules(step: Step | Joint | OfSeveral) -> list[Rule]:
+    if isinstance(step, Joint):
+        return list(step.rules.values())
+    return [step.rule] if isinstance(step, Step) and step.rule is not None else []
+
+
+def choices(numbers: Iterable[int]) -> list[tuple[int, ...]]:
+    """Which of several results, by ``numbers``, cotangents can arrive for."""
+    given = sorted(set(numbers))
+    if len(given) > SEVERAL:
+        raise NotDivisible(f"more than {SEVERAL} results of one op are read in different ways")
+    return [chosen for n in range(1, len(given) + 1) for chosen in itertools.combinations(given, n)]
 
 
 class Sketcher:
@@ -135,41 +152,63 @@ class Sketcher:
                 has_value = x.is_traced or x._storage is not None
                 steps.append(Leaf(self._end_of(x), self._value(x) if has_value else None))
             else:
-                steps.append(self._step(x, x._record, places, orders))
+                read = {r.index for t in order if isinstance(r := t._record, ResultRecord) and r.inputs[0] is x}
+                steps.append(self._step(x, x._record, read, places, orders))
         return tuple(steps)
 
-    def _step(self, x: Tensor, record: Record[Tensor], places: dict[int, int], orders: int) -> Step | Joint | OfSeveral:
+    def _step(
+        self, x: Tensor, record: Record[Tensor], read: set[int], places: dict[int, int], orders: int
+    ) -> Step | Joint | OfSeveral:
+        """``read`` are the numbers of the results that the same part reads."""
         inputs = tuple([places[id(i)] if i.requires_grad else self._value(i) for i in record.inputs])
         if isinstance(record, MultiResultRecord):
-            problem = "checkpoints a function of several results" if record.op is None else ""
-            outs = () if problem else tuple(map(self._value, record.outs))
-            return Joint(record.op, record.attrs, inputs, outs, problem)
+            if record.op is not None:
+                return Joint(record.op, record.attrs, inputs, tuple(map(self._value, record.outs)), {})
+            numbers = sorted(read) or range(len(record.outs))
+            chosen = choices(numbers) if len(numbers) <= SEVERAL else [tuple(numbers)]
+            rules = {one: self._rule_of_several(x, record, one, places, orders) for one in chosen}
+            return Joint(None, record.attrs, inputs, (), rules)
         if isinstance(record, ResultRecord):
             return OfSeveral(self._value(x), inputs, record.index)
         is_python = record.op is None and record.rule is not passed_on
-        rule = self._rule(x, record, places, orders) if is_python else None
+        rule = self._rule([x.aval], lambda gs: record.rule(gs[0], x), places, orders) if is_python else None
         return Step(self._value(x), record.op, record.attrs, inputs, rule)
 
-    def _rule(self, x: Tensor, record: Record[Tensor], places: dict[int, int], orders: int) -> Rule:
-        seed, base = placeholder(x.aval, "cotangent"), len(places)
-        self.seeds.add(seed)
+    def _rule_of_several(
+        self,
+        x: Tensor,
+        record: MultiResultRecord[Tensor],
+        chosen: tuple[int, ...],
+        places: dict[int, int],
+        orders: int,
+    ) -> Rule:
+        avals = [record.outs[number].aval for number in chosen]
+        return self._rule(avals, lambda gs: record.rule(dict(zip(chosen, gs, strict=True)), x), places, orders)
+
+    def _rule(
+        self, avals: Sequence[Aval], pulled: Callable[[list[Tensor]], Any], places: dict[int, int], orders: int
+    ) -> Rule:
+        """What ``pulled`` makes of cotangents of these avals."""
+        seeds, base = tuple([placeholder(one, "cotangent") for one in avals]), len(places)
+        self.seeds.update(seeds)
         if not orders:
-            return Rule(seed, problem=f"differentiates a derivative given in Python more than {ORDERS} times")
-        g = tensors.symbolic(seed)
-        g.requires_grad = True
+            return Rule(seeds, problem=f"differentiates a derivative given in Python more than {ORDERS} times")
+        gs = list(map(tensors.symbolic, seeds))
+        for g in gs:
+            g.requires_grad = True
+        inside = {**places, **{id(g): base + i for i, g in enumerate(gs)}}
         try:
             with recording(True):
-                pulled = [dx() if callable(dx) else dx for dx in record.rule(g, x)]
-                found = [None if dx is None else version(dx) for dx in pulled]
-                order = tape.needed_order([dx for dx in found if dx is not None], frozenset({id(g), *places}))
-            inside = {**places, id(g): base}
+                given = [dx() if callable(dx) else dx for dx in pulled(gs)]
+                found = [None if dx is None else version(dx) for dx in given]
+                order = tape.needed_order([dx for dx in found if dx is not None], frozenset(inside))
             steps = self._steps(order, (), inside, orders - 1)
         except (NotDivisible, RunnelError) as problem:
-            return Rule(seed, problem=f"has a derivative given in Python that cannot be differentiated ({problem})")
+            return Rule(seeds, problem=f"has a derivative given in Python that cannot be differentiated ({problem})")
         results = tuple(
             None if dx is None else (inside[id(dx)] if dx.requires_grad else None, self._value(dx)) for dx in found
         )
-        drawn = Rule(seed, base, steps, results)
+        drawn = Rule(seeds, base, steps, results)
         self.by_rules.update(dict.fromkeys(drawn.values()))
         return drawn
 

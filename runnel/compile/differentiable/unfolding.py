@@ -7,10 +7,10 @@ the values that Variables, arrays and random numbers had at the time of the call
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable
-from typing import Any
+from typing import Any, Final
 
 from runnel.compile.differentiable.ends import OF_VARIABLES, End
-from runnel.compile.differentiable.sketch import Joint, Leaf, OfSeveral, Rule, Step, Steps, values_of
+from runnel.compile.differentiable.sketch import SEVERAL, Joint, Leaf, OfSeveral, Rule, Step, Steps, values_of
 from runnel.core.avals import aval
 from runnel.core.dtypes import float32
 from runnel.core.errors import GradientError
@@ -23,6 +23,8 @@ from runnel.tensor.stretch import Stretch
 from runnel.tensor.tensor import Tensor
 
 Known = dict[Value, Tensor]
+
+_MANY: Final = f"checkpoints a function of more than {SEVERAL} results, some of which get no gradient"
 
 
 def evaluate(wanted: Iterable[Value], known: Known) -> None:
@@ -57,13 +59,14 @@ def unfold(
             known[x] = _unread(x)
     unfolding = _Unfolding(known, read, end, name)
     made = unfolding.nodes(steps[:-1], [])
+    ends = {id(x) for x, step in zip(made, steps[:-1], strict=True) if isinstance(step, Leaf)}
     first = steps[-1]
+    made.append(root)
     record = unfolding.record(first, made)
     if root._storage is None and not isinstance(first, Joint) and first.value is not None:
         _take_value(root, known[first.value])
-    ends = {id(x) for x, step in zip(made, steps[:-1], strict=True) if isinstance(step, Leaf)}
     root._record = record
-    return Stretch([*made, root], ends)
+    return Stretch(made, ends)
 
 
 class _Unfolding:
@@ -93,17 +96,19 @@ class _Unfolding:
         if isinstance(step, OfSeveral):
             return ResultRecord(inputs[0], step.number)
         if isinstance(step, Joint):
-            refused = _Refused(step.problem, self.name) if step.problem else None
+            rules = {chosen: self._applied(rule, made) for chosen, rule in step.rules.items()}
             outs = tuple([self.known[x] for x in step.outs])
-            return MultiResultRecord(step.op, inputs, step.attrs, outs, refused)
+            rule = _Chosen(rules, _Refused(_MANY, self.name)) if rules else None
+            return MultiResultRecord(step.op, inputs, step.attrs, outs, rule)
         return Record(step.op, inputs, step.attrs, self._rule(step, made))
 
     def _rule(self, step: Step, made: list[Tensor]) -> Callable[[Tensor, Tensor], Any] | None:
         if step.op is not None:
             return None
         rule = step.rule
-        if rule is None:
-            return passed_on
+        return passed_on if rule is None else self._applied(rule, made)
+
+    def _applied(self, rule: Rule, made: list[Tensor]) -> Callable[..., Any]:
         return _Refused(rule.problem, self.name) if rule.problem else _Applied(self, rule, made)
 
     def _at_end(self, leaf: Leaf) -> Tensor:
@@ -125,25 +130,38 @@ class _Unfolding:
 
 
 class _Applied:
-    """A rule in Python, as it was drawn."""
+    """A rule in Python, as it was drawn: of cotangents, and of the node they are for."""
 
     def __init__(self, unfolding: _Unfolding, rule: Rule, made: list[Tensor]) -> None:
         self._unfolding = unfolding
         self._rule = rule
         self._made = made
 
-    def __call__(self, g: Tensor, out: Tensor) -> list[Tensor | None]:
+    def __call__(self, *given: Tensor) -> list[Tensor | None]:
+        *gs, out = given
         unfolding, rule = self._unfolding, self._rule
-        known = {**unfolding.known, rule.seed: plain(g)}
+        known = {**unfolding.known, **dict(zip(rule.seeds, map(plain, gs), strict=True))}
         if not out.requires_grad:  # no more is asked for
             evaluate(rule.answers(), known)
             return [None if found is None else known[found[1]] for found in rule.results]
         evaluate(rule.values(), known)
         inside = _Unfolding(known, unfolding.read, unfolding.end, unfolding.name)
-        made = inside.nodes(rule.steps, [*self._made[: rule.base], g])
+        made = inside.nodes(rule.steps, [*self._made[: rule.base], *gs])
         return [
             None if found is None else known[found[1]] if found[0] is None else made[found[0]] for found in rule.results
         ]
+
+
+class _Chosen:
+    """The rule of a joint node: one for each choice of results that have cotangents, which come by their numbers."""
+
+    def __init__(self, rules: dict[tuple[int, ...], Callable[..., Any]], otherwise: Callable[..., Any]) -> None:
+        self._rules = rules
+        self._otherwise = otherwise
+
+    def __call__(self, gs: dict[int, Tensor], out: Tensor) -> Any:
+        chosen = tuple(sorted(gs))
+        return self._rules.get(chosen, self._otherwise)(*[gs[number] for number in chosen], out)
 
 
 class _Refused:
@@ -155,7 +173,7 @@ class _Refused:
             "of the compiled function, or call the function itself, not compiled."
         )
 
-    def __call__(self, g: Any, out: Tensor) -> Any:
+    def __call__(self, *given: Any) -> Any:
         raise GradientError(self._sentence)
 
 

@@ -25,6 +25,7 @@ from runnel.compile.observe.values import (
     described,
     is_class,
     is_plain,
+    is_users_method,
 )  # fmt: skip
 
 Answers = dict[int, Callable[..., Any]]
@@ -48,7 +49,7 @@ def get_item(rec: Recorder, value: Any, key: Any) -> Any:
         own = rec.class_found(kind, "__getitem__")
         if type(own) is FunctionType:
             return rec.passed(own, (value, key))
-        if own is not MISSING and type(own) not in C_FUNCTIONS:
+        if is_users_method(kind, "__getitem__", own):
             return rec.invoke_special(own, value, (key,))
     base = container_of(kind)
     if base is dict and kind is not dict:
@@ -99,7 +100,7 @@ def set_item(rec: Recorder, target: Any, key: Any, value: Any) -> None:
         return
     if is_python_class(kind):
         own = rec.class_found(kind, "__setitem__")
-        if own is not MISSING and type(own) not in C_FUNCTIONS:
+        if is_users_method(kind, "__setitem__", own):
             rec.invoke_special(own, target, (key, value))
             return
     base = container_of(kind)
@@ -135,8 +136,8 @@ def _change_sequence(rec: Recorder, target: Any, base: Any, apply: Any, key: Any
         rec.effects.will_change(target, base)
     rec.effects.appended.pop(id(target), None)
     change = changes.SET_ITEM if apply is operator.setitem else changes.DELETE_ITEM
-    rec.effects.record(change, target, key, value, f"{source}[...] = ...")
     change(target, key, value)
+    rec.effects.record(change, target, key, value, f"{source}[...] = ...")
 
 
 def delete_item(rec: Recorder, target: Any, key: Any) -> None:
@@ -144,7 +145,7 @@ def delete_item(rec: Recorder, target: Any, key: Any) -> None:
     kind = type(target)
     if is_python_class(kind):
         own = rec.class_found(kind, "__delitem__")
-        if own is not MISSING and type(own) not in C_FUNCTIONS:
+        if is_users_method(kind, "__delitem__", own):
             rec.invoke_special(own, target, (key,))
             return
     base = container_of(kind)
@@ -171,7 +172,7 @@ def contains(rec: Recorder, container: Any, value: Any) -> bool:
         return answer(rec, operator.contains, container, value)
     if is_python_class(looked_at):
         own = rec.class_found(looked_at, "__contains__")
-        if own is not MISSING and type(own) not in C_FUNCTIONS:
+        if is_users_method(looked_at, "__contains__", own):
             return operators.truth(rec, rec.invoke_special(own, container, (value,)))
         if own is MISSING and container_of(kind) is None:
             return any(
@@ -194,9 +195,8 @@ def length(rec: Recorder, value: Any) -> int:
     looked_at = type(value) if is_class(value) else kind
     if is_python_class(looked_at):
         own = rec.class_found(looked_at, "__len__")
-        if own is not MISSING and type(own) not in C_FUNCTIONS:
-            size = rec.invoke_special(own, value, ())
-            return len(_as("__len__", size))
+        if is_users_method(looked_at, "__len__", own):
+            return len(operators.giving("__len__", rec.invoke_special(own, value, ())))
     if container_of(kind) is not None:
         return containers.length(rec, value)
     return rec.calls_c(len, (value,))
@@ -213,7 +213,7 @@ def iterable(rec: Recorder, value: Any) -> Any:
     looked_at = type(value) if is_class(value) else kind
     if is_python_class(looked_at):
         found = rec.class_found(looked_at, "__iter__")
-        if found is not MISSING and found is not None and type(found) not in C_FUNCTIONS:
+        if is_users_method(looked_at, "__iter__", found):
             made = rec.invoke_special(found, value, ())
             return _iterated(rec, made) if is_python_class(type(made)) else containers.content(rec, made)
         if found is MISSING and container_of(kind) is None:
@@ -353,7 +353,7 @@ def _hash(rec: Recorder, value: Any) -> int:
     kind = type(value)
     if is_python_class(kind):
         own = rec.class_found(kind, "__hash__")
-        if own is not None and type(own) not in C_FUNCTIONS:
+        if is_users_method(kind, "__hash__", own):
             return hash(rec.invoke_special(own, value, ()))
     if container_of(kind) is None and kind not in PLAIN:
         rec.pinned(value)
@@ -366,14 +366,14 @@ def _next(rec: Recorder, iterator: Any, *default: Any) -> Any:
     kind = type(iterator)
     if is_python_class(kind):
         step = rec.class_found(kind, "__next__")
-        if step is not MISSING and type(step) not in C_FUNCTIONS:
+        if is_users_method(kind, "__next__", step):
             try:
                 return rec.invoke_special(step, iterator, ())
             except StopIteration:
                 if default:
                     return default[0]
                 raise
-    if rec.source_of(iterator) is not None:
+    if rec.source_of(iterator) is not None and lookup(kind, "__next__") is not MISSING:
         containers.content(rec, iterator)
         rec.refuse(f"next() advances {described(iterator)} made outside", "call it outside and pass what it gives")
     return next(iterator, *default)
@@ -385,7 +385,7 @@ def _iter(rec: Recorder, value: Any, *sentinel: Any) -> Any:
     kind = type(value)
     if is_python_class(kind):
         found = rec.class_found(kind, "__iter__")
-        if found is not MISSING and type(found) not in C_FUNCTIONS:
+        if is_users_method(kind, "__iter__", found):
             return rec.invoke_special(found, value, ())
     return iter(iterable(rec, value))
 
@@ -412,17 +412,11 @@ def _converted(function: Any, names: tuple[str, ...]) -> Any:
         if len(args) >= 1 and is_python_class(type(args[0])):
             for name in names:
                 found = rec.class_found(type(args[0]), name)
-                if found is not MISSING and found is not None and type(found) not in C_FUNCTIONS:
-                    return function(_as(name, rec.invoke_special(found, args[0], args[1:])), *args[1:])
+                if is_users_method(type(args[0]), name, found):
+                    return function(operators.giving(name, rec.invoke_special(found, args[0], args[1:])), *args[1:])
         return rec.calls_c(function, args, kwargs)
 
     return answer
-
-
-def _as(name: str, result: Any) -> Any:
-    """An object whose special method gives this result, for C code to check it."""
-    kind: Any = type("_", (), {name: lambda self, *args: result})
-    return kind()
 
 
 def _over(function: Any, key: bool = False) -> Any:
@@ -477,6 +471,12 @@ def _truth_of_all(function: Any, stops_at: bool) -> Any:
     return answer
 
 
+def _callable(rec: Recorder, value: Any) -> bool:
+    if is_python_class(type(value)):
+        rec.class_found(type(value), "__call__")
+    return callable(value)
+
+
 def _dict(rec: Recorder, *args: Any, **kwargs: Any) -> Any:
     if args and (container_of(type(args[0])) is dict or lookup(type(args[0]), "keys") is not MISSING):
         return dict(rec.hooks.unpack_mapping(args[0]), **kwargs)
@@ -486,7 +486,7 @@ def _dict(rec: Recorder, *args: Any, **kwargs: Any) -> Any:
 def _reversed(rec: Recorder, value: Any) -> Any:
     if is_python_class(type(value)):
         own = rec.class_found(type(value), "__reversed__")
-        if own is not MISSING and type(own) not in C_FUNCTIONS:
+        if is_users_method(type(value), "__reversed__", own):
             return rec.invoke_special(own, value, ())
         if container_of(type(value)) is None:
             return iter([get_item(rec, value, i) for i in range(length(rec, value) - 1, -1, -1)])
@@ -527,7 +527,7 @@ def table() -> Answers:
         (isinstance, is_instance), (issubclass, _issubclass), (type, _type), (vars, _vars), (id, _id), (hash, _hash),
         (next, _next), (iter, _iter), (str, _text(str)), (repr, _text(repr)), (ascii, _text(ascii)), (format, _format),
         (bool, lambda rec, *value: operators.truth(rec, value[0]) if value else False),
-        (callable, lambda rec, value: callable(value)), (reversed, _reversed), (dict, _dict), (print, _print),
+        (callable, _callable), (reversed, _reversed), (dict, _dict), (print, _print),
         (operator.getitem, get_item), (operator.setitem, lambda rec, t, k, v: set_item(rec, t, k, v)),
         (operator.delitem, delete_item), (operator.contains, contains), (operator.truth, operators.truth),
         (operator.not_, lambda rec, value: not operators.truth(rec, value)),

@@ -12,6 +12,7 @@ from typing import Any, Final
 from runnel.compile.observe import changes
 from runnel.compile.observe.classes import (
     MISSING,
+    code_of,
     instance_dict,
     is_data_descriptor,
     is_python_class,
@@ -60,6 +61,12 @@ def read(rec: Recorder, value: Any, name: str) -> Any:
     answer = rec.policy.attribute(kind, name)
     if answer is not None:
         return answer(rec, value, name)
+    return of_object(rec, value, name)
+
+
+def of_object(rec: Recorder, value: Any, name: str) -> Any:
+    """The same of an object that is no class, module, function or ``super()``, by the rules for Python's objects."""
+    kind = type(value)
     if not is_python_class(kind):
         return _of_c_object(rec, value, name)
     getter, at = rec.class_lookup(kind, "__getattribute__")
@@ -83,7 +90,17 @@ def read(rec: Recorder, value: Any, name: str) -> Any:
 
 
 def generic(rec: Recorder, value: Any, name: str, use_hook: bool = True) -> Any:
-    """What ``object.__getattribute__`` gives, and ``__getattr__`` where that finds nothing."""
+    """What ``object.__getattribute__`` gives, and ``__getattr__`` where that raises AttributeError."""
+    try:
+        return _found(rec, value, name)
+    except AttributeError:
+        hook = rec.class_found(type(value), "__getattr__") if use_hook else MISSING
+        if hook is MISSING:
+            raise
+        return rec.invoke_special(hook, value, (name,))
+
+
+def _found(rec: Recorder, value: Any, name: str) -> Any:
     kind = type(value)
     source = rec.source_of(value)
     found, at = rec.class_lookup(kind, name)
@@ -96,10 +113,6 @@ def generic(rec: Recorder, value: Any, name: str, use_hook: bool = True) -> Any:
             return held
     if found is not MISSING:
         return _from_class(rec, value, kind, name, found, at)
-    if use_hook:
-        hook = rec.class_found(kind, "__getattr__")
-        if hook is not MISSING:
-            return rec.invoke_special(hook, value, (name,))
     return object.__getattribute__(value, name)  # raises
 
 
@@ -151,7 +164,12 @@ def _from_descriptor(rec: Recorder, value: Any, name: str, found: Any, at: Sourc
         return rec.invoke(rec.class_found(kind, "__get__"), (found, value, type(value)))
     if name == "__class__":
         return type(value)
-    held = found.__get__(value, type(value))  # a slot, a field of a tuple, or a part of an object made by C code
+    try:
+        held = found.__get__(value, type(value))  # a slot, a field of a tuple, or a part of an object made by C code
+    except AttributeError:
+        if source is not None and (id(value), name) not in rec.effects.written:
+            rec.log.check(source, f"is_filled({{v}}, {name!r})", f"{source}.{name}")
+        raise
     if source is None or (id(value), name) in rec.effects.written:
         return held
     if name == "__dict__" and type(found) is GetSetDescriptorType:
@@ -287,8 +305,8 @@ def _of_function(rec: Recorder, function: FunctionType, name: str) -> Any:
         value = getattr(function, name)
         return rec.reach(value, rec.log.source(source, f"{{p}}.{name}", f"{source}.{name}", value))
     if name == "__code__":
-        rec.log.check(source, "{v}.__code__ is not {0}", f"code of {source}", (function.__code__,))
-        return function.__code__
+        rec.log.check(source, "code_of({v}) is not {0}", f"code of {source}", (code_of(function),))
+        return code_of(function)
     if name == "__globals__":
         value = function.__globals__
         return rec.reach(value, rec.log.source(source, "{p}.__globals__", f"{source}.__globals__", value))
@@ -359,6 +377,8 @@ def _of_c_object(rec: Recorder, value: Any, name: str) -> Any:
     space = instance_dict(value)
     if space is not None and name in space and not is_data_descriptor(lookup(type(value), name)):
         return _held(rec, value, space, name, source, is_safe=False)
+    if (id(space), name) in rec.effects.written:
+        return getattr(value, name)
     try:
         held = getattr(value, name)
     except AttributeError:
@@ -383,7 +403,7 @@ def write(rec: Recorder, value: Any, name: str, new: Any) -> None:
     kind = type(value)
     if is_python_class(kind) and not is_class(value):
         own = rec.class_found(kind, "__setattr__")
-        if is_users_method(own, "__setattr__"):
+        if is_users_method(kind, "__setattr__", own):
             rec.passed(own, (value, name, new))
             return
     write_plain(rec, value, name, new)
@@ -465,7 +485,7 @@ def delete(rec: Recorder, value: Any, name: str) -> None:
     kind = type(value)
     if is_python_class(kind) and not is_class(value):
         own = rec.class_found(kind, "__delattr__")
-        if is_users_method(own, "__delattr__"):
+        if is_users_method(kind, "__delattr__", own):
             rec.passed(own, (value, name))
             return
     delete_plain(rec, value, name)

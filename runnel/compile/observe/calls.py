@@ -13,7 +13,7 @@ from runnel.compile.observe.classes import MISSING, is_python_class, lookup
 from runnel.compile.observe.containers import content, is_simple
 from runnel.compile.observe.plain import Call, given
 from runnel.compile.observe.recorder import Recorder
-from runnel.compile.observe.values import C_FUNCTIONS, container_of, described, is_class
+from runnel.compile.observe.values import C_FUNCTIONS, container_of, described, is_class, is_users_method
 
 _PACKAGE: Final = __name__.rpartition(".")[0]
 _LRU: Final = type(functools.lru_cache(lambda: None))
@@ -58,7 +58,7 @@ def prepared(rec: Recorder, function: Any, args: tuple[Any, ...], kwargs: dict[s
         return function, args, kwargs  # raises
     if type(method) is FunctionType:
         return prepared(rec, method, (function, *args), kwargs)
-    if is_python_class(kind) and type(method) not in C_FUNCTIONS:
+    if is_python_class(kind) and is_users_method(kind, "__call__", method):
         return prepared(rec, rec.bind(method, function, kind), args, kwargs)
     rec.refuse(f"{described(function)} is called, and nobody knows what that reads")
 
@@ -137,10 +137,12 @@ def constructed(
             return given(number[0])
         if kind is not type:
             _look_at_numbers(rec, args, kwargs)
+    if kind is type and len(args) == 3:
+        return given(rec.makes_class(type, args, kwargs))
     answer = rec.policy.answers.get(id(kind))
     if answer is not None:
         return given(answer(rec, *args, **kwargs))
-    if kind is super or (kind is type and len(args) != 1):
+    if kind is super:
         return kind, args, kwargs
     if not is_python_class(kind):
         return rec.policy.c_class(rec, kind, args, kwargs)
@@ -151,12 +153,14 @@ def constructed(
         own = rec.class_found(type(kind), "__call__")
         if type(own) is FunctionType:
             return prepared(rec, own, (kind, *args), kwargs)
+        if is_users_method(type(kind), "__call__", own):
+            return prepared(rec, rec.bind(own, kind, type(kind)), args, kwargs)
     if lookup(kind, "__del__") is not MISSING:
         rec.refuse(f"{described(kind)} has a __del__, which runs when nobody knows")
     made = _made(rec, kind, args, kwargs)
     if issubclass(type(made), kind):
         method = rec.class_found(type(made), "__init__")
-        if type(method) in C_FUNCTIONS:
+        if not is_users_method(type(made), "__init__", method):
             values = [_iterable(rec, value) for value in args] if container_of(kind) else args
             if method is not object.__init__ or lookup(kind, "__new__") is object.__new__:
                 method(made, *values, **kwargs)
@@ -210,7 +214,7 @@ def _c_function(rec: Recorder, function: Any, kind: type, args: tuple[Any, ...],
         if at is not None:
             rec.reach(owner, rec.log.source(at, "{p}.__self__", f"{at}.__self__", owner))
         return methods.call(rec, owner, function.__name__, function, args, kwargs)
-    if not args:
+    if not args or not issubclass(type(args[0]), function.__objclass__):
         return function, args, kwargs  # raises
     return methods.call(rec, args[0], function.__name__, function, args[1:], kwargs, function.__objclass__)
 

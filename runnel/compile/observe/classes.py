@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from types import FunctionType, GetSetDescriptorType, MemberDescriptorType
+from types import CodeType, FunctionType, GetSetDescriptorType, MemberDescriptorType
 from typing import Any, Final
 
 
@@ -20,6 +20,7 @@ MISSING: Final = _Missing()
 mro: Final = type.__dict__["__mro__"].__get__
 namespace: Final = type.__dict__["__dict__"].__get__  # of a class: its own __dict__, whatever its metaclass says
 flags: Final = type.__dict__["__flags__"].__get__
+LENT: Final[dict[int, CodeType]] = {}  # functions run other code for a while: by its id, the code they come back to
 _ON_HEAP, _IMMUTABLE, _ABSTRACT = 1 << 9, 1 << 8, 1 << 20
 
 
@@ -30,6 +31,12 @@ def lookup(kind: type, name: str) -> Any:
         if found is not MISSING:
             return found
     return MISSING
+
+
+def code_of(function: FunctionType) -> CodeType:
+    """The function's own code, whatever it runs just now."""
+    code = function.__code__
+    return LENT.get(id(code), code) if LENT else code
 
 
 def owner(kind: type, name: str) -> type | None:

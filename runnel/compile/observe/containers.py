@@ -7,7 +7,7 @@ the run where a later call will find it so, and as the run's own where it holds 
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from types import FunctionType
 from typing import Any, Final
 
@@ -26,6 +26,7 @@ from runnel.compile.observe.values import (
     container_of,
     described,
     is_class,
+    is_nan,
     is_plain,
     is_users_method,
 )  # fmt: skip
@@ -37,7 +38,7 @@ _DEEPEST: Final = 50
 def own_method(kind: type, name: str) -> Any:
     """A method that a class made by a class statement gives to a container; None where the container's own is used."""
     found = lookup(kind, name)
-    return found if is_users_method(found, name) else None
+    return found if is_users_method(kind, name, found) else None
 
 
 def length(rec: Recorder, value: Any) -> int:
@@ -250,6 +251,7 @@ def _own(value: Any, name: str) -> Any:
 
 def has_key(rec: Recorder, value: dict[Any, Any], key: Any, source: Source | None) -> bool:
     """``key in value``, checked for a dict from outside."""
+    require_found_by_value(rec, (key,))
     if source is not None and not is_simple(key) and rec.policy.is_pinned_key(rec, key):
         if id(value) not in rec.effects.replaced and (id(value), id(key)) not in rec.effects.written:
             there = "not " if dict.__contains__(rec.effects.before(value), key) else ""
@@ -269,6 +271,12 @@ def has_key(rec: Recorder, value: dict[Any, Any], key: Any, source: Source | Non
             fails = f"{'not ' if before else ''}{{1}}.__contains__({{v}}, {{0}})"
         rec.log.check(source, fails, f"{described(key)} in {source}", (key, dict))
     return dict.__contains__(value, key)
+
+
+def require_found_by_value(rec: Recorder, values: Iterable[Any]) -> None:
+    """A container looks for these values, and later calls must find equal ones."""
+    if any(map(is_nan, values)):
+        rec.refuse("a container is asked for a NaN, which it finds by which object it is", "use math.isnan()")
 
 
 def is_simple(key: Any) -> bool:
@@ -351,6 +359,7 @@ def is_member(rec: Recorder, value: Any, key: Any) -> bool:
     source = rec.source_of(value)
     if base is dict:
         return has_key(rec, value, key, source)
+    require_found_by_value(rec, (key,))
     content(rec, key)
     if base in (set, frozenset) and source is not None and is_plain(key) and not rec.effects.is_changed(value):
         found = base.__contains__(value, key)

@@ -1,25 +1,68 @@
 """Blocks in which C code calls special methods of the user's classes: sorting, hashing, comparing, formatting.
 
 C code finds those methods on the classes themselves, so for the length of the block the functions there run rewritten
-code. The net below says whether any other Python code ran in it: that would be code that nobody observed.
+code. The net (``net.py``) says whether any other Python code ran in it: that would be code that nobody observed.
 """
 
 from __future__ import annotations
 
-import sys
+import builtins
+import itertools
 import threading
-from collections.abc import Callable
-from types import FunctionType
+import types
+from collections.abc import Callable, Iterable
+from types import CodeType, FunctionType
 from typing import Any, Final
 
-from runnel.compile.observe.classes import MISSING, is_python_class, lookup, mro, namespace
-from runnel.compile.observe.containers import content
+from runnel.compile.observe.classes import LENT, MISSING, code_of, is_python_class, lookup, mro, namespace
+from runnel.compile.observe.containers import content, require_found_by_value
+from runnel.compile.observe.methods import CHANGES
+from runnel.compile.observe.net import Net
 from runnel.compile.observe.plain import Plain, with_hooks
 from runnel.compile.observe.recorder import Recorder
-from runnel.compile.observe.values import ITERATORS, PLAIN, container_of, is_class
+from runnel.compile.observe.values import (
+    CONTAINERS,
+    ITERATORS,
+    PLAIN,
+    SEQUENCES,
+    container_of,
+    described,
+    is_class,
+    is_users_method,
+)  # fmt: skip
 
 _PLAIN_HOOKS: Final = Plain()
-_PACKAGE: Final = __name__.rpartition(".")[0]
+_COMPARE: Final = frozenset({"index", "count", "remove", "contains", "__contains__", "eq", "ne", "__eq__", "__ne__"})
+_DESCRIPTORS: Final = (types.WrapperDescriptorType, types.MethodDescriptorType)
+_NEVER_BY_C: Final = frozenset({"__init__", "__new__", "__init_subclass__"})
+_OF_ATTRIBUTES: Final = {
+    "__init__",
+    "__getattribute__",
+    "__setattr__",
+    "__delattr__",
+    "__get__",
+    "__set__",
+    "__delete__",
+}
+_OF_NUMBERS: Final = {
+    "__bool__",
+    "__index__",
+    "__int__",
+    "__float__",
+    "__complex__",
+    "__trunc__",
+    "__round__",
+    "__abs__",
+}
+_OF_CONTAINERS: Final = frozenset(
+    name
+    for kind in (*CONTAINERS, *ITERATORS, object)
+    for name, found in vars(kind).items()
+    if type(found) in _DESCRIPTORS and name.startswith("__")
+)
+_CALLED_BY_C: Final = (_OF_CONTAINERS | _OF_NUMBERS) - _OF_ATTRIBUTES
+_ONE_BLOCK: Final = threading.RLock()  # functions have one code: what two threads put there they could not take back
+_LONGEST_WAIT: Final = 10.0  # seconds
 
 
 def classes_in(values: Any, depth: int = 0) -> list[type]:
@@ -58,7 +101,28 @@ def _special_methods(kind: type) -> list[tuple[str, FunctionType]]:
 
 
 def _has_methods(kind: type) -> bool:
-    return any(name not in ("__init__", "__new__", "__init_subclass__") for name, _ in _special_methods(kind))
+    return any(
+        name in _CALLED_BY_C or (type(found) is FunctionType and name.startswith("__") and name not in _NEVER_BY_C)
+        for base in mro(kind)
+        if is_python_class(base)
+        for name, found in namespace(base).items()
+    )
+
+
+def _require_observable(rec: Recorder, kind: type) -> None:
+    """Special methods that C code finds there are written in Python, or read the object alone, which is watched."""
+    for base in mro(kind):
+        if not is_python_class(base) or rec.policy.is_transparent(base):
+            continue
+        for name, found in namespace(base).items():
+            is_known = type(found) is FunctionType or not is_users_method(kind, name, found) or _only_reads(kind, found)
+            if name in _CALLED_BY_C and not is_known:
+                rec.refuse(f"{described(found)}, the {name} of a {kind.__name__}, is called by C code")
+
+
+def _only_reads(kind: type, found: Any) -> bool:
+    is_of_it = type(found) in _DESCRIPTORS and issubclass(kind, found.__objclass__)
+    return is_of_it and found.__name__ not in CHANGES.get(container_of(kind), ())
 
 
 class _OnThisThread:
@@ -74,93 +138,113 @@ class _OnThisThread:
 
 
 class Exposed:
-    """The block. Special methods of ``classes`` are observed; other Python code that runs ends the observation."""
+    """The block. Special methods of ``classes`` and other ``functions`` are observed; whatever else of Python's the C
+    code called by ``called_from`` calls ends the observation."""
 
-    def __init__(self, rec: Recorder, classes: list[type]) -> None:
+    def __init__(
+        self,
+        rec: Recorder,
+        classes: list[type],
+        functions: Iterable[FunctionType] = (),
+        called_from: CodeType | None = None,
+    ) -> None:
         self._rec = rec
-        self._net = Net(rec)
-        self._changed: list[tuple[FunctionType, Any]] = []
-        self._functions: dict[int, FunctionType] = {}
+        self._called_from = called_from or call_c.__code__
+        self._net: Net | None = None
+        self._changed: list[tuple[FunctionType, CodeType, CodeType]] = []  # what runs now, and what did
+        self._functions = {id(function): function for function in functions}
         for kind in classes:
+            _require_observable(rec, kind)
             for name, function in _special_methods(kind):
                 rec.class_found(kind, name)
                 self._functions[id(function)] = function
 
     def __enter__(self) -> None:
         rec = self._rec
+        if not _ONE_BLOCK.acquire(timeout=_LONGEST_WAIT):
+            rec.refuse("another thread is in the middle of such a call", is_passing=True)
+        try:
+            self._expose(rec)
+        except BaseException:
+            self._end()
+            raise
+
+    def _expose(self, rec: Recorder) -> None:
+        if rec.net is None:  # else an outer block's net hears of all
+            self._net = Net(rec, self._called_from, leaves_library=self._called_from is not call_c.__code__)
+            self._net.begin()
         for function in self._functions.values():
             if rec.is_own(function) or rec.policy.native(function) is not None:
                 continue
             rec.twin(function)  # what the function is made of is read
-            code = function.__code__
-            self._changed.append((function, code))
             observed = with_hooks(function, _OnThisThread(rec.actor))
-            rec.register(observed, code)
+            rec.register(observed, code_of(function))
+            self._changed.append((function, observed, function.__code__))
+            LENT[id(observed)] = code_of(function)
             function.__code__ = observed
-        self._net.__enter__()
 
     def __exit__(self, *_: Any) -> None:
-        self._net.__exit__()
-        for function, code in self._changed:
-            function.__code__ = code
-        if self._net.escaped:
+        self._end()
+        if self._net is not None and self._net.escaped:
             self._rec.refuse(f"code ran unobserved: {', '.join(sorted(set(self._net.escaped))[:3])}")
 
+    def _end(self) -> None:
+        for function, observed, code in self._changed:
+            function.__code__ = code
+            LENT.pop(id(observed), None)
+        if self._net is not None:
+            self._net.end()
+        _ONE_BLOCK.release()
 
-def _monitoring() -> Any:
-    return sys.monitoring  # type: ignore[attr-defined,unused-ignore]  # from 3.12 on
+
+def make_class(rec: Recorder, function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """What ``function``, a part of the interpreter that makes classes, makes. It calls methods of the bases and of what
+    is in the class."""
+    if rec.net is not None and not rec.net.hears_of(make_class.__code__):
+        rec.refuse("a class is made while C code calls a special method")
+    if function is builtins.__build_class__:
+        called = [rec.class_found(type(base), "__mro_entries__") for base in args[2:] if not is_class(base)]
+        kwargs = _with_observed_metaclass(rec, args[2:], kwargs)
+    else:
+        bases, space = args[-2:]
+        called = [rec.class_found(base, "__init_subclass__") for base in bases if is_class(base)]
+        kinds = [type(value) for value in space.values()]
+        called += [rec.class_found(kind, "__set_name__") for kind in kinds if is_python_class(kind)]
+    functions = [inner for one in called if type(inner := _function_of(rec, one)) is FunctionType]
+    with Exposed(rec, [], functions, make_class.__code__):
+        return function(*args, **kwargs)
 
 
-class Net:
-    """Tells of Python code that starts to run on this thread and is not observed."""
+def _with_observed_metaclass(rec: Recorder, bases: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Any]:
+    """The arguments of a class statement, whose metaclass is called observed, if it is not the library's own."""
+    given = kwargs.get("metaclass", type)
 
-    def __init__(self, rec: Recorder) -> None:
-        self.escaped: list[str] = []
-        self._rec = rec
-        self._thread = threading.get_ident()
-        self._from = (call_c.__code__,)  # here C code is called; what else this package runs is its own
-        self._before: Any = None
-        self._tool = -1
+    def metaclass(bases: tuple[Any, ...]) -> Any:
+        found = given
+        for kind in map(type, bases if is_class(given) else ()):
+            found = kind if issubclass(kind, found) else found
+        return found
 
-    def _entered(self, frame: Any) -> bool:
-        """Whether the code that starts in a frame is of this package, so that it need not be told of again."""
-        module = frame.f_globals.get("__name__", "")
-        if module.startswith(_PACKAGE) or self._rec.policy.is_unobserved(module):
-            return True
-        if threading.get_ident() == self._thread and not self._rec.has_code(frame.f_code):
-            caller = frame.f_back
-            if caller is not None and (self._rec.has_code(caller.f_code) or caller.f_code in self._from):
-                self.escaped.append(f"{frame.f_code.co_qualname} ({module})")
-        return False
+    def made(*args: Any, **more: Any) -> Any:
+        return rec.invoke(metaclass(args[1]), args, more)
 
-    def __enter__(self) -> None:
-        if sys.version_info < (3, 12):
-            self._before = sys.getprofile()
-            if self._before is not None:
-                self._rec.refuse("a profiler is active, which takes the place of the net below the recorder")
-            sys.setprofile(lambda frame, event, _: self._entered(frame) if event == "call" else None)
-            return
-        monitoring = _monitoring()
-        free = [tool for tool in (4, 3) if monitoring.get_tool(tool) is None]
-        if not free:
-            self._rec.refuse("other tools take all the places of sys.monitoring")
-        self._tool = free[0]
-        monitoring.use_tool_id(self._tool, "runnel")
-        monitoring.register_callback(self._tool, monitoring.events.PY_START, self._started)
-        monitoring.set_events(self._tool, monitoring.events.PY_START)
+    def prepared(*args: Any, **more: Any) -> Any:
+        return rec.invoke(rec.hooks.load_attr("__prepare__", metaclass(args[1])), args, more)
 
-    def _started(self, code: Any, _: int) -> Any:
-        return _monitoring().DISABLE if self._entered(sys._getframe(1)) else None
+    meta = metaclass(tuple(filter(is_class, bases)))
+    if is_class(meta) and (not is_python_class(meta) or rec.policy.is_library(meta.__module__)):
+        if meta is not type:
+            return kwargs
+    elif hasattr(meta, "__prepare__"):
+        made.__prepare__ = prepared  # type: ignore[attr-defined]
+    return {**kwargs, "metaclass": made}
 
-    def __exit__(self, *_: Any) -> None:
-        if sys.version_info < (3, 12):
-            sys.setprofile(None)
-            return
-        monitoring = _monitoring()
-        monitoring.set_events(self._tool, 0)
-        monitoring.register_callback(self._tool, monitoring.events.PY_START, None)
-        monitoring.free_tool_id(self._tool)
-        monitoring.restart_events()
+
+def _function_of(rec: Recorder, found: Any) -> Any:
+    if type(found) not in (classmethod, staticmethod):
+        return found
+    inner, at = found.__func__, rec.source_of(found)
+    return inner if at is None else rec.reach(inner, rec.log.source(at, "{p}.__func__", f"{at}", inner))
 
 
 def _is_iterator(kind: type) -> bool:
@@ -177,6 +261,8 @@ def call_c(rec: Recorder, function: Callable[..., Any], args: tuple[Any, ...], k
     """Call a function written in C that looks into its arguments and calls their special methods."""
     for value in (*args, *kwargs.values()):
         content(rec, value)
+    if getattr(function, "__name__", "") in _COMPARE:
+        require_found_by_value(rec, itertools.chain(args, *[x for x in args if container_of(type(x)) in SEQUENCES]))
     args = tuple([_looked_at(rec, x) if _is_iterator(type(x)) else x for x in args])
     classes = classes_in((*args, *kwargs.values()))
     if not classes:

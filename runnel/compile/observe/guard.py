@@ -16,7 +16,7 @@ from collections.abc import Callable
 from types import FunctionType
 from typing import Any, NamedTuple
 
-from runnel.compile.observe.classes import MISSING, lookup, namespace
+from runnel.compile.observe.classes import MISSING, code_of, lookup, namespace
 from runnel.compile.observe.effects import Effects
 from runnel.compile.observe.sources import Check, Identity, Log, Source, is_immortal
 from runnel.compile.observe.values import described, is_plain
@@ -77,6 +77,15 @@ def by_id(values: Any, address: int) -> Any:
     return next(item for item in values if id(item) == address)
 
 
+def is_filled(value: Any, name: str) -> bool:
+    """Whether a slot of an object holds something."""
+    try:
+        lookup(type(value), name).__get__(value, type(value))
+    except AttributeError:
+        return False
+    return True
+
+
 TOLD: dict[type, Callable[[Any], str]] = {}  # by the type of what was expected: what a value is in its stead
 EXTRA: dict[str, Any] = {}  # names that checks of packages with arrays of their own use
 
@@ -112,7 +121,7 @@ class Guard:
         self._names: dict[Any, str] = {}
         self.namespace: dict[str, Any] = {
             "MISSING": MISSING, "FunctionType": FunctionType, "differs": differs, "lookup": lookup, "ids": ids,
-            "items_differ": items_differ, "namespace": namespace,
+            "code_of": code_of, "is_filled": is_filled, "items_differ": items_differ, "namespace": namespace,
             "by_key": by_key, **EXTRA, "keys_of": keys_of, "by_id": by_id, "plain_part": plain_part,
             "retired": self.is_retired, "modules": sys.modules, "environ": os.environ,
         }  # fmt: skip

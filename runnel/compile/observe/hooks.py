@@ -20,7 +20,7 @@ from runnel.compile.observe.plain import (
 )  # fmt: skip
 from runnel.compile.observe.recorder import AbstractHooks, Recorder
 from runnel.compile.observe.sources import Source
-from runnel.compile.observe.values import C_FUNCTIONS, ITERATORS, PLAIN, container_of, described, is_class
+from runnel.compile.observe.values import ITERATORS, PLAIN, container_of, described, is_class, is_users_method
 
 _SIMPLE = Plain()
 
@@ -273,8 +273,8 @@ class Hooks(AbstractHooks):
         enter, leave = rec.class_found(kind, "__enter__"), rec.class_found(kind, "__exit__")
         if enter is MISSING or leave is MISSING:
             raise no_context_manager(manager, enter is MISSING)
-        if type(enter) in C_FUNCTIONS:
-            return _SIMPLE.enter(manager)
+        if not is_users_method(kind, "__enter__", enter) and not rec.policy.context_manager(kind):
+            rec.refuse(f"a 'with' block of {described(manager)} cannot be observed")
         result = rec.invoke_special(enter, manager, ())
 
         def exit(*details: Any) -> Any:

@@ -267,7 +267,7 @@ def _of_class(rec: Recorder, kind: Any, name: str, function: Any, args: tuple[An
         for value in args[1:]:
             content(rec, value)
         if issubclass(made_by, type):  # a class is made
-            return function, args, kwargs
+            return given(rec.makes_class(function, args, kwargs))
         return function, args, kwargs
     if name == "mro" or (name in ("__instancecheck__", "__subclasscheck__") and args):
         return function, args, kwargs
@@ -353,12 +353,9 @@ def _of_container(
         return function, values if function.__self__ is value else (value, *values), kwargs
     if name in CHANGES.get(base, ()):
         return given(change(rec, value, base, name, args, kwargs))
-    reader = _READS.get((base, name)) or _READS.get((None, name))
-    if reader is not None and (base is not dict or not args or type(args[0]) in PLAIN or name not in ("get",)):
+    reader, counts = _READS.get((base, name)) or _READS.get((None, name)) or (None, ())
+    if reader is not None and not kwargs and len(args) in counts:
         return given(reader(rec, value, *args))
-    if name in ("get",) and base is dict:
-        present = has_key(rec, value, args[0], rec.source_of(value))
-        return given(rec_item(rec, value, args[0]) if present else args[1] if len(args) > 1 else None)
     content(rec, value)
     values = tuple(
         [rec.hooks.unpack(x) if is_python_class(type(x)) and not _is_element(base, name) else x for x in args]
@@ -378,11 +375,6 @@ def _owner(rec: Recorder, value: Any, name: str) -> Any:
     return type(value)
 
 
-def rec_item(rec: Recorder, value: Any, key: Any) -> Any:
-    """An item that is known to be there."""
-    return get_item(rec, value, key)
-
-
 def _get(rec: Recorder, value: Any, key: Any, default: Any = None) -> Any:
     return get_item(rec, value, key) if has_key(rec, value, key, rec.source_of(value)) else default
 
@@ -396,11 +388,11 @@ def _missing_aware(rec: Recorder, value: Any, key: Any) -> Any:
     return get_item(rec, value, key)
 
 
-_READS: Final[dict[Any, Any]] = {
-    (dict, "get"): _get,
-    (None, "__getitem__"): _missing_aware,
-    (None, "__contains__"): is_member,
-    (None, "__len__"): length,
+_READS: Final[dict[Any, tuple[Any, tuple[int, ...]]]] = {  # and how many arguments they take; others raise
+    (dict, "get"): (_get, (1, 2)),
+    (None, "__getitem__"): (_missing_aware, (1,)),
+    (None, "__contains__"): (is_member, (1,)),
+    (None, "__len__"): (length, (0,)),
 }
 
 
@@ -441,10 +433,17 @@ def change(rec: Recorder, value: Any, base: Any, name: str, args: tuple[Any, ...
         effects.appended.pop(id(value), None)
         if name == "clear" or base is dict:  # of a dict whose content was read: what is left in it is known
             effects.replaced.add(id(value))
+    try:
+        result = _apply(rec, value, base, name, args, kwargs)
+    except Exception:
+        if base is set and name in TAKES_ITEMS:
+            rec.refuse(f"{name}() of '{source}' fails, perhaps after some of its changes")
+        content(rec, value)  # and so it will at later calls
+        raise
     method = _method(rec, value, base, name)
     label = f"{source}.{name}(...)"
     effects.record(changes.CallingMethod(method), value, None, (list(args), dict(kwargs)), label)
-    return _apply(rec, value, base, name, args, kwargs)
+    return result
 
 
 def _set_items(target: Any, _: Any, items: list[Any]) -> None:
@@ -482,11 +481,14 @@ def _items_of(rec: Recorder, value: Any, name: str) -> Any:
 def _change_dict(rec: Recorder, value: Any, name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """The changes of a dict that concern single keys; MISSING for others."""
     if name in ("update", "__ior__"):
-        merged: dict[Any, Any] = dict(*args, **kwargs)
+        try:
+            merged: dict[Any, Any] = dict(*args, **kwargs)
+        except (TypeError, ValueError):
+            rec.refuse(f"{name}() of '{rec.source_of(value)}' fails, perhaps after some of its changes")
         for key, item in merged.items():
             set_key(rec, value, key, item)
         return value if name == "__ior__" else None
-    if not args:
+    if not args or len(args) > 2 or kwargs:
         return MISSING
     key = args[0]
     if name == "setdefault":
@@ -518,10 +520,10 @@ def set_key(rec: Recorder, value: Any, key: Any, item: Any) -> None:
         rec.pinned(key)
     rec.effects.will_change(value, dict)
     store = _method(rec, value, dict, "__setitem__")
+    store(value, key, item)
     rec.effects.written.add((id(value), key if is_simple(key) else id(key)))
     rec.keep(key)
     rec.effects.record(changes.Setting(store), value, key, item, f"{rec.source_of(value)}[...] = ...")
-    store(value, key, item)
 
 
 def delete_key(rec: Recorder, value: Any, key: Any) -> None:
@@ -530,6 +532,6 @@ def delete_key(rec: Recorder, value: Any, key: Any) -> None:
         content(rec, value)
     rec.effects.will_change(value, dict)
     drop = _method(rec, value, dict, "__delitem__")
+    drop(value, key)
     rec.effects.written.add((id(value), key if is_simple(key) else id(key)))
     rec.effects.record(changes.Deleting(drop), value, key, None, f"del {rec.source_of(value)}[...]")
-    drop(value, key)

@@ -163,8 +163,9 @@ def observe(
     except NotGuarded as problem:
         raise Refused(str(problem), "at the call") from None
     except Refused as refused:
-        with suppress(NotGuarded):
-            refused.guard = Guard(log, [], rec.effects)
+        if not refused.is_passing:
+            with suppress(NotGuarded):
+                refused.guard = Guard(log, [], rec.effects)
         raise
     finally:
         rec.effects.undo()

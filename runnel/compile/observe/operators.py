@@ -62,12 +62,12 @@ def _by_methods(rec: Recorder, name: str, in_place: bool, sequence: bool, a: Any
     kind, other = type(a), type(b)
     if in_place:
         method = rec.class_found(kind, f"__i{name}__")
-        if is_users_method(method, f"__i{name}__"):
+        if is_users_method(kind, f"__i{name}__", method):
             result = rec.invoke_special(method, a, (b,))
             if result is not NotImplemented:
                 return result
     method, reflected = rec.class_found(kind, f"__{name}__"), rec.class_found(other, f"__r{name}__")
-    if not is_users_method(method, f"__{name}__") and not is_users_method(reflected, f"__r{name}__"):
+    if not (is_users_method(kind, f"__{name}__", method) or is_users_method(other, f"__r{name}__", reflected)):
         return NotImplemented
     first = (
         kind is not other
@@ -104,7 +104,7 @@ def unary(rec: Recorder, symbol: str, value: Any) -> Any:
         return answer(rec, UNARY[symbol], value)
     if is_python_class(type(value)):
         method = rec.class_found(type(value), _UNARY_METHODS[symbol])
-        if is_users_method(method, _UNARY_METHODS[symbol]):
+        if is_users_method(type(value), _UNARY_METHODS[symbol], method):
             return rec.invoke_special(method, value, ())
     return rec.calls_c(UNARY[symbol], (value,))
 
@@ -183,14 +183,20 @@ def truth(rec: Recorder, value: Any) -> bool:
     if is_python_class(kind):
         for name in ("__bool__", "__len__"):
             found = rec.class_found(kind, name)
-            if is_users_method(found, name):
-                return bool(rec.invoke_special(found, value, ()))
+            if is_users_method(kind, name, found):
+                return bool(giving(name, rec.invoke_special(found, value, ())))
             if found is not MISSING and found is not None:
                 break
     if kind in (FunctionType, MethodType) or is_class(value):
         return bool(value)
     content(rec, value)
     return bool(value)
+
+
+def giving(name: str, result: Any) -> Any:
+    """An object whose special method gives this result, for C code to check it."""
+    kind: Any = type("_", (), {name: lambda self, *args: result})
+    return kind()
 
 
 def text(rec: Recorder, convert: Any, value: Any) -> str:
@@ -201,7 +207,7 @@ def text(rec: Recorder, convert: Any, value: Any) -> str:
     if is_python_class(kind):
         for name in ("__str__", "__repr__") if convert is str else ("__repr__",):
             found = rec.class_found(kind, name)
-            if is_users_method(found, name):
+            if is_users_method(kind, name, found):
                 result = rec.invoke_special(found, value, ())
                 if issubclass(type(result), str):
                     return result
@@ -222,7 +228,7 @@ def formatted(rec: Recorder, how: int, value: Any, spec: Any) -> str:
         return format(rec.settled_number(value), spec)
     if is_python_class(kind):
         found = rec.class_found(kind, "__format__")
-        if is_users_method(found, "__format__"):
+        if is_users_method(kind, "__format__", found):
             return rec.invoke_special(found, value, (spec,))
         if found is object.__format__ and spec == "":
             return text(rec, str, value)

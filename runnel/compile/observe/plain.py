@@ -9,7 +9,7 @@ from collections.abc import Callable
 from types import CellType, CodeType, FunctionType
 from typing import Any, Final
 
-from runnel.compile.observe.classes import MISSING, special
+from runnel.compile.observe.classes import MISSING, code_of, special
 from runnel.compile.observe.rewriting import Hook, bind, template
 from runnel.compile.observe.versions import EMPTY_SELF_ABOVE
 
@@ -229,7 +229,7 @@ def hooks(actor: Any, names: dict[str, Any]) -> Callable[[Hook], Any]:
 
 def with_hooks(function: FunctionType, actor: Any) -> CodeType:
     """The code of a function with hooks of ``actor``."""
-    return bind(template(function.__code__), hooks(actor, function.__globals__))
+    return bind(template(code_of(function)), hooks(actor, function.__globals__))
 
 
 def unbound(name: str) -> NameError:

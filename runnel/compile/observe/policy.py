@@ -105,6 +105,7 @@ class Policy(AbstractPolicy):
         self.answers |= {id(f): _changing_first(f) for f in _CHANGE_FIRST}
         self.answers |= {id(f): _asking_again(f) for f in _ASKED_AGAIN}
         self.answers |= {id(os.fspath): _fspath, id(copy.deepcopy): _deepcopy}
+        self.answers[id(vars(collections)["_count_elements"])] = _count_elements
         self.answers |= {id(functools.reduce): _reduce, id(__import__("_warnings").warn): _warn}
         self.answers |= {id(f): _pure_function(f) for f in _pure_python_functions()}
         self.answers |= logging_answers()
@@ -187,7 +188,7 @@ class Policy(AbstractPolicy):
             values = tuple([answers.iterable(rec, x) if _is_lazy(x) else x for x in args])
             return given(rec.calls_c(function, values, kwargs))
         if function.__name__ == "__build_class__":
-            return function, args, kwargs
+            return given(rec.makes_class(function, args, kwargs))
         self.refuse_c(rec, function)
 
     def c_class(self, rec: Recorder, kind: type, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
@@ -243,6 +244,14 @@ def _changing_first(function: Any) -> Answer:
         if rec.source_of(target) is not None:
             rec.effects.will_change(target, container_of(type(target)) or list)
             rec.effects.appended.pop(id(target), None)
+        observed = {**kwargs, "key": rec.callback(kwargs["key"])} if "key" in kwargs else kwargs
+        try:
+            result = rec.calls_c(function, (target, *args), observed)
+        except Exception:
+            if list(target):  # of an empty one nothing is changed
+                rec.refuse(f"{function.__name__}() fails, perhaps after some of its changes")
+            raise
+        if rec.source_of(target) is not None:
             rec.effects.record(
                 lambda t, _, parts: function(t, *parts[0], **parts[1]),
                 target,
@@ -250,9 +259,7 @@ def _changing_first(function: Any) -> Answer:
                 (list(args), dict(kwargs)),
                 function.__name__,
             )
-        if "key" in kwargs:
-            kwargs["key"] = rec.callback(kwargs["key"])
-        return rec.calls_c(function, (target, *args), kwargs)
+        return result
 
     return answer
 
@@ -267,6 +274,13 @@ def _asking_again(function: Any) -> Answer:
 
 def _reduce(rec: Recorder, function: Any, values: Any, *start: Any) -> Any:
     return functools.reduce(rec.callback(function), rec.hooks.iterate(values), *start)
+
+
+def _count_elements(rec: Recorder, counts: Any, values: Any) -> None:
+    """What a ``Counter`` does with an iterable."""
+    for value in rec.hooks.iterate(values):
+        before = rec.invoke(rec.hooks.load_attr("get", counts), (value, 0))
+        rec.hooks.set_item(rec.hooks.binary("+", before, 1), counts, value)
 
 
 def _fspath(rec: Recorder, path: Any) -> Any:

@@ -240,6 +240,7 @@ class Recorder:
     memo: dict[Any, Any]
     hooks: AbstractHooks
     actor: Any
+    net: Any
     settled: str
 
     def reach(self, value: Any, source: Source) -> Any:
@@ -332,6 +333,10 @@ class Recorder:
         """Call a function written in C that looks into its arguments."""
         raise NotImplementedError
 
+    def makes_class(self, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """A part of the interpreter that makes a class is called."""
+        raise NotImplementedError
+
     def classes_in(self, values: Any) -> list[type]:
         """Classes with special methods written in Python of what C code can find in these values."""
         raise NotImplementedError
@@ -368,7 +373,7 @@ class Recorder:
         """The ``level``-th observed frame, the innermost first."""
         raise NotImplementedError
 
-    def refuse(self, reason: str, remedy: str = "", is_wanted: bool = False) -> NoReturn:
+    def refuse(self, reason: str, remedy: str = "", is_wanted: bool = False, is_passing: bool = False) -> NoReturn:
         """End the observation."""
         raise NotImplementedError
 

@@ -15,7 +15,7 @@ from types import CellType, CodeType, FunctionType, MethodType
 from typing import Any, NoReturn
 
 from runnel.compile.observe import calls, containers, exposure, methods, symbols, whole
-from runnel.compile.observe.classes import MISSING, is_python_class, lookup, mro, namespace
+from runnel.compile.observe.classes import MISSING, code_of, is_python_class, lookup, mro, namespace
 from runnel.compile.observe.effects import Effects
 from runnel.compile.observe.hooks import Hooks
 from runnel.compile.observe.plain import OPERATORS, Call, Plain, with_hooks
@@ -52,6 +52,7 @@ class Recording(Recorder):
         self.memo: dict[Any, Any] = {}
         self.hooks = Hooks(self)
         self.actor = whole.hooks_for(self.hooks, bool(session.varying))
+        self.net: Any = None  # that hears of code that runs unobserved, while C code is called
         self.settled = ""  # else: what the run did that a later one will find done
         self._kept: list[Any] = []
         self._twins: dict[int, FunctionType] = {}
@@ -84,8 +85,8 @@ class Recording(Recorder):
             held = value if is_in_its_module(value) else Identity(value)
             log.check(source, "{v} is not {0}", f"{source} is another function", (held,))
         elif kind is FunctionType:
-            fails = "type({v}) is not FunctionType or {v}.__code__ is not {0}"
-            log.check(source, fails, f"{source} is another function", (value.__code__,))
+            fails = "type({v}) is not FunctionType or ({v}.__code__ is not {0} and code_of({v}) is not {0})"
+            log.check(source, fails, f"{source} is another function", (code_of(value),))
         else:
             leaf = self.policy.leaf(kind)
             if leaf is not None:
@@ -210,7 +211,7 @@ class Recording(Recorder):
         known = self._twins.get(id(function))
         if known is not None:
             return known
-        flags = function.__code__.co_flags
+        flags = code_of(function).co_flags
         if flags & 0x280:  # a coroutine, or a generator of the asynchronous kind
             self.refuse(f"{function.__qualname__} is asynchronous")
         code = self.code_for(function)
@@ -227,7 +228,7 @@ class Recording(Recorder):
 
     def _reach_parts(self, function: FunctionType, source: Source) -> None:
         log, label = self.log, function.__qualname__
-        code = function.__code__
+        code = code_of(function)
         for i, name in enumerate(code.co_freevars):
             cell = function.__closure__[i]  # type: ignore[index]
             if id(cell) not in self.cells:
@@ -249,12 +250,13 @@ class Recording(Recorder):
 
     def code_for(self, function: FunctionType) -> CodeType:
         """The function's code with hooks of this recorder."""
-        key = (id(function.__code__), id(function.__globals__))
+        code = code_of(function)
+        key = (id(code), id(function.__globals__))
         known = self._bound.get(key)
         if known is None:
             known = self._bound[key] = with_hooks(function, self.actor)
-            self._kept += (function.__code__, known)
-            self.register(known, function.__code__)
+            self._kept += (code, known)
+            self.register(known, code)
         return known
 
     def register(self, code: CodeType, original: CodeType) -> None:
@@ -327,6 +329,10 @@ class Recording(Recorder):
         """Call a function written in C that looks into its arguments."""
         return exposure.call_c(self, function, args, kwargs or {})
 
+    def makes_class(self, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        """A part of the interpreter that makes a class is called."""
+        return exposure.make_class(self, function, args, kwargs)
+
     def classes_in(self, values: Any) -> list[type]:
         """Classes with special methods written in Python of what C code can find in these values."""
         return exposure.classes_in(values)
@@ -350,7 +356,8 @@ class Recording(Recorder):
             "^=": "__ixor__",
         }
         base = container_of(type(value))
-        if symbol not in name or not hasattr(base, name[symbol]):
+        takes_other = base is not set or container_of(type(other)) in (set, frozenset)
+        if symbol not in name or not hasattr(base, name[symbol]) or not takes_other:
             return self.calls_c(OPERATORS[symbol], (value, other))
         if base is list and symbol == "+=":
             methods.change(self, value, base, "extend", (other,), {})
@@ -401,7 +408,11 @@ class Recording(Recorder):
     def importing(self, at: tuple[dict[str, Any], str], level: int, wanted: Any) -> Any:
         """``import name``: the module is found again by its name; a first import settles."""
         before = len(sys.modules)
-        module = PLAIN_HOOKS.import_name(at, level, wanted)
+        try:
+            module = PLAIN_HOOKS.import_name(at, level, wanted)
+        except ImportError as problem:
+            self.log.check(None, f"{problem.name!r} in modules", f"module {problem.name}")
+            raise
         if len(sys.modules) != before:
             self.unsettled(f"{at[1]} was imported")
         name = module.__name__
@@ -422,9 +433,9 @@ class Recording(Recorder):
 
     # Refusing -------------------------------------------------------------------------------------------------------
 
-    def refuse(self, reason: str, remedy: str = "", is_wanted: bool = False) -> NoReturn:
+    def refuse(self, reason: str, remedy: str = "", is_wanted: bool = False, is_passing: bool = False) -> NoReturn:
         """End the observation."""
-        self.refusal = Refused(reason, self.line(), remedy, is_wanted)
+        self.refusal = Refused(reason, self.line(), remedy, is_wanted, is_passing)
         raise self.refusal
 
     def line(self) -> str:

@@ -7,7 +7,7 @@ import re
 import types
 from typing import Any, Final
 
-from runnel.compile.observe.classes import MISSING
+from runnel.compile.observe.classes import MISSING, is_python_class, mro, namespace
 
 # Compared by value, immutable, and nothing hangs on which object it is.
 PLAIN: Final = frozenset(
@@ -76,9 +76,24 @@ def described(value: Any) -> str:
     return f"a {type(value).__name__}"
 
 
-def is_users_method(found: Any, name: str) -> bool:
-    """Whether what a class holds under ``name`` is the user's: Python code, or a C function of another name, such as
-    ``__setattr__ = dict.__setitem__`` or ``__lshift__ = list.append``."""
+def is_nan(value: Any) -> bool:
+    """Whether a container finds a value by which object it is alone."""
+    return type(value) in (float, complex) and value != value
+
+
+def is_users_method(kind: type, name: str, found: Any) -> bool:
+    """Whether what a class holds under ``name`` is the user's: Python code, or a C function that its bases written in C
+    do not have there, such as ``__lshift__ = list.append`` or ``__contains__ = table.__contains__``."""
     if found is MISSING or found is None:
         return False
-    return type(found) not in C_FUNCTIONS or found.__name__ != name
+    return type(found) not in C_FUNCTIONS or found is not of_c(kind, name)
+
+
+def of_c(kind: type, name: str) -> Any:
+    """What the bases of a class that are written in C have under ``name``; MISSING where they have nothing."""
+    for base in mro(kind):
+        if not is_python_class(base):
+            found = namespace(base).get(name, MISSING)
+            if found is not MISSING:
+                return found
+    return MISSING

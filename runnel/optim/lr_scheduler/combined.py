@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from runnel.core.surface import offered
@@ -32,6 +32,9 @@ class _Combined(LRScheduler):
         if any(one.optimizer is not self.optimizer for one in schedulers):
             raise ValueError(f"[{name}] combines schedules of one optimizer; received some of several.")
         self._schedulers = list(schedulers)
+
+    def functions(self) -> list[tuple[Callable[..., Any], tuple[Any, ...]]]:
+        return [one for schedule in self._schedulers for one in schedule.functions()]
 
     def state_dict(self) -> dict[str, Any]:
         return {**super().state_dict(), "_schedulers": [one.state_dict() for one in self._schedulers]}

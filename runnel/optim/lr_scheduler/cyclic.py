@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from typing import Any
 
 from runnel.core.surface import offered
 from runnel.optim.lr_scheduler.arguments import choice, per_group, real, whole
@@ -77,6 +78,9 @@ class CyclicLR(LRScheduler):
         self.step_ratio = float(real("CyclicLR", "step_ratio", self.step_ratio, 0.0))
         choice("CyclicLR", "mode", self.mode, _MODES)
         choice("CyclicLR", "scale_mode", self.scale_mode, ("cycle", "iterations"))
+
+    def functions(self) -> list[tuple[Callable[..., Any], tuple[Any, ...]]]:
+        return [*super().functions(), *([] if self.scale_fn is None else [(self.scale_fn, (1.0,))])]
 
     def get_lr(self) -> list[float]:
         cycle = math.floor(1 + self.last_epoch / self.total_size)

@@ -27,6 +27,9 @@ class _ByFunctions(LRScheduler):
             )
         super().__init__(optimizer, last_epoch)
 
+    def functions(self) -> list[tuple[Callable[..., Any], tuple[Any, ...]]]:
+        return [*super().functions(), *((f, (self.last_epoch + 1,)) for f in self.lr_lambdas)]
+
 
 @offered("lr_scheduler")
 class LambdaLR(_ByFunctions):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from copy import copy
 from typing import Any, ClassVar, Final
 
@@ -11,6 +11,7 @@ from runnel.core.surface import offered
 from runnel.optim.lr_scheduler.arguments import per_group, rate, whole
 from runnel.optim.optimizer import Optimizer
 from runnel.optim.state import refusal, require_keys
+from runnel.tensor.scalars import RunTimeNumbers, Schedule
 
 # What PyTorch's states hold besides, of which nothing here depends.
 _PYTORCHS: Final = frozenset(
@@ -23,8 +24,8 @@ _PYTORCHS: Final = frozenset(
 
 @offered("lr_scheduler", "optim")
 @kinds.declare
-class LRScheduler:
-    """The base class. Call ``step()`` once an epoch, after the optimizer's steps.
+class LRScheduler(Schedule):
+    """The base class. Call ``step()`` once an epoch, after the optimizer's steps; a compiled function may do so, too.
 
     Either ``multiplier(epoch)`` gives what the first rate is multiplied by in an epoch, or ``get_lr()`` gives the rates
     of the epoch ``last_epoch``, one for each group. All attributes but the optimizer are the schedule's state.
@@ -39,6 +40,7 @@ class LRScheduler:
     """
 
     not_saved: ClassVar[tuple[str, ...]] = ("optimizer",)
+    changed_by_step = ("advance", "jump", "set_rates", "get_last_lr")
 
     def __init__(self, optimizer: Optimizer, last_epoch: int = -1) -> None:
         name = type(self).__name__
@@ -126,6 +128,12 @@ class LRScheduler:
     def get_last_lr(self) -> list[float]:
         """The learning rates in force, one for each group."""
         return [float(group["lr"]) for group in self.optimizer.param_groups]
+
+    def numbers(self) -> Sequence[RunTimeNumbers]:
+        return self.optimizer.param_groups
+
+    def functions(self) -> list[tuple[Callable[..., Any], tuple[Any, ...]]]:
+        return [(self.get_lr, ()), (self.multiplier, (self.last_epoch + 1,)), (type(self).floor.__get__, (self,))]
 
     # Saving and loading -----------------------------------------------------------------------------------------------
 

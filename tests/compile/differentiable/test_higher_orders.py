@@ -287,6 +287,46 @@ def a_checkpoint(compiles: Compiles) -> Any:
     return penalized(f(x), [w, x])
 
 
+def a_checkpoint_of_several_results(compiles: Compiles) -> Any:
+    """Of which some have cotangents, and others not."""
+    w, x = parameter(0, 3), leaf(1, 3)
+    f = compiles(lambda x: rn.checkpoint(lambda x: (rn.tanh(x * w), rn.exp(x * w), x * 2, w * w))(x))
+    found = []
+    for chosen in ((0,), (1, 3), (0, 1, 2, 3), (1,)):
+        results = f(x)
+        found.append(penalized(sum((results[i] ** 2 * numbers(i, 3)).sum() for i in chosen), [w, x]))
+        w.grad = x.grad = None
+    return found
+
+
+def a_checkpoint_of_many_results(compiles: Compiles) -> Any:
+    w, x = parameter(0, 3), leaf(1, 3)
+    f = compiles(lambda x: sum(rn.checkpoint(lambda x: [rn.tanh(x * w * i) for i in range(6)])(x)))
+    return penalized((f(x) ** 2).sum(), [w, x])
+
+
+def a_checkpoint_alone(compiles: Compiles) -> Any:
+    w, x = parameter(0, 3), leaf(1, 3)
+    y = compiles(lambda x: rn.checkpoint(lambda x: rn.tanh(x * w) ** 2)(x))(x)
+    return penalized((y * y).sum(), [w, x])
+
+
+def checkpoints_in_checkpoints(compiles: Compiles) -> Any:
+    w, x = parameter(0, 3), leaf(1, 3)
+
+    def inner(x: Any) -> Any:
+        return rn.sin(x * w), rn.exp(x) * w
+
+    def outer(x: Any) -> Any:
+        a, b = rn.checkpoint(inner)(x)
+        return a * b, rn.tanh(a)
+
+    f = compiles(lambda x: rn.checkpoint(outer)(x))
+    a, b = f(x)
+    h = lambda x: rn.grad(lambda x: (f(x)[0] * f(x)[1]).sum())(x).sum()  # noqa: E731
+    return penalized((a * b).sum(), [w, x]), rn.grad(h)(numbers(2, 3))
+
+
 @rn.custom_vjp
 def cube(x: Any) -> Any:
     return x * x * x
@@ -350,7 +390,9 @@ CASES = [
     squares_of_images, with_a_step_inside, with_a_variable_that_is_assigned, with_a_parameter_that_is_assigned,
     where_parameters_change_before_backward, with_effects, where_gradients_are_read, numbers_that_change, several_calls,
     several_results, results_in_objects, third_derivatives, a_hessian_row_by_row, an_op_of_several_results, attention,
-    a_scan, a_checkpoint, derivatives_given_in_python, what_is_written_between, a_leaf_made_inside, under_autocast,
+    a_scan, a_checkpoint, a_checkpoint_alone, a_checkpoint_of_many_results,
+    a_checkpoint_of_several_results, checkpoints_in_checkpoints,
+    derivatives_given_in_python, what_is_written_between, a_leaf_made_inside, under_autocast,
 ]  # fmt: skip
 
 
@@ -370,12 +412,30 @@ def test_same_bits(run: Callable[[Compiles], Any]) -> None:
     assert all(programs(f) for f in made)
 
 
-def test_a_checkpoint_of_several_results_is_refused_where_it_is_differentiated_twice() -> None:
+def test_a_checkpoint_of_many_results_of_which_some_get_no_gradient() -> None:
+    """That its gradients cannot be differentiated outside is said when somebody asks; the first are there."""
     w, x = parameter(0, 3), leaf(1, 3)
-    a, b = rn.compile(lambda x: rn.checkpoint(lambda x: (rn.tanh(x * w), rn.exp(x * w)))(x))(x)
-    (a * b).sum().backward(create_graph=True)
-    with pytest.warns(CaptureWarning, match="op by op"), pytest.raises(GradientError, match="of several results"):
-        x.grad.sum().backward()
+
+    @rn.custom_vjp
+    def held_back(a: Any, b: Any) -> Any:
+        return a + b
+
+    held_back.defvjp(lambda a, b: (a + b, None), lambda kept, g: (g, None))
+
+    def function(x: Any) -> Any:
+        a, b, c, d, e = rn.checkpoint(lambda x: [rn.tanh(x * w * i) for i in range(1, 6)])(x)
+        return held_back(a * b * c * d, e)
+
+    def gradient(function: Any) -> Any:
+        x.grad = w.grad = None
+        function(x).sum().backward(create_graph=True)
+        return x.grad
+
+    expected = gradient(function)
+    found = gradient(rn.compile(function))
+    assert bits(found) == bits(expected)
+    with pytest.warns(CaptureWarning, match="op by op"), pytest.raises(GradientError, match="more than 4 results"):
+        found.sum().backward()
 
 
 def test_it_is_said_once() -> None:

@@ -74,7 +74,7 @@ def test_indices_backwards(kind: str) -> None:
         values = back(x, 0, 1)
         if kind == "gathered":
             return rn.take(values.reshape(-1), at, axis=0)
-        return rn.index_add(rn.zeros((8,)), at.reshape(-1), values.reshape(-1))
+        return rn.index_add(rn.zeros((8,)), 0, at.reshape(-1), values.reshape(-1))
 
     same_on_two_threads(f, rn.asarray(np.random.default_rng(4).normal(size=(2, 4)).astype(np.float32)))
 

@@ -43,6 +43,9 @@ FILTER = {1: _numbers(4, 4, 3), 2: _numbers(4, 4, 3, 3), 3: _numbers(4, 4, 3, 3,
 HEADS = _numbers(1, 2, 4, 8)
 KEY = rn.Generator(0).next_key()
 ROW = _numbers(4)
+SQUARE = rn.asarray(np.eye(3, dtype=np.float32) * 2)
+PLACES = _ints(0, 1, 2, 0).reshape(1, 4)
+MATRIX = _numbers(4, 2)
 
 BY_NAME: dict[str, Any] = {
     "x": X, "y": X, "like": X, "target": X, "gate": X, "data": [[1.0, 2.0]], "axis": 0, "dim": 0, "keepdims": False,
@@ -61,13 +64,19 @@ BY_NAME: dict[str, Any] = {
     "optimizer": None, "step_size": 2, "T_max": 4, "momentum": 0.1, "correction": 0, "ord": 2, "word": 0,
     "ceil_mode": False, "training": True, "negative": 1, "approximate": "none", "copy": None, "enabled": True,
     "other": X, "a": X, "b": X, "max": 1.0, "min": 0.0, "index": _ints(0, 1), "values": ROW, "mask": X > 0.5, "k": 2,
+    "q": 0.5, "chunks": 2, "indices_or_sections": 2, "repetitions": (2, 1), "repeats": 2, "src": X[:2],
+    "reduce": "sum", "num_segments": 3, "data_": X, "segment_ids": _ints(0, 1, 1), "sorted_sequence": ROW,
+    "boundaries": ROW, "test_elements": ROW, "minlength": 2, "bins": 4, "mat1": X, "mat2": _numbers(4, 4),
+    "vec": ROW, "mat": X, "vec1": _numbers(3), "vec2": ROW, "batch1": _numbers(2, 3, 4), "batch2": _numbers(2, 4, 4),
+    "r": 2, "axis1": 0, "axis2": 1, "offset": 0, "exponent": _ints(1), "obj": X, "from_": "float32", "to": "float64",
+    "kind": "numeric", "type": "float32", "rtol": 1e-5, "atol": 1e-8, "fweights": None, "dx": 1.0,
 }  # fmt: skip
 
 # What functions need instead, by their names with the namespace in front.
 OWN: dict[str, dict[str, Any]] = {
     "rn.squeeze": {"x": _numbers(1, 4)}, "rn.take": {"axis": 0},
     "rn.take_along_axis": {"indices": rn.zeros((3, 4), "int64")}, "rn.outer": {"x": ROW, "y": ROW},
-    "rn.matmul": {"y": _numbers(4, 2)}, "rn.linear": {"weight": _numbers(2, 4), "bias": _numbers(2)},
+    "rn.linear": {"weight": _numbers(2, 4), "bias": _numbers(2)},
     "rn.tensordot": {"axes": 2}, "rn.batch_norm": {}, "rn.instance_norm": {"x": _numbers(2, 4, 5)},
     "rn.group_norm": {"x": _numbers(2, 4, 5)}, "rn.channel_moments": {},
     "rn.bitwise_and": {"x": _ints(1, 2), "y": _ints(3, 4)}, "rn.bitwise_or": {"x": _ints(1, 2), "y": _ints(3, 4)},
@@ -90,6 +99,32 @@ OWN: dict[str, dict[str, Any]] = {
     "Tensor.to": {"target": "float64"}, "Tensor.expand": {}, "rn.random_bits": {}, "rn.bernoulli": {},
     "rn.packed_attention": {"qkv": _numbers(1, 4, 3, 2, 8)}, "rn.vecdot": {"axis": -1},
     "rn.asarray": {"dtype": "float32"}, "nn.Flatten": {"start_dim": 0, "end_dim": 1}, "rn.huber_loss": {},
+    "rn.lerp": {"end": X}, "rn.gather": {"index": PLACES}, "rn.trace": {"offset": 0},
+    "rn.scatter": {"index": PLACES}, "rn.scatter_add": {"index": PLACES},
+    "rn.scatter_reduce": {"index": PLACES}, "rn.index_reduce": {"source": X[:2]},
+    "rn.put_along_axis": {"indices": PLACES, "values": 0.5}, "rn.index_add": {"source": X[:2]},
+    "rn.index_copy": {"source": X[:2]}, "rn.masked_scatter": {"source": X},
+    "rn.select_scatter": {"src": ROW, "index": 1},
+    "rn.slice_scatter": {"src": X, "start": 0, "end": 3}, "rn.select": {"index": 1},
+    "rn.index_put": {"indices": (_ints(0, 1),)},
+    "rn.cross": {"x": _numbers(3), "y": _numbers(3)}, "rn.vander": {"x": ROW, "n": 3}, "rn.addmm": {"x": X},
+    "rn.addmv": {"x": _numbers(3)}, "rn.addbmm": {"x": X}, "rn.baddbmm": {"x": X}, "rn.addr": {"x": X},
+    "rn.vdot": {"x": ROW, "y": ROW}, "rn.dot": {"y": MATRIX}, "rn.combinations": {"x": ROW},
+    "rn.unfold": {"size": 2},
+    "rn.unflatten": {"sizes": (3, 1)}, "rn.heaviside": {"values": 0.5}, "rn.trapezoid": {"y": X, "x": ROW},
+    "rn.cumulative_trapezoid": {"y": X, "x": ROW}, "rn.bincount": {"x": _ints(0, 1)}, "rn.repeat": {"axis": 0},
+    "rn.flatnonzero": {}, "rn.moveaxis": {}, "rn.segment_sum": {"data": X}, "rn.segment_mean": {"data": X},
+    "rn.segment_prod": {"data": X}, "rn.segment_max": {"data": X}, "rn.segment_min": {"data": X},
+    "rn.matmul": {"y": MATRIX},
+    "rn.mm": {"y": MATRIX}, "rn.bmm": {"y": MATRIX}, "rn.mv": {"y": MATRIX},
+    "rn.ger": {"x": ROW, "y": ROW},
+    "rn.take_along_dim": {"indices": rn.zeros((3, 4), "int64")}, "rn.fmod": {}, "rn.masked_fill": {"value": 0.5},
+    "rn.bitwise_not": {"x": _ints(1, 2)}, "rn.invert": {"x": _ints(1, 2)}, "rn.as_tensor": {"dtype": "float32"},
+    "rn.from_numpy": {"dtype": "float32"}, "rn.set_num_threads": {"count": 0},
+    **{f"rn.{name}": {"x": SQUARE} for name in ("det", "slogdet", "logdet", "inverse", "cholesky", "matrix_exp")},
+    "rn.matrix_power": {"x": SQUARE}, "rn.cumulative_sum": {"x": ROW},
+    "rn.cumulative_prod": {"x": ROW}, "rn.dsplit": {"x": _numbers(2, 2, 2)},
+    "rn.vsplit": {"x": MATRIX}, "rn.is_nonzero": {"x": _numbers(1)}, "rn.polygamma": {"n": 1}, "rn.mvlgamma": {"p": 1},
     "rn.fold_in": {"data": 3}, "rn.arange": {"start": 0}, "optim.Muon": {"params": [_model().weight]},
 }  # fmt: skip
 
@@ -104,6 +139,7 @@ LEFT_OUT = {
     "rn.broadcast_arrays", "rn.autocast", "rn.getitem", "rn.put", "rn.load", "rn.save", "rn.set_rng_state",
     "rn.snapshot", "rn.uncompiled", "rn.pure_callback", "rn.ShapeDtypeStruct",
     "rn.hessian", "rn.jacfwd", "rn.jacrev", "rn.jvp", "rn.linearize", "rn.vmap",
+    "rn.einsum", "rn.block_diag", "rn.cartesian_prod", "rn.iinfo", "rn.result_type", "rn.promote_types",
     "rn.no_grad", "rn.enable_grad", "rn.inference_mode", "rn.set_grad_enabled",
 }  # fmt: skip
 
@@ -143,7 +179,7 @@ def calls() -> Iterator[Call]:
             if (
                 callable(function)
                 and name not in LEFT_OUT
-                and public not in vars(module).get("_RARE", ())
+                and public not in vars(module).get("_LATE", ())
                 and not (space == "F" and getattr(rn, public, None) is function)
             ):
                 yield Call(name, function, _arguments(name, function))

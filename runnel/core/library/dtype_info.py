@@ -1,0 +1,139 @@
+"""What dtypes are: their limits, how they meet, and the names that PyTorch has for them; constants of the Array API."""
+
+from __future__ import annotations
+
+import builtins
+import functools
+import importlib.metadata
+import math
+from typing import Any, Final
+
+import ml_dtypes
+import numpy as np
+
+from runnel.core import dtypes
+from runnel.core.dispatch import TensorLike
+from runnel.core.dtypes import DType
+from runnel.core.errors import DTypeError
+from runnel.core.records import record
+from runnel.core.showing import shown
+from runnel.core.surface import offered, offered_names
+
+__version__: Final = importlib.metadata.version("runnel")
+__array_api_version__: Final = "2025.12"
+
+e: Final = math.e
+inf: Final = math.inf
+nan: Final = math.nan
+newaxis: Final = None
+pi: Final = math.pi
+
+bool: Final = dtypes.bool_
+half: Final = dtypes.float16
+float: Final = dtypes.float32
+double: Final = dtypes.float64
+short: Final = dtypes.int16
+int: Final = dtypes.int32
+long: Final = dtypes.int64
+
+offered_names("rn", "__array_api_version__", "__version__", "e", "inf", "nan", "newaxis", "pi")
+offered_names("rn", "bool", "double", "float", "half", "int", "long", "short")
+
+
+@record
+class FloatInfo:
+    """The limits of a float dtype."""
+
+    bits: builtins.int
+    eps: builtins.float
+    max: builtins.float
+    min: builtins.float
+    smallest_normal: builtins.float
+    tiny: builtins.float
+    resolution: builtins.float
+    dtype: DType
+
+
+@record
+class IntInfo:
+    """The limits of an integer dtype."""
+
+    bits: builtins.int
+    max: builtins.int
+    min: builtins.int
+    dtype: DType
+
+
+def _dtype_of(name: str, value: Any) -> DType:
+    if isinstance(value, TensorLike):
+        return value.dtype
+    try:
+        return dtypes.as_dtype(value)
+    except (TypeError, ValueError):
+        raise DTypeError(f"[{name}] takes dtypes and arrays; received {shown(value)}.") from None
+
+
+@offered("rn")
+def finfo(type: Any = dtypes.float32) -> FloatInfo:
+    """The limits of a float dtype, or of that of an array. DTypeError for another one."""
+    dtype = _dtype_of("finfo", type)
+    if not dtype.is_float:
+        raise DTypeError(f"[finfo] takes a float dtype; received {dtype.name}, whose limits iinfo() gives.")
+    found: Any = ml_dtypes.finfo(dtype.numpy)  # type: ignore[no-untyped-call]
+    names = ("eps", "max", "min", "smallest_normal", "tiny", "resolution")
+    limits = {name: builtins.float(getattr(found, name)) for name in names}
+    return FloatInfo(bits=builtins.int(found.bits), dtype=dtype, **limits)
+
+
+@offered("rn")
+def iinfo(type: Any = dtypes.int64) -> IntInfo:
+    """The limits of an integer dtype, or of that of an array. DTypeError for another one."""
+    dtype = _dtype_of("iinfo", type)
+    if not dtype.is_integer:
+        raise DTypeError(f"[iinfo] takes an integer dtype; received {dtype.name}.")
+    found = np.iinfo(dtype.numpy)
+    return IntInfo(found.bits, builtins.int(found.max), builtins.int(found.min), dtype)
+
+
+@offered("rn: result_type promote_types")
+def result_type(*arrays_and_dtypes: Any) -> DType:
+    """The dtype in which arrays, dtypes and Python numbers meet; a number takes that of the arrays if its kind fits."""
+    numbers = [x for x in arrays_and_dtypes if isinstance(x, (builtins.bool, builtins.int, builtins.float))]
+    strong = [_dtype_of("result_type", x) for x in arrays_and_dtypes if not any(x is n for n in numbers)]
+    if not arrays_and_dtypes:
+        raise DTypeError("[result_type] takes an array, a dtype or a number at least.")
+    result = functools.reduce(dtypes.promote, strong) if strong else None
+    for number in numbers:
+        result = dtypes.of_scalar(number, result)
+    if result is None:
+        raise DTypeError("[result_type] takes an array, a dtype or a number at least.")
+    return result
+
+
+@offered("rn")
+def can_cast(from_: Any, to: Any) -> builtins.bool:
+    """Whether the dtype (or that of the array) ``from_`` goes into ``to`` by promotion."""
+    target = _dtype_of("can_cast", to)
+    return dtypes.promote(_dtype_of("can_cast", from_), target) is target
+
+
+_KINDS: Final[dict[str, tuple[str, ...]]] = {
+    "bool": ("bool",), "signed integer": ("int",), "unsigned integer": ("uint",), "integral": ("int", "uint"),
+    "real floating": ("float",), "complex floating": (), "numeric": ("int", "uint", "float"),
+}  # fmt: skip
+
+
+@offered("rn")
+def isdtype(dtype: Any, kind: Any) -> builtins.bool:
+    """Whether ``dtype`` is ``kind``: a dtype, one of the Array API's words ("bool", "integral", "numeric", "real
+    floating", "signed integer", "unsigned integer", "complex floating"), or one of several of these."""
+    own = _dtype_of("isdtype", dtype)
+    if isinstance(kind, tuple):
+        return any(isdtype(own, k) for k in kind)
+    if isinstance(kind, str) and kind not in dtypes.names():
+        if kind not in _KINDS:
+            raise ValueError(f"[isdtype] there is no kind of dtype {kind!r}; there are {', '.join(_KINDS)}.")
+        return own.kind in _KINDS[kind]
+    if isinstance(kind, str) and kind == "bool":
+        return own is dtypes.bool_
+    return own is _dtype_of("isdtype", kind)

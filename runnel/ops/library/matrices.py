@@ -1,0 +1,394 @@
+"""Linear algebra beyond the factorizations of ``ops.linalg``: inverses, determinants, norms, powers, least squares.
+
+Matrices are the last two axes; axes before them count matrices. Dtypes are float32 and float64. Gradients: M. Giles,
+"Collected matrix derivative results for forward and reverse mode algorithmic differentiation", 2008; of Cholesky's
+factor: I. Murray, "Differentiation of the Cholesky decomposition", 2016; of the pseudoinverse: G. Golub, V. Pereyra,
+"The differentiation of pseudo-inverses and nonlinear least squares problems whose variables separate", 1973.
+"""
+
+from __future__ import annotations
+
+import math
+import operator
+from collections.abc import Callable
+from typing import Any, Final, NamedTuple
+
+import numpy as np
+
+from runnel.core.avals import Aval, aval
+from runnel.core.dispatch import apply
+from runnel.core.dtypes import int64
+from runnel.core.errors import ShapeError
+from runnel.core.surface import offered
+from runnel.core.tables import Op, infer, vjp
+from runnel.ops.arguments import Array, Axis, normalize_axes
+from runnel.ops.arithmetic import add, divide, multiply, negative, subtract
+from runnel.ops.broadcasting import broadcast_to
+from runnel.ops.comparison import equal, greater, greater_equal, less_equal
+from runnel.ops.contraction import matmul
+from runnel.ops.conversion import cast
+from runnel.ops.creation_like import full_like, iota, or_zeros, zeros_like
+from runnel.ops.library.triangles import diagonal as diagonal_of, powers
+from runnel.ops.linalg import eigh, host_op, require_matrices, rows_and_columns, solve, solve_p, svd, transposed
+from runnel.ops.logic import where
+from runnel.ops.pieces import concat, narrow
+from runnel.ops.reductions import max, min, sum
+from runnel.ops.statistics import norm as norm_along
+from runnel.ops.transcendental import square
+from runnel.ops.views import expand_dims, reshape, squeeze
+
+# --- inverse and determinant --------------------------------------------------------------------------------------
+
+
+def _identity(x: Array, n: int) -> Array:
+    one = cast(equal(iota(x, (n, 1), 0), iota(x, (1, n), 1)), x.dtype)
+    return broadcast_to(one, (*x.shape[:-2], n, n))
+
+
+@offered("linalg", "rn: inverse", "Tensor: inverse")
+def inv(x: Array) -> Array:
+    """The inverse of square matrices. LinAlgError where one is singular."""
+    n, _ = require_matrices("inv", x, square=True)
+    return apply(solve_p, x, _identity(x, n))
+
+
+det_p = Op("det", "a", "The determinants of square matrices.", is_late=True)
+host_op(det_p, lambda a: np.asarray(np.linalg.det(a), a.dtype), lambda m, n, k: 2 * n**3 // 3)
+
+
+@infer.rule(det_p)
+def _det_infer(a: Aval) -> Aval:
+    require_matrices("det", a, square=True)
+    return aval(a.shape[:-2], a.dtype)
+
+
+@vjp.rule(det_p)
+def _det_vjp(g: Array, out: Array, a: Array) -> tuple[Array]:
+    scale = expand_dims(multiply(g, out), (-2, -1))
+    return (multiply(scale, transposed(inv(a))),)
+
+
+class Slogdet(NamedTuple):
+    """The sign of a determinant, and the logarithm of its absolute value."""
+
+    sign: Array
+    logabsdet: Array
+
+
+slogdet_p = Op(
+    "slogdet", "a", "Signs and logarithms of the absolute values of determinants.", multiple_results=True, is_late=True
+)
+
+
+def _slogdet(a: Any) -> tuple[Any, Any]:
+    found = np.linalg.slogdet(a)
+    return np.asarray(found[0], a.dtype), np.asarray(found[1], a.dtype)
+
+
+host_op(slogdet_p, _slogdet, lambda m, n, k: 2 * n**3 // 3)
+
+
+@infer.rule(slogdet_p)
+def _slogdet_infer(a: Aval) -> tuple[Aval, Aval]:
+    require_matrices("slogdet", a, square=True)
+    made = aval(a.shape[:-2], a.dtype)
+    return made, made
+
+
+@vjp.rule(slogdet_p)
+def _slogdet_vjp(gs: Any, outs: Any, a: Array, *, wanted: Any) -> tuple[Array]:
+    _, g = or_zeros(gs, outs)
+    return (multiply(expand_dims(g, (-2, -1)), transposed(inv(a))),)
+
+
+@offered("linalg", "rn", "Tensor")
+def det(x: Array) -> Array:
+    """The determinants. The gradient needs matrices that are not singular (else LinAlgError)."""
+    return apply(det_p, x)
+
+
+@offered("linalg", "rn", "Tensor")
+def slogdet(x: Array) -> Slogdet:
+    """The signs of determinants, and the logarithms of their absolute values: a named tuple (sign, logabsdet)."""
+    return Slogdet(*apply(slogdet_p, x))
+
+
+@offered("rn", "Tensor")
+def logdet(x: Array) -> Array:
+    """The logarithms of determinants: -∞ at 0, NaN below."""
+    found = slogdet(x)
+    return where(less_equal(found.sign, -1), math.nan, found.logabsdet)
+
+
+# --- Cholesky -----------------------------------------------------------------------------------------------------
+
+cholesky_p = Op("cholesky", "a", "Lower triangular l with a = l·lᵀ, of the lower triangle of a.", is_late=True)
+host_op(cholesky_p, np.linalg.cholesky, lambda m, n, k: n**3 // 3)
+
+
+@infer.rule(cholesky_p)
+def _cholesky_infer(a: Aval) -> Aval:
+    require_matrices("cholesky", a, square=True)
+    return a
+
+
+@vjp.rule(cholesky_p)
+def _cholesky_vjp(g: Array, out: Array, a: Array) -> tuple[Array]:
+    inner = matmul(transposed(out), g)
+    i, j = rows_and_columns(inner)
+    half = where(greater(i, j), inner, where(equal(i, j), multiply(inner, 0.5), 0))
+    left = apply(solve_p, transposed(out), half)
+    made = transposed(apply(solve_p, transposed(out), transposed(left)))
+    return (multiply(add(made, transposed(made)), 0.5),)
+
+
+@offered("linalg", "rn", "Tensor")
+def cholesky(x: Array, upper: bool = False) -> Array:
+    """Lower triangular L with ``x`` = L·Lᵀ, of symmetric positive definite matrices, whose lower triangle is read;
+    with ``upper`` Lᵀ. LinAlgError where ``x`` is not positive definite."""
+    made = apply(cholesky_p, x)
+    return transposed(made) if upper else made
+
+
+@offered("linalg")
+def solve_triangular(a: Array, b: Array, *, upper: bool, left: bool = True, unitriangular: bool = False) -> Array:
+    """x with a·x = b (or x·a = b, unless ``left``), of triangular matrices: what stands in the other triangle is not
+    read, nor with ``unitriangular`` the diagonal, which is 1."""
+    require_matrices("solve_triangular", a, square=True)
+    i, j = rows_and_columns(a)
+    half = where((less_equal if upper else greater_equal)(i, j), a, 0)
+    if unitriangular:
+        half = where(equal(i, j), 1, half)
+    if left:
+        return solve(half, b)
+    return transposed(solve(transposed(half), transposed(b)))
+
+
+# --- pseudoinverse and least squares ------------------------------------------------------------------------------
+
+pinv_p = Op(
+    "pinv", "a, *, rtol", "The pseudoinverse; singular values up to rtol times the greatest are 0.", is_late=True
+)
+host_op(pinv_p, lambda a, *, rtol: np.linalg.pinv(a, rtol).astype(a.dtype), lambda m, n, k: 20 * m * n * k)
+
+
+@infer.rule(pinv_p)
+def _pinv_infer(a: Aval, *, rtol: float) -> Aval:
+    m, n = require_matrices("pinv", a)
+    return aval((*a.shape[:-2], n, m), a.dtype)
+
+
+@vjp.rule(pinv_p)
+def _pinv_vjp(g: Array, out: Array, a: Array, *, rtol: float) -> tuple[Array]:
+    p, gt = transposed(out), transposed(g)
+    outside = subtract(gt, matmul(matmul(a, out), gt))
+    inside = subtract(gt, matmul(gt, matmul(out, a)))
+    turned = negative(matmul(matmul(p, g), p))
+    return (add(turned, add(matmul(outside, matmul(out, p)), matmul(matmul(p, out), inside))),)
+
+
+def _cutoff(x: Array, rtol: float | None) -> float:
+    """The share of the greatest singular value up to which one counts as 0."""
+    if rtol is not None:
+        return float(rtol)
+    return int(np.max(x.shape[-2:], initial=1)) * float(np.finfo(x.dtype.numpy).eps)
+
+
+@offered("linalg", "rn: pinverse", "Tensor: pinverse")
+def pinv(x: Array, rtol: float | None = None) -> Array:
+    """The pseudoinverse (E. Moore, R. Penrose): singular values up to ``rtol`` times the greatest count as 0, by
+    default max(m, n) times the dtype's eps."""
+    require_matrices("pinv", x)
+    return apply(pinv_p, x, rtol=_cutoff(x, rtol))
+
+
+class Lstsq(NamedTuple):
+    """Least-squares solutions, the sums of squared residuals, ranks, singular values."""
+
+    solution: Array
+    residuals: Array
+    rank: Array
+    singular_values: Array
+
+
+@offered("linalg")
+def lstsq(a: Array, b: Array, rcond: float | None = None) -> Lstsq:
+    """The x of least norm among those for which |a·x - b| is least, for matrices ``a`` (..., m, n) and ``b``
+    (..., m, k) or (m,): a named tuple (solution, residuals, rank, singular_values).
+    Residuals are empty unless m > n."""
+    m, n = require_matrices("lstsq", a)
+    columns = expand_dims(b, -1) if b.ndim == 1 else b
+    solution = matmul(pinv(a, rcond), columns)
+    rest = subtract(matmul(a, solution), columns)
+    residuals = sum(square(rest), -2) if m > n else narrow(reshape(rest, (rest.size,)), 0, 0, 0)
+    solution = squeeze(solution, -1) if b.ndim == 1 else solution
+    return Lstsq(solution, residuals, matrix_rank(a, rcond), svdvals(a))
+
+
+@offered("linalg")
+def svdvals(x: Array) -> Array:
+    """The singular values in descending order."""
+    return svd(x, full_matrices=False).S
+
+
+@offered("linalg")
+def eigvalsh(x: Array, UPLO: str = "L") -> Array:
+    """The eigenvalues, ascending, of symmetric matrices, of which the lower (or upper) triangle is read."""
+    return eigh(x, UPLO).eigenvalues
+
+
+@offered("linalg")
+def matrix_rank(x: Array, rtol: float | Array | None = None) -> Array:
+    """How many singular values are greater than ``rtol`` times the greatest: int64. By default as in :func:`pinv`."""
+    values = svdvals(x)
+    if not values.shape[-1]:
+        return full_like(values, 0, values.shape[:-1], int64)
+    share: Any = _cutoff(x, None) if rtol is None else rtol
+    greatest = max(values, -1, keepdims=True)
+    limit = multiply(greatest, expand_dims(share, -1) if getattr(share, "ndim", 0) else share)
+    return sum(greater(values, limit), -1)
+
+
+@offered("linalg")
+def cond(x: Array, p: float | str | None = None) -> Array:
+    """The condition number in a norm of :func:`matrix_norm` (None: 2): |x|·|x⁻¹|."""
+    if p in (None, 2, -2):
+        values = svdvals(x)
+        low, high = min(values, -1), max(values, -1)
+        return divide(low, high) if p == -2 else divide(high, low)
+    return multiply(matrix_norm(x, ord=p), matrix_norm(inv(x), ord=p))
+
+
+# --- powers and exponential ---------------------------------------------------------------------------------------
+
+
+@offered("linalg", "rn", "Tensor")
+def matrix_power(x: Array, n: int) -> Array:
+    """The product of ``n`` times the matrix; of the inverse for negative ``n``."""
+    times = operator.index(n)
+    size, _ = require_matrices("matrix_power", x, square=True)
+    if abs(times) >= 1 << 62:
+        raise ShapeError(f"[matrix_power] the power is of 62 bits at most; received {n}.")
+    if times < 0:
+        return matrix_power(inv(x), -times)
+    result, square_of = None, x
+    while times:
+        if times & 1:
+            result = square_of if result is None else matmul(result, square_of)
+        times >>= 1
+        square_of = matmul(square_of, square_of) if times else square_of
+    return _identity(x, size) if result is None else result
+
+
+expm_p = Op("expm", "a", "The exponentials Σ aᵏ/k! of square matrices.", is_late=True)
+
+
+def _expm(a: Any) -> Any:
+    """Scaling, a Padé approximant of order 13, and squaring (N. Higham, "The scaling and squaring method for the matrix
+    exponential revisited", 2005), in float64."""
+    wide, n = a.astype(np.float64), a.shape[-1]
+    if not a.size:
+        return a
+    size = np.abs(wide).sum(-2).max(-1)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        squarings = np.nan_to_num(np.ceil(np.log2(size / 5.371920351148152)), nan=0.0, posinf=0.0, neginf=0.0)
+    squarings = np.maximum(squarings, 0).astype(int)
+    x = wide / (2.0**squarings)[..., None, None]
+    terms = [math.comb(13, k) * math.factorial(26 - k) / math.factorial(26) for k in range(14)]
+    even, odd, power = np.zeros_like(x), np.zeros_like(x), np.broadcast_to(np.eye(n), x.shape)
+    square_of = x @ x
+    for k in range(0, 14, 2):
+        even, odd = even + terms[k] * power, odd + terms[k + 1] * power
+        power = power @ square_of
+    odd = x @ odd
+    made = np.linalg.solve(even - odd, even + odd)
+    for step in range(int(squarings.max(initial=0))):
+        made = np.where((step < squarings)[..., None, None], made @ made, made)
+    return made.astype(a.dtype)
+
+
+host_op(expm_p, _expm, lambda m, n, k: 40 * n**3)
+
+
+@infer.rule(expm_p)
+def _expm_infer(a: Aval) -> Aval:
+    require_matrices("matrix_exp", a, square=True)
+    return a
+
+
+@vjp.rule(expm_p)
+def _expm_vjp(g: Array, out: Array, a: Array) -> tuple[Array]:
+    """The upper right part of the exponential of ((aᵀ, g), (0, aᵀ))."""
+    n, turned = a.shape[-1], transposed(a)
+    whole = concat([concat([turned, g], -1), concat([zeros_like(a), turned], -1)], -2)
+    return (narrow(narrow(apply(expm_p, whole), -2, 0, n), -1, n, n),)
+
+
+@offered("linalg: matrix_exp expm", "rn", "Tensor")
+def matrix_exp(x: Array) -> Array:
+    """The exponentials Σ xᵏ/k! of square matrices."""
+    return apply(expm_p, x)
+
+
+# --- norms --------------------------------------------------------------------------------------------------------
+
+
+@offered("linalg")
+def vector_norm(x: Array, axis: Axis = None, keepdims: bool = False, ord: float = 2) -> Array:
+    """The vector norm over ``axis``: (Σ |x|^ord)^(1/ord); 0 counts what is not 0, ±∞ are extremes."""
+    return norm_along(x, axis=axis, ord=ord, keepdims=keepdims)
+
+
+_SINGULAR: Final[dict[Any, Callable[[Array], Array]]] = {
+    "nuc": lambda s: sum(s, -1), 2: lambda s: max(s, -1), -2: lambda s: min(s, -1),
+}  # fmt: skip
+_ORDERS: Final = ("fro", "nuc", 1, -1, 2, -2, math.inf, -math.inf)
+
+
+@offered("linalg")
+def matrix_norm(x: Array, keepdims: bool = False, ord: float | str | None = "fro") -> Array:
+    """A norm of matrices: "fro", the root of the sum of squares; "nuc", the sum of singular values; 2 and -2, the
+    greatest and the smallest; 1 and -1, the greatest and smallest sum of a column's absolute values; ±∞, of a row's."""
+    if x.ndim < 2:
+        raise ShapeError(f"[matrix_norm] needs matrices in the last two axes; got shape {x.shape}.")
+    if ord is None:
+        ord = "fro"
+    if ord not in _ORDERS:
+        raise ValueError(f"[matrix_norm] ord is one of {', '.join(map(str, _ORDERS))}; received {ord!r}.")
+    if ord == "fro":
+        made = norm_along(x, axis=(-2, -1))
+    elif ord in _SINGULAR:
+        made = _SINGULAR[ord](svdvals(x))
+    else:
+        sums = norm_along(x, axis=-2 if abs(float(ord)) == 1 else -1, ord=1)
+        made = (max if float(ord) > 0 else min)(sums, -1)
+    return expand_dims(made, (-2, -1)) if keepdims else made
+
+
+@offered("linalg")
+def norm(x: Array, ord: float | str | None = None, axis: Axis = None, keepdims: bool = False) -> Array:
+    """The vector norm of all elements (no ``ord`` and no ``axis``) or along one axis; the matrix norm for a matrix or
+    along two axes."""
+    if axis is None and ord is not None and x.ndim == 2:
+        return matrix_norm(x, keepdims, ord)
+    axes = normalize_axes("norm", axis, x.ndim)
+    if len(axes) == 2 and ord is not None and axis is not None:
+        from_last = [a - x.ndim for a in axes]
+        if from_last != [-2, -1]:
+            raise ShapeError(f"[norm] matrices are the last two axes; received axis={axis} for shape {x.shape}.")
+        return matrix_norm(x, keepdims, ord)
+    if isinstance(ord, str):
+        raise ValueError(f"[norm] {ord!r} is an order for matrices; name two axes.")
+    return norm_along(x, axis=axis, ord=2 if ord is None else ord, keepdims=keepdims)
+
+
+@offered("linalg")
+def diagonal(x: Array, offset: int = 0) -> Array:
+    """The diagonal ``offset`` of each matrix."""
+    return diagonal_of(x, offset, -2, -1)
+
+
+@offered("linalg")
+def vander(x: Array, N: int | None = None) -> Array:
+    """The powers of each element along a new last axis, from 0 up: ``N`` of them (None: as many as elements)."""
+    return powers(x, x.shape[-1] if N is None else operator.index(N), True)

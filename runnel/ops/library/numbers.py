@@ -1,0 +1,261 @@
+"""Elementwise functions that are compositions: remainders, angles, careful logarithms, what stands for NaN."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+
+from runnel.core.dtypes import DType, float32, float64
+from runnel.core.surface import offered
+from runnel.ops.arguments import Array, Operand
+from runnel.ops.arithmetic import (
+    abs,
+    add,
+    add_p,
+    divide,
+    maximum,
+    minimum,
+    multiply,
+    negative,
+    remainder,
+    remainder_p,
+    round,
+    sign,
+    subtract,
+    trunc,
+)
+from runnel.ops.comparison import equal, greater, isinf, isnan, less, less_equal
+from runnel.ops.conversion import cast
+from runnel.ops.logic import logical_and, logical_or, logical_xor, where
+from runnel.ops.promotion import meet
+from runnel.ops.reductions import all
+from runnel.ops.statistics import clip
+from runnel.ops.transcendental import exp, log, log1p, pow, sin
+
+
+def _floats(*operands: Any) -> list[Array]:
+    """The operands in one float dtype and one rank; integers become float32, as in all functions of floats."""
+    own = meet(add_p, *operands)
+    return own if own[0].dtype.is_float else [cast(x, float32) for x in own]
+
+
+def in_float64(x: Array) -> tuple[Array, DType]:
+    """``x`` in float64, and the dtype of the result: what is computed there and rounded once is right to the last bit
+    but one."""
+    (own,) = _floats(x)
+    return cast(own, float64), own.dtype
+
+
+# --- remainders and signs -----------------------------------------------------------------------------------------
+
+
+@offered("rn", "Tensor", "Tensor_")
+def fmod(x: Operand, y: Operand) -> Array:
+    """What division rounded towards 0 leaves; it has the sign of x (C's fmod). An integer by 0 gives 0."""
+    a, b = meet(remainder_p, x, y)
+    if a.dtype.is_integer:
+        rest = remainder(a, b)
+        crosses = logical_and(logical_xor(less(a, 0), less(b, 0)), rest)
+        return where(crosses, subtract(rest, b), rest)
+    size = remainder(where(less(a, 0), negative(a), a), where(less(b, 0), negative(b), b))
+    return where(less(a, 0), negative(size), size)
+
+
+@offered("rn", "Tensor")
+def frac(x: Array) -> Array:
+    """x - trunc(x): the fraction, with the sign of x."""
+    return subtract(x, trunc(x))
+
+
+@offered("rn", "Tensor")
+def sgn(x: Array) -> Array:
+    """-1, 0 or 1 by the sign of x."""
+    return sign(x)
+
+
+@offered("rn", "Tensor")
+def positive(x: Array) -> Array:
+    """x itself."""
+    return x.handle()
+
+
+@offered("rn", "Tensor")
+def heaviside(x: Operand, values: Operand) -> Array:
+    """0 where x is negative, 1 where it is positive, ``values`` where it is 0; NaN stays."""
+    a, b = meet(add_p, x, values)
+    step = where(greater(a, 0), 1, where(less(a, 0), 0, where(equal(a, 0), b, a)))
+    return cast(step, a.dtype)
+
+
+@offered("rn")
+def fmax(x: Operand, y: Operand) -> Array:
+    """The greater of x and y, or the one that is a number."""
+    a, b = meet(add_p, x, y)
+    return where(isnan(a), b, where(isnan(b), a, maximum(a, b)))
+
+
+@offered("rn")
+def fmin(x: Operand, y: Operand) -> Array:
+    """The smaller of x and y, or the one that is a number."""
+    a, b = meet(add_p, x, y)
+    return where(isnan(a), b, where(isnan(b), a, minimum(a, b)))
+
+
+# --- angles and powers --------------------------------------------------------------------------------------------
+
+
+@offered("rn: deg2rad radians", "Tensor")
+def deg2rad(x: Array) -> Array:
+    """Degrees in radians."""
+    wide, dtype = in_float64(x)
+    return cast(multiply(wide, math.pi / 180), dtype)
+
+
+@offered("rn: rad2deg degrees", "Tensor")
+def rad2deg(x: Array) -> Array:
+    """Radians in degrees."""
+    wide, dtype = in_float64(x)
+    return cast(multiply(wide, 180 / math.pi), dtype)
+
+
+@offered("rn", "special", "Tensor")
+def exp2(x: Array) -> Array:
+    """2 to the power x."""
+    (own,) = _floats(x)
+    return pow(2.0, own)
+
+
+@offered("rn", "Tensor")
+def float_power(x: Operand, y: Operand) -> Array:
+    """x to the power y, in float64."""
+    a, b = meet(add_p, x, y, dtype=float64)
+    return pow(a, b)
+
+
+@offered("rn", "Tensor")
+def ldexp(x: Array, exponent: Operand) -> Array:
+    """x · 2^exponent."""
+    a, b = _floats(x, exponent)
+    return multiply(a, pow(2.0, b))
+
+
+# --- logarithms ---------------------------------------------------------------------------------------------------
+
+
+@offered("rn", "special", "Tensor", "Tensor_")
+def xlogy(x: Operand, y: Operand) -> Array:
+    """x · log y, and 0 where x is 0, whatever y is but NaN."""
+    return _times_log(x, y, log, 0, math.inf)
+
+
+@offered("rn", "special")
+def xlog1py(x: Operand, y: Operand) -> Array:
+    """x · log(1 + y), and 0 where x is 0, whatever y is but NaN."""
+    return _times_log(x, y, log1p, -1, math.inf)
+
+
+def _times_log(x: Operand, y: Operand, logarithm: Any, pole: float, top: float) -> Array:
+    a, b = _floats(x, y)
+    vanishes = logical_and(equal(a, 0), logical_or(less_equal(b, pole), equal(b, top)))
+    return where(vanishes, 0, multiply(a, logarithm(where(vanishes, 1, b))))
+
+
+@offered("rn", "Tensor")
+def logaddexp(x: Operand, y: Operand) -> Array:
+    """log(eˣ + eʸ), computed beside the greater of them so that nothing overflows."""
+    a, b = _floats(x, y)
+    gap = abs(where(equal(a, b), 0, subtract(a, b)))
+    return add(maximum(a, b), log1p(exp(negative(gap))))
+
+
+@offered("rn", "Tensor")
+def logaddexp2(x: Operand, y: Operand) -> Array:
+    """log₂(2ˣ + 2ʸ), computed beside the greater of them so that nothing overflows."""
+    a, b = _floats(x, y)
+    gap = abs(where(equal(a, b), 0, subtract(a, b)))
+    return add(maximum(a, b), divide(log1p(pow(2.0, negative(gap))), math.log(2)))
+
+
+@offered("rn", "special", "Tensor")
+def logit(x: Array, eps: float | None = None) -> Array:
+    """log(x / (1 - x)), of x kept within [eps, 1 - eps]."""
+    (p,) = _floats(x)
+    if eps is not None:
+        p = clip(p, eps, 1 - eps)
+    return subtract(log(p), log1p(negative(p)))
+
+
+@offered("rn", "special")
+def entr(x: Array) -> Array:
+    """-x · log x: 0 at 0, -∞ below."""
+    (p,) = _floats(x)
+    inside = greater(p, 0)
+    return where(
+        inside, negative(multiply(p, log(where(inside, p, 1)))), where(equal(p, 0), 0, where(less(p, 0), -math.inf, p))
+    )
+
+
+@offered("rn", "special", "Tensor")
+def sinc(x: Array) -> Array:
+    """sin(πx) / (πx), 1 at 0."""
+    wide, dtype = in_float64(x)
+    is_zero = equal(wide, 0)
+    safe = where(is_zero, 1, wide)
+    turned = subtract(safe, multiply(round(multiply(safe, 0.5)), 2))  # exact, so that large x keep their digits
+    return cast(where(is_zero, 1, divide(sin(multiply(turned, math.pi)), multiply(safe, math.pi))), dtype)
+
+
+# --- what is not finite, and what is near -------------------------------------------------------------------------
+
+
+@offered("rn", "Tensor")
+def nan_to_num(x: Array, nan: float | None = None, posinf: float | None = None, neginf: float | None = None) -> Array:
+    """``x`` with ``nan`` (0) for NaN, and ``posinf`` and ``neginf`` for the infinities: by default the greatest and the
+    smallest number of the dtype. No gradient passes where something is replaced."""
+    if not x.dtype.is_float:
+        return x.handle()
+    limits = np.finfo(x.dtype.numpy) if x.dtype.name != "bfloat16" else None
+    top = float(limits.max) if limits is not None else 3.3895313892515355e38
+    x = where(isnan(x), 0.0 if nan is None else nan, x)
+    x = where(equal(x, math.inf), top if posinf is None else posinf, x)
+    return where(equal(x, -math.inf), -top if neginf is None else neginf, x)
+
+
+@offered("rn", "Tensor")
+def isposinf(x: Array) -> Array:
+    """Whether each element is +∞."""
+    return logical_and(isinf(x), greater(x, 0))
+
+
+@offered("rn", "Tensor")
+def isneginf(x: Array) -> Array:
+    """Whether each element is -∞."""
+    return logical_and(isinf(x), less(x, 0))
+
+
+@offered("rn", "Tensor")
+def isclose(x: Operand, y: Operand, rtol: float = 1e-5, atol: float = 1e-8, equal_nan: bool = False) -> Array:
+    """Whether |x - y| ≤ atol + rtol·|y|, elementwise; infinities are near themselves, NaN only with ``equal_nan``."""
+    a, b = meet(add_p, x, y)
+    if not a.dtype.is_float or a.dtype.itemsize < 4:
+        wide = float32 if a.dtype.is_float else float64
+        a, b = cast(a, wide), cast(b, wide)
+    distance = abs(subtract(a, b))
+    near = logical_and(less(distance, math.inf), less_equal(distance, add(multiply(abs(b), rtol), atol)))
+    near = logical_or(near, equal(a, b))
+    return logical_or(near, logical_and(isnan(a), isnan(b))) if equal_nan else near
+
+
+@offered("rn", "Tensor")
+def allclose(x: Operand, y: Operand, rtol: float = 1e-5, atol: float = 1e-8, equal_nan: bool = False) -> bool:
+    """Whether :func:`isclose` holds everywhere, as a Python bool; in a compiled function, where that is not known,
+    ``rn.all(rn.isclose(x, y))`` is."""
+    return bool(all(isclose(x, y, rtol, atol, equal_nan)))
+
+
+@offered("rn")
+def array_equal(x: Array, y: Array) -> bool:
+    """Whether shapes and all elements are equal, as a Python bool."""
+    return x.shape == y.shape and bool(all(equal(x, y)))

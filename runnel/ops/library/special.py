@@ -1,0 +1,212 @@
+"""Special functions: of the error function's family, of Γ's, modified Bessel functions.
+
+Errors in float64 are a few units in the last place; float32 and half precision are computed in float64.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+import operator
+from typing import Any
+
+from runnel.core.avals import Aval
+from runnel.core.axes import ELEMENTWISE
+from runnel.core.dispatch import apply
+from runnel.core.dtypes import FLOATS, float32
+from runnel.core.surface import offered
+from runnel.core.tables import Op, axes, cost, infer, jvp, lower, reference, vjp
+from runnel.loops.formulas.library import bessel, error, gamma
+from runnel.loops.ir import Apply, Expr
+from runnel.loops.rules import Pointwise
+from runnel.loops.scalar import ScalarOp
+from runnel.ops.arguments import Array, Operand, require_dtype
+from runnel.ops.arithmetic import add, divide, multiply, negative, sign, subtract
+from runnel.ops.comparison import equal
+from runnel.ops.conversion import cast
+from runnel.ops.creation_like import iota
+from runnel.ops.family import in_numpy, partials
+from runnel.ops.library.scalars import function_of_floats, scalar_operation
+from runnel.ops.logic import where
+from runnel.ops.promotion import unary_float
+from runnel.ops.reductions import sum
+from runnel.ops.transcendental import exp, square
+from runnel.ops.views import expand_dims
+
+_HALF_ROOT_PI = math.sqrt(math.pi) / 2
+
+erfc_p = function_of_floats("erfc", "x", "1 - erf x.", error.erfc, 160)
+erfcx_p = function_of_floats("erfcx", "x", "e^(x²)·erfc x.", error.erfcx, 120)
+erfinv_p = function_of_floats("erfinv", "x", "The y with erf y = x.", error.erfinv, 900)
+ndtr_p = function_of_floats("ndtr", "x", "The probability that a normal number is below x.", error.ndtr, 200)
+ndtri_p = function_of_floats("ndtri", "p", "The x with ndtr x = p.", error.ndtri, 900)
+log_ndtr_p = function_of_floats("log_ndtr", "x", "log ndtr x.", error.log_ndtr, 300)
+lgamma_p = function_of_floats("lgamma", "x", "log |Γ(x)|.", gamma.lgamma, 250)
+digamma_p = function_of_floats("digamma", "x", "The derivative of log Γ.", gamma.digamma, 250)
+i0_p = function_of_floats("i0", "x", "I₀(x).", bessel.i0, 120)
+i0e_p = function_of_floats("i0e", "x", "e^-|x|·I₀(x).", bessel.i0e, 100)
+i1_p = function_of_floats("i1", "x", "I₁(x).", bessel.i1, 120)
+i1e_p = function_of_floats("i1e", "x", "e^-|x|·I₁(x).", bessel.i1e, 100)
+
+_LOG_ROOT_2PI = 0.5 * math.log(2 * math.pi)
+
+
+def _density(x: Array) -> Array:
+    """Of a normal number."""
+    return multiply(exp(multiply(square(x), -0.5)), 1 / math.sqrt(2 * math.pi))
+
+
+def _over(out: Array, x: Array) -> Array:
+    """I₁(x)/x, ½ at 0."""
+    is_zero = equal(x, 0)
+    return where(is_zero, 0.5, divide(out, where(is_zero, 1, x)))
+
+
+# --- polygamma ----------------------------------------------------------------------------------------------------
+
+_HIGHEST = 30
+
+polygamma_p = Op("polygamma", "x, *, n", "The derivative n ≥ 1 of digamma.", is_late=True)
+axes.register(polygamma_p, ELEMENTWISE)
+cost.register(polygamma_p, lambda x, *, n: x.size)
+
+
+@infer.rule(polygamma_p)
+def _infer(x: Aval, *, n: int) -> Aval:
+    require_dtype("polygamma", x.dtype, FLOATS)
+    return x
+
+
+@functools.cache
+def _of_order(n: int) -> ScalarOp:
+    return scalar_operation(f"polygamma_{n}", 1, gamma.polygamma(n), 300 + 30 * n)
+
+
+def _expr(avals: Any, x: Expr, *, n: int) -> Expr:
+    return Apply(_of_order(n), (x,), x.dtype)
+
+
+lower.register(polygamma_p, Pointwise(_expr))
+reference.register(polygamma_p, lambda x, *, n: in_numpy(_of_order(n).numpy)(x))
+
+
+@vjp.rule(polygamma_p)
+def _vjp(g: Array, out: Array, x: Array, *, n: int) -> tuple[Array]:
+    return (multiply(g, polygamma(n + 1, x)),)
+
+
+@jvp.rule(polygamma_p)
+def _jvp(tangents: Any, out: Array, x: Array, *, n: int) -> list[Array]:
+    return [multiply(tangents[0], polygamma(n + 1, x))]
+
+
+# --- functions ----------------------------------------------------------------------------------------------------
+
+
+@offered("rn", "special", "Tensor", "Tensor_")
+def erfc(x: Operand) -> Array:
+    """1 - erf x, with all digits where it is small."""
+    return unary_float(erfc_p, x)
+
+
+@offered("special")
+def erfcx(x: Operand) -> Array:
+    """e^(x²) · erfc x."""
+    return unary_float(erfcx_p, x)
+
+
+@offered("rn", "special", "Tensor", "Tensor_")
+def erfinv(x: Operand) -> Array:
+    """The y with erf y = x: ±∞ at ±1, NaN beyond."""
+    return unary_float(erfinv_p, x)
+
+
+@offered("special")
+def ndtr(x: Operand) -> Array:
+    """The probability that a normal number of mean 0 and deviation 1 is below x."""
+    return unary_float(ndtr_p, x)
+
+
+@offered("special")
+def ndtri(p: Operand) -> Array:
+    """The x below which a normal number of mean 0 and deviation 1 lies with probability p."""
+    return unary_float(ndtri_p, p)
+
+
+@offered("special")
+def log_ndtr(x: Operand) -> Array:
+    """The logarithm of :func:`ndtr`, far below, too."""
+    return unary_float(log_ndtr_p, x)
+
+
+@offered("rn", "special: gammaln lgamma", "Tensor", "Tensor_")
+def lgamma(x: Operand) -> Array:
+    """log |Γ(x)|; infinite at 0, -1, -2, …"""
+    return unary_float(lgamma_p, x)
+
+
+@offered("rn", "special: digamma psi", "Tensor", "Tensor_")
+def digamma(x: Operand) -> Array:
+    """The derivative of log Γ: -∞ at 0, NaN at -1, -2, …"""
+    return unary_float(digamma_p, x)
+
+
+@offered("rn", "special")
+def polygamma(n: int, x: Array) -> Array:
+    """The derivative ``n`` of digamma, from 0 to 30 (else ValueError)."""
+    order = operator.index(n)
+    if not 0 <= order <= _HIGHEST:
+        raise ValueError(f"[polygamma] n lies from 0 to {_HIGHEST}; received {n}.")
+    if order == 0:
+        return digamma(x)
+    return apply(polygamma_p, x if x.dtype.is_float else cast(x, float32), n=order)
+
+
+@offered("rn: mvlgamma", "special: multigammaln")
+def mvlgamma(x: Array, p: int) -> Array:
+    """The logarithm of the multivariate Γ of dimension ``p``: p·(p - 1)/4·log π + Σ log Γ(x - j/2) over j < p."""
+    count = operator.index(p)
+    if not 1 <= count <= 1 << 16:
+        raise ValueError(f"[mvlgamma] the dimension p is 1 at least; received {p}.")
+    halves = multiply(iota(x, (count,), 0), 0.5)
+    return add(sum(lgamma(subtract(expand_dims(x, x.ndim), halves)), -1), count * (count - 1) / 4 * math.log(math.pi))
+
+
+@offered("rn", "special", "Tensor")
+def i0(x: Operand) -> Array:
+    """The modified Bessel function I₀."""
+    return unary_float(i0_p, x)
+
+
+@offered("special")
+def i0e(x: Operand) -> Array:
+    """e^-|x| · I₀(x)."""
+    return unary_float(i0e_p, x)
+
+
+@offered("special")
+def i1(x: Operand) -> Array:
+    """The modified Bessel function I₁."""
+    return unary_float(i1_p, x)
+
+
+@offered("special")
+def i1e(x: Operand) -> Array:
+    """e^-|x| · I₁(x)."""
+    return unary_float(i1e_p, x)
+
+
+# --- derivatives --------------------------------------------------------------------------------------------------
+
+partials(erfc_p, lambda g, out, x: multiply(g, multiply(exp(negative(square(x))), -1 / _HALF_ROOT_PI)))
+partials(erfcx_p, lambda g, out, x: multiply(g, subtract(multiply(multiply(x, out), 2), 1 / _HALF_ROOT_PI)))
+partials(erfinv_p, lambda g, out, x: multiply(g, multiply(exp(square(out)), _HALF_ROOT_PI)))
+partials(ndtr_p, lambda g, out, x: multiply(g, _density(x)))
+partials(ndtri_p, lambda g, out, p: divide(g, _density(out)))
+partials(log_ndtr_p, lambda g, out, x: multiply(g, exp(subtract(multiply(square(x), -0.5), add(out, _LOG_ROOT_2PI)))))
+partials(lgamma_p, lambda g, out, x: multiply(g, digamma(x)))
+partials(digamma_p, lambda g, out, x: multiply(g, polygamma(1, x)))
+partials(i0_p, lambda g, out, x: multiply(g, i1(x)))
+partials(i0e_p, lambda g, out, x: multiply(g, subtract(i1e(x), multiply(sign(x), out))))
+partials(i1_p, lambda g, out, x: multiply(g, subtract(i0(x), _over(out, x))))
+partials(i1e_p, lambda g, out, x: multiply(g, subtract(i0e(x), add(_over(out, x), multiply(sign(x), out)))))

@@ -1,0 +1,32 @@
+"""The number of elements of an array, as NumPy has it (``x.size``), and its shape as PyTorch does (``x.size()``)."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from runnel.core.avals import Shape
+from runnel.core.errors import AxisError
+
+
+class Extent(int):
+    """The number of elements; called, the shape, or the size of one axis."""
+
+    __module__ = "runnel"
+    _shape: Shape
+
+    def __new__(cls, shape: Shape) -> Extent:
+        made = super().__new__(cls, math.prod(shape))
+        made._shape = shape
+        return made
+
+    def __call__(self, dim: int | None = None) -> Any:
+        """The shape, or the size of the axis ``dim``. AxisError for an axis that there is not."""
+        if dim is None:
+            return self._shape
+        if not -len(self._shape) <= dim < len(self._shape):
+            raise AxisError(f"[size] axis {dim} lies outside an array of {len(self._shape)} dimensions.")
+        return self._shape[dim]
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return int, (int(self),)

@@ -1,0 +1,167 @@
+"""What is asked of arrays and of the library: sizes and kinds of arrays, the Array API's inspection, threads."""
+
+from __future__ import annotations
+
+import operator
+from typing import Any, Final
+
+from runnel.backends import context
+from runnel.core import dtypes, switches
+from runnel.core.devices import Device, devices as every_device
+from runnel.core.dispatch import TensorLike
+from runnel.core.dtypes import DType
+from runnel.core.library.dtype_info import isdtype
+from runnel.core.surface import offered
+from runnel.ops.arguments import Array
+from runnel.ops.broadcasting import broadcast_to
+from runnel.ops.conversion import cast
+from runnel.ops.views import permute, reshape, transpose
+
+
+@offered("rn", "Tensor: numel nelement")
+def numel(x: Array) -> int:
+    """The number of elements."""
+    return int(x.size)
+
+
+@offered("Tensor: dim ndimension")
+def dim(x: Array) -> int:
+    """The number of axes."""
+    return int(x.ndim)
+
+
+@offered("Tensor")
+def element_size(x: Array) -> int:
+    """The size of an element in bytes."""
+    return int(x.dtype.itemsize)
+
+
+@offered("Tensor")
+def stride(x: Array, axis: int | None = None) -> Any:
+    """The steps in elements along each axis, or along one."""
+    return x.strides if axis is None else x.strides[axis]
+
+
+@offered("Tensor")
+def is_contiguous(x: Array) -> bool:
+    """Whether the elements stand in row-major order without gaps."""
+    return bool(x.read().is_dense)
+
+
+@offered("rn")
+def is_tensor(obj: Any) -> bool:
+    """Whether ``obj`` is an array of this library."""
+    return isinstance(obj, TensorLike)
+
+
+@offered("rn", "Tensor")
+def is_floating_point(x: Array) -> bool:
+    """Whether the elements are floats."""
+    return bool(x.dtype.is_float)
+
+
+@offered("rn", "Tensor")
+def is_complex(x: Array) -> bool:
+    """Whether the elements are complex: never."""
+    return False
+
+
+@offered("rn", "Tensor")
+def is_nonzero(x: Array) -> bool:
+    """Whether the one element of ``x`` is not 0."""
+    return bool(x)
+
+
+@offered("rn")
+def astype(x: Array, dtype: Any, copy: bool = True, device: Any = None) -> Array:
+    """``x`` in another dtype, and on another device if one is named."""
+    made = cast(x, dtypes.as_dtype(dtype))
+    made = made if device is None else made.to(device=device)
+    return made.handle() if made is x and copy else made
+
+
+@offered("Tensor")
+def expand_as(x: Array, other: Array) -> Array:
+    """``x`` repeated along axes of size 1 and new leading axes to the shape of ``other``."""
+    return broadcast_to(x, other.shape)
+
+
+@offered("Tensor: view_as reshape_as")
+def reshape_as(x: Array, other: Array) -> Array:
+    """``x`` under the shape of ``other``."""
+    return reshape(x, other.shape)
+
+
+@offered("Tensor")
+def type_as(x: Array, other: Array) -> Array:
+    """``x`` in the dtype of ``other``."""
+    return cast(x, other.dtype)
+
+
+@offered("rn", "Tensor")
+def t(x: Array) -> Array:
+    """The transpose of a matrix; a vector or number itself."""
+    return transpose(x, 0, 1) if x.ndim == 2 else permute(x, tuple(range(x.ndim)))
+
+
+@offered("rn", "linalg", "Tensor: matrix_transpose adjoint")
+def matrix_transpose(x: Array) -> Array:
+    """The last two axes exchanged."""
+    return transpose(x, -2, -1)
+
+
+# --- threads ------------------------------------------------------------------------------------------------------
+
+
+@offered("rn")
+def set_num_threads(count: int) -> None:
+    """Run programs on ``count`` threads from now on; 0: on as many as the process may use. Results do not depend on
+    it. SettingError for another value."""
+    switches.num_threads.set(operator.index(count))
+
+
+@offered("rn")
+def get_num_threads() -> int:
+    """How many threads a program runs on."""
+    return context.current().threads
+
+
+# --- the Array API's inspection -----------------------------------------------------------------------------------
+
+
+class ArrayNamespaceInfo:
+    """What this library can do, as the Array API asks for it."""
+
+    __module__ = "runnel"
+
+    def capabilities(self) -> dict[str, Any]:
+        """Masks as indices, shapes that depend on values (both where values are known), and no bound on axes."""
+        return {"boolean indexing": True, "data-dependent shapes": True, "max dimensions": None}
+
+    def default_device(self) -> Device:
+        """Where new arrays are made."""
+        return context.default_device()
+
+    def default_dtypes(self, *, device: Any = None) -> dict[str, DType]:
+        """The dtypes of Python numbers, positions and complex numbers, of which there are none."""
+        return {"real floating": dtypes.float32, "integral": dtypes.int64, "indexing": dtypes.int64}
+
+    def devices(self) -> list[Device]:
+        """All devices."""
+        return list(every_device())
+
+    def dtypes(self, *, device: Any = None, kind: Any = None) -> dict[str, DType]:
+        """The standard's dtypes by name, all or those of a kind."""
+        every = {d.name: d for d in dtypes.ALL if d.name in _STANDARD}
+        return every if kind is None else {name: d for name, d in every.items() if isdtype(d, kind)}
+
+
+_STANDARD: Final = frozenset(
+    {"bool", "float32", "float64", *(f"{sign}int{bits}" for sign in ("", "u") for bits in (8, 16, 32, 64))}
+)
+
+
+@offered("rn")
+def __array_namespace_info__() -> ArrayNamespaceInfo:
+    """What this library can do (Array API, "Inspection")."""
+    return ArrayNamespaceInfo()

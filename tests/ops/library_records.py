@@ -1,0 +1,37 @@
+"""The primitives of ``runnel.ops.library``: oracle, number of operands, attributes, dtypes, what else a record has."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import scipy.special as sp
+
+import runnel.ops.library.circular
+import runnel.ops.library.special  # noqa: F401 - both fill the tables
+from runnel.core import dtypes as dt
+from runnel.ops.family import NUMBERS
+
+WIDE = (dt.float32, dt.float64)
+INSIDE, ABOVE, POSITIVE = (-0.9, 0.9), (1.1, 4.0), (0.2, 6.0)
+
+LIBRARY: dict[str, tuple[Any, int, dict[str, Any], Any, dict[str, Any]]] = {
+    "tan": (np.tan, 1, {}, None, {"domain": (-1.2, 1.2)}),
+    "asin": (np.arcsin, 1, {}, None, {"domain": INSIDE}), "acos": (np.arccos, 1, {}, None, {"domain": INSIDE}),
+    "atan": (np.arctan, 1, {}, None, {}), "sinh": (np.sinh, 1, {}, None, {}), "cosh": (np.cosh, 1, {}, None, {}),
+    "asinh": (np.arcsinh, 1, {}, None, {}), "acosh": (np.arccosh, 1, {}, None, {"domain": ABOVE}),
+    "atanh": (np.arctanh, 1, {}, None, {"domain": INSIDE}),
+    "atan2": (np.arctan2, 2, {}, None, {"domain": (0.3, 3.0)}),
+    "hypot": (np.hypot, 2, {}, None, {"domain": (0.3, 3.0)}),
+    "copysign": (np.copysign, 2, {}, None, {"domain": (0.3, 3.0)}),
+    "signbit": (lambda x: np.signbit(x) if x.dtype.kind == "f" else x < 0, 1, {}, NUMBERS, {"smooth": False}),
+    "nextafter": (np.nextafter, 2, {}, (dt.float64,), {"smooth": False}),
+    "erfc": (sp.erfc, 1, {}, None, {}), "erfcx": (sp.erfcx, 1, {}, None, {"domain": (-1.0, 3.0)}),
+    "erfinv": (sp.erfinv, 1, {}, None, {"domain": INSIDE}), "ndtr": (sp.ndtr, 1, {}, None, {}),
+    "ndtri": (sp.ndtri, 1, {}, None, {"domain": (0.1, 0.9)}), "log_ndtr": (sp.log_ndtr, 1, {}, None, {}),
+    "lgamma": (sp.gammaln, 1, {}, WIDE, {"domain": POSITIVE}),
+    "digamma": (sp.digamma, 1, {}, WIDE, {"domain": POSITIVE}),
+    "polygamma": (lambda x, *, n: sp.polygamma(n, x), 1, {"n": 2}, WIDE, {"domain": (0.6, 6.0)}),
+    "i0": (sp.i0, 1, {}, None, {}), "i0e": (sp.i0e, 1, {}, None, {"domain": (0.3, 9.0)}),
+    "i1": (sp.i1, 1, {}, None, {}), "i1e": (sp.i1e, 1, {}, None, {"domain": (0.3, 9.0)}),
+}  # fmt: skip

@@ -1,0 +1,90 @@
+"""The functions of ``runnel.ops.library`` that are composed of primitives, for the suites: inputs away from kinks."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+import runnel as rn
+
+Array = np.ndarray[Any, Any]
+RNG = np.random.default_rng(9)
+X = RNG.permutation(15).reshape(3, 5) / 4 + RNG.uniform(0.1, 0.2, (3, 5))
+Y = RNG.permutation(15).reshape(3, 5) / 5 - 1.43
+P = RNG.uniform(0.1, 0.9, (3, 5))
+S = RNG.normal(size=(5, 5))
+V = RNG.normal(size=6)
+LONG = RNG.normal(size=(2, 150))
+
+
+def index(*values: Any) -> rn.Tensor:
+    return rn.asarray(np.array(values))
+
+
+def indices() -> rn.Tensor:
+    return index([2, 1, 1, 0, 0], [0, 2, 2, 2, 1])
+
+
+SEGMENTS = (2, 0, 2)
+
+LIBRARY_FUNCTIONS: dict[str, tuple[Callable[..., Any], tuple[Array, ...]]] = {
+    "cumsum": (lambda x: rn.cumsum(x, 0), (X,)), "cumsum_long": (lambda x: rn.cumsum(x, 1), (LONG,)),
+    "cumprod": (lambda x: rn.cumprod(x, 1), (X,)), "logcumsumexp": (lambda x: rn.logcumsumexp(x, 1), (X,)),
+    "cummax": (lambda x: rn.cummax(x, 1).values, (X,)), "cummin": (lambda x: rn.cummin(x, 0).values, (X,)),
+    "diff": (lambda x: rn.diff(x, n=2), (X,)), "trapezoid": (rn.trapezoid, (X, Y[0])),
+    "cumulative_trapezoid": (rn.cumulative_trapezoid, (X,)),
+    "cumulative_sum": (lambda x: rn.cumulative_sum(x, axis=1, include_initial=True), (X,)),
+    "median": (rn.median, (X,)), "median_1": (lambda x: rn.median(x, 1).values, (X,)),
+    "nanmedian": (lambda x: rn.nanmedian(x, 0).values, (X,)), "kthvalue": (lambda x: rn.kthvalue(x, 2).values, (X,)),
+    "mode": (lambda x: rn.mode(x).values, (X,)), "quantile": (lambda x: rn.quantile(x, [0.3, 0.8], 1), (X,)),
+    "quantile_midpoint": (lambda x: rn.quantile(x, 0.3, 0, interpolation="midpoint"), (X,)),
+    "nanquantile": (lambda x: rn.nanquantile(x, 0.3), (X,)), "msort": (rn.msort, (X,)),
+    "hstack": (lambda x, y: rn.hstack([x, y]), (X, Y)), "vstack": (lambda x, y: rn.vstack([x, y]), (X, Y[0])),
+    "dstack": (lambda x, y: rn.dstack([x, y]), (X, Y)),
+    "column_stack": (lambda x, y: rn.column_stack([x, y]), (X, P[:, 0])),
+    "block_diag": (rn.block_diag, (X, S)), "chunk": (lambda x: rn.chunk(x, 2, 1)[1], (X,)),
+    "tensor_split": (lambda x: rn.tensor_split(x, 3, 1)[0], (X,)),
+    "unstack": (lambda x: rn.stack(rn.unstack(x, 1), 0), (X,)),
+    "tile": (lambda x: rn.tile(x, (2, 1, 3)), (X,)), "repeat": (lambda x: rn.repeat(x, 2, 1), (X,)),
+    "repeat_each": (lambda x: rn.repeat(x, [1, 0, 2], 0), (X,)), "kron": (rn.kron, (X, S[:2])),
+    "meshgrid": (lambda x, y: rn.meshgrid(x, y)[0] * rn.meshgrid(x, y)[1], (V, X[0])),
+    "cartesian_prod": (rn.cartesian_prod, (V, X[0])),
+    "combinations": (rn.combinations, (V,)), "rot90": (rn.rot90, (X,)), "rot90_3": (lambda x: rn.rot90(x, 3), (X,)),
+    "unflatten": (lambda x: rn.unflatten(x, 0, (3, -1)), (X,)), "tril": (lambda x: rn.tril(x, 1), (X,)),
+    "triu": (lambda x: rn.triu(x, 1), (X,)), "diagonal": (lambda x: rn.diagonal(x, 1), (X,)),
+    "diag_embed": (lambda x: rn.diag_embed(x, -1), (X,)), "diag": (lambda x: rn.diag(x, 2), (V,)),
+    "trace": (rn.trace, (S,)), "unfold": (lambda x: rn.unfold(x, 1, 3, 2), (X,)),
+    "vander": (lambda x: rn.vander(x, 4), (V,)),
+    "roll_axes": (lambda x: rn.roll(x, (1, 2), (0, 1)), (X,)),
+    "moveaxis_two": (lambda x: rn.moveaxis(x, (0, 1), (1, 0)), (X,)),
+    "fmod": (rn.fmod, (X * 3, P)), "frac": (rn.frac, (X,)), "deg2rad": (rn.deg2rad, (X,)), "exp2": (rn.exp2, (X,)),
+    "float_power": (rn.float_power, (P, X)), "xlogy": (rn.xlogy, (X, P)), "xlog1py": (rn.xlog1py, (X, P)),
+    "logaddexp": (rn.logaddexp, (X, Y)), "logaddexp2": (rn.logaddexp2, (X, Y)), "logit": (rn.logit, (P,)),
+    "entr": (rn.entr, (P,)), "sinc": (rn.sinc, (X,)), "nan_to_num": (rn.nan_to_num, (X,)), "fmax": (rn.fmax, (X, Y)),
+    "ldexp": (lambda x: rn.ldexp(x, index(1, 2, 3, 0, -1)), (X,)), "heaviside": (rn.heaviside, (X, Y)),
+    "gather": (lambda x: rn.gather(x, 0, indices()), (X,)),
+    "scatter": (lambda x, y: rn.scatter(x, 0, indices(), y), (X, Y[:2])),
+    "scatter_add_along": (lambda x, y: rn.scatter_add(x, 0, indices(), y), (X, Y[:2])),
+    **{
+        f"scatter_reduce_{how}": (lambda x, y, how=how: rn.scatter_reduce(x, 0, indices(), y, how), (X, Y[:2]))
+        for how in ("prod", "mean", "amax", "amin")
+    },
+    "index_select": (lambda x: rn.index_select(x, 1, index(0, 3, 3)), (X,)),
+    "put_along_axis": (lambda x, y: rn.put_along_axis(x, indices(), y, 0), (X, Y[:2])),
+    "masked_scatter": (lambda x, y: rn.masked_scatter(x, x > 2, y), (X, Y)),
+    "select_scatter": (lambda x, y: rn.select_scatter(x, y, 0, 1), (X, Y[0])),
+    "slice_scatter": (lambda x, y: rn.slice_scatter(x, y, 1, 0, 5, 2), (X, Y[:, :3])),
+    **{
+        f"segment_{how}": (
+            lambda x, how=how: getattr(rn, f"segment_{how}")(x, index(*SEGMENTS), 4), (X,)
+        ) for how in ("sum", "mean", "prod", "max", "min")
+    },
+    "einsum": (lambda x, y: rn.einsum("ij,kj->ik", x, y), (X, Y)),
+    "einsum_three": (lambda x, y, z: rn.einsum("ij,kj,jl->il", x, y, z), (X, Y, S)),
+    "einsum_diagonal": (lambda x: rn.einsum("ii->i", x), (S,)), "inner": (rn.inner, (X, Y)), "dot": (rn.dot, (X, S)),
+    "multi_dot": (lambda *xs: rn.linalg.multi_dot(xs), (X, S, V[:5])), "addmm": (rn.addmm, (X, X[:, :4], S[:4])),
+    "cross": (rn.cross, (X[:, :3], Y[:, :3])), "nanmean": (lambda x: rn.nanmean(x, 0), (X,)), "cov": (rn.cov, (X,)),
+    "corrcoef": (rn.corrcoef, (X,)), "cdist": (rn.cdist, (X, Y)), "dist": (rn.dist, (X, Y)),
+}  # fmt: skip
