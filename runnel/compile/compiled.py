@@ -120,6 +120,7 @@ class Compiled(FunctionLike, Wrapper):
             result = self._run(key, executable, args, kwargs)
             if result is not MISS:
                 return result
+        failed: Raised | None = None
         try:
             while True:
                 executable = self._made(key, around, args, kwargs)
@@ -134,11 +135,12 @@ class Compiled(FunctionLike, Wrapper):
             pass  # the next call finds what this one prepares
         except (Refused, NewStateError) as problem:
             self._tell(problem)
-        except Raised as raised:
-            result = self.function(*args, **kwargs)  # raises the same, and leaves what it did so far
-            self._tell(raised)
-            return result
-        return self.function(*args, **kwargs)
+        except Raised as problem:
+            failed = problem.with_traceback(None)
+        result = self.function(*args, **kwargs)  # where the trace failed, this raises the same, and leaves what it did
+        if failed is not None:
+            self._tell(failed)
+        return result
 
     def _run(self, key: Hashable, executable: Executable, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """The call, if ``executable`` fits."""

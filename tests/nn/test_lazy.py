@@ -7,7 +7,7 @@ import pytest
 
 import runnel as rn
 from runnel import nn, optim
-from runnel.core.errors import DeviceError, ShapeError
+from runnel.core.errors import CaptureWarning, ShapeError
 
 
 def test_a_lazy_layer_becomes_the_layer() -> None:
@@ -43,10 +43,17 @@ def test_a_state_gives_the_sizes() -> None:
         assert type(lazy) is type(layer) and lazy.extra_repr() == layer.extra_repr()
 
 
-def test_refused() -> None:
+def test_a_first_call_that_is_compiled_runs_eagerly() -> None:
     lazy = nn.LazyLinear(3)
-    with pytest.raises(DeviceError, match="in the middle of a compiled function"):
-        rn.compile(lambda x: lazy(x))(rn.ones((2, 3)))
+    compiled = rn.compile(lambda x: lazy(x))
+    with pytest.warns(CaptureWarning, match="in the middle of a compiled function"):
+        first = compiled(rn.ones((2, 3)))
+    for _ in range(3):
+        np.testing.assert_array_equal(compiled(rn.ones((2, 3))).numpy(), first.numpy())
+    assert compiled.statistics["programs"] == 1
+
+
+def test_refused() -> None:
     with pytest.raises(ShapeError, match="2 spatial ones"):
         nn.LazyConv2d(2, 3)(rn.ones((2, 3)))
     with pytest.raises(ShapeError, match="3 channels are not 2 groups"):

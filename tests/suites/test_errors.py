@@ -72,7 +72,7 @@ def test_eager_indices_out_of_range(name: str, dtype: str) -> None:
     good = rn.asarray(np.array([2, 0, 1, 2]), dtype)
     INDEXED[name](good)
     with pytest.raises(
-        AxisError, match=r"2 of 4 indices lie outside \[0, [34]\): 9, 100\.|index 100 lies outside axis 1"
+        AxisError, match=r"2 of 4 indices lie outside \[0, [34]\): 9, 100\.|index 100 lies outside axis [01]"
     ):
         INDEXED[name](rn.asarray(np.array([2, 9, 1, 100]), dtype))
 
@@ -81,7 +81,7 @@ def test_eager_negative_indices() -> None:
     assert ops.take(X, rn.asarray([-1, -3]), 0).tolist() == [X[2].tolist(), X[0].tolist()]
     with pytest.raises(AxisError, match="index -4 lies outside axis 0"):
         ops.take(X, rn.asarray([-1, -4]), 0)
-    with pytest.raises(AxisError, match=r": -1\."):
+    with pytest.raises(AxisError, match="index -1 lies outside axis 0"):
         ops.embedding(X, rn.asarray([0, -1]))
 
 
@@ -97,7 +97,7 @@ def test_indices_in_any_layout() -> None:
         assert ops.embedding(table, rn.asarray(shared, copy=False)).numpy().sum() == 0
         if shared.flags.writeable:
             shared[-1, -1] = 8
-            with pytest.raises(AxisError, match=r"\): 8\."):
+            with pytest.raises(AxisError, match="index 8 lies outside axis 0"):
                 ops.embedding(table, rn.asarray(shared, copy=False))
             shared[-1, -1] = 0
 
@@ -169,7 +169,7 @@ def test_indices_computed_from_a_variable_that_is_updated(threads: int) -> None:
 def test_constant_indices_are_checked_when_planned() -> None:
     good = Traced(lambda x: ops.embedding(x, rn.asarray([2, 0])), (X,))
     assert good.plan.bounded == [] and good(X)[0].tolist() == [X[2].tolist(), X[0].tolist()]
-    with pytest.raises(AxisError, match=r"\[0, 3\)"):
+    with pytest.raises(AxisError, match="index 3 lies outside axis 0"):
         Traced(lambda x: ops.embedding(x, rn.asarray([3])), (X,))(X)
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Final
 
 from runnel.loops.formulas.exp import exp
-from runnel.loops.formulas.library.series import chebyshev, in_float64
+from runnel.loops.formulas.library.series import chebyshev, in_float64, is_negative
 from runnel.loops.formulas.value import Value, choose
 
 _I0_NEAR: Final = (
@@ -85,10 +85,15 @@ def i0e(x: Value) -> Value:
 def i1(x: Value) -> Value:
     """I₁(x)."""
     a = abs(x)
-    return _grown(a, _scaled_1(a)).with_sign_of(x)
+    return _odd(_grown(a, _scaled_1(a)), x)
 
 
 @in_float64
 def i1e(x: Value) -> Value:
     """e^-|x|·I₁(x)."""
-    return _scaled_1(abs(x)).with_sign_of(x)
+    return _odd(_scaled_1(abs(x)), x)
+
+
+def _odd(value: Value, x: Value) -> Value:
+    """With the sign of ``x``. A choice: LLVM narrows a copied sign to half precision by a function nobody has."""
+    return choose(is_negative(x), -value, value)
