@@ -18,10 +18,15 @@ def compare(name: str, compiled: Capture, now: Capture) -> None:
     if compiled.identity() == now.identity() and _differ_in_callbacks_alone(compiled.graph, now.graph):
         return
     where, what = _first_difference(compiled.graph, now.graph)
-    raise AuditError(
-        f"[compile] '{name}' did not do the same when it was traced again: {what}{f' at {where}' if where else ''}. "
-        "It reads something that Runnel cannot watch (a clock, NumPy's random numbers, a file, hidden state); pass "
-        "that as an argument, or use runnel's random numbers."
+    raise error(name, f"{what}{f' at {where}' if where else ''}")
+
+
+def error(name: str, difference: str) -> AuditError:
+    """What a call ends with whose trace differs from that of the program."""
+    return AuditError(
+        f"[compile] '{name}' did not do the same when it was traced again: {difference}. It reads something that "
+        "Runnel cannot watch (a clock, NumPy's random numbers, a file, hidden state); pass that as an argument, or use "
+        "runnel's random numbers. Later calls run eagerly."
     )
 
 

@@ -22,7 +22,7 @@ from runnel.compile.wrappers import WrappedMethod, Wrapper
 from runnel.core import switches, tracebacks
 from runnel.core.accepting import byte_count
 from runnel.core.casting import CASTING
-from runnel.core.errors import CaptureError, CaptureWarning, NewStateError, RunnelError
+from runnel.core.errors import AuditError, CaptureError, CaptureWarning, NewStateError, RunnelError
 from runnel.core.references import FunctionLike
 from runnel.core.surface import offered
 from runnel.inspection.inspection import Inspection
@@ -114,6 +114,8 @@ class Compiled(FunctionLike, Wrapper):
     # The general way --------------------------------------------------------------------------------------------------
 
     def _call(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        if self._entry.refuted:
+            return self.function(*args, **kwargs)
         around = self._around()
         key = (kinds(args, kwargs), around)
         for executable in self._entry.programs(key):
@@ -147,7 +149,17 @@ class Compiled(FunctionLike, Wrapper):
             if not executable.fits(self.function, args, kwargs):
                 return MISS
             self._audits += 1
-            executable.audit(self.function, args, kwargs, self._options.keep_grads)
+            try:
+                executable.audit(self.function, args, kwargs, self._options.keep_grads)
+            except AuditError as error:
+                self._entry.refute(str(error))
+                raise
+            except Exception as problem:
+                reason = f"traced again it raised {type(problem).__name__}: {problem}"
+                self._entry.refute(reason)
+                result = self.function(*args, **kwargs)  # raises the same, or what was found is not true
+                self._warn(f"'{self.name}' runs eagerly: {reason}")
+                return result
         result = executable.run(self.function, args, kwargs)
         if result is not MISS:
             self._entry.promote(key, executable)
@@ -163,6 +175,8 @@ class Compiled(FunctionLike, Wrapper):
 
     def _found(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Executable:
         """The program for these arguments, traced and compiled if there is none that fits."""
+        if self._entry.refuted:
+            raise CaptureError(f"[compile] {self.name}() runs eagerly since an audit failed: {self._entry.refuted}")
         around = self._around()
         key = (kinds(args, kwargs), around)
         for executable in self._entry.programs(key):

@@ -15,7 +15,8 @@ from runnel.compile.inspection import inspected
 from runnel.compile.native import Native
 from runnel.compile.observe.guard import Guard
 from runnel.compile.observe.observation import Observation
-from runnel.core.errors import CaptureError, MemoryBudgetError, RunnelError
+from runnel.compile.observe.refusal import Refused
+from runnel.core.errors import CaptureError, MemoryBudgetError, NewStateError, RunnelError
 from runnel.core.lazy import lazy
 from runnel.core.lifetime import tied
 from runnel.inspection import ladder
@@ -110,13 +111,16 @@ class Executable:
         return self._general(function, args, kwargs)
 
     def audit(self, function: FunctionType, args: tuple[Any, ...], kwargs: dict[str, Any], keep_grads: bool) -> None:
-        """Trace again and compare."""
+        """Trace again and compare. AuditError if the trace differs, or if there is none any more."""
         self.counter.audit_at = max(2 * self.counter.audit_at, 2)
         if self.captured is None or self.native is None:
             return
         with context.entered(self.native.circumstances):
             name, least_kept = self.captured.graph.name, self.captured.least_kept
-            now = capture(function, args, kwargs, keep_grads, name, self.varying, least_kept)
+            try:
+                now = capture(function, args, kwargs, keep_grads, name, self.varying, least_kept)
+            except (Refused, NewStateError) as problem:
+                raise audit.error(self.function_name, str(problem)) from None
             if now.guard.aliases == self.guard.aliases:  # a call that names one thing twice gets a shorter trace
                 audit.compare(self.function_name, self.captured, now.program)
 

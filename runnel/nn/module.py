@@ -19,6 +19,8 @@ from runnel.core.errors import RunnelError
 from runnel.core.surface import offered
 from runnel.nn.parameter import Parameter, named_in
 from runnel.nn.whereabouts import located
+from runnel.tensor import tracing
+from runnel.tensor.active import ACTIVE
 from runnel.tensor.methods import ArrayMethods
 from runnel.tensor.snapshot import snapshot
 from runnel.tensor.state import LoadReport, clear_gradients, load_variables
@@ -147,7 +149,9 @@ class Module(StatefulTree):
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         try:
-            return self.forward(*args, **kwargs)
+            if ACTIVE.trace is None:
+                return self.forward(*args, **kwargs)
+            return tracing.method(self, "forward")(*args, **kwargs)
         except RecursionError:
             raise  # nothing can be called here
         except Exception as error:

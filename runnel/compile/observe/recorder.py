@@ -241,6 +241,7 @@ class Recorder:
     hooks: AbstractHooks
     actor: Any
     settled: str
+    is_exposed: bool  # whether special methods of the user's classes run observed for C code now
 
     def reach(self, value: Any, source: Source) -> Any:
         """``value`` was read at ``source``: check it, or remember where it was found. Gives the value."""
@@ -334,6 +335,10 @@ class Recorder:
 
     def classes_in(self, values: Any) -> list[type]:
         """Classes with special methods written in Python of what C code can find in these values."""
+        raise NotImplementedError
+
+    def exposed(self, classes: list[type]) -> Any:
+        """A block in which C code, and code that runs unobserved, calls the special methods of classes observed."""
         raise NotImplementedError
 
     def hashed(self, key: Any) -> None:
