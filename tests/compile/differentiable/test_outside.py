@@ -10,7 +10,7 @@ import pytest
 
 import runnel as rn
 from runnel import nn, ops
-from runnel.core.errors import CaptureWarning, SideEffectError
+from runnel.core.errors import CaptureWarning, GradientError, SideEffectError
 from tests.compile.differentiable.programs import agree, bits, gradients, leaf, numbers, parameter, programs
 
 Compiles = Callable[[Callable[..., Any]], Callable[..., Any]]
@@ -198,7 +198,7 @@ def test_what_no_backward_pass_can_compute_runs() -> None:
     with pytest.warns(CaptureWarning, match=r"require a gradient, but \[while_loop\] has no gradient"):
         result = compiled(x)
     assert result.tolist() == f(x).tolist()
-    with pytest.raises(rn.GradientError, match="while_loop"):
+    with pytest.raises(GradientError, match="while_loop"):
         result.sum().backward()
     with rn.no_grad():
         assert compiled(x).tolist() == f(x).tolist()
