@@ -343,10 +343,12 @@ def _seeded(rec: Recorder, seed: int) -> None:
     default_on(own).seed(seed)
     for device in devices():
         if device is not own:
-            others = default_on(device)
-            rec.effects.record(
-                lambda _, __, value, others=others: others.seed(value), None, None, seed, f"the generator of {device}"
-            )
+            again = functools.partial(_seed_again, default_on(device))
+            rec.effects.record(again, None, None, seed, f"the generator of {device}")
+
+
+def _seed_again(generator: Any, target: None, key: None, seed: int) -> None:
+    generator.seed(seed)
 
 
 def _requires_grad_set(rec: Recorder, value: Any, flag: bool = True) -> Any:
