@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from runnel.compile.capture import Capture
-from runnel.compile.observe.refusal import Refused
 from runnel.core.errors import AuditError
 from runnel.graph.body import Body
 from runnel.graph.graph import Graph
@@ -19,19 +18,15 @@ def compare(name: str, compiled: Capture, now: Capture) -> None:
     if compiled.identity() == now.identity() and _differ_in_callbacks_alone(compiled.graph, now.graph):
         return
     where, what = _first_difference(compiled.graph, now.graph)
-    raise _differs(name, f"{what}{f' at {where}' if where else ''}")
+    raise error(name, f"{what}{f' at {where}' if where else ''}")
 
 
-def refused(name: str, refusal: Refused) -> AuditError:
-    """What is raised where the repeated trace ended early."""
-    return _differs(name, f"{refusal.reason} at {refusal.where}")
-
-
-def _differs(name: str, what: str) -> AuditError:
+def error(name: str, difference: str) -> AuditError:
+    """What a call ends with whose repeated trace differs from that of the program, or ended early."""
     return AuditError(
-        f"[compile] '{name}' did not do the same when it was traced again: {what}. "
-        "It reads something that Runnel cannot watch (a clock, NumPy's random numbers, a file, hidden state); pass "
-        "that as an argument, or use runnel's random numbers."
+        f"[compile] '{name}' did not do the same when it was traced again: {difference}. It reads something that "
+        "Runnel cannot watch (a clock, NumPy's random numbers, a file, hidden state); pass that as an argument, or use "
+        "runnel's random numbers. Later calls run eagerly."
     )
 
 

@@ -18,6 +18,7 @@ from runnel.compile import arrays
 from runnel.compile.observe.calls import reach_parts
 from runnel.compile.observe.classes import is_python_class
 from runnel.compile.observe.containers import content
+from runnel.compile.observe.exposure import settle_parts, stands_for_values
 from runnel.compile.observe.recorder import Recorder
 from runnel.compile.observe.symbols import Whole
 from runnel.compile.observe.values import PLAIN, container_of, is_class
@@ -27,6 +28,7 @@ from runnel.core.errors import TracedValueError
 from runnel.core.lifetime import ByIdentity
 from runnel.tensor import tracing
 from runnel.tensor.methods import ArrayMethods
+from runnel.tensor.stateful import Stateful, StatefulTree
 from runnel.tensor.variable import CLOCK
 
 _APPLICATION: Final = f"{PACKAGE}.cli"  # it uses the library as a user does
@@ -46,15 +48,15 @@ def run(rec: Recorder, function: Any, args: tuple[Any, ...], kwargs: dict[str, A
     target = given.function(function) if type(function) is FunctionType else function
     trace: Any = tracing.ACTIVE.trace
     if trace is None:  # what is looked at aside from a trace computes
-        return target(*values, **named)
+        return given.call(target, values, named)
     before = trace.refusal
     try:
-        return target(*values, **named)
+        return given.call(target, values, named)
     except TracedValueError:
         if not given.is_symbolic:
             raise
         trace.refusal = before
-        return target(*[given.concrete(x) for x in args], **{n: given.concrete(x) for n, x in kwargs.items()})
+        return given.call(target, [given.concrete(x) for x in args], {n: given.concrete(x) for n, x in kwargs.items()})
 
 
 class _Given:
@@ -63,6 +65,15 @@ class _Given:
     def __init__(self, rec: Recorder) -> None:
         self.rec = rec
         self.is_symbolic = False  # whether something stands for a value that was not looked at
+        self._values: list[Any] = []  # of the user's classes, with methods by which they are read
+
+    def call(self, target: Any, args: list[Any], kwargs: dict[str, Any]) -> Any:
+        """Call a function with what was made of its arguments."""
+        if not self._values:
+            return target(*args, **kwargs)
+        settle_parts(self.rec, self._values)
+        with self.rec.exposed(self.rec.classes_in(self._values)):
+            return target(*args, **kwargs)
 
     def argument(self, value: Any) -> Any:
         rec, kind = self.rec, type(value)
@@ -96,6 +107,8 @@ class _Given:
             )
         if is_class(value) or arrays.is_numpy(kind):
             return content(rec, value)
+        if kind is slice:
+            return slice(*map(self.concrete, (value.start, value.stop, value.step)))
         if container_of(kind) is not None:
             return self._container(value)
         if is_own(kind):
@@ -148,6 +161,8 @@ class _Given:
         """A list, tuple or dict and what is in it; functions of the user's in it are replaced by observed ones."""
         rec, kind = self.rec, type(value)
         content(rec, value)
+        if is_python_class(kind):
+            self._values.append(value)
         if kind in (list, tuple):
             parts = [self.concrete(x) for x in value]
             same = all(a is b for a, b in zip(parts, value, strict=True))
@@ -163,12 +178,17 @@ class _Given:
         rec = self.rec
         source = rec.source_of(value)
         if source is None:
+            if isinstance(value, StatefulTree):  # made by the run: what it holds need not be
+                for part in list(value.__dict__.values()):
+                    if isinstance(part, StatefulTree):
+                        self.concrete(part)
             return value
         known, looked_into = watched(rec, value)
         if known is None:
             return rec.policy.with_foreign_parts(rec, value)
         if ("checked", id(value)) not in rec.memo:
             rec.memo["checked", id(value)] = True
+            rec.memo.setdefault("covered", set()).update(looked_into)
             all_stay(rec, known)
             into = looked_into if ticks(type(value)) else None
             rec.log.check(source, "structure({v}) != {0}", f"structure of {source}", (known,), looks_into=into)
@@ -176,8 +196,10 @@ class _Given:
 
     def _object(self, value: Any) -> Any:
         """An object of a class of the user's."""
-        rec = self.rec
-        return rec.policy.user_object(rec, value)
+        if stands_for_values(type(value)) and not issubclass(type(value), Stateful):
+            self._values.append(value)
+            return content(self.rec, value)
+        return self.rec.policy.user_object(self.rec, value)
 
 
 def watched(rec: Recorder, value: Any) -> tuple[tuple[Any, ...] | None, set[int]]:

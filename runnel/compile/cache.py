@@ -34,6 +34,7 @@ class Entry:
     def __init__(self) -> None:
         self.last: tuple[Executable, Circumstances] | None = None  # what was traced last
         self.refused: set[str] = set()  # sentences that were said
+        self.refuted = ""  # why none of its programs can be trusted
         self._varying: set[str] = set()
         self.ended = ""  # the owner that went last and took a program along
         # The least recently used first. No OrderedDict: Ctrl-C while it hashes or compares a key leaves it broken.
@@ -124,6 +125,15 @@ class Entry:
 
     def clear(self) -> None:
         """Let all programs go."""
+        self._end_all()
+        self.refuted = ""
+
+    def refute(self, why: str) -> None:
+        """An audit has failed: what the programs of this code read is not known. There will be no others."""
+        self.refuted = why
+        self._end_all()
+
+    def _end_all(self) -> None:
         for executable in self.every():
             executable.end("")
         self.last = None

@@ -16,6 +16,7 @@ from typing import Any, Final, NamedTuple
 
 from runnel.backends.context import default_device
 from runnel.compile import arrays
+from runnel.compile.boundary import watched
 from runnel.compile.differentiable.derivative import Derivative, derivative
 from runnel.compile.differentiable.ends import NotDivisible
 from runnel.compile.floats import TracedFloat, traced_float
@@ -37,6 +38,7 @@ from runnel.tensor import copying, tape, tensor as tensors, tracing
 from runnel.tensor.grad_mode import RECORDING
 from runnel.tensor.handle import OutsideHandles, moved_out
 from runnel.tensor.ownership import CONSTANT_SERIAL
+from runnel.tensor.stateful import StatefulTree
 from runnel.tensor.tensor import Tensor
 from runnel.tensor.variable import TracedVariables, Variable
 
@@ -214,7 +216,9 @@ class TraceSession(Session):
         """Methods of the user's objects that code of ours calls run observed."""
 
         def method(owner: Any, name: str) -> Any:
-            if rec.source_of(owner) is None:
+            if id(owner) in rec.memo.get("covered", ()) and watched(rec, owner)[0] is not None:
+                return getattr(owner, name)
+            if rec.source_of(owner) is None and not isinstance(owner, StatefulTree):
                 rec.refuse(f"{name}() of an object that was not found is called")
             return rec.callback(attributes.read(rec, owner, name))
 
@@ -374,6 +378,9 @@ class TraceSession(Session):
             found = derivative(self.trace, live, numbers, steady, self._nodes, self._least_kept)
         except NotDivisible as problem:
             rec.refuse(str(problem))
+        except GradientError as problem:  # that of a backward pass, which nobody may ask for
+            told = str(problem).rstrip(".")
+            rec.refuse(f"its results require a gradient, but {told}", "call it in rn.no_grad() where none is wanted")
         if len(rec.effects.done) != changes:
             rec.refuse("a derivative changes something outside")
         return found, [self._source(rec, held, self.trace.captures[id(held)][1]) for held, _ in made]

@@ -22,7 +22,7 @@ from runnel.compile.wrappers import WrappedMethod, Wrapper
 from runnel.core import switches, tracebacks
 from runnel.core.accepting import byte_count
 from runnel.core.casting import CASTING
-from runnel.core.errors import CaptureError, CaptureWarning, NewStateError, RunnelError
+from runnel.core.errors import AuditError, CaptureError, CaptureWarning, NewStateError, RunnelError
 from runnel.core.references import FunctionLike
 from runnel.core.surface import offered
 from runnel.inspection.inspection import Inspection
@@ -114,6 +114,8 @@ class Compiled(FunctionLike, Wrapper):
     # The general way --------------------------------------------------------------------------------------------------
 
     def _call(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        if self._entry.refuted:
+            return self.function(*args, **kwargs)
         around = self._around()
         key = (kinds(args, kwargs), around)
         for executable in self._entry.programs(key):
@@ -148,8 +150,11 @@ class Compiled(FunctionLike, Wrapper):
         if counter.calls + 1 >= counter.audit_at and executable.native is not None:
             if not executable.fits(self.function, args, kwargs):
                 return MISS
-            self._audits += 1
-            executable.audit(self.function, args, kwargs, self._options.keep_grads)
+            failed = self._audited(executable, args, kwargs)
+            if failed:
+                result = self.function(*args, **kwargs)  # raises the same, or what was found is not true
+                self._warn(f"'{self.name}' runs eagerly: {failed}")
+                return result
         result = executable.run(self.function, args, kwargs)
         if result is not MISS:
             self._entry.promote(key, executable)
@@ -159,12 +164,28 @@ class Compiled(FunctionLike, Wrapper):
                 self._quick = None
         return result
 
+    def _audited(self, executable: Executable, args: tuple[Any, ...], kwargs: dict[str, Any]) -> str:
+        """Trace again and compare. What the function raised there, if it did."""
+        self._audits += 1
+        try:
+            executable.audit(self.function, args, kwargs, self._options.keep_grads)
+            return ""
+        except AuditError as error:
+            self._entry.refute(str(error))
+            raise
+        except Exception as problem:
+            failed = f"traced again it raised {type(problem).__name__}: {problem}"
+            self._entry.refute(failed)
+            return failed
+
     @context.settled
     def _around(self) -> Circumstances:
         return Circumstances(context.current(), RECORDING.get(), CASTING.dtype)
 
     def _found(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Executable:
         """The program for these arguments, traced and compiled if there is none that fits."""
+        if self._entry.refuted:
+            raise CaptureError(f"[compile] {self.name}() runs eagerly since an audit failed: {self._entry.refuted}")
         around = self._around()
         key = (kinds(args, kwargs), around)
         for executable in self._entry.programs(key):

@@ -16,7 +16,7 @@ from runnel.compile.native import Native
 from runnel.compile.observe.guard import Guard
 from runnel.compile.observe.observation import Observation
 from runnel.compile.observe.refusal import Refused
-from runnel.core.errors import CaptureError, MemoryBudgetError
+from runnel.core.errors import CaptureError, MemoryBudgetError, NewStateError
 from runnel.core.lazy import lazy
 from runnel.core.lifetime import tied
 from runnel.inspection import ladder
@@ -111,7 +111,8 @@ class Executable:
         return self._general(function, args, kwargs)
 
     def audit(self, function: FunctionType, args: tuple[Any, ...], kwargs: dict[str, Any], keep_grads: bool) -> None:
-        """Trace again and compare."""
+        """Trace again and compare. AuditError if the trace differs, or if there is none any more;
+        what goes on around this one call may prevent it."""
         self.counter.audit_at = max(2 * self.counter.audit_at, 2)
         if self.captured is None or self.native is None:
             return
@@ -122,7 +123,9 @@ class Executable:
             except Refused as refused:
                 if refused.is_passing:
                     return
-                raise audit.refused(self.function_name, refused) from None
+                raise audit.error(self.function_name, f"{refused.reason} at {refused.where}") from None
+            except NewStateError as problem:
+                raise audit.error(self.function_name, str(problem)) from None
             if now.guard.aliases == self.guard.aliases:  # a call that names one thing twice gets a shorter trace
                 audit.compare(self.function_name, self.captured, now.program)
 

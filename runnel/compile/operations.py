@@ -53,9 +53,7 @@ def item(rec: Recorder, function: Any, value: Any, *rest: Any) -> Any:
         rest = (*rest[:-1], rec.session.concrete(rec, rest[-1]))
     if function is len:
         return len(value)
-    for one in (value, *rest):
-        content(rec, one)
-    return protected(rec, function(value, *rest), (value,))
+    return protected(rec, rec.calls_c(function, (value, *rest)), (value,))
 
 
 def protected(rec: Recorder, result: Any, operands: Any) -> Any:

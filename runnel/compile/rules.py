@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import dataclasses
 import functools
-from types import FunctionType
+from types import FunctionType, MethodType
 from typing import Any, Final, NoReturn
 
 import numpy as np
 
+from runnel.backends.context import default_device
 from runnel.compile import arrays, boundary, callbacks, operations, recipes as results, schedules
 from runnel.compile.floats import TracedFloat
 from runnel.compile.observe import attributes, calls, symbols
-from runnel.compile.observe.classes import MISSING
+from runnel.compile.observe.classes import MISSING, is_python_class
 from runnel.compile.observe.containers import content
+from runnel.compile.observe.exposure import stands_for_values
 from runnel.compile.observe.guard import EXTRA, TOLD
 from runnel.compile.observe.plain import given
 from runnel.compile.observe.policy import Policy
@@ -24,9 +26,13 @@ from runnel.compile.owned import is_own, parts_of, structure, ticks, tree
 from runnel.compile.patched import METHODS, is_intact, is_patched, stays
 from runnel.compile.wrappers import Uncompiled, WrappedMethod, Wrapper
 from runnel.core.avals import Aval
+from runnel.core.devices import devices
 from runnel.core.dtypes import DType, float32, float64
 from runnel.core.errors import TracedValueError
+from runnel.core.public import public
 from runnel.core.watched import WatchedDict
+from runnel.tensor import tracing
+from runnel.tensor.random import default_on, manual_seed
 from runnel.tensor.scalars import RunTimeNumbers, Schedule
 from runnel.tensor.stateful import Stateful, StatefulTree
 from runnel.tensor.tensor import Tensor
@@ -57,6 +63,7 @@ class Rules(Policy):
             id(Tensor.requires_grad_): _requires_grad_set,
             id(Variable.requires_grad_): _requires_grad_set,
             id(vars(Variable)["requires_grad"].fset): _requires_grad_set,
+            id(public(manual_seed)): _seeded,
         }
 
     # Values -----------------------------------------------------------------------------------------------------------
@@ -336,6 +343,22 @@ def _is_last_change(rec: Recorder, before: int, module: Any, name: str) -> bool:
     return len(done) == before + 1 and done[-1].target is module and done[-1].key == name
 
 
+def _seeded(rec: Recorder, seed: int) -> None:
+    """A program draws on one device; the generators of the others are seeded when it has run."""
+    trace: Any = tracing.ACTIVE.trace
+    found = (at.value.device for at in rec.sources.values() if type(at.value) is Tensor)
+    own = trace.device or next(found, default_device())
+    default_on(own).seed(seed)
+    for device in devices():
+        if device is not own:
+            again = functools.partial(_seed_again, default_on(device))
+            rec.effects.record(again, None, None, seed, f"the generator of {device}")
+
+
+def _seed_again(generator: Any, target: None, key: None, seed: int) -> None:
+    generator.seed(seed)
+
+
 def _requires_grad_set(rec: Recorder, value: Any, flag: bool = True) -> Any:
     if rec.source_of(value) is not None:
         rec.refuse(f"requires_grad of '{rec.source_of(value)}' is set", "set it before the call")
@@ -482,10 +505,21 @@ def _numpys(rec: Recorder, function: Any, args: tuple[Any, ...], kwargs: dict[st
             rec.refuse(f"numpy.{name}() changes an array from outside", "do it outside of the compiled function")
     if any(arrays.is_traceable(type(x)) for x in args):
         return given(boundary.run(rec, function, args, kwargs))
-    for value in (*args, *kwargs.values()):
-        content(rec, value)
-    values = tuple([rec.callback(x) if type(x) is FunctionType else x for x in args])
-    return given(operations.protected(rec, function(*values, **kwargs), args))
+    return given(operations.protected(rec, _calls_numpy(rec, function, args, kwargs), args))
+
+
+def _calls_numpy(rec: Recorder, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    """NumPy looks into its arguments, and calls functions of the user's among them."""
+    values = tuple([_called_observed(rec, x) for x in args])
+    return rec.calls_c(function, values, {name: _called_observed(rec, x) for name, x in kwargs.items()})
+
+
+def _called_observed(rec: Recorder, value: Any) -> Any:
+    kind = type(value)
+    if kind in (FunctionType, MethodType, functools.partial):
+        return value if _is_numpys(value) else rec.callback(value)
+    is_object = is_python_class(kind) and not is_class(value) and not stands_for_values(kind)
+    return rec.callback(value) if is_object and callable(value) else value
 
 
 def _is_from_outside(rec: Recorder, array: np.ndarray) -> bool:
@@ -503,10 +537,9 @@ def _method_of_array(rec: Recorder, value: Any, function: Any, args: tuple[Any, 
         rec.refuse(f"{name}() writes a file", "do it outside of the compiled function")
     if name in _CHANGE_ARRAYS and isinstance(value, np.ndarray) and _is_from_outside(rec, value):
         rec.refuse(f"{name}() changes an array from outside", "do it outside of the compiled function")
-    for one in (value, *args, *kwargs.values()):
-        content(rec, one)
+    content(rec, value)
     bound = function if getattr(function, "__self__", None) is value else getattr(value, name)
-    return given(operations.protected(rec, bound(*args, **kwargs), (value,)))
+    return given(operations.protected(rec, _calls_numpy(rec, bound, args, kwargs), (value,)))
 
 
 def _random_method(rec: Recorder, value: Any, function: Any, args: Any, kwargs: Any) -> Any:

@@ -26,6 +26,9 @@ class Uncompiled(FunctionLike):
     def __init__(self, function: Callable[..., Any]) -> None:
         self.function = function
         functools.update_wrapper(self, function)
+        self.__qualname__ = getattr(
+            function, "__qualname__", type(function).__qualname__
+        )  # of an object that is called
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         return self.function(*args, **kwargs)

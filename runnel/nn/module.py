@@ -22,6 +22,8 @@ from runnel.nn.hooks import Hooks
 from runnel.nn.parameter import Buffer, Parameter, named_in
 from runnel.nn.saving import loaded, saved
 from runnel.nn.whereabouts import located
+from runnel.tensor import tracing
+from runnel.tensor.active import ACTIVE
 from runnel.tensor.methods import ArrayMethods
 from runnel.tensor.state import LoadReport, clear_gradients
 from runnel.tensor.stateful import StatefulTree
@@ -160,7 +162,9 @@ class Module(Hooks, StatefulTree):
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         try:
-            return self.forward(*args, **kwargs)
+            if ACTIVE.trace is None:
+                return self.forward(*args, **kwargs)
+            return tracing.method(self, "forward")(*args, **kwargs)
         except RecursionError:
             raise  # nothing can be called here
         except Exception as error:

@@ -14,7 +14,7 @@ import pytest
 import runnel as rn
 from runnel.compile import compile
 from runnel.compile.capture import RULES
-from runnel.core.errors import AuditError, CaptureWarning
+from runnel.core.errors import AuditError, CaptureError, CaptureWarning
 
 
 def tensor(*values: float) -> rn.Tensor:
@@ -48,6 +48,53 @@ def test_nothing_runs_when_an_audit_fails(drawn: Any) -> None:
     with pytest.raises(AuditError):
         f()
     assert v.item() == before
+
+
+def test_after_a_failed_audit_calls_run_eagerly(monkeypatch: pytest.MonkeyPatch) -> None:
+    hidden = [0.0]
+    read = hidden.__getitem__
+    monkeypatch.setitem(RULES.answers, id(read), lambda rec, i: hidden[i])
+    f = compile(lambda x: x + read(0))
+    assert [f(tensor(1)).item() for _ in range(5)] == [1.0] * 5
+    hidden[0] = 1.0
+    with pytest.raises(AuditError, match="Later calls run eagerly"):
+        for _ in range(64):
+            f(tensor(1))
+    seen = []
+    for number in range(40):
+        hidden[0] = float(number)
+        seen.append(f(tensor(1)).item() - 1)
+    assert seen == list(range(40))
+    assert f.statistics["programs"] == 0
+    with pytest.raises(CaptureError, match="an audit failed"):
+        f.explain(tensor(1))
+    f.clear_cache()
+    assert f(tensor(1)).item() == 40.0
+    assert f.statistics["programs"] == 1
+
+
+def test_a_trace_that_is_refused_later_is_a_failed_audit(monkeypatch: pytest.MonkeyPatch) -> None:
+    calls = itertools.count()
+    read = [time.perf_counter].__len__  # some C function
+    monkeypatch.setitem(RULES.answers, id(read), lambda rec: rec.refuse("a clock is read") if next(calls) else 1)
+    f = compile(lambda x: x * read())
+    f(tensor(1))
+    with pytest.raises(AuditError, match="a clock is read"):
+        f(tensor(1))
+    assert f(tensor(3)).item() == 3.0
+
+
+def test_an_error_while_it_is_traced_again_is_the_functions_own(monkeypatch: pytest.MonkeyPatch) -> None:
+    numbers = [2.0]
+    read = numbers.__getitem__
+    monkeypatch.setitem(RULES.answers, id(read), lambda rec, i: numbers[i])
+    f = compile(lambda x: x * read(0))
+    f(tensor(1))
+    numbers.clear()
+    with pytest.raises(IndexError):
+        f(tensor(1))
+    numbers.append(3.0)
+    assert f(tensor(1)).item() == 3.0
 
 
 @pytest.mark.parametrize(

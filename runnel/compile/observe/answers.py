@@ -423,7 +423,10 @@ def _over(function: Any, key: bool = False) -> Any:
     """A function over iterables."""
 
     def answer(rec: Recorder, *args: Any, **kwargs: Any) -> Any:
-        first = args[:1] if function is sum else args
+        if key and len(args) > 1:
+            first: tuple[Any, ...] = ()  # they are compared, and not iterated over
+        else:
+            first = args[:1] if function is sum else args
         values = [iterable(rec, x) if _is_iterable(x) else containers.content(rec, x) for x in first]
         values += args[len(first) :]
         if key and kwargs.get("key") is not None:
@@ -534,7 +537,7 @@ def table() -> Answers:
         (operator.is_, lambda rec, a, b: operators.identity(rec, a, b, False)),
         (operator.is_not, lambda rec, a, b: operators.identity(rec, a, b, True)),
         (any, _truth_of_all(any, True)), (all, _truth_of_all(all, False)),
-        (map, _calling(map)), (filter, _calling(filter)), (itertools.starmap, _starmap), (globals, _globals),
+        (map, _calling(map)), (itertools.starmap, _starmap), (globals, _globals),
         (int, _converted(int, ("__int__", "__index__", "__trunc__"))),
         (float, _converted(float, ("__float__", "__index__"))),
         (complex, _converted(complex, ("__complex__",))), (abs, _converted(abs, ("__abs__",))),

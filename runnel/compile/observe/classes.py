@@ -77,6 +77,11 @@ def is_slot(found: Any) -> bool:
     return type(found) is MemberDescriptorType
 
 
+def is_special(name: str) -> bool:
+    """Whether this is the name of a special method."""
+    return name.startswith("__") and name.endswith("__")
+
+
 def special(value: Any, name: str) -> Any:
     """A special method, as the interpreter looks it up: on the class alone. MISSING, or bound to the value."""
     found = lookup(type(value), name)

@@ -14,7 +14,17 @@ from collections.abc import Callable, Iterable
 from types import CodeType, FunctionType
 from typing import Any, Final
 
-from runnel.compile.observe.classes import LENT, MISSING, code_of, is_python_class, lookup, mro, namespace
+from runnel.compile.observe.classes import (
+    LENT,
+    MISSING,
+    code_of,
+    instance_dict,
+    is_python_class,
+    is_special,
+    lookup,
+    mro,
+    namespace,
+)  # fmt: skip
 from runnel.compile.observe.containers import content, require_found_by_value
 from runnel.compile.observe.methods import CHANGES
 from runnel.compile.observe.net import Net
@@ -34,6 +44,7 @@ from runnel.compile.observe.values import (
 _PLAIN_HOOKS: Final = Plain()
 _COMPARE: Final = frozenset({"index", "count", "remove", "contains", "__contains__", "eq", "ne", "__eq__", "__ne__"})
 _DESCRIPTORS: Final = (types.WrapperDescriptorType, types.MethodDescriptorType)
+_MADE_OF_FUNCTIONS: Final = (FunctionType, property)
 _NEVER_BY_C: Final = frozenset({"__init__", "__new__", "__init_subclass__"})
 _OF_ATTRIBUTES: Final = {
     "__init__",
@@ -90,19 +101,20 @@ def classes_in(values: Any, depth: int = 0) -> list[type]:
     return list(found)
 
 
-def _special_methods(kind: type) -> list[tuple[str, FunctionType]]:
+def _special_methods(kind: type) -> list[tuple[str, FunctionType | property]]:
+    """What C code finds of a class: methods, and properties such as ``__array_interface__``."""
     return [
         (name, value)
         for base in mro(kind)
         if is_python_class(base)
         for name, value in namespace(base).items()
-        if type(value) is FunctionType and name.startswith("__") and name.endswith("__")
+        if is_special(name) and type(value) in _MADE_OF_FUNCTIONS
     ]
 
 
 def _has_methods(kind: type) -> bool:
     return any(
-        name in _CALLED_BY_C or (type(found) is FunctionType and name.startswith("__") and name not in _NEVER_BY_C)
+        name in _CALLED_BY_C or (type(found) in _MADE_OF_FUNCTIONS and is_special(name) and name not in _NEVER_BY_C)
         for base in mro(kind)
         if is_python_class(base)
         for name, found in namespace(base).items()
@@ -123,6 +135,18 @@ def _require_observable(rec: Recorder, kind: type) -> None:
 def _only_reads(kind: type, found: Any) -> bool:
     is_of_it = type(found) in _DESCRIPTORS and issubclass(kind, found.__objclass__)
     return is_of_it and found.__name__ not in CHANGES.get(container_of(kind), ())
+
+
+def stands_for_values(kind: type) -> bool:
+    """Whether objects of a class made in Python can be given where numbers, arrays or sequences are wanted."""
+    return any(is_users_method(kind, name, lookup(kind, name)) for name in _OF_VALUES)
+
+
+_OF_VALUES: Final = (
+    "__array__", "__array_interface__", "__array_struct__", "__dlpack__", "__buffer__", "__iter__", "__next__",
+    "__len__", "__length_hint__", "__getitem__", "__contains__", "__bool__", "__index__", "__int__", "__float__",
+    "__complex__",
+)  # fmt: skip
 
 
 class _OnThisThread:
@@ -155,9 +179,18 @@ class Exposed:
         self._functions = {id(function): function for function in functions}
         for kind in classes:
             _require_observable(rec, kind)
-            for name, function in _special_methods(kind):
+            for name, found in _special_methods(kind):
                 rec.class_found(kind, name)
-                self._functions[id(function)] = function
+                function = found if type(found) is FunctionType else self._getter(found)
+                if type(function) is FunctionType:
+                    self._functions[id(function)] = function
+
+    def _getter(self, found: Any) -> Any:
+        """The function of a property."""
+        source = self._rec.source_of(found)
+        if source is not None:
+            self._rec.reach(found.fget, self._rec.log.source(source, "{p}.fget", f"{source}", found.fget))
+        return found.fget
 
     def __enter__(self) -> None:
         rec = self._rec
@@ -257,6 +290,16 @@ def _looked_at(rec: Recorder, iterator: Any) -> Any:
         yield rec.settled_number(value)
 
 
+def settle_parts(rec: Recorder, values: Iterable[Any]) -> None:
+    """Numbers that the run keeps in objects of its own: their methods give them to code that looks at them."""
+    if rec.symbols:
+        for value in values:
+            space = instance_dict(value) if is_python_class(type(value)) and rec.source_of(value) is None else None
+            for part in list(space.values()) if space is not None else ():
+                if type(part) in PLAIN or container_of(type(part)) is not None:
+                    content(rec, part)
+
+
 def call_c(rec: Recorder, function: Callable[..., Any], args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """Call a function written in C that looks into its arguments and calls their special methods."""
     for value in (*args, *kwargs.values()):
@@ -264,8 +307,10 @@ def call_c(rec: Recorder, function: Callable[..., Any], args: tuple[Any, ...], k
     if getattr(function, "__name__", "") in _COMPARE:
         require_found_by_value(rec, itertools.chain(args, *[x for x in args if container_of(type(x)) in SEQUENCES]))
     args = tuple([_looked_at(rec, x) if _is_iterator(type(x)) else x for x in args])
-    classes = classes_in((*args, *kwargs.values()))
+    values = (*args, *kwargs.values())
+    classes = classes_in(values)
     if not classes:
         return function(*args, **kwargs)
+    settle_parts(rec, values)
     with Exposed(rec, classes):
         return function(*args, **kwargs)

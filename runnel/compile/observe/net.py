@@ -9,10 +9,10 @@ from __future__ import annotations
 
 import sys
 import threading
-from types import CodeType, FunctionType, MethodType
+from types import CodeType, FrameType, FunctionType, MethodType
 from typing import Any, Final
 
-from runnel.compile.observe.classes import is_python_class
+from runnel.compile.observe.classes import is_python_class, is_special
 from runnel.compile.observe.recorder import Recorder
 
 _PACKAGE: Final = __name__.rpartition(".")[0]
@@ -21,7 +21,8 @@ _TOOLS: Final = (4, 3, 5)  # places that no kind of tool has a claim on, and the
 
 class Net:
     """Between ``begin()`` and ``end()`` it notes what runs on this thread, unobserved, because observed code or
-    ``called_from`` called it. ``leaves_library``: Python's own library may run."""
+    ``called_from`` called it; and special methods of the user's that code like Runnel's own called.
+    ``leaves_library``: Python's own library may run."""
 
     def __init__(self, rec: Recorder, called_from: CodeType, leaves_library: bool = False) -> None:
         self.escaped: list[str] = []
@@ -65,10 +66,17 @@ class Net:
             return True
         if not self._rec.has_code(frame.f_code):
             caller = frame.f_back
-            is_called = caller is not None and (self._rec.has_code(caller.f_code) or caller.f_code is self._called_from)
-            if is_called and not (self._leaves_library and self._rec.policy.is_library(module)):
+            if caller is not None and self._is_watched(caller, frame.f_code.co_name, module):
                 self.escaped.append(f"{frame.f_code.co_qualname} ({module})")
         return False
+
+    def _is_watched(self, caller: FrameType, name: str, module: str) -> bool:
+        """Whether what a frame calls must be observed: of unobserved code what it calls by syntax, of the user's."""
+        policy = self._rec.policy
+        if self._rec.has_code(caller.f_code) or caller.f_code is self._called_from:
+            return not (self._leaves_library and policy.is_library(module))
+        is_users = is_special(name) and name != "__del__" and not policy.is_library(module)
+        return is_users and policy.is_unobserved(caller.f_globals.get("__name__", ""))
 
 
 def _heard_of() -> None:

@@ -31,12 +31,12 @@ from collections.abc import Callable
 from types import BuiltinFunctionType, FunctionType
 from typing import Any, Final
 
-from runnel.compile.observe import answers, containers, operators
+from runnel.compile.observe import answers, containers, iteration, operators
 from runnel.compile.observe.classes import MISSING, instance_dict, is_python_class, lookup
 from runnel.compile.observe.plain import given
 from runnel.compile.observe.recorder import AbstractPolicy, Recorder
 from runnel.compile.observe.sources import Source
-from runnel.compile.observe.values import ITERATORS, PLAIN, VIEWS, container_of, described, is_class
+from runnel.compile.observe.values import PLAIN, VIEWS, container_of, described, is_class
 
 Answer = Callable[..., Any]
 
@@ -61,6 +61,10 @@ _VALUES: Final = frozenset(
         uuid.UUID, fractions.Fraction, types.SimpleNamespace, functools.partial, memoryview, types.UnionType,
     }
 )  # fmt: skip
+# How many of their first arguments C functions iterate over.
+_ITERATED: Final = {math.fsum: 1, math.prod: 1, math.dist: 2, operator.countOf: 1, operator.indexOf: 1} | (
+    {math.sumprod: 2} if hasattr(math, "sumprod") else {}
+)
 # What C functions change: their first argument.
 _CHANGE_FIRST: Final = {
     heapq.heappush, heapq.heappop, heapq.heapify, heapq.heappushpop, heapq.heapreplace, bisect.insort,
@@ -77,8 +81,8 @@ _ASKED_AGAIN: Final = (
 )
 _NOT_REPEATED: Final = {
     "time": ("a clock is read", "pass the time as an argument"),
-    "random": ("Python's random numbers are drawn", "use rn.random, or pass the number as an argument"),
-    "numpy.random": ("NumPy's random numbers are drawn", "use rn.random, or pass the array as an argument"),
+    "random": ("Python's random numbers are drawn", "use rn.rand or rn.randint, or pass the number as an argument"),
+    "numpy.random": ("NumPy's random numbers are drawn", "use rn.rand or rn.randn, or pass the array as an argument"),
     "posix": ("the file system is asked", "read it outside and pass the result as an argument"),
     "io": ("a file is read or written", "do it outside of the compiled function"),
     "_io": ("a file is read or written", "do it outside of the compiled function"),
@@ -108,7 +112,7 @@ class Policy(AbstractPolicy):
         self.answers[id(vars(collections)["_count_elements"])] = _count_elements
         self.answers |= {id(functools.reduce): _reduce, id(__import__("_warnings").warn): _warn}
         self.answers |= {id(f): _pure_function(f) for f in _pure_python_functions()}
-        self.answers |= logging_answers()
+        self.answers |= logging_answers() | {id(filter): iteration.filtered}
 
     # Kinds of values ------------------------------------------------------------------------------------------------
 
@@ -185,7 +189,8 @@ class Policy(AbstractPolicy):
     def c_function(self, rec: Recorder, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
         """A function of a module written in C."""
         if id(function) in self.pure:
-            values = tuple([answers.iterable(rec, x) if _is_lazy(x) else x for x in args])
+            iterated = args[: _ITERATED.get(function, 0)]
+            values = (*[answers.iterable(rec, x) for x in iterated], *args[len(iterated) :])
             return given(rec.calls_c(function, values, kwargs))
         if function.__name__ == "__build_class__":
             return given(rec.makes_class(function, args, kwargs))
@@ -197,12 +202,9 @@ class Policy(AbstractPolicy):
             self.refuse_c(rec, kind)
         if kind in (functools.partial, types.MethodType, property, staticmethod, classmethod, weakref.ref):
             return kind, args, kwargs
-        values = [answers.iterable(rec, x) if _is_lazy(x) else containers.content(rec, x) for x in args]
-        for x in kwargs.values():
-            containers.content(rec, x)
         if kind.__module__ == "itertools":
-            values = [rec.callback(x) if type(x) is FunctionType else x for x in values]
-        return kind, tuple(values), kwargs
+            return iteration.made(rec, kind, args, kwargs)
+        return given(rec.calls_c(kind, args, kwargs))
 
     def method(self, kind: type, name: str) -> Any:
         """How a method of an object of C code is called; None: by the rules of its kind."""
@@ -227,11 +229,6 @@ _CONSTANTS: Final = frozenset(
 _OPAQUE_BUT_FIXED: Final = frozenset(
     {FunctionType, types.MethodType, BuiltinFunctionType, super, types.CellType, type(MISSING)}
 )
-
-
-def _is_lazy(value: Any) -> bool:
-    kind = type(value)
-    return kind in ITERATORS or container_of(kind) is not None or (is_python_class(kind) and not is_class(value))
 
 
 def _not_repeated(rec: Recorder, function: Any, args: Any, kwargs: Any) -> Any:

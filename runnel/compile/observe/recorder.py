@@ -240,7 +240,7 @@ class Recorder:
     memo: dict[Any, Any]
     hooks: AbstractHooks
     actor: Any
-    net: Any
+    net: Any  # while C code is called
     settled: str
 
     def reach(self, value: Any, source: Source) -> Any:
@@ -339,6 +339,10 @@ class Recorder:
 
     def classes_in(self, values: Any) -> list[type]:
         """Classes with special methods written in Python of what C code can find in these values."""
+        raise NotImplementedError
+
+    def exposed(self, classes: list[type]) -> Any:
+        """A block in which C code, and code that runs unobserved, calls the special methods of classes observed."""
         raise NotImplementedError
 
     def hashed(self, key: Any) -> None:

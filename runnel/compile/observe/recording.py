@@ -100,7 +100,8 @@ class Recording(Recorder):
     def taken(self, value: Any, source: Source) -> Any:
         """The same for a value that the run gets from here alone: a number may be another one at later calls."""
         kind = type(value)
-        if (kind is float or kind is int) and self.policy.is_symbolic(self, kind, source):
+        is_number = (kind is float or kind is int) and self.net is None  # else C code may be given it
+        if is_number and self.policy.is_symbolic(self, kind, source):
             return symbols.begin(self, value, source)
         return self.reach(value, source)
 
@@ -336,6 +337,10 @@ class Recording(Recorder):
     def classes_in(self, values: Any) -> list[type]:
         """Classes with special methods written in Python of what C code can find in these values."""
         return exposure.classes_in(values)
+
+    def exposed(self, classes: list[type]) -> Any:
+        """A block in which C code, and code that runs unobserved, calls the special methods of classes observed."""
+        return exposure.Exposed(self, classes)
 
     def hashed(self, key: Any) -> None:
         """C code hashes and compares a key."""

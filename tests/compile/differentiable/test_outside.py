@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 import runnel as rn
-from runnel import ops
-from runnel.core.errors import CaptureWarning, SideEffectError
+from runnel import nn, ops
+from runnel.core.errors import CaptureWarning, GradientError, SideEffectError
 from tests.compile.differentiable.programs import agree, bits, gradients, leaf, numbers, parameter, programs
 
 Compiles = Callable[[Callable[..., Any]], Callable[..., Any]]
@@ -185,3 +185,21 @@ def test_no_gradient_where_none_is_required() -> None:
     f(x).backward()
     assert w.grad is None
     assert bits([x.grad]) == bits([w])
+
+
+def test_what_no_backward_pass_can_compute_runs() -> None:
+    layer = nn.Linear(2, 2)
+
+    def f(x: rn.Tensor) -> rn.Tensor:
+        return rn.while_loop(lambda c: c[0] < 3, lambda c: (c[0] + 1, rn.tanh(layer(c[1]))), (0, x))[1]
+
+    x = rn.ones((1, 2))
+    compiled = rn.compile(f)
+    with pytest.warns(CaptureWarning, match=r"require a gradient, but \[while_loop\] has no gradient"):
+        result = compiled(x)
+    assert result.tolist() == f(x).tolist()
+    with pytest.raises(GradientError, match="while_loop"):
+        result.sum().backward()
+    with rn.no_grad():
+        assert compiled(x).tolist() == f(x).tolist()
+        assert compiled.program(x)

@@ -1,0 +1,44 @@
+"""Messages and docstrings name nothing of Runnel's that does not exist."""
+
+from __future__ import annotations
+
+import ast
+import importlib
+import pathlib
+import re
+from typing import Any
+
+import runnel as rn
+
+ROOT = pathlib.Path(rn.__file__).parent
+NAMES = re.compile(r"(?<![\w.`/])(?:rn|runnel)\.([A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*)")
+
+
+def exists(path: str) -> bool:
+    parts = path.split(".")
+    found: Any = rn
+    for i, part in enumerate(parts):
+        try:
+            found = getattr(found, part)
+        except AttributeError:
+            try:
+                found = importlib.import_module(".".join(["runnel", *parts[: i + 1]]))
+            except ImportError:
+                return False
+    return True
+
+
+def named_in(file: pathlib.Path) -> list[tuple[int, str]]:
+    texts = [n for n in ast.walk(ast.parse(file.read_text())) if isinstance(n, ast.Constant)]
+    return [(n.lineno, path) for n in texts if isinstance(n.value, str) for path in NAMES.findall(n.value)]
+
+
+def test_names_exist() -> None:
+    found = [(file, *place) for file in sorted(ROOT.rglob("*.py")) for place in named_in(file)]
+    assert len(found) > 100
+    assert [f"{file.relative_to(ROOT)}:{line} {path}" for file, line, path in found if not exists(path)] == []
+
+
+def test_a_name_that_does_not_exist_is_seen() -> None:
+    assert exists("rand") and exists("nn.functional.relu") and exists("compile")
+    assert not exists("random_numbers") and not exists("nn.nothing")
