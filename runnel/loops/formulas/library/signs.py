@@ -11,15 +11,23 @@ def _whole(x: Value) -> Value:
     return x.reinterpret(by_name(f"int{x.dtype.itemsize * 8}"))
 
 
+def _wide(x: Value) -> Value:
+    """In float32 at least: what LLVM takes for an operation on the sign of one bfloat16 it cannot lower."""
+    return widen(x) if x.dtype in HALVES else x
+
+
 def signbit(x: Value) -> Value:
     """Whether the sign bit is set; of integers, whether they are negative."""
     if x.dtype.is_float:
-        return _whole(x) < 0
+        return _whole(_wide(x)) < 0
     return x < 0
 
 
 def copysign(x: Value, y: Value) -> Value:
     """|x| with the sign of y."""
+    if x.dtype in HALVES:
+        differs = (_whole(widen(x)) ^ _whole(widen(y))) < 0
+        return choose(differs, (x.bits() ^ (1 << 15)).reinterpret(x.dtype), x)
     sign = 1 << (x.dtype.itemsize * 8 - 1)
     return ((x.bits() & (sign - 1)) | (y.bits() & sign)).reinterpret(x.dtype)
 

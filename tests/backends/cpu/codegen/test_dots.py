@@ -71,7 +71,8 @@ def test_machines_are_known_by_their_features(tmp_path: Path, monkeypatch: pytes
 
 @pytest.mark.parametrize(("row", "plain"), [(AVX512_BF16, AVX512), (NEON_BF16, NEON)], ids=["avx512", "neon"])
 def test_other_products_are_as_without(row: InstructionSet, plain: InstructionSet) -> None:
-    assert replace(row, name="", features="", dot="") == replace(plain, name="", features="", dot="")
+    of_dots = {"name": "", "features": "", "dot": "", "precision": ""}
+    assert replace(row, **of_dots) == replace(plain, **of_dots)
     for dtype in (float32, float64):
         assert contract.emit_module(dtype, row) == contract.emit_module(dtype, plain)
     text = peak.emit_module(row, float32)

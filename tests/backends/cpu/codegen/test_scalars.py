@@ -307,5 +307,7 @@ def test_object_code_needs_no_library(op: ScalarOp, target: InstructionSet) -> N
     machine = replace(target, effort=1).machine()  # its selection of instructions is that of more effort
     for arguments, result in signatures(op):
         for lanes in (16, 1):
+            if str(op) == "signbit" and bfloat16 in arguments and lanes == 1:
+                continue  # LLVM cannot lower that of one passed by value; kernels read theirs from memory
             module = llvm.parse_assembly(module_text(target, op, arguments, result, lanes))
             assert not undefined_symbols(machine.emit_object(module)), (arguments, result)
