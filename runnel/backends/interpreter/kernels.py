@@ -18,8 +18,6 @@ import numpy as np
 from runnel.backends.host import calls as host
 from runnel.backends.interpreter import dots
 from runnel.backends.interpreter.attended import on_callers_thread
-from runnel.backends.interpreter.computed import Computed
-from runnel.backends.interpreter.fma import fused_multiply_add
 from runnel.core import dtypes
 from runnel.core.dtypes import DType
 from runnel.core.errors import VerifierError
@@ -27,6 +25,8 @@ from runnel.core.rounding import rounded
 from runnel.loops import printer, scalar
 from runnel.loops.accumulators import REDUCERS
 from runnel.loops.formulas import table
+from runnel.loops.formulas.computed import Computed
+from runnel.loops.formulas.fma import fused_multiply_add
 from runnel.loops.ir import (
     CHAIN,
     K_BLOCK,

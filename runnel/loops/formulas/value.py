@@ -2,7 +2,7 @@
 
 A :class:`Value` has a dtype and some lanes. A Python number beside a Value is a constant of the Value's dtype. Every
 operator is one instruction, rounded once. A backend derives a class that says what the instructions do: the CPU emits
-LLVM text (``backends.cpu.codegen.emitted``), the interpreter computes with NumPy (``backends.interpreter.computed``).
+LLVM text (``backends.cpu.codegen.emitted``), the interpreter computes with NumPy (``loops.formulas.computed``).
 Instructions are called as LLVM calls them ("LLVM Language Reference Manual").
 """
 

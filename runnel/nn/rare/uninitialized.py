@@ -143,6 +143,7 @@ class _LazyConvolution(_Lazy, Convolution):
     """A convolution whose ``in_channels`` are those of its first input."""
 
     cls_to_become: ClassVar[type[Any]]
+    in_axis: ClassVar[int] = 1  # of the weight
 
     def __init__(self, out_channels: int, kernel_size: Any, *args: Any, **kwargs: Any) -> None:
         groups = kwargs.get("groups", 1)
@@ -150,12 +151,8 @@ class _LazyConvolution(_Lazy, Convolution):
         self.in_channels = 0
         self.forget_sizes()
 
-    @property
-    def _is_transposed(self) -> bool:
-        return "Transpose" in self.cls_to_become.__name__
-
     def sizes_from(self, shape: tuple[int, ...]) -> None:
-        self.in_channels = shape[0] if self._is_transposed else shape[1] * self.groups
+        self.in_channels = shape[1] * self.groups if self.in_axis else shape[0]
 
     def initialize_parameters(self, x: Any) -> None:
         if x.ndim not in (self.spatial + 1, self.spatial + 2):
@@ -166,12 +163,15 @@ class _LazyConvolution(_Lazy, Convolution):
         self.in_channels = x.shape[-self.spatial - 1]
         if self.in_channels % self.groups:
             raise ShapeError(f"[{type(self).__name__}] {self.in_channels} channels are not {self.groups} groups.")
-        first, second = self.out_channels, self.in_channels
-        if self._is_transposed:
-            first, second = second, first
+        channels = (self.out_channels, self.in_channels)
+        first, second = channels if self.in_axis else channels[::-1]
         held: Any = self.weight
         held.materialize((first, second // self.groups, *self.kernel_size))
         self.reset_parameters()
+
+
+class _LazyConvTranspose(_LazyConvolution):
+    in_axis = 0
 
 
 class _LazyNorm(_Lazy):
@@ -189,15 +189,37 @@ class _LazyNorm(_Lazy):
     def sizes_from(self, shape: tuple[int, ...]) -> None:
         self.num_features = shape[0]
 
+    def channel_axis(self, ndim: int) -> int:
+        """Where an input of so many axes has its channels."""
+        return 1
+
     def initialize_parameters(self, x: Any) -> None:
         held: Any = self
-        unbatched = "InstanceNorm" in self.cls_to_become.__name__ and x.ndim == held.axes[0] - 1
-        self.num_features = x.shape[0 if unbatched else 1]
+        self.num_features = x.shape[self.channel_axis(x.ndim)]
         for name in self.unknown:
             value = self.__dict__.get(name)
             if isinstance(value, _Uninitialized):
                 value.materialize((self.num_features,))
         held.reset_parameters()
+
+
+class _LazyInstanceNorm(_LazyNorm):
+    axes: ClassVar[tuple[int, ...]]
+
+    def __init__(
+        self,
+        eps: float = 1e-5,
+        momentum: float | None = 0.1,
+        affine: bool = True,
+        track_running_stats: bool = True,
+        *,
+        bias: bool = True,
+        dtype: Any = None,
+    ) -> None:
+        super().__init__(eps, momentum, affine, track_running_stats, bias=bias, dtype=dtype)
+
+    def channel_axis(self, ndim: int) -> int:
+        return 0 if ndim == self.axes[0] - 1 else 1
 
 
 @offered("nn", function="conv1d")
@@ -222,21 +244,21 @@ class LazyConv3d(_LazyConvolution, Conv3d):
 
 
 @offered("nn", function="conv_transpose1d")
-class LazyConvTranspose1d(_LazyConvolution, ConvTranspose1d):
+class LazyConvTranspose1d(_LazyConvTranspose, ConvTranspose1d):
     """``ConvTranspose1d`` whose ``in_channels`` are those of its first input."""
 
     cls_to_become = ConvTranspose1d
 
 
 @offered("nn", function="conv_transpose2d")
-class LazyConvTranspose2d(_LazyConvolution, ConvTranspose2d):
+class LazyConvTranspose2d(_LazyConvTranspose, ConvTranspose2d):
     """``ConvTranspose2d`` whose ``in_channels`` are those of its first input."""
 
     cls_to_become = ConvTranspose2d
 
 
 @offered("nn", function="conv_transpose3d")
-class LazyConvTranspose3d(_LazyConvolution, ConvTranspose3d):
+class LazyConvTranspose3d(_LazyConvTranspose, ConvTranspose3d):
     """``ConvTranspose3d`` whose ``in_channels`` are those of its first input."""
 
     cls_to_become = ConvTranspose3d
@@ -264,57 +286,21 @@ class LazyBatchNorm3d(_LazyNorm, BatchNorm3d):
 
 
 @offered("nn", function="instance_norm")
-class LazyInstanceNorm1d(_LazyNorm, InstanceNorm1d):
+class LazyInstanceNorm1d(_LazyInstanceNorm, InstanceNorm1d):
     """``InstanceNorm1d`` whose ``num_features`` are the channels of its first input."""
 
     cls_to_become = InstanceNorm1d
 
-    def __init__(
-        self,
-        eps: float = 1e-5,
-        momentum: float | None = 0.1,
-        affine: bool = True,
-        track_running_stats: bool = True,
-        *,
-        bias: bool = True,
-        dtype: Any = None,
-    ) -> None:
-        super().__init__(eps, momentum, affine, track_running_stats, bias=bias, dtype=dtype)
-
 
 @offered("nn", function="instance_norm")
-class LazyInstanceNorm2d(_LazyNorm, InstanceNorm2d):
+class LazyInstanceNorm2d(_LazyInstanceNorm, InstanceNorm2d):
     """``InstanceNorm2d`` whose ``num_features`` are the channels of its first input."""
 
     cls_to_become = InstanceNorm2d
 
-    def __init__(
-        self,
-        eps: float = 1e-5,
-        momentum: float | None = 0.1,
-        affine: bool = True,
-        track_running_stats: bool = True,
-        *,
-        bias: bool = True,
-        dtype: Any = None,
-    ) -> None:
-        super().__init__(eps, momentum, affine, track_running_stats, bias=bias, dtype=dtype)
-
 
 @offered("nn", function="instance_norm")
-class LazyInstanceNorm3d(_LazyNorm, InstanceNorm3d):
+class LazyInstanceNorm3d(_LazyInstanceNorm, InstanceNorm3d):
     """``InstanceNorm3d`` whose ``num_features`` are the channels of its first input."""
 
     cls_to_become = InstanceNorm3d
-
-    def __init__(
-        self,
-        eps: float = 1e-5,
-        momentum: float | None = 0.1,
-        affine: bool = True,
-        track_running_stats: bool = True,
-        *,
-        bias: bool = True,
-        dtype: Any = None,
-    ) -> None:
-        super().__init__(eps, momentum, affine, track_running_stats, bias=bias, dtype=dtype)

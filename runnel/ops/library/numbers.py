@@ -5,9 +5,8 @@ from __future__ import annotations
 import math
 from typing import Any
 
-import numpy as np
-
 from runnel.core.dtypes import DType, float32, float64
+from runnel.core.library.dtype_info import finfo
 from runnel.core.surface import offered
 from runnel.ops.arguments import Array, Operand
 from runnel.ops.arithmetic import (
@@ -216,8 +215,7 @@ def nan_to_num(x: Array, nan: float | None = None, posinf: float | None = None, 
     smallest number of the dtype. No gradient passes where something is replaced."""
     if not x.dtype.is_float:
         return x.handle()
-    limits = np.finfo(x.dtype.numpy) if x.dtype.name != "bfloat16" else None
-    top = float(limits.max) if limits is not None else 3.3895313892515355e38
+    top = float(finfo(x.dtype).max)
     x = where(isnan(x), 0.0 if nan is None else nan, x)
     x = where(equal(x, math.inf), top if posinf is None else posinf, x)
     return where(equal(x, -math.inf), -top if neginf is None else neginf, x)

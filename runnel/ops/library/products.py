@@ -80,7 +80,8 @@ def _parsed(equation: str, operands: Sequence[Array]) -> tuple[list[str], str]:
         raise ShapeError(f"[einsum] there are not enough letters for the axes of '...' in '{equation}'.")
     dots = "".join(free[:most])
     for term, n, x in zip(terms, counts, operands, strict=True):
-        if n < 0 or (n and "..." not in term) or (not term.replace("...", "", 1).isalpha() * 1 and term.strip(".")):
+        letters = term.replace("...", "", 1)
+        if n < 0 or (n and "..." not in term) or not (letters == "" or letters.isalpha()):
             raise ShapeError(f"[einsum] '{term}' of '{equation}' does not fit an operand of shape {x.shape}.")
     terms = [t.replace("...", dots[most - n :] if n > 0 else "") for t, n in zip(terms, counts, strict=True)]
     if not arrow:

@@ -7,11 +7,11 @@ from typing import Any
 
 import numpy as np
 
-from runnel.backends.interpreter.computed import Computed
 from runnel.core.dtypes import FLOATS, from_numpy
 from runnel.core.tables import Op
 from runnel.loops import scalar
 from runnel.loops.formulas import table
+from runnel.loops.formulas.computed import Computed
 from runnel.loops.formulas.value import Value
 from runnel.loops.scalar import ScalarOp
 from runnel.ops.family import elementwise

@@ -192,6 +192,7 @@ REFUSED: list[tuple[Callable[[], Any], type[Exception], str]] = [
     (lambda: rn.einsum("ij,jk->ik", rn.ones((2, 3))), ShapeError, r"\[einsum\] 'ij,jk->ik' has 2 operands; received 1"),
     (lambda: rn.einsum("ij,jk", rn.ones((2, 3)), rn.ones((2, 3))), ShapeError, r"axis 'j' .* the sizes 3 and 2"),
     (lambda: rn.einsum("ij->iz", rn.ones((2, 3))), ShapeError, "that no operand has"),
+    (lambda: rn.einsum("..->..", rn.ones((2, 3))), ShapeError, r"'\.\.' of .* does not fit"),
     (lambda: rn.kthvalue(rn.ones(3), 4), ShapeError, r"\[kthvalue\] k=4 of the 3"),
     (lambda: rn.quantile(rn.ones(3), 1.5), ValueError, r"q lies in \[0, 1\]"),
     (lambda: rn.quantile(rn.asarray([1, 2]), 0.5), DTypeError, r"\[quantile\] does not take int64"),

@@ -7,8 +7,8 @@ from typing import Any, Final, Self
 
 import numpy as np
 
-from runnel.backends.interpreter.fma import fused_multiply_add
 from runnel.core.dtypes import DType, by_name, float64, uint32
+from runnel.loops.formulas.fma import fused_multiply_add
 from runnel.loops.formulas.value import Number, State, Value
 
 Array = np.ndarray[Any, Any]
