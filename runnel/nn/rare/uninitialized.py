@@ -204,8 +204,6 @@ class _LazyNorm(_Lazy):
 
 
 class _LazyInstanceNorm(_LazyNorm):
-    axes: ClassVar[tuple[int, ...]]
-
     def __init__(
         self,
         eps: float = 1e-5,
@@ -219,7 +217,8 @@ class _LazyInstanceNorm(_LazyNorm):
         super().__init__(eps, momentum, affine, track_running_stats, bias=bias, dtype=dtype)
 
     def channel_axis(self, ndim: int) -> int:
-        return 0 if ndim == self.axes[0] - 1 else 1
+        layer: Any = self
+        return 0 if ndim == layer.axes[0] - 1 else 1
 
 
 @offered("nn", function="conv1d")
