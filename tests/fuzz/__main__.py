@@ -17,6 +17,7 @@ from runnel.core import switches
 from runnel.core.errors import CaptureWarning
 from tests.fuzz import graph_checks, graph_programs, modes, sums
 from tests.fuzz.graph_checks import Way
+from tests.ops.assignment import checking as assignments
 
 FEW = 512  # programs whose plans and machine code may be kept
 COLLECTED = 32  # programs between two collections of cycles, which otherwise take a sixth of the time
@@ -57,6 +58,7 @@ KINDS: dict[str, Callable[[int, bool], str | None]] = {
     "graphs": graph_fault,
     "sums": fault_of(sums.run),
     "modes": fault_of(modes.run),
+    "assignments": fault_of(assignments.run_random),
 }
 
 

@@ -101,3 +101,11 @@ def check(seed: int, mode: str = "plain", *, compiled: bool = False, second: boo
             return sum((g * d).sum() for g, d in zip(found, directions.values(), strict=True))
 
         close(flat(rn.grad(along, numbers)(*tensors)), jet.both, f"second derivative of program {seed}")
+
+
+def run_random(seed: int) -> str:
+    """Check the program of ``seed`` in the mode that the seed says: half of them with second derivatives, one in ten
+    compiled."""
+    mode, compiled = list(MODES)[seed % len(MODES)], seed % 10 == 9
+    check(seed, mode, compiled=compiled, second=seed // len(MODES) % 2 == 0, length=5 if compiled else 10)
+    return f"program {seed}, {mode}"
