@@ -204,10 +204,12 @@ def invariant(loop: For) -> list[tuple[str, Expr]]:
         return known
 
     found: dict[int, tuple[str, Expr]] = {}
+    visited: set[int] = set()
 
     def collect(expr: Expr) -> None:
-        if id(expr) in found:
+        if id(expr) in visited:
             return
+        visited.add(id(expr))
         if is_steady(expr):
             if isinstance(expr, Load | Apply):
                 found[id(expr)] = ("", expr)

@@ -84,6 +84,7 @@ class _Checker:
     epilogue: bool = False
     lane_wise: set[str] = field(default_factory=set)  # values bound inside a vec loop
     at: Stmt | None = None
+    checked: set[int] = field(default_factory=set)  # parts of the expressions of this statement
 
     def fail(self, why: str) -> NoReturn:
         at = "the head" if self.at is None else printer.statement(self.at)
@@ -110,12 +111,16 @@ class _Checker:
             if rule is None:
                 self.fail(f"a {type(stmt).__name__} is not a statement")
             self.at = stmt
+            self.checked = set()
             if isinstance(stmt, Contract) and (position > 0 or self.loops):
                 self.fail("a Contract may only be the first statement of the kernel")
             rule(self, stmt)
         self.names = outer
 
     def expr(self, expr: Expr) -> DType:
+        if id(expr) in self.checked:
+            return expr.dtype
+        self.checked.add(id(expr))
         rule = EXPRESSION_RULES.get(type(expr))
         if rule is None:
             self.fail(f"a {type(expr).__name__} is not an expression")

@@ -59,6 +59,7 @@ from runnel.loops.ir import (
     Update,
 )
 from runnel.loops.scalar import ScalarOp
+from runnel.loops.uses import parts
 
 Array = np.ndarray[Any, Any]
 _NO_ORIGINS: Final[Mapping[str, int]] = MappingProxyType({})
@@ -204,6 +205,7 @@ class _Run:
         self.precision = precision
         self.origins = {b.name: self._origin(b, origins) for b in kernel.buffers}
         self.values: dict[str, Array | _Accumulated] = {}
+        self.parts: dict[int, Array] | None = None  # of the expression that is being computed
         self.vars: dict[str, Array] = {}
         self.lanes = 1
         self.fault = 0
@@ -255,8 +257,16 @@ class _Run:
         return self.arrays[buffer][inside]
 
     def value(self, expr: Expr) -> Array:
-        found: Array = _EXPRESSIONS[type(expr)](self, expr)
-        return found
+        """The expression on all lanes; a part that it has several times is computed once."""
+        if self.parts is None:
+            self.parts = {}
+            try:
+                return self.value(expr)
+            finally:
+                self.parts = None
+        if id(expr) not in self.parts:
+            self.parts[id(expr)] = _EXPRESSIONS[type(expr)](self, expr)
+        return self.parts[id(expr)]
 
 
 def _for(r: _Run, stmt: For) -> None:
@@ -295,13 +305,7 @@ def _updated(body: tuple[Stmt, ...]) -> set[str]:
 
 
 def _loaded(expr: Expr) -> Iterator[str]:
-    if isinstance(expr, Load):
-        yield expr.buffer
-        for inner, _ in expr.index.gathered:
-            yield from _loaded(inner)
-    elif isinstance(expr, Apply):
-        for arg in expr.args:
-            yield from _loaded(arg)
+    return (part.buffer for part in parts(expr) if isinstance(part, Load))
 
 
 def _depends_on_order(r: _Run, loop: For) -> bool:

@@ -44,6 +44,7 @@ from runnel.loops.ir import (
     Update,
     Var,
 )
+from runnel.loops.uses import parts
 
 Axis = RangeBound | str  # a loop over the block, or the name of another loop's variable
 Loop = tuple[Axis, int, int, int]  # axis, first value, one past its last, stride
@@ -87,6 +88,9 @@ class _Walk:
         self.lets: dict[str, Interval] = {}
         self.tables: dict[str, np.ndarray[Any, np.dtype[np.int64]]] = {}  # what a Let read from a constant
         self.seen: set[tuple[Any, ...]] = set()
+        # Of the parts of one statement's expressions:
+        self.known_intervals: dict[int, Interval] = {}
+        self.known_tables: dict[int, np.ndarray[Any, np.dtype[np.int64]] | None] = {}
 
     def integer(self, value: Bound | Stride) -> int:
         if isinstance(value, RangeBound):
@@ -98,6 +102,8 @@ class _Walk:
 
     def block(self, body: tuple[Stmt, ...]) -> Iterator[Footprint]:
         for stmt in body:
+            self.known_intervals.clear()
+            self.known_tables.clear()
             if isinstance(stmt, For):
                 begin, end = self.integer(stmt.begin), self.integer(stmt.end)
                 axis = stmt.begin if isinstance(stmt.begin, RangeBound) else stmt.var.name
@@ -144,13 +150,9 @@ class _Walk:
         return [(begin, end)]
 
     def loads(self, expr: Expr) -> Iterator[Footprint]:
-        if isinstance(expr, Apply):
-            for argument in expr.args:
-                yield from self.loads(argument)
-        elif isinstance(expr, Load):
-            for gathered, _ in expr.index.gathered:
-                yield from self.loads(gathered)
-            yield from self.touch(expr.buffer, expr.index, writes=False)
+        for part in parts(expr):
+            if isinstance(part, Load):
+                yield from self.touch(part.buffer, part.index, writes=False)
 
     def touch(
         self, buffer: str, index: Index, *, writes: bool, extents: tuple[tuple[int, int, int], ...] = ()
@@ -188,6 +190,11 @@ class _Walk:
 
     def table(self, expr: Expr) -> np.ndarray[Any, np.dtype[np.int64]] | None:
         """All that an expression that reads a constant table may be here; None for other expressions."""
+        if id(expr) not in self.known_tables:
+            self.known_tables[id(expr)] = self._table(expr)
+        return self.known_tables[id(expr)]
+
+    def _table(self, expr: Expr) -> np.ndarray[Any, np.dtype[np.int64]] | None:
         if isinstance(expr, Ref):
             return self.tables.get(expr.name)
         if isinstance(expr, Apply) and expr.op is scalar.cast and expr.dtype.itemsize == 8:
@@ -313,6 +320,11 @@ class _Walk:
 
     def interval(self, expr: Expr) -> Interval:
         """The integers that ``expr`` may be."""
+        if id(expr) not in self.known_intervals:
+            self.known_intervals[id(expr)] = self._interval(expr)
+        return self.known_intervals[id(expr)]
+
+    def _interval(self, expr: Expr) -> Interval:
         if isinstance(expr, Param):
             return self.params[expr.name], self.params[expr.name]
         if isinstance(expr, RangeBound):

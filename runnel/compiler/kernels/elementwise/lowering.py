@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any, ClassVar, Final
 
 import numpy as np
@@ -17,6 +16,7 @@ from runnel.core.avals import Shape
 from runnel.graph.node import Constant, Value
 from runnel.loops import scalar
 from runnel.loops.ir import Apply, Expr, Ref
+from runnel.loops.uses import parts
 
 SHORTEST: Final = 16  # elements side by side that are worth storing apart from the others
 _OF_EQUAL_VALUES: Final = ("any", "all", "max", "min")  # give that value, however many they are
@@ -83,7 +83,7 @@ class ElementwiseLowering(NestLowering):
         value = self.expression(node, [Ref(f"x{i}", x.aval.dtype) for i, x in enumerate(node.inputs)], None)
         if isinstance(value, Apply) and all(isinstance(arg, Ref) for arg in value.args):
             return value.op in _ROUNDED_ONCE or not _has_floats(node)
-        return not any(part.dtype.is_float for part in _parts(value))
+        return not any(part.dtype.is_float for part in parts(value))
 
 
 class CheckedLowering(ElementwiseLowering):
@@ -149,10 +149,3 @@ class ReductionLowering(NestLowering):
 
 def _has_floats(node: Value) -> bool:
     return node.aval.dtype.is_float or any(x.aval.dtype.is_float for x in node.inputs)
-
-
-def _parts(expr: Expr) -> Iterator[Expr]:
-    yield expr
-    if isinstance(expr, Apply):
-        for arg in expr.args:
-            yield from _parts(arg)
