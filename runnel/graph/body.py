@@ -1,4 +1,4 @@
-"""Graphs inside of graphs: what a loop does at each step is an attribute of the loop's node."""
+"""Graphs nested in graphs: the body of a loop is an attribute of the loop's node."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from runnel.graph.hashing import Identified, structural_hash
 class Body(Identified):
     """A graph as an attribute. Two bodies are equal when their graphs compute the same thing in the same way.
 
-    With ``recompute`` a loop keeps nothing but its carries for a backward pass, which computes the rest again.
+    With ``recompute`` a loop saves only its carries for the backward pass, which recomputes the rest.
     """
 
     __slots__ = ("_identity", "graph", "recompute")

@@ -1,4 +1,4 @@
-"""Graphs made by hand: the functions of ``runnel.ops`` are applied to values of a graph, and make others.
+"""Graphs built by hand: functions of ``runnel.ops`` take values of a graph and return new ones.
 
 graph = Builder("step")
 x, w = graph.argument((8, 4)), graph.variable((4, 1))
@@ -24,7 +24,7 @@ from runnel.graph.node import Constant, Input, InputKind, Node, Value, abstract_
 
 
 class Built(TensorLike):
-    """A value of a graph that ops can be applied to: they make others. ``where`` is the user's line."""
+    """A value of a graph that ops can be applied to. ``where`` is the user's source line."""
 
     __slots__ = ("value", "where")
 
@@ -38,8 +38,8 @@ class Built(TensorLike):
 
     def apply_op(self, op: Op, inputs: tuple[Any, ...], attrs: dict[str, Any]) -> Any:
         values = tuple([x.value for x in inputs])
-        made = results_of(Node(op, values, attrs, abstract_results(op, values, attrs), self.where))
-        results = tuple([type(self)(x, self.where) for x in made])
+        node_results = results_of(Node(op, values, attrs, abstract_results(op, values, attrs), self.where))
+        results = tuple([type(self)(x, self.where) for x in node_results])
         return results if op.multiple_results else results[0]
 
     def lift(self, array: Any, dtype: DType) -> Built:
@@ -57,7 +57,7 @@ class Builder:
         self._updates: dict[Value, Value] = {}
 
     def argument(self, shape: Iterable[int], dtype: Any = "float32", name: str = "") -> Built:
-        """An input that is given at each call."""
+        """An input that is passed at each call."""
         return self._input(shape, dtype, InputKind.ARGUMENT, name)
 
     def variable(self, shape: Iterable[int], dtype: Any = "float32", name: str = "") -> Built:
@@ -65,22 +65,22 @@ class Builder:
         return self._input(shape, dtype, InputKind.VARIABLE, name)
 
     def _input(self, shape: Iterable[int], dtype: Any, kind: InputKind, name: str) -> Built:
-        made = Input(aval(tuple(shape), as_dtype(dtype)), kind, name or f"x{len(self._inputs)}")
-        self._inputs.append(made)
-        return Built(made)
+        placeholder = Input(aval(tuple(shape), as_dtype(dtype)), kind, name or f"x{len(self._inputs)}")
+        self._inputs.append(placeholder)
+        return Built(placeholder)
 
     def constant(self, value: Any, dtype: Any = None) -> Built:
-        """A value that is known."""
+        """A constant."""
         array = np.array(value) if dtype is None else np.array(value, as_dtype(dtype).numpy)
         array.flags.writeable = False
         return Built(Constant(aval(array.shape, from_numpy(array.dtype)), array))
 
     def update(self, variable: Built, new: Built) -> None:
-        """Have the Variable end up with the value ``new``."""
+        """Assign ``new`` to the Variable at the end of the call."""
         if variable.value.kind is not InputKind.VARIABLE or new.aval is not variable.aval:
             raise VerifierError(f"The update of {variable.value!r} is {new.value!r}; it takes a Variable and its aval.")
         self._updates[variable.value] = new.value
 
     def build(self, *outputs: Built) -> Graph:
-        """The graph that computes ``outputs`` and the updates; its inputs in the order in which they were made."""
+        """The graph that computes ``outputs`` and the updates; its inputs in the order of their creation."""
         return Graph(self._inputs, [x.value for x in outputs], self._updates, self.name)

@@ -1,4 +1,4 @@
-"""A part of a graph as a graph of its own, and the values that stand at its borders."""
+"""A subgraph as a graph of its own, with placeholders for its inputs."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from runnel.graph.rewriting import copied
 
 
 class Extracted(NamedTuple):
-    """``value_map`` takes values of the whole to those of the part."""
+    """``value_map`` maps values of the whole graph to those of the subgraph."""
 
     graph: Graph
     value_map: dict[Value, Value]

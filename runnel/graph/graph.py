@@ -1,6 +1,6 @@
 """The graph: what a traced function computes, as nodes in topological order.
 
-A graph says what its inputs and outputs are and which new value each Variable that it was given ends up with.
+A graph lists its inputs and outputs, and the new value of each Variable that it updates.
 """
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ from runnel.graph.node import Node, Result, Value
 
 
 class Graph:
-    """Values and the nodes that make them, with ``inputs``, ``outputs``, ``updates`` (Variable input → its new value)
-    and ``effects`` (values that are made for what else their nodes do)."""
+    """Values and the nodes that compute them, with ``inputs``, ``outputs``, ``updates`` (Variable input → its new
+    value) and ``effects`` (results of nodes that run for their side effects)."""
 
     def __init__(
         self,
@@ -36,8 +36,8 @@ class Graph:
 
     @lazy
     def values(self) -> list[Value]:
-        """Every value that the roots need, inputs first, each after what it is made of. The graph's own inputs are
-        always listed."""
+        """Every value that the roots depend on in topological order, inputs first. The graph's own inputs are always
+        listed."""
         return topological(self.roots, self.inputs)
 
     @lazy
@@ -50,7 +50,7 @@ class Graph:
         return nodes
 
     def users(self) -> dict[Value, list[Result]]:
-        """For each value, the nodes that read it (once per reading), each as the first of its results."""
+        """For each value, the nodes that read it (once per operand), each as the first of its results."""
         users: dict[Value, list[Result]] = {x: [] for x in self.values}
         for node, results in self.nodes.items():
             for x in node.inputs:
@@ -59,29 +59,28 @@ class Graph:
 
 
 def topological(roots: Iterable[Value], first: Iterable[Value] = (), through: Any = None) -> list[Value]:
-    """What ``roots`` are made of, and they, in topological order (``first`` at the head); iterative, so depth is no
-    limit.
+    """``roots`` and the values they depend on in topological order, after ``first``. Iterative, so depth is no limit.
 
-    ``through`` maps each value to the one that stands for it.
+    ``through`` maps each value to its replacement.
     """
     order: list[Value] = []
-    seen: set[Value] = set()
+    visited: set[Value] = set()
     for value in first:
-        if value not in seen:
-            seen.add(value)
+        if value not in visited:
+            visited.add(value)
             order.append(value)
     stack: list[tuple[Value, Iterator[Value]]] = []
     for root in roots:
-        if root not in seen:
-            seen.add(root)
+        if root not in visited:
+            visited.add(root)
             stack.append((root, iter(root.inputs)))
         while stack:
             value, rest = stack[-1]
             for child in rest:
                 x = child if through is None else through(child)
-                if x in seen:
+                if x in visited:
                     continue
-                seen.add(x)
+                visited.add(x)
                 if x.inputs:
                     stack.append((x, iter(x.inputs)))
                     break

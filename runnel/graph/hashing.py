@@ -37,7 +37,7 @@ def structural_hash(graph: Graph) -> bytes:
     """Twenty bytes: the same for the same structure, in this process and in any other."""
     digest = hashlib.blake2b(digest_size=_DIGEST_BYTES)
     number: dict[Value, int] = {}
-    first: dict[Node, int] = {}  # for each node of several results, the number of the one that came first
+    first: dict[Node, int] = {}  # for each node of several results, the number of the first one listed
     for place, value in enumerate(graph.values):
         number[value] = place
         digest.update(_value_key(value, number, first))
@@ -83,7 +83,7 @@ def _aval_key(aval: Aval) -> bytes:
 
 def encode(value: Any) -> bytes:
     """A prefix-free encoding of (nested tuples of) None, bool, int, float, str, bytes, DType, Aval, NumPy arrays and
-    what is Identified."""
+    Identified objects."""
     quick = _QUICK.get(type(value))
     return quick(value) if quick is not None else _encode(value)
 
@@ -108,7 +108,7 @@ _QUICK: Final[dict[type, Callable[[Any], bytes]]] = {
 
 
 def _encode(value: Any) -> bytes:
-    """What is of none of the commonest types; perhaps of one derived from them."""
+    """Values of less common types, and of types derived from the common ones."""
     if isinstance(value, tuple):
         return _tuple(value)
     if value is None:

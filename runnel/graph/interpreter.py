@@ -1,4 +1,4 @@
-"""Graphs run in NumPy by table ``reference``: the oracle of the passes, and the meaning of a graph."""
+"""The reference interpreter: runs graphs in NumPy by table ``reference``. It defines what a graph means."""
 
 from __future__ import annotations
 
@@ -25,16 +25,16 @@ def run(graph: Graph, values: Sequence[Array]) -> tuple[list[Array], list[Array]
         known[x] = _fitting(x, x.aval, np.asarray(array))
     order = graph.values
     last_reader = {x: value for value in order for x in value.inputs}
-    kept = set(graph.roots)
+    roots = set(graph.roots)
     for value in order:
         if value not in known:
             if isinstance(value, Result):
-                given = [known[x] for x in value.inputs]
-                known.update(zip(graph.nodes[value.node], _needed(graph, value.node, given), strict=True))
+                operands = [known[x] for x in value.inputs]
+                known.update(zip(graph.nodes[value.node], _needed(graph, value.node, operands), strict=True))
             else:
                 known[value] = _leaf(value)
         for x in set(value.inputs):
-            if last_reader[x] is value and x not in kept:
+            if last_reader[x] is value and x not in roots:
                 del known[x]
     return [known[o] for o in graph.outputs], [known[n] for n in graph.updates.values()]
 
@@ -46,9 +46,9 @@ def _needed(graph: Graph, node: Node, inputs: Sequence[Any]) -> list[Array]:
 
 def evaluate(node: Node, inputs: Sequence[Any]) -> tuple[Array, ...]:
     """One node's results by table ``reference``, checked against their avals."""
-    made = reference[node.op](*inputs, **node.attrs)
-    several = made if node.op.multiple_results else (made,)
-    return tuple([_fitting(node, aval, np.asarray(x)) for aval, x in zip(node.avals, several, strict=True)])
+    result = reference[node.op](*inputs, **node.attrs)
+    results = result if node.op.multiple_results else (result,)
+    return tuple([_fitting(node, aval, np.asarray(x)) for aval, x in zip(node.avals, results, strict=True)])
 
 
 def _leaf(value: Value) -> Array:

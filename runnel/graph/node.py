@@ -1,7 +1,7 @@
-"""What graphs are made of: nodes, which apply an op, and the values that they read and make.
+"""Nodes, which apply an op, and the values that they read and compute.
 
-A value is a result of a node, an input of the graph or a constant. Values point to nodes, and nodes to the values that
-they read, never back, so that a graph which nobody needs any more is gone without a garbage collection.
+A value is a result of a node, an input of the graph or a constant. Values refer to nodes, and nodes to the values that
+they read. There are no references back, so reference counting frees a graph that is no longer used.
 """
 
 from __future__ import annotations
@@ -23,9 +23,9 @@ _NO_ATTRS: Final[Any] = MappingProxyType({})
 class InputKind(enum.Enum):
     """Where an input's value comes from when the program runs."""
 
-    ARGUMENT = "argument"  # a tensor passed to the function, or captured by it: new at each call
+    ARGUMENT = "argument"  # a tensor passed to the function or captured by it: read at each call
     SCALAR = "scalar"  # a Python float passed as run-time data
-    VARIABLE = "variable"  # the state of a Variable: read, and perhaps written
+    VARIABLE = "variable"  # the state of a Variable: read, possibly updated
 
 
 class Node:
@@ -49,14 +49,14 @@ class Node:
 class Value:
     """What nodes read: a :class:`Result`, an :class:`Input` or a :class:`Constant`. Compared by identity.
 
-    ``op``, ``inputs``, ``attrs`` and ``where`` are those of the node that makes it, for quick access; ``op`` is None
-    for values that no node makes.
+    ``op``, ``inputs``, ``attrs`` and ``where`` are those of its node, for quick access; ``op`` is None for values
+    without a node.
     """
 
     __slots__ = ("attrs", "aval", "inputs", "op", "where")
 
     kind: InputKind | None = None  # of an input
-    name = ""  # of an input: how reports call it
+    name = ""  # of an input: its name in reports
     value: Any = None  # of a constant: a read-only ndarray
 
     op: Op | None
@@ -83,7 +83,7 @@ class Value:
 
 
 class Result(Value):
-    """Result number ``index`` of ``node``. It is made once, with the node: see :func:`results_of`."""
+    """Result number ``index`` of ``node``. It is created once, with the node: see :func:`results_of`."""
 
     __slots__ = ("index", "node")
 
@@ -98,7 +98,7 @@ class Result(Value):
 
 
 class Input(Value):
-    """A value that is given when the program runs."""
+    """A value that is bound when the program runs."""
 
     __slots__ = ("kind", "name")
 
@@ -109,7 +109,7 @@ class Input(Value):
 
 
 class Constant(Value):
-    """A value that is known: a read-only ndarray."""
+    """A constant: a read-only ndarray."""
 
     __slots__ = ("value",)
 
@@ -119,23 +119,23 @@ class Constant(Value):
 
 
 def results_of(node: Node) -> tuple[Result, ...]:
-    """The results of a new node. Whoever makes a node calls this, and nobody else."""
+    """The results of a new node. To be called once for each node, where it is created."""
     return tuple([Result(node, i) for i in range(len(node.avals))])
 
 
 def applied(op: Op, inputs: tuple[Value, ...], attrs: Attrs, aval: Aval, where: str = "") -> Result:
-    """The result of a new node that has only one."""
+    """The only result of a new node."""
     return Result(Node(op, inputs, attrs, (aval,), where), 0)
 
 
 def abstract_results(op: Op, inputs: Sequence[Value], attrs: Attrs) -> tuple[Aval, ...]:
-    """The avals of the results of ``op`` by its rule of table ``infer``, which gives one or a tuple of them."""
-    found = infer[op](*[x.aval for x in inputs], **attrs)
-    return found if op.multiple_results else (found,)
+    """The avals of the results of ``op`` by its rule of table ``infer``, which returns one or a tuple of them."""
+    avals = infer[op](*[x.aval for x in inputs], **attrs)
+    return avals if op.multiple_results else (avals,)
 
 
 def reapplied(value: Value, inputs: tuple[Value, ...], attrs: Attrs | None = None, aval: Aval | None = None) -> Result:
-    """The only result of the op of ``value`` on ``inputs``, with its own attributes and aval where none are given."""
+    """The only result of the op of ``value`` on ``inputs``; attributes and aval default to those of ``value``."""
     if value.op is None:
         raise VerifierError(f"{value!r} is made by no op.")
     return applied(value.op, inputs, value.attrs if attrs is None else attrs, aval or value.aval, value.where)

@@ -1,4 +1,4 @@
-"""Graphs as text for people, a node a line, and as JSON for tools. Numbers are places in topological order."""
+"""Graphs as text, one node per line, and as JSON. Values are numbered in topological order."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from runnel.graph.node import Result, Value
 
 
 def text(graph: Graph) -> str:
-    """The graph, a node a line, then its outputs and updates; ends in a newline."""
+    """The graph, one node per line, then its outputs and updates; ends in a newline."""
     number = numbers(graph)
     lines = [f"graph {graph.name}:"]
     lines += [f"    {line(value, number, graph)}" for value in number if _comes_first(value, graph)]
@@ -27,13 +27,13 @@ def numbers(graph: Graph) -> dict[Value, int]:
 
 
 def _comes_first(value: Value, graph: Graph) -> bool:
-    """Whether no other result of the same node comes before."""
+    """Whether ``value`` is the first listed result of its node."""
     return not isinstance(value, Result) or graph.nodes[value.node][0] is value
 
 
 def line(value: Value, number: dict[Value, int], graph: Graph | None = None) -> str:
     """``%3 = add(%1, %2) : float32[8,16]  # model.py:12``; with ``graph``, all results of the node at once, ``_`` for
-    those that nobody reads: ``%3, _ = topk(%1) : float32[2], int64[2]``."""
+    unused ones: ``%3, _ = topk(%1) : float32[2], int64[2]``."""
     where = f"  # {value.where}" if value.where else ""
     names, avals = reference(value, number), repr(value.aval)
     if isinstance(value, Result) and graph is not None:
@@ -44,12 +44,12 @@ def line(value: Value, number: dict[Value, int], graph: Graph | None = None) -> 
 
 
 def reference(value: Value, number: dict[Value, int]) -> str:
-    """How a value is called: ``%3``; ``%?`` for one that is not in the graph."""
+    """The name of a value: ``%3``; ``%?`` for one that is not in the graph."""
     return f"%{number.get(value, '?')}"
 
 
 def right_side(value: Value, number: dict[Value, int]) -> str:
-    """What a value is: an op applied to values and attributes, an input or a constant."""
+    """The definition of a value: an op applied to values and attributes, an input or a constant."""
     if value.kind is not None:
         return f"{value.kind.value} {value.name}".rstrip()
     if value.op is None:

@@ -1,4 +1,4 @@
-"""The one way to make a graph out of another: value by value, with what stands for each so far."""
+"""The one way to rewrite a graph: value by value, with a map from old values to their replacements."""
 
 from __future__ import annotations
 
@@ -10,20 +10,20 @@ from runnel.graph.node import Node, Result, Value, applied, results_of
 
 
 class Rewriter:
-    """What stands for each value of an old graph in a new one: ``known``, which may be given a start."""
+    """``known`` maps values of an old graph to those of a new one; it may start with some entries."""
 
     def __init__(self, known: Mapping[Value, Value] | None = None) -> None:
         self.known: dict[Value, Value] = dict(known or {})
-        self._made: dict[Node, tuple[Result, ...] | None] = {}  # None for a node that stays
+        self._replacements: dict[Node, tuple[Result, ...] | None] = {}  # None for a node that stays
 
     def inputs(self, value: Value | Node) -> tuple[Value, ...]:
-        """What stands for the inputs of ``value``."""
+        """The replacements of the inputs of ``value``."""
         known = self.known
         return tuple([known[x] for x in value.inputs])
 
     def keep(self, value: Value, *, fresh: bool = False) -> Value:
-        """``value`` made of what stands for its inputs: itself where these stand for themselves, unless ``fresh``. The
-        results of one node stay those of one node."""
+        """``value`` computed from the replacements of its inputs: itself where these are unchanged, unless ``fresh``.
+        The results of one node remain results of one node."""
         if not isinstance(value, Result):
             return value
         inputs = self.inputs(value)
@@ -34,16 +34,16 @@ class Rewriter:
         return self.replace(value, lambda node: Node(node.op, inputs, node.attrs, node.avals, node.where))
 
     def replace(self, value: Result, make: Callable[[Node], Node]) -> Value:
-        """``value`` as the result of the node ``make(node)``, which is made once for all results of its node."""
+        """``value`` as the result of the node ``make(node)``, which is called once for all results of its node."""
         node = value.node
-        if node not in self._made:
+        if node not in self._replacements:
             new = make(node)
-            self._made[node] = None if new is node else results_of(new)
-        made = self._made[node]
-        return value if made is None else made[value.index]
+            self._replacements[node] = None if new is node else results_of(new)
+        results = self._replacements[node]
+        return value if results is None else results[value.index]
 
     def graph(self, old: Graph) -> Graph:
-        """``old`` with its outputs and updates by what stands for them; itself if they stand for themselves."""
+        """``old`` with its outputs and updates replaced; ``old`` itself if none of them changed."""
         known = self.known
         if all(known[x] is x for x in old.roots):
             return old
@@ -52,9 +52,9 @@ class Rewriter:
 
 
 def rewrite(graph: Graph, visit: Callable[[Value], Value]) -> Graph:
-    """The graph with ``visit(value)`` for each value that is not an input; nodes without readers are gone.
+    """The graph with ``visit(value)`` for each value that is not an input; unreachable nodes are dropped.
 
-    ``visit`` is given a value whose inputs have been rewritten already. Iterative; the same graph if nothing changed.
+    ``visit`` gets a value whose inputs have been rewritten already. Iterative; the same graph if nothing changed.
     """
     rewriter = Rewriter({x: x for x in graph.inputs})
     known = rewriter.known
@@ -65,7 +65,7 @@ def rewrite(graph: Graph, visit: Callable[[Value], Value]) -> Graph:
 
 
 def substituted(graph: Graph, replace: Mapping[Value, Value]) -> Graph:
-    """``graph`` with each value of ``replace`` swapped for another (chains are followed); unreachable ones are gone."""
+    """``graph`` with each value of ``replace`` replaced (chains are followed); unreachable nodes are dropped."""
 
     def final(value: Value) -> Value:
         while value in replace and replace[value] is not value:
@@ -82,7 +82,7 @@ def substituted(graph: Graph, replace: Mapping[Value, Value]) -> Graph:
 
 
 class _Through(Rewriter):
-    """Looks up values by those that ``final`` gives for them."""
+    """A rewriter that looks up ``final(x)`` for each input x."""
 
     def __init__(self, final: Callable[[Value], Value]) -> None:
         super().__init__()
@@ -93,7 +93,7 @@ class _Through(Rewriter):
 
 
 def copied(outputs: Sequence[Value], value_map: Mapping[Value, Value]) -> dict[Value, Value]:
-    """Copies of ``outputs`` and of what they are computed from, down to the values that others stand for."""
+    """Copies of ``outputs`` and of the values they depend on, down to the keys of ``value_map``."""
     rewriter = Rewriter(value_map)
     known = rewriter.known
     for output in outputs:

@@ -1,4 +1,5 @@
-"""The checker of graphs: what every pass may rely on, and must keep. Runs between passes under ``RUNNEL_VERIFY``."""
+"""The verifier of graphs: invariants that every pass relies on and preserves. Runs between passes under
+``RUNNEL_VERIFY``."""
 
 from __future__ import annotations
 
@@ -15,14 +16,14 @@ from runnel.graph.node import InputKind, Result, Value, abstract_results
 
 
 def verify(graph: Graph, after: str = "") -> None:
-    """Raise VerifierError for the first fault of ``graph``; ``after`` names the pass that has just made it."""
+    """Raise VerifierError for the first fault of ``graph``; ``after`` names the pass that returned it."""
     for fault in faults(graph):
-        made = f" after pass '{after}'" if after else ""
-        raise VerifierError(f"Graph '{graph.name}'{made}: {fault}.")
+        origin = f" after pass '{after}'" if after else ""
+        raise VerifierError(f"Graph '{graph.name}'{origin}: {fault}.")
 
 
 def faults(graph: Graph) -> Iterator[str]:
-    """Every fault of a graph, a sentence each."""
+    """Every fault of a graph, one sentence each."""
     number = printer.numbers(graph)
     known = set(graph.inputs)
     if len(known) < len(graph.inputs):
@@ -30,28 +31,28 @@ def faults(graph: Graph) -> Iterator[str]:
     for value, place in number.items():
         for x in value.inputs:
             if number[x] >= place:
-                yield f"{_shown(value, number)} comes before its input {printer.reference(x, number)}"
+                yield f"{_described(value, number)} comes before its input {printer.reference(x, number)}"
         if value.is_input and value not in known:
-            yield f"{_shown(value, number)} is not among the graph's inputs"
+            yield f"{_described(value, number)} is not among the graph's inputs"
         for rule in _RULES:
             why = rule(value)
             if why:
-                yield f"{_shown(value, number)} {why}"
+                yield f"{_described(value, number)} {why}"
     for node, results in graph.nodes.items():
         if len({x.index for x in results}) < len(results):
-            yield f"{_shown(results[0], number)} has one of its {len(node.avals)} results twice"
+            yield f"{_described(results[0], number)} has one of its {len(node.avals)} results twice"
     for value in graph.inputs:
         if not value.is_input:
-            yield f"{_shown(value, number)} is listed as an input"
+            yield f"{_described(value, number)} is listed as an input"
     for variable, new in graph.updates.items():
-        says = f"the update of {_shown(variable, number)}"
+        subject = f"the update of {_described(variable, number)}"
         if variable.kind is not InputKind.VARIABLE or variable not in known:
-            yield f"{says} needs a variable among the graph's inputs"
+            yield f"{subject} needs a variable among the graph's inputs"
         if new.aval is not variable.aval:
-            yield f"{says} changes its aval to {new.aval!r}"
+            yield f"{subject} changes its aval to {new.aval!r}"
 
 
-def _shown(value: Value, number: dict[Value, int]) -> str:
+def _described(value: Value, number: dict[Value, int]) -> str:
     """A value with the avals of its node's inputs, and its source line."""
     read = ", ".join(f"{printer.reference(x, number)}: {x.aval!r}" for x in value.inputs)
     return f"`{printer.line(value, number)}`{f' reading {read}' if read else ''}"

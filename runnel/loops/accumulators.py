@@ -1,4 +1,4 @@
-"""The reductions an ``Acc`` of the loop IR can do: one row each, read by verifier, interpreter and code generation."""
+"""The reductions of an ``Acc`` of the loop IR: one row each, read by verifier, interpreter and code generation."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ Identity = Callable[[DType], bool | int | float]
 class Reducer:
     """A reduction: ``combine(acc, value)`` is applied element by element, starting from ``identity(dtype)``.
 
-    ``kinds`` are the kinds of dtype it is defined for; ``rounds`` says that floats are rounded on the way, so that the
-    order shows.
+    ``kinds`` are the kinds of dtype it is defined for; ``rounds`` says that floats are rounded at each step, so that
+    the result depends on the order.
     """
 
     name: str
@@ -31,7 +31,7 @@ class Reducer:
     rounds: bool = False
 
     def has_blocks(self, dtype: DType) -> bool:
-        """Whether long sequences of ``dtype`` are taken in blocks that meet pairwise (``ir``)."""
+        """Whether long sequences of ``dtype`` are accumulated in blocks that are combined pairwise (``ir``)."""
         return self.rounds and dtype.is_float
 
 

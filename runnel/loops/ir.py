@@ -1,4 +1,4 @@
-"""The loop IR: what a kernel does, element by element.
+"""The loop IR: kernels as loops over elements.
 
 Grammar (``verifier.py`` checks it, ``backends.interpreter`` runs it in NumPy, ``backends.cpu`` turns it into LLVM):
 
@@ -10,12 +10,12 @@ Grammar (``verifier.py`` checks it, ``backends.interpreter`` runs it in NumPy, `
              | Acc(name, op: "sum"|"prod"|"max"|"min"|"any"|"all", dtype, short)    an accumulator, at its identity
              | Update(name, Expr)                         acc := op(acc, value)
              | Store(buffer, Index, Expr)
-             | Check(Expr, code: int | Param)             outside vec loops: unless it holds, the thread's fault is code
+             | Check(Expr, code: int | Param)             outside vec loops: if false, sets the thread's fault to code
              | Contract(spec)                             only as first statement of a body: see there
              | Product(spec)                              outside vec loops: a small matrix product, see there
              | Host(Param)                                the only statement of a body: see there
     Bound   := int | Param | Ref                          a Ref of an int64 outside of vec loops
-             | RangeBound                                 the block this call is asked for: I0 I1 (rows) J0 J1 (columns)
+             | RangeBound                                 the block of this call: I0 I1 (rows) J0 J1 (columns)
     Expr    := Const(value, dtype) | Ref(name, dtype) | Load(buffer, Index, dtype) | Position(var, dtype)
              | Apply(ScalarOp, args, dtype) | Param | RangeBound          the last two: int64
     Index   := offset: int|Param  +  Σ stride·var         terms: ((Var, stride: int|Param)*), in elements
@@ -24,16 +24,16 @@ Grammar (``verifier.py`` checks it, ``backends.interpreter`` runs it in NumPy, `
 A kernel is compiled to ``void k(thread*, args*, i0, i1, j0, j1)`` and computes the block rows [i0, i1) × columns
 [j0, j1) of its domain. Its args are, for each buffer, (slot of its base pointer, byte offset), then the params: int64.
 
-Semantics that every back end keeps, so that results depend on op, shapes and dtypes alone:
+Semantics of every backend, so that results depend on op, shapes and dtypes alone:
 * each Apply rounds once, in its dtype; nothing is contracted or reassociated;
 * a "vec" loop has LANES = 16 lanes whatever the machine: an accumulator updated inside a vec loop that is inside the
   accumulator's scope holds 16 lane-wise partial results (lane = position mod 16, counted from the loop's begin), which
   are combined after the outermost such loop in a fixed tree: lanes l and l+8, then l+4, l+2, l+1;
-* an accumulator declared inside a vec loop is by itself in each lane;
+* an accumulator declared inside a vec loop is separate in each lane;
 * sums and products of floats take their updates (inside a vec loop that is inside the accumulator's scope: 16
-  positions are one update) in blocks of CHAIN. A block is one chain in loop order, from the identity. Blocks meet
-  pairwise: of n blocks the first h, where h is the largest power of two below n, are combined with the rest. A "short"
-  accumulator promises that it has one block at most. All other accumulations are exact, and one chain;
+  positions are one update) in blocks of CHAIN. A block is one chain in loop order, from the identity. Blocks are
+  combined pairwise: of n blocks the first h, where h is the largest power of two below n, with the rest. A "short"
+  accumulator has one block at most. All other accumulations are exact, and one chain;
 * vec loops do not nest.
 """
 
@@ -46,12 +46,12 @@ from runnel.core.records import field, record
 from runnel.loops.scalar import ScalarOp
 
 LANES = 16
-CHAIN = 64  # updates of an accumulator that are one chain
-K_BLOCK = 1024  # steps of k that are one chain of a product
-TILE_ROWS = 48  # a tile buffer holds a block of at most so many rows,
-TILE_BYTES = 2048  # and so many bytes of columns,
-TILE_STRIDE = TILE_BYTES + 64  # whose rows lie so far apart, lest they compete for cache sets
-TILE_K = 256  # and only products of so short a k are made in one go
+CHAIN = 64  # updates of an accumulator in one chain
+K_BLOCK = 1024  # steps of k in one chain of a product
+TILE_ROWS = 48  # most rows of the block in a tile buffer
+TILE_BYTES = 2048  # most bytes of a row of that block
+TILE_STRIDE = TILE_BYTES + 64  # bytes between its rows, so that they do not compete for cache sets
+TILE_K = 256  # largest k of a product that is computed in a tile buffer
 
 
 @record
@@ -175,8 +175,8 @@ class Store:
 
 @record
 class Check:
-    """Reports the fault ``code`` (not 0) of the program, unless ``value``, a bool, holds; the kernel goes on anyway.
-    Of several faults of one call the last counts."""
+    """Reports the fault ``code`` (not 0) of the program if ``value``, a bool, is false; the kernel continues.
+    The last fault of a call is the one reported."""
 
     value: Expr
     code: Stride
@@ -194,15 +194,15 @@ class For:
 @record
 class Contract:
     """C[i, j] = Σ_k A[i, k]·B[k, j] over the call's block, in float of ``dtype``. For each K_BLOCK steps of k an
-    element has one chain of fused multiply-adds, k ascending; the chains' results meet pairwise, as the blocks of an
-    accumulator do. Strides are params (C has unit column stride). The statements after it are the epilogue: they
-    are run over each finished block of C (with the block's own I0..J1) while it is in cache. A C of mode "tile" is that
-    block alone, in scratch memory: the epilogue is its only reader, k is at most TILE_K, and ``c_row`` is the constant
-    TILE_STRIDE in elements. With ``batch`` the rows of the call's block count whole matrices and (m, n) are params; the
-    epilogue then must be empty. With ``indirect`` these say where the elements of A lie, and its strides are 0. With
-    ``panels`` B lies in these, its strides are ``panels.width`` and 1, and the block's columns begin with a panel. With
-    ``operand_dtype``, bfloat16, A and B are of that dtype: a step of the chain is a pair of k (the last may be alone),
-    whose products, exact in float32, are added as the target's dot instruction does; panels, too, are of pairs.
+    element has one chain of fused multiply-adds, k ascending; the chains' results are combined pairwise, like the
+    blocks of an accumulator. Strides are params (C has unit column stride). The statements after it are the epilogue,
+    which runs over each finished block of C (with the block's own I0..J1) while it is in cache. A C of mode "tile" is
+    that block alone, in scratch memory: the epilogue is its only reader, k is at most TILE_K, and ``c_row`` is the
+    constant TILE_STRIDE in elements. With ``batch`` the rows of the call's block count whole matrices and (m, n) are
+    params; the epilogue then must be empty. With ``indirect`` A is addressed by offset tables, and its strides are 0.
+    With ``panels`` B is packed, its strides are ``panels.width`` and 1, and the block's columns begin with a panel.
+    With ``operand_dtype``, bfloat16, A and B are of that dtype: a step of the chain is a pair of k (an odd last k is
+    alone), whose products, exact in float32, are added as by the target's dot instruction; panels hold pairs, too.
     """
 
     a: str
@@ -228,8 +228,9 @@ class Contract:
 
 @record
 class Panels:
-    """B[k, j] is element (j div width)·step + k·width + j mod width; the last panel is whole, too. With factors, in
-    pairs: (j div width)·step + (k div 2)·2·width + (j mod width)·2 + k mod 2, and zeros follow an odd last k."""
+    """B[k, j] is element (j div width)·step + k·width + j mod width; the last panel is padded to ``width``. With an
+    operand dtype, in pairs: (j div width)·step + (k div 2)·2·width + (j mod width)·2 + k mod 2, and an odd last k is
+    padded with zeros."""
 
     step: Param
     width: int
@@ -256,9 +257,9 @@ class IndirectOperand:
 
 @record
 class Product:
-    """C[i, j] (+)= Σ_k A[i, k]·B[k, j] for i < m and j < n, in float of ``dtype``: chains of fused multiply-adds that
-    meet pairwise, as in Contract, the first from 0 or, to ``accumulate``, from C[i, j]. The indices are those of the
-    first elements; C has unit column stride and is neither A nor B.
+    """C[i, j] (+)= Σ_k A[i, k]·B[k, j] for i < m and j < n, in float of ``dtype``: chains of fused multiply-adds,
+    combined pairwise as in Contract, the first from 0 or, to ``accumulate``, from C[i, j]. The indices are those of
+    the first elements; C has unit column stride and is neither A nor B.
     """
 
     a: str

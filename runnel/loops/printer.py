@@ -1,4 +1,4 @@
-"""Kernels as text for people and as JSON for tools. The text is stable: golden tests and error messages show it."""
+"""Kernels as text and as JSON. The text is stable: golden tests and error messages contain it."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ _INDENT: Final = "    "
 
 
 def text(kernel: Kernel) -> str:
-    """The kernel as indented pseudo-code, a statement a line, ending in a newline."""
+    """The kernel as indented pseudo-code, one statement per line, ending in a newline."""
     buffers = ", ".join(f"{b.mode} {b.name}: {b.dtype.name}" for b in kernel.buffers)
     params = ", ".join(p.name for p in kernel.params)
     lines = [f"kernel {kernel.name}({buffers}{'; ' if params else ''}{params}):"]
@@ -66,7 +66,7 @@ def expression(expr: Expr) -> str:
 
 
 def index(where: Index) -> str:
-    """The position inside a buffer: the sum that the index stands for."""
+    """The position in a buffer, as a sum."""
     terms = [_scaled(var.name, stride) for var, stride in where.terms]
     terms += [_scaled(expression(expr), stride) for expr, stride in where.gathered]
     if where.offset != 0 or not terms:
@@ -91,7 +91,7 @@ def _for(stmt: For) -> str:
 
 
 def _contract(stmt: Contract) -> str:
-    """Row, inner and column strides stand where the positions would."""
+    """With row, inner and column strides in place of positions."""
     a = f"{stmt.a}[i*{_stride(stmt.a_row)} + k*{_stride(stmt.a_k)}]"
     if stmt.indirect is not None:
         a = f"{stmt.a}[{stmt.indirect.rows}[i] + {stmt.indirect.ks}[k]]"
@@ -112,7 +112,7 @@ def _contract(stmt: Contract) -> str:
 
 
 def _product(stmt: Product) -> str:
-    """A sum over k; the three extents stand in angle brackets."""
+    """A sum over k, with the three extents in angle brackets."""
     a = f"{stmt.a}[{index(stmt.a_at)} + i*{_stride(stmt.a_row)} + k*{_stride(stmt.a_k)}]"
     b = f"{stmt.b}[{index(stmt.b_at)} + k*{_stride(stmt.b_k)} + j*{_stride(stmt.b_col)}]"
     sign = "+=" if stmt.accumulate else "="

@@ -1,4 +1,4 @@
-"""The forms in which an op may become loops: the rules of table ``lower`` are instances of these.
+"""The forms in which an op is lowered to loops: the rules of table ``lower`` are instances of these.
 
 Ops fill the table, ``compiler`` reads it.
 """
@@ -16,8 +16,8 @@ from runnel.loops.ir import Expr
 @record
 class Pointwise:
     """result[i] = expr(inputs[i]…): ``expr(avals, *Expr, **attrs) -> Expr``. Inputs have the result's shape, or
-    sizes of 1 where they are broadcast. ``avals`` are the input avals followed by the result's. ``literal``: the code
-    is much better where operands that are constants are part of it."""
+    sizes of 1 where they are broadcast. ``avals`` are the input avals followed by the result's. ``literal``: constant
+    operands are worth compiling into the code."""
 
     expr: Callable[..., Expr]
     literal: bool = False
@@ -26,7 +26,7 @@ class Pointwise:
 @record
 class Checked(Pointwise):
     """A Pointwise of one integer input whose elements must lie in [0, attrs["extent"]) or equal attrs["allowed"]; a
-    program that meets another one stops with an error and has changed nothing."""
+    program that reads another value stops with an error before it changes any state."""
 
 
 @record
@@ -48,9 +48,9 @@ class Reduction:
 
 @record
 class View:
-    """No work: each element of the result is one element of the input. ``map(aval_in, aval_out, **attrs)`` gives
+    """No work: each element of the result is one element of the input. ``map(aval_in, aval_out, **attrs)`` returns
     ``(offset, steps)`` per input axis: a list of ``(offset, ((out_axis, step), …))``, i.e. input index =
-    offset + Σ step·out_index; or None when only a dense copy can be viewed so (a merging reshape)."""
+    offset + Σ step·out_index; or None when this needs a dense copy (a reshape that merges axes)."""
 
     map: Callable[..., Any]
 
@@ -59,7 +59,7 @@ class View:
 class Contraction:
     """A matrix product: inputs A[..., M, K] and B[..., K, N] (batch axes equal) to [..., M, N]. With ``several``, one
     over attrs["axes"] axes: A[*rows, *inner] and B[*inner, *columns] to [*rows, *columns]; with ``panels``, columns are
-    attrs["columns"] and B came in panels (``ops.panels``)."""
+    attrs["columns"] and B is packed in panels (``ops.panels``)."""
 
     several: bool = False
     panels: bool = False
@@ -67,13 +67,13 @@ class Contraction:
 
 @record
 class Padding:
-    """result[low + i·step] = x[i] along each axis of attrs["widths"], (low, high, step) for each; the second input, of
-    one element, everywhere else."""
+    """result[low + i·step] = x[i] along each axis of attrs["widths"], (low, high, step) for each; all other elements
+    are the second input, which has one element."""
 
 
 @record
 class Concatenation:
-    """Inputs laid one after the other along attrs["axis"]."""
+    """Inputs concatenated along attrs["axis"]."""
 
 
 @record
@@ -88,14 +88,14 @@ class ScatterAdd:
 
 @record
 class Buckets:
-    """Counting sort of a vector of labels in [0, attrs["rows"]), clamped: where each label's positions begin (rows + 2
-    numbers), then the positions, of equal labels in ascending order."""
+    """Counting sort of a vector of labels in [0, attrs["rows"]), clamped: the start of each label's positions (rows + 2
+    numbers), then the positions, those of equal labels in ascending order."""
 
 
 @record
 class BucketSums:
-    """result[v] = Σ updates[p] over the positions p in bucket v of a table that ``Buckets`` made. Inputs: the table,
-    its labels, the updates. Fuses with what reads it point by point."""
+    """result[v] = Σ updates[p] over the positions p in bucket v of a table from ``Buckets``. Inputs: the table, its
+    labels, the updates. Fuses with elementwise readers."""
 
 
 @record
@@ -120,7 +120,7 @@ class AttentionGradient:
 
 @record
 class Sort:
-    """The elements along the last axis in order, attrs["descending"] or ascending, and where they were."""
+    """The elements along the last axis in order, attrs["descending"] or ascending, and their indices."""
 
 
 @record
@@ -133,20 +133,20 @@ class Scan:
 
 @record
 class While:
-    """Iterations of attrs["body"] as long as attrs["cond"] says so. Inputs: attrs["constants"] values that both read,
-    then the first values of the carries. Both map (constants, carries), to the new carries and to one bool.
+    """Iterations of attrs["body"] while attrs["cond"] is true. Inputs: attrs["constants"] values that both read, then
+    the first values of the carries. Both map (constants, carries), to the new carries and to one bool.
     Results: the last carries."""
 
 
 @record
 class Cond:
     """One of two graphs: inputs are a bool and the operands, attrs["then"] and attrs["otherwise"] map the operands to
-    the results; the one that is not chosen does not run."""
+    the results; the other one does not run."""
 
 
 @record
 class HostCall:
-    """Runs in NumPy through table ``reference``: in programs by a call of the host (``kernels/host_calls``)."""
+    """Runs in NumPy through table ``reference``, as a host call of the program (``kernels/host_calls``)."""
 
 
 Elementwise = Pointwise | IndexFunction | Reduction | View | BucketSums

@@ -1,6 +1,6 @@
 """The scalar operations of the loop IR: one row each, with its NumPy meaning.
 
-``formulas.table`` has a formula for each, which backends carry out. A test holds both tables together.
+``formulas.table`` has a formula for each, which backends evaluate. A test compares both tables.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from runnel.core.records import record
 class ScalarOp:
     """A scalar operation: ``numpy(*args, dtype)`` gives its value on arrays, in the NumPy dtype of the result.
 
-    ``result`` is ``"same"`` (the dtype of the arguments) or ``"bool"`` or ``"free"`` (the Apply says: casts).
+    ``result`` is ``"same"`` (the dtype of the arguments), ``"bool"`` or ``"free"`` (the dtype of the Apply: casts).
     ``cost`` is in units of one addition.
     """
 
@@ -35,7 +35,7 @@ SCALAR_OPS: list[ScalarOp] = []
 
 
 def row(name: str, arity: int, numpy: Callable[..., Any], result: str = "same", cost: int = 1) -> ScalarOp:
-    """A row more of the table. ``formulas.table`` needs one, too."""
+    """Add a row to the table. ``formulas.table`` needs one, too."""
     op = ScalarOp(name, arity, numpy, result, cost)
     SCALAR_OPS.append(op)
     return op
@@ -66,7 +66,7 @@ def _remainder(a: Any, b: Any) -> Any:
 
 
 def _maximum(a: Any, b: Any) -> Any:
-    """That of IEEE 754-2019; NumPy leaves the sign of zero open."""
+    """maximum of IEEE 754-2019; NumPy does not define the sign of zero."""
     greater = np.maximum(a, b)
     if np.asarray(a).dtype.kind in "biu":
         return greater

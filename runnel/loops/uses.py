@@ -1,4 +1,4 @@
-"""What statements of the loop IR read, write and depend on: the questions emission asks before it writes a loop."""
+"""What statements of the loop IR read, write and depend on: analyses for code generation."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ Accesses = dict[Access, None]
 
 
 def statements(body: Iterable[Stmt]) -> Iterator[Stmt]:
-    """Every statement, those inside loops too."""
+    """Every statement, those inside loops included."""
     for stmt in body:
         yield stmt
         if isinstance(stmt, For):
@@ -52,8 +52,8 @@ def operands(stmt: Stmt) -> tuple[Expr, ...]:
 
 
 def parts(expr: Expr) -> Iterator[Expr]:
-    """An expression and everything inside it, a shared part once."""
-    waiting, seen = [expr], {id(expr)}
+    """An expression and its subexpressions, shared ones once."""
+    waiting, visited = [expr], {id(expr)}
     while waiting:
         part = waiting.pop()
         yield part
@@ -64,31 +64,31 @@ def parts(expr: Expr) -> Iterator[Expr]:
         else:
             continue
         for x in inside:
-            if id(x) not in seen:
-                seen.add(id(x))
+            if id(x) not in visited:
+                visited.add(id(x))
                 waiting.append(x)
 
 
 def accesses(body: Iterable[Stmt], known: dict[int, Accesses] | None = None) -> Accesses:
     """Every (buffer, index) loaded or stored, in order of appearance.
 
-    ``known`` collects those of each loop inside by its id, so that who asks for them later need not look again."""
-    found: Accesses = {}
+    ``known`` collects those of each nested loop by its id, so that they are computed once."""
+    accessed: Accesses = {}
     for stmt in body:
         for expr in operands(stmt):
             for part in parts(expr):
                 if type(part) is Load:
-                    found[part.buffer, part.index] = None
+                    accessed[part.buffer, part.index] = None
         if isinstance(stmt, For):
             inside = accesses(stmt.body, known)
             if known is not None:
                 known[id(stmt)] = inside
-            found.update(inside)
+            accessed.update(inside)
         elif isinstance(stmt, Store):
-            found[stmt.buffer, stmt.index] = None
+            accessed[stmt.buffer, stmt.index] = None
         elif isinstance(stmt, Product):
-            found.update({(stmt.a, stmt.a_at): None, (stmt.b, stmt.b_at): None, (stmt.c, stmt.c_at): None})
-    return found
+            accessed.update({(stmt.a, stmt.a_at): None, (stmt.b, stmt.b_at): None, (stmt.c, stmt.c_at): None})
+    return accessed
 
 
 def stored_buffers(body: Iterable[Stmt]) -> set[str]:
@@ -107,7 +107,7 @@ def updated_in_lanes(body: Iterable[Stmt]) -> set[str]:
 
 
 def update_runs(body: Iterable[Stmt]) -> Iterator[list[str]]:
-    """The accumulators that are updated one right after the other, once for each such run."""
+    """Runs of accumulators that are updated in consecutive statements."""
     run: list[str] = []
     for stmt in body:
         if isinstance(stmt, Update):
@@ -134,39 +134,39 @@ def reads(body: Iterable[Stmt], name: str) -> bool:
 
 def params(body: Iterable[Stmt], accessed: Accesses) -> set[str]:
     """The names of the params that bounds, strides, offsets and contractions use; ``accessed`` are the accesses."""
-    found: set[object] = set()
+    used: set[object] = set()
     for stmt in statements(body):
         if isinstance(stmt, For):
-            found.update((stmt.begin, stmt.end))
+            used.update((stmt.begin, stmt.end))
         elif isinstance(stmt, Check):
-            found.add(stmt.code)
+            used.add(stmt.code)
         elif isinstance(stmt, Host):
-            found.add(stmt.function)
+            used.add(stmt.function)
         elif isinstance(stmt, Contract):
-            found.update((stmt.k, stmt.a_row, stmt.a_k, stmt.b_k, stmt.b_col, stmt.c_row))
+            used.update((stmt.k, stmt.a_row, stmt.a_k, stmt.b_k, stmt.b_col, stmt.c_row))
             if stmt.batch is not None:
                 b = stmt.batch
-                found.update((b.m, b.n, b.a_step, b.b_step, b.c_step))
+                used.update((b.m, b.n, b.a_step, b.b_step, b.c_step))
             if stmt.panels is not None:
-                found.add(stmt.panels.step)
+                used.add(stmt.panels.step)
         elif isinstance(stmt, Product):
-            found.update((stmt.m, stmt.n, stmt.k, stmt.a_row, stmt.a_k, stmt.b_k, stmt.b_col, stmt.c_row))
-        found.update(part for expr in operands(stmt) for part in parts(expr) if isinstance(part, Param))
+            used.update((stmt.m, stmt.n, stmt.k, stmt.a_row, stmt.a_k, stmt.b_k, stmt.b_col, stmt.c_row))
+        used.update(part for expr in operands(stmt) for part in parts(expr) if isinstance(part, Param))
     for _, index in accessed:
-        found.add(index.offset)
-        found.update(stride for _, stride in (*index.terms, *index.gathered))
-    return {p.name for p in found if isinstance(p, Param)}
+        used.add(index.offset)
+        used.update(stride for _, stride in (*index.terms, *index.gathered))
+    return {p.name for p in used if isinstance(p, Param)}
 
 
 def buffers(body: Iterable[Stmt], accessed: Accesses) -> set[str]:
     """The names of the buffers that are used; ``accessed`` are the accesses."""
-    found = {name for name, _ in accessed}
+    names = {name for name, _ in accessed}
     for stmt in body:
         if isinstance(stmt, Contract):
-            found.update((stmt.a, stmt.b, stmt.c))
+            names.update((stmt.a, stmt.b, stmt.c))
             if stmt.indirect is not None:
-                found.update((stmt.indirect.rows, stmt.indirect.ks))
-    return found
+                names.update((stmt.indirect.rows, stmt.indirect.ks))
+    return names
 
 
 def invariant(loop: For) -> list[tuple[str, Expr]]:
@@ -203,7 +203,7 @@ def invariant(loop: For) -> list[tuple[str, Expr]]:
             steady[id(expr)] = known
         return known
 
-    found: dict[int, tuple[str, Expr]] = {}
+    invariants: dict[int, tuple[str, Expr]] = {}
     visited: set[int] = set()
 
     def collect(expr: Expr) -> None:
@@ -212,7 +212,7 @@ def invariant(loop: For) -> list[tuple[str, Expr]]:
         visited.add(id(expr))
         if is_steady(expr):
             if isinstance(expr, Load | Apply):
-                found[id(expr)] = ("", expr)
+                invariants[id(expr)] = ("", expr)
         elif isinstance(expr, Apply):
             for x in expr.args:
                 collect(x)
@@ -223,9 +223,9 @@ def invariant(loop: For) -> list[tuple[str, Expr]]:
     for stmt in loop.body:
         if isinstance(stmt, Let):
             if is_steady(stmt.value):
-                found[id(stmt)] = (stmt.name, stmt.value)
+                invariants[id(stmt)] = (stmt.name, stmt.value)
                 continue
             unsteady.add(stmt.name)
         for expr in operands(stmt):
             collect(expr)
-    return list(found.values())
+    return list(invariants.values())

@@ -1,6 +1,6 @@
-"""The checker of the loop IR: :func:`verify` raises one sentence for the first rule of ``ir.py`` that is broken.
+"""The verifier of the loop IR: :func:`verify` raises one sentence for the first rule of ``ir.py`` that is broken.
 
-Kernels are checked before code is generated for them when ``RUNNEL_VERIFY`` is on, and in tests always.
+Kernels are verified before code generation when ``RUNNEL_VERIFY`` is on, and always in tests.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ class _Value:
 
 @record(frozen=False, slots=False)
 class _Accumulator:
-    """An Acc in scope, and what has been done with it."""
+    """An Acc in scope, and its state."""
 
     dtype: DType
     depth: int  # how many loops are around its declaration
@@ -73,7 +73,7 @@ class _Accumulator:
 
 @record(frozen=False, slots=False)
 class _Checker:
-    """One walk over a kernel: what is in scope, and which statement is being looked at."""
+    """One walk over a kernel: the names in scope and the current statement."""
 
     kernel: Kernel
     buffers: dict[str, Buffer] = field(default_factory=dict)
@@ -92,11 +92,11 @@ class _Checker:
 
     def check(self) -> None:
         kernel = self.kernel
-        taken: set[str] = set()
+        declared: set[str] = set()
         for name in [b.name for b in kernel.buffers] + [p.name for p in kernel.params]:
-            if name in taken:
+            if name in declared:
                 self.fail(f"the name '{name}' is declared twice")
-            taken.add(name)
+            declared.add(name)
         for buffer in kernel.buffers:
             if buffer.mode not in MODES:
                 self.fail(f"buffer '{buffer.name}' has mode '{buffer.mode}'; modes are {', '.join(MODES)}")
@@ -133,10 +133,10 @@ class _Checker:
         self.names[name] = what
 
     def buffer(self, name: str) -> Buffer:
-        found = self.buffers.get(name)
-        if found is None:
+        buffer = self.buffers.get(name)
+        if buffer is None:
             self.fail(f"no buffer is called '{name}'")
-        return found
+        return buffer
 
     def var(self, var: Var) -> None:
         if not isinstance(self.names.get(var.name), Var):
@@ -315,19 +315,19 @@ def _const(c: _Checker, expr: Const) -> None:
 
 
 def _ref(c: _Checker, expr: Ref) -> None:
-    found = c.names.get(expr.name)
-    if found is None or isinstance(found, Var):
+    value = c.names.get(expr.name)
+    if value is None or isinstance(value, Var):
         c.fail(f"no value called '{expr.name}' is in scope")
-    if found.dtype is not expr.dtype:
-        c.fail(f"'{expr.name}' is {found.dtype.name}, and is read as {expr.dtype.name}")
-    if isinstance(found, _Accumulator):
-        if any(expr.name in set(_updated(loop.body)) for loop in c.loops[found.depth :]):
+    if value.dtype is not expr.dtype:
+        c.fail(f"'{expr.name}' is {value.dtype.name}, and is read as {expr.dtype.name}")
+    if isinstance(value, _Accumulator):
+        if any(expr.name in set(_updated(loop.body)) for loop in c.loops[value.depth :]):
             c.fail(f"accumulator '{expr.name}' is read inside a loop that updates it")
-        found.finished = True
+        value.finished = True
 
 
 def _updated(body: tuple[Stmt, ...]) -> Iterator[str]:
-    """The accumulators updated in a block; those it declares itself too, which are out of scope around it."""
+    """The accumulators updated in a block, those it declares itself included: they are out of scope around it."""
     for stmt in body:
         if isinstance(stmt, Update):
             yield stmt.name
@@ -351,39 +351,39 @@ def _position(c: _Checker, expr: Position) -> None:
 
 
 def _apply(c: _Checker, expr: Apply) -> None:
-    given = tuple(c.expr(arg) for arg in expr.args)
+    argument_dtypes = tuple(c.expr(arg) for arg in expr.args)
     op = expr.op
     if op not in scalar.SCALAR_OPS:
         c.fail(f"'{op.name}' is not in the table of scalar operations")
-    if len(given) != op.arity:
-        c.fail(f"'{op.name}' takes {op.arity} arguments, not {len(given)}")
-    fault = _application_fault(op, given, expr.dtype)
+    if len(argument_dtypes) != op.arity:
+        c.fail(f"'{op.name}' takes {op.arity} arguments, not {len(argument_dtypes)}")
+    fault = _application_fault(op, argument_dtypes, expr.dtype)
     if fault:
         c.fail(fault)
 
 
 @functools.lru_cache(maxsize=4096)
-def _application_fault(op: ScalarOp, given: tuple[DType, ...], result: DType) -> str:
-    """What is wrong with ``op`` from these dtypes to ``result``; empty when nothing is.
+def _application_fault(op: ScalarOp, args: tuple[DType, ...], result: DType) -> str:
+    """What is wrong with ``op`` from these dtypes to ``result``; empty if nothing is.
 
-    Which dtypes an op is defined on is not listed: its NumPy meaning is asked.
+    The dtypes an op is defined on are those of its NumPy function.
     """
     if op.result == "free":
-        if op is scalar.bitcast and (given[0].itemsize != result.itemsize or "bool" in (given[0].kind, result.kind)):
-            return f"the bits of {given[0].name} are not those of a {result.name}"
+        if op is scalar.bitcast and (args[0].itemsize != result.itemsize or "bool" in (args[0].kind, result.kind)):
+            return f"the bits of {args[0].name} are not those of a {result.name}"
         return ""
-    operands = given
+    operands = args
     if op is scalar.select:
-        if given[0] is not dtypes.bool_:
-            return f"the condition of a select is a bool, not {given[0].name}"
-        operands = given[1:]
+        if args[0] is not dtypes.bool_:
+            return f"the condition of a select is a bool, not {args[0].name}"
+        operands = args[1:]
     if any(d is not operands[0] for d in operands):
-        return f"the arguments of '{op.name}' differ in dtype: {', '.join(d.name for d in given)}"
+        return f"the arguments of '{op.name}' differ in dtype: {', '.join(d.name for d in args)}"
     expected = dtypes.bool_ if op.result == "bool" else operands[0]
     if result is not expected:
         return f"'{op.name}' of {operands[0].name} is {expected.name}, not {result.name}"
     try:
-        value = op.numpy(*(np.ones(1, d.numpy) for d in given))
+        value = op.numpy(*(np.ones(1, d.numpy) for d in args))
         kind = dtypes.from_numpy(value.dtype).kind
     except TypeError:
         kind = "undefined"

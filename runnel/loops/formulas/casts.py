@@ -1,7 +1,7 @@
 """Conversions between dtypes: each rounds once, to nearest even; floats saturate to integers, with NaN giving 0.
 
-float16 and bfloat16 are reached through float32 by instructions and integer operations only: no target is relied on for
-bfloat16, because machines differ there (some flush subnormals), and no conversion is left to a library function.
+float16 and bfloat16 are converted through float32 with instructions and integer operations only. bfloat16 instructions
+are not used, because machines differ there (some flush subnormals), and no conversion calls a library function.
 """
 
 from __future__ import annotations
@@ -81,11 +81,11 @@ def _from_integer(x: Value, to: DType) -> Value:
     instruction = "sitofp" if x.dtype.kind == "int" else "uitofp"
     if to not in HALVES:
         return x.convert(instruction, to)
-    # to float16, what float32 cannot hold exactly is infinite anyhow
+    # an integer that float32 cannot hold exactly is infinite in float16
     if to is float16 or x.dtype.itemsize <= 2:
         return narrow(x.convert(instruction, float32), to)
     if x.dtype.itemsize == 8:
-        # 64 bits do not fit a float64: fold the low 11 into one that says whether any was set
+        # 64 bits do not fit a float64: fold the low 11 into one sticky bit
         folded = (x & ~0x7FF) | choose((x & 0x7FF).ne(0), x.constant(0x800), 0)
         small = (x < 1 << 53) & (x > -(1 << 53)) if x.dtype.kind == "int" else x < 1 << 53
         x = choose(small, x, folded)

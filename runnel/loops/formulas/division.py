@@ -34,7 +34,8 @@ def floor_divide(a: Value, b: Value) -> Value:
 
 
 def _fmod(a: Value, b: Value) -> Value:
-    """C's fmod, with the sign of a: |a| loses exact multiples of |b|·2^k, k as large as may be, until below |b|."""
+    """C's fmod, with the sign of a: exact multiples of |b|·2^k, k as large as possible, are subtracted from |a| until
+    it is below |b|."""
     form = FORMATS[a.dtype]
     size, divisor = abs(a), abs(b)
     invalid = ~((size < float("inf")) & (divisor > 0.0))
@@ -66,7 +67,7 @@ def _power_of_two(k: Value, dtype: DType) -> Value:
 
 
 def _integer_divmod(a: Value, b: Value) -> tuple[Value, Value]:
-    """Quotient and remainder; divisors 0 and -1 are put aside, as these are what a machine traps on."""
+    """Quotient and remainder; divisors 0 and -1 are handled apart, because machines trap on them."""
     zero = b.eq(0)
     signed = a.dtype.kind == "int"
     aside = (zero | b.eq(-1)) if signed else zero

@@ -1,7 +1,7 @@
 """The error function.
 
-Below 1, erf x = x + x·S(x²). From 1 on, erf x = 1 - e^(x·L(x)): what is subtracted is small, so its rounding hardly
-shows. S and L are minimax fits (Remez exchange in 45 digits) of erf(x)/x - 1, relative, and of log(erfc x)/x with
+Below 1, erf x = x + x·S(x²). From 1 on, erf x = 1 - e^(x·L(x)): the subtrahend is small, so its rounding error hardly
+matters. S and L are minimax fits (Remez exchange in 45 digits) of erf(x)/x - 1, relative, and of log(erfc x)/x with
 weight x·erfc(x)/erf(x); float64 takes L in t = (x - 3.5)/2.5, which keeps its coefficients small.
 """
 

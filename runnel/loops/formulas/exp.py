@@ -3,7 +3,7 @@
 exp(x) = 2ⁿ·eʳ with n = rint(x/ln 2) and r = x - n·ln 2 in two fused steps (W. J. Cody and W. Waite, "Software Manual
 for the Elementary Functions", 1980); eʳ = 1 + r + r²·P(r). P is a minimax fit (Remez exchange in 45 digits) of
 (eʳ - 1 - r)/r² on ±ln 2/2 with weight |r|, rounded to the format afterwards. 2ⁿ is applied as two factors of half the
-exponent, so overflow and subnormal results come out of the multiplications, rounded once, on any machine.
+exponent, so overflow and subnormal results arise in the multiplications, rounded once, on any machine.
 """
 
 from __future__ import annotations
@@ -60,13 +60,13 @@ class Reduced:
 
 
 def exp_of_sum(x: Value, tail: Value | None = None) -> Value:
-    """e^(x + tail) for x within the domain and a tail that is small beside 1."""
+    """e^(x + tail) for x within the domain and a tail much smaller than 1."""
     reduced = Reduced(x)
     return reduced.scale(_poly(reduced.r if tail is None else reduced.r + tail))
 
 
 def exp_bounded(x: Value) -> Value:
-    """eˣ for x whose result is surely normal: 2ⁿ is applied at once."""
+    """eˣ for x whose result is known to be normal: 2ⁿ is applied at once."""
     reduced = Reduced(x)
     return _poly(reduced.r) * reduced.power_of_two()
 

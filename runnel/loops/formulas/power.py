@@ -108,7 +108,7 @@ def _integer_power(x: Value, y: Value) -> Value:
     """By repeated squaring, wrapping. A negative exponent gives the reciprocal rounded toward 0, and 0 for x = 0."""
     if x.dtype.kind == "int":
         odd = (y & 1).ne(0)
-        base = choose(y < 0, choose(odd, x, x * x), x)  # of a negative power only 1 and -1 leave something
+        base = choose(y < 0, choose(odd, x, x * x), x)  # a negative power is nonzero for x = 1 and -1 only
         unit = x.eq(1) | x.eq(-1)
         exponent = choose(y < 0, choose(unit, y.constant(1), 0), y)
     else:
@@ -119,5 +119,5 @@ def _integer_power(x: Value, y: Value) -> Value:
         r, b, e = state
         return [choose((e & 1).ne(0), r * b, r), b * b, e.binary("lshr", 1)]
 
-    found = result.while_any([result, base, exponent], lambda state: state[2].ne(0), step)[0]
-    return found if unit is None else choose((y < 0) & ~unit, 0, found)
+    power = result.while_any([result, base, exponent], lambda state: state[2].ne(0), step)[0]
+    return power if unit is None else choose((y < 0) & ~unit, 0, power)

@@ -1,9 +1,9 @@
-"""Argument reduction of sin and cos: which quadrant x lies in, and how far from the quadrant's middle axis.
+"""Argument reduction of sin and cos: the quadrant of x, and its distance from the quadrant's middle axis.
 
 Up to a bound, x - n·π/2 is taken in three fused steps (Cody and Waite), the first of them exact. Beyond it, x is
 multiplied by a window of the bits of 2/π, as integers (M. H. Payne and R. N. Hanek, "Radian reduction for trigonometric
-functions", SIGNUM Newsletter 18, 1983): bits that only add whole turns are never touched. The slow way is taken by a
-branch when a lane needs it, and only such lanes take its result, so lanes do not influence each other.
+functions", SIGNUM Newsletter 18, 1983): bits that only add whole turns are skipped. A branch takes the slow path when
+a lane needs it, and only such lanes use its result, so lanes do not influence each other.
 """
 
 from __future__ import annotations
@@ -51,8 +51,8 @@ def quadrant(x: Value) -> Quadrant:
     large = x >= bound
 
     def exact() -> list[Value]:
-        found = choose(large, x, bound).lane_by_lane(_FUNCTION, _window64, _DTYPES[x.dtype])
-        return [choose(large, a, b) for a, b in zip(found, quick, strict=True)]
+        reduced = choose(large, x, bound).lane_by_lane(_FUNCTION, _window64, _DTYPES[x.dtype])
+        return [choose(large, a, b) for a, b in zip(reduced, quick, strict=True)]
 
     n, r, *tail = large.rarely(quick, exact)
     return Quadrant(n, r, tail[0] if tail else None)
@@ -63,7 +63,7 @@ def _parts(q: Quadrant) -> list[Value]:
 
 
 def _by_subtraction(x: Value) -> Quadrant:
-    """For x below the bound: n·(first part of π/2) leaves x without rounding, the rest are corrections."""
+    """For x below the bound: x - n·(first part of π/2) is exact, the rest are corrections."""
     form = FORMATS[x.dtype]
     magic = 1.5 * 2.0**form.mantissa
     shifted = x.fma(_TWO_OVER_PI, magic)
@@ -74,9 +74,9 @@ def _by_subtraction(x: Value) -> Quadrant:
         return Quadrant(shifted.bits(), n.fma(third, n.fma(second, exact)), None)
     step = n * second
     r = exact + step
-    # what r lost: the roundings of the sum (|step| may exceed |exact|) and of the product, and the third part
-    seen = r - exact
-    lost = (exact - (r - seen)) + (step - seen)
+    # the error of r: the roundings of the sum (|step| may exceed |exact|) and of the product, and the third part
+    step_in_r = r - exact
+    lost = (exact - (r - step_in_r)) + (step - step_in_r)
     return Quadrant(shifted.bits(), r, lost + n.fma(third, n.fma(second, -step)))
 
 

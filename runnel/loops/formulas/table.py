@@ -1,4 +1,4 @@
-"""The table from scalar operations to the formulas that carry them out: one row for each row of ``loops.scalar``.
+"""The table from scalar operations to their formulas: one row for each row of ``loops.scalar``.
 
 A row says for which kinds of dtype the operation exists and how it is written with :class:`Value`. float16 and bfloat16
 are computed in float32 and rounded once at the end; operations that only move bits work on their bits.
@@ -44,8 +44,8 @@ def result(op: ScalarOp, args: Sequence[Value], dtype: DType) -> Value:
         return (casts.cast if op is scalar.cast else casts.bitcast)(args[0], dtype)
     if row.on_bits:
         return row.rule(*args)
-    found = row.rule(*(casts.widen(v) if v.dtype in casts.HALVES else v for v in args))
-    return casts.narrow(found, dtype) if dtype in casts.HALVES else found
+    value = row.rule(*(casts.widen(v) if v.dtype in casts.HALVES else v for v in args))
+    return casts.narrow(value, dtype) if dtype in casts.HALVES else value
 
 
 def supports(op: ScalarOp, dtype: DType) -> bool:
@@ -76,17 +76,17 @@ def _absolute(a: Value) -> Value:
 
 
 def _maximum(a: Value, b: Value) -> Value:
-    """NaN propagates, and -0 is less than +0 (IEEE 754-2019): of a tie both orders of operands are taken, and the sign
-    is negative if it is in both. Beside a constant one comparison is enough: a NaN fails it and is kept, and so is a
-    zero, which beside +0 must lose its sign."""
+    """NaN propagates, and -0 is less than +0 (IEEE 754-2019): a tie is evaluated in both orders of operands, and the
+    sign is negative if it is in both. With a constant operand one comparison is enough: a NaN fails it and is
+    returned, and so is a zero, which must lose its sign if the constant is +0."""
     if a.dtype is bool_:
         return a | b
     if not a.dtype.is_float:
         return choose(a > b, a, b)
     if a.is_number or b.is_number:
         number, other = (a, b) if a.is_number else (b, a)
-        kept = other.at_least(number)
-        return kept + 0.0 if number.is_constant(0.0) else kept
+        larger = other.at_least(number)
+        return larger + 0.0 if number.is_constant(0.0) else larger
     ties = choose(a > b, a, b).bits() & choose(b > a, b, a).bits()
     return choose(a.compare("uno", b), a + b, ties.reinterpret(a.dtype))
 
@@ -210,7 +210,7 @@ TABLE: Final[dict[ScalarOp, Row]] = {
     scalar.bitcast: Row(casts.bitcast, _ALL, on_bits=True),
 }
 
-# The largest error in units in the last place, a little above the measured one; a test measures again
+# The largest error in units in the last place, slightly above the measured one; a test measures it
 ULP_BOUNDS: Final[dict[ScalarOp, dict[DType, float]]] = {
     scalar.exp: {float32: 1.0, float64: 1.0},
     scalar.expm1: {float32: 1.75, float64: 1.75},

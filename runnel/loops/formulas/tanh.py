@@ -12,7 +12,7 @@ _SATURATED: Final = {float32: 10.0, float64: 22.0}  # beyond, tanh rounds to ±1
 
 
 def tanh(x: Value) -> Value:
-    """tanh |x| = t/(t + 2) with t = e^(2|x|) - 1, which has no cancellation anywhere; the sign of x is put back.
+    """tanh |x| = t/(t + 2) with t = e^(2|x|) - 1, which is free of cancellation; the sign of x is restored.
 
     Measured error: at most 2.27 ULP in float32, 2.25 in float64.
     """

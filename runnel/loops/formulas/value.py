@@ -1,9 +1,9 @@
-"""Values with operators: formulas written as formulas, for whatever computes them. Below every file of this folder.
+"""Values with operators, in which formulas are written for every backend. Imported by every file of this folder.
 
 A :class:`Value` has a dtype and some lanes. A Python number beside a Value is a constant of the Value's dtype. Every
-operator is one instruction, rounded once. A backend derives a class that says what the instructions do: the CPU emits
+operator is one instruction, rounded once. A backend derives a class that implements the instructions: the CPU emits
 LLVM text (``backends.cpu.codegen.emitted``), the interpreter computes with NumPy (``loops.formulas.computed``).
-Instructions are called as LLVM calls them ("LLVM Language Reference Manual").
+Instructions have LLVM's names ("LLVM Language Reference Manual").
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class Value(ABC):
         self.dtype: Final = dtype
         self.lanes: Final = lanes
 
-    # What a backend says ----------------------------------------------------------------------------------------------
+    # Implemented by a backend -----------------------------------------------------------------------------------------
 
     @abstractmethod
     def constant_of(self, number: Number, dtype: DType) -> Self:
@@ -76,18 +76,18 @@ class Value(ABC):
 
     @abstractmethod
     def rarely(self, usual: State, otherwise: Callable[[], State]) -> list[Any]:
-        """Of a bool that seldom holds in any lane: ``otherwise()`` if it does, else ``usual``."""
+        """For a bool that is rarely true in any lane: ``otherwise()`` if it is, else ``usual``."""
 
     @abstractmethod
     def lane_by_lane(self, name: str, formula: Callable[[Any], State], dtypes: Sequence[DType]) -> list[Any]:
-        """``formula`` of one float64 for each lane of this float, in a function of its own: for what is long and rarely
-        needed. Its results, of 64 bits, are converted to ``dtypes``."""
+        """``formula`` of one float64 for each lane of this float, in a separate function: for long, rarely needed code.
+        Its results, of 64 bits, are converted to ``dtypes``."""
 
     @abstractmethod
     def element_of(self, name: str, table: Sequence[int]) -> Self:
         """The element at this position of a table of uint32."""
 
-    # What follows -----------------------------------------------------------------------------------------------------
+    # Defined by the above ---------------------------------------------------------------------------------------------
 
     def constant(self, number: Number) -> Self:
         """A constant with this value's dtype and lanes."""

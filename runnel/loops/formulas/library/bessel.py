@@ -95,5 +95,5 @@ def i1e(x: Value) -> Value:
 
 
 def _odd(value: Value, x: Value) -> Value:
-    """With the sign of ``x``. A choice: LLVM narrows a copied sign to half precision by a function nobody has."""
+    """With the sign of ``x``. A select: LLVM would lower copysign in half precision to a call of a missing function."""
     return choose(is_negative(x), -value, value)

@@ -33,7 +33,7 @@ _STEPS: Final = 4
 
 
 def _erfcx_of_positive(a: Value) -> Value:
-    far = a > 1e8  # there it is 1/(√π·a), to the last bit
+    far = a > 1e8  # there erfcx a rounds to 1/(√π·a)
     b = a.at_most(1e8)
     near = chebyshev((b - 4.0) / (b + 4.0), _ERFCX) / b.fma(2.0, 1.0)
     return choose(far, (1 / math.sqrt(math.pi)) / a, near)
@@ -64,11 +64,11 @@ def erfcx(x: Value) -> Value:
 
 def _inverse_tail(q: Value) -> Value:
     """y with erfc y = q, for q in (0, ½]: y ← y + (log erfc y - log q)·erfcx(y)·√π/2."""
-    wanted = log(q)
-    y = (-(wanted + 0.5 * log(wanted * -math.pi))).at_least(0.2).intrinsic("sqrt")
+    log_q = log(q)
+    y = (-(log_q + 0.5 * log(log_q * -math.pi))).at_least(0.2).intrinsic("sqrt")
     for _ in range(_STEPS):
         scaled = _erfcx_of_positive(y)
-        y = y + (log(scaled) - y * y - wanted) * scaled * (math.sqrt(math.pi) / 2)
+        y = y + (log(scaled) - y * y - log_q) * scaled * (math.sqrt(math.pi) / 2)
     return y
 
 
@@ -101,7 +101,7 @@ def erfinv(x: Value) -> Value:
 
 @in_float64
 def ndtri(p: Value) -> Value:
-    """The x below which a normal number lies with probability p; ∓∞ at 0 and 1, NaN beyond."""
+    """The quantile function of the normal distribution; ∓∞ at 0 and 1, NaN beyond."""
     lower = p < 0.5
     q = choose(lower, p, 1.0 - p)
     tail = _inverse_tail(choose(q > 0.0, q + q, 0.5)) * math.sqrt(2)
@@ -114,7 +114,7 @@ def ndtri(p: Value) -> Value:
 
 @in_float64
 def ndtr(x: Value) -> Value:
-    """The probability that a normal number is below x."""
+    """The distribution function of the normal distribution."""
     a = abs(x).at_most(40.0)
     tail = _gauss(a, -0.5, _erfcx_of_positive(a * math.sqrt(0.5)) * 0.5)
     near = 0.5 + 0.5 * erf_formula(x * math.sqrt(0.5))
@@ -123,7 +123,7 @@ def ndtr(x: Value) -> Value:
 
 @in_float64
 def log_ndtr(x: Value) -> Value:
-    """The logarithm of :func:`ndtr`, far below, too."""
+    """The logarithm of :func:`ndtr`, accurate in the lower tail, too."""
     a = abs(x)
     scaled = _erfcx_of_positive(a * math.sqrt(0.5)) * 0.5
     tail = _gauss(a.at_most(40.0), -0.5, scaled)

@@ -148,9 +148,9 @@ def _derivative_of_cotangent(n: int) -> list[float]:
     """The polynomial of cot u that is its derivative n: that of cᵏ is -k·cᵏ⁻¹·(1 + c²)."""
     c = [0, 1]
     for _ in range(n):
-        made = [0] * (len(c) + 1)
+        derivative = [0] * (len(c) + 1)
         for k in range(1, len(c)):
-            made[k - 1] -= k * c[k]
-            made[k + 1] -= k * c[k]
-        c = made
+            derivative[k - 1] -= k * c[k]
+            derivative[k + 1] -= k * c[k]
+        c = derivative
     return [float(v) for v in c]

@@ -1,4 +1,4 @@
-"""What the formulas of this folder are made of: float64 inside whatever comes, sums of Chebyshev polynomials."""
+"""Helpers of this folder's formulas: evaluation in float64, sums of Chebyshev polynomials."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Signs and neighbours of floats, by their bits: for float16 and bfloat16, too."""
+"""Signs and neighbours of floats from their bits, float16 and bfloat16 included."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ def _whole(x: Value) -> Value:
 
 
 def _wide(x: Value) -> Value:
-    """In float32 at least: what LLVM takes for an operation on the sign of one bfloat16 it cannot lower."""
+    """In float32 at least: LLVM cannot lower some operations on the sign of a bfloat16."""
     return widen(x) if x.dtype in HALVES else x
 
 
