@@ -112,12 +112,12 @@ class ResNet50(nn.Sequential):
         super().__init__(*stem, *blocks, nn.AdaptiveAvgPool2d(1), nn.Flatten())
 
     def products(self, batch: int, channels: int, height: int, width: int) -> list[int]:
-        found = [batch * (height // 2) * (width // 2) * channels * 64 * 49]
+        counts = [batch * (height // 2) * (width // 2) * channels * 64 * 49]
         pixels, inputs = batch * (height // 4) * (width // 4), 64
         for middle, count, stride in STAGES:
             for n in range(count):
                 before, pixels = pixels, pixels // (stride**2 if n == 0 else 1)
-                found += [before * inputs * middle, pixels * 9 * middle**2, pixels * middle * 4 * middle]
-                found += [pixels * inputs * 4 * middle] if n == 0 else []
+                counts += [before * inputs * middle, pixels * 9 * middle**2, pixels * middle * 4 * middle]
+                counts += [pixels * inputs * 4 * middle] if n == 0 else []
                 inputs = 4 * middle
-        return found
+        return counts

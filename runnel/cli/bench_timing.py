@@ -52,7 +52,7 @@ def first_calls(bench: Sequence[str]) -> dict[str, float]:
     ``bench`` is a command line of ``runnel bench``; it is given an empty folder for its kernels.
     """
     root = Path(__file__).resolve().parents[2]
-    found = {}
+    seconds = {}
     with tempfile.TemporaryDirectory(prefix="runnel-first-") as folder:
         paths = os.pathsep.join(filter(None, (str(root), os.environ.get("PYTHONPATH"))))
         environment = {**os.environ, "RUNNEL_CACHE_DIR": folder, "RUNNEL_CACHE": "1", "PYTHONPATH": paths}
@@ -61,5 +61,5 @@ def first_calls(bench: Sequence[str]) -> dict[str, float]:
             done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
             if done.returncode:
                 raise RunnelError(f"[bench] a process of its own failed: {done.stderr.strip().splitlines()[-1]}")
-            found[name] = json.loads(done.stdout.splitlines()[-1])["first_s"]
-    return found
+            seconds[name] = json.loads(done.stdout.splitlines()[-1])["first_s"]
+    return seconds

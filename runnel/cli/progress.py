@@ -19,7 +19,7 @@ class Progress:
         self.done = 0
         self._bar: Any = None
         self._task: Any = None
-        self._said = time.monotonic()
+        self._last_report = time.monotonic()
 
     def __enter__(self) -> Self:
         if sys.stderr.isatty():
@@ -42,8 +42,8 @@ class Progress:
             self._bar.update(self._task, advance=steps, note=note)
             return
         now = time.monotonic()
-        if now - self._said >= _EVERY:
-            self._said = now
+        if now - self._last_report >= _EVERY:
+            self._last_report = now
             print(f"{self.title}: {self.done} of {self.total}  {note}", file=sys.stderr, flush=True)
 
 

@@ -129,8 +129,8 @@ def accuracy(model: nn.Module, x: np.ndarray, y: np.ndarray, batch: int = 1000) 
 
     @compile
     def labels(x: Tensor) -> Tensor:
-        found: Tensor = ops.argmax(model(x).detach(), -1)
-        return found
+        predicted: Tensor = ops.argmax(model(x).detach(), -1)
+        return predicted
 
     right = 0
     for start in range(0, len(y), batch):

@@ -37,7 +37,7 @@ def is_numpy(kind: type) -> bool:
 # Where they are found -------------------------------------------------------------------------------------------------
 
 
-def found_tensor(rec: Recorder, value: Tensor, source: Source) -> None:
+def check_tensor(rec: Recorder, value: Tensor, source: Source) -> None:
     """Another tensor of the same kind can stand in for this one."""
     if value.is_traced:
         rec.policy.refuse_leftover(value)
@@ -46,12 +46,12 @@ def found_tensor(rec: Recorder, value: Tensor, source: Source) -> None:
     rec.log.check(source, fails, f"shape, dtype or requires_grad of {source}", (value._aval,))
 
 
-def told(value: Any) -> str:
+def described_aval(value: Any) -> str:
     """What stands where a tensor was, for messages."""
     return str(value.aval) if isinstance(value, Tensor) else f"a {type(value).__name__}"
 
 
-def found_variable(rec: Recorder, value: Variable, source: Source) -> None:
+def check_variable(rec: Recorder, value: Variable, source: Source) -> None:
     """Programs are bound to Variables."""
     rec.log.check(source, "{v} is not {0}", f"which Variable {source} is", (Identity(value),))
     fails = f"{{v}}._requires_grad is not {value.requires_grad} or {{v}}._aval is not {{0}}"
@@ -70,7 +70,7 @@ def bound_variable(rec: Recorder, variable: Variable) -> None:
         )
 
 
-def found_array(rec: Recorder, value: np.ndarray, source: Source) -> None:
+def check_array(rec: Recorder, value: np.ndarray, source: Source) -> None:
     """Of an array, shape and dtype are known; what it holds is an input, or checked when it is looked at."""
     fails = "type({v}) is not {0} or {v}.shape != {1} or {v}.dtype != {2}"
     rec.log.check(source, fails, f"shape and dtype of {source}", (type(value), value.shape, value.dtype))
@@ -79,7 +79,7 @@ def found_array(rec: Recorder, value: np.ndarray, source: Source) -> None:
         trace.known_arrays[id(value)] = value
 
 
-def found_scalar(rec: Recorder, value: np.generic, source: Source) -> None:
+def check_scalar(rec: Recorder, value: np.generic, source: Source) -> None:
     """NumPy's scalars count by value."""
     rec.log.check(source, "type({v}) is not {0} or {v}.tobytes() != {1}", f"{source}", (type(value), value.tobytes()))
 
@@ -110,19 +110,19 @@ def looked_into(rec: Recorder, value: np.ndarray, source: Source | None) -> None
     if source is None:
         return
     if value.dtype.hasobject:
-        for i, held in enumerate(value.flat):
-            content(rec, rec.reach(held, rec.log.source(source, f"{{p}}.item({i})", f"{source}.item({i})", held)))
+        for i, element in enumerate(value.flat):
+            content(rec, rec.reach(element, rec.log.source(source, f"{{p}}.item({i})", f"{source}.item({i})", element)))
         return
     if value.nbytes > LARGEST:
         rec.refuse(
             f"NumPy computes with '{source}', of {value.nbytes:,} bytes, all of which would be compared at each call",
             "use runnel's functions on it, or pass it as an argument",
         )
-    kept = rec.memo.get(("bits", id(value)))
-    if kept is None:
-        kept = rec.memo["bits", id(value)] = np.array(value, order="K")
-        kept.flags.writeable = False
-    rec.log.check(source, "array_differs({v}, {0})", f"content of {source}", (kept,))
+    snapshot = rec.memo.get(("bits", id(value)))
+    if snapshot is None:
+        snapshot = rec.memo["bits", id(value)] = np.array(value, order="K")
+        snapshot.flags.writeable = False
+    rec.log.check(source, "array_differs({v}, {0})", f"content of {source}", (snapshot,))
 
 
 def array_differs(value: Any, expected: np.ndarray) -> bool:

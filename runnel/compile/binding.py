@@ -65,10 +65,10 @@ class Binding:
         self._written = written
         self._inputs = inputs
         self._places = tuple(numbers)
-        found = variables()
-        self.locks: list[StateLock] = locks_of(found)
-        owned = {v.state_lock for v in self._changed(found)}
-        self.written_ids: Final = frozenset(map(id, self._changed(found)))
+        bound = variables()
+        self.locks: list[StateLock] = locks_of(bound)
+        owned = {v.state_lock for v in self._changed(bound)}
+        self.written_ids: Final = frozenset(map(id, self._changed(bound)))
         self._modes = [(lock.address, lock in owned) for lock in self.locks]
         self.pool = Pool(weakref.WeakMethod(self.frame))
 
@@ -87,7 +87,7 @@ class Binding:
         """Bind ``frame`` and run it, after a launch that was STALE; the status of the run."""
         refusals = 0
         while True:
-            with TURN.taken() if refusals >= _PATIENCE else nullcontext():
+            with TURN.reserved() if refusals >= _PATIENCE else nullcontext():
                 if refusals >= _PATIENCE:
                     self._disturb()
                 else:
@@ -125,32 +125,32 @@ class Binding:
             frame.pins, frame.versions = pins, versions
         counts = [layout.ANY] * len(self.locks)
         if self.preparation is not None:
-            made_at = [(lock.words[WRITES], lock.assigned) for lock in self.locks]
-            counts = [writes for writes, _ in made_at]
-            if frame.prepared_at != made_at and not self._prepare(frame, self.preparation, counts):
+            states = [(lock.words[WRITES], lock.assigned) for lock in self.locks]
+            counts = [writes for writes, _ in states]
+            if frame.prepared_at != states and not self._prepare(frame, self.preparation, counts):
                 return False
-            frame.prepared_at = made_at
+            frame.prepared_at = states
         frame.launch.lock([(*mode, v, w) for mode, v, w in zip(self._modes, frame.versions, counts, strict=True)])
         return True
 
     def _prepare(self, frame: BoundFrame, preparation: Program, counts: list[int]) -> bool:
         """Compute anew what the preparation gives; False if Variables have changed meanwhile."""
         frame.prepared, frame.prepared_at = [], []  # first, so that the same memory serves again
-        made = [preparation.backend.allocate(nbytes) for nbytes in preparation.outputs]
+        storages = [preparation.backend.allocate(nbytes) for nbytes in preparation.outputs]
         inner: Any = preparation.pool.take()
         for slot, pin in enumerate(frame.pins, preparation.first_variable):
             inner.bases[slot] = pin.address
-        for slot, storage in enumerate(made, preparation.first_output):
+        for slot, storage in enumerate(storages, preparation.first_output):
             inner.bases[slot] = storage.address
-        asked = zip(self._modes, frame.versions, counts, strict=True)
-        inner.launch.lock([(address, False, v, w) for (address, _), v, w in asked])
+        modes = zip(self._modes, frame.versions, counts, strict=True)
+        inner.launch.lock([(address, False, v, w) for (address, _), v, w in modes])
         status = inner.run()
         preparation.pool.give(inner)
         if status == STALE:
             return False
         if status:
             raise preparation.error(status)
-        frame.prepared = made
+        frame.prepared = storages
         for i, output in enumerate(preparation.output_of):
-            frame.bases[2 + self._inputs + i] = made[output].address
+            frame.bases[2 + self._inputs + i] = storages[output].address
         return True

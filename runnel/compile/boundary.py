@@ -42,24 +42,24 @@ def is_ours(function: Any) -> bool:
 
 def run(rec: Recorder, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """Call a function of ours."""
-    given = _Given(rec)
-    values = [given.argument(x) for x in args]
-    named = {name: given.argument(x) for name, x in kwargs.items()}
-    target = given.function(function) if type(function) is FunctionType else function
+    call = _Arguments(rec)
+    values = [call.argument(x) for x in args]
+    named = {name: call.argument(x) for name, x in kwargs.items()}
+    target = call.function(function) if type(function) is FunctionType else function
     trace: Any = tracing.ACTIVE.trace
     if trace is None:  # what is looked at aside from a trace computes
-        return given.call(target, values, named)
+        return call.call(target, values, named)
     before = trace.refusal
     try:
-        return given.call(target, values, named)
+        return call.call(target, values, named)
     except TracedValueError:
-        if not given.is_symbolic:
+        if not call.is_symbolic:
             raise
         trace.refusal = before
-        return given.call(target, [given.concrete(x) for x in args], {n: given.concrete(x) for n, x in kwargs.items()})
+        return call.call(target, [call.concrete(x) for x in args], {n: call.concrete(x) for n, x in kwargs.items()})
 
 
-class _Given:
+class _Arguments:
     """The arguments of one call, as code that is not observed takes them."""
 
     def __init__(self, rec: Recorder) -> None:
@@ -131,12 +131,12 @@ class _Given:
             source = rec.source_of(value)
             cells: list[Any] = []
             for i, cell in enumerate(value.__closure__):
-                held = cell.cell_contents
+                inside = cell.cell_contents
                 if source is not None:
-                    at = rec.log.source(source, f"{{p}}.__closure__[{i}].cell_contents", f"{source}", held)
-                    held = rec.reach(held, at)
-                inner = self.concrete(held)
-                cells.append(cell if inner is held else types.CellType(inner))
+                    at = rec.log.source(source, f"{{p}}.__closure__[{i}].cell_contents", f"{source}", inside)
+                    inside = rec.reach(inside, at)
+                inner = self.concrete(inside)
+                cells.append(cell if inner is inside else types.CellType(inner))
             known = FunctionType(value.__code__, value.__globals__, value.__name__, value.__defaults__, tuple(cells))
             known.__kwdefaults__ = value.__kwdefaults__
             known.__dict__.update(value.__dict__)
@@ -206,13 +206,13 @@ def watched(rec: Recorder, value: Any) -> tuple[tuple[Any, ...] | None, set[int]
     """The structure of an object of ours, if nothing of the user's is in it, and what it looked into. It is found once
     for as long as the run changes nothing."""
     now = len(rec.effects.done), CLOCK.now
-    kept = rec.memo.get(("structure", id(value)))
-    if kept is None or kept[0] != now:
+    entry = rec.memo.get(("structure", id(value)))
+    if entry is None or entry[0] != now:
         looked_into: set[int] = set()
-        found = structure(value, looked_into)
+        parts = structure(value, looked_into)
         rec.keep(value)
-        kept = rec.memo["structure", id(value)] = now, found if found and are_intact(found) else None, looked_into
-    return kept[1], kept[2]
+        entry = rec.memo["structure", id(value)] = now, parts if parts and are_intact(parts) else None, looked_into
+    return entry[1], entry[2]
 
 
 _HOLDS_NOTHING: ByIdentity[FunctionType, bool] = ByIdentity()

@@ -71,35 +71,35 @@ class Entry:
 
     def programs(self, key: Hashable) -> list[Executable]:
         """Those traced with this signature, the latest first."""
-        found = self._programs.get(key)
-        if not found:
+        programs = self._programs.get(key)
+        if not programs:
             return []
-        self._programs[key] = self._programs.pop(key, found)
-        return list(reversed(list(found)))
+        self._programs[key] = self._programs.pop(key, programs)
+        return list(reversed(list(programs)))
 
     def add(self, key: Hashable, executable: Executable) -> None:
         """Keep a program; too many, and the one that was added first goes."""
-        for empty in [k for k, found in list(self._programs.items()) if not found]:
+        for empty in [k for k, programs in list(self._programs.items()) if not programs]:
             self._programs.pop(empty, None)
         executable.keepers.add(self)
-        found = self._programs[key] = self._programs.pop(key, {})
-        self._put(found, executable)
+        programs = self._programs[key] = self._programs.pop(key, {})
+        self._add_latest(programs, executable)
         self._shrink(PROGRAMS)
 
     def promote(self, key: Hashable, executable: Executable) -> None:
         """Let ``executable`` be looked at first."""
-        found = self._programs.get(key, {})
-        if executable in found:
-            found.pop(executable, None)
-            self._put(found, executable)
+        programs = self._programs.get(key, {})
+        if executable in programs:
+            programs.pop(executable, None)
+            self._add_latest(programs, executable)
 
     def drop(self, executable: Executable, owner: str) -> None:
         """Let a program go, since its ``owner`` has gone."""
         self.ended = owner
         if self.last is not None and self.last[0] is executable:
             self.last = None
-        for found in list(self._programs.values()):
-            found.pop(executable, None)
+        for programs in list(self._programs.values()):
+            programs.pop(executable, None)
 
     def varying_for(
         self, function: FunctionType, args: tuple[Any, ...], kwargs: dict[str, Any], programs: list[Executable]
@@ -112,12 +112,12 @@ class Entry:
 
     def discard(self, executable: Executable) -> None:
         """Let a program go that never fitted."""
-        for found in list(self._programs.values()):
-            found.pop(executable, None)
+        for programs in list(self._programs.values()):
+            programs.pop(executable, None)
 
     def every(self) -> list[Executable]:
         """All that are kept."""
-        return [executable for found in list(self._programs.values()) for executable in reversed(list(found))]
+        return [executable for programs in list(self._programs.values()) for executable in reversed(list(programs))]
 
     def count(self) -> int:
         """How many programs there are."""
@@ -139,16 +139,16 @@ class Entry:
         self.last = None
 
     @staticmethod
-    def _put(found: dict[Executable, None], executable: Executable) -> None:
-        found[executable] = None
+    def _add_latest(programs: dict[Executable, None], executable: Executable) -> None:
+        programs[executable] = None
         if executable.is_over:  # meanwhile
-            found.pop(executable, None)
+            programs.pop(executable, None)
 
     def _shrink(self, most: int) -> None:
         surplus = self.count() - most
-        for found in list(self._programs.values()):
-            for executable in list(found)[: max(surplus, 0)]:
-                found.pop(executable, None)
+        for programs in list(self._programs.values()):
+            for executable in list(programs)[: max(surplus, 0)]:
+                programs.pop(executable, None)
                 surplus -= 1
 
 
@@ -169,5 +169,5 @@ def size() -> tuple[int, int]:
 def clear() -> None:
     """Let all programs go, those of living functions too: their next calls trace again."""
     for of_code in _ENTRIES.values():
-        for found in list(of_code.values()):
-            found.clear()
+        for programs in list(of_code.values()):
+            programs.clear()

@@ -23,6 +23,6 @@ def clear_caches() -> None:
     scan_gradient.clear()
     for backend in base.BACKENDS.values():
         backend.clear()
-    for constants in tensor.KEPT_CONSTANTS:
+    for constants in tensor.CONSTANT_CACHES:
         constants.clear()
     memory.trim()

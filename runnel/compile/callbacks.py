@@ -43,7 +43,7 @@ def _as_it_is(rec: Recorder, function: Any) -> Any:
     if isinstance(function, (MethodType, types.BuiltinMethodType)):
         owner = function.__self__
         if not isinstance(owner, types.ModuleType):
-            _held(rec, owner)
+            _original(rec, owner)
         if type(function) is MethodType and rec.is_own(function.__func__):
             return MethodType(_as_it_is(rec, function.__func__), owner)
         return function
@@ -51,19 +51,21 @@ def _as_it_is(rec: Recorder, function: Any) -> Any:
         _pinned(rec, function)
         return function
     cells = tuple(_cell(rec, cell) for cell in function.__closure__ or ())
-    defaults = function.__defaults__ and tuple(_held(rec, x) for x in function.__defaults__)
-    made = FunctionType(
+    defaults = function.__defaults__ and tuple(_original(rec, x) for x in function.__defaults__)
+    original = FunctionType(
         rec.originals[id(function.__code__)], function.__globals__, function.__name__, defaults, cells or None
     )
-    made.__kwdefaults__ = function.__kwdefaults__ and {n: _held(rec, x) for n, x in function.__kwdefaults__.items()}
-    return made
+    original.__kwdefaults__ = function.__kwdefaults__ and {
+        n: _original(rec, x) for n, x in function.__kwdefaults__.items()
+    }
+    return original
 
 
 def _cell(rec: Recorder, cell: types.CellType) -> types.CellType:
     if id(cell) in rec.cells:  # from outside: what it holds then is what the function reads
         return cell
     try:
-        return types.CellType(_held(rec, cell.cell_contents))
+        return types.CellType(_original(rec, cell.cell_contents))
     except ValueError:  # it is empty
         return cell
 
@@ -75,7 +77,7 @@ def _pinned(rec: Recorder, value: Any) -> None:
         rec.log.check(source, "{v} is not {0}", f"which object {source} is", (value,))
 
 
-def _held(rec: Recorder, value: Any) -> Any:
+def _original(rec: Recorder, value: Any) -> Any:
     """What a function that was made inside holds on to, as it finds it later."""
     if type(value) in PLAIN or type(value) is Whole:
         return rec.settled_number(value)

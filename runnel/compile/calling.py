@@ -21,7 +21,7 @@ from runnel.compile.capture import Capture, Gradient, InputOrigin, Tape
 from runnel.compile.differentiable.taping import Taping
 from runnel.compile.launching import TAKE, WRITES, function, launch, names
 from runnel.compile.native import Native, dense
-from runnel.compile.observe.observation import Constant, Given, Observation, Row
+from runnel.compile.observe.observation import Constant, GuardValue, Observation, Row
 from runnel.compile.recipes import OUTPUTS, Output
 from runnel.core.avals import row_major
 from runnel.core.casting import CASTING
@@ -137,19 +137,19 @@ class CallWriter:
         for i, (origin, what) in enumerate(self.captured.sources):
             slot = 2 + i
             if origin is InputOrigin.TENSOR:
-                found = f"v{self.guard.wanted[what]}"
+                tensor = f"v{self.guard.read_sources[what]}"
                 value = inputs[i].aval
-                if self.taping is not None and i in self.taping.kept_inputs:
-                    lines.append(f"d{i} = {found}")
+                if self.taping is not None and i in self.taping.residual_inputs:
+                    lines.append(f"d{i} = {tensor}")
                 lines += [
-                    f"if {found}._layout[1] == {row_major(value.shape)} and {found}._storage is not None: "
-                    f"B[{slot}] = {found}._storage.address + {found}._layout[0] * {value.dtype.itemsize}",
-                    f"else: d{i} = dense({found}); B[{slot}] = d{i}.address",
+                    f"if {tensor}._layout[1] == {row_major(value.shape)} and {tensor}._storage is not None: "
+                    f"B[{slot}] = {tensor}._storage.address + {tensor}._layout[0] * {value.dtype.itemsize}",
+                    f"else: d{i} = dense({tensor}); B[{slot}] = d{i}.address",
                 ]
             elif origin is InputOrigin.ARRAY:
-                lines += [f"d{i} = dense(v{self.guard.wanted[what]})", f"B[{slot}] = d{i}.address"]
+                lines += [f"d{i} = dense(v{self.guard.read_sources[what]})", f"B[{slot}] = d{i}.address"]
             elif origin is InputOrigin.NUMBER:
-                lines.append(f"F[{i}] = v{self.guard.wanted[what]}")
+                lines.append(f"F[{i}] = v{self.guard.read_sources[what]}")
             elif origin is InputOrigin.GRADIENT:
                 self.namespace[f"variable{i}"] = what
                 lines += [
@@ -235,17 +235,17 @@ class CallWriter:
         """The changes of things outside, as calls that are made out before the run, unless they need what it gives."""
         if not self.observation.effects:
             return []
-        made = "calls_later" if self.observation.reads_results else "calls"
+        method = "calls_later" if self.observation.reads_results else "calls"
         return [
-            *self._tensors(), "made = " + self._made(),
-            f"work = each({made}(({self.guard.values()}), made))",
+            *self._tensors(), "objects = " + self._outputs_by_key(),
+            f"work = each({method}(({self.guard.values()}), objects))",
         ]  # fmt: skip
 
     def _effects_done(self) -> list[str]:
         """Changes of Modules tick the clock, which unsettles nothing that this checks."""
         return [f"if CLOCK.now == S.clock + {self.ticks}: S.clock = CLOCK.now"] if self.ticks else []
 
-    def _made(self) -> str:
+    def _outputs_by_key(self) -> str:
         outputs = ", ".join(f"r{i}" for i in range(len(self.captured.outputs)))
         return f"{{{OUTPUTS!r}: [{outputs}]}}"
 
@@ -253,14 +253,14 @@ class CallWriter:
         direct = self._expression(self.observation.result)
         if direct is not None:
             return direct
-        return f"RESULT(({self.guard.values()}), {'made' if self.observation.effects else self._made()})"
+        return f"RESULT(({self.guard.values()}), {'objects' if self.observation.effects else self._outputs_by_key()})"
 
     def _expression(self, recipe: Any, level: int = 0) -> str | None:
         """A result as code, where it is simple; a tuple that occurs twice is not, for it must be one object."""
         if type(recipe) is Output:
             return f"r{recipe.place}"
-        if type(recipe) is Given:
-            return f"v{self.guard.wanted[recipe.place]}"
+        if type(recipe) is GuardValue:
+            return f"v{self.guard.read_sources[recipe.place]}"
         if type(recipe) is Constant:
             name = f"constant{len(self.namespace)}"
             self.namespace[name] = recipe.value
@@ -271,8 +271,8 @@ class CallWriter:
         return None
 
     def _function(self, head: str, lines: list[str]) -> Call:
-        made: Call = function(head, lines, self.namespace, "call of a compiled function")
-        return made
+        call: Call = function(head, lines, self.namespace, "call of a compiled function")
+        return call
 
 
 _SAME_CIRCUMSTANCES: Final = (

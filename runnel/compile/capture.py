@@ -91,7 +91,7 @@ class Capture:
     derivative: Derivative | None = None
     device: Device = CPU  # of all that it reads and gives
     ends: tuple[int, ...] = ()  # tensors from outside that gradients can be asked for: places among the guard's values
-    least_kept: bool = False  # whether the derivative computes again whatever can be
+    recompute: bool = False  # whether the derivative computes again whatever can be
 
     @property
     def uses_grads(self) -> bool:
@@ -121,12 +121,12 @@ class Capture:
 
     def bound_variables(self) -> list[Variable]:
         """Those of ``variables``, during a call that can reach them."""
-        found = [v for reference in self.variables if (v := reference()) is not None]
-        if len(found) < len(self.variables):
+        alive = [v for reference in self.variables if (v := reference()) is not None]
+        if len(alive) < len(self.variables):
             raise CaptureError(
                 f"[compile] a Variable that '{self.graph.name}' uses was dropped by another thread during the call."
             )
-        return found
+        return alive
 
     def wrong_gradient(self) -> str | None:
         """The Variable whose ``.grad`` is not in the state that the program was traced with."""
@@ -143,8 +143,8 @@ class Capture:
     @property
     def owners(self) -> list[tuple[str, Variable]]:
         """The Variables that the program is bound to, with their names."""
-        found = [v() for v in (*self.variables, *(v for v, _, _ in self.gradients), *self.absent_gradients)]
-        return [(v.name or "a Variable", v) for v in found if v is not None]
+        variables = [v() for v in (*self.variables, *(v for v, _, _ in self.gradients), *self.absent_gradients)]
+        return [(v.name or "a Variable", v) for v in variables if v is not None]
 
 
 def _comparable(value: Any) -> Any:
@@ -158,15 +158,15 @@ def capture(
     keep_grads: bool,
     name: str,
     varying: frozenset[str] = frozenset(),
-    least_kept: bool = False,
+    recompute: bool = False,
 ) -> Observation:
     """Trace ``function`` observed; the observation's ``program`` is a :class:`Capture`. ``varying`` are the labels of
-    numbers that changed from call to call: what is computed from them is computed at each call. With ``least_kept``
+    numbers that changed from call to call: what is computed from them is computed at each call. With ``recompute``
     backward programs compute again whatever can be.
 
     Raises Refused where the call cannot be known, and whatever the function raises; nothing has changed then.
     """
-    session = TraceSession(function.__name__, keep_grads, name, varying, least_kept)
+    session = TraceSession(function.__name__, keep_grads, name, varying, recompute)
     return observe(function, args, kwargs, RULES, session)
 
 
@@ -175,10 +175,10 @@ class StandIns:
 
     def __init__(self, trace: tracing.Trace) -> None:
         self._trace = trace
-        self.made: dict[int, tuple[Tensor, Tensor]] = {}  # by id of the handle: it, and what stands for it
+        self.by_handle: dict[int, tuple[Tensor, Tensor]] = {}  # by id of the handle: it, and what stands for it
 
     def of(self, tensor: Tensor) -> Tensor | None:
-        known = self.made.get(id(tensor))
+        known = self.by_handle.get(id(tensor))
         if known is None:
             if tensor._node is not None or tensor._serial > self._trace.born:
                 return None
@@ -186,7 +186,7 @@ class StandIns:
             node.requires_grad = True
             if tensor._record is None:  # backward() inside sets its gradient
                 node._leaf = weakref.ref(tensor) if tensor._leaf is None else tensor._leaf
-            known = self.made[id(tensor)] = (tensor, node)
+            known = self.by_handle[id(tensor)] = (tensor, node)
         return known[1]
 
 
@@ -194,20 +194,20 @@ class TraceSession(Session):
     """The trace that an observed run records."""
 
     def __init__(
-        self, function_name: str, keep_grads: bool, name: str, varying: frozenset[str], least_kept: bool
+        self, function_name: str, keep_grads: bool, name: str, varying: frozenset[str], recompute: bool
     ) -> None:
         self.varying = varying
         self.trace = tracing.Trace(tensors.serial_now())
         self._outside = self.trace.facet(OutsideHandles)
         self._outside.stand_ins = self._stand_ins = StandIns(self.trace)
-        self._least_kept = least_kept
+        self._recompute = recompute
         self._function_name = function_name
         self._keep_grads = keep_grads
         self._name = name
         self._nodes: list[Value] = []  # results of the graph
         self._outputs: list[tuple[int, Tape]] = []
         self._places: dict[int, int] = {}  # of tensors among the outputs
-        self._kept: list[Tensor] = []  # the tensors of the outputs
+        self._output_tensors: list[Tensor] = []  # the tensors of the outputs
         self._numbers: dict[int, tuple[Value, TracedFloat]] = {}  # by id of the source
         self._number_sources: list[tuple[Value, Source]] = []
         self._changed: list[tuple[int, Collection[int], str]] = []  # by schedules: since how many numbers were read
@@ -226,13 +226,13 @@ class TraceSession(Session):
 
     def end(self) -> None:
         self.trace.observer = None
-        for tensor, kept in self._outside.values.values():
-            copying.restore(tensor, kept)
+        for tensor, saved in self._outside.values.values():
+            copying.restore(tensor, saved)
         for tensor, before in self._outside.gradients.values():
             tensor._grad = before
         self._outside.stand_ins = None
-        self._stand_ins.made.clear()
-        self._kept.clear()
+        self._stand_ins.by_handle.clear()
+        self._output_tensors.clear()
 
     @contextmanager
     def running(self) -> Iterator[None]:
@@ -255,8 +255,8 @@ class TraceSession(Session):
                 rec.refuse("a tensor is changed in place that was not found by a read")
             if tensor.requires_grad:
                 rec.refuse(f"'{source}', which requires a gradient, is changed in place", "compute a new tensor")
-            is_given = "{v}._leaf is not None or {v}._serial == {0}"  # then eager code refuses
-            rec.log.check(source, is_given, f"what {source} belongs to", (CONSTANT_SERIAL,))
+            fails = "{v}._leaf is not None or {v}._serial == {0}"  # then eager code refuses
+            rec.log.check(source, fails, f"what {source} belongs to", (CONSTANT_SERIAL,))
             value = tensors.symbolic(tensors.node_of(tensor, self.trace))
             rec.effects.record(_set_value, tensor, None, value, f"{source}[...] = ...")
         for tensor, before in self._outside.gradients.values():
@@ -314,7 +314,7 @@ class TraceSession(Session):
         place = self._places.get(id(tensor))
         if place is None:
             place = self._places[id(tensor)] = len(self._outputs)
-            self._kept.append(tensor)
+            self._output_tensors.append(tensor)
             self._outputs.append((self._result(tensor), _tape_of(tensor)))
         return place
 
@@ -356,38 +356,38 @@ class TraceSession(Session):
             backward,
             trace.device or default_device(),
             tuple([recipes.place(at) for at in ends]),
-            self._least_kept,
+            self._recompute,
         )
 
     def _derivative(self, rec: Recorder) -> tuple[Derivative | None, list[Source]]:
         """What backward programs are made of, and where the tensors from outside are found that it leads to."""
-        for held, stand_in in self._stand_ins.made.values():
+        for tensor, stand_in in self._stand_ins.by_handle.values():
             if stand_in._grad is not None:
                 rec.refuse(
-                    f"backward() inside reaches {_named(rec, held)}, whose tape goes on outside",
+                    f"backward() inside reaches {_named(rec, tensor)}, whose tape goes on outside",
                     "use runnel.grad, or call backward() outside",
                 )
-        live = [(i, self._kept[i]) for i, (_, tape) in enumerate(self._outputs) if tape is Tape.LIVE]
+        live = [(i, self._output_tensors[i]) for i, (_, tape) in enumerate(self._outputs) if tape is Tape.LIVE]
         if not live:
             return None, []
         changes = len(rec.effects.done)
-        made = list(self._stand_ins.made.values())
-        numbers = {id(stand_in): i for i, (_, stand_in) in enumerate(made)}
-        steady = {node for held, node in self.trace.captures.values() if type(held) is Tensor}
+        pairs = list(self._stand_ins.by_handle.values())
+        numbers = {id(stand_in): i for i, (_, stand_in) in enumerate(pairs)}
+        steady = {node for tensor, node in self.trace.captures.values() if type(tensor) is Tensor}
         try:
-            found = derivative(self.trace, live, numbers, steady, self._nodes, self._least_kept)
+            result = derivative(self.trace, live, numbers, steady, self._nodes, self._recompute)
         except NotDivisible as problem:
             rec.refuse(str(problem))
         except GradientError as problem:  # that of a backward pass, which nobody may ask for
-            told = str(problem).rstrip(".")
-            rec.refuse(f"its results require a gradient, but {told}", "call it in rn.no_grad() where none is wanted")
+            reason = str(problem).rstrip(".")
+            rec.refuse(f"its results require a gradient, but {reason}", "call it in rn.no_grad() where none is wanted")
         if len(rec.effects.done) != changes:
             rec.refuse("a derivative changes something outside")
-        return found, [self._source(rec, held, self.trace.captures[id(held)][1]) for held, _ in made]
+        return result, [self._source(rec, tensor, self.trace.captures[id(tensor)][1]) for tensor, _ in pairs]
 
     @staticmethod
-    def _source(rec: Recorder, held: Any, node: Value) -> Source:
-        at = rec.source_of(held)
+    def _source(rec: Recorder, value: Any, node: Value) -> Source:
+        at = rec.source_of(value)
         if at is None:
             raise CaptureError(
                 f"[compile] the function used a tensor ({node.aval}) at {node.where} that was made outside, in a "
@@ -397,13 +397,13 @@ class TraceSession(Session):
 
     def _captured(self, recipes: Recipes) -> Iterator[tuple[Value, InputBinding]]:
         """The tensors and arrays from outside that ops read, and where later calls find them."""
-        for held, node in self.trace.captures.values():
-            at = self._source(recipes.rec, held, node)
+        for value, node in self.trace.captures.values():
+            at = self._source(recipes.rec, value, node)
             if at.is_argument:
                 node.name = at.label
             yield (
                 node,
-                InputBinding(InputOrigin.TENSOR if type(held) is Tensor else InputOrigin.ARRAY, recipes.place(at)),
+                InputBinding(InputOrigin.TENSOR if type(value) is Tensor else InputOrigin.ARRAY, recipes.place(at)),
             )
 
     def _gradients(self) -> Iterator[tuple[Weak, Gradient, int]]:
@@ -418,8 +418,8 @@ class TraceSession(Session):
                 yield Weak(variable), Gradient.TENSOR, self._result(value.read())
 
 
-def _named(rec: Recorder, held: Tensor) -> str:
-    at = rec.source_of(held)
+def _named(rec: Recorder, tensor: Tensor) -> str:
+    at = rec.source_of(tensor)
     return f"'{at}'" if at is not None else "what was not passed as an argument"
 
 

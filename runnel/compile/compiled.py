@@ -47,7 +47,7 @@ class Compiled(FunctionLike, Wrapper):
         self._entry.used_by(self)
         self._quick: Any = None
         self._retraces: deque[str] = deque(maxlen=cache.REASONS)
-        self._traces = self._audits = self._by_value = self._made_state = 0
+        self._traces = self._audits = self._by_value = self._new_states = 0
         functools.update_wrapper(self, function)
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
@@ -100,13 +100,13 @@ class Compiled(FunctionLike, Wrapper):
 
     def program(self, *args: Any, **kwargs: Any) -> Inspection:
         """What runs for these arguments, traced and compiled but not run."""
-        return self._found(args, kwargs).inspect()
+        return self._executable_for(args, kwargs).inspect()
 
     lower = program
 
     def explain(self, *args: Any, **kwargs: Any) -> Explanation:
         """What a call with these arguments reads and checks, what it changes, and why it was traced again."""
-        return explained(self.name, self.retraces, self._found(args, kwargs))
+        return explained(self.name, self.retraces, self._executable_for(args, kwargs))
 
     def __repr__(self) -> str:
         return f"<compiled {self.function.__qualname__}>"
@@ -125,7 +125,7 @@ class Compiled(FunctionLike, Wrapper):
         failed: Raised | None = None
         try:
             while True:
-                executable = self._made(key, around, args, kwargs)
+                executable = self._compile_for(key, around, args, kwargs)
                 result = self._run(key, executable, args, kwargs)
                 if result is not MISS:
                     return result
@@ -182,7 +182,7 @@ class Compiled(FunctionLike, Wrapper):
     def _around(self) -> Circumstances:
         return Circumstances(context.current(), RECORDING.get(), CASTING.dtype)
 
-    def _found(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Executable:
+    def _executable_for(self, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Executable:
         """The program for these arguments, traced and compiled if there is none that fits."""
         if self._entry.refuted:
             raise CaptureError(f"[compile] {self.name}() runs eagerly since an audit failed: {self._entry.refuted}")
@@ -192,14 +192,16 @@ class Compiled(FunctionLike, Wrapper):
             if executable.fits(self.function, args, kwargs):
                 return executable
         try:
-            return self._made(key, around, args, kwargs)
+            return self._compile_for(key, around, args, kwargs)
         except Refused as refused:
             raise CaptureError(f"[compile] {self.name}() runs eagerly: {refused}.") from None
         except Raised as raised:
             raise (raised.__cause__ or raised) from None
 
     @context.settled
-    def _made(self, key: Hashable, around: Circumstances, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Executable:
+    def _compile_for(
+        self, key: Hashable, around: Circumstances, args: tuple[Any, ...], kwargs: dict[str, Any]
+    ) -> Executable:
         """A new program for these arguments; or the one that another thread has made meanwhile."""
         with self._entry.tracing():
             programs = self._entry.programs(key)
@@ -252,11 +254,11 @@ class Compiled(FunctionLike, Wrapper):
     def _tell(self, problem: Exception | Refused) -> None:
         """Say once why calls run eagerly."""
         sentence = str(problem)
-        if isinstance(problem, Refused) and problem.is_wanted:
+        if isinstance(problem, Refused) and problem.is_intended:
             return
         if isinstance(problem, NewStateError):
-            self._made_state += 1
-            if self._made_state == 2:
+            self._new_states += 1
+            if self._new_states == 2:
                 self._warn(f"'{self.name}' runs eagerly: {sentence}")
             return
         if sentence not in self._entry.refused:

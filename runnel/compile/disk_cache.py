@@ -32,7 +32,7 @@ from runnel.graph.hashing import structural_hash
 
 LARGEST: Final = 1 << 24  # bytes of a file
 _MAGIC: Final = b"runnel program 1\n"
-_MADE_BY: Final = ("core", "loops", "backends", "graph", "ops", "compiler", "compile")
+_PRODUCERS: Final = ("core", "loops", "backends", "graph", "ops", "compiler", "compile")
 _OWN_RULES: Final = Table.registrations  # all are there: what is imported above stands on every module that has some
 _OWN_PASSES: Final = PIPELINE.passes
 
@@ -46,13 +46,13 @@ def key(graph: Graph, context: CompileContext, memory_budget: int | None, is_tra
         identity = structural_hash(graph)
     except VerifierError:  # an attribute without an identity
         return None
-    made_by = f"{sources.digest(*_MADE_BY)}, NumPy {np.__version__}, {sys.byteorder}, {context.target}"
-    made_by += "".join(f", {op.name} {op.version}" for op in _versioned())
+    producer = f"{sources.digest(*_PRODUCERS)}, NumPy {np.__version__}, {sys.byteorder}, {context.target}"
+    producer += "".join(f", {op.name} {op.version}" for op in _versioned())
     place = f"{context.device}, {context.precision} products, {context.threads} threads"
     options = f"{place}, delays {context.stress}, cache {context.cache}, budget {memory_budget}"
     if is_trained:
         options += ", trained"
-    return hashlib.sha256(f"{made_by}, {options}\n".encode() + identity).hexdigest()
+    return hashlib.sha256(f"{producer}, {options}\n".encode() + identity).hexdigest()
 
 
 def _versioned() -> list[Op]:
@@ -110,7 +110,9 @@ def decoded(content: bytes) -> tuple[CommandBuffer, ...]:
     if not content.startswith(_MAGIC):
         return ()
     try:
-        found = json.loads(content[begin:end])
-        return tuple([checked(CommandBuffer(**{name: value(plain) for name, plain in b.items()})) for b in found])
+        plain_buffers = json.loads(content[begin:end])
+        return tuple(
+            [checked(CommandBuffer(**{name: value(plain) for name, plain in b.items()})) for b in plain_buffers]
+        )
     except (ValueError, TypeError, KeyError, AttributeError, RecursionError, VerifierError):
         return ()

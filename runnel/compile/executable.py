@@ -117,9 +117,9 @@ class Executable:
         if self.captured is None or self.native is None:
             return
         with context.entered(self.native.circumstances):
-            name, least_kept = self.captured.graph.name, self.captured.least_kept
+            name, recompute = self.captured.graph.name, self.captured.recompute
             try:
-                now = capture(function, args, kwargs, keep_grads, name, self.varying, least_kept)
+                now = capture(function, args, kwargs, keep_grads, name, self.varying, recompute)
             except Refused as refused:
                 if refused.is_passing:
                     return
@@ -141,31 +141,31 @@ def prepare(
 ) -> Executable:
     """Trace and compile ``function`` for this call. A trace equal to one in ``known`` shares its program."""
 
-    def traced(least_kept: bool) -> Observation:
+    def traced(recompute: bool) -> Observation:
         try:
-            found = capture(function, args, kwargs, options.keep_grads, name, varying, least_kept)
+            observation = capture(function, args, kwargs, options.keep_grads, name, varying, recompute)
         except CaptureError:
             raise
         except Exception as error:
             raise Raised(f"while it was traced it raised {type(error).__name__}: {error}") from error
-        if found.unsettled_by:
-            raise Unsettled(found.unsettled_by)
-        return found
+        if observation.unsettled_by:
+            raise Unsettled(observation.unsettled_by)
+        return observation
 
-    found = traced(least_kept=False)
-    captured: Capture = found.program
+    observation = traced(recompute=False)
+    captured: Capture = observation.program
     for other in known:
         if other.native is not None and other.native.captured.same_as(captured):
-            return Executable(name, found.guard, found, other.native, varying=varying)
+            return Executable(name, observation.guard, observation, other.native, varying=varying)
     try:
         native = Native(captured, options.memory_budget)
     except MemoryBudgetError:
         if captured.derivative is None:
             raise
-        found = traced(least_kept=True)
-        native = Native(found.program, options.memory_budget)
+        observation = traced(recompute=True)
+        native = Native(observation.program, options.memory_budget)
     ladder.announce(inspected(native))
-    return Executable(name, found.guard, found, native, varying=varying)
+    return Executable(name, observation.guard, observation, native, varying=varying)
 
 
 class Raised(Exception):

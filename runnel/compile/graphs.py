@@ -62,23 +62,23 @@ class GraphFunction:
         self._launch: Callable[[Any], None] = function("launch(frame)", lines, space, "launch of a graph")
 
     def __call__(self, *arguments: Tensor) -> tuple[Tensor, ...]:
-        found = [x.aval for x in arguments]
-        if found != self._avals:
-            raise ArgumentError(f"[{self.graph.name}] takes tensors {self._avals}; received {found}.")
+        avals = [x.aval for x in arguments]
+        if avals != self._avals:
+            raise ArgumentError(f"[{self.graph.name}] takes tensors {self._avals}; received {avals}.")
         program, pool = self.program, self.binding.pool
-        given = [dense(x.read()) for x in arguments]
-        made = [program.backend.allocate(nbytes) for nbytes in program.outputs]
+        inputs = [dense(x.read()) for x in arguments]
+        storages = [program.backend.allocate(nbytes) for nbytes in program.outputs]
         arena = program.lent_arena()
         frame = pool.take()
         if arena is not None:
             frame.bases[0] = arena.address
-        for slot, x in enumerate(given, 2):
+        for slot, x in enumerate(inputs, 2):
             frame.bases[slot] = x.address
-        for slot, storage in enumerate(made, program.first_output):
+        for slot, storage in enumerate(storages, program.first_output):
             frame.bases[slot] = storage.address
         self._launch(frame)
         outputs = zip(self.graph.outputs, program.output_of, strict=True)
-        return tuple([tensors.from_storage(x.aval.on(self._device), made[i]) for x, i in outputs])
+        return tuple([tensors.from_storage(x.aval.on(self._device), storages[i]) for x, i in outputs])
 
 
 def _require_variables(slots: list[Value], variables: Mapping[Value, Variable], context: CompileContext) -> None:

@@ -26,12 +26,16 @@ _GIVE: Final = ("if frames: give(frame)", "else: frames.append(frame)")
 def names(program: Program, pool: Pool, binding: Binding | None = None) -> dict[str, Any]:
     """What the lines need: ``binding`` where the program reads or writes Variables."""
     backend = program.backend
-    found = {
+    of_every_program = {
         "CLOCK": CLOCK, "HOLDS": HOLDS, "allocate": backend.allocate, "allocate_slab": backend.allocate_slab,
         "error": program.error, "frames": pool.frames, "give": pool.give,
         "make": pool.make, "protect": protect,
     }  # fmt: skip
-    return found if binding is None else found | {"WRITTEN": binding.written_ids, "resume": binding.resume}
+    return (
+        of_every_program
+        if binding is None
+        else of_every_program | {"WRITTEN": binding.written_ids, "resume": binding.resume}
+    )
 
 
 def launch(is_bound: bool, after: Sequence[str] = (), when_over: Sequence[str] = ()) -> list[str]:
@@ -69,7 +73,7 @@ def _indented(lines: Sequence[str]) -> list[str]:
 
 def function(head: str, lines: Sequence[str], space: dict[str, Any], what: str) -> Any:
     """The function of these lines, which reads names in ``space``."""
-    made: dict[str, Any] = {}  # a function in its own namespace would keep itself alive
+    space_of_function: dict[str, Any] = {}  # a function in its own namespace would keep itself alive
     source = f"def {head}:\n" + "".join(f"    {line}\n" for line in lines)
-    exec(compile(source, f"<{what}>", "exec"), space, made)
-    return made[head.partition("(")[0]]
+    exec(compile(source, f"<{what}>", "exec"), space, space_of_function)
+    return space_of_function[head.partition("(")[0]]

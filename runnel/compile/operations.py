@@ -23,7 +23,7 @@ from runnel.tensor.tensor import Tensor
 from runnel.tensor.variable import Variable
 
 _SHAPED: Final = frozenset({"shape", "dtype", "ndim", "size", "itemsize", "nbytes"})
-_LAID_OUT: Final = {"flags": "flags.num", "strides": "strides"}
+_LAYOUT_ATTRIBUTES: Final = {"flags": "flags.num", "strides": "strides"}
 _IN_MEMORY: Final = frozenset({"base", "ctypes", "data", "__array_interface__", "__array_struct__"})
 _PART_OF_CODE: Final = frozenset({"__class__", "__array_priority__"})
 
@@ -71,8 +71,8 @@ def attribute(rec: Recorder, value: Any, name: str) -> Any:
     if source is None or name in _PART_OF_CODE:
         return getattr(value, name)
     if name == "grad" and type(value) is Tensor and not rec.session.has_left_gradient(value):
-        held = value._grad
-        return rec.reach(held, rec.log.source(source, "{p}._grad", f"{source}.grad", held))
+        grad = value._grad
+        return rec.reach(grad, rec.log.source(source, "{p}._grad", f"{source}.grad", grad))
     if name == "name" and isinstance(value, Variable):
         return rec.reach(value.name, rec.log.source(source, "{p}.name", f"{source}.name", value.name))
     if name in ("__dict__", "_node", "_storage"):
@@ -82,17 +82,20 @@ def attribute(rec: Recorder, value: Any, name: str) -> Any:
 
 def attribute_of_array(rec: Recorder, value: Any, name: str) -> Any:
     """``value.name`` of something of NumPy's."""
-    held = getattr(value, name)
+    result = getattr(value, name)
     source = rec.source_of(value)
-    if source is not None and name in _LAID_OUT:
+    if source is not None and name in _LAYOUT_ATTRIBUTES:
         rec.log.check(
-            source, f"{{v}}.{_LAID_OUT[name]} != {{0}}", f"{source}.{name}", (attrgetter(_LAID_OUT[name])(value),)
+            source,
+            f"{{v}}.{_LAYOUT_ATTRIBUTES[name]} != {{0}}",
+            f"{source}.{name}",
+            (attrgetter(_LAYOUT_ATTRIBUTES[name])(value),),
         )
     elif source is not None and name in _IN_MEMORY:
         rec.refuse(f"'{source}.{name}' is read, which tells where the memory of an array lies")
-    elif source is not None and name not in _SHAPED and not callable(held):
+    elif source is not None and name not in _SHAPED and not callable(result):
         content(rec, value)
-    return protected(rec, held, (value,))
+    return protected(rec, result, (value,))
 
 
 _IN_PLACE: Final = frozenset(f for name, f in vars(operator).items() if name.startswith("i") and callable(f)) - {

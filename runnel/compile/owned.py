@@ -51,72 +51,72 @@ class Foreign(Exception):
 def structure(value: Any, looked_into: set[int] | None = None) -> tuple[Any, ...] | None:
     """All that an object of ours holds, as one comparable value; None if it holds anything of the user's.
     ``looked_into`` gets the addresses of all objects that it looked into, and of their dicts of attributes."""
-    found: list[Any] = []
+    entries: list[Any] = []
     try:
-        _walk(value, found, set() if looked_into is None else looked_into)
+        _walk(value, entries, set() if looked_into is None else looked_into)
     except Foreign:
         return None
-    return tuple(found)
+    return tuple(entries)
 
 
 def parts_of(value: Stateful, looked_into: set[int] | None = None) -> tuple[Any, ...] | None:
     """The structure of what is Runnel's in an object of a user's class; None if it holds anything of the user's."""
-    found: list[Any] = []
-    seen = set() if looked_into is None else looked_into
-    seen.add(id(value.__dict__))
+    entries: list[Any] = []
+    visited = set() if looked_into is None else looked_into
+    visited.add(id(value.__dict__))
     try:
-        _walk(value.program_structure(), found, seen)
+        _walk(value.program_structure(), entries, visited)
     except Foreign:
         return None
-    return tuple(found)
+    return tuple(entries)
 
 
-def _walk(value: Any, found: list[Any], seen: set[int]) -> None:
+def _walk(value: Any, entries: list[Any], visited: set[int]) -> None:
     """Append what ``value`` is, and what hangs on it. A loop, however deep things hang on one another."""
     waiting = [value]
     while waiting:
         now = waiting.pop()
         kind = type(now)
         if kind in PLAIN:
-            found.append((kind, repr(now) if kind in (float, complex) else now))
+            entries.append((kind, repr(now) if kind in (float, complex) else now))
             continue
         if issubclass(kind, Variable):
-            found.append((id(now), now.requires_grad))
+            entries.append((id(now), now.requires_grad))
             continue
-        if id(now) in seen or kind in _KNOWN_BY_IDENTITY or issubclass(kind, DType):
-            found.append(id(now))
+        if id(now) in visited or kind in _KNOWN_BY_IDENTITY or issubclass(kind, DType):
+            entries.append(id(now))
             continue
-        seen.add(id(now))
-        found.append(kind)
+        visited.add(id(now))
+        entries.append(kind)
         if kind in (list, tuple, deque):
-            found.append(len(now))
+            entries.append(len(now))
             waiting.extend(now)
         elif kind in (dict, OrderedDict):
-            found.append(len(now))
+            entries.append(len(now))
             for key, item in list(now.items()):
                 waiting += (item, key)
         elif kind in (set, frozenset):
-            found.append(tuple(sorted(map(id, now))))
+            entries.append(tuple(sorted(map(id, now))))
         elif kind is slice:
             waiting += (now.start, now.stop, now.step)
         elif issubclass(kind, type):
             _require_own(now)
-            found.append(id(now))
+            entries.append(id(now))
         elif kind is types.FunctionType:
             _require_own(now)
-            found.append((id(now), id(now.__code__)))
+            entries.append((id(now), id(now.__code__)))
             waiting += [cell.cell_contents for cell in now.__closure__ or () if _is_full(cell)]
         elif kind is types.MethodType:
             waiting += (now.__func__, now.__self__)
         elif kind is weakref.ref:
-            found.append(id(now()))
+            entries.append(id(now()))
         elif is_own(kind) and not issubclass(kind, ArrayMethods):
-            seen.add(id(getattr(now, "__dict__", None)))
+            visited.add(id(getattr(now, "__dict__", None)))
             waiting += now.program_structure() if hasattr(kind, "program_structure") else _parts(now)
         elif _is_users(kind):
             raise Foreign
         else:
-            found.append(id(now))
+            entries.append(id(now))
 
 
 def _require_own(thing: Any) -> None:
@@ -159,21 +159,21 @@ _KNOWN_BY_IDENTITY: Final = (types.ModuleType, types.BuiltinFunctionType, np.dty
 def tree(module: Any, looked_into: dict[int, Any] | None = None) -> tuple[Any, ...]:
     """The Modules and Variables below a Module, with their names: what ``parameters()`` and its kin look at.
     ``looked_into`` gets the Modules by the addresses of their dicts of attributes."""
-    found: list[Any] = []
-    seen: set[int] = set()
+    entries: list[Any] = []
+    visited: set[int] = set()
     into = {} if looked_into is None else looked_into
     waiting = [module]
     while waiting:
         now = waiting.pop()
-        found.append(id(now))
-        if id(now) in seen:
+        entries.append(id(now))
+        if id(now) in visited:
             continue
-        seen.add(id(now))
+        visited.add(id(now))
         into[id(now.__dict__)] = now
         for name, item in list(now.__dict__.items()):
             if isinstance(item, Variable):
-                found.append((name, id(item), item.requires_grad))
+                entries.append((name, id(item), item.requires_grad))
             elif isinstance(item, StatefulTree):
-                found.append(name)
+                entries.append(name)
                 waiting.append(item)
-    return tuple(found)
+    return tuple(entries)

@@ -23,7 +23,7 @@ _OURS: Final[set[FunctionType]] = set()  # methods that were found to be of this
 
 def is_patched(kind: type) -> bool:
     """Whether a class of ours holds a method of somebody else's."""
-    methods = [found for found in list(namespace(kind).values()) if type(found) is FunctionType]
+    methods = [method for method in list(namespace(kind).values()) if type(method) is FunctionType]
     if _OURS.issuperset(methods):
         return False
     if any(map(_is_foreign, methods)):
@@ -32,8 +32,8 @@ def is_patched(kind: type) -> bool:
     return False
 
 
-def _is_foreign(found: Any) -> bool:
-    module = getattr(found, "__globals__", {}).get("__name__") or getattr(found, "__module__", "")
+def _is_foreign(method: Any) -> bool:
+    module = getattr(method, "__globals__", {}).get("__name__") or getattr(method, "__module__", "")
     return str(module).partition(".")[0] != PACKAGE
 
 
@@ -44,9 +44,9 @@ def is_intact(kind: type) -> bool:
 
 def stays(rec: Recorder, kind: type, name: str) -> None:
     """Later calls must find the same method of a class of ours."""
-    found = lookup(kind, name)
-    if type(found) is FunctionType and issubclass(kind, Stateful):
-        rec.log.check(None, f"{{0}}.{name} is not {{1}}", f"{kind.__name__}.{name}", (kind, found))
+    method = lookup(kind, name)
+    if type(method) is FunctionType and issubclass(kind, Stateful):
+        rec.log.check(None, f"{{0}}.{name} is not {{1}}", f"{kind.__name__}.{name}", (kind, method))
 
 
 def are_intact(structure: tuple[Any, ...]) -> bool:

@@ -80,12 +80,12 @@ class Recording:
             return last
         for executable in function.executables():
             if self._has_run(executable):
-                found = self._known.get(executable)
-                if found is None:
-                    found = self._known[executable] = Profiled(function.name, executable)
-                    self.programs.append(found)
-                self._last[function] = found
-                return found
+                profiled = self._known.get(executable)
+                if profiled is None:
+                    profiled = self._known[executable] = Profiled(function.name, executable)
+                    self.programs.append(profiled)
+                self._last[function] = profiled
+                return profiled
         return None
 
     def _has_run(self, executable: Executable) -> bool:

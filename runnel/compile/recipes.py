@@ -22,8 +22,8 @@ class Output:
     def __init__(self, place: int) -> None:
         self.place = place
 
-    def __call__(self, values: Values, made: dict[Any, Any]) -> Any:
-        return made[OUTPUTS][self.place]
+    def __call__(self, values: Values, objects: dict[Any, Any]) -> Any:
+        return objects[OUTPUTS][self.place]
 
 
 class Number:
@@ -32,8 +32,8 @@ class Number:
     def __init__(self, place: int) -> None:
         self.place = place
 
-    def __call__(self, values: Values, made: dict[Any, Any]) -> Any:
-        return float(made[OUTPUTS][self.place].numpy())
+    def __call__(self, values: Values, objects: dict[Any, Any]) -> Any:
+        return float(objects[OUTPUTS][self.place].numpy())
 
 
 class Reference:
@@ -42,7 +42,7 @@ class Reference:
     def __init__(self, variable: Variable) -> None:
         self.variable = Weak(variable)
 
-    def __call__(self, values: Values, made: dict[Any, Any]) -> Any:
+    def __call__(self, values: Values, objects: dict[Any, Any]) -> Any:
         return self.variable()
 
 
@@ -52,7 +52,7 @@ class Copied:
     def __init__(self, array: np.ndarray) -> None:
         self.array = array.copy()
 
-    def __call__(self, values: Values, made: dict[Any, Any]) -> Any:
+    def __call__(self, values: Values, objects: dict[Any, Any]) -> Any:
         return self.array.copy()
 
 
@@ -76,5 +76,5 @@ def rule_for(kind: type) -> Any:
     if issubclass(kind, np.ndarray):
         return lambda recipes, value: Copied(value)
     if issubclass(kind, (np.generic, DType, np.dtype)):
-        return lambda recipes, value: lambda values, made: value
+        return lambda recipes, value: lambda values, objects: value
     return None

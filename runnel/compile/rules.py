@@ -16,8 +16,8 @@ from runnel.compile.observe import attributes, calls, symbols
 from runnel.compile.observe.classes import MISSING, is_python_class
 from runnel.compile.observe.containers import content
 from runnel.compile.observe.exposure import stands_for_values
-from runnel.compile.observe.guard import EXTRA, TOLD
-from runnel.compile.observe.plain import given
+from runnel.compile.observe.guard import DESCRIBED, EXTRA
+from runnel.compile.observe.plain import returning
 from runnel.compile.observe.policy import Policy
 from runnel.compile.observe.recorder import Recorder
 from runnel.compile.observe.sources import Identity, Source
@@ -51,7 +51,7 @@ _CHANGE_FIRST: Final = frozenset({"copyto", "put", "place", "putmask", "fill_dia
 
 
 EXTRA.update(Tensor=Tensor, array_differs=arrays.array_differs, structure=structure, parts_of=parts_of, tree=tree)
-TOLD[Aval] = arrays.told
+DESCRIBED[Aval] = arrays.described_aval
 
 
 class Rules(Policy):
@@ -70,16 +70,16 @@ class Rules(Policy):
 
     def leaf(self, kind: type) -> Any:
         if kind is Tensor:
-            return arrays.found_tensor
+            return arrays.check_tensor
         if issubclass(kind, Variable):
-            return arrays.found_variable
+            return arrays.check_variable
         if issubclass(kind, np.ndarray):
-            return arrays.found_array
+            return arrays.check_array
         if issubclass(kind, np.generic):
-            return arrays.found_scalar
+            return arrays.check_scalar
         if issubclass(kind, DType):
-            return _found_constant
-        return _found_ticking if ticks(kind) else None
+            return _check_constant
+        return _check_ticking if ticks(kind) else None
 
     def is_symbolic(self, rec: Recorder, kind: type, source: Source) -> bool:
         return (kind is float and source.is_argument) or source.label in rec.session.varying
@@ -100,7 +100,7 @@ class Rules(Policy):
     def is_transparent(self, kind: type) -> bool:
         return issubclass(kind, WatchedDict)
 
-    def found_fixed(self, rec: Recorder, kind: type, name: str) -> None:
+    def on_fixed_attribute(self, rec: Recorder, kind: type, name: str) -> None:
         if is_own(kind):
             stays(rec, kind, name)
 
@@ -172,7 +172,7 @@ class Rules(Policy):
 
     def native_class(self, kind: type) -> Any:
         if is_own(kind):
-            return _made
+            return _constructed
         return _numpys if str(kind.__module__).partition(".")[0] in (_NUMPY, "ml_dtypes") else None
 
     def callable(self, kind: type) -> Any:
@@ -254,13 +254,13 @@ def _attribute_of_schedule(rec: Recorder, schedule: Schedule, name: str) -> Any:
 # Objects that tick the state clock ------------------------------------------------------------------------------------
 
 
-def _found_ticking(rec: Recorder, value: Any, source: Source) -> None:
+def _check_ticking(rec: Recorder, value: Any, source: Source) -> None:
     """Which Module or optimizer it is; what is set on it ticks the clock."""
     rec.log.check(source, "{v} is not {0}", f"which object {source} is", (Identity(value),))
     rec.log.check(source, "type({v}) is not {0}", f"type of {source}", (Identity(type(value)),), looks_into=())
 
 
-def _found_constant(rec: Recorder, value: Any, source: Source) -> None:
+def _check_constant(rec: Recorder, value: Any, source: Source) -> None:
     rec.log.check(source, "{v} is not {0}", f"{source}", (value,))
 
 
@@ -294,10 +294,10 @@ def _called_module(rec: Recorder, module: Any, *args: Any, **kwargs: Any) -> Any
     except RecursionError:
         raise
     except Exception as error:
-        told = module.located(args, kwargs, error)
-        if told is error:
+        located = module.located(args, kwargs, error)
+        if located is error:
             raise
-        raise told from told.__cause__
+        raise located from located.__cause__
 
 
 def _set_on(rec: Recorder, function: Any, module: Any, name: str, value: Any) -> None:
@@ -314,7 +314,7 @@ def _set_on(rec: Recorder, function: Any, module: Any, name: str, value: Any) ->
             if module.updated_buffer(current, name, value) is current:
                 return
         rec.refuse(f"'{rec.source_of(module)}.{name}' gets another Variable or Module", "set it outside")
-    if isinstance(module, StatefulTree) and module.is_kept_for_state(name):
+    if isinstance(module, StatefulTree) and module.is_reserved_for_state(name):
         rec.refuse(f"'{rec.source_of(module)}.{name}' is kept for a Parameter or buffer", "set it outside")
     if is_own(type(module)):
         value = rec.settled_number(value)  # its own code reads it unobserved
@@ -325,9 +325,9 @@ def _set_on(rec: Recorder, function: Any, module: Any, name: str, value: Any) ->
 
 
 def _deleted_from(rec: Recorder, function: Any, module: Any, name: str) -> None:
-    held = module.__dict__.get(name)
-    kept = isinstance(module, StatefulTree) and module.is_kept_for_state(name)
-    if rec.source_of(module) is not None and (kept or isinstance(held, (Variable, Stateful))):
+    attribute = module.__dict__.get(name)
+    is_state = isinstance(module, StatefulTree) and module.is_reserved_for_state(name)
+    if rec.source_of(module) is not None and (is_state or isinstance(attribute, (Variable, Stateful))):
         rec.refuse(f"'{rec.source_of(module)}.{name}' is deleted", "do it outside")
     before = len(rec.effects.done)
     attributes.delete_plain(rec, module, name)
@@ -346,8 +346,8 @@ def _is_last_change(rec: Recorder, before: int, module: Any, name: str) -> bool:
 def _seeded(rec: Recorder, seed: int) -> None:
     """A program draws on one device; the generators of the others are seeded when it has run."""
     trace: Any = tracing.ACTIVE.trace
-    found = (at.value.device for at in rec.sources.values() if type(at.value) is Tensor)
-    own = trace.device or next(found, default_device())
+    of_tensors = (at.value.device for at in rec.sources.values() if type(at.value) is Tensor)
+    own = trace.device or next(of_tensors, default_device())
     default_on(own).seed(seed)
     for device in devices():
         if device is not own:
@@ -370,18 +370,18 @@ def _requires_grad_set(rec: Recorder, value: Any, flag: bool = True) -> Any:
 
 
 def _called_back(rec: Recorder, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    return given(callbacks.call(rec, function, args, kwargs))
+    return returning(callbacks.call(rec, function, args, kwargs))
 
 
 def _ours(rec: Recorder, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """A function of Runnel's: unobserved, but for methods of objects that hold things of the user's."""
     if args and isinstance(args[0], Wrapper) and function.__name__ == "__get__":
-        return given(function(*args, **kwargs))
+        return returning(function(*args, **kwargs))
     if args and isinstance(args[0], Stateful):
         owner, name = args[0], function.__name__
         answer = _SPECIAL.get(name)
         if answer is not None:
-            return given(answer(rec, function, *args, **kwargs))
+            return returning(answer(rec, function, *args, **kwargs))
         if name in owner.that_change:
             return rec.twin(function), args, kwargs
         if isinstance(owner, StatefulTree) and name in owner.of_the_tree:
@@ -390,13 +390,13 @@ def _ours(rec: Recorder, function: Any, args: tuple[Any, ...], kwargs: dict[str,
             return rec.twin(function), args, kwargs
         elif isinstance(owner, StatefulTree) and not _is_known(rec, owner):
             if name == "__call__":
-                return given(_called_module(rec, *args, **kwargs))
+                return returning(_called_module(rec, *args, **kwargs))
             return rec.twin(function), args, kwargs
     if args and isinstance(args[0], Schedule) and not is_class(args[0]):
-        return given(schedules.called(rec, function, args, kwargs))
+        return returning(schedules.called(rec, function, args, kwargs))
     if args and isinstance(args[0], RunTimeNumbers) and function.__name__ == "__getitem__" and args[1] in args[0].plain:
-        return given(_run_time_number(rec, *args))
-    return given(boundary.run(rec, function, args, kwargs))
+        return returning(_run_time_number(rec, *args))
+    return returning(boundary.run(rec, function, args, kwargs))
 
 
 _RUNS: Final = frozenset({"__call__", "forward"})  # what need not be observed of a Module that is known
@@ -404,13 +404,13 @@ _RUNS: Final = frozenset({"__call__", "forward"})  # what need not be observed o
 
 def _reach_tree(rec: Recorder, owner: Any) -> None:
     """Where the Modules below ``owner`` are found, which a method is about to give."""
-    waiting, seen = [owner], set()
+    waiting, visited = [owner], set()
     while waiting:
         now = waiting.pop()
         source = rec.source_of(now)
-        if id(now) in seen or source is None:
+        if id(now) in visited or source is None:
             continue
-        seen.add(id(now))
+        visited.add(id(now))
         space = attributes.dict_source(rec, now, source)
         for name, item in list(now.__dict__.items()):
             if isinstance(item, StatefulTree) and (id(now.__dict__), name) not in rec.effects.written:
@@ -424,10 +424,10 @@ def _run_time_number(rec: Recorder, group: Any, key: str) -> Any:
     """A learning rate or its like, which may be another number at the next call."""
     at, log, plain = rec.source_of(group), rec.log, group.plain
     rec.session.require_unchanged(rec, plain)
-    held = (
+    space = (
         log.source(None, "{0}", "the group", MISSING, (plain,)) if at is None else log.source(at, "{p}.plain", str(at))
     )
-    value, place = plain[key], log.source(held, f"{{p}}[{key!r}]", f"{held}[{key!r}]")
+    value, place = plain[key], log.source(space, f"{{p}}[{key!r}]", f"{space}[{key!r}]")
     if type(value) is float:
         return symbols.begin(rec, value, place)
     if type(value) is tuple and all(type(x) is float for x in value):
@@ -446,8 +446,8 @@ def _is_known(rec: Recorder, owner: Any) -> bool:
 _SPECIAL: Final[dict[str, Any]] = {"__setattr__": _set_on, "__delattr__": _deleted_from}
 
 
-def _made(rec: Recorder, kind: type, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    return given(boundary.run(rec, kind, args, kwargs))
+def _constructed(rec: Recorder, kind: type, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    return returning(boundary.run(rec, kind, args, kwargs))
 
 
 def _called_wrapper(rec: Recorder, wrapper: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
@@ -463,11 +463,11 @@ def _called_wrapper(rec: Recorder, wrapper: Any, args: tuple[Any, ...], kwargs: 
 
 
 def _called_uncompiled(rec: Recorder, function: Any, args: Any, kwargs: Any) -> Any:
-    rec.refuse(f"{function.__qualname__} is uncompiled", is_wanted=True)
+    rec.refuse(f"{function.__qualname__} is uncompiled", is_intended=True)
 
 
 def _called_custom(rec: Recorder, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    return given(boundary.run(rec, _observed_custom(rec, function), args, kwargs))
+    return returning(boundary.run(rec, _observed_custom(rec, function), args, kwargs))
 
 
 def _observed_custom(rec: Recorder, function: Any) -> Any:
@@ -504,8 +504,8 @@ def _numpys(rec: Recorder, function: Any, args: tuple[Any, ...], kwargs: dict[st
         if _is_from_outside(rec, array):
             rec.refuse(f"numpy.{name}() changes an array from outside", "do it outside of the compiled function")
     if any(arrays.is_traceable(type(x)) for x in args):
-        return given(boundary.run(rec, function, args, kwargs))
-    return given(operations.protected(rec, _calls_numpy(rec, function, args, kwargs), args))
+        return returning(boundary.run(rec, function, args, kwargs))
+    return returning(operations.protected(rec, _calls_numpy(rec, function, args, kwargs), args))
 
 
 def _calls_numpy(rec: Recorder, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
@@ -539,7 +539,7 @@ def _method_of_array(rec: Recorder, value: Any, function: Any, args: tuple[Any, 
         rec.refuse(f"{name}() changes an array from outside", "do it outside of the compiled function")
     content(rec, value)
     bound = function if getattr(function, "__self__", None) is value else getattr(value, name)
-    return given(operations.protected(rec, _calls_numpy(rec, bound, args, kwargs), (value,)))
+    return returning(operations.protected(rec, _calls_numpy(rec, bound, args, kwargs), (value,)))
 
 
 def _random_method(rec: Recorder, value: Any, function: Any, args: Any, kwargs: Any) -> Any:

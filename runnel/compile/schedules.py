@@ -75,8 +75,8 @@ def _stepped(
     _look_at_functions(rec, schedule)
     rec.memo["stepped", id(schedule)] = True
     rec.session.numbers_change({id(one.plain) for one in schedule.numbers()}, rec.line())
-    given = list(args), dict(kwargs)
-    rec.effects.record(CallingMethod(function), schedule, None, given, f"{rec.source_of(schedule)}.step()")
+    arguments = list(args), dict(kwargs)
+    rec.effects.record(CallingMethod(function), schedule, None, arguments, f"{rec.source_of(schedule)}.step()")
 
 
 def _look_at_functions(rec: Recorder, schedule: Schedule) -> None:
@@ -102,16 +102,16 @@ def _look_at_functions(rec: Recorder, schedule: Schedule) -> None:
 def _look_at(rec: Recorder, function: FunctionType, args: tuple[Any, ...]) -> None:
     try:
         with tracing.activate(None):
-            found = observe(function, args, {}, cast(Policy, rec.policy), _Aside())
+            observation = observe(function, args, {}, cast(Policy, rec.policy), _Aside())
     except Refused as refused:
         rec.refuse(f"a schedule calls {function.__qualname__}, where {refused.reason} ({refused.where})", _OUTSIDE)
     except Exception:  # and so it will at each call
         return
-    if found.effects:
-        rec.refuse(f"a schedule calls {function.__qualname__}, which does {found.effects[0].label}", _OUTSIDE)
+    if observation.effects:
+        rec.refuse(f"a schedule calls {function.__qualname__}, which does {observation.effects[0].label}", _OUTSIDE)
 
 
 def _rates(rec: Recorder, schedule: Schedule) -> list[float]:
     groups = attributes.read(rec, attributes.read(rec, schedule, "optimizer"), "param_groups")
-    found = [rec.hooks.get_item(get_item(rec, groups, i), "lr") for i in range(length(rec, groups))]
-    return [rate if type(rate) is float else float(rate) for rate in found]
+    rates = [rec.hooks.get_item(get_item(rec, groups, i), "lr") for i in range(length(rec, groups))]
+    return [rate if type(rate) is float else float(rate) for rate in rates]

@@ -62,11 +62,11 @@ def _flag(value: Any) -> bool:
 
 def _byte_count(value: Any) -> int:
     if isinstance(value, str):
-        found = re.fullmatch(r"([0-9]{1,18}(?:\.[0-9]{1,18})?)\s*([KMG]?B?)", value.strip().upper())
-        if found is None or found[2] not in _UNITS or (not found[2] and "." in found[1]):
+        match = re.fullmatch(r"([0-9]{1,18}(?:\.[0-9]{1,18})?)\s*([KMG]?B?)", value.strip().upper())
+        if match is None or match[2] not in _UNITS or (not match[2] and "." in match[1]):
             raise ValueError
-        whole_part, _, fraction = found[1].partition(".")
-        unit = _UNITS[found[2]]
+        whole_part, _, fraction = match[1].partition(".")
+        unit = _UNITS[match[2]]
         value = int(whole_part) * unit + int(fraction or "0") * unit // 10 ** len(fraction)
     if isinstance(value, bool) or not isinstance(value, int) or not 0 <= value <= _MOST_BYTES:
         raise ValueError

@@ -8,7 +8,7 @@ import numpy as np
 
 from runnel.core.dtypes import DType, from_numpy
 from runnel.core.errors import ArgumentError
-from runnel.core.showing import shown
+from runnel.core.showing import short_repr
 
 
 def as_array(name: str, data: Any) -> np.ndarray:
@@ -20,10 +20,13 @@ def as_array(name: str, data: Any) -> np.ndarray:
         array = np.asarray(data)
     except (TypeError, ValueError) as error:
         raise ArgumentError(
-            f"[{name}] {shown(data)} is no array: its rows differ in length, or its items are no numbers ({error})."
+            f"[{name}] {short_repr(data)} is no array: "
+            f"its rows differ in length, or its items are no numbers ({error})."
         ) from None
     if array.dtype.kind in "OSUVMm" and array.dtype.names is None and array.dtype.type.__module__ == "numpy":
-        raise ArgumentError(f"[{name}] a tensor holds numbers; received {shown(data)}, of NumPy dtype {array.dtype}.")
+        raise ArgumentError(
+            f"[{name}] a tensor holds numbers; received {short_repr(data)}, of NumPy dtype {array.dtype}."
+        )
     from_numpy(array.dtype)
     return array
 

@@ -73,18 +73,18 @@ class _Interned:
     def add(self, key: _Key) -> Aval:
         with self.lock:
             known = self.references.get(key)
-            found = None if known is None else known()
-            if found is None:
+            value = None if known is None else known()
+            if value is None:
                 if min(key[0], default=0) < 0:
                     raise ShapeError(f"[shape] sizes are not negative; received the shape {key[0]}.")
                 if is_too_large(key[0]):
                     raise ShapeError(f"[shape] no array has as many elements as the shape {key[0]} says.")
-                found = Aval(tuple(int(n) for n in key[0]), key[1], key[2])
-                self.references[key] = weakref.ref(found)
+                value = Aval(tuple(int(n) for n in key[0]), key[1], key[2])
+                self.references[key] = weakref.ref(value)
                 if len(self.references) >= self._sweep_at:
                     self.references = {k: r for k, r in self.references.items() if r() is not None}
                     self._sweep_at = 2 * len(self.references) + 1024
-            return found
+            return value
 
 
 _INTERNED: Final = _Interned()
@@ -99,20 +99,20 @@ def aval(shape: Shape, dtype: DType, device: Device = CPU) -> Aval:
     """The one Aval of this shape and dtype on this device."""
     key = (shape, dtype, device)
     reference = _INTERNED.references.get(key)
-    found = None if reference is None else reference()
-    return _INTERNED.add(key) if found is None else found
+    value = None if reference is None else reference()
+    return _INTERNED.add(key) if value is None else value
 
 
 def common_device(name: str, avals: Iterable[Aval]) -> Device:
     """The device on which all of ``avals`` are; DeviceError, in the name of an op or function, if they are on
     several."""
-    found = list(dict.fromkeys(x.device for x in avals))
-    if len(found) > 1:
+    devices = list(dict.fromkeys(x.device for x in avals))
+    if len(devices) > 1:
         raise DeviceError(
-            f"[{name}] operands are on different devices: {' and '.join(map(str, found))}; move them to one with "
-            f'x.to("{found[0]}").'
+            f"[{name}] operands are on different devices: {' and '.join(map(str, devices))}; move them to one with "
+            f'x.to("{devices[0]}").'
         )
-    return found[0] if found else CPU
+    return devices[0] if devices else CPU
 
 
 @functools.lru_cache(8192)

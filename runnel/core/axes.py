@@ -109,8 +109,8 @@ class Aligned(AxisRule):
         return self._changed(attrs, lambda kind, value: kind.in_order(value, order))
 
     def with_rows_merged(self, attrs: Attrs, ndim: int) -> Attrs | None:
-        found = self._changed(attrs, lambda kind, value: kind.with_rows_merged(value, ndim))
-        return None if any(found[name] is None for name in self.about) else found
+        changed = self._changed(attrs, lambda kind, value: kind.with_rows_merged(value, ndim))
+        return None if any(changed[name] is None for name in self.about) else changed
 
     def _changed(self, attrs: Attrs, change: Callable[[AboutAxes, Any], Any]) -> Attrs:
         return attrs | {name: change(kind, attrs[name]) for name, kind in self.about.items()} if self.about else attrs

@@ -6,8 +6,8 @@ from contextlib import suppress
 from typing import Any
 
 
-def drop_oldest(kept: dict[Any, Any], limit: int) -> None:
-    """Remove what was put in first until ``kept`` has at most ``limit`` items."""
-    while len(kept) > limit:
+def drop_oldest(items: dict[Any, Any], limit: int) -> None:
+    """Remove what was put in first until ``items`` has at most ``limit`` items."""
+    while len(items) > limit:
         with suppress(RuntimeError, StopIteration):  # somebody else was faster; the length says whether that was enough
-            kept.pop(next(iter(kept)), None)
+            items.pop(next(iter(items)), None)

@@ -35,10 +35,10 @@ def as_device(device: Any) -> Device:
     """The device called ``device``; DeviceError for one that does not exist."""
     if isinstance(device, Device):
         return device
-    found = _DEVICES.get(device) if isinstance(device, str) else None
-    if found is None:
+    named = _DEVICES.get(device) if isinstance(device, str) else None
+    if named is None:
         raise DeviceError(f"[device] there is no device {device!r}; there are {', '.join(_DEVICES)}.")
-    return found
+    return named
 
 
 @offered("rn")

@@ -76,12 +76,12 @@ def names() -> tuple[str, ...]:
 
 def from_numpy(dtype: Any) -> DType:
     """The dtype whose NumPy twin is ``dtype``; TypeError for one that Runnel does not hold (complex, object, str)."""
-    found = _BY_NUMPY.get(np.dtype(dtype).newbyteorder("="))
-    if found is None:
+    result = _BY_NUMPY.get(np.dtype(dtype).newbyteorder("="))
+    if result is None:
         raise TypeError(
             f"[dtype] NumPy dtype {np.dtype(dtype)} has no counterpart; Runnel holds {', '.join(_BY_NAME)}."
         )
-    return found
+    return result
 
 
 def as_dtype(dtype: Any) -> DType:
@@ -89,10 +89,10 @@ def as_dtype(dtype: Any) -> DType:
     if isinstance(dtype, DType):
         return dtype
     if isinstance(dtype, str):
-        found = _BY_NAME.get(dtype)
-        if found is None:
+        named = _BY_NAME.get(dtype)
+        if named is None:
             raise TypeError(f"[dtype] no dtype is called '{dtype}'; there are {', '.join(_BY_NAME)}.")
-        return found
+        return named
     if dtype is float:
         return float32
     return from_numpy(dtype)

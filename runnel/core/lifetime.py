@@ -54,9 +54,9 @@ def tied(owned: Ending, owners: Iterable[tuple[str, Any]]) -> list[Tie]:
     reference = weakref.ref(owned)
 
     def gone(tie: Tie) -> None:
-        found = reference()
-        if found is not None:
-            found.end(tie.name)
+        entry = reference()
+        if entry is not None:
+            entry.end(tie.name)
 
     ties: list[Tie] = []
     for name, owner in owners:
@@ -76,12 +76,12 @@ class ByIdentity(Generic[K, V]):
 
     def setdefault(self, key: K, make: Callable[[], V]) -> V:
         """The value of ``key``; made if there is none."""
-        found = self._items.get(id(key))
-        if found is None:
+        entry = self._items.get(id(key))
+        if entry is None:
             items, place = self._items, id(key)
             reference = weakref.ref(key, lambda _: items.pop(place, None))
-            found = items.setdefault(place, (reference, make()))  # atomic: of two threads, one makes it in vain
-        return found[1]
+            entry = items.setdefault(place, (reference, make()))  # atomic: of two threads, one makes it in vain
+        return entry[1]
 
     def values(self) -> Iterator[V]:
         return iter([value for _, value in list(self._items.values())])

@@ -20,7 +20,7 @@ from runnel.core import tracebacks
 from runnel.core.errors import ArgumentError, RunnelError
 from runnel.core.kinds import kind_of
 from runnel.core.missing import missing
-from runnel.core.showing import shown
+from runnel.core.showing import short_repr
 from runnel.core.spelling import spelled
 
 P = ParamSpec("P")
@@ -35,9 +35,9 @@ _PUBLIC: Final[dict[Any, Any]] = {}  # a function to its public form: the same o
 
 def public(function: Callable[P, R]) -> Callable[P, R]:
     """``function`` as users call it."""
-    found = _PUBLIC.get(function)
-    if found is not None:
-        return cast(Callable[P, R], found)
+    known = _PUBLIC.get(function)
+    if known is not None:
+        return cast(Callable[P, R], known)
     plain = _plain(function)
     parameters = _parameters(plain)
     name = function.__name__
@@ -101,7 +101,7 @@ def offer(namespace: dict[str, Any], names: Iterable[str], late: Mapping[str, st
         if name not in here:
             if name not in _LATE[owner]:
                 raise missing(owner, name, lambda: _OFFERED[owner])
-            here[name] = _offered(owner, name, _found(_LATE[owner][name]))
+            here[name] = _offered(owner, name, _loaded(_LATE[owner][name]))
         return here[name]
 
     def dir_of_module() -> list[str]:
@@ -113,15 +113,15 @@ def offer(namespace: dict[str, Any], names: Iterable[str], late: Mapping[str, st
 
 def loaded(place: str) -> Any:
     """What "module:name" names, functions in their public form; the module is imported if need be."""
-    value = _found(place)
+    value = _loaded(place)
     return public(value) if isinstance(value, FunctionType) else value
 
 
-def _found(place: str) -> Any:
+def _loaded(place: str) -> Any:
     """What "module:name" names, a module in that one perhaps."""
     module, _, name = place.partition(":")
-    held = vars(importlib.import_module(module))
-    return held[name] if name in held else importlib.import_module(f"{module}.{name}")
+    space = vars(importlib.import_module(module))
+    return space[name] if name in space else importlib.import_module(f"{module}.{name}")
 
 
 def _offered(owner: str, name: str, value: Any) -> Any:
@@ -183,7 +183,7 @@ def explained(
         kind = kind_of(parameter)
         if kind is not None and not kind.fits(value):
             return _unfit(name, parameter, value)
-    listed = ", ".join(f"{p.name}={shown(value)}" for p, value in _each(signature, bound) if p.name != "self")
+    listed = ", ".join(f"{p.name}={short_repr(value)}" for p, value in _each(signature, bound) if p.name != "self")
     answer = RunnelError(f"[{name}] cannot be done with {listed or 'no arguments'}: {type(error).__name__}: {error}.")
     answer.__cause__ = error
     return answer
@@ -193,7 +193,7 @@ def _unfit(name: str, parameter: inspect.Parameter, value: Any) -> ArgumentError
     kind = kind_of(parameter)
     description, remedy = (kind.description, kind.remedy(value)) if kind is not None else ("something else", "")
     hint = f"; {remedy}" if remedy else ""
-    return ArgumentError(f"[{name}] {parameter.name} is {description}; received {shown(value)}{hint}.")
+    return ArgumentError(f"[{name}] {parameter.name} is {description}; received {short_repr(value)}{hint}.")
 
 
 def _bound(

@@ -82,9 +82,9 @@ def flatten(tree: Any, is_leaf: Predicate | None = None) -> tuple[list[Any], Str
         else:
             if not above:
                 return leaves, now.children[0]
-            made = Branch(now.kind, now.names, tuple(now.children))
+            new = Branch(now.kind, now.names, tuple(now.children))
             now = above.pop()
-            now.children.append(made)
+            now.children.append(new)
 
 
 class _Open:
@@ -136,14 +136,14 @@ def unflatten(structure: Structure, leaves: Iterable[Any]) -> Any:
             branch, below, items = child, iter(child.children), []
             break
         else:
-            made = _made(branch, items)
+            tree = _built(branch, items)
             if not above:
-                return made
+                return tree
             branch, below, items = above.pop()
-            items.append(made)
+            items.append(tree)
 
 
-def _made(branch: Branch, children: list[Any]) -> Any:
+def _built(branch: Branch, children: list[Any]) -> Any:
     kind, names = branch.kind, branch.names
     if kind is tuple or kind is list:
         return kind(children)
@@ -151,23 +151,23 @@ def _made(branch: Branch, children: list[Any]) -> Any:
         return kind(*children)  # a named tuple
     if kind is dict or kind is OrderedDict:
         return kind(zip(names, children, strict=True))
-    made: Any = object.__new__(kind)  # fields only: __init__ and __post_init__ have run when the original was made
+    instance: Any = object.__new__(kind)  # fields only: __init__ and __post_init__ have run when the original was made
     for name, child in zip(names, children, strict=True):
-        object.__setattr__(made, name, child)
-    return made
+        object.__setattr__(instance, name, child)
+    return instance
 
 
 def paths(structure: Structure) -> list[str]:
     """For each leaf how it is reached from the tree: ``[0].weight``."""
-    found: list[str] = []
+    listed: list[str] = []
     stack: list[tuple[str, Structure]] = [("", structure)]
     while stack:
         path, now = stack.pop()
         if isinstance(now, _Leaf):
-            found.append(path)
+            listed.append(path)
             continue
         names = now.names if now.names is not None else range(len(now.children))
         pattern = "[{!r}]" if now.kind in (dict, list, tuple) else ".{}"
         steps = [(path + pattern.format(name), child) for name, child in zip(names, now.children, strict=True)]
         stack.extend(reversed(steps))
-    return found
+    return listed

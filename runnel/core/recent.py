@@ -24,12 +24,12 @@ class Recent(Generic[K, V]):
 
     def get(self, key: K) -> V | None:
         """The item of ``key``, which is young from then on; None if there is none."""
-        found = self.young.get(key)
-        if found is None:
-            found = self._old.pop(key, None)
-            if found is not None:
-                self[key] = found
-        return found
+        item = self.young.get(key)
+        if item is None:
+            item = self._old.pop(key, None)
+            if item is not None:
+                self[key] = item
+        return item
 
     def __setitem__(self, key: K, value: V) -> None:
         if len(self.young) >= self._keep:

@@ -72,21 +72,21 @@ def _record(kind: Any, frozen: bool, eq: bool, slots: bool) -> Any:
     ]
     inherited = {f.name: f for base in reversed(kind.__mro__[1:]) for f in getattr(base, "__fields__", ())}
     fields = tuple({**inherited, **{f.name: f for f in own}}.values())
-    made: dict[str, Any] = {
+    methods: dict[str, Any] = {
         "__fields__": fields,
         "__match_args__": tuple([f.name for f in fields if f.init]),
         "__init__": _initializer(kind, fields),
-        "__repr__": _shown,
+        "__repr__": _repr,
     }
     if eq:
         compared = [f.name for f in fields if f.compare]
-        made["__eq__"] = _method(kind, "__eq__", compared)
-        made["__hash__"] = _method(kind, "__hash__", compared) if frozen else None
-    for name, value in made.items():
+        methods["__eq__"] = _method(kind, "__eq__", compared)
+        methods["__hash__"] = _method(kind, "__hash__", compared) if frozen else None
+    for name, value in methods.items():
         if name not in space or (name == "__hash__" and space[name] is None):
             space[name] = value
     if not slots:
-        for name in made:
+        for name in methods:
             setattr(kind, name, space[name])
         return kind
     space["__slots__"] = tuple([f.name for f in own if f.name not in inherited])
@@ -102,10 +102,10 @@ def _field(name: str, space: dict[str, Any]) -> Field:
 
 def _initializer(kind: type, fields: tuple[Field, ...]) -> Any:
     """``__init__`` of a class with these fields."""
-    taken = [f for f in fields if f.init]
-    initialize = _method(kind, "__init__", [f.name for f in taken])
-    required = next((i for i, f in enumerate(taken) if f.default is not _NONE or f.default_factory), len(taken))
-    initialize.__defaults__ = tuple([f.default for f in taken[required:]])
+    accepted = [f for f in fields if f.init]
+    initialize = _method(kind, "__init__", [f.name for f in accepted])
+    required = next((i for i, f in enumerate(accepted) if f.default is not _NONE or f.default_factory), len(accepted))
+    initialize.__defaults__ = tuple([f.default for f in accepted[required:]])
     rest = [f for f in fields if f.default_factory is not None or not f.init]
     if not rest:
         return initialize
@@ -153,7 +153,7 @@ def __hash__(self):
     return {(method, count): space[method].__code__ for method in ("__init__", "__eq__", "__hash__")}
 
 
-def _shown(self: Any) -> str:
+def _repr(self: Any) -> str:
     fields = ", ".join([f"{f.name}={getattr(self, f.name)!r}" for f in self.__fields__ if f.repr])
     return f"{type(self).__qualname__}({fields})"
 
@@ -165,14 +165,14 @@ def is_record(kind: type) -> bool:
 
 def fields(kind: Any) -> tuple[Field, ...]:
     """The fields of a record, or of a class of records."""
-    found: tuple[Field, ...] = kind.__fields__
-    return found
+    result: tuple[Field, ...] = kind.__fields__
+    return result
 
 
 def replace(value: T, **changes: Any) -> T:
     """A record like ``value`` with other values of some fields."""
-    kept = {f.name: getattr(value, f.name) for f in fields(value) if f.init and f.name not in changes}
-    return type(value)(**kept, **changes)
+    values = {f.name: getattr(value, f.name) for f in fields(value) if f.init and f.name not in changes}
+    return type(value)(**values, **changes)
 
 
 def asdict(value: Any) -> Any:

@@ -31,10 +31,10 @@ class FunctionLike:
 def _name_of(thing: Any) -> str | None:
     """The name under which the module of ``thing`` has it, if it has."""
     name: str = thing.__qualname__
-    found: Any = sys.modules.get(thing.__module__)
+    holder: Any = sys.modules.get(thing.__module__)
     for part in name.split("."):
-        found = getattr(found, part, None)
-    return name if found is thing else None
+        holder = getattr(holder, part, None)
+    return name if holder is thing else None
 
 
 def _travels(module: str) -> bool:

@@ -28,9 +28,9 @@ def rounded(values: Any, dtype: DType) -> np.ndarray[Any, Any]:
 def _wide(value: int, to_nearest: bool) -> float:
     """An int of more bits than NumPy's as float64: rounded to nearest, or to odd where it is rounded again."""
     shift = abs(value).bit_length() - 53
-    kept = abs(value) >> shift
+    leading = abs(value) >> shift
     try:
-        wide = float(abs(value)) if to_nearest else math.ldexp(kept | (kept << shift != abs(value)), shift)
+        wide = float(abs(value)) if to_nearest else math.ldexp(leading | (leading << shift != abs(value)), shift)
     except OverflowError:
         wide = math.inf
     return wide if value > 0 else -wide

@@ -12,7 +12,7 @@ from runnel.core.dtypes import DType
 LONGEST = 60
 
 
-def shown(value: Any) -> str:
+def short_repr(value: Any) -> str:
     """``value`` for one line of text: a tensor by its dtype and shape, a container by its size, a number as it is."""
     kind = type(value)
     if isinstance(value, TensorLike):

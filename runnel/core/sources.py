@@ -16,21 +16,21 @@ def digest(*folders: str) -> str:
 @functools.cache
 def _of_folder(folder: str) -> bytes:
     package = str(Path(__file__).parents[1])
-    found = hashlib.sha256()
+    checksum = hashlib.sha256()
     for path in sorted(_files(os.path.join(package, folder))):
         with open(path, "rb") as file:
             content = file.read()
         place = path[len(package) :].replace(os.sep, "/")
-        found.update(f"{place} {len(content)}\n".encode() + content)
-    return found.digest()
+        checksum.update(f"{place} {len(content)}\n".encode() + content)
+    return checksum.digest()
 
 
 def _files(folder: str) -> list[str]:
-    found: list[str] = []
+    listed: list[str] = []
     with os.scandir(folder) as entries:
         for entry in entries:
             if entry.name.endswith(".py"):
-                found.append(entry.path)
+                listed.append(entry.path)
             elif entry.is_dir() and entry.name != "__pycache__":
-                found += _files(entry.path)
-    return found
+                listed += _files(entry.path)
+    return listed

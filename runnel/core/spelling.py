@@ -71,10 +71,10 @@ def _has_no_effect(name: str, keyword: str, value: Any, parameters: Collection[s
         return name in HAVE_INPLACE_FORMS
     if keyword == "device" and "dtype" in parameters and "x" not in parameters:  # it makes something new
         if value is not None and as_device(value).name != switches.device.value:
-            wanted, default = as_device(value).name, switches.device.value
+            requested, default = as_device(value).name, switches.device.value
             raise ArgumentError(
-                f"[{name}] makes new arrays on {default}; received device={wanted!r}. Move what it gives with "
-                f'.to("{wanted}").'
+                f"[{name}] makes new arrays on {default}; received device={requested!r}. Move what it gives with "
+                f'.to("{requested}").'
             )
         return True
     return False
@@ -88,8 +88,8 @@ def _meaning(name: str, keyword: str, parameters: Collection[str]) -> str:
 
 
 def _offer(keyword: str, parameters: Iterable[str]) -> str:
-    taken = [p for p in parameters if p != "self"]
-    if not taken:
+    accepted = [p for p in parameters if p != "self"]
+    if not accepted:
         return "it takes none by name"
-    near = difflib.get_close_matches(keyword, taken, 1)
-    return (f"did you mean '{near[0]}'? It takes " if near else "it takes ") + ", ".join(taken)
+    near = difflib.get_close_matches(keyword, accepted, 1)
+    return (f"did you mean '{near[0]}'? It takes " if near else "it takes ") + ", ".join(accepted)

@@ -47,10 +47,10 @@ def shorten(error: BaseException) -> None:
     """Drop the frames of this package from the traceback of an error that is not about them."""
     if switches.debug.value >= 1:
         return
-    kept: TracebackType | None = None
+    outer: TracebackType | None = None
     for tb in reversed([tb for tb in _entries(error) if _is_users(tb)]):
-        kept = TracebackType(kept, tb.tb_frame, tb.tb_lasti, tb.tb_lineno)
-    error.__traceback__ = kept
+        outer = TracebackType(outer, tb.tb_frame, tb.tb_lasti, tb.tb_lineno)
+    error.__traceback__ = outer
 
 
 def skip_own(error: BaseException) -> None:

@@ -15,7 +15,7 @@ from runnel.core.surface import offered
 from runnel.data.classification import Classification
 from runnel.data.download import fetch
 from runnel.data.npz import arrays
-from runnel.data.places import Folder, file_in, kept_in
+from runnel.data.places import Folder, cache_folder, file_in
 
 CLASSES = ("airplane", "automobile", "bird", "cat", "deer", "dog", "frog", "horse", "ship", "truck")
 ARCHIVE = "cifar-10-binary.tar.gz"
@@ -48,7 +48,7 @@ def cifar10(
     if folder is not None:
         parts = [_from_folder(folder, names) for names in (*_TRAINING, _TESTING)]
     else:
-        archive = fetch(ARCHIVE, checksum, mirrors, kept_in("cifar10", cache), unpack=False)
+        archive = fetch(ARCHIVE, checksum, mirrors, cache_folder("cifar10", cache), unpack=False)
         parts = [read_binary(content, name) for name, content in _members(archive).items()]
     *training, (test_x, test_y) = parts
     train_x, train_y = (np.concatenate(each) for each in zip(*training, strict=True))
@@ -66,8 +66,8 @@ def read_binary(content: bytes, name: str) -> tuple[np.ndarray, np.ndarray]:
 def read_packed(path: Path) -> tuple[np.ndarray, np.ndarray]:
     """Images and labels in an npz file that stores differences, which compress better, all modulo 256: red and blue
     less green, then each pixel less the one to its left, then less the one above."""
-    found = arrays(path, "x", "y")
-    differences, labels = found["x"], found["y"]
+    members = arrays(path, "x", "y")
+    differences, labels = members["x"], members["y"]
     if differences.dtype != np.uint8 or differences.shape[1:] != _SHAPE or labels.shape != differences.shape[:1]:
         raise RunnelError(f"[cifar10] '{path}' has images {differences.shape} and labels {labels.shape}.")
     pixels = np.cumsum(np.cumsum(differences, axis=3, dtype=np.uint8), axis=2, dtype=np.uint8)
@@ -84,20 +84,20 @@ def _from_folder(folder: Folder, names: tuple[str, str]) -> tuple[np.ndarray, np
 
 def _members(archive: bytes) -> dict[str, bytes]:
     """The batches in the archive, training first."""
-    wanted = [binary for binary, _ in (*_TRAINING, _TESTING)]
-    found: dict[str, bytes] = {}
+    names = [binary for binary, _ in (*_TRAINING, _TESTING)]
+    contents: dict[str, bytes] = {}
     try:
         with tarfile.open(fileobj=io.BytesIO(archive)) as files:
             for entry in files:
-                content = files.extractfile(entry) if Path(entry.name).name in wanted else None
+                content = files.extractfile(entry) if Path(entry.name).name in names else None
                 if content is not None:
-                    found[Path(entry.name).name] = content.read()
+                    contents[Path(entry.name).name] = content.read()
     except tarfile.TarError as error:
         raise RunnelError(f"[cifar10] {ARCHIVE} is no intact archive: {error}.") from None
-    missing = [name for name in wanted if name not in found]
+    missing = [name for name in names if name not in contents]
     if missing:
         raise RunnelError(f"[cifar10] {ARCHIVE} has no {', '.join(missing)}.")
-    return {name: found[name] for name in wanted}
+    return {name: contents[name] for name in names}
 
 
 def _scaled(images: np.ndarray) -> np.ndarray:
@@ -106,7 +106,7 @@ def _scaled(images: np.ndarray) -> np.ndarray:
     return scaled
 
 
-def _labels(found: np.ndarray) -> np.ndarray:
-    if found.max() >= len(CLASSES):
-        raise RunnelError(f"[cifar10] a label is {found.max()}; there are {len(CLASSES)} classes.")
-    return found.astype(np.int64)
+def _labels(labels: np.ndarray) -> np.ndarray:
+    if labels.max() >= len(CLASSES):
+        raise RunnelError(f"[cifar10] a label is {labels.max()}; there are {len(CLASSES)} classes.")
+    return labels.astype(np.int64)

@@ -20,6 +20,6 @@ def digits(test_share: float = 0.2, seed: int = 0) -> Classification:
     x = (bunch.data / 16).astype(np.float32)
     y = bunch.target.astype(np.int64)
     order = np.random.default_rng(seed).permutation(len(y))
-    held = round(len(y) * test_share)
-    test, train = order[:held], order[held:]
+    test_count = round(len(y) * test_share)
+    test, train = order[:test_count], order[test_count:]
     return Classification("digits", x[train], y[train], x[test], y[test])

@@ -25,8 +25,8 @@ def fetch(name: str, sha256: str, mirrors: Sequence[str], folder: Path, *, unpac
     ``sha256`` is of the uncompressed content, so that it does not matter how a mirror has compressed it; with
     ``unpack=False`` both are as the file comes. A file that cannot be kept is a warning.
     """
-    kept = _kept(folder / name)
-    content = None if kept is None else _intact(kept, name, sha256, unpack)
+    cached = _cached(folder / name)
+    content = None if cached is None else _intact(cached, name, sha256, unpack)
     if isinstance(content, bytes):
         return content
     failures: list[str] = []
@@ -46,7 +46,7 @@ def fetch(name: str, sha256: str, mirrors: Sequence[str], folder: Path, *, unpac
     raise RunnelError(f"[download] {name} could not be had from any mirror:\n  " + "\n  ".join(failures))
 
 
-def _kept(path: Path) -> bytes | None:
+def _cached(path: Path) -> bytes | None:
     """What stands at ``path``, if it is a file that can be read."""
     try:
         return read_regular(os.path.realpath(path), LARGEST)[0]
@@ -70,5 +70,5 @@ def _intact(data: bytes, name: str, sha256: str, unpack: bool) -> bytes | str:
         content = unpacked(data, name, LARGEST) if unpack else data
     except RunnelError as error:
         return str(error)
-    found = hashlib.sha256(content).hexdigest()
-    return content if found == sha256 else f"checksum {found[:12]}… instead of {sha256[:12]}…"
+    checksum = hashlib.sha256(content).hexdigest()
+    return content if checksum == sha256 else f"checksum {checksum[:12]}… instead of {sha256[:12]}…"

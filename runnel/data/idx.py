@@ -22,7 +22,7 @@ def read_idx(data: bytes, name: str) -> np.ndarray:
     if len(data) < start:
         raise RunnelError(f"[read_idx] '{name}' has {len(data)} bytes; its header alone needs {start}.")
     shape = tuple(int(n) for n in np.frombuffer(data, ">u4", rank, 4))
-    wanted = start + math.prod(shape) * dtype.itemsize
-    if len(data) != wanted:
-        raise RunnelError(f"[read_idx] '{name}' has {len(data)} bytes; its header asks for {wanted}.")
+    size = start + math.prod(shape) * dtype.itemsize
+    if len(data) != size:
+        raise RunnelError(f"[read_idx] '{name}' has {len(data)} bytes; its header asks for {size}.")
     return np.frombuffer(data, dtype, offset=start).reshape(shape).astype(dtype.newbyteorder("="))

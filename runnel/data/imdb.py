@@ -15,7 +15,7 @@ from runnel.core.surface import offered
 from runnel.data.classification import Classification
 from runnel.data.download import fetch
 from runnel.data.npz import arrays
-from runnel.data.places import Folder, file_in, kept_in
+from runnel.data.places import Folder, cache_folder, file_in
 
 ARCHIVE = "imdb.npz"
 CHECKSUM = "69664113be75683a8fe16e3ed0ab59fda8886cb3cd7ada244f7d9544e4676b9f"  # SHA-256
@@ -49,7 +49,7 @@ def imdb(
     if folder is not None:
         parts = _tokens(file_in(folder, "imdb", "imdb_tokens.npz"))
     else:
-        parts = _pickled(fetch(ARCHIVE, checksum, mirrors, kept_in("imdb", cache)))
+        parts = _pickled(fetch(ARCHIVE, checksum, mirrors, cache_folder("imdb", cache)))
     (train, train_y), (test, test_y) = ((_prepared(ranks, offsets, length, words), y) for ranks, offsets, y in parts)
     return Classification("imdb", train, train_y.astype(np.int64), test, test_y.astype(np.int64))
 
@@ -84,11 +84,11 @@ def _pickled(content: bytes) -> list[tuple[np.ndarray, np.ndarray, np.ndarray]]:
 def _prepared(ranks: np.ndarray, offsets: np.ndarray, length: int, words: int) -> np.ndarray:
     """The reviews as labels, cut and padded."""
     labels = np.where(ranks + SHIFT < words, ranks + SHIFT, RARE)
-    made = np.full((len(offsets) - 1, length), PADDING, np.int32)
-    for row, (start, end) in zip(made, itertools.pairwise(offsets), strict=True):
+    rows = np.full((len(offsets) - 1, length), PADDING, np.int32)
+    for row, (start, end) in zip(rows, itertools.pairwise(offsets), strict=True):
         if end - start < length:
             row[0] = START
             row[1 : 1 + end - start] = labels[start:end]
         else:
             row[:] = labels[end - length : end]
-    return made
+    return rows

@@ -12,7 +12,7 @@ from runnel.core.surface import offered
 from runnel.data.classification import Classification
 from runnel.data.download import fetch
 from runnel.data.idx import read_idx
-from runnel.data.places import Folder, file_in, kept_in
+from runnel.data.places import Folder, cache_folder, file_in
 
 PARTS = ("train-images-idx3-ubyte", "train-labels-idx1-ubyte", "t10k-images-idx3-ubyte", "t10k-labels-idx1-ubyte")
 # SHA-256 of the uncompressed files.
@@ -46,8 +46,8 @@ def mnist(
     if folder is not None:
         parts = [_from_folder(folder, part) for part in PARTS]
     else:
-        kept = kept_in("mnist", cache)
-        parts = [read_idx(fetch(f"{part}.gz", checksums[part], mirrors, kept), part) for part in PARTS]
+        directory = cache_folder("mnist", cache)
+        parts = [read_idx(fetch(f"{part}.gz", checksums[part], mirrors, directory), part) for part in PARTS]
     train_x, train_y, test_x, test_y = parts
     for images, labels in ((train_x, train_y), (test_x, test_y)):
         if images.ndim != 3 or labels.shape != images.shape[:1]:

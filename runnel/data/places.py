@@ -11,7 +11,7 @@ from runnel.core.errors import RunnelError
 Folder = str | os.PathLike[str]
 
 
-def kept_in(data_set: str, cache: Path | None) -> Path:
+def cache_folder(data_set: str, cache: Path | None) -> Path:
     """The folder where downloads of ``data_set`` are kept."""
     return user_cache_dir() / data_set if cache is None else cache
 

@@ -9,7 +9,7 @@ from runnel.core.errors import RunnelError
 from runnel.core.surface import offered
 from runnel.data.characters import Characters
 from runnel.data.download import fetch
-from runnel.data.places import Folder, file_in, kept_in
+from runnel.data.places import Folder, cache_folder, file_in
 
 TEXT = "input.txt"
 CHECKSUM = "86c4e6aa9db7c042ec79f339dcb96d42b0075e16b8fc2e86bf0ca57e2dc565ed"  # SHA-256
@@ -36,7 +36,7 @@ def tiny_shakespeare(
     if folder is not None:
         content = file_in(folder, "tinyshakespeare", TEXT).read_bytes()
     else:
-        content = fetch(TEXT, checksum, mirrors, kept_in("tinyshakespeare", cache))
+        content = fetch(TEXT, checksum, mirrors, cache_folder("tinyshakespeare", cache))
     try:
         text = content.decode("utf-8")
     except UnicodeDecodeError as error:

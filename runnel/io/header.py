@@ -99,15 +99,15 @@ def length(start: bytes, size: int) -> int:
 def parsed(header: bytes, room: int) -> Header:
     """What a header says, if it fits ``room`` bytes behind it. ValueError if it breaks a rule of the format."""
     try:
-        found = json.loads(header.decode(), object_pairs_hook=_unique)
+        content = json.loads(header.decode(), object_pairs_hook=_unique)
     except (ValueError, RecursionError) as error:
         raise ValueError(f"its header is no JSON ({error})") from None
-    if not isinstance(found, dict):
+    if not isinstance(content, dict):
         raise ValueError("its header is no JSON object")
-    metadata = found.pop(_METADATA, {})
+    metadata = content.pop(_METADATA, {})
     if not isinstance(metadata, dict) or not all(isinstance(text, str) for text in metadata.values()):
         raise ValueError("its metadata are no strings")
-    entries = {name: _entry(name, entry) for name, entry in found.items()}
+    entries = {name: _entry(name, entry) for name, entry in content.items()}
     in_order = dict(sorted(entries.items(), key=lambda item: (item[1].start, item[1].end)))
     place = 0
     for name, entry in in_order.items():
@@ -120,10 +120,10 @@ def parsed(header: bytes, room: int) -> Header:
 
 
 def _unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    made = dict(pairs)
-    if len(made) != len(pairs):
+    entries = dict(pairs)
+    if len(entries) != len(pairs):
         raise ValueError("a name stands there twice")
-    return made
+    return entries
 
 
 def _entry(name: str, entry: Any) -> Entry:

@@ -62,11 +62,11 @@ def load(path: Path) -> Any:
 
 def _structure(text: str) -> Any:
     try:
-        found = json.loads(text)
+        content = json.loads(text)
     except (ValueError, RecursionError) as error:
         raise ValueError(f"its structure is no JSON ({error})") from None
-    if not isinstance(found, dict) or found.keys() != {"format", "value"}:
+    if not isinstance(content, dict) or content.keys() != {"format", "value"}:
         raise ValueError("its structure is not that of save()")
-    if found["format"] != _FORMAT:
-        raise ValueError(f"its structure has format {found['format']!r}, and this version of Runnel knows {_FORMAT}")
-    return found["value"]
+    if content["format"] != _FORMAT:
+        raise ValueError(f"its structure has format {content['format']!r}, and this version of Runnel knows {_FORMAT}")
+    return content["value"]

@@ -30,7 +30,7 @@ class Packer:
     def __init__(self) -> None:
         self.arrays: dict[str, np.ndarray] = {}
         self._names: dict[Any, str] = {}
-        self._held: list[Any] = []  # what ids in _names are of
+        self._owners: list[Any] = []  # what ids in _names are of
         self._above: set[int] = set()  # containers that the value at hand stands in
 
     def pack(self, value: Any, path: tuple[Any, ...] = ()) -> Any:
@@ -89,11 +89,11 @@ class Packer:
         raw = np.frombuffer(value.tobytes(), np.uint8)
         return {"array": [self._add(id(value), value, raw, path), text, list(value.shape)]}
 
-    def _add(self, key: Any, held: Any, array: np.ndarray, path: tuple[Any, ...]) -> str:
+    def _add(self, key: Any, owner: Any, array: np.ndarray, path: tuple[Any, ...]) -> str:
         """The name of an array in the file: its path, and a number if others have the same."""
         if key in self._names:
             return self._names[key]
-        plain = ".".join(step if isinstance(step, str) else _shown(step) for step in path) or "value"
+        plain = ".".join(step if isinstance(step, str) else _step_text(step) for step in path) or "value"
         if not header.is_name(plain):
             plain = "value"
         name, count = plain, 1
@@ -101,17 +101,17 @@ class Packer:
             count += 1
             name = f"{plain}#{count}"
         self._names[key] = name
-        self._held.append(held)
+        self._owners.append(owner)
         self.arrays[name] = array
         return name
 
 
 def where(path: tuple[Any, ...]) -> str:
     """A path as it is written in Python."""
-    return "the value" + "".join(f"[{_shown(step)}]" for step in path)
+    return "the value" + "".join(f"[{_step_text(step)}]" for step in path)
 
 
-def _shown(step: Any) -> str:
+def _step_text(step: Any) -> str:
     """A key or a position; others than strings and small numbers only by their class."""
     is_short = isinstance(step, str) or (type(step) is int and abs(step) < _EXACT)
     return repr(step) if is_short else type(step).__name__
@@ -169,13 +169,15 @@ class Unpacker:
         """What one array was is one array again."""
         name = content if isinstance(content, str) else content[0]
         if name not in self._arrays:
-            kept = self._tensors[name].numpy()
+            stored = self._tensors[name].numpy()
             if isinstance(content, str):
-                self._arrays[name] = kept.copy()
+                self._arrays[name] = stored.copy()
             else:
-                self._arrays[name] = np.frombuffer(bytearray(kept.tobytes()), np.dtype(content[1])).reshape(content[2])
-        found: np.ndarray = self._arrays[name]
-        return found
+                self._arrays[name] = np.frombuffer(bytearray(stored.tobytes()), np.dtype(content[1])).reshape(
+                    content[2]
+                )
+        array: np.ndarray = self._arrays[name]
+        return array
 
     def _scalar(self, content: Any) -> Any:
         dtype = np.dtype(content[0])

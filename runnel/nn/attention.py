@@ -106,12 +106,12 @@ class MultiheadAttention(Module):
             single = [ops.expand_dims(x, 0 if self.batch_first else 1) for x in (query, key, value)]
             query, key, value = (single[0],) * 3 if query is key is value else single
             key_padding_mask = None if key_padding_mask is None else ops.expand_dims(key_padding_mask, 0)
-            found, weights = self.forward(
+            attended, weights = self.forward(
                 query, key, value, key_padding_mask, need_weights, attn_mask, average_attn_weights, is_causal,
                 lengths=lengths,
             )  # fmt: skip
             axis = 0 if self.batch_first else 1
-            return ops.squeeze(found, axis), None if weights is None else ops.squeeze(weights, 0)
+            return ops.squeeze(attended, axis), None if weights is None else ops.squeeze(weights, 0)
         mask = self._mask(query, key_padding_mask, None if is_causal else attn_mask)
         p = self.dropout if self.training else 0.0
         dropout_key = random.next_key(None, query.device) if p else None
@@ -190,22 +190,22 @@ class MultiheadAttention(Module):
                 mask = ops.expand_dims(mask, (0, 1))
         if padding is not None:
             padding = ops.expand_dims(padding, (1, 2))
-        given = [m for m in (mask, padding) if m is not None]
-        if not given:
+        masks = [m for m in (mask, padding) if m is not None]
+        if not masks:
             return None
-        if all(m.dtype is bool_ for m in given):
-            return functools.reduce(ops.logical_and, map(ops.logical_not, given))
-        return functools.reduce(ops.add, [_added(m, query) for m in given])
+        if all(m.dtype is bool_ for m in masks):
+            return functools.reduce(ops.logical_and, map(ops.logical_not, masks))
+        return functools.reduce(ops.add, [_added(m, query) for m in masks])
 
     def extra_repr(self) -> str:
         return f"{self.embed_dim}, {self.num_heads}"
 
 
-def _joint(mask: Any, seen: Any, like: Any) -> Any:
-    """A mask that hides what ``mask`` hides, and what is not ``seen``."""
+def _joint(mask: Any, visible: Any, like: Any) -> Any:
+    """A mask that hides what ``mask`` hides, and what is not ``visible``."""
     if mask.dtype is bool_:
-        return ops.logical_and(mask, seen)
-    return mask + _added(ops.logical_not(seen), like)
+        return ops.logical_and(mask, visible)
+    return mask + _added(ops.logical_not(visible), like)
 
 
 def _added(mask: Any, like: Any) -> Any:

@@ -43,8 +43,8 @@ class Computed(Part):
 
 def recipe_of(module: Any, name: str) -> Recipe | None:
     """How attribute ``name`` is computed, if it is."""
-    found: dict[str, Recipe] = module.__dict__.get("recipes", {})
-    return found.get(name)
+    recipes: dict[str, Recipe] = module.__dict__.get("recipes", {})
+    return recipes.get(name)
 
 
 def compute(module: Any, name: str, recipe: Recipe) -> None:

@@ -38,14 +38,14 @@ class _Row(Module, Generic[Item]):
         if not isinstance(item, self._kind):
             raise TypeError(f"[{type(self).__name__}] holds {self._kind.__name__}s; received {type(item).__name__}.")
 
-    def _taken(self, item: Any) -> Any:
+    def _checked_item(self, item: Any) -> Any:
         """``item`` as it is held; TypeError for what cannot be."""
         self._require_item(item)
         return item
 
     def append(self, item: Item) -> Self:
         """Add an item at the end."""
-        setattr(self, str(len(self)), self._taken(item))
+        setattr(self, str(len(self)), self._checked_item(item))
         return self
 
     def extend(self, items: Iterable[Item]) -> Self:
@@ -56,7 +56,7 @@ class _Row(Module, Generic[Item]):
 
     def insert(self, index: int, item: Item) -> None:
         """Put an item in front of number ``index``."""
-        item = self._taken(item)
+        item = self._checked_item(item)
         items = self._items()
         items.insert(index, item)
         self._renumber(items)
@@ -81,7 +81,7 @@ class _Row(Module, Generic[Item]):
         return items[index]
 
     def __setitem__(self, index: int, item: Item) -> None:
-        item = self._taken(item)
+        item = self._checked_item(item)
         items = self._items()
         items[index] = item
         self._renumber(items)
@@ -165,8 +165,8 @@ class ParameterList(_Row[Parameter]):
     def __init__(self, values: Iterable[Parameter] | None = None) -> None:
         super().__init__(values or ())
 
-    def _taken(self, item: Any) -> Any:
-        return super()._taken(as_parameter(item))
+    def _checked_item(self, item: Any) -> Any:
+        return super()._checked_item(as_parameter(item))
 
 
 class _ByName(Module, Generic[Item]):
@@ -182,13 +182,13 @@ class _ByName(Module, Generic[Item]):
         for name, item in items.items() if hasattr(items, "items") else items:
             self[name] = item
 
-    def _taken(self, item: Any) -> Any:
+    def _checked_item(self, item: Any) -> Any:
         """``item`` as it is held."""
         return item
 
     def __setitem__(self, name: str, item: Item) -> None:
         kind = type(self).__name__
-        item = self._taken(item)
+        item = self._checked_item(item)
         if not isinstance(item, self._kind):
             raise TypeError(f"[{kind}] holds {self._kind.__name__}s; received {type(item).__name__}.")
         if hasattr(type(self), name) or "." in name:
@@ -248,7 +248,7 @@ class ParameterDict(_ByName[Parameter]):
     def __init__(self, parameters: Any = None) -> None:
         super().__init__(parameters)
 
-    def _taken(self, item: Any) -> Any:
+    def _checked_item(self, item: Any) -> Any:
         return as_parameter(item)
 
     def get(self, name: str, default: Any = None) -> Any:

@@ -72,16 +72,16 @@ class Convolution(Module):
             init.uniform_(self.bias, -bound, bound)
 
     def extra_repr(self) -> str:
-        shown = [f"{self.in_channels}, {self.out_channels}, kernel_size={self.kernel_size}, stride={self.stride}"]
+        entries = [f"{self.in_channels}, {self.out_channels}, kernel_size={self.kernel_size}, stride={self.stride}"]
         ones, nothing = (1,) * self.spatial, (0,) * self.spatial
-        told = {
+        optional = {
             "padding": (self.padding, nothing),
             "dilation": (self.dilation, ones),
             "groups": (self.groups, 1),
             "bias": (self.bias is not None, True),
             "padding_mode": (self.padding_mode, "zeros"),
         }
-        return ", ".join(shown + [f"{name}={value!r}" for name, (value, usual) in told.items() if value != usual])
+        return ", ".join(entries + [f"{name}={value!r}" for name, (value, usual) in optional.items() if value != usual])
 
 
 class _Forward(Convolution):

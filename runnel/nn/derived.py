@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Any, ClassVar
 
-_MADE: dict[tuple[type, tuple[type, ...]], type] = {}
+_DERIVED: dict[tuple[type, tuple[type, ...]], type] = {}
 
 
 class Part:
@@ -25,8 +25,8 @@ class Part:
 def own_class(module: Any) -> type:
     """The class that a module was made of."""
     kind = type(module)
-    found: type = kind.own_class if issubclass(kind, Part) else kind
-    return found
+    own: type = kind.own_class if issubclass(kind, Part) else kind
+    return own
 
 
 def with_part(module: Any, part: type[Part]) -> None:
@@ -50,11 +50,11 @@ def with_own_class(module: Any, kind: type) -> None:
 def _derived(own: type, parts: tuple[type, ...]) -> type:
     if not parts:
         return own
-    found = _MADE.get((own, parts))
-    if found is None:
+    kind = _DERIVED.get((own, parts))
+    if kind is None:
         space = {"__module__": own.__module__, "__qualname__": own.__qualname__, "own_class": own, "parts": parts}
-        found = _MADE[own, parts] = type(own)(own.__name__, (*parts, own), space)
-    return found
+        kind = _DERIVED[own, parts] = type(own)(own.__name__, (*parts, own), space)
+    return kind
 
 
 def _remade(own: type, parts: tuple[type, ...]) -> Any:

@@ -63,17 +63,23 @@ class Table(Module):
             raise ShapeError(f"[{cls.__name__}] embeddings are a matrix; received shape {tuple(embeddings.shape)}.")
         rows, columns = embeddings.shape
         options["_weight"] = embeddings
-        made = cls(rows, columns, **options)
-        made.weight.requires_grad = not freeze
-        return made
+        layer = cls(rows, columns, **options)
+        layer.weight.requires_grad = not freeze
+        return layer
 
     def extra_repr(self) -> str:
-        shown = f"{self.num_embeddings}, {self.embedding_dim}"
-        told = {"padding_idx": None, "max_norm": None, "norm_type": 2.0, "scale_grad_by_freq": False, "sparse": False}
-        for name, usual in told.items():
+        text = f"{self.num_embeddings}, {self.embedding_dim}"
+        optional = {
+            "padding_idx": None,
+            "max_norm": None,
+            "norm_type": 2.0,
+            "scale_grad_by_freq": False,
+            "sparse": False,
+        }
+        for name, usual in optional.items():
             value = getattr(self, name)
-            shown += "" if value == usual else f", {name}={value}"
-        return shown
+            text += "" if value == usual else f", {name}={value}"
+        return text
 
 
 @offered("nn", function="embedding")

@@ -116,12 +116,12 @@ def pad(x: Array, pad: Sequence[int], mode: str = "constant", value: bool | int 
     around = [(max(before, 0), max(after, 0)) for before, after in pairs]
     result: Tensor = ops.pad(x, around, 0 if value is None else value, mode)
     for axis, (before, after) in enumerate(pairs):
-        taken = max(-before, 0), max(-after, 0)
-        if any(taken):
-            kept = result.shape[axis] - sum(taken)
-            if kept < 0:
+        cuts = max(-before, 0), max(-after, 0)
+        if any(cuts):
+            size = result.shape[axis] - sum(cuts)
+            if size < 0:
                 raise ShapeError(f"[pad] {pad!r} takes more from axis {axis} of shape {x.shape} than there is.")
-            result = ops.narrow(result, axis, taken[0], kept)
+            result = ops.narrow(result, axis, cuts[0], size)
     return result
 
 

@@ -41,8 +41,8 @@ class RemovableHandle:
         module = self._module()
         if module is None:
             return
-        kept = tuple(hook for hook in getattr(module, self._kind) if hook.number != self._number)
-        setattr(module, self._kind, kept)
+        others = tuple(hook for hook in getattr(module, self._kind) if hook.number != self._number)
+        setattr(module, self._kind, others)
         if not any(getattr(module, kind) for kind in _OF_CALLS):
             without_part(module, Hooked)
 
@@ -203,21 +203,21 @@ def _passing(leaves: list[Any], changed: Function) -> list[Any]:
     places = [i for i, x in enumerate(leaves) if isinstance(x, ArrayMethods) and x.read().requires_grad]
     if not places:
         return leaves
-    given = [leaves[i].read() for i in places]
+    inputs = [leaves[i].read() for i in places]
 
     def pulled(saved: Any, g: Any) -> tuple[Any]:
         gradients: list[Any] = [None] * len(leaves)
-        for place, part in zip(places, _apart(g, given), strict=True):
+        for place, part in zip(places, _apart(g, inputs), strict=True):
             gradients[place] = part
         after = changed(tuple(gradients))
         return (_together([after[i] for i in places]),)
 
     passage = custom_vjp(_same)
     passage.defvjp(lambda x: (x, None), pulled)
-    found = list(leaves)
-    for place, part in zip(places, _apart(passage(_together(given)), given), strict=True):
-        found[place] = part
-    return found
+    result = list(leaves)
+    for place, part in zip(places, _apart(passage(_together(inputs)), inputs), strict=True):
+        result[place] = part
+    return result
 
 
 def _same(x: Any) -> Any:

@@ -81,7 +81,7 @@ class Module(Hooks, StatefulTree):
     def _is_for_buffers(self, name: str, current: Any) -> bool:
         return isinstance(current, Variable) or (current is None and name in self._vacant_buffers)
 
-    def is_kept_for_state(self, name: str) -> bool:
+    def is_reserved_for_state(self, name: str) -> bool:
         return name in self._vacant_parameters or name in self._vacant_buffers
 
     def _require_parameter(self, name: str, value: Any) -> None:
@@ -168,10 +168,10 @@ class Module(Hooks, StatefulTree):
         except RecursionError:
             raise  # nothing can be called here
         except Exception as error:
-            told = located(self, args, kwargs, error)
-            if told is error:
+            located_error = located(self, args, kwargs, error)
+            if located_error is error:
                 raise
-            raise told from told.__cause__
+            raise located_error from located_error.__cause__
 
     def located(self, args: tuple[Any, ...], kwargs: dict[str, Any], error: Exception) -> Exception:
         return located(self, args, kwargs, error)
@@ -180,10 +180,10 @@ class Module(Hooks, StatefulTree):
 
     def named_children(self) -> Iterator[tuple[str, Module]]:
         """The modules that are attributes of this one, each once."""
-        seen: set[int] = set()
+        visited: set[int] = set()
         for name, value in list(self.__dict__.items()):
-            if isinstance(value, Module) and id(value) not in seen:
-                seen.add(id(value))
+            if isinstance(value, Module) and id(value) not in visited:
+                visited.add(id(value))
                 yield name, value
 
     def children(self) -> Iterator[Module]:
@@ -195,22 +195,22 @@ class Module(Hooks, StatefulTree):
     ) -> Iterator[tuple[str, Module]]:
         """This module and all below it with their dotted paths, parents first; each once, or under each of its paths.
         Those in ``memo`` are left out, and those that are given are put there."""
-        seen = {id(module) for module in memo or ()}
+        visited = {id(module) for module in memo or ()}
         stack: list[tuple[str, Module, tuple[int, ...]]] = [(prefix, self, ())]
         while stack:
             path, module, above = stack.pop()
-            if id(module) in (seen if remove_duplicate else above):
+            if id(module) in (visited if remove_duplicate else above):
                 continue
-            seen.add(id(module))
+            visited.add(id(module))
             if memo is not None:
                 memo.add(module)
             yield path, module
             inside = () if remove_duplicate else (*above, id(module))
-            found = module.named_children() if remove_duplicate else module._held()
-            below = [(f"{path}.{name}" if path else name, child, inside) for name, child in found]
+            children = module.named_children() if remove_duplicate else module._direct_children()
+            below = [(f"{path}.{name}" if path else name, child, inside) for name, child in children]
             stack.extend(reversed(below))
 
-    def _held(self) -> Iterator[tuple[str, Module]]:
+    def _direct_children(self) -> Iterator[tuple[str, Module]]:
         return ((name, value) for name, value in list(self.__dict__.items()) if isinstance(value, Module))
 
     def modules(self, remove_duplicate: bool = True) -> Iterator[Module]:
@@ -219,24 +219,24 @@ class Module(Hooks, StatefulTree):
 
     def get_submodule(self, target: str) -> Module:
         """The module at a dotted path; "" is this one."""
-        found = self._at("get_submodule", "module", target) if target else self
-        if not isinstance(found, Module):
+        module = self._at("get_submodule", "module", target) if target else self
+        if not isinstance(module, Module):
             raise self._nothing_at("get_submodule", "module", target)
-        return found
+        return module
 
     def get_parameter(self, target: str) -> Parameter:
         """The Parameter at a dotted path."""
-        found = self._at("get_parameter", "Parameter", target)
-        if not isinstance(found, Parameter):
+        value = self._at("get_parameter", "Parameter", target)
+        if not isinstance(value, Parameter):
             raise self._nothing_at("get_parameter", "Parameter", target)
-        return found
+        return value
 
     def get_buffer(self, target: str) -> Variable:
         """The buffer at a dotted path."""
-        found = self._at("get_buffer", "buffer", target)
-        if not isinstance(found, Variable) or isinstance(found, Parameter):
+        value = self._at("get_buffer", "buffer", target)
+        if not isinstance(value, Variable) or isinstance(value, Parameter):
             raise self._nothing_at("get_buffer", "buffer", target)
-        return found
+        return value
 
     def set_submodule(self, target: str, module: Module, strict: bool = False) -> None:
         """Put ``module`` at a dotted path; with ``strict``, where a module is now."""
@@ -249,12 +249,12 @@ class Module(Hooks, StatefulTree):
         owner.register_module(name, module)
 
     def _at(self, op: str, what: str, target: str) -> Any:
-        found: Any = self
+        value: Any = self
         for name in target.split("."):
-            found = getattr(found, "__dict__", {}).get(name)
-            if found is None:
+            value = getattr(value, "__dict__", {}).get(name)
+            if value is None:
                 raise self._nothing_at(op, what, target)
-        return found
+        return value
 
     def _nothing_at(self, op: str, what: str, target: str) -> MissingNameError:
         return MissingNameError(f"[{op}] {type(self).__name__} has no {what} '{target}'.")
@@ -262,11 +262,11 @@ class Module(Hooks, StatefulTree):
     def _named_variables(
         self, prefix: str = "", once: bool = True, recurse: bool = True
     ) -> Iterator[tuple[str, Variable]]:
-        seen: set[int] = set()
+        visited: set[int] = set()
         for path, module in self.named_modules(prefix=prefix) if recurse else [(prefix, self)]:
             for name, value in list(module.__dict__.items()):
-                if isinstance(value, Variable) and not (once and id(value) in seen):
-                    seen.add(id(value))
+                if isinstance(value, Variable) and not (once and id(value) in visited):
+                    visited.add(id(value))
                     yield (f"{path}.{name}" if path else name), value
 
     def named_parameters(
@@ -274,8 +274,8 @@ class Module(Hooks, StatefulTree):
     ) -> Iterator[tuple[str, Parameter]]:
         """All Parameters with their dotted paths; each once, or under each of its paths. Without ``recurse``, those of
         this module alone."""
-        found = self._named_variables(prefix, remove_duplicate, recurse)
-        return ((path, v) for path, v in found if isinstance(v, Parameter))
+        variables = self._named_variables(prefix, remove_duplicate, recurse)
+        return ((path, v) for path, v in variables if isinstance(v, Parameter))
 
     def parameters(self, recurse: bool = True) -> Iterator[Parameter]:
         """All Parameters of this module and those below it, each once: what optimizers take."""
@@ -285,8 +285,8 @@ class Module(Hooks, StatefulTree):
         self, prefix: str = "", recurse: bool = True, remove_duplicate: bool = True
     ) -> Iterator[tuple[str, Variable]]:
         """All Variables that are no Parameters, with their dotted paths; as :meth:`named_parameters` does."""
-        found = self._named_variables(prefix, remove_duplicate, recurse)
-        return ((path, v) for path, v in found if not isinstance(v, Parameter))
+        variables = self._named_variables(prefix, remove_duplicate, recurse)
+        return ((path, v) for path, v in variables if not isinstance(v, Parameter))
 
     def buffers(self, recurse: bool = True) -> Iterator[Variable]:
         """All Variables that are no Parameters, each once."""
@@ -432,16 +432,16 @@ _NAMED = 32  # levels; Variables further down keep shorter names, so that no mod
 
 def _name_variables(module: Module, path: str) -> None:
     """Name the Variables below ``module`` by their first paths from the module above it, which holds it as ``path``."""
-    seen: set[int] = set()
+    visited: set[int] = set()
     stack = [(module, path, 1)]
     while stack:
         now, prefix, level = stack.pop()
-        if id(now) in seen or level > _NAMED:
+        if id(now) in visited or level > _NAMED:
             continue
-        seen.add(id(now))
+        visited.add(id(now))
         for name, value in now.__dict__.items():
-            if isinstance(value, Variable) and id(value) not in seen:
-                seen.add(id(value))
+            if isinstance(value, Variable) and id(value) not in visited:
+                visited.add(id(value))
                 value.name = f"{prefix}.{name}"
         stack += [(child, f"{prefix}.{name}", level + 1) for name, child in reversed(list(now.named_children()))]
 

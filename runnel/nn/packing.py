@@ -36,13 +36,13 @@ class PackedSequence(NamedTuple):
 
     def groups(self) -> list[Group]:
         """Neighbouring steps that as many sequences have."""
-        found: list[Group] = []
+        groups: list[Group] = []
         start = row = 0
         for size, steps in itertools.groupby(self.batch_sizes):
             length = len(list(steps))
-            found.append(Group(start, length, size, row))
+            groups.append(Group(start, length, size, row))
             start, row = start + length, row + length * size
-        return found
+        return groups
 
 
 class Group(NamedTuple):
@@ -68,21 +68,21 @@ def pack_padded_sequence(
     """
     x = ops.moveaxis(input, 0, 1) if batch_first else input
     steps, batch = x.shape[:2]
-    wanted = np.asarray(lengths).astype(np.int64)
-    if wanted.shape != (batch,) or (batch and (wanted.min() < 1 or wanted.max() > steps)):
+    counts = np.asarray(lengths).astype(np.int64)
+    if counts.shape != (batch,) or (batch and (counts.min() < 1 or counts.max() > steps)):
         raise ShapeError(
             f"[pack_padded_sequence] a batch of {batch} sequences of up to {steps} steps needs {batch} lengths from 1 "
-            f"to {steps}; received {wanted.tolist()}."
+            f"to {steps}; received {counts.tolist()}."
         )
     order: np.ndarray | None = None
-    if np.any(np.diff(wanted) > 0):
+    if np.any(np.diff(counts) > 0):
         if enforce_sorted:
             raise ShapeError(
-                f"[pack_padded_sequence] lengths must fall with enforce_sorted=True; received {wanted.tolist()}."
+                f"[pack_padded_sequence] lengths must fall with enforce_sorted=True; received {counts.tolist()}."
             )
-        order = np.argsort(-wanted, kind="stable")
-        wanted = wanted[order]
-    sizes = tuple(int((wanted > step).sum()) for step in range(int(wanted.max(initial=0))))
+        order = np.argsort(-counts, kind="stable")
+        counts = counts[order]
+    sizes = tuple(int((counts > step).sum()) for step in range(int(counts.max(initial=0))))
     columns = np.arange(batch) if order is None else order
     rows = np.concatenate([step * batch + columns[:size] for step, size in enumerate(sizes)] or [columns])
     data = ops.take(ops.reshape(x, (steps * batch, *x.shape[2:])), asarray(rows, device=x.device), 0)

@@ -60,13 +60,13 @@ class RNNBase(Module):
         self.dropout = dropout
         self.bidirectional = bidirectional
         self.proj_size = proj_size
-        given = proj_size or hidden_size  # the size of what a layer gives
+        out_size = proj_size or hidden_size  # the size of what a layer gives
         rows, kind = self.gates * hidden_size, parameter_dtype(dtype)
         for layer in range(num_layers):
-            columns = input_size if layer == 0 else given * (1 + bidirectional)
+            columns = input_size if layer == 0 else out_size * (1 + bidirectional)
             for suffix in self._suffixes(layer):
                 setattr(self, f"weight_ih_{suffix}", Parameter(zeros((rows, columns), kind)))
-                setattr(self, f"weight_hh_{suffix}", Parameter(zeros((rows, given), kind)))
+                setattr(self, f"weight_hh_{suffix}", Parameter(zeros((rows, out_size), kind)))
                 if bias:
                     setattr(self, f"bias_ih_{suffix}", Parameter(zeros((rows,), kind)))
                     setattr(self, f"bias_hh_{suffix}", Parameter(zeros((rows,), kind)))
@@ -91,8 +91,8 @@ class RNNBase(Module):
     def _run(self, input: Any, hx: State | None) -> tuple[Any, State]:
         """The output, of the kind of the input, and the last states of shape (layers · directions, batch, hidden)."""
         if isinstance(input, PackedSequence):
-            given = None if hx is None else reordered(hx, input.sorted_indices)
-            data, last = self._layers(input.data, input, self._first(given, input.batch_sizes[0], input.data))
+            initial = None if hx is None else reordered(hx, input.sorted_indices)
+            data, last = self._layers(input.data, input, self._first(initial, input.batch_sizes[0], input.data))
             return input._replace(data=data), reordered(last, input.unsorted_indices)
         batched = input.ndim == 3
         if input.ndim not in (2, 3) or input.shape[-1] != self.input_size:
@@ -137,7 +137,7 @@ class RNNBase(Module):
     def _direction(self, x: Any, packed: PackedSequence | None, state: State, suffix: str) -> tuple[Any, State]:
         names = (f"{name}_{suffix}" for name in ("weight_ih", "bias_ih", "weight_hh", "bias_hh", "weight_hr"))
         weight_ih, bias_ih, weight, bias, projection = (getattr(self, name, None) for name in names)
-        given = ops.linear(x, weight_ih, bias_ih)
+        projected = ops.linear(x, weight_ih, bias_ih)
         backwards = suffix.endswith("reverse")
 
         def step(carry: State, x: Any) -> tuple[State, Any]:
@@ -147,19 +147,19 @@ class RNNBase(Module):
             return after, after[0]
 
         if packed is None:
-            after, output = scan(step, state, given, reverse=backwards)
+            after, output = scan(step, state, projected, reverse=backwards)
             return output, after
-        return _over_groups(step, state, given, packed, backwards)
+        return _over_groups(step, state, projected, packed, backwards)
 
     def extra_repr(self) -> str:
-        shown = f"{self.input_size}, {self.hidden_size}"
+        text = f"{self.input_size}, {self.hidden_size}"
         for name, usual in (
             ("num_layers", 1), ("bias", True), ("batch_first", False), ("dropout", 0.0), ("bidirectional", False),
             ("proj_size", 0),
         ):  # fmt: skip
             value = getattr(self, name)
-            shown += "" if value == usual else f", {name}={value}"
-        return shown
+            text += "" if value == usual else f", {name}={value}"
+        return text
 
 
 def _over_groups(step: Any, state: State, data: Any, packed: PackedSequence, backwards: bool) -> tuple[Any, State]:

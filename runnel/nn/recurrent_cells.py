@@ -88,14 +88,14 @@ class RNNCellBase(Module):
                 f"[{type(self).__name__}] takes shapes (batch, {self.input_size}) or ({self.input_size},), and not "
                 f"{x.shape}."
             )
-        wanted = (*x.shape[:-1], self.hidden_size)
-        given = tuple(zeros(wanted, x.dtype) for _ in range(self.states)) if state is None else state
-        for h in given:
-            if h.shape != wanted:
-                raise ShapeError(f"[{type(self).__name__}] needs a state of shape {wanted}; got {h.shape}.")
-        rows = tuple(ops.reshape(h, (-1, self.hidden_size)) for h in given)
-        made = self._step(ops.linear(ops.reshape(x, (-1, self.input_size)), self.weight_ih, self.bias_ih), rows)
-        return tuple(ops.reshape(h, wanted) for h in made)
+        shape = (*x.shape[:-1], self.hidden_size)
+        states = tuple(zeros(shape, x.dtype) for _ in range(self.states)) if state is None else state
+        for h in states:
+            if h.shape != shape:
+                raise ShapeError(f"[{type(self).__name__}] needs a state of shape {shape}; got {h.shape}.")
+        rows = tuple(ops.reshape(h, (-1, self.hidden_size)) for h in states)
+        after = self._step(ops.linear(ops.reshape(x, (-1, self.input_size)), self.weight_ih, self.bias_ih), rows)
+        return tuple(ops.reshape(h, shape) for h in after)
 
     def extra_repr(self) -> str:
         return f"{self.input_size}, {self.hidden_size}" + ("" if self.bias_ih is not None else ", bias=False")

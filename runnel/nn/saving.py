@@ -47,8 +47,8 @@ def loaded(module: Any, state: Any, strict: bool, assign: bool) -> LoadReport:
                 f"[load_state_dict] the state does not fit {owner}: {' '.join(errors)} Nothing was loaded."
             )
     extra = {inside(path) + EXTRA: part for path, part in tree if has_extra_state(part)}
-    found = {path: state.pop(path) for path in extra if path in state} if isinstance(state, dict) else {}
-    lacking = [path for path in extra if path not in found]
+    extras = {path: state.pop(path) for path in extra if path in state} if isinstance(state, dict) else {}
+    lacking = [path for path in extra if path not in extras]
     if strict and lacking:
         raise StateError(
             f"[load_state_dict] the state does not fit {owner}: missing {', '.join(map(repr, lacking))}. Nothing was "
@@ -61,7 +61,7 @@ def loaded(module: Any, state: Any, strict: bool, assign: bool) -> LoadReport:
             value = asarray(state[path]) if path in state else variable
             if value.dtype is not variable.dtype:
                 variable.move_to(variable.aval.device, value.dtype).assign(value)
-    for path, value in found.items():
+    for path, value in extras.items():
         extra[path].set_extra_state(value)
     report = LoadReport([*missing, *report.missing_keys, *lacking], [*unexpected, *report.unexpected_keys])
     for _, part in reversed(tree):

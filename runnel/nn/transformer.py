@@ -23,13 +23,13 @@ from runnel.tensor.variable import Variable
 Activation = str | Callable[[Any], Any]
 
 
-def _activation(given: Activation) -> Callable[[Any], Any]:
-    if callable(given):
-        return given
+def _activation(activation: Activation) -> Callable[[Any], Any]:
+    if callable(activation):
+        return activation
     known: dict[str, Callable[[Any], Any]] = {"relu": ops.relu, "gelu": ops.gelu}
-    if given not in known:
-        raise ValueError(f"[transformer] activation is a function or one of {', '.join(known)}; got {given!r}.")
-    return known[given]
+    if activation not in known:
+        raise ValueError(f"[transformer] activation is a function or one of {', '.join(known)}; got {activation!r}.")
+    return known[activation]
 
 
 def copied(module: Module) -> Any:
@@ -38,10 +38,10 @@ def copied(module: Module) -> Any:
     for variable in _variables(module):
         value = variable.numpy().copy()
         if isinstance(variable, Parameter):
-            made: Variable = Parameter(value, variable.requires_grad, dtype=variable.dtype, device=variable.device)
+            new: Variable = Parameter(value, variable.requires_grad, dtype=variable.dtype, device=variable.device)
         else:
-            made = Variable(value, device=variable.device)
-        memo[id(variable)] = made
+            new = Variable(value, device=variable.device)
+        memo[id(variable)] = new
     return copy.deepcopy(module, memo)
 
 
@@ -50,7 +50,7 @@ def _variables(module: Module) -> list[Variable]:
     return own + [v for child in module.children() for v in _variables(child)]
 
 
-def _given(**lengths: Any) -> dict[str, Any]:
+def _present(**lengths: Any) -> dict[str, Any]:
     """Those of the arguments that there are: the caller's own layers need not know of lengths."""
     return {name: x for name, x in lengths.items() if x is not None}
 
@@ -115,10 +115,10 @@ class TransformerEncoderLayer(_Block):
         """``lengths`` are the numbers of elements of each sequence, as integers: a fast ``src_key_padding_mask``."""
 
         def attend(x: Any) -> Any:
-            found, _ = self.self_attn(
+            attended, _ = self.self_attn(
                 x, x, x, key_padding_mask=src_key_padding_mask, attn_mask=src_mask, is_causal=is_causal, lengths=lengths
             )
-            return self.dropout1(found)
+            return self.dropout1(attended)
 
         x = self._around(src, self.norm1, attend)
         return self._around(x, self.norm2, lambda y: self.dropout2(self._feed_forward(y)))
@@ -171,19 +171,19 @@ class TransformerDecoderLayer(_Block):
         ``tgt_key_padding_mask`` and ``memory_key_padding_mask``."""
 
         def attend(x: Any) -> Any:
-            found, _ = self.self_attn(
+            attended, _ = self.self_attn(
                 x, x, x,
                 key_padding_mask=tgt_key_padding_mask, attn_mask=tgt_mask, is_causal=tgt_is_causal, lengths=tgt_lengths,
             )  # fmt: skip
-            return self.dropout1(found)
+            return self.dropout1(attended)
 
         def attend_memory(x: Any) -> Any:
-            found, _ = self.multihead_attn(
+            attended, _ = self.multihead_attn(
                 x, memory, memory,
                 key_padding_mask=memory_key_padding_mask, attn_mask=memory_mask, is_causal=memory_is_causal,
                 lengths=memory_lengths,
             )  # fmt: skip
-            return self.dropout2(found)
+            return self.dropout2(attended)
 
         x = self._around(tgt, self.norm1, attend)
         x = self._around(x, self.norm2, attend_memory)
@@ -208,7 +208,7 @@ class TransformerEncoder(Module):
         *,
         lengths: Any = None,
     ) -> Any:
-        more = _given(lengths=lengths)
+        more = _present(lengths=lengths)
         for layer in self.layers:
             src = layer(src, mask, src_key_padding_mask, is_causal, **more)
         return src if self.norm is None else self.norm(src)
@@ -237,7 +237,7 @@ class TransformerDecoder(Module):
         tgt_lengths: Any = None,
         memory_lengths: Any = None,
     ) -> Any:
-        more = _given(tgt_lengths=tgt_lengths, memory_lengths=memory_lengths)
+        more = _present(tgt_lengths=tgt_lengths, memory_lengths=memory_lengths)
         for layer in self.layers:
             tgt = layer(
                 tgt, memory, tgt_mask, memory_mask, tgt_key_padding_mask, memory_key_padding_mask,
@@ -305,10 +305,10 @@ class Transformer(Module):
         memory_lengths: Any = None,
     ) -> Any:
         """The lengths are the numbers of elements of each sequence, as integers: fast masks of padded keys."""
-        memory = self.encoder(src, src_mask, src_key_padding_mask, src_is_causal, **_given(lengths=src_lengths))
+        memory = self.encoder(src, src_mask, src_key_padding_mask, src_is_causal, **_present(lengths=src_lengths))
         return self.decoder(
             tgt, memory, tgt_mask, memory_mask, tgt_key_padding_mask, memory_key_padding_mask,
-            tgt_is_causal, memory_is_causal, **_given(tgt_lengths=tgt_lengths, memory_lengths=memory_lengths),
+            tgt_is_causal, memory_is_causal, **_present(tgt_lengths=tgt_lengths, memory_lengths=memory_lengths),
         )  # fmt: skip
 
     @staticmethod

@@ -46,7 +46,7 @@ def located(module: Located, args: tuple[Any, ...], kwargs: dict[str, Any], erro
     """The error that a call of ``module`` ends with for ``error``: itself, with a note that ends at this module."""
     notes: list[str] = getattr(error, "__notes__", [])
     if notes and isinstance(notes[-1], Whereabouts):
-        notes[-1] = _seen_from(module, notes[-1])
+        notes[-1] = _prefixed(module, notes[-1])
         tracebacks.skip_own(error)
         return error
     line = tracebacks.raised_at(error) or tracebacks.user_line()
@@ -57,15 +57,15 @@ def located(module: Located, args: tuple[Any, ...], kwargs: dict[str, Any], erro
     return error
 
 
-def _seen_from(module: Located, note: Whereabouts) -> Whereabouts:
+def _prefixed(module: Located, note: Whereabouts) -> Whereabouts:
     """The note with the path from ``module``, which called the module that the note ends at."""
     name = _name_in(module, note.outermost) or f"<{note.innermost}>"
     path = f"{name}.{note.path}" if note.path else name
     return Whereabouts(path, note.innermost, note.line, module)
 
 
-def _name_in(module: Located, wanted: int) -> str | None:
+def _name_in(module: Located, identity: int) -> str | None:
     for name, child in module.named_children():
-        if id(child) == wanted:
+        if id(child) == identity:
             return name
-    return next((path for path, below in module.named_modules() if path and id(below) == wanted), None)
+    return next((path for path, below in module.named_modules() if path and id(below) == identity), None)

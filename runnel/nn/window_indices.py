@@ -65,8 +65,8 @@ def _within(n: int, positions: Table) -> Table:
 def flat_table(shape: Sequence[int], tables: Sequence[Table]) -> Table:
     """Numbers in flat spatial axes of ``shape``: (taps of all axes, windows of all axes)."""
     flat = functools.reduce(
-        lambda found, axis: (found[:, None, :, None] * axis[0] + axis[1][None, :, None, :]).reshape(
-            found.shape[0] * axis[1].shape[0], -1
+        lambda table, axis: (table[:, None, :, None] * axis[0] + axis[1][None, :, None, :]).reshape(
+            table.shape[0] * axis[1].shape[0], -1
         ),
         zip(shape, tables, strict=True),
         np.zeros((1, 1), np.int64),
@@ -78,8 +78,8 @@ def greatest_places(x: Array, tables: Sequence[Table]) -> Tensor:
     """Which element of each window is the greatest; ``tables`` give the windows' positions along each axis."""
     flat = flat_table(x.shape[2:], tables)
     rows = ops.reshape(ops.stop_gradient(x), (*x.shape[:2], -1))
-    seen = ops.take(rows, x.lift(flat, int64), 2)  # (N, C, taps, windows)
-    chosen = ops.equal(ops.iota(seen, seen.shape, 2), ops.argmax(seen, 2, keepdims=True))
-    found = ops.sum(ops.where(chosen, x.lift(flat[None, None], int64), 0), 2)
-    result: Tensor = ops.reshape(found, (*x.shape[:2], *(table.shape[1] for table in tables)))
+    patches = ops.take(rows, x.lift(flat, int64), 2)  # (N, C, taps, windows)
+    chosen = ops.equal(ops.iota(patches, patches.shape, 2), ops.argmax(patches, 2, keepdims=True))
+    places = ops.sum(ops.where(chosen, x.lift(flat[None, None], int64), 0), 2)
+    result: Tensor = ops.reshape(places, (*x.shape[:2], *(table.shape[1] for table in tables)))
     return result

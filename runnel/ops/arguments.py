@@ -45,10 +45,10 @@ def normalize_axes(name: str, axis: Axis, ndim: int) -> tuple[int, ...]:
     """One axis, several or all of them (None) as a sorted tuple without repetition."""
     if axis is None:
         return tuple(range(ndim))
-    given = as_tuple(axis)
-    axes = sorted(normalize_axis(name, a, ndim) for a in given)
+    listed = as_tuple(axis)
+    axes = sorted(normalize_axis(name, a, ndim) for a in listed)
     if len(set(axes)) != len(axes):
-        raise AxisError(f"[{name}] axes {given} name an axis twice; each may be given once.")
+        raise AxisError(f"[{name}] axes {listed} name an axis twice; each may be given once.")
     return tuple(axes)
 
 

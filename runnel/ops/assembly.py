@@ -9,7 +9,7 @@ from runnel.core.avals import Shape
 from runnel.ops.arguments import Array
 from runnel.ops.arithmetic import add
 from runnel.ops.creation_like import full_like
-from runnel.ops.padding import laid_into_zeros
+from runnel.ops.padding import embedded_in_zeros
 from runnel.ops.pieces import concat_same
 
 
@@ -55,7 +55,7 @@ def _plus(total: Array | None, g: Array) -> Array:
 
 def _alone(piece: SliceGradient, shape: Shape) -> Array:
     starts = tuple(piece.start if axis == piece.axis else 0 for axis in range(len(shape)))
-    return laid_into_zeros(piece.g, shape, starts, piece.g.shape, (1,) * len(shape))
+    return embedded_in_zeros(piece.g, shape, starts, piece.g.shape, (1,) * len(shape))
 
 
 def _joined(row: Sequence[SliceGradient], shape: Shape) -> Array:

@@ -32,7 +32,7 @@ from runnel.ops.keys import (
     window,
 )
 from runnel.ops.logic import logical_and, where
-from runnel.ops.padding import laid_into_zeros
+from runnel.ops.padding import embedded_in_zeros
 from runnel.ops.pieces import narrow
 from runnel.ops.promotion import lifted
 from runnel.ops.views import inverse_order, moveaxis, permute, reshape
@@ -51,18 +51,18 @@ def put(x: Array, key: Any, value: Operand) -> Array:
             is one or the other: something that needs no count of them.
     """
     items = as_items(key)
-    replaced = _put_masked(x, items, value)
+    replaced = _assign_masked(x, items, value)
     if replaced is not None:
         return replaced
     items = full_items(x.shape, items)
     if any(map(is_array, items)):
-        return _put_selected(x, selection(x.shape, items), value)
+        return _assign_selected(x, selection(x.shape, items), value)
     part = window(x.shape, items)
     new: Array = _fitted(x, value, part.shape)
-    return _put_window(x, part, new)
+    return _assign_window(x, part, new)
 
 
-def put_added(x: Array, key: Any, value: Operand) -> Array:
+def add_at(x: Array, key: Any, value: Operand) -> Array:
     """``x`` with ``value`` added at ``x[key]``; where an element is named several times, everything is added."""
     items = full_items(x.shape, as_items(key))
     if not any(map(is_array, items)):
@@ -75,13 +75,13 @@ def put_added(x: Array, key: Any, value: Operand) -> Array:
         return x
     first = first_axis(selected)
     summed = scatter_add(reshape(flat, (flat.size,)), moveaxis(new, first, 0), lines.shape[first])
-    return _put_lines(x, selected, add(lines, moveaxis(summed, 0, first)))
+    return _assign_lines(x, selected, add(lines, moveaxis(summed, 0, first)))
 
 
 # --- windows ------------------------------------------------------------------------------------------------------
 
 
-def _put_window(x: Array, part: Window, new: Array) -> Array:
+def _assign_window(x: Array, part: Window, new: Array) -> Array:
     """``x`` with ``new``, which broadcasts to the shape of the window, in it."""
     if part.is_whole(x):
         return reshape(broadcast_to(new, part.shape), x.shape)
@@ -90,8 +90,8 @@ def _put_window(x: Array, part: Window, new: Array) -> Array:
     if new.size == 1:
         return where(_inside(x, part), reshape(new, (1,) * x.ndim), x)
     piece = reshape(broadcast_to(new, part.shape), part.sizes)
-    laid = laid_into_zeros(piece, x.shape, part.starts, part.sizes, part.steps)
-    return where(_inside(x, part), laid, x)
+    padded = embedded_in_zeros(piece, x.shape, part.starts, part.sizes, part.steps)
+    return where(_inside(x, part), padded, x)
 
 
 def _inside(x: Array, part: Window) -> Array:
@@ -110,7 +110,7 @@ def _inside(x: Array, part: Window) -> Array:
 # --- arrays of integers -------------------------------------------------------------------------------------------
 
 
-def _put_selected(x: Array, selected: Selection, value: Operand) -> Array:
+def _assign_selected(x: Array, selected: Selection, value: Operand) -> Array:
     lines, new = _operands(x, selected, value)
     flat = merged_indices(x, selected)
     if 0 in lines.shape or 0 in new.shape:
@@ -119,8 +119,8 @@ def _put_selected(x: Array, selected: Selection, value: Operand) -> Array:
     along = tuple(-1 if axis == first else 1 for axis in range(lines.ndim))
     source = _last_named(x, flat, lines.shape[first])
     is_named = reshape(greater(source, -1), along)
-    given = apply(take_p, new, where(greater(source, 0), source, 0), axis=first)
-    return _put_lines(x, selected, where(is_named, given, lines))
+    rows = apply(take_p, new, where(greater(source, 0), source, 0), axis=first)
+    return _assign_lines(x, selected, where(is_named, rows, lines))
 
 
 def _operands(x: Array, selected: Selection, value: Operand) -> tuple[Array, Array]:
@@ -140,11 +140,11 @@ def _operands(x: Array, selected: Selection, value: Operand) -> tuple[Array, Arr
     )
 
 
-def _put_lines(x: Array, selected: Selection, lines: Array) -> Array:
+def _assign_lines(x: Array, selected: Selection, lines: Array) -> Array:
     """``x`` with the window whose merged form is ``lines``."""
     order = merged_order(selected)
     shape = tuple(selected.part.shape[axis] for axis in order)
-    return _put_window(x, selected.part, permute(reshape(lines, shape), inverse_order(order)))
+    return _assign_window(x, selected.part, permute(reshape(lines, shape), inverse_order(order)))
 
 
 def _last_named(x: Array, flat: Array, extent: int) -> Array:
@@ -165,7 +165,7 @@ def _last_named(x: Array, flat: Array, extent: int) -> Array:
 # --- masks --------------------------------------------------------------------------------------------------------
 
 
-def _put_masked(x: Array, items: Sequence[Any], value: Operand) -> Array | None:
+def _assign_masked(x: Array, items: Sequence[Any], value: Operand) -> Array | None:
     """The assignment as a choice between ``x`` and the value, element by element; None where the value depends on how
     many elements a mask chooses."""
     masks = [k for k in items if is_mask(k)]
@@ -191,7 +191,7 @@ def _put_masked(x: Array, items: Sequence[Any], value: Operand) -> Array | None:
     new = _fitted(x, value, target)
     new = reshape(new, (*new.shape[:at], *[1] * mask.ndim, *new.shape[at + 1 :]))
     truths = reshape(lifted(x, mask, bool_, 0), (*[1] * at, *mask.shape, *[1] * after))
-    return _put_window(x, part, where(truths, new, cut(x, part)))
+    return _assign_window(x, part, where(truths, new, cut(x, part)))
 
 
 # --- values -------------------------------------------------------------------------------------------------------

@@ -43,10 +43,10 @@ def scaled_dot_product_attention(
     if query.dtype.itemsize == 2:
         q, k, v = (cast(x, float32) for x in (query, key, value))
         mask = attn_mask if attn_mask is None or attn_mask.dtype is bool_ else cast(attn_mask, float32)
-        found = scaled_dot_product_attention(
+        attended = scaled_dot_product_attention(
             q, k, v, mask, dropout_p, is_causal, scale, enable_gqa, lengths=lengths, dropout_key=dropout_key
         )
-        return cast(found, query.dtype)
+        return cast(attended, query.dtype)
     _check(query, key, value, enable_gqa)
     factor = 1 / math.sqrt(query.shape[-1]) if scale is None else scale
     if not factor > 0:

@@ -60,23 +60,23 @@ def roles(
 ) -> Roles:
     """Sort whatever stands for the operands; ShapeError where their number is wrong."""
     count = 1 if packed else 3
-    wanted = (masked, limited, dropout > 0, ragged)
-    if len(arrays) != count + sum(wanted):
-        raise ShapeError(f"[attention] takes {count + sum(wanted)} operands, got {len(arrays)}.")
+    present = (masked, limited, dropout > 0, ragged)
+    if len(arrays) != count + sum(present):
+        raise ShapeError(f"[attention] takes {count + sum(present)} operands, got {len(arrays)}.")
     extras = iter(arrays[count:])
-    return Roles(arrays[:count], *(next(extras) if given else None for given in wanted))
+    return Roles(arrays[:count], *(next(extras) if is_present else None for is_present in present))
 
 
 def operands(arrays: tuple[Any, ...], *, packed: bool, **attrs: Any) -> AttentionOperands:
     """Sort what has shapes; ShapeError where the number or rank of arrays is wrong."""
-    found = roles(arrays, packed=packed, **attrs)
-    if any(x.ndim != (5 if packed else 4) for x in found.main):
-        shapes = ", ".join(str(x.shape) for x in found.main)
+    by_role = roles(arrays, packed=packed, **attrs)
+    if any(x.ndim != (5 if packed else 4) for x in by_role.main):
+        shapes = ", ".join(str(x.shape) for x in by_role.main)
         raise ShapeError(f"[attention] takes arrays of {5 if packed else 4} axes, got shapes {shapes}.")
     if packed:
-        b, t, three, h, d = found.main[0].shape
+        b, t, three, h, d = by_role.main[0].shape
         if three != 3:
             raise ShapeError(f"[attention] axis 2 of packed operands holds q, k and v; it has {three}.")
-        return AttentionOperands(*found, Heads(b, h, h, t, t, d, d))
-    q, k, v = (x.shape for x in found.main)
-    return AttentionOperands(*found, Heads(q[0], q[1], k[1], q[2], k[2], q[3], v[3]))
+        return AttentionOperands(*by_role, Heads(b, h, h, t, t, d, d))
+    q, k, v = (x.shape for x in by_role.main)
+    return AttentionOperands(*by_role, Heads(q[0], q[1], k[1], q[2], k[2], q[3], v[3]))

@@ -60,8 +60,8 @@ reference.register(attention_gradient_p, gradient_reference)
 def _infer(
     *arrays: Aval, packed: bool, causal: bool, scale: float, masked: bool, limited: bool, dropout: float, ragged: bool
 ) -> Aval:
-    given = operands(arrays, packed=packed, masked=masked, limited=limited, dropout=dropout, ragged=ragged)
-    main, at = given.main, given.heads
+    sorted_operands = operands(arrays, packed=packed, masked=masked, limited=limited, dropout=dropout, ragged=ragged)
+    main, at = sorted_operands.main, sorted_operands.heads
     require_same_dtype("attention", *main)
     dtype = main[0].dtype
     require_dtype("attention", dtype, (float32, float64))
@@ -71,23 +71,33 @@ def _infer(
             raise ShapeError(f"[attention] shapes of q {q}, k {k} and v {v} do not fit one another.")
     if not scale > 0:
         raise ShapeError(f"[attention] the scale is a positive number, got {scale}.")
-    if given.mask is not None:
+    if sorted_operands.mask is not None:
         full = (at.batch, at.heads, at.queries, at.keys)
-        shape = given.mask.shape
+        shape = sorted_operands.mask.shape
         if len(shape) != 4 or any(n not in (1, m) for n, m in zip(shape, full, strict=True)):
             raise ShapeError(f"[attention] a mask of shape {shape} does not broadcast to {full}.")
-        if given.mask.dtype is not bool_ and given.mask.dtype is not dtype:
-            raise DTypeError(f"[attention] a mask is bool or {dtype.name}, got {given.mask.dtype.name}.")
-    if given.lengths is not None and (given.lengths.shape != (at.batch,) or not given.lengths.dtype.is_integer):
-        raise ShapeError(f"[attention] lengths are {at.batch} integers, one for each sequence; got {given.lengths}.")
+        if sorted_operands.mask.dtype is not bool_ and sorted_operands.mask.dtype is not dtype:
+            raise DTypeError(f"[attention] a mask is bool or {dtype.name}, got {sorted_operands.mask.dtype.name}.")
+    if sorted_operands.lengths is not None and (
+        sorted_operands.lengths.shape != (at.batch,) or not sorted_operands.lengths.dtype.is_integer
+    ):
+        raise ShapeError(
+            f"[attention] lengths are {at.batch} integers, one for each sequence; got {sorted_operands.lengths}."
+        )
     if not 0 <= dropout <= 1:
         raise ShapeError(f"[attention] dropout is a probability, got {dropout}.")
-    if given.key is not None and given.key is not aval((2,), uint32):
-        raise ShapeError(f"[attention] dropout's key is a uint32 array of shape (2,), got {given.key}.")
+    if sorted_operands.key is not None and sorted_operands.key is not aval((2,), uint32):
+        raise ShapeError(f"[attention] dropout's key is a uint32 array of shape (2,), got {sorted_operands.key}.")
     if ragged and (masked or limited or at.batch != 1):
         raise ShapeError("[attention] bounds go with neither mask nor lengths, and with a batch of 1.")
-    if ragged and (given.bounds.shape[1:] != (4,) or given.bounds.ndim != 2 or given.bounds.dtype is not int64):
-        raise ShapeError(f"[attention] bounds are an int64 array of shape (sequences, 4), got {given.bounds}.")
+    if ragged and (
+        sorted_operands.bounds.shape[1:] != (4,)
+        or sorted_operands.bounds.ndim != 2
+        or sorted_operands.bounds.dtype is not int64
+    ):
+        raise ShapeError(
+            f"[attention] bounds are an int64 array of shape (sequences, 4), got {sorted_operands.bounds}."
+        )
     return aval((at.batch, at.queries, at.heads, at.values), dtype)
 
 
@@ -121,41 +131,53 @@ def _head_first(x: Array) -> Array:
     return permute(x, (0, 2, 1, 3))
 
 
-def _unpacked(given: AttentionOperands, packed: bool) -> tuple[Array, Array, Array]:
+def _unpacked(sorted_operands: AttentionOperands, packed: bool) -> tuple[Array, Array, Array]:
     """q, k and v as [B, heads, T, D]."""
     if not packed:
-        q, k, v = given.main
+        q, k, v = sorted_operands.main
         return q, k, v
-    b, t, _, h, d = given.main[0].shape
-    q, k, v = (_head_first(reshape(narrow(given.main[0], 2, i, 1), (b, t, h, d))) for i in range(3))
+    b, t, _, h, d = sorted_operands.main[0].shape
+    q, k, v = (_head_first(reshape(narrow(sorted_operands.main[0], 2, i, 1), (b, t, h, d))) for i in range(3))
     return q, k, v
 
 
-def _options(given: AttentionOperands, attrs: dict[str, Any]) -> Options:
+def _options(sorted_operands: AttentionOperands, attrs: dict[str, Any]) -> Options:
     return Options(
-        attrs["causal"], attrs["scale"], given.mask, given.lengths, attrs["dropout"], given.key, given.bounds
+        attrs["causal"],
+        attrs["scale"],
+        sorted_operands.mask,
+        sorted_operands.lengths,
+        attrs["dropout"],
+        sorted_operands.key,
+        sorted_operands.bounds,
     )
 
 
-def _extras(given: AttentionOperands, mask_rule: Callable[[], Array]) -> tuple[Callable[[], Array] | None, ...]:
+def _extras(
+    sorted_operands: AttentionOperands, mask_rule: Callable[[], Array]
+) -> tuple[Callable[[], Array] | None, ...]:
     """Cotangents of the operands beside q, k and v that there are."""
-    trained = given.mask is not None and given.mask.dtype is not bool_
-    whole = [x for x in (given.mask, given.lengths, given.key, given.bounds) if x is not None]
-    return tuple(mask_rule if x is given.mask and trained else None for x in whole)
+    trained = sorted_operands.mask is not None and sorted_operands.mask.dtype is not bool_
+    whole = [
+        x
+        for x in (sorted_operands.mask, sorted_operands.lengths, sorted_operands.key, sorted_operands.bounds)
+        if x is not None
+    ]
+    return tuple(mask_rule if x is sorted_operands.mask and trained else None for x in whole)
 
 
 @vjp.rule(attention_p)
 def _vjp(g: Array, out: Array, *arrays: Array, **attrs: Any) -> tuple[Any, ...]:
-    given = operands(arrays, **attrs)
+    sorted_operands = operands(arrays, **attrs)
     gradients = functools.cache(lambda: apply(attention_gradient_p, g, *arrays, **attrs))
 
     def into_mask() -> Array:
-        q, k, v = _unpacked(given, attrs["packed"])
-        heads = given.heads.heads
+        q, k, v = _unpacked(sorted_operands, attrs["packed"])
+        heads = sorted_operands.heads.heads
         wide = repeated(k, heads), repeated(v, heads)
-        return mask_gradient(_head_first(g), q, *wide, _options(given, attrs), given.mask.shape)
+        return mask_gradient(_head_first(g), q, *wide, _options(sorted_operands, attrs), sorted_operands.mask.shape)
 
-    extras = _extras(given, into_mask)
+    extras = _extras(sorted_operands, into_mask)
     if attrs["packed"]:
         return (lambda: gradients()[0], *extras)
     return (*(functools.partial(lambda i: _head_first(gradients()[i]), i) for i in range(3)), *extras)
@@ -170,21 +192,21 @@ def _gradient_vjp(
     wanted: tuple[bool, ...],
     **attrs: Any,
 ) -> tuple[Any, ...]:
-    given = operands(arrays, **attrs)
-    at, packed = given.heads, attrs["packed"]
+    sorted_operands = operands(arrays, **attrs)
+    at, packed = sorted_operands.heads, attrs["packed"]
     cs = or_zeros(cotangents, outs)
 
     @functools.cache
     def second() -> Any:
-        q, k, v = _unpacked(given, packed)
+        q, k, v = _unpacked(sorted_operands, packed)
         if packed:
-            by_q, by_k, by_v = _unpacked(given._replace(main=(cs[0],)), packed=True)
+            by_q, by_k, by_v = _unpacked(sorted_operands._replace(main=(cs[0],)), packed=True)
         else:
             by_q, by_k, by_v = map(_head_first, cs)
         k, v, by_k, by_v = (repeated(x, at.heads) for x in (k, v, by_k, by_v))
-        return second_gradient(by_q, by_k, by_v, _head_first(g), q, k, v, _options(given, attrs))
+        return second_gradient(by_q, by_k, by_v, _head_first(g), q, k, v, _options(sorted_operands, attrs))
 
-    extras = _extras(given, lambda: unbroadcast(second().scores, given.mask.shape))
+    extras = _extras(sorted_operands, lambda: unbroadcast(second().scores, sorted_operands.mask.shape))
     into_g = lambda: _head_first(second().g)  # noqa: E731
     if packed:
         shape = (at.batch, at.queries, 1, at.heads, at.depth)
@@ -224,14 +246,20 @@ def _for_each(x: Array, size: int, is_mask: bool, main: Array) -> Array:
 
 @batching(attention_p)
 def _batched(size: int, *arrays: Array, **attrs: Any) -> Array | None:
-    given = _merged(size, arrays, attrs)
-    return None if given is None else split_rows(apply(attention_p, *given, **attrs), size, arrays[0].shape[1])
+    sorted_operands = _merged(size, arrays, attrs)
+    return (
+        None
+        if sorted_operands is None
+        else split_rows(apply(attention_p, *sorted_operands, **attrs), size, arrays[0].shape[1])
+    )
 
 
 @batching(attention_gradient_p)
 def _gradient_batched(size: int, g: Array, *arrays: Array, **attrs: Any) -> tuple[Array, ...] | None:
-    given = _merged(size, arrays, attrs)
-    if given is None:
+    sorted_operands = _merged(size, arrays, attrs)
+    if sorted_operands is None:
         return None
-    found = apply(attention_gradient_p, merged_rows(broadcast_to(g, (size, *g.shape[1:]))), *given, **attrs)
-    return tuple(split_rows(x, size, arrays[0].shape[1]) for x in found)
+    gradients = apply(
+        attention_gradient_p, merged_rows(broadcast_to(g, (size, *g.shape[1:]))), *sorted_operands, **attrs
+    )
+    return tuple(split_rows(x, size, arrays[0].shape[1]) for x in gradients)

@@ -11,45 +11,53 @@ from runnel.ops.attention_operands import AttentionOperands, operands
 from runnel.ops.random import random_bits_p
 
 
-def _seen_in_bounds(bounds: Any, queries: int, keys: int, causal: bool) -> Any:
+def _visible_in_bounds(bounds: Any, queries: int, keys: int, causal: bool) -> Any:
     """Which keys each query sees where sequences lie one after another."""
-    seen = np.zeros((queries, keys), bool)
+    is_visible = np.zeros((queries, keys), bool)
     for begin, many, key_begin, key_many in bounds:
         own = np.tri(many, key_many, key_many - many, dtype=bool) if causal else True
-        seen[begin : begin + many, key_begin : key_begin + key_many] = own
-    return seen
+        is_visible[begin : begin + many, key_begin : key_begin + key_many] = own
+    return is_visible
 
 
-def _kept(given: AttentionOperands, dropout: float) -> Any:
+def _dropout_factors(sorted_operands: AttentionOperands, dropout: float) -> Any:
     """What dropout multiplies each weight by."""
     if not dropout:
         return 1.0
-    at = given.heads
-    words = [np.asarray(given.key[i]).reshape(1, 1, 1, 1) for i in range(2)]
+    at = sorted_operands.heads
+    words = [np.asarray(sorted_operands.key[i]).reshape(1, 1, 1, 1) for i in range(2)]
     shape = (at.batch, at.heads, at.queries, at.keys)
     bits = reference[random_bits_p](*words, shape=shape, word=0, stream=0)
     below = (bits >> np.uint32(8)).astype(np.float32) * np.float32(2.0**-24) < np.float32(dropout)
     return np.where(below, 0.0, 0.0 if dropout == 1 else 1 / (1 - dropout))
 
 
-def _weights(given: AttentionOperands, causal: bool, scale: float, packed: bool) -> tuple[Any, Any, Any, Any]:
+def _weights(sorted_operands: AttentionOperands, causal: bool, scale: float, packed: bool) -> tuple[Any, Any, Any, Any]:
     """q, k and v as [B, H, T, D], and the weights before dropout."""
     if packed:
-        q, k, v = (np.moveaxis(given.main[0], 2, 0).transpose(0, 1, 3, 2, 4)[i].astype(np.float64) for i in range(3))
+        q, k, v = (
+            np.moveaxis(sorted_operands.main[0], 2, 0).transpose(0, 1, 3, 2, 4)[i].astype(np.float64) for i in range(3)
+        )
     else:
-        q, k, v = (x.astype(np.float64) for x in given.main)
-        k, v = (np.repeat(x, given.heads.group, axis=1) for x in (k, v))
+        q, k, v = (x.astype(np.float64) for x in sorted_operands.main)
+        k, v = (np.repeat(x, sorted_operands.heads.group, axis=1) for x in (k, v))
     scores = q @ k.swapaxes(-1, -2) * scale
-    if given.mask is not None:
-        scores = np.where(given.mask, scores, -np.inf) if given.mask.dtype == bool else scores + given.mask
-    rows, columns = np.arange(given.heads.queries)[:, None], np.arange(given.heads.keys)
-    if given.bounds is not None:
-        seen = _seen_in_bounds(given.bounds, given.heads.queries, given.heads.keys, causal)
-        scores = np.where(seen, scores, -np.inf)
+    if sorted_operands.mask is not None:
+        scores = (
+            np.where(sorted_operands.mask, scores, -np.inf)
+            if sorted_operands.mask.dtype == bool
+            else scores + sorted_operands.mask
+        )
+    rows, columns = np.arange(sorted_operands.heads.queries)[:, None], np.arange(sorted_operands.heads.keys)
+    if sorted_operands.bounds is not None:
+        is_visible = _visible_in_bounds(
+            sorted_operands.bounds, sorted_operands.heads.queries, sorted_operands.heads.keys, causal
+        )
+        scores = np.where(is_visible, scores, -np.inf)
     elif causal:
         scores = np.where(columns <= rows, scores, -np.inf)
-    if given.lengths is not None:
-        scores = np.where(columns < given.lengths[:, None, None, None], scores, -np.inf)
+    if sorted_operands.lengths is not None:
+        scores = np.where(columns < sorted_operands.lengths[:, None, None, None], scores, -np.inf)
     top = scores.max(-1, keepdims=True, initial=-np.inf)
     powers = np.exp(scores - np.where(np.isneginf(top), 0, top))
     total = powers.sum(-1, keepdims=True)
@@ -57,26 +65,26 @@ def _weights(given: AttentionOperands, causal: bool, scale: float, packed: bool)
 
 
 def attention_reference(*arrays: Any, packed: bool, causal: bool, scale: float, dropout: float, **flags: bool) -> Any:
-    given = operands(arrays, packed=packed, dropout=dropout, **flags)
-    _, _, v, weights = _weights(given, causal, scale, packed)
-    found = (weights * _kept(given, dropout)) @ v
-    return np.ascontiguousarray(found.transpose(0, 2, 1, 3)).astype(arrays[0].dtype)
+    sorted_operands = operands(arrays, packed=packed, dropout=dropout, **flags)
+    _, _, v, weights = _weights(sorted_operands, causal, scale, packed)
+    attended = (weights * _dropout_factors(sorted_operands, dropout)) @ v
+    return np.ascontiguousarray(attended.transpose(0, 2, 1, 3)).astype(arrays[0].dtype)
 
 
 def gradient_reference(
     g: Any, *arrays: Any, packed: bool, causal: bool, scale: float, dropout: float, **flags: bool
 ) -> tuple[Any, ...]:
-    given = operands(arrays, packed=packed, dropout=dropout, **flags)
-    q, k, v, p = _weights(given, causal, scale, packed)
-    kept = _kept(given, dropout)
+    sorted_operands = operands(arrays, packed=packed, dropout=dropout, **flags)
+    q, k, v, p = _weights(sorted_operands, causal, scale, packed)
+    dropout_factors = _dropout_factors(sorted_operands, dropout)
     g64 = g.astype(np.float64).transpose(0, 2, 1, 3)
-    dp = (g64 @ v.swapaxes(-1, -2)) * kept
+    dp = (g64 @ v.swapaxes(-1, -2)) * dropout_factors
     ds = p * (dp - (p * dp).sum(-1, keepdims=True)) * scale
-    found = [ds @ k, ds.swapaxes(-1, -2) @ q, (p * kept).swapaxes(-1, -2) @ g64]
-    at = given.heads
+    gradients = [ds @ k, ds.swapaxes(-1, -2) @ q, (p * dropout_factors).swapaxes(-1, -2) @ g64]
+    at = sorted_operands.heads
     if packed:
-        return (np.stack([x.transpose(0, 2, 1, 3) for x in found], 2).astype(g.dtype),)
+        return (np.stack([x.transpose(0, 2, 1, 3) for x in gradients], 2).astype(g.dtype),)
     for i in (1, 2):
-        x = found[i]
-        found[i] = x.reshape(at.batch, at.kv_heads, at.group, *x.shape[2:]).sum(2)
-    return tuple(np.ascontiguousarray(x.transpose(0, 2, 1, 3)).astype(g.dtype) for x in found)
+        x = gradients[i]
+        gradients[i] = x.reshape(at.batch, at.kv_heads, at.group, *x.shape[2:]).sum(2)
+    return tuple(np.ascontiguousarray(x.transpose(0, 2, 1, 3)).astype(g.dtype) for x in gradients)

@@ -56,18 +56,18 @@ def gathered(x: Array, few: int) -> Array:
 
 def visible(like: Array, shape: Shape, options: Options) -> Array | None:
     """Which of the scores of ``shape`` [B, H, Tq, Tk] count; None for all of them."""
-    found: Array | None = None
+    mask: Array | None = None
     columns = iota(like, (1, 1, 1, shape[3]))
     if options.bounds is not None:
-        found = _visible_in_bounds(like, shape, options.bounds, options.causal)
+        mask = _visible_in_bounds(like, shape, options.bounds, options.causal)
     elif options.causal:
-        found = less_equal(columns, iota(like, (1, 1, shape[2], 1), axis=2))
+        mask = less_equal(columns, iota(like, (1, 1, shape[2], 1), axis=2))
     if options.lengths is not None:
         below = less(columns, reshape(cast(options.lengths, columns.dtype), (shape[0], 1, 1, 1)))
-        found = below if found is None else logical_and(found, below)
+        mask = below if mask is None else logical_and(mask, below)
     if options.mask is not None and options.mask.dtype is bool_:
-        found = options.mask if found is None else logical_and(found, options.mask)
-    return found
+        mask = options.mask if mask is None else logical_and(mask, options.mask)
+    return mask
 
 
 def _visible_in_bounds(like: Array, shape: Shape, bounds: Array, causal: bool) -> Array:
@@ -99,14 +99,14 @@ def attention_weights(q: Array, k: Array, options: Options) -> Array:
     scores = multiply(matmul(q, transpose(k)), options.scale)
     if options.mask is not None and options.mask.dtype is not bool_:
         scores = add(scores, options.mask)
-    seen = visible(q, scores.shape, options)
-    if seen is not None:
-        scores = where(seen, scores, LOWEST)
+    mask = visible(q, scores.shape, options)
+    if mask is not None:
+        scores = where(mask, scores, LOWEST)
     if 0 in scores.shape:
         return scores
     top = stop_gradient(maximum(max(scores, -1, keepdims=True), LOWEST))
     powers = exp(subtract(scores, top))
-    if seen is not None or options.mask is not None:
+    if mask is not None or options.mask is not None:
         powers = where(less_equal(scores, LOWEST), 0, powers)
     total = sum(powers, -1, keepdims=True)
     return divide(powers, where(equal(total, 0), 1, total))

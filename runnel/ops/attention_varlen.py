@@ -78,11 +78,11 @@ def varlen_attn(
     """
     if query.dtype.itemsize == 2:
         q, k, v = (cast(x, float32) for x in (query, key, value))
-        found = varlen_attn(
+        attended = varlen_attn(
             q, k, v, cu_seq_q, cu_seq_k, max_q, max_k, is_causal, scale=scale, enable_gqa=enable_gqa,
             dropout_p=dropout_p, dropout_key=dropout_key,
         )  # fmt: skip
-        return cast(found, query.dtype)
+        return cast(attended, query.dtype)
     _check(query, key, value, enable_gqa)
     factor = 1 / math.sqrt(query.shape[-1]) if scale is None else scale
     if not factor > 0:

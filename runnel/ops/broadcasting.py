@@ -32,7 +32,7 @@ cost.register(broadcast_p, lambda x, *, shape: 0)
 
 @infer.rule(broadcast_p)
 def _broadcast_infer(x: Aval, *, shape: Shape) -> Aval:
-    if len(shape) != x.ndim or any(n not in (1, wanted) for n, wanted in zip(x.shape, shape, strict=True)):
+    if len(shape) != x.ndim or any(n not in (1, target) for n, target in zip(x.shape, shape, strict=True)):
         raise ShapeError(f"[broadcast] shape {x.shape} cannot become {shape}: only axes of size 1 can be repeated.")
     return aval(shape, x.dtype)
 
@@ -53,15 +53,15 @@ def with_rank(x: Array, ndim: int) -> Array:
 @offered("rn", "Tensor: expand", views=True, spread=True)
 def broadcast_to(x: Array, shape: int | Iterable[int]) -> Array:
     """``x`` repeated along axes of size 1, and along new leading axes, to ``shape``."""
-    wanted = as_shape("broadcast_to", shape)
-    if x.shape == wanted:
+    target = as_shape("broadcast_to", shape)
+    if x.shape == target:
         return x
-    if len(wanted) < x.ndim:
+    if len(target) < x.ndim:
         raise ShapeError(
-            f"[broadcast_to] shape {x.shape} has more dimensions than {wanted}; they must not become fewer."
+            f"[broadcast_to] shape {x.shape} has more dimensions than {target}; they must not become fewer."
         )
-    aligned = with_rank(x, len(wanted))
-    return aligned if aligned.shape == wanted else apply(broadcast_p, aligned, shape=wanted)
+    aligned = with_rank(x, len(target))
+    return aligned if aligned.shape == target else apply(broadcast_p, aligned, shape=target)
 
 
 @offered("rn: broadcast_arrays broadcast_tensors")
@@ -115,8 +115,8 @@ axis_rules.register(cast_reduce_p, REDUCTION)
 
 @infer.rule(cast_reduce_p)
 def _cast_reduce_infer(x: Aval, *, reduction: str, dtype: DType, axes: tuple[int, ...]) -> Aval:
-    found: Aval = infer[Op.registry[reduction]](aval(x.shape, dtype), axes=axes)
-    return found
+    result: Aval = infer[Op.registry[reduction]](aval(x.shape, dtype), axes=axes)
+    return result
 
 
 @reference.rule(cast_reduce_p)
@@ -160,10 +160,10 @@ def unbroadcast(g: Array, shape: Shape) -> Array:
     if g.shape == shape:
         return g
     axes = tuple(i for i, (n, m) in enumerate(zip(shape, g.shape, strict=True)) if n == 1 and m != 1)
-    return sum_kept(g, axes)
+    return sum_keepdims(g, axes)
 
 
-def sum_kept(x: Array, axes: tuple[int, ...]) -> Array:
+def sum_keepdims(x: Array, axes: tuple[int, ...]) -> Array:
     """The sum over ``axes``, kept as axes of size 1, in the dtype of ``x``: half precision is added up in float32."""
     from_dtype = x.dtype
     if from_dtype in SUMMED:

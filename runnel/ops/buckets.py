@@ -43,9 +43,9 @@ def _buckets_infer(labels: Aval, *, rows: int) -> Aval:
 
 @reference.rule(buckets_p)
 def _buckets_reference(labels: Any, *, rows: int) -> Any:
-    held = np.clip(labels, 0, rows - 1).astype(np.int64)
-    begins = np.searchsorted(np.sort(held), np.arange(rows + 1))
-    return np.concatenate([begins, begins[-1:], np.argsort(held, kind="stable")]).astype(np.int64)
+    clipped = np.clip(labels, 0, rows - 1).astype(np.int64)
+    begins = np.searchsorted(np.sort(clipped), np.arange(rows + 1))
+    return np.concatenate([begins, begins[-1:], np.argsort(clipped, kind="stable")]).astype(np.int64)
 
 
 # --- sums of buckets ----------------------------------------------------------------------------------------------

@@ -62,8 +62,8 @@ def _infer(*operands: Aval, callback: Callback, ordered: bool) -> tuple[Aval, ..
 
 @reference.rule(callback_p)
 def _reference(*operands: Any, callback: Callback, ordered: bool) -> tuple[Any, ...]:
-    made = tuple(callback.function(*operands[:-1]))
-    return (*made, np.zeros(0, np.bool_)) if ordered else made
+    results = tuple(callback.function(*operands[:-1]))
+    return (*results, np.zeros(0, np.bool_)) if ordered else results
 
 
 @vjp.rule(callback_p)
@@ -74,12 +74,12 @@ def _vjp(gs: Any, outs: Any, *operands: Array, **attrs: Any) -> tuple[Any, ...]:
     )
 
 
-def as_expected(name: str, made: Any, wanted: Aval) -> Any:
-    """What a user's function gave, as an array of ``wanted``'s shape and dtype; ArgumentError if it has another."""
-    array = np.asarray(made)
-    if array.shape != wanted.shape or array.dtype != wanted.dtype.numpy:
+def as_expected(name: str, result: Any, expected: Aval) -> Any:
+    """What a user's function gave, as an array of ``expected``'s shape and dtype; ArgumentError if it has another."""
+    array = np.asarray(result)
+    if array.shape != expected.shape or array.dtype != expected.dtype.numpy:
         raise ArgumentError(
             f"[{name}] the function gave an array of shape {array.shape} and dtype {array.dtype}; it was to give "
-            f"{wanted!r}."
+            f"{expected!r}."
         )
     return array

@@ -224,28 +224,28 @@ def vecdot(x: Array, y: Array, axis: int = -1) -> Array:
 @offered("rn", "linalg")
 def tensordot(x: Array, y: Array, axes: int | tuple[Sequence[int], Sequence[int]] = 2) -> Array:
     """The product summed over ``axes``: the last n of ``x`` with the first n of ``y``, or two lists of axes."""
-    given: Any = axes
-    if is_single(given):
-        count = operator.index(given)
+    sum_axes: Any = axes
+    if is_single(sum_axes):
+        count = operator.index(sum_axes)
         if not 0 <= count <= min(x.ndim, y.ndim):
             raise AxisError(f"[tensordot] {count} axes cannot be summed over in shapes {x.shape} and {y.shape}.")
         left: Sequence[int] = range(x.ndim - count, x.ndim)
         right: Sequence[int] = range(count)
     else:
-        left, right = given
+        left, right = sum_axes
     left = [normalize_axis("tensordot", a, x.ndim) for a in left]
     right = [normalize_axis("tensordot", a, y.ndim) for a in right]
     if [x.shape[a] for a in left] != [y.shape[a] for a in right]:
         raise ShapeError(f"[tensordot] axes {left} of shape {x.shape} and {right} of shape {y.shape} differ in size.")
-    kept_x = [a for a in range(x.ndim) if a not in left]
-    kept_y = [a for a in range(y.ndim) if a not in right]
+    free_x = [a for a in range(x.ndim) if a not in left]
+    free_y = [a for a in range(y.ndim) if a not in right]
     dtype = common_dtype(matmul_p, (x, y))
     if dtype.is_float:
         x, y = (cast(cast(z, dtype), operand_dtype(dtype)) for z in (x, y))
-    x, y = permute(x, (*kept_x, *left)), permute(y, (*right, *kept_y))
+    x, y = permute(x, (*free_x, *left)), permute(y, (*right, *free_y))
     if dtype.is_float:
         return cast(apply(tensordot_p, x, y, axes=len(left)), dtype)
-    rows, inner, columns = (x.shape[: len(kept_x)], x.shape[len(kept_x) :], y.shape[len(right) :])
+    rows, inner, columns = (x.shape[: len(free_x)], x.shape[len(free_x) :], y.shape[len(right) :])
     whole = math.prod(inner)
     product = matmul(reshape(x, (math.prod(rows), whole)), reshape(y, (whole, math.prod(columns))))
     return reshape(product, (*rows, *columns))

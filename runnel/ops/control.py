@@ -39,9 +39,9 @@ def _scan_infer(*inputs: Aval, body: Body, constants: int, carries: int, length:
     if any(x.ndim == 0 or x.shape[0] != length for x in xs):
         raise ShapeError(f"[scan] xs of shapes {', '.join(str(x.shape) for x in xs)} need a first axis of {length}.")
     _require_inputs("scan", body.graph, (*inputs[: constants + carries], *(unstacked(x) for x in xs)))
-    made = tuple(node.aval for node in body.graph.outputs)
-    _require_carries("scan", inputs[constants : constants + carries], made[:carries])
-    return (*made[:carries], *(stacked(y, length) for y in made[carries:]))
+    results = tuple(node.aval for node in body.graph.outputs)
+    _require_carries("scan", inputs[constants : constants + carries], results[:carries])
+    return (*results[:carries], *(stacked(y, length) for y in results[carries:]))
 
 
 def stacked(x: Aval, length: int) -> Aval:
@@ -61,9 +61,9 @@ def _scan_reference(
     fixed, state, xs = inputs[:constants], list(inputs[constants : constants + carries]), inputs[constants + carries :]
     ys = [np.zeros((length, *y.aval.shape), y.aval.dtype.numpy) for y in body.graph.outputs[carries:]]
     for t in reversed(range(length)) if reverse else range(length):
-        made, _ = run(body.graph, [*fixed, *state, *(x[t] for x in xs)])
-        state = made[:carries]
-        for y, value in zip(ys, made[carries:], strict=True):
+        results, _ = run(body.graph, [*fixed, *state, *(x[t] for x in xs)])
+        state = results[:carries]
+        for y, value in zip(ys, results[carries:], strict=True):
             y[t] = value
     return (*state, *ys)
 
@@ -91,9 +91,9 @@ def _while_infer(*inputs: Aval, cond: Body, body: Body, constants: int, carries:
     decides = [node.aval for node in cond.graph.outputs]
     if decides != [aval((), bool_)]:
         raise DTypeError(f"[while_loop] the condition must be one bool; it is {decides}.")
-    made = tuple(node.aval for node in body.graph.outputs)
-    _require_carries("while_loop", inputs[constants:], made)
-    return made
+    results = tuple(node.aval for node in body.graph.outputs)
+    _require_carries("while_loop", inputs[constants:], results)
+    return results
 
 
 @reference.rule(while_p)
@@ -135,16 +135,16 @@ def _cond_infer(predicate: Aval, *operands: Aval, then: Body, otherwise: Body) -
         raise DTypeError(f"[cond] the predicate must be one bool; it is {predicate}.")
     for graph in (then.graph, otherwise.graph):
         _require_inputs("cond", graph, operands)
-    made, other = (tuple(x.aval for x in graph.outputs) for graph in (then.graph, otherwise.graph))
-    if made != other:
-        raise ShapeError(f"[cond] one branch gives {made} and the other {other}.")
-    return made
+    results, other = (tuple(x.aval for x in graph.outputs) for graph in (then.graph, otherwise.graph))
+    if results != other:
+        raise ShapeError(f"[cond] one branch gives {results} and the other {other}.")
+    return results
 
 
 @reference.rule(cond_p)
 def _cond_reference(predicate: Any, *operands: Any, then: Body, otherwise: Body) -> tuple[Any, ...]:
-    made, _ = run(then.graph if predicate else otherwise.graph, operands)
-    return tuple(made)
+    results, _ = run(then.graph if predicate else otherwise.graph, operands)
+    return tuple(results)
 
 
 @cost.rule(cond_p)
@@ -164,10 +164,10 @@ def graph_cost(graph: Graph) -> int:
     return total
 
 
-def _require_inputs(name: str, graph: Graph, given: Sequence[Aval]) -> None:
+def _require_inputs(name: str, graph: Graph, operands: Sequence[Aval]) -> None:
     expected = [node.aval for node in graph.inputs]
-    if expected != list(given):
-        raise ShapeError(f"[{name}] the body takes {expected}; it was given {list(given)}.")
+    if expected != list(operands):
+        raise ShapeError(f"[{name}] the body takes {expected}; it was given {list(operands)}.")
 
 
 def _require_carries(name: str, before: Sequence[Aval], after: Sequence[Aval]) -> None:

@@ -54,8 +54,8 @@ def _cast_jvp(tangents: Tangents, out: Array, x: Array, *, dtype: DType) -> list
 @offered("rn")
 def cast(x: Array, dtype: Any) -> Array:
     """``x`` converted to ``dtype``; ``x`` itself when it has that dtype already."""
-    wanted = as_dtype(dtype)
-    return x if x.dtype is wanted else apply(cast_p, x, dtype=wanted)
+    target = as_dtype(dtype)
+    return x if x.dtype is target else apply(cast_p, x, dtype=target)
 
 
 # --- stop_gradient ------------------------------------------------------------------------------------------------

@@ -55,9 +55,9 @@ for _op in (convolution_p, convolution_input_gradient_p, convolution_weight_grad
 def _places(op: Op, size: Shape, kernel: Shape, stride: Shape, padding: Pairs, dilation: Shape) -> Shape:
     """The spatial shape of a convolution's result; ShapeError where the kernel does not fit."""
     attrs = {"stride": stride, "padding": padding, "dilation": dilation}
-    for name, given in attrs.items():
-        if len(given) != len(size):
-            raise ShapeError(f"[{op.name}] {len(size)} spatial axes {size} need as many numbers {name}; got {given}.")
+    for name, numbers in attrs.items():
+        if len(numbers) != len(size):
+            raise ShapeError(f"[{op.name}] {len(size)} spatial axes {size} need as many numbers {name}; got {numbers}.")
     if min((*stride, *dilation)) < 1 or min(min(pair) for pair in padding) < 0:
         raise ShapeError(
             f"[{op.name}] strides and dilations are at least 1 and paddings at least 0; got {stride}, {dilation} and "
@@ -101,8 +101,8 @@ def _convolution_infer(
 ) -> Aval:
     _require_operands(convolution_p, x, w)
     _require_groups(convolution_p, x.shape[1], w.shape[0], groups, w.shape[1])
-    found = _places(convolution_p, x.shape[2:], w.shape[2:], stride, padding, dilation)
-    return aval((x.shape[0], w.shape[0], *found), sum_dtype(x.dtype))
+    out_size = _places(convolution_p, x.shape[2:], w.shape[2:], stride, padding, dilation)
+    return aval((x.shape[0], w.shape[0], *out_size), sum_dtype(x.dtype))
 
 
 @infer.rule(convolution_input_gradient_p)
@@ -120,11 +120,11 @@ def _input_gradient_infer(
     op = convolution_input_gradient_p
     _require_operands(op, g, w)
     _require_groups(op, w.shape[1] * groups, w.shape[0], groups, None)
-    found = _places(op, size, w.shape[2:], stride, padding, dilation)
-    if g.shape[1:] != (w.shape[0], *found):
+    out_size = _places(op, size, w.shape[2:], stride, padding, dilation)
+    if g.shape[1:] != (w.shape[0], *out_size):
         raise ShapeError(
             f"[{op.name}] g of shape {g.shape} with a weight of shape {w.shape} should have the shape "
-            f"(batch, {w.shape[0]}, {', '.join(map(str, found))}) that a convolution over {size} gives."
+            f"(batch, {w.shape[0]}, {', '.join(map(str, out_size))}) that a convolution over {size} gives."
         )
     return aval((g.shape[0], w.shape[1] * groups, *size), sum_dtype(g.dtype))
 
@@ -144,10 +144,10 @@ def _weight_gradient_infer(
     op = convolution_weight_gradient_p
     _require_operands(op, x, g)
     _require_groups(op, x.shape[1], g.shape[1], groups, None)
-    found = _places(op, x.shape[2:], kernel, stride, padding, dilation)
-    if (g.shape[0], *g.shape[2:]) != (x.shape[0], *found):
+    out_size = _places(op, x.shape[2:], kernel, stride, padding, dilation)
+    if (g.shape[0], *g.shape[2:]) != (x.shape[0], *out_size):
         raise ShapeError(
-            f"[{op.name}] g of shape {g.shape} should have batch {x.shape[0]} and the spatial shape {found} that a "
+            f"[{op.name}] g of shape {g.shape} should have batch {x.shape[0]} and the spatial shape {out_size} that a "
             f"convolution of {x.shape} with a kernel of {kernel} gives."
         )
     return aval((g.shape[1], x.shape[1] // groups, *kernel), sum_dtype(x.dtype))
@@ -189,7 +189,7 @@ def _weight_gradient_vjp(g: Array, out: Array, x: Array, y: Array, *, kernel: Sh
 
 
 def _per_tap(
-    kernel: Shape, found: Shape, stride: Shape, dilation: Shape
+    kernel: Shape, out_size: Shape, stride: Shape, dilation: Shape
 ) -> list[tuple[tuple[int, ...], tuple[slice, ...]]]:
     """Each tap with the part of the padded input that it sees at all positions."""
     return [
@@ -197,7 +197,7 @@ def _per_tap(
             tap,
             tuple(
                 slice(t * gap, t * gap + (n - 1) * step + 1, step)
-                for t, gap, n, step in zip(tap, dilation, found, stride, strict=True)
+                for t, gap, n, step in zip(tap, dilation, out_size, stride, strict=True)
             ),
         )
         for tap in np.ndindex(*kernel)
@@ -215,12 +215,12 @@ def _convolution_reference(
     x, w = summed(x), summed(w)
     padded = _grouped(np.pad(x, ((0, 0), (0, 0), *padding)), 1, groups)
     weight = _grouped(w, 0, groups)
-    found = _places(convolution_p, x.shape[2:], w.shape[2:], stride, padding, dilation)
-    result: Any = np.zeros((x.shape[0], groups, w.shape[0] // groups, *found), x.dtype)
+    out_size = _places(convolution_p, x.shape[2:], w.shape[2:], stride, padding, dilation)
+    result: Any = np.zeros((x.shape[0], groups, w.shape[0] // groups, *out_size), x.dtype)
     with np.errstate(all="ignore"):
-        for tap, seen in _per_tap(w.shape[2:], found, stride, dilation):
-            result += np.einsum("ngc...,gkc->ngk...", padded[(..., *seen)], weight[(..., *tap)])
-    return result.reshape(x.shape[0], w.shape[0], *found)
+        for tap, region in _per_tap(w.shape[2:], out_size, stride, dilation):
+            result += np.einsum("ngc...,gkc->ngk...", padded[(..., *region)], weight[(..., *tap)])
+    return result.reshape(x.shape[0], w.shape[0], *out_size)
 
 
 @reference.rule(convolution_input_gradient_p)
@@ -240,8 +240,8 @@ def _input_gradient_reference(
     padded = tuple(n + low + high for n, (low, high) in zip(size, padding, strict=True))
     result: Any = np.zeros((g.shape[0], groups, w.shape[1], *padded), g.dtype)
     with np.errstate(all="ignore"):
-        for tap, seen in _per_tap(w.shape[2:], g.shape[2:], stride, dilation):
-            result[(..., *seen)] += np.einsum("ngk...,gkc->ngc...", _grouped(g, 1, groups), weight[(..., *tap)])
+        for tap, region in _per_tap(w.shape[2:], g.shape[2:], stride, dilation):
+            result[(..., *region)] += np.einsum("ngk...,gkc->ngc...", _grouped(g, 1, groups), weight[(..., *tap)])
     inside = tuple(slice(low, low + n) for n, (low, _) in zip(size, padding, strict=True))
     return result.reshape(g.shape[0], w.shape[1] * groups, *padded)[(..., *inside)]
 
@@ -264,9 +264,9 @@ def _weight_gradient_reference(
     flat = cotangent.reshape(*cotangent.shape[:3], -1)
     result: Any = np.zeros((groups, g.shape[1] // groups, x.shape[1] // groups, *kernel), x.dtype)
     with np.errstate(all="ignore"):
-        for tap, seen in _per_tap(kernel, g.shape[2:], stride, dilation):
-            met = padded[(..., *seen)].reshape(*padded.shape[:3], -1)
-            result[(..., *tap)] = np.einsum("ngcp,ngkp->gkc", met, flat)
+        for tap, region in _per_tap(kernel, g.shape[2:], stride, dilation):
+            patches = padded[(..., *region)].reshape(*padded.shape[:3], -1)
+            result[(..., *tap)] = np.einsum("ngcp,ngkp->gkc", patches, flat)
     return result.reshape(g.shape[1], x.shape[1] // groups, *kernel)
 
 

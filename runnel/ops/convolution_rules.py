@@ -78,14 +78,14 @@ def _convolution(
     if _wants_float32(x, algorithm):
         attrs = {"stride": stride, "padding": padding, "dilation": dilation, "groups": groups, "algorithm": algorithm}
         return in_float32(convolution_p, x, w, **attrs)
-    found = _found(x.shape[2:], w.shape[2:], stride, padding, dilation)
-    if winograd_rules.chosen(algorithm, x, w.shape, found, stride, dilation, groups):
-        return winograd_rules.convolution(x, w, padding, found)
+    out_size = _out_size(x.shape[2:], w.shape[2:], stride, padding, dilation)
+    if winograd_rules.chosen(algorithm, x, w.shape, out_size, stride, dilation, groups):
+        return winograd_rules.convolution(x, w, padding, out_size)
     padded = pad(channels_last(x), ((0, 0), *padding, (0, 0)))
     return channels_first(correlate(padded, w, stride, dilation, groups))
 
 
-def _found(size: Shape, kernel: Shape, stride: Shape, padding: Pairs, dilation: Shape) -> Shape:
+def _out_size(size: Shape, kernel: Shape, stride: Shape, padding: Pairs, dilation: Shape) -> Shape:
     """The spatial shape of a convolution's result."""
     around = (n + low + high for n, (low, high) in zip(size, padding, strict=True))
     return tuple(positions_along(n, *each) for n, *each in zip(around, kernel, stride, dilation, strict=True))
@@ -96,12 +96,12 @@ def correlate(x: Array, w: Array, stride: Shape, dilation: Shape, groups: int) -
     kernel = w.shape[2:]
     if sum_form(x.shape[-1], w.shape[0], kernel, groups) is Algorithm.TAPS:
         return _tap_by_tap(x, w, stride, dilation, groups)
-    seen = windows(x, kernel, stride, dilation)
+    patches = windows(x, kernel, stride, dilation)
     weight = permute(w, (*range(2, w.ndim), 1, 0))
     inputs, results = x.shape[-1] // groups, w.shape[0] // groups
     parts = [
         contract_windows(
-            narrow(seen, -1, i * inputs, inputs), narrow(weight, -1, i * results, results), len(kernel) + 1
+            narrow(patches, -1, i * inputs, inputs), narrow(weight, -1, i * results, results), len(kernel) + 1
         )
         for i in range(groups)
     ]
@@ -118,11 +118,11 @@ def _tap_by_tap(x: Array, w: Array, stride: Shape, dilation: Shape, groups: int)
     taps = tap_slices(x, kernel, stride, dilation)
     if not inputs:
         return full_like(x, 0, (*taps[0].shape[:-1], groups * results))
-    for tap, seen in enumerate(taps):
-        split = reshape(seen, (*seen.shape[:-1], groups, inputs))
+    for tap, region in enumerate(taps):
+        split = reshape(region, (*region.shape[:-1], groups, inputs))
         for channel in range(inputs):
             factor = narrow(narrow(weight, 0, tap, 1), 1, channel, 1)
-            broad = reshape(factor, (*(1,) * (seen.ndim - 1), groups, results))
+            broad = reshape(factor, (*(1,) * (region.ndim - 1), groups, results))
             terms.append(multiply(narrow(split, -1, channel, 1), broad))
     total = functools.reduce(add, terms)
     return reshape(total, (*total.shape[:-2], groups * results))
@@ -155,8 +155,8 @@ def _weight_gradient(
     padded = _covered(padded, cotangent.shape[1:-1], kernel, stride, dilation)
     if sum_form(padded.shape[-1], cotangent.shape[-1], kernel, groups) is Algorithm.TAPS:
         return _weights_tap_by_tap(padded, cotangent, kernel, stride, dilation, groups)
-    seen = windows(padded, kernel, stride, dilation)
-    by_tap = permute(seen, (*range(spatial + 1, 2 * spatial + 2), *range(spatial + 1)))
+    patches = windows(padded, kernel, stride, dilation)
+    by_tap = permute(patches, (*range(spatial + 1, 2 * spatial + 2), *range(spatial + 1)))
     parts = [
         contract_windows(
             narrow(by_tap, spatial, i * inputs, inputs), narrow(cotangent, -1, i * results, results), spatial + 1
@@ -166,14 +166,14 @@ def _weight_gradient(
     return permute(concat_same(parts, spatial + 1), (spatial + 1, spatial, *range(spatial)))
 
 
-def _covered(x: Array, found: Shape, kernel: Shape, stride: Shape, dilation: Shape) -> Array:
+def _covered(x: Array, out_size: Shape, kernel: Shape, stride: Shape, dilation: Shape) -> Array:
     """``x`` without what no window reaches."""
     sizes = tuple(
         (n - 1) * step + (taps - 1) * gap + 1
-        for n, taps, step, gap in zip(found, kernel, stride, dilation, strict=True)
+        for n, taps, step, gap in zip(out_size, kernel, stride, dilation, strict=True)
     )
-    wanted = (x.shape[0], *sizes, x.shape[-1])
-    return x if wanted == x.shape else apply(slice_p, x, starts=(0,) * x.ndim, sizes=wanted, steps=(1,) * x.ndim)
+    covered = (x.shape[0], *sizes, x.shape[-1])
+    return x if covered == x.shape else apply(slice_p, x, starts=(0,) * x.ndim, sizes=covered, steps=(1,) * x.ndim)
 
 
 def _weights_tap_by_tap(x: Array, g: Array, kernel: Shape, stride: Shape, dilation: Shape, groups: int) -> Array:
@@ -182,8 +182,8 @@ def _weights_tap_by_tap(x: Array, g: Array, kernel: Shape, stride: Shape, dilati
     cotangent = reshape(g, (*g.shape[:-1], groups, results))
     spatial = tuple(range(1, g.ndim - 1))
     rows: list[Array] = []
-    for seen in tap_slices(x, kernel, stride, dilation):
-        split = reshape(seen, (*seen.shape[:-1], groups, inputs))
+    for region in tap_slices(x, kernel, stride, dilation):
+        split = reshape(region, (*region.shape[:-1], groups, inputs))
         for channel in range(inputs):
             product = multiply(narrow(split, -1, channel, 1), cotangent)
             rows.append(sum(sum(product, spatial), 0))
@@ -207,12 +207,12 @@ class Phase(NamedTuple):
 def phases(taps: int, stride: int, dilation: int) -> list[Phase]:
     """What each residue modulo ``stride`` of a padded input's positions meets, without multiplications by zero."""
     common = math.gcd(stride, dilation)
-    found = []
+    result = []
     for phase in range(stride):
         mine = tuple(t for t in range(taps) if (t * dilation - phase) % stride == 0)
         shift = (mine[0] * dilation - phase) // stride if mine else 0
-        found.append(Phase(mine, shift, dilation // common))
-    return found
+        result.append(Phase(mine, shift, dilation // common))
+    return result
 
 
 @expand.rule(convolution_input_gradient_p)
@@ -261,9 +261,9 @@ def _one_phase(g: Array, w: Array, along: Sequence[Phase], first: Shape, count: 
         return cast(full_like(g, 0, (g.shape[0], *count, w.shape[0])), sum_dtype(g.dtype))
     starts = tuple(f - p.shift - (n - 1) * p.gap for f, p, n in zip(first, along, kernel, strict=True))
     sizes = tuple(n + (k - 1) * p.gap for n, p, k in zip(count, along, kernel, strict=True))
-    seen = zero_extended(g, (0, *starts, 0), (g.shape[0], *sizes, g.shape[-1]))
+    extended = zero_extended(g, (0, *starts, 0), (g.shape[0], *sizes, g.shape[-1]))
     gaps = tuple(p.gap for p in along)
-    return correlate(seen, _chosen(w, along), (1,) * len(kernel), gaps, groups)
+    return correlate(extended, _chosen(w, along), (1,) * len(kernel), gaps, groups)
 
 
 def _chosen(w: Array, along: Sequence[Phase]) -> Array:
@@ -296,10 +296,10 @@ def interleaved(parts: Sequence[Array], stride: Shape) -> Array:
 # Whatever the elements are put together to, they are carried out as each would be alone, so that bits are the same.
 
 
-def _settled(algorithm: str, x: Array, w: Array, found: Shape, stride: Shape, dilation: Shape, groups: int) -> str:
+def _settled(algorithm: str, x: Array, w: Array, out_size: Shape, stride: Shape, dilation: Shape, groups: int) -> str:
     """The algorithm that one element's convolution of ``x`` with ``w`` has; both have an axis for elements in front."""
     one = aval(x.shape[1:], float32 if _wants_float32(x, algorithm) else x.dtype)
-    is_winograd = winograd_rules.chosen(algorithm, one, w.shape[1:], found, stride, dilation, groups)
+    is_winograd = winograd_rules.chosen(algorithm, one, w.shape[1:], out_size, stride, dilation, groups)
     return WINOGRAD if is_winograd else DIRECT
 
 
@@ -307,8 +307,8 @@ def _settled(algorithm: str, x: Array, w: Array, found: Shape, stride: Shape, di
 def _convolution_batched(
     size: int, x: Array, w: Array, *, stride: Shape, padding: Pairs, dilation: Shape, groups: int, algorithm: str = AUTO
 ) -> Array | None:
-    found = _found(x.shape[3:], w.shape[3:], stride, padding, dilation)
-    settled = _settled(algorithm, x, w, found, stride, dilation, groups)
+    out_size = _out_size(x.shape[3:], w.shape[3:], stride, padding, dilation)
+    settled = _settled(algorithm, x, w, out_size, stride, dilation, groups)
     attrs: dict[str, Any] = {"stride": stride, "padding": padding, "dilation": dilation, "groups": groups}
     if w.shape[0] == 1:
         result = apply(convolution_p, merged_rows(x), bare(w), **attrs, algorithm=settled)
@@ -316,7 +316,7 @@ def _convolution_batched(
     if x.shape[0] != 1 or groups != 1 or settled == WINOGRAD:
         return None
     result = apply(convolution_p, bare(x), merged_rows(w), **attrs, algorithm=settled)
-    return moveaxis(reshape(result, (x.shape[1], size, w.shape[1], *found)), 1, 0)
+    return moveaxis(reshape(result, (x.shape[1], size, w.shape[1], *out_size)), 1, 0)
 
 
 @batching(convolution_input_gradient_p)

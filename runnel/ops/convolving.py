@@ -117,8 +117,8 @@ def _in_float(
     name: str, product: Callable[[Array, Array], Array], x: Array, weight: Array, bias: Array | None
 ) -> Array:
     """The product in float32 or float64; the bias is added channels-last, where sums over all but channels are fast."""
-    given: DType = common_dtype(convolution_p, (x, weight))
-    multiplied = operand_dtype(given) if given.is_float else float32
+    common: DType = common_dtype(convolution_p, (x, weight))
+    multiplied = operand_dtype(common) if common.is_float else float32
     dtype = sum_dtype(multiplied)
     y = product(cast(x, multiplied), cast(weight, multiplied))
     if bias is not None:
@@ -126,7 +126,7 @@ def _in_float(
             raise ShapeError(f"[{name}] a bias of shape ({y.shape[1]},) is needed, one number for each channel of the "
                              f"result; got {bias.shape}.")  # fmt: skip
         y = channels_first(add(channels_last(y), for_each_image(cast(bias, dtype), y)))
-    return cast(y, given if given.is_float else dtype)
+    return cast(y, common if common.is_float else dtype)
 
 
 def for_each_image(vector: Array, y: Array) -> Array:

@@ -35,11 +35,11 @@ def full_like(
 ) -> Array:
     """``value`` everywhere, in the shape and dtype and on the device of ``like``, unless others are given. No memory is
     filled."""
-    wanted = like.shape if shape is None else as_sizes("full_like", shape)
+    sizes = like.shape if shape is None else as_sizes("full_like", shape)
     chosen = like.dtype if dtype is None else as_dtype(dtype)
-    shared = constant(like, value, chosen, len(wanted))
-    made = broadcast_to(shared, wanted)
-    own = made.handle() if made is shared else made
+    shared = constant(like, value, chosen, len(sizes))
+    filled = broadcast_to(shared, sizes)
+    own = filled.handle() if filled is shared else filled
     return own if device is None else own.to(device=device)
 
 
@@ -113,6 +113,6 @@ lower.register(iota_p, IndexFunction(_iota_expr, _iota_steps))
 @offered("rn")
 def iota(like: Array, shape: int | Iterable[int], axis: int = -1, dtype: Any = int64, start: int = 0) -> Array:
     """``start`` + the position along ``axis``, in an array of ``shape``."""
-    wanted = as_sizes("iota", shape)
-    place = normalize_axis("iota", axis, len(wanted))
-    return apply(iota_p, constant(like, operator.index(start), as_dtype(dtype), len(wanted)), shape=wanted, axis=place)
+    sizes = as_sizes("iota", shape)
+    place = normalize_axis("iota", axis, len(sizes))
+    return apply(iota_p, constant(like, operator.index(start), as_dtype(dtype), len(sizes)), shape=sizes, axis=place)

@@ -26,8 +26,8 @@ def sum_dtype(dtype: DType) -> DType:
 
 def operand_dtype(dtype: DType) -> DType:
     """The dtype in which factors of the float ``dtype`` are multiplied, by the precision of the context in force."""
-    taken = dtype.itemsize >= 4 or (dtype is bfloat16 and context.current().precision != "float32")
-    return dtype if taken else float32
+    is_direct = dtype.itemsize >= 4 or (dtype is bfloat16 and context.current().precision != "float32")
+    return dtype if is_direct else float32
 
 
 def in_float32(op: Op, x: Array, y: Array, **attrs: Any) -> Array:

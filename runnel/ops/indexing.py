@@ -81,9 +81,9 @@ def _take_batched(size: int, x: Array, indices: Array, *, axis: int) -> Array:
         return moveaxis(apply(take_p, bare(x), indices, axis=axis), axis, 0)
     n, count = x.shape[1 + axis], len(indices.shape) - 1
     lines = moveaxis(x, 1 + axis, 1)
-    found = apply(take_p, merged_rows(lines), own_rows(indices, n), axis=0)
-    rest = range(1 + count, found.ndim)
-    return permute(found, (0, *rest[:axis], *range(1, 1 + count), *rest[axis:]))
+    rows = apply(take_p, merged_rows(lines), own_rows(indices, n), axis=0)
+    rest = range(1 + count, rows.ndim)
+    return permute(rows, (0, *rest[:axis], *range(1, 1 + count), *rest[axis:]))
 
 
 def own_rows(indices: Array, n: int) -> Array:
@@ -153,18 +153,18 @@ def take_along_axis(x: Array, indices: Array, axis: int = -1) -> Array:
     if m == 1:
         return picked(x, front, place)
     rows = moveaxis(x, place, -1)
-    wanted = cast(moveaxis(front, place, -1), int64)
+    positions = cast(moveaxis(front, place, -1), int64)
     first = multiply(iota(x, (math.prod(others), 1), 0), n)
-    flat = add(reshape(wanted, (math.prod(others), m)), first)
-    found = apply(take_p, reshape(rows, (x.size,)), flat, axis=0)
-    return moveaxis(reshape(found, (*others, m)), -1, place)
+    flat = add(reshape(positions, (math.prod(others), m)), first)
+    gathered = apply(take_p, reshape(rows, (x.size,)), flat, axis=0)
+    return moveaxis(reshape(gathered, (*others, m)), -1, place)
 
 
 def picked(x: Array, index: Array, axis: int) -> Array:
     """The element at ``index`` (of size 1 along ``axis``) as a sum over a choice, which fuses with what surrounds it.
     An index outside gives 0."""
-    wanted = cast(index, int64)
-    return sum(where(equal(iota(x, x.shape, axis), wanted), x, 0), axis=axis, keepdims=True, dtype=x.dtype)
+    position = cast(index, int64)
+    return sum(where(equal(iota(x, x.shape, axis), position), x, 0), axis=axis, keepdims=True, dtype=x.dtype)
 
 
 label_p = Op("label", "x, *, extent, allowed", "x, whose elements must lie in [0, extent) or equal allowed.")
@@ -259,9 +259,9 @@ jvp.register(buckets_p, no_tangent)
 def _buckets_batched(size: int, labels: Array, *, rows: int) -> Array:
     """One sort of all elements' labels; of its parts each begins where the element does."""
     n = labels.shape[1]
-    held = minimum(maximum(cast(labels, int64), 0), rows - 1)
-    table = apply(buckets_p, reshape(own_rows(held, rows), (size * n,)), rows=size * rows)
-    first = multiply(iota(held, (size, 1), 0), n)
+    clipped = minimum(maximum(cast(labels, int64), 0), rows - 1)
+    table = apply(buckets_p, reshape(own_rows(clipped, rows), (size * n,)), rows=size * rows)
+    first = multiply(iota(clipped, (size, 1), 0), n)
     begins = reshape(narrow(table, 0, 0, size * rows), (size, rows))
     end = full_like(first, n)
     positions = reshape(narrow(table, 0, size * rows + 2, size * n), (size, n))

@@ -43,11 +43,11 @@ def cut(x: Array, part: Window) -> Array:
 def _selected(x: Array, selected: Selection) -> Array:
     lines = merged(cut(x, selected.part), selected)
     first, count = first_axis(selected), len(selected.shape)
-    taken = apply(take_p, lines, merged_indices(x, selected), axis=first)
-    order = list(range(taken.ndim))
+    gathered = apply(take_p, lines, merged_indices(x, selected), axis=first)
+    order = list(range(gathered.ndim))
     block = order[first : first + count]
     del order[first : first + count]
-    return permute(taken, [*order[: selected.place], *block, *order[selected.place :]])
+    return permute(gathered, [*order[: selected.place], *block, *order[selected.place :]])
 
 
 def first_axis(selected: Selection) -> int:
@@ -80,14 +80,14 @@ def merged_indices(x: Array, selected: Selection) -> Array:
     known = flat_indices(x.shape, selected)
     if known is not None:
         only = selected.chosen[0].indices
-        is_as_given = (
+        is_in_range = (
             len(selected.chosen) == 1 and isinstance(only, TensorLike) and known.size and only.known().min() >= 0
         )
-        return only if is_as_given else x.lift(known, int64)
+        return only if is_in_range else x.lift(known, int64)
     flat: Array = None
     for c, n, stride in zip(selected.chosen, sizes, strides(selected), strict=True):
-        given = c.indices if isinstance(c.indices, TensorLike) else x.lift(c.indices.astype("int64"), int64)
-        inside = from_the_front(given, n)
+        indices = c.indices if isinstance(c.indices, TensorLike) else x.lift(c.indices.astype("int64"), int64)
+        inside = from_the_front(indices, n)
         if len(sizes) > 1:
             inside = multiply(labels_below(inside, n), stride)
         flat = inside if flat is None else add(flat, inside)

@@ -185,8 +185,8 @@ def selection(shape: Shape, items: Sequence[Any]) -> Selection:
     )
     together = advanced[-1] - advanced[0] == len(advanced) - 1
     place = sum(not isinstance(b, int) for b in basic[: advanced[0]]) if together else 0
-    met = broadcast_shapes("getitem", *(c.indices.shape for c in chosen))
-    return Selection(window(shape, basic), chosen, met, place)
+    block = broadcast_shapes("getitem", *(c.indices.shape for c in chosen))
+    return Selection(window(shape, basic), chosen, block, place)
 
 
 def _positions(mask: Any, axis: int, shape: Shape) -> tuple[np.ndarray, ...]:

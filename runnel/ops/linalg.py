@@ -137,8 +137,8 @@ def _eigh_vjp(gs: Any, outs: Any, a: Array, *, wanted: Any, lower: bool) -> tupl
     g_values, g_vectors = or_zeros(gs, outs)
     i, j = rows_and_columns(vectors)
     inner = where(equal(i, j), expand_dims(g_values, -1), _apart(matmul(transposed(vectors), g_vectors), values))
-    made = matmul(matmul(vectors, inner), transposed(vectors))
-    return (multiply(add(made, transposed(made)), 0.5),)
+    half = matmul(matmul(vectors, inner), transposed(vectors))
+    return (multiply(add(half, transposed(half)), 0.5),)
 
 
 # --- qr -----------------------------------------------------------------------------------------------------------
@@ -231,12 +231,12 @@ def _svd_vjp(gs: Any, outs: Any, a: Array, *, wanted: Any, full: bool) -> tuple[
         multiply(column, _apart(subtract(of_v, transposed(of_v)), squares)),
     )
     i, j = rows_and_columns(inner)
-    made = matmul(matmul(u, add(inner, where(equal(i, j), expand_dims(g_s, -1), 0))), vh)
+    g_a = matmul(matmul(u, add(inner, where(equal(i, j), expand_dims(g_s, -1), 0))), vh)
     if m > k:
-        made = add(made, matmul(divide(subtract(g_u, matmul(u, of_u)), row), vh))
+        g_a = add(g_a, matmul(divide(subtract(g_u, matmul(u, of_u)), row), vh))
     if n > k:
-        made = add(made, matmul(divide(u, row), transposed(subtract(g_v, matmul(v, of_v)))))
-    return (made,)
+        g_a = add(g_a, matmul(divide(u, row), transposed(subtract(g_v, matmul(v, of_v)))))
+    return (g_a,)
 
 
 # --- functions ----------------------------------------------------------------------------------------------------

@@ -185,10 +185,10 @@ def _averaged(
 ) -> Array:
     """The losses of labels, weighted, ignored ones at 0; a mean divides by the weights that count."""
     factors = _label_weights(x, target, weight, ignore_index, axis)
-    kept = where(not_equal(target, ignore_index), losses if weight is None else multiply(losses, factors), 0)
+    counted = where(not_equal(target, ignore_index), losses if weight is None else multiply(losses, factors), 0)
     if reduction == "mean":
-        return divide(sum(kept), sum(factors))
-    return reduced(name, kept, reduction)
+        return divide(sum(counted), sum(factors))
+    return reduced(name, counted, reduction)
 
 
 def _label_weights(x: Array, target: Array, weight: Array | None, ignore_index: int, axis: int) -> Array:

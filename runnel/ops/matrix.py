@@ -36,14 +36,14 @@ def matrix() -> list[Row]:
 
 def as_text(rows: list[Row] | None = None) -> str:
     """The matrix for a terminal: + a rule, - none, · none yet for any op."""
-    shown = matrix() if rows is None else rows
+    table = matrix() if rows is None else rows
     tables = list(Table.registry)
     marks = {PRESENT: "+", ABSENT: "-", EMPTY: "·"}
-    width = max((len(row.name) for row in shown), default=2)
+    width = max((len(row.name) for row in table), default=2)
     lines = ["op".ljust(width) + "  " + "  ".join(tables)]
-    for row in shown:
+    for row in table:
         cells = "  ".join(marks[row.cells[t]].center(len(t)) for t in tables)
         lines.append(f"{row.name.ljust(width)}  {cells}".rstrip())
-    holes = sum(cell == ABSENT for row in shown for cell in row.cells.values())
-    lines.append(f"{len(shown)} ops, {len(tables)} tables, {holes} holes.  + a rule   - none   · none yet for any op")
+    holes = sum(cell == ABSENT for row in table for cell in row.cells.values())
+    lines.append(f"{len(table)} ops, {len(tables)} tables, {holes} holes.  + a rule   - none   · none yet for any op")
     return "\n".join(lines)

@@ -52,25 +52,25 @@ def _max_pool_infer(x: Aval, *, kernel: Shape, stride: Shape, padding: Pairs, di
             f"[max_pool] an input of shape {x.shape} needs {x.ndim - 2} positive numbers each as kernel, stride, "
             f"padding and dilation; got {kernel}, {stride}, {padding}, {dilation}."
         )
-    found = []
+    out_size = []
     for n, taps, step, (low, high), gap in zip(x.shape[2:], kernel, stride, padding, dilation, strict=True):
         if effective_size(taps, gap) > n + low + high or max(low, high) >= effective_size(taps, gap):
             raise ShapeError(
                 f"[max_pool] windows of {kernel} with dilation {dilation} do not fit an input of {x.shape[2:]} with "
                 f"padding {padding}: each must hold an element of the input."
             )
-        found.append(positions_along(n + low + high, taps, step, gap))
-    return aval((*x.shape[:2], *found), x.dtype)
+        out_size.append(positions_along(n + low + high, taps, step, gap))
+    return aval((*x.shape[:2], *out_size), x.dtype)
 
 
 @reference.rule(max_pool_p)
 def _max_pool_reference(x: Any, *, kernel: Shape, stride: Shape, padding: Pairs, dilation: Shape) -> Any:
     lowest = np.array(-np.inf if x.dtype.kind not in "iu" else np.iinfo(x.dtype).min).astype(x.dtype)
     padded = np.pad(x, ((0, 0), (0, 0), *padding), constant_values=lowest)
-    seen = reference[windows_p](np.moveaxis(padded, 1, -1), kernel=kernel, stride=stride, dilation=dilation)
+    patches = reference[windows_p](np.moveaxis(padded, 1, -1), kernel=kernel, stride=stride, dilation=dilation)
     spatial = len(kernel)
     with np.errstate(all="ignore"):
-        return np.moveaxis(seen.max(axis=tuple(range(spatial + 1, 2 * spatial + 1))), -1, 1)
+        return np.moveaxis(patches.max(axis=tuple(range(spatial + 1, 2 * spatial + 1))), -1, 1)
 
 
 @cost.rule(max_pool_p)
@@ -94,15 +94,15 @@ def _max_pool_vjp(
     kind = uint8 if math.prod(kernel) <= 256 else int32
     first = constant(x, 0, kind, x.ndim)
     taps = tap_slices(padded, kernel, stride, dilation)
-    for tap, seen in reversed([*enumerate(taps)][1:]):
-        first = where(equal(seen, greatest), constant(x, tap, kind, x.ndim), first)
+    for tap, region in reversed([*enumerate(taps)][1:]):
+        first = where(equal(region, greatest), constant(x, tap, kind, x.ndim), first)
     first = where(equal(taps[0], greatest), constant(x, 0, kind, x.ndim), first)
     if stride == kernel and set(dilation) == {1}:
-        laid = _apart(cotangent, first, kernel)
+        summed = _apart(cotangent, first, kernel)
     else:
-        laid = _overlapping(cotangent, first, padded.shape[1:-1], kernel, stride, dilation)
+        summed = _overlapping(cotangent, first, padded.shape[1:-1], kernel, stride, dilation)
     starts = (0, *(low for low, _ in padding), 0)
-    return (channels_first(zero_extended(laid, starts, (x.shape[0], *x.shape[2:], x.shape[1]))),)
+    return (channels_first(zero_extended(summed, starts, (x.shape[0], *x.shape[2:], x.shape[1]))),)
 
 
 def _apart(g: Array, first: Array, kernel: Shape) -> Array:

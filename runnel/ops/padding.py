@@ -18,7 +18,7 @@ from runnel.core.tangents import Tangents
 from runnel.loops.rules import Padding
 from runnel.ops.arguments import Array, is_single, require_same_dtype
 from runnel.ops.arithmetic import multiply
-from runnel.ops.broadcasting import broadcast_to, sum_kept
+from runnel.ops.broadcasting import broadcast_to, sum_keepdims
 from runnel.ops.creation_like import full_like, zeros_like
 from runnel.ops.logic import where
 from runnel.ops.pieces import concat_same, flip, narrow, slice_p
@@ -71,7 +71,7 @@ def _pad_vjp(
 
     def into_value() -> Array:
         outside = apply(pad_p, zeros_like(x), constant(x, 1, x.dtype, x.ndim), widths=widths)
-        return sum_kept(multiply(g, outside), tuple(range(x.ndim)))
+        return sum_keepdims(multiply(g, outside), tuple(range(x.ndim)))
 
     return into_x, into_value
 
@@ -100,10 +100,10 @@ axes.register(pad_p, _Padded({"widths": Each((0, 0, 1))}))
 
 @vjp.rule(slice_p)
 def _slice_vjp(g: Array, out: Array, x: Array, *, starts: Shape, sizes: Shape, steps: Shape) -> tuple[Array]:
-    return (laid_into_zeros(g, x.shape, starts, sizes, steps),)
+    return (embedded_in_zeros(g, x.shape, starts, sizes, steps),)
 
 
-def laid_into_zeros(g: Array, shape: Shape, starts: Shape, sizes: Shape, steps: Shape) -> Array:
+def embedded_in_zeros(g: Array, shape: Shape, starts: Shape, sizes: Shape, steps: Shape) -> Array:
     """Zeros of ``shape`` with ``g`` where the slice is: reversed where it runs backwards, spread by its steps."""
     if 0 in sizes:
         return full_like(g, 0, shape)
@@ -164,10 +164,10 @@ def zero_extended(x: Array, starts: Sequence[int], sizes: Sequence[int]) -> Arra
     """``sizes`` elements of ``x`` from ``starts`` on along each axis; outside of its axes, ``x`` is 0."""
     first = [min(max(s, 0), n) for s, n in zip(starts, x.shape, strict=True)]
     last = [min(max(s + size, f), n) for s, size, f, n in zip(starts, sizes, first, x.shape, strict=True)]
-    kept = tuple(b - a for a, b in zip(first, last, strict=True))
-    if 0 in kept:
+    inner = tuple(b - a for a, b in zip(first, last, strict=True))
+    if 0 in inner:
         return full_like(x, 0, tuple(sizes))
-    if kept != x.shape:
-        x = apply(slice_p, x, starts=tuple(first), sizes=kept, steps=(1,) * x.ndim)
+    if inner != x.shape:
+        x = apply(slice_p, x, starts=tuple(first), sizes=inner, steps=(1,) * x.ndim)
     widths = tuple((a - s, s + size - b, 1) for a, b, s, size in zip(first, last, starts, sizes, strict=True))
     return pad_spread(x, widths, 0)

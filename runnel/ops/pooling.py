@@ -95,10 +95,10 @@ def avg_pool(
     total = _window_sums(pad(channels_last(x), ((0, 0), *pairs, (0, 0))), taps, steps)
     if divisor_override is not None:
         return channels_first(divide(total, divisor_override))
-    asked = per_axis("avg_pool", "padding", padding, x.ndim - 2)
+    paddings = per_axis("avg_pool", "padding", padding, x.ndim - 2)
     counts = [
         _inside(n, k, step, low, total.shape[1 + i], p if count_include_pad else 0)
-        for i, (n, k, step, (low, _), p) in enumerate(zip(x.shape[2:], taps, steps, pairs, asked, strict=True))
+        for i, (n, k, step, (low, _), p) in enumerate(zip(x.shape[2:], taps, steps, pairs, paddings, strict=True))
     ]
     return channels_first(divide(total, _divisor(total, counts)))
 
@@ -148,19 +148,19 @@ def _adaptive(
     reduced: Callable[[Array, int, int], Array],
 ) -> Array:
     spatial = x.ndim - 2
-    given = as_tuple(output_size) if output_size is not None else (None,)
+    requested = as_tuple(output_size) if output_size is not None else (None,)
     if output_size is None or is_single(output_size):
-        given *= spatial
-    given = tuple(None if n is None else operator.index(n) for n in given)
-    if len(given) != spatial or any(n is not None and n < 1 for n in given):
+        requested *= spatial
+    requested = tuple(None if n is None else operator.index(n) for n in requested)
+    if len(requested) != spatial or any(n is not None and n < 1 for n in requested):
         raise ShapeError(f"[{name}] output_size is a positive int, or {spatial} of them; got {output_size!r}.")
-    if any(n is not None and n > _MOST_WINDOWS for n in given):
+    if any(n is not None and n > _MOST_WINDOWS for n in requested):
         raise ShapeError(f"[{name}] makes at most {_MOST_WINDOWS} windows along an axis; got {output_size!r}.")
-    wanted = tuple(n if m is None else m for n, m in zip(x.shape[2:], given, strict=True))
-    if all(n % m == 0 for n, m in zip(x.shape[2:], wanted, strict=True)):
-        return even(x, tuple(n // m for n, m in zip(x.shape[2:], wanted, strict=True)))
+    out_size = tuple(n if m is None else m for n, m in zip(x.shape[2:], requested, strict=True))
+    if all(n % m == 0 for n, m in zip(x.shape[2:], out_size, strict=True)):
+        return even(x, tuple(n // m for n, m in zip(x.shape[2:], out_size, strict=True)))
     y = channels_last(x)
-    for axis, count in reversed([*enumerate(wanted, 1)]):
+    for axis, count in reversed([*enumerate(out_size, 1)]):
         bins = _bins(y.shape[axis], count)
         y = concat([reduced(narrow(y, axis, low, high - low), axis, high - low) for low, high in bins], axis)
     return channels_first(y)

@@ -47,9 +47,9 @@ def in_low(function: Callable[P, R], *, widened: bool = False) -> Callable[P, R]
         dtypes = {_float_dtype(x) for x in (*args, *kwargs.values())} - {None}
         if not dtypes or float64 in dtypes:
             return function(*args, **kwargs)
-        given = float32 if widened else operand_dtype(low)
-        rounded: Any = [_rounded(x, low, given) for x in args]
-        named: Any = {name: _rounded(x, low, given) for name, x in kwargs.items()}
+        compute_dtype = float32 if widened else operand_dtype(low)
+        rounded: Any = [_rounded(x, low, compute_dtype) for x in args]
+        named: Any = {name: _rounded(x, low, compute_dtype) for name, x in kwargs.items()}
         result: Any = cast(function(*rounded, **named), low)
         return result
 
@@ -82,13 +82,13 @@ def _float_dtype(x: Any) -> DType | None:
     return None
 
 
-def _rounded(x: Any, low: DType, given: DType) -> Any:
-    """A float array rounded to ``low``, in the dtype ``given``."""
+def _rounded(x: Any, low: DType, compute_dtype: DType) -> Any:
+    """A float array rounded to ``low``, in the dtype ``compute_dtype``."""
     if _float_dtype(x) is None:
         return x
     if isinstance(x, np.ndarray):
-        return x.astype(low.numpy).astype(given.numpy)
-    return cast(cast(x, low), given)
+        return x.astype(low.numpy).astype(compute_dtype.numpy)
+    return cast(cast(x, low), compute_dtype)
 
 
 def _widened(x: Any) -> Any:

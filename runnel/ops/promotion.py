@@ -92,9 +92,9 @@ def lifted(like: Array, x: Any, dtype: DType, ndim: int) -> Array:
 def meet(op: Op, *operands: Any, dtype: DType | None = None) -> list[Array]:
     """The operands as tensors of one dtype (their common one, or ``dtype``) and one rank."""
     like = anchor(op, operands)
-    wanted = common_dtype(op, operands) if dtype is None else dtype
+    common = common_dtype(op, operands) if dtype is None else dtype
     ndim = max(getattr(x, "ndim", 0) for x in operands)
-    return [lifted(like, x, wanted, ndim) for x in operands]
+    return [lifted(like, x, common, ndim) for x in operands]
 
 
 def unary(op: Op, x: Operand) -> Array:

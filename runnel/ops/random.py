@@ -229,10 +229,10 @@ def _unit(key: RandomKey, shape: Shape, dtype: Any, word: int) -> Array:
         upper = cast(bitwise_right_shift(_bits(key, shape, word, _DRAWING), 5), float64)
         lower_bits = cast(bitwise_right_shift(_bits(key, shape, word + 1, _DRAWING), 6), float64)
         return multiply(add(multiply(upper, 2.0**26), lower_bits), 2.0**-53)
-    kept = _FRACTION_BITS[dtype.name]
-    whole = bitwise_right_shift(_bits(key, shape, word, _DRAWING), 32 - kept)
+    fraction_bits = _FRACTION_BITS[dtype.name]
+    whole = bitwise_right_shift(_bits(key, shape, word, _DRAWING), 32 - fraction_bits)
     # fewer than 31 bits: int32 holds them, and converts to float in one instruction where uint32 does not
-    return cast(multiply(cast(cast(whole, int32), float32), 2.0**-kept), dtype)
+    return cast(multiply(cast(cast(whole, int32), float32), 2.0**-fraction_bits), dtype)
 
 
 @offered("rn")
@@ -240,10 +240,10 @@ def normal(
     key: RandomKey, shape: int | Iterable[int] = (), dtype: Any = float32, mean: float = 0.0, std: float = 1.0
 ) -> Array:
     """Normal numbers (G. Box, M. Muller, "A note on the generation of random normal deviates", 1958)."""
-    wanted, chosen = as_sizes("normal", shape), as_dtype(dtype)
+    sizes, chosen = as_sizes("normal", shape), as_dtype(dtype)
     wide = chosen if chosen is float64 else float32
-    radius = sqrt(multiply(log(subtract(1, _unit(key, wanted, wide, 0))), -2))
-    result = multiply(radius, cos(multiply(_unit(key, wanted, wide, 2), 2 * math.pi)))
+    radius = sqrt(multiply(log(subtract(1, _unit(key, sizes, wide, 0))), -2))
+    result = multiply(radius, cos(multiply(_unit(key, sizes, wide, 2), 2 * math.pi)))
     if (mean, std) != (0.0, 1.0):
         result = add(multiply(result, std), mean)
     return cast(result, chosen)

@@ -19,7 +19,7 @@ from runnel.core.tangents import Tangents, no_tangent
 from runnel.loops.rules import Reduction
 from runnel.ops.arguments import Array, Axis, normalize_axes, normalize_axis, require_dtype
 from runnel.ops.arithmetic import divide, multiply
-from runnel.ops.broadcasting import SUMMED, reduced_as, sum_kept, sum_p
+from runnel.ops.broadcasting import SUMMED, reduced_as, sum_keepdims, sum_p
 from runnel.ops.comparison import equal, isnan
 from runnel.ops.conversion import cast
 from runnel.ops.creation_like import iota
@@ -61,7 +61,7 @@ def _prod_vjp(g: Array, out: Array, x: Array, *, axes: tuple[int, ...]) -> tuple
     """The product of the others: out / x, and at a single zero the product of the rest."""
     is_zero = equal(x, 0)
     patched = where(is_zero, 1, x)
-    zeros = sum_kept(cast(is_zero, int64), axes)
+    zeros = sum_keepdims(cast(is_zero, int64), axes)
     rest = where(equal(zeros, 1), apply(prod_p, patched, axes=axes), 0)
     return (multiply(g, where(is_zero, rest, divide(out, patched))),)
 
@@ -69,17 +69,17 @@ def _prod_vjp(g: Array, out: Array, x: Array, *, axes: tuple[int, ...]) -> tuple
 @jvp.rule(prod_p)
 def _prod_jvp(tangents: Tangents, out: Array, x: Array, *, axes: tuple[int, ...]) -> list[Array]:
     (terms,) = _prod_vjp(tangents[0], out, x, axes=axes)  # a product with each element's tangent
-    return [sum_kept(terms, axes)]
+    return [sum_keepdims(terms, axes)]
 
 
 def _share(g: Array, out: Array, x: Array, *, axes: tuple[int, ...]) -> tuple[Array]:
     """The extreme elements, if several, share the gradient equally."""
     hit = cast(equal(x, out), g.dtype)
-    return (divide(multiply(g, hit), sum_kept(hit, axes)),)
+    return (divide(multiply(g, hit), sum_keepdims(hit, axes)),)
 
 
 def _share_jvp(tangents: Tangents, out: Array, x: Array, *, axes: tuple[int, ...]) -> list[Array]:
-    return [sum_kept(_share(tangents[0], out, x, axes=axes)[0], axes)]
+    return [sum_keepdims(_share(tangents[0], out, x, axes=axes)[0], axes)]
 
 
 max_p = Op("max", "x, *, axes", "The greatest element over axes, which stay as axes of size 1; NaN wins.")
@@ -106,11 +106,11 @@ jvp.register(all_p, no_tangent)
 # --- functions ----------------------------------------------------------------------------------------------------
 
 
-def finished(kept: Array, axes: tuple[int, ...], keepdims: bool) -> Array:
+def finished(reduced: Array, axes: tuple[int, ...], keepdims: bool) -> Array:
     """A reduction's result with its reduced axes kept or dropped."""
     if keepdims:
-        return kept
-    return reshape(kept, tuple(n for i, n in enumerate(kept.shape) if i not in axes))
+        return reduced
+    return reshape(reduced, tuple(n for i, n in enumerate(reduced.shape) if i not in axes))
 
 
 def accumulated(dtype: DType) -> DType:
@@ -186,8 +186,8 @@ def argmin(x: Array, axis: int | None = None, keepdims: bool = False) -> Array:
 
 def _first_extreme(op: Op, name: str, x: Array, axis: int | None, keepdims: bool) -> Array:
     if axis is None:
-        found = _first_extreme(op, name, reshape(x, (x.size,)), 0, False)
-        return reshape(found, (1,) * x.ndim) if keepdims else found
+        index = _first_extreme(op, name, reshape(x, (x.size,)), 0, False)
+        return reshape(index, (1,) * x.ndim) if keepdims else index
     place = normalize_axis(name, axis, x.ndim)
     if not x.shape[place]:
         raise ShapeError(f"[{name}] axis {axis} of shape {x.shape} holds no element.")

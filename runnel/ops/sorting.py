@@ -121,4 +121,4 @@ def topk(x: Array, k: int, axis: int = -1, largest: bool = True, sorted: bool = 
     if not 0 <= k <= x.shape[place]:
         raise ShapeError(f"[topk] k={k} of the {x.shape[place]} elements along axis {axis} of shape {x.shape}.")
     values, indices, place = _sorted("topk", x, place, largest)
-    return TopK(*(moveaxis(narrow(found, -1, 0, k), -1, place) for found in (values, indices)))
+    return TopK(*(moveaxis(narrow(ranked, -1, 0, k), -1, place) for ranked in (values, indices)))

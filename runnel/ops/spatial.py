@@ -17,24 +17,24 @@ Pairs = tuple[tuple[int, int], ...]
 def per_axis(name: str, what: str, value: int | Sequence[int], spatial: int) -> Shape:
     """One int for all spatial axes, or one for each."""
     try:
-        given = as_shape(name, value)
+        numbers = as_shape(name, value)
     except ShapeError:
-        given = ()
+        numbers = ()
     if is_single(value):
-        return given * spatial
-    if len(given) != spatial:
+        return numbers * spatial
+    if len(numbers) != spatial:
         raise ShapeError(f"[{name}] {what} is an int or {spatial} ints, one for each spatial axis; got {value!r}.")
-    return given
+    return numbers
 
 
 def padding_pairs(name: str, value: str | int | Sequence[Any], kernel: Shape, stride: Shape, dilation: Shape) -> Pairs:
     """Padding as (before, after) for each spatial axis, from an int, ints, pairs, "valid" or "same"."""
     if isinstance(value, str):
         return _named_padding(name, value, kernel, stride, dilation)
-    given: Any = value
-    if is_single(given) or all(map(is_single, given)):
-        return tuple((n, n) for n in per_axis(name, "padding", given, len(kernel)))
-    pairs = tuple((operator.index(low), operator.index(high)) for low, high in given)
+    entries: Any = value
+    if is_single(entries) or all(map(is_single, entries)):
+        return tuple((n, n) for n in per_axis(name, "padding", entries, len(kernel)))
+    pairs = tuple((operator.index(low), operator.index(high)) for low, high in entries)
     if len(pairs) != len(kernel):
         raise ShapeError(f"[{name}] padding needs a pair for each of {len(kernel)} spatial axes; got {value!r}.")
     return pairs

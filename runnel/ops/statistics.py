@@ -9,7 +9,7 @@ from collections.abc import Sequence
 
 from runnel.core.dtypes import DType, float32
 from runnel.core.errors import ArgumentError, ShapeError
-from runnel.core.showing import shown
+from runnel.core.showing import short_repr
 from runnel.core.surface import offered
 from runnel.ops.arguments import Array, Axis, Operand, as_shape, normalize_axes
 from runnel.ops.arithmetic import abs, add, divide, multiply, subtract
@@ -66,8 +66,8 @@ def logsumexp(x: Array, axis: Axis = None, keepdims: bool = False) -> Array:
         return rounded_as(log(sum(exp(wide), axes, keepdims)), x)
     greatest = stop_gradient(max(wide, axes, keepdims=True))
     shift = where(isfinite(greatest), greatest, 0)
-    kept = add(log(sum(exp(subtract(wide, shift)), axes, keepdims=True)), shift)
-    return rounded_as(finished(kept, axes, keepdims), x)
+    result = add(log(sum(exp(subtract(wide, shift)), axes, keepdims=True)), shift)
+    return rounded_as(finished(result, axes, keepdims), x)
 
 
 @offered("rn")
@@ -77,7 +77,7 @@ def norm(x: Array, ord: float | str = 2, axis: Axis = None, keepdims: bool = Fal
     if isinstance(ord, str) and ord == "fro":
         ord = 2
     if isinstance(ord, bool) or not isinstance(ord, numbers.Real) or math.isnan(ord):
-        raise ArgumentError(f"[norm] ord is a number or 'fro'; received {shown(ord)}.")
+        raise ArgumentError(f"[norm] ord is a number or 'fro'; received {short_repr(ord)}.")
     if ord == 0:
         return sum(not_equal(x, 0), axis, keepdims, dtype=x.dtype)
     size = abs(x)

@@ -11,7 +11,7 @@ from runnel.core.errors import DTypeError, ShapeError
 from runnel.core.surface import offered
 from runnel.ops.arguments import Array, Operand, normalize_axis
 from runnel.ops.arithmetic import add, divide, floor_divide, multiply, subtract, trunc
-from runnel.ops.assignment import put, put_added
+from runnel.ops.assignment import add_at, put
 from runnel.ops.broadcasting import broadcast_to
 from runnel.ops.conversion import cast
 from runnel.ops.creation_like import zeros_like
@@ -145,7 +145,7 @@ def index_copy(x: Array, dim: int, index: Array, source: Array) -> Array:
 @offered("rn", "Tensor", "Tensor_")
 def index_put(x: Array, indices: Sequence[Array], values: Operand, accumulate: bool = False) -> Array:
     """``x`` with ``values`` at ``x[indices]``, a tuple of arrays; with ``accumulate``, added to what is there."""
-    return (put_added if accumulate else put)(x, tuple(indices), values)
+    return (add_at if accumulate else put)(x, tuple(indices), values)
 
 
 @offered("rn: index_add", "Tensor: index_add", "Tensor_: index_add")
@@ -155,8 +155,8 @@ def index_add(x: Array, dim: int, index: Array, source: Array, *, alpha: Operand
     shape: Shape = (*x.shape[:axis], index.size, *x.shape[axis + 1 :])
     rows = broadcast_to(moveaxis(broadcast_to(_scaled(source, alpha), shape), axis, 0), (index.size, *_rest(x, axis)))
     require_in_range("index_add", index, axis, x.shape)
-    wanted = from_the_front(reshape(index, (index.size,)), x.shape[axis])
-    summed = scatter_add(wanted, cast(rows, x.dtype), x.shape[axis])
+    positions = from_the_front(reshape(index, (index.size,)), x.shape[axis])
+    summed = scatter_add(positions, cast(rows, x.dtype), x.shape[axis])
     return add(x, moveaxis(summed, 0, axis))
 
 

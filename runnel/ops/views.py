@@ -78,13 +78,13 @@ def _reshape_batched(size: int, x: Array, *, shape: Shape) -> Array:
 @offered("rn", "Tensor: reshape view", views=True, spread=True)
 def reshape(x: Array, shape: int | Iterable[int]) -> Array:
     """``x`` under another shape; one size may be -1 and is then computed from the others."""
-    wanted = as_shape("reshape", shape)
-    if -1 in wanted:
-        rest = -math.prod(wanted)
-        if wanted.count(-1) > 1 or rest <= 0 or x.size % rest:
-            raise ShapeError(f"[reshape] shape {x.shape} has {x.size} elements and cannot become {wanted}.")
-        wanted = tuple(x.size // rest if n == -1 else n for n in wanted)
-    return x if wanted == x.shape else apply(reshape_p, x, shape=wanted)
+    target = as_shape("reshape", shape)
+    if -1 in target:
+        rest = -math.prod(target)
+        if target.count(-1) > 1 or rest <= 0 or x.size % rest:
+            raise ShapeError(f"[reshape] shape {x.shape} has {x.size} elements and cannot become {target}.")
+        target = tuple(x.size // rest if n == -1 else n for n in target)
+    return x if target == x.shape else apply(reshape_p, x, shape=target)
 
 
 @offered("rn: flatten ravel", "Tensor: flatten ravel", views=True)
@@ -184,7 +184,7 @@ def moveaxis(x: Array, source: int | Sequence[int], destination: int | Sequence[
         order.insert(b, a)
         return permute(x, order)
     moved, places = (
-        [normalize_axis("moveaxis", a, x.ndim) for a in as_tuple(given)] for given in (source, destination)
+        [normalize_axis("moveaxis", a, x.ndim) for a in as_tuple(entry)] for entry in (source, destination)
     )
     if len(moved) != len(places) or len(set(moved)) != len(moved) or len(set(places)) != len(places):
         raise AxisError(f"[moveaxis] axes {tuple(moved)} and places {tuple(places)} must be as many, each named once.")
@@ -214,8 +214,8 @@ class Leading(AxisRule):
             return None
         if any(x.shape[0] != size for i, x in enumerate(operands) if i in self.places):
             return None
-        given = [merged_rows(x) if i in self.places else bare(x) for i, x in enumerate(operands)]
-        return split_rows(apply(op, *given, **attrs), size, operands[self.places[0]].shape[1])
+        merged = [merged_rows(x) if i in self.places else bare(x) for i, x in enumerate(operands)]
+        return split_rows(apply(op, *merged, **attrs), size, operands[self.places[0]].shape[1])
 
 
 def merged_rows(x: Array) -> Array:

@@ -15,7 +15,7 @@ from runnel.core.tangents import linear
 from runnel.loops.rules import View
 from runnel.ops.arguments import Array
 from runnel.ops.arithmetic import add
-from runnel.ops.padding import laid_into_zeros
+from runnel.ops.padding import embedded_in_zeros
 from runnel.ops.pieces import narrow, slice_p
 from runnel.ops.views import AxisMap, Leading, permute, squeeze
 
@@ -59,8 +59,8 @@ def _windows_reference(x: Any, *, kernel: Shape, stride: Shape, dilation: Shape)
     for axis, (taps, step, gap) in enumerate(zip(kernel, stride, dilation, strict=True), 1):
         count = positions_along(x.shape[axis], taps, step, gap)
         index = step * np.arange(count)[:, None] + gap * np.arange(taps)[None, :]
-        taken = np.take(x, index.reshape(-1), axis=axis).reshape(*x.shape[:axis], count, taps, *x.shape[axis + 1 :])
-        x = np.moveaxis(taken, axis + 1, spatial + axis)
+        gathered = np.take(x, index.reshape(-1), axis=axis).reshape(*x.shape[:axis], count, taps, *x.shape[axis + 1 :])
+        x = np.moveaxis(gathered, axis + 1, spatial + axis)
     return x
 
 
@@ -80,14 +80,14 @@ def _windows_vjp(g: Array, out: Array, x: Array, *, kernel: Shape, stride: Shape
     """Overlapping sums, axis by axis: each tap's slice of ``g`` laid where it came from."""
     for i in reversed(range(len(kernel))):
         taps_axis, axis = len(kernel) + 1 + i, 1 + i
-        laid: list[Array] = []
+        placed: list[Array] = []
         for tap in range(kernel[i]):
             piece = squeeze(narrow(g, taps_axis, tap, 1), taps_axis)
             whole = (*piece.shape[:axis], x.shape[axis], *piece.shape[axis + 1 :])
             starts, steps = [0] * piece.ndim, [1] * piece.ndim
             starts[axis], steps[axis] = tap * dilation[i], stride[i]
-            laid.append(laid_into_zeros(piece, whole, tuple(starts), piece.shape, tuple(steps)))
-        g = functools.reduce(add, laid)
+            placed.append(embedded_in_zeros(piece, whole, tuple(starts), piece.shape, tuple(steps)))
+        g = functools.reduce(add, placed)
     return (g,)
 
 
@@ -110,8 +110,8 @@ def tap_slices(x: Array, kernel: Shape, stride: Shape, dilation: Shape) -> list[
     """For each tap of the kernel, in row-major order, what it sees at all positions of channels-last ``x``: views."""
     count = tuple(positions_along(n, *each) for n, *each in zip(x.shape[1:-1], kernel, stride, dilation, strict=True))
     sizes, steps = (x.shape[0], *count, x.shape[-1]), (1, *stride, 1)
-    found = []
+    slices = []
     for tap in np.ndindex(*kernel):
         starts = (0, *(t * gap for t, gap in zip(tap, dilation, strict=True)), 0)
-        found.append(x if sizes == x.shape else apply(slice_p, x, starts=starts, sizes=sizes, steps=steps))
-    return found
+        slices.append(x if sizes == x.shape else apply(slice_p, x, starts=starts, sizes=sizes, steps=steps))
+    return slices

@@ -47,10 +47,10 @@ def _times(p: Sequence[Fraction], root: Fraction) -> list[Fraction]:
 
 
 def _product_over(points: Sequence[Fraction]) -> list[Fraction]:
-    found = [Fraction(1)]
+    product = [Fraction(1)]
     for p in points:
-        found = _times(found, p)
-    return found
+        product = _times(product, p)
+    return product
 
 
 def matrices() -> tuple[Matrix, Matrix, Matrix]:
@@ -182,8 +182,8 @@ def _gradient_reference(x: Any, dy: Any) -> Any:
     d, v = d.reshape(SPAN * SPAN, count, filters), v.reshape(SPAN * SPAN, count, x.shape[3])
     cuts = [slice(part * share, (part + 1) * share) for part in range(many)]
     parts = [np.matmul(v[:, cut].swapaxes(1, 2), d[:, cut]) for cut in cuts]
-    found = np.concatenate(parts).astype(x.dtype)
-    return np.pad(found, ((0, 0), (0, 0), (0, rounded(filters) - filters)))
+    result = np.concatenate(parts).astype(x.dtype)
+    return np.pad(result, ((0, 0), (0, 0), (0, rounded(filters) - filters)))
 
 
 @cost.rule(winograd_gradient_p)

@@ -26,9 +26,9 @@ def fits(kernel: Shape, stride: Shape, dilation: Shape, groups: int) -> bool:
     return kernel == (TAPS, TAPS) and stride == (1, 1) and dilation == (1, 1) and groups == 1
 
 
-def wins(images: int, channels: int, filters: int, found: Shape) -> bool:
-    """Whether it is faster than a direct sum for ``found`` results per image and filter."""
-    height, width = found
+def wins(images: int, channels: int, filters: int, out_size: Shape) -> bool:
+    """Whether it is faster than a direct sum for ``out_size`` results per image and filter."""
+    height, width = out_size
     count = images * tiles(height) * tiles(width)
     return (
         min(channels, filters) >= FEWEST_CHANNELS
@@ -37,28 +37,31 @@ def wins(images: int, channels: int, filters: int, found: Shape) -> bool:
     )
 
 
-def chosen(algorithm: str, x: Array, weight: Shape, found: Shape, stride: Shape, dilation: Shape, groups: int) -> bool:
+def chosen(
+    algorithm: str, x: Array, weight: Shape, out_size: Shape, stride: Shape, dilation: Shape, groups: int
+) -> bool:
     """Whether a convolution of x[N, ...] with w of shape ``weight``, or its transpose, is carried out this way: a
     function of shapes and dtype. In float64, whose users want its accuracy, only when asked for."""
     if algorithm == DIRECT or not fits(weight[2:], stride, dilation, groups):
         return False
     if algorithm == WINOGRAD:
         return True
-    return x.dtype is float32 and wins(x.shape[0], weight[1], weight[0], found)
+    return x.dtype is float32 and wins(x.shape[0], weight[1], weight[0], out_size)
 
 
-def extended(x: Array, before: Shape, found: Shape) -> Array:
-    """Channels-last ``x`` with ``before`` zeros in front, and as many behind as the tiles of ``found`` results read."""
-    (top, left), (height, width) = before, found
+def extended(x: Array, before: Shape, out_size: Shape) -> Array:
+    """Channels-last ``x`` padded with ``before`` zeros in front, and with as many behind as the tiles of ``out_size``
+    results read."""
+    (top, left), (height, width) = before, out_size
     return zero_extended(x, (0, -top, -left, 0), (x.shape[0], padded(height), padded(width), x.shape[-1]))
 
 
-def convolution(x: Array, w: Array, padding: Pairs, found: Shape) -> Array:
+def convolution(x: Array, w: Array, padding: Pairs, out_size: Shape) -> Array:
     """x[N, C, H, W] with w[K, C, 3, 3]."""
     (top, _), (left, _) = padding
     filters = winograd_filters(contiguous(permute(w, (2, 3, 1, 0))))
-    seen = extended(channels_last(x), (top, left), found)
-    return channels_first(winograd(seen, filters, found[0], found[1], w.shape[0]))
+    x_extended = extended(channels_last(x), (top, left), out_size)
+    return channels_first(winograd(x_extended, filters, out_size[0], out_size[1], w.shape[0]))
 
 
 def input_gradient(g: Array, w: Array, padding: Pairs, size: Shape) -> Array:

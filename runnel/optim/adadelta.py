@@ -8,7 +8,7 @@ from typing import Any
 from runnel import ops
 from runnel.core.surface import offered
 from runnel.optim.group import ParamGroup
-from runnel.optim.hyperparameters import given
+from runnel.optim.hyperparameters import hyperparameters_in
 from runnel.optim.optimizer import Optimizer, counted, decayed
 from runnel.tensor.tensor import Tensor
 from runnel.tensor.variable import Variable
@@ -32,7 +32,7 @@ class Adadelta(Optimizer):
         maximize: bool = False,
         differentiable: bool = False,
     ) -> None:
-        super().__init__(params, given(locals()))
+        super().__init__(params, hyperparameters_in(locals()))
 
     def init_state(self, p: Variable, group: Mapping[str, Any]) -> Mapping[str, float]:
         return {"square_avg": 0.0, "acc_delta": 0.0}
@@ -44,11 +44,11 @@ class Adadelta(Optimizer):
         one_less_rho = group.number(lambda h: 1 - h["rho"], "1 - rho")
         eps = group.number(lambda h: h["eps"], "eps")
         for _, p, g in active:
-            kept = self.state[p]
+            state = self.state[p]
             gradient = decayed(group, p, g)
-            square = kept["square_avg"].value * rho + gradient * gradient * one_less_rho
-            before = kept["acc_delta"].value
+            square = state["square_avg"].value * rho + gradient * gradient * one_less_rho
+            before = state["acc_delta"].value
             delta = ops.sqrt(before + eps) / ops.sqrt(square + eps) * gradient
-            kept["square_avg"].assign(square)
-            kept["acc_delta"].assign(before * rho + delta * delta * one_less_rho)
+            state["square_avg"].assign(square)
+            state["acc_delta"].assign(before * rho + delta * delta * one_less_rho)
             p.assign(p.value - delta * lr)

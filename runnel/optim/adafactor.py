@@ -11,7 +11,7 @@ import numpy as np
 from runnel import ops
 from runnel.core.surface import offered
 from runnel.optim.group import ParamGroup
-from runnel.optim.hyperparameters import given
+from runnel.optim.hyperparameters import hyperparameters_in
 from runnel.optim.optimizer import Optimizer, counted, one_of, shrunk
 from runnel.tensor.tensor import Tensor
 from runnel.tensor.variable import Variable
@@ -39,7 +39,7 @@ class Adafactor(Optimizer):
         foreach: bool | None = None,
         maximize: bool = False,
     ) -> None:
-        super().__init__(params, given(locals()))
+        super().__init__(params, hyperparameters_in(locals()))
 
     def check(self, group: Mapping[str, Any]) -> None:
         if not isinstance(group["eps"], tuple):
@@ -70,7 +70,7 @@ class Adafactor(Optimizer):
             p.assign(shrunk(group, p) - direction * size)
 
     def _variance(self, p: Variable, square: Tensor, share: Tensor, bound: Any) -> Tensor:
-        kept = self.state[p]
+        state = self.state[p]
         means = {"variance": square}
         if p.ndim >= 2:
             means = {
@@ -78,9 +78,9 @@ class Adafactor(Optimizer):
                 "col_var": ops.mean(square, axis=-2, keepdims=True),
             }
         for name, mean in means.items():
-            before = kept[name].value
+            before = state[name].value
             means[name] = before + (mean - before) * share
-            kept[name].assign(means[name])
+            state[name].assign(means[name])
         if p.ndim < 2:
             return means["variance"]
         rows = means["row_var"]
@@ -93,5 +93,5 @@ def _bound(p: Variable, group: Mapping[str, Any]) -> float:
 
 
 def _rms(x: Tensor) -> Tensor:
-    found: Tensor = ops.sqrt(ops.mean(x * x))
-    return found
+    root: Tensor = ops.sqrt(ops.mean(x * x))
+    return root

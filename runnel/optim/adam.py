@@ -8,7 +8,7 @@ from typing import Any
 from runnel import ops
 from runnel.core.surface import offered
 from runnel.optim.group import ParamGroup
-from runnel.optim.hyperparameters import given
+from runnel.optim.hyperparameters import hyperparameters_in
 from runnel.optim.optimizer import Optimizer, counted, one_of, penalized
 from runnel.tensor.tensor import Tensor
 from runnel.tensor.variable import Variable
@@ -36,7 +36,7 @@ class Adam(Optimizer):
         fused: bool | None = None,
         decoupled_weight_decay: bool = False,
     ) -> None:
-        super().__init__(params, given(locals()))
+        super().__init__(params, hyperparameters_in(locals()))
 
     def init_state(self, p: Variable, group: Mapping[str, Any]) -> Mapping[str, float]:
         names = ("exp_avg", "exp_avg_sq", "max_exp_avg_sq") if group["amsgrad"] else ("exp_avg", "exp_avg_sq")
@@ -52,16 +52,16 @@ class Adam(Optimizer):
         one_less_beta2 = group.number(lambda h: 1 - h["betas"][1], "1 - beta2")
         eps = group.number(lambda h: h["eps"], "eps")
         for i, p, g in active:
-            kept = self.state[p]
+            state = self.state[p]
             value, gradient = penalized(group, p, g)
-            mean = kept["exp_avg"].value
+            mean = state["exp_avg"].value
             mean = mean + (gradient - mean) * one_less_beta1
-            square = kept["exp_avg_sq"].value * beta2 + gradient * gradient * one_less_beta2
-            kept["exp_avg"].assign(mean)
-            kept["exp_avg_sq"].assign(square)
+            square = state["exp_avg_sq"].value * beta2 + gradient * gradient * one_less_beta2
+            state["exp_avg"].assign(mean)
+            state["exp_avg_sq"].assign(square)
             if group.has("amsgrad"):
-                square = ops.maximum(kept["max_exp_avg_sq"].value, square)
-                kept["max_exp_avg_sq"].assign(square)
+                square = ops.maximum(state["max_exp_avg_sq"].value, square)
+                state["max_exp_avg_sq"].assign(square)
             p.assign(value - mean / (ops.sqrt(square) * one_of(scales, i, p) + eps) * one_of(sizes, i, p))
 
 

@@ -8,7 +8,7 @@ from typing import Any
 from runnel import ops
 from runnel.core.surface import offered
 from runnel.optim.group import ParamGroup
-from runnel.optim.hyperparameters import given
+from runnel.optim.hyperparameters import hyperparameters_in
 from runnel.optim.optimizer import Optimizer, counted, decayed, one_of
 from runnel.tensor.tensor import Tensor
 from runnel.tensor.variable import Variable
@@ -31,7 +31,7 @@ class Adamax(Optimizer):
         differentiable: bool = False,
         capturable: bool = False,
     ) -> None:
-        super().__init__(params, given(locals()))
+        super().__init__(params, hyperparameters_in(locals()))
 
     def init_state(self, p: Variable, group: Mapping[str, Any]) -> Mapping[str, float]:
         return {"exp_avg": 0.0, "exp_inf": 0.0}
@@ -44,11 +44,11 @@ class Adamax(Optimizer):
         beta2 = group.number(lambda h: h["betas"][1], "beta2")
         eps = group.number(lambda h: h["eps"], "eps")
         for i, p, g in active:
-            kept = self.state[p]
+            state = self.state[p]
             gradient = decayed(group, p, g)
-            mean = kept["exp_avg"].value
+            mean = state["exp_avg"].value
             mean = mean + (gradient - mean) * one_less_beta1
-            greatest = ops.maximum(kept["exp_inf"].value * beta2, ops.abs(gradient) + eps)
-            kept["exp_avg"].assign(mean)
-            kept["exp_inf"].assign(greatest)
+            greatest = ops.maximum(state["exp_inf"].value * beta2, ops.abs(gradient) + eps)
+            state["exp_avg"].assign(mean)
+            state["exp_inf"].assign(greatest)
             p.assign(p.value - mean / greatest * one_of(sizes, i, p))

@@ -10,7 +10,7 @@ import numpy as np
 from runnel import ops
 from runnel.core.surface import offered
 from runnel.optim.group import ParamGroup
-from runnel.optim.hyperparameters import given
+from runnel.optim.hyperparameters import hyperparameters_in
 from runnel.optim.optimizer import Optimizer, counted, decayed
 from runnel.tensor.tensor import Tensor
 from runnel.tensor.variable import Variable
@@ -36,7 +36,7 @@ class ASGD(Optimizer):
         differentiable: bool = False,
         capturable: bool = False,
     ) -> None:
-        super().__init__(params, given(locals()))
+        super().__init__(params, hyperparameters_in(locals()))
 
     def init_state(self, p: Variable, group: Mapping[str, Any]) -> Mapping[str, float | np.ndarray]:
         return {"eta": np.full((), group["lr"], np.float64), "mu": np.ones(()), "ax": 0.0}
@@ -49,11 +49,11 @@ class ASGD(Optimizer):
         fading = group.number(lambda h: h["lambd"] * h["lr"], "lambd * lr")
         t0 = group.number(lambda h: h["t0"], "t0")
         for i, p, g in active:
-            kept = self.state[p]
-            eta, mu, average = ops.where(after[i] == 1.0, lr, kept["eta"].value), kept["mu"].value, kept["ax"].value
+            state = self.state[p]
+            eta, mu, average = ops.where(after[i] == 1.0, lr, state["eta"].value), state["mu"].value, state["ax"].value
             size, share = ops.cast(eta, p.dtype), ops.cast(mu, p.dtype)
             value = p.value * ops.cast(1.0 - eta * lambd, p.dtype) - decayed(group, p, g) * size
             p.assign(value)
-            kept["ax"].assign(ops.where(mu == 1.0, value, average + (value - average) * share))
-            kept["eta"].assign(lr / ops.pow(after[i] * fading + 1.0, alpha))
-            kept["mu"].assign(1.0 / ops.maximum(after[i] - t0, 1.0))
+            state["ax"].assign(ops.where(mu == 1.0, value, average + (value - average) * share))
+            state["eta"].assign(lr / ops.pow(after[i] * fading + 1.0, alpha))
+            state["mu"].assign(1.0 / ops.maximum(after[i] - t0, 1.0))

@@ -19,7 +19,7 @@ from runnel.tensor.tracing import Trace, activate
 from runnel.tensor.variable import TracedVariables, Variable
 
 Gradients = Mapping[Variable, Tensor]
-_KEPT = 16  # programs of one optimizer
+_MOST_PROGRAMS = 16  # programs of one optimizer
 
 
 class StepProgram:
@@ -82,8 +82,8 @@ class StepProgram:
             space[f"number{i}"] = getter
             reads.append(f"F[{len(gradients) + i}] = number{i}()")
         lines = [*checks, *TAKE, "F = frame.floats", *reads, *launch(True, [WRITES]), "return True"]
-        made: Callable[[Hashable], bool] = function("run(structure)", lines, space, "step of an optimizer")
-        return made
+        run: Callable[[Hashable], bool] = function("run(structure)", lines, space, "step of an optimizer")
+        return run
 
 
 class StepPrograms:
@@ -120,5 +120,5 @@ class StepPrograms:
 
     @context.settled
     def _make(self, structure: Hashable, parameters: list[Variable], update: Callable[[], None], name: str) -> None:
-        made = StepProgram(structure, parameters, update, name)
-        self._programs = [made, *self._programs[: _KEPT - 1]]
+        program = StepProgram(structure, parameters, update, name)
+        self._programs = [program, *self._programs[: _MOST_PROGRAMS - 1]]

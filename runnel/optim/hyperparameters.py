@@ -158,7 +158,7 @@ def require_no_slips(owner: str, values: Mapping[str, Any], known: Mapping[str, 
             raise ValueError(f"[{owner}] knows no {name}; it has {', '.join(known)}.")
 
 
-def given(arguments: Mapping[str, Any]) -> dict[str, Any]:
+def hyperparameters_in(arguments: Mapping[str, Any]) -> dict[str, Any]:
     """The hyper-parameters among ``locals()`` at the start of an optimizer's constructor."""
     return {name: value for name, value in arguments.items() if name not in ("self", "params", "__class__")}
 
@@ -180,12 +180,12 @@ def _checked(owner: str, name: str, value: Any, rule: Rule) -> Any:
     try:
         plain = rule.read(value)
     except (TypeError, ValueError) as wrong:
-        raise type(wrong)(f"[{owner}] {name} {wrong}; received {_shown(value)}.") from None
+        raise type(wrong)(f"[{owner}] {name} {wrong}; received {_repr(value)}.") from None
     if not rule.holds(plain):
-        raise ValueError(f"[{owner}] {name} {rule.sentence}; received {_shown(value)}.")
+        raise ValueError(f"[{owner}] {name} {rule.sentence}; received {_repr(value)}.")
     return plain
 
 
-def _shown(value: Any) -> str:
+def _repr(value: Any) -> str:
     text = repr(value)
     return text if len(text) <= 60 else f"{text[:57]}..."

@@ -8,7 +8,7 @@ from typing import Any
 from runnel import ops
 from runnel.core.surface import offered
 from runnel.optim.group import ParamGroup
-from runnel.optim.hyperparameters import given
+from runnel.optim.hyperparameters import hyperparameters_in
 from runnel.optim.optimizer import Optimizer, counted, one_of
 from runnel.tensor.tensor import Tensor
 from runnel.tensor.variable import Variable
@@ -31,7 +31,7 @@ class LAMB(Optimizer):
         *,
         maximize: bool = False,
     ) -> None:
-        super().__init__(params, given(locals()))
+        super().__init__(params, hyperparameters_in(locals()))
 
     def init_state(self, p: Variable, group: Mapping[str, Any]) -> Mapping[str, float]:
         return {"exp_avg": 0.0, "exp_avg_sq": 0.0}
@@ -46,12 +46,12 @@ class LAMB(Optimizer):
         one_less_beta2 = group.number(lambda h: 1 - h["betas"][1], "1 - beta2")
         eps = group.number(lambda h: h["eps"], "eps")
         for i, p, g in active:
-            kept, value = self.state[p], p.value
-            mean = kept["exp_avg"].value
+            state, value = self.state[p], p.value
+            mean = state["exp_avg"].value
             mean = mean + (g - mean) * one_less_beta1
-            square = kept["exp_avg_sq"].value * beta2 + g * g * one_less_beta2
-            kept["exp_avg"].assign(mean)
-            kept["exp_avg_sq"].assign(square)
+            square = state["exp_avg_sq"].value * beta2 + g * g * one_less_beta2
+            state["exp_avg"].assign(mean)
+            state["exp_avg_sq"].assign(square)
             direction = mean * one_of(means, i, p) / (ops.sqrt(square) * one_of(scales, i, p) + eps)
             if group.has("weight_decay"):
                 direction = direction + value * group.number(lambda h: h["weight_decay"], "weight_decay")

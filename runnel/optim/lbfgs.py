@@ -9,7 +9,7 @@ from runnel import ops
 from runnel.core import tracebacks
 from runnel.core.errors import CaptureError
 from runnel.core.surface import offered
-from runnel.optim.hyperparameters import given
+from runnel.optim.hyperparameters import hyperparameters_in
 from runnel.optim.line_search import Point, strong_wolfe
 from runnel.optim.optimizer import Optimizer
 from runnel.tensor import tracing
@@ -47,7 +47,7 @@ class LBFGS(Optimizer):
     ) -> None:
         if max_eval is None:
             max_eval = max_iter * 5 // 4
-        super().__init__(params, given(locals()))
+        super().__init__(params, hyperparameters_in(locals()))
 
     def add_param_group(self, group: Mapping[str, Any]) -> None:
         if self.param_groups:
@@ -73,34 +73,34 @@ class _Search:
         group = optimizer.param_groups[0]
         self.params = group.params
         self.options = group.plain
-        self.kept = optimizer.state[self.params[0]]
+        self.state = optimizer.state[self.params[0]]
         self.closure = closure
         self.evaluations = 1
         self.start = [p.value for p in self.params]
 
     def run(self) -> Any:
-        kept, options = self.kept, self.options
+        state, options = self.state, self.options
         first = self._loss()
         loss, gradient = float(first), self._gradient()
-        kept["func_evals"] = kept.get("func_evals", 0) + 1
-        kept.setdefault("n_iter", 0)
+        state["func_evals"] = state.get("func_evals", 0) + 1
+        state.setdefault("n_iter", 0)
         if _greatest(gradient) <= options["tolerance_grad"]:
             return first
-        direction, size = kept.get("d"), kept.get("t")
+        direction, size = state.get("d"), state.get("t")
         for iteration in range(1, options["max_iter"] + 1):
-            kept["n_iter"] += 1
+            state["n_iter"] += 1
             direction = self._direction(gradient, direction, size)
-            kept["prev_flat_grad"], kept["prev_loss"] = gradient, loss
+            state["prev_flat_grad"], state["prev_loss"] = gradient, loss
             size = options["lr"]
-            if kept["n_iter"] == 1:
+            if state["n_iter"] == 1:
                 size = min(1.0, 1.0 / float(ops.sum(ops.abs(gradient)))) * options["lr"]
             slope = _dot(gradient, direction)
             if slope > -options["tolerance_change"]:
                 break
             before, calls = loss, 1
             if options["line_search_fn"] == "strong_wolfe":
-                found, calls = self._searched(Point(0.0, loss, gradient, slope), size, direction)
-                size, loss, gradient = found.size, found.loss, found.gradient
+                point, calls = self._searched(Point(0.0, loss, gradient, slope), size, direction)
+                size, loss, gradient = point.size, point.loss, point.gradient
                 self._move(size, direction)
             else:
                 self._move(size, direction)
@@ -108,7 +108,7 @@ class _Search:
                     break
                 loss, gradient = float(self._loss()), self._gradient()
             self.evaluations += calls
-            kept["func_evals"] += calls
+            state["func_evals"] += calls
             if (
                 self.evaluations >= options["max_eval"]
                 or _greatest(gradient) <= options["tolerance_grad"]
@@ -116,30 +116,30 @@ class _Search:
                 or abs(loss - before) < options["tolerance_change"]
             ):
                 break
-        kept["d"], kept["t"] = direction, size
+        state["d"], state["t"] = direction, size
         return first
 
     def _direction(self, gradient: Tensor, last: Tensor | None, size: Any) -> Tensor:
         """Minus the gradient times the inverse curvature, which learns from the last step."""
-        kept = self.kept
-        if kept["n_iter"] == 1 or last is None:
-            kept.update(old_dirs=[], old_stps=[], ro=[], H_diag=1.0)
+        state = self.state
+        if state["n_iter"] == 1 or last is None:
+            state.update(old_dirs=[], old_stps=[], ro=[], H_diag=1.0)
             return -gradient
-        change, moved = gradient - kept["prev_flat_grad"], last * size
+        change, moved = gradient - state["prev_flat_grad"], last * size
         agreement = _dot(change, moved)
-        changes, moves, inverses = kept["old_dirs"], kept["old_stps"], kept["ro"]
+        changes, moves, inverses = state["old_dirs"], state["old_stps"], state["ro"]
         if agreement > 1e-10:
             if len(changes) == self.options["history_size"]:
                 del changes[0], moves[0], inverses[0]
             changes.append(change)
             moves.append(moved)
             inverses.append(1.0 / agreement)
-            kept["H_diag"] = agreement / _dot(change, change)
+            state["H_diag"] = agreement / _dot(change, change)
         direction, weights = -gradient, []
         for y, s, inverse in zip(reversed(changes), reversed(moves), reversed(inverses), strict=True):
             weights.append(_dot(s, direction) * float(inverse))
             direction = direction - y * weights[-1]
-        direction = direction * float(kept["H_diag"])
+        direction = direction * float(state["H_diag"])
         for y, s, inverse, weight in zip(changes, moves, inverses, reversed(weights), strict=True):
             direction = direction + s * (weight - _dot(y, direction) * float(inverse))
         return direction
@@ -175,8 +175,8 @@ class _Search:
 
 
 def _flat(tensors: list[Tensor]) -> Tensor:
-    found: Tensor = ops.concat([ops.reshape(t.detach(), (-1,)) for t in tensors])
-    return found
+    vector: Tensor = ops.concat([ops.reshape(t.detach(), (-1,)) for t in tensors])
+    return vector
 
 
 def _dot(a: Tensor, b: Tensor) -> float:

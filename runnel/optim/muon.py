@@ -10,7 +10,7 @@ from runnel import ops
 from runnel.core.dtypes import bfloat16
 from runnel.core.surface import offered
 from runnel.optim.group import ParamGroup
-from runnel.optim.hyperparameters import given
+from runnel.optim.hyperparameters import hyperparameters_in
 from runnel.optim.optimizer import Optimizer, shrunk
 from runnel.tensor.tensor import Tensor
 from runnel.tensor.variable import Variable
@@ -38,7 +38,7 @@ class Muon(Optimizer):
         ns_steps: int = 5,
         adjust_lr_fn: str | None = None,
     ) -> None:
-        super().__init__(params, given(locals()))
+        super().__init__(params, hyperparameters_in(locals()))
 
     saves_steps = False
 

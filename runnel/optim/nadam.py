@@ -10,7 +10,7 @@ import numpy as np
 from runnel import ops
 from runnel.core.surface import offered
 from runnel.optim.group import ParamGroup
-from runnel.optim.hyperparameters import given
+from runnel.optim.hyperparameters import hyperparameters_in
 from runnel.optim.optimizer import Optimizer, counted, one_of, penalized
 from runnel.tensor.tensor import Tensor
 from runnel.tensor.variable import Variable
@@ -36,7 +36,7 @@ class NAdam(Optimizer):
         capturable: bool = False,
         differentiable: bool = False,
     ) -> None:
-        super().__init__(params, given(locals()))
+        super().__init__(params, hyperparameters_in(locals()))
 
     def init_state(self, p: Variable, group: Mapping[str, Any]) -> Mapping[str, float | np.ndarray]:
         return {"mu_product": np.ones(()), "exp_avg": 0.0, "exp_avg_sq": 0.0}
@@ -54,17 +54,17 @@ class NAdam(Optimizer):
         one_less_beta2 = group.number(lambda h: 1 - h["betas"][1], "1 - beta2")
         eps = group.number(lambda h: h["eps"], "eps")
         for i, p, g in active:
-            kept = self.state[p]
+            state = self.state[p]
             value, gradient = penalized(group, p, g)
-            product = kept["mu_product"].value * now[i]
+            product = state["mu_product"].value * now[i]
             of_gradient = (1.0 - now[i]) / (1.0 - product) * lr
             of_mean = following[i] / (1.0 - product * following[i]) * lr
-            mean = kept["exp_avg"].value
+            mean = state["exp_avg"].value
             mean = mean + (gradient - mean) * one_less_beta1
-            square = kept["exp_avg_sq"].value * beta2 + gradient * gradient * one_less_beta2
-            kept["mu_product"].assign(product)
-            kept["exp_avg"].assign(mean)
-            kept["exp_avg_sq"].assign(square)
+            square = state["exp_avg_sq"].value * beta2 + gradient * gradient * one_less_beta2
+            state["mu_product"].assign(product)
+            state["exp_avg"].assign(mean)
+            state["exp_avg_sq"].assign(square)
             spread = ops.sqrt(square / one_of(corrections, i, p)) + eps
             along = gradient * ops.cast(of_gradient, p.dtype) + mean * ops.cast(of_mean, p.dtype)
             p.assign(value - along / spread)

@@ -55,10 +55,10 @@ class Optimizer(Stateful):
 
     def _groups_of(self, params: Any) -> list[Any]:
         name = type(self).__name__
-        given: list[Any] = [params] if isinstance(params, Variable | Mapping) else list(self._iterated(params))
-        if not given:
+        groups: list[Any] = [params] if isinstance(params, Variable | Mapping) else list(self._iterated(params))
+        if not groups:
             raise ValueError(f"[{name}] got no Parameters to optimize.")
-        return given if isinstance(given[0], Mapping) else [{"params": given}]
+        return groups if isinstance(groups[0], Mapping) else [{"params": groups}]
 
     def _iterated(self, params: Any) -> Iterable[Any]:
         if isinstance(params, Iterable):
@@ -104,18 +104,18 @@ class Optimizer(Stateful):
             )
         theirs = group["params"]
         params = [_unnamed(p) for p in ([theirs] if isinstance(theirs, Variable) else self._iterated(theirs))]
-        seen: set[Any] = set(self.state)
+        known: set[Any] = set(self.state)
         for p in params:
-            self._check_parameter(p, seen)
-            seen.add(p)
-        given = {name: value for name, value in group.items() if name != "params"}
-        made = ParamGroup(params, self.checked_group({**self.defaults, **given}, params), self)
+            self._check_parameter(p, known)
+            known.add(p)
+        values = {name: value for name, value in group.items() if name != "params"}
+        new = ParamGroup(params, self.checked_group({**self.defaults, **values}, params), self)
         place = params[0].device if params else None
         steps = Variable(np.zeros(len(params)), name=f"optimizer.step{len(self._steps)}", device=place)
         self.state.update({p: self._slots({}) for p in params})
         self._steps.append(steps)
-        self.param_groups = (*self.param_groups, made)
-        self.group_changed(made)
+        self.param_groups = (*self.param_groups, new)
+        self.group_changed(new)
 
     def _check_parameter(self, p: Any, known: set[Any]) -> None:
         name = type(self).__name__
@@ -131,9 +131,9 @@ class Optimizer(Stateful):
         """The hyper-parameters of a group of ``params`` as they are kept; TypeError or ValueError if they are wrong."""
         name = type(self).__name__
         hyperparameters.require_no_slips(name, values, self.defaults)
-        found = hyperparameters.checked(name, values)
-        self.check(found)
-        reason = self.changes_all_rows(found)
+        plain = hyperparameters.checked(name, values)
+        self.check(plain)
+        reason = self.changes_all_rows(plain)
         for p in params:
             if getattr(p, "is_sparse", False) and (reason or not self.accepts_sparse):
                 means = f"its {reason} changes" if reason else "it changes"
@@ -141,7 +141,7 @@ class Optimizer(Stateful):
                     f"[{name}] does not take {p.described}, whose gradients are sparse: {means} every row. "
                     "Use SparseAdam, or SGD or Adagrad without momentum and weight_decay."
                 )
-        return found
+        return plain
 
     def group_changed(self, group: ParamGroup) -> None:
         """Make the state that the hyper-parameters ask for: a compiled step finds it made. What they ask for no longer
@@ -149,21 +149,21 @@ class Optimizer(Stateful):
         for p in () if self.has_own_step else group.params:
             if p not in self.state:
                 self.state[p] = self._slots({})
-            kept = self.state[p]
+            state = self.state[p]
             for name, initial in self.init_state(p, group.plain).items():
-                if name not in kept:
-                    kept[name] = Variable(filled(p, initial), name=f"{p.name}.{name}", device=p.device)
+                if name not in state:
+                    state[name] = Variable(filled(p, initial), name=f"{p.name}.{name}", device=p.device)
         now = self._structure_now()
         if now != self._structure:  # the same object as long as it is equal, which is quick to see
             self._structure = now
 
     def _structure_now(self) -> Hashable:
-        self._kept = self._kept_now()
-        return tuple(group.structure() for group in self.param_groups), self._kept
+        self._known_ids = self._state_ids()
+        return tuple(group.structure() for group in self.param_groups), self._known_ids
 
-    def _kept_now(self) -> tuple[int, ...]:
+    def _state_ids(self) -> tuple[int, ...]:
         """Which Variables the state is made of: somebody may have emptied or replaced it."""
-        return () if self.has_own_step else tuple([id(x) for kept in self.state.values() for x in kept.values()])
+        return () if self.has_own_step else tuple([id(x) for slots in self.state.values() for x in slots.values()])
 
     def _slots(self, values: Mapping[str, Any]) -> dict[str, Any]:
         """The state of one Parameter."""
@@ -171,7 +171,7 @@ class Optimizer(Stateful):
 
     def _completed(self) -> None:
         """Make state anew that somebody has removed. A Parameter without any begins with its first step again."""
-        if self._kept_now() == self._kept:
+        if self._state_ids() == self._known_ids:
             return
         for group, steps in zip(self.param_groups, self._steps, strict=True):
             begun = [bool(self.state.get(p)) or not self.init_state(p, group.plain) for p in group.params]
@@ -182,7 +182,7 @@ class Optimizer(Stateful):
     def program_structure(self) -> list[Any]:
         """What shapes a step: which Parameters, their state, and of hyper-parameters what :class:`ParamGroup` says."""
         slots = [] if self.has_own_step else list(self.state.values())  # what a step of its own keeps is data
-        return [self._structure, list(self._steps), [kept for by_name in slots for kept in by_name.values()]]
+        return [self._structure, list(self._steps), [variable for by_name in slots for variable in by_name.values()]]
 
     # Stepping ---------------------------------------------------------------------------------------------------------
 
@@ -252,13 +252,13 @@ class Optimizer(Stateful):
                 if self.has_own_step:
                     self.state[p] = slots
                     continue
-                kept = self.state[p]
-                for name in [name for name in kept if name not in slots]:
-                    del kept[name]
+                state = self.state[p]
+                for name in [name for name in state if name not in slots]:
+                    del state[name]
                 for name, value in slots.items():
-                    if name not in kept:
-                        kept[name] = Variable(value.numpy(), name=f"{p.name}.{name}", device=p.device)
-                    values.append((kept[name], value))
+                    if name not in state:
+                        state[name] = Variable(value.numpy(), name=f"{p.name}.{name}", device=p.device)
+                    values.append((state[name], value))
         self._structure = self._structure_now()
         assign_together(values)
 
@@ -267,14 +267,16 @@ class Optimizer(Stateful):
     def __copy__(self) -> Self:
         """Another optimizer of the same Parameters with the same state, and groups of its own."""
         twin = type(self).__new__(type(self))
-        kept = {"state": {p: self._slots(slots) for p, slots in self.state.items()}, "_steps": list(self._steps)}
+        own = {"state": {p: self._slots(slots) for p, slots in self.state.items()}, "_steps": list(self._steps)}
         groups = tuple(copy(group) for group in self.param_groups)
-        twin.__setstate__({**self.__getstate__(), **kept, "param_groups": groups})
+        twin.__setstate__({**self.__getstate__(), **own, "param_groups": groups})
         return twin
 
     def __getstate__(self) -> dict[str, Any]:
         return {
-            name: value for name, value in self.__dict__.items() if name not in ("_programs", "_structure", "_kept")
+            name: value
+            for name, value in self.__dict__.items()
+            if name not in ("_programs", "_structure", "_known_ids")
         }
 
     def __setstate__(self, state: dict[str, Any]) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 from runnel import ops
 from runnel.core.surface import offered
 from runnel.optim.group import ParamGroup
-from runnel.optim.hyperparameters import given
+from runnel.optim.hyperparameters import hyperparameters_in
 from runnel.optim.optimizer import Optimizer, counted, one_of, penalized
 from runnel.tensor.tensor import Tensor
 from runnel.tensor.variable import Variable
@@ -35,7 +35,7 @@ class RAdam(Optimizer):
         capturable: bool = False,
         differentiable: bool = False,
     ) -> None:
-        super().__init__(params, given(locals()))
+        super().__init__(params, hyperparameters_in(locals()))
 
     def init_state(self, p: Variable, group: Mapping[str, Any]) -> Mapping[str, float]:
         return {"exp_avg": 0.0, "exp_avg_sq": 0.0}
@@ -56,13 +56,13 @@ class RAdam(Optimizer):
         safe = ops.where(known, rho, 6.0)
         factors = ops.sqrt((safe - 4.0) * (safe - 2.0) * of_limit / safe * (1.0 - faded))
         for i, p, g in active:
-            kept = self.state[p]
+            state = self.state[p]
             value, gradient = penalized(group, p, g)
-            mean = kept["exp_avg"].value
+            mean = state["exp_avg"].value
             mean = mean + (gradient - mean) * one_less_beta1
-            square = kept["exp_avg_sq"].value * beta2 + gradient * gradient * one_less_beta2
-            kept["exp_avg"].assign(mean)
-            kept["exp_avg_sq"].assign(square)
+            square = state["exp_avg_sq"].value * beta2 + gradient * gradient * one_less_beta2
+            state["exp_avg"].assign(mean)
+            state["exp_avg_sq"].assign(square)
             rectified = one_of(factors, i, p) / (ops.sqrt(square) + eps)
             p.assign(value - mean * one_of(sizes, i, p) * ops.where(known[i], rectified, 1.0))
 

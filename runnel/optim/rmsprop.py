@@ -8,7 +8,7 @@ from typing import Any
 from runnel import ops
 from runnel.core.surface import offered
 from runnel.optim.group import ParamGroup
-from runnel.optim.hyperparameters import given
+from runnel.optim.hyperparameters import hyperparameters_in
 from runnel.optim.optimizer import Optimizer, counted, decayed
 from runnel.tensor.tensor import Tensor
 from runnel.tensor.variable import Variable
@@ -33,7 +33,7 @@ class RMSprop(Optimizer):
         maximize: bool = False,
         differentiable: bool = False,
     ) -> None:
-        super().__init__(params, given(locals()))
+        super().__init__(params, hyperparameters_in(locals()))
 
     def init_state(self, p: Variable, group: Mapping[str, Any]) -> Mapping[str, float]:
         names = ["square_avg"]
@@ -50,19 +50,19 @@ class RMSprop(Optimizer):
         one_less_alpha = group.number(lambda h: 1 - h["alpha"], "1 - alpha")
         eps = group.number(lambda h: h["eps"], "eps")
         for _, p, g in active:
-            kept = self.state[p]
+            state = self.state[p]
             gradient = decayed(group, p, g)
-            square = kept["square_avg"].value * alpha + gradient * gradient * one_less_alpha
-            kept["square_avg"].assign(square)
+            square = state["square_avg"].value * alpha + gradient * gradient * one_less_alpha
+            state["square_avg"].assign(square)
             spread = square
             if group.has("centered"):
-                mean = kept["grad_avg"].value
+                mean = state["grad_avg"].value
                 mean = mean + (gradient - mean) * one_less_alpha
-                kept["grad_avg"].assign(mean)
+                state["grad_avg"].assign(mean)
                 spread = square - mean * mean
             direction = gradient / (ops.sqrt(spread) + eps)
             if group.has("momentum"):
                 momentum = group.number(lambda h: h["momentum"], "momentum")
-                direction = kept["momentum_buffer"].value * momentum + direction
-                kept["momentum_buffer"].assign(direction)
+                direction = state["momentum_buffer"].value * momentum + direction
+                state["momentum_buffer"].assign(direction)
             p.assign(p.value - direction * lr)

@@ -16,8 +16,8 @@ def touched(g: Tensor) -> Tensor:
     different: Tensor = g != 0.0
     if g.ndim < 2:
         return different
-    found: Tensor = ops.any(different, axis=tuple(range(1, g.ndim)), keepdims=True)
-    return found
+    result: Tensor = ops.any(different, axis=tuple(range(1, g.ndim)), keepdims=True)
+    return result
 
 
 def resting(p: Variable, g: Tensor, new: Tensor, old: Tensor) -> Tensor:

@@ -8,7 +8,7 @@ from typing import Any
 from runnel import ops
 from runnel.core.surface import offered
 from runnel.optim.group import ParamGroup
-from runnel.optim.hyperparameters import given
+from runnel.optim.hyperparameters import hyperparameters_in
 from runnel.optim.optimizer import Optimizer, counted, one_of
 from runnel.tensor.tensor import Tensor
 from runnel.tensor.variable import Variable
@@ -34,7 +34,7 @@ class Rprop(Optimizer):
         maximize: bool = False,
         differentiable: bool = False,
     ) -> None:
-        super().__init__(params, given(locals()))
+        super().__init__(params, hyperparameters_in(locals()))
 
     def init_state(self, p: Variable, group: Mapping[str, Any]) -> Mapping[str, float]:
         return {"prev": 0.0, "step_size": group["lr"]}
@@ -47,12 +47,12 @@ class Rprop(Optimizer):
         smallest = group.number(lambda h: h["step_sizes"][0], "step_sizes[0]")
         greatest = group.number(lambda h: h["step_sizes"][1], "step_sizes[1]")
         for i, p, g in active:
-            kept = self.state[p]
-            size = ops.where(one_of(after, i, p) == 1.0, lr, kept["step_size"].value)
-            agreement = g * kept["prev"].value
+            state = self.state[p]
+            size = ops.where(one_of(after, i, p) == 1.0, lr, state["step_size"].value)
+            agreement = g * state["prev"].value
             moved = ops.where(agreement > 0.0, size * growing, ops.where(agreement < 0.0, size * shrinking, size))
             size = ops.minimum(ops.maximum(moved, smallest), greatest)
             gradient = ops.where(agreement < 0.0, 0.0, g)
-            kept["step_size"].assign(size)
-            kept["prev"].assign(gradient)
+            state["step_size"].assign(size)
+            state["prev"].assign(gradient)
             p.assign(p.value - ops.sign(gradient) * size)

@@ -12,7 +12,7 @@ from runnel.core.dtypes import float32, float64
 from runnel.core.surface import offered
 from runnel.ops import linalg
 from runnel.optim.group import ParamGroup
-from runnel.optim.hyperparameters import given
+from runnel.optim.hyperparameters import hyperparameters_in
 from runnel.optim.optimizer import Optimizer, counted, decayed
 from runnel.tensor.tensor import Tensor
 from runnel.tensor.variable import Variable
@@ -38,7 +38,7 @@ class Shampoo(Optimizer):
         *,
         maximize: bool = False,
     ) -> None:
-        super().__init__(params, given(locals()))
+        super().__init__(params, hyperparameters_in(locals()))
 
     def init_state(self, p: Variable, group: Mapping[str, Any]) -> Mapping[str, float | np.ndarray]:
         state: dict[str, float | np.ndarray] = {"momentum_buffer": 0.0} if group["momentum"] else {}
@@ -51,18 +51,18 @@ class Shampoo(Optimizer):
         counted(steps, active)
         lr = group.number(lambda h: h["lr"], "lr")
         for _, p, g in active:
-            kept, axes = self.state[p], _axes(p, group.plain)
+            state, axes = self.state[p], _axes(p, group.plain)
             direction = decayed(group, p, g)
             unfolded = ops.cast(direction, float64 if p.dtype is float64 else float32)
             direction = unfolded
             for k in axes:
                 rows = _along(unfolded, k)
-                total = kept[f"preconditioner_{k}"].value + ops.matmul(rows, ops.permute(rows, (1, 0)))
-                kept[f"preconditioner_{k}"].assign(total)
+                total = state[f"preconditioner_{k}"].value + ops.matmul(rows, ops.permute(rows, (1, 0)))
+                state[f"preconditioner_{k}"].assign(total)
                 direction = _multiplied(_root(total, -0.5 / len(axes)), direction, k)
             direction = ops.cast(direction, p.dtype)
             if group.has("momentum"):
-                buffer = kept["momentum_buffer"]
+                buffer = state["momentum_buffer"]
                 direction = buffer.value * group.number(lambda h: h["momentum"], "momentum") + direction
                 buffer.assign(direction)
             p.assign(p.value - direction * lr)

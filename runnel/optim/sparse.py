@@ -8,7 +8,7 @@ from typing import Any
 from runnel import ops
 from runnel.core.surface import offered
 from runnel.optim.group import ParamGroup
-from runnel.optim.hyperparameters import given
+from runnel.optim.hyperparameters import hyperparameters_in
 from runnel.optim.optimizer import Optimizer, counted
 from runnel.optim.rows import touched
 from runnel.tensor.tensor import Tensor
@@ -32,7 +32,7 @@ class SparseAdam(Optimizer):
         eps: float = 1e-8,
         maximize: bool = False,
     ) -> None:
-        super().__init__(params, given(locals()))
+        super().__init__(params, hyperparameters_in(locals()))
 
     def init_state(self, p: Variable, group: Mapping[str, Any]) -> Mapping[str, float]:
         return dict.fromkeys(("exp_avg", "exp_avg_sq"), 0.0)
@@ -47,11 +47,11 @@ class SparseAdam(Optimizer):
         eps = group.number(lambda h: h["eps"], "eps")
         for i, p, g in active:
             named = touched(g)
-            kept = self.state[p]
-            value, mean, square = p.value, kept["exp_avg"].value, kept["exp_avg_sq"].value
+            state = self.state[p]
+            value, mean, square = p.value, state["exp_avg"].value, state["exp_avg_sq"].value
             new_mean = mean + (g - mean) * one_less_beta1
             new_square = square + (g * g - square) * one_less_beta2
             moved = value - new_mean / (ops.sqrt(new_square) + eps) * ops.cast(sizes, p.dtype)[i]
-            kept["exp_avg"].assign(ops.where(named, new_mean, mean))
-            kept["exp_avg_sq"].assign(ops.where(named, new_square, square))
+            state["exp_avg"].assign(ops.where(named, new_mean, mean))
+            state["exp_avg_sq"].assign(ops.where(named, new_square, square))
             p.assign(ops.where(named, moved, value))

@@ -54,13 +54,13 @@ def state_of(optimizer: Saved) -> dict[str, Any]:
         for number, p in enumerate(group.params, first):
             count = counts[number - first]
             if optimizer.has_own_step:
-                kept = {name: value_of(value) for name, value in optimizer.state[p].items()}
+                values = {name: value_of(value) for name, value in optimizer.state[p].items()}
             else:
-                kept = {name: variable.value for name, variable in optimizer.state[p].items()}
+                values = {name: variable.value for name, variable in optimizer.state[p].items()}
             if optimizer.saves_steps and not optimizer.has_own_step:
-                state[number] = {"step": count, **kept}
-            elif kept and not (group.has("dampening") and count.item() == 0):  # there, it says that steps were made
-                state[number] = kept
+                state[number] = {"step": count, **values}
+            elif values and not (group.has("dampening") and count.item() == 0):  # there, it says that steps were made
+                state[number] = values
         numbers = list(range(first, first + len(group.params)))
         first += len(numbers)
         groups.append({**group.plain, "params": numbers})
@@ -106,42 +106,42 @@ def _checked_group(
 ) -> LoadedGroup:
     owner = type(optimizer).__name__
     try:
-        given = {name: value for name, value in theirs.items() if name not in ("params", "param_names")}
-        values = optimizer.checked_group({**group.plain, **given}, group.params)
+        received = {name: value for name, value in theirs.items() if name not in ("params", "param_names")}
+        values = optimizer.checked_group({**group.plain, **received}, group.params)
     except (TypeError, ValueError) as error:
         raise refusal(f"group {index}: {str(error).rstrip('.')}") from error
     counts: list[float] = []
     slots: list[dict[str, Any]] = []
     for p, number in zip(group.params, theirs["params"], strict=True):
-        kept = state.get(number)
+        saved = state.get(number)
         if optimizer.has_own_step:
             counts.append(0.0)
-            slots.append(_free(owner, p, kept))
+            slots.append(_free(owner, p, saved))
             continue
         initial = {name: filled(p, value) for name, value in optimizer.init_state(p, values).items()}
-        if not kept and (kept is None or not optimizer.saves_steps):  # it has not made a step yet
+        if not saved and (saved is None or not optimizer.saves_steps):  # it has not made a step yet
             counts.append(0.0)
             slots.append({name: asarray(value, device=p.device) for name, value in initial.items()})
             continue
         names = ("step", *initial) if optimizer.saves_steps else tuple(initial)
         possible = optimizer.init_state(p, {name: value or _ON for name, value in values.items()})
         require_keys(
-            f"the state of {p.described} (number {number}) in {owner}", kept, names, possible.keys() - initial.keys()
+            f"the state of {p.described} (number {number}) in {owner}", saved, names, possible.keys() - initial.keys()
         )
-        initial |= {name: filled(p, value) for name, value in possible.items() if name in kept}
-        counts.append(_count(f"the step of {p.described}", kept["step"]) if optimizer.saves_steps else 1.0)
+        initial |= {name: filled(p, value) for name, value in possible.items() if name in saved}
+        counts.append(_count(f"the step of {p.described}", saved["step"]) if optimizer.saves_steps else 1.0)
         avals = {name: aval(array.shape, from_numpy(array.dtype), p.device) for name, array in initial.items()}
-        slots.append({name: fitting(owner, f"{p.name}.{name}", avals[name], kept[name]) for name in initial})
+        slots.append({name: fitting(owner, f"{p.name}.{name}", avals[name], saved[name]) for name in initial})
     return LoadedGroup(values, asarray(counts, float64, device=group.params[0].device if group.params else None), slots)
 
 
-def _free(owner: str, p: Variable, kept: Any) -> dict[str, Any]:
+def _free(owner: str, p: Variable, saved: Any) -> dict[str, Any]:
     """What an optimizer's own step kept for ``p``. Arrays of the Parameter's shape take its dtype."""
-    if kept is None:
+    if saved is None:
         return {}
-    if not isinstance(kept, Mapping):
-        raise refusal(f"the state of {p.described} in {owner} is a dict; received {type(kept).__name__}")
-    return {str(name): _copied(p, value) for name, value in kept.items()}
+    if not isinstance(saved, Mapping):
+        raise refusal(f"the state of {p.described} in {owner} is a dict; received {type(saved).__name__}")
+    return {str(name): _copied(p, value) for name, value in saved.items()}
 
 
 def _copied(p: Variable, value: Any) -> Any:
@@ -153,12 +153,12 @@ def _copied(p: Variable, value: Any) -> Any:
     return cast(tensor, p.dtype) if tensor.dtype.is_float and tensor.shape == p.shape else tensor
 
 
-def require_keys(what: str, received: Any, wanted: Collection[str], optional: Collection[str] = ()) -> None:
+def require_keys(what: str, received: Any, expected: Collection[str], optional: Collection[str] = ()) -> None:
     """StateError unless ``received`` is a dict of exactly these keys, but for ``optional`` ones."""
     if not isinstance(received, Mapping):
         raise refusal(f"{what} is a dict; received {type(received).__name__}")
-    missing = [key for key in wanted if key not in received and key not in optional]
-    unknown = [key for key in received if key not in wanted and key not in optional]
+    missing = [key for key in expected if key not in received and key not in optional]
+    unknown = [key for key in received if key not in expected and key not in optional]
     if missing or unknown:
         parts = ["misses " + ", ".join(map(repr, missing))] if missing else []
         parts += ["has an unknown " + ", ".join(map(repr, unknown))] if unknown else []

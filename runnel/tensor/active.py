@@ -51,7 +51,7 @@ class _Active(threading.local):
     def __init__(self) -> None:
         self.trace: Trace | None = None
         self.level: OpenLevel | None = None
-        self.seen: Readings | None = None
+        self.readings: Readings | None = None
         self.interrupted: tuple[Any, Any, Any] | None = None
 
 

@@ -29,12 +29,12 @@ _IN_PYTHON: Final = (FunctionType, MethodType)
 @contextmanager
 def no_trace() -> Iterator[None]:
     """No trace and no level is active in the block, and nobody notes what Variables are read."""
-    held = ACTIVE.trace, ACTIVE.level, ACTIVE.seen
-    ACTIVE.trace = ACTIVE.level = ACTIVE.seen = None
+    before = ACTIVE.trace, ACTIVE.level, ACTIVE.readings
+    ACTIVE.trace = ACTIVE.level = ACTIVE.readings = None
     try:
         yield
     finally:
-        ACTIVE.trace, ACTIVE.level, ACTIVE.seen = held
+        ACTIVE.trace, ACTIVE.level, ACTIVE.readings = before
 
 
 class _Apart:
@@ -90,10 +90,10 @@ def _collecting(phase: str, info: dict[str, int]) -> None:
     """Called by the garbage collector before and after a collection, on the thread that does it: once for each trace
     that is active anywhere."""
     if phase == "start" and ACTIVE.interrupted is None:
-        ACTIVE.interrupted = ACTIVE.trace, ACTIVE.level, ACTIVE.seen
-        ACTIVE.trace = ACTIVE.level = ACTIVE.seen = None
+        ACTIVE.interrupted = ACTIVE.trace, ACTIVE.level, ACTIVE.readings
+        ACTIVE.trace = ACTIVE.level = ACTIVE.readings = None
     elif phase == "stop" and ACTIVE.interrupted is not None:
-        ACTIVE.trace, ACTIVE.level, ACTIVE.seen = ACTIVE.interrupted
+        ACTIVE.trace, ACTIVE.level, ACTIVE.readings = ACTIVE.interrupted
         ACTIVE.interrupted = None
 
 

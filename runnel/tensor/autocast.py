@@ -29,10 +29,10 @@ class autocast:
     """
 
     def __init__(self, dtype: Any = bfloat16, enabled: bool = True) -> None:
-        wanted = as_dtype(dtype)
-        if wanted not in (bfloat16, float16):
-            raise DTypeError(f"[autocast] dtype is bfloat16 or float16; received {wanted.name}.")
-        self.dtype: DType | None = wanted if enabled else None
+        target = as_dtype(dtype)
+        if target not in (bfloat16, float16):
+            raise DTypeError(f"[autocast] dtype is bfloat16 or float16; received {target.name}.")
+        self.dtype: DType | None = target if enabled else None
 
     def __enter__(self) -> autocast:
         CASTING.outer.append(CASTING.dtype)

@@ -20,7 +20,7 @@ from runnel.graph.node import Node, results_of
 from runnel.ops.callbacks import callback_p
 from runnel.ops.control import scan_p
 from runnel.tensor.active import ACTIVE
-from runnel.tensor.levels import Level, LevelTensor, made
+from runnel.tensor.levels import Level, LevelTensor, level_tensor
 from runnel.tensor.tensor import Tensor
 
 _INSTEAD: Final = {  # by what asked
@@ -40,15 +40,15 @@ class Batching(Level):
 
     def stack(self, values: Tensor) -> BatchedTensor:
         """The tensor of this level whose elements lie along axis 0 of ``values``."""
-        return self._made(aval(values.shape[1:], values.dtype, values.aval.device), values, True)
+        return self._level_tensor(aval(values.shape[1:], values.dtype, values.aval.device), values, True)
 
     def lifted(self, x: Tensor) -> LevelTensor:
-        tensor = self._made(x.aval, x, False)
+        tensor = self._level_tensor(x.aval, x, False)
         tensor._weak = x.is_weak
         return tensor
 
-    def _made(self, value: Aval, component: Tensor, is_stacked: bool) -> BatchedTensor:
-        return made(BatchedTensor, self, value, (component, is_stacked))  # type: ignore[return-value]
+    def _level_tensor(self, value: Aval, component: Tensor, is_stacked: bool) -> BatchedTensor:
+        return level_tensor(BatchedTensor, self, value, (component, is_stacked))  # type: ignore[return-value]
 
     def split(self, x: Tensor) -> tuple[Tensor, bool]:
         """The component of ``x``, which may be of a lower level, and whether it holds a value for each element."""
@@ -65,10 +65,10 @@ class Batching(Level):
     def apply(self, op: Op, inputs: Sequence[Tensor], attrs: dict[str, Any]) -> Any:
         pairs = [self.split(x) for x in inputs]
         if not any(is_stacked for _, is_stacked in pairs):
-            made = apply(op, *(x for x, _ in pairs), **attrs)
-            return tuple(map(self.lifted, made)) if op.multiple_results else self.lifted(made)
-        found = tables.infer[op](*(x.aval.unplaced for x in inputs), **attrs)
-        expected: tuple[Aval, ...] = found if op.multiple_results else (found,)
+            outs = apply(op, *(x for x, _ in pairs), **attrs)
+            return tuple(map(self.lifted, outs)) if op.multiple_results else self.lifted(outs)
+        types = tables.infer[op](*(x.aval.unplaced for x in inputs), **attrs)
+        expected: tuple[Aval, ...] = types if op.multiple_results else (types,)
         rule = tables.axes.get(op)
         values = None
         if rule is not None:
@@ -85,8 +85,8 @@ class Batching(Level):
                 raise VerifierError(
                     f"[{op.name}] the rule in table 'axes' gave shape {x.shape}, not {(self.size, *one.shape)}."
                 )
-        made = tuple(map(self._without_axis, results))
-        return made if op.multiple_results else made[0]
+        outs = tuple(map(self._without_axis, results))
+        return outs if op.multiple_results else outs[0]
 
     def _with_axis(self, x: Tensor) -> Tensor:
         """The component of ``x`` with an axis 0 for elements, of size 1 where it has none."""
@@ -128,7 +128,7 @@ class BatchedTensor(LevelTensor):
 
     @property
     def is_traced(self) -> bool:
-        return self._parts[1] or self.shown.is_traced
+        return self._parts[1] or self.primary.is_traced
 
     @property
     def _is_unknown(self) -> bool:
@@ -136,15 +136,15 @@ class BatchedTensor(LevelTensor):
 
     def numpy(self) -> np.ndarray:
         self._require_one_value("numpy()")
-        return self.shown.numpy()
+        return self.primary.numpy()
 
     def item(self) -> bool | int | float:
         self._require_one_value("item()")
-        return self.shown.item()
+        return self.primary.item()
 
     def _scalar(self, what: str) -> bool | int | float:
         self._require_one_value(what)
-        return self.shown._scalar(what)
+        return self.primary._scalar(what)
 
     def _require_one_value(self, what: str) -> None:
         if self._parts[1]:
@@ -158,7 +158,7 @@ class BatchedTensor(LevelTensor):
         )
 
     def known(self) -> np.ndarray | None:
-        return None if self._parts[1] else self.shown.known()
+        return None if self._parts[1] else self.primary.known()
 
     def __repr__(self) -> str:
         return f"BatchedTensor({self.aval}, {self._parts[0]!r})" if self._parts[1] else repr(self._parts[0])
@@ -169,14 +169,14 @@ def looped(
 ) -> Any:
     """The results of ``op`` element by element. What hands on the order of effects goes from one to the next."""
     inputs = [placeholder(aval(x.shape[1:], x.dtype) if each else x.aval, "x") for x, each in pairs]
-    made = results_of(Node(op, tuple(inputs), attrs, tuple(results), tracebacks.user_line()))
+    nodes = results_of(Node(op, tuple(inputs), attrs, tuple(results), tracebacks.user_line()))
     tokens = [len(inputs) - 1] if op is callback_p and attrs["ordered"] else []
     fixed = [i for i, (_, each) in enumerate(pairs) if not each and i not in tokens]
     varying = [i for i, (_, each) in enumerate(pairs) if each]
     order = [*fixed, *tokens, *varying]
-    outputs = [*made[-1:], *made[:-1]] if tokens else [*made]
+    outputs = [*nodes[-1:], *nodes[:-1]] if tokens else [*nodes]
     body = Body(Graph([inputs[i] for i in order], outputs, {}, op.name))
-    found = apply(
+    outs = apply(
         scan_p,
         *(pairs[i][0] for i in order),
         body=body,
@@ -186,8 +186,8 @@ def looped(
         reverse=False,
     )
     if tokens:
-        return (*found[1:], ops.reshape(found[0], (1, *found[0].shape)))
-    return found if op.multiple_results else found[0]
+        return (*outs[1:], ops.reshape(outs[0], (1, *outs[0].shape)))
+    return outs if op.multiple_results else outs[0]
 
 
 def own_keys(key: Tensor) -> Tensor:

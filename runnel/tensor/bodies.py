@@ -74,7 +74,7 @@ class Traced(NamedTuple):
     Variables that it assigned, and the order of its effects, with the nodes of their values before and after;
     ``custom`` is the name of a function in it that has a derivative of its own."""
 
-    given: list[Value]
+    arguments: list[Value]
     outputs: list[Value]
     read: list[tuple[Tensor, Value]]
     written: list[tuple[State, Value, Value]]
@@ -89,15 +89,15 @@ class Traced(NamedTuple):
             )
 
 
-def trace_body(name: str, function: Callable[..., Sequence[Any]], given: Sequence[Aval]) -> Traced:
-    """Trace ``function``, which is called with one tensor for each of ``given`` and returns tensors and numbers.
+def trace_body(name: str, function: Callable[..., Sequence[Any]], avals: Sequence[Aval]) -> Traced:
+    """Trace ``function``, which is called with one tensor for each of ``avals`` and returns tensors and numbers.
 
     It may assign Variables, but not ``.grad``. What is floating needs a gradient inside, so that ``detach()`` is seen.
     """
     outer = tracing.ACTIVE.trace
-    trace = BodyTrace(outer, common_device(name, given) if given else None)
+    trace = BodyTrace(outer, common_device(name, avals) if avals else None)
     traced = trace.facet(TracedVariables)
-    inputs: list[Value] = [trace.input(value, InputKind.ARGUMENT, f"{name}{i}") for i, value in enumerate(given)]
+    inputs: list[Value] = [trace.input(value, InputKind.ARGUMENT, f"{name}{i}") for i, value in enumerate(avals)]
     with tracing.activate(trace):
         arguments = [tensors.symbolic(node) for node in inputs]
     for x in arguments:
@@ -120,7 +120,7 @@ def trace_body(name: str, function: Callable[..., Sequence[Any]], given: Sequenc
     if outer is not None:
         outer.facet(TracedVariables).absent_gradients |= traced.absent_gradients
         outer.custom_derivative = outer.custom_derivative or trace.custom_derivative
-    read: list[tuple[Tensor, Value]] = [(_outside(held), node) for held, node in trace.captures.values()]
+    read: list[tuple[Tensor, Value]] = [(_outside(captured), node) for captured, node in trace.captures.values()]
     read += [(v.read(), node) for v, node in traced.nodes.items() if v not in traced.written]
     read += [(asarray(run_time_scalar(getter), float64), node) for getter, node in trace.scalars]
     written: list[tuple[State, Value, Value]] = [(v, traced.nodes[v], node) for v, node in after]
@@ -129,19 +129,19 @@ def trace_body(name: str, function: Callable[..., Sequence[Any]], given: Sequenc
     return Traced(inputs, outputs, read, written, trace.custom_derivative)
 
 
-def graph_of(name: str, function: Callable[..., Sequence[Tensor]], given: Sequence[Aval]) -> Graph:
-    """The graph of ``function``, which is called with one tensor for each of ``given`` and reads nothing else. It can
+def graph_of(name: str, function: Callable[..., Sequence[Tensor]], avals: Sequence[Aval]) -> Graph:
+    """The graph of ``function``, which is called with one tensor for each of ``avals`` and reads nothing else. It can
     be differentiated all through, whatever the mode."""
     trace = Trace(tensors.serial_now())
     with tracing.activate(trace), recording(True):
-        inputs = [trace.input(value, InputKind.ARGUMENT, f"{name}{i}") for i, value in enumerate(given)]
-        made = function(*map(tensors.symbolic, inputs))
-        return Graph(inputs, [tensors.node_of(x, trace) for x in made], {}, name)
+        inputs = [trace.input(value, InputKind.ARGUMENT, f"{name}{i}") for i, value in enumerate(avals)]
+        outs = function(*map(tensors.symbolic, inputs))
+        return Graph(inputs, [tensors.node_of(x, trace) for x in outs], {}, name)
 
 
-def _outside(held: Any) -> Tensor:
+def _outside(captured: Any) -> Tensor:
     """A captured tensor or NumPy array as the trace around the body sees it."""
-    return held if isinstance(held, Tensor) else asarray(held)
+    return captured if isinstance(captured, Tensor) else asarray(captured)
 
 
 def evaluate(graph: Graph, values: Sequence[Tensor]) -> list[Tensor]:
@@ -151,8 +151,8 @@ def evaluate(graph: Graph, values: Sequence[Tensor]) -> list[Tensor]:
         if value in known:
             continue
         if isinstance(value, Result):
-            made = results(value.node, [known[x] for x in value.inputs])
-            known.update((x, made[x.index]) for x in graph.nodes[value.node])
+            outs = results(value.node, [known[x] for x in value.inputs])
+            known.update((x, outs[x.index]) for x in graph.nodes[value.node])
         else:
             known[value] = leaf(value)
     return [known[value] for value in graph.outputs]
@@ -160,8 +160,8 @@ def evaluate(graph: Graph, values: Sequence[Tensor]) -> list[Tensor]:
 
 def results(node: Node, inputs: Sequence[Any]) -> tuple[Any, ...]:
     """What ``node`` computes, on tensors."""
-    made = apply(node.op, *inputs, **node.attrs)
-    return made if node.op.multiple_results else (made,)
+    outs = apply(node.op, *inputs, **node.attrs)
+    return outs if node.op.multiple_results else (outs,)
 
 
 def leaf(value: Value) -> Tensor:

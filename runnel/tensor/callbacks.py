@@ -57,17 +57,17 @@ def pure_callback(callback: Callable[..., Any], result_shape_dtypes: Any, *args:
 
     Its errors come out of the call. It has no gradient of its own: use ``runnel.custom_vjp``.
     """
-    wanted, structure = pytree.flatten(result_shape_dtypes)
-    avals = tuple(_expected(leaf) for leaf in wanted)
+    leaves, structure = pytree.flatten(result_shape_dtypes)
+    avals = tuple(_expected(leaf) for leaf in leaves)
 
     def called(arguments: tuple[Any, ...], named: dict[str, Any]) -> list[Any]:
-        made, found = pytree.flatten(callback(*arguments, **named))
-        if found != structure:
+        arrays, structure_of_results = pytree.flatten(callback(*arguments, **named))
+        if structure_of_results != structure:
             raise ArgumentError(
-                f"[pure_callback] the function gave {len(made)} arrays in another structure than result_shape_dtypes, "
-                f"which has {len(avals)}."
+                f"[pure_callback] the function gave {len(arrays)} arrays in another structure than "
+                f"result_shape_dtypes, which has {len(avals)}."
             )
-        return [as_expected("pure_callback", x, a) for x, a in zip(made, avals, strict=True)]
+        return [as_expected("pure_callback", x, a) for x, a in zip(arrays, avals, strict=True)]
 
     return pytree.unflatten(structure, _call("pure_callback", called, avals, args, kwargs, ordered=False))
 
@@ -123,15 +123,15 @@ def _call(
     operands = [asarray(leaves[i]).detach() if ordered else asarray(leaves[i]) for i in places]
 
     def function(*arrays: Any) -> list[Any]:
-        given = list(leaves)
+        arguments = list(leaves)
         for i, array in zip(places, arrays, strict=True):
-            given[i] = array.item() if i in numbers else _own(array)
-        return called(*pytree.unflatten(structure, given))
+            arguments[i] = array.item() if i in numbers else _own(array)
+        return called(*pytree.unflatten(structure, arguments))
 
     for i in places:
         leaves[i] = None
-    made = _in_order if ordered else _at_any_time
-    return made(Callback(function, results, name), operands)
+    call = _in_order if ordered else _at_any_time
+    return call(Callback(function, results, name), operands)
 
 
 def _own(array: Any) -> Any:
@@ -153,6 +153,6 @@ def _at_any_time(function: Callback, operands: Sequence[Tensor]) -> list[Tensor]
 
 def _in_order(function: Callback, operands: Sequence[Tensor]) -> list[Tensor]:
     order = order_of(tracing.ACTIVE.trace, _device(function, operands))
-    *made, token = apply(callback_p, *operands, order.read(), callback=function, ordered=True)
+    *results, token = apply(callback_p, *operands, order.read(), callback=function, ordered=True)
     order.assign(token)
-    return made
+    return results

@@ -19,7 +19,7 @@ from runnel.core.dispatch import RunTimeNumber
 from runnel.core.dtypes import DType
 from runnel.core.errors import ArgumentError, DTypeError, ShapeError
 from runnel.core.rounding import rounded
-from runnel.core.showing import shown
+from runnel.core.showing import short_repr
 from runnel.core.surface import offered
 from runnel.ops.arguments import as_sizes
 from runnel.tensor import tensor as tensors, tracing
@@ -44,35 +44,35 @@ def asarray(data: Any, dtype: Any = None, *, device: Any = None, copy: bool | No
         copy: None: tensors are taken as they are, all else is copied. True: tensors are copied, too. False: the memory
             is shared, and must not change any more; ValueError where that cannot be (numbers, another dtype).
     """
-    wanted = None if dtype is None else dtypes.as_dtype(dtype)
+    target = None if dtype is None else dtypes.as_dtype(dtype)
     place = None if device is None else as_device(device)
     if isinstance(data, RunTimeNumber):
-        return tensors.constant(data, wanted or dtypes.float32)
+        return tensors.constant(data, target or dtypes.float32)
     if isinstance(data, ArrayMethods):
         tensor = data.read()
-        if wanted is not None and wanted is not tensor.dtype:
+        if target is not None and target is not tensor.dtype:
             if copy is False:
-                raise _unshared(f"a {tensor.dtype.name} tensor", wanted)
-            tensor = tensor.astype(wanted)
+                raise _unshared(f"a {tensor.dtype.name} tensor", target)
+            tensor = tensor.astype(target)
         elif copy:
             tensor = _copied(tensor)
         return tensor if place is None else tensor.to(place)
     if isinstance(data, (list, tuple)) and any(isinstance(x, ArrayMethods) for x in data):
         if copy is False:
-            raise _unshared(f"a {type(data).__name__}", wanted)
-        stacked = _stacked(data, wanted)
+            raise _unshared(f"a {type(data).__name__}", target)
+        stacked = _stacked(data, target)
         return stacked if place is None else stacked.to(place)
     array, is_numpy = _array(data)
-    if wanted is None:
-        wanted = dtypes.from_numpy(array.dtype)
-        if not is_numpy and wanted is dtypes.float64:
-            wanted = dtypes.float32
+    if target is None:
+        target = dtypes.from_numpy(array.dtype)
+        if not is_numpy and target is dtypes.float64:
+            target = dtypes.float32
     trace = tracing.ACTIVE.trace
     if trace is not None and isinstance(data, np.ndarray) and id(data) in trace.known_arrays:
-        return tensors.traced_array(trace, data, wanted)
-    if copy is False and not (is_numpy and can_share(array, wanted)):
-        raise _unshared(f"an array of {array.dtype}" if is_numpy else f"a {type(data).__name__}", wanted)
-    return tensors.from_numpy(array, wanted, copy=copy is not False, device=place)
+        return tensors.traced_array(trace, data, target)
+    if copy is False and not (is_numpy and can_share(array, target)):
+        raise _unshared(f"an array of {array.dtype}" if is_numpy else f"a {type(data).__name__}", target)
+    return tensors.from_numpy(array, target, copy=copy is not False, device=place)
 
 
 def _array(data: Any) -> tuple[np.ndarray, bool]:
@@ -84,21 +84,21 @@ def _array(data: Any) -> tuple[np.ndarray, bool]:
     return as_array("asarray", data), hasattr(data, "__array__")
 
 
-def _unshared(what: str, wanted: DType | None) -> ValueError:
-    target = "a tensor" if wanted is None else f"a {wanted.name} tensor"
+def _unshared(what: str, dtype: DType | None) -> ValueError:
+    target = "a tensor" if dtype is None else f"a {dtype.name} tensor"
     return ValueError(f"[asarray] {what} cannot become {target} without a copy; leave copy=False out.")
 
 
 def _copied(tensor: Tensor) -> Tensor:
     """The same value for a handle of its own, on the same tape, in memory that nobody else can change."""
-    made = another_handle(tensor)
-    made._leaf = None
+    copy = another_handle(tensor)
+    copy._leaf = None
     if tensor._storage is not None and not tensor._storage.is_ours and tracing.ACTIVE.trace is None:
-        made = tensors.from_numpy(tensor.numpy(), tensor.dtype, copy=True, device=tensor.aval.device)
+        copy = tensors.from_numpy(tensor.numpy(), tensor.dtype, copy=True, device=tensor.aval.device)
     if tensor.requires_grad:
-        made.requires_grad = True
-        made._record = Record(None, (tensor,), {}, passed_on)
-    return made
+        copy.requires_grad = True
+        copy._record = Record(None, (tensor,), {}, passed_on)
+    return copy
 
 
 def _stacked(data: Any, dtype: DType | None) -> Tensor:
@@ -109,8 +109,8 @@ def _stacked(data: Any, dtype: DType | None) -> Tensor:
 @offered("rn: tensor array")
 def tensor(data: Any, dtype: Any = None, *, device: Any = None, requires_grad: bool = False) -> Tensor:
     """``data`` as a new tensor without a tape, whatever it was: ``asarray`` with a copy, as in PyTorch."""
-    made = asarray(data, dtype, device=device, copy=True).detach()
-    return made.requires_grad_() if requires_grad else made
+    result = asarray(data, dtype, device=device, copy=True).detach()
+    return result.requires_grad_() if requires_grad else result
 
 
 @offered("rn")
@@ -151,13 +151,13 @@ def ones(shape: Shape, *sizes: Any, dtype: Any = None, device: Any = None) -> Te
 
 
 def _filled(name: str, shape: Any, value: bool | int | float, dtype: Any, device: Any) -> Tensor:
-    wanted = dtypes.as_dtype(dtype)
-    if not wanted.is_float and isinstance(value, int) and not -(1 << 63) <= value < 1 << 64:
-        raise DTypeError(f"[{name}] {wanted.name} has no {value}; name a float dtype, or a number of at most 64 bits.")
-    return _made(np.full(as_sizes(name, shape), rounded(value, wanted)), wanted, device)
+    target = dtypes.as_dtype(dtype)
+    if not target.is_float and isinstance(value, int) and not -(1 << 63) <= value < 1 << 64:
+        raise DTypeError(f"[{name}] {target.name} has no {value}; name a float dtype, or a number of at most 64 bits.")
+    return _tensor_of(np.full(as_sizes(name, shape), rounded(value, target)), target, device)
 
 
-def _made(array: np.ndarray, dtype: DType, device: Any) -> Tensor:
+def _tensor_of(array: np.ndarray, dtype: DType, device: Any) -> Tensor:
     """A tensor in the memory of an array of ours."""
     place = None if device is None else as_device(device)
     return tensors.from_numpy(array, dtype, copy=False, device=place)
@@ -167,7 +167,7 @@ def _shape_and_dtype(shape: Any, sizes: tuple[Any, ...], value: int, dtype: Any)
     """The arguments of :func:`_filled` from a shape that may go on in ``sizes``, where a dtype may be the last."""
     if sizes and not isinstance(sizes[-1], SupportsIndex):
         if dtype is not None:
-            raise ArgumentError(f"[zeros] dtype is given twice: {shown(sizes[-1])} and {shown(dtype)}.")
+            raise ArgumentError(f"[zeros] dtype is given twice: {short_repr(sizes[-1])} and {short_repr(dtype)}.")
         dtype, sizes = sizes[-1], sizes[:-1]
     return (shape, *sizes) if sizes else shape, value, dtypes.float32 if dtype is None else dtype
 
@@ -188,8 +188,8 @@ def arange(
         raise ShapeError(f"[arange] no array has as many elements as there are from {begin} to {end} by {step}.")
     if dtype is None:
         dtype = dtypes.int64 if all(isinstance(v, int) for v in (begin, end, step)) else dtypes.float32
-    wanted = dtypes.as_dtype(dtype)
-    return _made(np.arange(begin, end, step).astype(wanted.numpy), wanted, device)
+    target = dtypes.as_dtype(dtype)
+    return _tensor_of(np.arange(begin, end, step).astype(target.numpy), target, device)
 
 
 @offered("rn")
@@ -197,18 +197,18 @@ def linspace(
     start: float, stop: float, num: int, dtype: Any = dtypes.float32, *, endpoint: bool = True, device: Any = None
 ) -> Tensor:
     """``num`` evenly spaced numbers from ``start`` to ``stop``."""
-    wanted = dtypes.as_dtype(dtype)
+    target = dtypes.as_dtype(dtype)
     (count,) = as_sizes("linspace", num)
     array = np.linspace(float(_plain(start)), float(_plain(stop)), count, endpoint=endpoint)
-    return _made(array.astype(wanted.numpy), wanted, device)
+    return _tensor_of(array.astype(target.numpy), target, device)
 
 
 @offered("rn")
 def eye(n: int, m: int | None = None, dtype: Any = dtypes.float32, *, k: int = 0, device: Any = None) -> Tensor:
     """``n`` rows and ``m`` (or ``n``) columns, 1 on diagonal ``k`` and 0 elsewhere: the identity matrix."""
-    wanted = dtypes.as_dtype(dtype)
+    target = dtypes.as_dtype(dtype)
     rows, columns = as_sizes("eye", (n, n if m is None else m))
-    return _made(np.eye(rows, columns, operator.index(k), dtype=wanted.numpy), wanted, device)
+    return _tensor_of(np.eye(rows, columns, operator.index(k), dtype=target.numpy), target, device)
 
 
 @offered("rn")
@@ -220,7 +220,7 @@ def empty(shape: Shape, *sizes: Any, dtype: Any = None, device: Any = None) -> T
 def _plain(value: Any) -> Any:
     """A number as Python's own, which has no dtype."""
     if isinstance(value, complex | np.complexfloating):
-        raise DTypeError(f"[asarray] there are no complex tensors; received {shown(value)}.")
+        raise DTypeError(f"[asarray] there are no complex tensors; received {short_repr(value)}.")
     if isinstance(value, ArrayMethods):
         return value.read().item()
     return value.item() if isinstance(value, np.generic) else value

@@ -34,7 +34,7 @@ from runnel.tensor.handle import Handle
 
 Operand: TypeAlias = Handle[Any]
 
-KEPT = 1024  # plans of single ops held ready, a few KB each: those used last, and as many before them
+PLANS_PER_GENERATION = 1024  # plans of single ops held ready, a few KB each: those used last, and as many before them
 OWN_ARENA = 16 << 10  # bytes, up to which a plan has memory of its own for what lies between its kernels
 
 _ALONE = Options(passes=NO_PASSES, keeps_plan=False, own_arena=OWN_ARENA)  # an op that has loops
@@ -113,18 +113,18 @@ class OnHost:
         self.results = results
 
     def run(self, tensors: tuple[Operand, ...]) -> Any:
-        made = tables.reference[self.op](*[t.numpy() for t in tensors], **self.attrs)
+        arrays = tables.reference[self.op](*[t.numpy() for t in tensors], **self.attrs)
         placed = [
             self._placed(result, array)
-            for result, array in zip(self.results, made if self.op.multiple_results else (made,), strict=True)
+            for result, array in zip(self.results, arrays if self.op.multiple_results else (arrays,), strict=True)
         ]
         return placed if self.op.multiple_results else placed[0]
 
     @staticmethod
-    def _placed(result: Aval, made: Any) -> Placed:
-        array = np.ascontiguousarray(made)
-        found = aval(result.shape, from_numpy(array.dtype), result.device)
-        return found, Storage.wrap(array.reshape(found.shape)), 0, row_major(found.shape)
+    def _placed(result: Aval, array_like: Any) -> Placed:
+        array = np.ascontiguousarray(array_like)
+        value = aval(result.shape, from_numpy(array.dtype), result.device)
+        return value, Storage.wrap(array.reshape(value.shape)), 0, row_major(value.shape)
 
 
 class RunningMulti:
@@ -147,7 +147,7 @@ class RunningMulti:
 Placed = tuple[Aval, Storage | None, int, Shape]
 Plan = Viewing | Running | RunningMulti | OnHost
 
-_PLANS: Recent[Any, Plan] = Recent(KEPT)
+_PLANS: Recent[Any, Plan] = Recent(PLANS_PER_GENERATION)
 
 
 def execute(op: Op, tensors: tuple[Operand, ...], attrs: dict[str, Any]) -> Any:
@@ -192,25 +192,25 @@ def prepare(op: Op, tensors: tuple[Operand, ...], attrs: dict[str, Any], context
     moved = None if order is None else in_order(applied(op, (), attrs, result), order)
     if order is not None and moved is not None:
         nodes, strides = _inputs(tensors, order)
-        made = applied(op, tuple(nodes), moved, _in_order(result, order))
+        out = applied(op, tuple(nodes), moved, _in_order(result, order))
     else:
         order = tuple(range(result.ndim))
         nodes, strides = _inputs(tensors)
-        made = applied(op, tuple(nodes), attrs, result)
-    graph = Graph(nodes, [made], {}, op.name)
+        out = applied(op, tuple(nodes), attrs, result)
+    graph = Graph(nodes, [out], {}, op.name)
     options = _EXPANDED if op in tables.expand else _ALONE
     compiled = compile_graph(graph, Bindings(strides), context, options)
     (steps,) = compiled.strides
-    lies = tuple(steps[order.index(a)] for a in range(result.ndim))
-    return Running(result.on(device), lies, compiled.program, tuple(range(len(nodes))))
+    result_strides = tuple(steps[order.index(a)] for a in range(result.ndim))
+    return Running(result.on(device), result_strides, compiled.program, tuple(range(len(nodes))))
 
 
 def _prepare_several(
     op: Op, tensors: tuple[Operand, ...], attrs: dict[str, Any], results: tuple[Aval, ...], context: CompileContext
 ) -> RunningMulti:
     inputs, strides = _inputs(tensors)
-    made = results_of(Node(op, tuple(inputs), attrs, results))
-    program = compile_graph(Graph(inputs, made, {}, op.name), Bindings(strides), context, _MULTI).program
+    outs = results_of(Node(op, tuple(inputs), attrs, results))
+    program = compile_graph(Graph(inputs, outs, {}, op.name), Bindings(strides), context, _MULTI).program
     return RunningMulti(program, tuple([x.on(context.device) for x in results]))
 
 
@@ -255,10 +255,10 @@ def _fault(program: Program, status: int, tensors: tuple[Operand, ...]) -> BaseE
         if bounded.code == status:
             indices = tensors[bounded.node.inputs.index(bounded.indices)].numpy()
             wrong = indices[outside(indices, bounded.extent, bounded.allowed)]
-            shown = ", ".join(map(str, wrong[:5].tolist())) + (", …" if wrong.size > 5 else "")
+            listed = ", ".join(map(str, wrong[:5].tolist())) + (", …" if wrong.size > 5 else "")
             return AxisError(
                 f"[{bounded.node.op.name if bounded.node.op else '?'}] {wrong.size} of {indices.size} indices lie "
-                f"outside [0, {bounded.extent}): {shown}."
+                f"outside [0, {bounded.extent}): {listed}."
             )
     return program.error(status)
 

@@ -16,9 +16,9 @@ class Extent(int):
     _shape: Shape
 
     def __new__(cls, shape: Shape) -> Extent:
-        made = super().__new__(cls, math.prod(shape))
-        made._shape = shape
-        return made
+        extent = super().__new__(cls, math.prod(shape))
+        extent._shape = shape
+        return extent
 
     def __call__(self, dim: int | None = None) -> Any:
         """The shape, or the size of the axis ``dim``. AxisError for an axis that there is not."""

@@ -17,7 +17,7 @@ from runnel.core.tangents import TRANSPOSED, Together
 from runnel.tensor import tape
 from runnel.tensor.active import ACTIVE
 from runnel.tensor.grad_mode import RECORDING, recording
-from runnel.tensor.levels import Level, LevelTensor, every_component, made
+from runnel.tensor.levels import Level, LevelTensor, every_component, level_tensor
 from runnel.tensor.tensor import Tensor
 
 
@@ -28,7 +28,7 @@ class Forward(Level):
 
     def dual(self, primal: Tensor, tangent: Tensor | None) -> DualTensor:
         """The tensor of this level with these components; no tangent stands for zeros."""
-        tensor = made(DualTensor, self, primal.aval, (primal, tangent))
+        tensor = level_tensor(DualTensor, self, primal.aval, (primal, tangent))
         tensor._weak = primal.is_weak
         return tensor  # type: ignore[return-value]
 
@@ -43,12 +43,12 @@ class Forward(Level):
         primals, tangents = zip(*map(self.split, inputs), strict=True)
         rule = tables.jvp.get(op)
         if isinstance(rule, Together) and any(t is not None for t in tangents):
-            outs, found = rule.rule(tangents, *primals, **attrs)
+            outs, out_tangents = rule.rule(tangents, *primals, **attrs)
         else:
-            made = apply(op, *primals, **attrs)
-            outs = made if op.multiple_results else (made,)
-            found = tangents_of(op, tangents, outs, primals, attrs)
-        duals = tuple([self.dual(x, t) for x, t in zip(outs, found, strict=True)])
+            out = apply(op, *primals, **attrs)
+            outs = out if op.multiple_results else (out,)
+            out_tangents = tangents_of(op, tangents, outs, primals, attrs)
+        duals = tuple([self.dual(x, t) for x, t in zip(outs, out_tangents, strict=True)])
         return duals if op.multiple_results else duals[0]
 
     def linearly(self, fn: Callable[[Sequence[Tensor]], list[Any]], inputs: Sequence[Tensor]) -> list[Any]:
@@ -74,16 +74,16 @@ class DualTensor(LevelTensor):
 
     @property
     def _is_unknown(self) -> bool:
-        return self.shown._is_unknown
+        return self.primary._is_unknown
 
     def numpy(self) -> np.ndarray:
-        return self.shown.numpy()
+        return self.primary.numpy()
 
     def known(self) -> np.ndarray | None:
-        return self.shown.known()
+        return self.primary.known()
 
     def detach(self) -> Tensor:
-        return made(DualTensor, self._level, self._aval, (self.shown.detach(), None))
+        return level_tensor(DualTensor, self._level, self._aval, (self.primary.detach(), None))
 
     def __repr__(self) -> str:
         return f"DualTensor({self._parts[0]!r}, tangent={self._parts[1]!r})"
@@ -106,8 +106,8 @@ def tangents_of(
             f"with `jvp.register(op, rule)` (docs/tables.md, section 'jvp')."
         )
     if rule is None or rule is TRANSPOSED:
-        wanted = tuple(t is not None for t in tangents)
-        pull = functools.partial(_pulled, op, outs, inputs, attrs, wanted)
+        needs_grad = tuple(t is not None for t in tangents)
+        pull = functools.partial(_pulled, op, outs, inputs, attrs, needs_grad)
         return Transpose(pull, outs, inputs).tangents(tangents)
     terms = rule(tangents, outs if op.multiple_results else outs[0], *inputs, **attrs)
     each = terms if op.multiple_results else [terms]
@@ -119,16 +119,16 @@ def _pulled(
     outs: tuple[Tensor, ...],
     inputs: tuple[Tensor, ...],
     attrs: dict[str, Any],
-    wanted: tuple[bool, ...],
+    needs_grad: tuple[bool, ...],
     seeds: Sequence[Tensor],
 ) -> list[Any]:
     """The cotangents of the inputs by the rule of table ``vjp``."""
     if op.multiple_results:
         gs = tuple(g if g.requires_grad else None for g in seeds)
-        found = tables.vjp[op](gs, outs, *inputs, wanted=wanted, **attrs)
+        cotangents = tables.vjp[op](gs, outs, *inputs, wanted=needs_grad, **attrs)
     else:
-        found = tables.vjp[op](seeds[0], outs[0], *inputs, **attrs)
-    return [g() if callable(g) else g for g in found]
+        cotangents = tables.vjp[op](seeds[0], outs[0], *inputs, **attrs)
+    return [g() if callable(g) else g for g in cotangents]
 
 
 class Transpose:
@@ -141,17 +141,17 @@ class Transpose:
         with recording(True):
             self._pulled = pull(self._seeds)
 
-    def tangents(self, given: Sequence[Tensor | None], *, keep: bool = False) -> list[Tensor | None]:
+    def tangents(self, tangents: Sequence[Tensor | None], *, keep: bool = False) -> list[Tensor | None]:
         """The tangents of ``outs``, None where they are zero. With ``keep`` it may be asked for more."""
-        pairs = [(g, t) for g, t in zip(self._pulled, given, strict=True) if g is not None and t is not None]
+        pairs = [(g, t) for g, t in zip(self._pulled, tangents, strict=True) if g is not None and t is not None]
         pairs = [(g, t) for g, t in pairs if g.requires_grad]
         if not pairs:
             return [None] * len(self._seeds)
-        given_further = any(y.requires_grad for _, t in pairs for y in (t, *every_component(t)))
-        again = RECORDING.get() and (self._leads_further or given_further)
+        tangents_lead_further = any(y.requires_grad for _, t in pairs for y in (t, *every_component(t)))
+        again = RECORDING.get() and (self._leads_further or tangents_lead_further)
         roots, seeds = [g for g, _ in pairs], [t for _, t in pairs]
-        found = tape.cotangents(roots, seeds, self._seeds, create_graph=again, retain_graph=keep)
-        return [found[id(x)][1] if id(x) in found else None for x in self._seeds]
+        cotangents = tape.cotangents(roots, seeds, self._seeds, create_graph=again, retain_graph=keep)
+        return [cotangents[id(x)][1] if id(x) in cotangents else None for x in self._seeds]
 
 
 def _leaf_like(out: Tensor, others: Sequence[Tensor]) -> Tensor:
@@ -160,8 +160,8 @@ def _leaf_like(out: Tensor, others: Sequence[Tensor]) -> Tensor:
     levels = [y._level for y in others if y._level is not None and y._level.trace is ACTIVE.trace]
     leaf = max(levels, key=lambda level: level.number).lifted(zeros) if levels else zeros.untaped()
     leaf.requires_grad = out.dtype.is_float
-    found: Tensor = leaf
-    return found
+    typed_leaf: Tensor = leaf
+    return typed_leaf
 
 
 def has_derivative(x: Tensor) -> bool:

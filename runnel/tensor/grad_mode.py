@@ -176,17 +176,17 @@ def decorated(function: Callable[..., Any], enabled: bool) -> Callable[..., Any]
 def _stepped(generator: Generator[Any, Any, Any], enabled: bool) -> Generator[Any, Any, Any]:
     """``generator``, each step of which runs in the mode."""
     step: Callable[..., Any] = generator.send
-    given: tuple[Any, ...] = (None,)
+    arguments: tuple[Any, ...] = (None,)
     try:
         while True:
             with recording(enabled):
-                value = step(*given)
+                value = step(*arguments)
             try:
-                step, given = generator.send, ((yield value),)
+                step, arguments = generator.send, ((yield value),)
             except GeneratorExit:
                 raise
             except BaseException as error:
-                step, given = generator.throw, (error,)
+                step, arguments = generator.throw, (error,)
     except StopIteration as stop:
         return stop.value
     finally:

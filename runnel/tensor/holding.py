@@ -32,14 +32,14 @@ HOLDS: Final = Holds()
 class Hold:
     """The values that some Variables have when a program runs, as long as this lives.
 
-    ``pins`` are the memory of all the program's Variables, known after the run; ``wanted`` are numbers among them.
+    ``pins`` are the memory of all the program's Variables, known after the run; ``read`` are those it is for.
     ``handles`` are readings made for this, by number.
     """
 
-    __slots__ = ("__weakref__", "handles", "pins", "wanted")
+    __slots__ = ("__weakref__", "handles", "pins", "read")
 
-    def __init__(self, wanted: Held, locks: Sequence[StateLock]) -> None:
-        self.wanted = wanted
+    def __init__(self, read: ReadVariables, locks: Sequence[StateLock]) -> None:
+        self.read = read
         self.pins: list[Pin] | None = None
         self.handles: dict[int, Tensor] = {}
         HOLDS.now.add(weakref.ref(self, HOLDS.now.discard))
@@ -49,17 +49,17 @@ class Hold:
 
     def protect(self, written: frozenset[int]) -> None:
         """Read those of the Variables that are among ``written``, by id, if they still lie where they lay."""
-        if self.wanted.ids.isdisjoint(written):
+        if self.read.ids.isdisjoint(written):
             return
-        for number, reference in self.wanted.variables:
+        for number, reference in self.read.variables:
             variable = reference()
             if variable is None or id(variable) not in written:
                 continue
-            if self.pins is None or variable.lies_in(self.pins[number]):
+            if self.pins is None or variable.is_stored_in(self.pins[number]):
                 self.handles[number] = variable.read()
 
 
-class Held:
+class ReadVariables:
     """Which Variables of a program its holds are for."""
 
     __slots__ = ("ids", "variables")

@@ -14,14 +14,14 @@ Function = Callable[..., Any]
 
 
 class LateMethod:
-    """The function at ``place``, "module:name", as a method. ``made`` says what kind of method, if it is more than the
+    """The function at ``place``, "module:name", as a method. ``wrap`` says what kind of method, if it is more than the
     function with the array as its first argument."""
 
-    __slots__ = ("_function", "_made", "_name", "_place")
+    __slots__ = ("_function", "_name", "_place", "_wrap")
 
-    def __init__(self, place: str, made: Callable[[str, Function], Function] | None = None) -> None:
+    def __init__(self, place: str, wrap: Callable[[str, Function], Function] | None = None) -> None:
         self._place = place
-        self._made = made
+        self._wrap = wrap
         self._function: Function | None = None
 
     def __set_name__(self, owner: type, name: str) -> None:
@@ -31,8 +31,8 @@ class LateMethod:
         function = self._function
         if function is None:
             function = loaded(self._place)
-            if self._made is not None:
-                function = public(self._made(self._name, function))
+            if self._wrap is not None:
+                function = public(self._wrap(self._name, function))
             self._function = function
         return function if instance is None else MethodType(function, instance)
 

@@ -74,13 +74,13 @@ class LevelTensor(Tensor):
         return [x for x in self._parts if isinstance(x, Tensor)]
 
     @property
-    def shown(self) -> Tensor:
+    def primary(self) -> Tensor:
         """The component whose memory tells how this one lies."""
         return self.components[0]
 
     @property
     def is_traced(self) -> bool:
-        return self.shown.is_traced
+        return self.primary.is_traced
 
     @property
     def address(self) -> int:
@@ -88,38 +88,42 @@ class LevelTensor(Tensor):
 
     @property
     def strides(self) -> Shape:
-        strides = self.shown.strides
+        strides = self.primary.strides
         return strides[len(strides) - self.ndim :]
 
     @property
     def is_dense(self) -> bool:
-        return self.shown.is_dense
+        return self.primary.is_dense
 
     @property
     def is_transposed(self) -> bool:
-        return self.shown.is_transposed
+        return self.primary.is_transposed
 
     def apply_op(self, op: Op, inputs: tuple[Any, ...], attrs: dict[str, Any]) -> Any:
-        given = tuple([x.read() for x in inputs])
-        level = highest(op.name, given)
-        made = recorded(op, given, attrs) if level is None else level.apply(op, given, attrs)
-        return taped_results(made, op, given, attrs) if op.multiple_results else taped(made, op, given, attrs)
+        tensors_read = tuple([x.read() for x in inputs])
+        level = highest(op.name, tensors_read)
+        results = recorded(op, tensors_read, attrs) if level is None else level.apply(op, tensors_read, attrs)
+        return (
+            taped_results(results, op, tensors_read, attrs)
+            if op.multiple_results
+            else taped(results, op, tensors_read, attrs)
+        )
 
     def detach(self) -> Tensor:
         """The same values without any tape, and without a tangent."""
-        return made(type(self), self._level, self._aval, tuple(_detached(x) for x in self._parts))
+        return level_tensor(type(self), self._level, self._aval, tuple(_detached(x) for x in self._parts))
 
     def untaped(self) -> Tensor:
         return self._twin()
 
     def _elsewhere(self, device: Device) -> Tensor:
         parts = tuple(x.on(device) if isinstance(x, Tensor) else x for x in self._parts)
-        return made(type(self), self._level, self._aval.on(device), parts)
+        return level_tensor(type(self), self._level, self._aval.on(device), parts)
 
     def _twin(self) -> Tensor:
         if self._level.trace is not ACTIVE.trace:
             return super()._twin()
-        twin = made(type(self), self._level, self._aval, self._parts)
+        twin = level_tensor(type(self), self._level, self._aval, self._parts)
         twin._weak = self._weak
         return twin
 
@@ -134,7 +138,7 @@ def _detached(part: Any) -> Any:
     return part.detach() if isinstance(part, Tensor) else part
 
 
-def made(kind: type[LevelTensor], level: Level, value: Aval, parts: tuple[Any, ...]) -> LevelTensor:
+def level_tensor(kind: type[LevelTensor], level: Level, value: Aval, parts: tuple[Any, ...]) -> LevelTensor:
     """A tensor of a level from its components."""
     tensor = kind.__new__(kind)
     tensor._aval = value
@@ -148,7 +152,7 @@ def made(kind: type[LevelTensor], level: Level, value: Aval, parts: tuple[Any, .
 def highest(name: str, inputs: Iterable[Tensor]) -> Level | None:
     """The level that the op ``name`` runs on; None where all levels are around the trace that is active, and their
     tensors are inputs of it."""
-    trace, found = ACTIVE.trace, None
+    trace, level_so_far = ACTIVE.trace, None
     for x in inputs:
         level = x._level
         if level is None:
@@ -158,9 +162,9 @@ def highest(name: str, inputs: Iterable[Tensor]) -> Level | None:
                 f"[{name}] at {tracebacks.user_line()} a tensor of {level.name} is used after the function under "
                 f"{level.name} has ended; return it from the function."
             )
-        if level.trace is trace and (found is None or level.number > found.number):
-            found = level
-    return found
+        if level.trace is trace and (level_so_far is None or level.number > level_so_far.number):
+            level_so_far = level
+    return level_so_far
 
 
 def recorded(op: Op, inputs: tuple[Tensor, ...], attrs: dict[str, Any]) -> Any:
@@ -196,10 +200,10 @@ def taped_results(
 
 def every_component(x: Tensor) -> list[Tensor]:
     """The components of ``x``, and theirs, down to the lowest level."""
-    found, pending = [], [x]
+    components, pending = [], [x]
     while pending:
         at = pending.pop()
         if isinstance(at, LevelTensor):
-            found += at.components
+            components += at.components
             pending += at.components
-    return found
+    return components

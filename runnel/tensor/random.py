@@ -148,8 +148,8 @@ def next_key(generator: Generator | None, device: Device | None) -> Tensor:
     return key if device is None else key.on(device)
 
 
-def _shape(name: str, given: tuple[Any, ...]) -> tuple[int, ...]:
-    return as_sizes(name, given[0] if len(given) == 1 else given)
+def _shape(name: str, sizes: tuple[Any, ...]) -> tuple[int, ...]:
+    return as_sizes(name, sizes[0] if len(sizes) == 1 else sizes)
 
 
 @offered("rn")

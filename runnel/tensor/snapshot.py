@@ -38,16 +38,16 @@ def snapshot(read: Callable[[], T]) -> T:
     if ACTIVE.trace is not None:
         return read()
     for attempt in range(_ATTEMPTS):
-        with TURN.taken() if attempt >= _PATIENCE else nullcontext():
+        with TURN.reserved() if attempt >= _PATIENCE else nullcontext():
             mark = MARKS.take()
-            seen = FirstReadings()
-            outer, ACTIVE.seen = ACTIVE.seen, seen
+            readings = FirstReadings()
+            outer, ACTIVE.readings = ACTIVE.readings, readings
             try:
                 result = read()
             finally:
-                ACTIVE.seen = outer
-            if all(variable.still_is(value) for variable, value in seen.values.items()) and MARKS.holds(mark):
-                seen.tell(outer)
+                ACTIVE.readings = outer
+            if all(variable.still_is(value) for variable, value in readings.values.items()) and MARKS.holds(mark):
+                readings.tell(outer)
                 return result
     raise RunnelError(
         f"[snapshot] Variables changed during each of {_ATTEMPTS} attempts to read them; read() must not change one."
@@ -56,5 +56,5 @@ def snapshot(read: Callable[[], T]) -> T:
 
 def values(variables: Iterable[Variable]) -> list[Tensor]:
     """The values of Variables, without tapes, as of one point in time."""
-    kept = list(variables)
-    return snapshot(lambda: [variable.value for variable in kept])
+    listed = list(variables)
+    return snapshot(lambda: [variable.value for variable in listed])

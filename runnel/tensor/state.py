@@ -57,22 +57,22 @@ def load_variables(owner: str, targets: Mapping[str, Variable], state: Any, stri
     return LoadReport(missing, unexpected)
 
 
-def fitting(owner: str, name: str, wanted: Aval, value: Any) -> Tensor:
-    """``value`` in the shape and dtype ``wanted``, on its device: a float of another width is converted, all else is an
-    error."""
+def fitting(owner: str, name: str, expected: Aval, value: Any) -> Tensor:
+    """``value`` in the shape and dtype ``expected``, on its device. A float of another width is converted, all else
+    is an error."""
     try:
         tensor = asarray(value)
     except (TypeError, ValueError) as error:
         raise StateError(
             f"{_HEAD}'{name}' of {owner} is an array of numbers; received {type(value).__name__}: {error}{_TAIL}"
         ) from error
-    if tensor.shape != wanted.shape:
-        raise ShapeError(f"{_HEAD}'{name}' of {owner} has shape {wanted.shape}; received {tensor.shape}.{_TAIL}")
-    if tensor.dtype is not wanted.dtype and not (tensor.dtype.is_float and wanted.dtype.is_float):
+    if tensor.shape != expected.shape:
+        raise ShapeError(f"{_HEAD}'{name}' of {owner} has shape {expected.shape}; received {tensor.shape}.{_TAIL}")
+    if tensor.dtype is not expected.dtype and not (tensor.dtype.is_float and expected.dtype.is_float):
         raise DTypeError(
-            f"{_HEAD}'{name}' of {owner} has dtype {wanted.dtype.name}; received {tensor.dtype.name}.{_TAIL}"
+            f"{_HEAD}'{name}' of {owner} has dtype {expected.dtype.name}; received {tensor.dtype.name}.{_TAIL}"
         )
-    converted: Tensor = cast(tensor, wanted.dtype).on(wanted.device)
+    converted: Tensor = cast(tensor, expected.dtype).on(expected.device)
     return converted
 
 
@@ -98,5 +98,5 @@ def _mismatch(owner: str, missing: list[str], unexpected: list[str], targets: Ma
 
 
 def _nearest(name: str, candidates: list[str]) -> str:
-    found = difflib.get_close_matches(name, candidates, n=1)
-    return f" (is it '{found[0]}'?)" if found else ""
+    near = difflib.get_close_matches(name, candidates, n=1)
+    return f" (is it '{near[0]}'?)" if near else ""

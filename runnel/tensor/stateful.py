@@ -26,9 +26,9 @@ class Stateful:
     too. (``object.__setattr__`` alone goes past that.)"""
 
     def __new__(cls, *args: Any, **kwargs: Any) -> Self:
-        made = object.__new__(cls)
-        object.__setattr__(made, "__dict__", TickingDict())
-        return made
+        instance = object.__new__(cls)
+        object.__setattr__(instance, "__dict__", TickingDict())
+        return instance
 
     def __setattr__(self, name: str, value: Any) -> None:
         object.__setattr__(self, name, value if name != "__dict__" else TickingDict(value))
@@ -55,7 +55,7 @@ class StatefulTree(Stateful):
         """The error that a call ends with for ``error``: with a note that says where this object is."""
         return error
 
-    def is_kept_for_state(self, name: str) -> bool:
+    def is_reserved_for_state(self, name: str) -> bool:
         """Whether ``name``, which holds no Variable now, is there for one."""
         return False
 

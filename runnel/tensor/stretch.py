@@ -22,13 +22,13 @@ class Stretch(NamedTuple):
 
     def readings(self) -> list[Tensor]:
         """The end of each place where the tape reads one, the latest first."""
-        made = [x for x in reversed(self.order) if id(x) not in self.ends]
-        return [x for t in made for x in t._record.inputs if id(x) in self.ends]  # type: ignore[union-attr]
+        inner = [x for x in reversed(self.order) if id(x) not in self.ends]
+        return [x for t in inner for x in t._record.inputs if id(x) in self.ends]  # type: ignore[union-attr]
 
-    def cotangents(self, given: Sequence[tuple[Tensor, Any]], create_graph: bool = False) -> list[Any]:
+    def cotangents(self, seeds: Sequence[tuple[Tensor, Any]], create_graph: bool = False) -> list[Any]:
         """What reaches each of the readings, for cotangents of some of the results."""
         pending: tape.Pending = {}
-        for tensor, g in given:
+        for tensor, g in seeds:
             tape.accumulate(pending, version(tensor), g)
         reached: list[Any] = []
         records = [tensor._record for tensor in self.order]  # a walk inside of this one may replace them
@@ -37,11 +37,11 @@ class Stretch(NamedTuple):
                 continue
             if record.freed:
                 raise tape.freed(tensor)
-            found = pending.pop(id(tensor), None)
-            if found is None:
+            g_sum = pending.pop(id(tensor), None)
+            if g_sum is None:
                 reached += [None for x in record.inputs if id(x) in self.ends]
                 continue
-            for x, dx in zip(record.inputs, tape.apply_rule(record, tensor, found, create_graph), strict=True):
+            for x, dx in zip(record.inputs, tape.apply_rule(record, tensor, g_sum, create_graph), strict=True):
                 if id(x) in self.ends:
                     reached.append(dx() if callable(dx) else dx)
                 elif dx is not None and x.requires_grad:

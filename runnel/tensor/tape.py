@@ -54,17 +54,17 @@ def needed_order(roots: Sequence[T], stops: frozenset[int] = frozenset()) -> lis
 
 def _needed_order(roots: Sequence[T], stops: frozenset[int]) -> list[T]:
     order: list[T] = []
-    seen: set[int] = set()
+    visited: set[int] = set()
     for root in map(version, roots):
-        if id(root) in seen or not root.requires_grad:
+        if id(root) in visited or not root.requires_grad:
             continue
-        seen.add(id(root))
+        visited.add(id(root))
         stack = [(root, iter(_inputs(root, stops)))]
         while stack:
             tensor, rest = stack[-1]
             for x in rest:
-                if id(x) not in seen and x.requires_grad:
-                    seen.add(id(x))
+                if id(x) not in visited and x.requires_grad:
+                    visited.add(id(x))
                     stack.append((x, iter(_inputs(x, stops))))
                     break
             else:
@@ -119,29 +119,29 @@ def _cotangents(
     create_graph: bool,
     retain_graph: bool,
 ) -> dict[int, tuple[T, T]]:
-    wanted = None if leaves is None else frozenset(id(t) for t in leaves)
-    order = needed_order(roots, wanted or frozenset())
+    leaf_ids = None if leaves is None else frozenset(id(t) for t in leaves)
+    order = needed_order(roots, leaf_ids or frozenset())
     records = [tensor._record for tensor in order]  # another walk inside of this one may replace them
-    alive = _leading_to(order, records, wanted)
+    alive = _leading_to(order, records, leaf_ids)
     pending: Pending = {}
     for root, seed in zip(roots, seeds, strict=True):
         accumulate(pending, version(root), seed)
-    found: dict[int, tuple[T, T]] = {}
+    at_leaves: dict[int, tuple[T, T]] = {}
     for tensor, record in zip(reversed(order), reversed(records), strict=True):
         g = pending.pop(id(tensor), None)
         if g is None or id(tensor) not in alive:
             continue
-        if record is None or (wanted is not None and id(tensor) in wanted):
-            found[id(tensor)] = (tensor, settled(g, tensor))
+        if record is None or (leaf_ids is not None and id(tensor) in leaf_ids):
+            at_leaves[id(tensor)] = (tensor, settled(g, tensor))
             continue
         for x, dx in zip(record.inputs, apply_rule(record, tensor, g, create_graph, alive), strict=True):
             if dx is not None and id(x) in alive:
                 accumulate(pending, x, dx() if callable(dx) else dx)
     if not (retain_graph or create_graph):
         for tensor, record in zip(order, records, strict=True):
-            if record is not None and not (wanted is not None and id(tensor) in wanted):
+            if record is not None and not (leaf_ids is not None and id(tensor) in leaf_ids):
                 record.free()
-    return found
+    return at_leaves
 
 
 def seed_of(root: T, gradient: Any) -> T:
@@ -157,14 +157,14 @@ def seed_of(root: T, gradient: Any) -> T:
     seed: Any = gradient if isinstance(gradient, ArrayMethods) else root.lift(np.asarray(gradient), root.dtype)
     if seed.shape != root.shape:
         raise GradientError(f"[backward] the seed has shape {seed.shape}, the tensor {root.shape}.")
-    found: T = seed.read()
-    return found
+    result: T = seed.read()
+    return result
 
 
-def add_to_owners(found: Iterable[tuple[T, T]], seed: T) -> None:
+def add_to_owners(pairs: Iterable[tuple[T, T]], seed: T) -> None:
     """Add the cotangents of leaves to ``.grad``, where the user looks for it; each is a handle of its own."""
     handed_out = {id(seed)}
-    for leaf, g in found:
+    for leaf, g in pairs:
         owner = leaf if leaf._leaf is None else leaf._leaf()
         if owner is None:  # nobody can ask a Variable that is gone for its gradient
             continue
@@ -175,14 +175,14 @@ def add_to_owners(found: Iterable[tuple[T, T]], seed: T) -> None:
         handed_out.add(id(g))
 
 
-def _leading_to(order: Sequence[T], records: Sequence[Record[T] | None], wanted: frozenset[int] | None) -> set[int]:
+def _leading_to(order: Sequence[T], records: Sequence[Record[T] | None], leaf_ids: frozenset[int] | None) -> set[int]:
     """The tensors of ``order`` from which a wanted leaf can be reached."""
     alive: set[int] = set()
     for tensor, record in zip(order, records, strict=True):
-        if wanted is None:
+        if leaf_ids is None:
             is_leaf = record is None
         else:
-            is_leaf = id(tensor) in wanted
+            is_leaf = id(tensor) in leaf_ids
         if is_leaf or (record is not None and any(id(x) in alive for x in record.inputs)):
             alive.add(id(tensor))
     return alive
@@ -200,12 +200,12 @@ def apply_rule(
         if not isinstance(g, dict):
             raise GradientError("[backward] the cotangents of an op of several results must come from its results.")
         if record.op is None:
-            given = {i: x if create_graph else plain(x) for i, x in g.items()}
-            return tuple(record.rule(given, out if create_graph else plain(out)))
+            by_number = {i: x if create_graph else plain(x) for i, x in g.items()}
+            return tuple(record.rule(by_number, out if create_graph else plain(out)))
         outs = results_of(out, record.outs) if create_graph else record.outs
-        wanted = tuple(x.requires_grad if alive is None else id(x) in alive for x in record.inputs)
+        needs_grad = tuple(x.requires_grad if alive is None else id(x) in alive for x in record.inputs)
         gs = tuple(x if x is None or create_graph else plain(x) for x in (g.get(i) for i in range(len(outs))))
-        return tuple(tables.vjp[record.op](gs, outs, *inputs, wanted=wanted, **record.attrs))
+        return tuple(tables.vjp[record.op](gs, outs, *inputs, wanted=needs_grad, **record.attrs))
     settled_g, result = settled(g, out), out
     if not create_graph:
         settled_g, result = plain(settled_g), plain(out)

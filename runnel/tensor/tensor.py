@@ -82,10 +82,10 @@ class Tensor(Handle["Tensor"]):
                         return x.apply_op(op, tensors, attrs)
                 break
         if trace is None:
-            made = eager.execute(op, tensors, attrs)
+            outs = eager.execute(op, tensors, attrs)
             if op.multiple_results:
-                return _with_tape(op, tensors, attrs, tuple([placed(*x) for x in made]), None)
-            result = placed(*made)
+                return _with_tape(op, tensors, attrs, tuple([placed(*x) for x in outs]), None)
+            result = placed(*outs)
         else:
             results = trace.record(op, tuple([node_of(x, trace) for x in tensors]), attrs)
             if op.multiple_results:
@@ -294,8 +294,8 @@ class Tensor(Handle["Tensor"]):
         seed = tape.seed_of(self, gradient)
         if not create_graph and tape.accumulate_at_once(self, seed, retain_graph):
             return
-        found = tape.cotangents([self], [seed], create_graph=create_graph, retain_graph=retain_graph)
-        run_recording(create_graph, tape.add_to_owners, found.values(), seed)
+        cotangents = tape.cotangents([self], [seed], create_graph=create_graph, retain_graph=retain_graph)
+        run_recording(create_graph, tape.add_to_owners, cotangents.values(), seed)
 
 
 def _with_tape(
@@ -366,15 +366,15 @@ def symbolic(node: Value) -> Tensor:
 
 _LIFTED: Recent[tuple[int, Device], tuple[np.ndarray, Tensor]] = Recent(1024)  # by id of the array, kept alive
 _SCALARS: Recent[tuple[Any, type, DType, Device], Tensor] = Recent(1024)
-KEPT_CONSTANTS = (_LIFTED, _SCALARS)
+CONSTANT_CACHES = (_LIFTED, _SCALARS)
 
 
 def constant(value: Any, dtype: DType, device: Device | None = None) -> Tensor:
     """A constant of ``dtype`` on ``device``: Python scalars become 0-d tensors (kept for reuse)."""
     device = device or context.default_device()
     if isinstance(value, RunTimeNumber):
-        made: Tensor = value.as_array(dtype, 0)
-        return made
+        number: Tensor = value.as_array(dtype, 0)
+        return number
     if isinstance(value, np.ndarray) and not value.flags.writeable and value.size == 1 and value.base is None:
         place = id(value), device
         known = _LIFTED.young.get(place) or _LIFTED.get(place)
@@ -385,12 +385,12 @@ def constant(value: Any, dtype: DType, device: Device | None = None) -> Tensor:
         return known[1]
     if isinstance(value, (bool, int, float)):
         key = (value if value == value and value != 0 else repr(value), type(value), dtype, device)
-        found = _SCALARS.get(key)
-        if found is None:
-            found = from_numpy(np.asarray(value), dtype, copy=True, device=device)
-            found._serial = CONSTANT_SERIAL
-            _SCALARS[key] = found
-        return found
+        scalar = _SCALARS.get(key)
+        if scalar is None:
+            scalar = from_numpy(np.asarray(value), dtype, copy=True, device=device)
+            scalar._serial = CONSTANT_SERIAL
+            _SCALARS[key] = scalar
+        return scalar
     trace = tracing.ACTIVE.trace
     if trace is not None and isinstance(value, np.ndarray):
         owner = value if value.base is None else value.base
@@ -402,12 +402,12 @@ def constant(value: Any, dtype: DType, device: Device | None = None) -> Tensor:
 
 def traced_array(trace: tracing.Trace, array: np.ndarray, dtype: DType, shape: Shape | None = None) -> Tensor:
     """A NumPy array that a traced function reads and the next call can find again: an input, like a tensor."""
-    found = trace.captures.get(id(array))
-    if found is None:
+    entry = trace.captures.get(id(array))
+    if entry is None:
         value = aval(array.shape, from_numpy_dtype(array.dtype))
-        found = (array, trace.input(value, InputKind.ARGUMENT, f"captured{len(trace.captures)}"))
-        trace.captures[id(array)] = found
-    tensor = symbolic(found[1])
+        entry = (array, trace.input(value, InputKind.ARGUMENT, f"captured{len(trace.captures)}"))
+        trace.captures[id(array)] = entry
+    tensor = symbolic(entry[1])
     if tensor.dtype is not dtype:
         tensor = tensor.astype(dtype)
     return tensor if shape is None or shape == tensor.shape else tensor.reshape(shape)
@@ -420,21 +420,21 @@ def node_of(tensor: Tensor, trace: tracing.Trace) -> Value:
     if tensor._level is None:
         trace.settle(tensor._aval.device)
     if tensor._serial > trace.born and tensor._node is None and tensor._level is None:
-        found = trace.constants.get(id(tensor))
-        if found is None:
-            found = (tensor, trace.constant(tensor.numpy(), tensor.dtype))
-            trace.constants[id(tensor)] = found
-        return found[1]
-    found = trace.captures.get(id(tensor))
-    if found is None:
+        entry = trace.constants.get(id(tensor))
+        if entry is None:
+            entry = (tensor, trace.constant(tensor.numpy(), tensor.dtype))
+            trace.constants[id(tensor)] = entry
+        return entry[1]
+    entry = trace.captures.get(id(tensor))
+    if entry is None:
         if tensor._level is not None and tensor._level.trace is trace:
             raise LevelError(
                 f"[{tensor._level.name}] a tensor of {tensor._level.name} left the function that it belongs to; return "
                 "it from there."
             )
-        found = (tensor, trace.input(tensor.aval, InputKind.ARGUMENT, f"captured{len(trace.captures)}"))
-        trace.captures[id(tensor)] = found
-    return found[1]
+        entry = (tensor, trace.input(tensor.aval, InputKind.ARGUMENT, f"captured{len(trace.captures)}"))
+        trace.captures[id(tensor)] = entry
+    return entry[1]
 
 
 def serial_now() -> int:

@@ -60,10 +60,10 @@ class Trace:
     def facet(self, kind: type[F]) -> F:
         """What is known here of one matter: an object of ``kind``, made when it is first asked for. The file that deals
         with the matter declares the class."""
-        found: F | None = self._facets.get(kind)
-        if found is None:
-            found = self._facets[kind] = kind()
-        return found
+        facet: F | None = self._facets.get(kind)
+        if facet is None:
+            facet = self._facets[kind] = kind()
+        return facet
 
     def settle(self, device: Device) -> None:
         """A tensor on ``device`` is read: a graph runs on one."""
@@ -94,7 +94,7 @@ class Trace:
             inputs = tuple(map(self.repetition.read, inputs))
         results = results_of(Node(op, inputs, attrs, abstract_results(op, inputs, attrs), user_line()))
         if self.repetition is not None:
-            self.repetition.made.update(results)
+            self.repetition.results.update(results)
         return results
 
     def graph(self, outputs: list[Value], updates: dict[Value, Value], name: str) -> Graph:
@@ -107,12 +107,12 @@ class Repetition:
 
     def __init__(self, after: tuple[Value, ...]) -> None:
         self.after = after
-        self.made: set[Value] = set()
+        self.results: set[Value] = set()
         self._again: dict[Value, Value] = {}
 
     def read(self, node: Value) -> Value:
         """What stands for ``node``: itself, if it is a constant or made in the repetition."""
-        if node in self.made or node.is_constant:
+        if node in self.results or node.is_constant:
             return node
         if node not in self._again:
             self._again[node] = applied(again_p, (node, *self.after), {}, node.aval, node.where)

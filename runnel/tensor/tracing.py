@@ -14,8 +14,8 @@ def method(owner: Any, name: str) -> Callable[..., Any]:
     """A method of ``owner``, whose class may be a user's; observed, where somebody observes what the trace reads."""
     trace = ACTIVE.trace
     if trace is None or trace.observer is None:
-        found: Callable[..., Any] = getattr(owner, name)
-        return found
+        bound: Callable[..., Any] = getattr(owner, name)
+        return bound
     return trace.observer(owner, name)
 
 

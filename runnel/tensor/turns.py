@@ -27,7 +27,7 @@ class Turn:
         self._lock: Any = locks.reentrant()
 
     @contextmanager
-    def taken(self) -> Iterator[None]:
+    def reserved(self) -> Iterator[None]:
         """Have the turn in the block, or wait for it in vain."""
         if self._lock._is_owned():
             yield
@@ -63,7 +63,7 @@ class Marks:
     def changing(self) -> Iterator[None]:
         """The changes of the block belong together."""
         number = next(self._numbers)
-        with TURN.taken():
+        with TURN.reserved():
             try:
                 self._under_way[number] = threading.get_ident()
                 self._last = number

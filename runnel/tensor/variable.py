@@ -84,8 +84,8 @@ def _count_unshared() -> int:
     """What ``getrefcount`` gives for an object that one attribute and one local name hold; not every version of Python
     counts the argument."""
     owner = SimpleNamespace(held=object())
-    held = owner.held
-    return sys.getrefcount(held)
+    value = owner.held
+    return sys.getrefcount(value)
 
 
 _UNSHARED: Final = _count_unshared()
@@ -175,8 +175,8 @@ class Variable(StandIn[Tensor]):
 
     def __getstate__(self) -> dict[str, Any]:
         """Its value, name and flags, its gradient, and what subclasses and users added."""
-        found = object.__getstate__(self)
-        in_dict, in_slots = found if isinstance(found, tuple) else (found, None)
+        state = object.__getstate__(self)
+        in_dict, in_slots = state if isinstance(state, tuple) else (state, None)
         added = {**(in_dict or {}), **(in_slots or {})}
         return {
             "value": self.value,
@@ -233,8 +233,8 @@ class Variable(StandIn[Tensor]):
         current = self._settled
         if current is None:
             current = self._hand_out()
-        if tracing.ACTIVE.seen is not None:
-            tracing.ACTIVE.seen.note(self, current)
+        if tracing.ACTIVE.readings is not None:
+            tracing.ACTIVE.readings.note(self, current)
         return current
 
     def _hand_out(self) -> Tensor:
@@ -319,11 +319,11 @@ class Variable(StandIn[Tensor]):
             traced.values[self] = fresh
             traced.written.add(self)
             return True
-        if tracing.ACTIVE.seen is not None:
+        if tracing.ACTIVE.readings is not None:
             self.read()
-        return self._put(_own(value), expected)
+        return self._store(_own(value), expected)
 
-    def _put(self, value: Tensor, expected: Tensor | None = None) -> bool:
+    def _store(self, value: Tensor, expected: Tensor | None = None) -> bool:
         """Take a dense value over, of the right shape and dtype."""
         if self._state_lock is not None:
             TURN.give_way()
@@ -353,14 +353,14 @@ class Variable(StandIn[Tensor]):
     def _updated(self, name: str, change: Callable[[Tensor], Tensor]) -> bool:
         before = self.detach()
         value = inplace.fitted(name, self._aval, change(before)).read()
-        if value.requires_grad and RECORDING.get() and self._is_made_from_others(value):
+        if value.requires_grad and RECORDING.get() and self._leads_to_other_leaves(value):
             raise GradientError(
                 f"[{name}] the new value of {self.described} leads to leaves that require gradients, and a "
                 "Variable keeps numbers only; detach() the value, or compute it under `with runnel.no_grad():`."
             )
         return self.replace(value, before)
 
-    def _is_made_from_others(self, value: Tensor) -> bool:
+    def _leads_to_other_leaves(self, value: Tensor) -> bool:
         trace = tracing.ACTIVE.trace
         if trace is not None and trace.is_body:
             return False  # there everything floating has a tape
@@ -379,8 +379,8 @@ class Variable(StandIn[Tensor]):
     def become(self, value: Tensor, gradient: Any = None) -> Self:
         """Hold ``value``, which nobody else holds, whatever its shape, dtype and device are."""
         if tracing.ACTIVE.trace is not None:
-            told = f"[to] {self.described} moves to {value.aval} in the middle of a compiled function"
-            raise DeviceError(f"{told}; do that before the call.")
+            problem = f"[to] {self.described} moves to {value.aval} in the middle of a compiled function"
+            raise DeviceError(f"{problem}; do that before the call.")
         before = self._tensor, self._shared, self._settled, self._pin, self._grad, self._state_lock  # kept until done
         # Atomic from here to the last tick.
         self._aval, self._tensor, self._shared = value.aval, value, value
@@ -414,7 +414,7 @@ class Variable(StandIn[Tensor]):
                 words[VERSION] += 1  # programs that are bound to the old memory must bind anew
             del before
 
-    def lies_in(self, pin: Pin) -> bool:
+    def is_stored_in(self, pin: Pin) -> bool:
         """Whether its value lies in the memory that ``pin`` keeps."""
         return self._tensor._storage is pin.storage
 
@@ -474,8 +474,8 @@ class Variable(StandIn[Tensor]):
     def _is_sole_holder(self) -> bool:
         """Whether every handle that was read has gone again, so that nobody would see a change of the memory."""
         tensor = self._tensor
-        held = _UNSHARED + (self._shared is tensor) + (self._settled is tensor)
-        if sys.getrefcount(tensor) != held or not tensor.is_dense:
+        references = _UNSHARED + (self._shared is tensor) + (self._settled is tensor)
+        if sys.getrefcount(tensor) != references or not tensor.is_dense:
             return False
         tensor._array = None  # if somebody holds it, or a view of it, the storage is held too
         storage = tensor._storage
@@ -495,8 +495,8 @@ class Variable(StandIn[Tensor]):
                 f"[grad] the gradient of {self.described} was used up by the optimizer inside a compiled function and "
                 "never stored; return it from the function, or compile with keep_grads=True."
             )
-        found: Tensor | None = self._grad
-        return found
+        gradient: Tensor | None = self._grad
+        return gradient
 
     @grad.setter
     def grad(self, value: Any) -> None:
@@ -569,7 +569,7 @@ def _own(value: Tensor) -> Tensor:
 def assign_together(values: Sequence[tuple[Variable, Tensor]]) -> None:
     """Assign values of the Variables' own shapes and dtypes: snapshots and programs in other threads see all of them
     or none, and an interrupt (Ctrl-C) leaves none."""
-    if tracing.ACTIVE.trace is not None or tracing.ACTIVE.seen is not None:
+    if tracing.ACTIVE.trace is not None or tracing.ACTIVE.readings is not None:
         for variable, value in values:
             variable.assign(value)
         return
@@ -578,10 +578,10 @@ def assign_together(values: Sequence[tuple[Variable, Tensor]]) -> None:
     with MARKS.changing():
         try:
             for variable, value in ready:
-                variable._put(value)
+                variable._store(value)
         except BaseException:
             for variable, value in former:
-                variable._put(value)
+                variable._store(value)
             raise
 
 
@@ -589,11 +589,11 @@ def locks_of(variables: Sequence[Variable]) -> list[StateLock]:
     """The state locks of a program's Variables, in the order in which runs take them. Those that have none yet share a
     new one."""
     new: StateLock | None = None
-    found: dict[int, StateLock] = {}
+    by_address: dict[int, StateLock] = {}
     for variable in variables:
         lock = variable._state_lock
         if lock is None:
             new = new or variable.new_lock()
             lock = variable._lock_with(new)
-        found[lock.address] = lock
-    return [found[address] for address in sorted(found)]
+        by_address[lock.address] = lock
+    return [by_address[address] for address in sorted(by_address)]

@@ -59,9 +59,9 @@ class _Run(NamedTuple):
     stretch: Stretch
     sources: dict[int, Tensor]  # by the id of a leaf: whose value it is
 
-    def cotangents(self, given: dict[int, Tensor], create_graph: bool) -> list[Any]:
+    def cotangents(self, seeds: dict[int, Tensor], create_graph: bool) -> list[Any]:
         """What reaches each of the readings, for the cotangents of some outputs by their places."""
-        return self.stretch.cotangents([(self.outputs[place], g) for place, g in given.items()], create_graph)
+        return self.stretch.cotangents([(self.outputs[place], g) for place, g in seeds.items()], create_graph)
 
 
 class _Block:
@@ -71,7 +71,7 @@ class _Block:
         self.fn = fn
         self.leaves, self.structure = pytree.flatten((args, kwargs))
         self.values = [x._twin() if isinstance(x, Tensor) else x for x in self.leaves]  # as they are now
-        self._given = Record(None, tuple(x for x in self.leaves if isinstance(x, Tensor)), {})
+        self._leaf_record = Record(None, tuple(x for x in self.leaves if isinstance(x, Tensor)), {})
         trace = tracing.ACTIVE.trace
         self.state: _TracedState | _EagerState = _EagerState() if trace is None else _TracedState(trace)
         self.readings: list[Tensor] = []
@@ -108,7 +108,7 @@ class _Block:
 
     def _call(self) -> _Run:
         born = tensors.serial_now()
-        nodes = iter(self._given.inputs)
+        nodes = iter(self._leaf_record.inputs)
         passed = [_own_handle(value, next(nodes)) if isinstance(value, Tensor) else value for value in self.values]
         args, kwargs = pytree.unflatten(self.structure, passed)
         with casting(self.cast), recording(True):
@@ -130,8 +130,8 @@ class _Block:
     def _pull_several(self, places: Sequence[int], gs: dict[int, Tensor], out: Tensor) -> list[Any]:
         return self._pull({places[index]: g for index, g in sorted(gs.items())}, out.requires_grad)
 
-    def _pull(self, given: dict[int, Tensor], create_graph: bool) -> list[Any]:
-        with self.state.restored(list(given.values())):
+    def _pull(self, seeds: dict[int, Tensor], create_graph: bool) -> list[Any]:
+        with self.state.restored(list(seeds.values())):
             again = self._call()
         readings = again.stretch.readings()
         if [x.aval for x in readings] != [x.aval for x in self.readings]:
@@ -139,7 +139,7 @@ class _Block:
                 f"[checkpoint] {getattr(self.fn, '__name__', 'the function')} did other things when it was run again "
                 "for its gradient; it may depend on its arguments, Variables and random numbers alone."
             )
-        return again.cotangents(given, create_graph)
+        return again.cotangents(seeds, create_graph)
 
 
 def _own_handle(value: Tensor, node: Tensor) -> Tensor:
@@ -150,39 +150,39 @@ def _own_handle(value: Tensor, node: Tensor) -> Tensor:
 def _leaves(roots: Sequence[Tensor], own: dict[int, Tensor], born: int) -> dict[int, Tensor]:
     """Where the tape of one run ends, by id: its own handles of the arguments (``own``), Variables, and tensors that
     were there before. Each with the tensor that a cotangent is for."""
-    found: dict[int, Tensor] = {}
-    seen: set[int] = set()
+    leaves: dict[int, Tensor] = {}
+    visited: set[int] = set()
     stack = list(map(version, reversed(roots)))
     while stack:
         tensor = stack.pop()
-        if id(tensor) in seen or not tensor.requires_grad:
+        if id(tensor) in visited or not tensor.requires_grad:
             continue
-        seen.add(id(tensor))
+        visited.add(id(tensor))
         if id(tensor) in own:
-            found[id(tensor)] = own[id(tensor)]
+            leaves[id(tensor)] = own[id(tensor)]
         elif tensor._record is None or tensor._serial <= born:
-            found[id(tensor)] = tensor
+            leaves[id(tensor)] = tensor
         else:
             stack += reversed(tensor._record.inputs)
-    return found
+    return leaves
 
 
 class _EagerState:
     """What Variables were when the function first read or assigned them."""
 
     def __init__(self) -> None:
-        self.seen = FirstReadings()
+        self.readings = FirstReadings()
 
     @contextmanager
     def noted(self) -> Iterator[None]:
         """Note it, in the block and for whoever else wants to know."""
         active = tracing.ACTIVE
-        outer, active.seen = active.seen, self.seen
+        outer, active.readings = active.readings, self.readings
         try:
             yield
         finally:
-            active.seen = outer
-            self.seen.tell(outer)
+            active.readings = outer
+            self.readings.tell(outer)
 
     @contextmanager
     def restored(self, after: Sequence[Tensor]) -> Iterator[None]:
@@ -191,9 +191,9 @@ class _EagerState:
             raise GradientError(
                 "[checkpoint] the function ran outside of the compiled function that differentiates it."
             )
-        changed = [(v, v.read().detach()) for v, value in self.seen.values.items() if v.read() is not value]
+        changed = [(v, v.read().detach()) for v, value in self.readings.values.items() if v.read() is not value]
         for variable, _ in changed:
-            variable.assign(self.seen.values[variable])
+            variable.assign(self.readings.values[variable])
         try:
             yield
         finally:
@@ -221,19 +221,19 @@ class _TracedState:
             raise GradientError("[checkpoint] the function ran in a compiled function, and that has ended.")
         traced = trace.facet(TracedVariables)
         now, outer = traced.values, trace.repetition
-        traced.values = {v: self.values[v] if v in self.values else self._as_given(v) for v in traced.nodes}
+        traced.values = {v: self.values[v] if v in self.values else self._initial_value(v) for v in traced.nodes}
         known = [x for g in after for x in (g, *every_component(g)) if x._level is None]
         trace.repetition = Repetition(tuple(tensors.node_of(x, trace) for x in known))
         try:
             yield
         finally:
             if outer is not None:
-                outer.made |= trace.repetition.made
+                outer.results |= trace.repetition.results
             for variable, value in traced.values.items():
                 now.setdefault(variable, value)
             traced.values, trace.repetition = now, outer
 
-    def _as_given(self, variable: Variable) -> Tensor:
+    def _initial_value(self, variable: Variable) -> Tensor:
         """The value at the start of the program."""
         value = tensors.symbolic(self.trace.facet(TracedVariables).nodes[variable])
         value._leaf = weakref.ref(variable)

@@ -39,21 +39,21 @@ def cond(predicate: Any, true_fn: Callable[..., Any], false_fn: Callable[..., An
         raise DTypeError(f"[cond] the predicate must be one bool of shape (); received {decision.aval}.")
     if not decision.is_traced or (tracing.ACTIVE.trace is None and decision._level is None):
         return (true_fn if bool(decision) else false_fn)(*operands)
-    given = take_apart(operands)
-    leaves = tensors_of(given)
+    tree = take_apart(operands)
+    leaves = tensors_of(tree)
     results: list[Tree] = []
 
     def branch(function: Callable[..., Any]) -> Callable[..., list[Tensor]]:
         def traced(*values: Tensor) -> list[Tensor]:
-            results.append(take_apart(function(*given.filled(values))))
+            results.append(take_apart(function(*tree.filled(values))))
             return tensors_of(results[-1])
 
         return traced
 
     avals = [x.aval for x in leaves]
     then, otherwise = (trace_body("cond", branch(fn), avals) for fn in (true_fn, false_fn))
-    made = [[node.aval for node in traced.outputs] for traced in (then, otherwise)]
-    require_same("cond", "the result", results[0], made[0], results[1], made[1])
+    types = [[node.aval for node in traced.outputs] for traced in (then, otherwise)]
+    require_same("cond", "the result", results[0], types[0], results[1], types[1])
     written = assigned(then, otherwise)
     graphs, constants = joined((then, otherwise), written, "cond")
     inputs = (*constants, *leaves, *(variable.read() for variable in written))
@@ -84,9 +84,9 @@ def cond_vjp(
     answer: list[Tensor | None] = [None] * (1 + len(operands))
     if needed and seeded:
         bodies = [_pulled_back(body, needed, seeded) for body in (then, otherwise)]
-        given = [g for g in gs if g is not None]
-        made = apply(cond_p, predicate, *operands, *given, then=bodies[0], otherwise=bodies[1])
-        for i, value in zip(needed, made, strict=True):
+        seeds = [g for g in gs if g is not None]
+        gradients = apply(cond_p, predicate, *operands, *seeds, then=bodies[0], otherwise=bodies[1])
+        for i, value in zip(needed, gradients, strict=True):
             answer[1 + i] = value
     return answer
 

@@ -27,21 +27,21 @@ from runnel.transforms.scan import run
 
 def _differing(graph: Graph, inputs: Collection[int]) -> set[int]:
     """The outputs that depend on the ``inputs`` with these numbers."""
-    found: set[Value] = {graph.inputs[i] for i in inputs}
+    differing: set[Value] = {graph.inputs[i] for i in inputs}
     for node in graph.values:
-        if any(x in found for x in node.inputs):
-            found.add(node)
-    return {i for i, x in enumerate(graph.outputs) if x in found}
+        if any(x in differing for x in node.inputs):
+            differing.add(node)
+    return {i for i, x in enumerate(graph.outputs) if x in differing}
 
 
-def _with_carries(graph: Graph, given: Collection[int], first: int, carries: int) -> set[int]:
-    """The inputs that differ: those ``given``, and the carries (from input ``first`` on) that depend on them."""
-    found = set(given)
+def _with_carries(graph: Graph, own: Collection[int], first: int, carries: int) -> set[int]:
+    """The inputs that differ: those ``own``, and the carries (from input ``first`` on) that depend on them."""
+    inputs = set(own)
     while True:
-        more = {first + j for j in _differing(graph, found) if j < carries} - found
+        more = {first + j for j in _differing(graph, inputs) if j < carries} - inputs
         if not more:
-            return found
-        found |= more
+            return inputs
+        inputs |= more
 
 
 def _stacked(values: Aval, size: int) -> Aval:
@@ -55,17 +55,17 @@ def _for_all(graph: Graph, size: int, inputs: Collection[int], outputs: Collecti
     def step(*values: Tensor) -> list[Tensor]:
         level = Batching(size)
         with level:
-            given = [level.stack(x) if i in inputs else level.lifted(x) for i, x in enumerate(values)]
-            made = evaluate(graph, given)
+            lifted = [level.stack(x) if i in inputs else level.lifted(x) for i, x in enumerate(values)]
+            outs = evaluate(graph, lifted)
             if then is not None:
-                made = then(level, given, made)
-            return [level.all_elements(x) if i in outputs else level.split(x)[0] for i, x in enumerate(made)]
+                outs = then(level, lifted, outs)
+            return [level.all_elements(x) if i in outputs else level.split(x)[0] for i, x in enumerate(outs)]
 
     avals = [_stacked(x.aval, size) if i in inputs else x.aval for i, x in enumerate(graph.inputs)]
     return graph_of(graph.name, step, avals)
 
 
-def _given(operands: Sequence[Tensor], size: int) -> set[int]:
+def _mapped(operands: Sequence[Tensor], size: int) -> set[int]:
     return {i for i, x in enumerate(operands) if x.shape[0] == size}
 
 
@@ -91,18 +91,18 @@ def _scan_batched(
     reverse: bool,
 ) -> list[Tensor]:
     graph, n, m = body.graph, constants, carries
-    differing = _with_carries(graph, _given(operands, size), n, m)
+    differing = _with_carries(graph, _mapped(operands, size), n, m)
     outputs = _differing(graph, differing) | {i - n for i in differing if n <= i < n + m}
-    given: list[Tensor] = []
+    inputs: list[Tensor] = []
     for i, x in enumerate(operands):
         if i not in differing:
-            given.append(bare(x))
+            inputs.append(bare(x))
         else:
             every = _all_elements(x, size)
-            given.append(every if i < n + m else moveaxis(every, 0, 1))
+            inputs.append(every if i < n + m else moveaxis(every, 0, 1))
     wide = _for_all(graph, size, differing, outputs)
-    found = run(Loop(wide, given[:n], given[n : n + m], given[n + m :], length), reverse, body.recompute)
-    ends = enumerate(found)
+    results = run(Loop(wide, inputs[:n], inputs[n : n + m], inputs[n + m :], length), reverse, body.recompute)
+    ends = enumerate(results)
     return [(x if i < m else moveaxis(x, 1, 0)) if i in outputs else _one(x) for i, x in ends]
 
 
@@ -117,14 +117,14 @@ def _while_batched(
 ) -> list[Tensor]:
     """While any element goes on; those that do not keep their values."""
     n, m = constants, carries
-    differing = _with_carries(body.graph, _given(operands, size), n, m)
+    differing = _with_carries(body.graph, _mapped(operands, size), n, m)
     is_own = bool(_differing(cond.graph, differing))
     if is_own:
         differing |= set(range(n, n + m))
     state = {i - n for i in differing if i >= n}
-    given = [_all_elements(x, size) if i in differing else bare(x) for i, x in enumerate(operands)]
+    inputs = [_all_elements(x, size) if i in differing else bare(x) for i, x in enumerate(operands)]
 
-    def held(level: Batching, before: list[Tensor], after: list[Tensor]) -> list[Tensor]:
+    def frozen(level: Batching, before: list[Tensor], after: list[Tensor]) -> list[Tensor]:
         (goes_on,) = evaluate(cond.graph, before)
         return [where(goes_on, new, old) for new, old in zip(after, before[n:], strict=True)]
 
@@ -132,15 +132,15 @@ def _while_batched(
         return [any_of(level.all_elements(after[0]))]
 
     decides = _for_all(cond.graph, size, differing, (), some if is_own else None)
-    steps = _for_all(body.graph, size, differing, state, held if is_own else None)
-    found = apply(while_p, *given, cond=Body(decides), body=Body(steps), constants=n, carries=m)
-    return [x if i in state else _one(x) for i, x in enumerate(found)]
+    steps = _for_all(body.graph, size, differing, state, frozen if is_own else None)
+    results = apply(while_p, *inputs, cond=Body(decides), body=Body(steps), constants=n, carries=m)
+    return [x if i in state else _one(x) for i, x in enumerate(results)]
 
 
 @batching(cond_p)
 def _cond_batched(size: int, predicate: Tensor, *operands: Tensor, then: Body, otherwise: Body) -> list[Tensor]:
     """Where each element has its own predicate, both branches for all of them, and a choice."""
-    bodies, differing = (then.graph, otherwise.graph), _given(operands, size)
+    bodies, differing = (then.graph, otherwise.graph), _mapped(operands, size)
     if predicate.shape[0] == size:
         level = Batching(size)
         with level:
@@ -148,7 +148,7 @@ def _cond_batched(size: int, predicate: Tensor, *operands: Tensor, then: Body, o
             both = zip(*(evaluate(graph, inputs) for graph in bodies), strict=True)
             return [level.all_elements(where(level.stack(predicate), x, y)) for x, y in both]
     outputs = set().union(*(_differing(graph, differing) for graph in bodies))
-    given = [x if i in differing else bare(x) for i, x in enumerate(operands)]
+    arguments = [x if i in differing else bare(x) for i, x in enumerate(operands)]
     wide = [_for_all(graph, size, differing, outputs) for graph in bodies]
-    found = apply(cond_p, bare(predicate), *given, then=Body(wide[0]), otherwise=Body(wide[1]))
-    return [x if i in outputs else _one(x) for i, x in enumerate(found)]
+    results = apply(cond_p, bare(predicate), *arguments, then=Body(wide[0]), otherwise=Body(wide[1]))
+    return [x if i in outputs else _one(x) for i, x in enumerate(results)]

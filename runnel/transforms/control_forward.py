@@ -30,10 +30,10 @@ def with_tangents(graph: Graph, inputs: Sequence[int], outputs: Sequence[int]) -
     def step(*values: Tensor) -> list[Tensor]:
         level = Forward()
         with level:
-            given: list[Tensor] = list(values[:count])
+            arguments: list[Tensor] = list(values[:count])
             for i, tangent in zip(inputs, values[count:], strict=True):
-                given[i] = level.dual(given[i], tangent)
-            pairs = [level.split(x) for x in evaluate(graph, given)]
+                arguments[i] = level.dual(arguments[i], tangent)
+            pairs = [level.split(x) for x in evaluate(graph, arguments)]
             tangents = [(pairs[i][0], pairs[i][1]) for i in outputs]
             return [*(x for x, _ in pairs), *(zeros_like(x) if t is None else t for x, t in tangents)]
 
@@ -41,26 +41,26 @@ def with_tangents(graph: Graph, inputs: Sequence[int], outputs: Sequence[int]) -
     return graph_of(graph.name, step, [*avals, *(avals[i] for i in inputs)])
 
 
-def _active(graph: Graph, given: Sequence[int], first: int, carries: int) -> list[int]:
-    """The inputs that have tangents: those ``given``, and the carries, from input ``first`` on, that come to depend on
+def _active(graph: Graph, own: Sequence[int], first: int, carries: int) -> list[int]:
+    """The inputs that have tangents: those ``own``, and the carries, from input ``first`` on, that come to depend on
     them."""
-    active = list(given)
+    active = list(own)
     while True:
-        found = depending(graph, [graph.inputs[i] for i in active])
-        more = [first + j for j in range(carries) if first + j not in active and graph.outputs[j] in found]
+        dependent = depending(graph, [graph.inputs[i] for i in active])
+        more = [first + j for j in range(carries) if first + j not in active and graph.outputs[j] in dependent]
         more = [i for i in more if graph.inputs[i].aval.dtype.is_float]
         if not more:
             return sorted(active)
         active += more
 
 
-def _given(tangents: Tangents) -> list[int]:
+def _with_tangent(tangents: Tangents) -> list[int]:
     return [i for i, t in enumerate(tangents) if t is not None]
 
 
 def _filled(tangents: Tangents, inputs: Sequence[Tensor], numbers: Sequence[int]) -> list[Tensor]:
-    found = [(inputs[i], tangents[i]) for i in numbers]
-    return [zeros_like(x.detach()) if t is None else t for x, t in found]
+    pairs = [(inputs[i], tangents[i]) for i in numbers]
+    return [zeros_like(x.detach()) if t is None else t for x, t in pairs]
 
 
 def _spread(count: int, numbers: Sequence[int], values: Sequence[Tensor]) -> list[Tensor | None]:
@@ -79,7 +79,7 @@ def _scan_jvp(
     reverse: bool,
 ) -> Outs:
     graph, n, m = body.graph, constants, carries
-    active = _active(graph, _given(tangents), n, m)
+    active = _active(graph, _with_tangent(tangents), n, m)
     state = [i - n for i in active if n <= i < n + m]
     differentiable = depending(graph, [graph.inputs[i] for i in active])
     ys = [i for i in range(m, len(graph.outputs)) if graph.outputs[i] in differentiable]
@@ -90,13 +90,13 @@ def _scan_jvp(
     order = [[*(wide.inputs[i] for i in part), *(nodes[i] for i in active if i in part)] for part in ranges]
     values = [[*(inputs[i] for i in part), *(extra[i] for i in active if i in part)] for part in ranges]
     k, count = len(state), len(graph.outputs)
-    made = wide.outputs
-    outputs = [*made[:m], *made[count : count + k], *made[m:count], *made[count + k :]]
+    outs_of_body = wide.outputs
+    outputs = [*outs_of_body[:m], *outs_of_body[count : count + k], *outs_of_body[m:count], *outs_of_body[count + k :]]
     whole = Graph([x for part in order for x in part], outputs, {}, graph.name)
     loop = Loop(whole, values[0], values[1], values[2], length)
-    found = run(loop, reverse, body.recompute)
-    outs = [*found[:m], *found[m + k : k + count]]
-    return outs, _spread(count, [*state, *ys], [*found[m : m + k], *found[k + count :]])
+    results = run(loop, reverse, body.recompute)
+    outs = [*results[:m], *results[m + k : k + count]]
+    return outs, _spread(count, [*state, *ys], [*results[m : m + k], *results[k + count :]])
 
 
 def _while_jvp(
@@ -108,7 +108,7 @@ def _while_jvp(
     carries: int,
 ) -> Outs:
     graph, n, m = body.graph, constants, carries
-    active = _active(graph, _given(tangents), n, m)
+    active = _active(graph, _with_tangent(tangents), n, m)
     state = [i - n for i in active if i >= n]
     fixed = [i for i in active if i < n]
     wide = with_tangents(graph, active, state)
@@ -119,23 +119,23 @@ def _while_jvp(
         return [*values[:n], *further[: len(fixed)], *values[n:], *further[len(fixed) :]]
 
     graphs = [Graph(ordered(g.inputs[: n + m], g.inputs[n + m :]), g.outputs, {}, g.name) for g in (decides, wide)]
-    found = apply(
+    results = apply(
         while_p, *ordered(inputs, extra), cond=Body(graphs[0]), body=Body(graphs[1]), constants=n + len(fixed),
         carries=m + len(state),
     )  # fmt: skip
-    return found[:m], _spread(m, state, found[m:])
+    return results[:m], _spread(m, state, results[m:])
 
 
 def _cond_jvp(tangents: Tangents, predicate: Tensor, *operands: Tensor, then: Body, otherwise: Body) -> Outs:
-    active = _given(tangents[1:])
+    active = _with_tangent(tangents[1:])
     outputs = [i for i, x in enumerate(then.graph.outputs) if x.aval.dtype.is_float]
     bodies = [with_tangents(body.graph, active, outputs) for body in (then, otherwise)]
-    found = apply(
+    results = apply(
         cond_p, predicate, *operands, *(tangents[1 + i] for i in active), then=Body(bodies[0]),
         otherwise=Body(bodies[1]),
     )  # fmt: skip
     count = len(then.graph.outputs)
-    return found[:count], _spread(count, outputs, found[count:])
+    return results[:count], _spread(count, outputs, results[count:])
 
 
 jvp.register(scan_p, Together(_scan_jvp))

@@ -47,8 +47,8 @@ class custom_vjp(FunctionLike):
         self._forward, self._backward = forward, backward
 
     def __call__(self, *args: Any) -> Any:
-        found, _ = pytree.flatten(args)
-        inputs = tuple(x.read() for x in found if isinstance(x, ArrayMethods))
+        flat_args, _ = pytree.flatten(args)
+        inputs = tuple(x.read() for x in flat_args if isinstance(x, ArrayMethods))
         level = highest(self.fn.__name__, inputs)
         if not (RECORDING.get() and any(x.requires_grad for x in inputs)):
             return self.fn(*args) if level is None else at_level(self, level, args)
@@ -56,10 +56,10 @@ class custom_vjp(FunctionLike):
         trace = tracing.ACTIVE.trace
         if trace is not None:
             trace.custom_derivative = self.fn.__name__
-        result, kept = self.forward(args)
+        result, residuals = self.forward(args)
         if level is not None:
             result = at_level(self, level, args)  # its components have their own derivatives
-        saved = _each_tensor(kept, lambda x: x.handle())  # as it is now, whatever is written to it later
+        saved = _each_tensor(residuals, lambda x: x.handle())  # as it is now, whatever is written to it later
         leaves, structure = pytree.flatten(result)
         outputs = [_detached(x) if isinstance(x, ArrayMethods) else x for x in leaves]
         for place, out in enumerate(outputs):
@@ -70,9 +70,9 @@ class custom_vjp(FunctionLike):
 
     def derived(self, forward: Forward, backward: Backward) -> custom_vjp:
         """A function of the same name with another derivative, which computes as ``forward`` does."""
-        made = custom_vjp(functools.wraps(self.fn)(lambda *args: forward(*args)[0]))
-        made.defvjp(forward, backward)
-        return made
+        function = custom_vjp(functools.wraps(self.fn)(lambda *args: forward(*args)[0]))
+        function.defvjp(forward, backward)
+        return function
 
     def require_derivative(self) -> None:
         """GradientError unless :meth:`defvjp` was called."""
@@ -82,21 +82,21 @@ class custom_vjp(FunctionLike):
     def forward(self, args: tuple[Any, ...]) -> tuple[Any, Any]:
         """The result, and what backward needs."""
         self.require_derivative()
-        made: tuple[Any, Any] = self._forward(*args)  # type: ignore[misc]
-        return made
+        result: tuple[Any, Any] = self._forward(*args)  # type: ignore[misc]
+        return result
 
     def pull(self, args: tuple[Any, ...], saved: Any, g: Any) -> list[Any]:
         """The cotangents of the tensors in ``args``, in their order."""
         if self._backward is None:
             raise GradientError(f"[custom_vjp] {self.fn.__name__} has no derivative.")
-        given = self._backward(saved, g)
-        if not isinstance(given, tuple | list) or len(given) != len(args):
+        cotangents = self._backward(saved, g)
+        if not isinstance(cotangents, tuple | list) or len(cotangents) != len(args):
             raise GradientError(
                 f"[custom_vjp] the backward function of {self.fn.__name__} must return {len(args)} cotangents, one for "
                 "each argument (None for those without)."
             )
         answer: list[Any] = []
-        for arg, cotangent in zip(args, given, strict=True):
+        for arg, cotangent in zip(args, cotangents, strict=True):
             leaves, structure = pytree.flatten(arg)
             if cotangent is None:
                 theirs: list[Any] = [None] * len(leaves)
@@ -133,10 +133,12 @@ class _Rule:
         self.place = place
 
     def __call__(self, g: Tensor, out: Tensor) -> list[Any]:
-        given = [g.handle() if i == self.place else x if x is None else zeros_for(x) for i, x in enumerate(self.others)]
+        cotangents = [
+            g.handle() if i == self.place else x if x is None else zeros_for(x) for i, x in enumerate(self.others)
+        ]
         is_differentiated = out.requires_grad  # the walk itself
         saved = _each_tensor(self.saved, lambda x: x.handle() if is_differentiated else x.untaped())
-        return self.function.pull(self.args, saved, pytree.unflatten(self.structure, given))
+        return self.function.pull(self.args, saved, pytree.unflatten(self.structure, cotangents))
 
 
 def _each_tensor(tree: Any, function: Callable[[Any], Tensor]) -> Any:

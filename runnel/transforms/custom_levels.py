@@ -62,20 +62,20 @@ def _forward(function: Custom, level: Forward, args: tuple[Any, ...]) -> Any:
     inputs = _tensors(args)
     pairs = [level.split(x) for x in inputs]
     primals, tangents = [x for x, _ in pairs], [t for _, t in pairs]
-    given = _replaced(args, primals)
+    arguments = _replaced(args, primals)
     if all(t is None for t in tangents):
-        result = function(*given)
+        result = function(*arguments)
         return _replaced(result, [level.lifted(x) for x in _tensors(result)])
-    result, saved = function.forward(given)
+    result, saved = function.forward(arguments)
     if _needs_tape(primals):
-        result = function(*given)
+        result = function(*arguments)
     outs = _tensors(result)
 
     def pull(seeds: list[Tensor]) -> list[Any]:
-        return function.pull(given, saved, _replaced(result, seeds))
+        return function.pull(arguments, saved, _replaced(result, seeds))
 
-    found = Transpose(pull, outs, primals).tangents(tangents)
-    return _replaced(result, [level.dual(x, t) for x, t in zip(outs, found, strict=True)])
+    out_tangents = Transpose(pull, outs, primals).tangents(tangents)
+    return _replaced(result, [level.dual(x, t) for x, t in zip(outs, out_tangents, strict=True)])
 
 
 class _Batch:
@@ -88,36 +88,36 @@ class _Batch:
         self.inputs = _tensors(args)
         self.pairs = [level.split(x) for x in self.inputs]
         self.result: Any = None
-        self.kept: Any = None
+        self.residuals: Any = None
 
     def run(self) -> Any:
         if not _needs_derivative([x for x, _ in self.pairs]):
             return self.function.fn(*self.args)
-        made = self.function.derived(self._forward, self._backward)(*(x for x, _ in self.pairs))
-        return _replaced(self.result, [self.level.stack(x) for x in made])
+        components = self.function.derived(self._forward, self._backward)(*(x for x, _ in self.pairs))
+        return _replaced(self.result, [self.level.stack(x) for x in components])
 
     def _wrapped(self, level: Batching, components: Sequence[Tensor]) -> tuple[Any, ...]:
         pairs = zip(components, self.pairs, strict=True)
-        given = [level.stack(x) if each else level.lifted(x) for x, (_, each) in pairs]
-        wrapped: tuple[Any, ...] = _replaced(self.args, given)
+        lifted = [level.stack(x) if each else level.lifted(x) for x, (_, each) in pairs]
+        wrapped: tuple[Any, ...] = _replaced(self.args, lifted)
         return wrapped
 
     def _forward(self, *components: Tensor) -> tuple[list[Tensor], list[Tensor]]:
         with self.level:
-            self.result, self.kept = self.function.forward(self._wrapped(self.level, components))
+            self.result, self.residuals = self.function.forward(self._wrapped(self.level, components))
             outs = [self.level.all_elements(x) for x in _tensors(self.result)]
-            return outs, [*components, *(self.level.all_elements(x) for x in _tensors(self.kept))]
+            return outs, [*components, *(self.level.all_elements(x) for x in _tensors(self.residuals))]
 
     def _backward(self, saved: list[Tensor], gs: Sequence[Tensor]) -> list[Any]:
         """Cotangents of the components: of those that all elements share, the sum of the elements'."""
         count = len(self.inputs)
         level = self.level if self.level.is_open else Batching(self.level.size)
         with level:
-            kept = _replaced(self.kept, [level.stack(x) for x in saved[count:]])
+            residuals = _replaced(self.residuals, [level.stack(x) for x in saved[count:]])
             args = self._wrapped(level, saved[:count])
-            found = self.function.pull(args, kept, _replaced(self.result, [level.stack(g) for g in gs]))
+            cotangents = self.function.pull(args, residuals, _replaced(self.result, [level.stack(g) for g in gs]))
             answer: list[Any] = []
-            for g, (_, each) in zip(found, self.pairs, strict=True):
+            for g, (_, each) in zip(cotangents, self.pairs, strict=True):
                 every = None if g is None else level.all_elements(asarray(g))
                 answer.append(every if every is None or each else every.sum(0))
             return answer

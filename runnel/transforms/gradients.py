@@ -54,8 +54,8 @@ def value_and_grad(
             what = f"a tensor {value.aval}" if isinstance(value, ArrayMethods) else f"a {type(value).__name__}"
             raise GradientError(f"[grad] the function must return one floating number; it returned {what}. Use sum().")
         root = value.read()
-        found = _pulled([root], [full_like(root.detach(), 1)], arguments)
-        answers = tuple(a.answer(found) for a in arguments)
+        by_leaf = _pulled([root], [full_like(root.detach(), 1)], arguments)
+        answers = tuple(a.answer(by_leaf) for a in arguments)
         plain = _without_own_tape(result, arguments)
         return plain, answers[0] if is_single(argnums) else answers
 
@@ -93,19 +93,19 @@ def vjp(fn: Callable[..., Any], *args: Any, has_aux: bool = False) -> Any:
     roots = [version(leaf.read()) if isinstance(leaf, ArrayMethods) else leaf for leaf in leaves]
 
     def pullback(cotangent: Any) -> tuple[Any, ...]:
-        given, theirs = pytree.flatten(cotangent)
+        leaves, theirs = pytree.flatten(cotangent)
         if theirs != structure:
             raise GradientError("[vjp] the cotangent must have the structure of the function's result.")
         pairs = [
             (root, cast(g if isinstance(g, ArrayMethods) else asarray(g, root.dtype, device=root.device), root.dtype))
-            for root, g in zip(roots, given, strict=True)
+            for root, g in zip(roots, leaves, strict=True)
             if isinstance(root, Tensor) and root.dtype.is_float
         ]
         for root, g in pairs:
             if g.shape != root.shape:
                 raise GradientError(f"[vjp] a cotangent has shape {g.shape}, the result {root.shape}.")
-        found = _pulled([root for root, _ in pairs], [g for _, g in pairs], arguments, keep=True)
-        return tuple(a.answer(found) for a in arguments)
+        by_leaf = _pulled([root for root, _ in pairs], [g for _, g in pairs], arguments, keep=True)
+        return tuple(a.answer(by_leaf) for a in arguments)
 
     plain = _without_own_tape(result, arguments), pullback
     return (*plain, _without_own_tape(aux, arguments)) if has_aux else plain

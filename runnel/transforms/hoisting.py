@@ -41,38 +41,38 @@ def hoisted(loop: Loop) -> Loop:
         for node in graph.values
         if node in without_carries and node not in fixed and _is_product(node) and known.reaches(node, once)
     ]
-    wanted = _read_inside(graph, [*once, *products])
-    if not wanted or not loop.length:
+    needed = _read_inside(graph, [*once, *products])
+    if not needed or not loop.length:
         return loop
-    known.compute(wanted)
-    new_constants = [node for node in wanted if node in fixed]
-    new_xs = [node for node in wanted if node not in fixed]
+    known.compute(needed)
+    new_constants = [node for node in needed if node in fixed]
+    new_xs = [node for node in needed if node not in fixed]
     carries = graph.inputs[n : n + m]
     inputs = [*constants, *new_constants, *carries, *xs, *new_xs]
     smaller = extract(inputs, graph.outputs, graph.name)
-    kept_constants = _used(smaller.graph, smaller.value_map, [*constants, *new_constants])
-    kept_xs = _used(smaller.graph, smaller.value_map, [*xs, *new_xs])
+    used_constants = _used(smaller.graph, smaller.value_map, [*constants, *new_constants])
+    used_xs = _used(smaller.graph, smaller.value_map, [*xs, *new_xs])
     value_map = smaller.value_map
-    body = Graph([value_map[x] for x in (*kept_constants, *carries, *kept_xs)], smaller.graph.outputs, {}, graph.name)
+    body = Graph([value_map[x] for x in (*used_constants, *carries, *used_xs)], smaller.graph.outputs, {}, graph.name)
     return Loop(
         body,
-        [known.fixed(x) for x in kept_constants],
+        [known.fixed(x) for x in used_constants],
         loop.carries,
-        [known.all_steps(x) for x in kept_xs],
+        [known.all_steps(x) for x in used_xs],
         loop.length,
     )
 
 
 def _computed_from(graph: Graph, sources: set[Value]) -> set[Value]:
     """The nodes that are computed from at least one of ``sources``, and from no other input."""
-    found = set(sources)
+    dependent = set(sources)
     others = set(graph.inputs) - sources
     for node in graph.values:
         if node in others or any(x in others for x in node.inputs):
             others.add(node)
-        elif any(x in found for x in node.inputs):
-            found.add(node)
-    return found
+        elif any(x in dependent for x in node.inputs):
+            dependent.add(node)
+    return dependent
 
 
 def _leaves(node: Value) -> bool:
@@ -92,14 +92,14 @@ def _read_inside(graph: Graph, hoisted: list[Value]) -> list[Value]:
 
 def _reached(graph: Graph, out: set[Value]) -> set[Value]:
     """What is met on the way up from the outputs, going no further than ``out``."""
-    pending, seen = list(graph.outputs), set()
+    pending, visited = list(graph.outputs), set()
     while pending:
         node = pending.pop()
-        if node not in seen:
-            seen.add(node)
+        if node not in visited:
+            visited.add(node)
             if node not in out:
                 pending += node.inputs
-    return seen
+    return visited
 
 
 def _used(graph: Graph, value_map: dict[Value, Value], inputs: list[Value]) -> list[Value]:

@@ -60,13 +60,13 @@ def jacrev(fn: Callable[..., Any], argnums: int | Sequence[int] = 0, has_aux: bo
     def jacobian(*args: Any, **kwargs: Any) -> Any:
         call, chosen = _by_arguments("jacrev", fn, args, kwargs, argnums)
         out, pull, *aux = vjp(call, *chosen, has_aux=has_aux)
-        made, form = pytree.flatten(out)
-        ys = [as_float("jacrev", y) for y in made]
+        leaves, form = pytree.flatten(out)
+        ys = [as_float("jacrev", y) for y in leaves]
         rows = vmap(lambda *seeds: pull(pytree.unflatten(form, seeds)))(*_basis(ys))
-        found, structure = pytree.flatten(rows)
+        jacobians, structure = pytree.flatten(rows)
         begins = [0, *itertools.accumulate(y.size for y in ys)]
         blocks = [
-            [reshape(narrow(g, 0, begin, y.size), (*y.shape, *g.shape[1:])) for g in found]
+            [reshape(narrow(g, 0, begin, y.size), (*y.shape, *g.shape[1:])) for g in jacobians]
             for begin, y in zip(begins, ys, strict=False)
         ]
         answer = pytree.unflatten(form, [_in_place(block, structure, argnums) for block in blocks])
@@ -92,10 +92,10 @@ def _by_arguments(
             raise GradientError(f"[{name}] argnums names argument {number}; the function was given {len(args)}.")
 
     def call(*chosen: Any) -> Any:
-        given = list(args)
+        arguments = list(args)
         for number, value in zip(numbers, chosen, strict=True):
-            given[number] = value
-        return fn(*given, **kwargs)
+            arguments[number] = value
+        return fn(*arguments, **kwargs)
 
     return call, tuple(args[number] for number in numbers)
 

@@ -31,9 +31,9 @@ def _graph(
     body: Traced, constants: dict[int, Tensor], state: dict[int, int], written: Sequence[State], name: str
 ) -> Graph:
     read = {key: placeholder(tensor.aval, "constant") for key, tensor in constants.items()}
-    given = {node: placeholder(node.aval, node.name) for node in body.given}
+    placeholders = {node: placeholder(node.aval, node.name) for node in body.arguments}
     before = [placeholder(variable.aval, variable.name) for variable in written]
-    value_map = dict(given)
+    value_map = dict(placeholders)
     for tensor, node in body.read:
         value_map[node] = before[state[id(tensor)]] if id(tensor) in state else read[id(tensor)]
     place = {variable: i for i, variable in enumerate(written)}
@@ -41,6 +41,6 @@ def _graph(
         value_map[node] = before[place[variable]]
     new = {variable: node for variable, _, node in body.written}
     known = copied([*body.outputs, *new.values()], value_map)
-    made = [known[node] for node in body.outputs]
-    made += [known[new[variable]] if variable in new else before[i] for i, variable in enumerate(written)]
-    return Graph([*read.values(), *given.values(), *before], made, {}, name)
+    outputs = [known[node] for node in body.outputs]
+    outputs += [known[new[variable]] if variable in new else before[i] for i, variable in enumerate(written)]
+    return Graph([*read.values(), *placeholders.values(), *before], outputs, {}, name)

@@ -32,10 +32,10 @@ def jvp(fn: Callable[..., Any], primals: Sequence[Any], tangents: Sequence[Any],
     Results that are not floating have tangents of zeros. ``no_grad`` is about the tape: around the call it changes
     nothing but that the results have none.
     """
-    for name, given in (("primals", primals), ("tangents", tangents)):
-        if not isinstance(given, tuple | list):
+    for name, listed in (("primals", primals), ("tangents", tangents)):
+        if not isinstance(listed, tuple | list):
             raise GradientError(
-                f"[jvp] {name} are a tuple, an entry for each argument; received {type(given).__name__}."
+                f"[jvp] {name} are a tuple, an entry for each argument; received {type(listed).__name__}."
             )
     leaves, structure = pytree.flatten(tuple(primals))
     directions = directions_of("jvp", tangents, structure)
@@ -43,10 +43,10 @@ def jvp(fn: Callable[..., Any], primals: Sequence[Any], tangents: Sequence[Any],
     with level, recording(True):
         pairs = zip(leaves, directions, strict=True)
         result = fn(*pytree.unflatten(structure, [_passed(level, x, t) for x, t in pairs]))
-    made, aux = pair_of("jvp", result) if has_aux else (result, None)
-    outs, form = pytree.flatten(made)
-    ends = [_taken_apart(level, out, mode) for out in outs]
-    answer = tuple(pytree.unflatten(form, side) for side in zip(*ends, strict=True)) if ends else (made, made)
+    output, aux = pair_of("jvp", result) if has_aux else (result, None)
+    outs, form = pytree.flatten(output)
+    ends = [_primal_and_tangent(level, out, mode) for out in outs]
+    answer = tuple(pytree.unflatten(form, side) for side in zip(*ends, strict=True)) if ends else (output, output)
     return (*answer, without_tangents(level, aux)) if has_aux else answer
 
 
@@ -80,7 +80,7 @@ def _passed(level: Forward, leaf: Any, direction: Any) -> Any:
     return level.dual(x.handle(), direction_of("jvp", x, direction))
 
 
-def _taken_apart(level: Forward, out: Any, mode: bool) -> tuple[Any, Any]:
+def _primal_and_tangent(level: Forward, out: Any, mode: bool) -> tuple[Any, Any]:
     """A result and its tangent, on a tape if ``mode`` says so."""
     if out is None:
         return None, None

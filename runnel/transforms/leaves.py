@@ -49,11 +49,11 @@ class Argument(NamedTuple):
     leaves: list[Tensor]
     structure: pytree.Structure
 
-    def answer(self, found: dict[int, tuple[Tensor, Tensor]]) -> Any:
+    def answer(self, cotangents: dict[int, tuple[Tensor, Tensor]]) -> Any:
         """The cotangents of the leaves in the argument's structure, handles of their own; zeros for a leaf that was not
         used."""
-        given = [found[id(x)][1] if id(x) in found else zeros_like(x.detach()) for x in self.nodes]
-        return pytree.unflatten(self.structure, [g.handle() for g in given])
+        gradients = [cotangents[id(x)][1] if id(x) in cotangents else zeros_like(x.detach()) for x in self.nodes]
+        return pytree.unflatten(self.structure, [g.handle() for g in gradients])
 
     @property
     def nodes(self) -> list[Tensor]:
@@ -68,8 +68,8 @@ def argument(name: str, value: Any) -> Argument:
         parameters = {path: p for path, p in value.named_parameters() if p.requires_grad}
         leaves = [p.read() for p in parameters.values()]
         return Argument(value, leaves, pytree.flatten(dict.fromkeys(parameters))[1])
-    found, structure = pytree.flatten(value)
-    leaves = [alias(as_float(name, leaf)) for leaf in found]
+    values, structure = pytree.flatten(value)
+    leaves = [alias(as_float(name, leaf)) for leaf in values]
     return Argument(pytree.unflatten(structure, leaves), leaves, structure)
 
 

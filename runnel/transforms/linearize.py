@@ -27,12 +27,12 @@ def linearize(fn: Callable[..., Any], *primals: Any, has_aux: bool = False) -> A
     leaves, structure = pytree.flatten(tuple(primals))
     xs = [as_float("linearize", leaf) for leaf in leaves]
     out, pull, *aux = vjp(fn, *pytree.unflatten(structure, xs), has_aux=has_aux)
-    made, form = pytree.flatten(out)
-    places = [i for i, y in enumerate(made) if isinstance(y, ArrayMethods)]
-    outs = [made[i].read() for i in places]
+    out_leaves, form = pytree.flatten(out)
+    places = [i for i, y in enumerate(out_leaves) if isinstance(y, ArrayMethods)]
+    outs = [out_leaves[i].read() for i in places]
 
     def pulled(seeds: list[Tensor]) -> list[Tensor]:
-        cotangents = list(made)
+        cotangents = list(out_leaves)
         for i, seed in zip(places, seeds, strict=True):
             cotangents[i] = seed
         return pytree.flatten(pull(pytree.unflatten(form, cotangents)))[0]
@@ -42,10 +42,12 @@ def linearize(fn: Callable[..., Any], *primals: Any, has_aux: bool = False) -> A
     def linear(*tangents: Any) -> Any:
         """The derivative along ``tangents``."""
         directions = directions_of("linearize", tangents, structure)
-        given = [None if t is None else direction_of("linearize", x, t) for x, t in zip(xs, directions, strict=True)]
-        found = transpose.tangents(given, keep=True)
-        answers = list(made)
-        for i, y, t in zip(places, outs, found, strict=True):
+        in_tangents = [
+            None if t is None else direction_of("linearize", x, t) for x, t in zip(xs, directions, strict=True)
+        ]
+        out_tangents = transpose.tangents(in_tangents, keep=True)
+        answers = list(out_leaves)
+        for i, y, t in zip(places, outs, out_tangents, strict=True):
             answers[i] = zeros_like(y.detach()) if t is None else t
         return pytree.unflatten(form, answers)
 

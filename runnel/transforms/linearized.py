@@ -27,37 +27,37 @@ class Linearized(NamedTuple):
 
     def linear(self) -> set[Value]:
         """The nodes that depend on cotangents."""
-        found = set(self.seeds.values())
+        dependent = set(self.seeds.values())
         for node in topological(self.cotangents.values()):
-            if any(x in found for x in node.inputs):
-                found.add(node)
-        return found
+            if any(x in dependent for x in node.inputs):
+                dependent.add(node)
+        return dependent
 
 
-def linearize(graph: Graph, wanted: Collection[int], seeded: Collection[int]) -> Linearized:
-    """Differentiate by the inputs numbered ``wanted``, given cotangents of the outputs numbered ``seeded``."""
+def linearize(graph: Graph, numbers: Collection[int], seeded: Collection[int]) -> Linearized:
+    """Differentiate by the inputs numbered ``numbers``, given cotangents of the outputs numbered ``seeded``."""
     trace = Trace(tensors.serial_now())
     with tracing.activate(trace), recording(True):
-        given = [tensors.symbolic(trace.input(x.aval, InputKind.ARGUMENT, x.name)) for x in graph.inputs]
-        for number in wanted:
-            given[number].requires_grad = True
-        outputs = evaluate(graph, given)
+        inputs = [tensors.symbolic(trace.input(x.aval, InputKind.ARGUMENT, x.name)) for x in graph.inputs]
+        for number in numbers:
+            inputs[number].requires_grad = True
+        outputs = evaluate(graph, inputs)
         roots = [number for number in seeded if outputs[number].requires_grad]
         seeds = [tensors.symbolic(trace.input(outputs[i].aval, InputKind.ARGUMENT, f"g{i}")) for i in roots]
-        leaves = [given[number] for number in wanted]
-        found = tape.cotangents([outputs[i] for i in roots], seeds, leaves)
+        leaves = [inputs[number] for number in numbers]
+        cotangents = tape.cotangents([outputs[i] for i in roots], seeds, leaves)
         return Linearized(
-            tuple(tensors.node_of(x, trace) for x in given),
+            tuple(tensors.node_of(x, trace) for x in inputs),
             tuple(tensors.node_of(x, trace) for x in outputs),
             {i: tensors.node_of(seed, trace) for i, seed in zip(roots, seeds, strict=True)},
-            {i: tensors.node_of(found[id(given[i])][1], trace) for i in wanted if id(given[i]) in found},
+            {i: tensors.node_of(cotangents[id(inputs[i])][1], trace) for i in numbers if id(inputs[i]) in cotangents},
         )
 
 
 def depending(graph: Graph, inputs: Sequence[Value]) -> set[Value]:
     """The nodes that may have a derivative by ``inputs``."""
-    found = set(inputs)
+    dependent = set(inputs)
     for node in graph.values:
-        if node.aval.dtype.is_float and node.op is not stop_gradient_p and any(x in found for x in node.inputs):
-            found.add(node)
-    return found
+        if node.aval.dtype.is_float and node.op is not stop_gradient_p and any(x in dependent for x in node.inputs):
+            dependent.add(node)
+    return dependent

@@ -49,23 +49,23 @@ def to_keep(
     near = _fill(room)
     if late:
         far = _leading_to_sink(room)
-        return met(read, {node for node in nodes if (node, False) not in far and (node, True) in far})
-    return met(read, {node for node in nodes if (node, False) in near and (node, True) not in near})
+        return reachable_cut(read, {node for node in nodes if (node, False) not in far and (node, True) in far})
+    return reachable_cut(read, {node for node in nodes if (node, False) in near and (node, True) not in near})
 
 
-def met(read: Collection[Value], stops: Collection[Value]) -> list[Value]:
+def reachable_cut(read: Collection[Value], stops: Collection[Value]) -> list[Value]:
     """Those of ``stops`` that are met on the way from ``read`` up, going no further than them."""
-    pending, seen, found = list(read), set(), []
+    pending, visited, cut = list(read), set(), []
     while pending:
         node = pending.pop()
-        if node in seen:
+        if node in visited:
             continue
-        seen.add(node)
+        visited.add(node)
         if node in stops:
-            found.append(node)
+            cut.append(node)
         else:
             pending += node.inputs
-    return found
+    return cut
 
 
 def _price(node: Value) -> int:

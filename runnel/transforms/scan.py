@@ -52,23 +52,23 @@ def scan(
     traced = _Body(f, first, over)
     loop, written, ys = traced.trace(carries, slices, count)
     if checkpoint_every is None or checkpoint_every >= count:
-        made = run(hoisted(loop), reverse)
+        results = run(hoisted(loop), reverse)
     elif checkpoint_every < 1:
         raise ShapeError(f"[scan] checkpoint_every must be at least 1; received {checkpoint_every}.")
     else:
-        made = _in_segments(loop, reverse, checkpoint_every)
+        results = _in_segments(loop, reverse, checkpoint_every)
     n = len(carries)
-    for variable, value in zip(written, made[n:], strict=False):
+    for variable, value in zip(written, results[n:], strict=False):
         variable.assign(value)
-    return first.filled(made[:n]), ys.filled(made[n + len(written) :])
+    return first.filled(results[:n]), ys.filled(results[n + len(written) :])
 
 
 def _length(xs: list[Tensor], length: int | None) -> int:
-    found = {x.shape[0] for x in xs if x.ndim} | ({length} if length is not None else set())
-    if len(found) != 1 or any(x.ndim == 0 for x in xs):
+    lengths = {x.shape[0] for x in xs if x.ndim} | ({length} if length is not None else set())
+    if len(lengths) != 1 or any(x.ndim == 0 for x in xs):
         shapes = ", ".join(str(x.shape) for x in xs)
         raise ShapeError(f"[scan] xs of shapes ({shapes}) and length={length} must agree on one number of steps.")
-    return found.pop()
+    return lengths.pop()
 
 
 class _Body:
@@ -78,7 +78,7 @@ class _Body:
         self.f = f
         self.carry = carry
         self.x = x
-        self.given: list[Aval] = []
+        self.carry_types: list[Aval] = []
         self.ys: Tree | None = None
 
     def __call__(self, *leaves: Tensor) -> list[Any]:
@@ -87,20 +87,20 @@ class _Body:
         if not isinstance(result, tuple) or len(result) != 2:
             raise ShapeError(f"[scan] the function must return (carry, y); it returned a {type(result).__name__}.")
         after, self.ys = take_apart(result[0]), take_apart(result[1])
-        made = tensors_of(after)
-        require_same("scan", "the carry", self.carry, self.given, after, [x.aval for x in made])
-        return [*made, *self.ys.leaves]
+        carries = tensors_of(after)
+        require_same("scan", "the carry", self.carry, self.carry_types, after, [x.aval for x in carries])
+        return [*carries, *self.ys.leaves]
 
     def trace(self, carries: list[Tensor], xs: list[Tensor], length: int) -> tuple[Loop, list[State], Tree]:
         """The loop, in which the Variables that ``f`` assigns are further carries."""
-        self.given = [x.aval for x in carries]
+        self.carry_types = [x.aval for x in carries]
         n = len(carries)
-        traced = trace_body("scan", self, [*self.given, *(unstacked(x.aval) for x in xs)])
+        traced = trace_body("scan", self, [*self.carry_types, *(unstacked(x.aval) for x in xs)])
         written = [variable for variable, _, _ in traced.written]
         constants = [tensor for tensor, _ in traced.read]
-        inputs = [*(node for _, node in traced.read), *traced.given[:n], *(node for _, node, _ in traced.written)]
+        inputs = [*(node for _, node in traced.read), *traced.arguments[:n], *(node for _, node, _ in traced.written)]
         outputs = [*traced.outputs[:n], *(node for _, _, node in traced.written), *traced.outputs[n:]]
-        graph = extract([*inputs, *traced.given[n:]], outputs, getattr(self.f, "__name__", "body")).graph
+        graph = extract([*inputs, *traced.arguments[n:]], outputs, getattr(self.f, "__name__", "body")).graph
         first = [*carries, *(variable.read() for variable in written)]
         traced.require_own_derivative("scan", [*constants, *first, *xs])
         if not constants and not first and not xs:  # an op is carried out by what it is applied to
@@ -117,14 +117,14 @@ def run(loop: Loop, reverse: bool, recompute: bool = False) -> tuple[Tensor, ...
     if not outputs:
         return ()
     body = Body(loop.graph, recompute)
-    wanted = [x.requires_grad for x in inputs]
-    if any(wanted):
-        plan = plan_of(body, n, m, wanted, [node.aval.dtype.is_float for node in outputs])
+    needs_grad = [x.requires_grad for x in inputs]
+    if any(needs_grad):
+        plan = plan_of(body, n, m, needs_grad, [node.aval.dtype.is_float for node in outputs])
         body = plan.forward
-    made: tuple[Tensor, ...] = apply(
+    results: tuple[Tensor, ...] = apply(
         scan_p, *inputs, body=body, constants=n, carries=m, length=loop.length, reverse=reverse
     )
-    return made[: len(outputs)]
+    return results[: len(outputs)]
 
 
 def _in_segments(loop: Loop, reverse: bool, size: int) -> tuple[Tensor, ...]:
@@ -142,9 +142,9 @@ def _in_segments(loop: Loop, reverse: bool, size: int) -> tuple[Tensor, ...]:
             continue
         xs = [narrow(x, 0, start, length) for x in loop.xs]
         rows = [reshape(x, (length // step, step, *x.shape[1:])) for x in xs]
-        made = run(Loop(_segment(loop, step, reverse), loop.constants, carries, rows, length // step), reverse, True)
-        carries = list(made[:m])
-        parts.append([reshape(y, (length, *y.shape[2:])) for y in made[m:]])
+        results = run(Loop(_segment(loop, step, reverse), loop.constants, carries, rows, length // step), reverse, True)
+        carries = list(results[:m])
+        parts.append([reshape(y, (length, *y.shape[2:])) for y in results[m:]])
     if reverse:
         parts.reverse()
     return (*carries, *(concat(ys) if len(ys) > 1 else ys[0] for ys in zip(*parts, strict=True)))
@@ -156,8 +156,8 @@ def _segment(loop: Loop, size: int, reverse: bool) -> Graph:
     avals = [node.aval for node in loop.graph.inputs]
     avals = [*avals[: n + m], *(stacked(x, size) for x in avals[n + m :])]
     inputs = [placeholder(x, f"x{i}") for i, x in enumerate(avals)]
-    made = [node.aval for node in loop.graph.outputs]
-    results = (*made[:m], *(stacked(y, size) for y in made[m:]))
+    types = [node.aval for node in loop.graph.outputs]
+    results = (*types[:m], *(stacked(y, size) for y in types[m:]))
     attrs = {"body": Body(loop.graph), "constants": n, "carries": m, "length": size, "reverse": reverse}
     outputs = results_of(Node(scan_p, tuple(inputs), attrs, results))
     return Graph(inputs, outputs, {}, f"{size} steps of {loop.graph.name}")

@@ -27,7 +27,7 @@ from runnel.transforms.residuals import to_keep
 from runnel.transforms.steps import Steps, is_view
 from runnel.transforms.sums import Term, terms
 
-_KEPT: Final = 64  # plans held ready, and as many that were used before them
+_PLANS_PER_GENERATION: Final = 64  # plans held ready, and as many that were used before them
 
 
 @record
@@ -42,23 +42,25 @@ class GradientPlan:
     carries: tuple[int, ...]  # outputs whose cotangents it carries
     sums: tuple[int, ...]  # constants whose cotangents are added up in it
     ys: tuple[int, ...]  # outputs whose cotangents it reads
-    kept: tuple[tuple[Value, int], ...]  # what it reads at each step: an input, or a y by number
-    previous: frozenset[Value]  # those of ``kept`` that are the y of the step before
+    residuals: tuple[tuple[Value, int], ...]  # what it reads at each step: an input, or a y by number
+    previous: frozenset[Value]  # those of ``residuals`` that are the y of the step before
     results: tuple[Aval, ...]  # of one step: cotangents of carries, sums, cotangents of xs, factors
     xs: tuple[int, ...]  # inputs whose cotangents it stacks
     factors: tuple[Value, ...]  # it stacks them too
     terms: tuple[tuple[int, tuple[Term, ...]], ...]  # constants whose cotangents are summed after it
 
 
-_PLANS: Final[Recent[Any, GradientPlan]] = Recent(_KEPT)
+_PLANS: Final[Recent[Any, GradientPlan]] = Recent(_PLANS_PER_GENERATION)
 
 
-def plan_of(body: Body, constants: int, carries: int, wanted: Sequence[bool], seeded: Sequence[bool]) -> GradientPlan:
-    """The plan for cotangents of the inputs in ``wanted`` from cotangents of the outputs in ``seeded``."""
-    key = (body, constants, carries, tuple(wanted), tuple(seeded))
+def plan_of(
+    body: Body, constants: int, carries: int, needs_grad: Sequence[bool], seeded: Sequence[bool]
+) -> GradientPlan:
+    """The plan for cotangents of the inputs in ``needs_grad`` from cotangents of the outputs in ``seeded``."""
+    key = (body, constants, carries, tuple(needs_grad), tuple(seeded))
     plan = _PLANS.get(key)
     if plan is None:
-        plan = _PLANS[key] = _Planner(body, constants, carries, wanted, seeded).plan()
+        plan = _PLANS[key] = _Planner(body, constants, carries, needs_grad, seeded).plan()
     return plan
 
 
@@ -71,24 +73,24 @@ class _Planner:
     """Makes one plan."""
 
     def __init__(
-        self, body: Body, constants: int, carries: int, wanted: Sequence[bool], seeded: Sequence[bool]
+        self, body: Body, constants: int, carries: int, needs_grad: Sequence[bool], seeded: Sequence[bool]
     ) -> None:
         self.body = body
         self.n, self.m = constants, carries
-        active = self._active(wanted)
+        active = self._active(needs_grad)
         self.carries = tuple(i - self.n for i in active if self.n <= i < self.n + self.m)
         self.ys = tuple(i for i in range(self.m, len(body.graph.outputs)) if seeded[i])
         self.linearized = linearize(body.graph, active, (*self.carries, *self.ys))
         self.linear = self.linearized.linear()
         self.cotangents = self.linearized.cotangents
 
-    def _active(self, wanted: Sequence[bool]) -> list[int]:
+    def _active(self, needs_grad: Sequence[bool]) -> list[int]:
         """The wanted inputs, and the carries that come to depend on them."""
         graph = self.body.graph
-        active = [i for i, node in enumerate(graph.inputs) if wanted[i] and node.aval.dtype.is_float]
+        active = [i for i, node in enumerate(graph.inputs) if needs_grad[i] and node.aval.dtype.is_float]
         while True:
-            found = depending(graph, [graph.inputs[i] for i in active])
-            more = [self.n + j for j in range(self.m) if self.n + j not in active and graph.outputs[j] in found]
+            dependent = depending(graph, [graph.inputs[i] for i in active])
+            more = [self.n + j for j in range(self.m) if self.n + j not in active and graph.outputs[j] in dependent]
             more = [i for i in more if graph.inputs[i].aval.dtype.is_float]
             if not more:
                 return sorted(active)
@@ -96,19 +98,19 @@ class _Planner:
 
     def plan(self) -> GradientPlan:
         split = {i: terms(node) for i, node in self.cotangents.items() if i < self.n}
-        sums = tuple(i for i, found in split.items() if found is None)
-        sunk = tuple((i, tuple(found)) for i, found in split.items() if found is not None)
+        sums = tuple(i for i, of_input in split.items() if of_input is None)
+        sunk = tuple((i, tuple(of_input)) for i, of_input in split.items() if of_input is not None)
         xs = tuple(i for i in self.cotangents if i >= self.n + self.m)
         totals = [placeholder(self.cotangents[i].aval, "sum") for i in sums]
         added = [self._added(total, self.cotangents[i]) for total, i in zip(totals, sums, strict=True)]
         carried = [self.cotangents.get(self.n + j) or zeros(self._input(self.n + j).aval) for j in self.carries]
-        wanted = [*carried, *added, *(self.cotangents[i] for i in xs)]
-        factors = list(dict.fromkeys(f for _, found in sunk for term in found for f in term.factors))
+        outputs = [*carried, *added, *(self.cotangents[i] for i in xs)]
+        factors = list(dict.fromkeys(f for _, of_input in sunk for term in of_input for f in term.factors))
         inside = [f for f in factors if self._is_linear(f)]
         outside = [f for f in factors if not self._is_linear(f)]
-        kept = self._kept([*wanted, *inside], outside, set(totals))
-        inside += [f for f in outside if not _seen_from(f, {*kept, *self._fixed()})]
-        return self._assembled(sums, totals, [*wanted, *inside], xs, inside, sunk, kept)
+        residuals = self._residuals([*outputs, *inside], outside, set(totals))
+        inside += [f for f in outside if not _is_view_of_known(f, {*residuals, *self._fixed()})]
+        return self._assembled(sums, totals, [*outputs, *inside], xs, inside, sunk, residuals)
 
     def _input(self, number: int) -> Value:
         return self.linearized.inputs[number]
@@ -123,14 +125,14 @@ class _Planner:
     def _is_linear(self, node: Value) -> bool:
         return node in self.linear or any(x in self.linear for x in node.inputs)
 
-    def _kept(self, wanted: Sequence[Value], factors: Sequence[Value], totals: set[Value]) -> list[Value]:
+    def _residuals(self, targets: Sequence[Value], factors: Sequence[Value], totals: set[Value]) -> list[Value]:
         """The values of the forward pass from which the rest is computed."""
         seeds = {*self.linearized.seeds.values(), *totals}
         read: dict[Value, None] = dict.fromkeys(factors)
-        for node in topological(wanted):
+        for node in topological(targets):
             if self._is_linear(node) or any(x in totals for x in node.inputs):
                 read.update((x, None) for x in node.inputs if not self._is_linear(x) and x not in seeds)
-        read.update((x, None) for x in wanted if not self._is_linear(x) and not x.is_constant)
+        read.update((x, None) for x in targets if not self._is_linear(x) and not x.is_constant)
         ys = self.linearized.outputs[self.m :]
         free = {*self._fixed(), *self.linearized.inputs[self.n + self.m :], *ys}
         free |= {self._input(self.n + j) for j in range(self.m) if self.linearized.outputs[j] in ys}
@@ -145,16 +147,16 @@ class _Planner:
         xs: tuple[int, ...],
         factors: list[Value],
         sunk: tuple[tuple[int, tuple[Term, ...]], ...],
-        kept: list[Value],
+        residuals: list[Value],
     ) -> GradientPlan:
         inputs = self.linearized.inputs
         number = {node: i for i, node in enumerate(inputs)}
-        made = list(self.linearized.outputs)
+        results = list(self.linearized.outputs)
         first = self.m
         read: list[tuple[Value, int]] = []
         previous: set[Value] = set()
         constants: list[int] = []
-        for node in kept:
+        for node in residuals:
             i = number.get(node)
             if i is not None and i < self.n:
                 constants.append(i)
@@ -162,29 +164,29 @@ class _Planner:
                 read.append((node, i))
             else:
                 source = node
-                if i is not None and i < self.n + self.m and node not in made[first:]:
+                if i is not None and i < self.n + self.m and node not in results[first:]:
                     source = self.linearized.outputs[i - self.n]
                     previous.add(node)
-                if source not in made[first:]:
-                    made.append(source)
-                read.append((node, made.index(source, first)))
+                if source not in results[first:]:
+                    results.append(source)
+                read.append((node, results.index(source, first)))
         seeds = [self._seed(j) for j in (*self.carries, *self.ys)]
         carried = seeds[: len(self.carries)]
         arguments = [*(inputs[i] for i in constants), *carried, *totals, *seeds[len(carried) :]]
         arguments += [node for node, _ in read]
         name = self.body.graph.name
-        forward = extract(inputs, made, name).graph
+        forward = extract(inputs, results, name).graph
         backward = extract(arguments, outputs, f"{name}.backward").graph
         return GradientPlan(
             forward=Body(forward, self.body.recompute),
-            extras=tuple(node.aval for node in made[len(self.linearized.outputs) :]),
+            extras=tuple(node.aval for node in results[len(self.linearized.outputs) :]),
             linearized=self.linearized,
             backward=Body(backward) if outputs else None,
             constants=tuple(constants),
             carries=self.carries,
             sums=sums,
             ys=self.ys,
-            kept=tuple(read),
+            residuals=tuple(read),
             previous=frozenset(previous),
             results=tuple(node.aval for node in outputs),
             xs=xs,
@@ -194,13 +196,13 @@ class _Planner:
 
     def _seed(self, number: int) -> Value:
         """The input for the cotangent of an output; one that is not read where nothing came of it."""
-        found = self.linearized.seeds.get(number)
-        if found is not None:
-            return found
+        seed = self.linearized.seeds.get(number)
+        if seed is not None:
+            return seed
         return placeholder(self.linearized.outputs[number].aval, f"g{number}")
 
 
-def _seen_from(node: Value, known: set[Value]) -> bool:
+def _is_view_of_known(node: Value, known: set[Value]) -> bool:
     """Whether ``node`` is one of ``known``, or a view of it."""
     while node not in known and is_view(node):
         node = node.inputs[0]
@@ -227,23 +229,29 @@ def scan_vjp(
         )
     if plan.backward is None:
         return [None] * len(inputs)
-    stacks = {node: _stack(plan, node, i, inputs, outs, constants, carries, reverse) for node, i in plan.kept}
+    stacks = {node: _stack(plan, node, i, inputs, outs, constants, carries, reverse) for node, i in plan.residuals}
     n, seeds = len(plan.carries) + len(plan.sums), [gs[j] for j in plan.carries]
-    given = [inputs[i] for i in plan.constants]
-    given += [zeros_like(outs[j]) if g is None else g for j, g in zip(plan.carries, seeds, strict=True)]
-    given += [zeros_like(inputs[i]) for i in plan.sums]
-    given += [g for j in plan.ys if (g := gs[j]) is not None]
-    given += stacks.values()
-    made = apply(
-        scan_p, *given, body=plan.backward, constants=len(plan.constants), carries=n, length=length, reverse=not reverse
+    operands = [inputs[i] for i in plan.constants]
+    operands += [zeros_like(outs[j]) if g is None else g for j, g in zip(plan.carries, seeds, strict=True)]
+    operands += [zeros_like(inputs[i]) for i in plan.sums]
+    operands += [g for j in plan.ys if (g := gs[j]) is not None]
+    operands += stacks.values()
+    results = apply(
+        scan_p,
+        *operands,
+        body=plan.backward,
+        constants=len(plan.constants),
+        carries=n,
+        length=length,
+        reverse=not reverse,
     )
     answer: list[Tensor | None] = [None] * len(inputs)
-    for i, value in zip((*(constants + j for j in plan.carries), *plan.sums, *plan.xs), made, strict=False):
+    for i, value in zip((*(constants + j for j in plan.carries), *plan.sums, *plan.xs), results, strict=False):
         answer[i] = value
     known = Steps(length)
     known.fix(plan.linearized.inputs[:constants], inputs[:constants])
     known.stack(stacks.keys(), stacks.values())
-    known.stack(plan.factors, made[len(plan.results) - len(plan.factors) :])
+    known.stack(plan.factors, results[len(plan.results) - len(plan.factors) :])
     for i, parts in plan.terms:
         for term in parts:
             known.compute(term.factors)

@@ -45,20 +45,20 @@ class Steps:
 
     def reaches(self, node: Value, further: Collection[Value]) -> bool:
         """Whether ``node`` can be computed from what is known and ``further`` nodes."""
-        pending, seen = [node], set()
+        pending, visited = [node], set()
         while pending:
             at = pending.pop()
-            if at in seen or at in self._known or at in further:
+            if at in visited or at in self._known or at in further:
                 continue
-            seen.add(at)
+            visited.add(at)
             if not is_batchable(at):
                 return False
             pending += at.inputs
         return True
 
-    def compute(self, wanted: Iterable[Value]) -> None:
+    def compute(self, nodes: Iterable[Value]) -> None:
         """Compute these nodes, and what they need of what is not known."""
-        stack = list(wanted)
+        stack = list(nodes)
         with self._level:
             while stack:
                 node = stack[-1]
@@ -68,10 +68,10 @@ class Steps:
                     continue
                 stack.pop()
                 if node not in self._known:
-                    made = self._made(node)
-                    self._known[node] = made if made._level is self._level else self._level.lifted(made)
+                    result = self._computed(node)
+                    self._known[node] = result if result._level is self._level else self._level.lifted(result)
 
-    def _made(self, value: Value) -> Tensor:
+    def _computed(self, value: Value) -> Tensor:
         if not isinstance(value, Result):
             return leaf(value)
         if value.node not in self._results:

@@ -13,7 +13,7 @@ from runnel.core.records import record
 from runnel.graph.node import Value, applied
 from runnel.ops import permute, reshape
 from runnel.ops.arithmetic import add_p
-from runnel.ops.broadcasting import sum_kept, sum_p
+from runnel.ops.broadcasting import sum_keepdims, sum_p
 from runnel.ops.contraction import matmul_p
 from runnel.ops.views import permute_p, reshape_p
 from runnel.tensor.tensor import Tensor
@@ -35,7 +35,7 @@ class Term:
             value: Tensor = apply(matmul_p, permute(left, (1, 0)), right)
         else:
             axes = (0, *(a + 1 for a in self.op.attrs["axes"]))
-            value = reshape(sum_kept(stacks[0], axes), self.op.aval.shape)
+            value = reshape(sum_keepdims(stacks[0], axes), self.op.aval.shape)
         for view in reversed(self.views):
             value = apply(view.op, value, **view.attrs)  # type: ignore[arg-type]
         return value

@@ -22,8 +22,8 @@ class Tree(NamedTuple):
 
     def filled(self, values: Sequence[Any]) -> Any:
         """The same tree with other leaves."""
-        given = iter(values)
-        return pytree.unflatten(self.structure, [next(given) if there else None for there in self.present])
+        rest = iter(values)
+        return pytree.unflatten(self.structure, [next(rest) if there else None for there in self.present])
 
     def paths(self) -> list[str]:
         """Where each leaf is: ``[0]['h']``; ``itself`` where the tree is one leaf."""
@@ -47,18 +47,20 @@ def tensors_of(tree: Tree) -> list[Tensor]:
     return [leaf.read() if isinstance(leaf, ArrayMethods) else asarray(leaf, device=device) for leaf in tree.leaves]
 
 
-def require_same(name: str, what: str, before: Tree, given: Sequence[Aval], after: Tree, made: Sequence[Aval]) -> None:
+def require_same(
+    name: str, what: str, before: Tree, old_types: Sequence[Aval], after: Tree, new_types: Sequence[Aval]
+) -> None:
     """Raise unless ``after`` has the form of ``before`` and each leaf its shape and dtype."""
     if not before.same_form(after):
         raise ShapeError(
-            f"[{name}] {what} must keep its structure; it began as {_shown(before)} and became {_shown(after)}."
+            f"[{name}] {what} must keep its structure; it began as {_form_text(before)} and became {_form_text(after)}."
         )
-    for path, old, new in zip(before.paths(), given, made, strict=True):
+    for path, old, new in zip(before.paths(), old_types, new_types, strict=True):
         if old.shape != new.shape:
             raise ShapeError(f"[{name}] {what}, leaf {path}, must keep its shape; {old} became {new}.")
         if old.dtype is not new.dtype:
             raise DTypeError(f"[{name}] {what}, leaf {path}, must keep its dtype; {old} became {new}. Cast it.")
 
 
-def _shown(tree: Tree) -> str:
+def _form_text(tree: Tree) -> str:
     return repr(tree.filled(["*"] * len(tree.leaves)))

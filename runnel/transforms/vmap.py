@@ -42,10 +42,10 @@ def vmap(fn: Callable[..., Any], in_axes: Any = 0, out_axes: Any = 0) -> Callabl
         axes = _axes_of("in_axes", prefix, structure)
         if isinstance(prefix, tuple) and len(prefix) != len(args):
             raise ArgumentError(f"[vmap] in_axes has {len(prefix)} entries for {len(args)} arguments.")
-        given = [_array(x, axis, path) for x, axis, path in zip(leaves, axes, pytree.paths(structure), strict=True)]
-        level = Batching(_size(given, axes, structure))
+        arrays = [_array(x, axis, path) for x, axis, path in zip(leaves, axes, pytree.paths(structure), strict=True)]
+        level = Batching(_size(arrays, axes, structure))
         with level:
-            pairs = zip(given, axes, strict=True)
+            pairs = zip(arrays, axes, strict=True)
             passed = [x if axis is None else level.stack(moveaxis(x, axis, 0)) for x, axis in pairs]
             result = fn(*pytree.unflatten(structure, passed), **kwargs)
             outs, form = pytree.flatten(result)
@@ -57,9 +57,9 @@ def vmap(fn: Callable[..., Any], in_axes: Any = 0, out_axes: Any = 0) -> Callabl
 
 def _axes_of(name: str, prefix: Any, structure: pytree.Structure) -> list[Axis]:
     """The axis for each leaf, from a tree of axes that may end further up."""
-    found: list[Axis] = []
-    given, form = pytree.flatten(prefix)
-    axes = iter(given)
+    result: list[Axis] = []
+    leaves, form = pytree.flatten(prefix)
+    axes = iter(leaves)
     pairs: list[tuple[pytree.Structure, pytree.Structure]] = [(form, structure)]
     while pairs:
         mine, theirs = pairs.pop()
@@ -67,13 +67,13 @@ def _axes_of(name: str, prefix: Any, structure: pytree.Structure) -> list[Axis]:
             axis = next(axes)
             if axis is not None and (not is_single(axis) or isinstance(axis, bool)):
                 raise ArgumentError(f"[vmap] {name} holds axes and None; received {axis!r}.")
-            found += [axis] * len(pytree.paths(theirs))
+            result += [axis] * len(pytree.paths(theirs))
             continue
         fits = isinstance(theirs, pytree.Branch) and (mine.kind, mine.names) == (theirs.kind, theirs.names)
         if not fits or len(mine.children) != len(theirs.children):  # type: ignore[union-attr]
             raise ArgumentError(f"[vmap] {name} {prefix!r} is no prefix of a tree of the form {structure!r}.")
         pairs += reversed([*zip(mine.children, theirs.children, strict=True)])  # type: ignore[union-attr]
-    return found
+    return result
 
 
 def _array(leaf: Any, axis: Axis, path: str) -> Any:
@@ -99,8 +99,8 @@ def _size(leaves: list[Any], axes: list[Axis], structure: pytree.Structure) -> i
     if not sizes:
         raise ArgumentError("[vmap] nothing is mapped: in_axes is None for every argument.")
     if len(set(sizes.values())) > 1:
-        shown = ", ".join(f"{path}: {size}" for path, size in sizes.items())
-        raise ShapeError(f"[vmap] the mapped axes must have one size; received {shown}.")
+        listed = ", ".join(f"{path}: {size}" for path, size in sizes.items())
+        raise ShapeError(f"[vmap] the mapped axes must have one size; received {listed}.")
     return next(iter(sizes.values()))
 
 

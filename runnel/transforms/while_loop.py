@@ -34,31 +34,31 @@ def while_loop(cond_fn: Callable[[Any], Any], body_fn: Callable[[Any], Any], ini
     """
     first = take_apart(init)
     carries = tensors_of(first)
-    given = [x.aval for x in carries]
+    types = [x.aval for x in carries]
 
     def body(*leaves: Tensor) -> list[Tensor]:
         after = take_apart(body_fn(first.filled(leaves)))
-        made = tensors_of(after)
-        require_same("while_loop", "the carry", first, given, after, [x.aval for x in made])
-        return made
+        carries = tensors_of(after)
+        require_same("while_loop", "the carry", first, types, after, [x.aval for x in carries])
+        return carries
 
     def condition(*leaves: Tensor) -> list[Any]:
         return [cond_fn(first.filled(leaves))]
 
-    step, decision = trace_body("while_loop", body, given), trace_body("while_loop", condition, given)
+    step, decision = trace_body("while_loop", body, types), trace_body("while_loop", condition, types)
     _require_decision(decision)
     written = assigned(step)
     (decides, steps), constants = joined((decision, step), written, "while_loop")
     inputs = (*constants, *carries, *(variable.read() for variable in written))
     if len(inputs) == len(constants):
         raise ShapeError("[while_loop] there is nothing to carry from step to step; give init some leaves.")
-    made = apply(
+    results = apply(
         while_p, *inputs, cond=Body(Graph(decides.inputs, decides.outputs[:1], {}, "condition")), body=Body(steps),
         constants=len(constants), carries=len(inputs) - len(constants),
     )  # fmt: skip
-    for variable, value in zip(written, made[len(carries) :], strict=True):
+    for variable, value in zip(written, results[len(carries) :], strict=True):
         variable.assign(value)
-    return first.filled(made[: len(carries)])
+    return first.filled(results[: len(carries)])
 
 
 def _require_decision(decision: Traced) -> None:
@@ -70,6 +70,6 @@ def _require_decision(decision: Traced) -> None:
             else f"assigns {state.described}; assign it"
         )
         raise SideEffectError(f"[while_loop] the condition {what} in the body.")
-    (found,) = decision.outputs
-    if found.aval is not aval((), bool_):
-        raise DTypeError(f"[while_loop] the condition must give one bool of shape (); it gives {found.aval}.")
+    (value,) = decision.outputs
+    if value.aval is not aval((), bool_):
+        raise DTypeError(f"[while_loop] the condition must give one bool of shape (); it gives {value.aval}.")

@@ -51,7 +51,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
 
 
 def native_of(compiled: Any, *args: Any) -> Native:
-    native = compiled._found(args, {}).native
+    native = compiled._executable_for(args, {}).native
     assert native is not None
     return native
 

@@ -25,7 +25,7 @@ def serving(weight: rn.Variable) -> Callable[[rn.Tensor], rn.Tensor]:
 
 
 def native_of(compiled: Any, *args: rn.Tensor) -> Native:
-    native = compiled._found(args, {}).native
+    native = compiled._executable_for(args, {}).native
     assert native is not None
     return native
 

@@ -122,7 +122,7 @@ def test_a_turn_that_is_never_given_back_delays_and_no_more() -> None:
     taken, over = threading.Event(), threading.Event()
 
     def hold() -> None:
-        with TURN.taken():
+        with TURN.reserved():
             taken.set()
             over.wait(60)
 
@@ -155,11 +155,11 @@ def test_a_state_is_loaded_as_a_whole() -> None:
     reader = threading.Thread(target=read, daemon=True)
 
     class Slow(rn.nn.Parameter):
-        def _put(self, value: object, expected: object = None) -> bool:  # what comes between two assignments
+        def _store(self, value: object, expected: object = None) -> bool:  # what comes between two assignments
             if not reader.ident:
                 reader.start()
                 reader.join(0.2)
-            return super()._put(value, expected)
+            return super()._store(value, expected)
 
     model.b = Slow(np.zeros(4, np.float32))
     step()
@@ -173,10 +173,10 @@ def test_an_interrupt_leaves_nothing_of_a_state_that_is_being_loaded() -> None:
     model.a = rn.nn.Parameter(np.zeros(4, np.float32))
 
     class Interrupted(rn.nn.Parameter):
-        def _put(self, value: rn.Tensor, expected: object = None) -> bool:
+        def _store(self, value: rn.Tensor, expected: object = None) -> bool:
             if value.tolist() == [1] * 4:
                 raise KeyboardInterrupt
-            return super()._put(value, expected)
+            return super()._store(value, expected)
 
     model.b = Interrupted(np.zeros(4, np.float32))
     with pytest.raises(KeyboardInterrupt):

@@ -17,7 +17,7 @@ from runnel.tensor.handle import plain
 from runnel.tensor.tensor import Tensor, from_storage
 
 
-class Made(NamedTuple):
+class CompiledBackward(NamedTuple):
     """A program for some of the results."""
 
     program: Program
@@ -32,34 +32,36 @@ class Backward:
         self.reads = pullback.reads  # numbers of what is kept
         self._budget = memory_budget
         self._context = context.current()
-        self._made: dict[frozenset[int], Made] = {}
+        self._compiled: dict[frozenset[int], CompiledBackward] = {}
 
-    def run(self, addresses: Sequence[int], seeds: Sequence[Tensor], wanted: frozenset[int]) -> dict[int, Tensor]:
+    def run(self, addresses: Sequence[int], seeds: Sequence[Tensor], numbers: frozenset[int]) -> dict[int, Tensor]:
         """The wanted results by their numbers."""
-        if not wanted:
+        if not numbers:
             return {}
-        made = self.program_for(wanted)
-        program = made.program
+        compiled = self.program_for(numbers)
+        program = compiled.program
         dense = [g if g.is_dense else plain(g).contiguous() for g in seeds]
         storages = [program.backend.allocate(nbytes) for nbytes in program.outputs]
         inputs = [addresses[i] for i in self.reads]
         inputs += [g.address for g in dense]
         program.run(inputs, [storage.address for storage in storages])
-        return {number: from_storage(aval, storages[place], 0, steps) for number, place, aval, steps in made.results}
+        return {
+            number: from_storage(aval, storages[place], 0, steps) for number, place, aval, steps in compiled.results
+        }
 
-    def program_for(self, wanted: frozenset[int]) -> Made:
+    def program_for(self, numbers: frozenset[int]) -> CompiledBackward:
         """The program that gives the wanted results."""
-        made = self._made.get(wanted)
-        if made is None:
-            made = self._made[wanted] = self._make(wanted)
-        return made
+        compiled = self._compiled.get(numbers)
+        if compiled is None:
+            compiled = self._compiled[numbers] = self._make(numbers)
+        return compiled
 
-    def _make(self, wanted: frozenset[int]) -> Made:
-        graph, numbers = self._graph, sorted(wanted)
+    def _make(self, selected: frozenset[int]) -> CompiledBackward:
+        graph, numbers = self._graph, sorted(selected)
         outputs = [graph.outputs[i] for i in numbers]
         part = Graph(graph.inputs, outputs, {}, graph.name)
         options = Options(memory_budget=self._budget, store=disk_cache)
         program = compile_graph(part, Bindings(), self._context, options).program
         avals = [node.aval.on(self._context.device) for node in outputs]
         places = zip(numbers, program.output_of, avals, strict=True)
-        return Made(program, [(i, place, aval, row_major(aval.shape)) for i, place, aval in places])
+        return CompiledBackward(program, [(i, place, aval, row_major(aval.shape)) for i, place, aval in places])

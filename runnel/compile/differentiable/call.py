@@ -42,7 +42,7 @@ class Tapes:
         self.numbers = {node: i for i, node in enumerate(nodes)}
         self.name = name
         self._is_one_part = [end for _, end in derivative.taped] == [_FIRST] and len(self.shapes) == 1
-        self._told = False
+        self._is_reported = False
 
     def attach(self, results: Sequence[Tensor], call: Call) -> None:
         """Have gradients of ``results`` (one for each that is taped) lead to Variables and the tensors outside."""
@@ -51,7 +51,7 @@ class Tapes:
             (result,) = results
             result.requires_grad = True
             shape = self.shapes[0]
-            result._record = PartRecord(call, shape, tuple([outside[x.number] for x in shape.given]))
+            result._record = PartRecord(call, shape, tuple([outside[x.number] for x in shape.ends]))
             return
         roots: dict[End, Tensor] = {}
         for (_, end), result in zip(self.derivative.taped, results, strict=True):
@@ -69,13 +69,13 @@ class Tapes:
             root = roots.get(end)
             if root is None:
                 root = roots[end] = stand_in(shape.value)
-            read = [outside[x.number] if x.kind is Kind.OUTSIDE else roots[x] for x in shape.given]
+            read = [outside[x.number] if x.kind is Kind.OUTSIDE else roots[x] for x in shape.ends]
             root._record = PartRecord(call, shape, tuple(read))
 
     def tell(self) -> None:
         """Say once that derivatives of gradients run op by op."""
-        if not self._told:
-            self._told = True
+        if not self._is_reported:
+            self._is_reported = True
             warnings.warn(
                 f"[compile] gradients of '{self.name}' are differentiated outside of it, which runs op by op. "
                 "Differentiate inside of the compiled function to have all of it in its program.",
@@ -113,10 +113,10 @@ class Call:
 
     def node(self, end: End) -> Tensor:
         """What the tape calls a value of a Variable."""
-        found = self._nodes.get(end)
-        if found is None:
-            found = self._nodes[end] = self._former(end.number) if end.kind is Kind.FORMER else self._node(end.number)
-        return found
+        node = self._nodes.get(end)
+        if node is None:
+            node = self._nodes[end] = self._former(end.number) if end.kind is Kind.FORMER else self._node(end.number)
+        return node
 
     def _former(self, number: int) -> Tensor:
         return self._leaf_of(self.tapes.variables[self.tapes.derivative.former[number]]())
@@ -146,9 +146,11 @@ class Call:
             derivative = self.tapes.derivative
             known: dict[Value, Tensor] = {}
             own = set(derivative.residuals)
-            for x, stored, address in zip(derivative.held, derivative.kept, self.addresses, strict=True):
+            for x, stored, address in zip(derivative.saved, derivative.stored, self.addresses, strict=True):
                 is_read = x in self.tapes.numbers and x not in own
-                known[x] = self._variable(x) if is_read else as_computed(x, stored, self._lying(stored, address))
+                known[x] = (
+                    self._variable(x) if is_read else as_computed(x, stored, self._stored_tensor(stored, address))
+                )
             inputs = iter(self.inputs)
             for x in derivative.inputs:
                 if x.kind is InputKind.VARIABLE:
@@ -161,7 +163,7 @@ class Call:
             self._known = known
         return self._known
 
-    def _lying(self, stored: Value, address: int) -> Tensor:
+    def _stored_tensor(self, stored: Value, address: int) -> Tensor:
         """The value at an address in what the call keeps."""
         for storage in self.memory:
             offset = address - storage.address
@@ -175,7 +177,7 @@ class Call:
         pin, variable = self.pins[number], self.tapes.variables[number]()
         if self.hold is not None and number in self.hold.handles:
             return self.hold.handles[number]
-        if variable is not None and variable.lies_in(pin):
+        if variable is not None and variable.is_stored_in(pin):
             current: Tensor = variable.read()  # from now on, nobody writes there
             if current._storage is pin.storage:
                 return current

@@ -27,7 +27,7 @@ from runnel.tensor.handle import MultiResultRecord, ResultRecord, version
 from runnel.tensor.tensor import Tensor
 from runnel.tensor.tracing import Trace
 from runnel.tensor.variable import TracedVariables
-from runnel.transforms.residuals import met, to_keep
+from runnel.transforms.residuals import reachable_cut, to_keep
 
 
 class SliceGradient(NamedTuple):
@@ -90,16 +90,16 @@ class Part:
 
 @record
 class Derivative:
-    """``kept`` are nodes of the forward graph: inputs that stay as they are, and results, the last ``residuals`` of
+    """``stored`` are nodes of the forward graph: inputs that stay as they are, and results, the last ``residuals`` of
     which only backward programs read. ``taped`` says for each place among the outputs what it is a value of.
 
     ``sketches`` of the parts say how to make their tape anew. Of the values that its nodes hold, rules ``read`` those
-    that the backward graphs begin with, however often it is differentiated. They are computed from ``held``, which is
-    ``kept`` before it was brought into the layout in which it is stored, and from ``inputs`` of the forward graph.
+    that the backward graphs begin with, however often it is differentiated. They are computed from ``saved``, the
+    values of ``stored`` in the layout of the forward graph, and from ``inputs`` of the forward graph.
     """
 
-    kept: tuple[Value, ...]
-    held: tuple[Value, ...]
+    stored: tuple[Value, ...]
+    saved: tuple[Value, ...]
     residuals: tuple[Value, ...]
     parts: tuple[Part, ...]
     taped: tuple[tuple[int, End], ...]
@@ -133,31 +133,37 @@ def derivative(
     """
     traced = trace.facet(TracedVariables)
     before = set(traced.written), dict(traced.gradients)
-    found = segments([x for _, x in live], outside)
-    ends = Ends(trace, outside, [segment.root for segment in found])
+    tape_segments = segments([x for _, x in live], outside)
+    ends = Ends(trace, outside, [segment.root for segment in tape_segments])
     with recording(False):
-        pulled = [[_pulled(segment, seeds, trace) for seeds in _seedings(segment, found)] for segment in found]
+        pulled = [
+            [_pulled(segment, seeds, trace) for seeds in _seedings(segment, tape_segments)] for segment in tape_segments
+        ]
     if (traced.written, traced.gradients) != before:
         raise NotDivisible("a derivative changes Variables")
     free = {x for x in trace.inputs if x in steady or _keeps_its_value(x, trace)} | set(results)
     every = [p for of_one in pulled for p in of_one]
     outputs = [x for p in every for x in p.outputs]
     sketcher = Sketcher(trace, ends.of)
-    sketches = tuple([sketcher.sketch(segment.stretch) for segment in found])
-    kept = _kept(outputs, {x for p in every for x in p.seeds}, free, recompute)
-    read = {*met(outputs, sketcher.values), *sketcher.by_rules}
+    sketches = tuple([sketcher.sketch(segment.stretch) for segment in tape_segments])
+    saved = _saved(outputs, {x for p in every for x in p.seeds}, free, recompute)
+    read = {*reachable_cut(outputs, sketcher.values), *sketcher.by_rules}
     read |= {x for x in sketcher.values if not x.aval.dtype.is_float}
-    reached = set(met(read, {*kept, *trace.inputs, *sketcher.seeds})).difference(kept)
+    reached = set(reachable_cut(read, {*saved, *trace.inputs, *sketcher.seeds})).difference(saved)
     inputs = [x for x in trace.inputs if x in reached]
-    kept += [x for x in inputs if x not in free and x.kind is not InputKind.SCALAR]
-    stored = stored_layouts(outputs, [x for x in kept if x not in free])
-    places = {node: i for i, node in enumerate(kept)}
-    parts = tuple(_part(segment, of_one, ends, places, stored) for segment, of_one in zip(found, pulled, strict=True))
+    saved += [x for x in inputs if x not in free and x.kind is not InputKind.SCALAR]
+    stored = stored_layouts(outputs, [x for x in saved if x not in free])
+    places = {node: i for i, node in enumerate(saved)}
+    parts = tuple(
+        _part(segment, of_one, ends, places, stored) for segment, of_one in zip(tape_segments, pulled, strict=True)
+    )
     taped = tuple((place, ends.of(version(x))) for place, x in live)
-    residuals = tuple(stored.get(x, x) for x in kept if x not in free)
-    given = tuple(x for x in inputs if x in free or x.kind is InputKind.SCALAR)
-    lying = tuple(stored.get(x, x) for x in kept)
-    return Derivative(lying, tuple(kept), residuals, parts, taped, ends.former, sketches, frozenset(read), given)
+    residuals = tuple(stored.get(x, x) for x in saved if x not in free)
+    further = tuple(x for x in inputs if x in free or x.kind is InputKind.SCALAR)
+    stored_values = tuple(stored.get(x, x) for x in saved)
+    return Derivative(
+        stored_values, tuple(saved), residuals, parts, taped, ends.former, sketches, frozenset(read), further
+    )
 
 
 def _keeps_its_value(node: Value, trace: Trace) -> bool:
@@ -174,15 +180,15 @@ class _Pulled(NamedTuple):
 
     @property
     def outputs(self) -> list[Value]:
-        return [found[0] for found in self.cotangents if found is not None]
+        return [result[0] for result in self.cotangents if result is not None]
 
 
-def _seedings(segment: Segment, found: Sequence[Segment]) -> list[tuple[int, ...]]:
+def _seedings(segment: Segment, others: Sequence[Segment]) -> list[tuple[int, ...]]:
     """Which of several results cotangents can arrive for: any of those that are read. Of one result there is one."""
     root = segment.root
     if not isinstance(root._record, MultiResultRecord):
         return [()]
-    readers = [x._record for other in found for x in other.stretch.order if x._record is not None]
+    readers = [x._record for other in others for x in other.stretch.order if x._record is not None]
     return choices(r.index for r in readers if isinstance(r, ResultRecord) and r.inputs[0] is root)
 
 
@@ -190,11 +196,13 @@ def _pulled(segment: Segment, numbers: tuple[int, ...], trace: Trace) -> _Pulled
     root = segment.root
     if isinstance(root._record, MultiResultRecord):
         seeds = [placeholder(root._record.outs[i].aval, f"cotangent{i}") for i in numbers]
-        given: list[Any] = [tape.ResultCotangent(i, tensors.symbolic(x)) for i, x in zip(numbers, seeds, strict=True)]
+        cotangents: list[Any] = [
+            tape.ResultCotangent(i, tensors.symbolic(x)) for i, x in zip(numbers, seeds, strict=True)
+        ]
     else:
         seeds = [placeholder(root.aval, "cotangent")]
-        given = [tensors.symbolic(seeds[0])]
-    reached = segment.stretch.cotangents([(root, g) for g in given])
+        cotangents = [tensors.symbolic(seeds[0])]
+    reached = segment.stretch.cotangents([(root, g) for g in cotangents])
     return _Pulled(numbers, seeds, [None if g is None else _recorded(g, trace) for g in reached])
 
 
@@ -206,7 +214,7 @@ def _recorded(g: Any, trace: Trace) -> tuple[Value, SliceGradient | ResultCotang
     return tensors.node_of(g, trace), None
 
 
-def _kept(outputs: list[Value], seeds: set[Value], free: set[Value], recompute: bool) -> list[Value]:
+def _saved(outputs: list[Value], seeds: set[Value], free: set[Value], recompute: bool) -> list[Value]:
     """The values that the backward programs are given, in the order of the graph."""
     order = topological(outputs)
     linear = set(seeds)
@@ -241,11 +249,11 @@ def _part(
 
 def _pullback(pulled: _Pulled, places: dict[Value, int], stored: dict[Value, Value]) -> Pullback:
     outputs = list(dict.fromkeys(pulled.outputs))
-    kept = sorted((x for x in met(outputs, places) if x in places), key=places.__getitem__)
+    operands = sorted((x for x in reachable_cut(outputs, places) if x in places), key=places.__getitem__)
     numbers = {node: i for i, node in enumerate(outputs)}
-    cotangents = [None if found is None else Cotangent(numbers[found[0]], found[1]) for found in pulled.cotangents]
-    graph = unstored([*kept, *pulled.seeds], outputs, stored)
-    return Pullback(graph, tuple(places[x] for x in kept), tuple(cotangents), pulled.numbers)
+    cotangents = [None if result is None else Cotangent(numbers[result[0]], result[1]) for result in pulled.cotangents]
+    graph = unstored([*operands, *pulled.seeds], outputs, stored)
+    return Pullback(graph, tuple(places[x] for x in operands), tuple(cotangents), pulled.numbers)
 
 
 def _inputs(phases: list[list[End]], leading: list[tuple[int, End]]) -> tuple[End | Late, ...]:

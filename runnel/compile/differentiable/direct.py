@@ -38,8 +38,8 @@ class Direct:
         self._written(addresses, g if g.is_dense else g.detach().contiguous())
 
     def _write(self) -> Callable[[Sequence[int], Tensor], None]:
-        made = self._backward.program_for(frozenset(number for _, number in self._owners))
-        program, reads = made.program, self._backward.reads
+        compiled = self._backward.program_for(frozenset(number for _, number in self._owners))
+        program, reads = compiled.program, self._backward.reads
         space: dict[str, Any] = {**names(program, program.pool), "from_storage": from_storage}
         lines = [*TAKE, *(f"B[{slot}] = A[{place}]" for slot, place in enumerate(reads, 2))]
         lines.append(f"B[{2 + len(reads)}] = g.address")
@@ -50,7 +50,7 @@ class Direct:
             memory = f"allocate({nbytes})" if offsets[i] is None else "slab"
             lines += [f"s{i} = {memory}", f"B[{program.first_output + i}] = s{i}.address + {offsets[i] or 0}"]
         lines += launch(is_bound=False)
-        results = {number: (place, value, strides) for number, place, value, strides in made.results}
+        results = {number: (place, value, strides) for number, place, value, strides in compiled.results}
         for i, (variable, number) in enumerate(self._owners):
             place, value, strides = results[number]
             space |= {f"variable{i}": variable, f"value{i}": value}

@@ -20,7 +20,7 @@ class LateGradients:
 
     def __init__(self, compute: Callable[[], Sequence[Tensor | None]]) -> None:
         self._compute = compute
-        self._found: Sequence[Tensor | None] | None = None
+        self._gradients: Sequence[Tensor | None] | None = None
         self._twins: list[tuple[int, weakref.ref[Tensor]]] = []
 
     def twin(self, g: Tensor, place: int) -> Tensor:
@@ -32,15 +32,15 @@ class LateGradients:
 
     def at(self, place: int) -> Tensor | None:
         """The cotangent with its tape, whose handles the twins are when this is done."""
-        if self._found is None:
-            found = self._compute()
+        if self._gradients is None:
+            gradients = self._compute()
             for number, reference in self._twins:
-                twin, g = reference(), found[number]
+                twin, g = reference(), gradients[number]
                 if twin is not None and g is not None and type(twin._record) is LateRecord:
                     _become_handle(twin, g)
-            self._found = found
+            self._gradients = gradients
             tape.REPLACED.count += 1
-        return self._found[place]
+        return self._gradients[place]
 
 
 class LateRecord(Record[Tensor]):

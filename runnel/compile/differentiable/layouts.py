@@ -27,19 +27,20 @@ def stored_layouts(outputs: Sequence[Value], residuals: Sequence[Value]) -> dict
 
 def unstored(inputs: Sequence[Value], outputs: Sequence[Value], stored: dict[Value, Value]) -> Graph:
     """The graph that computes ``outputs`` from ``inputs``, some of which are given as they are ``stored``."""
-    given = [placeholder(stored.get(x, x).aval, x.name) for x in inputs]
+    placeholders = [placeholder(stored.get(x, x).aval, x.name) for x in inputs]
     fresh: dict[Value, Value] = {
-        x: _permuted(held, _back(x.aval.ndim)) if x in stored else held for x, held in zip(inputs, given, strict=True)
+        x: _permuted(x_stored, _back(x.aval.ndim)) if x in stored else x_stored
+        for x, x_stored in zip(inputs, placeholders, strict=True)
     }
     known = copied(outputs, fresh)
-    return Graph(given, [known[o] for o in outputs], {}, "backward")
+    return Graph(placeholders, [known[o] for o in outputs], {}, "backward")
 
 
-def as_computed(x: Value, stored: Value, lying: Tensor) -> Tensor:
+def as_computed(x: Value, stored: Value, tensor: Tensor) -> Tensor:
     """The value of ``x``, for which ``stored`` lies in memory."""
     if stored is x:
-        return lying
-    return cast(Tensor, apply(permute_p, lying, axes=_back(x.aval.ndim)))
+        return tensor
+    return cast(Tensor, apply(permute_p, tensor, axes=_back(x.aval.ndim)))
 
 
 def _back(rank: int) -> tuple[int, ...]:

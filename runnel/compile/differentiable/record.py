@@ -94,77 +94,77 @@ class Shape:
         if () in self._pullbacks and not self.leading and len(self.spans) == 1:
             self.direct = direct([end for _, end in self.reads], *self._pullbacks[()], variables, former)
         ends = [x for x in self.leading if isinstance(x, End)] + [end for _, end in self.reads]
-        self.given = tuple(dict.fromkeys(end for end in ends if end.kind not in OF_VARIABLES))
-        self._places = {end: i for i, end in enumerate(self.given)}
+        self.ends = tuple(dict.fromkeys(end for end in ends if end.kind not in OF_VARIABLES))
+        self._places = {end: i for i, end in enumerate(self.ends)}
 
-    def end(self, end: End, given: tuple[Tensor, ...], call: TapedCall) -> Tensor:
+    def end(self, end: End, ends: tuple[Tensor, ...], call: TapedCall) -> Tensor:
         """What ``end`` is at one call."""
-        return call.node(end) if end.kind in OF_VARIABLES else given[self._places[end]]
+        return call.node(end) if end.kind in OF_VARIABLES else ends[self._places[end]]
 
-    def further_end(self, end: End, given: tuple[Tensor, ...], call: TapedCall) -> Tensor | None:
+    def further_end(self, end: End, ends: tuple[Tensor, ...], call: TapedCall) -> Tensor | None:
         """The same of an end that the part itself need not lead to, but a rule in Python that is differentiated; None
         if nobody outside has it."""
         if end.kind in OF_VARIABLES or end in self._places:
-            return self.end(end, given, call)
+            return self.end(end, ends, call)
         return version(call.outside[end.number]) if end.kind is Kind.OUTSIDE else None
 
     def pulled(
-        self, record: PartRecord, out: Tensor, g: Any, asked: Sequence[bool] | None, create_graph: bool
+        self, record: PartRecord, out: Tensor, g: Any, needed: Sequence[bool] | None, create_graph: bool
     ) -> list[Any]:
-        """The cotangents of the reads of ``record`` that are ``asked`` for, or all, for that of its output; with
-        ``create_graph`` such as can be differentiated."""
+        """The cotangents of the reads of ``record``, given that of its output; those that are not ``needed`` are None.
+        With ``create_graph`` they can be differentiated again."""
         numbers = sorted(g) if isinstance(g, dict) else []
         cotangents, backward = self._pullbacks[tuple(numbers)]
         seeds = [g[i] for i in numbers] if numbers else [g]
-        if asked is not None:
-            cotangents = [c if ask else None for c, ask in zip(cotangents, asked, strict=True)]
+        if needed is not None:
+            cotangents = [c if ask else None for c, ask in zip(cotangents, needed, strict=True)]
         pull = _Pull(record, out, backward, [None if c is None else c.output for c in cotangents], numbers)
-        found = pull.gradients(seeds, create_graph)
-        return [None if c is None else _handed(x, c) for x, c in zip(found, cotangents, strict=True)]
+        gradients = pull.gradients(seeds, create_graph)
+        return [None if c is None else _handed(x, c) for x, c in zip(gradients, cotangents, strict=True)]
 
 
 class _Pull(NamedTuple):
-    """What a cotangent of ``out`` becomes: the results of ``backward`` that are ``wanted``, for each read of the
-    record. ``numbers`` are those of the results that there are cotangents for, where ``out`` stands for several."""
+    """Pulls a cotangent of ``out`` back: ``outputs`` are the results of ``backward`` for each read of the record.
+    ``numbers`` are those of the results that have cotangents, where ``out`` stands for several."""
 
     record: PartRecord
     out: Tensor
     backward: Backward
-    wanted: Sequence[int | None]
+    outputs: Sequence[int | None]
     numbers: Sequence[int]
 
     def gradients(self, seeds: Sequence[Tensor], create_graph: bool) -> list[Any]:
         """They are linear in ``seeds``."""
         level = highest("backward", seeds)
         if level is not None:
-            found = level.linearly(self._of_components, seeds)
+            gradients = level.linearly(self._of_components, seeds)
         else:
             results = self.backward.run(
-                self.record.addresses, seeds, frozenset(i for i in self.wanted if i is not None)
+                self.record.addresses, seeds, frozenset(i for i in self.outputs if i is not None)
             )
-            found = [None if i is None else results[i] for i in self.wanted]
+            gradients = [None if i is None else results[i] for i in self.outputs]
         if not create_graph:
-            return found
+            return gradients
         pairs = zip(self.numbers, seeds, strict=True)
-        given = [tape.ResultCotangent(i, x) for i, x in pairs] if self.numbers else list(seeds)
-        late = LateGradients(lambda: self.record.pulled_again(self.out, given))
+        cotangents = [tape.ResultCotangent(i, x) for i, x in pairs] if self.numbers else list(seeds)
+        late = LateGradients(lambda: self.record.pulled_again(self.out, cotangents))
         reads = self.record.shape.reads
-        return [None if x is None else late.twin(x, i) for x, (i, _) in zip(found, reads, strict=True)]
+        return [None if x is None else late.twin(x, i) for x, (i, _) in zip(gradients, reads, strict=True)]
 
     def _of_components(self, parts: Sequence[Tensor]) -> list[Any]:
         return self.gradients(parts, RECORDING.get() and any(x.requires_grad for x in parts))
 
 
 class PartRecord(PulledRecord[Tensor]):
-    """A part of the tape of one call. ``given`` are its ends that are no Variables."""
+    """A part of the tape of one call. ``ends`` are the tensors where it ends, Variables aside."""
 
-    __slots__ = ("_all", "_given", "_late", "_read", "_stretch", "call", "shape")
+    __slots__ = ("_all", "_ends", "_late", "_read", "_stretch", "call", "shape")
 
-    def __init__(self, call: TapedCall, shape: Shape, given: tuple[Tensor, ...]) -> None:
-        super().__init__(None, given, {})
+    def __init__(self, call: TapedCall, shape: Shape, ends: tuple[Tensor, ...]) -> None:
+        super().__init__(None, ends, {})
         self.call: TapedCall | None = call
         self.shape = shape
-        self._given: tuple[Tensor, ...] | None = None  # those that the rest was made for
+        self._ends: tuple[Tensor, ...] | None = None  # those that the rest was made for
         self._read: list[Tensor] = []  # by each of the shape's reads
         self._late: dict[int, Tensor] = {}
         self._all: tuple[Tensor, ...] = ()
@@ -172,18 +172,18 @@ class PartRecord(PulledRecord[Tensor]):
 
     @property
     def inputs(self) -> tuple[Tensor, ...]:
-        given, shape = super().inputs, self.shape
+        ends, shape = super().inputs, self.shape
         if self.call is None:
             return ()
-        if given is not self._given:
-            self._read = [shape.end(end, given, self.call) for _, end in shape.reads]
+        if ends is not self._ends:
+            self._read = [shape.end(end, ends, self.call) for _, end in shape.reads]
             late = {x.phase: self._read[shape.spans[x.phase]] for x in shape.leading if isinstance(x, Late)}
             self._late = {k: stand_in(_TOKEN, PhaseRecord(None, tuple(read), {})) for k, read in late.items()}
             leading = [
-                self._late[x.phase] if isinstance(x, Late) else shape.end(x, given, self.call) for x in shape.leading
+                self._late[x.phase] if isinstance(x, Late) else shape.end(x, ends, self.call) for x in shape.leading
             ]
             self._all = (*leading, *self._read[shape.spans[0]])
-            self._given = given
+            self._ends = ends
         return self._all
 
     @property
@@ -195,14 +195,14 @@ class PartRecord(PulledRecord[Tensor]):
         shape = self.shape
         if self.call is None:
             raise tape.freed(out)
-        asked = None if alive is None else [id(x) in alive for x in self._read]
-        handed = shape.pulled(self, out, g, asked, create_graph)
+        needed = None if alive is None else [id(x) in alive for x in self._read]
+        handed = shape.pulled(self, out, g, needed, create_graph)
         for k, late in self._late.items():
             late._record.handed = handed[shape.spans[k]]  # type: ignore[union-attr]
         first = [_token() if isinstance(x, Late) else None for x in shape.leading]
         return [*first, *handed[shape.spans[0]]]
 
-    def pulled_again(self, out: Tensor, given: Sequence[Any]) -> list[Tensor | None]:
+    def pulled_again(self, out: Tensor, cotangents: Sequence[Any]) -> list[Tensor | None]:
         """The cotangents of all readings, with a tape. From now on the tape of ``out`` is of single ops."""
         call = self.call
         if call is None:
@@ -218,7 +218,7 @@ class PartRecord(PulledRecord[Tensor]):
             steps = derivative.sketches[self.shape.number]
             self._stretch = unfold(steps, out, call.known(), derivative.read, end, call.tapes.name)
         with recording(True):
-            reached = self._stretch.cotangents([(out, x) for x in given], create_graph=True)
+            reached = self._stretch.cotangents([(out, x) for x in cotangents], create_graph=True)
         return [x.g if isinstance(x, assembly.SliceGradient | tape.ResultCotangent) else x for x in reached]
 
     def accumulate(self, g: Tensor, retain_graph: bool) -> bool:
@@ -232,7 +232,7 @@ class PartRecord(PulledRecord[Tensor]):
 
     def free(self) -> None:
         super().free()
-        self.call = self._given = self._stretch = None
+        self.call = self._ends = self._stretch = None
         self._read, self._late, self._all = [], {}, ()
 
 
@@ -270,6 +270,6 @@ def _token() -> Tensor:
 
 def stand_in(value: Aval, record: Record[Tensor] | None = None) -> Tensor:
     """A node of the tape without a value."""
-    made = tensors.from_storage(value, None)
-    made.requires_grad, made._record = True, record
-    return made
+    node = tensors.from_storage(value, None)
+    node.requires_grad, node._record = True, record
+    return node

@@ -81,7 +81,7 @@ class Rule(NamedTuple):
 
     def answers(self) -> list[Value]:
         """The values of the cotangents."""
-        return [found[1] for found in self.results if found is not None]
+        return [result[1] for result in self.results if result is not None]
 
     def values(self) -> list[Value]:
         """All values that it needs."""
@@ -101,14 +101,14 @@ def values_of(steps: Iterable[Leaf | Step | Joint | OfSeveral]) -> Iterator[Valu
 
 def outline(steps: Steps) -> tuple[Any, ...]:
     """What two tapes of the same graph have in common."""
-    found: list[Any] = []
+    rows: list[Any] = []
     for step in steps:
         if isinstance(step, Leaf):
-            found.append(step.end)
+            rows.append(step.end)
             continue
         inputs = tuple([x if isinstance(x, int) else None for x in step.inputs])
-        found.append((step[1], inputs, [(outline(rule.steps), rule.problem) for rule in _rules(step)]))
-    return tuple(found)
+        rows.append((step[1], inputs, [(outline(rule.steps), rule.problem) for rule in _rules(step)]))
+    return tuple(rows)
 
 
 def _rules(step: Step | Joint | OfSeveral) -> list[Rule]:
@@ -119,10 +119,10 @@ def _rules(step: Step | Joint | OfSeveral) -> list[Rule]:
 
 def choices(numbers: Iterable[int]) -> list[tuple[int, ...]]:
     """Which of several results, by ``numbers``, cotangents can arrive for."""
-    given = sorted(set(numbers))
-    if len(given) > SEVERAL:
+    distinct = sorted(set(numbers))
+    if len(distinct) > SEVERAL:
         raise NotDivisible(f"more than {SEVERAL} results of one op are read in different ways")
-    return [chosen for n in range(1, len(given) + 1) for chosen in itertools.combinations(given, n)]
+    return [chosen for n in range(1, len(distinct) + 1) for chosen in itertools.combinations(distinct, n)]
 
 
 class Sketcher:
@@ -199,14 +199,14 @@ class Sketcher:
         inside = {**places, **{id(g): base + i for i, g in enumerate(gs)}}
         try:
             with recording(True):
-                given = [dx() if callable(dx) else dx for dx in pulled(gs)]
-                found = [None if dx is None else version(dx) for dx in given]
-                order = tape.needed_order([dx for dx in found if dx is not None], frozenset(inside))
+                values = [dx() if callable(dx) else dx for dx in pulled(gs)]
+                cotangents = [None if dx is None else version(dx) for dx in values]
+                order = tape.needed_order([dx for dx in cotangents if dx is not None], frozenset(inside))
             steps = self._steps(order, (), inside, orders - 1)
         except (NotDivisible, RunnelError) as problem:
             return Rule(seeds, problem=f"has a derivative given in Python that cannot be differentiated ({problem})")
         results = tuple(
-            None if dx is None else (inside[id(dx)] if dx.requires_grad else None, self._value(dx)) for dx in found
+            None if dx is None else (inside[id(dx)] if dx.requires_grad else None, self._value(dx)) for dx in cotangents
         )
         drawn = Rule(seeds, base, steps, results)
         self.by_rules.update(dict.fromkeys(drawn.values()))

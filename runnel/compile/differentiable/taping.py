@@ -12,7 +12,7 @@ from runnel.compile.differentiable.derivative import Derivative
 from runnel.compile.native import Native
 from runnel.compile.observe.observation import Observation
 from runnel.graph.node import InputKind
-from runnel.tensor.holding import Held, Hold
+from runnel.tensor.holding import Hold, ReadVariables
 
 
 def _row(parts: Iterable[str]) -> str:
@@ -23,7 +23,7 @@ def _row(parts: Iterable[str]) -> str:
 class Taping:
     """``before`` and ``after`` the run, while the frame is the call's own, and ``attach`` when there are results. They
     read the guard's values; ``names`` are what else they need. The inputs with numbers
-    in ``kept_inputs`` are ``d0``, ``d1``, ... as the program reads them.
+    in ``residual_inputs`` are ``d0``, ``d1``, ... as the program reads them.
 
     Outputs that only backward programs read live and die together, so they lie in one piece of memory, of
     ``residual_bytes``: ``residuals`` says where, by number of the output."""
@@ -39,55 +39,55 @@ class Taping:
         self._lay_residuals(native, derivative)
         slots: list[int] = []
         memory: dict[str, None] = {}
-        held: dict[int, Any] = {}
+        variables_read: dict[int, Any] = {}
         bound = captured.bound_variables()
-        self.kept_inputs: set[int] = set()
-        for node in derivative.kept:
+        self.residual_inputs: set[int] = set()
+        for node in derivative.stored:
             if node in derivative.residuals or not node.is_input:
                 place = program.output_of[graph.outputs.index(node)]
                 memory["residuals" if place in self.residuals else f"s{place}"] = None
                 slots.append(program.first_output + place)
             elif node.kind is InputKind.VARIABLE:
                 number = variables.index(node)
-                held[number] = bound[number]
+                variables_read[number] = bound[number]
                 slots.append(program.first_variable + number)
             else:
                 number = others.index(node)
-                self.kept_inputs.add(number)
+                self.residual_inputs.add(number)
                 memory[f"d{number}._storage"] = None
                 slots.append(2 + number)
         inputs: list[str] = []
         for node in derivative.inputs:
             if node.kind is InputKind.VARIABLE:
-                held[variables.index(node)] = bound[variables.index(node)]
+                variables_read[variables.index(node)] = bound[variables.index(node)]
                 continue
             number = others.index(node)
             if node.kind is InputKind.SCALAR:
                 inputs.append(f"F[{number}]")
             else:
-                value = f"v{guard.wanted[captured.sources[number].what]}"
+                value = f"v{guard.read_sources[captured.sources[number].what]}"
                 inputs += [f"{value}._storage", f"{value}._layout"]
         with context.entered(native.context):
             tapes = Tapes(derivative, captured.variables, variables, graph.name, native.recipe.options.memory_budget)
         self.names: dict[str, Any] = {"attach": tapes.attach, "Call": Call, "Hold": Hold, "TAPES": tapes}
         self.before = [f"inputs = ({_row(inputs)})", "hold = None"]
-        self.after = [f"kept = ({_row(f'B[{slot}]' for slot in slots)})", "pins = frame.pins"]
-        if held:
-            self.names |= {"HELD": Held(held), "LOCKS": native.binding.locks}
+        self.after = [f"addresses = ({_row(f'B[{slot}]' for slot in slots)})", "pins = frame.pins"]
+        if variables_read:
+            self.names |= {"HELD": ReadVariables(variables_read), "LOCKS": native.binding.locks}
             self.before[-1] = "hold = Hold(HELD, LOCKS)"
             self.after.append("hold.pins = pins")
         results = _row(f"r{place}" for place, _ in derivative.taped)
-        ends = _row(f"v{guard.wanted[place]}" for place in captured.ends)
-        call = f"Call(TAPES, ({ends}), inputs, kept, ({_row(memory)}), pins, hold)"
+        ends = _row(f"v{guard.read_sources[place]}" for place in captured.ends)
+        call = f"Call(TAPES, ({ends}), inputs, addresses, ({_row(memory)}), pins, hold)"
         self.attach = [f"attach(({results}), {call})"]
 
     def _lay_residuals(self, native: Native, derivative: Derivative) -> None:
         graph, program = native.captured.graph, native.program
         own = set(derivative.residuals)
-        seen = {program.output_of[i] for i, node in enumerate(graph.outputs) if node not in own}
+        results = {program.output_of[i] for i, node in enumerate(graph.outputs) if node not in own}
         self.residuals: dict[int, int] = {}
         self.residual_bytes = 0
         for place, nbytes in enumerate(program.outputs):
-            if place not in seen:
+            if place not in results:
                 self.residuals[place] = self.residual_bytes
                 self.residual_bytes += -(-nbytes // ALIGNMENT) * ALIGNMENT

@@ -27,17 +27,17 @@ Known = dict[Value, Tensor]
 _MANY: Final = f"checkpoints a function of more than {SEVERAL} results, some of which get no gradient"
 
 
-def evaluate(wanted: Iterable[Value], known: Known) -> None:
+def evaluate(values: Iterable[Value], known: Known) -> None:
     """Compute what is wanted and not known."""
-    made: dict[Node, tuple[Any, ...]] = {}
+    results: dict[Node, tuple[Any, ...]] = {}
     with recording(False):
-        for value in topological(wanted, known):
+        for value in topological(values, known):
             if value in known:
                 continue
             if isinstance(value, Result):
-                if value.node not in made:
-                    made[value.node] = bodies.results(value.node, [known[x] for x in value.inputs])
-                known[value] = made[value.node][value.index]
+                if value.node not in results:
+                    results[value.node] = bodies.results(value.node, [known[x] for x in value.inputs])
+                known[value] = results[value.node][value.index]
             else:
                 known[value] = bodies.leaf(value)
 
@@ -58,15 +58,15 @@ def unfold(
         if x not in known:
             known[x] = _unread(x)
     unfolding = _Unfolding(known, read, end, name)
-    made = unfolding.nodes(steps[:-1], [])
-    ends = {id(x) for x, step in zip(made, steps[:-1], strict=True) if isinstance(step, Leaf)}
+    nodes = unfolding.nodes(steps[:-1], [])
+    ends = {id(x) for x, step in zip(nodes, steps[:-1], strict=True) if isinstance(step, Leaf)}
     first = steps[-1]
-    made.append(root)
-    record = unfolding.record(first, made)
+    nodes.append(root)
+    record = unfolding.record(first, nodes)
     if root._storage is None and not isinstance(first, Joint) and first.value is not None:
         _take_value(root, known[first.value])
     root._record = record
-    return Stretch(made, ends)
+    return Stretch(nodes, ends)
 
 
 class _Unfolding:
@@ -78,38 +78,38 @@ class _Unfolding:
         self.end = end
         self.name = name
 
-    def nodes(self, steps: Steps, made: list[Tensor]) -> list[Tensor]:
-        """``made`` with what the steps make."""
+    def nodes(self, steps: Steps, nodes: list[Tensor]) -> list[Tensor]:
+        """``nodes`` with what the steps make."""
         for step in steps:
             if isinstance(step, Leaf):
-                made.append(self._at_end(step))
+                nodes.append(self._at_end(step))
                 continue
             twin = _joint(step) if isinstance(step, Joint) else self.known[step.value]._twin()
-            twin.requires_grad, twin._record = True, self.record(step, made)
-            made.append(twin)
-        return made
+            twin.requires_grad, twin._record = True, self.record(step, nodes)
+            nodes.append(twin)
+        return nodes
 
-    def record(self, step: Leaf | Step | Joint | OfSeveral, made: list[Tensor]) -> Record[Tensor]:
+    def record(self, step: Leaf | Step | Joint | OfSeveral, nodes: list[Tensor]) -> Record[Tensor]:
         if isinstance(step, Leaf):
             raise TypeError("the tape ends at a leaf")
-        inputs = tuple([made[x] if isinstance(x, int) else self.known[x] for x in step.inputs])
+        inputs = tuple([nodes[x] if isinstance(x, int) else self.known[x] for x in step.inputs])
         if isinstance(step, OfSeveral):
             return ResultRecord(inputs[0], step.number)
         if isinstance(step, Joint):
-            rules = {chosen: self._applied(rule, made) for chosen, rule in step.rules.items()}
+            rules = {chosen: self._applied(rule, nodes) for chosen, rule in step.rules.items()}
             outs = tuple([self.known[x] for x in step.outs])
             rule = _Chosen(rules, _Refused(_MANY, self.name)) if rules else None
             return MultiResultRecord(step.op, inputs, step.attrs, outs, rule)
-        return Record(step.op, inputs, step.attrs, self._rule(step, made))
+        return Record(step.op, inputs, step.attrs, self._rule(step, nodes))
 
-    def _rule(self, step: Step, made: list[Tensor]) -> Callable[[Tensor, Tensor], Any] | None:
+    def _rule(self, step: Step, nodes: list[Tensor]) -> Callable[[Tensor, Tensor], Any] | None:
         if step.op is not None:
             return None
         rule = step.rule
-        return passed_on if rule is None else self._applied(rule, made)
+        return passed_on if rule is None else self._applied(rule, nodes)
 
-    def _applied(self, rule: Rule, made: list[Tensor]) -> Callable[..., Any]:
-        return _Refused(rule.problem, self.name) if rule.problem else _Applied(self, rule, made)
+    def _applied(self, rule: Rule, nodes: list[Tensor]) -> Callable[..., Any]:
+        return _Refused(rule.problem, self.name) if rule.problem else _Applied(self, rule, nodes)
 
     def _at_end(self, leaf: Leaf) -> Tensor:
         """The tensor where the tape ends, with its value of the time."""
@@ -132,23 +132,24 @@ class _Unfolding:
 class _Applied:
     """A rule in Python, as it was drawn: of cotangents, and of the node they are for."""
 
-    def __init__(self, unfolding: _Unfolding, rule: Rule, made: list[Tensor]) -> None:
+    def __init__(self, unfolding: _Unfolding, rule: Rule, nodes: list[Tensor]) -> None:
         self._unfolding = unfolding
         self._rule = rule
-        self._made = made
+        self._nodes = nodes
 
-    def __call__(self, *given: Tensor) -> list[Tensor | None]:
-        *gs, out = given
+    def __call__(self, *cotangents: Tensor) -> list[Tensor | None]:
+        *gs, out = cotangents
         unfolding, rule = self._unfolding, self._rule
         known = {**unfolding.known, **dict(zip(rule.seeds, map(plain, gs), strict=True))}
         if not out.requires_grad:  # no more is asked for
             evaluate(rule.answers(), known)
-            return [None if found is None else known[found[1]] for found in rule.results]
+            return [None if result is None else known[result[1]] for result in rule.results]
         evaluate(rule.values(), known)
         inside = _Unfolding(known, unfolding.read, unfolding.end, unfolding.name)
-        made = inside.nodes(rule.steps, [*self._made[: rule.base], *gs])
+        nodes = inside.nodes(rule.steps, [*self._nodes[: rule.base], *gs])
         return [
-            None if found is None else known[found[1]] if found[0] is None else made[found[0]] for found in rule.results
+            None if result is None else known[result[1]] if result[0] is None else nodes[result[0]]
+            for result in rule.results
         ]
 
 
@@ -173,7 +174,7 @@ class _Refused:
             "of the compiled function, or call the function itself, not compiled."
         )
 
-    def __call__(self, *given: Any) -> Any:
+    def __call__(self, *cotangents: Any) -> Any:
         raise GradientError(self._sentence)
 
 

@@ -46,7 +46,7 @@ def get_item(rec: Recorder, value: Any, key: Any) -> Any:
     if answer is not None:
         return answer(rec, operator.getitem, value, key)
     if is_python_class(kind):
-        own = rec.class_found(kind, "__getitem__")
+        own = rec.class_attribute(kind, "__getitem__")
         if type(own) is FunctionType:
             return rec.passed(own, (value, key))
         if is_users_method(kind, "__getitem__", own):
@@ -60,7 +60,7 @@ def get_item(rec: Recorder, value: Any, key: Any) -> Any:
 
 
 def _class_item(rec: Recorder, value: Any, key: Any) -> Any:
-    own = rec.class_found(type(value), "__getitem__")
+    own = rec.class_attribute(type(value), "__getitem__")
     if type(own) is FunctionType:
         return rec.invoke(own, (value, key))
     if is_python_class(value):
@@ -75,20 +75,20 @@ def _inherited_item(rec: Recorder, value: Any, key: Any) -> Any:
     """An item of an inherited dict, which may make what is missing."""
     if containers.has_key(rec, value, key, rec.source_of(value)):
         return containers.get_item(rec, value, key)
-    found = rec.class_found(type(value), "__missing__")
-    if found is MISSING:
+    method = rec.class_attribute(type(value), "__missing__")
+    if method is MISSING:
         raise KeyError(key)
-    if type(found) is FunctionType:
-        return rec.invoke(found, (value, key))
+    if type(method) is FunctionType:
+        return rec.invoke(method, (value, key))
     at = rec.source_of(value)
     factory = value.default_factory
     if at is not None:
         rec.reach(factory, rec.log.source(at, "{p}.default_factory", f"{at}.default_factory", factory))
     if factory is None:
         raise KeyError(key)
-    made = rec.invoke(factory, ())
-    set_item(rec, value, key, made)
-    return made
+    item = rec.invoke(factory, ())
+    set_item(rec, value, key, item)
+    return item
 
 
 def set_item(rec: Recorder, target: Any, key: Any, value: Any) -> None:
@@ -99,7 +99,7 @@ def set_item(rec: Recorder, target: Any, key: Any, value: Any) -> None:
         answer(rec, operator.setitem, target, key, value)
         return
     if is_python_class(kind):
-        own = rec.class_found(kind, "__setitem__")
+        own = rec.class_attribute(kind, "__setitem__")
         if is_users_method(kind, "__setitem__", own):
             rec.invoke_special(own, target, (key, value))
             return
@@ -144,7 +144,7 @@ def delete_item(rec: Recorder, target: Any, key: Any) -> None:
     """``del target[key]``."""
     kind = type(target)
     if is_python_class(kind):
-        own = rec.class_found(kind, "__delitem__")
+        own = rec.class_attribute(kind, "__delitem__")
         if is_users_method(kind, "__delitem__", own):
             rec.invoke_special(own, target, (key,))
             return
@@ -171,7 +171,7 @@ def contains(rec: Recorder, container: Any, value: Any) -> bool:
     if answer is not None:
         return answer(rec, operator.contains, container, value)
     if is_python_class(looked_at):
-        own = rec.class_found(looked_at, "__contains__")
+        own = rec.class_attribute(looked_at, "__contains__")
         if is_users_method(looked_at, "__contains__", own):
             return operators.truth(rec, rec.invoke_special(own, container, (value,)))
         if own is MISSING and container_of(kind) is None:
@@ -194,7 +194,7 @@ def length(rec: Recorder, value: Any) -> int:
         return answer(rec, len, value)
     looked_at = type(value) if is_class(value) else kind
     if is_python_class(looked_at):
-        own = rec.class_found(looked_at, "__len__")
+        own = rec.class_attribute(looked_at, "__len__")
         if is_users_method(looked_at, "__len__", own):
             return len(operators.giving("__len__", rec.invoke_special(own, value, ())))
     if container_of(kind) is not None:
@@ -212,22 +212,22 @@ def iterable(rec: Recorder, value: Any) -> Any:
         return answer(rec, iter, value)
     looked_at = type(value) if is_class(value) else kind
     if is_python_class(looked_at):
-        found = rec.class_found(looked_at, "__iter__")
-        if is_users_method(looked_at, "__iter__", found):
-            made = rec.invoke_special(found, value, ())
-            return _iterated(rec, made) if is_python_class(type(made)) else containers.content(rec, made)
-        if found is MISSING and container_of(kind) is None:
-            if rec.class_found(looked_at, "__getitem__") is not MISSING:
+        method = rec.class_attribute(looked_at, "__iter__")
+        if is_users_method(looked_at, "__iter__", method):
+            iterator = rec.invoke_special(method, value, ())
+            return _iterated(rec, iterator) if is_python_class(type(iterator)) else containers.content(rec, iterator)
+        if method is MISSING and container_of(kind) is None:
+            if rec.class_attribute(looked_at, "__getitem__") is not MISSING:
                 return _by_index(rec, value)
             return value
-        if type(found) in C_FUNCTIONS and container_of(kind) is None and rec.source_of(value) is not None:
+        if type(method) in C_FUNCTIONS and container_of(kind) is None and rec.source_of(value) is not None:
             rec.refuse(f"{described(value)} is iterated over by C code")
     return containers.content(rec, value)
 
 
 def _iterated(rec: Recorder, iterator: Any) -> Iterator[Any]:
     """The items that an iterator written in Python gives."""
-    step = rec.class_found(type(iterator), "__next__")
+    step = rec.class_attribute(type(iterator), "__next__")
     if step is MISSING:
         raise TypeError(f"iter() returned non-iterator of type '{type(iterator).__name__}'")
     while True:
@@ -256,7 +256,7 @@ def is_instance(rec: Recorder, value: Any, kinds: Any) -> bool:
     known = rec.policy.kind_of(value)
     if not is_class(kinds):
         return all_kinds(rec, kinds) and isinstance(value, kinds)
-    own = rec.class_found(type(kinds), "__instancecheck__")
+    own = rec.class_attribute(type(kinds), "__instancecheck__")
     if own is abc.ABCMeta.__instancecheck__:
         return _by_registry(rec, known, kinds) or _claimed(rec, value, kinds)
     if type(own) is FunctionType:
@@ -274,20 +274,22 @@ def _claimed(rec: Recorder, value: Any, kind: type) -> bool:
     """Whether an object that is no instance says by its ``__class__`` that it is one."""
     if not is_python_class(type(value)) or type(lookup(type(value), "__class__")) is type(object.__dict__["__class__"]):
         return False
-    said = attributes.read(rec, value, "__class__")
-    return is_class(said) and said is not type(value) and issubclass(said, kind)
+    claimed_kind = attributes.read(rec, value, "__class__")
+    return is_class(claimed_kind) and claimed_kind is not type(value) and issubclass(claimed_kind, kind)
 
 
-def _by_registry(rec: Recorder, kind: type, wanted: Any) -> bool:
-    found = issubclass(kind, wanted)
-    if is_python_class(wanted):
-        at, other = rec.source_of(wanted), rec.source_of(kind)
+def _by_registry(rec: Recorder, kind: type, base: Any) -> bool:
+    is_subclass = issubclass(kind, base)
+    if is_python_class(base):
+        at, other = rec.source_of(base), rec.source_of(kind)
         if at is not None:
             if other is not None:
-                rec.log.check(None, f"issubclass({{s1}}, {{s0}}) is not {found}", f"what {at} is", (), (at, other))
+                rec.log.check(
+                    None, f"issubclass({{s1}}, {{s0}}) is not {is_subclass}", f"what {at} is", (), (at, other)
+                )
             elif not is_python_class(kind) or rec.class_space(kind) is not None:
-                rec.log.check(at, f"issubclass({{0}}, {{v}}) is not {found}", f"what {at} is", (kind,))
-    return found
+                rec.log.check(at, f"issubclass({{0}}, {{v}}) is not {is_subclass}", f"what {at} is", (kind,))
+    return is_subclass
 
 
 # Built-in functions ---------------------------------------------------------------------------------------------------
@@ -328,7 +330,7 @@ def _issubclass(rec: Recorder, kind: Any, kinds: Any) -> bool:
         return any(_issubclass(rec, kind, one) for one in kinds)
     if not is_class(kinds) or not is_class(kind):
         return issubclass(kind, kinds)
-    own = rec.class_found(type(kinds), "__subclasscheck__")
+    own = rec.class_attribute(type(kinds), "__subclasscheck__")
     if own is abc.ABCMeta.__subclasscheck__:
         return _by_registry(rec, kind, kinds)
     if type(own) is FunctionType:
@@ -352,7 +354,7 @@ def _id(rec: Recorder, value: Any) -> int:
 def _hash(rec: Recorder, value: Any) -> int:
     kind = type(value)
     if is_python_class(kind):
-        own = rec.class_found(kind, "__hash__")
+        own = rec.class_attribute(kind, "__hash__")
         if is_users_method(kind, "__hash__", own):
             return hash(rec.invoke_special(own, value, ()))
     if container_of(kind) is None and kind not in PLAIN:
@@ -365,7 +367,7 @@ def _hash(rec: Recorder, value: Any) -> int:
 def _next(rec: Recorder, iterator: Any, *default: Any) -> Any:
     kind = type(iterator)
     if is_python_class(kind):
-        step = rec.class_found(kind, "__next__")
+        step = rec.class_attribute(kind, "__next__")
         if is_users_method(kind, "__next__", step):
             try:
                 return rec.invoke_special(step, iterator, ())
@@ -384,9 +386,9 @@ def _iter(rec: Recorder, value: Any, *sentinel: Any) -> Any:
         return iter(rec.callback(value), *sentinel)
     kind = type(value)
     if is_python_class(kind):
-        found = rec.class_found(kind, "__iter__")
-        if is_users_method(kind, "__iter__", found):
-            return rec.invoke_special(found, value, ())
+        method = rec.class_attribute(kind, "__iter__")
+        if is_users_method(kind, "__iter__", method):
+            return rec.invoke_special(method, value, ())
     return iter(iterable(rec, value))
 
 
@@ -411,9 +413,9 @@ def _converted(function: Any, names: tuple[str, ...]) -> Any:
     def answer(rec: Recorder, *args: Any, **kwargs: Any) -> Any:
         if len(args) >= 1 and is_python_class(type(args[0])):
             for name in names:
-                found = rec.class_found(type(args[0]), name)
-                if is_users_method(type(args[0]), name, found):
-                    return function(operators.giving(name, rec.invoke_special(found, args[0], args[1:])), *args[1:])
+                method = rec.class_attribute(type(args[0]), name)
+                if is_users_method(type(args[0]), name, method):
+                    return function(operators.giving(name, rec.invoke_special(method, args[0], args[1:])), *args[1:])
         return rec.calls_c(function, args, kwargs)
 
     return answer
@@ -476,7 +478,7 @@ def _truth_of_all(function: Any, stops_at: bool) -> Any:
 
 def _callable(rec: Recorder, value: Any) -> bool:
     if is_python_class(type(value)):
-        rec.class_found(type(value), "__call__")
+        rec.class_attribute(type(value), "__call__")
     return callable(value)
 
 
@@ -488,7 +490,7 @@ def _dict(rec: Recorder, *args: Any, **kwargs: Any) -> Any:
 
 def _reversed(rec: Recorder, value: Any) -> Any:
     if is_python_class(type(value)):
-        own = rec.class_found(type(value), "__reversed__")
+        own = rec.class_attribute(type(value), "__reversed__")
         if is_users_method(type(value), "__reversed__", own):
             return rec.invoke_special(own, value, ())
         if container_of(type(value)) is None:
@@ -525,7 +527,7 @@ def _print(rec: Recorder, *args: Any, **kwargs: Any) -> None:
 
 def table() -> Answers:
     """The answers, by the identity of what is called."""
-    found: list[tuple[Any, Callable[..., Any]]] = [
+    rows: list[tuple[Any, Callable[..., Any]]] = [
         (getattr, _getattr), (hasattr, _hasattr), (setattr, _setattr), (delattr, attributes.delete), (len, _len),
         (isinstance, is_instance), (issubclass, _issubclass), (type, _type), (vars, _vars), (id, _id), (hash, _hash),
         (next, _next), (iter, _iter), (str, _text(str)), (repr, _text(repr)), (ascii, _text(ascii)), (format, _format),
@@ -547,14 +549,14 @@ def table() -> Answers:
         (_abc._abc_instancecheck, lambda rec, kind, value: _by_registry(rec, rec.policy.kind_of(value), kind)),
         (_abc._abc_subclasscheck, lambda rec, kind, other: _by_registry(rec, other, kind)),
     ]  # fmt: skip
-    found += [(f, _over(f)) for f in (list, tuple, set, frozenset, sum, zip, enumerate, collections.deque, bytearray)]
-    found += [(f, _over(f, True)) for f in (min, max, sorted)]
-    found += [(f, _looks_at_frame(f.__name__)) for f in (locals, eval, exec, dir, compile, __import__, breakpoint)]
-    found += [(f, _reads_file) for f in (open, input)]
-    found += [(f, _operator(symbol)) for symbol, f in OPERATORS.items() if symbol != "[]"]
-    found += [(f, _comparison(symbol)) for symbol, f in COMPARISONS.items()]
-    found += [(f, _unary(symbol)) for symbol, f in UNARY.items()]
-    return {id(function): answer for function, answer in found}
+    rows += [(f, _over(f)) for f in (list, tuple, set, frozenset, sum, zip, enumerate, collections.deque, bytearray)]
+    rows += [(f, _over(f, True)) for f in (min, max, sorted)]
+    rows += [(f, _looks_at_frame(f.__name__)) for f in (locals, eval, exec, dir, compile, __import__, breakpoint)]
+    rows += [(f, _reads_file) for f in (open, input)]
+    rows += [(f, _operator(symbol)) for symbol, f in OPERATORS.items() if symbol != "[]"]
+    rows += [(f, _comparison(symbol)) for symbol, f in COMPARISONS.items()]
+    rows += [(f, _unary(symbol)) for symbol, f in UNARY.items()]
+    return {id(function): answer for function, answer in rows}
 
 
 def _operator(symbol: str) -> Any:

@@ -46,11 +46,11 @@ def disassemble(code: CodeType) -> Listing:
     """The instructions of ``code`` without caches and prefixes."""
     raw = code.co_code
     positions = list(code.co_positions())
-    found: list[tuple[str, int, int, int]] = []  # name, argument, first unit of what follows, own unit
+    rows: list[tuple[str, int, int, int]] = []  # name, argument, first unit of what follows, own unit
     number_at: dict[int, int] = {}  # unit -> number of the instruction; prefixes count as part of it
     unit, count, arg = 0, len(raw) // 2, 0
     while unit < count:
-        number_at[unit] = len(found)
+        number_at[unit] = len(rows)
         op = raw[2 * unit]
         arg |= raw[2 * unit + 1]
         if op == _EXTENDED:
@@ -58,11 +58,11 @@ def disassemble(code: CodeType) -> Listing:
             unit += 1
             continue
         after = unit + 1 + _CACHE_SIZES[op]
-        found.append((_NAMES[op], arg, after, unit))
+        rows.append((_NAMES[op], arg, after, unit))
         arg, unit = 0, after
-    number_at[count] = len(found)
+    number_at[count] = len(rows)
     instructions: list[Instruction] = []
-    for name, value, after, own in found:
+    for name, value, after, own in rows:
         target = -1
         if _CODES[name] in _JUMPS:
             target = number_at[after - value if is_backward(name) else after + value]

@@ -76,7 +76,7 @@ def of_object(rec: Recorder, value: Any, name: str) -> Any:
         try:
             return rec.invoke(getter, (value, name))
         except AttributeError:
-            hook = rec.class_found(kind, "__getattr__")
+            hook = rec.class_attribute(kind, "__getattr__")
             if hook is MISSING:
                 raise
             return rec.invoke_special(hook, value, (name,))
@@ -92,44 +92,46 @@ def of_object(rec: Recorder, value: Any, name: str) -> Any:
 def generic(rec: Recorder, value: Any, name: str, use_hook: bool = True) -> Any:
     """What ``object.__getattribute__`` gives, and ``__getattr__`` where that raises AttributeError."""
     try:
-        return _found(rec, value, name)
+        return _attribute_of(rec, value, name)
     except AttributeError:
-        hook = rec.class_found(type(value), "__getattr__") if use_hook else MISSING
+        hook = rec.class_attribute(type(value), "__getattr__") if use_hook else MISSING
         if hook is MISSING:
             raise
         return rec.invoke_special(hook, value, (name,))
 
 
-def _found(rec: Recorder, value: Any, name: str) -> Any:
+def _attribute_of(rec: Recorder, value: Any, name: str) -> Any:
     kind = type(value)
     source = rec.source_of(value)
-    found, at = rec.class_lookup(kind, name)
-    if found is not MISSING and is_data_descriptor(found):
-        return _from_descriptor(rec, value, name, found, at, source)
+    attribute, at = rec.class_lookup(kind, name)
+    if attribute is not MISSING and is_data_descriptor(attribute):
+        return _from_descriptor(rec, value, name, attribute, at, source)
     space = instance_dict(value)
     if space is not None:
-        held = _held(rec, value, space, name, source, found is MISSING)
-        if held is not MISSING:
-            return held
-    if found is not MISSING:
-        return _from_class(rec, value, kind, name, found, at)
+        item = _instance_item(rec, value, space, name, source, attribute is MISSING)
+        if item is not MISSING:
+            return item
+    if attribute is not MISSING:
+        return _from_class(rec, value, kind, name, attribute, at)
     return object.__getattribute__(value, name)  # raises
 
 
-def _held(rec: Recorder, value: Any, space: dict[str, Any], name: str, source: Source | None, is_safe: bool) -> Any:
+def _instance_item(
+    rec: Recorder, value: Any, space: dict[str, Any], name: str, source: Source | None, is_safe: bool
+) -> Any:
     """What an object holds under a name in its ``__dict__``, ``space``; MISSING where it holds nothing."""
-    held = dict.get(space, name, MISSING)
+    item = dict.get(space, name, MISSING)
     if source is None or (id(space), name) in rec.effects.written or id(space) in rec.effects.replaced:
-        return held
+        return item
     ticks = rec.policy.ticks(type(value))
-    if held is MISSING:
+    if item is MISSING:
         looks_into = (id(space),) if ticks else None
         rec.log.check(source, f"{name!r} in {{v}}.__dict__", f"{source}.{name}", looks_into=looks_into)
-        return held
-    at = _instance_source(rec, value, source, name, held, is_safe)
-    if ticks and rec.policy.changes_by_clock(held):
+        return item
+    at = _instance_source(rec, value, source, name, item, is_safe)
+    if ticks and rec.policy.changes_by_clock(item):
         at.place = id(space), name
-    return rec.taken(held, at)
+    return rec.reach_symbolic(item, at)
 
 
 def dict_source(rec: Recorder, value: Any, source: Source) -> Source:
@@ -141,80 +143,84 @@ def dict_source(rec: Recorder, value: Any, source: Source) -> Source:
     return at
 
 
-def _instance_source(rec: Recorder, value: Any, source: Source, name: str, held: Any, is_safe: bool) -> Source:
+def _instance_source(rec: Recorder, value: Any, source: Source, name: str, item: Any, is_safe: bool) -> Source:
     """A read of an attribute that cannot run code of the class, whatever has been deleted meanwhile."""
     kind, label = type(value), f"{source}.{name}"
     is_generic = lookup(kind, "__getattribute__") is object.__getattribute__ and lookup(kind, "__getattr__") is MISSING
     if is_safe and is_generic and name.isidentifier():
-        return rec.log.source(source, f"{{p}}.{name}", label, held)
-    return rec.log.source(dict_source(rec, value, source), f"{{p}}[{name!r}]", label, held)
+        return rec.log.source(source, f"{{p}}.{name}", label, item)
+    return rec.log.source(dict_source(rec, value, source), f"{{p}}[{name!r}]", label, item)
 
 
-def _from_descriptor(rec: Recorder, value: Any, name: str, found: Any, at: Source | None, source: Source | None) -> Any:
-    kind = type(found)
+def _from_descriptor(
+    rec: Recorder, value: Any, name: str, descriptor: Any, at: Source | None, source: Source | None
+) -> Any:
+    kind = type(descriptor)
     if kind is property:
-        getter = _part(rec, found, "fget", at)
+        getter = _part(rec, descriptor, "fget", at)
         if getter is None:
             return object.__getattribute__(value, name)  # raises
         return rec.passed(getter, (value,))
     if at is not None:
-        rec.reach(found, at)
+        rec.reach(descriptor, at)
     getter = lookup(kind, "__get__")
     if type(getter) is FunctionType:
-        return rec.invoke(rec.class_found(kind, "__get__"), (found, value, type(value)))
+        return rec.invoke(rec.class_attribute(kind, "__get__"), (descriptor, value, type(value)))
     if name == "__class__":
         return type(value)
     try:
-        held = found.__get__(value, type(value))  # a slot, a field of a tuple, or a part of an object made by C code
+        result = descriptor.__get__(
+            value, type(value)
+        )  # a slot, a field of a tuple, or a part of an object made by C code
     except AttributeError:
         if source is not None and (id(value), name) not in rec.effects.written:
             rec.log.check(source, f"is_filled({{v}}, {name!r})", f"{source}.{name}")
         raise
     if source is None or (id(value), name) in rec.effects.written:
-        return held
-    if name == "__dict__" and type(found) is GetSetDescriptorType:
-        return rec.reach(held, dict_source(rec, value, source))
-    if is_slot(found) or type(found) in (GetSetDescriptorType, types.MemberDescriptorType) or at is not None:
-        return rec.taken(held, rec.log.source(source, f"{{p}}.{name}", f"{source}.{name}", held))
+        return result
+    if name == "__dict__" and type(descriptor) is GetSetDescriptorType:
+        return rec.reach(result, dict_source(rec, value, source))
+    if is_slot(descriptor) or type(descriptor) in (GetSetDescriptorType, types.MemberDescriptorType) or at is not None:
+        return rec.reach_symbolic(result, rec.log.source(source, f"{{p}}.{name}", f"{source}.{name}", result))
     rec.refuse(f"'{source}.{name}' is computed by C code")
 
 
-def _part(rec: Recorder, found: Any, part: str, at: Source | None) -> Any:
+def _part(rec: Recorder, descriptor: Any, part: str, at: Source | None) -> Any:
     """Something that a descriptor from outside is made of."""
-    value = getattr(found, part)
+    value = getattr(descriptor, part)
     if at is not None:
-        rec.reach(found, at)
-    owner = rec.source_of(found)
+        rec.reach(descriptor, at)
+    owner = rec.source_of(descriptor)
     if owner is not None:
         rec.reach(value, rec.log.source(owner, f"{{p}}.{part}", f"{owner}", value))
     return value
 
 
-def _from_class(rec: Recorder, value: Any, kind: type, name: str, found: Any, at: Source | None) -> Any:
+def _from_class(rec: Recorder, value: Any, kind: type, name: str, attribute: Any, at: Source | None) -> Any:
     """A class attribute read through an object: functions are bound to it."""
     if at is not None:
-        found = rec.taken(found, at)
-    what = type(found)
+        attribute = rec.reach_symbolic(attribute, at)
+    what = type(attribute)
     if what is FunctionType:
-        return MethodType(found, value)
+        return MethodType(attribute, value)
     if what is staticmethod:
-        return _part(rec, found, "__func__", at)
+        return _part(rec, attribute, "__func__", at)
     if what is classmethod:
-        return rec.bound(_part(rec, found, "__func__", at), kind)
+        return rec.bound(_part(rec, attribute, "__func__", at), kind)
     if what is functools.cached_property:
-        return _cached_property(rec, value, name, found, at)
+        return _cached_property(rec, value, name, attribute, at)
     getter = lookup(what, "__get__")
     if getter is MISSING:
-        return found
+        return attribute
     if type(getter) is FunctionType:
-        return rec.invoke(rec.class_found(what, "__get__"), (found, value, kind))
-    return found.__get__(value, kind)
+        return rec.invoke(rec.class_attribute(what, "__get__"), (attribute, value, kind))
+    return attribute.__get__(value, kind)
 
 
-def _cached_property(rec: Recorder, value: Any, name: str, found: Any, at: Source | None) -> Any:
+def _cached_property(rec: Recorder, value: Any, name: str, descriptor: Any, at: Source | None) -> Any:
     """Computed observed, and kept on the object: the first call of a function that initialises."""
-    result = rec.invoke(_part(rec, found, "func", at), (value,))
-    write_instance(rec, value, found.attrname or name, result)
+    result = rec.invoke(_part(rec, descriptor, "func", at), (value,))
+    write_instance(rec, value, descriptor.attrname or name, result)
     return result
 
 
@@ -232,10 +238,12 @@ def _of_module(rec: Recorder, module: Any, name: str) -> Any:
     if source is None or (id(space), name) in rec.effects.written:
         return getattr(module, name)
     at = rec.log.source(source, "{p}.__dict__", f"{source}.__dict__", space)
-    held = dict.get(space, name, MISSING)
-    found = rec.taken(held, rec.log.source(at, f"{{p}}.get({name!r}, MISSING)", f"{module.__name__}.{name}", held))
-    if held is not MISSING:
-        return found
+    raw = dict.get(space, name, MISSING)
+    item = rec.reach_symbolic(
+        raw, rec.log.source(at, f"{{p}}.get({name!r}, MISSING)", f"{module.__name__}.{name}", raw)
+    )
+    if raw is not MISSING:
+        return item
     hook = dict.get(space, "__getattr__", MISSING)
     rec.reach(hook, rec.log.source(at, "{p}.get('__getattr__', MISSING)", f"{module.__name__}.__getattr__", hook))
     if hook is MISSING:
@@ -250,25 +258,25 @@ def of_class(rec: Recorder, kind: type, name: str) -> Any:
     if meta is not type:
         own = lookup(meta, "__getattribute__")
         if type(own) is FunctionType:
-            return rec.invoke(rec.class_found(meta, "__getattribute__"), (kind, name))
+            return rec.invoke(rec.class_attribute(meta, "__getattribute__"), (kind, name))
     above, above_at = rec.class_lookup(meta, name)
     if above is not MISSING and is_data_descriptor(above):
         return _of_metaclass(rec, kind, name, above, above_at)
-    found, at = rec.class_lookup(kind, name)
-    if found is not MISSING:
+    attribute, at = rec.class_lookup(kind, name)
+    if attribute is not MISSING:
         if at is not None:
-            found = rec.taken(found, at)
-        what = type(found)
+            attribute = rec.reach_symbolic(attribute, at)
+        what = type(attribute)
         if what is staticmethod:
-            return _part(rec, found, "__func__", at)
+            return _part(rec, attribute, "__func__", at)
         if what is classmethod:
-            return rec.bound(_part(rec, found, "__func__", at), kind)
+            return rec.bound(_part(rec, attribute, "__func__", at), kind)
         getter = lookup(what, "__get__")
         if getter is MISSING or what is FunctionType:
-            return found
+            return attribute
         if type(getter) is FunctionType:
-            return rec.invoke(rec.class_found(what, "__get__"), (found, None, kind))
-        return found.__get__(None, kind)
+            return rec.invoke(rec.class_attribute(what, "__get__"), (attribute, None, kind))
+        return attribute.__get__(None, kind)
     if above is not MISSING:
         if above_at is not None:
             rec.reach(above, above_at)
@@ -276,15 +284,15 @@ def of_class(rec: Recorder, kind: type, name: str) -> Any:
             return MethodType(above, kind)
         getter = lookup(type(above), "__get__")
         return above if getter is MISSING else above.__get__(kind, meta)
-    hook = rec.class_found(meta, "__getattr__")
+    hook = rec.class_attribute(meta, "__getattr__")
     if hook is not MISSING:
         return rec.invoke(hook, (kind, name))
     return getattr(kind, name)  # raises
 
 
-def _of_metaclass(rec: Recorder, kind: type, name: str, found: Any, at: Source | None) -> Any:
-    if type(found) is property:
-        return rec.invoke(_part(rec, found, "fget", at), (kind,))
+def _of_metaclass(rec: Recorder, kind: type, name: str, attribute: Any, at: Source | None) -> Any:
+    if type(attribute) is property:
+        return rec.invoke(_part(rec, attribute, "fget", at), (kind,))
     value = type.__getattribute__(kind, name)
     source = rec.source_of(kind)
     if name in TYPE_PARTS and is_python_class(kind) and source is not None:
@@ -321,8 +329,8 @@ def _of_function(rec: Recorder, function: FunctionType, name: str) -> Any:
     if (id(function.__dict__), name) in rec.effects.written:
         return getattr(function, name)
     value = dict.get(function.__dict__, name, MISSING)
-    taken = rec.taken(value, rec.log.source(space, f"{{p}}.get({name!r}, MISSING)", f"{source}.{name}", value))
-    return getattr(function, name) if taken is MISSING else taken
+    item = rec.reach_symbolic(value, rec.log.source(space, f"{{p}}.get({name!r}, MISSING)", f"{source}.{name}", value))
+    return getattr(function, name) if item is MISSING else item
 
 
 def _of_method(rec: Recorder, method: Any, name: str) -> Any:
@@ -343,31 +351,31 @@ def _of_super(rec: Recorder, proxy: Any, name: str) -> Any:
     written = rec.effects.written
     for base in order[order.index(start) + 1 :]:
         space = rec.class_space(base)
-        found = namespace(base).get(name, MISSING)
+        attribute = namespace(base).get(name, MISSING)
         if (id(base), name) in written:
             space = None
-        if found is MISSING:
+        if attribute is MISSING:
             if space is not None:
                 rec.log.check(space, f"{name!r} in {{v}}", f"{space}.{name}")
             continue
         at = None
         if space is not None:
-            at = rec.log.source(space, f"{{p}}.get({name!r}, MISSING)", f"{space}.{name}", found)
-            rec.reach(found, at)
+            at = rec.log.source(space, f"{{p}}.get({name!r}, MISSING)", f"{space}.{name}", attribute)
+            rec.reach(attribute, at)
         else:
-            rec.policy.found_fixed(rec, base, name)
-        if type(found) is FunctionType:
-            return found if is_class(value) and value is kind else MethodType(found, value)
-        if type(found) is staticmethod:
-            return _part(rec, found, "__func__", at)
-        if type(found) is classmethod:
-            return rec.bound(_part(rec, found, "__func__", at), kind)
-        if type(found) is property:
-            return rec.invoke(_part(rec, found, "fget", at), (value,))
-        getter = lookup(type(found), "__get__")
+            rec.policy.on_fixed_attribute(rec, base, name)
+        if type(attribute) is FunctionType:
+            return attribute if is_class(value) and value is kind else MethodType(attribute, value)
+        if type(attribute) is staticmethod:
+            return _part(rec, attribute, "__func__", at)
+        if type(attribute) is classmethod:
+            return rec.bound(_part(rec, attribute, "__func__", at), kind)
+        if type(attribute) is property:
+            return rec.invoke(_part(rec, attribute, "fget", at), (value,))
+        getter = lookup(type(attribute), "__get__")
         if type(getter) is FunctionType:
-            return rec.invoke(rec.class_found(type(found), "__get__"), (found, value, kind))
-        return found if getter is MISSING else found.__get__(None if value is kind else value, kind)
+            return rec.invoke(rec.class_attribute(type(attribute), "__get__"), (attribute, value, kind))
+        return attribute if getter is MISSING else attribute.__get__(None if value is kind else value, kind)
     return getattr(proxy, name)  # raises
 
 
@@ -376,23 +384,25 @@ def _of_c_object(rec: Recorder, value: Any, name: str) -> Any:
     source = rec.source_of(value)
     space = instance_dict(value)
     if space is not None and name in space and not is_data_descriptor(lookup(type(value), name)):
-        return _held(rec, value, space, name, source, is_safe=False)
+        return _instance_item(rec, value, space, name, source, is_safe=False)
     if (id(space), name) in rec.effects.written:
         return getattr(value, name)
     try:
-        held = getattr(value, name)
+        attribute = getattr(value, name)
     except AttributeError:
         if source is not None:
             rec.log.check(source, f"{{0}}({{v}}, {name!r})", f"{source}.{name}", (hasattr,))
         raise
     if source is None or container_of(type(value)) is not None:
-        return held
-    is_method = type(held) in C_FUNCTIONS or type(held) is BuiltinFunctionType
-    if is_method and (getattr(held, "__self__", None) is value or not is_data_descriptor(lookup(type(value), name))):
-        return held
+        return attribute
+    is_method = type(attribute) in C_FUNCTIONS or type(attribute) is BuiltinFunctionType
+    if is_method and (
+        getattr(attribute, "__self__", None) is value or not is_data_descriptor(lookup(type(value), name))
+    ):
+        return attribute
     if not rec.policy.is_readable(type(value), name):
         rec.refuse(f"'{source}.{name}' of {described(value)} cannot be watched")
-    return rec.reach(held, rec.log.source(source, f"{{p}}.{name}", f"{source}.{name}", held))
+    return rec.reach(attribute, rec.log.source(source, f"{{p}}.{name}", f"{source}.{name}", attribute))
 
 
 # Writing --------------------------------------------------------------------------------------------------------------
@@ -402,7 +412,7 @@ def write(rec: Recorder, value: Any, name: str, new: Any) -> None:
     """``value.name = new``."""
     kind = type(value)
     if is_python_class(kind) and not is_class(value):
-        own = rec.class_found(kind, "__setattr__")
+        own = rec.class_attribute(kind, "__setattr__")
         if is_users_method(kind, "__setattr__", own):
             rec.passed(own, (value, name, new))
             return
@@ -412,21 +422,21 @@ def write(rec: Recorder, value: Any, name: str, new: Any) -> None:
 def write_plain(rec: Recorder, value: Any, name: str, new: Any) -> None:
     """What ``object.__setattr__`` does."""
     kind = type(value)
-    found, at = rec.class_lookup(kind, name) if is_python_class(kind) else (lookup(kind, name), None)
-    if found is not MISSING and is_data_descriptor(found) and not is_class(value):
-        if type(found) is property:
-            setter = _part(rec, found, "fset", at)
+    attribute, at = rec.class_lookup(kind, name) if is_python_class(kind) else (lookup(kind, name), None)
+    if attribute is not MISSING and is_data_descriptor(attribute) and not is_class(value):
+        if type(attribute) is property:
+            setter = _part(rec, attribute, "fset", at)
             if setter is None:
                 object.__setattr__(value, name, new)  # raises
             rec.invoke(setter, (value, new))
             return
-        setter = lookup(type(found), "__set__")
+        setter = lookup(type(attribute), "__set__")
         if type(setter) is FunctionType:
             if at is not None:
-                rec.reach(found, at)
-            rec.invoke(rec.class_found(type(found), "__set__"), (found, value, new))
+                rec.reach(attribute, at)
+            rec.invoke(rec.class_attribute(type(attribute), "__set__"), (attribute, value, new))
             return
-        if not is_slot(found):
+        if not is_slot(attribute):
             if rec.source_of(value) is not None:
                 rec.refuse(f"'{rec.source_of(value)}.{name}' is set")
             setattr(value, name, new)
@@ -484,7 +494,7 @@ def delete(rec: Recorder, value: Any, name: str) -> None:
     """``del value.name``."""
     kind = type(value)
     if is_python_class(kind) and not is_class(value):
-        own = rec.class_found(kind, "__delattr__")
+        own = rec.class_attribute(kind, "__delattr__")
         if is_users_method(kind, "__delattr__", own):
             rec.passed(own, (value, name))
             return
@@ -495,15 +505,15 @@ def delete_plain(rec: Recorder, value: Any, name: str) -> None:
     """What ``object.__delattr__`` does."""
     kind, source = type(value), rec.source_of(value)
     if is_python_class(kind) and not is_class(value):
-        found, at = rec.class_lookup(kind, name)
-        if type(found) is property:
-            deleter = _part(rec, found, "fdel", at)
+        attribute, at = rec.class_lookup(kind, name)
+        if type(attribute) is property:
+            deleter = _part(rec, attribute, "fdel", at)
             if deleter is None:
                 object.__delattr__(value, name)  # raises
             rec.invoke(deleter, (value,))
             return
-        if found is not MISSING and type(lookup(type(found), "__delete__")) is FunctionType:
-            rec.invoke(rec.class_found(type(found), "__delete__"), (found, value))
+        if attribute is not MISSING and type(lookup(type(attribute), "__delete__")) is FunctionType:
+            rec.invoke(rec.class_attribute(type(attribute), "__delete__"), (attribute, value))
             return
     if source is None:
         delattr(value, name)

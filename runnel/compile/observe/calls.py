@@ -11,7 +11,7 @@ from typing import Any, Final
 from runnel.compile.observe import attributes, methods, symbols
 from runnel.compile.observe.classes import MISSING, is_python_class, lookup
 from runnel.compile.observe.containers import content, is_simple
-from runnel.compile.observe.plain import Call, given
+from runnel.compile.observe.plain import Call, returning
 from runnel.compile.observe.recorder import Recorder
 from runnel.compile.observe.values import C_FUNCTIONS, container_of, described, is_class, is_users_method
 
@@ -42,7 +42,7 @@ def prepared(rec: Recorder, function: Any, args: tuple[Any, ...], kwargs: dict[s
     if kind is _LRU:
         return _cached(rec, function, args, kwargs)
     if kind in _GETTERS:
-        return given(_got(rec, function, *args))
+        return returning(_got(rec, function, *args))
     answer = rec.policy.callable(kind)
     if answer is not None:
         return answer(rec, function, args, kwargs)
@@ -53,7 +53,7 @@ def prepared(rec: Recorder, function: Any, args: tuple[Any, ...], kwargs: dict[s
         if at is not None:
             rec.reach(inner, rec.log.source(at, f"{{p}}.{part}", f"{at}", inner))
         return prepared(rec, inner, args, kwargs)
-    method = rec.class_found(kind, "__call__")
+    method = rec.class_attribute(kind, "__call__")
     if method is MISSING:
         return function, args, kwargs  # raises
     if type(method) is FunctionType:
@@ -79,7 +79,7 @@ def _python(rec: Recorder, function: FunctionType, args: tuple[Any, ...], kwargs
     answer = rec.policy.answers.get(id(function))
     if answer is not None:
         _look_at_numbers(rec, args, kwargs)
-        return given(answer(rec, *args, **kwargs))
+        return returning(answer(rec, *args, **kwargs))
     if rec.is_own(function) or str(function.__module__).startswith(_PACKAGE):
         return function, args, kwargs
     native = rec.policy.native(function)
@@ -105,23 +105,23 @@ def _cached(rec: Recorder, function: Any, args: tuple[Any, ...], kwargs: dict[st
         result = function(*args, **kwargs)
     constants = (rec.constant(args), rec.memo.setdefault(("named", id(function), args), kwargs))
     source = rec.log.source(at, "{p}(*{0}, **{1})", f"{function.__qualname__}()", result, constants)
-    return given(rec.reach(result, source))
+    return returning(rec.reach(result, source))
 
 
 def _got(rec: Recorder, function: Any, value: Any) -> Any:
     """What ``attrgetter``, ``itemgetter`` and ``methodcaller`` give."""
     _, parts = function.__reduce__()[:2]
     if type(function) is operator.itemgetter:
-        found = [rec.hooks.get_item(value, key) for key in parts]
+        results = [rec.hooks.get_item(value, key) for key in parts]
     elif type(function) is operator.attrgetter:
-        found = [functools.reduce(lambda v, n: attributes.read(rec, v, n), name.split("."), value) for name in parts]
+        results = [functools.reduce(lambda v, n: attributes.read(rec, v, n), name.split("."), value) for name in parts]
     else:
         reduced = function.__reduce__()
         if reduced[0] is operator.methodcaller:
             return rec.invoke(attributes.read(rec, value, parts[0]), tuple(parts[1:]))
         name = reduced[0].args[0]  # with keywords it is a partial
         return rec.invoke(attributes.read(rec, value, name), tuple(parts), reduced[0].keywords)
-    return found[0] if len(found) == 1 else tuple(found)
+    return results[0] if len(results) == 1 else tuple(results)
 
 
 # Classes --------------------------------------------------------------------------------------------------------------
@@ -134,14 +134,14 @@ def constructed(
     if rec.symbols and not is_python_class(kind):
         number = symbols.called(rec, kind, args, kwargs)
         if number is not None:
-            return given(number[0])
+            return returning(number[0])
         if kind is not type:
             _look_at_numbers(rec, args, kwargs)
     if kind is type and len(args) == 3:
-        return given(rec.makes_class(type, args, kwargs))
+        return returning(rec.makes_class(type, args, kwargs))
     answer = rec.policy.answers.get(id(kind))
     if answer is not None:
-        return given(answer(rec, *args, **kwargs))
+        return returning(answer(rec, *args, **kwargs))
     if kind is super:
         return kind, args, kwargs
     if not is_python_class(kind):
@@ -150,31 +150,31 @@ def constructed(
     if native is not None:
         return native(rec, kind, args, kwargs)
     if by_metaclass and type(kind) is not type:
-        own = rec.class_found(type(kind), "__call__")
+        own = rec.class_attribute(type(kind), "__call__")
         if type(own) is FunctionType:
             return prepared(rec, own, (kind, *args), kwargs)
         if is_users_method(type(kind), "__call__", own):
             return prepared(rec, rec.bind(own, kind, type(kind)), args, kwargs)
     if lookup(kind, "__del__") is not MISSING:
         rec.refuse(f"{described(kind)} has a __del__, which runs when nobody knows")
-    made = _made(rec, kind, args, kwargs)
-    if issubclass(type(made), kind):
-        method = rec.class_found(type(made), "__init__")
-        if not is_users_method(type(made), "__init__", method):
+    instance = _new_instance(rec, kind, args, kwargs)
+    if issubclass(type(instance), kind):
+        method = rec.class_attribute(type(instance), "__init__")
+        if not is_users_method(type(instance), "__init__", method):
             values = [_iterable(rec, value) for value in args] if container_of(kind) else args
             if method is not object.__init__ or lookup(kind, "__new__") is object.__new__:
-                method(made, *values, **kwargs)
-        elif rec.invoke_special(method, made, args, kwargs) is not None:
+                method(instance, *values, **kwargs)
+        elif rec.invoke_special(method, instance, args, kwargs) is not None:
             raise TypeError("__init__() should return None")
-    return given(made)
+    return returning(instance)
 
 
 def _iterable(rec: Recorder, value: Any) -> Any:
     return rec.hooks.unpack(value) if container_of(type(value)) or is_python_class(type(value)) else content(rec, value)
 
 
-def _made(rec: Recorder, kind: type, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    new = rec.class_found(kind, "__new__")
+def _new_instance(rec: Recorder, kind: type, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    new = rec.class_attribute(kind, "__new__")
     if type(new) is staticmethod:
         inner = new.__func__
         at = rec.source_of(new)
@@ -200,12 +200,12 @@ def _c_function(rec: Recorder, function: Any, kind: type, args: tuple[Any, ...],
     if rec.symbols:
         number = symbols.called(rec, function, args, kwargs)
         if number is not None:
-            return given(number[0])
+            return returning(number[0])
         if function not in _ASK_FOR_KINDS:
             _look_at_numbers(rec, args[:-1] if function.__name__ in symbols.STORES else args, kwargs)
     answer = rec.policy.answers.get(id(function)) or rec.policy.answers_by_key.get(_key(function))
     if answer is not None:
-        return given(answer(rec, *args, **kwargs))
+        return returning(answer(rec, *args, **kwargs))
     owner = getattr(function, "__self__", MISSING)  # of a bound one
     if owner is not MISSING:
         if owner is None or type(owner) is types.ModuleType:

@@ -27,9 +27,9 @@ _ON_HEAP, _IMMUTABLE, _ABSTRACT = 1 << 9, 1 << 8, 1 << 20
 def lookup(kind: type, name: str) -> Any:
     """What a class or the first base that has it holds under ``name``; MISSING where none does."""
     for base in mro(kind):
-        found = namespace(base).get(name, MISSING)
-        if found is not MISSING:
-            return found
+        attribute = namespace(base).get(name, MISSING)
+        if attribute is not MISSING:
+            return attribute
     return MISSING
 
 
@@ -60,21 +60,21 @@ def instance_dict(value: Any) -> dict[str, Any] | None:
     descriptor = lookup(type(value), "__dict__")
     if type(descriptor) not in (GetSetDescriptorType, MemberDescriptorType):
         return None
-    found = descriptor.__get__(value, type(value))
-    return found if issubclass(type(found), dict) else None
+    space = descriptor.__get__(value, type(value))
+    return space if issubclass(type(space), dict) else None
 
 
-def is_data_descriptor(found: Any) -> bool:
+def is_data_descriptor(attribute: Any) -> bool:
     """Whether what a class holds goes before what its objects hold."""
-    kind = type(found)
+    kind = type(attribute)
     if kind in (FunctionType, _Missing):
         return False
     return lookup(kind, "__set__") is not MISSING or lookup(kind, "__delete__") is not MISSING
 
 
-def is_slot(found: Any) -> bool:
+def is_slot(attribute: Any) -> bool:
     """Whether what a class holds is a place in its objects, read and written by C code alone."""
-    return type(found) is MemberDescriptorType
+    return type(attribute) is MemberDescriptorType
 
 
 def is_special(name: str) -> bool:
@@ -84,6 +84,6 @@ def is_special(name: str) -> bool:
 
 def special(value: Any, name: str) -> Any:
     """A special method, as the interpreter looks it up: on the class alone. MISSING, or bound to the value."""
-    found = lookup(type(value), name)
-    getter = lookup(type(found), "__get__")
-    return found if found is MISSING or getter is MISSING else getter(found, value, type(value))
+    method = lookup(type(value), name)
+    getter = lookup(type(method), "__get__")
+    return method if method is MISSING or getter is MISSING else getter(method, value, type(value))

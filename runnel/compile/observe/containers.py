@@ -37,8 +37,8 @@ _DEEPEST: Final = 50
 
 def own_method(kind: type, name: str) -> Any:
     """A method that a class made by a class statement gives to a container; None where the container's own is used."""
-    found = lookup(kind, name)
-    return found if is_users_method(kind, name, found) else None
+    method = lookup(kind, name)
+    return method if is_users_method(kind, name, method) else None
 
 
 def length(rec: Recorder, value: Any) -> int:
@@ -64,7 +64,7 @@ def counted(rec: Recorder, value: Any) -> int:
     if effects.is_changed(value) and not grown:
         return length(rec, value)
     size = len(effects.before(value))
-    number = rec.taken(size, rec.log.source(source, "len({p})", f"len({source})", size))
+    number = rec.reach_symbolic(size, rec.log.source(source, "len({p})", f"len({source})", size))
     return number if not grown else symbols.grown(rec, number, grown)
 
 
@@ -128,14 +128,14 @@ def _watched(rec: Recorder, value: Any, source: Source, base: Any) -> None:
     """Check all that a container from outside held when the run began."""
     log, before = rec.log, rec.effects.before(value)
     size = base.__len__(before)
-    held = "{v}" if _stays_as_it_is(rec, value) else "list({1}.__iter__({v}))"
+    listed = "{v}" if _stays_as_it_is(rec, value) else "list({1}.__iter__({v}))"
     if size > LARGEST:
         rec.refuse(f"'{source}' holds {size} items, all of which are read", "pass what is needed as an argument")
     if base in SEQUENCES:
         items = list(base.__iter__(before))
         if all(map(is_plain, items)):
             known = _memo(rec, value, tuple(items))
-            log.check(source, f"items_differ({held}, {{0}})", f"items of {source}", (known, base))
+            log.check(source, f"items_differ({listed}, {{0}})", f"items of {source}", (known, base))
             return
         _check_length(rec, source, value, base, size)
         for i, item in enumerate(items):
@@ -151,19 +151,19 @@ def _watched(rec: Recorder, value: Any, source: Source, base: Any) -> None:
         items = list(base.__iter__(before))
         if all(map(is_plain, items)):
             known = _memo(rec, value, tuple(items))
-            log.check(source, f"items_differ(list({held}), {{0}})", f"content of {source}", (known, base))
+            log.check(source, f"items_differ(list({listed}), {{0}})", f"content of {source}", (known, base))
         else:
             known = _memo(rec, value, tuple(map(id, items)))
-            log.check(source, f"ids({held}) != {{0}}", f"content of {source}", (known, base))
+            log.check(source, f"ids({listed}) != {{0}}", f"content of {source}", (known, base))
             for item in items:
                 rec.keep(item)
                 if rec.source_of(item) is None and type(item) not in PLAIN:
                     rec.reach(item, log.source(source, "by_id({p}, {0})", f"a member of {source}", item, (id(item),)))
 
 
-def _memo(rec: Recorder, value: Any, made: Any) -> Any:
+def _memo(rec: Recorder, value: Any, constant: Any) -> Any:
     """The same constant for the same content, so that a check is made once."""
-    return rec.memo.setdefault((id(value), "content"), made)
+    return rec.memo.setdefault((id(value), "content"), constant)
 
 
 def keys(rec: Recorder, value: Any, source: Source) -> None:
@@ -224,16 +224,16 @@ def get_item(rec: Recorder, value: Any, key: Any) -> Any:
     source = rec.source_of(value)
     if source is None or base in (set, frozenset, bytearray):
         content(rec, value) if source is not None else None
-        return _taken(rec, value, key)
+        return _plain_item(rec, value, key)
     if base is dict:
         return _dict_item(rec, value, key, source)
     if type(key) is not int and type(key) is not bool:
         content(rec, value)
-        return _taken(rec, value, key)
+        return _plain_item(rec, value, key)
     return _sequence_item(rec, value, key, source, base)
 
 
-def _taken(rec: Recorder, value: Any, key: Any) -> Any:
+def _plain_item(rec: Recorder, value: Any, key: Any) -> Any:
     if type(key) not in PLAIN:
         content(rec, key)
     if is_simple(key):
@@ -251,7 +251,7 @@ def _own(value: Any, name: str) -> Any:
 
 def has_key(rec: Recorder, value: dict[Any, Any], key: Any, source: Source | None) -> bool:
     """``key in value``, checked for a dict from outside."""
-    require_found_by_value(rec, (key,))
+    require_lookup_by_value(rec, (key,))
     if source is not None and not is_simple(key) and rec.policy.is_pinned_key(rec, key):
         if id(value) not in rec.effects.replaced and (id(value), id(key)) not in rec.effects.written:
             there = "not " if dict.__contains__(rec.effects.before(value), key) else ""
@@ -273,7 +273,7 @@ def has_key(rec: Recorder, value: dict[Any, Any], key: Any, source: Source | Non
     return dict.__contains__(value, key)
 
 
-def require_found_by_value(rec: Recorder, values: Iterable[Any]) -> None:
+def require_lookup_by_value(rec: Recorder, values: Iterable[Any]) -> None:
     """A container looks for these values, and later calls must find equal ones."""
     if any(map(is_nan, values)):
         rec.refuse("a container is asked for a NaN, which it finds by which object it is", "use math.isnan()")
@@ -288,22 +288,22 @@ def _dict_item(rec: Recorder, value: dict[Any, Any], key: Any, source: Source) -
     if not is_simple(key) and rec.policy.is_pinned_key(rec, key):
         effects = rec.effects
         own = id(value) in effects.replaced or (id(value), id(key)) in effects.written
-        found = dict.get(value, key, MISSING)
-        if own or found is MISSING:
+        item = dict.get(value, key, MISSING)
+        if own or item is MISSING:
             has_key(rec, value, key, source)
             return value[key]
-        return rec.taken(found, item_source(rec, source, key, found))
+        return rec.reach_symbolic(item, item_source(rec, source, key, item))
     if not is_simple(key):
         rec.hashed(key)
         return rec.calls_c(_own(value, "__getitem__"), (value, key))
     effects = rec.effects
     is_own = id(value) in effects.replaced or (id(value), key) in effects.written
-    found = dict.get(value, key, MISSING)
-    if is_own or found is MISSING:
+    item = dict.get(value, key, MISSING)
+    if is_own or item is MISSING:
         if not is_own:
             has_key(rec, value, key, source)
-        return _own(value, "__getitem__")(value, key) if found is MISSING else found
-    return rec.taken(found, item_source(rec, source, _stored_key(value, key), found))
+        return _own(value, "__getitem__")(value, key) if item is MISSING else item
+    return rec.reach_symbolic(item, item_source(rec, source, _stored_key(value, key), item))
 
 
 def _stored_key(value: dict[Any, Any], key: Any) -> Any:
@@ -330,7 +330,7 @@ def _sequence_item(rec: Recorder, value: Any, key: int, source: Source, base: An
             return base.__getitem__(value, key)
         if -size <= key + grown < 0:  # counted from the end, wherever that is
             item = base.__getitem__(before, key + grown)
-            return rec.taken(item, index_source(rec, source, value, base, int(key + grown), item))
+            return rec.reach_symbolic(item, index_source(rec, source, value, base, int(key + grown), item))
         if key < 0 or key >= size:
             _check_length(rec, source, value, base, size)
             if key >= size:
@@ -340,7 +340,7 @@ def _sequence_item(rec: Recorder, value: Any, key: int, source: Source, base: An
         _check_length(rec, source, value, base, size)
         return base.__getitem__(value, key)
     item = base.__getitem__(before, key)
-    return rec.taken(item, index_source(rec, source, value, base, int(key), item))
+    return rec.reach_symbolic(item, index_source(rec, source, value, base, int(key), item))
 
 
 def each(rec: Recorder, value: Any, source: Source, base: Any) -> Iterator[Any]:
@@ -359,12 +359,12 @@ def is_member(rec: Recorder, value: Any, key: Any) -> bool:
     source = rec.source_of(value)
     if base is dict:
         return has_key(rec, value, key, source)
-    require_found_by_value(rec, (key,))
+    require_lookup_by_value(rec, (key,))
     content(rec, key)
     if base in (set, frozenset) and source is not None and is_plain(key) and not rec.effects.is_changed(value):
-        found = base.__contains__(value, key)
-        fails = f"{'not ' if found else ''}{{1}}.__contains__({{v}}, {{0}})"
+        is_in = base.__contains__(value, key)
+        fails = f"{'not ' if is_in else ''}{{1}}.__contains__({{v}}, {{0}})"
         rec.log.check(source, fails, f"{described(key)} in {source}", (key, base))
-        return found
+        return is_in
     content(rec, value)
     return rec.calls_c(base.__contains__, (value, key))

@@ -45,8 +45,8 @@ class Effects:
 
     def before(self, container: Any) -> Any:
         """What a container held when the run began."""
-        kept = self._before.get(id(container))
-        return container if kept is None else kept[1]
+        entry = self._before.get(id(container))
+        return container if entry is None else entry[1]
 
     def is_written(self, place: Place) -> bool:
         """Whether the run has changed what lies in one place of a container."""

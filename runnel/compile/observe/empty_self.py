@@ -28,8 +28,8 @@ ENDS: Final = frozenset(
 def empty_selves(listing: Listing) -> dict[int, bool]:
     """For each call instruction that can be reached, by its number: whether its self is a NULL."""
     instructions = listing.instructions
-    found: dict[int, bool] = {}
-    seen: set[int] = set()
+    is_null: dict[int, bool] = {}
+    visited: set[int] = set()
     starts: dict[int, list[Handler]] = {}
     for handler in listing.handlers:
         for covered in range(handler.start, handler.end):
@@ -37,22 +37,22 @@ def empty_selves(listing: Listing) -> dict[int, bool]:
     work: list[tuple[int, list[bool]]] = [(0, [])]
     while work:
         number, stack = work.pop()
-        while number < len(instructions) and number not in seen:
-            seen.add(number)
+        while number < len(instructions) and number not in visited:
+            visited.add(number)
             for handler in starts.get(number, ()):  # it finds the stack cut, where it was, and the exception
                 work.append((handler.target, [*stack[: handler.depth], *[False] * (1 + handler.lasti)]))
             instruction = instructions[number]
             name, arg = instruction.name, instruction.arg
             if name in ("CALL", "CALL_KW"):
                 below = arg + (name == "CALL_KW")
-                found[number] = stack[-below - 1] if EMPTY_SELF_ABOVE else stack[-below - 2]
+                is_null[number] = stack[-below - 1] if EMPTY_SELF_ABOVE else stack[-below - 2]
             if instruction.target >= 0:
                 work.append((instruction.target, _after(stack[:], name, arg, stack_effect(instruction, True))))
             if name in ENDS:
                 break
             stack = _after(stack, name, arg, stack_effect(instruction, False))
             number += 1
-    return found
+    return is_null
 
 
 _EMPTY_AND_FUNCTION: Final = [False, True] if EMPTY_SELF_ABOVE else [True, False]

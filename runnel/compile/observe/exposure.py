@@ -25,7 +25,7 @@ from runnel.compile.observe.classes import (
     mro,
     namespace,
 )  # fmt: skip
-from runnel.compile.observe.containers import content, require_found_by_value
+from runnel.compile.observe.containers import content, require_lookup_by_value
 from runnel.compile.observe.methods import CHANGES
 from runnel.compile.observe.net import Net
 from runnel.compile.observe.plain import Plain, with_hooks
@@ -44,7 +44,7 @@ from runnel.compile.observe.values import (
 _PLAIN_HOOKS: Final = Plain()
 _COMPARE: Final = frozenset({"index", "count", "remove", "contains", "__contains__", "eq", "ne", "__eq__", "__ne__"})
 _DESCRIPTORS: Final = (types.WrapperDescriptorType, types.MethodDescriptorType)
-_MADE_OF_FUNCTIONS: Final = (FunctionType, property)
+_WRAPPERS: Final = (FunctionType, property)
 _NEVER_BY_C: Final = frozenset({"__init__", "__new__", "__init_subclass__"})
 _OF_ATTRIBUTES: Final = {
     "__init__",
@@ -68,8 +68,8 @@ _OF_NUMBERS: Final = {
 _OF_CONTAINERS: Final = frozenset(
     name
     for kind in (*CONTAINERS, *ITERATORS, object)
-    for name, found in vars(kind).items()
-    if type(found) in _DESCRIPTORS and name.startswith("__")
+    for name, attribute in vars(kind).items()
+    if type(attribute) in _DESCRIPTORS and name.startswith("__")
 )
 _CALLED_BY_C: Final = (_OF_CONTAINERS | _OF_NUMBERS) - _OF_ATTRIBUTES
 _ONE_BLOCK: Final = threading.RLock()  # functions have one code: what two threads put there they could not take back
@@ -78,13 +78,13 @@ _LONGEST_WAIT: Final = 10.0  # seconds
 
 def classes_in(values: Any, depth: int = 0) -> list[type]:
     """The classes made in Python of what C code can find in these values, each once."""
-    found: dict[type, None] = {}
+    kinds: dict[type, None] = {}
     for value in values:
         kind = type(value)
         if kind in PLAIN or is_class(value):
             continue
         if kind is slice:
-            found |= dict.fromkeys(classes_in((value.start, value.stop, value.step), depth + 1))
+            kinds |= dict.fromkeys(classes_in((value.start, value.stop, value.step), depth + 1))
             continue
         base = container_of(kind)
         if base is not None and depth < 50:
@@ -95,10 +95,10 @@ def classes_in(values: Any, depth: int = 0) -> list[type]:
                 if base is not bytearray
                 else ()
             )
-            found |= dict.fromkeys(classes_in(list(inner), depth + 1))
+            kinds |= dict.fromkeys(classes_in(list(inner), depth + 1))
         if is_python_class(kind) and _has_methods(kind):
-            found[kind] = None
-    return list(found)
+            kinds[kind] = None
+    return list(kinds)
 
 
 def _special_methods(kind: type) -> list[tuple[str, FunctionType | property]]:
@@ -108,16 +108,16 @@ def _special_methods(kind: type) -> list[tuple[str, FunctionType | property]]:
         for base in mro(kind)
         if is_python_class(base)
         for name, value in namespace(base).items()
-        if is_special(name) and type(value) in _MADE_OF_FUNCTIONS
+        if is_special(name) and type(value) in _WRAPPERS
     ]
 
 
 def _has_methods(kind: type) -> bool:
     return any(
-        name in _CALLED_BY_C or (type(found) in _MADE_OF_FUNCTIONS and is_special(name) and name not in _NEVER_BY_C)
+        name in _CALLED_BY_C or (type(attribute) in _WRAPPERS and is_special(name) and name not in _NEVER_BY_C)
         for base in mro(kind)
         if is_python_class(base)
-        for name, found in namespace(base).items()
+        for name, attribute in namespace(base).items()
     )
 
 
@@ -126,15 +126,19 @@ def _require_observable(rec: Recorder, kind: type) -> None:
     for base in mro(kind):
         if not is_python_class(base) or rec.policy.is_transparent(base):
             continue
-        for name, found in namespace(base).items():
-            is_known = type(found) is FunctionType or not is_users_method(kind, name, found) or _only_reads(kind, found)
+        for name, attribute in namespace(base).items():
+            is_known = (
+                type(attribute) is FunctionType
+                or not is_users_method(kind, name, attribute)
+                or _only_reads(kind, attribute)
+            )
             if name in _CALLED_BY_C and not is_known:
-                rec.refuse(f"{described(found)}, the {name} of a {kind.__name__}, is called by C code")
+                rec.refuse(f"{described(attribute)}, the {name} of a {kind.__name__}, is called by C code")
 
 
-def _only_reads(kind: type, found: Any) -> bool:
-    is_of_it = type(found) in _DESCRIPTORS and issubclass(kind, found.__objclass__)
-    return is_of_it and found.__name__ not in CHANGES.get(container_of(kind), ())
+def _only_reads(kind: type, attribute: Any) -> bool:
+    is_of_it = type(attribute) in _DESCRIPTORS and issubclass(kind, attribute.__objclass__)
+    return is_of_it and attribute.__name__ not in CHANGES.get(container_of(kind), ())
 
 
 def stands_for_values(kind: type) -> bool:
@@ -179,18 +183,18 @@ class Exposed:
         self._functions = {id(function): function for function in functions}
         for kind in classes:
             _require_observable(rec, kind)
-            for name, found in _special_methods(kind):
-                rec.class_found(kind, name)
-                function = found if type(found) is FunctionType else self._getter(found)
+            for name, method in _special_methods(kind):
+                rec.class_attribute(kind, name)
+                function = method if type(method) is FunctionType else self._getter(method)
                 if type(function) is FunctionType:
                     self._functions[id(function)] = function
 
-    def _getter(self, found: Any) -> Any:
+    def _getter(self, descriptor: Any) -> Any:
         """The function of a property."""
-        source = self._rec.source_of(found)
+        source = self._rec.source_of(descriptor)
         if source is not None:
-            self._rec.reach(found.fget, self._rec.log.source(source, "{p}.fget", f"{source}", found.fget))
-        return found.fget
+            self._rec.reach(descriptor.fget, self._rec.log.source(source, "{p}.fget", f"{source}", descriptor.fget))
+        return descriptor.fget
 
     def __enter__(self) -> None:
         rec = self._rec
@@ -236,13 +240,13 @@ def make_class(rec: Recorder, function: Callable[..., Any], args: tuple[Any, ...
     if rec.net is not None and not rec.net.hears_of(make_class.__code__):
         rec.refuse("a class is made while C code calls a special method")
     if function is builtins.__build_class__:
-        called = [rec.class_found(type(base), "__mro_entries__") for base in args[2:] if not is_class(base)]
+        called = [rec.class_attribute(type(base), "__mro_entries__") for base in args[2:] if not is_class(base)]
         kwargs = _with_observed_metaclass(rec, args[2:], kwargs)
     else:
         bases, space = args[-2:]
-        called = [rec.class_found(base, "__init_subclass__") for base in bases if is_class(base)]
+        called = [rec.class_attribute(base, "__init_subclass__") for base in bases if is_class(base)]
         kinds = [type(value) for value in space.values()]
-        called += [rec.class_found(kind, "__set_name__") for kind in kinds if is_python_class(kind)]
+        called += [rec.class_attribute(kind, "__set_name__") for kind in kinds if is_python_class(kind)]
     functions = [inner for one in called if type(inner := _function_of(rec, one)) is FunctionType]
     with Exposed(rec, [], functions, make_class.__code__):
         return function(*args, **kwargs)
@@ -250,15 +254,15 @@ def make_class(rec: Recorder, function: Callable[..., Any], args: tuple[Any, ...
 
 def _with_observed_metaclass(rec: Recorder, bases: tuple[Any, ...], kwargs: dict[str, Any]) -> dict[str, Any]:
     """The arguments of a class statement, whose metaclass is called observed, if it is not the library's own."""
-    given = kwargs.get("metaclass", type)
+    hint = kwargs.get("metaclass", type)
 
     def metaclass(bases: tuple[Any, ...]) -> Any:
-        found = given
-        for kind in map(type, bases if is_class(given) else ()):
-            found = kind if issubclass(kind, found) else found
-        return found
+        most_derived = hint
+        for kind in map(type, bases if is_class(hint) else ()):
+            most_derived = kind if issubclass(kind, most_derived) else most_derived
+        return most_derived
 
-    def made(*args: Any, **more: Any) -> Any:
+    def call_metaclass(*args: Any, **more: Any) -> Any:
         return rec.invoke(metaclass(args[1]), args, more)
 
     def prepared(*args: Any, **more: Any) -> Any:
@@ -269,14 +273,14 @@ def _with_observed_metaclass(rec: Recorder, bases: tuple[Any, ...], kwargs: dict
         if meta is not type:
             return kwargs
     elif hasattr(meta, "__prepare__"):
-        made.__prepare__ = prepared  # type: ignore[attr-defined]
-    return {**kwargs, "metaclass": made}
+        call_metaclass.__prepare__ = prepared  # type: ignore[attr-defined]
+    return {**kwargs, "metaclass": call_metaclass}
 
 
-def _function_of(rec: Recorder, found: Any) -> Any:
-    if type(found) not in (classmethod, staticmethod):
-        return found
-    inner, at = found.__func__, rec.source_of(found)
+def _function_of(rec: Recorder, attribute: Any) -> Any:
+    if type(attribute) not in (classmethod, staticmethod):
+        return attribute
+    inner, at = attribute.__func__, rec.source_of(attribute)
     return inner if at is None else rec.reach(inner, rec.log.source(at, "{p}.__func__", f"{at}", inner))
 
 
@@ -305,7 +309,7 @@ def call_c(rec: Recorder, function: Callable[..., Any], args: tuple[Any, ...], k
     for value in (*args, *kwargs.values()):
         content(rec, value)
     if getattr(function, "__name__", "") in _COMPARE:
-        require_found_by_value(rec, itertools.chain(args, *[x for x in args if container_of(type(x)) in SEQUENCES]))
+        require_lookup_by_value(rec, itertools.chain(args, *[x for x in args if container_of(type(x)) in SEQUENCES]))
     args = tuple([_looked_at(rec, x) if _is_iterator(type(x)) else x for x in args])
     values = (*args, *kwargs.values())
     classes = classes_in(values)

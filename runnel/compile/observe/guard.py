@@ -86,7 +86,7 @@ def is_filled(value: Any, name: str) -> bool:
     return True
 
 
-TOLD: dict[type, Callable[[Any], str]] = {}  # by the type of what was expected: what a value is in its stead
+DESCRIBED: dict[type, Callable[[Any], str]] = {}  # by the type of what was expected: what a value is in its stead
 EXTRA: dict[str, Any] = {}  # names that checks of packages with arrays of their own use
 
 
@@ -112,9 +112,9 @@ class Guard:
     without which it cannot hold again; it keeps none of them alive.
     """
 
-    def __init__(self, log: Log, wanted: list[Source], effects: Effects) -> None:
+    def __init__(self, log: Log, sources: list[Source], effects: Effects) -> None:
         """``effects`` are what each call changes, so that its tick of the clock says nothing about it."""
-        for source in wanted:
+        for source in sources:
             log.need(source)
         self.is_retired: list[bool] = []  # holds an item once the guard can never hold again
         self.owners: list[tuple[str, weakref.ref[Any]]] = []
@@ -126,16 +126,16 @@ class Guard:
             "retired": self.is_retired, "modules": sys.modules, "environ": os.environ,
         }  # fmt: skip
         self._lines = [self._line(entry, _is_by_clock(entry, effects)) for entry in log.entries]
-        self.wanted = [s.index for s in wanted]
+        self.read_sources = [s.index for s in sources]
         self.reads, self.checks = len(log.reads), len(log.entries) - len(log.reads)
         self.aliases = [line.code for line in self._lines if re.fullmatch(r"v\d+ is not v\d+", line.code)]
 
     @lazy
     def holds(self) -> Any:
         """The generated function; calls of programs have the same lines in their own code."""
-        made: dict[str, Any] = {}  # a function in its own namespace would keep itself alive
-        exec(compile(self.text, "<guard>", "exec"), self.namespace, made)
-        return made["guard"]
+        space: dict[str, Any] = {}  # a function in its own namespace would keep itself alive
+        exec(compile(self.text, "<guard>", "exec"), self.namespace, space)
+        return space["guard"]
 
     @property
     def text(self) -> str:
@@ -147,21 +147,21 @@ class Guard:
 
     def values(self) -> str:
         """The wanted values, as code behind ``lines``."""
-        return "".join(f"v{i}, " for i in self.wanted)
+        return "".join(f"v{i}, " for i in self.read_sources)
 
     def lines(self, fast: bool, miss: str) -> list[str]:
         """The guard as code over ``fn``, ``args`` and ``kwargs``, which returns ``miss`` when something is not as it
         was. ``fast``: the state clock has not ticked since it held; what it watches need not be looked at."""
-        kept = self._lines
+        entries = self._lines
         if fast:
-            needed = {i for line in kept if line.number < 0 and not line.by_clock for i in line.needs}
-            needed |= set(self.wanted)
-            for line in reversed(kept):
+            needed = {i for line in entries if line.number < 0 and not line.by_clock for i in line.needs}
+            needed |= set(self.read_sources)
+            for line in reversed(entries):
                 if line.number in needed:
                     needed.update(line.needs)
-            kept = [line for line in kept if (line.number in needed if line.number >= 0 else not line.by_clock)]
-        found = [line.code if line.number >= 0 else f"if {line.code}: return {miss}" for line in kept]
-        return [*found, f"if retired: return {miss}"]
+            entries = [line for line in entries if (line.number in needed if line.number >= 0 else not line.by_clock)]
+        code = [line.code if line.number >= 0 else f"if {line.code}: return {miss}" for line in entries]
+        return [*code, f"if retired: return {miss}"]
 
     def labels(self) -> tuple[tuple[str, ...], tuple[str, ...]]:
         """What is checked at each call, and what when the state clock has ticked, in words."""
@@ -215,7 +215,7 @@ class Guard:
             code = code.replace(f"{{s{i}}}", f"v{other.index}")
             needs.append(other.index)
         first = entry.constants[0] if entry.constants else MISSING
-        was = first if is_plain(first) or type(first) in TOLD else MISSING
+        was = first if is_plain(first) or type(first) in DESCRIBED else MISSING
         return Line(-1, code, entry.label, tuple(needs), by_clock, was)
 
     def _filled(self, text: str, constants: tuple[Any, ...], label: str) -> str:
@@ -229,9 +229,9 @@ class Guard:
             else:
                 self._watch(constant.value, label)
                 for between, compared in ((" is not ", "!="), (" is ", "==")):
-                    head, found, rest = text.partition(f"{between}{place}")
+                    head, separator, rest = text.partition(f"{between}{place}")
                     before, space, value = head.rpartition(" ")
-                    if found:
+                    if separator:
                         text = f"{before}{space}id({value}) {compared} {id(constant.value)}{rest}"
         return text
 
@@ -267,9 +267,9 @@ def _changed(line: Line, space: dict[str, Any]) -> str:
     if line.was is MISSING or not line.needs:
         return line.label
     now = space[f"v{line.needs[0]}"]
-    if type(line.was) in TOLD:
-        told, was = TOLD[type(line.was)](now), str(line.was)
-        return line.label if told == was else f"{line.label.rpartition(' of ')[2]} is {told}, was {was}"
+    if type(line.was) in DESCRIBED:
+        is_now, was = DESCRIBED[type(line.was)](now), str(line.was)
+        return line.label if is_now == was else f"{line.label.rpartition(' of ')[2]} is {is_now}, was {was}"
     if not is_plain(now) or not differs(now, line.was):
         return line.label
     return f"{line.label} changed from {described(line.was)} to {described(now)}"

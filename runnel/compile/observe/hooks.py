@@ -34,10 +34,10 @@ class Hooks(AbstractHooks):
     # Names ----------------------------------------------------------------------------------------------------------
 
     def load_global(self, at: Name, _: None) -> Any:
-        found = self._read_global(at, self.rec.taken)
-        return _SIMPLE.load_global(at, None) if found is None else found
+        value = self._read_global(at, self.rec.reach_symbolic)
+        return _SIMPLE.load_global(at, None) if value is None else value
 
-    def seen_global(self, at: Name, _: None) -> None:
+    def note_global(self, at: Name, _: None) -> None:
         self._read_global(at, self.rec.reach)
 
     def _read_global(self, at: Name, reach: Callable[[Any, Source], Any]) -> Any:
@@ -55,9 +55,9 @@ class Hooks(AbstractHooks):
         built = builtins_of(names)
         if space is not None:
             rec.log.check(space, f"{name!r} in {{v}}", f"global {name}")
-        held = built.get(name, MISSING)
+        builtin = built.get(name, MISSING)
         known = rec.builtins_source(names, built)
-        rec.reach(held, rec.log.source(known, f"{{p}}.get({name!r}, MISSING)", f"built-in {name}", held))
+        rec.reach(builtin, rec.log.source(known, f"{{p}}.get({name!r}, MISSING)", f"built-in {name}", builtin))
         return None
 
     def store_global(self, at: Name, value: Any) -> None:
@@ -70,7 +70,7 @@ class Hooks(AbstractHooks):
         names[name] = value
 
     def delete_global(self, at: Name, _: None) -> None:
-        self.seen_global(at, None)
+        self.note_global(at, None)
         names, name = at
         if name in names and self.rec.sources.get(id(names)) is not None:
             self.rec.effects.will_change(names, dict)
@@ -83,10 +83,10 @@ class Hooks(AbstractHooks):
         rec = self.rec
         source = rec.cells.get(id(cell))
         if source is not None and (id(cell), "") not in rec.effects.written:
-            return rec.taken(value, source)
+            return rec.reach_symbolic(value, source)
         return value
 
-    def seen_cell(self, name: str, cell: CellType) -> None:
+    def note_cell(self, name: str, cell: CellType) -> None:
         source = self.rec.cells.get(id(cell))
         if source is not None and (id(cell), "") not in self.rec.effects.written:
             self.rec.reach(_SIMPLE.load_cell(name, cell), source)
@@ -109,8 +109,8 @@ class Hooks(AbstractHooks):
             self.rec.refuse(f"the variable {name} outside is deleted")
         _SIMPLE.delete_cell(name, cell)
 
-    def import_name(self, at: Name, level: int, wanted: Any) -> Any:
-        return self.rec.importing(at, level, wanted)
+    def import_name(self, at: Name, level: int, names: Any) -> Any:
+        return self.rec.importing(at, level, names)
 
     def import_from(self, at: Name, module: Any) -> Any:
         try:
@@ -160,8 +160,8 @@ class Hooks(AbstractHooks):
         return operators.identity(self.rec, a, b, inverted)
 
     def contains(self, inverted: bool, value: Any, container: Any) -> bool:
-        found = answers.contains(self.rec, container, value)
-        return not found if inverted else found
+        is_member = answers.contains(self.rec, container, value)
+        return not is_member if inverted else is_member
 
     def truth(self, value: Any) -> bool:
         return operators.truth(self.rec, value)
@@ -178,16 +178,16 @@ class Hooks(AbstractHooks):
     # Sets, dicts and exceptions -------------------------------------------------------------------------------------
 
     def build_set(self, members: tuple[Any, ...]) -> set[Any]:
-        made: set[Any] = set()
+        result: set[Any] = set()
         for value in members:
-            self.set_add(value, made)
-        return made
+            self.set_add(value, result)
+        return result
 
     def build_map(self, parts: tuple[Any, ...]) -> dict[Any, Any]:
-        made: dict[Any, Any] = {}
+        result: dict[Any, Any] = {}
         for key, value in zip(parts[::2], parts[1::2], strict=True):
-            self.map_add(key, value, made)
-        return made
+            self.map_add(key, value, result)
+        return result
 
     def set_add(self, value: Any, members: set[Any]) -> None:
         self.rec.hashed(value)
@@ -252,12 +252,12 @@ class Hooks(AbstractHooks):
         if is_class(kind) and container_of(kind) is not None and count:
             containers.content(rec, subject)
 
-        def is_instance(value: Any, wanted: Any) -> bool:
-            return answers.is_instance(rec, value, wanted)
+        def is_instance(value: Any, pattern: Any) -> bool:
+            return answers.is_instance(rec, value, pattern)
 
         def read(value: Any, name: str) -> Any:
-            held = attributes.read(rec, value, name)
-            return containers.content(rec, held) if name == "__match_args__" else held
+            item = attributes.read(rec, value, name)
+            return containers.content(rec, item) if name == "__match_args__" else item
 
         return match_class(self, is_instance, read, count, subject, kind, names)
 
@@ -270,7 +270,7 @@ class Hooks(AbstractHooks):
             if not answer and lookup(kind, "__enter__") is not MISSING:
                 rec.refuse(f"a 'with' block of {described(manager)} cannot be observed")
             return _SIMPLE.enter(manager)
-        enter, leave = rec.class_found(kind, "__enter__"), rec.class_found(kind, "__exit__")
+        enter, leave = rec.class_attribute(kind, "__enter__"), rec.class_attribute(kind, "__exit__")
         if enter is MISSING or leave is MISSING:
             raise no_context_manager(manager, enter is MISSING)
         if not is_users_method(kind, "__enter__", enter) and not rec.policy.context_manager(kind):

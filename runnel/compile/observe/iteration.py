@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from typing import Any, Final
 
 from runnel.compile.observe import answers, containers, operators
-from runnel.compile.observe.plain import Call, given
+from runnel.compile.observe.plain import Call, returning
 from runnel.compile.observe.recorder import Recorder
 
 _NONE: Final[tuple[int, ...]] = ()
@@ -27,30 +27,30 @@ _CALLED_BY_NAME: Final = ("func", "key")
 _DECIDE: Final = (itertools.dropwhile, itertools.takewhile, itertools.filterfalse)
 
 
-def made(rec: Recorder, kind: type, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Call:
+def iterator_call(rec: Recorder, kind: type, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Call:
     """What to call in place of ``kind(*args, **kwargs)``, of a class of ``itertools``."""
     iterated, called = _ITERATED.get(kind, (0,)), _CALLED.get(kind, _NONE)
     values = [
-        answers.iterable(rec, x) if i in iterated else _taken(rec, kind, x, i in called) for i, x in enumerate(args)
+        answers.iterable(rec, x) if i in iterated else _argument(rec, kind, x, i in called) for i, x in enumerate(args)
     ]
-    named = {name: _taken(rec, kind, x, name in _CALLED_BY_NAME) for name, x in kwargs.items()}
+    named = {name: _argument(rec, kind, x, name in _CALLED_BY_NAME) for name, x in kwargs.items()}
     if kind is itertools.compress and len(values) == 2:
         values[1] = _truths(rec, values[1])
     if kind is itertools.accumulate and len(values) < 2 and named.get("func") is None:
         named["func"] = rec.callback(operator.add)
-    held = [x for i, x in enumerate(args) if i not in iterated and i not in called] + list(kwargs.values())
-    classes = rec.classes_in(held)
+    arguments = [x for i, x in enumerate(args) if i not in iterated and i not in called] + list(kwargs.values())
+    classes = rec.classes_in(arguments)
     if not classes:
         return kind, tuple(values), named
     with rec.exposed(classes):  # C code asks them for numbers now
-        return given(kind(*values, **named))
+        return returning(kind(*values, **named))
 
 
 def _truths(rec: Recorder, values: Any) -> Iterator[bool]:
     return (operators.truth(rec, value) for value in values)
 
 
-def _taken(rec: Recorder, kind: type, value: Any, is_called: bool) -> Any:
+def _argument(rec: Recorder, kind: type, value: Any, is_called: bool) -> Any:
     """An argument that is not iterated over."""
     if not is_called:
         return containers.content(rec, value)

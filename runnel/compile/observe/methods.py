@@ -12,7 +12,7 @@ from typing import Any, Final
 from runnel.compile.observe import attributes, changes
 from runnel.compile.observe.classes import MISSING, instance_dict, is_python_class, lookup
 from runnel.compile.observe.containers import content, get_item, has_key, is_member, is_simple, length, own_method
-from runnel.compile.observe.plain import given
+from runnel.compile.observe.plain import returning
 from runnel.compile.observe.recorder import Recorder
 from runnel.compile.observe.values import (
     CONTAINERS,
@@ -116,9 +116,9 @@ def call(
     kind = type(value)
     special = _SPECIAL.get(name)
     if special is not None:
-        found = special(rec, value, owner, args, kwargs)
-        if found is not None:
-            return found
+        reply = special(rec, value, owner, args, kwargs)
+        if reply is not None:
+            return reply
     answer = rec.policy.method(kind, name)
     if answer is not None:
         return answer(rec, value, function, args, kwargs)
@@ -127,21 +127,21 @@ def call(
         return _of_container(rec, value, base, name, function, args, kwargs)
     if is_python_class(kind) and not is_class(value) and issubclass(kind, (int, str, float, bytes, complex)):
         values = tuple([rec.hooks.unpack(x) if name in _ITERATES else x for x in args])
-        return given(rec.calls_c(getattr(_owner(rec, value, name), name), (value, *values), kwargs))
+        return returning(rec.calls_c(getattr(_owner(rec, value, name), name), (value, *values), kwargs))
     if is_class(value):
         return _of_class(rec, value, name, function, args, kwargs)
     if kind is str and name in ("format", "format_map") and not all(map(is_plain, (*args, *kwargs.values()))):
-        return given(_formatted(rec, value, args, kwargs))
+        return returning(_formatted(rec, value, args, kwargs))
     if kind in PLAIN or kind is slice or kind in VIEWS:
         if kind is types.MappingProxyType and rec.source_of(value) is not None:
             rec.refuse("a read-only view of a dict outside is read")
         values = tuple([rec.hooks.unpack(x) if is_python_class(type(x)) and name in _ITERATES else x for x in args])
-        return given(rec.calls_c(_unbound(kind, name, function), (value, *values), kwargs))
+        return returning(rec.calls_c(_unbound(kind, name, function), (value, *values), kwargs))
     if kind in ITERATORS:
         content(rec, value)
         return _passed(rec, function, value, args, kwargs, owner)
     if kind is FunctionType and name in ("__get__", "__call__"):
-        return rec.prepared(value, args, kwargs) if name == "__call__" else given(function(*args))
+        return rec.prepared(value, args, kwargs) if name == "__call__" else returning(function(*args))
     if kind in (property, classmethod, staticmethod, super, types.MemberDescriptorType, types.GetSetDescriptorType):
         return _passed(rec, function, value, args, kwargs, owner)
     if is_python_class(kind) and owner in (object, None) and name in _OF_OBJECT:
@@ -173,9 +173,11 @@ _OF_OBJECT: Final = frozenset(
 
 
 def _unbound(kind: type, name: str, function: Any) -> Any:
-    found = getattr(kind, name)
+    method = getattr(kind, name)
     return (
-        found if type(found) is not types.BuiltinFunctionType else lambda _, *args, **kwargs: function(*args, **kwargs)
+        method
+        if type(method) is not types.BuiltinFunctionType
+        else lambda _, *args, **kwargs: function(*args, **kwargs)
     )
 
 
@@ -190,7 +192,7 @@ def _set_attribute(rec: Recorder, value: Any, owner: Any, args: tuple[Any, ...],
     if is_class(value):
         return None
     attributes.write_plain(rec, value, *args)
-    return given(None)
+    return returning(None)
 
 
 def _delete_attribute(rec: Recorder, value: Any, owner: Any, args: tuple[Any, ...], kwargs: Any) -> Any:
@@ -199,13 +201,13 @@ def _delete_attribute(rec: Recorder, value: Any, owner: Any, args: tuple[Any, ..
     ):
         rec.refuse(f"an attribute of {described(value)} is deleted")
     attributes.delete(rec, value, *args)
-    return given(None)
+    return returning(None)
 
 
 def _get_attribute(rec: Recorder, value: Any, owner: Any, args: tuple[Any, ...], kwargs: Any) -> Any:
     if is_class(value) and owner is not object:
-        return given(attributes.of_class(rec, value, *args))
-    return given(attributes.generic(rec, value, args[0], use_hook=False))
+        return returning(attributes.of_class(rec, value, *args))
+    return returning(attributes.generic(rec, value, args[0], use_hook=False))
 
 
 def _reduced(rec: Recorder, value: Any, owner: Any, args: tuple[Any, ...], kwargs: Any) -> Any:
@@ -235,7 +237,7 @@ def _is_objects_own(value: Any, name: str, owner: Any) -> bool:
 def _same(rec: Recorder, value: Any, owner: Any, args: tuple[Any, ...], kwargs: Any) -> Any:
     if not args or not _is_objects_own(value, "__eq__", owner):
         return None
-    return given(rec.hooks.identity(False, value, args[0]) or NotImplemented)
+    return returning(rec.hooks.identity(False, value, args[0]) or NotImplemented)
 
 
 def _hashed(rec: Recorder, value: Any, owner: Any, args: tuple[Any, ...], kwargs: Any) -> Any:
@@ -244,10 +246,10 @@ def _hashed(rec: Recorder, value: Any, owner: Any, args: tuple[Any, ...], kwargs
     rec.pinned(value)
     if rec.source_of(value) is None:
         rec.refuse("the hash of an object made in the function differs from run to run")
-    return given(object.__hash__(value))
+    return returning(object.__hash__(value))
 
 
-def _shown(rec: Recorder, value: Any, owner: Any, args: tuple[Any, ...], kwargs: Any) -> Any:
+def _repr(rec: Recorder, value: Any, owner: Any, args: tuple[Any, ...], kwargs: Any) -> Any:
     if _is_objects_own(value, "__repr__", owner):
         rec.refuse("the text of an object shows its address", "give its class a __repr__")
     return None
@@ -256,18 +258,18 @@ def _shown(rec: Recorder, value: Any, owner: Any, args: tuple[Any, ...], kwargs:
 _SPECIAL: Final = {
     "__setattr__": _set_attribute, "__delattr__": _delete_attribute, "__getattribute__": _get_attribute,
     "__reduce_ex__": _reduced, "__reduce__": _reduced, "__getstate__": _reduced, "__call__": _class_of,
-    "__eq__": _same, "__hash__": _hashed, "__repr__": _shown,
+    "__eq__": _same, "__hash__": _hashed, "__repr__": _repr,
 }  # fmt: skip
 
 
 def _of_class(rec: Recorder, kind: Any, name: str, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """A method of a class written in C: of ``type``, or a class method of a C class."""
     if name == "__new__":
-        made_by = args[0] if args else object
+        metaclass_of = args[0] if args else object
         for value in args[1:]:
             content(rec, value)
-        if issubclass(made_by, type):  # a class is made
-            return given(rec.makes_class(function, args, kwargs))
+        if issubclass(metaclass_of, type):  # a class is made
+            return returning(rec.makes_class(function, args, kwargs))
         return function, args, kwargs
     if name == "mro" or (name in ("__instancecheck__", "__subclasscheck__") and args):
         return function, args, kwargs
@@ -352,15 +354,15 @@ def _of_container(
         values = tuple([rec.hooks.unpack(x) if type(x) not in PLAIN else x for x in args])
         return function, values if function.__self__ is value else (value, *values), kwargs
     if name in CHANGES.get(base, ()):
-        return given(change(rec, value, base, name, args, kwargs))
+        return returning(change(rec, value, base, name, args, kwargs))
     reader, counts = _READS.get((base, name)) or _READS.get((None, name)) or (None, ())
     if reader is not None and not kwargs and len(args) in counts:
-        return given(reader(rec, value, *args))
+        return returning(reader(rec, value, *args))
     content(rec, value)
     values = tuple(
         [rec.hooks.unpack(x) if is_python_class(type(x)) and not _is_element(base, name) else x for x in args]
     )
-    return given(rec.calls_c(_method(rec, value, base, name), (value, *values), kwargs))
+    return returning(rec.calls_c(_method(rec, value, base, name), (value, *values), kwargs))
 
 
 def _is_element(base: Any, name: str) -> bool:
@@ -382,7 +384,7 @@ def _get(rec: Recorder, value: Any, key: Any, default: Any = None) -> Any:
 def _missing_aware(rec: Recorder, value: Any, key: Any) -> Any:
     kind = type(value)
     if container_of(kind) is dict and is_python_class(kind) and not has_key(rec, value, key, rec.source_of(value)):
-        missing = rec.class_found(kind, "__missing__")
+        missing = rec.class_attribute(kind, "__missing__")
         if type(missing) is FunctionType:
             return rec.invoke(missing, (value, key))
     return get_item(rec, value, key)
@@ -474,8 +476,8 @@ def _items_of(rec: Recorder, value: Any, name: str) -> Any:
         return dict(dict.items(value))
     if is_python_class(type(value)) and lookup(type(value), "keys") is not MISSING:
         return rec.hooks.unpack_mapping(value)
-    found = rec.hooks.unpack(value)
-    return found if type(found) in CONTAINERS and rec.source_of(found) is None else list(found)
+    items = rec.hooks.unpack(value)
+    return items if type(items) in CONTAINERS and rec.source_of(items) is None else list(items)
 
 
 def _change_dict(rec: Recorder, value: Any, name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:

@@ -95,23 +95,23 @@ class _Place:
         self._before: Any = self._get()
         passes_on = is_python_class(type(self._before)) or isinstance(self._before, (FunctionType, MethodType))
 
-        def told(frame: Any, event: str, what: Any) -> Any:
+        def trace(frame: Any, event: str, what: Any) -> Any:
             if event == "call":
                 net.entered(frame)
             return self._before(frame, event, what) if passes_on else None
 
-        self._told = told
+        self._trace = trace
 
     def begin(self, net: Net) -> bool:
-        self._set(self._told)
+        self._set(self._trace)
         return True
 
     def end(self, net: Net) -> bool:
         """Whether the place was held all the time."""
-        is_held = self._get() is self._told
-        if is_held:
+        is_installed = self._get() is self._trace
+        if is_installed:
             self._set(self._before)
-        return is_held
+        return is_installed
 
 
 class _Monitor:

@@ -35,18 +35,18 @@ class Change(NamedTuple):
     label: str
     ticks: bool = False  # whether it ticks the state clock
 
-    def call(self, values: Values, made: dict[Any, Any]) -> tuple[Any, ...]:
+    def call(self, values: Values, objects: dict[Any, Any]) -> tuple[Any, ...]:
         """The change as a function and its arguments."""
-        return call_of(self.apply, self.target(values, made), self.key(values, made), self.value(values, made))
+        return call_of(self.apply, self.target(values, objects), self.key(values, objects), self.value(values, objects))
 
 
-class Given:
+class GuardValue:
     """A value that the guard reads at each call."""
 
     def __init__(self, place: int) -> None:
         self.place = place
 
-    def __call__(self, values: Values, made: dict[Any, Any]) -> Any:
+    def __call__(self, values: Values, objects: dict[Any, Any]) -> Any:
         return values[self.place]
 
 
@@ -56,7 +56,7 @@ class Constant:
     def __init__(self, value: Any) -> None:
         self.value = value
 
-    def __call__(self, values: Values, made: dict[Any, Any]) -> Any:
+    def __call__(self, values: Values, objects: dict[Any, Any]) -> Any:
         return self.value
 
 
@@ -67,10 +67,10 @@ class Row:
         self.key = key
         self.parts = parts
 
-    def __call__(self, values: Values, made: dict[Any, Any]) -> Any:
-        if self.key not in made:
-            made[self.key] = tuple([part(values, made) for part in self.parts])
-        return made[self.key]
+    def __call__(self, values: Values, objects: dict[Any, Any]) -> Any:
+        if self.key not in objects:
+            objects[self.key] = tuple([part(values, objects) for part in self.parts])
+        return objects[self.key]
 
 
 class Session:
@@ -114,22 +114,22 @@ class Observation:
 
     def replay(self, values: Values) -> Any:
         """Do the changes again, and give the result."""
-        made: dict[Any, Any] = {}
-        self.repeat(values, made)
-        return self.result(values, made)
+        objects: dict[Any, Any] = {}
+        self.repeat(values, objects)
+        return self.result(values, objects)
 
-    def repeat(self, values: Values, made: dict[Any, Any]) -> None:
+    def repeat(self, values: Values, objects: dict[Any, Any]) -> None:
         """Do the changes again."""
-        for function, *args in self.calls(values, made):
+        for function, *args in self.calls(values, objects):
             function(*args)
 
-    def calls(self, values: Values, made: dict[Any, Any]) -> Iterator[tuple[Any, ...]]:
+    def calls(self, values: Values, objects: dict[Any, Any]) -> Iterator[tuple[Any, ...]]:
         """The changes as calls, made out now."""
-        return iter([change.call(values, made) for change in self.effects])
+        return iter([change.call(values, objects) for change in self.effects])
 
-    def calls_later(self, values: Values, made: dict[Any, Any]) -> Iterator[tuple[Any, ...]]:
+    def calls_later(self, values: Values, objects: dict[Any, Any]) -> Iterator[tuple[Any, ...]]:
         """The same, each made out when its turn comes: for those that depend on what a run has computed."""
-        return Later([partial(change.call, values, made) for change in self.effects])
+        return Later([partial(change.call, values, objects) for change in self.effects])
 
 
 def observe(
@@ -154,8 +154,8 @@ def observe(
     try:
         session.begin(rec)
         with session.running():
-            given, named = _reached(rec, function, args, kwargs)
-            result = rec.passed(function, tuple(given), named)
+            values, named = _reached(rec, function, args, kwargs)
+            result = rec.passed(function, tuple(values), named)
             session.returned(rec)
             if rec.refusal is not None:  # though the function caught it
                 raise rec.refusal
@@ -177,15 +177,18 @@ def _reached(
 ) -> tuple[list[Any], dict[str, Any]]:
     """The arguments as the run sees them, and the function itself, with their sources."""
     names = function.__code__.co_varnames[: function.__code__.co_argcount]
-    given: list[Any] = []
+    values: list[Any] = []
     for i, value in enumerate(args):
         label = names[i] if i < len(names) else f"argument {i}"
-        given.append(rec.taken(value, _argument(rec, f"args[{i}]", label, value)))
-    named = {name: rec.taken(value, _argument(rec, f"kwargs[{name!r}]", name, value)) for name, value in kwargs.items()}
+        values.append(rec.reach_symbolic(value, _argument(rec, f"args[{i}]", label, value)))
+    named = {
+        name: rec.reach_symbolic(value, _argument(rec, f"kwargs[{name!r}]", name, value))
+        for name, value in kwargs.items()
+    }
     # Whoever asks the guard has looked at the code: what is made for it is filed under it, and must not keep it alive.
     rec.sources[id(function)] = rec.log.source(None, "fn", function.__name__, function)
     rec.keep(function)
-    return given, named
+    return values, named
 
 
 def _argument(rec: Recorder, text: str, label: str, value: Any) -> Source:
@@ -210,7 +213,7 @@ def _finished(rec: Recorder, result: Any) -> Observation:
     answer = recipes.result(result)
     program = rec.session.complete(recipes)
     _stay_distinct(rec)
-    guard = Guard(rec.log, recipes.wanted, rec.effects)
+    guard = Guard(rec.log, recipes.read_sources, rec.effects)
     observation = Observation(guard, effects, answer, rec.settled, program)
     observation.reads_results = recipes.reads_results
     return observation
@@ -241,7 +244,7 @@ class Recipes:
 
     def __init__(self, rec: Recorder) -> None:
         self.rec = rec
-        self.wanted: list[Source] = []
+        self.read_sources: list[Source] = []
         self.reads_results = False  # whether Python's values among them are computed by the run
         self._depth = 0
         self._places: dict[int, int] = {}
@@ -268,12 +271,12 @@ class Recipes:
         """The number of a source among the values that the guard gives."""
         place = self._places.get(id(source))
         if place is None:
-            place = self._places[id(source)] = len(self.wanted)
-            self.wanted.append(source)
+            place = self._places[id(source)] = len(self.read_sources)
+            self.read_sources.append(source)
         return place
 
     def _read(self, source: Source) -> Recipe:
-        return Given(self.place(source))
+        return GuardValue(self.place(source))
 
     def result(self, value: Any) -> Recipe:
         """What the function returns, however deep it is nested."""
@@ -284,7 +287,7 @@ class Recipes:
             for key in [key for key in self.rec.memo if key[0] == "recipe"]:
                 del self.rec.memo[key]
             parts = [self.of(leaf) for leaf in leaves]
-            return lambda values, made: unflatten(structure, [part(values, made) for part in parts])
+            return lambda values, objects: unflatten(structure, [part(values, objects) for part in parts])
 
     def of(self, value: Any) -> Recipe:
         """Any value."""
@@ -321,7 +324,7 @@ class Recipes:
 
     def _call(self, function: Any, args: tuple[Any, ...]) -> Recipe:
         parts = [self.of(x) for x in args]
-        return lambda values, made: function(*[part(values, made) for part in parts])
+        return lambda values, objects: function(*[part(values, objects) for part in parts])
 
     def _container(self, value: Any, kind: Any, base: Any, key: int) -> Recipe:
         self._depth += 1
@@ -336,34 +339,36 @@ class Recipes:
         if kind in (dict, collections.OrderedDict):
             items = [(self.of(k), _later(self, v)) for k, v in value.items()]
             return _once(
-                key, kind, lambda d, values, made: d.update({k(values, made): v(values, made) for k, v in items})
+                key,
+                kind,
+                lambda d, values, objects: d.update({k(values, objects): v(values, objects) for k, v in items}),
             )
         if kind is collections.defaultdict:
             factory, items = self.of(value.default_factory), [(self.of(k), _later(self, v)) for k, v in value.items()]
             return _once(
                 key,
-                lambda values, made: collections.defaultdict(factory(values, made)),
-                lambda d, values, made: d.update({k(values, made): v(values, made) for k, v in items}),
+                lambda values, objects: collections.defaultdict(factory(values, objects)),
+                lambda d, values, objects: d.update({k(values, objects): v(values, objects) for k, v in items}),
                 True,
             )
         if kind is bytearray:
             content = bytes(value)
-            return _once(key, bytearray, lambda b, values, made: b.extend(content))
+            return _once(key, bytearray, lambda b, values, objects: b.extend(content))
         parts = [_later(self, x) for x in base.__iter__(value)]
         if kind is list:
-            return _once(key, list, lambda x, values, made: x.extend([part(values, made) for part in parts]))
+            return _once(key, list, lambda x, values, objects: x.extend([part(values, objects) for part in parts]))
         if kind is collections.deque:
             limit = value.maxlen
             return _once(
                 key,
-                lambda values, made: collections.deque(maxlen=limit),
-                lambda x, values, made: x.extend([part(values, made) for part in parts]),
+                lambda values, objects: collections.deque(maxlen=limit),
+                lambda x, values, objects: x.extend([part(values, objects) for part in parts]),
                 True,
             )
         if kind is tuple:
             return Row(key, parts)
         if kind in SETS:
-            return _made_whole(key, kind, parts)
+            return _built_whole(key, kind, parts)
         self.rec.refuse(f"{described(value)} made in the function leaves it")
 
     def _object(self, value: Any, kind: Any, base: Any, key: int) -> Recipe:
@@ -374,7 +379,9 @@ class Recipes:
         if base is tuple:
             whole = self.of(kind)
             parts = [_later(self, x) for x in tuple.__iter__(value)]
-            return _made_whole(key, None, parts, lambda items, values, made: tuple.__new__(whole(values, made), items))
+            return _built_whole(
+                key, None, parts, lambda items, values, objects: tuple.__new__(whole(values, objects), items)
+            )
         if base is not None or (lookup(kind, "__new__") is not object.__new__ and _has_c_state(kind)):
             rec.refuse(f"{described(value)} made in the function leaves it")
         whole = self.of(kind)
@@ -382,21 +389,21 @@ class Recipes:
         fields = [(name, _later(self, x)) for name, x in (space or {}).items()]
         slots: list[tuple[Any, Recipe]] = []
         for owner in mro(kind):
-            for found in namespace(owner).values():
-                if is_slot(found) and is_python_class(owner):
+            for attribute in namespace(owner).values():
+                if is_slot(attribute) and is_python_class(owner):
                     try:
-                        held = found.__get__(value, kind)
+                        content = attribute.__get__(value, kind)
                     except AttributeError:
                         continue
-                    slots.append((found, _later(self, held)))
+                    slots.append((attribute, _later(self, content)))
 
-        def fill(made_object: Any, values: Values, made: dict[int, Any]) -> None:
+        def fill(instance: Any, values: Values, objects: dict[int, Any]) -> None:
             if fields:
-                made_object.__dict__.update({name: part(values, made) for name, part in fields})
+                instance.__dict__.update({name: part(values, objects) for name, part in fields})
             for place, part in slots:
-                place.__set__(made_object, part(values, made))
+                place.__set__(instance, part(values, objects))
 
-        return _once(key, lambda values, made: object.__new__(whole(values, made)), fill, True)
+        return _once(key, lambda values, objects: object.__new__(whole(values, objects)), fill, True)
 
 
 def _has_c_state(kind: type) -> bool:
@@ -411,7 +418,7 @@ def _later(recipes: Recipes, value: Any) -> Recipe:
     """A part of a container: written down when first asked for would be too late, and at once may never end."""
     known = recipes.rec.memo.get(("recipe", id(value)))
     if known is not None:
-        return known[0] if known else lambda values, made: known[0](values, made)
+        return known[0] if known else lambda values, objects: known[0](values, objects)
     place: list[Recipe] = []
     recipes.rec.memo["recipe", id(value)] = place
     recipes.rec.keep(value)
@@ -422,20 +429,20 @@ def _later(recipes: Recipes, value: Any) -> Recipe:
 def _once(key: int, make: Any, fill: Any, takes_values: bool = False) -> Recipe:
     """One object a replay, however often it is referred to; it may hold itself."""
 
-    def recipe(values: Values, made: dict[int, Any]) -> Any:
-        if key not in made:
-            made[key] = value = make(values, made) if takes_values else make()
-            fill(value, values, made)
-        return made[key]
+    def recipe(values: Values, objects: dict[int, Any]) -> Any:
+        if key not in objects:
+            objects[key] = value = make(values, objects) if takes_values else make()
+            fill(value, values, objects)
+        return objects[key]
 
     return recipe
 
 
-def _made_whole(key: int, kind: Any, parts: list[Recipe], make: Any = None) -> Recipe:
-    def recipe(values: Values, made: dict[int, Any]) -> Any:
-        if key not in made:
-            items = [part(values, made) for part in parts]
-            made[key] = kind(items) if make is None else make(items, values, made)
-        return made[key]
+def _built_whole(key: int, kind: Any, parts: list[Recipe], make: Any = None) -> Recipe:
+    def recipe(values: Values, objects: dict[int, Any]) -> Any:
+        if key not in objects:
+            items = [part(values, objects) for part in parts]
+            objects[key] = kind(items) if make is None else make(items, values, objects)
+        return objects[key]
 
     return recipe

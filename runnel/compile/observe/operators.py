@@ -61,12 +61,12 @@ def _by_methods(rec: Recorder, name: str, in_place: bool, sequence: bool, a: Any
     """What the methods of the operands give; NotImplemented where none of them is written in Python or none answers."""
     kind, other = type(a), type(b)
     if in_place:
-        method = rec.class_found(kind, f"__i{name}__")
+        method = rec.class_attribute(kind, f"__i{name}__")
         if is_users_method(kind, f"__i{name}__", method):
             result = rec.invoke_special(method, a, (b,))
             if result is not NotImplemented:
                 return result
-    method, reflected = rec.class_found(kind, f"__{name}__"), rec.class_found(other, f"__r{name}__")
+    method, reflected = rec.class_attribute(kind, f"__{name}__"), rec.class_attribute(other, f"__r{name}__")
     if not (is_users_method(kind, f"__{name}__", method) or is_users_method(other, f"__r{name}__", reflected)):
         return NotImplemented
     first = (
@@ -103,7 +103,7 @@ def unary(rec: Recorder, symbol: str, value: Any) -> Any:
     if answer is not None:
         return answer(rec, UNARY[symbol], value)
     if is_python_class(type(value)):
-        method = rec.class_found(type(value), _UNARY_METHODS[symbol])
+        method = rec.class_attribute(type(value), _UNARY_METHODS[symbol])
         if is_users_method(type(value), _UNARY_METHODS[symbol], method):
             return rec.invoke_special(method, value, ())
     return rec.calls_c(UNARY[symbol], (value,))
@@ -125,19 +125,24 @@ def compare(rec: Recorder, symbol: str, a: Any, b: Any) -> Any:
 def _compared(rec: Recorder, symbol: str, a: Any, b: Any) -> Any:
     name, reflected_name = _COMPARISON_METHODS[symbol]
     kind, other = type(a), type(b)
-    method, reflected = rec.class_found(kind, name), rec.class_found(other, reflected_name)
+    method, reflected = rec.class_attribute(kind, name), rec.class_attribute(other, reflected_name)
     first = kind is not other and issubclass(other, kind)
     order = [(reflected, b, a), (method, a, b)] if first else [(method, a, b), (reflected, b, a)]
-    for found, value, argument in order:
-        if found is MISSING or found is None or found is _ROOT[_COMPARISON_METHODS[symbol][0]] or found in _ROOTS:
-            if symbol == "!=" and found is object.__ne__:  # the inverse of ==
-                equal = rec.class_found(type(value), "__eq__")
+    for candidate, value, argument in order:
+        if (
+            candidate is MISSING
+            or candidate is None
+            or candidate is _ROOT[_COMPARISON_METHODS[symbol][0]]
+            or candidate in _ROOTS
+        ):
+            if symbol == "!=" and candidate is object.__ne__:  # the inverse of ==
+                equal = rec.class_attribute(type(value), "__eq__")
                 if equal is not object.__eq__ and equal is not None:
                     result = rec.invoke_special(equal, value, (argument,))
                     if result is not NotImplemented:
                         return not truth(rec, result)
             continue
-        result = rec.invoke_special(found, value, (argument,))
+        result = rec.invoke_special(candidate, value, (argument,))
         if result is not NotImplemented:
             return result
     if symbol in ("==", "!="):
@@ -182,10 +187,10 @@ def truth(rec: Recorder, value: Any) -> bool:
         return bool(value)
     if is_python_class(kind):
         for name in ("__bool__", "__len__"):
-            found = rec.class_found(kind, name)
-            if is_users_method(kind, name, found):
-                return bool(giving(name, rec.invoke_special(found, value, ())))
-            if found is not MISSING and found is not None:
+            method = rec.class_attribute(kind, name)
+            if is_users_method(kind, name, method):
+                return bool(giving(name, rec.invoke_special(method, value, ())))
+            if method is not MISSING and method is not None:
                 break
     if kind in (FunctionType, MethodType) or is_class(value):
         return bool(value)
@@ -206,15 +211,15 @@ def text(rec: Recorder, convert: Any, value: Any) -> str:
         return convert(rec.settled_number(value))
     if is_python_class(kind):
         for name in ("__str__", "__repr__") if convert is str else ("__repr__",):
-            found = rec.class_found(kind, name)
-            if is_users_method(kind, name, found):
-                result = rec.invoke_special(found, value, ())
+            method = rec.class_attribute(kind, name)
+            if is_users_method(kind, name, method):
+                result = rec.invoke_special(method, value, ())
                 if issubclass(type(result), str):
                     return result
                 raise TypeError(f"{name} returned non-string (type {type(result).__name__})")
-            if found is object.__repr__:
+            if method is object.__repr__:
                 rec.refuse("the text of an object shows its address", "give its class a __repr__")
-            if found is not object.__str__:
+            if method is not object.__str__:
                 break
     return rec.calls_c(convert, (value,))
 
@@ -227,10 +232,10 @@ def formatted(rec: Recorder, how: int, value: Any, spec: Any) -> str:
     if kind in PLAIN:
         return format(rec.settled_number(value), spec)
     if is_python_class(kind):
-        found = rec.class_found(kind, "__format__")
-        if is_users_method(kind, "__format__", found):
-            return rec.invoke_special(found, value, (spec,))
-        if found is object.__format__ and spec == "":
+        method = rec.class_attribute(kind, "__format__")
+        if is_users_method(kind, "__format__", method):
+            return rec.invoke_special(method, value, (spec,))
+        if method is object.__format__ and spec == "":
             return text(rec, str, value)
     if kind in CONTAINERS and spec == "":
         return text(rec, str, value)

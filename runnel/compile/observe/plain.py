@@ -28,7 +28,7 @@ UNARY: Final[dict[str, Callable[[Any], Any]]] = {"+": operator.pos, "-": operato
 CONVERSIONS: Final[dict[int, Callable[[Any], Any]]] = {0: lambda x: x, 1: str, 2: repr, 3: ascii}
 SELF_MATCHING: Final = (bool, bytearray, bytes, dict, float, frozenset, int, list, set, str, tuple)
 WITH_NAMESPACE: Final = frozenset(
-    {"load_global", "seen_global", "store_global", "delete_global", "import_name", "import_from"}
+    {"load_global", "note_global", "store_global", "delete_global", "import_name", "import_from"}
 )
 
 Name = tuple[dict[str, Any], str]  # a namespace and a name in it
@@ -36,8 +36,8 @@ Name = tuple[dict[str, Any], str]  # a namespace and a name in it
 
 def builtins_of(names: dict[str, Any]) -> dict[str, Any]:
     """The built-in names that code with these globals sees."""
-    found = names.get("__builtins__", builtins)
-    return found if type(found) is dict else vars(found)
+    namespace_or_module = names.get("__builtins__", builtins)
+    return namespace_or_module if type(namespace_or_module) is dict else vars(namespace_or_module)
 
 
 class Plain:
@@ -54,7 +54,7 @@ class Plain:
                 raise NameError(f"name '{name}' is not defined", name=name)
         return value
 
-    def seen_global(self, at: Name, _: None) -> None:
+    def note_global(self, at: Name, _: None) -> None:
         """A class body may read the name here."""
 
     def store_global(self, at: Name, value: Any) -> None:
@@ -71,7 +71,7 @@ class Plain:
         except ValueError:
             raise unbound(name) from None
 
-    def seen_cell(self, name: str, cell: CellType) -> None:
+    def note_cell(self, name: str, cell: CellType) -> None:
         """A class body may read the cell here."""
 
     def store_cell(self, name: str, value: Any, cell: CellType) -> None:
@@ -81,12 +81,12 @@ class Plain:
         self.load_cell(name, cell)
         del cell.cell_contents
 
-    def import_name(self, at: Name, level: int, wanted: Any) -> Any:
+    def import_name(self, at: Name, level: int, from_names: Any) -> Any:
         names, name = at
         importer = builtins_of(names).get("__import__")
         if importer is None:
             raise ImportError("__import__ not found")
-        return importer(name, names, None, wanted, level)
+        return importer(name, names, None, from_names, level)
 
     def import_from(self, at: Name, module: Any) -> Any:
         return _IMPORT_FROM(module, at[1])
@@ -210,7 +210,7 @@ def to_call(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> tup
 Call = tuple[Any, tuple[Any, ...], dict[str, Any]]  # a function and its arguments
 
 
-def given(value: Any) -> Call:
+def returning(value: Any) -> Call:
     """A call that gives this value."""
     return (value,).__getitem__, (0,), {}
 
@@ -268,21 +268,21 @@ def match_class(
         raise TypeError("called match pattern must be a class")
     if not is_instance(subject, kind):
         return None
-    found: list[Any] = []
+    values: list[Any] = []
     matched = _positional(kind, read, count)
     if matched is None:
-        found.append(subject)
+        values.append(subject)
         matched = ()
-    seen: set[str] = set()
+    used: set[str] = set()
     for name in (*matched[:count], *names):
-        if name in seen:
+        if name in used:
             raise TypeError(f"{kind.__name__}() got multiple sub-patterns for attribute {name!r}")
-        seen.add(name)
+        used.add(name)
         try:
-            found.append(read(subject, name))
+            values.append(read(subject, name))
         except AttributeError:
             return None
-    return tuple(found)
+    return tuple(values)
 
 
 def _positional(kind: type, read: Any, count: int) -> tuple[str, ...] | None:
@@ -322,10 +322,10 @@ def _import_from() -> Callable[[Any, str], Any]:
     def importing(module: Any, name: str) -> Any:
         code = _STATEMENT.get(name)
         if code is None:
-            code = _STATEMENT[name] = compile(f"from _ import {name} as found", "<import>", "exec")
+            code = _STATEMENT[name] = compile(f"from _ import {name} as value", "<import>", "exec")
         space: dict[str, Any] = {"__builtins__": {"__import__": lambda *_: module}}
         exec(code, space)
-        return space["found"]
+        return space["value"]
 
     return importing
 

@@ -33,7 +33,7 @@ from typing import Any, Final
 
 from runnel.compile.observe import answers, containers, iteration, operators
 from runnel.compile.observe.classes import MISSING, instance_dict, is_python_class, lookup
-from runnel.compile.observe.plain import given
+from runnel.compile.observe.plain import returning
 from runnel.compile.observe.recorder import AbstractPolicy, Recorder
 from runnel.compile.observe.sources import Source
 from runnel.compile.observe.values import PLAIN, VIEWS, container_of, described, is_class
@@ -71,7 +71,7 @@ _CHANGE_FIRST: Final = {
     bisect.insort_left, bisect.insort_right,
 }  # fmt: skip
 # State that a guard asks for again.
-_ASKED_AGAIN: Final = (
+_READ_AGAIN: Final = (
     os.getcwd,
     os.getpid,
     threading.get_ident,
@@ -107,7 +107,7 @@ class Policy(AbstractPolicy):
                 if isinstance(kind, type) and (space is vars(itertools) or issubclass(kind, BaseException)):
                     self._pure_classes.add(id(kind))
         self.answers |= {id(f): _changing_first(f) for f in _CHANGE_FIRST}
-        self.answers |= {id(f): _asking_again(f) for f in _ASKED_AGAIN}
+        self.answers |= {id(f): _reading_again(f) for f in _READ_AGAIN}
         self.answers |= {id(os.fspath): _fspath, id(copy.deepcopy): _deepcopy}
         self.answers[id(vars(collections)["_count_elements"])] = _count_elements
         self.answers |= {id(functools.reduce): _reduce, id(__import__("_warnings").warn): _warn}
@@ -191,9 +191,9 @@ class Policy(AbstractPolicy):
         if id(function) in self.pure:
             iterated = args[: _ITERATED.get(function, 0)]
             values = (*[answers.iterable(rec, x) for x in iterated], *args[len(iterated) :])
-            return given(rec.calls_c(function, values, kwargs))
+            return returning(rec.calls_c(function, values, kwargs))
         if function.__name__ == "__build_class__":
-            return given(rec.makes_class(function, args, kwargs))
+            return returning(rec.makes_class(function, args, kwargs))
         self.refuse_c(rec, function)
 
     def c_class(self, rec: Recorder, kind: type, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
@@ -203,8 +203,8 @@ class Policy(AbstractPolicy):
         if kind in (functools.partial, types.MethodType, property, staticmethod, classmethod, weakref.ref):
             return kind, args, kwargs
         if kind.__module__ == "itertools":
-            return iteration.made(rec, kind, args, kwargs)
-        return given(rec.calls_c(kind, args, kwargs))
+            return iteration.iterator_call(rec, kind, args, kwargs)
+        return returning(rec.calls_c(kind, args, kwargs))
 
     def method(self, kind: type, name: str) -> Any:
         """How a method of an object of C code is called; None: by the rules of its kind."""
@@ -261,7 +261,7 @@ def _changing_first(function: Any) -> Answer:
     return answer
 
 
-def _asking_again(function: Any) -> Answer:
+def _reading_again(function: Any) -> Answer:
     def answer(rec: Recorder) -> Any:
         value = function()
         return rec.reach(value, rec.log.source(None, "{0}()", f"{function.__name__}()", value, (function,)))
@@ -283,19 +283,19 @@ def _count_elements(rec: Recorder, counts: Any, values: Any) -> None:
 def _fspath(rec: Recorder, path: Any) -> Any:
     if type(path) in PLAIN:
         return os.fspath(path)
-    return rec.invoke_special(rec.class_found(type(path), "__fspath__"), path, ())
+    return rec.invoke_special(rec.class_attribute(type(path), "__fspath__"), path, ())
 
 
 def _deepcopy(rec: Recorder, value: Any, memo: Any = None) -> Any:
     """Reads everything that hangs on the value; classes that copy in ways of their own are not followed."""
     if memo is not None:
         rec.refuse("deepcopy() is given a memo")
-    waiting, seen = [value], set()
+    waiting, visited = [value], set()
     while waiting:
         item = waiting.pop()
-        if id(item) in seen or type(item) in PLAIN or is_class(item) or type(item) in _OPAQUE_BUT_FIXED:
+        if id(item) in visited or type(item) in PLAIN or is_class(item) or type(item) in _OPAQUE_BUT_FIXED:
             continue
-        seen.add(id(item))
+        visited.add(id(item))
         rec.keep(item)
         kind = type(item)
         base = container_of(kind)
@@ -306,8 +306,8 @@ def _deepcopy(rec: Recorder, value: Any, memo: Any = None) -> Any:
             continue
         if is_python_class(kind):
             for name in ("__deepcopy__", "__reduce_ex__", "__reduce__", "__getstate__", "__setstate__", "__new__"):
-                found = rec.class_found(kind, name)
-                if type(found) in (FunctionType, staticmethod):
+                method = rec.class_attribute(kind, name)
+                if type(method) in (FunctionType, staticmethod):
                     rec.refuse(f"{described(item)} is copied in a way of its own")
             space = instance_dict(item)
             if space is not None:
@@ -319,10 +319,10 @@ def _deepcopy(rec: Recorder, value: Any, memo: Any = None) -> Any:
 
 def _pure_python_functions() -> list[FunctionType]:
     """Functions of the library that depend on their arguments alone, though they keep caches."""
-    found = [
+    functions = [
         f for n, f in vars(re).items() if type(f) is FunctionType and n in re.__all__ and n not in ("template", "purge")
     ]
-    return [*found, json.dumps, json.loads]  # type: ignore[list-item]
+    return [*functions, json.dumps, json.loads]  # type: ignore[list-item]
 
 
 def _pure_function(function: Any) -> Answer:
@@ -391,13 +391,13 @@ def logging_answers() -> answers.Answers:
 
 def _context_get(rec: Recorder, variable: Any, function: Any, args: Any, kwargs: Any) -> Any:
     value = variable.get(MISSING) if not args else variable.get(*args)
-    held = variable.get(MISSING)
+    current = variable.get(MISSING)
     at = rec.source_of(variable)
     if at is not None:
-        rec.reach(held, rec.log.source(at, "{p}.get(MISSING)", f"{at}.get()", held))
-    if held is MISSING and not args:
-        return given(variable.get())
-    return given(value)
+        rec.reach(current, rec.log.source(at, "{p}.get(MISSING)", f"{at}.get()", current))
+    if current is MISSING and not args:
+        return returning(variable.get())
+    return returning(value)
 
 
 def _called_weakref(rec: Recorder, reference: Any, args: Any, kwargs: Any) -> Any:
@@ -405,7 +405,7 @@ def _called_weakref(rec: Recorder, reference: Any, args: Any, kwargs: Any) -> An
     at = rec.source_of(reference)
     if at is not None:
         rec.reach(value, rec.log.source(at, "{p}()", f"{at}()", value))
-    return given(value)
+    return returning(value)
 
 
 _METHODS: Final[dict[Any, Any]] = {(contextvars.ContextVar, "get"): _context_get}

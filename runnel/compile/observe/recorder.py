@@ -41,7 +41,7 @@ class AbstractPolicy:
         """Whether objects of this class do what its bases do, as far as a run is concerned."""
         return False
 
-    def found_fixed(self, rec: Recorder, kind: type, name: str) -> None:
+    def on_fixed_attribute(self, rec: Recorder, kind: type, name: str) -> None:
         """An attribute was found in a class that does not change as a rule."""
 
     def ticks(self, kind: type) -> bool:
@@ -247,7 +247,7 @@ class Recorder:
         """``value`` was read at ``source``: check it, or remember where it was found. Gives the value."""
         raise NotImplementedError
 
-    def taken(self, value: Any, source: Source) -> Any:
+    def reach_symbolic(self, value: Any, source: Source) -> Any:
         """The same for a value that the run gets from here alone: a number may be another one at later calls."""
         raise NotImplementedError
 
@@ -271,7 +271,7 @@ class Recorder:
         """What a class holds under ``name``, checked along its bases, and where; MISSING where it holds nothing."""
         raise NotImplementedError
 
-    def class_found(self, kind: type, name: str) -> Any:
+    def class_attribute(self, kind: type, name: str) -> Any:
         """What a class holds under ``name``, remembered with its source."""
         raise NotImplementedError
 
@@ -317,7 +317,7 @@ class Recorder:
         """Call a special method that the class of ``value`` holds."""
         raise NotImplementedError
 
-    def bind(self, found: Any, value: Any, kind: type) -> Any:
+    def bind(self, attribute: Any, value: Any, kind: type) -> Any:
         """What a class holds, as a method of ``value``."""
         raise NotImplementedError
 
@@ -369,7 +369,7 @@ class Recorder:
         """Where built-in names are found."""
         raise NotImplementedError
 
-    def importing(self, at: tuple[dict[str, Any], str], level: int, wanted: Any) -> Any:
+    def importing(self, at: tuple[dict[str, Any], str], level: int, names: Any) -> Any:
         """``import name``: the module is found again by its name; a first import settles."""
         raise NotImplementedError
 
@@ -377,7 +377,7 @@ class Recorder:
         """The ``level``-th observed frame, the innermost first."""
         raise NotImplementedError
 
-    def refuse(self, reason: str, remedy: str = "", is_wanted: bool = False, is_passing: bool = False) -> NoReturn:
+    def refuse(self, reason: str, remedy: str = "", is_intended: bool = False, is_passing: bool = False) -> NoReturn:
         """End the observation."""
         raise NotImplementedError
 

@@ -54,7 +54,7 @@ class Recording(Recorder):
         self.actor = whole.hooks_for(self.hooks, bool(session.varying))
         self.net: Any = None  # that hears of code that runs unobserved, while C code is called
         self.settled = ""  # else: what the run did that a later one will find done
-        self._kept: list[Any] = []
+        self._alive: list[Any] = []
         self._twins: dict[int, FunctionType] = {}
         self._bound: dict[tuple[int, int], CodeType] = {}
         self._spaces: dict[int, Source | None] = {}  # by id of a class: the source of its namespace
@@ -76,14 +76,14 @@ class Recording(Recorder):
                 log.check(None, "{s0} is not {s1}", f"{source} is {known}", (), (source, known))
             return self.policy.instead(self, value, known)
         self.sources[id(value)] = source
-        self._kept.append(value)
+        self._alive.append(value)
         if kind in FIXED or is_class(value) or (kind in C_FUNCTIONS and is_immortal(value)):
             log.check(source, "{v} is not {0}", source.label, (Identity(value),))
             if is_class(value):
                 self.reach_class(value, source)
         elif kind is FunctionType and self.policy.counts_by_identity(value):
-            held = value if is_in_its_module(value) else Identity(value)
-            log.check(source, "{v} is not {0}", f"{source} is another function", (held,))
+            expected = value if is_in_its_module(value) else Identity(value)
+            log.check(source, "{v} is not {0}", f"{source} is another function", (expected,))
         elif kind is FunctionType:
             fails = "type({v}) is not FunctionType or ({v}.__code__ is not {0} and code_of({v}) is not {0})"
             log.check(source, fails, f"{source} is another function", (code_of(value),))
@@ -97,7 +97,7 @@ class Recording(Recorder):
             return self.policy.instead(self, value, source)
         return value
 
-    def taken(self, value: Any, source: Source) -> Any:
+    def reach_symbolic(self, value: Any, source: Source) -> Any:
         """The same for a value that the run gets from here alone: a number may be another one at later calls."""
         kind = type(value)
         is_number = (kind is float or kind is int) and self.net is None  # else C code may be given it
@@ -126,14 +126,14 @@ class Recording(Recorder):
         """A class from outside was met, which a guard finds at ``source`` unless it lives for ever."""
         if id(kind) in self._spaces:
             return
-        self._kept.append(kind)
+        self._alive.append(kind)
         for place, base in enumerate(mro(kind)):
             if id(base) in self._spaces:
                 continue
             if self.policy.is_fixed_class(base):
                 self._spaces[id(base)] = None
                 continue
-            self._kept.append(base)
+            self._alive.append(base)
             label = type.__dict__["__name__"].__get__(base)
             if not is_python_class(base):
                 self._spaces[id(base)] = None
@@ -178,24 +178,24 @@ class Recording(Recorder):
                 first = first or base
             elif (id(base), name) in written:
                 space = None
-            found = namespace(base).get(name, MISSING)
-            if found is not MISSING:
+            attribute = namespace(base).get(name, MISSING)
+            if attribute is not MISSING:
                 if space is None:
                     if self.policy.is_transparent(base):
                         continue
-                    self.policy.found_fixed(self, first or base, name)
-                    return found, None
-                return found, self.log.source(space, f"{{p}}.get({name!r}, MISSING)", f"{space}.{name}", found)
+                    self.policy.on_fixed_attribute(self, first or base, name)
+                    return attribute, None
+                return attribute, self.log.source(space, f"{{p}}.get({name!r}, MISSING)", f"{space}.{name}", attribute)
             if space is not None:
                 self.log.check(space, f"{name!r} in {{v}}", f"{space}.{name}")
         return MISSING, None
 
-    def class_found(self, kind: type, name: str) -> Any:
+    def class_attribute(self, kind: type, name: str) -> Any:
         """What a class holds under ``name``, remembered with its source."""
-        found, source = self.class_lookup(kind, name)
+        attribute, source = self.class_lookup(kind, name)
         if source is not None:
-            self.reach(found, source)
-        return found
+            self.reach(attribute, source)
+        return attribute
 
     def pinned(self, value: Any) -> None:
         """Which object this is matters: a later call must find the same one."""
@@ -216,16 +216,18 @@ class Recording(Recorder):
         if flags & 0x280:  # a coroutine, or a generator of the asynchronous kind
             self.refuse(f"{function.__qualname__} is asynchronous")
         code = self.code_for(function)
-        made = FunctionType(code, function.__globals__, function.__name__, function.__defaults__, function.__closure__)
-        made.__kwdefaults__ = function.__kwdefaults__
-        made.__qualname__ = function.__qualname__
-        made.__module__ = function.__module__
-        self._twins[id(function)] = made
-        self._kept.append(function)
+        observed = FunctionType(
+            code, function.__globals__, function.__name__, function.__defaults__, function.__closure__
+        )
+        observed.__kwdefaults__ = function.__kwdefaults__
+        observed.__qualname__ = function.__qualname__
+        observed.__module__ = function.__module__
+        self._twins[id(function)] = observed
+        self._alive.append(function)
         source = self.sources.get(id(function))
         if source is not None:
             self._reach_parts(function, source)
-        return made
+        return observed
 
     def _reach_parts(self, function: FunctionType, source: Source) -> None:
         log, label = self.log, function.__qualname__
@@ -233,7 +235,7 @@ class Recording(Recorder):
         for i, name in enumerate(code.co_freevars):
             cell = function.__closure__[i]  # type: ignore[index]
             if id(cell) not in self.cells:
-                self._kept.append(cell)
+                self._alive.append(cell)
                 text = f"{{p}}.__closure__[{i}].cell_contents"
                 called = name if source.parent is None and source.text == "fn" else f"{name} of {label}"
                 self.cells[id(cell)] = log.source(source, text, called)
@@ -256,13 +258,13 @@ class Recording(Recorder):
         known = self._bound.get(key)
         if known is None:
             known = self._bound[key] = with_hooks(function, self.actor)
-            self._kept += (code, known)
+            self._alive += (code, known)
             self.register(known, code)
         return known
 
     def register(self, code: CodeType, original: CodeType) -> None:
         """Code made here, of ``original``, runs observed."""
-        self._kept.append(code)
+        self._alive.append(code)
         self.codes.add(id(code))
         self.originals[id(code)] = original
         for inner, was in zip(_codes_in(code), _codes_in(original), strict=True):
@@ -300,21 +302,21 @@ class Recording(Recorder):
             return self.invoke(method, (value, *args), kwargs)
         return self.invoke(self.bind(method, value, type(value)), args, kwargs)
 
-    def bind(self, found: Any, value: Any, kind: type) -> Any:
+    def bind(self, attribute: Any, value: Any, kind: type) -> Any:
         """What a class holds, as a method of ``value``."""
-        what = type(found)
+        what = type(attribute)
         if what is staticmethod or what is classmethod:
-            inner = found.__func__
-            at = self.source_of(found)
+            inner = attribute.__func__
+            at = self.source_of(attribute)
             if at is not None:
                 self.reach(inner, self.log.source(at, "{p}.__func__", f"{at}", inner))
             return inner if what is staticmethod else self.bound(inner, kind)
         getter = lookup(what, "__get__")
         if getter is MISSING:
-            return found
+            return attribute
         if type(getter) is FunctionType:
-            return self.invoke(self.class_found(what, "__get__"), (found, value, kind))
-        return found.__get__(value, kind)
+            return self.invoke(self.class_attribute(what, "__get__"), (attribute, value, kind))
+        return attribute.__get__(value, kind)
 
     def bound(self, function: Any, value: Any) -> Any:
         """A class method of the class ``value``."""
@@ -374,7 +376,7 @@ class Recording(Recorder):
 
     def close(self) -> None:
         """Let go of everything; hooks and recorder refer to each other, and must not wait for the collector."""
-        for kept in (
+        for collection in (
             self.sources,
             self.symbols,
             self.stand_ins,
@@ -385,8 +387,8 @@ class Recording(Recorder):
             self._bound,
             self._spaces,
         ):
-            kept.clear()
-        self._kept.clear()
+            collection.clear()
+        self._alive.clear()
         self.log.forget_values()
         self.session.end()
         self.session = None
@@ -394,7 +396,7 @@ class Recording(Recorder):
 
     def keep(self, value: Any) -> None:
         """Keep an object alive until the recording ends, so that its address means it."""
-        self._kept.append(value)
+        self._alive.append(value)
 
     def constant(self, value: Any) -> Any:
         """One object for equal constants."""
@@ -410,11 +412,11 @@ class Recording(Recorder):
             self.refuse("the module has built-in names of its own")
         return self.log.source(None, "{0}", "built-ins", MISSING, (built,))
 
-    def importing(self, at: tuple[dict[str, Any], str], level: int, wanted: Any) -> Any:
+    def importing(self, at: tuple[dict[str, Any], str], level: int, names: Any) -> Any:
         """``import name``: the module is found again by its name; a first import settles."""
         before = len(sys.modules)
         try:
-            module = PLAIN_HOOKS.import_name(at, level, wanted)
+            module = PLAIN_HOOKS.import_name(at, level, names)
         except ImportError as problem:
             self.log.check(None, f"{problem.name!r} in modules", f"module {problem.name}")
             raise
@@ -438,9 +440,9 @@ class Recording(Recorder):
 
     # Refusing -------------------------------------------------------------------------------------------------------
 
-    def refuse(self, reason: str, remedy: str = "", is_wanted: bool = False, is_passing: bool = False) -> NoReturn:
+    def refuse(self, reason: str, remedy: str = "", is_intended: bool = False, is_passing: bool = False) -> NoReturn:
         """End the observation."""
-        self.refusal = Refused(reason, self.line(), remedy, is_wanted, is_passing)
+        self.refusal = Refused(reason, self.line(), remedy, is_intended, is_passing)
         raise self.refusal
 
     def line(self) -> str:

@@ -37,16 +37,16 @@ def template(code: CodeType) -> CodeType:
     known = _TEMPLATES.get(id(code))
     if known is not None and known[0]() is code:
         return known[1]
-    made = _Writer(code).write()
+    rewritten = _Writer(code).write()
     key = id(code)
-    _TEMPLATES[key] = (weakref.ref(code, lambda _: _TEMPLATES.pop(key, None)), made)
-    return made
+    _TEMPLATES[key] = (weakref.ref(code, lambda _: _TEMPLATES.pop(key, None)), rewritten)
+    return rewritten
 
 
-def bind(made: CodeType, hook: Callable[[Hook], Any]) -> CodeType:
+def bind(code: CodeType, hook: Callable[[Hook], Any]) -> CodeType:
     """A template with ``hook(h)`` in place of each Hook h."""
-    consts = [hook(x) if type(x) is Hook else bind(x, hook) if type(x) is CodeType else x for x in made.co_consts]
-    return made.replace(co_consts=tuple(consts))
+    consts = [hook(x) if type(x) is Hook else bind(x, hook) if type(x) is CodeType else x for x in code.co_consts]
+    return code.replace(co_consts=tuple(consts))
 
 
 class _Writer:
@@ -170,7 +170,7 @@ def _load_global(w: _Writer, i: Instruction) -> None:
 
 
 def _load_name(w: _Writer, i: Instruction) -> None:
-    w.hook(0, "seen_global", w.code.co_names[i.arg])
+    w.hook(0, "note_global", w.code.co_names[i.arg])
     w.emit("POP_TOP")
     w.out.append(i)
 
@@ -213,7 +213,7 @@ def _class_cell(w: _Writer, i: Instruction) -> bool | None:
     if name is None:
         return False
     w.emit(versions.LOAD_CELL, i.arg)
-    w.hook(1, "seen_cell", name)
+    w.hook(1, "note_cell", name)
     w.emit("POP_TOP")
     w.out.append(i)
     return None

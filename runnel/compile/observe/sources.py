@@ -63,30 +63,30 @@ class Log:
         self.reads: list[Source] = []
         self._sources: dict[Any, Source] = {}
         self._checked: set[Any] = set()
-        self._kept: list[Any] = []  # what ids in keys belong to
+        self._alive: list[Any] = []  # what ids in keys belong to
 
     def source(
         self, parent: Source | None, text: str, label: str, value: Any = MISSING, constants: tuple[Any, ...] = ()
     ) -> Source:
         """The source of this path, made if it is new."""
         key = (id(parent), text, *map(id, constants))
-        found = self._sources.get(key)
-        if found is None:
-            found = self._sources[key] = Source(parent, text, constants, label, value)
-            self._kept.append(constants)
-        return found
+        source = self._sources.get(key)
+        if source is None:
+            source = self._sources[key] = Source(parent, text, constants, label, value)
+            self._alive.append(constants)
+        return source
 
     def computed(
         self, text: str, operands: tuple[Source | None, ...], label: str, constants: tuple[Any, ...]
     ) -> Source:
         """A number that is computed from what is found at ``operands``, which ``text`` names."""
         key = (text, *map(id, operands), *map(id, constants))
-        found = self._sources.get(key)
-        if found is None:
-            found = self._sources[key] = Source(None, text, constants, label, MISSING)
-            found.operands = operands
-            self._kept.append(constants)
-        return found
+        source = self._sources.get(key)
+        if source is None:
+            source = self._sources[key] = Source(None, text, constants, label, MISSING)
+            source.operands = operands
+            self._alive.append(constants)
+        return source
 
     def check(
         self,
@@ -103,7 +103,7 @@ class Log:
         if key in self._checked:
             return
         self._checked.add(key)
-        self._kept.append(constants)
+        self._alive.append(constants)
         for needed in (source, *others):
             if needed is not None:
                 self.need(needed)
@@ -124,8 +124,8 @@ class Log:
         for source in self._sources.values():
             source.value = None
             source.constants = ()
-        for kept in (self.entries, self.reads, self._sources, self._kept, self._checked):
-            kept.clear()
+        for collection in (self.entries, self.reads, self._sources, self._alive, self._checked):
+            collection.clear()
 
 
 _IMMORTAL: Final = (
@@ -154,14 +154,14 @@ def is_in_its_module(value: Any) -> bool:
     """Whether a class or function is what its module holds under its name."""
     if issubclass(type(value), type) and not value.__flags__ & 1 << 9:
         return True  # a class of the interpreter itself
-    found: Any = sys.modules.get(value.__module__)
+    holder: Any = sys.modules.get(value.__module__)
     for name in value.__qualname__.split("."):
         space = (
-            getattr(found, "__dict__", None)
-            if type(found) is types.ModuleType or issubclass(type(found), type)
+            getattr(holder, "__dict__", None)
+            if type(holder) is types.ModuleType or issubclass(type(holder), type)
             else None
         )
         if space is None:
             return False
-        found = space.get(name)
-    return found is value
+        holder = space.get(name)
+    return holder is value

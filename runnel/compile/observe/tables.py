@@ -23,15 +23,15 @@ class Handler(NamedTuple):
 
 def read_handlers(table: bytes) -> list[Handler]:
     """The entries of a ``co_exceptiontable``."""
-    found: list[Handler] = []
+    handlers: list[Handler] = []
     units = iter(table)
     for first in units:
         start = _big_endian(first, units)
         length = _big_endian(next(units), units)
         target = _big_endian(next(units), units)
         depth = _big_endian(next(units), units)
-        found.append(Handler(start, start + length, target, depth >> 1, bool(depth & 1)))
-    return found
+        handlers.append(Handler(start, start + length, target, depth >> 1, bool(depth & 1)))
+    return handlers
 
 
 def write_handlers(handlers: Iterable[Handler]) -> bytes:

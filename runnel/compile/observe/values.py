@@ -81,19 +81,19 @@ def is_nan(value: Any) -> bool:
     return type(value) in (float, complex) and value != value
 
 
-def is_users_method(kind: type, name: str, found: Any) -> bool:
+def is_users_method(kind: type, name: str, method: Any) -> bool:
     """Whether what a class holds under ``name`` is the user's: Python code, or a C function that its bases written in C
     do not have there, such as ``__lshift__ = list.append`` or ``__contains__ = table.__contains__``."""
-    if found is MISSING or found is None:
+    if method is MISSING or method is None:
         return False
-    return type(found) not in C_FUNCTIONS or found is not of_c(kind, name)
+    return type(method) not in C_FUNCTIONS or method is not of_c(kind, name)
 
 
 def of_c(kind: type, name: str) -> Any:
     """What the bases of a class that are written in C have under ``name``; MISSING where they have nothing."""
     for base in mro(kind):
         if not is_python_class(base):
-            found = namespace(base).get(name, MISSING)
-            if found is not MISSING:
-                return found
+            method = namespace(base).get(name, MISSING)
+            if method is not MISSING:
+                return method
     return MISSING

@@ -100,10 +100,10 @@ class WholeHooks:
 
     def call(self, args: tuple[Any, ...], function: Any) -> tuple[Any, ...]:
         is_arithmetic = symbols.takes_numbers(function, args)
-        return self.hooks.call(args if is_arithmetic else self._given(function, args), function)
+        return self.hooks.call(args if is_arithmetic else self._arguments(function, args), function)
 
     def call_with_names(self, args: tuple[Any, ...], function: Any) -> tuple[Any, ...]:
-        return self.hooks.call_with_names(self._given(function, args), function)
+        return self.hooks.call_with_names(self._arguments(function, args), function)
 
     def call_unpacked(self, args: tuple[Any, ...], function: Any) -> tuple[Any, ...]:
         if self._passes_on(function):
@@ -112,7 +112,7 @@ class WholeHooks:
         named = [{name: self.plain(x) for name, x in dict(part).items()} for part in args[1:]]
         return self.hooks.call_unpacked((values, *named), function)
 
-    def _given(self, function: Any, args: tuple[Any, ...]) -> tuple[Any, ...]:
+    def _arguments(self, function: Any, args: tuple[Any, ...]) -> tuple[Any, ...]:
         return args if self._passes_on(function) else tuple(map(self.plain, args))
 
     def _passes_on(self, function: Any) -> bool:

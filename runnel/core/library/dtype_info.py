@@ -16,7 +16,7 @@ from runnel.core.dispatch import TensorLike
 from runnel.core.dtypes import DType
 from runnel.core.errors import DTypeError
 from runnel.core.records import record
-from runnel.core.showing import shown
+from runnel.core.showing import short_repr
 from runnel.core.surface import offered, offered_names
 
 __version__: Final = importlib.metadata.version("runnel")
@@ -70,7 +70,7 @@ def _dtype_of(name: str, value: Any) -> DType:
     try:
         return dtypes.as_dtype(value)
     except (TypeError, ValueError):
-        raise DTypeError(f"[{name}] takes dtypes and arrays; received {shown(value)}.") from None
+        raise DTypeError(f"[{name}] takes dtypes and arrays; received {short_repr(value)}.") from None
 
 
 @offered("rn")
@@ -79,10 +79,10 @@ def finfo(type: Any = dtypes.float32) -> FloatInfo:
     dtype = _dtype_of("finfo", type)
     if not dtype.is_float:
         raise DTypeError(f"[finfo] takes a float dtype; received {dtype.name}, whose limits iinfo() gives.")
-    found: Any = ml_dtypes.finfo(dtype.numpy)  # type: ignore[no-untyped-call]
+    info: Any = ml_dtypes.finfo(dtype.numpy)  # type: ignore[no-untyped-call]
     names = ("eps", "max", "min", "smallest_normal", "tiny", "resolution")
-    limits = {name: builtins.float(getattr(found, name)) for name in names}
-    return FloatInfo(bits=builtins.int(found.bits), dtype=dtype, **limits)
+    limits = {name: builtins.float(getattr(info, name)) for name in names}
+    return FloatInfo(bits=builtins.int(info.bits), dtype=dtype, **limits)
 
 
 @offered("rn")
@@ -91,8 +91,8 @@ def iinfo(type: Any = dtypes.int64) -> IntInfo:
     dtype = _dtype_of("iinfo", type)
     if not dtype.is_integer:
         raise DTypeError(f"[iinfo] takes an integer dtype; received {dtype.name}.")
-    found = np.iinfo(dtype.numpy)
-    return IntInfo(found.bits, builtins.int(found.max), builtins.int(found.min), dtype)
+    info = np.iinfo(dtype.numpy)
+    return IntInfo(info.bits, builtins.int(info.max), builtins.int(info.min), dtype)
 
 
 @offered("rn: result_type promote_types")

@@ -41,19 +41,19 @@ class AdaptiveLogSoftmaxWithLoss(Module):
         head_bias: bool = False,
         dtype: Any = None,
     ) -> None:
-        given = list(cutoffs)
-        if not given or given != sorted(set(given)) or given[0] < 1 or given[-1] > n_classes - 1:
+        listed = list(cutoffs)
+        if not listed or listed != sorted(set(listed)) or listed[0] < 1 or listed[-1] > n_classes - 1:
             raise ValueError(
                 f"[AdaptiveLogSoftmaxWithLoss] cutoffs rise, from 1 or more to less than n_classes={n_classes}; "
-                f"received {given}."
+                f"received {listed}."
             )
         self.in_features = in_features
         self.n_classes = n_classes
-        self.cutoffs = [*given, n_classes]
+        self.cutoffs = [*listed, n_classes]
         self.div_value = div_value
         self.head_bias = head_bias
-        self.shortlist_size = given[0]
-        self.n_clusters = len(given)
+        self.shortlist_size = listed[0]
+        self.n_clusters = len(listed)
         self.head_size = self.shortlist_size + self.n_clusters
         self.head = Linear(in_features, self.head_size, head_bias, dtype)
         self.tail = ModuleList()

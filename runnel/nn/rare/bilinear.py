@@ -44,8 +44,8 @@ def conv_tbc(x: Array, weight: Array, bias: Array, pad: int = 0) -> Tensor:
         raise ShapeError(
             f"[conv_tbc] takes (T, N, in) and a weight (kernel, in, out); received shapes {x.shape} and {weight.shape}."
         )
-    found = ops.conv(ops.permute(x, (1, 2, 0)), ops.permute(weight, (2, 1, 0)), bias, padding=pad)
-    result: Tensor = ops.permute(found, (2, 0, 1))
+    channels_first = ops.conv(ops.permute(x, (1, 2, 0)), ops.permute(weight, (2, 1, 0)), bias, padding=pad)
+    result: Tensor = ops.permute(channels_first, (2, 0, 1))
     return result
 
 
@@ -80,5 +80,5 @@ class Bilinear(Module):
         return bilinear(input1, input2, self.weight, self.bias)
 
     def extra_repr(self) -> str:
-        shown = f"{self.in1_features}, {self.in2_features}, {self.out_features}"
-        return shown + ("" if self.bias is not None else ", bias=False")
+        text = f"{self.in1_features}, {self.in2_features}, {self.out_features}"
+        return text + ("" if self.bias is not None else ", bias=False")

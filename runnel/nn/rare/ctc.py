@@ -45,13 +45,13 @@ def ctc_loss(
         zero_infinity: whether losses of targets that cannot be, having too many labels, are 0 and not infinite.
     """
     if log_probs.ndim == 2:
-        seen, wanted = (_vector(log_probs, n) for n in (input_lengths, target_lengths))
+        input_counts, label_counts = (_vector(log_probs, n) for n in (input_lengths, target_lengths))
         labels = ops.reshape(targets, (1, -1))
         single = ops.squeeze(
-            ctc_loss(ops.expand_dims(log_probs, 1), labels, seen, wanted, blank, "none", zero_infinity), 0
+            ctc_loss(ops.expand_dims(log_probs, 1), labels, input_counts, label_counts, blank, "none", zero_infinity), 0
         )
         if reduction == "mean":
-            single = single / ops.cast(ops.maximum(ops.squeeze(wanted, 0), 1), single.dtype)
+            single = single / ops.cast(ops.maximum(ops.squeeze(label_counts, 0), 1), single.dtype)
         elif reduction not in ("sum", "none"):
             reduced("ctc_loss", single, reduction)
         result: Tensor = single
@@ -61,18 +61,19 @@ def ctc_loss(
             f"[ctc_loss] takes log-probabilities (T, N, C) and a blank below C; received {log_probs.shape}, {blank}."
         )
     batch, classes = log_probs.shape[1:]
-    seen, wanted = (_vector(log_probs, n) for n in (input_lengths, target_lengths))
-    if seen.shape != (batch,) or wanted.shape != (batch,):
+    input_counts, label_counts = (_vector(log_probs, n) for n in (input_lengths, target_lengths))
+    if input_counts.shape != (batch,) or label_counts.shape != (batch,):
         raise ShapeError(
-            f"[ctc_loss] {batch} sequences have as many lengths; received shapes {seen.shape} and {wanted.shape}."
+            f"[ctc_loss] {batch} sequences have as many lengths; received shapes {input_counts.shape} and "
+            f"{label_counts.shape}."
         )
-    labels = labels_below(_padded(targets, wanted, batch), classes)
+    labels = labels_below(_padded(targets, label_counts, batch), classes)
     wide = log_probs if log_probs.dtype.itemsize != 2 else ops.cast(log_probs, float32)
-    losses = -_log_likelihood(wide, labels, seen, wanted, blank)
+    losses = -_log_likelihood(wide, labels, input_counts, label_counts, blank)
     is_possible = ops.less(losses, -_IMPOSSIBLE / 2)
     losses = ops.where(is_possible, losses, 0.0 if zero_infinity else float("inf"))
     if reduction == "mean":
-        losses = losses / ops.cast(ops.maximum(wanted, 1), losses.dtype)
+        losses = losses / ops.cast(ops.maximum(label_counts, 1), losses.dtype)
     averaged: Tensor = ops.cast(reduced("ctc_loss", losses, reduction), log_probs.dtype)
     return averaged
 
@@ -101,7 +102,7 @@ def _padded(targets: Array, lengths: Array, batch: int) -> Array:
     return ops.take(labels, ops.minimum(place, labels.size - 1), 0)
 
 
-def _log_likelihood(x: Array, labels: Array, seen: Array, wanted: Array, blank: int) -> Array:
+def _log_likelihood(x: Array, labels: Array, input_counts: Array, label_counts: Array, blank: int) -> Array:
     """log p of each sequence's labels: a walk over the steps, through the states blank, label, blank, label, …, blank.
     From one step to the next it stays, goes on by one state, or by two past a blank between unlike labels."""
     batch, count = labels.shape
@@ -115,17 +116,19 @@ def _log_likelihood(x: Array, labels: Array, seen: Array, wanted: Array, blank: 
     impossible = ops.full_like(x, _IMPOSSIBLE, (batch, states))
     begins = ops.less(ops.iota(extended, (batch, states), 1), 2)
 
-    def step(log_p: Array, given: tuple[Array, Array]) -> tuple[Array, None]:
-        number, score = given
+    def step(log_p: Array, entry: tuple[Array, Array]) -> tuple[Array, None]:
+        number, score = entry
         by_one = ops.pad(log_p, ((0, 0), (1, 0)), _IMPOSSIBLE)[:, :states]
         by_two = ops.where(may_skip, ops.pad(log_p, ((0, 0), (2, 0)), _IMPOSSIBLE)[:, :states], impossible)
         ways = ops.logsumexp(ops.stack([log_p, by_one, by_two]), 0)
         after = ops.where(ops.equal(number, 0), ops.where(begins, score, impossible), ways + score)
-        return ops.where(ops.less(number, ops.expand_dims(seen, -1)), ops.maximum(after, _IMPOSSIBLE), log_p), None
+        return ops.where(
+            ops.less(number, ops.expand_dims(input_counts, -1)), ops.maximum(after, _IMPOSSIBLE), log_p
+        ), None
 
     last, _ = scan(step, impossible, (ops.iota(x, (x.shape[0], 1, 1), 0), scores))
     place = ops.iota(extended, (batch, states), 1)
-    end = 2 * ops.expand_dims(wanted, -1)
+    end = 2 * ops.expand_dims(label_counts, -1)
     ends = ops.logical_or(ops.equal(place, end), ops.equal(place, end - 1))
     return ops.logsumexp(ops.where(ends, last, impossible), 1)
 

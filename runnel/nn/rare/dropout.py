@@ -22,7 +22,7 @@ def _require_probability(name: str, p: float) -> None:
         raise ValueError(f"[{name}] p is a probability; received {p}.")
 
 
-def _kept(x: Array, p: float, shape: tuple[int, ...]) -> Array:
+def _keep_mask(x: Array, p: float, shape: tuple[int, ...]) -> Array:
     """1 with probability 1 - p, else 0, in ``shape``."""
     return ops.cast(ops.bernoulli(random.next_key(None, x.device), 1 - p, shape), x.dtype)
 
@@ -41,7 +41,7 @@ def _of_channels(name: str, x: Array, p: float, training: bool, ranks: tuple[int
         unchanged: Tensor = x.read()
         return unchanged
     shape = (x.shape[0], *(1,) * (x.ndim - 1)) if x.ndim == alone else _channels(x)
-    result: Tensor = x * (_kept(x, p, shape) / (1 - p) if p < 1 else 0)
+    result: Tensor = x * (_keep_mask(x, p, shape) / (1 - p) if p < 1 else 0)
     return result
 
 
@@ -71,9 +71,9 @@ def _to_lowest(x: Array, p: float, shape: tuple[int, ...]) -> Tensor:
     if p == 1:
         nothing: Tensor = x * 0
         return nothing
-    kept = _kept(x, p, shape)
+    keep_mask = _keep_mask(x, p, shape)
     scale = 1 / math.sqrt((1 - p) * (1 + p * _LOWEST**2))
-    result: Tensor = x * (kept * scale) + ((1 - kept) * (_LOWEST * scale) - _LOWEST * scale * p)
+    result: Tensor = x * (keep_mask * scale) + ((1 - keep_mask) * (_LOWEST * scale) - _LOWEST * scale * p)
     return result
 
 

@@ -66,8 +66,8 @@ def _of_rows(rows: Array, counted: Array, mode: str) -> Tensor:
     """Bags (bags, labels, D)."""
     if mode == "max":
         greatest = ops.max(ops.where(counted, rows, -float("inf")), 1)
-        found: Tensor = ops.where(ops.any(counted, 1), greatest, 0.0)
-        return found
+        bags: Tensor = ops.where(ops.any(counted, 1), greatest, 0.0)
+        return bags
     return _averaged(ops.sum(ops.where(counted, rows, 0.0), 1), ops.sum(ops.cast(counted, rows.dtype), 1), mode)
 
 

@@ -77,8 +77,10 @@ def grid_sample(
         places, weights = [p for p, _ in corner], [w for _, w in corner if w is not None]
         if mode == "bicubic":
             places = [_inside(p, n, padding_mode, aligned) for p, n in zip(places, sizes, strict=True)]
-        seen = [ops.logical_and(ops.greater_equal(p, 0), ops.less(p, n)) for p, n in zip(places, sizes, strict=True)]
-        is_inside = functools.reduce(ops.logical_and, seen)
+        in_range = [
+            ops.logical_and(ops.greater_equal(p, 0), ops.less(p, n)) for p, n in zip(places, sizes, strict=True)
+        ]
+        is_inside = functools.reduce(ops.logical_and, in_range)
         row = image
         for i, (p, n) in enumerate(zip(places, sizes, strict=True)):
             index = ops.cast(ops.clip(ops.stop_gradient(p), 0, n - 1), int64)

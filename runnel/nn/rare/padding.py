@@ -24,8 +24,8 @@ class _Pad(Module):
 
     def __init__(self, padding: Size) -> None:
         name = type(self).__name__
-        given = as_shape(name, padding)
-        self.padding = given * (2 * self.spatial) if is_single(padding) else given
+        sizes = as_shape(name, padding)
+        self.padding = sizes * (2 * self.spatial) if is_single(padding) else sizes
         if len(self.padding) != 2 * self.spatial:
             raise ShapeError(f"[{name}] padding is an int or {2 * self.spatial} ints; received {padding!r}.")
 

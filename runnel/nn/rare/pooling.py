@@ -70,8 +70,8 @@ def _max_unpool(
     steps = per_axis("max_unpool", "stride", kernel if stride is None else stride, spatial)
     around = per_axis("max_unpool", "padding", padding, spatial)
     least = [(n - 1) * s - 2 * p + k for n, s, p, k in zip(x.shape[2:], steps, around, kernel, strict=True)]
-    wanted = least if output_size is None else list(output_size)[-spatial:]
-    if len(wanted) != spatial or any(abs(n - m) >= s for n, m, s in zip(wanted, least, steps, strict=True)):
+    out_size = least if output_size is None else list(output_size)[-spatial:]
+    if len(out_size) != spatial or any(abs(n - m) >= s for n, m, s in zip(out_size, least, steps, strict=True)):
         raise ShapeError(
             f"[max_unpool] the output has {spatial} spatial axes of less than a stride {steps} around {tuple(least)}; "
             f"received output_size={output_size!r}."
@@ -81,11 +81,11 @@ def _max_unpool(
             f"[max_unpool] an input of shape {x.shape} needs as many integer indices; received {indices.dtype.name} of "
             f"shape {indices.shape}."
         )
-    channels, size = math.prod(x.shape[:2]), math.prod(wanted)
+    channels, size = math.prod(x.shape[:2]), math.prod(out_size)
     rows = labels_below(ops.reshape(ops.cast(indices, int64), (channels, -1)), size)
     place = ops.reshape(rows + ops.iota(rows, (channels, 1), 0) * size, (-1,))
     filled = ops.put(ops.full_like(x, 0, (channels * size,)), place, ops.reshape(x, (-1,)))
-    result: Tensor = ops.reshape(filled, (*x.shape[:2], *wanted))
+    result: Tensor = ops.reshape(filled, (*x.shape[:2], *out_size))
     return result
 
 
@@ -105,17 +105,19 @@ def _fractional_max_pool(
     if (output_size is None) == (output_ratio is None):
         raise ValueError("[fractional_max_pool] needs either output_size or output_ratio.")
     if output_size is not None:
-        wanted = per_axis("fractional_max_pool", "output_size", output_size, spatial)
+        out_size = per_axis("fractional_max_pool", "output_size", output_size, spatial)
     else:
         ratios = (output_ratio,) * spatial if isinstance(output_ratio, (int, float)) else tuple(output_ratio)
-        wanted = tuple(int(n * r) for n, r in zip(x.shape[2:], ratios, strict=True))
-    if any(m < 1 or m + k - 1 > n for n, m, k in zip(x.shape[2:], wanted, kernel, strict=True)):
-        raise ShapeError(f"[fractional_max_pool] {wanted} windows of {kernel} do not fit an input of shape {x.shape}.")
+        out_size = tuple(int(n * r) for n, r in zip(x.shape[2:], ratios, strict=True))
+    if any(m < 1 or m + k - 1 > n for n, m, k in zip(x.shape[2:], out_size, kernel, strict=True)):
+        raise ShapeError(
+            f"[fractional_max_pool] {out_size} windows of {kernel} do not fit an input of shape {x.shape}."
+        )
     if _random_samples is None:
         _random_samples = ops.uniform(random.next_key(None, x.device), (*x.shape[:2], spatial), x.dtype)
     flat = ops.iota(x, (1, 1, 1, 1), 0)  # (N, C, taps, windows), axis by axis
     # PyTorch's samples are those of the last axis first in two dimensions, and of the first one first in three.
-    for i, (n, m, k) in enumerate(zip(x.shape[2:], wanted, kernel, strict=True)):
+    for i, (n, m, k) in enumerate(zip(x.shape[2:], out_size, kernel, strict=True)):
         sample = ops.getitem(_random_samples, (..., spatial - 1 - i if spatial == 2 else i, None))
         starts = _starts(sample, n, m, k)
         along = ops.expand_dims(starts, 2) + ops.iota(starts, (1, 1, k, 1), 2)
@@ -124,10 +126,10 @@ def _fractional_max_pool(
     taps, windows = flat.shape[2:]
     flat = ops.broadcast_to(flat, (*x.shape[:2], taps, windows))
     rows = ops.reshape(x, (*x.shape[:2], -1))
-    seen = ops.take_along_axis(ops.stop_gradient(rows), ops.reshape(flat, (*x.shape[:2], -1)), 2)
-    first = ops.argmax(ops.reshape(seen, flat.shape), 2, keepdims=True)
+    patches = ops.take_along_axis(ops.stop_gradient(rows), ops.reshape(flat, (*x.shape[:2], -1)), 2)
+    first = ops.argmax(ops.reshape(patches, flat.shape), 2, keepdims=True)
     place = ops.squeeze(ops.take_along_axis(flat, first, 2), 2)
-    values = ops.reshape(ops.take_along_axis(rows, place, 2), (*x.shape[:2], *wanted))
+    values = ops.reshape(ops.take_along_axis(rows, place, 2), (*x.shape[:2], *out_size))
     return (values, ops.reshape(place, values.shape)) if return_indices else values
 
 

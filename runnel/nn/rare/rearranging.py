@@ -76,8 +76,8 @@ def unfold(x: Array, kernel_size: Size, dilation: Size = 1, padding: Size = 0, s
         raise ShapeError(f"[unfold] an input has axes (N, C, H, W) or (C, H, W); received shape {x.shape}.")
     kernel, gaps, around, steps = _geometry("unfold", kernel_size, dilation, padding, stride)
     padded = ops.pad(x, ((0, 0), (0, 0), *((n, n) for n in around)))
-    seen = windows(channels_last(padded), kernel, steps, gaps)  # (N, rows, columns, *kernel, C)
-    ordered = ops.permute(seen, (0, 5, 3, 4, 1, 2))
+    patches = windows(channels_last(padded), kernel, steps, gaps)  # (N, rows, columns, *kernel, C)
+    ordered = ops.permute(patches, (0, 5, 3, 4, 1, 2))
     result: Tensor = ops.reshape(ordered, (x.shape[0], x.shape[1] * math.prod(kernel), -1))
     return result
 

@@ -79,9 +79,9 @@ def _require_mode(x: Array, mode: str, align_corners: bool | None, antialias: bo
     spatial = x.ndim - 2
     if mode not in _MODES:
         raise ValueError(f"[interpolate] mode is one of {', '.join(_MODES)}; received {mode!r}.")
-    wanted = 2 if mode == "bicubic" else _LINEAR.get(mode)
-    if not 1 <= spatial <= 3 or (wanted is not None and spatial != wanted):
-        fitting = f"mode '{mode}' takes (N, C) and {wanted or '1 to 3'} spatial axes"
+    expected = 2 if mode == "bicubic" else _LINEAR.get(mode)
+    if not 1 <= spatial <= 3 or (expected is not None and spatial != expected):
+        fitting = f"mode '{mode}' takes (N, C) and {expected or '1 to 3'} spatial axes"
         raise ShapeError(f"[interpolate] {fitting}; received shape {x.shape}.")
     if align_corners is not None and mode not in _SMOOTH:
         raise ValueError(f"[interpolate] align_corners is for {', '.join(_SMOOTH)}; received mode {mode!r}.")
@@ -94,11 +94,11 @@ def _sizes(x: Array, size: Any, scale_factor: Any, recompute: bool) -> list[Size
     before = x.shape[2:]
     if (size is None) == (scale_factor is None):
         raise ValueError("[interpolate] needs either size or scale_factor.")
-    given = size if scale_factor is None else scale_factor
-    single = is_single(given) if scale_factor is None else isinstance(given, (int, float))
-    values = (given,) * len(before) if single else as_tuple(given)
+    requested = size if scale_factor is None else scale_factor
+    single = is_single(requested) if scale_factor is None else isinstance(requested, (int, float))
+    values = (requested,) * len(before) if single else as_tuple(requested)
     if len(values) != len(before):
-        raise ShapeError(f"[interpolate] shape {x.shape} has {len(before)} spatial axes; received {given!r}.")
+        raise ShapeError(f"[interpolate] shape {x.shape} has {len(before)} spatial axes; received {requested!r}.")
     after = [int(v) if scale_factor is None else math.floor(n * float(v)) for n, v in zip(before, values, strict=True)]
     if min((*before, *after)) < 1:
         raise ShapeError(f"[interpolate] sizes are positive; received {before}, which are to become {tuple(after)}.")
@@ -117,8 +117,8 @@ def _nearest(x: Array, place: int, axis: Sizes, *, exact: bool) -> Array:
         wide = ops.broadcast_to(ops.expand_dims(x, place + 1), (*x.shape[: place + 1], times, *x.shape[place + 1 :]))
         return ops.reshape(wide, (*x.shape[:place], axis.after, *x.shape[place + 1 :]))
     there = np.arange(axis.after, dtype=np.float32) + np.float32(0.5 if exact else 0)
-    found = np.minimum(np.floor(there * np.float32(axis.step)).astype(np.int64), axis.before - 1)
-    return ops.take(x, x.lift(found, int64), place)
+    positions = np.minimum(np.floor(there * np.float32(axis.step)).astype(np.int64), axis.before - 1)
+    return ops.take(x, x.lift(positions, int64), place)
 
 
 # --- elements and their weights ---------------------------------------------------------------------------------------

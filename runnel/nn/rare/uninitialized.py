@@ -76,17 +76,17 @@ class _Lazy(Module):
     def forget_sizes(self) -> None:
         """Put what has no shape yet in the place of what has one."""
         for name in self.unknown:
-            held = self.__dict__.get(name)
-            if isinstance(held, Parameter):
-                setattr(self, name, UninitializedParameter(held.requires_grad, held.dtype))
-            elif isinstance(held, Variable):
-                setattr(self, name, UninitializedBuffer(held.dtype))
+            value = self.__dict__.get(name)
+            if isinstance(value, Parameter):
+                setattr(self, name, UninitializedParameter(value.requires_grad, value.dtype))
+            elif isinstance(value, Variable):
+                setattr(self, name, UninitializedBuffer(value.dtype))
         self.register_load_state_dict_pre_hook(_fitted)
 
     def has_uninitialized_params(self) -> bool:
         """Whether sizes are not known yet."""
-        held = (self.__dict__.get(name) for name in self.unknown)
-        return any(isinstance(x, _Uninitialized) and x.is_uninitialized for x in held)
+        values = (self.__dict__.get(name) for name in self.unknown)
+        return any(isinstance(x, _Uninitialized) and x.is_uninitialized for x in values)
 
     def take_size(self, size: int) -> None:
         """Have the Parameters that an input with so many channels needs, with initial values."""
@@ -111,11 +111,11 @@ class _Lazy(Module):
 def _fitted(module: _Lazy, state: Any, prefix: str, *_: Any) -> None:
     """Give a lazy layer the shapes of the state that is about to be loaded."""
     for name in module.unknown:
-        held = module.__dict__.get(name)
-        if isinstance(held, _Uninitialized) and held.is_uninitialized and prefix + name in state:
-            held.materialize(tuple(state[prefix + name].shape))
+        value = module.__dict__.get(name)
+        if isinstance(value, _Uninitialized) and value.is_uninitialized and prefix + name in state:
+            value.materialize(tuple(state[prefix + name].shape))
             if name == "weight":
-                module.sizes_from(held.shape)  # type: ignore[attr-defined]
+                module.sizes_from(value.shape)  # type: ignore[attr-defined]
 
 
 @offered("nn", function="linear")
@@ -134,8 +134,8 @@ class LazyLinear(_Lazy, Linear):
 
     def initialize_parameters(self, x: Any) -> None:
         self.in_features = x.shape[-1]
-        held: Any = self.weight
-        held.materialize((self.out_features, self.in_features))
+        weight: Any = self.weight
+        weight.materialize((self.out_features, self.in_features))
         self.reset_parameters()
 
 
@@ -165,8 +165,8 @@ class _LazyConvolution(_Lazy, Convolution):
             raise ShapeError(f"[{type(self).__name__}] {self.in_channels} channels are not {self.groups} groups.")
         channels = (self.out_channels, self.in_channels)
         first, second = channels if self.in_axis else channels[::-1]
-        held: Any = self.weight
-        held.materialize((first, second // self.groups, *self.kernel_size))
+        weight: Any = self.weight
+        weight.materialize((first, second // self.groups, *self.kernel_size))
         self.reset_parameters()
 
 
@@ -194,13 +194,13 @@ class _LazyNorm(_Lazy):
         return 1
 
     def initialize_parameters(self, x: Any) -> None:
-        held: Any = self
+        layer: Any = self
         self.num_features = x.shape[self.channel_axis(x.ndim)]
         for name in self.unknown:
             value = self.__dict__.get(name)
             if isinstance(value, _Uninitialized):
                 value.materialize((self.num_features,))
-        held.reset_parameters()
+        layer.reset_parameters()
 
 
 class _LazyInstanceNorm(_LazyNorm):

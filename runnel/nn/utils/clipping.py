@@ -16,11 +16,11 @@ Parameters = Iterable[Variable] | Variable
 
 
 def _with_gradients(parameters: Parameters, name: str) -> list[tuple[Variable, Tensor]]:
-    given = [parameters] if isinstance(parameters, Variable) else list(parameters)
-    found = [(p, g) for p in given if (g := p.grad) is not None]
-    if not found:
-        raise GradientError(f"[{name}] none of the {len(given)} Parameters has a gradient; call backward() first.")
-    return found
+    listed = [parameters] if isinstance(parameters, Variable) else list(parameters)
+    pairs = [(p, g) for p in listed if (g := p.grad) is not None]
+    if not pairs:
+        raise GradientError(f"[{name}] none of the {len(listed)} Parameters has a gradient; call backward() first.")
+    return pairs
 
 
 @offered("utils")
@@ -28,13 +28,13 @@ def get_total_norm(
     tensors: Any, norm_type: float = 2.0, error_if_nonfinite: bool = False, foreach: bool | None = None
 ) -> Tensor:
     """The norm of all ``tensors`` as if they were one. ``foreach`` changes nothing."""
-    given = [tensors] if isinstance(tensors, (Tensor, Variable)) else list(tensors)
-    if not given:
+    listed = [tensors] if isinstance(tensors, (Tensor, Variable)) else list(tensors)
+    if not listed:
         raise ValueError("[get_total_norm] there is no norm of no tensors.")
     if math.isinf(norm_type):
-        total = ops.max(ops.stack([ops.max(ops.abs(g)) for g in given]))
+        total = ops.max(ops.stack([ops.max(ops.abs(g)) for g in listed]))
     else:
-        total = ops.norm(ops.stack([ops.norm(g, norm_type) for g in given]), norm_type)
+        total = ops.norm(ops.stack([ops.norm(g, norm_type) for g in listed]), norm_type)
     if error_if_nonfinite and not bool(ops.isfinite(total)):
         raise GradientError(f"[get_total_norm] the norm of the gradients is {float(total)}.")
     result: Tensor = total
@@ -61,9 +61,9 @@ def clip_grad_norm_(
 ) -> Tensor:
     """Scale all gradients so that their common norm is at most ``max_norm``; returns the norm they had. ``foreach``
     changes nothing."""
-    given = [p for p, _ in _with_gradients(parameters, "clip_grad_norm_")]
-    total = get_total_norm([p.grad for p in given], norm_type, error_if_nonfinite)
-    clip_grads_with_norm_(given, max_norm, total)
+    with_gradients = [p for p, _ in _with_gradients(parameters, "clip_grad_norm_")]
+    total = get_total_norm([p.grad for p in with_gradients], norm_type, error_if_nonfinite)
+    clip_grads_with_norm_(with_gradients, max_norm, total)
     return total
 
 

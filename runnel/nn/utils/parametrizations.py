@@ -67,13 +67,13 @@ class SpectralNorm(Module):
         if weight.ndim == 1:
             return weight / ops.maximum(ops.norm(weight), self.eps)
         matrix = as_matrix(weight, self.dim)
-        held: Any = self
+        buffers: Any = self
         if self.training:
-            u, v = power_iteration(matrix, held._u, held._v, self.n_power_iterations, self.eps)
-            held._u.assign(u)
-            held._v.assign(v)
+            u, v = power_iteration(matrix, buffers._u, buffers._v, self.n_power_iterations, self.eps)
+            buffers._u.assign(u)
+            buffers._v.assign(v)
         else:
-            u, v = held._u.read(), held._v.read()
+            u, v = buffers._u.read(), buffers._v.read()
         return weight / ops.vecdot(u, ops.matmul(matrix, v))
 
     def right_inverse(self, value: Any) -> Any:
@@ -106,10 +106,10 @@ class Orthogonal(Module):
         matrix = ops.transpose(x) if is_wide else x
         n, k = matrix.shape[-2:]
         below = ops.greater(ops.iota(matrix, (n, k), 0), ops.iota(matrix, (n, k), 1))
-        kept = ops.where(below, matrix, 0)
+        lower = ops.where(below, matrix, 0)
         if n != k:
-            kept = ops.pad(kept, ((0, 0),) * (kept.ndim - 1) + ((0, n - k),))
-        skew = kept - ops.transpose(kept)
+            lower = ops.pad(lower, ((0, 0),) * (lower.ndim - 1) + ((0, n - k),))
+        skew = lower - ops.transpose(lower)
         identity = ops.cast(ops.equal(ops.iota(x, (n, n), 0), ops.iota(x, (n, n), 1)), x.dtype)
         if self.kind == "cayley":
             rotation = solve(identity - skew / 2, identity + skew / 2)
@@ -137,13 +137,13 @@ def _base(weight: Any) -> Any:
 def _exponential(a: Any, identity: Any) -> Any:
     """exp(a) by scaling and squaring: Taylor's series to the 18th order of a / 2⁸."""
     small = a / 256
-    found = term = identity + a * 0
+    total = term = identity + a * 0
     for i in range(1, 19):
         term = ops.matmul(term, small) / i
-        found = found + term
+        total = total + term
     for _ in range(8):
-        found = ops.matmul(found, found)
-    return found
+        total = ops.matmul(total, total)
+    return total
 
 
 def orthogonal(

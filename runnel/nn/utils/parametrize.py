@@ -88,12 +88,12 @@ class _Parametrized(Recipe):
         self.name = name
 
     def value(self, module: Any) -> Any:
-        made = module.parametrizations[self.name]
+        parametrizations = module.parametrizations[self.name]
         if not _DEPTH[0]:
-            return made()
+            return parametrizations()
         key = id(module), self.name
         if key not in _CACHE:
-            _CACHE[key] = made()
+            _CACHE[key] = parametrizations()
         return _CACHE[key]
 
     def assign(self, module: Any, value: Any) -> None:
@@ -125,11 +125,11 @@ def register_parametrization(
     current = module.__dict__.get(tensor_name)
     if not isinstance(current, Variable):
         raise ArgumentError(f"[register_parametrization] {type(module).__name__} has no Parameter '{tensor_name}'.")
-    made = ParametrizationList([parametrization], current, unsafe)
-    _require_same(current, made(), unsafe)
+    parametrizations = ParametrizationList([parametrization], current, unsafe)
+    _require_same(current, parametrizations(), unsafe)
     if "parametrizations" not in module.__dict__:
         module.parametrizations = ModuleDict()
-    module.parametrizations[tensor_name] = made  # type: ignore[attr-defined]
+    module.parametrizations[tensor_name] = parametrizations  # type: ignore[attr-defined]
     compute(module, tensor_name, _Parametrized(tensor_name))
     return module
 
@@ -153,14 +153,14 @@ def remove_parametrizations(module: Module, tensor_name: str, leave_parametrized
     the original."""
     if not is_parametrized(module, tensor_name):
         raise ArgumentError(f"[remove_parametrizations] {type(module).__name__} has no parametrized '{tensor_name}'.")
-    made: ParametrizationList = module.parametrizations[tensor_name]  # type: ignore[attr-defined]
-    if not leave_parametrized and not made.is_tensor:
+    parametrizations: ParametrizationList = module.parametrizations[tensor_name]  # type: ignore[attr-defined]
+    if not leave_parametrized and not parametrizations.is_tensor:
         raise ArgumentError(
-            f"[remove_parametrizations] '{tensor_name}' is made of {made.ntensors} Parameters; "
+            f"[remove_parametrizations] '{tensor_name}' is made of {parametrizations.ntensors} Parameters; "
             "leave_parametrized=False needs one."
         )
-    original = getattr(made, made._names()[0])
-    value = made() if leave_parametrized else original
+    original = getattr(parametrizations, parametrizations._names()[0])
+    value = parametrizations() if leave_parametrized else original
     compute_no_more(module, tensor_name)
     del module.parametrizations[tensor_name]  # type: ignore[attr-defined]
     if not len(module.parametrizations):  # type: ignore[attr-defined]

@@ -89,10 +89,10 @@ def _count(amount: float, size: int, what: str) -> int:
     """How many of ``size`` an amount stands for: a number of them, or a part of all."""
     if isinstance(amount, bool) or amount < 0 or (isinstance(amount, float) and amount > 1):
         raise ValueError(f"[prune] amount is a number of {what}, or a part of all in [0, 1]; received {amount}.")
-    found = round(amount * size) if isinstance(amount, float) else int(amount)
-    if found > size:
-        raise ValueError(f"[prune] {found} of {size} {what} cannot be pruned.")
-    return found
+    count = round(amount * size) if isinstance(amount, float) else int(amount)
+    if count > size:
+        raise ValueError(f"[prune] {count} of {size} {what} cannot be pruned.")
+    return count
 
 
 def _without(mask: np.ndarray[Any, Any], order: np.ndarray[Any, Any], count: int) -> np.ndarray[Any, Any]:
@@ -262,8 +262,8 @@ def global_unstructured(
     method = pruning_method(**kwargs)
     if method.PRUNING_TYPE != "unstructured":
         raise ValueError("[global_unstructured] only methods that choose single elements can be used.")
-    given = importance_scores or {}
-    scores = [_values(given.get(pair, getattr(pair[0], pair[1]))).reshape(-1) for pair in pairs]
+    scores_by_pair = importance_scores or {}
+    scores = [_values(scores_by_pair.get(pair, getattr(pair[0], pair[1]))).reshape(-1) for pair in pairs]
     masks = [_values(getattr(m, f"{n}_mask", np.ones(getattr(m, n).shape))).reshape(-1) for m, n in pairs]
     mask = _values(method.compute_mask(np.concatenate(scores), np.concatenate(masks)))
     at = 0

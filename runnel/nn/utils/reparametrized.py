@@ -25,14 +25,14 @@ class _WeightNorm(Recipe):
         return v * (g / norm_except(v, self.dim))
 
 
-def _taken(module: Module, name: str, op: str) -> Parameter:
+def _parameter(module: Module, name: str, op: str) -> Parameter:
     weight = module.__dict__.get(name)
     if not isinstance(weight, Parameter):
         raise ArgumentError(f"[{op}] {type(module).__name__} has no Parameter '{name}' that is not computed already.")
     return weight
 
 
-def _put_back(module: Module, name: str, recipe: type[Recipe], op: str, parts: tuple[str, ...]) -> Module:
+def _restored(module: Module, name: str, recipe: type[Recipe], op: str, parts: tuple[str, ...]) -> Module:
     if not isinstance(recipe_of(module, name), recipe):
         raise ArgumentError(f"[{op}] '{name}' of {type(module).__name__} is not computed in this way.")
     value = getattr(module, name).read().detach()
@@ -48,7 +48,7 @@ def weight_norm(module: Module, name: str = "weight", dim: int | None = 0) -> Mo
     """Have ``module.name`` be g · v / |v|, with norms over all axes but ``dim`` (None: over all of them), for
     Parameters ``name_g`` and ``name_v`` (T. Salimans, D. Kingma, 2016)."""
     axis = -1 if dim is None else dim
-    value = _taken(module, name, "weight_norm").read().detach()
+    value = _parameter(module, name, "weight_norm").read().detach()
     compute(module, name, _WeightNorm(name, axis))
     setattr(module, f"{name}_g", Parameter(norm_except(value, axis)))
     setattr(module, f"{name}_v", Parameter(value))
@@ -58,7 +58,7 @@ def weight_norm(module: Module, name: str = "weight", dim: int | None = 0) -> Mo
 @offered("utils")
 def remove_weight_norm(module: Module, name: str = "weight") -> Module:
     """Make ``module.name`` a Parameter again, with the value it has."""
-    return _put_back(module, name, _WeightNorm, "remove_weight_norm", ("g", "v"))
+    return _restored(module, name, _WeightNorm, "remove_weight_norm", ("g", "v"))
 
 
 class _SpectralNorm(Recipe):
@@ -89,7 +89,7 @@ def spectral_norm(
     by power iterations in training mode (T. Miyato et al., 2018)."""
     if n_power_iterations < 1:
         raise ValueError(f"[spectral_norm] n_power_iterations is positive; received {n_power_iterations}.")
-    weight = _taken(module, name, "spectral_norm")
+    weight = _parameter(module, name, "spectral_norm")
     if dim is None:
         dim = 1 if "Transpose" in type(module).__name__ else 0
     u, v = start_vectors(as_matrix(weight.read().detach(), dim), eps)
@@ -103,4 +103,4 @@ def spectral_norm(
 @offered("utils")
 def remove_spectral_norm(module: Module, name: str = "weight") -> Module:
     """Make ``module.name`` a Parameter again, with the value it has."""
-    return _put_back(module, name, _SpectralNorm, "remove_spectral_norm", ("orig", "u", "v"))
+    return _restored(module, name, _SpectralNorm, "remove_spectral_norm", ("orig", "u", "v"))

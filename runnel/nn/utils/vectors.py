@@ -22,14 +22,14 @@ def parameters_to_vector(parameters: Iterable[Variable]) -> Tensor:
 @offered("utils")
 def vector_to_parameters(vec: Any, parameters: Iterable[Variable]) -> None:
     """Assign the elements of a vector to ``parameters``, in their order."""
-    given = list(parameters)
-    size = sum(p.size for p in given)
+    listed = list(parameters)
+    size = sum(p.size for p in listed)
     if vec.shape != (size,):
         raise ShapeError(
-            f"[vector_to_parameters] {len(given)} Parameters have {size} elements; received shape {vec.shape}."
+            f"[vector_to_parameters] {len(listed)} Parameters have {size} elements; received shape {vec.shape}."
         )
     at = 0
-    for parameter in given:
+    for parameter in listed:
         part = ops.narrow(vec.read().detach(), 0, at, parameter.size)
         parameter.assign(ops.cast(ops.reshape(part, parameter.shape), parameter.dtype))
         at += parameter.size

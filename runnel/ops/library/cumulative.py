@@ -82,8 +82,8 @@ def _accumulating(name: str, x: Array, axis: int | None, dtype: Any, function: A
     if dtype is not None:
         result = as_dtype(dtype)
         wide = accumulated(result)
-    made = _along(name, cast(x, wide), axis, lambda a, b: (function(a[0], b[0]),), identity)
-    return cast(made, result)
+    partial_results = _along(name, cast(x, wide), axis, lambda a, b: (function(a[0], b[0]),), identity)
+    return cast(partial_results, result)
 
 
 @offered("rn", "Tensor", "Tensor_")
@@ -117,10 +117,12 @@ def _standard(name: str, function: Any, x: Array, axis: int | None, dtype: Any, 
     if axis is None and x.ndim != 1:
         raise ShapeError(f"[{name}] needs an axis for an array of shape {x.shape}.")
     place = normalize_axis(name, 0 if axis is None else axis, max(x.ndim, 1))
-    made = function(x, place, dtype)
+    scanned = function(x, place, dtype)
     if first is None:
-        return made
-    return concat_same([full_like(made, first, (*made.shape[:place], 1, *made.shape[place + 1 :])), made], place)
+        return scanned
+    return concat_same(
+        [full_like(scanned, first, (*scanned.shape[:place], 1, *scanned.shape[place + 1 :])), scanned], place
+    )
 
 
 @offered("rn", "Tensor")
@@ -167,8 +169,8 @@ def _extremes(name: str, x: Array, axis: int, beats: Any) -> Extremes:
 
     rows = moveaxis(x, place, -1)
     _, indices = running((rows, iota(rows, rows.shape, -1)), combine, (0, 0))
-    found = moveaxis(indices, -1, place)
-    return Extremes(take_along_axis(x, found, place), found)
+    positions = moveaxis(indices, -1, place)
+    return Extremes(take_along_axis(x, positions, place), positions)
 
 
 @offered("rn", "Tensor")

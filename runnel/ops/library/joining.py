@@ -55,8 +55,8 @@ def atleast_3d(*arrays: Array) -> Any:
 def _each(arrays: tuple[Any, ...], function: Any) -> Any:
     if len(arrays) == 1 and not isinstance(arrays[0], TensorLike):
         arrays = tuple(arrays[0])
-    made = tuple(function(x) for x in arrays)
-    return made[0] if len(made) == 1 else made
+    results = tuple(function(x) for x in arrays)
+    return results[0] if len(results) == 1 else results
 
 
 @offered("rn")
@@ -252,13 +252,13 @@ def combinations(x: Array, r: int = 2, with_replacement: bool = False) -> Array:
 def unflatten(x: Array, axis: int, sizes: Sequence[int]) -> Array:
     """``x`` with the axis ``axis`` split into axes of ``sizes``, one of which may be -1."""
     place = normalize_axis("unflatten", axis, x.ndim)
-    wanted = as_shape("unflatten", sizes)
-    if -1 in wanted:
-        rest = -math.prod(wanted)
-        wanted = tuple(x.shape[place] // rest if n == -1 and rest > 0 else n for n in wanted)
-    if math.prod(wanted) != x.shape[place] or min(wanted, default=0) < 0:
-        raise ShapeError(f"[unflatten] axis {axis} of shape {x.shape} has {x.shape[place]} elements, not {wanted}.")
-    return reshape(x, (*x.shape[:place], *wanted, *x.shape[place + 1 :]))
+    target = as_shape("unflatten", sizes)
+    if -1 in target:
+        rest = -math.prod(target)
+        target = tuple(x.shape[place] // rest if n == -1 and rest > 0 else n for n in target)
+    if math.prod(target) != x.shape[place] or min(target, default=0) < 0:
+        raise ShapeError(f"[unflatten] axis {axis} of shape {x.shape} has {x.shape[place]} elements, not {target}.")
+    return reshape(x, (*x.shape[:place], *target, *x.shape[place + 1 :]))
 
 
 @offered("rn", "Tensor")

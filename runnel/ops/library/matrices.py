@@ -81,8 +81,8 @@ slogdet_p = Op(
 
 
 def _slogdet(a: Any) -> tuple[Any, Any]:
-    found = np.linalg.slogdet(a)
-    return np.asarray(found[0], a.dtype), np.asarray(found[1], a.dtype)
+    result = np.linalg.slogdet(a)
+    return np.asarray(result[0], a.dtype), np.asarray(result[1], a.dtype)
 
 
 host_op(slogdet_p, _slogdet, lambda m, n, k: 2 * n**3 // 3)
@@ -91,8 +91,8 @@ host_op(slogdet_p, _slogdet, lambda m, n, k: 2 * n**3 // 3)
 @infer.rule(slogdet_p)
 def _slogdet_infer(a: Aval) -> tuple[Aval, Aval]:
     require_matrices("slogdet", a, square=True)
-    made = aval(a.shape[:-2], a.dtype)
-    return made, made
+    value = aval(a.shape[:-2], a.dtype)
+    return value, value
 
 
 @vjp.rule(slogdet_p)
@@ -116,8 +116,8 @@ def slogdet(x: Array) -> Slogdet:
 @offered("rn", "Tensor")
 def logdet(x: Array) -> Array:
     """The logarithms of determinants: -∞ at 0, NaN below."""
-    found = slogdet(x)
-    return where(less_equal(found.sign, -1), math.nan, found.logabsdet)
+    result = slogdet(x)
+    return where(less_equal(result.sign, -1), math.nan, result.logabsdet)
 
 
 # --- Cholesky -----------------------------------------------------------------------------------------------------
@@ -138,16 +138,16 @@ def _cholesky_vjp(g: Array, out: Array, a: Array) -> tuple[Array]:
     i, j = rows_and_columns(inner)
     half = where(greater(i, j), inner, where(equal(i, j), multiply(inner, 0.5), 0))
     left = apply(solve_p, transposed(out), half)
-    made = transposed(apply(solve_p, transposed(out), transposed(left)))
-    return (multiply(add(made, transposed(made)), 0.5),)
+    gradient = transposed(apply(solve_p, transposed(out), transposed(left)))
+    return (multiply(add(gradient, transposed(gradient)), 0.5),)
 
 
 @offered("linalg", "rn", "Tensor")
 def cholesky(x: Array, upper: bool = False) -> Array:
     """Lower triangular L with ``x`` = L·Lᵀ, of symmetric positive definite matrices, whose lower triangle is read;
     with ``upper`` Lᵀ. LinAlgError where ``x`` is not positive definite."""
-    made = apply(cholesky_p, x)
-    return transposed(made) if upper else made
+    lower = apply(cholesky_p, x)
+    return transposed(lower) if upper else lower
 
 
 @offered("linalg")
@@ -301,10 +301,10 @@ def _expm(a: Any) -> Any:
         even, odd = even + terms[k] * power, odd + terms[k + 1] * power
         power = power @ square_of
     odd = x @ odd
-    made = np.linalg.solve(even - odd, even + odd)
+    exponential = np.linalg.solve(even - odd, even + odd)
     for step in range(int(squarings.max(initial=0))):
-        made = np.where((step < squarings)[..., None, None], made @ made, made)
-    return made.astype(a.dtype)
+        exponential = np.where((step < squarings)[..., None, None], exponential @ exponential, exponential)
+    return exponential.astype(a.dtype)
 
 
 host_op(expm_p, _expm, lambda m, n, k: 40 * n**3)
@@ -356,13 +356,13 @@ def matrix_norm(x: Array, keepdims: bool = False, ord: float | str | None = "fro
     if ord not in _ORDERS:
         raise ValueError(f"[matrix_norm] ord is one of {', '.join(map(str, _ORDERS))}; received {ord!r}.")
     if ord == "fro":
-        made = norm_along(x, axis=(-2, -1))
+        norms = norm_along(x, axis=(-2, -1))
     elif ord in _SINGULAR:
-        made = _SINGULAR[ord](svdvals(x))
+        norms = _SINGULAR[ord](svdvals(x))
     else:
         sums = norm_along(x, axis=-2 if abs(float(ord)) == 1 else -1, ord=1)
-        made = (max if float(ord) > 0 else min)(sums, -1)
-    return expand_dims(made, (-2, -1)) if keepdims else made
+        norms = (max if float(ord) > 0 else min)(sums, -1)
+    return expand_dims(norms, (-2, -1)) if keepdims else norms
 
 
 @offered("linalg")

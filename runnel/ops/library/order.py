@@ -67,10 +67,10 @@ def _sorted_rows(name: str, x: Array, axis: int) -> tuple[Array, Array, int]:
 def _ranked(x: Array, rows: tuple[Array, Array, int], rank: Array, keepdims: bool) -> Ranked:
     """The elements at ``rank`` (of size 1 along the last axis) of sorted rows."""
     values, indices, place = rows
-    found = [take_along_axis(y, rank, -1) for y in (values, indices)]
+    ranked = [take_along_axis(y, rank, -1) for y in (values, indices)]
     if x.ndim == 0:
-        return Ranked(*(reshape(y, ()) for y in found))
-    return Ranked(*(moveaxis(y, -1, place) if keepdims else squeeze(y, -1) for y in found))
+        return Ranked(*(reshape(y, ()) for y in ranked))
+    return Ranked(*(moveaxis(y, -1, place) if keepdims else squeeze(y, -1) for y in ranked))
 
 
 @offered("rn", "Tensor")
@@ -185,13 +185,15 @@ def _quantile(
     shape = (shares.size, *values.shape[:-1], 1)
     below, above = (take_along_axis(rows, minimum(cast(broadcast_to(k, shape), int64), n - 1), -1) for k in (low, high))
     share = {"linear": subtract(at, low), "midpoint": 0.5}.get(interpolation, 0.0)
-    made = add(below, multiply(subtract(above, below), share)) if interpolation in ("linear", "midpoint") else below
+    quantiles = (
+        add(below, multiply(subtract(above, below), share)) if interpolation in ("linear", "midpoint") else below
+    )
     is_nan = equal(counts, n) if skips else greater(counts, 0)
-    made = where(is_nan, np.nan, made)
-    made = moveaxis(made, -1, place + 1) if keepdims else squeeze(made, -1)
+    quantiles = where(is_nan, np.nan, quantiles)
+    quantiles = moveaxis(quantiles, -1, place + 1) if keepdims else squeeze(quantiles, -1)
     if keepdims and ndim != values.ndim:
-        made = reshape(made, (shares.size, *(1,) * ndim))
-    return rounded_as(reshape(made, (*shares.shape, *made.shape[1:])), x)
+        quantiles = reshape(quantiles, (shares.size, *(1,) * ndim))
+    return rounded_as(reshape(quantiles, (*shares.shape, *quantiles.shape[1:])), x)
 
 
 def _require_shares(name: str, shares: Array) -> None:
@@ -250,41 +252,41 @@ def searchsorted(
     """
     if side not in ("left", "right"):
         raise ValueError(f"[searchsorted] side is 'left' or 'right'; received {side!r}.")
-    sequence, wanted = (
+    sequence, queries = (
         meet(add_p, sorted_sequence, values) if sorted_sequence.dtype is not bool_ else (sorted_sequence, values)
     )
     sequence = reshape(sequence, sorted_sequence.shape) if sequence.size == sorted_sequence.size else sequence
-    wanted = reshape(wanted, getattr(values, "shape", np.shape(values)))
+    queries = reshape(queries, getattr(values, "shape", np.shape(values)))
     if sorter is not None:
         sequence = take_along_axis(sequence, sorter, -1)
     n = sequence.shape[-1] if sequence.ndim else 0
-    if sequence.ndim != 1 and sequence.shape[:-1] != wanted.shape[:-1]:
+    if sequence.ndim != 1 and sequence.shape[:-1] != queries.shape[:-1]:
         raise ShapeError(
             f"[searchsorted] a sequence of shape {sequence.shape} serves values whose other axes are "
-            f"{sequence.shape[:-1]}; received shape {wanted.shape}."
+            f"{sequence.shape[:-1]}; received shape {queries.shape}."
         )
     rows = sequence.size // n if n else 1
     kind = int32 if out_int32 else int64
-    if not n or not wanted.size:
-        return full_like(wanted, 0, dtype=kind)
-    found = _binary_search(
-        reshape(sequence, (rows, n)), reshape(wanted, (rows, wanted.size // rows)), side == "right" or right
+    if not n or not queries.size:
+        return full_like(queries, 0, dtype=kind)
+    positions = _binary_search(
+        reshape(sequence, (rows, n)), reshape(queries, (rows, queries.size // rows)), side == "right" or right
     )
-    return cast(reshape(found, wanted.shape), kind)
+    return cast(reshape(positions, queries.shape), kind)
 
 
-def _binary_search(rows: Array, wanted: Array, is_right: bool) -> Array:
+def _binary_search(rows: Array, queries: Array, is_right: bool) -> Array:
     count, n = rows.shape
     flat = reshape(rows, (rows.size,))
-    first = multiply(iota(wanted, (count, 1), 0), n)
-    low, high = full_like(wanted, 0, dtype=int64), full_like(wanted, n, dtype=int64)
+    first = multiply(iota(queries, (count, 1), 0), n)
+    low, high = full_like(queries, 0, dtype=int64), full_like(queries, n, dtype=int64)
     for _ in range(n.bit_length()):
         middle = floor_divide(add(low, high), 2)
         here = apply(take_p, flat, add(first, minimum(middle, n - 1)), axis=0)
-        goes_on = (less_equal if is_right else less)(here, wanted)
+        goes_on = (less_equal if is_right else less)(here, queries)
         if rows.dtype.is_float:
             goes_on = logical_or(
-                goes_on, isnan(wanted) if is_right else logical_and(isnan(wanted), logical_not(isnan(here)))
+                goes_on, isnan(queries) if is_right else logical_and(isnan(queries), logical_not(isnan(here)))
             )
         goes_on = logical_and(goes_on, less(low, high))
         low, high = where(goes_on, add(middle, 1), low), where(goes_on, high, middle)
@@ -309,5 +311,5 @@ def isin(x: Array, test_elements: Operand, assume_unique: bool = False, invert: 
         return full_like(own, invert, dtype=bool_)
     ordered = sort(others)
     at = minimum(searchsorted(ordered, own), others.size - 1)
-    found = equal(apply(take_p, ordered, at, axis=0), own)
-    return logical_not(found) if invert else found
+    is_member = equal(apply(take_p, ordered, at, axis=0), own)
+    return logical_not(is_member) if invert else is_member

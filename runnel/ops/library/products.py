@@ -48,15 +48,15 @@ def einsum(equation: str, *operands: Array) -> Array:
         i, j = _cheapest(parts, sizes)
         (x, left), (y, right) = parts[i], parts[j]
         others = [parts[k] for k in range(len(parts)) if k not in (i, j)]
-        kept = set(result).union(*(term for _, term in others))
-        parts = [*others, _pair(x, left, y, right, kept, sizes)]
+        remaining = set(result).union(*(term for _, term in others))
+        parts = [*others, _pair(x, left, y, right, remaining, sizes)]
     ((x, term),) = parts
     x, term = _summed(x, term, set(result))
     missing = [c for c in result if c not in term]
     x = reshape(x, (*x.shape, *(1,) * len(missing)))
     term += "".join(missing)
-    made = permute(x, [term.index(c) for c in result])
-    return broadcast_to(made, tuple(sizes[c] for c in result))
+    product = permute(x, [term.index(c) for c in result])
+    return broadcast_to(product, tuple(sizes[c] for c in result))
 
 
 def meet_dtypes(operands: Sequence[Array]) -> list[Array]:
@@ -119,18 +119,18 @@ def _cheapest(parts: Sequence[tuple[Array, str]], sizes: dict[str, int]) -> tupl
     return min(pairs, key=lambda p: math.prod(sizes[c] for c in set(parts[p[0]][1]) | set(parts[p[1]][1])))
 
 
-def _summed(x: Array, term: str, kept: set[str]) -> tuple[Array, str]:
+def _summed(x: Array, term: str, remaining: set[str]) -> tuple[Array, str]:
     """Summed over the letters that nobody asks for."""
-    gone = [a for a, c in enumerate(term) if c not in kept]
-    return (sum(x, gone, dtype=x.dtype), "".join(c for c in term if c in kept)) if gone else (x, term)
+    gone = [a for a, c in enumerate(term) if c not in remaining]
+    return (sum(x, gone, dtype=x.dtype), "".join(c for c in term if c in remaining)) if gone else (x, term)
 
 
-def _pair(x: Array, left: str, y: Array, right: str, kept: set[str], sizes: dict[str, int]) -> tuple[Array, str]:
+def _pair(x: Array, left: str, y: Array, right: str, remaining: set[str], sizes: dict[str, int]) -> tuple[Array, str]:
     """The product of two operands: batch axes, rows, columns, and what is summed over, as one product of matrices."""
-    x, left = _summed(x, left, kept | set(right))
-    y, right = _summed(y, right, kept | set(left))
-    batch = "".join(c for c in left if c in right and c in kept)
-    inner = "".join(c for c in left if c in right and c not in kept)
+    x, left = _summed(x, left, remaining | set(right))
+    y, right = _summed(y, right, remaining | set(left))
+    batch = "".join(c for c in left if c in right and c in remaining)
+    inner = "".join(c for c in left if c in right and c not in remaining)
     rows, columns = ("".join(c for c in term if c not in batch + inner) for term in (left, right))
     if not inner:
         a = permute(x, [left.index(c) for c in batch + rows])
@@ -288,7 +288,7 @@ def cov(x: Array, correction: int = 1, fweights: Array | None = None, aweights: 
     weights = [cast(w, rows.dtype) for w in (fweights, aweights) if w is not None]
     if not weights:
         centred = subtract(rows, mean(rows, 1, keepdims=True))
-        made = divide(matmul(centred, transpose(centred)), rows.shape[1] - correction)
+        result = divide(matmul(centred, transpose(centred)), rows.shape[1] - correction)
     else:
         w = weights[0] if len(weights) == 1 else multiply(*weights)
         total = sum(w)
@@ -296,8 +296,8 @@ def cov(x: Array, correction: int = 1, fweights: Array | None = None, aweights: 
         loss: Any = correction
         if aweights is not None:
             loss = divide(multiply(sum(multiply(w, cast(aweights, w.dtype))), correction), total)
-        made = divide(matmul(multiply(centred, w), transpose(centred)), subtract(total, loss))
-    return reshape(made, ()) if x.ndim < 2 else made
+        result = divide(matmul(multiply(centred, w), transpose(centred)), subtract(total, loss))
+    return reshape(result, ()) if x.ndim < 2 else result
 
 
 @offered("rn", "Tensor")

@@ -35,12 +35,12 @@ def scalar_operation(
         together = np.broadcast_arrays(*arrays)
         values = [Computed(np.ravel(a), from_numpy(a.dtype)) for a in together]
         with np.errstate(all="ignore"):
-            found: Any = formula(*values)
-        return found.array.reshape(together[0].shape)
+            value: Any = formula(*values)
+        return value.array.reshape(together[0].shape)
 
-    made = scalar.row(name, arity, in_numpy, result, cost)
-    table.TABLE[made] = table.Row(formula, kinds, on_bits)
-    return made
+    op = scalar.row(name, arity, in_numpy, result, cost)
+    table.TABLE[op] = table.Row(formula, kinds, on_bits)
+    return op
 
 
 def function_of_floats(name: str, signature: str, doc: str, formula: Formula, cost: int) -> Op:

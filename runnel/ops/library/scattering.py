@@ -12,7 +12,7 @@ from runnel.core.errors import DTypeError, ShapeError
 from runnel.core.surface import offered
 from runnel.ops.arguments import Array, Operand, normalize_axis
 from runnel.ops.arithmetic import add, divide, floor_divide, maximum, minimum, multiply, subtract
-from runnel.ops.assignment import put, put_added
+from runnel.ops.assignment import add_at, put
 from runnel.ops.broadcasting import broadcast_to
 from runnel.ops.comparison import equal, greater
 from runnel.ops.conversion import cast, stop_gradient
@@ -101,7 +101,7 @@ def scatter_add(x: Array, dim: int, index: Array, src: Operand) -> Array:
     if not index.size:
         return x.handle()
     require_in_range("scatter_add", index, axis, x.shape)
-    return put_added(x, _key(x, axis, index), _source("scatter_add", x, index, src))
+    return add_at(x, _key(x, axis, index), _source("scatter_add", x, index, src))
 
 
 _REDUCTIONS: Final = ("sum", "prod", "mean", "amax", "amin")
@@ -123,9 +123,9 @@ def scatter_reduce(x: Array, dim: int, index: Array, src: Operand, reduce: str, 
     flat = reshape(x, (x.size,))
     if include_self:
         places, values = concat([iota(x, (x.size,), 0), places]), concat([flat, values])
-    made = combined(reduce, values, places, x.size)
+    reduced = combined(reduce, values, places, x.size)
     named = added_rows(places, full_like(places, 1), x.size)
-    return reshape(where(greater(named, 0), made, flat), x.shape)
+    return reshape(where(greater(named, 0), reduced, flat), x.shape)
 
 
 def _flat_places(x: Array, axis: int, index: Array) -> Array:

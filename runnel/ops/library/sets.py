@@ -53,10 +53,10 @@ def nonzero(x: Array, as_tuple: bool = True) -> Any:
     the rows of one matrix unless ``as_tuple``."""
     if x.ndim == 0 and as_tuple:
         raise ShapeError("[nonzero] an array without axes has no positions; use reshape(x, (1,)).")
-    found = np.nonzero(np.atleast_1d(known("nonzero", x)))
+    positions = np.nonzero(np.atleast_1d(known("nonzero", x)))
     if as_tuple:
-        return tuple(x.lift(places, int64) for places in found)
-    return x.lift(np.stack(found, 1)[:, : x.ndim], int64)
+        return tuple(x.lift(places, int64) for places in positions)
+    return x.lift(np.stack(positions, 1)[:, : x.ndim], int64)
 
 
 @offered("rn", "Tensor")
@@ -110,27 +110,27 @@ def unique_all(x: Array) -> UniqueAll:
     """The unique elements in ascending order, the first position of each in ``x`` flattened, for each element of ``x``
     the number of its value, and how often each occurs. NaNs are all different."""
     values = known("unique", x)
-    found, first, inverse, counts = np.unique(values, True, True, True, equal_nan=False)
+    elements, first, inverse, counts = np.unique(values, True, True, True, equal_nan=False)
     lifted = (x.lift(y, int64) for y in (first, inverse.reshape(x.shape), counts))
-    return UniqueAll(_like(x, found), *lifted)
+    return UniqueAll(_like(x, elements), *lifted)
 
 
-def _like(x: Array, found: Any) -> Array:
-    return cast(x.lift(found, from_numpy(found.dtype)), x.dtype)
+def _like(x: Array, values: Any) -> Array:
+    return cast(x.lift(values, from_numpy(values.dtype)), x.dtype)
 
 
 @offered("rn")
 def unique_counts(x: Array) -> UniqueCounts:
     """The unique elements in ascending order, and how often each occurs. NaNs are all different."""
-    found = unique_all(x)
-    return UniqueCounts(found.values, found.counts)
+    parts = unique_all(x)
+    return UniqueCounts(parts.values, parts.counts)
 
 
 @offered("rn")
 def unique_inverse(x: Array) -> UniqueInverse:
     """The unique elements in ascending order, and for each element of ``x`` the number of its value."""
-    found = unique_all(x)
-    return UniqueInverse(found.values, found.inverse_indices)
+    parts = unique_all(x)
+    return UniqueInverse(parts.values, parts.inverse_indices)
 
 
 @offered("rn")
@@ -146,9 +146,9 @@ def unique(
     """The unique elements in ascending order (whatever ``sorted`` says), or along ``axis`` the unique slices; with
     them, as asked for, for each element the number of its value, and how often each occurs."""
     place = None if axis is None else normalize_axis("unique", axis, x.ndim)
-    found, inverse, counts = np.unique(known("unique", x), False, True, True, place, equal_nan=False)
+    elements, inverse, counts = np.unique(known("unique", x), False, True, True, place, equal_nan=False)
     inverse = inverse.reshape(x.shape if place is None else x.shape[place])
-    return _chosen(x, found, (inverse, return_inverse), (counts, return_counts))
+    return _chosen(x, elements, (inverse, return_inverse), (counts, return_counts))
 
 
 @offered("rn", "Tensor")
@@ -164,15 +164,15 @@ def unique_consecutive(
     begins[1:] = (rows[1:] != rows[:-1]).any(1)
     starts, inverse = np.flatnonzero(begins), np.cumsum(begins) - 1
     counts = np.diff(np.append(starts, len(rows)))
-    found = values.reshape(-1)[starts] if place is None else np.take(values, starts, place)
+    elements = values.reshape(-1)[starts] if place is None else np.take(values, starts, place)
     inverse = inverse.reshape(x.shape) if place is None else inverse
-    return _chosen(x, found, (inverse, return_inverse), (counts, return_counts))
+    return _chosen(x, elements, (inverse, return_inverse), (counts, return_counts))
 
 
-def _chosen(x: Array, found: Any, *others: tuple[Any, bool]) -> Any:
-    wanted = [x.lift(y.astype(np.int64), int64) for y, is_wanted in others if is_wanted]
-    values = _like(x, found)
-    return (values, *wanted) if wanted else values
+def _chosen(x: Array, elements: Any, *others: tuple[Any, bool]) -> Any:
+    requested = [x.lift(y.astype(np.int64), int64) for y, is_requested in others if is_requested]
+    values = _like(x, elements)
+    return (values, *requested) if requested else values
 
 
 # --- counts -------------------------------------------------------------------------------------------------------
@@ -217,12 +217,12 @@ def _without_last(x: Array) -> Array:
     return getitem(x, slice(None, -1))
 
 
-def _range(name: str, x: Array, given: Sequence[float] | None) -> tuple[float, float]:
-    if given is None:
+def _range(name: str, x: Array, limits: Sequence[float] | None) -> tuple[float, float]:
+    if limits is None:
         values = known(name, x)
         low, high = (float(values.min()), float(values.max())) if values.size else (0.0, 1.0)
     else:
-        low, high = map(float, given)
+        low, high = map(float, limits)
     if not -np.inf < low <= high < np.inf:
         raise ValueError(f"[{name}] bins lie between finite numbers in order; received {low} and {high}.")
     return (low - 0.5, high + 0.5) if low == high else (low, high)

@@ -136,5 +136,5 @@ def powers(x: Array, n: int, increasing: bool) -> Array:
     columns = [ones_like(x)]
     while len(columns) < n:
         columns.append(multiply(columns[-1], x))
-    made = narrow(stack(columns, x.ndim), -1, 0, n)
-    return made if increasing else flip(made, -1)
+    result = narrow(stack(columns, x.ndim), -1, 0, n)
+    return result if increasing else flip(result, -1)

@@ -139,8 +139,8 @@ class LRScheduler(Schedule):
 
     def state_dict(self) -> dict[str, Any]:
         """The attributes but for the optimizer and functions, and the rates in force."""
-        kept = {name: _own(value) for name, value in self.__dict__.items() if name not in self.not_saved}
-        return {**kept, "_last_lr": self.get_last_lr()}
+        saved = {name: _own(value) for name, value in self.__dict__.items() if name not in self.not_saved}
+        return {**saved, "_last_lr": self.get_last_lr()}
 
     def load_state_dict(self, state: Mapping[str, Any]) -> None:
         """Take over what ``state_dict`` gave, or PyTorch's schedule of this name, and set the rates that were in force

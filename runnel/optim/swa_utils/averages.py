@@ -88,8 +88,8 @@ class AveragedModel(Module):
 
 
 def _next(formula: Average, average: Tensor, new: Tensor, count: Tensor) -> Tensor:
-    found: Tensor = ops.cast(ops.where(count == 0, new, formula(average, new, count)), average.dtype)
-    return found
+    result: Tensor = ops.cast(ops.where(count == 0, new, formula(average, new, count)), average.dtype)
+    return result
 
 
 @offered("swa_utils")

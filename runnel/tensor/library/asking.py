@@ -75,9 +75,9 @@ def is_nonzero(x: Array) -> bool:
 @offered("rn")
 def astype(x: Array, dtype: Any, copy: bool = True, device: Any = None) -> Array:
     """``x`` in another dtype, and on another device if one is named."""
-    made = cast(x, dtypes.as_dtype(dtype))
-    made = made if device is None else made.to(device=device)
-    return made.handle() if made is x and copy else made
+    result = cast(x, dtypes.as_dtype(dtype))
+    result = result if device is None else result.to(device=device)
+    return result.handle() if result is x and copy else result
 
 
 @offered("Tensor")

@@ -491,7 +491,7 @@ def test_a_plain_step_keeps_what_its_backward_reads(model: Callable[[], nn.Modul
     loss(numbers(0, *data)).backward()
     derivative = programs(loss)[-1].captured.derivative
     read = {i for part in derivative.parts for pullback in part.pullbacks for i in pullback.reads}
-    assert not [x for i, x in enumerate(derivative.kept) if i not in read]
+    assert not [x for i, x in enumerate(derivative.stored) if i not in read]
 
 
 def test_a_value_that_nobody_reads_is_not_held() -> None:

@@ -13,7 +13,7 @@ from runnel import optim
 from runnel.compile.compiled import BoundCompiled, Compiled
 from runnel.tensor.variable import Variable
 
-CACHES = ("_programs", "_structure", "_kept")  # of an optimizer: what follows from the rest
+CACHES = ("_programs", "_structure", "_known_ids")  # of an optimizer: what follows from the rest
 
 
 def described(thing: Any, seen: dict[int, int] | None = None) -> Any:
