@@ -1,17 +1,17 @@
-"""What a program is to a backend: commands as numbers, free of addresses, so that another process can run them too.
+"""A program as a backend gets it: commands as numbers without addresses, so that another process can run them too.
 
 A command is a row of eight int64, ``kernel, args, i0, i1, j0, j1, extents, 0``: compute the block of rows [i0, i1) ×
-columns [j0, j1) of the domain of kernel number ``kernel`` (from 1 on), whose args begin ``args`` bytes behind the
-first word of all args: (slot, byte offset) for each buffer of the kernel, then its params. The extents say, from row
-``extents`` on, for each buffer from which byte of its slot to which its place reaches: for who checks indices. Memory
-is named by slots: 0 is the arena, 1 the constants, then come inputs, Variables and outputs. Each thread has commands
-of its own, the last all zeros.
+columns [j0, j1) of the domain of kernel number ``kernel`` (from 1 on), whose args begin at byte ``args`` of the words:
+(slot, byte offset) for each buffer of the kernel, then its params. Rows ``extents`` and following of the extents are,
+for each buffer, the first byte of its place in its slot and the end of it, for backends that check indices. Memory is
+named by slots: 0 is the arena, 1 the constants, then inputs, Variables and outputs. Each thread has its own commands,
+ending with one of all zeros.
 
-Negative numbers stand for what is no kernel:
+Negative numbers are control commands:
 
-* BARRIER: all threads meet before any goes on;
-* SEAL: a barrier, beyond which a run goes on to its end whatever is asked. Nothing that lasts is written before it;
-* JUMP: go on ``i0`` rows further if the bool that ``args`` name by slot and offset is false, else ``i1`` rows further.
+* BARRIER: all threads wait for one another; * SEAL: a barrier after which a run cannot be stopped. No persistent state
+is written before it; * JUMP: continue ``i0`` rows further if the bool that ``args`` name by slot and offset is false,
+else ``i1`` rows further.
 """
 
 from __future__ import annotations
@@ -36,10 +36,10 @@ JUMP: Final = -3
 
 @record(eq=False)
 class CommandBuffer:
-    """The commands of a program with what they need: sizes of its memory, args, constants, names of kernels."""
+    """The commands of a program with the sizes of its memory, args, constants and names of kernels."""
 
     arena: int  # bytes
-    inputs: int  # how many
+    inputs: int  # their number
     variables: int
     outputs: tuple[int, ...]  # bytes of each
     output_of: tuple[int, ...]  # which of them holds each result
@@ -47,20 +47,20 @@ class CommandBuffer:
     is_long: bool
     is_short: bool
     kernels: tuple[tuple[str, tuple[str, ...]], ...]  # name, and the symbols that its code calls
-    heads: Words  # of each call, in loops of their first iterations: kernel, args and extents of its commands
+    heads: Words  # of each call, for the first iterations of loops: kernel, args and extents of its commands
     words: Words  # the args
     extents: Words  # (begin, end) in bytes, for each buffer of each call
     commands: tuple[Words, ...]  # of each thread
     constants: Bytes
 
     def command(self, call: int, block: tuple[int, int, int, int]) -> Command:
-        """The command that computes ``block`` of a call, in loops of their first iterations."""
+        """The command that computes ``block`` of a call, in the first iterations of the loops around it."""
         kernel, args, extents = self.heads[call].tolist()
         return (kernel, args, *block, extents, 0)
 
 
 def checked(buffer: CommandBuffer) -> CommandBuffer:
-    """A command buffer from elsewhere, if it has the form of one; VerifierError if its numbers lead outside of it."""
+    """Validate a command buffer from another process; VerifierError if its numbers lead outside of it."""
     sizes = (buffer.arena, buffer.inputs, buffer.variables, buffer.scratch_bytes, *buffer.outputs)
     _require(_are_counts(*sizes), "sizes")
     _require(_are_counts(*buffer.output_of) and all(i < len(buffer.outputs) for i in buffer.output_of), "results")

@@ -1,10 +1,9 @@
-"""What compiled code depends on beside what it computes: the device, the target that plans are made for, the number of
-threads, the rounding of bfloat16 products, delays of stress tests, and the cache that blocks of matrices are cut for.
+"""The context of compilation: the device, the target of plans, the number of threads, the rounding of bfloat16
+products, delays of stress tests, and the size of the cache that blocks of matrices are chosen for.
 
-A context is worked out from the switches once for each state of theirs, and the same object stands for the same values:
-it is part of the key of everything that is kept, and looking at it costs an attribute or two. The machine's limits
-(affinity mask, cgroup) are read when a context is worked out: at the first use, after each change of a switch, and in a
-forked child.
+A context is derived from the switches once for each of their states. Equal contexts are one object, which is part of
+every cache key, so that a lookup costs an attribute or two. The machine's limits (affinity mask, cgroup) are read when
+a context is derived: at the first use, after each change of a switch, and in a forked child.
 """
 
 from __future__ import annotations
@@ -29,7 +28,7 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 @record(eq=False)
 class CompileContext:
-    """Equal to itself alone: :func:`switched` gives the same one for the same values."""
+    """Compared by identity: :func:`switched` returns the same object for the same values."""
 
     device: Device
     target: Target
@@ -40,7 +39,7 @@ class CompileContext:
 
     @property
     def backend(self) -> Backend:
-        """What runs programs on the device."""
+        """The backend of the device."""
         return base.of(self.device)
 
     def __repr__(self) -> str:
@@ -58,39 +57,39 @@ _KNOWN: Final[dict[_Key, CompileContext]] = {}
 
 
 def current() -> CompileContext:
-    """The context of the work that this thread is at; outside of :func:`entered` the one that the switches ask for."""
+    """The context in force on this thread: that of :func:`entered`, else that of the switches."""
     return _ENTERED.context or switched()
 
 
 def switched() -> CompileContext:
-    """The context that the switches ask for, on the device where new arrays are made."""
-    state = SETTLED.state  # first: what changes meanwhile leaves this one behind
+    """The context by the switches, on the device of new arrays."""
+    state = SETTLED.state  # first: a concurrent change of a switch replaces it
     if state.context is None:
         device = as_device(switches.device.value)
-        state.context = _made(device, threads.count(), switches.stress.value, caches.second_level())
+        state.context = _context_of(device, threads.count(), switches.stress.value, caches.second_level())
     return cast(CompileContext, state.context)
 
 
 def default_device() -> Device:
-    """Where new arrays are made, if nobody says where: switch ``device``."""
-    found: Device = (SETTLED.state.context or switched()).device
-    return found
+    """The device of new arrays unless one is named: switch ``device``."""
+    device: Device = (SETTLED.state.context or switched()).device
+    return device
 
 
 def on(device: Device) -> CompileContext:
     """The context in force, but on ``device``."""
     here = current()
-    return here if here.device is device else _made(device, here.threads, here.stress, here.cache)
+    return here if here.device is device else _context_of(device, here.threads, here.stress, here.cache)
 
 
-def _made(device: Device, count: int, stress: int, cache: int) -> CompileContext:
+def _context_of(device: Device, count: int, stress: int, cache: int) -> CompileContext:
     target = base.of(device).target()
     key = (device, target, count, target.precision, stress, cache)
     return _KNOWN.setdefault(key, CompileContext(*key))
 
 
 class entered:
-    """Do the work of the block for this context, whatever other threads do to the switches meanwhile."""
+    """Run the block in this context, unaffected by concurrent changes of switches."""
 
     __slots__ = ("_before", "_context")
 
@@ -106,7 +105,7 @@ class entered:
 
 
 def settled(work: F) -> F:
-    """Makes all of a call be for the context it begins with."""
+    """Run each call in the context that was in force when it began."""
 
     @functools.wraps(work)
     def whole(*args: Any, **kwargs: Any) -> Any:

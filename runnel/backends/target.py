@@ -1,4 +1,4 @@
-"""What a backend says of the machine that plans are made for. Each backend fills one in; the compiler asks it."""
+"""The target of plans, as a backend describes it to the compiler."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from runnel.core.records import record
 
 @record
 class Target:
-    """A kind of machine, as far as plans and the meaning of programs depend on it.
+    """The properties of a machine that plans and the semantics of programs depend on.
 
-    ``precision`` is how products of bfloat16 are rounded: ``"float32"``, each by itself, or as a dot instruction of
-    that name does pairs. ``vector_bytes`` is the width of a register; ``tile_rows`` × ``tile_vectors`` is the block of
-    accumulators that a product of matrices holds in registers.
+    ``precision`` is the rounding of products of bfloat16: ``"float32"``, each by itself, or the name of a dot
+    instruction that rounds pairs. ``vector_bytes`` is the width of a register; ``tile_rows`` × ``tile_vectors`` is the
+    block of accumulators that a product of matrices holds in registers.
     """
 
     name: str
@@ -22,5 +22,5 @@ class Target:
     tile_vectors: int
 
     def panel_columns(self, dtype: DType) -> int:
-        """How many columns of the second operand a tile of the contraction takes: the width of a packed panel."""
+        """The columns of the second operand in a tile of the contraction: the width of a packed panel."""
         return self.tile_vectors * self.vector_bytes // dtype.itemsize

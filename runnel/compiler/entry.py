@@ -1,7 +1,7 @@
 """The one way into the compiler: from a graph to a program that runs.
 
-Whoever has a graph comes this way: compiled functions, forward and backward programs of derivatives, steps of
-optimizers, single ops of eager code, graphs that were built by hand. What differs among them stands in the arguments.
+Every graph is compiled here: compiled functions, forward and backward programs of derivatives, steps of optimizers,
+single ops of eager code, graphs built by hand. They differ in the arguments.
 """
 
 from __future__ import annotations
@@ -20,11 +20,11 @@ USUAL: Final = Options()
 
 
 class CompiledGraph(NamedTuple):
-    """A graph as a program, for its user to bind to memory and run.
+    """A graph as a program, for the caller to bind to memory and run.
 
-    ``preparation`` computes the last inputs of ``program`` from Variables alone, and has to run again when these have
-    changed; None if there is nothing of the kind. ``strides``, in elements, say how each result lies in its memory.
-    ``recipe`` says how all this was made, and keeps none of it.
+    ``preparation`` computes the last inputs of ``program`` from Variables alone, and must run again when these have
+    changed; None if there are no such inputs. ``strides``, in elements, are those of each result in its memory.
+    ``recipe`` can produce the program again, and does not keep it alive.
     """
 
     program: Program
@@ -38,12 +38,12 @@ def compile_graph(graph: Graph, bindings: Bindings, context: CompileContext, opt
 
     Args:
         graph: what to compute; ``graph.verifier`` checks graphs of unknown origin.
-        bindings: what is known of its inputs before it runs.
-        context: device, target, threads and whatever else the program depends on.
-        options: how much to do for it.
+        bindings: properties of its inputs that are known before it runs.
+        context: device, target, threads and everything else the program depends on.
+        options: the effort of compilation.
 
     Raises:
-        MemoryBudgetError: it does not fit into ``options.memory_budget``.
+        MemoryBudgetError: the program does not fit into ``options.memory_budget``.
     """
     with contexts.entered(context):
         recipe = Recipe(graph, bindings, context, options)

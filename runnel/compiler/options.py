@@ -1,4 +1,4 @@
-"""What the compiler is told beside the graph: what its inputs are bound to, and how much to do for the program."""
+"""The compiler's arguments besides the graph: properties of its inputs, and the effort of compilation."""
 
 from __future__ import annotations
 
@@ -19,24 +19,24 @@ _NONE: Final[Mapping[Value, Shape]] = MappingProxyType({})
 
 
 class Store(Protocol):
-    """Where command buffers are kept for other processes."""
+    """A store of command buffers for other processes."""
 
     def key(self, graph: Graph, context: CompileContext, memory_budget: int | None, is_trained: bool) -> str | None:
-        """What the program of a graph is filed under; None if it may not be kept."""
+        """The key of a graph's program; None if it must not be stored."""
 
     def load(self, key: str | None) -> tuple[CommandBuffer, ...]:
-        """The command buffers filed under ``key``, none if there are none."""
+        """The command buffers stored under ``key``; empty if there are none."""
 
     def save(self, key: str | None, buffers: Sequence[CommandBuffer]) -> None:
-        """File command buffers under ``key``."""
+        """Store command buffers under ``key``."""
 
 
 @record
 class Bindings:
-    """What is known of a graph's inputs before it runs.
+    """Properties of a graph's inputs that are known before it runs.
 
-    ``strides``, in elements, are those of arguments that are not dense. ``are_trained`` says that its Variables change
-    between most calls, whoever changes them; then nothing that rests on them is prepared.
+    ``strides``, in elements, are those of arguments that are not dense. ``are_trained``: its Variables change between
+    most calls, so values that depend on them alone are not prepared.
     """
 
     strides: Mapping[Value, Shape] = _NONE
@@ -45,12 +45,12 @@ class Bindings:
 
 @record
 class Options:
-    """How much is done for a program: by default, what pays off for one that runs often.
+    """The effort of compilation; the defaults are for a program that runs often.
 
-    ``memory_budget`` bounds the bytes of intermediate values and results. The program is looked for in the ``store``,
-    and left there. With ``any_order`` a result may have its axes in any order in memory. ``keeps_plan``: the program
-    keeps its plan, which is much larger than what runs; else it is made again when somebody looks at it. An arena of
-    more than ``own_arena`` bytes is not the program's own: who runs it lends it one.
+    ``memory_budget`` bounds the bytes of intermediate values and results. The program is loaded from the ``store``, or
+    saved there. With ``any_order`` a result may have its axes in any order in memory. ``keeps_plan``: the program keeps
+    its plan, which is much larger than the program; else it is built again for reports. An arena of more than
+    ``own_arena`` bytes is not part of the program: the caller of a run provides it.
     """
 
     passes: Pipeline = PIPELINE

@@ -1,14 +1,14 @@
-"""Graph → plan: which kernels run, in which order, on which memory.
+"""Graph → plan: the kernels, their order and their memory.
 
-The steps: views become index arithmetic, nodes become clusters, clusters are put in order, each becomes calls of
-kernels, values get places, the arena is laid out, calls are split among threads and barriers set where a thread needs
-what another one made. A plan is data: ``program.py`` binds it to memory and machine code.
+The steps: views become index arithmetic, nodes become clusters, clusters are ordered, each becomes calls of kernels,
+values get places, the arena is planned, calls are partitioned among threads and barriers set where a thread needs the
+results of another. A plan is data: ``program.py`` binds it to memory and machine code.
 """
 
 from __future__ import annotations
 
 from runnel.compiler.cost.costs import inline_constant
-from runnel.compiler.fusion.cluster import Cluster, Form, aligned_strides, kept_extents
+from runnel.compiler.fusion.cluster import Cluster, Form, aligned_strides, unreduced_extents
 from runnel.compiler.fusion.clusters import Clustering
 from runnel.compiler.fusion.views import resolve_views
 from runnel.compiler.kernels import bounds
@@ -59,22 +59,22 @@ class Planner:
         self.constants: list[Place] = []
         self.first: list[Call] = []  # copies of inputs, before anything is overwritten
         self.last: list[Call] = []  # copies into Variables
-        self.late: list[tuple[Value, Place]] = []  # results that no kernel stores where they are wanted
+        self.late: list[tuple[Value, Place]] = []  # results that no kernel stores in their place
         self.bounded = bounds.find(graph)
         self.bounded_inside: list[Bounded] = []  # by the bodies of loops
-        self.codes_taken = 0  # by the graph that this one is inside of
+        self.first_code = 0  # codes below are those of the enclosing graph
         self.checking = {
             cluster_of for node, cluster_of in self.clustering.cluster_of.items() if lowering_of(node).may_fail(node)
         }
         self.offsets = OffsetTables()
         self.in_place = subviews.find(self.clustering.cluster_of, self.views, self.clustering.control_dependencies)
         self.subviews: dict[Value, list[BufferView]] = {}
-        self.holders: dict[Value, Value] = {}  # padded arrays of values that lie inside of them alone
+        self.holders: dict[Value, Value] = {}  # padded arrays of values that are stored only inside them
         self._fuse = fuse
         self._place_inputs(self.strides)
 
     def build(self) -> Section:
-        """The calls and loops, on places that do not lie anywhere yet."""
+        """The calls and loops, on places without offsets yet."""
         self._place_results()
         self._place_intermediates()
         order = self._order()
@@ -126,16 +126,16 @@ class Planner:
             self.sources[node] = place
 
     def _place_results(self) -> None:
-        """Outputs and updates: stored by the kernel that makes them where possible, else copied."""
-        made: dict[Value, int] = {}
+        """Outputs and updates: stored by their producers where possible, else copied."""
+        number_of: dict[Value, int] = {}
         for node in self.graph.outputs:
-            if node in made:
-                self.output_of.append(made[node])
+            if node in number_of:
+                self.output_of.append(number_of[node])
                 continue
             place = Place(
                 Space.OUTPUT, node.aval.dtype, node.aval.size, f"output{len(self.outputs)}", len(self.outputs)
             )
-            made[node] = len(self.outputs)
+            number_of[node] = len(self.outputs)
             self.output_of.append(len(self.outputs))
             self.outputs.append(place)
             view = self.views[node]
@@ -163,8 +163,8 @@ class Planner:
                 self._copy_later(node, self.variables[variable])
 
     def _copy_later(self, node: Value, place: Place) -> None:
-        """Copy a value that no kernel stores where it is wanted; one that lies in an input is saved at the start, since
-        the input may be a Variable that the program overwrites."""
+        """Copy a value that no kernel stores in its place; a view of an input is copied at the start, since the input
+        may be a Variable that the program overwrites."""
         base = self.views[node].base
         if base in self.clustering.cluster_of:
             self.late.append((node, place))
@@ -179,8 +179,8 @@ class Planner:
         return Operands(self.views, self.sources).copy(node, place)
 
     def _can_update_in_place(self, variable: Value, result: Value) -> bool:
-        """Whether the kernel that makes ``result`` may store it over ``variable``: every other reader of the old value
-        can run before, and the kernel itself reads it only at the point that it writes."""
+        """Whether the producer of ``result`` may store it over ``variable``: every other reader of the old value can
+        run before, and the kernel itself reads it only at the point that it writes."""
         cluster = self.clustering.cluster_of[result]
         if not lowering_of(cluster.root).may_overwrite(cluster, result, self.views):
             return False
@@ -188,7 +188,7 @@ class Planner:
         checked |= self.checking
         order = self.clustering.order
         if any(cluster_of is cluster or (cluster_of and order.has_path(cluster, cluster_of)) for cluster_of in checked):
-            return False  # it would be written before all indices are known to be in range
+            return False  # it would be written before all indices are checked
         readers = self._readers(variable)
         for node in readers:
             cluster_of = self.clustering.cluster_of[node]
@@ -217,9 +217,11 @@ class Planner:
         lowering = lowering_of(node)
         if not lowering.reads_at_point:
             return False
-        if (node in cluster.kept) != (result in cluster.kept):
+        if (node in cluster.reduced_members) != (result in cluster.reduced_members):
             return False
-        expected = row_major(kept_extents(cluster)) if node in cluster.kept else row_major(cluster.domain)
+        expected = (
+            row_major(unreduced_extents(cluster)) if node in cluster.reduced_members else row_major(cluster.domain)
+        )
         for x in node.inputs:
             view = self.views[x]
             if view.base is variable:
@@ -229,12 +231,12 @@ class Planner:
         return True
 
     def _order(self) -> list[Cluster]:
-        """Clusters after all they need, with little memory held."""
+        """Clusters in topological order, with few live bytes."""
         clusters = self.clustering.clusters
         if len(clusters) < 2:
             return clusters
         cluster_of = self.clustering.cluster_of
-        values = [n for n in cluster_of if self._lies_in_arena(n) and n not in self.holders]
+        values = [n for n in cluster_of if self._is_in_arena(n) and n not in self.holders]
         number = {n: i for i, n in enumerate(values)}
         makers = {number[whole]: cluster_of[n] for n, whole in self.holders.items() if whole in number}
         number |= {n: number[whole] for n, whole in self.holders.items() if whole in number}
@@ -251,18 +253,18 @@ class Planner:
         traffic = Traffic(makes, {c: list(r) for c, r in reads.items()}, [n.aval.nbytes for n in values], late)
         return ordered(clusters, traffic)
 
-    def _lies_in_arena(self, node: Value) -> bool:
+    def _is_in_arena(self, node: Value) -> bool:
         return node in self.sources and self.sources[node].space is Space.ARENA
 
     def _place_intermediates(self) -> None:
         """A place for each value that another cluster reads."""
-        wanted = {self.views[x].base for node in self.clustering.cluster_of for x in node.inputs
+        needed = {self.views[x].base for node in self.clustering.cluster_of for x in node.inputs
                   if self.clustering.cluster_of.get(self.views[x].base) is not self.clustering.cluster_of[node]
                   and not self.in_place.spares(node, x)}  # fmt: skip
-        wanted |= {self.views[node].base for node, _ in self.late}
-        wanted |= {self.views[x].base for x in self.graph.effects}
+        needed |= {self.views[node].base for node, _ in self.late}
+        needed |= {self.views[x].base for x in self.graph.effects}
         checked = {self.views[b.indices].base for b in self.bounded}
-        wanted |= checked
+        needed |= checked
         cluster_of = self.clustering.cluster_of
         inside = padded_aliases.find(
             self.graph, self.strides, self.views, cluster_of, self.in_place, {*self.targets, *checked}
@@ -273,7 +275,7 @@ class Planner:
                 self.sources[node] = self.targets[node][0]
             elif node in self.holders:
                 continue
-            elif node in wanted or (cluster.form is Form.STANDALONE and lowering_of(node).stores_unread):
+            elif node in needed or (cluster.form is Form.STANDALONE and lowering_of(node).stores_unread):
                 place = Place(Space.ARENA, node.aval.dtype, node.aval.size, node.op.name if node.op else "value")
                 self.sources[node] = place
                 self.targets[node] = [place]
@@ -281,7 +283,7 @@ class Planner:
         self.subviews = self.in_place.views(self.targets)
 
     def _collect_constants(self, calls: list[Call]) -> None:
-        """The tables that kernels of their own brought along."""
+        """Collect the constant tables of standalone kernels."""
         known = set(self.constants)
         for place in dict.fromkeys(a.place for c in calls for a in c.accesses):
             if place.space is Space.CONSTANT and place not in known:
@@ -312,16 +314,16 @@ class Planner:
         return lowering_of(cluster.root).build(request)
 
     def _plan_body(self, graph: Graph, strides: dict[Value, Shape]) -> BodyPlan:
-        """The calls of a graph that a node of this one runs."""
+        """The calls of a node's body."""
         planner = Planner(graph, self.threads, strides, fuse=self._fuse)
-        planner.codes_taken = self.codes_taken + len(self.bounded) + len(self.bounded_inside)
-        planner.bounded = [replace(b, code=b.code + planner.codes_taken) for b in planner.bounded]
+        planner.first_code = self.first_code + len(self.bounded) + len(self.bounded_inside)
+        planner.bounded = [replace(b, code=b.code + planner.first_code) for b in planner.bounded]
         section = planner.build()
         self.bounded_inside += planner.bounded + planner.bounded_inside
         return BodyPlan(section, planner.inputs, planner.variables, planner.outputs, planner.output_of)
 
     def _checks(self, cluster: Cluster | None) -> list[Call]:
-        """The checks of indices that ``cluster`` has made; without one, of those that are there from the start."""
+        """The checks of indices that ``cluster`` computes; without one, of those available from the start."""
         operands = Operands(self.views, self.sources)
         return [
             bounds.check(b, operands.view(b.indices))

@@ -19,16 +19,16 @@ class Plan:
     graph: Graph
     calls: list[Call]
     blocks: list[list[Block | None]]  # for each call, the block of each thread
-    barriers: list[bool]  # whether a barrier stands before each call, in a loop before its first iteration's
+    barriers: list[bool]  # whether there is a barrier before each call, in a loop before that of its first iteration
     threads: int
     arena: ArenaPlan
     inputs: list[Place]
     variables: dict[Value, Place]
     outputs: list[Place]
-    output_of: list[int]  # which output place holds each result
+    output_of: list[int]  # the number of the output place of each result
     constants: list[Place] = field(default_factory=list)
-    bounded: list[Bounded] = field(default_factory=list)  # what is checked; a status is the code of one of these
-    regions: list[AnyRegion] = field(default_factory=list)  # the loops and branches among the calls
+    bounded: list[Bounded] = field(default_factory=list)  # bounds checks; a status is the code of one of these
+    regions: list[AnyRegion] = field(default_factory=list)  # the loops and branches of the calls
     again: list[bool] = field(default_factory=list)  # barriers of a loop's later iterations
 
     @property

@@ -1,4 +1,4 @@
-"""How a program is made from a graph: passes, what Variables alone decide, plans, command buffers."""
+"""From a graph to a program: passes, the preparation, plans, command buffers."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from runnel.graph.graph import Graph
 
 
 class Planned(NamedTuple):
-    """What follows from a graph: the plans of its program and of its preparation, and the strides of its results."""
+    """The plans of a graph's program and of its preparation, and the strides of its results."""
 
     fitted: Fitted
     preparation: Plan | None
@@ -42,7 +42,7 @@ class Programs(NamedTuple):
 
 
 class Recipe:
-    """What a program is made from, and how. It knows of no memory, and outlives the program in reports."""
+    """The inputs of a compilation. It refers to no memory, and outlives the program in reports."""
 
     def __init__(self, graph: Graph, bindings: Bindings, context: CompileContext, options: Options) -> None:
         if options.memory_budget is not None and bindings.strides:
@@ -56,33 +56,33 @@ class Recipe:
 
     @lazy
     def planned(self) -> Planned:
-        """Graphs and plans; of a program from the disk they are made when somebody asks."""
+        """Graphs and plans; for a program loaded from disk they are built on demand."""
         with contexts.entered(self.context):
             return self._plan()
 
     def programs(self) -> Programs:
-        """From the store, or made and left there; in the context that it is for."""
+        """The programs, loaded from the store or built and saved there, in the context of the recipe."""
         is_usual = self.options.passes is PIPELINE and not self.options.any_order and not self.bindings.strides
         store = self.options.store if is_usual else None
         if store is None:
-            return self._made(self._planned_now())
+            return self._build(self._planned_now())
         key = store.key(self.graph, self.context, self.options.memory_budget, self.bindings.are_trained)
-        found = self._loaded(store.load(key))
-        if found is not None:
-            return found
+        stored = self._loaded(store.load(key))
+        if stored is not None:
+            return stored
         planned = self._planned_now()
-        made = self._made(planned)
+        programs = self._build(planned)
         calls = [call for plan in planned.plans for call in plan.calls]
-        if not any(call.host for call in calls):  # whose functions are this process's own
-            store.save(key, [program.buffer for program in made[:2] if program is not None])
-        return made
+        if not any(call.host for call in calls):  # host functions exist in this process only
+            store.save(key, [program.buffer for program in programs[:2] if program is not None])
+        return programs
 
     def after_passes(self) -> list[tuple[str, Graph]]:
-        """Each pass's name with the graph it made."""
+        """Each pass's name with its result."""
         with contexts.entered(self.context):
-            kept = self.options.passes.run(self.graph, keep=True)[1]
+            graphs = self.options.passes.run(self.graph, keep=True)[1]
         fitted = self.planned.fitted
-        return [*kept, ("memory_budget", fitted.graph)] if fitted.recomputed else kept
+        return [*graphs, ("memory_budget", fitted.graph)] if fitted.recomputed else graphs
 
     def _plan(self) -> Planned:
         threads, strides, budget = self.context.threads, self.bindings.strides, self.options.memory_budget
@@ -106,16 +106,16 @@ class Recipe:
         with contexts.entered(self.context):
             return self._planned_now().plans[number]
 
-    def _made(self, planned: Planned) -> Programs:
+    def _build(self, planned: Planned) -> Programs:
         keeps, own = self.options.keeps_plan, self.options.own_arena
         programs = [
-            Program(plan if keeps else partial(self._plan_again, i), made=plan, own_arena=own)
+            Program(plan if keeps else partial(self._plan_again, i), built_plan=plan, own_arena=own)
             for i, plan in enumerate(planned.plans)
         ]
         return Programs(programs[0], programs[1] if len(programs) > 1 else None, planned.strides)
 
     def _loaded(self, buffers: tuple[CommandBuffer, ...]) -> Programs | None:
-        """The programs of these buffers; None if there are none, or their machine code is not on the disk any more."""
+        """The programs of these buffers; None if there are none, or if their machine code is no longer cached."""
         own = self.options.own_arena
         try:
             programs = [

@@ -1,3 +1,3 @@
-"""What a program is made of and what it costs, for people in a terminal and for tools. Stands on ``compiler`` and runs
-nothing unless asked to measure; ``compile`` hands out its :class:`~runnel.inspection.inspection.Inspection`.
+"""Reports on programs and their costs, as text and as data. Nothing runs except for measurements; ``compile`` returns
+the :class:`~runnel.inspection.inspection.Inspection` of a program.
 """

@@ -1,4 +1,4 @@
-"""A program on memory and made-up numbers of its own, so that it can be timed without anybody's noticing."""
+"""A program on separate memory with synthetic data, so that timing it has no side effects."""
 
 from __future__ import annotations
 
@@ -19,15 +19,16 @@ _PATTERNS = (0xA5, 0x5A)
 
 
 class Bench:
-    """Memory for a program, and launches on it. ``given`` is the memory of the last inputs, if somebody made them."""
+    """Memory for a program, and launches on it. ``last_inputs`` is the memory of the last inputs, if they are
+    computed."""
 
-    def __init__(self, program: Program, given: Sequence[memory.Storage] = ()) -> None:
+    def __init__(self, program: Program, last_inputs: Sequence[memory.Storage] = ()) -> None:
         self.program = program
         plan = program.plan
         self.arena = program.backend.allocate(program.arena_bytes)
         self.arena.ndarray((self.arena.nbytes // 4,), np.float32, writeable=True)[:] = 1.0
-        own = len(plan.inputs) - len(given)
-        self.inputs = [*(filled(place) for place in plan.inputs[:own]), *given]
+        own = len(plan.inputs) - len(last_inputs)
+        self.inputs = [*(filled(place) for place in plan.inputs[:own]), *last_inputs]
         self.variables = [filled(place) for place in plan.variables.values()]
         self.outputs = [filled(place) for place in plan.outputs]
         self.blocks = [*self.inputs, *self.variables, *self.outputs]
@@ -37,7 +38,7 @@ class Bench:
         self.whole = program.loaded.launch(ctypes.addressof(self._bases))
 
     def call(self, index: int, repeats: int) -> Launch:
-        """One call as the program makes it, by all its threads, ``repeats`` times; of a loop the first iteration."""
+        """One call on all threads of the program, ``repeats`` times; in a loop the first iteration."""
         blocks = list(self.program.plan.blocks[index])
         while len(blocks) > 1 and blocks[-1] is None:
             blocks.pop()
@@ -48,7 +49,8 @@ class Bench:
         return self.program.loaded.launch(ctypes.addressof(self._bases), commands)
 
     def restorer(self, call: Call) -> Callable[[], None] | None:
-        """What puts back the numbers that ``call`` both reads and writes: repeated, they would grow or fade."""
+        """A function that restores the values that ``call`` both reads and writes: repeated, they would grow or
+        vanish."""
         written = {a.place for a in call.accesses if a.writes and a.place.space is not Space.SCRATCH}
         changing = written & {
             a.place for b, a in zip(call.kernel.buffers, call.accesses, strict=True) if b.mode in ("in", "inout")
@@ -80,7 +82,7 @@ class Bench:
 
 
 def filled(place: Place) -> memory.Storage:
-    """Memory for an input, Variable or output: floats of ordinary size, integers 0, which as an index is in range."""
+    """Memory for an input, Variable or output: floats of ordinary magnitude, integers 0, which are valid indices."""
     if place.strided:
         raise ShapeError(f"[measure] input '{place.label}' is not dense; a compiled function's inputs are.")
     block = memory.allocate(max(place.nbytes, 1))
@@ -92,7 +94,7 @@ def filled(place: Place) -> memory.Storage:
 
 
 def best(run: Callable[[], int], seconds: float, before: Callable[[], None] | None = None) -> float:
-    """The shortest of the runs that fit into ``seconds``, at least three; ``before`` each, something not timed."""
+    """The time of the fastest run within ``seconds``, of at least three; ``before`` each, an untimed call."""
     shortest, spent, runs = float("inf"), 0.0, 0
     while runs < 3 or (spent < seconds and runs < 100_000):
         if before is not None:

@@ -1,4 +1,4 @@
-"""A graph in a report: a graph like any other, which prints itself."""
+"""A graph in a report, with a printed form."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from runnel.graph.graph import Graph
 
 
 class PrintedGraph(Graph):
-    """The nodes of another graph; ``str()`` gives each a line."""
+    """The nodes of another graph; ``str()`` has one line for each."""
 
     def __init__(self, graph: Graph) -> None:
         super().__init__(graph.inputs, graph.outputs, graph.updates, graph.name, graph.effects)

@@ -1,4 +1,4 @@
-"""Everything that can be seen of one program, from the traced graph to the machine code. Made lazily, part by part."""
+"""The stages of one program, from the traced graph to the machine code, computed lazily."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ Passes = Callable[[], list[tuple[str, Graph]]]
 
 
 class Inspection:
-    """One program, opened up. ``print(inspection)`` is the overview; each part prints too, and has ``as_json()``.
+    """The stages of one program. ``print(inspection)`` is the overview; each part prints too, and has ``as_json()``.
 
-    ``program`` is the native program, ``plan`` the data it was built from, ``optimized`` the graph it computes.
-    ``preparation`` computes what it needs of Variables alone, when these have changed; None if there is nothing.
+    ``program`` is the compiled program, ``plan`` the plan it was built from, ``optimized`` the graph it computes.
+    ``preparation`` computes the inputs that depend on Variables alone, when these have changed; None if there are none.
     """
 
     def __init__(
@@ -60,7 +60,7 @@ class Inspection:
 
     @lazy
     def passes(self) -> list[tuple[str, PrintedGraph]]:
-        """Each pass's name with the graph it made."""
+        """Each pass's name with its result."""
         return [(name, PrintedGraph(graph)) for name, graph in (self._passes() if self._passes is not None else ())]
 
     @lazy
@@ -76,19 +76,20 @@ class Inspection:
         return MemoryReport(self.plan, self.program, None if self._fitted is None else self._fitted())
 
     def llvm(self, name: str) -> str:
-        """The LLVM text of the kernel called ``name`` (or whose name alone begins so)."""
+        """The LLVM text of the kernel called ``name``, or the only one with that prefix."""
         return self.kernels.find(name).llvm
 
     def assembly(self, name: str) -> str:
-        """The assembly of the kernel called ``name`` (or whose name alone begins so)."""
+        """The assembly of the kernel called ``name``, or the only one with that prefix."""
         return self.kernels.find(name).assembly
 
     def measure(self, seconds: float = 0.01) -> measure.Measurement:
-        """Run each call alone and the whole program, for about ``seconds`` each, on memory and numbers of its own."""
+        """Run each call alone and the whole program, for about ``seconds`` each, on separate memory with synthetic
+        data."""
         return measure.measure(self.program, seconds, None if self.preparation is None else self.preparation.program)
 
     def as_json(self) -> dict[str, Any]:
-        """Everything but LLVM text, assembly and measurements, as dicts, lists, strings and numbers."""
+        """All but LLVM text, assembly and measurements, as dicts, lists, strings and numbers."""
         return {
             "name": self.name,
             "threads": self.plan.threads,

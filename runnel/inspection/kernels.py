@@ -1,4 +1,4 @@
-"""The kernels of a program: their loops, their LLVM text and their machine code, each made when it is asked for."""
+"""The kernels of a program: their loops, LLVM text and machine code, generated on demand."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class KernelReport:
 
     @property
     def assembly(self) -> str:
-        """What :attr:`llvm` becomes, optimized."""
+        """The assembly of :attr:`llvm`."""
         return build.assembly(self.llvm)
 
     def as_json(self) -> dict[str, Any]:
@@ -51,7 +51,7 @@ class KernelReport:
 
 
 class KernelsReport(Sequence[KernelReport]):
-    """The kernels in the order of their first calls; one is found by its name, or by how its name begins."""
+    """The kernels in the order of their first calls; looked up by name or by a unique prefix of it."""
 
     def __init__(self, calls: Sequence[Call]) -> None:
         times = Counter(call.kernel.name for call in calls)
@@ -59,12 +59,12 @@ class KernelsReport(Sequence[KernelReport]):
         self._reports = [KernelReport(kernel, times[name]) for name, kernel in kernels.items()]
 
     def find(self, name: str) -> KernelReport:
-        """The kernel called ``name``, or the only one whose name begins so."""
-        found = [r for r in self._reports if r.name == name] or [r for r in self._reports if r.name.startswith(name)]
-        if len(found) != 1:
-            how = "No" if not found else "More than one"
+        """The kernel called ``name``, or the only one with that prefix."""
+        matches = [r for r in self._reports if r.name == name] or [r for r in self._reports if r.name.startswith(name)]
+        if len(matches) != 1:
+            how = "No" if not matches else "More than one"
             raise ValueError(f"{how} kernel is called '{name}'; there are {', '.join(r.name for r in self._reports)}.")
-        return found[0]
+        return matches[0]
 
     def as_json(self) -> list[dict[str, Any]]:
         return [report.as_json() for report in self._reports]

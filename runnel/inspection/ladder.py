@@ -1,6 +1,6 @@
-"""The upper rungs of ``RUNNEL_DEBUG``: what is printed, to standard error, about each program when it is built.
+"""The higher levels of ``RUNNEL_DEBUG``: reports on standard error about each program when it is built.
 
-1 is said where it happens (retraces, compilations); 2 adds the graph after each pass, 3 the calls of kernels and the
+1 is printed elsewhere (retraces, compilations); 2 adds the graph after each pass, 3 the calls of kernels and the
 memory, 4 the loops of each kernel, 5 their LLVM text.
 """
 
@@ -15,7 +15,7 @@ from runnel.inspection.inspection import Inspection
 
 
 def announce(inspection: Inspection) -> None:
-    """Print what the switch asks for of a program that has just been built."""
+    """Print the reports of the switch's level for a new program."""
     level = switches.debug.value
     for rung, show in _RUNGS.items():
         if level >= rung:

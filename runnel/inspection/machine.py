@@ -1,6 +1,6 @@
-"""The rates of this machine, measured in a tenth of a second and kept beside the compiled kernels.
+"""The rates of this machine, measured in a tenth of a second and cached with the compiled kernels.
 
-Reports compare kernels with them. Plans do not use them: they must not depend on what was measured when.
+Reports compare kernels with them. Plans do not use them: they must not depend on measurements.
 """
 
 from __future__ import annotations
@@ -29,26 +29,26 @@ from runnel.inspection.peak import Peak
 from runnel.loops.ir import Acc, Apply, Buffer, Expr, For, Index, Kernel, Load, RangeBound, Ref, Store, Update, Var
 from runnel.loops.scalar import add
 
-_FORM: Final = "rates 1"  # of what is kept
-_SIZES: Final = tuple(1 << power for power in (14, 17, 19, 21, 23, 25, 26))  # bytes gone through by all threads
+_FORM: Final = "rates 1"  # of the cache entry
+_SIZES: Final = tuple(1 << power for power in (14, 17, 19, 21, 23, 25, 26))  # bytes of the working set of all threads
 _STREAMS: Final = 4  # read side by side
-_SECONDS: Final = 0.3e-3  # of measuring one rate in one of the rounds
+_SECONDS: Final = 0.3e-3  # to measure one rate in one round
 _ROUNDS: Final = 2
 _PEAK_SECONDS: Final = 4e-3
-_BETTER: Final = 1.01  # times the rate that is kept: enough to keep the new one
-_MOVED: Final = 1 << 22  # bytes in one timed run, at least
+_BETTER: Final = 1.01  # times the cached rate: enough to replace it
+_MOVED: Final = 1 << 22  # least bytes in one timed run
 
 
 def rates(threads: int) -> Machine:
-    """What ``threads`` threads can do at once; measured when this machine is asked for the first time. The rate of
-    arithmetic is looked at by each process, since clocks change and other programs run: the best one counts."""
+    """The rates of ``threads`` threads together; measured at first use on this machine. The rate of arithmetic is
+    measured in each process, since clocks change and other programs run: the best one counts."""
     return _rates(threads, context.current().target)
 
 
 @functools.cache
 def _rates(threads: int, target: Target) -> Machine:
-    kept, key = objects.current(), _key(threads, target)
-    known = _known(kept.get(key), threads) if kept is not None else None
+    cache, key = objects.current(), _key(threads, target)
+    known = _known(cache.get(key), threads) if cache is not None else None
     if known is None:
         machine = measured(threads)
     else:
@@ -56,25 +56,25 @@ def _rates(threads: int, target: Target) -> Machine:
         if flops <= known.flops * _BETTER:
             return replace(known, flops=max(known.flops, flops))
         machine = replace(known, flops=flops)
-    if kept is not None:
-        kept.put(key, json.dumps([machine.flops, machine.levels]).encode())
+    if cache is not None:
+        cache.put(key, json.dumps([machine.flops, machine.levels]).encode())
     return machine
 
 
 def _known(body: bytes | None, threads: int) -> Machine | None:
-    """The rates that were kept, if they have the form of some."""
+    """The cached rates, if they are valid."""
     try:
-        flops, levels = json.loads(body or b"")
-        kept = tuple((int(size), float(read), float(write)) for size, read, write in levels)
-        found = Machine(float(flops), kept, threads)
+        flops, entries = json.loads(body or b"")
+        levels = tuple((int(size), float(read), float(write)) for size, read, write in entries)
+        machine = Machine(float(flops), levels, threads)
     except (ValueError, TypeError, OverflowError, RecursionError):
         return None
-    return found if kept and all(0 < rate < math.inf for rate in (found.flops, *sum(kept, ()))) else None
+    return machine if levels and all(0 < rate < math.inf for rate in (machine.flops, *sum(levels, ()))) else None
 
 
 def measured(threads: int) -> Machine:
-    """The rates, measured now: the best of each, since other programs run too. What is true of many bytes holds for
-    fewer."""
+    """The rates, measured now: the best of each, since other programs run too. Smaller working sets are at least as
+    fast."""
     peak, block = Peak(threads), memory.allocate(max(_SIZES))
     ctypes.memset(block.address, 0, block.nbytes)
     parts = [size // threads // (64 * _STREAMS) * 16 for size in _SIZES]  # float32 of a stream
@@ -98,7 +98,7 @@ def _key(threads: int, target: Target) -> str:
 
 
 def _best(kernel: Kernel, block: memory.Storage, threads: int, starts: list[int], step: int, count: int) -> float:
-    """Seconds of one pass of all threads, each over its own ``step`` elements, of ``count`` turns each."""
+    """Seconds of one pass of all threads, each over its own ``step`` elements, with ``count`` iterations."""
     address = build.kernels([kernel])[0]
     arguments = [[word for s in starts for word in (0, 4 * (t * step + s))] for t in range(threads)]
     words = np.array([[*a, *([0, block.nbytes - 64] if len(a) > 4 else [])] for a in arguments], np.int64)

@@ -1,7 +1,7 @@
-"""A program measured, call by call and as a whole, beside what the cost model says and what the machine can do.
+"""Measurements of a program, call by call and as a whole, compared with the cost model and the machine's rates.
 
-Everything runs on memory of its own with made-up numbers, so that neither Variables nor a run in progress notice. A
-call is repeated, with what fits of its data in cache: the best that it can do.
+Everything runs on separate memory with synthetic data, so that Variables and runs in progress are not affected. A call
+is repeated with warm caches, and its best time is reported.
 """
 
 from __future__ import annotations
@@ -17,15 +17,14 @@ from runnel.inspection.bench import Bench, best
 from runnel.inspection.machine import rates
 from runnel.inspection.schedule import line_of, ops_of, shortened
 
-_PER_RUN: Final = 1e-4  # seconds of predicted work in one timed run: the clock and the launch cost little of it
-_CHANGING: Final = 8  # as often at most where numbers are put back between runs
+_PER_RUN: Final = 1e-4  # seconds of predicted work in one timed run, for which clock and launch are negligible
+_CHANGING: Final = 8  # most repeats where values are restored between runs
 
 
 @record
 class CallTime:
-    """The best time of one call on ``threads`` threads, as the program shares it. ``share`` of the machine's peak: of
-    its multiply-adds or its bandwidth, whichever of them ``bound`` says the call is nearer to. A run makes it so many
-    ``times``."""
+    """The best time of one call on ``threads`` threads. ``share`` is the part of the machine's peak, in multiply-adds
+    or in bandwidth, as ``bound`` says, that the call reaches. A run executes it ``times`` times."""
 
     index: int
     kernel: str
@@ -59,9 +58,9 @@ class CallTime:
 
 @record
 class Measurement:
-    """``seconds`` is the best time of the whole program on its ``threads``, ``arena_touched`` how far into the arena a
-    run writes, in bytes; both None for a program with a loop that made-up numbers might never leave. ``preparation`` is
-    what the program needs of Variables alone, computed when they have changed."""
+    """``seconds`` is the best time of the whole program on its ``threads``, ``arena_touched`` the end of the part of
+    the arena that a run writes, in bytes; both None for a program with a loop that might not end with synthetic data.
+    ``preparation`` is the measurement of the program's preparation."""
 
     calls: tuple[CallTime, ...]
     seconds: float | None
@@ -71,7 +70,7 @@ class Measurement:
 
     @property
     def total(self) -> float:
-        """Seconds of all calls, each as often as a run makes it."""
+        """Seconds of all calls, times their executions in a run."""
         return sum(c.total for c in self.calls)
 
     @property
@@ -79,7 +78,7 @@ class Measurement:
         return sum(c.predicted * c.times for c in self.calls)
 
     def slowest(self, most: int | None = None) -> Measurement:
-        """The same with the calls that take longest first; ``most`` of them."""
+        """The same with the ``most`` slowest calls, slowest first."""
         calls = sorted(self.calls, key=lambda c: -c.total)[:most]
         return replace(self, calls=tuple(calls))
 
@@ -129,8 +128,8 @@ def measure(program: Program, seconds: float = 0.01, preparation: Program | None
         return _measured(Bench(program), seconds)
     before = Bench(preparation)
     first = _measured(before, seconds)
-    given = [before.outputs[i] for i in preparation.plan.output_of]
-    return replace(_measured(Bench(program, given), seconds), preparation=first)
+    prepared = [before.outputs[i] for i in preparation.plan.output_of]
+    return replace(_measured(Bench(program, prepared), seconds), preparation=first)
 
 
 def _measured(bench: Bench, seconds: float) -> Measurement:
@@ -156,7 +155,7 @@ def _call(bench: Bench, index: int, call: Call, seconds: float) -> CallTime:
     machine = rates(len(blocks))
     reads, writes = machine.rates(read + written)
     shares = {
-        "flops": (products + 2 * others) / machine.flops / took,  # an addition takes the place of a multiply-add
+        "flops": (products + 2 * others) / machine.flops / took,  # an addition counts as a multiply-add
         "memory": (read / reads + written / writes) / took,
     }
     bound = max(shares, key=lambda limit: shares[limit])

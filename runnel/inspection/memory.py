@@ -1,4 +1,4 @@
-"""The memory of a program: what was planned, what was allocated, and who holds the arena when it is fullest."""
+"""The memory of a program: planned, allocated, and the values alive at the arena's peak."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from runnel.inspection.schedule import line_of
 
 @record
 class Holder:
-    """A value in the arena, from the call that makes it (``first``) to the ``last`` that reads it."""
+    """A value in the arena, from the call that computes it (``first``) to the ``last`` that reads it."""
 
     op: str
     shape: Shape
@@ -33,7 +33,7 @@ class Holder:
 
 @record
 class Repeated:
-    """A value that is computed again instead of being kept: the bytes that frees, the seconds that takes."""
+    """A value that is computed again: the bytes that this frees and the seconds that it takes."""
 
     op: str
     shape: Shape
@@ -44,9 +44,9 @@ class Repeated:
 
 
 class MemoryReport:
-    """Bytes by kind. ``peak`` is the arena's size, which no layout could bring below ``lower_bound``; ``measured`` what
-    the program has allocated for it. ``counted`` is what a ``budget`` bounds: arena and outputs; ``recomputed`` is what
-    was computed again to keep to it, for ``extra_seconds`` on one thread by prediction."""
+    """Bytes by kind. ``peak`` is the arena's size, for which ``lower_bound`` is a bound for every layout; ``measured``
+    are the bytes allocated for it. ``counted`` are those that a ``budget`` bounds: arena and outputs; ``recomputed``
+    are the values computed again for it, in ``extra_seconds`` on one thread by prediction."""
 
     def __init__(self, plan: Plan, program: Program, fitted: Fitted | None = None) -> None:
         self._plan = plan
@@ -66,17 +66,17 @@ class MemoryReport:
 
     @property
     def total(self) -> int:
-        """All bytes a run touches, by plan."""
+        """All bytes of a run, by plan."""
         return self.peak + self.constants + self.inputs + self.variables + self.outputs
 
     @property
     def alive(self) -> list[Holder]:
-        """Who is alive when the arena is fullest, largest first."""
+        """The values alive at the arena's peak, largest first."""
         return [_holder(life, self._plan.calls) for life in self._plan.arena.alive_at(self.peak_call)]
 
     @property
     def holders(self) -> list[Holder]:
-        """Every value of the arena, in the order of their making."""
+        """Every value of the arena, in the order of computation."""
         return [_holder(life, self._plan.calls) for life in sorted(self._plan.arena.lives, key=lambda x: x.first)]
 
     def as_json(self) -> dict[str, Any]:
@@ -160,10 +160,10 @@ def _holder(life: Life, calls: list[Call]) -> Holder:
 
 
 def _value_of(place: Place, call: Call) -> Value | None:
-    """The node that a place holds: one of its maker's, with its size, its dtype and preferably its name."""
+    """The node of a place: one of its producer's, with its size, its dtype and preferably its name."""
     fitting = [n for n in call.nodes if n.aval.size == place.size and n.aval.dtype is place.dtype]
     named = [n for n in fitting if n.op is not None and n.op.name == place.label]
-    for found in (named, fitting):
-        if found:
-            return found[-1]
+    for nodes in (named, fitting):
+        if nodes:
+            return nodes[-1]
     return None

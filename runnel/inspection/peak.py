@@ -1,4 +1,4 @@
-"""What the machine can do at most: the rate of fused multiply-adds in registers, on some number of threads at once."""
+"""The machine's peak: the rate of fused multiply-adds in registers, on some number of threads."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from runnel.backends.cpu.target import in_force
 from runnel.backends.host import memory
 from runnel.core.dtypes import DType, float32
 
-_STEPS = 20_000  # of one timed run: a fraction of a millisecond
+_STEPS = 20_000  # in one timed run: a fraction of a millisecond
 
 
 class Peak:
-    """The best rate seen so far, in GF/s. Measure again and again beside what it is compared with: clocks change."""
+    """The best rate so far, in GF/s. Measure it again next to each measurement it is compared with: clocks change."""
 
     def __init__(self, threads: int, dtype: DType = float32) -> None:
         self.threads = threads
@@ -31,7 +31,7 @@ class Peak:
         ctypes.memset(self._bases.address, 0, 64)
 
     def measure(self, seconds: float) -> float:
-        """Run for ``seconds``, once at least, and give the best rate so far."""
+        """Run for ``seconds``, at least once, and return the best rate so far."""
         end = time.perf_counter() + seconds
         while True:
             start = time.perf_counter()

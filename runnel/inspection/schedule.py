@@ -1,4 +1,4 @@
-"""The calls of a program in order: which kernel, on what block of points for each thread, and what it should cost."""
+"""The calls of a program in order: kernel, block of each thread, and predicted cost."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from runnel.inspection import tables
 @record
 class Step:
     """One call: its domain of ``rows`` × ``columns``, a block of it (i0, i1, j0, j1) for each thread, its cost. In a
-    loop it is made several ``times``."""
+    loop it is executed several ``times``."""
 
     index: int
     kernel: str
@@ -24,12 +24,12 @@ class Step:
     rows: int
     columns: int
     blocks: tuple[Block | None, ...]
-    waits: int  # how often in a run the threads wait for one another before it
+    waits: int  # executions of a barrier before it in a run
     times: int
     seconds: float  # predicted, each time, on one thread
     flops: float  # each time
     bytes: int
-    where: str  # the user's line
+    where: str  # the user's source line
 
     @property
     def barrier(self) -> bool:
@@ -38,7 +38,7 @@ class Step:
 
     @property
     def split(self) -> str:
-        """How the call is shared: ``rows/2``, ``columns/4``, or the thread that does it all."""
+        """The partition of the call: ``rows/2``, ``columns/4``, or the thread that does all."""
         busy = [(t, b) for t, b in enumerate(self.blocks) if b is not None]
         if len(busy) < 2:
             return f"thread {busy[0][0]}" if busy else "nobody"
@@ -104,32 +104,32 @@ def ops_of(call: Call) -> tuple[str, ...]:
 
 
 def line_of(call: Call) -> str:
-    """The user's line that a call stands for: that of the first of its nodes which has one."""
+    """The user's source line of a call: that of the first of its nodes that has one."""
     return next((node.where for node in call.nodes if node.where), "")
 
 
 def _waits(plan: Plan) -> list[int]:
-    """For each call how many barriers stand before it in a run; of a loop without known length, as many as guessed."""
-    found = [0] * len(plan.calls)
+    """For each call the executions of barriers before it in a run; trip counts of unknown loops are guessed."""
+    waits = [0] * len(plan.calls)
 
     def walk(begin: int, end: int, regions: Sequence[AnyRegion], first: int, later: int) -> None:
-        """``first`` and ``later``: how often a run comes here in first iterations of the loop around, and in others."""
+        """``first`` and ``later``: executions in first iterations of the loop around, and in others."""
         for item in sequence(begin, end, regions):
             if isinstance(item, int):
-                found[item] += plan.barriers[item] * first + plan.again[item] * later
+                waits[item] += plan.barriers[item] * first + plan.again[item] * later
                 continue
-            found[item.begin] += item.barrier * first + item.again * later
+            waits[item.begin] += item.barrier * first + item.again * later
             runs = first + later
             if isinstance(item, Repeat):
                 walk(item.begin, item.end, item.inner, runs, runs * (item.count - 1))
             elif isinstance(item, While):
                 walk(item.begin, item.end, item.inner, 0, runs * GUESSED)
-                found[item.begin] += runs * GUESSED
+                waits[item.begin] += runs * GUESSED
             else:
                 walk(item.begin, item.end, item.inner, runs, 0)
 
     walk(0, len(plan.calls), plan.regions, 1, 0)
-    return found
+    return waits
 
 
 def _step(index: int, call: Call, blocks: Sequence[Block | None], waits: int) -> Step:

@@ -1,4 +1,4 @@
-"""Tables and quantities as plain text, for reports that are read in a terminal."""
+"""Tables and quantities as plain text, for reports in a terminal."""
 
 from __future__ import annotations
 
@@ -50,5 +50,5 @@ def line(where: str) -> str:
 
 
 def indented(text: str) -> str:
-    """Every line moved in by two spaces."""
+    """Every line indented by two spaces."""
     return "".join(f"  {line}\n" if line else "\n" for line in text.splitlines())

@@ -1,7 +1,7 @@
 """One step of a program as a timeline of its threads, for viewers of trace events (chrome://tracing, Perfetto).
 
-The format is Google's "Trace Event Format": complete events ("X") with times in microseconds. The times are those of
-the calls measured one by one; what a call of a loop takes in all its iterations is drawn as one bar.
+The format is Google's "Trace Event Format": complete events ("X") with times in microseconds. The calls are measured
+one by one; a call of a loop is one bar for all its iterations.
 """
 
 from __future__ import annotations
@@ -13,9 +13,9 @@ from runnel.inspection.measure import Measurement
 
 
 def events(plan: Plan, measured: Measurement, process: int = 0) -> list[dict[str, Any]]:
-    """The bars of one program, which is called ``process`` number so-and-so."""
+    """The bars of one program, as process number ``process``."""
     name = {"name": "process_name", "ph": "M", "pid": process, "args": {"name": plan.graph.name}}
-    found: list[dict[str, Any]] = [name]
+    bars: list[dict[str, Any]] = [name]
     now = [0.0] * plan.threads
     for call, blocks, barrier in zip(measured.calls, plan.blocks, plan.barriers, strict=True):
         if barrier:
@@ -23,7 +23,7 @@ def events(plan: Plan, measured: Measurement, process: int = 0) -> list[dict[str
         for thread, block in enumerate(blocks):
             if block is None:
                 continue
-            found.append({
+            bars.append({
                 "name": " ".join(call.ops) or call.kernel, "ph": "X", "pid": process, "tid": thread,
                 "ts": now[thread] * 1e6, "dur": call.total * 1e6,
                 "args": {
@@ -32,4 +32,4 @@ def events(plan: Plan, measured: Measurement, process: int = 0) -> list[dict[str
                 },
             })  # fmt: skip
             now[thread] += call.total
-    return found
+    return bars

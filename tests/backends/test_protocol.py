@@ -40,27 +40,27 @@ def test_the_interpreter_answers_as_the_cpu_does() -> None:
 
 
 def test_memory_comes_from_the_backend(monkeypatch: pytest.MonkeyPatch) -> None:
-    given: list[int] = []
+    sizes: list[int] = []
 
     class Counted(CpuBackend):
         def allocate(self, nbytes: int) -> Storage:  # type: ignore[override]
-            given.append(nbytes)
+            sizes.append(nbytes)
             return super().allocate(nbytes)
 
         def allocate_slab(self, nbytes: int) -> Storage:  # type: ignore[override]
-            given.append(nbytes)
+            sizes.append(nbytes)
             return super().allocate_slab(nbytes)
 
     def of(run: Any) -> list[int]:
-        given.clear()
+        sizes.clear()
         run()
-        return list(given)
+        return list(sizes)
 
     monkeypatch.setitem(base.BACKENDS, CPU, Counted())
     eager.clear()
     array = np.ones((3, 171), np.float32)
     x = rn.asarray(array, copy=True)
-    assert array.nbytes in given
+    assert array.nbytes in sizes
     assert array.nbytes in of(lambda: x + x)  # its plan is made here
     assert of(lambda: x + x) == [array.nbytes]
     rn.topk(x, 171)

@@ -38,13 +38,13 @@ def gives_product(node: ast.AST) -> bool:
 
 def makers() -> set[str]:
     """Functions of the compiler that give one of its products, and classes that are one or have a method that does."""
-    found = set()
+    names = set()
     for module, path in modules().items():
         for node in parsed(path).body if module.startswith(INSIDE) else ():
             is_class = isinstance(node, ast.ClassDef) and (node.name in PRODUCTS or any(map(gives_product, node.body)))
             if is_class or gives_product(node):
-                found.add(f"{module}.{node.name}")  # type: ignore[attr-defined]
-    return found
+                names.add(f"{module}.{node.name}")  # type: ignore[attr-defined]
+    return names
 
 
 def called(tree: ast.Module) -> set[str]:
@@ -65,15 +65,15 @@ def called(tree: ast.Module) -> set[str]:
 
 
 def test_nobody_calls_past_the_entry() -> None:
-    made = makers()
-    assert {f"{INSIDE}plan.Planner", f"{INSIDE}executable.program.Program", f"{INSIDE}recipe.Recipe"} <= made
-    found = {
+    products = makers()
+    assert {f"{INSIDE}plan.Planner", f"{INSIDE}executable.program.Program", f"{INSIDE}recipe.Recipe"} <= products
+    callers = {
         f"{module} calls {name}"
         for module, path in modules().items()
         if not module.startswith(INSIDE)
-        for name in called(parsed(path)) & (made - {ENTRY})
+        for name in called(parsed(path)) & (products - {ENTRY})
     }
-    assert found == set()
+    assert callers == set()
 
 
 @pytest.mark.parametrize("line", ["Planner(graph, 1).plan()", "plan.Planner(graph, 1)", "P(graph)"])
@@ -86,14 +86,14 @@ def test_nobody_but_reports_looks_into_a_backend() -> None:
     """What the others want to know, they ask the protocol."""
     own = ("runnel.backends.cpu", "runnel.backends.interpreter")
     allowed = (*own, "runnel.inspection.")  # reports show machine code, and time it
-    found = {
+    offenders = {
         f"{module} imports {target}"
         for module, targets in import_graph().items()
         if module != "runnel.backends" and not module.startswith(allowed)
         for target in targets
         if target.startswith(own)
     }
-    assert found == set()
+    assert offenders == set()
 
 
 def single_op() -> None:
@@ -160,19 +160,19 @@ def transposed() -> Graph:
 
 def run(graph: Graph, x: np.ndarray, bindings: Bindings, options: Options) -> np.ndarray:
     """The one result, as a NumPy array with the strides it has."""
-    made = compile_graph(graph, bindings, context.current(), options)
-    (nbytes,), (result,), (strides,) = made.program.outputs, graph.outputs, made.strides
-    storage = made.program.backend.allocate(nbytes)
-    made.program.run([x.__array_interface__["data"][0]], [storage.address])
+    compiled = compile_graph(graph, bindings, context.current(), options)
+    (nbytes,), (result,), (strides,) = compiled.program.outputs, graph.outputs, compiled.strides
+    storage = compiled.program.backend.allocate(nbytes)
+    compiled.program.run([x.__array_interface__["data"][0]], [storage.address])
     return storage.ndarray(result.aval.shape, np.float32, strides_bytes=tuple(4 * s for s in strides))
 
 
 @pytest.mark.parametrize("any_order", [False, True])
 def test_results_lie_as_the_strides_say(any_order: bool) -> None:
     x = np.arange(12, dtype=np.float32).reshape(3, 4)
-    found = run(transposed(), x, Bindings(), Options(any_order=any_order))
-    assert found.flags.c_contiguous is not any_order
-    np.testing.assert_array_equal(found, x.T + 1)
+    actual = run(transposed(), x, Bindings(), Options(any_order=any_order))
+    assert actual.flags.c_contiguous is not any_order
+    np.testing.assert_array_equal(actual, x.T + 1)
 
 
 def test_arguments_lie_as_the_strides_say() -> None:
@@ -183,13 +183,13 @@ def test_arguments_lie_as_the_strides_say() -> None:
 
 
 def test_a_plan_that_is_not_kept_is_made_again() -> None:
-    kept, forgotten = (
+    keeping, forgotten = (
         compile_graph(transposed(), Bindings(), context.current(), Options(keeps_plan=keeps)).program
         for keeps in (True, False)
     )
-    assert kept.plan is kept.plan
+    assert keeping.plan is keeping.plan
     assert forgotten.plan is not forgotten.plan
-    assert [c.kernel.name for c in forgotten.plan.calls] == [c.kernel.name for c in kept.plan.calls]
+    assert [c.kernel.name for c in forgotten.plan.calls] == [c.kernel.name for c in keeping.plan.calls]
 
 
 def test_a_budget_is_for_dense_arguments() -> None:

@@ -25,8 +25,8 @@ def check(fn, *args, threads=(1, 2, 3, 4)) -> None:
     expected = expected if isinstance(expected, tuple) else (expected,)
     for n in threads:
         for fuse in (True, False):
-            found = Traced(fn, args, threads=n, fuse=fuse)(*args)
-            for e, f in zip(expected, found, strict=True):
+            actual = Traced(fn, args, threads=n, fuse=fuse)(*args)
+            for e, f in zip(expected, actual, strict=True):
                 assert same_bits(e.numpy(), f), (n, fuse)
 
 
@@ -134,12 +134,12 @@ def test_training_step_bits(threads, rewrite):
     x = numbers(24, 20)
     y = rn.asarray(np.random.default_rng(1).integers(0, 5, 24))
     eager, expected = make_training()
-    compiled, found = make_training()
+    compiled, actual = make_training()
     program = Traced(compiled, (x, y), threads=threads, rewrite=rewrite)
     for _ in range(4):
         loss = eager(x, y)
         assert same_bits(loss.numpy(), program(x, y)[0])
-    for e, f in zip(expected, found, strict=True):
+    for e, f in zip(expected, actual, strict=True):
         assert same_bits(e.numpy(), f._tensor.numpy())
 
 

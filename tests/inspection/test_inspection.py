@@ -30,54 +30,54 @@ def split_everything(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_graph_prints_every_node() -> None:
-    seen = network()
-    assert str(seen.graph) == printer.text(seen.graph)
-    assert len(str(seen.graph).splitlines()) >= len(seen.graph.values)
-    assert seen.graph.as_json()["nodes"][-1]["id"] == len(seen.graph.values) - 1
+    inspection = network()
+    assert str(inspection.graph) == printer.text(inspection.graph)
+    assert len(str(inspection.graph).splitlines()) >= len(inspection.graph.values)
+    assert inspection.graph.as_json()["nodes"][-1]["id"] == len(inspection.graph.values) - 1
 
 
 def test_passes_are_those_of_the_pipeline_in_order() -> None:
-    seen = network()
-    assert tuple(name for name, _ in seen.passes) == pipeline.PIPELINE.names
-    assert str(seen.passes[-1][1]) == str(inspect_again(seen))
+    inspection = network()
+    assert tuple(name for name, _ in inspection.passes) == pipeline.PIPELINE.names
+    assert str(inspection.passes[-1][1]) == str(inspect_again(inspection))
 
 
-def inspect_again(seen):
-    return type(seen.graph)(pipeline.run(seen.graph)[0])
+def inspect_again(inspection):
+    return type(inspection.graph)(pipeline.run(inspection.graph)[0])
 
 
 def test_kernels_count_their_calls() -> None:
-    seen = network()
-    assert sum(k.calls for k in seen.kernels) == len(seen.plan.calls)
-    assert [k.name for k in seen.kernels] == list(dict.fromkeys(c.kernel.name for c in seen.plan.calls))
-    for kernel in seen.kernels:
+    inspection = network()
+    assert sum(k.calls for k in inspection.kernels) == len(inspection.plan.calls)
+    assert [k.name for k in inspection.kernels] == list(dict.fromkeys(c.kernel.name for c in inspection.plan.calls))
+    for kernel in inspection.kernels:
         assert kernel.loops.startswith(f"kernel {kernel.name}(")
-        assert f"@{kernel.name}(" in seen.llvm(kernel.name)
-        assert f"{kernel.name}:" in seen.assembly(kernel.name)
-        assert seen.kernels.find(kernel.name[:-1]) is kernel
+        assert f"@{kernel.name}(" in inspection.llvm(kernel.name)
+        assert f"{kernel.name}:" in inspection.assembly(kernel.name)
+        assert inspection.kernels.find(kernel.name[:-1]) is kernel
 
 
 def test_kernels_that_are_not_there_or_not_one() -> None:
-    seen = network()
+    inspection = network()
     with pytest.raises(ValueError, match="No kernel is called 'nonsense'; there are contract_"):
-        seen.llvm("nonsense")
+        inspection.llvm("nonsense")
     with pytest.raises(ValueError, match="More than one kernel"):
-        seen.llvm("contract")
+        inspection.llvm("contract")
 
 
 def test_schedule_says_who_does_what(split_everything: None) -> None:
-    seen = network(threads=3)
-    assert len(seen.schedule) == len(seen.plan.calls)
-    for step, call, blocks in zip(seen.schedule, seen.plan.calls, seen.plan.blocks, strict=True):
+    inspection = network(threads=3)
+    assert len(inspection.schedule) == len(inspection.plan.calls)
+    for step, call, blocks in zip(inspection.schedule, inspection.plan.calls, inspection.plan.blocks, strict=True):
         assert (step.rows, step.columns) == (call.rows, call.columns)
         assert step.blocks == tuple(blocks)
         assert (step.flops, step.bytes, step.seconds) == (call.flops, call.bytes_moved, call.seconds)
         assert "programs.py:" in step.where
-    assert seen.schedule.barriers == sum(seen.plan.barriers) > 0
-    assert "rows/3" in {s.split for s in seen.schedule}
-    text = str(seen.schedule)
-    assert text.count("wait") == seen.schedule.barriers
-    assert len(text.splitlines()) == len(seen.schedule) + 1
+    assert inspection.schedule.barriers == sum(inspection.plan.barriers) > 0
+    assert "rows/3" in {s.split for s in inspection.schedule}
+    text = str(inspection.schedule)
+    assert text.count("wait") == inspection.schedule.barriers
+    assert len(text.splitlines()) == len(inspection.schedule) + 1
 
 
 def test_a_call_not_split_is_one_thread_s() -> None:
@@ -85,8 +85,8 @@ def test_a_call_not_split_is_one_thread_s() -> None:
 
 
 def test_memory_names_who_is_alive_at_the_peak() -> None:
-    seen = network()
-    report = seen.memory
+    inspection = network()
+    report = inspection.memory
     at = report.peak_call
     assert sum(h.bytes for h in report.alive) == report.lower_bound
     assert all(h.first <= at <= h.last for h in report.alive)
@@ -95,7 +95,7 @@ def test_memory_names_who_is_alive_at_the_peak() -> None:
     assert relu.shape == (48, 32)
     assert "programs.py:" in relu.where
     assert report.variables == (20 * 32 + 32 * 10) * 4
-    assert report.inputs == 48 * 20 * 4 + (40 if len(seen.plan.inputs) == 2 else 0)
+    assert report.inputs == 48 * 20 * 4 + (40 if len(inspection.plan.inputs) == 2 else 0)
     assert report.outputs == 4
     assert report.total == report.peak + report.variables + report.inputs + report.outputs + report.constants
 
@@ -103,11 +103,11 @@ def test_memory_names_who_is_alive_at_the_peak() -> None:
 @pytest.mark.parametrize("threads", [1, 2])
 def test_the_arena_is_used_as_planned(threads: int, split_everything: None) -> None:
     """What is allocated, and how far runs write, is the plan's peak: within a page."""
-    seen = network(threads, rows=500)
-    assert seen.memory.peak > 10 * PAGE
-    assert 0 <= seen.memory.measured - seen.memory.peak < PAGE
-    touched = seen.measure(seconds=0.0).arena_touched
-    assert 0 <= seen.memory.peak - touched < PAGE
+    inspection = network(threads, rows=500)
+    assert inspection.memory.peak > 10 * PAGE
+    assert 0 <= inspection.memory.measured - inspection.memory.peak < PAGE
+    touched = inspection.measure(seconds=0.0).arena_touched
+    assert 0 <= inspection.memory.peak - touched < PAGE
 
 
 def test_a_program_allocates_what_its_plan_says() -> None:
@@ -121,23 +121,23 @@ def test_a_program_allocates_what_its_plan_says() -> None:
     traced = Traced(step, (x,))
     pool = traced.program.pool
     pool.give(pool.make())  # what a first call would make
-    seen = inspect(traced).memory
+    report = inspect(traced).memory
     grown = memory.statistics().live - before
-    assert seen.peak >= 300 * 300 * 4
-    assert abs(grown - seen.peak - seen.measured_constants) < PAGE
+    assert report.peak >= 300 * 300 * 4
+    assert abs(grown - report.peak - report.measured_constants) < PAGE
     memory.reset_peak()
-    held = memory.statistics().live
+    live = memory.statistics().live
     traced(x)
-    assert abs(memory.statistics().peak - held - seen.outputs) < PAGE
+    assert abs(memory.statistics().peak - live - report.outputs) < PAGE
 
 
 def test_measuring_leaves_variables_alone() -> None:
-    seen = network()
-    frame = seen.program.pool.take()
+    inspection = network()
+    frame = inspection.program.pool.take()
     traced_variables = list(frame.bases)
-    result = seen.measure(seconds=0.0)
+    result = inspection.measure(seconds=0.0)
     assert list(frame.bases) == traced_variables
-    assert [c.kernel for c in result.calls] == [c.kernel.name for c in seen.plan.calls]
+    assert [c.kernel for c in result.calls] == [c.kernel.name for c in inspection.plan.calls]
     assert all(c.seconds > 0 and c.gflops >= 0 and c.gbytes > 0 for c in result.calls)
     assert len(str(result).splitlines()) == len(result.calls) + 2
 
@@ -145,29 +145,29 @@ def test_measuring_leaves_variables_alone() -> None:
 @pytest.mark.parametrize("threads", [1, 2])
 def test_measured_calls_compute_what_the_program_does(threads: int, split_everything: None) -> None:
     """A call run alone is the whole call: with every other call left out, its result is complete."""
-    seen = inspect(Traced(lambda x: ops.exp(x), (values(40, 50),), threads=threads))
-    assert seen.plan.threads == threads
-    bench = Bench(seen.program)
+    inspection = inspect(Traced(lambda x: ops.exp(x), (values(40, 50),), threads=threads))
+    assert inspection.plan.threads == threads
+    bench = Bench(inspection.program)
     bench.call(0, 1).run()
     source, result = (b.ndarray((40, 50), np.float32) for b in bench.blocks)
     np.testing.assert_allclose(result, np.exp(source), rtol=1e-6)
 
 
 def test_json_is_json() -> None:
-    seen = network(threads=2)
-    said = json.loads(json.dumps(seen.as_json()))
-    assert set(said) == {"name", "threads", "graph", "passes", "kernels", "schedule", "memory", "preparation"}
-    assert len(said["schedule"]) == len(seen.plan.calls)
-    assert said["memory"]["peak"] == seen.plan.arena.peak
-    json.dumps(seen.measure(seconds=0.0).as_json())
+    inspection = network(threads=2)
+    data = json.loads(json.dumps(inspection.as_json()))
+    assert set(data) == {"name", "threads", "graph", "passes", "kernels", "schedule", "memory", "preparation"}
+    assert len(data["schedule"]) == len(inspection.plan.calls)
+    assert data["memory"]["peak"] == inspection.plan.arena.peak
+    json.dumps(inspection.measure(seconds=0.0).as_json())
 
 
 def test_the_overview_has_schedule_and_memory() -> None:
-    seen = network()
-    text = str(seen)
-    assert text.startswith(f"program {seen.name}: ")
-    assert str(seen.schedule) in text
-    assert str(seen.memory) in text
+    inspection = network()
+    text = str(inspection)
+    assert text.startswith(f"program {inspection.name}: ")
+    assert str(inspection.schedule) in text
+    assert str(inspection.memory) in text
     assert all(line == line.rstrip() for line in text.splitlines())
 
 
@@ -177,19 +177,19 @@ def test_a_compiled_function_hands_it_out() -> None:
         return ops.softmax(x * 1.0)
 
     x = values(8, 8)
-    seen = step.program(x)
-    assert [name for name, _ in seen.passes] == list(pipeline.PIPELINE.names)
-    assert len(seen.graph.values) > len(seen.optimized.values)
-    assert "test_inspection.py:" in str(seen)
-    assert step.lower(x).plan is seen.plan
+    inspection = step.program(x)
+    assert [name for name, _ in inspection.passes] == list(pipeline.PIPELINE.names)
+    assert len(inspection.graph.values) > len(inspection.optimized.values)
+    assert "test_inspection.py:" in str(inspection)
+    assert step.lower(x).plan is inspection.plan
 
 
 def test_a_program_of_no_calls() -> None:
     with switches.override(verify=True):
-        seen = inspect(Traced(lambda x: x + 1.0, (values(0, 3),)))
-    assert len(seen.schedule) == 0
-    assert "0 calls" in str(seen)
-    assert seen.measure(seconds=0.0).calls == ()
+        inspection = inspect(Traced(lambda x: x + 1.0, (values(0, 3),)))
+    assert len(inspection.schedule) == 0
+    assert "0 calls" in str(inspection)
+    assert inspection.measure(seconds=0.0).calls == ()
 
 
 def test_a_call_without_a_program_says_so() -> None:

@@ -42,14 +42,14 @@ def test_a_program_is_announced_once(capsys: pytest.CaptureFixture[str]) -> None
 
 
 def test_passes_that_change_nothing_say_so(capsys: pytest.CaptureFixture[str]) -> None:
-    seen = network()
+    inspection = network()
     with switches.override(debug=2):
-        ladder.announce(seen)
+        ladder.announce(inspection)
     printed = capsys.readouterr().err
-    texts = [str(seen.graph), *(str(graph) for _, graph in seen.passes)]
+    texts = [str(inspection.graph), *(str(graph) for _, graph in inspection.passes)]
     same = sum(a == b for a, b in itertools.pairwise(texts))
     assert printed.count("unchanged") == same
-    for name, _ in seen.passes:
+    for name, _ in inspection.passes:
         assert f"after {name}:" in printed
 
 

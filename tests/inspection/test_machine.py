@@ -17,9 +17,9 @@ TARGET = target.host()
 
 
 def test_rates_are_positive_and_fall_with_the_bytes() -> None:
-    found = machine.measured(1)
-    assert found.flops > 1e9 and found.threads == 1
-    sizes, reads, writes = zip(*found.levels, strict=True)
+    rates = machine.measured(1)
+    assert rates.flops > 1e9 and rates.threads == 1
+    sizes, reads, writes = zip(*rates.levels, strict=True)
     assert list(sizes) == sorted(sizes)
     assert list(reads) == sorted(reads, reverse=True)
     assert min(reads) > 1e8 and min(writes) > 1e8
@@ -40,9 +40,9 @@ def test_rates_are_measured_once_and_kept(tmp_path: Path, monkeypatch: pytest.Mo
         again = fresh(1, TARGET)
         assert measured == [1]
         assert again.levels == levels and again.flops > 1e9  # the rate of arithmetic is looked at again: 1.0 was poor
-        kept = objects.current()
-        assert kept is not None
-        body = kept.get(machine._key(1, TARGET))
+        cache = objects.current()
+        assert cache is not None
+        body = cache.get(machine._key(1, TARGET))
         assert body is not None and json.loads(body)[0] == again.flops
         fresh(2, TARGET)
         assert measured == [1, 2]
@@ -58,9 +58,9 @@ def test_what_is_kept_in_another_form_is_measured_anew(
     machine_now = Machine(1.0, ((1 << 14, 3e9, 2e9),), 1)
     monkeypatch.setattr(machine, "measured", lambda threads: machine_now)
     with switches.override(cache=True, cache_dir=str(tmp_path)):
-        kept = objects.current()
-        assert kept is not None
-        kept.put(machine._key(1, TARGET), body)
+        cache = objects.current()
+        assert cache is not None
+        cache.put(machine._key(1, TARGET), body)
         assert machine._rates.__wrapped__(1, TARGET) == machine_now
-        found = kept.get(machine._key(1, TARGET))
-        assert found is not None and json.loads(found)[0] == 1.0
+        entry = cache.get(machine._key(1, TARGET))
+        assert entry is not None and json.loads(entry)[0] == 1.0

@@ -23,8 +23,8 @@ def test_a_loop_counts_each_call_as_often_as_it_is_made() -> None:
     def powers(x: rn.Tensor) -> rn.Tensor:
         return rn.scan(lambda c, _: (ops.tanh(c @ c), c.sum()), x, length=9)[1]
 
-    seen = powers.program(values(8, 8))
-    result = seen.measure(seconds=0.0)
+    inspection = powers.program(values(8, 8))
+    result = inspection.measure(seconds=0.0)
     assert {c.times for c in result.calls} >= {8} or {c.times for c in result.calls} >= {9}
     assert result.total == pytest.approx(sum(c.seconds * c.times for c in result.calls))
     assert result.seconds is not None
@@ -51,25 +51,25 @@ def test_what_is_prepared_is_measured_first() -> None:
     def serve(x: rn.Tensor) -> rn.Tensor:
         return x @ contiguous(rn.exp(weight).T)
 
-    seen = serve.program(values(4, 160))
-    assert seen.preparation is not None
-    result = seen.measure(seconds=0.0)
+    inspection = serve.program(values(4, 160))
+    assert inspection.preparation is not None
+    result = inspection.measure(seconds=0.0)
     assert result.preparation is not None
-    assert len(result.preparation.calls) == len(seen.preparation.plan.calls) > 0
+    assert len(result.preparation.calls) == len(inspection.preparation.plan.calls) > 0
     assert any("exp" in c.ops for c in result.preparation.calls)
     text = str(result)
     assert "before, when Variables have changed:" in text and text.count("all calls one after another") == 2
     assert len(result.as_json()["preparation"]["calls"]) == len(result.preparation.calls)
-    assert str(seen.preparation.schedule).splitlines()[-1] in str(seen)
-    assert seen.as_json()["preparation"]["schedule"]
+    assert str(inspection.preparation.schedule).splitlines()[-1] in str(inspection)
+    assert inspection.as_json()["preparation"]["schedule"]
 
 
 def test_calls_run_on_the_threads_they_are_planned_for(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(partition, "WORTH_A_TEAM", 0.0)
     monkeypatch.setattr(partition, "WORTH_SPLITTING", 0.0)
-    seen = network(threads=2)
-    result = seen.measure(seconds=0.0)
-    busy = [sum(b is not None for b in blocks) for blocks in seen.plan.blocks]
+    inspection = network(threads=2)
+    result = inspection.measure(seconds=0.0)
+    busy = [sum(b is not None for b in blocks) for blocks in inspection.plan.blocks]
     assert [c.threads for c in result.calls] == busy
     assert max(busy) == 2
 
@@ -82,17 +82,17 @@ def test_numbers_that_a_call_changes_are_put_back() -> None:
         weight.assign(weight.read() * 0.5)
         return x + 1.0
 
-    seen = inspect(Traced(step, (values(1),)))
-    bench = Bench(seen.program)
-    index = next(i for i, c in enumerate(seen.plan.calls) if bench.restorer(c) is not None)
-    restore = bench.restorer(seen.plan.calls[index])
+    inspection = inspect(Traced(step, (values(1),)))
+    bench = Bench(inspection.program)
+    index = next(i for i, c in enumerate(inspection.plan.calls) if bench.restorer(c) is not None)
+    restore = bench.restorer(inspection.plan.calls[index])
     assert restore is not None
-    held = bench.variables[0].ndarray((100,), np.float32)
-    before = held.copy()
+    array = bench.variables[0].ndarray((100,), np.float32)
+    before = array.copy()
     bench.call(index, 3).run()
-    assert not np.array_equal(held, before)
+    assert not np.array_equal(array, before)
     restore()
-    np.testing.assert_array_equal(held, before)
+    np.testing.assert_array_equal(array, before)
 
 
 def test_tables_show_the_slowest_first() -> None:
@@ -107,10 +107,10 @@ def test_tables_show_the_slowest_first() -> None:
 def test_a_timeline_has_a_bar_for_each_block(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(partition, "WORTH_A_TEAM", 0.0)
     monkeypatch.setattr(partition, "WORTH_SPLITTING", 0.0)
-    seen = network(threads=2)
-    events = timeline.events(seen.plan, seen.measure(seconds=0.0), process=3)
+    inspection = network(threads=2)
+    events = timeline.events(inspection.plan, inspection.measure(seconds=0.0), process=3)
     bars = [e for e in events if e["ph"] == "X"]
-    assert len(bars) == sum(b is not None for blocks in seen.plan.blocks for b in blocks)
+    assert len(bars) == sum(b is not None for blocks in inspection.plan.blocks for b in blocks)
     assert {e["tid"] for e in bars} == {0, 1} and {e["pid"] for e in events} == {3}
     for thread in (0, 1):
         own = [e for e in bars if e["tid"] == thread]

@@ -1,4 +1,4 @@
-"""The CPU as a backend: kernels become machine code through LLVM, and a driver in machine code walks the commands."""
+"""The CPU backend: kernels are compiled to machine code by LLVM, and a driver in machine code executes the commands."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
-"""LLVM text into addresses: memo, disk cache, LLVM, linker, in that order.
+"""LLVM text to addresses: memo, disk cache, LLVM, linker, in that order.
 
-A compiler is for one LLVM machine; it knows nothing of Runnel's targets. Any number of threads may use it: llvmlite
-lets one call into LLVM in at a time, modules are of one thread each, and what two threads compile twice is right twice.
+A compiler is for one LLVM machine; it is independent of Runnel's targets. Any number of threads may use it: llvmlite
+serialises calls into LLVM, each module belongs to one thread, and compiling a module twice is harmless.
 """
 
 from __future__ import annotations
@@ -25,14 +25,13 @@ from runnel.core.records import record
 if TYPE_CHECKING:
     import llvmlite.binding as llvm
 
-ABI_VERSION: Final = 1  # of what generated code and its callers agree on beyond the text: thread words, records
+ABI_VERSION: Final = 1  # of the interface of generated code beyond its text: thread words, records
 
 
 @record
 class Module:
-    """LLVM text that need not exist yet: it defines the global ``symbol``, ``identity`` determines it, and ``text``
-    writes it, which is asked for only where no machine code is filed under the identity. ``uses`` are the symbols it
-    takes from elsewhere."""
+    """LLVM text that is generated on demand: it defines the global ``symbol``, ``identity`` determines it, and ``text``
+    generates it, if no machine code is cached under the identity. ``uses`` are the symbols it imports."""
 
     symbol: str
     identity: str
@@ -41,7 +40,7 @@ class Module:
 
 
 def of_text(symbol: str, text: str, imports: Iterable[str] = ()) -> Module:
-    """A module whose text is there already, and is its identity."""
+    """A module whose identity is its text."""
     return Module(symbol, text, lambda: text, frozenset(name for name in imports if f"@{name}" in text))
 
 
@@ -64,13 +63,13 @@ class Compiler:
         self, modules: Sequence[tuple[str, str]], imports: Mapping[str, Callable[[], Function]] | None = None
     ) -> list[Function]:
         """The address of each (symbol, LLVM text); see :meth:`link`."""
-        found = imports if imports is not None else {}
-        return self.link([of_text(symbol, text, found) for symbol, text in modules], found)
+        functions = imports if imports is not None else {}
+        return self.link([of_text(symbol, text, functions) for symbol, text in modules], functions)
 
     def link(self, modules: Sequence[Module], imports: Mapping[str, Callable[[], Function]]) -> list[Function]:
-        """The function of each module's symbol. One already there costs a hash; all that is new is linked at once.
+        """The function of each module's symbol. A known one costs a hash; all new ones are linked together.
 
-        ``imports`` says where the symbols that modules use are found; only those used are asked for.
+        ``imports`` resolves the symbols that modules use; only those used are resolved.
         """
         keys = [(module.symbol, self.key(module.identity)) for module in modules]
         known = self._known(keys)
@@ -78,38 +77,38 @@ class Compiler:
             new = {key: module for key, module in zip(keys, modules, strict=True) if key not in known}
             mine, others = self._claims.take(new)
             try:
-                known |= self._made({key: module for key, module in new.items() if key not in others}, imports)
+                known |= self._new_functions({key: module for key, module in new.items() if key not in others}, imports)
             finally:
                 self._claims.give_back(mine)
             for claim in others.values():
                 claim.done.wait(claims.LONGEST_WAIT)
             known |= self._known(others)
-            known |= self._made({key: module for key, module in new.items() if key not in known}, imports)
+            known |= self._new_functions({key: module for key, module in new.items() if key not in known}, imports)
             objects.statistics.reused += len(keys) - len(new)
         else:
             objects.statistics.reused += len(keys)
         return [known[key] for key in keys]
 
-    def _made(
+    def _new_functions(
         self, new: Mapping[tuple[str, str], Module], imports: Mapping[str, Callable[[], Function]]
     ) -> dict[tuple[str, str], Function]:
-        """The functions of new modules, but of those that have come meanwhile the ones that are there."""
-        made = self._known(new)
-        rest = {key: module for key, module in new.items() if key not in made}
+        """The functions of new modules; those that other threads have linked meanwhile are reused."""
+        functions = self._known(new)
+        rest = {key: module for key, module in new.items() if key not in functions}
         if rest:
-            wanted = frozenset().union(*(module.uses for module in rest.values()))
-            used = {name: find() for name, find in imports.items() if name in wanted}
+            symbols = frozenset().union(*(module.uses for module in rest.values()))
+            used = {name: find() for name, find in imports.items() if name in symbols}
             linked = dict(zip(rest, self._linked(rest, used), strict=True))
             self._functions.update(linked.items())
-            made |= linked
-        return made
+            functions |= linked
+        return functions
 
     def _known(self, keys: Iterable[tuple[str, str]]) -> dict[tuple[str, str], Function]:
-        """Those that are there; whoever has them keeps them there."""
+        """The functions that are still alive; the result keeps them alive."""
         return {key: function for key in keys if (function := self._functions.get(key)) is not None}
 
     def key(self, identity: str) -> str:
-        """What the object code of a module (of a text, if that is its identity) is filed under."""
+        """The cache key of a module's object code, by its identity."""
         digest = hashlib.sha256(self._salt)
         digest.update(identity.encode())
         return digest.hexdigest()
@@ -120,26 +119,26 @@ class Compiler:
             return bytes(self._target_machine().emit_object(module))
 
     def assembly(self, text: str, name: str = "the module") -> str:
-        """The assembly of ``text``, for a reader."""
+        """The assembly of ``text``, for people."""
         with self._parsed(text, name) as module:
             return str(self._target_machine().emit_assembly(module))
 
     def _linked(self, modules: Mapping[tuple[str, str], Module], imports: Mapping[str, Function]) -> list[Function]:
-        """The addresses of new modules. Objects from the disk that cannot be linked are dropped and compiled anew."""
+        """The addresses of new modules. Cached objects that cannot be linked are dropped and compiled again."""
         cache = objects.current()
         filed = {key: code for _, key in modules if cache and (code := cache.get(key)) is not None}
-        made = filed | {key: self._compiled(key, m) for (_, key), m in modules.items() if key not in filed}
+        object_codes = filed | {key: self._compiled(key, m) for (_, key), m in modules.items() if key not in filed}
         try:
-            found = link.link([(symbol, made[key]) for symbol, key in modules], imports)
+            functions = link.link([(symbol, object_codes[key]) for symbol, key in modules], imports)
         except VerifierError:
             if cache is None or not filed:
                 raise
             for key in filed:
                 cache.drop(key)
-            made |= {key: self._compiled(key, m) for (_, key), m in modules.items() if key in filed}
-            return link.link([(symbol, made[key]) for symbol, key in modules], imports)
+            object_codes |= {key: self._compiled(key, m) for (_, key), m in modules.items() if key in filed}
+            return link.link([(symbol, object_codes[key]) for symbol, key in modules], imports)
         objects.statistics.loaded += len(filed)
-        return found
+        return functions
 
     def _compiled(self, key: str, module: Module) -> bytes:
         begun = time.perf_counter()
@@ -163,7 +162,7 @@ class Compiler:
         """The module of ``text`` for the block."""
         import llvmlite.binding as llvm
 
-        # A context of its own: the global one would keep every type and constant ever seen.
+        # A context of its own: the global one would keep every type and constant ever used.
         context = llvm.create_context()
         _CONTEXTS[id(context)] = context
         try:
@@ -182,8 +181,8 @@ class Compiler:
             del _CONTEXTS[id(context)]
 
 
-# Contexts with modules in them. If an interrupt comes while a module is made, its traceback holds both of them, and the
-# garbage collector would end them in any order; LLVM crashes when the context is the first.
+# Contexts with modules in them. If an interrupt arrives while a module is parsed, its traceback refers to both, and the
+# garbage collector would free them in any order; LLVM crashes when the context is freed first.
 _CONTEXTS: Final[dict[int, Any]] = {}
 
 
@@ -195,24 +194,24 @@ def _verify(module: llvm.ModuleRef, name: str) -> None:
 
 
 def _llvm_lock() -> Any:
-    """llvmlite's lock around its calls; None while llvmlite is not loaded, or if it has another one."""
+    """llvmlite's lock around its calls; None while llvmlite is not loaded, or if its lock is elsewhere."""
     ffi = sys.modules.get("llvmlite.binding.ffi")
     return getattr(getattr(ffi, "lib", None), "_lock", None)
 
 
-_HELD: Final[list[Any]] = []  # by forks that are under way
+_LOCKED: Final[list[Any]] = []  # by forks in progress
 
 
 def _before_fork() -> None:
-    """LLVM has locks of its own, which a child would find as they are: nobody may be in LLVM at a fork."""
+    """LLVM has internal locks, which a child would inherit: no thread may be in LLVM at a fork."""
     lock = _llvm_lock()
     if lock is not None:
         lock.__enter__()
-    _HELD.append(lock)
+    _LOCKED.append(lock)
 
 
 def _after_fork() -> None:
-    lock = _HELD.pop()
+    lock = _LOCKED.pop()
     if lock is not None:
         lock.__exit__(None, None, None)
 

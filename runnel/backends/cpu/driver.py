@@ -1,6 +1,6 @@
 """The driver in LLVM text: the launch, the workers' loop and the end of the team; and its compilation.
 
-It is compiled for the plain host, whatever target the kernels are for. ``layout`` says what it reads and writes.
+It is compiled for the baseline host, independent of the kernels' target. ``layout`` defines the structures it accesses.
 """
 
 from __future__ import annotations
@@ -46,18 +46,18 @@ class EntryPoints(NamedTuple):
 
     rn_barrier: int  # a kernel
     rn_seal: int  # a kernel
-    rn_jump: int  # the kernel of records that say where to go on
+    rn_jump: int  # the kernel of jump records
     rn_solo: int  # (launch block) -> status: one thread, without the team
-    rn_solo_at_once: int  # the same, or BUSY if that means to wait
+    rn_solo_at_once: int  # the same, or BUSY instead of waiting
     rn_launch: int  # (launch block) -> status: with the team
     rn_alone: int  # (launch block) -> status: the caller does the work of all threads
     rn_worker: int  # (control block, mailbox)
-    rn_stop: int  # (control block, threads) -> 1 if the workers were told to end, 0 if a launch is in progress
+    rn_stop: int  # (control block, threads) -> 1 if the workers will end, 0 if a launch is in progress
     rn_pause: int  # (n)
     rn_is_written: int  # (state lock) -> 1 while a run may be writing, else 0
     rn_settle: int  # (state lock): wait for the end of a run that is writing
-    rn_close: int  # (): no launch that takes locks begins
-    rn_open: int  # (): they may begin again
+    rn_close: int  # (): keep launches that take locks from beginning
+    rn_open: int  # (): let them begin again
     rn_reopen: int  # (): the same in the child of a fork
 
 
@@ -343,11 +343,11 @@ def host_compiler() -> Compiler:
     return Compiler(f"driver {triple}", machine)
 
 
-_DRIVER: Final[list[Function]] = []  # stays: workers wait in it until the process ends
+_DRIVER: Final[list[Function]] = []  # never freed: workers wait in it until the process ends
 
 
 class _LockKeeper(NamedTuple):
-    """What the driver does with state locks."""
+    """The driver's functions on state locks."""
 
     is_written: Callable[[int], int]
     settle: Callable[[int], int]

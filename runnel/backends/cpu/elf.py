@@ -1,4 +1,4 @@
-"""Object files read: the sections, symbols and relocations of a relocatable ELF file of 64 bits, as far as LLVM writes
+"""A reader of object files: the sections, symbols and relocations of relocatable 64-bit ELF files, as far as LLVM uses
 them for generated code ("System V ABI", chapters 4 and 5).
 """
 
@@ -16,12 +16,12 @@ _SECTION, _SYMBOL, _RELOCATION = struct.Struct("<IIQQQQIIQQ"), struct.Struct("<I
 _SYMBOLS, _ADDENDS, _NO_BITS, _RELOCATIONS, _UNWINDING = 2, 4, 8, 9, 0x70000001  # types of sections
 _WRITE, _ALLOC = 1, 2  # flags of sections
 _UNDEFINED, _RESERVED = 0, 0xFF00  # sections that symbols are in
-_LARGEST, _COARSEST = 1 << 28, 4096  # bytes of a section, and what it may be aligned to
+_LARGEST, _COARSEST = 1 << 28, 4096  # most bytes of a section, and its coarsest alignment
 _READ_ONLY_ONCE_RELOCATED: Final = b".data.rel.ro"
 
 
 class Section(NamedTuple):
-    """Bytes that are loaded; ``size`` is more than there are of ``content`` where the rest is 0."""
+    """A section that is loaded; ``size`` exceeds the length of ``content`` where the rest is 0."""
 
     content: bytes
     size: int
@@ -38,7 +38,7 @@ class Symbol(NamedTuple):
 
 
 class Relocation(NamedTuple):
-    """What is to be written at ``offset`` of a section: a form of the address of a symbol and ``addend``."""
+    """A field at ``offset`` of a section that depends on the address of a symbol and ``addend``."""
 
     section: int
     offset: int
@@ -56,7 +56,7 @@ class ObjectFile:
 
 
 def parse(code: bytes) -> ObjectFile:
-    """An object file taken apart. VerifierError if it is none, or holds what generated code does not."""
+    """The parsed object file. VerifierError if it is malformed, or has features that generated code does not use."""
     try:
         return _parse(code)
     except (struct.error, IndexError, ValueError) as error:
@@ -74,10 +74,10 @@ def _parse(code: bytes) -> ObjectFile:
     headers = [_SECTION.unpack_from(code, start + i * size) for i in range(count)]
 
     def content(header: tuple[int, ...]) -> bytes:
-        found = code[header[4] : header[4] + header[5]]
-        if len(found) != header[5]:
+        content_bytes = code[header[4] : header[4] + header[5]]
+        if len(content_bytes) != header[5]:
             raise ValueError("it ends too early")
-        return found
+        return content_bytes
 
     def name(names: bytes, at: int) -> bytes:
         return names[at : names.index(b"\0", at)]

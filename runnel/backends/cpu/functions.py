@@ -1,7 +1,7 @@
-"""Machine code that is there already, by what it is filed under.
+"""Machine code in memory, by key.
 
-A function stays as long as a program refers to it. So that the next program of the same kind need not load it again,
-the code used last stays anyway, up to ``KEPT`` bytes.
+A function lives as long as a program refers to it. The most recently used code is kept alive up to ``KEPT`` bytes, so
+that the next program of the same kind need not load it again.
 """
 
 from __future__ import annotations
@@ -17,19 +17,19 @@ KEPT: Final = 32 << 20  # bytes of pages, in use or not
 K = TypeVar("K", bound=Hashable)
 
 
-class _Kept:
-    """The libraries used last, for all tables."""
+class _RecentLibraries:
+    """The most recently used libraries, for all tables."""
 
     def __init__(self) -> None:
-        self._libraries: dict[Library, None] = {}  # the one used last is the last
+        self._libraries: dict[Library, None] = {}  # in order of last use
         self._nbytes = 0
-        self._lock = locks.lock()  # never waited for: by whom it is held may be a frame further down on this thread
+        self._lock = locks.lock()  # never waited for: its holder may be an outer frame of this thread
 
     def use(self, library: Library) -> None:
-        """Note that it is used; not if somebody else is at it just now."""
+        """Note its use, unless another thread holds the lock."""
         if not self._lock.acquire(blocking=False):
             return
-        gone: list[Library] = []  # until the lock is open
+        evicted: list[Library] = []  # freed after the lock is released
         try:
             if next(reversed(self._libraries), None) is library:
                 return
@@ -39,9 +39,9 @@ class _Kept:
                 self._nbytes += library.pages.nbytes
             self._libraries[library] = None
             while self._nbytes > KEPT:
-                gone.append(next(iter(self._libraries)))
-                del self._libraries[gone[-1]]
-                self._nbytes -= gone[-1].pages.nbytes
+                evicted.append(next(iter(self._libraries)))
+                del self._libraries[evicted[-1]]
+                self._nbytes -= evicted[-1].pages.nbytes
         finally:
             self._lock.release()
 
@@ -53,29 +53,29 @@ class _Kept:
                 self._lock.release()
 
 
-_KEPT: Final = _Kept()
+_RECENT: Final = _RecentLibraries()
 
 
 class Functions(Generic[K]):
-    """A table of functions. It keeps none of them."""
+    """A table of functions with weak references."""
 
     def __init__(self) -> None:
         self._items: dict[K, tuple[weakref.ref[Library], int]] = {}
 
     def get(self, key: K) -> Function | None:
-        """The function filed under ``key``, if it is still there."""
+        """The function of ``key``, if it is still alive."""
         item = self._items.get(key)
         library = None if item is None else item[0]()
         if item is None or library is None:
             return None
-        _KEPT.use(library)
+        _RECENT.use(library)
         return Function.of(library, item[1])
 
     def update(self, functions: Iterable[tuple[K, Function]]) -> None:
-        """File functions, each with its key."""
+        """Add functions, each with its key."""
         for key, function in functions:
             self._items[key] = self._reference(key, function.library), int(function)
-            _KEPT.use(function.library)
+            _RECENT.use(function.library)
 
     def _reference(self, key: K, library: Library) -> weakref.ref[Library]:
         items = self._items
@@ -86,5 +86,5 @@ class Functions(Generic[K]):
 
 
 def clear() -> None:
-    """Let go of all code that no program refers to."""
-    _KEPT.clear()
+    """Free all code that no program refers to."""
+    _RECENT.clear()

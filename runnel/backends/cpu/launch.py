@@ -1,4 +1,4 @@
-"""Running a program: the records of each thread, made ready so that a run is one foreign call with one argument."""
+"""Running a program: the records of each thread are prepared so that a run is one foreign call with one argument."""
 
 from __future__ import annotations
 
@@ -40,12 +40,12 @@ _CALLER = _CallerScratch()
 
 
 class Launch:
-    """A program bound to its memory. ``run()`` it as often as you like, by one call at a time.
+    """A program bound to its memory. ``run()`` may be called any number of times, one call at a time.
 
     ``records_per_thread`` holds for each thread an int64 array (n, 8) of records ending with one whose kernel is 0; the
-    arrays are not copied, so numbers written into them count from the next run on. ``bases`` is the address of the
-    table of base pointers. A ``short`` program of one thread runs with the GIL held, which saves its release; Ctrl-C
-    stops a ``long`` one. ``words`` is the launch block, in words of int64. ``keep`` stays alive as long as this.
+    arrays are not copied, so later changes of them affect the next run. ``bases`` is the address of the table of base
+    pointers. A ``short`` program of one thread runs with the GIL held, which saves its release; Ctrl-C stops a ``long``
+    one. ``words`` is the launch block, in words of int64. ``keep`` lives as long as this.
     """
 
     __slots__ = (
@@ -123,7 +123,7 @@ class Launch:
             self._call = self._patient
 
     def lock(self, entries: Sequence[tuple[int, bool, int, int]]) -> None:
-        """From now on take these state locks for a run: the words of lock entries, in the order of their addresses."""
+        """Take these state locks for each later run: the words of lock entries, in the order of their addresses."""
         table = np.array(entries, np.int64).reshape(-1, locking.ENTRY_WORDS)
         self._words[layout.LOCK_COUNT] = 0
         self._keep[-2] = table
@@ -131,8 +131,8 @@ class Launch:
         self._words[layout.LOCK_COUNT] = len(table)
 
     def run(self) -> int:
-        """Run the program; its status is 0, what a kernel reported, the request that stopped it, or STALE: it did not
-        run, because a state lock is not as ``lock`` was told."""
+        """Run the program; its status is 0, a kernel's fault, the request that stopped it, or STALE: it did not run,
+        because a state lock has another version, or other writes, than ``lock`` expects."""
         if get_ident() != self._owner:
             self._adopt()
         if host.INSIDE:
@@ -142,7 +142,7 @@ class Launch:
 
     @property
     def run_watched(self) -> Callable[[], int]:
-        """``run``, or, where that is long, the same so that Ctrl-C stops it before its seal."""
+        """``run``, or, for a long program, a variant of it that Ctrl-C stops before its seal."""
         return Interruptible(self).run if self._is_long else self.run
 
     def _require_locks(self) -> None:
@@ -150,7 +150,7 @@ class Launch:
             host.require_free(self._keep[-2].tolist())
 
     def _run_otherwise(self, status: int) -> int:
-        """The same where the first attempt could not begin; otherwise that was the run, and ``status`` is its own."""
+        """Run the program in another way if the first attempt did not begin; else return its ``status``."""
         while status == layout.TOO_FEW and self._team.grow(self.threads):
             status = self._call()
         return self._patient() if status == layout.BUSY or status == layout.TOO_FEW else status
@@ -161,17 +161,17 @@ class Launch:
         return int(self._words[layout.STATUS])
 
     def cancel(self) -> None:
-        """Stop the run in progress, or else the next one, before its next kernel, unless that is beyond the program's
-        seal. For any thread to call."""
+        """Stop the run in progress, or else the next one, before its next kernel, unless it has passed its seal. Any
+        thread may call this."""
         self._words[layout.REQUEST] = layout.CANCELLED
 
     def interrupt(self) -> None:
-        """The same, where a signal is the reason."""
+        """The same because of a signal."""
         self._words[layout.REQUEST] = layout.INTERRUPTED
 
     def _adopt(self) -> None:
-        """Take the calling thread's scratch: another thread may be using that of the one which ran this before."""
-        self._owner = -1  # whatever cuts this short, the next run adopts again
+        """Use the calling thread's scratch: another program may be using that of the thread of the last run."""
+        self._owner = -1  # if this is interrupted, the next run adopts again
         scratch = _CALLER.at_least(self._scratch_bytes)
         self._give_scratch(0, scratch)
         self._keep[-1] = scratch
@@ -199,17 +199,17 @@ def _check(records: NDArray[np.int64]) -> None:
 
 
 def barrier_address() -> int:
-    """The kernel that, as a record of every thread of a program, makes them wait for one another."""
+    """The kernel of a record at which all threads of a program wait for one another."""
     return driver.entry_points().rn_barrier
 
 
 def seal_address() -> int:
-    """A kernel like the barrier, beyond which the run goes on to its end whatever is asked: nothing that lasts may be
-    written before it, so a run leaves all as it was or all as it should be."""
+    """A barrier after which the run cannot be stopped: no persistent state may be written before it, so a run changes
+    all of the state or none."""
     return driver.entry_points().rn_seal
 
 
 def jump_address() -> int:
-    """What stands for the kernel in a record that says where to go on: its args are slot and byte offset of a bool, its
-    i0 how many records further the next one stands if that is false, its i1 if it is true."""
+    """The kernel of a jump record: its args are slot and byte offset of a bool; the next record is i0 records further
+    if that is false, i1 if it is true."""
     return driver.entry_points().rn_jump

@@ -1,4 +1,4 @@
-"""The machine code of kernels by their names, for each target: what is there already, and what has to be made."""
+"""The machine code of kernels by name, for each target: looked up in memory, else loaded or compiled."""
 
 from __future__ import annotations
 
@@ -15,25 +15,25 @@ _FUNCTIONS: Final[Functions[tuple[str, InstructionSet]]] = Functions()  # by nam
 
 
 def kernel_functions(kernels: Sequence[Kernel]) -> list[Function]:
-    """The machine code of each kernel; what is new is compiled, or loaded from the cache, together."""
-    wanted = {kernel.name: kernel for kernel in kernels}
-    return _functions(list(wanted), lambda new: build.kernels([wanted[name] for name in new]))
+    """The machine code of each kernel; new ones are compiled, or loaded from the cache, together."""
+    by_name = {kernel.name: kernel for kernel in kernels}
+    return _functions(list(by_name), lambda new: build.kernels([by_name[name] for name in new]))
 
 
 def filed_functions(kernels: Sequence[tuple[str, tuple[str, ...]]]) -> list[Function]:
-    """The same for kernels of which only names and the symbols they call are known; LookupError if the cache lacks the
-    machine code of one."""
-    wanted = dict(kernels)
-    return _functions(list(wanted), lambda new: build.filed([(name, wanted[name]) for name in new]))
+    """The same for kernels known only by name and by the symbols they call; LookupError if the cache lacks the machine
+    code of one."""
+    symbols_of = dict(kernels)
+    return _functions(list(symbols_of), lambda new: build.filed([(name, symbols_of[name]) for name in new]))
 
 
 def _functions(names: list[str], find: Callable[[list[str]], list[Function]]) -> list[Function]:
-    """Two threads that miss the same kernel both find it, and each has one that is right."""
+    """Two threads that miss the same kernel may both link it; both copies are valid."""
     goal = in_force()
     known = {name: function for name in names if (function := _FUNCTIONS.get((name, goal))) is not None}
     new = [name for name in names if name not in known]
     if new:
-        found = dict(zip(new, find(new), strict=True))
-        _FUNCTIONS.update(((name, goal), function) for name, function in found.items())
-        known |= found
+        functions = dict(zip(new, find(new), strict=True))
+        _FUNCTIONS.update(((name, goal), function) for name, function in functions.items())
+        known |= functions
     return [known[name] for name in names]

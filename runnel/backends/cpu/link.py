@@ -1,7 +1,7 @@
-"""Objects into memory: loads object code into this process and says where its functions stand.
+"""The linker: loads object code into this process and returns the addresses of its functions.
 
-A :class:`Function` is an address that keeps the code there alive. Objects that are linked together share pages, which
-go when none of their functions is referred to.
+A :class:`Function` is an address that keeps its code alive. Objects that are linked together share pages, which are
+freed when none of their functions is referred to.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ from runnel.backends.cpu import elf, relocations
 from runnel.backends.cpu.pages import Pages, whole_pages
 from runnel.core.errors import VerifierError
 
-_SLOT: Final = 8  # bytes of a word that holds an address
+_SLOT: Final = 8  # bytes of an address
 
 
 class Library:
-    """Code in memory, with what it calls."""
+    """Code in memory, with references to the code it calls."""
 
     __slots__ = ("__weakref__", "_imports", "pages")
 
@@ -30,7 +30,7 @@ class Library:
 
 
 class Function(int):
-    """The address of a function. Whoever may call it holds this, and with it the code."""
+    """The address of a function. A reference to it keeps the code alive."""
 
     library: Library
 
@@ -43,7 +43,7 @@ class Function(int):
 
 def link(objects: Sequence[tuple[str, bytes]], imports: Mapping[str, Function]) -> list[Function]:
     """The functions of (symbol, object code). Each object defines that one global symbol; others come from ``imports``
-    or the process. VerifierError if an object is damaged, or a symbol is nowhere.
+    or the process. VerifierError if an object is damaged, or a symbol is undefined.
     """
     try:
         return _linked([symbol for symbol, _ in objects], [elf.parse(code) for _, code in objects], imports)
@@ -65,11 +65,11 @@ def _linked(names: Sequence[str], files: Sequence[elf.ObjectFile], imports: Mapp
 
 
 class _Layout:
-    """Where everything stands in the pages: code and constants, then stubs and slots, then what is written."""
+    """The layout of the pages: code and constants, then stubs and slots, then writable data."""
 
     def __init__(self, files: Sequence[elf.ObjectFile]) -> None:
         self.starts: dict[tuple[int, int], int] = {}
-        self.stubs: dict[tuple[int, int], int] = {}  # for (file, symbol): code that jumps to it, and its address
+        self.stubs: dict[tuple[int, int], int] = {}  # (file, symbol) → code that jumps to it, followed by its address
         end = self._place(files, 0, is_written=False)
         for number, file in enumerate(files):
             machine = _machine(file)
@@ -85,7 +85,7 @@ class _Layout:
         self.nbytes = self._place(files, whole_pages(end), is_written=True)
 
     def offset(self, number: int, name: str, file: elf.ObjectFile) -> int:
-        """Where a symbol stands that the object defines."""
+        """The offset of a symbol that the object defines."""
         for symbol in file.symbols:
             if symbol.name == name and symbol.section is not None:
                 return self.starts[number, symbol.section] + symbol.value
@@ -102,7 +102,7 @@ class _Layout:
 
 
 class _Loading:
-    """One object file on its way into the image of the pages that will stand at ``base``."""
+    """Copies one object file into the image of the pages at ``base``."""
 
     def __init__(
         self,
@@ -140,29 +140,29 @@ class _Loading:
 
     @staticmethod
     def _slot(machine: relocations.Machine, stub: int) -> int:
-        """Where the address behind a stub's code stands."""
+        """The offset of the address that follows a stub's code."""
         return stub + -(-len(machine.jump) // _SLOT) * _SLOT
 
     def _address(self, number: int) -> int:
         symbol = self.file.symbols[number]
         if symbol.section is not None:
             return self.base + self.layout.starts[self.number, symbol.section] + symbol.value
-        found = self.imports.get(symbol.name)
-        return _of_process(symbol.name) if found is None else int(found)
+        function = self.imports.get(symbol.name)
+        return _of_process(symbol.name) if function is None else int(function)
 
 
 def _machine(file: elf.ObjectFile) -> relocations.Machine:
-    found = relocations.MACHINES.get(file.machine)
-    if found is None:
+    machine = relocations.MACHINES.get(file.machine)
+    if machine is None:
         raise VerifierError(f"object code for the machine of ELF's number {file.machine} cannot be loaded")
-    return found
+    return machine
 
 
 def _rule(machine: relocations.Machine, kind: int) -> relocations.Rule:
-    found = machine.rules.get(kind)
-    if found is None:
+    rule = machine.rules.get(kind)
+    if rule is None:
         raise VerifierError(f"object code has a relocation of kind {kind}, which generated code does not use")
-    return found
+    return rule
 
 
 @functools.cache
@@ -171,7 +171,7 @@ def _process() -> Any:
 
 
 def _of_process(name: str) -> int:
-    """The address of a function that the process has: memcpy and its like, and the system calls of the driver."""
+    """The address of a function of the process: memcpy and the like, and the system calls of the driver."""
     try:
         return ctypes.cast(getattr(_process(), name), ctypes.c_void_p).value or 0
     except AttributeError:

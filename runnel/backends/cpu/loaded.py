@@ -16,7 +16,7 @@ class LoadedProgram:
     """The commands of ``buffer`` bound to the addresses of ``functions``, its kernels in machine code."""
 
     def __init__(self, buffer: CommandBuffer, functions: Sequence[Function]) -> None:
-        self._keep: Final = (functions, buffer.words)  # whose addresses stand in the commands
+        self._keep: Final = (functions, buffer.words)  # the commands contain their addresses
         self._buffer: Final = buffer
         self._args: Final[int] = buffer.words.__array_interface__["data"][0]
         numbers = np.array([0, *functions, 0, 0, 0], np.int64)  # negative numbers count from the end
@@ -31,7 +31,7 @@ class LoadedProgram:
     def _bound(self, rows: Words) -> Words:
         """Commands with the addresses of their kernels and args."""
         code = rows[:, 0]
-        found = rows.copy()
-        found[:, 0] = self._functions[code]
-        found[:, 1] += np.where((code > 0) | (code == JUMP), self._args, 0)
-        return found
+        bound = rows.copy()
+        bound[:, 0] = self._functions[code]
+        bound[:, 1] += np.where((code > 0) | (code == JUMP), self._args, 0)
+        return bound

@@ -1,14 +1,13 @@
-"""LLVM text of state locks: what a launch takes before it touches Variables, and what those wait for who read them.
+"""LLVM text of state locks: a launch takes them before it accesses Variables, and readers of Variables wait for them.
 
-A state lock is a reader-writer lock that only machine code holds, never across a line of Python: so no signal handler,
-finaliser or other thread can be in the way of its holder, and waiting for it always ends. A launch takes all its locks
-in the order of their addresses. Whoever waits for readers to leave keeps the gate, so that newcomers queue behind.
+A state lock is a reader-writer lock that only machine code holds, never across a line of Python. So no signal handler,
+finaliser or other thread can block its holder, and waiting for it always ends. A launch takes all its locks in the
+order of their addresses. A writer that waits for readers holds the gate, so that later launches queue.
 
-Having taken them it compares their versions with those it was bound at; another one means that some Variable may lie
-elsewhere, or that somebody reads it where it lies, and the launch is refused as STALE. Taking is a read-modify-write
-and comes before the comparison; readers change the version first and look at EPOCH afterwards, behind a fence. So
-either the launch sees the new version, or the reader sees the launch and waits for its end (E. Dijkstra, "Cooperating
-sequential processes", 1965).
+After that it compares their versions with those it was bound at. Another version means that a Variable may have moved,
+or that its memory is being read, and the launch is refused as STALE. Taking a lock is a read-modify-write before the
+comparison; readers change the version first and load EPOCH after a fence. So either the launch sees the new version, or
+the reader sees the launch and waits for its end (E. Dijkstra, "Cooperating sequential processes", 1965).
 """
 
 from __future__ import annotations
@@ -24,7 +23,7 @@ from runnel.backends.host.layout import (
     EXPECTED_VERSION,
     EXPECTED_WRITES,
     GATE,
-    HELD,
+    HOLDERS,
     LOCK_COUNT,
     LOCKS,
     STALE,
@@ -47,7 +46,7 @@ def text() -> str:
 define internal i1 @hold(ptr %lock, i1 %exclusive, i1 %patient) noinline {{
 entry:
   %gate = getelementptr i8, ptr %lock, i64 {GATE}
-  %held = getelementptr i8, ptr %lock, i64 {HELD}
+  %holders = getelementptr i8, ptr %lock, i64 {HOLDERS}
   br i1 %patient, label %queue, label %hurry
 hurry:
   %free = call i1 @try_lock(ptr %gate)
@@ -56,7 +55,7 @@ queue:
   call void @lock(ptr %gate, i64 {_SPINS})
   br label %look
 look:
-  %now = load atomic i32, ptr %held acquire, align 4
+  %now = load atomic i32, ptr %holders acquire, align 4
   %nobody = icmp eq i32 %now, 0
   %no.writer = icmp sge i32 %now, 0
   %welcome = select i1 %exclusive, i1 %nobody, i1 %no.writer
@@ -64,7 +63,7 @@ look:
 take:
   %one.more = add i32 %now, 1
   %then = select i1 %exclusive, i32 -1, i32 %one.more
-  %pair = cmpxchg ptr %held, i32 %now, i32 %then seq_cst seq_cst
+  %pair = cmpxchg ptr %holders, i32 %now, i32 %then seq_cst seq_cst
   %taken = extractvalue {{ i32, i1 }} %pair, 1
   br i1 %taken, label %tell, label %look
 tell:
@@ -76,7 +75,7 @@ odd:
 full:
   br i1 %patient, label %stay, label %give.up
 stay:
-  call void @wait(ptr %held, i32 %now, i64 {_SPINS})
+  call void @wait(ptr %holders, i32 %now, i64 {_SPINS})
   br label %look
 in:
   call void @unlock(ptr %gate)
@@ -90,18 +89,18 @@ refused:
 
 define internal void @let_go(ptr %lock, i1 %exclusive) noinline {{
 entry:
-  %held = getelementptr i8, ptr %lock, i64 {HELD}
+  %holders = getelementptr i8, ptr %lock, i64 {HOLDERS}
   br i1 %exclusive, label %writer, label %reader
 writer:
   %epoch = getelementptr i8, ptr %lock, i64 {EPOCH}
   atomicrmw add ptr %epoch, i32 1 seq_cst
   call void @wake(ptr %epoch, i32 {_ALL})
-  store atomic i32 0, ptr %held seq_cst, align 4
-  call void @wake(ptr %held, i32 {_ALL})
+  store atomic i32 0, ptr %holders seq_cst, align 4
+  call void @wake(ptr %holders, i32 {_ALL})
   ret void
 reader:
-  %readers = atomicrmw sub ptr %held, i32 1 seq_cst
-  call void @wake(ptr %held, i32 {_ALL})
+  %readers = atomicrmw sub ptr %holders, i32 1 seq_cst
+  call void @wake(ptr %holders, i32 {_ALL})
   ret void
 }}
 

@@ -1,6 +1,7 @@
-"""Pages of memory for machine code: written first, executable then, and given back when nobody refers to them.
+"""Pages of memory for machine code: written first, then executable, and freed when nothing refers to them.
 
-They are never both writable and executable. When the interpreter ends they stay: threads may still be in them.
+They are never both writable and executable. They are not freed at the end of the interpreter: threads may still run in
+them.
 """
 
 from __future__ import annotations
@@ -46,7 +47,7 @@ class Pages:
         weakref.finalize(self, _give_back, self.address, self.nbytes).atexit = False
 
     def fill(self, content: bytes | bytearray, executable: int) -> None:
-        """Write ``content``, and make the first ``executable`` bytes code, which cannot be written any more."""
+        """Write ``content``, and make the first ``executable`` bytes executable and read-only."""
         ctypes.memmove(self.address, bytes(content), len(content))
         if _library().mprotect(self.address, whole_pages(executable), _READ | _EXECUTE):
             raise MemoryError(f"Memory cannot be made executable here: {_reason()}.")

@@ -1,4 +1,4 @@
-"""What the operating system says of the processor, for where LLVM does not ask, or is not there."""
+"""Features of the processor by the operating system, where LLVM does not detect them or is not loaded."""
 
 from __future__ import annotations
 
@@ -37,6 +37,6 @@ def features() -> frozenset[str]:
 
 
 def _of_macos(name: str) -> bool:
-    found, size = ctypes.c_int(0), ctypes.c_size_t(ctypes.sizeof(ctypes.c_int))
-    status = ctypes.CDLL(None).sysctlbyname(name.encode(), ctypes.byref(found), ctypes.byref(size), None, 0)
-    return status == 0 and found.value == 1
+    value, size = ctypes.c_int(0), ctypes.c_size_t(ctypes.sizeof(ctypes.c_int))
+    status = ctypes.CDLL(None).sysctlbyname(name.encode(), ctypes.byref(value), ctypes.byref(size), None, 0)
+    return status == 0 and value.value == 1

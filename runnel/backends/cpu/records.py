@@ -1,4 +1,4 @@
-"""LLVM text of what a thread does with its records: run them in turn, jump, meet the others at a barrier, seal."""
+"""LLVM text of a thread's execution of its records: kernels, jumps, barriers and the seal."""
 
 from __future__ import annotations
 
@@ -111,8 +111,8 @@ meet:
 
 
 def _walk(*, alone: bool) -> str:
-    """``@rn_run``, which runs a thread's records to their end; or ``@stretch``, which stops at the next barrier,
-    because one thread does the work of all, and gives the record behind it, or null at the end."""
+    """``@rn_run``, which runs a thread's records to their end; or, for one thread that does the work of all,
+    ``@stretch``, which stops at the next barrier and returns the record after it, or null at the end."""
     head = f"define internal ptr @{'stretch' if alone else 'rn_run'}(ptr %thread, ptr %records)"
     onward = "meet" if alone else "call"
     meeting = _MEETING if alone else ""

@@ -1,7 +1,7 @@
-"""What is written where an object file leaves an address open, for each processor and kind of relocation.
+"""Relocations: the rule of each kind, for each processor.
 
 Sources: "System V ABI, AMD64 Architecture Processor Supplement", section 4.4; "ELF for the Arm 64-bit Architecture",
-section 5.7. S is a symbol's address, A the addend, P the place that is written, G the address of a word that holds S.
+section 5.7. S is a symbol's address, A the addend, P the address that is written, G that of a word that holds S.
 """
 
 from __future__ import annotations
@@ -16,8 +16,8 @@ Write = Callable[[bytearray, int, int, int], None]  # (image, offset in it, S + 
 
 
 class Rule(NamedTuple):
-    """``through``: whether what is wanted is the address of a word that holds the symbol's address. ``is_call``:
-    whether a few instructions that jump to the symbol may stand for it."""
+    """``through``: whether the target is a word that holds the symbol's address. ``is_call``: whether a stub that jumps
+    to the symbol may replace it."""
 
     write: Write
     through: bool = False
@@ -25,7 +25,7 @@ class Rule(NamedTuple):
 
 
 class Machine(NamedTuple):
-    """``jump`` is code that jumps to the address which stands behind it, in 8 bytes."""
+    """``jump`` is code that jumps to the address in the 8 bytes after it."""
 
     rules: Mapping[int, Rule]
     jump: bytes
@@ -49,8 +49,8 @@ def _range(format: str) -> tuple[int, int]:
 
 
 def _field(width: int, shift: int, reach: int, value: Callable[[int, int], int]) -> Write:
-    """A field of an instruction of Arm: ``width`` bits from ``shift`` on hold what ``value(target, place)`` gives,
-    which may lie within ±2^(reach - 1); 0 for any."""
+    """A field of an instruction of Arm: ``width`` bits from ``shift`` on hold ``value(target, place)``, which must be
+    within ±2^(reach - 1); a ``reach`` of 0 is unlimited."""
 
     def write(image: bytearray, offset: int, target: int, place: int) -> None:
         number = value(target, place)
@@ -64,14 +64,14 @@ def _field(width: int, shift: int, reach: int, value: Callable[[int, int], int])
 
 
 def _pages(image: bytearray, offset: int, target: int, place: int) -> None:
-    """ADRP: the distance in pages of 4 KiB, of which two bits stand apart."""
+    """ADRP: the distance in pages of 4 KiB, in two fields."""
     number = (target >> 12) - (place >> 12)
     _field(2, 29, 0, lambda *_: number)(image, offset, target, place)
     _field(19, 5, 19, lambda *_: number >> 2)(image, offset, target, place)
 
 
 def _low(scale: int) -> Write:
-    """The low twelve bits of an address, as the offset of an instruction that counts in 2^scale bytes."""
+    """The low twelve bits of an address, as the offset of an instruction in units of 2^scale bytes."""
     return _field(12 - scale, 10, 0, lambda target, _: (target & 0xFFF) >> scale)
 
 

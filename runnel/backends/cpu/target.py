@@ -1,4 +1,4 @@
-"""The machines code is generated for: one row each. LLVM itself is imported when a machine is first asked for."""
+"""The targets of code generation: one row each. LLVM is imported when a target machine is first created."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ if TYPE_CHECKING:
 
 @record
 class InstructionSet(Target):
-    """A target whose programs are machine code: what LLVM is told, and what the emitters need to know of it.
+    """A target whose programs are machine code: LLVM's description of it, and properties for the emitters.
 
-    ``registers`` is how many vector registers there are, ``wide_panel_rows`` the rows of a contraction's tile with a
-    vector more (0: none). ``dot`` is LLVM's intrinsic that adds the products of pairs of bfloat16 to a vector of
-    float32, where there is one. ``effort`` is LLVM's optimization level.
+    ``registers`` is the number of vector registers, ``wide_panel_rows`` the rows of a contraction's tile with one more
+    vector (0: none). ``dot`` is LLVM's intrinsic that adds the products of pairs of bfloat16 to a vector of float32, if
+    there is one. ``effort`` is LLVM's optimization level.
     """
 
     triple: str
@@ -33,7 +33,7 @@ class InstructionSet(Target):
     features: str
     registers: int
     wide_panel_rows: int
-    has_masks: bool  # predicate registers: masked loads and stores cost nothing
+    has_masks: bool  # predicate registers: masked loads and stores are free
     dot: str = ""
     effort: int = 2
 
@@ -81,8 +81,8 @@ def _machine(target: InstructionSet) -> llvm.TargetMachine:
 
     llvm.initialize_all_targets()
     llvm.initialize_all_asmprinters()
-    found = llvm.Target.from_triple(target.triple)
-    return found.create_target_machine(
+    llvm_target = llvm.Target.from_triple(target.triple)
+    return llvm_target.create_target_machine(
         cpu=target.cpu, features=target.features, opt=target.effort, reloc="pic", codemodel="small"
     )
 
@@ -104,8 +104,8 @@ def _runnable() -> tuple[str, ...]:
 
 
 def described() -> InstructionSet:
-    """The row that the switches ask for, without LLVM: for who makes no machine code of it. ``"host"`` is the best row
-    of this machine as the operating system describes it."""
+    """The row chosen by the switches, without LLVM: for uses that generate no machine code. ``"host"`` is the best row
+    of this machine by the operating system's description."""
     if SWITCH.value != "host":
         name = SWITCH.value
     else:
@@ -114,9 +114,9 @@ def described() -> InstructionSet:
 
 
 def runnable(triple: str, features: Set[str]) -> tuple[str, ...]:
-    """The names of the rows that a machine with these features of LLVM's can run, best first."""
+    """The names of the rows that a machine with these LLVM features can run, best first."""
     if triple.startswith(("aarch64", "arm64")):
-        dots = "bf16" in features or processor.has_arm_bf16()  # LLVM does not ask every system for it
+        dots = "bf16" in features or processor.has_arm_bf16()  # LLVM does not detect it on every system
         return (NEON_BF16.name, NEON.name) if dots else (NEON.name,)
     names = []
     if {"avx512f", "avx512bw", "avx512dq", "avx512vl"} <= features:
@@ -144,13 +144,13 @@ def by_name(name: str) -> InstructionSet:
 
 
 def chosen() -> InstructionSet:
-    """The row that the switches ask for."""
+    """The row chosen by the switches."""
     row = by_name(SWITCH.value)
     return row if row.effort == EFFORT.value else replace(row, effort=EFFORT.value)
 
 
 def in_force() -> InstructionSet:
-    """The row of the context in force, whose device is one that has machine code."""
+    """The row of the context in force, whose device must be one with machine code."""
     target = context.current().target
     if not isinstance(target, InstructionSet):
         raise DeviceError(f"[cpu] there is no machine code for the target '{target.name}'.")

@@ -1,6 +1,6 @@
 """The team: worker threads that wait in generated code for their part of a program.
 
-One team serves the process and runs one program at a time; it grows to the largest number of threads asked for. Workers
+A process has one team, which runs one program at a time; it grows to the largest number of threads requested. Workers
 are Python's daemon threads inside one foreign call, so they hold no GIL. A forked child starts without workers.
 """
 
@@ -20,7 +20,7 @@ import numpy as np
 from runnel.backends.cpu import driver
 from runnel.backends.host import interrupts, layout, locks, memory, threads
 
-# Longer waits yield: on a busy machine the thread waited for may be queued behind this one on the same CPU.
+# Longer waits yield: on a busy machine the awaited thread may be queued after this one on the same CPU.
 SPIN_SECONDS: Final = 5e-6
 
 _STOP_SECONDS: Final = 1.0
@@ -37,7 +37,7 @@ class Team:
         self._stop = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.c_void_p, ctypes.c_int64)(self._entry.rn_stop)
         self._workers: list[threading.Thread] = []
         self._scratch: dict[int, memory.Storage] = {}
-        self._changing = locks.lock()  # held, and never waited for, by who starts or ends workers
+        self._changing = locks.lock()  # held, and never waited for, while workers are started or ended
         self._closed = False
         self.pauses_per_second: Final = self._measure_pause()
         self._words: Final = self._control.ndarray((layout.MAILBOXES // 8,), np.int64, writeable=True)
@@ -45,17 +45,17 @@ class Team:
 
     @property
     def size(self) -> int:
-        """How many threads it has, the caller's among them."""
+        """The number of threads, including the caller's."""
         return int(self._words[layout.SIZE // 8])
 
     def grow(self, size: int) -> bool:
-        """Start workers until the team has ``size`` threads (at most ``threads.LIMIT``); whether it has them now.
+        """Start workers until the team has ``size`` threads (at most ``threads.LIMIT``); whether it has them.
 
-        It does not while somebody else changes it (it may be a frame further down on this very thread), when the system
-        refuses threads, and after the end of the interpreter has begun.
+        False while another frame, possibly of this thread, changes the team, when the system refuses threads, and while
+        the interpreter shuts down.
         """
         if not self._closed:
-            # Ctrl-C between starting a worker and counting it would make two of them share a mailbox.
+            # Ctrl-C between starting and counting a worker would make two workers share a mailbox.
             with contextlib.suppress(RuntimeError):
                 interrupts.uninterrupted(partial(self._start_workers, size))
         return self.size >= size
@@ -64,7 +64,7 @@ class Team:
         if not self._changing.acquire(blocking=False):
             return
         try:
-            # With more threads than CPUs, who spins keeps the one waited for from running.
+            # With more threads than CPUs, spinning keeps the awaited thread from running.
             crowded = size > threads.affinity_count()
             self._set_spins(SPIN_SECONDS / 10 if crowded else SPIN_SECONDS)
             while self.size < size and not self._closed:
@@ -80,13 +80,13 @@ class Team:
 
     def scratch(self, slot: int, nbytes: int) -> memory.Storage:
         """The scratch memory of worker ``slot``, shared by all programs: the team runs one at a time."""
-        held = self._scratch.get(slot)
-        if held is None or held.nbytes < nbytes:
-            held = self._scratch[slot] = memory.allocate(max(nbytes, layout.THREAD_SCRATCH))
-        return held
+        storage = self._scratch.get(slot)
+        if storage is None or storage.nbytes < nbytes:
+            storage = self._scratch[slot] = memory.allocate(max(nbytes, layout.THREAD_SCRATCH))
+        return storage
 
     def stop(self) -> None:
-        """End the workers. While a program is running they are left alone: the process can end without them."""
+        """End the workers, unless a program is running: the process can end without them."""
         if not self._changing.acquire(timeout=_STOP_SECONDS):
             return
         try:
@@ -98,7 +98,7 @@ class Team:
             self._changing.release()
 
     def close(self) -> None:
-        """End the workers for good: from now on callers do the work of all threads."""
+        """End the workers permanently: afterwards callers do the work of all threads."""
         self._closed = True
         self.stop()
 
@@ -123,7 +123,7 @@ class Team:
         self._words[layout.SPINS // 8] = max(1, int(seconds * self.pauses_per_second))
 
     def _measure_pause(self) -> float:
-        """Pauses in a second: from 4 to 150 cycles each, depending on the processor."""
+        """Pause instructions per second: 4 to 150 cycles each, depending on the processor."""
         pause = ctypes.PYFUNCTYPE(None, ctypes.c_int64)(self._entry.rn_pause)
         shortest = 1.0
         for _ in range(3):
@@ -145,7 +145,7 @@ def current() -> Team:
     """The process's team."""
     team = _TEAMS.get("process")
     if team is None:
-        team = _TEAMS.setdefault("process", Team())  # atomic: of two threads that come first, one team is dropped
+        team = _TEAMS.setdefault("process", Team())  # atomic: if two threads get here first, one team is dropped
     return team
 
 

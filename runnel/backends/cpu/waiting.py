@@ -1,8 +1,8 @@
-"""LLVM text for waiting and waking: spin, then yield, then sleep. The ground the driver's barrier and launch stand on.
+"""LLVM text for waiting and waking: spin, then yield, then sleep. Used by the driver's barrier and launch.
 
-A word that threads wait for is an int32 with the number of its sleepers in the int32 after it. Whoever changes the word
-and then finds no sleeper makes no system call; a sleeper counts itself before it looks at the word a last time, so no
-wake-up is lost. On Linux sleeping is a futex (U. Drepper, "Futexes Are Tricky"); elsewhere it is a short nap.
+A word that threads wait for is an int32, followed by an int32 with the number of its sleepers. A thread that changes
+the word makes a system call only if there are sleepers; a sleeper counts itself before it loads the word a last time,
+so no wake-up is lost. On Linux sleeping is a futex (U. Drepper, "Futexes Are Tricky"); elsewhere it is a short sleep.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""Python functions that programs call at their place in the order, on the thread that runs the program.
+"""Python functions that programs call in program order, on the thread that runs the program.
 
-What machine code calls is :attr:`HostFunction.address`. It gets the thread block and the words of ``args``, from which
-the function's buffers are found. The GIL is taken for the call. An error ends the run as a fault does, with the status
-``layout.HOST``: nothing that lasts has been written by then, and :func:`failure` gives the error to who started it.
+Machine code calls :attr:`HostFunction.address` with the thread block and the words of ``args``, which name the
+function's buffers. The call acquires the GIL. An error ends the run like a fault, with the status ``layout.HOST``: no
+persistent state has been written by then, and :func:`failure` returns the error.
 """
 
 from __future__ import annotations
@@ -20,15 +20,15 @@ from runnel.backends.host import layout
 from runnel.core.errors import StateError
 
 Array = np.ndarray[Any, Any]
-_ENTRY_WORDS: Final = layout.EXPECTED_WRITES + 1  # of what a launch asks of a state lock
+_ENTRY_WORDS: Final = layout.EXPECTED_WRITES + 1  # of a lock entry
 _PROTOTYPE = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_void_p)
 
 
-INSIDE: Final[list[int]] = []  # threads that are in a function of the host, once for each
+INSIDE: Final[list[int]] = []  # threads inside host functions, once for each call
 
 
 class _Thread(threading.local):
-    """Of a thread: the error by which its last run ended, and the launch blocks of runs that wait for the host."""
+    """Per thread: the error that ended its last run, and the launch blocks of runs that wait for the host."""
 
     def __init__(self) -> None:
         self.error: BaseException | None = None
@@ -39,7 +39,7 @@ _THREAD: Final = _Thread()
 
 
 class Operand(NamedTuple):
-    """A dense array that a program hands over."""
+    """A dense array that a program passes to the host."""
 
     shape: tuple[int, ...]
     dtype: np.dtype[Any]
@@ -49,9 +49,10 @@ _BY_ADDRESS: Final[weakref.WeakValueDictionary[int, HostFunction]] = weakref.Wea
 
 
 class HostFunction:
-    """``function(*inputs)`` gives an array for each of ``outputs``; the inputs are read-only and gone after the call.
+    """``function(*inputs)`` returns an array for each of ``outputs``; the inputs are read-only and invalid after the
+    call.
 
-    ``where`` is the user's line. Who has the address keeps this object.
+    ``where`` is the user's source line. Users of the address must keep this object alive.
     """
 
     def __init__(
@@ -69,13 +70,13 @@ class HostFunction:
         _BY_ADDRESS[self.address] = self
 
     def run(self, inputs: Sequence[Array], outputs: Sequence[Array]) -> None:
-        """Call the function on arrays and put what it gives into others."""
-        made = self.function(*inputs)
-        for target, value in zip(outputs, made, strict=True):
+        """Call the function on ``inputs`` and copy its results to ``outputs``."""
+        results = self.function(*inputs)
+        for target, value in zip(outputs, results, strict=True):
             np.copyto(target, value, casting="no")
 
     def called(self, inputs: Sequence[Array], outputs: Sequence[Array]) -> int:
-        """The same in the middle of a run; an error is kept for :func:`failure`. Gives the status: 0 or ``HOST``."""
+        """The same within a run; an error is saved for :func:`failure`. Returns the status: 0 or ``HOST``."""
         INSIDE.append(threading.get_ident())
         try:
             self.run(inputs, outputs)
@@ -90,11 +91,11 @@ class HostFunction:
         words = (ctypes.c_int64 * (layout.LAUNCH + 1)).from_address(thread)
         with running(words[layout.LAUNCH]):
             bases = words[layout.BASES]
-            given = (ctypes.c_int64 * (2 * (len(self.inputs) + len(self.outputs)))).from_address(args)
+            words_of_args = (ctypes.c_int64 * (2 * (len(self.inputs) + len(self.outputs)))).from_address(args)
             arrays: list[Array] = []
             for i, operand in enumerate((*self.inputs, *self.outputs)):
-                base = ctypes.c_int64.from_address(bases + 8 * given[2 * i]).value
-                arrays.append(_array(base + given[2 * i + 1], operand, writeable=i >= len(self.inputs)))
+                base = ctypes.c_int64.from_address(bases + 8 * words_of_args[2 * i]).value
+                arrays.append(_array(base + words_of_args[2 * i + 1], operand, writeable=i >= len(self.inputs)))
             status = self.called(arrays[: len(self.inputs)], arrays[len(self.inputs) :])
         if status:
             words[layout.FAULT] = status
@@ -111,13 +112,13 @@ def _array(address: int, operand: Operand, *, writeable: bool) -> Array:
 
 
 def at(address: int) -> HostFunction:
-    """The function whose address that is."""
+    """The function at ``address``."""
     return _BY_ADDRESS[address]
 
 
 @contextlib.contextmanager
 def running(launch: int) -> Iterator[None]:
-    """For the block, this thread is in the middle of the run whose launch block is at ``launch``."""
+    """Mark this thread, for the block, as inside the run whose launch block is at ``launch``."""
     _THREAD.launches.append(launch)
     try:
         yield
@@ -125,29 +126,29 @@ def running(launch: int) -> Iterator[None]:
         _THREAD.launches.pop()
 
 
-def held() -> dict[int, bool]:
-    """The state locks that runs of this thread hold while they wait for the host: whether they may be writing."""
-    found: dict[int, bool] = {}
+def locks_held() -> dict[int, bool]:
+    """The state locks that runs of this thread hold while they wait for the host, and whether exclusively."""
+    exclusive_of: dict[int, bool] = {}
     for block in _THREAD.launches:
         words = (ctypes.c_int64 * (layout.LOCK_COUNT + 1)).from_address(block)
         count = words[layout.LOCK_COUNT]
         entries = (ctypes.c_int64 * (_ENTRY_WORDS * count)).from_address(words[layout.LOCKS]) if count else ()
         for i in range(count):
             address, exclusive = entries[_ENTRY_WORDS * i : _ENTRY_WORDS * i + 2]
-            found[address] = found.get(address, False) or bool(exclusive)
-    return found
+            exclusive_of[address] = exclusive_of.get(address, False) or bool(exclusive)
+    return exclusive_of
 
 
 def require_free(entries: Iterable[Sequence[int]]) -> None:
-    """Raise where a run that takes these locks would wait for the one that this thread is in the middle of."""
-    holding = held()
+    """Raise if a run that takes these locks would wait for the run that this thread is inside of."""
+    holding = locks_held()
     for address, exclusive, *_ in entries:
         if address in holding and (exclusive or holding[address]):
             raise refused()
 
 
 def refused() -> StateError:
-    """What is answered to who would wait for itself."""
+    """The error of a call that would wait for itself."""
     return StateError(
         "[callback] a function that a program calls uses a Variable which this program is changing; pass the value as "
         "an argument, or use it after the call."
@@ -155,6 +156,6 @@ def refused() -> StateError:
 
 
 def failure() -> BaseException:
-    """The error by which the last run of this thread ended."""
+    """The error that ended the last run of this thread."""
     error, _THREAD.error = _THREAD.error, None
     return error if error is not None else RuntimeError("A function of the host failed, and its error is lost.")

@@ -1,7 +1,7 @@
-"""Work that several threads may want done at the same time: one does it, the others wait for it.
+"""Work that several threads may need at the same time: one does it, the others wait for it.
 
-Nobody waits for himself: a signal handler or a finalizer that asks for what its own thread is at work on does it anew.
-Nor does anybody wait for good: whoever has done its own share and waited long does the rest as well.
+A thread never waits for itself: a signal handler or a finalizer that needs what its own thread is working on does the
+work again. Waits are bounded: after a timeout the waiting thread does the work itself.
 """
 
 from __future__ import annotations
@@ -18,33 +18,34 @@ LONGEST_WAIT: Final = 30.0  # seconds
 
 
 class Claim(NamedTuple):
-    """Who is at work on something, and what tells when it is done."""
+    """The thread that does some work, and the event that signals its end."""
 
     thread: int
     done: threading.Event
 
 
 class Claims:
-    """What is being worked on. Steps on the dict are atomic; there is no lock to find taken after a fork."""
+    """Work in progress. Operations on the dict are atomic, so there is no lock that a fork could leave taken."""
 
     def __init__(self) -> None:
         self._open: dict[Hashable, Claim] = {}
         _ALL.add(self)
 
     def take(self, keys: Iterable[K]) -> tuple[Claim, dict[K, Claim]]:
-        """Claim all of ``keys`` that no other thread works on. The claim, to be given back, and those of others."""
+        """Claim all of ``keys`` that no other thread works on. Returns the claim, to be given back, and those of
+        others."""
         mine = Claim(threading.get_ident(), threading.Event())
-        found = {key: self._open.setdefault(key, mine) for key in keys}
-        return mine, {key: claim for key, claim in found.items() if claim.thread != mine.thread}
+        claims = {key: self._open.setdefault(key, mine) for key in keys}
+        return mine, {key: claim for key, claim in claims.items() if claim.thread != mine.thread}
 
     def give_back(self, mine: Claim) -> None:
-        """The work is done, or has failed: whoever waits looks for what it made."""
+        """End the claim: the work is done or has failed, and waiting threads look for its result."""
         for key in [key for key, claim in list(self._open.items()) if claim is mine]:
             self._open.pop(key, None)
         mine.done.set()
 
     def forget(self) -> None:
-        """After a fork nobody else is at work."""
+        """After a fork: no other thread exists."""
         self._open.clear()
 
 

@@ -1,4 +1,4 @@
-"""Memory for backends that compute in this process's own."""
+"""Memory of backends whose device memory is that of this process."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from runnel.backends.host import memory
 
 
 class HostMemory:
-    """The part of a backend that gives memory."""
+    """The part of a backend that allocates memory."""
 
     allocate = staticmethod(memory.allocate)
     allocate_slab = staticmethod(memory.allocate_slab)

@@ -1,10 +1,9 @@
-"""Ctrl-C while the main thread is in machine code: a watcher thread hears of it and asks the program to stop.
+"""Ctrl-C while the main thread is in machine code: a watcher thread is notified and asks the program to stop.
 
-Python's C handler of signals only sets a flag, which the main thread looks at when it is back from the program; but it
-also writes the signal's number to a descriptor (``signal.set_wakeup_fd``), whatever the main thread does. During a long
-program that is a socket of ours. So signal handlers, here as everywhere, run before a program or after it and never see
-it half done: if the program was stopped and the handler raises, nothing was changed; if the handler does not raise, the
-program is run again.
+Python's C handler of signals only sets a flag, which the main thread checks when it returns from the program; but it
+also writes the signal's number to a descriptor (``signal.set_wakeup_fd``) immediately. During a long program that is a
+socket of the watcher. So signal handlers run before or after a program and never see partial results: if the program
+was stopped and the handler raises, no state was changed; if the handler does not raise, the program is run again.
 """
 
 from __future__ import annotations
@@ -25,10 +24,10 @@ _NONE: Final = -1  # no descriptor
 
 
 class Watcher:
-    """Calls ``ask`` when SIGINT comes. One serves the process."""
+    """Calls ``ask`` on SIGINT. One per process."""
 
     def __init__(self) -> None:
-        # Both ends live as long as the thread below, whose frame holds this object.
+        # Both ends live as long as the thread below, whose frame refers to this object.
         self._reader, self._writer = socket.socketpair()
         self._writer.setblocking(False)
         self._descriptor: Final = self._writer.fileno()
@@ -37,7 +36,7 @@ class Watcher:
         threading.Thread(target=self._watch, name="signals of runnel", daemon=True).start()
 
     def during(self, run: Callable[[], int], ask: Callable[[], None]) -> int:
-        """``run()``, from the main thread, with ``ask`` called when SIGINT comes."""
+        """``run()``, from the main thread, with ``ask`` called on SIGINT."""
         outer, self.ask = self.ask, ask
         previous = signal.set_wakeup_fd(self._descriptor, warn_on_full_buffer=False)
         try:
@@ -48,17 +47,17 @@ class Watcher:
             self.ask = outer
 
     def after_fork(self) -> None:
-        """In the child of a fork: if the parent was watching, the child's signals are no business of the parent's."""
+        """In the child of a fork: if the parent was watching, disconnect the child's signals from its watcher."""
         with contextlib.suppress(ValueError):
-            held = signal.set_wakeup_fd(_NONE)
-            if held not in (_NONE, self._descriptor):
-                signal.set_wakeup_fd(held)
+            descriptor = signal.set_wakeup_fd(_NONE)
+            if descriptor not in (_NONE, self._descriptor):
+                signal.set_wakeup_fd(descriptor)
 
     def _watch(self) -> None:
         while True:
             signals = self._reader.recv(64)
             previous = self._previous
-            if previous != _NONE and sys.platform != "win32":  # there, an event loop takes notice at its next turn
+            if previous != _NONE and sys.platform != "win32":  # there, an event loop notices at its next iteration
                 with contextlib.suppress(OSError):
                     os.write(previous, signals)
             ask = self.ask
@@ -67,11 +66,11 @@ class Watcher:
 
 
 _WATCHERS: Final[dict[str, Watcher]] = {}  # at most one
-_ENDING: Final[list[bool]] = []  # not empty once the interpreter is about to end: a thread started then hangs it
+_ENDING: Final[list[bool]] = []  # not empty once the interpreter shuts down: a thread started then hangs it
 
 
 class Stoppable(Protocol):
-    """Something whose runs can be stopped from another thread."""
+    """A program whose runs can be stopped from another thread."""
 
     def run(self) -> int:
         """Run it; the status is INTERRUPTED if it was stopped."""
@@ -81,7 +80,7 @@ class Stoppable(Protocol):
 
 
 class Interruptible:
-    """A launch whose runs Ctrl-C stops. They may be made by any thread; Python handles signals in the main one."""
+    """A launch whose runs Ctrl-C stops. Any thread may run it; Python handles signals in the main one."""
 
     __slots__ = ("_launch",)
 
@@ -89,21 +88,21 @@ class Interruptible:
         self._launch = launch
 
     def run(self) -> int:
-        """Run the program; its status is 0, what a kernel reported, or CANCELLED."""
+        """Run the program; its status is 0, a kernel's fault, or CANCELLED."""
         while True:
             watcher = _watcher() if threading.current_thread() is threading.main_thread() else None
             if watcher is not None:
                 status = watcher.during(self._launch.run, self._launch.interrupt)
             else:
                 status = self._launch.run()
-            # Interrupted and still here: the signal's handler did not raise, or the request belongs to an earlier run,
-            # which had come to its end when the watcher heard of the signal.
+            # Interrupted, and no exception: the signal's handler did not raise, or the request belongs to an earlier
+            # run, which had ended when the watcher was notified.
             if status != INTERRUPTED:
                 return status
 
 
 def uninterrupted(work: Callable[[], None]) -> None:
-    """Do ``work`` where no signal handler can break in: on a thread that is not the main one."""
+    """Run ``work`` where no signal handler can interrupt it: on a thread other than the main one."""
     if threading.current_thread() is not threading.main_thread():
         return work()
     errors: list[BaseException] = []
@@ -122,7 +121,7 @@ def uninterrupted(work: Callable[[], None]) -> None:
 
 
 def _watcher() -> Watcher | None:
-    """The process's watcher; None if there is none and it is too late to start one."""
+    """The process's watcher; None if none can be started."""
     watcher = _WATCHERS.get("process")
     if watcher is None and not _ENDING:
         with contextlib.suppress(RuntimeError):  # the system gives no more threads

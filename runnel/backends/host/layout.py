@@ -1,20 +1,20 @@
-"""Where things stand in the structures that generated code and Python share.
+"""The layout of the structures that generated code and Python share.
 
 control block   lines of 128 bytes, each written by few: LOCK; BARRIER (generation, its sleepers, threads ARRIVED);
                 PENDING workers of the launch; FINISHED launches and their sleepers; SPINS, the pauses before
-                yielding, and SIZE, the threads that are there; then from MAILBOXES on one line for each thread
+                yielding, and SIZE, the number of threads; then from MAILBOXES on one line for each thread
 mailbox         ticket (an int32), its sleepers, thread block to run (0 asks the worker to end)
 launch block    words THREADS, CONTROL, STATUS, REQUEST, STOP, SEALED, COMPLETED, LOCKS, LOCK_COUNT; then the thread
                 blocks, one line each, from the second line
 thread block    the eight words of the kernel ABI, the last pointing to the launch block; RECORDS, DELAY, RANDOM, WATCH,
                 POSITION
-state lock      int32 GATE, HELD (-1 by a writer, or the number of readers), EPOCH (odd while there is a writer), each
-                followed by its sleepers; int64 VERSION, WRITES
-lock entry      what a launch asks of a state lock: words ADDRESS, EXCLUSIVE, EXPECTED_VERSION, EXPECTED_WRITES or ANY
+state lock      int32 GATE, HOLDERS (-1: a writer, else the number of readers), EPOCH (odd while there is a writer),
+                each followed by its sleepers; int64 VERSION, WRITES
+lock entry      a state lock that a launch takes: words ADDRESS, EXCLUSIVE, EXPECTED_VERSION, EXPECTED_WRITES or ANY
 
-How a run is stopped: anyone may set REQUEST. The first thread, between two records, turns it into STOP unless the run
-is SEALED, and STOP is what the others obey; a fault sets both. So every thread WATCHes one word. A run that is not
-stopped and has no fault counts in COMPLETED.
+How a run is stopped: any thread may set REQUEST. The first thread, between two records, copies it to STOP unless the
+run is SEALED, and the others obey STOP; a fault sets both. So every thread WATCHes one word. A run that is not stopped
+and has no fault counts in COMPLETED.
 """
 
 from __future__ import annotations
@@ -34,13 +34,13 @@ THREADS, CONTROL, STATUS, REQUEST, STOP, SEALED, COMPLETED, LOCKS, LOCK_COUNT = 
 BASES, SCRATCH, SCRATCH_BYTES, NUMBER, COUNT, TEAM, FAULT, LAUNCH, RECORDS, DELAY, RANDOM, WATCH, POSITION = range(13)
 
 # bytes of a state lock
-GATE, HELD, EPOCH, VERSION, WRITES = range(0, 40, 8)
+GATE, HOLDERS, EPOCH, VERSION, WRITES = range(0, 40, 8)
 
 # words of a lock entry
 ADDRESS, EXCLUSIVE, EXPECTED_VERSION, EXPECTED_WRITES = range(4)
 ANY: Final = -1
 
-THREAD_SCRATCH: Final = 3 << 20  # bytes of scratch that every thread has at least
+THREAD_SCRATCH: Final = 3 << 20  # least bytes of scratch of every thread
 
 # requests, and the status of a run that was stopped by one
 CANCELLED: Final = -1

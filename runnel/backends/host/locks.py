@@ -1,7 +1,7 @@
-"""Locks that a forked child finds open: the threads that held them in its parent do not exist in it.
+"""Locks that are reopened in a forked child: the threads that held them in its parent do not exist in it.
 
-What such a lock guards is whole between two bytecodes (a dict, a list, words that the next call writes again), so that
-a child may go on with it as it is.
+The state that such a lock guards is consistent between any two bytecodes (a dict, a list, words that the next call
+writes again), so that a child can continue with it.
 """
 
 from __future__ import annotations
@@ -15,24 +15,24 @@ _LOCKS: Final[weakref.WeakValueDictionary[int, Any]] = weakref.WeakValueDictiona
 
 
 def lock() -> threading.Lock:
-    """A ``threading.Lock`` that is open in the child of a fork."""
-    made = threading.Lock()
-    _LOCKS[id(made)] = made
-    return made
+    """A ``threading.Lock`` that is reopened in the child of a fork."""
+    new_lock = threading.Lock()
+    _LOCKS[id(new_lock)] = new_lock
+    return new_lock
 
 
 def reentrant() -> threading.RLock:
-    """A ``threading.RLock`` that is open in the child of a fork."""
-    made = threading.RLock()
-    _LOCKS[id(made)] = made
-    return made
+    """A ``threading.RLock`` that is reopened in the child of a fork."""
+    new_lock = threading.RLock()
+    _LOCKS[id(new_lock)] = new_lock
+    return new_lock
 
 
 def _open_all() -> None:
     for reference in _LOCKS.valuerefs():
-        held = reference()
-        if held is not None and not (hasattr(held, "_is_owned") and held._is_owned()):
-            held._at_fork_reinit()  # what Python's own modules use for theirs
+        lock = reference()
+        if lock is not None and not (hasattr(lock, "_is_owned") and lock._is_owned()):
+            lock._at_fork_reinit()  # what Python's own modules use for theirs
 
 
 if hasattr(os, "register_at_fork"):

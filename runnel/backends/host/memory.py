@@ -1,7 +1,7 @@
-"""Blocks of bytes: what tensors, arenas and scratch are made of. The bottom of the runtime; knows only NumPy.
+"""The allocator of tensors, arenas and scratch. The bottom of the runtime; depends only on NumPy.
 
-Freed blocks wait in free lists by size class, so that steady-state allocation touches no new page and costs well under
-a microsecond. Large blocks are anonymous mappings, on Linux with huge pages.
+Freed blocks go to free lists by size class, so that steady-state allocation touches no new page and costs well under a
+microsecond. Large blocks are anonymous mappings, on Linux with huge pages.
 """
 
 from __future__ import annotations
@@ -22,13 +22,13 @@ if TYPE_CHECKING:
 
 ALIGNMENT: Final = 128  # two cache lines, because processors fetch them in pairs
 HUGE_PAGE: Final = 2 << 20
-POOL_LIMIT: Final = 1 << 30  # free bytes kept for reuse; what is freed beyond goes back to the system
-SLACK: Final = 64 << 20  # waiting bytes that are kept whatever has been in use
+POOL_LIMIT: Final = 1 << 30  # free bytes kept for reuse; blocks freed beyond go back to the system
+SLACK: Final = 64 << 20  # free bytes that are always kept
 _MAPPED_FROM: Final = 256 << 10  # smaller blocks come from malloc, which packs them
 
 
 class _Block:
-    """Memory obtained from the system: its aligned address, the size of its class and the object that holds it."""
+    """Memory obtained from the system: its aligned address, the size of its class and the object that owns it."""
 
     __slots__ = ("address", "holder", "pool", "size")
 
@@ -52,7 +52,7 @@ class _Block:
 
 
 def _mapping(size: int) -> mmap.mmap:
-    """Anonymous memory. Private: by default a mapping would be one and the same in the child of a fork."""
+    """Anonymous memory. Private: by default a mapping would be shared with the child of a fork."""
     if sys.platform == "win32":
         return mmap.mmap(-1, size)
     return mmap.mmap(-1, size, mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
@@ -64,7 +64,7 @@ def _aligned(address: int, alignment: int) -> int:
 
 @functools.lru_cache(4096)
 def size_class(nbytes: int) -> int:
-    """The size of block that serves ``nbytes``: eight classes in each power of two, so at most an eighth is unused."""
+    """The block size for ``nbytes``: eight classes in each power of two, so at most an eighth is unused."""
     if nbytes <= 1024:
         return max(-(-nbytes // ALIGNMENT), 1) * ALIGNMENT
     shift = (nbytes - 1).bit_length() - 4
@@ -73,8 +73,8 @@ def size_class(nbytes: int) -> int:
 
 @record
 class Statistics:
-    """Bytes in use, as asked for; bytes of waiting blocks; the peak of the former; allocations, and those that reached
-    the system.
+    """Bytes in use, as requested; bytes of free blocks; the peak of the former; allocations, and those that reached the
+    system.
     """
 
     live: int
@@ -87,13 +87,12 @@ class Statistics:
 class _Pool:
     """Free blocks by size class.
 
-    Sizes that nobody asks for any more must not wait for ever. Where none waits that fits, so that a block has to come
-    from the system, others go back to it first, as far as all would be more than half as much again as ever was in use
-    at once (and ``SLACK``): a loop over models of ever other sizes stays within that, and one that repeats itself does
-    not reach the system at all.
+    Blocks of sizes that are no longer used must not be kept forever. If no free block fits, others are returned to the
+    system before a new one is allocated, so that the total stays within 1.5 times the peak use (plus ``SLACK``): a loop
+    over models of ever new sizes stays within that, and a loop that repeats itself does not reach the system.
 
-    There is no lock: taking and giving rest on the atomic ``pop`` and ``append`` of lists, and a counter's ``+=`` is
-    not interrupted under the GIL. (Without a GIL only the statistics could drift.)
+    There is no lock: ``pop`` and ``append`` of lists are atomic, and a counter's ``+=`` is not interrupted under the
+    GIL. (Without a GIL only the statistics could drift.)
     """
 
     def __init__(self, limit: int) -> None:
@@ -127,7 +126,7 @@ class _Pool:
         surplus = self.live + self.pooled + size - (max(self.peak, self.live + size) * 3 // 2 + SLACK)
         if surplus <= 0:
             return
-        for other, waiting in list(self.free.items()):  # those of the sizes first asked for go first
+        for other, waiting in list(self.free.items()):  # in order of the first use of each size
             while waiting and surplus > 0:
                 try:
                     waiting.pop()
@@ -154,13 +153,13 @@ class _Pool:
 
 
 class Storage:
-    """``nbytes`` bytes at ``address``. Made by :func:`allocate` or :meth:`wrap`; the bytes live as long as it.
+    """``nbytes`` bytes at ``address``, from :func:`allocate` or :meth:`wrap`; the bytes live as long as it.
 
-    A copy, and what a pickle becomes, is memory of its own with the same bytes, never an address.
+    A copy, also by pickling, is new memory with the same bytes.
 
-    ``is_ours``: nobody can see the bytes but through this object.
-    ``is_whole``: every byte is part of a value, and the values belong together; so a copy may take all of them.
-    ``below``: how many more bytes there are in front of ``address``.
+    ``is_ours``: the bytes are accessible only through this object.
+    ``is_whole``: every byte is part of a value, and the values belong together, so that a copy takes all of them.
+    ``below``: the number of bytes before ``address``.
     """
 
     __slots__ = ("__weakref__", "address", "nbytes")
@@ -178,7 +177,7 @@ class Storage:
 
     @property
     def __array_interface__(self) -> dict[str, Any]:
-        """All the bytes, for NumPy; ends with the last of the ``nbytes``."""
+        """All bytes, up to the last of the ``nbytes``, for NumPy."""
         raise NotImplementedError
 
     def ndarray(
@@ -207,7 +206,7 @@ class Storage:
 
 
 class _Pooled(Storage):
-    """A block of a pool, given back when nobody holds this any more."""
+    """A block of a pool, given back when the last reference to this is gone."""
 
     __slots__ = ("_block",)
 
@@ -225,7 +224,7 @@ class _Pooled(Storage):
 
 
 class _Slab(_Pooled):
-    """A block that small values share which have nothing to do with one another."""
+    """A block that small unrelated values share."""
 
     __slots__ = ()
 
@@ -233,7 +232,7 @@ class _Slab(_Pooled):
 
 
 class _Shared(Storage):
-    """Memory of a NumPy array. With negative strides some of it lies below ``address``."""
+    """Memory of a NumPy array. With negative strides some of it is below ``address``."""
 
     __slots__ = ("_array", "below", "is_whole")
 
@@ -260,17 +259,17 @@ _POOL: Final = _Pool(POOL_LIMIT)
 
 
 def allocate(nbytes: int) -> Storage:
-    """A block of ``nbytes`` bytes aligned to 128, contents unspecified; from the pool where one waits."""
+    """A block of ``nbytes`` bytes aligned to 128, contents unspecified; from the pool if possible."""
     return _Pooled(_POOL.take(nbytes), nbytes)
 
 
 def allocate_slab(nbytes: int) -> Storage:
-    """The same, for small values that have nothing to do with one another: copies of them leave the rest alone."""
+    """The same, for small unrelated values: a copy of one takes only its own bytes."""
     return _Slab(_POOL.take(nbytes), nbytes)
 
 
 def filled(data: Any) -> Storage:
-    """A block of the bytes in ``data``: anything that has the buffer protocol and is contiguous."""
+    """A block with the bytes of ``data``: any contiguous object with the buffer protocol."""
     source = memoryview(data)
     storage = allocate(source.nbytes)
     if source.nbytes:  # an empty view cannot be cast
@@ -279,7 +278,7 @@ def filled(data: Any) -> Storage:
 
 
 def statistics() -> Statistics:
-    """What the allocator holds now, and has done."""
+    """The allocator's statistics."""
     return _POOL.statistics()
 
 
@@ -289,5 +288,5 @@ def reset_peak() -> None:
 
 
 def trim() -> None:
-    """Give all waiting blocks back to the system."""
+    """Return all free blocks to the system."""
     _POOL.trim()

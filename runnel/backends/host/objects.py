@@ -1,9 +1,9 @@
-"""The cache on disk: a key (SHA-256 in hex) to the bytes of an object file, of a program, or of measured rates.
+"""The cache on disk: from a key (SHA-256 in hex) to the bytes of an object file, of a program, or of measured rates.
 
-What is read here runs as machine code. So the folder must be the user's own (``own_folder``), and each entry carries a
-seal, which only the user can make (``secret``), over its key and its body. What is missing, damaged, or anything but a
-sealed file of reasonable size is a miss. Several processes may use one folder at once: files appear whole. A folder
-that cannot be used is no error, but one warning and no cache. ``docs/cache.md`` tells whom this trusts.
+Entries run as machine code. So the folder must be the user's own (``own_folder``), and each entry has a seal over its
+key and body, which only the user can compute (``secret``). An entry that is missing, damaged, or not a sealed file of
+reasonable size is a miss. Several processes may use one folder at once: files appear atomically. An unusable folder is
+not an error: there is one warning and no cache. ``docs/cache.md`` describes what this trusts.
 """
 
 from __future__ import annotations
@@ -32,13 +32,13 @@ _MAGIC: Final = b"runnel entry 2\n"
 _SEAL: Final = hashlib.sha256
 _HEADER: Final = len(_MAGIC) + _SEAL().digest_size
 _SUFFIX: Final = ".rno"
-_TOUCH_AFTER: Final = 3600.0  # seconds: a file used within the hour is young enough not to be touched again
-_SCAN_EVERY: Final = 64  # writes between two looks at what other processes put into the folder
+_TOUCH_AFTER: Final = 3600.0  # seconds: the time stamp of a file is renewed at most once an hour
+_SCAN_EVERY: Final = 64  # writes between two scans for files of other processes
 
 
 @record(frozen=False)
 class Statistics:
-    """Kernels this process compiled, read from disk, and found already linked."""
+    """Kernels this process compiled, loaded from disk, and reused."""
 
     compiled: int = 0
     loaded: int = 0
@@ -49,7 +49,7 @@ statistics: Final = Statistics()
 
 
 def user_cache_dir() -> Path:
-    """Where this system keeps a user's caches (XDG Base Directory Specification on Linux)."""
+    """The folder of this system for a user's caches (XDG Base Directory Specification on Linux)."""
     xdg = os.environ.get("XDG_CACHE_HOME", "")
     if os.path.isabs(xdg) and sys.platform != "darwin":
         return Path(xdg) / "runnel"
@@ -68,17 +68,16 @@ class ObjectCache:
         self._secret = b""
         self._is_usable = True
         self._has_warned = False
-        self._held = 0  # bytes in the folder at the last scan, and written since
+        self._nbytes = 0  # bytes in the folder at the last scan, and written since
         self._writes = 0
 
     def get(self, key: str) -> bytes | None:
-        """What is stored under ``key``; None if there is nothing, or nothing that this user has sealed (it is
-        removed)."""
+        """The entry of ``key``; None if there is none, or none that this user has sealed (such a file is removed)."""
         with self._opened(create=False) as folder:
             return None if folder is None else self._read(folder, key)
 
     def put(self, key: str, body: bytes) -> None:
-        """Store ``body`` under ``key``. A full disk or a folder that cannot be written leaves the cache as it was."""
+        """Store ``body`` under ``key``. A full disk or a read-only folder leaves the cache unchanged."""
         if _HEADER + len(body) > min(self.limit, LARGEST):
             return
         with self._opened(create=True) as folder:
@@ -90,20 +89,20 @@ class ObjectCache:
             except OSError as error:
                 self._warn("cannot be written", error)
                 return
-            self._held += _HEADER + len(body)
-            if self._writes % _SCAN_EVERY == 0 or self._held > self.limit:
+            self._nbytes += _HEADER + len(body)
+            if self._writes % _SCAN_EVERY == 0 or self._nbytes > self.limit:
                 self._evict(folder)
             self._writes += 1
 
     def drop(self, key: str) -> None:
-        """Forget what is stored under ``key``."""
+        """Remove the entry of ``key``."""
         with self._opened(create=False) as folder:
             if folder is not None:
                 _remove(folder, key + _SUFFIX)
 
     @contextlib.contextmanager
     def _opened(self, *, create: bool) -> Iterator[int | None]:
-        """A handle to the folder; None where there is none, or it must not be used."""
+        """A handle to the folder; None if there is none, or if it must not be used."""
         handle = None
         if self._is_usable:
             try:
@@ -143,7 +142,8 @@ class ObjectCache:
         return body
 
     def _seal(self, folder: int, key: str, body: bytes) -> bytes:
-        """What only this user can know of an entry. The key is a digest of all versions that made the body."""
+        """The seal of an entry, which only this user can compute. The key is a digest of all versions that produced the
+        body."""
         if not self._secret:
             self._secret = _user_secret(folder)
         seal = hmac.new(self._secret, _MAGIC + key.encode() + b"\n", _SEAL)
@@ -151,24 +151,24 @@ class ObjectCache:
         return seal.digest()
 
     def _evict(self, folder: int) -> None:
-        """Count the folder anew and, above the limit, remove the oldest files down to three quarters of it."""
+        """Scan the folder and, above the limit, remove the oldest files down to three quarters of it."""
         atomic_files.remove_abandoned(folder)
-        found: list[tuple[float, int, str]] = []
+        entries_by_age: list[tuple[float, int, str]] = []
         with contextlib.suppress(OSError), os.scandir(folder) as entries:
             for entry in entries:
                 if entry.name.endswith(_SUFFIX):
                     with contextlib.suppress(OSError):
                         state = entry.stat(follow_symlinks=False)
                         if stat.S_ISREG(state.st_mode):
-                            found.append((state.st_mtime, state.st_size, entry.name))
-        self._held = sum(size for _, size, _ in found)
-        if self._held <= self.limit:
+                            entries_by_age.append((state.st_mtime, state.st_size, entry.name))
+        self._nbytes = sum(size for _, size, _ in entries_by_age)
+        if self._nbytes <= self.limit:
             return
-        for _, size, name in sorted(found):
-            if self._held <= self.limit * 3 // 4:
+        for _, size, name in sorted(entries_by_age):
+            if self._nbytes <= self.limit * 3 // 4:
                 return
             _remove(folder, name)
-            self._held -= size
+            self._nbytes -= size
 
     def _discard(self, folder: int, name: str, reason: str) -> None:
         _note(f"removed {self.folder / name}: {reason}")
@@ -181,8 +181,8 @@ class ObjectCache:
 
 
 def _user_secret(folder: int) -> bytes:
-    """The secret beside the user's caches, whichever folder is in use: who hands over a folder does not hand over a
-    secret with it. For a user without a home of his own it is in the folder itself."""
+    """The secret in the folder of the user's caches, whatever folder the cache is in, so that a copy of that folder
+    does not contain it. For a user without a home it is in the folder itself."""
     try:
         home = open_own_folder(user_cache_dir(), create=True)
     except OSError:
@@ -216,7 +216,7 @@ _OPEN: dict[tuple[str, int], ObjectCache | None] = {}
 
 
 def current() -> ObjectCache | None:
-    """The cache the switches ask for; None where they ask for none, or this user has no home."""
+    """The cache chosen by the switches; None if it is off, or if this user has no home."""
     if not switches.cache.value:
         return None
     key = (switches.cache_dir.value, switches.cache_size.value)

@@ -1,8 +1,8 @@
-"""Folders of the user alone: nobody else can change what stands in them, or put another folder in their place.
+"""Folders that only the user can change: no other user can write to them or replace them.
 
-What is checked is the way to the folder as well: each folder on it must belong to the user or to root, and not be
-writable by others, unless it is one like ``/tmp`` where nobody can rename what belongs to others (the sticky bit).
-Links are followed if they belong to the user or to root, and stand in such folders themselves.
+The path to the folder is checked as well: each folder on it must belong to the user or to root, and not be writable by
+others, unless it has the sticky bit, like ``/tmp``, so that files of others cannot be renamed. Links are followed if
+they belong to the user or to root, and are in such folders themselves.
 """
 
 from __future__ import annotations
@@ -16,15 +16,15 @@ import stat
 from typing import Final
 
 ROOT: Final = 0
-_LINKS: Final = 40  # on the way to a folder, as many as Linux follows
+_LINKS: Final = 40  # most links in a path, as on Linux
 
 
 def open_own_folder(path: str | os.PathLike[str], *, create: bool = False) -> int:
-    """A handle to the folder at ``path``. With ``create`` folders that are missing are made, for the user alone.
+    """A handle to the folder at ``path``. With ``create`` missing folders are created with access for the user only.
 
     Raises:
         FileNotFoundError: there is no such folder.
-        PermissionError: others than the user can change what is in it, or put another in its place.
+        PermissionError: other users can change its content or replace it.
     """
     place = _resolved(os.fspath(path) if os.path.isabs(path) else os.path.join(os.getcwd(), path), create)
     handle = os.open(place, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
@@ -41,7 +41,7 @@ def open_own_folder(path: str | os.PathLike[str], *, create: bool = False) -> in
 
 
 def _resolved(path: str, create: bool) -> str:
-    """The path without links; all that leads there has been checked."""
+    """The path without links; every folder on it has been checked."""
     here, links = "/", 0
     _check(here, os.lstat(here))
     names = path.split("/")[::-1]
@@ -84,7 +84,7 @@ def _state(path: str, create: bool) -> os.stat_result:
 
 
 def _check(folder: str, state: os.stat_result) -> None:
-    """Refuse a folder on the way in which others can rename what is not theirs."""
+    """Refuse a folder in which other users can rename files that are not theirs."""
     if state.st_uid not in (os.geteuid(), ROOT):
         raise _refusal(f"{folder} belongs to {_user(state.st_uid)}", folder)
     by_group = state.st_mode & stat.S_IWGRP and not _is_of_one_user(state)
@@ -93,7 +93,7 @@ def _check(folder: str, state: os.stat_result) -> None:
 
 
 def _is_of_one_user(state: os.stat_result) -> bool:
-    """Whether a folder's group is one that systems make for each user, of the same name and number."""
+    """Whether a folder's group is the private group of its user, with the same name and number."""
     if state.st_gid != state.st_uid:
         return False
     try:

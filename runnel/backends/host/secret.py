@@ -1,4 +1,5 @@
-"""The user's secret: 32 random bytes in a file that only the user can read. Entries of the cache are sealed with it."""
+"""The user's secret: 32 random bytes in a file that only the user can read. Seals of cache entries are keyed with
+it."""
 
 from __future__ import annotations
 
@@ -16,8 +17,8 @@ SIZE: Final = 32
 
 
 def secret_in(folder: int) -> bytes:
-    """The secret that is kept in an open folder of the user's own, made if there is none. What is damaged, or others
-    may have seen, is replaced."""
+    """The secret in an open folder of the user's own, created if there is none. A secret that is damaged, or that other
+    users may have read, is replaced."""
     try:
         return _read(folder)
     except FileNotFoundError:

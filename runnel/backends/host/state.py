@@ -1,8 +1,8 @@
-"""State locks, and how the processes that fork treat them: ``cpu.locking`` says what machine code does with one, and
-``interpreter.locking`` what the interpreter does.
+"""State locks, and how they are handled at forks: ``cpu.locking`` has their protocol in machine code, and
+``interpreter.locking`` that in the interpreter.
 
-Under Python's global lock a few bytecodes that call nothing are not interrupted, by other threads as little as by
-signal handlers. What is called atomic here and in ``tensor/variable.py`` rests on that.
+Under Python's global lock a few bytecodes without calls are not interrupted, neither by other threads nor by signal
+handlers. "Atomic" here and in ``tensor/variable.py`` relies on that.
 """
 
 from __future__ import annotations
@@ -20,16 +20,16 @@ WRITES: Final = layout.WRITES // 8
 
 
 class LockKeeper(Protocol):
-    """Of a backend, by whose runs state locks are held; a lock is named by its address."""
+    """The operations of a backend on the state locks that its runs hold; a lock is named by its address."""
 
     def is_written(self, lock: int, /) -> int:
-        """1 while a run that holds it may be writing, else 0."""
+        """1 while a run that holds ``lock`` may be writing, else 0."""
 
     def settle(self, lock: int, /) -> object:
         """Wait for the end of the run that is writing."""
 
     def close(self) -> None:
-        """Let no run that takes locks begin."""
+        """Keep runs that take locks from beginning."""
 
     def open(self) -> None:
         """Let them begin again."""
@@ -39,10 +39,11 @@ class LockKeeper(Protocol):
 
 
 class StateLock:
-    """What the Variables that one program used first have in common: its runs exclude those of others that write them.
+    """The lock shared by the Variables that one program was the first to use: it excludes concurrent runs that write.
 
-    ``words[VERSION]`` counts whenever a program that is bound to one of them must be bound anew; ``words[WRITES]`` runs
-    that wrote, and ``assigned`` assignments. Only runs change the rest: those of the backend of ``keeper``.
+    ``words[VERSION]`` is incremented whenever programs that are bound to one of them must be bound again;
+    ``words[WRITES]`` counts runs that wrote, ``assigned`` assignments. The other words are changed only by runs of the
+    backend of ``keeper``.
     """
 
     __slots__ = ("__weakref__", "_block", "address", "assigned", "keeper", "words")
@@ -52,22 +53,22 @@ class StateLock:
         self._block: Final = memory.allocate(layout.LINE)
         self.address: Final = self._block.address
         ctypes.memset(self.address, 0, layout.LINE)
-        held = (ctypes.c_int64 * (layout.LINE // 8)).from_address(self.address)
-        self.words: Final = memoryview(held).cast("B").cast("q")
+        lock_words = (ctypes.c_int64 * (layout.LINE // 8)).from_address(self.address)
+        self.words: Final = memoryview(lock_words).cast("B").cast("q")
         self.assigned = 0
         _ALL[self.address] = self
 
     def settle(self) -> None:
-        """Wait for the end of the run that is writing, if there is one. Those that begin later see the version as it
-        was before this call."""
+        """Wait for the end of the run that is writing, if there is one. Runs that begin later see the version from
+        before this call."""
         keeper = self.keeper
         if keeper.is_written(self.address):
-            if host.INSIDE and host.held().get(self.address):
+            if host.INSIDE and host.locks_held().get(self.address):
                 raise host.refused()
             keeper.settle(self.address)
 
     def after_fork(self) -> None:
-        """In the child of a fork: whoever held this, or waited for it, does not exist."""
+        """In the child of a fork: threads that held this, or waited for it, do not exist."""
         ctypes.memset(self.address, 0, layout.VERSION)
 
 
@@ -78,11 +79,11 @@ def _living() -> list[StateLock]:
     return [lock for reference in _ALL.valuerefs() if (lock := reference()) is not None]
 
 
-_CLOSED: Final[dict[int, list[LockKeeper]]] = {}  # what threads have closed for a fork of theirs
+_CLOSED: Final[dict[int, list[LockKeeper]]] = {}  # by thread: the keepers that it closed for a fork
 
 
 def _before_fork() -> None:
-    """The child gets a copy of the memory as it is: let no run be in the middle of writing Variables."""
+    """The child gets a copy of the memory: no run may be writing Variables."""
     if _ALL:
         keepers = {id(lock.keeper): lock.keeper for lock in _living()}
         _CLOSED[threading.get_ident()] = list(keepers.values())
@@ -93,7 +94,7 @@ def _before_fork() -> None:
 
 
 def _after_fork_in_parent() -> None:
-    for keeper in _CLOSED.pop(threading.get_ident(), ()):  # which _ALL does not say: Variables come and go meanwhile
+    for keeper in _CLOSED.pop(threading.get_ident(), ()):  # not _ALL, which changes meanwhile
         keeper.open()
 
 

@@ -1,4 +1,4 @@
-"""How many threads a program gets: what the switch asks for, else what affinity mask and cgroup quota allow."""
+"""The number of threads of a program: that of the switch, else what affinity mask and cgroup quota allow."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def cgroup_cpus(root: Path = Path("/")) -> float | None:
     """The tightest CPU quota, in CPUs, of this process's cgroup and those around it; None without one.
 
     Reads cgroup v2 (``cpu.max``) and v1 (``cpu.cfs_quota_us``), as the Linux kernel's documentation
-    "admin-guide/cgroup-v2" and "scheduler/sched-bwc" describe them. ``root`` is where ``/proc`` and ``/sys`` stand.
+    "admin-guide/cgroup-v2" and "scheduler/sched-bwc" describe them. ``root`` is the folder of ``/proc`` and ``/sys``.
     """
     quotas: list[float] = []
     for line in _read(root / "proc/self/cgroup").splitlines():
@@ -71,7 +71,7 @@ def _quota_v1(folder: Path) -> float | None:
 
 
 def _ratio(quota: str, period: str) -> float | None:
-    """Quota over period, or None where either is "max", -1, missing or nonsense."""
+    """Quota over period, or None where either is "max", -1, missing or invalid."""
     try:
         numbers = int(quota), int(period)
     except ValueError:

@@ -1,7 +1,7 @@
-"""Work that no signal handler breaks into, done by another thread while the main thread waits, and lends a hand.
+"""Work that no signal handler can interrupt, done by another thread while the main thread waits.
 
-Python handles signals on the main thread, between any two bytecodes. What must not be left half done is therefore done
-elsewhere. Functions of the user's that the work calls run on the main thread all the same (:func:`on_callers_thread`).
+Python handles signals on the main thread, between any two bytecodes. Work that must not be left incomplete is therefore
+done elsewhere. User functions that the work calls still run on the main thread (:func:`on_callers_thread`).
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ _LOOK: Final = 0.05  # seconds
 
 
 class _Task:
-    """A call that the main thread is to make; it raises nothing."""
+    """A call for the main thread; it must not raise."""
 
     def __init__(self, call: Callable[[], Any]) -> None:
         self.call = call
@@ -31,14 +31,14 @@ class _Task:
 
 
 class _Attendant:
-    """The thread that waits. A signal may break in anywhere, so that a task is taken from the list when it is done."""
+    """The waiting thread. A signal may interrupt it anywhere, so a task is removed from the list after it is done."""
 
     def __init__(self) -> None:
         self.tasks: Final[deque[_Task]] = deque()
         self.wake: Final[SimpleQueue[None]] = SimpleQueue()
 
     def serve(self) -> None:
-        with contextlib.suppress(Empty):  # another thread may be the one that gets the signal: look now and then
+        with contextlib.suppress(Empty):  # another thread may get the signal, so check periodically
             self.wake.get(timeout=_LOOK)
         while self.tasks:
             self.tasks[0].run()
@@ -53,8 +53,8 @@ _WORKER: Final = _Worker()
 
 
 def attended(work: Callable[[], int], stop: Callable[[], None]) -> int:
-    """``work()``, on another thread. What a signal handler raises here meanwhile comes out when it has ended; ``stop``
-    is called first."""
+    """``work()``, on another thread. If a signal handler raises here meanwhile, ``stop`` is called, and the exception
+    propagates when the work has ended."""
     attendant = _Attendant()
     results: list[int] = []
     errors: list[BaseException] = []
@@ -77,7 +77,7 @@ def attended(work: Callable[[], int], stop: Callable[[], None]) -> int:
         except BaseException as error:
             raised = error
             stop()
-            attendant.wake.put(None)  # look again: whatever was to be done may not be done yet
+            attendant.wake.put(None)  # check again: a task may be left
     thread.join()
     if raised is not None:
         raise raised
@@ -87,7 +87,7 @@ def attended(work: Callable[[], int], stop: Callable[[], None]) -> int:
 
 
 def on_callers_thread(call: Callable[[], Any]) -> Any:
-    """``call()``, which raises nothing, on the thread that asked for the work."""
+    """``call()``, which must not raise, on the thread that called :func:`attended`."""
     attendant = _WORKER.attendant
     if attendant is None:
         return call()

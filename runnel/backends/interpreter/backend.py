@@ -1,7 +1,7 @@
-"""The interpreter as a backend: the programs of the CPU, run step by step in NumPy. It needs no LLVM.
+"""The interpreter backend: the programs of the CPU, run step by step in NumPy. It needs no LLVM.
 
-It is the oracle of the others: every element of every kernel is computed as ``loops.ir`` says, every index is checked
-against the place that its buffer belongs to, and the results are the CPU's to the bit.
+It is the oracle of the others: every element of every kernel is computed by the semantics of ``loops.ir``, every index
+is checked against the place of its buffer, and results equal the CPU's to the bit.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class InterpreterBackend(CpuPlanning, HostMemory):
         return LoadedProgram(buffer, kernels, context.current().precision)
 
     def clear(self) -> None:
-        """It keeps none."""
+        """There is no code to free."""
 
     @property
     def lock_keeper(self) -> LockKeeper:

@@ -1,4 +1,4 @@
-"""Products of bfloat16 by pairs, as dot instructions round them: their makers' manuals in NumPy.
+"""Products of pairs of bfloat16 with the rounding of dot instructions, in NumPy.
 
 VDPBF16PS (Intel 64 and IA-32 Architectures Software Developer's Manual, volume 2) adds the product of the second
 elements of a pair, then that of the first ones, each fused and rounded to nearest; subnormal operands and results are
@@ -50,8 +50,8 @@ def _odd(x: Array, y: Array) -> Array:
 
 def _flushed(x: Array) -> Array:
     """Subnormal numbers as zeros of their sign."""
-    kept: Array = np.where(np.abs(x) < _SMALLEST, np.copysign(np.zeros_like(x), x), x)
-    return kept
+    flushed: Array = np.where(np.abs(x) < _SMALLEST, np.copysign(np.zeros_like(x), x), x)
+    return flushed
 
 
 RULES: Final[dict[str, Callable[[Array, Array, Array], Array]]] = {"vdpbf16ps": vdpbf16ps, "bfdot": bfdot}

@@ -1,9 +1,9 @@
-"""Kernels run in NumPy, by the letter of ``ir.py``: the oracle that generated code is compared with.
+"""Kernels run in NumPy by the semantics of ``ir.py``: the oracle that generated code is compared with.
 
-Bitwise equal to native code. What is correctly rounded or exact (arithmetic, comparison, choice, casts, the order of
-accumulations, contractions) is NumPy's; transcendental functions and what is like them are those of ``loops.formulas``,
-step by step. Every index is
-checked against the size of its array. A vec loop is a NumPy operation per expression, a seq loop a Python loop.
+Bitwise equal to native code. Operations that are exact or correctly rounded (arithmetic, comparison, select, casts, the
+order of accumulations, contractions) are NumPy's; transcendental functions are those of ``loops.formulas``, step by
+step. Every index is checked against the size of its array. A vec loop is a NumPy operation per expression, a seq loop a
+Python loop.
 """
 
 from __future__ import annotations
@@ -63,7 +63,7 @@ from runnel.loops.uses import parts
 
 Array = np.ndarray[Any, Any]
 _NO_ORIGINS: Final[Mapping[str, int]] = MappingProxyType({})
-_CHUNK: Final = 1024 * LANES  # positions of an independent vec loop taken at once
+_CHUNK: Final = 1024 * LANES  # positions of an independent vec loop evaluated at once
 
 
 def run(
@@ -78,11 +78,11 @@ def run(
     origins: Mapping[str, int] = _NO_ORIGINS,
     precision: str = "",
 ) -> int:
-    """Compute the block rows [i0, i1) × columns [j0, j1) of ``kernel``'s domain in place; gives the code of the last
+    """Compute the block rows [i0, i1) × columns [j0, j1) of ``kernel``'s domain in place; returns the code of the last
     Check that failed, or 0.
 
     ``arrays`` holds a flat array for each buffer but tiles, of the buffer's dtype (for scratch: memory to use);
-    ``params`` a value for each param; ``origins`` the buffer's element at which its array begins, where that is not its
+    ``params`` a value for each param; ``origins`` the element of the buffer at which its array begins, if not the
     first; ``precision`` the rule for products of pairs of bfloat16 (``dots``), without which their sums are rounded
     once.
     """
@@ -91,9 +91,9 @@ def run(
             continue
         array = arrays.get(buffer.name)
         if array is None or array.ndim != 1 or array.dtype != buffer.dtype.numpy:
-            got = "nothing" if array is None else f"{array.dtype}{list(array.shape)}"
+            actual = "nothing" if array is None else f"{array.dtype}{list(array.shape)}"
             raise VerifierError(
-                f"Kernel '{kernel.name}' needs a flat {buffer.dtype.name} array for '{buffer.name}'; it got {got}."
+                f"Kernel '{kernel.name}' needs a flat {buffer.dtype.name} array for '{buffer.name}'; it got {actual}."
             )
     for param in kernel.params:
         if param.name not in params:
@@ -109,7 +109,7 @@ def run(
 
 
 def _blocks(kernel: Kernel, edges: dict[RangeBound, int]) -> Iterator[tuple[dict[str, Array], dict[RangeBound, int]]]:
-    """The parts a kernel is run in: the whole, or with a tile buffer the blocks of the product, each with a tile."""
+    """The blocks a kernel is run in: the whole, or with a tile buffer the blocks of the product, each with a tile."""
     tiles = [b for b in kernel.buffers if b.mode == "tile"]
     if not tiles:
         yield {}, edges
@@ -128,7 +128,7 @@ def _blocks(kernel: Kernel, edges: dict[RangeBound, int]) -> Iterator[tuple[dict
 
 
 class _Accumulated:
-    """An accumulator while it runs: in each lane a chain and, of those before, the results that wait to meet others.
+    """The state of an accumulator: in each lane the current chain, and the pending results of completed ones.
 
     ``spread`` says that the lanes are partial results, to be combined when the accumulator is read.
     """
@@ -158,7 +158,7 @@ class _Accumulated:
             self.count()
 
     def count(self) -> None:
-        """One more update; a full block meets what waits for it."""
+        """Count an update; a full block is combined with pending results."""
         self.updates += 1
         if not self.has_blocks:
             return
@@ -187,7 +187,7 @@ class _Accumulated:
 
 
 class _Run:
-    """One call of a kernel. Values are arrays of as many lanes as positions are taken at once; 1 outside vec loops."""
+    """One call of a kernel. Values are arrays with a lane for each position evaluated at once; 1 outside vec loops."""
 
     def __init__(
         self,
@@ -237,7 +237,7 @@ class _Run:
         return at
 
     def _origin(self, buffer: Buffer, origins: Mapping[str, int]) -> int:
-        """The buffer's element at which its array begins; a tile's array is a block of the whole product."""
+        """The element of the buffer at which its array begins; a tile's array is a block of the whole product."""
         if buffer.mode != "tile":
             return origins.get(buffer.name, 0)
         return self.edges[RangeBound.I0] * (TILE_STRIDE // buffer.dtype.itemsize) + self.edges[RangeBound.J0]
@@ -309,7 +309,7 @@ def _loaded(expr: Expr) -> Iterator[str]:
 
 
 def _depends_on_order(r: _Run, loop: For) -> bool:
-    """True when taking more than LANES positions at once could show in the results."""
+    """Whether evaluating more than LANES positions at once could change results."""
     inside = list(_statements(loop.body))
     outer = _updated(loop.body)
     updates = [s for s in inside if isinstance(s, Update) and s.name in outer]
@@ -409,7 +409,7 @@ def _small_product(r: _Run, stmt: Product) -> None:
 
 
 def _chains(r: _Run, stmt: Contract | Product, at_a: Array, at_b: Array, at_c: Array, accumulate: bool = False) -> None:
-    """For each block of k one chain of fused multiply-adds per element, k ascending; blocks meet pairwise."""
+    """For each block of k one chain of fused multiply-adds per element, k ascending; blocks are combined pairwise."""
     for buffer, at in ((stmt.a, at_a), (stmt.b, at_b), (stmt.c, at_c)):
         r.check(buffer, at)
     a, b = r.arrays[stmt.a][at_a], r.arrays[stmt.b][at_b]
@@ -432,8 +432,8 @@ def _meeting(blocks: list[Array]) -> Array:
 
 
 def _pairs(r: _Run, stmt: Contract, at_a: Array, at_b: Array, at_c: Array) -> None:
-    """As the precision's rule says; without one the sums rounded once, from which any rule differs by a part in 2²⁴ of
-    the products' magnitudes for each k, and for each result."""
+    """By the rule of the precision; without one the sums rounded once, from which any rule differs by a part in 2²⁴ of
+    the products' magnitudes for each k and each result."""
     for buffer, at in ((stmt.a, at_a), (stmt.b, at_b), (stmt.c, at_c)):
         r.check(buffer, at)
     a, b = (r.arrays[name][at] for name, at in ((stmt.a, at_a), (stmt.b, at_b)))
@@ -451,8 +451,8 @@ def _pairs(r: _Run, stmt: Contract, at_a: Array, at_b: Array, at_c: Array) -> No
 
 
 def _ref(r: _Run, expr: Ref) -> Array:
-    found = r.values[expr.name]
-    return found.result() if isinstance(found, _Accumulated) else found
+    value = r.values[expr.name]
+    return value.result() if isinstance(value, _Accumulated) else value
 
 
 def _apply(r: _Run, expr: Apply) -> Array:
@@ -469,7 +469,7 @@ def _apply(r: _Run, expr: Apply) -> Array:
 
 
 def _needs_formula(expr: Apply) -> bool:
-    """Whether NumPy does something else, or leaves open what it does."""
+    """Whether NumPy's result differs or is unspecified."""
     if expr.op in (scalar.floor_divide, scalar.remainder):
         return expr.dtype.is_float
     return expr.op is scalar.pow_ or expr.op is scalar.fma or expr.op in table.ULP_BOUNDS

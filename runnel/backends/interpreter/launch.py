@@ -1,7 +1,7 @@
-"""Programs of the interpreter, and their runs: each thread's commands in turn up to its next barrier, on one thread.
+"""Programs of the interpreter, and their runs: on one thread, which runs each thread's commands up to its next barrier.
 
-A run that takes state locks is made by a thread of its own where the main thread asks for it, so that no signal handler
-can break in: Ctrl-C stops it before its seal, and beyond that waits for its end, as on the CPU.
+A run that takes state locks and is started by the main thread is executed by another thread, so that no signal handler
+can interrupt it: Ctrl-C stops it before its seal, and after that waits for its end, as on the CPU.
 """
 
 from __future__ import annotations
@@ -82,11 +82,11 @@ class Launch:
         self.words[layout.REQUEST] = CANCELLED
 
     def interrupt(self) -> None:
-        """Stop the run in progress before its seal, where a signal is the reason."""
+        """Stop the run in progress before its seal, because of a signal."""
         self.words[layout.REQUEST] = INTERRUPTED
 
     def _locked(self) -> int:
-        """The run, with its state locks; gives its status."""
+        """The run, with its state locks; returns its status."""
         status = KEEPER.take(self._entries)
         if status:
             return status
@@ -103,13 +103,13 @@ class Launch:
         return status
 
     def _whole(self) -> int:
-        """All threads from one barrier to the next, until all have come to their ends."""
+        """Run all threads from one barrier to the next, until all have ended."""
         walks = [self._walk(rows) for rows in self._commands]
         while walks:
-            met = [(walk, next(walk, None)) for walk in walks]
-            walks = [walk for walk, meeting in met if meeting is not None]
-            if any(meeting == SEAL for _, meeting in met):
-                self._stop_if_asked()
+            reached = [(walk, next(walk, None)) for walk in walks]
+            walks = [walk for walk, meeting in reached if meeting is not None]
+            if any(meeting == SEAL for _, meeting in reached):
+                self._stop_if_requested()
                 status = KEEPER.begin_writing(self._entries)
                 if status:
                     return status
@@ -117,14 +117,14 @@ class Launch:
         return 0
 
     def _walk(self, rows: list[list[int]]) -> Iterator[int]:
-        """Carry out a thread's commands; stops at each BARRIER and SEAL."""
+        """Execute a thread's commands; stops at each BARRIER and SEAL."""
         words = self._program.words
         at = 0
         while True:
             kernel, args, i0, i1, j0, j1, extents, _ = rows[at]
             if kernel == 0:
                 return
-            self._stop_if_asked()
+            self._stop_if_requested()
             at += 1
             if kernel == JUMP:
                 slot, offset = words[args // 8 : args // 8 + 2]
@@ -134,7 +134,7 @@ class Launch:
             else:
                 self._run_kernel(self._program.kernels[kernel - 1], args // 8, extents, (i0, i1, j0, j1))
 
-    def _stop_if_asked(self) -> None:
+    def _stop_if_requested(self) -> None:
         if self.words[layout.REQUEST] and not self._sealed:
             raise _Stopped(self.words[layout.REQUEST])
 
@@ -168,7 +168,7 @@ _UNDEFINED: Final = 0xFF  # of scratch memory: floats are NaNs
 
 
 class _Stopped(Exception):
-    """The end of a run before its end."""
+    """A run was stopped."""
 
     def __init__(self, status: int) -> None:
         super().__init__(status)

@@ -1,8 +1,8 @@
-"""State locks as the interpreter's runs hold them: the protocol of ``cpu.locking``, in Python.
+"""State locks of the interpreter's runs: the protocol of ``cpu.locking``, in Python.
 
-A run takes its locks together, for reading or for writing. It writes from its seal on: only then does it keep those
-waiting who read a Variable. Until then they may take the memory of a Variable, whose version says so, and the run is
-refused at the seal as STALE: nothing has been written yet.
+A run takes its locks together, for reading or for writing. It writes from its seal on, and only then readers of its
+Variables wait. Until then they may use the memory of a Variable, which changes its version, and the run is refused at
+the seal as STALE: nothing has been written yet.
 """
 
 from __future__ import annotations
@@ -25,18 +25,18 @@ class Keeper:
         self.reopen()
 
     def take(self, entries: Entries) -> int:
-        """Hold the locks of ``entries``: 0, or STALE, and then none is held."""
+        """Take the locks of ``entries``: 0, or STALE, and then none is taken."""
         with self._changed:
-            while self._closed or any(self._is_taken(address, exclusive) for address, exclusive, *_ in entries):
+            while self._closed or any(self._conflicts(address, exclusive) for address, exclusive, *_ in entries):
                 self._changed.wait()
             if not _are_current(entries):
                 return STALE
             for address, exclusive, *_ in entries:
-                self._held[address] = -1 if exclusive else self._held.get(address, 0) + 1
+                self._holders[address] = -1 if exclusive else self._holders.get(address, 0) + 1
         return 0
 
     def begin_writing(self, entries: Entries) -> int:
-        """From now on those who read wait: 0; or STALE, where somebody has read since the locks were taken."""
+        """Make readers wait: 0; or STALE if a Variable has been read since the locks were taken."""
         with self._changed:
             while self._closed:
                 self._changed.wait()
@@ -46,25 +46,25 @@ class Keeper:
         return 0
 
     def leave(self, entries: Entries) -> None:
-        """After the run: count what was written, and let go of the locks."""
+        """After the run: count the writes, and release the locks."""
         with self._changed:
             for address, exclusive, *_ in entries:
                 if self._writers.pop(address, None) is not None:
                     _words(address)[layout.WRITES // 8] += 1
-                readers = self._held.pop(address)
+                readers = self._holders.pop(address)
                 if not exclusive and readers > 1:
-                    self._held[address] = readers - 1
+                    self._holders[address] = readers - 1
             self._changed.notify_all()
 
-    def _is_taken(self, address: int, exclusive: int) -> bool:
-        holders = self._held.get(address, 0)
+    def _conflicts(self, address: int, exclusive: int) -> bool:
+        holders = self._holders.get(address, 0)
         return holders != 0 if exclusive else holders < 0
 
     def is_written(self, lock: int) -> int:
         return int(lock in self._writers)
 
     def settle(self, lock: int) -> None:
-        if self._writers.get(lock) == threading.get_ident():  # what reads here breaks into the run
+        if self._writers.get(lock) == threading.get_ident():  # the reader interrupts the run itself
             raise host.refused()
         with self._changed:
             while lock in self._writers:
@@ -81,8 +81,8 @@ class Keeper:
 
     def reopen(self) -> None:
         self._changed = threading.Condition()
-        self._held: dict[int, int] = {}
-        self._writers: dict[int, int] = {}  # by lock: the thread
+        self._holders: dict[int, int] = {}
+        self._writers: dict[int, int] = {}  # lock → thread
         self._closed = 0
 
 

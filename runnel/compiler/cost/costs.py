@@ -1,4 +1,4 @@
-"""What computing a value again would cost, and how much code it is, in additions."""
+"""The cost of computing a value again, and its code size, in additions."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from runnel.graph.node import Value
 from runnel.loops import uses
 from runnel.loops.ir import Apply, Const, Expr, Ref
 
-_KNOWN: dict[Hashable, tuple[float, float]] = {}  # by lowering, dtypes and attributes: the shapes do not matter
-_KEPT = 4096
+_KNOWN: dict[Hashable, tuple[float, float]] = {}  # by lowering, dtypes and attributes, whatever the shapes
+_MOST_KNOWN = 4096
 
 COSTLY = 4.0  # a value of more additions is kept in memory rather than computed twice
 
 
 def inline_constant(node: Value) -> bool:
-    """Constants of one element are part of the code."""
+    """Whether a value is a constant of one element, which is part of the code."""
     return node.is_constant and node.aval.size == 1
 
 
@@ -30,7 +30,7 @@ def cost_of(node: Value) -> float:
 
 
 def code_size(node: Value) -> float:
-    """The same with what an expression shares counted once: how much code it is."""
+    """The same with shared subexpressions counted once: the size of the code."""
     return _counted(node)[1]
 
 
@@ -43,7 +43,7 @@ def _counted(node: Value) -> tuple[float, float]:
     key = (lowering, node.aval.dtype, *[x.aval.dtype for x in node.inputs], *node.attrs.values())
     known = _KNOWN.get(key)
     if known is None:
-        if len(_KNOWN) >= _KEPT:
+        if len(_KNOWN) >= _MOST_KNOWN:
             _KNOWN.clear()
         known = _KNOWN[key] = _count(node, lowering)
     return known
@@ -56,7 +56,7 @@ def _count(node: Value, lowering: Lowering) -> tuple[float, float]:
 
 
 def _total(value: Expr, known: dict[int, float]) -> float:
-    """The operations of an expression, those that it shares counted wherever they are read."""
+    """The operations of an expression, shared ones counted at each use."""
     if not isinstance(value, Apply):
         return 0.0
     if id(value) not in known:
@@ -66,12 +66,12 @@ def _total(value: Expr, known: dict[int, float]) -> float:
 
 def chain_is_costly(node: Value, inside: set[Value], views: dict[Value, Strided]) -> bool:
     """Whether computing ``node`` again costs more than loading it."""
-    total, stack, seen = 0.0, [node], set[Value]()
+    total, stack, visited = 0.0, [node], set[Value]()
     while stack and total <= COSTLY:
         n = stack.pop()
-        if n in seen:
+        if n in visited:
             continue
-        seen.add(n)
+        visited.add(n)
         total += cost_of(n)
         stack.extend(b for b in (views[x].base for x in n.inputs) if b in inside)
     return total > COSTLY

@@ -1,6 +1,6 @@
-"""How long a call should take: its work and its bytes, by the rates of a machine.
+"""The predicted time of a call: its work and its bytes, by the rates of a machine.
 
-Plans are made with :data:`PLANNED`, so that they are the same on every machine; reports use rates that were measured.
+Plans use :data:`PLANNED`, so that they are the same on every machine; reports use measured rates.
 """
 
 from __future__ import annotations
@@ -15,9 +15,9 @@ from runnel.core.records import record
 
 @record
 class Machine:
-    """Rates, each of ``threads`` threads together. ``flops``: float32 operations of fused multiply-adds in a second.
-    ``levels``: bytes that a program goes through again and again, and at how many a second it reads and writes then.
-    ``call``: seconds to begin a kernel."""
+    """Rates of ``threads`` threads together. ``flops``: float32 operations per second of fused multiply-adds.
+    ``levels``: sizes of a working set in bytes, each with the bytes per second read and written. ``call``: seconds to
+    start a kernel."""
 
     flops: float
     levels: tuple[tuple[int, float, float], ...]
@@ -25,7 +25,8 @@ class Machine:
     call: float = 8e-9
 
     def rates(self, footprint: float) -> tuple[float, float]:
-        """Bytes read and written a second among ``footprint`` bytes, between levels in proportion to logarithms."""
+        """Bytes read and written per second in a working set of ``footprint`` bytes, interpolated between levels in the
+        logarithm."""
         at = bisect.bisect_left(self.levels, footprint, key=lambda level: level[0])
         if at in (0, len(self.levels)):
             _, read, write = self.levels[min(at, len(self.levels) - 1)]
@@ -38,7 +39,7 @@ class Machine:
 
 @record
 class Prediction:
-    """Seconds that arithmetic alone would take, and moving bytes alone."""
+    """Seconds for arithmetic alone, and for moving bytes alone."""
 
     arithmetic: float
     memory: float
@@ -50,14 +51,14 @@ class Prediction:
 
 
 def predict(work: Work, read: float, written: float, machine: Machine) -> Prediction:
-    """What a block takes on one thread of ``machine``, each of whose threads is as busy."""
+    """The prediction for a block on one thread of ``machine`` while all its threads are equally busy."""
     threads = machine.threads
     reads, writes = machine.rates((read + written) * threads)
     arithmetic = (work.units * 2 + work.flops / PRODUCTS) * threads / machine.flops
     return Prediction(arithmetic, (read / reads + written / writes) * threads, machine.call)
 
 
-PRODUCTS: Final = 0.92  # of the machine's rate is what the best products reach
+PRODUCTS: Final = 0.92  # the share of the machine's rate that the best products reach
 PLANNED: Final = Machine(
     flops=90e9,
     levels=((1 << 14, 90e9, 200e9), (1 << 18, 60e9, 80e9), (1 << 22, 45e9, 45e9), (1 << 26, 18e9, 9e9)),

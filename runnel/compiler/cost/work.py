@@ -1,7 +1,7 @@
-"""What a kernel has to do for a block of its domain, counted from its loops: arithmetic and multiply-adds of products.
+"""The work of a kernel on a block of its domain, counted from its loops: arithmetic and multiply-adds of products.
 
-A unit is the time of one addition of float32 numbers, where vectors of them are added as fast as the machine can. What
-the run alone can tell (how many positions a bucket has) is taken as large as it can be; the count says so.
+A unit is the time of one float32 addition at the machine's peak rate for vectors. Extents that are only known at run
+time (the positions in a bucket) are taken as large as possible, and the count is marked as guessed.
 """
 
 from __future__ import annotations
@@ -43,30 +43,30 @@ from runnel.loops.ir import (
 Block = tuple[int, int, int, int]  # i0, i1, j0, j1
 
 # In units, as measured (docs/profiling.md says how).
-_VECTOR: Final = 8.0  # an instruction, whatever its lanes
+_VECTOR: Final = 8.0  # an instruction with any number of lanes
 _LOADED, _STORED = 0.5, 1.0  # a float32 in a vector
-_APART, _CROWDED, _CROWDS = 16.0, 25.0, 4  # a float32 elsewhere; more for each power of two in its step, up to so many
-_NEAR: Final = 7.0  # an element elsewhere in scratch memory: nothing else is gone through by steps that are constants
-_ROOMY: Final = 256  # bytes, from which on powers of two count
-_CHAIN: Final = 35.0  # what the next step of an accumulator waits for
+_APART, _CROWDED, _CROWDS = 16.0, 25.0, 4  # a float32 that is not adjacent; more for powers of two in its step, up to 4
+_NEAR: Final = 7.0  # a float32 in scratch memory that is not adjacent: only there steps are constants
+_ROOMY: Final = 256  # least step in bytes whose powers of two count
+_CHAIN: Final = 35.0  # the latency of an accumulator's update
 _LOOP: Final = 40.0  # to begin and end a loop over vectors
 _TAIL: Final = 150.0  # to store less than a whole vector
-_TURN: Final = 8.0  # of a loop without vectors
+_TURN: Final = 8.0  # an iteration of a loop without vectors
 _JOIN: Final = 40.0  # to combine the lanes of an accumulator
 _CALLED: Final = 2500.0  # to begin a product
 _TILE: Final = 350.0  # to load and store a tile's sums
-_RAGGED: Final = 700.0  # to do so where the columns are no whole vectors
-_TILE_ROWS, _TILE_COLUMNS, _GRAIN, _FEWEST = 6, 16, 8, 4  # a tile of fewer rows waits for its own sums
+_RAGGED: Final = 700.0  # the same where the columns are not whole vectors
+_TILE_ROWS, _TILE_COLUMNS, _GRAIN, _FEWEST = 6, 16, 8, 4  # a tile of fewer rows is bound by latency
 _COPIED: Final = 2.0  # an element that is packed
-_HOST: Final = 1e5  # a Python function; what it does is not known
+_HOST: Final = 1e5  # a Python function of unknown cost
 _LEVELS: Final[dict[str, _Level]] = {}  # by name of kernel
-_KEPT: Final = 4096
+_MOST_LEVELS: Final = 4096
 
 
 @record(frozen=False)
 class Work:
-    """``flops`` are those of products, tails filled up to whole vectors; ``touched`` counts for each buffer that loops
-    go through the elements they load or store; ``guessed`` says that only the run knows."""
+    """``flops`` are those of products, with tails padded to whole vectors; ``touched`` counts the elements of each
+    buffer that loops load or store; ``guessed``: the true work is known only at run time."""
 
     units: float = 0.0
     flops: float = 0.0
@@ -75,22 +75,22 @@ class Work:
 
 
 def count(kernel: Kernel, params: Sequence[int], block: Block, tables: Mapping[str, np.ndarray[Any, Any]]) -> Work:
-    """The work of ``block``; ``tables`` are the buffers whose contents the plan knows."""
-    found = _LEVELS.get(kernel.name)
-    if found is None:
-        if len(_LEVELS) >= _KEPT:
+    """The work of ``block``; ``tables`` are the buffers with constant contents."""
+    level = _LEVELS.get(kernel.name)
+    if level is None:
+        if len(_LEVELS) >= _MOST_LEVELS:
             _LEVELS.clear()
-        found = _LEVELS[kernel.name] = _level(kernel.body, vector=None)
+        level = _LEVELS[kernel.name] = _level(kernel.body, vector=None)
     known: dict[Any, float | None] = {p.name: float(v) for p, v in zip(kernel.params, params, strict=True)}
     known |= {bound: float(v) for bound, v in zip(RangeBound, block, strict=True)}
     counting = _Counting(known, tables)
-    counting.add(found, 1.0, 1.0)
+    counting.add(level, 1.0, 1.0)
     return counting.work
 
 
 @record(frozen=False)
 class _Level:
-    """The statements of one loop, without those of the loops inside it. ``each`` is the work in units each time."""
+    """The statements of one loop, without those of nested loops. ``each`` is the work of an iteration in units."""
 
     each: float = 0.0
     chain: float = 0.0
@@ -138,7 +138,7 @@ def _level(body: Iterable[Stmt], vector: Var | None) -> _Level:
 
 
 def _move(level: _Level, buffer: str, index: Index, dtype: DType, vector: Var | None) -> float:
-    """Note an access; the width of its elements where these lie side by side, else 0: see ``apart``."""
+    """Note an access; returns the width of its elements where these are adjacent, else 0: see ``apart``."""
     level.touched.append(buffer)
     width = dtype.itemsize / 4
     if vector is None:
@@ -152,7 +152,7 @@ def _move(level: _Level, buffer: str, index: Index, dtype: DType, vector: Var | 
 
 
 def _width(value: Expr) -> float:
-    """How much of a vector a value takes, beside a float32."""
+    """The width of a value relative to a float32."""
     if isinstance(value, Apply) and value.op is scalar.cast:
         return max(value.dtype.itemsize, value.args[0].dtype.itemsize) / 4
     return max(value.dtype.itemsize / 4, 0.5)
@@ -167,17 +167,17 @@ def _varies(value: Expr, vector: Var) -> bool:
 
 
 class _Counting:
-    """Walks the levels with the numbers of one call. A number of None is known to the run alone."""
+    """Walks the levels with the numbers of one call. None is a number that is known only at run time."""
 
     def __init__(self, known: dict[Any, float | None], tables: Mapping[str, np.ndarray[Any, Any]]) -> None:
         self.known = known
         self.tables = tables
         self.work = Work()
-        self._limits: set[str] = set()  # names of which the number known is a limit
-        self._limited = False  # whether the number last asked for rests on one
+        self._limits: set[str] = set()  # names whose number is an upper limit
+        self._limited = False  # whether the last number depends on one
 
     def add(self, level: _Level, times: float, lanes: float) -> None:
-        """``level`` run so often, over so many lanes each time."""
+        """Count ``level`` for this number of iterations and lanes."""
         for let in level.lets:
             self._limited = False
             self.known[let.name] = self._number(let.value)
@@ -225,8 +225,8 @@ class _Counting:
         self.work.units += times * (_CALLED + tiles * _TILE + ragged * _RAGGED + packed * _COPIED * width)
 
     def _elsewhere(self, step: Stride | None, width: float) -> float:
-        """What an element costs that does not lie beside the one before it. Steps with a large power of two in them
-        lead to few sets of the caches."""
+        """The cost of an element that is not adjacent to the one before it. Steps with a large power of two lead to few
+        sets of the caches."""
         if isinstance(step, int) and step:
             return _NEAR
         away = 0 if step is None else int(abs(self._stride(step)) * width * 4)
@@ -238,19 +238,19 @@ class _Counting:
     # Numbers ----------------------------------------------------------------------------------------------------------
 
     def _bound(self, bound: Any) -> float:
-        """How large a bound is; the run knows of 1 at least."""
+        """The value of a bound, at least 1 where it is unknown."""
         if isinstance(bound, int):
             return float(bound)
-        found = self.known.get(bound if isinstance(bound, RangeBound) else bound.name)
-        if found is None or (isinstance(bound, Ref) and bound.name in self._limits):
+        number = self.known.get(bound if isinstance(bound, RangeBound) else bound.name)
+        if number is None or (isinstance(bound, Ref) and bound.name in self._limits):
             self.work.guessed = True
-        return 1.0 if found is None else found
+        return 1.0 if number is None else number
 
     def _stride(self, stride: Stride) -> float:
         return float(stride) if isinstance(stride, int) else self.known.get(stride.name) or 0.0
 
     def _number(self, value: Expr) -> float | None:
-        """What an integer outside of vectors is, on average; None if the run alone can tell."""
+        """The mean of an integer outside of vectors; None if it is known only at run time."""
         if isinstance(value, Const):
             return float(value.value)
         if isinstance(value, RangeBound):
@@ -272,7 +272,7 @@ class _Counting:
         return float(rule(*numbers))
 
     def _loaded(self, load: Load) -> float | None:
-        """The mean of what a table holds along the loops around."""
+        """The mean of a table's elements along the loops around."""
         table = self.tables.get(load.buffer)
         if table is None or load.index.gathered or not load.index.terms:
             return None

@@ -1,8 +1,8 @@
-"""What one run of a program has for itself, so that several may be under way: in threads, in a signal handler that
-breaks into a call, in a finaliser that runs in the middle of one.
+"""The private state of one run of a program, so that runs may be concurrent: in threads, in a signal handler that
+interrupts a call, in a finaliser that runs during one.
 
-A call takes a frame from the program's pool, or makes one, and nobody else has it until it is given back. A call that
-ends by an exception need not give its frame back: the next one makes another.
+A call takes a frame from the program's pool, or creates one, and has exclusive use of it until it is given back. A call
+that raises need not give its frame back: the next one creates another.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ from runnel.backends.base import Backend, Launch, Loaded
 from runnel.backends.host import memory
 from runnel.core.devices import Device
 
-KEPT_BYTES: Final = 64 << 20  # of arenas of frames that wait beside the first one
+FREE_BYTES: Final = 64 << 20  # most bytes of the arenas of free frames, if there are several
 
 
 _LEAST: Final = 64  # bytes of a block
 
 
 def block(backend: Backend, nbytes: int) -> memory.Storage:
-    """Memory of a program; all that need none share one block of their backend."""
+    """Memory of a program; programs that need none share one block of their backend."""
     return backend.allocate(max(nbytes, _LEAST)) if nbytes else _nothing(backend.device)
 
 
@@ -35,7 +35,7 @@ def _nothing(device: Device) -> memory.Storage:
 
 
 class Framed(Protocol):
-    """The program of a frame: what is the same in all its runs."""
+    """The program of a frame: the state shared by all runs."""
 
     @property
     def backend(self) -> Backend: ...
@@ -62,14 +62,14 @@ class Framed(Protocol):
 class Frame:
     """The arena, the table of base pointers and the launch block of a run.
 
-    ``bases`` is the table in words, ``run()`` runs the program and gives its status.
+    ``bases`` is the table in words, ``run()`` runs the program and returns its status.
     """
 
     __slots__ = ("__weakref__", "_keep", "arena", "bases", "launch", "run")
 
     def __init__(self, program: Framed) -> None:
-        # Not the program, which holds this. A daemon thread may be in machine code when the interpreter has ended: then
-        # this object, which its frame holds, is what keeps the memory.
+        # Not the program, which refers to this. A daemon thread may be in machine code after the interpreter has ended:
+        # then this object, which its Python frame refers to, keeps the memory alive.
         self._keep: Any = (program.constants, program.hosts)
         self.arena: Final = block(program.backend, program.arena_bytes) if program.has_own_arena else None
         table = (ctypes.c_int64 * (program.first_output + len(program.outputs)))()
@@ -83,43 +83,43 @@ class Frame:
 
 
 class Pool:
-    """The frames of a program that nobody is using: ``frames``. ``pop`` and ``append`` of lists are atomic.
+    """The free frames of a program: ``frames``. ``pop`` and ``append`` of lists are atomic.
 
-    ``maker`` makes one; it is a method of who owns this, and must not keep the owner alive.
+    ``maker`` creates a frame; it is a method of the owner of the pool, which it must not keep alive.
     """
 
     def __init__(self, maker: weakref.WeakMethod[Callable[[], Any]]) -> None:
         self.frames: list[Any] = []
         self.maker = maker
-        self._made: list[weakref.ref[Frame]] = []
+        self._alive: list[weakref.ref[Frame]] = []
 
     def make(self) -> Any:
-        """A frame more."""
+        """A new frame."""
         make = self.maker()
         if make is None:
             raise ReferenceError("The program that these frames are for is gone.")
         frame = make()
-        self._made = [known for known in self._made if known() is not None] + [weakref.ref(frame)]
+        self._alive = [known for known in self._alive if known() is not None] + [weakref.ref(frame)]
         return frame
 
     def take(self) -> Any:
-        """A frame that nobody else uses."""
+        """A frame for exclusive use."""
         try:
             return self.frames.pop()
         except IndexError:
             return self.make()
 
     def give(self, frame: Frame) -> None:
-        """Put a frame back, if those that wait are not too many."""
+        """Give a frame back; it is dropped if there are enough free ones."""
         nbytes = 0 if frame.arena is None else frame.arena.nbytes
-        if (len(self.frames) + 1) * nbytes <= KEPT_BYTES or not self.frames:
+        if (len(self.frames) + 1) * nbytes <= FREE_BYTES or not self.frames:
             self.frames.append(frame)
 
     def cancel(self) -> None:
         """Stop the runs in progress, or else the next one: see :meth:`Launch.cancel`."""
-        if not any(known() is not None for known in self._made):
+        if not any(known() is not None for known in self._alive):
             self.give(self.make())
-        for known in self._made:
+        for known in self._alive:
             frame = known()
             if frame is not None:
                 frame.launch.cancel()

@@ -1,4 +1,4 @@
-"""A plan bound to memory and loaded by a backend: what actually runs."""
+"""A plan loaded by a backend: the program that runs."""
 
 from __future__ import annotations
 
@@ -20,16 +20,16 @@ from runnel.core.errors import RunnelError
 
 
 class Program:
-    """A plan with its constants, arguments and commands, which all runs share; what a run has for itself is a
-    :class:`Frame` of the ``pool``. Any number of runs may be under way.
+    """A plan with its constants, arguments and commands, which all runs share; the private state of a run is a
+    :class:`Frame` of the ``pool``. Runs may be concurrent.
 
-    ``plan`` may be a function that makes it. Then the program does not keep the plan, which is much larger than what
-    runs, and has it made again when somebody looks at it; ``made`` is what the function has given already. With a
-    ``buffer`` that another process has made, it is not even made once. It runs on the device of the context in force.
+    ``plan`` may be a function that builds it. Then the program does not keep the plan, which is much larger than the
+    program, and builds it again for reports; ``built_plan`` is the function's first result. With a ``buffer`` from
+    another process no plan is built. The program runs on the device of the context in force.
 
-    An arena of more than ``own_arena`` bytes is not the frames' own: who runs one lends it (``lent_arena``), and has
-    its address in ``bases[0]`` during the run. ``variable_addresses`` are where the Variables lie in frames that nobody
-    binds to others, in the order of ``plan.variables``.
+    An arena of more than ``own_arena`` bytes is not part of a frame: the caller of a run provides it (``lent_arena``),
+    with its address in ``bases[0]`` during the run. ``variable_addresses`` are the default addresses of the Variables,
+    in the order of ``plan.variables``.
     """
 
     def __init__(
@@ -37,16 +37,16 @@ class Program:
         plan: Plan | Callable[[], Plan],
         variable_addresses: Sequence[int] = (),
         buffer: CommandBuffer | None = None,
-        made: Plan | None = None,
+        built_plan: Plan | None = None,
         own_arena: float = math.inf,
     ) -> None:
         self._plan = plan
         self.backend = context.current().backend
         if buffer is None:
-            made = self.plan if made is None else made
-            buffer = command_buffer(made, self.backend)
-        calls = () if made is None else made.calls
-        kernels = None if made is None else list({call.kernel.name: call.kernel for call in calls}.values())
+            built_plan = self.plan if built_plan is None else built_plan
+            buffer = command_buffer(built_plan, self.backend)
+        calls = () if built_plan is None else built_plan.calls
+        kernels = None if built_plan is None else list({call.kernel.name: call.kernel for call in calls}.values())
         self.buffer = buffer
         self.loaded = self.backend.load(buffer, kernels)
         self.arena_bytes = buffer.arena
@@ -58,7 +58,7 @@ class Program:
         self.first_variable = 2 + buffer.inputs
         self.first_output = self.first_variable + buffer.variables
         self.variable_addresses = variable_addresses
-        self.hosts = [call.host for call in calls if call.host is not None]  # whose addresses stand in the args
+        self.hosts = [call.host for call in calls if call.host is not None]  # the args contain their addresses
         self.pool = Pool(weakref.WeakMethod(self.frame))
 
     def lent_arena(self) -> memory.Storage | None:
@@ -67,11 +67,11 @@ class Program:
 
     @property
     def plan(self) -> Plan:
-        """What it was made from."""
+        """The plan of the program."""
         return self._plan if isinstance(self._plan, Plan) else self._plan()
 
     def frame(self) -> Frame:
-        """A frame that no Variables are bound in but those at ``variable_addresses``."""
+        """A frame bound to the Variables at ``variable_addresses``."""
         return Frame(self)
 
     def run(self, inputs: Sequence[int], outputs: Sequence[int]) -> None:
@@ -91,7 +91,7 @@ class Program:
             raise self.error(status)
 
     def error(self, status: int) -> BaseException:
-        """What the status of a run, not 0, means."""
+        """The error of a run's status other than 0."""
         if status == layout.HOST:
             return host.failure()
         for bounded in self.plan.bounded if status != CANCELLED else ():
@@ -101,5 +101,5 @@ class Program:
         return RunnelError(f"[program] the run ended with status {status}{reason}.")
 
     def command(self, index: int, block: Block) -> Command:
-        """The command that computes ``block`` of call ``index``, in loops of their first iterations."""
+        """The command that computes ``block`` of call ``index``, in the first iterations of the loops around it."""
         return self.buffer.command(index, block)

@@ -1,8 +1,8 @@
 """The words of a program: the arguments of its calls, and the commands of each thread (``backends.commands``).
 
-A loop of known length is written out: the commands of an iteration are those of the one before it, whose arguments
-stand one row further on in the table of a call's arguments. So NumPy writes them all at once. Loops of unknown length
-and branches are jumps.
+A loop of known length is unrolled: the commands of an iteration are those of the one before it, with arguments one row
+further on in the table of the call's arguments. So NumPy writes them all at once. Loops of unknown length and branches
+are jumps.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ from runnel.compiler.schedule.partition import Block
 
 
 class Arguments:
-    """The args words of all calls in one array: for each, (slot, byte offset) of its buffers, then its params; of a
-    call in loops one such row for each iteration. ``starts`` says where a call's rows begin, ``moves`` by how many
-    bytes they lie apart for the loops around it, outermost first. Flags of regions have rows likewise."""
+    """The args words of all calls in one array: for each, (slot, byte offset) of its buffers, then its params; for a
+    call in loops one such row for each iteration. ``starts`` are the first words of each call's rows, ``moves`` the
+    distance of rows in bytes for each loop around it, outermost first. Flags of regions have rows, too."""
 
     def __init__(self, calls: Sequence[Call], regions: Sequence[AnyRegion]) -> None:
         self._tables: list[Words] = []
@@ -79,7 +79,7 @@ def commands(
 
 
 class _Part:
-    """Some commands in order, and how far the arguments of each move on with the loops around them."""
+    """A sequence of commands, and by how much the arguments of each advance with the loops around them."""
 
     def __init__(self, depth: int) -> None:
         self.depth = depth

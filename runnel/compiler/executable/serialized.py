@@ -1,4 +1,4 @@
-"""A plan as a command buffer: what is left of it once it runs."""
+"""A plan as a command buffer, which is all that a program keeps of it."""
 
 from __future__ import annotations
 
@@ -54,15 +54,15 @@ def command_buffer(plan: Plan, backend: Backend) -> CommandBuffer:
 
 
 def _extent(access: Access) -> tuple[int, int]:
-    """From which byte of its slot to which the place of a buffer reaches."""
+    """The first byte of a buffer's place in its slot, and its end."""
     place = access.place
-    if place.strided:  # it is not told where its elements are
+    if place.strided:  # its extent is unknown
         return -_ANYWHERE, _ANYWHERE
     return place.offset, place.offset + place.nbytes
 
 
 def _constants(places: Sequence[Place]) -> Bytes:
-    """The constants where the memory plan has put them."""
+    """The constants at the offsets of the memory plan."""
     memory = np.zeros(max((p.offset + p.nbytes for p in places), default=0), np.uint8)
     for place in places:
         if place.value is not None and place.size:
@@ -72,7 +72,7 @@ def _constants(places: Sequence[Place]) -> Bytes:
 
 
 def _scratch_bytes(calls: Sequence[Call]) -> int:
-    """What tiles need, behind the panels of packing, for which every thread's scratch has room anyway."""
+    """The bytes of scratch of tiles, after the panels of packing, which fit into every thread's scratch."""
     return max(
         (a.place.offset + a.place.nbytes for c in calls for a in c.accesses if a.place.space is Space.SCRATCH),
         default=0,

@@ -1,8 +1,8 @@
-"""A cluster: nodes that become one kernel, the domain that it works over, and how values lie over that domain.
+"""A cluster: nodes that become one kernel, its iteration domain, and the strides of values over that domain.
 
 A cluster has an iteration domain, the shape ``domain`` without its axes of size 1, of which the axes ``reduced`` are
-reduced. Its members are *full* values (one per point of the domain) and *kept* values (one per point of the axes that
-are not reduced: results of reductions, and what is computed from them).
+reduced. Its members are *full-rank* values (one per point of the domain) and *reduced* values (one per point of the
+axes that are not reduced: results of reductions, and values computed from them).
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ from runnel.graph.node import Value
 
 
 class Form(enum.Enum):
-    """What kind of kernel a cluster is: loops over points that elementwise ops and reductions share; a kernel of the
-    root's own whose result is followed by elementwise members; a kernel of one node."""
+    """The kind of a cluster's kernel: a nest of loops shared by elementwise ops and reductions; a kernel of the root's
+    own with an elementwise epilogue; a kernel of one node."""
 
     NEST = "nest"
     ROOTED = "rooted"
@@ -24,20 +24,20 @@ class Form(enum.Enum):
 
 
 class Cluster(Vertex):
-    """Nodes that become one kernel, in the order of the graph. ``root`` is the node whose lowering builds it: that of a
-    ROOTED cluster, else its first member. ``first`` and ``last`` are the numbers of its first and last member,
-    ``weight`` how much code they are."""
+    """Nodes that become one kernel, in the order of the graph. ``root`` is the node whose lowering builds it: the root
+    of a ROOTED cluster, else the first member. ``first`` and ``last`` are the numbers of the first and last member,
+    ``weight`` is the code size."""
 
     __slots__ = (
         "domain",
         "first",
         "form",
-        "kept",
         "last",
         "members",
         "needs_rows",
         "reads",
         "reduced",
+        "reduced_members",
         "root",
         "weight",
     )
@@ -50,13 +50,13 @@ class Cluster(Vertex):
         self.root = root
         self.reduced: tuple[int, ...] = ()  # axes of the domain
         self.members: list[Value] = []
-        self.kept: set[Value] = set()
+        self.reduced_members: set[Value] = set()
         self.reads: set[Value] = set()  # the bases of what its members read
         self.needs_rows = False  # whether a member needs a loop over the first axis around all others
         self.weight = 0.0
 
     @property
-    def kept_axes(self) -> tuple[int, ...]:
+    def unreduced_axes(self) -> tuple[int, ...]:
         return tuple(a for a in range(len(self.domain)) if a not in self.reduced)
 
     def __repr__(self) -> str:
@@ -78,26 +78,26 @@ def aligned_strides(operand: Shape, strides: Shape, result: Shape) -> Shape:
     return tuple([0 if n == 1 else s for n, s, r in zip(operand, strides, result, strict=True) if r != 1])
 
 
-def kept_extents(cluster: Cluster) -> Shape:
+def unreduced_extents(cluster: Cluster) -> Shape:
     """The extents of the axes that are not reduced."""
-    return tuple(cluster.domain[a] for a in cluster.kept_axes)
+    return tuple(cluster.domain[a] for a in cluster.unreduced_axes)
 
 
-def kept_strides(cluster: Cluster) -> Shape:
-    """Strides, over the whole domain, of a dense array of the kept axes."""
+def unreduced_strides(cluster: Cluster) -> Shape:
+    """Strides, over the whole domain, of a dense array of the axes that are not reduced."""
     step = 1
     strides = [0] * len(cluster.domain)
-    for axis in reversed(cluster.kept_axes):
+    for axis in reversed(cluster.unreduced_axes):
         strides[axis] = step
         step *= cluster.domain[axis]
     return tuple(strides)
 
 
 def reduces_last(domain: Shape, reduced: tuple[int, ...]) -> bool:
-    """Whether the last axis is reduced: the row form, whose passes along the last axis may also store full values."""
+    """Whether the last axis is reduced: the row form, whose passes along the last axis may store full-rank values."""
     return bool(reduced) and reduced[-1] == len(domain) - 1
 
 
 def has_rows(domain: Shape, reduced: tuple[int, ...]) -> bool:
-    """Whether the first axis is a loop around all others, where something can be looked up once for each row."""
+    """Whether the first axis is the outermost loop, in which a table can be looked up once for each row."""
     return len(domain) > 1 and 0 not in reduced and (not reduced or reduces_last(domain, reduced))

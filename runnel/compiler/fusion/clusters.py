@@ -1,8 +1,8 @@
-"""Fusion: which nodes become one kernel.
+"""Fusion: the partition of nodes into kernels.
 
-Two clusters merge when every member reads other members only at the point it is itself computed at, when nothing else
-must run between the two (``precedence.py``), and while the code stays small enough for LLVM, whose time grows faster
-than its input. ``verification/invariants.py`` holds every clustering against these conditions.
+Two clusters merge when every member reads other members only at its own point, when nothing else must run between the
+two (``precedence.py``), and while the code stays small enough for LLVM, whose time grows superlinearly.
+``verification/invariants.py`` checks these conditions.
 """
 
 from __future__ import annotations
@@ -16,9 +16,9 @@ from runnel.compiler.fusion.cluster import (
     aligned_strides,
     essential,
     has_rows,
-    kept_extents,
-    kept_strides,
     reduces_last,
+    unreduced_extents,
+    unreduced_strides,
 )
 from runnel.compiler.fusion.precedence import Precedence
 from runnel.compiler.fusion.strided import Strided
@@ -31,7 +31,7 @@ HEAVIEST: Final = 512.0  # code in one kernel, in additions
 
 
 class Clustering:
-    """Each node starts alone; then, in topological order, it is merged with the clusters of its producers."""
+    """Each node starts as a cluster; then, in topological order, it is merged with the clusters of its producers."""
 
     def __init__(self, graph: Graph, views: dict[Value, Strided], *, fuse: bool = True) -> None:
         self.views = views
@@ -39,7 +39,7 @@ class Clustering:
         self.order: Precedence[Cluster] = Precedence()
         self.control_dependencies: dict[
             Value, tuple[Value, ...]
-        ] = {}  # views that are read only after other values are known
+        ] = {}  # views that are read only after other values are computed
         self._number: dict[Value, int] = {}
         self._first: dict[Node, Result] = {}  # of the results of each node
         for node in graph.values:
@@ -83,7 +83,7 @@ class Clustering:
         cluster.weight = 1.0 + code_size(node)
         cluster.reduced = lowering.reduced_axes(node)
         if cluster.reduced:
-            cluster.kept.add(node)
+            cluster.reduced_members.add(node)
         self.cluster_of[node] = cluster
         late = {self.views[y].base for x in node.inputs for y in self.control_dependencies.get(x, ())}
         self.order.add(cluster, {self.cluster_of[b] for b in cluster.reads | late if b in self.cluster_of})
@@ -95,12 +95,12 @@ class Clustering:
         merged = _merged_domain(producer, consumer)
         if merged is None:
             return
-        domain, reduced, kept = merged
+        domain, reduced, reduced_members = merged
         needs_rows = producer.needs_rows or consumer.needs_rows
         if needs_rows and (producer.form is not Form.NEST or not has_rows(domain, reduced)):
             return
         trial = Cluster(producer.first, producer.form, domain, producer.root)
-        trial.reduced, trial.kept = reduced, kept
+        trial.reduced, trial.reduced_members = reduced, reduced_members
         members = [*producer.members, *consumer.members]
         trial.members = members if producer.last < consumer.first else sorted(members, key=self._number.__getitem__)
         inside = set(members)
@@ -114,7 +114,7 @@ class Clustering:
             self._absorb(producer, consumer, trial)
 
     def _absorb(self, producer: Cluster, consumer: Cluster, trial: Cluster) -> None:
-        producer.domain, producer.reduced, producer.kept = trial.domain, trial.reduced, trial.kept
+        producer.domain, producer.reduced, producer.reduced_members = trial.domain, trial.reduced, trial.reduced_members
         producer.members = trial.members
         producer.reads |= consumer.reads
         producer.needs_rows = producer.needs_rows or consumer.needs_rows
@@ -125,21 +125,21 @@ class Clustering:
             self.cluster_of[node] = producer
 
     def _reads_rows_and_columns(self, cluster: Cluster, nodes: list[Value]) -> bool:
-        """Whether one stride for rows and one for columns lead to all that ``nodes``, read after the root, need."""
+        """Whether each operand of ``nodes``, in the root's epilogue, has one stride for rows and one for columns."""
         axes = lowering_of(cluster.root).epilogue_axes(cluster.root)
         for node in nodes:
             lowering = lowering_of(node)
             shape, steps = lowering.point_shape(node), lowering.position_steps(node)
-            found = [aligned_strides(x.aval.shape, self.views[x].strides, shape) for x in node.inputs]
+            operand_strides = [aligned_strides(x.aval.shape, self.views[x].strides, shape) for x in node.inputs]
             if steps is not None:
-                found.append(aligned_strides(shape, steps, shape))
-            if axes is None or not all(axes.has_steps(strides) for strides in found):
+                operand_strides.append(aligned_strides(shape, steps, shape))
+            if axes is None or not all(axes.has_steps(strides) for strides in operand_strides):
                 return False
         return True
 
 
 def _merged_domain(producer: Cluster, consumer: Cluster) -> tuple[Shape, tuple[int, ...], set[Value]] | None:
-    """The domain, reduced axes and kept members of the two merged; None where no kernel has that form."""
+    """The domain, reduced axes and reduced members of the merged cluster; None where no kernel has that form."""
     if consumer.form is not Form.NEST or producer.form is Form.STANDALONE:
         return None
     if 0 in producer.domain or 0 in consumer.domain:
@@ -148,36 +148,36 @@ def _merged_domain(producer: Cluster, consumer: Cluster) -> tuple[Shape, tuple[i
         if consumer.reduced or consumer.domain != producer.domain:
             return None
         return producer.domain, (), set()
-    kept = producer.kept | consumer.kept
+    reduced_members = producer.reduced_members | consumer.reduced_members
     if producer.domain == consumer.domain and producer.reduced == consumer.reduced:
         if producer.reduced and not reduces_last(producer.domain, producer.reduced):
             return None
-        return producer.domain, producer.reduced, kept
+        return producer.domain, producer.reduced, reduced_members
     if producer.domain == consumer.domain and (not producer.reduced or not consumer.reduced):
         reduced = producer.reduced or consumer.reduced
-        return (producer.domain, reduced, kept) if reduces_last(producer.domain, reduced) else None
-    if producer.reduced and not consumer.reduced and consumer.domain == kept_extents(producer):
-        return producer.domain, producer.reduced, kept | set(consumer.members)
-    if consumer.reduced and not producer.reduced and producer.domain == kept_extents(consumer):
-        return consumer.domain, consumer.reduced, kept | set(producer.members)
+        return (producer.domain, reduced, reduced_members) if reduces_last(producer.domain, reduced) else None
+    if producer.reduced and not consumer.reduced and consumer.domain == unreduced_extents(producer):
+        return producer.domain, producer.reduced, reduced_members | set(consumer.members)
+    if consumer.reduced and not producer.reduced and producer.domain == unreduced_extents(consumer):
+        return consumer.domain, consumer.reduced, reduced_members | set(producer.members)
     return None
 
 
 def reads_same_point(cluster: Cluster, node: Value, inside: set[Value], views: dict[Value, Strided]) -> bool:
-    """Whether ``node`` reads other members of ``cluster`` only at the point that it is computed at; one that reads its
-    operands all over, and is a full value, no other members at all."""
+    """Whether ``node`` reads other members of ``cluster`` only at its own point; a full-rank node that does not read
+    its operands at its point must not read members at all."""
     lowering = lowering_of(node)
     if not lowering.reads_at_point:
-        return node not in cluster.kept and not any(views[x].base in inside for x in node.inputs)
-    full = bool(lowering.reduced_axes(node)) or node not in cluster.kept
+        return node not in cluster.reduced_members and not any(views[x].base in inside for x in node.inputs)
+    full = bool(lowering.reduced_axes(node)) or node not in cluster.reduced_members
     shape = lowering.point_shape(node)
-    kept_shape = kept_extents(cluster)
+    unreduced_shape = unreduced_extents(cluster)
     for x in node.inputs:
         view = views[x]
         if view.base not in inside:
             continue
-        if view.base in cluster.kept:
-            expected = kept_strides(cluster) if full else row_major(kept_shape)
+        if view.base in cluster.reduced_members:
+            expected = unreduced_strides(cluster) if full else row_major(unreduced_shape)
         elif full:
             expected = row_major(cluster.domain)
         else:

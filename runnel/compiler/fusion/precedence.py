@@ -1,4 +1,4 @@
-"""What must run before what, while vertices are merged and edges added: a topological order that is kept up to date.
+"""A topological order that is maintained while vertices are merged and edges added.
 
 Every vertex has a rank, and every edge leads from a lower rank to a higher one. The ranks certify that there is no
 cycle, and they bound each search: between two vertices there can only be those ranked between them. An edge or a merger
@@ -12,11 +12,11 @@ from collections.abc import Iterable
 from operator import attrgetter
 from typing import Final, Generic, Self, TypeVar
 
-MOST_BETWEEN: Final = 2000  # vertices that a merger may have to look at; where more lie between, it is refused
+MOST_BETWEEN: Final = 2000  # most vertices between two that are merged; with more, the merger is refused
 
 
 class Vertex:
-    """Something that runs after all its ``predecessors`` and before all its ``successors``."""
+    """A vertex runs after all its ``predecessors`` and before all its ``successors``."""
 
     __slots__ = ("predecessors", "rank", "successors")
 
@@ -37,7 +37,7 @@ class Precedence(Generic[V]):
         self._next = 0
 
     def add(self, vertex: V, predecessors: Iterable[V]) -> None:
-        """A new vertex, ranked behind all others."""
+        """A new vertex, ranked after all others."""
         vertex.rank = self._next
         self._next += 1
         for before in predecessors:
@@ -49,7 +49,7 @@ class Precedence(Generic[V]):
         return first.rank < last.rank and _between(first, last.predecessors, last) is None
 
     def precede(self, first: V, last: V) -> bool:
-        """Make ``first`` run before ``last``; False, and nothing is changed, if it must run after it."""
+        """Make ``first`` run before ``last``; False, without a change, if it must run after it."""
         if first.rank > last.rank:
             before = _between(last, first.predecessors, first)
             if before is None:
@@ -61,8 +61,8 @@ class Precedence(Generic[V]):
         return True
 
     def merge(self, first: V, last: V) -> bool:
-        """Make ``first`` stand for both, where ``last`` has the higher rank; False, and nothing is changed, if another
-        vertex must run between the two, or if too much lies between them to find out."""
+        """Merge ``last``, which has the higher rank, into ``first``; False, without a change, if another vertex must
+        run between the two, or if there are too many vertices between them to find out."""
         before = _between(first, last.predecessors - {first}, last, MOST_BETWEEN)
         if before is None:
             return False
@@ -84,33 +84,33 @@ class Precedence(Generic[V]):
 
 
 def _between(first: V, starts: Iterable[V], last: V, most: int | None = None) -> list[V] | None:
-    """``starts``, all of them predecessors of ``last``, and their ancestors, as far as they are ranked behind
-    ``first``; None if ``first`` is among these ancestors, or there are more than ``most``."""
+    """``starts``, all of them predecessors of ``last``, and their ancestors, as far as they are ranked after ``first``;
+    None if ``first`` is among these ancestors, or there are more than ``most``."""
     floor = first.rank
-    found: set[V] = set()
+    between: set[V] = set()
     stack = list(starts)
     while stack:
         vertex = stack.pop()
         if vertex is first:
             return None
-        if vertex.rank > floor and vertex not in found:
-            found.add(vertex)
-            if most is not None and len(found) > most:
+        if vertex.rank > floor and vertex not in between:
+            between.add(vertex)
+            if most is not None and len(between) > most:
                 return None
             stack.extend(vertex.predecessors)
-    return list(found)
+    return list(between)
 
 
 def _descendants(starts: Iterable[V], ceiling: int) -> list[V]:
     """``starts`` and their descendants, as far as they are ranked before ``ceiling``."""
-    found: set[V] = set()
+    descendants: set[V] = set()
     stack = list(starts)
     while stack:
         vertex = stack.pop()
-        if vertex.rank < ceiling and vertex not in found:
-            found.add(vertex)
+        if vertex.rank < ceiling and vertex not in descendants:
+            descendants.add(vertex)
             stack.extend(vertex.successors)
-    return list(found)
+    return list(descendants)
 
 
 def _rerank(before: list[V], behind: list[V], ranks: Iterable[int]) -> None:

@@ -1,4 +1,4 @@
-"""Strided views: how a node's elements lie in the memory of another one."""
+"""Strided views of the memory of other nodes."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from runnel.graph.node import Value
 @record
 class Strided:
     """Element [i…] of a node is element ``offset + Σ strides·i`` of the memory of ``base``: dense row-major memory,
-    unless ``base`` is an input that lies otherwise."""
+    unless ``base`` is a strided input."""
 
     base: Value
     offset: int
@@ -29,11 +29,11 @@ def reshaped_strides(shape: Shape, strides: Shape, target: Shape) -> Shape | Non
         return row_major(target)
     old = [(n, s) for n, s in zip(shape, strides, strict=True) if n != 1]
     result: list[int] = []
-    wanted = list(target)
+    extents = list(target)
     i = 0
     j = 0
-    while j < len(wanted):
-        if wanted[j] == 1:
+    while j < len(extents):
+        if extents[j] == 1:
             result.append(0)
             j += 1
             continue
@@ -43,11 +43,11 @@ def reshaped_strides(shape: Shape, strides: Shape, target: Shape) -> Shape | Non
         i += 1
         group: list[int] = []
         total = 1
-        while total < size and j < len(wanted):
-            group.append(wanted[j])
-            total *= wanted[j]
+        while total < size and j < len(extents):
+            group.append(extents[j])
+            total *= extents[j]
             j += 1
-        while total > size:  # the target axis spans several old ones: they must lie densely in one another
+        while total > size:  # the target axis spans several old ones, which must be contiguous
             if i >= len(old):
                 return None
             inner, inner_stride = old[i]
@@ -55,9 +55,9 @@ def reshaped_strides(shape: Shape, strides: Shape, target: Shape) -> Shape | Non
                 return None
             size, stride = size * inner, inner_stride
             i += 1
-            while total < size and j < len(wanted):
-                group.append(wanted[j])
-                total *= wanted[j]
+            while total < size and j < len(extents):
+                group.append(extents[j])
+                total *= extents[j]
                 j += 1
         if total != size:
             return None

@@ -10,17 +10,17 @@ from runnel.graph.node import Value
 
 
 def resolve_views(graph: Graph, strides: dict[Value, Shape] | None = None) -> dict[Value, Strided]:
-    """For every node, what it is a view of: itself, unless its op is a view that needs no copy. ``strides`` are those
+    """For every node, its base and strides: itself, unless its op is a view that needs no copy. ``strides`` are those
     of inputs that are not dense.
 
-    A view that strides cannot express (a reshape that merges axes out of order) is its own base: it will be copied.
+    A view that strides cannot express (a reshape that merges axes out of order) is its own base: it is copied.
     """
-    found: dict[Value, Strided] = {}
+    views: dict[Value, Strided] = {}
     for node in graph.values:
-        viewed = _view(found[node.inputs[0]], node) if lowering_of(node).is_view else None
+        viewed = _view(views[node.inputs[0]], node) if lowering_of(node).is_view else None
         own = (strides or {}).get(node, row_major(node.aval.shape))
-        found[node] = viewed if viewed is not None else Strided(node, 0, own)
-    return found
+        views[node] = viewed if viewed is not None else Strided(node, 0, own)
+    return views
 
 
 def _view(source: Strided, node: Value) -> Strided | None:

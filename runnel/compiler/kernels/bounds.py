@@ -1,7 +1,7 @@
-"""Checks that indices lie in range, as kernels of their own: they run before a program changes any Variable, so that a
-program that stops at a fault has changed nothing.
+"""Bounds checks of indices, as separate kernels: they run before a program changes any Variable, so that a program that
+stops at a fault has changed nothing.
 
-The kernels that gather and scatter hold their indices in range themselves; what stands here tells the caller.
+The kernels that gather and scatter clamp their indices; these checks report the error.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ from runnel.loops.ir import Acc, Apply, Check, Const, Expr, For, Index, Load, Ra
 
 @record
 class Bounded:
-    """``indices``, read by ``node``, must lie in [0, extent) or equal ``allowed``; ``code`` is a program's status where
-    one does not."""
+    """``indices``, read by ``node``, must be in [0, extent) or equal ``allowed``; ``code`` is the program's status if
+    one is not."""
 
     node: Value
     indices: Value
@@ -33,7 +33,7 @@ class Bounded:
     code: int
 
     def error(self) -> AxisError:
-        """What a caller is told whose index was out of range."""
+        """The error of an index out of range."""
         name = self.node.op.name if self.node.op else "?"
         where = f"; the op stands at {self.node.where}" if self.node.where else ""
         return AxisError(
@@ -44,12 +44,12 @@ class Bounded:
 
 def find(graph: Graph) -> list[Bounded]:
     """Every set of indices of the graph that must be checked, once for each extent."""
-    found: dict[tuple[Value, int, int | None], Bounded] = {}
+    checks: dict[tuple[Value, int, int | None], Bounded] = {}
     for node in graph.values:
         bound = lowering_of(node).index_bound(node)
-        if bound is not None and bound[0].aval.size and not _is_known(*bound) and bound not in found:
-            found[bound] = Bounded(node, *bound, len(found) + 1)
-    return list(found.values())
+        if bound is not None and bound[0].aval.size and not _is_known(*bound) and bound not in checks:
+            checks[bound] = Bounded(node, *bound, len(checks) + 1)
+    return list(checks.values())
 
 
 def _is_known(indices: Value, extent: int, allowed: int | None) -> bool:
@@ -58,13 +58,13 @@ def _is_known(indices: Value, extent: int, allowed: int | None) -> bool:
 
 
 def outside(indices: np.ndarray, extent: int, allowed: int | None) -> np.ndarray:
-    """Which of the indices must not be."""
+    """Which of the indices are out of range."""
     wrong: np.ndarray = (indices < 0) | (indices >= extent)
     return wrong if allowed is None else wrong & (indices != allowed)
 
 
 def check(bounded: Bounded, indices: BufferView) -> Call:
-    """The call that looks at every index: rows are split among threads, each row is one reduction to a truth."""
+    """The call that checks every index: rows are partitioned among threads, each row is one reduction to a bool."""
     place, offset, strides = indices
     shape = bounded.indices.aval.shape
     axes = [(n, s) for n, s in zip(shape, strides, strict=True) if n != 1]

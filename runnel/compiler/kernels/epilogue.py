@@ -1,4 +1,4 @@
-"""What follows a kernel's result inside the kernel: elementwise members of its cluster, at each row and column."""
+"""The epilogue of a kernel: elementwise members of its cluster, at each row and column of the result."""
 
 from __future__ import annotations
 
@@ -30,8 +30,8 @@ def axes_of_result(node: Value) -> ResultAxes:
 
 
 class RowTables:
-    """Strides of reaches over rows and columns. Where no single stride leads from row to row (the interior of a padded
-    array), a table says where each row begins."""
+    """Strides of reaches over rows and columns. Where rows have no single stride (the interior of a padded array), a
+    table holds the offset of each row."""
 
     def __init__(self, axes: ResultAxes, offsets: OffsetTables) -> None:
         self.axes = axes
@@ -39,30 +39,30 @@ class RowTables:
         self._tables: dict[Reach, Place] = {}
 
     def arrange(self, node: Value, reaches: Iterable[Reach]) -> None:
-        """Give ``reaches`` their strides of rows and columns."""
+        """Set the strides of ``reaches`` over rows and columns."""
         for r in reaches:
-            found = self.axes.point_rows(tuple(r.strides))
-            row = None if found is None else merged_stride(found.shape, found.strides)
-            table = self.offsets.place(found.shape, found.strides) if found is not None and row is None else None
-            if found is None or (row is None and (table is None or r.place is POSITION)):
+            rows = self.axes.point_rows(tuple(r.strides))
+            row = None if rows is None else merged_stride(rows.shape, rows.strides)
+            table = self.offsets.place(rows.shape, rows.strides) if rows is not None and row is None else None
+            if rows is None or (row is None and (table is None or r.place is POSITION)):
                 raise VerifierError(f"[{node.op}] an operand of its epilogue has no strides of rows and columns.")
             if table is not None:
                 self._tables[r] = table
-            r.strides[:] = [row or 0, found.column if self.axes.n != 1 else 1]
+            r.strides[:] = [row or 0, rows.column if self.axes.n != 1 else 1]
 
     def of(self, reach: Reach) -> Place | None:
         return self._tables.get(reach)
 
 
 class RowsAndColumns(Addressing):
-    """Two loops, over rows and columns of the result of ``node``, whatever the extents."""
+    """Two loops, over rows and columns of the result of ``node``, for any extents."""
 
     def __init__(self, node: Value, parts: Parts, offsets: OffsetTables, row: Var, column: Var) -> None:
         super().__init__(parts)
         self.node = node
         self.row = row
         self.tables = RowTables(axes_of_result(node), offsets)
-        self.before: list[Stmt] = []  # what is known for each row
+        self.before: list[Stmt] = []  # values bound once for each row
         self._loops = LoopIndices(parts, [row, column])
         self._names: dict[Place, str] = {}
 
@@ -82,20 +82,20 @@ class RowsAndColumns(Addressing):
         return self._loops.position(reach)
 
     def _begin(self, table: Place) -> Ref:
-        """Where the row at hand begins, by a table."""
+        """The offset of the current row, by a table."""
         if table not in self._names:
             name = f"row{len(self._names)}"
-            held = self.parts.declare(Access(table, False, 0, 1, 0, 1), "in")
-            begin = Load(held, Index(((self.row, 1),)), int32)
+            buffer = self.parts.declare(Access(table, False, 0, 1, 0, 1), "in")
+            begin = Load(buffer, Index(((self.row, 1),)), int32)
             self.before.append(Let(name, Apply(scalar.cast, (begin,), int64)))
             self._names[table] = name
         return Ref(self._names[table], int64)
 
 
 class Epilogue:
-    """The epilogue of a kernel that meets each element of its result once, in loops over ``row`` and ``column``; in
-    these the result is called ``name``. What :meth:`at_point` gives stands in both loops, ``before``, which is known
-    after that, inside of the loop over rows alone."""
+    """The epilogue of a kernel that visits each element of its result once, in loops over ``row`` and ``column``; in
+    these the result is called ``name``. The statements of :meth:`at_point` are inside both loops; those of ``before``,
+    which is complete after that, only in the loop over rows."""
 
     def __init__(self, request: Request, parts: Parts, row: Var, column: Var, name: str = "result") -> None:
         self.node, self.operands = request.node, request.operands
@@ -113,8 +113,7 @@ class Epilogue:
         return self.members.flops
 
     def operand(self, x: Value) -> Load:
-        """The element at the point of an operand of the node, of the result's shape; where strides do not lead there,
-        of a dense copy."""
+        """The element at the point of an operand with the result's shape; without suitable strides, of a dense copy."""
         place, offset, strides = self.operands.view(x)
         axes, shape = self.addressing.tables.axes, self.node.aval.shape
         if not axes.has_steps(aligned_strides(x.aval.shape, strides, shape)):
@@ -125,7 +124,7 @@ class Epilogue:
         return self.members.load(reach, x.aval.dtype)
 
     def at_point(self, value: Expr) -> list[Stmt]:
-        """What binds the result to ``value``, computes what follows from it and stores what must be stored."""
+        """The statements that bind the result to ``value``, compute the epilogue and store its results."""
         self.members.names = {self.node: self.name}
-        wanted = [x for x in self.members.stored if x is not self.node]
-        return [Let(self.name, value), *self.members.needed(wanted), *self.members.all_stores()]
+        stored = [x for x in self.members.stored if x is not self.node]
+        return [Let(self.name, value), *self.members.needed(stored), *self.members.all_stores()]

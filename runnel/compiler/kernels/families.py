@@ -1,4 +1,4 @@
-"""The families of kernels in the package: which lowering answers for which form of rule."""
+"""The families of kernels in the package: the lowering of each form of rule."""
 
 from __future__ import annotations
 

@@ -1,9 +1,9 @@
-"""What the compiler asks a lowering rule: the protocol of kernel families.
+"""The protocol of lowerings, which kernel families implement.
 
-A row of table ``lower`` is a :class:`Lowering`, or one of the forms of ``loops.rules``, for which ``families.py``
-names the class that answers. The compiler asks the object and never looks at its type: fusion asks what may join a
-kernel, the planner has it build, passes and transforms ask what they may do with a node. A family from outside the
-package subclasses :class:`Lowering` and registers an instance (docs/extending.md).
+A row of table ``lower`` is a :class:`Lowering`, or one of the forms of ``loops.rules``, for which ``families.py`` names
+the class. The compiler calls the methods and never tests the type: fusion asks what may join a kernel, the planner
+builds kernels, passes and transforms ask which rewrites of a node are valid. A family from outside the package
+subclasses :class:`Lowering` and registers an instance (docs/extending.md).
 """
 
 from __future__ import annotations
@@ -27,14 +27,14 @@ from runnel.core.tables import Op
 from runnel.graph.node import Result, Value
 from runnel.loops.ir import Expr, Stmt
 
-IndexBound = tuple[Value, int, int | None]  # indices, what they must be below, and the one other value allowed
+IndexBound = tuple[Value, int, int | None]  # indices, their exclusive bound, and one other value that is allowed
 
 
 @record
 class Request:
-    """A cluster that is to become calls, and the memory that it works on. ``targets`` are the places where its members
-    must be stored, ``subviews`` the parts of larger arrays that some of them are stored into too; ``in_place`` numbers
-    those operands of the root that their makers have stored in its result already."""
+    """A cluster to be lowered to calls, and its memory. ``targets`` are the places where its members must be stored,
+    ``subviews`` the parts of larger arrays that some of them are stored into too; ``in_place`` numbers those operands
+    of the root that their producers have stored in its result already."""
 
     cluster: Cluster
     operands: Operands
@@ -49,7 +49,7 @@ class Request:
         return self.cluster.root
 
     def results(self) -> list[Place]:
-        """A place for each result of the node; for those that nobody reads, memory of their own."""
+        """A place for each result of the node, new ones for unused results."""
         members = {x.index: x for x in self.cluster.members if isinstance(x, Result)}
         return [
             self.targets[members[i]][0] if i in members else Place(Space.ARENA, aval.dtype, aval.size, "unused")
@@ -57,31 +57,31 @@ class Request:
         ]
 
     def copies(self) -> list[Call]:
-        """Calls that copy results to all further places where they must be stored."""
+        """Calls that copy results to their other places."""
         copy = Operands(self.operands.views, self.operands.sources).copy
         return [copy(x, place) for x in self.cluster.members for place in self.targets[x][1:]]
 
 
 class Lowering:
-    """The lowering of the ops that share a rule. The defaults are those of a kernel of its own: nothing is fused with
-    it, and its operands are read where and in what order it likes. Most families override ``kernels``; those whose
-    results elementwise ops may follow inside the kernel give ``epilogue_axes`` and override ``build``."""
+    """The lowering of the ops that share a rule. The defaults are those of a standalone kernel: nothing is fused with
+    it, and it reads its operands in any order. Most families override ``kernels``; those with elementwise epilogues
+    define ``epilogue_axes`` and override ``build``."""
 
     is_view: ClassVar[bool] = False  # it computes nothing where ``layout`` finds strides
     is_product: ClassVar[bool] = False  # of matrices: A, B, and sums over k
-    reads_at_point: ClassVar[bool] = True  # in a kernel with others, its operands at the point that is computed alone
+    reads_at_point: ClassVar[bool] = True  # in a fused kernel it reads operands only at its own point
     needs_rows: ClassVar[bool] = False  # a loop over the first axis around all others
-    is_expression: ClassVar[bool] = False  # ``expression`` gives its elements
-    has_literals: bool = False  # constant operands had better be part of the code
-    merges_rows: ClassVar[bool] = False  # its leading axes may be one, where table ``axes`` agrees
+    is_expression: ClassVar[bool] = False  # ``expression`` returns its elements
+    has_literals: bool = False  # constant operands should be part of the code
+    merges_rows: ClassVar[bool] = False  # its leading axes may be merged, where table ``axes`` agrees
     moves_bits: ClassVar[bool] = False  # each element of the result is one of an operand, to the bit
-    holds_operand: ClassVar[bool] = False  # an operand that is stored in its result may be read there by others
-    stays_in_step: ClassVar[bool] = False  # it may stop the program or call the host: no loop's step may lend it
-    runs_on_host: ClassVar[bool] = False  # eagerly table ``reference`` serves
-    stores_unread: ClassVar[bool] = True  # it needs memory for results that nobody reads
-    reduction: str | None = None  # what it folds with
+    holds_operand: ClassVar[bool] = False  # an operand that is stored in its result may be read from there
+    stays_in_step: ClassVar[bool] = False  # it may stop the program or call the host: never moved out of a loop
+    runs_on_host: ClassVar[bool] = False  # eager calls use table ``reference``
+    stores_unread: ClassVar[bool] = True  # it needs memory for unused results
+    reduction: str | None = None  # the operation of a reduction
     recompute_rank: ClassVar[int] = 2  # 0 elementwise, 1 reductions, 2 more work than these
-    rate: ClassVar[float] = ORDINARY  # operations a second, for choosing what to compute again
+    rate: ClassVar[float] = ORDINARY  # operations per second, for rematerialisation
 
     def __init__(self, rule: Any = None) -> None:
         self.rule = rule
@@ -101,25 +101,25 @@ class Lowering:
         return node.aval.shape
 
     def reduced_axes(self, node: Value) -> tuple[int, ...]:
-        """The axes that ``node`` folds, counted among those of its operand that are not 1."""
+        """The axes that ``node`` reduces, counted among those of its operand that are not 1."""
         return ()
 
     def may_overwrite(self, cluster: Cluster, result: Value, views: dict[Value, Strided]) -> bool:
         """Whether the kernel of ``cluster``, whose root this lowers, may store ``result`` over a value that its members
-        read only at the point that they write."""
+        read only at their own point."""
         return False
 
     def reads_by_strides(self, node: Value, x: Value, view: Strided) -> bool:
-        """Whether operand ``x`` may lie as ``view`` says, with gaps, without being copied."""
+        """Whether operand ``x`` may be the strided ``view``, without a copy."""
         return False
 
     def takes_subview(self, node: Value, shape: Shape, strides: Shape, size: int) -> bool:
-        """Whether the kernel of the cluster whose root is ``node`` can store a result of ``shape`` with ``strides``,
-        inside an array of ``size`` elements, as well as densely."""
+        """Whether the kernel of the cluster whose root is ``node`` can store a result of ``shape`` with ``strides``
+        into an array of ``size`` elements as efficiently as densely."""
         return False
 
     def subviews(self, node: Value) -> dict[int, tuple[int, Shape]]:
-        """The operands, by number, that ``node`` only takes in: offset and strides in the result of each."""
+        """The operands, by number, that are parts of the result: offset and strides of each in the result."""
         return {}
 
     # What it computes -------------------------------------------------------------------------------------------------
@@ -129,7 +129,7 @@ class Lowering:
         return None
 
     def position_steps(self, node: Value) -> Shape | None:
-        """What the number grows by, along the axes of the result, that ``expression`` is given; None for no number."""
+        """The steps of the position argument of ``expression`` along the axes of the result; None without one."""
         return None
 
     def expression(self, node: Value, operands: list[Expr], position: Expr | None) -> Expr:
@@ -137,27 +137,27 @@ class Lowering:
         return operands[0]
 
     def value_of_empty_row(self, node: Value) -> Any:
-        """The element of each row of the result that none of the operand's rows goes into; None if not constant."""
+        """The element of result rows that get none of the operand's rows; None if it is not constant."""
         return None
 
     def is_function_of_elements(self, node: Value) -> bool:
-        """Whether the result is constant where each operand is, as table ``reference`` gives it for one element."""
+        """Whether the result is constant where each operand is, as computed by table ``reference`` for one element."""
         return False
 
     def agrees_with_reference(self, node: Value) -> bool:
-        """Whether table ``reference`` gives the bits that compiled code gives."""
+        """Whether table ``reference`` computes the same bits as compiled code."""
         return self.moves_bits
 
     def is_matmul(self, node: Value) -> bool:
-        """Whether it is A[..., M, K]·B[..., K, N], of which the transpose is B's times A's."""
+        """Whether it is A[..., M, K]·B[..., K, N], so that (A·B)ᵀ = Bᵀ·Aᵀ."""
         return False
 
     def packable(self, node: Value) -> Extents | None:
-        """The axes of a product whose second operand could come packed in panels; None for all else."""
+        """The axes of a product whose second operand may be packed in panels; None for all others."""
         return None
 
     def index_bound(self, node: Value) -> IndexBound | None:
-        """The operand whose elements must lie in a range; None if there is none."""
+        """The operand whose elements must be in a range; None if there is none."""
         return None
 
     def may_fail(self, node: Value) -> bool:
@@ -167,7 +167,7 @@ class Lowering:
     # Building ---------------------------------------------------------------------------------------------------------
 
     def declare(self, node: Value, members: Any) -> None:
-        """As a member of a cluster (``elementwise.members.Members``): reach what ``statements`` will need."""
+        """As a member of a cluster (``elementwise.members.Members``): declare the reaches of ``statements``."""
 
     def statements(self, node: Value, members: Any) -> list[Stmt]:
         """As a member of a cluster: the statements that compute ``node`` at a point."""
@@ -195,12 +195,12 @@ _KNOWN: Final[dict[Op, Lowering]] = {}
 
 
 def register(families: dict[type, Callable[[Any], Lowering]]) -> None:
-    """For forms of rules, what makes the lowering of one."""
+    """Register the lowerings of forms of rules."""
     _FAMILIES.update(families)
 
 
 def lowering_for(op: Op | None) -> Lowering:
-    """The lowering of ``op``; one that can do nothing where table ``lower`` has no rule."""
+    """The lowering of ``op``; one that supports nothing where table ``lower`` has no rule."""
     if op is None:
         return _MISSING
     rule, known = tables.lower.get(op), _KNOWN.get(op)
@@ -225,10 +225,10 @@ def _of_form(op: Op, rule: Any) -> Lowering:
 
 
 def lowering_of(value: Value) -> Lowering:
-    """The lowering of the op that makes ``value``."""
+    """The lowering of the op of ``value``."""
     return lowering_for(value.op)
 
 
 def is_reduction(node: Value) -> bool:
-    """Whether a node folds elements together (a reduction over axes of size 1 does not)."""
+    """Whether a node combines elements (a reduction over axes of size 1 does not)."""
     return bool(lowering_for(node.op).reduced_axes(node))

@@ -1,4 +1,4 @@
-"""Kernels are named by what they do, so that equal kernels are one kernel wherever they come from."""
+"""Kernels are named by their content, so that equal kernels are one kernel."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ def named(
 
 
 def _digest(contents: Any) -> str:
-    """A digest of what is written down, each different part of it once: expressions share parts of themselves."""
+    """A digest of the contents, with each distinct part once: expressions share subexpressions."""
     numbers: dict[str, str] = {}
-    seen: dict[int, str] = {}
+    number_of: dict[int, str] = {}
 
     def number(part: Any) -> str:
         kind: Any = type(part)
@@ -31,9 +31,9 @@ def _digest(contents: Any) -> str:
         if items is None:
             line = f"{kind.__name__} {part!r}"
         else:
-            line = f"{kind.__name__} {' '.join([seen.get(id(x)) or number(x) for x in items])}"
-        found = seen[id(part)] = numbers.setdefault(line, str(len(numbers)))
-        return found
+            line = f"{kind.__name__} {' '.join([number_of.get(id(x)) or number(x) for x in items])}"
+        assigned = number_of[id(part)] = numbers.setdefault(line, str(len(numbers)))
+        return assigned
 
     number(contents)
     return hashlib.sha256("\n".join(numbers).encode()).hexdigest()[:16]
@@ -41,7 +41,7 @@ def _digest(contents: Any) -> str:
 
 @functools.cache
 def _fields(kind: type) -> Callable[[Any], tuple[Any, ...] | None]:
-    """Gives the fields of an object of the loop IR; None for objects of other classes."""
+    """A function that returns the fields of an object of the loop IR; None for objects of other classes."""
     if kind.__module__ != ir.__name__ or not is_record(kind):
         return lambda part: None
     names = [f.name for f in fields(kind)]

@@ -1,6 +1,6 @@
-"""Constants of one element: written into a kernel's code where few values are that common, else passed as its params.
+"""Constants of one element: common values are part of a kernel's code, others are params.
 
-So a kernel is the same whatever a batch's size, an epsilon or a probability: means divide by a count that is a param.
+So one kernel serves all batch sizes, epsilons and probabilities: means divide by a count that is a param.
 """
 
 from __future__ import annotations

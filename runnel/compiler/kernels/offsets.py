@@ -1,4 +1,4 @@
-"""Offset tables: where each of many elements begins, as constants that kernels look up (an indirect operand)."""
+"""Offset tables: the offsets of many elements, as constants that kernels look up (an indirect operand)."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _LIMITS = np.iinfo(np.int32)
 
 
 class OffsetTables:
-    """Tables of the offsets that strided axes reach, in row-major order, as constants: each table once."""
+    """Tables of the offsets of strided axes, in row-major order, as constants: each table once."""
 
     def __init__(self) -> None:
         self._places: dict[tuple[tuple[int, int], ...], Place] = {}
@@ -36,7 +36,7 @@ class OffsetTables:
 
 
 def values_of(offsets: Place) -> np.ndarray[Any, np.dtype[np.int32]]:
-    """What a table holds."""
+    """The contents of a table."""
     if offsets.value is None:
         raise VerifierError(f"The table '{offsets.label}' of offsets is no constant.")
     return offsets.value

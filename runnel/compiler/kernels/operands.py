@@ -1,4 +1,4 @@
-"""The operands of a kernel of its own: where they lie, and dense copies where the kernel needs them dense."""
+"""The operands of a standalone kernel: their memory, and dense copies where the kernel needs them dense."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ def copy_of_place(x: Value, source: Place, target: Place) -> Call:
 
 
 class Operands:
-    """Where a node's operands lie. ``before`` are the calls that must run first: copies of what was wanted dense."""
+    """The memory of a node's operands. ``before`` are the calls that must run first: dense copies of operands."""
 
     def __init__(self, views: dict[Value, Strided], sources: dict[Value, Place]) -> None:
         self.views = views
@@ -24,8 +24,8 @@ class Operands:
 
     def view(self, x: Value) -> BufferView:
         """The memory of ``x``, with its offset and strides there."""
-        found = self.views[x]
-        return self.sources[found.base], found.offset, found.strides
+        view = self.views[x]
+        return self.sources[view.base], view.offset, view.strides
 
     def dense(self, x: Value) -> tuple[Place, int]:
         """Place and offset of dense row-major memory."""

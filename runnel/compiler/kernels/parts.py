@@ -1,4 +1,4 @@
-"""The parts of a kernel under construction: its buffers and params, each with what a call gives for it."""
+"""The parts of a kernel under construction: its buffers and params, each with the argument of a call."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ _ALIGN = 64
 
 
 class Parts:
-    """Declares as it is asked; :meth:`call` puts the kernel together."""
+    """Collects declarations; :meth:`call` builds the kernel."""
 
     def __init__(self) -> None:
         self.buffers: list[ir.Buffer] = []
         self.accesses: list[Access] = []
         self.params: list[Param] = []
         self.values: list[int] = []
-        self._scratch = 0  # bytes, behind those of products
+        self._scratch = 0  # bytes, after those of products
 
     @classmethod
     def of(cls, call: Call) -> Parts:
@@ -36,23 +36,23 @@ class Parts:
         return parts
 
     def declare(self, access: Access, mode: str, dtype: DType | None = None, name: str | None = None) -> str:
-        """A buffer that is reached as ``access`` says; ``dtype`` where it is another than that of its memory."""
+        """A buffer with this ``access``; ``dtype`` where it differs from that of its memory."""
         name = f"b{len(self.buffers)}" if name is None else name
         self.buffers.append(ir.Buffer(name, access.place.dtype if dtype is None else dtype, mode))
         self.accesses.append(access)
         return name
 
     def buffer(self, name: str, place: Place, offset: int, mode: str = "in") -> str:
-        """Memory outside that is reached in no known pattern: every thread may touch all of it."""
+        """Memory with an unknown access pattern: every thread may access all of it."""
         return self.declare(Access(place, mode != "in", offset, None, None, place.size), mode, name=name)
 
     def table(self, name: str, values: np.ndarray, dtype: DType = int64) -> str:
-        """Constant integers that come with the plan."""
+        """Constant integers of the plan."""
         flat = np.ascontiguousarray(values, dtype.numpy).reshape(-1)
         return self.buffer(name, Place(Space.CONSTANT, dtype, flat.size, name, value=flat), 0)
 
     def scratch(self, name: str, dtype: DType, size: int) -> str:
-        """The thread's own memory, behind that of the scratch buffers before."""
+        """The thread's own memory, after that of earlier scratch buffers."""
         start = context.current().backend.product_scratch
         place = Place(Space.SCRATCH, dtype, size, name, slot=0, offset=start + self._scratch)
         self._scratch += -(-place.nbytes // _ALIGN) * _ALIGN
@@ -73,8 +73,8 @@ class Parts:
         split: str = "rows",
         doc: str | None = None,
     ) -> Call:
-        """The kernel as a call of so many rows and columns, of which ``split`` are shared out among threads; ``doc``
-        says where it comes from, if another place than that of ``node``."""
+        """The kernel as a call of ``shape`` rows and columns, of which ``split`` are partitioned among threads; ``doc``
+        is the source location, by default that of ``node``."""
         kernel = named(prefix, tuple(self.buffers), tuple(self.params), body, node.where if doc is None else doc)
         return Call(kernel, self.accesses, self.values, *shape, split, flops, [node])
 
@@ -85,7 +85,7 @@ def binary(op: scalar.ScalarOp, x: Expr, y: Expr) -> Expr:
 
 
 def compared(op: scalar.ScalarOp, x: Expr, y: Expr) -> Expr:
-    """The truth of a comparison of two values of one dtype."""
+    """A comparison of two values of one dtype, as a bool."""
     return Apply(op, (x, y), bool_)
 
 
@@ -100,5 +100,5 @@ def step_of(parts: Parts, step: int) -> ir.Stride:
 
 
 def clipped(value: Expr, least: int, most: Expr) -> Expr:
-    """``value`` held within [least, most], both int64."""
+    """``value`` clamped to [least, most], both int64."""
     return binary(scalar.minimum, binary(scalar.maximum, value, Const(least, int64)), most)

@@ -1,4 +1,4 @@
-"""Where values live while a program runs, and how kernels reach them."""
+"""The memory of values while a program runs, and the accesses of kernels."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ from runnel.graph.node import Value
 from runnel.loops.ir import Kernel
 
 GRAIN = 16  # columns are split at whole vectors
-GUESSED = 3.0  # units for each operation that the planner counted, at most, where only the run knows how often
+GUESSED = 3.0  # most units per counted operation where trip counts are known only at run time
 
 
 class Space(enum.Enum):
-    """The kinds of memory a program touches."""
+    """The kinds of memory of a program."""
 
-    ARENA = "arena"  # planned, shared by values that are not alive together
+    ARENA = "arena"  # planned, shared by values that are not alive at the same time
     CONSTANT = "constant"  # filled once, when the program is bound
     INPUT = "input"  # arguments of the call
     VARIABLE = "variable"  # state, updated in place
@@ -57,26 +57,26 @@ BufferView = tuple[Place, int, Shape]  # memory, offset of the first element, st
 
 @record(frozen=False, eq=False)
 class Access:
-    """One buffer of a kernel: which place, from which element on, and with which steps along the kernel's two
-    partitioned axes (rows i, columns j), so that what each thread touches is known. A step of None is unknown: all."""
+    """One buffer of a kernel: its place, its first element, and its steps along the kernel's two partitioned axes (rows
+    i, columns j), which determine what each thread accesses. A step of None is unknown: the whole place."""
 
     place: Place
     writes: bool
     offset: int  # elements
     row_step: int | None
     column_step: int | None
-    span: int  # elements from the first that one (row, column) point names to the last it reaches through other axes
+    span: int  # elements from the first of a (row, column) point to its last along other axes
     steps: tuple[int, ...] = ()  # elements to advance at each iteration of the loops around the call, outermost first
-    extent: int | None = None  # elements that one iteration can reach, where that is not the whole place
-    before: int = 0  # elements that one point reaches before the first it names, through axes that go backwards
+    extent: int | None = None  # elements that one iteration can access, if not the whole place
+    before: int = 0  # elements that a point accesses before its first one, along axes with negative steps
 
     @property
     def nbytes(self) -> int:
         return self.place.nbytes if self.extent is None else self.extent * self.place.dtype.itemsize
 
     def reached(self, block: Block, share: float) -> int:
-        """Bytes between the first and the last that ``block``, a ``share`` of the call, reaches; without known steps
-        that share of the whole."""
+        """Bytes from the first to the last that ``block``, a ``share`` of the call, accesses; with unknown steps that
+        share of the whole."""
         if self.row_step is None or self.column_step is None:
             return int(self.nbytes * share)
         i0, i1, j0, j1 = block
@@ -87,37 +87,37 @@ class Access:
 
 
 class Hull(NamedTuple):
-    """How far axes lead from the first element: how many elements lie before it, and how many from it to the last."""
+    """The extent of axes around the first element: the elements before it, and those from it to the last."""
 
     before: int
     span: int
 
 
 def hull(axes: Iterable[tuple[int, int]]) -> Hull:
-    """The elements that axes of (extent, step) lead to; an axis may go backwards."""
+    """The hull of axes of (extent, step); steps may be negative."""
     lengths = [(extent - 1) * step for extent, step in axes if extent]
     return Hull(-sum(n for n in lengths if n < 0), 1 + sum(n for n in lengths if n > 0))
 
 
 @record(frozen=False, eq=False)
 class Call:
-    """A kernel with its arguments: one step of a program, before it is split among threads."""
+    """A kernel with its arguments: one step of a program, before it is partitioned among threads."""
 
     kernel: Kernel
     accesses: list[Access]  # in the order of kernel.buffers
     params: list[int]
     rows: int
     columns: int
-    split: str  # which axes may be split among threads: "rows", "columns", "both" or ""
+    split: str  # the axes that may be partitioned among threads: "rows", "columns", "both" or ""
     flops: float
     nodes: list[Value] = field(default_factory=list)
-    packs: bool = False  # a contraction that copies its second operand into panels
-    depth: int = 0  # of a contraction: how many products each element sums
-    packed_block: tuple[int, int] | None = None  # rows and columns at whose multiples cutting it repeats little packing
+    packs: bool = False  # a contraction that packs its second operand into panels
+    depth: int = 0  # of a contraction: the number of products in a sum
+    packed_block: tuple[int, int] | None = None  # multiples of rows and columns at which a split repeats little packing
     checks: bool = False  # it may report a fault, after which no Variable may be written
     grain: int = GRAIN  # columns are split at multiples of it
-    host: HostFunction | None = None  # what a call of the host calls; its address is among ``params``
-    times: int = 1  # how often a run makes this call; a guess where only the run will tell
+    host: HostFunction | None = None  # the function of a host call; its address is among ``params``
+    times: int = 1  # executions in a run; a guess where that is known only at run time
 
     _planned: Prediction | None = field(default=None, init=False, repr=False)
 
@@ -128,33 +128,33 @@ class Call:
 
     @property
     def seconds(self) -> float:
-        """How long the whole call should take on one thread, as plans see it: the same on every machine."""
+        """The predicted seconds of the whole call on one thread, for plans: the same on every machine."""
         if self._planned is None:
             self._planned = self.predict(PLANNED)
         return self._planned.seconds
 
     def predict(self, machine: Machine, block: Block | None = None) -> Prediction:
-        """How long ``block`` (None: all) should take on one thread of a machine."""
+        """The prediction for ``block`` (None: all) on one thread of a machine."""
         work = self.work(block)
         return predict(work, *self.traffic(work, block), machine)
 
     def work(self, block: Block | None = None) -> Work:
-        """What ``block`` (None: all) has to compute. What is guessed is no more than ``flops`` allows."""
+        """The work of ``block`` (None: all). Guesses are limited in proportion to ``flops``."""
         tables = {
             b.name: a.place.value
             for b, a in zip(self.kernel.buffers, self.accesses, strict=True)
             if a.place.value is not None
         }
-        found = count(self.kernel, self.params, self._whole if block is None else block, tables)
-        if found.guessed:
+        work = count(self.kernel, self.params, self._whole if block is None else block, tables)
+        if work.guessed:
             most = GUESSED * max(self.flops, self.rows * self.columns) * self._share(block)
-            found.units = min(found.units, most)
-            found.flops = min(found.flops, most / GUESSED)
-            found.touched = {name: min(n, most) for name, n in found.touched.items()}
-        return found
+            work.units = min(work.units, most)
+            work.flops = min(work.flops, most / GUESSED)
+            work.touched = {name: min(n, most) for name, n in work.touched.items()}
+        return work
 
     def traffic(self, work: Work, block: Block | None = None) -> tuple[int, int]:
-        """Bytes that ``block`` has to read and to write; a place that several buffers reach counts once."""
+        """Bytes that ``block`` reads and writes; a place of several buffers counts once."""
         read: dict[tuple[Place, int], int] = {}
         written: dict[tuple[Place, int], int] = {}
         share = self._share(block)
@@ -164,10 +164,10 @@ class Call:
                 continue
             nbytes = access.reached(whole, share)
             nbytes = int(min(nbytes, work.touched.get(buffer.name, math.inf) * access.place.dtype.itemsize))
-            for wanted, held in ((buffer.mode != "out", read), (buffer.mode != "in", written)):
-                if wanted:
+            for is_accessed, bytes_of in ((buffer.mode != "out", read), (buffer.mode != "in", written)):
+                if is_accessed:
                     key = (access.place, 0 if nbytes == access.nbytes else access.offset)
-                    held[key] = max(held.get(key, 0), nbytes)
+                    bytes_of[key] = max(bytes_of.get(key, 0), nbytes)
         return sum(read.values()), sum(written.values())
 
     @property

@@ -1,6 +1,6 @@
-"""A kernel's result as rows and columns: how values that have an element for each of its elements lie over these.
+"""A kernel's result as rows and columns, and the strides of values of its shape over these.
 
-Several axes count as one where a single stride steps through them in row-major order.
+Several axes count as one where they have a single stride in row-major order.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from runnel.core.records import record
 
 
 def merged_stride(shape: Shape, strides: Shape) -> int | None:
-    """The stride that steps through all axes in row-major order; None if there is none."""
+    """The single stride of all axes in row-major order; None if there is none."""
     if 0 in shape:
         return 0
     axes = [(n, s) for n, s in zip(shape, strides, strict=True) if n != 1]
@@ -25,7 +25,7 @@ def merged_stride(shape: Shape, strides: Shape) -> int | None:
 
 @record
 class PointRows:
-    """How an array lies that has an element for each of a result's: its rows over several axes, its columns as one."""
+    """The strides of an array of a result's shape: its rows over several axes, its columns as one."""
 
     shape: Shape
     strides: Shape
@@ -54,9 +54,9 @@ class ResultAxes:
         return None if column is None else PointRows(rows, strides[: len(rows)], column)
 
     def has_steps(self, strides: Shape) -> bool:
-        """Whether one stride for rows and one for columns lead through such an array."""
-        found = self.point_rows(strides)
-        return found is not None and merged_stride(found.shape, found.strides) is not None
+        """Whether such an array has one stride for rows and one for columns."""
+        rows = self.point_rows(strides)
+        return rows is not None and merged_stride(rows.shape, rows.strides) is not None
 
 
 @record
@@ -82,7 +82,7 @@ class Extents:
 
     @property
     def is_batched(self) -> bool:
-        """Whether it is many products rather than one."""
+        """Whether it is a batch of products."""
         return any(size != 1 for size in self.batch)
 
     @property

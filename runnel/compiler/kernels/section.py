@@ -1,4 +1,4 @@
-"""Parts of a plan: calls in order with the loops among them, and the plan of a graph that a node of another runs."""
+"""Parts of a plan: calls with the loops among them, and the plan of a node's body."""
 
 from __future__ import annotations
 
@@ -20,11 +20,11 @@ class Section:
     regions: list[AnyRegion] = field(default_factory=list)
 
     def add(self, calls: Sequence[Call]) -> None:
-        """Calls that do something."""
+        """Append calls, except empty ones."""
         self.calls += [c for c in calls if c.rows and c.columns]
 
     def join(self, other: Section) -> None:
-        """Append ``other``, whose regions move to where they now are."""
+        """Append ``other``, with its regions renumbered."""
         for region in other.regions:
             region.moved(len(self.calls))
         self.calls += other.calls
@@ -33,7 +33,7 @@ class Section:
 
 @record(frozen=False, eq=False)
 class BodyPlan:
-    """The calls of a body's graph, on places that stand for what they will be bound to."""
+    """The calls of a body's graph, on placeholder places."""
 
     section: Section
     inputs: list[Place]  # of the inputs that are not Variables

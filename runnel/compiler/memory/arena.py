@@ -1,4 +1,4 @@
-"""The arena: where each intermediate value lies, so that values that are not alive together share memory.
+"""The arena: offsets of intermediate values, such that values that are not alive at the same time share memory.
 
 The lower bound is the largest sum of bytes alive at one call; ``arrangement.py`` searches for offsets that come close.
 """
@@ -18,7 +18,7 @@ ALIGN = 64
 
 @record
 class Life:
-    """A place of the arena, from the call that first writes it to the call that last touches it."""
+    """The lifetime of a place in the arena, from the first call that writes it to the last that accesses it."""
 
     place: Place
     first: int
@@ -31,7 +31,7 @@ class Life:
 
 @record
 class ArenaPlan:
-    """``peak`` bytes hold every intermediate; no layout can need less than ``lower_bound``."""
+    """The arena has ``peak`` bytes; no layout needs less than ``lower_bound``."""
 
     lives: tuple[Life, ...]
     peak: int
@@ -39,20 +39,19 @@ class ArenaPlan:
     peak_call: int
 
     def alive_at(self, call: int) -> list[Life]:
-        """Who holds memory at a call, largest first."""
+        """The places that are alive at a call, largest first."""
         alive = [life for life in self.lives if life.first <= call <= life.last]
         return sorted(alive, key=lambda life: -life.nbytes)
 
 
 def lay_out(calls: list[Call], regions: Sequence[AnyRegion] = ()) -> ArenaPlan:
-    """Set slot and offset of every arena place that ``calls`` touch. What a loop touches is alive from its begin to its
-    end, at every iteration."""
+    """Set slot and offset of every arena place of ``calls``. The places of a loop are alive for the whole loop."""
     lives = _lives(calls, regions)
     bound, peak_call = _lower_bound(lives, len(calls))
-    found = arrange([Lifetime(life.nbytes, life.first, life.last) for life in lives], bound, peak_call)
-    for life, offset in zip(lives, found.offsets, strict=True):
+    arrangement = arrange([Lifetime(life.nbytes, life.first, life.last) for life in lives], bound, peak_call)
+    for life, offset in zip(lives, arrangement.offsets, strict=True):
         life.place.slot, life.place.offset = 0, offset
-    return ArenaPlan(tuple(lives), found.peak, bound, peak_call)
+    return ArenaPlan(tuple(lives), arrangement.peak, bound, peak_call)
 
 
 def _lives(calls: list[Call], regions: Sequence[AnyRegion]) -> list[Life]:

@@ -1,12 +1,12 @@
-"""Where in one block of memory each of many lifetimes of time and bytes lies: a search among greedy placements.
+"""Offsets in one block of memory for many lifetimes: a search among greedy placements.
 
-A value is placed in the smallest gap that is left among those alive with it. That is done in several orders (by size:
-Y. Pisarchyk, J. Lee, "Efficient Memory Management for Deep Neural Net Inference", 2020; what is alive at the fullest
-moment first; by bytes times length; by length; by start), then the order that did best is improved by moving the value
-that ends highest, or one alive with it, to a place drawn by a fixed generator. Everything stops at the first placement
-close to the lower bound, and effort is counted in pairs of lifetimes, not in seconds: equal programs get equal memory.
+A value is placed in the smallest gap among the values alive at the same time. This is done in several orders (by size:
+Y. Pisarchyk, J. Lee, "Efficient Memory Management for Deep Neural Net Inference", 2020; values alive at the peak first;
+by bytes times length; by length; by start), then the best order is improved by moving the value that ends highest, or
+one alive with it, to a position drawn by a fixed generator. The search stops at the first placement close to the lower
+bound, and effort is counted in pairs of lifetimes, not in seconds: equal programs get equal memory.
 
-Where very many lifetimes are alive together they are placed as a heap would, in the order of time (``sweep.py``).
+Very many overlapping lifetimes are placed like heap allocations, in the order of time (``sweep.py``).
 """
 
 from __future__ import annotations
@@ -18,8 +18,8 @@ from runnel.compiler.memory.sweep import Arrangement, Lifetime, pairs_alive, swe
 
 CLOSE: Final = 1.02  # times the lower bound: good enough to stop
 FAR: Final = 1.05  # times the lower bound: worth more effort
-LOSSES: Final = (1.0, 1.01, 1.02)  # times the best peak: what a step of the search may end at
-EFFORT: Final = 400_000  # pairs of lifetimes looked at while searching: some 50 ms
+LOSSES: Final = (1.0, 1.01, 1.02)  # times the best peak: the limits of a step of the search
+EFFORT: Final = 400_000  # pairs of lifetimes compared in a search: some 50 ms
 
 
 def arrange(lifetimes: Sequence[Lifetime], bound: int, fullest: int, effort: int = EFFORT) -> Arrangement:
@@ -59,7 +59,7 @@ def _keys(lifetimes: Sequence[Lifetime], fullest: int) -> Iterable[Callable[[int
 
 
 class _Search:
-    """The best placement so far, and how much effort is left."""
+    """The best placement so far, and the remaining effort."""
 
     def __init__(self, lifetimes: Sequence[Lifetime], goal: int, effort: int) -> None:
         self.sizes = [x.nbytes for x in lifetimes]
@@ -71,16 +71,16 @@ class _Search:
         self.best = Arrangement((), 0)
 
     def try_order(self, order: list[int]) -> bool:
-        """Place the lifetimes in ``order``; whether the search is over."""
+        """Place the lifetimes in ``order``; returns whether the search is over."""
         if self.order and self.effort < self.pairs:
             return False
-        found = self._place(order, self.best.peak if self.order else None)
-        if found is not None:
-            self.order, self.best = order, found
+        arrangement = self._place(order, self.best.peak if self.order else None)
+        if arrangement is not None:
+            self.order, self.best = order, arrangement
         return self.best.peak <= self.goal
 
     def improve(self, loss: float, effort: int) -> None:
-        """Move values about, from the best order on, for so much more effort. Steps that lose a little are taken, too
+        """Move values, starting from the best order, for this much more effort. Steps with a small loss are accepted
         (G. Dueck, T. Scheuer, "Threshold accepting", 1990)."""
         self.effort = max(self.effort, 0) + effort
         state = 1
@@ -102,23 +102,23 @@ class _Search:
                 other = among[draw % len(among)]
                 moved.remove(other)
                 moved.insert(draw // len(among) % count, other)
-            found = self._place(moved, int(self.best.peak * loss) + 1)
-            if found is not None:
-                order, placed = moved, found
-                if found.peak < self.best.peak:
-                    self.order, self.best = moved, found
+            arrangement = self._place(moved, int(self.best.peak * loss) + 1)
+            if arrangement is not None:
+                order, placed = moved, arrangement
+                if arrangement.peak < self.best.peak:
+                    self.order, self.best = moved, arrangement
 
     def _place(self, order: list[int], limit: int | None) -> Arrangement | None:
-        """Each value in the smallest gap that holds it; None where that does not end below ``limit``."""
+        """Place each value in the smallest gap that fits; None if that does not end below ``limit``."""
         self.effort -= self.pairs
         sizes, together = self.sizes, self.together
         offsets = [-1] * len(sizes)
         peak = 0
         for i in order:
             size = sizes[i]
-            taken = sorted([(offsets[j], sizes[j]) for j in together[i] if offsets[j] >= 0])
+            occupied = sorted([(offsets[j], sizes[j]) for j in together[i] if offsets[j] >= 0])
             end, chosen, room = 0, -1, 0
-            for begin, length in taken:
+            for begin, length in occupied:
                 gap = begin - end
                 if gap >= size and (chosen < 0 or gap < room):
                     chosen, room = end, gap
@@ -133,7 +133,7 @@ class _Search:
 
 
 def _together(lifetimes: Sequence[Lifetime]) -> list[list[int]]:
-    """For each value, those that are alive at some moment with it."""
+    """For each value, those whose lifetimes overlap with it."""
     together: list[list[int]] = [[] for _ in lifetimes]
     alive: list[int] = []
     for i in sorted(range(len(lifetimes)), key=lambda i: lifetimes[i].first):

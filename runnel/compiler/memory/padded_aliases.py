@@ -1,7 +1,7 @@
-"""Values that lie nowhere but inside a padded array, where their readers find them by strides.
+"""Padded aliases: values without memory of their own, which readers access by strides inside a padded array.
 
-A value that its maker stores into a padded array is stored once, not twice, where every other reader of it can go by
-strides or lists of offsets, and the array is not much larger than the value, since it must be held as long.
+A value that its producer stores into a padded array is stored only there if every other reader can use strides or
+offset tables, and if the array is not much larger than the value, since it lives as long.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ _MUCH: Final = 1.5  # times the value's size
 
 @record
 class PaddedAliases:
-    """``holders`` are the padded arrays of the values that lie inside of them alone; ``views`` says how all views of
-    the graph lie then."""
+    """``holders`` are the padded arrays of the values that are stored only there; ``views`` are all views of the graph
+    with these aliases."""
 
     holders: dict[Value, Value]
     views: dict[Value, Strided]
@@ -39,7 +39,7 @@ def find(
     in_place: InPlace,
     dense: Collection[Value],
 ) -> PaddedAliases:
-    """The values that need no memory of their own; those of ``dense`` have it anyhow. ``strides`` are those of inputs
+    """The values that need no memory of their own; those of ``dense`` always have it. ``strides`` are those of inputs
     that are not dense."""
     subviews: dict[Value, tuple[Value, Subview]] = {}
     for node, parts in in_place.subviews.items():
@@ -47,8 +47,8 @@ def find(
             subviews.setdefault(parts[0].base, (node, parts[0]))
     if not subviews:
         return PaddedAliases({}, views)
-    lying = resolve_views(graph, strides | {base: subview.strides for base, (_, subview) in subviews.items()})
-    broken = {views[x].base for x in graph.values if views[x].base is not lying[x].base}
+    aliased = resolve_views(graph, strides | {base: subview.strides for base, (_, subview) in subviews.items()})
+    broken = {views[x].base for x in graph.values if views[x].base is not aliased[x].base}
     readers: dict[Value, list[tuple[Value, Value]]] = {base: [] for base in subviews}
     for node in cluster_of:
         for x in node.inputs:
@@ -61,20 +61,20 @@ def find(
         if (
             base not in broken
             and roomy
-            and all(_goes_by_strides(n, x, lying[x], cluster_of[n]) for n, x in readers[base])
+            and all(_goes_by_strides(n, x, aliased[x], cluster_of[n]) for n, x in readers[base])
         ):
             holders[base] = node
     offsets = {base: subviews[base][1].offset for base in holders}
     moved = {
         x: Strided(view.base, view.offset + offsets[view.base], view.strides)
-        for x, view in lying.items()
+        for x, view in aliased.items()
         if view.base in offsets
     }
     return PaddedAliases(holders, views | moved)
 
 
 def _goes_by_strides(node: Value, x: Value, view: Strided, cluster: Cluster) -> bool:
-    """Whether ``node`` reads ``x`` well where it lies so."""
+    """Whether ``node`` can read ``x`` efficiently as this strided view."""
     if cluster.form is Form.ROOTED and node is not cluster.root:
         axes = lowering_of(cluster.root).epilogue_axes(cluster.root)
         strides = aligned_strides(x.aval.shape, view.strides, lowering_of(node).point_shape(node))

@@ -1,7 +1,7 @@
-"""Concatenations and padded arrays without copies: a kernel that makes a part of one stores it where it belongs.
+"""In-place concatenations and pads: the producer of a part stores it into the larger array.
 
-That holds for values of map kernels without reductions and of products with what follows them, whose elements lie side
-by side in the larger array, enough of them; other parts are copied.
+This applies to values of map kernels without reductions and of products with their epilogues, if enough of their
+elements are adjacent in the larger array; other parts are copied.
 """
 
 from __future__ import annotations
@@ -19,41 +19,41 @@ from runnel.graph.node import Value
 
 @record
 class Subview:
-    """``base``, the node that is stored, lies in a larger array from element ``offset`` on, with ``strides``."""
+    """``base``, the node that is stored, is part of a larger array from element ``offset`` on, with ``strides``."""
 
     base: Value
     offset: int
     strides: Shape
 
     def of(self, place: Place) -> BufferView:
-        """The same inside of ``place``, over the axes that are not 1."""
+        """The view of ``place``, over the axes that are not 1."""
         return place, self.offset, essential_strides(self.base.aval.shape, self.strides)
 
 
 @record
 class InPlace:
-    """``subviews`` are, for each concatenation and padded array, those of its inputs, by their numbers, that are stored
-    in place by their makers."""
+    """``subviews`` are, for each concatenation and padded array, those of its inputs, by number, that their producers
+    store in place."""
 
     subviews: dict[Value, dict[int, Subview]] = field(default_factory=dict)
 
     def spares(self, node: Value, x: Value) -> bool:
-        """Whether ``node`` has no need to read its input ``x``."""
+        """Whether ``node`` need not read its input ``x``."""
         return node in self.subviews and all(i in self.subviews[node] for i, y in enumerate(node.inputs) if y is x)
 
     def views(self, targets: dict[Value, list[Place]]) -> dict[Value, list[BufferView]]:
-        """Where each stored node lies in larger ones, with strides over its axes that are not 1."""
-        found: dict[Value, list[BufferView]] = {}
+        """The views of each stored node in larger ones, with strides over its axes that are not 1."""
+        views: dict[Value, list[BufferView]] = {}
         for node, subviews in self.subviews.items():
             for subview in subviews.values():
-                found.setdefault(subview.base, []).append(subview.of(targets[node][0]))
-        return found
+                views.setdefault(subview.base, []).append(subview.of(targets[node][0]))
+        return views
 
 
 def find(
     cluster_of: dict[Value, Cluster], views: dict[Value, Strided], control_dependencies: Collection[Value]
 ) -> InPlace:
-    """All that can be stored in place."""
+    """All values that can be stored in place."""
     subviews: dict[Value, dict[int, Subview]] = {}
     for node in cluster_of:
         for number, (offset, strides) in lowering_of(node).subviews(node).items():
@@ -65,11 +65,11 @@ def find(
 
 
 def _subview(x: Value, view: Strided, offset: int, strides: Shape) -> Subview | None:
-    """``x``, which lies so in a larger array, as its base: where ``x`` is all of that, in order."""
+    """The subview of the base of ``x``, if ``x`` is the whole base in order."""
     if not view.is_dense(x.aval.shape) or view.base.aval.size != x.aval.size or not x.aval.size:
         return None
-    found = reshaped_strides(x.aval.shape, strides, view.base.aval.shape)
-    return None if found is None else Subview(view.base, offset, found)
+    base_strides = reshaped_strides(x.aval.shape, strides, view.base.aval.shape)
+    return None if base_strides is None else Subview(view.base, offset, base_strides)
 
 
 def _fits(subview: Subview, cluster: Cluster | None, size: int) -> bool:

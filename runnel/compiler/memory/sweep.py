@@ -1,8 +1,8 @@
-"""Lifetimes of memory placed in one block as a heap would place them: in time linear in their number.
+"""Lifetimes placed in one block like heap allocations, in time linear in their number.
 
-Moments are gone through in order. One that begins takes the smallest hole that holds it, or else the end of what is
-in use; one that ends leaves a hole, which grows together with its neighbours. Values of a forward and a backward
-pass, the first of which end last, so come to lie like a stack. Both directions of time are tried.
+Events are processed in order of time. A lifetime that begins takes the smallest hole that fits, or else the end of the
+used part; one that ends leaves a hole, which is merged with adjacent holes. So values of a forward and a backward pass,
+the first of which end last, form a stack. Both directions of time are tried.
 """
 
 from __future__ import annotations
@@ -21,14 +21,14 @@ class Lifetime(NamedTuple):
 
 
 class Arrangement(NamedTuple):
-    """The offset of each lifetime, and where the highest of them ends."""
+    """The offset of each lifetime, and the end of the highest one."""
 
     offsets: tuple[int, ...]
     peak: int
 
 
 def pairs_alive(lifetimes: Sequence[Lifetime]) -> int:
-    """How many ordered pairs of lifetimes are alive at some moment together."""
+    """The number of ordered pairs of overlapping lifetimes."""
     begins = sorted(x.first for x in lifetimes)
     ends = sorted(x.last for x in lifetimes)
     # of those that begin at or before a lifetime's end, all but those that ended before its begin
@@ -38,7 +38,7 @@ def pairs_alive(lifetimes: Sequence[Lifetime]) -> int:
 def swept(lifetimes: Sequence[Lifetime]) -> Arrangement:
     """Offsets for ``lifetimes``."""
     backwards = [Lifetime(s.nbytes, -s.last, -s.first) for s in lifetimes]
-    return min(_in_time(lifetimes), _in_time(backwards), key=lambda found: found.peak)
+    return min(_in_time(lifetimes), _in_time(backwards), key=lambda arrangement: arrangement.peak)
 
 
 def _in_time(lifetimes: Sequence[Lifetime]) -> Arrangement:
@@ -48,15 +48,15 @@ def _in_time(lifetimes: Sequence[Lifetime]) -> Arrangement:
     ended = 0
     for i in sorted(range(len(lifetimes)), key=lambda i: (lifetimes[i].first, -lifetimes[i].nbytes, i)):
         while ended < len(ending) and lifetimes[ending[ended]].last < lifetimes[i].first:
-            gone = ending[ended]
-            heap.give_back(offsets[gone], lifetimes[gone].nbytes)
+            dead = ending[ended]
+            heap.give_back(offsets[dead], lifetimes[dead].nbytes)
             ended += 1
         offsets[i] = heap.take(lifetimes[i].nbytes)
     return Arrangement(tuple(offsets), heap.peak)
 
 
 class _Heap:
-    """The holes below the end of what is in use, by offset."""
+    """The holes below the end of the used part, by offset."""
 
     def __init__(self) -> None:
         self.begins: list[int] = []
@@ -65,7 +65,7 @@ class _Heap:
         self.peak = 0
 
     def take(self, nbytes: int) -> int:
-        """Where ``nbytes`` lie from now on."""
+        """The offset of a new block of ``nbytes``."""
         fitting = [(size, at) for at, size in enumerate(self.sizes) if size >= nbytes]
         if not fitting:
             if self.begins and self.begins[-1] + self.sizes[-1] == self.end:  # the last hole grows
@@ -85,7 +85,7 @@ class _Heap:
         return begin
 
     def give_back(self, begin: int, nbytes: int) -> None:
-        """Make a hole, together with those beside it."""
+        """Free a block, and merge it with adjacent holes."""
         at = bisect.bisect_left(self.begins, begin)
         if at < len(self.begins) and begin + nbytes == self.begins[at]:
             nbytes += self.sizes[at]

@@ -1,4 +1,4 @@
-"""Loops and branches: what nobody asks of them is left out, and the passes run on their bodies."""
+"""Loops and branches: unused results are removed, and the passes run on their bodies."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def in_bodies(graph: Graph, optimized: Callable[[Graph], Graph]) -> Graph:
         inputs = rewriter.inputs(node)
         if inputs == node.inputs and all(new[name] is body.graph for name, body in bodies.items()):
             return node
-        attrs = node.attrs | {name: Body(made, bodies[name].recompute) for name, made in new.items()}
+        attrs = node.attrs | {name: Body(new_graph, bodies[name].recompute) for name, new_graph in new.items()}
         return Node(node.op, inputs, attrs, node.avals, node.where)
 
     if not any(node.op.regions for node in graph.nodes):
@@ -35,19 +35,19 @@ def in_bodies(graph: Graph, optimized: Callable[[Graph], Graph]) -> Graph:
 
 
 def without_unused_results(graph: Graph) -> Graph:
-    """``graph`` with scans that make, carry and read only what comes to be used."""
+    """``graph`` with scans that compute, carry and read only values that are used."""
     smaller = {node: _Needed(node, {x.index for x in used}) for node, used in graph.nodes.items() if node.op is scan_p}
     smaller = {node: needed for node, needed in smaller.items() if not needed.is_all}
     if not smaller:
         return graph
     rewriter = Rewriter()
-    made: dict[Node, tuple[Result, ...]] = {}
+    new_results: dict[Node, tuple[Result, ...]] = {}
     for value in graph.values:
         if isinstance(value, Result) and value.node in smaller:
             node, needed = value.node, smaller[value.node]
-            if node not in made:
-                made[node] = results_of(needed.node(rewriter.inputs(node)))
-            rewriter.known[value] = made[node][needed.outputs.index(value.index)]
+            if node not in new_results:
+                new_results[node] = results_of(needed.node(rewriter.inputs(node)))
+            rewriter.known[value] = new_results[node][needed.outputs.index(value.index)]
         else:
             rewriter.known[value] = rewriter.keep(value)
     return rewriter.graph(graph)

@@ -15,9 +15,9 @@ from runnel.graph.rewriting import rewrite
 
 
 def merge_common_subexpressions(graph: Graph) -> Graph:
-    """``graph`` with every value computed by one node, the first that did."""
+    """``graph`` with every value computed by one node, the first of the equal ones."""
     constants: dict[bytes, Value] = {}
-    first: dict[Hashable, dict[int, Result]] = {}  # the results of a node, as far as they are needed, by number
+    first: dict[Hashable, dict[int, Result]] = {}  # the needed results of a node, by number
 
     def visit(value: Value) -> Value:
         if not isinstance(value, Result):
@@ -35,7 +35,7 @@ def merge_common_subexpressions(graph: Graph) -> Graph:
 
 
 def _key(node: Node) -> Hashable:
-    """What makes the results of two nodes the same; None for a node with attributes that cannot be compared."""
+    """Equal for nodes with equal results; None for a node with attributes that cannot be compared."""
     try:
         return node.op, node.inputs, attrs_key(node.attrs), node.avals
     except VerifierError:

@@ -1,7 +1,7 @@
-"""Ops that are made of others are replaced by what they are made of (table ``expand``).
+"""Decomposition: composite ops are replaced by their definitions (table ``expand``).
 
-The rules are written with the functions of ``runnel.ops``; here they are applied to :class:`Expanding`, tensors that
-stand for values of the graph. Programs of one op run this too: whatever is planned has been expanded.
+The rules use the functions of ``runnel.ops``; here they are applied to :class:`Expanding`, tensors that represent
+values of the graph. Programs of one op run this too: every planned graph has been expanded.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ from runnel.graph.rewriting import rewrite
 
 
 class Expanding(Built):
-    """A value to which ops that are made of others are applied as those."""
+    """A value of the graph; composite ops that are applied to it are expanded."""
 
     __slots__ = ()
 
     def apply_op(self, op: Op, inputs: tuple[Any, ...], attrs: dict[str, Any]) -> Any:
         rule = tables.expand.get(op)
-        made = None if rule is None else rule(*inputs, **attrs)
-        return super().apply_op(op, inputs, attrs) if made is None else made
+        expanded = None if rule is None else rule(*inputs, **attrs)
+        return super().apply_op(op, inputs, attrs) if expanded is None else expanded
 
 
 def expand(graph: Graph) -> Graph:
@@ -34,7 +34,7 @@ def expand(graph: Graph) -> Graph:
         rule = None if node.op is None else tables.expand.get(node.op)
         if rule is None:
             return node
-        made: Expanding | None = rule(*[Expanding(x, node.where) for x in node.inputs], **node.attrs)
-        return node if made is None else made.value
+        expanded: Expanding | None = rule(*[Expanding(x, node.where) for x in node.inputs], **node.attrs)
+        return node if expanded is None else expanded.value
 
     return rewrite(graph, visit)

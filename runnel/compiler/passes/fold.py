@@ -1,8 +1,8 @@
-"""Nodes that read only constants become constants, where NumPy and compiled code agree on every bit.
+"""Constant folding: nodes that read only constants become constants, where NumPy and compiled code agree on every bit.
 
-Which nodes those are their lowerings say: data movement; whatever is done on integers and bools; and, on
-floats, a single operation that IEEE 754 rounds correctly. Transcendental functions, float reductions and contractions
-stay. So do results with a NaN, whose sign and payload differ between machines.
+The lowerings say which nodes these are: data movement; all ops on integers and bools; and, on floats, single operations
+that IEEE 754 rounds correctly. Transcendental functions, float reductions and contractions are not folded, nor are
+results with a NaN, whose sign and payload differ between machines.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from runnel.graph.node import Constant, Result, Value
 from runnel.graph.rewriting import rewrite
 
 SMALL: Final = (
-    4096  # bytes: a constant may grow to this; a larger one (a broadcast, an iota) costs more than computing it
+    4096  # bytes: a folded constant may grow to this; a larger one (a broadcast, an iota) costs more than computing it
 )
 MAX_BYTES: Final = 1 << 20  # of one folded constant
 MAX_WORK: Final = 1 << 22  # elements computed in one graph
@@ -50,10 +50,10 @@ def _constant(node: Value, value: Any) -> Value:
 
 
 def agrees(node: Value) -> bool:
-    """Whether table ``reference`` gives, for this node, the bits that compiled code gives."""
+    """Whether table ``reference`` computes the same bits as compiled code for this node."""
     return lowering_of(node).agrees_with_reference(node)
 
 
 def _is_settled(node: Value, value: Any) -> bool:
-    """False where the sign of a NaN is the machine's choice."""
+    """False where the sign of a NaN depends on the machine."""
     return not node.aval.dtype.is_float or lowering_of(node).moves_bits or not np.isnan(value).any()

@@ -1,9 +1,9 @@
-"""Rows of products: what is computed from a matrix product reshaped to more axes is computed in the product's two.
+"""Merged rows: values computed from a matrix product reshaped to more axes are computed in the product's two axes.
 
-A layer on (batch, time, features) multiplies a matrix of batch·time rows and gives the result three axes again. The
-pointwise ops behind it (bias, activation, residual), reductions along the features or over all rows, and random bits
+A layer on (batch, time, features) multiplies a matrix of batch·time rows and reshapes the result to three axes. The
+elementwise ops after it (bias, activation, residual), reductions along the features or over all rows, and random bits
 form *regions*; a region that reads such a product is moved to its rows and columns, where it can be the product's
-epilogue, and its results are viewed with the axes they had. No order of summation changes: rows keep their order.
+epilogue, and its results are reshaped to their original axes. No order of summation changes: rows keep their order.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ LEAST_AXES = 3
 
 
 def merge_rows(graph: Graph) -> Graph:
-    """``graph`` with each region behind a product of matrices in the product's rows and columns."""
+    """``graph`` with each region after a product of matrices in the product's rows and columns."""
     values = graph.values
     chosen = _chosen(values)
     if not chosen:
@@ -53,7 +53,7 @@ def _chosen(nodes: list[Value]) -> set[Value]:
             continue
         cluster_of[node] = [node]
         for x in node.inputs:
-            source = _seen_through(x)
+            source = _unrepeated(x)
             if source in cluster_of and _rows(source) == rows and cluster_of[source] is not cluster_of[node]:
                 small, large = sorted((cluster_of[source], cluster_of[node]), key=len)
                 large += small
@@ -65,7 +65,7 @@ def _chosen(nodes: list[Value]) -> set[Value]:
 
 
 def _rows(node: Value) -> Shape | None:
-    """The axes that ``node`` would have merged; None where it must stay as it is."""
+    """The axes of ``node`` to be merged; None where it must not be changed."""
     if node.op is None:
         return None
     lowering = lowering_of(node)
@@ -83,16 +83,16 @@ def _rows(node: Value) -> Shape | None:
 
 
 def _merged(node: Value) -> dict[str, Any] | None:
-    """The attributes of ``node`` in two axes; None where its values would be others."""
+    """The attributes of ``node`` in two axes; None where its values would change."""
     rule = tables.axes.get(node.op)  # type: ignore[arg-type]
-    found: dict[str, Any] | None = (
+    attrs: dict[str, Any] | None = (
         None if rule is None else rule.with_rows_merged(node.attrs, len(lowering_of(node).point_shape(node)))
     )
-    return found
+    return attrs
 
 
 def _merges(x: Value, rows: Shape) -> bool:
-    """Whether ``x`` can be seen with ``rows`` merged, or with one row, without a copy."""
+    """Whether ``x`` can be viewed with ``rows`` merged, or with one row, without a copy."""
     if all(n == 1 for n in x.aval.shape[:-1]):
         return True
     if x.aval.shape[:-1] != rows:
@@ -102,8 +102,8 @@ def _merges(x: Value, rows: Shape) -> bool:
     return x.op is None or x.op is reshape_p or not lowering_of(x).is_view
 
 
-def _seen_through(x: Value) -> Value:
-    """What ``x`` repeats."""
+def _unrepeated(x: Value) -> Value:
+    """The source of ``x`` before repetition."""
     while x.op is broadcast_p:
         x = x.inputs[0]
     return x
@@ -129,7 +129,7 @@ def _two_axes(x: Value) -> Value:
 
 
 def _reshaped(x: Value, shape: Shape) -> Value:
-    """``x`` under another shape; of two reshapes the last decides."""
+    """``x`` with another shape; two reshapes are merged into one."""
     source = x.inputs[0] if x.op is reshape_p else x
     if source.aval.shape == shape:
         return source

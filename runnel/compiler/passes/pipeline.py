@@ -1,10 +1,10 @@
-"""The passes in their order, and how they are run, switched off, watched and added to.
+"""The pipeline of passes: running, skipping, inspecting and registering them.
 
 A pass of your own joins the pipeline of compiled programs, or a copy of it, with :meth:`Pipeline.register`::
 
     pipeline.PIPELINE.register(Pass("fuse_gelu", "tanh forms of gelu become one op", run=fuse_gelu), after="simplify")
 
-Nodes that nothing reads need no pass: a graph lists only what its outputs and updates need.
+Dead nodes need no pass: a graph lists only the nodes that its outputs and updates depend on.
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ from runnel.graph.verifier import verify
 
 @record
 class Pass:
-    """Graph to graph, keeping every value to the bit. ``needs`` and ``gives`` name properties of graphs: a pass runs
-    after those that give what it needs."""
+    """A function from graph to graph that preserves every value to the bit. ``needs`` and ``gives`` name properties of
+    graphs: a pass runs after those that give what it needs."""
 
     name: str
     doc: str
@@ -54,7 +54,7 @@ class Pipeline:
         return Pipeline(self.passes)
 
     def register(self, pass_: Pass, *, after: str | None = None, before: str | None = None) -> None:
-        """Add a pass behind the one called ``after`` or in front of ``before``; at the end when neither is given."""
+        """Add a pass after the one called ``after`` or before ``before``; at the end if neither is given."""
         if pass_.name in self.names:
             raise ValueError(f"A pass called '{pass_.name}' is in the pipeline already; choose another name.")
         if after is not None and before is not None:
@@ -67,7 +67,7 @@ class Pipeline:
         self.passes = (*self.passes[:place], pass_, *self.passes[place:])
 
     def remove(self, name: str) -> None:
-        """Take a pass out again."""
+        """Remove a pass."""
         place = self._place(name)
         self.passes = self.passes[:place] + self.passes[place + 1 :]
 
@@ -79,12 +79,12 @@ class Pipeline:
     def run(
         self, graph: Graph, keep: bool = False, skip: frozenset[str] = frozenset()
     ) -> tuple[Graph, list[tuple[str, Graph]]]:
-        """The graph after all passes but those in ``skip``; and, with ``keep``, each pass's name with what it made."""
+        """The graph after all passes but those in ``skip``; and, with ``keep``, each pass's name with its result."""
         for name in sorted(skip):
             self._place(name)
         running = [p for p in self.passes if p.name not in skip]
         self._check_needs(running)
-        kept: list[tuple[str, Graph]] = []
+        graphs: list[tuple[str, Graph]] = []
         if switches.verify.value:
             verify(graph, after="trace")
         for pass_ in running:
@@ -92,17 +92,17 @@ class Pipeline:
             if switches.verify.value:
                 verify(graph, after=pass_.name)
             if keep:
-                kept.append((pass_.name, graph))
-        return graph, kept
+                graphs.append((pass_.name, graph))
+        return graph, graphs
 
     def _check_needs(self, running: list[Pass]) -> None:
-        given: set[str] = set()
+        provided: set[str] = set()
         for pass_ in running:
-            for missing in sorted(pass_.needs - given):
+            for missing in sorted(pass_.needs - provided):
                 providers = [p.name for p in self.passes if missing in p.gives]
                 by = f"pass '{providers[0]}' gives it: run it, and earlier" if providers else "no pass gives it"
                 raise ValueError(f"Pass '{pass_.name}' needs '{missing}', which no pass before it has given; {by}.")
-            given |= pass_.gives
+            provided |= pass_.gives
 
 
 def _optimized(body: Graph) -> Graph:
@@ -166,8 +166,8 @@ PIPELINE = Pipeline(
     )
 )
 
-NO_PASSES = Pipeline(())  # for an op that has loops of its own,
-EXPANSION = Pipeline((_EXPAND, _SIMPLIFY))  # and for one that is made of others
+NO_PASSES = Pipeline(())  # for a primitive op
+EXPANSION = Pipeline((_EXPAND, _SIMPLIFY))  # for a composite op
 
 
 def run(graph: Graph, keep: bool = False, skip: frozenset[str] = frozenset()) -> tuple[Graph, list[tuple[str, Graph]]]:

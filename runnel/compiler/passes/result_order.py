@@ -1,4 +1,4 @@
-"""Results in any order of axes: what only brings one into order is left out, and strides say how it lies."""
+"""Results in any order of axes: final permutes are removed, and strides describe the results' memory."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from runnel.ops.views import permute_p
 
 def in_any_order(graph: Graph) -> tuple[Graph, tuple[Shape, ...]]:
     """``graph`` without the permutes at its end, and the strides of each result in memory."""
-    found = [_in_its_own(x) for x in graph.outputs]
-    outputs = [x for x, _ in found]
+    reordered = [_in_its_own(x) for x in graph.outputs]
+    outputs = [x for x, _ in reordered]
     if outputs != list(graph.outputs):
         graph = Graph(graph.inputs, outputs, graph.updates, graph.name, graph.effects)
-    return graph, tuple([strides for _, strides in found])
+    return graph, tuple([strides for _, strides in reordered])
 
 
 def _in_its_own(result: Value) -> tuple[Value, Shape]:

@@ -27,7 +27,7 @@ from runnel.ops.reductions import all_p, any_p, max_p, min_p, prod_p
 from runnel.ops.views import permute_p, reshape_p
 
 Rewrite = Callable[[Value], Value | None]
-_LARGEST_LOOKED_AT = 4096  # elements of a constant that are compared
+_LARGEST_LOOKED_AT = 4096  # most elements of a constant that is compared
 
 
 @record
@@ -74,13 +74,13 @@ def _neutral(place: int, number: int | float, *, floats: bool = True) -> Rewrite
     """op(x, number) is x, the number being input ``place``; ``floats=False``: on integers only."""
 
     def rewrite_(node: Value) -> Value | None:
-        kept = node.inputs[1 - place]
+        operand = node.inputs[1 - place]
         if (
-            kept.aval is node.aval
+            operand.aval is node.aval
             and (floats or not node.aval.dtype.is_float)
             and is_filled(node.inputs[place], number)
         ):
-            return kept
+            return operand
         return None
 
     return rewrite_
@@ -116,7 +116,7 @@ def _permute_of_permute(node: Value) -> Value | None:
 
 
 def _permute_of_take(node: Value) -> Value | None:
-    """Rows taken in another order: it is the indices that are permuted."""
+    """A permuted take of rows becomes a take with permuted indices."""
     inner = node.inputs[0]
     if inner.op is not take_p or inner.attrs["axis"] != 0:
         return None
@@ -138,7 +138,7 @@ def _there_and_back(node: Value) -> Value | None:
 
 
 def _holds(wide: Aval, narrow: Aval) -> bool:
-    """Whether every value of ``narrow`` is one of ``wide``: for the dtypes there are, same kind and more bytes."""
+    """Whether ``wide`` represents every value of ``narrow``: for these dtypes, same kind and more bytes."""
     return wide.dtype.kind == narrow.dtype.kind and wide.dtype.itemsize > narrow.dtype.itemsize
 
 

@@ -1,10 +1,9 @@
-"""Layouts: the order of axes in which values are computed, chosen for whole regions of a graph so that few are copied.
+"""Layout assignment: an order of axes is chosen for whole regions of a graph, to minimise copies.
 
-Ops that treat elements alike in any order of axes (as table ``axes`` says: pointwise ops, slices, padding, …) and the
-permutes between them form *regions*. A region can be computed in any order of axes; what it reads and what reads it
-want a certain one: the order that most bytes at its border want is taken. Permutes inside disappear, those at the
-border that disagree become views that the readers read through. Float reductions are borders, since their order of
-summation is part of their value.
+Ops that commute with permutes (by table ``axes``: elementwise ops, slices, padding, …) and the permutes between them
+form *regions*. A region can be computed in any order of axes; its operands and readers prefer certain ones, and the
+order preferred by most bytes at its border is chosen. Permutes inside disappear, those at the border that disagree
+become views. Float reductions are borders, since their result depends on the order of summation.
 """
 
 from __future__ import annotations
@@ -22,15 +21,15 @@ from runnel.ops.views import inverse_order, permute_p
 
 Order = tuple[int, ...]  # a value in this order has the value's axis order[i] as its axis i
 
-LEAST_AXES: Final = 3  # matrices are read as they lie
-SMALL: Final = 1 << 16  # bytes of a constant that is transposed here and now
+LEAST_AXES: Final = 3  # products read matrices with any strides
+SMALL: Final = 1 << 16  # most bytes of a constant that is transposed at compile time
 
 
 def in_order(node: Value, order: Order) -> dict[str, Any] | None:
-    """The attributes of ``node`` when its operands and its result have another order of axes; None if it cannot."""
+    """The attributes of ``node`` with its operands and result in another order of axes; None if it has none."""
     rule = None if node.op is None or node.aval.ndim < LEAST_AXES else tables.axes.get(node.op)
-    found: dict[str, Any] | None = None if rule is None else rule.in_order(node.attrs, order, node.aval)
-    return found
+    attrs: dict[str, Any] | None = None if rule is None else rule.in_order(node.attrs, order, node.aval)
+    return attrs
 
 
 def _is_movable(node: Value) -> bool:
@@ -38,7 +37,7 @@ def _is_movable(node: Value) -> bool:
 
 
 def sink_permutes(graph: Graph) -> Graph:
-    """``graph`` with each region in the order of axes that its border wants."""
+    """``graph`` with each region in the order of axes that its border prefers."""
     if not any(n.op is permute_p and n.aval.ndim >= LEAST_AXES for n in graph.values):
         return graph
     orders = _Regions(graph).orders()
@@ -46,13 +45,13 @@ def sink_permutes(graph: Graph) -> Graph:
 
 
 def _after(first: Order, second: Order) -> Order:
-    """Two changes of order as one: axis i of the result is axis first[second[i]] of what ``first`` is applied to."""
+    """The composition of two orders: axis i of the result is axis first[second[i]] of the operand of ``first``."""
     return tuple(first[a] for a in second)
 
 
 class _Regions:
-    """The regions of a graph and what they want. Inside one, the order of a member is ``relative`` after the one order
-    that the whole region is free to choose."""
+    """The regions of a graph and their preferred orders. The order of a member is ``relative`` composed with the order
+    of its region."""
 
     def __init__(self, graph: Graph) -> None:
         self.users = graph.users()
@@ -63,14 +62,14 @@ class _Regions:
 
     def orders(self) -> dict[Value, Order]:
         """The order of each member of the regions that change."""
-        found: dict[Value, Order] = {}
+        orders: dict[Value, Order] = {}
         for node in self.nodes:
             if node in self.members and node not in self.relative:
                 region = self._region(node)
                 chosen = self._chosen(region)
                 if chosen is not None:
-                    found.update((n, _after(self.relative[n], chosen)) for n in region)
-        return found
+                    orders.update((n, _after(self.relative[n], chosen)) for n in region)
+        return orders
 
     def _region(self, start: Value) -> list[Value]:
         """``start`` and all members connected with it; sets their relative orders."""
@@ -96,20 +95,20 @@ class _Regions:
         return _after(node.attrs["axes"], mine) if _is_permute(node) else mine
 
     def _chosen(self, region: list[Value]) -> Order | None:
-        """The order that the region should have; None where it is best as it is."""
+        """The best order of the region; None if that is the current one."""
         workers = [n for n in region if not _is_permute(n)]
         if len(workers) in (0, len(region)):
             return None
         current = inverse_order(self.relative[workers[0]])
         votes: dict[Order, int] = {current: 0}
         for node in region:
-            wanted = inverse_order(self.relative[node])
+            preferred = inverse_order(self.relative[node])
             readers = sum(reader not in self.members for reader in self.users[node])
             weight = (readers + self.roots.count(node)) * node.aval.nbytes
-            votes[wanted] = votes.get(wanted, 0) + weight
-            wanted = inverse_order(self._of_inputs(node))
+            votes[preferred] = votes.get(preferred, 0) + weight
+            preferred = inverse_order(self._of_inputs(node))
             weight = sum(x.aval.nbytes for x in node.inputs if x not in self.members and x.aval.size > 1)
-            votes[wanted] = votes.get(wanted, 0) + weight
+            votes[preferred] = votes.get(preferred, 0) + weight
         best = max(votes, key=lambda order: votes[order])
         chosen = current if votes[current] == votes[best] else best
         unchanged = all(_is_in_order(_after(self.relative[n], chosen)) for n in workers)
@@ -117,18 +116,18 @@ class _Regions:
 
 
 class _Rewriting:
-    """The graph anew, members in their orders."""
+    """Rewrites the graph with members in their orders."""
 
     def __init__(self, graph: Graph, orders: dict[Value, Order]) -> None:
         self.old = graph
         self.orders = orders
-        self.rewriter = Rewriter()  # what stands for each value, with its axes as they were
+        self.rewriter = Rewriter()  # maps values to replacements with the original order of axes
         self.new: dict[Value, Value] = {}
         self.permuted: dict[tuple[Value, Order], Value] = {}
 
     def graph(self) -> Graph:
         for node in self.old.values:
-            self.new[node] = self._made(node)
+            self.new[node] = self._rewritten(node)
         return Graph(
             self.old.inputs,
             [self._plain(o) for o in self.old.outputs],
@@ -137,7 +136,7 @@ class _Rewriting:
             [self._plain(x) for x in self.old.effects],
         )
 
-    def _made(self, node: Value) -> Value:
+    def _rewritten(self, node: Value) -> Value:
         order = self.orders.get(node)
         if order is None:
             self.rewriter.known.update((x, self._plain(x)) for x in node.inputs)
@@ -153,10 +152,10 @@ class _Rewriting:
         order = self.orders.get(x)
         return self.new[x] if order is None else self._in_order(x, tuple(range(len(order))))
 
-    def _in_order(self, x: Value, wanted: Order) -> Value:
-        """What stands for ``x``, its axes in the order ``wanted``."""
+    def _in_order(self, x: Value, target: Order) -> Value:
+        """The replacement of ``x``, with its axes in the order ``target``."""
         node, order = self.new[x], self.orders.get(x)
-        axes = wanted if order is None else tuple(order.index(a) for a in wanted)
+        axes = target if order is None else tuple(order.index(a) for a in target)
         if _is_permute(node):
             axes, node = _after(node.attrs["axes"], axes), node.inputs[0]
         if _is_in_order(axes) or node.aval.size == 1 == max(node.aval.shape):

@@ -1,8 +1,8 @@
-"""Transposed products: (A·B)ᵀ becomes Bᵀ·Aᵀ where the product is read in no other way.
+"""Transposed products: (A·B)ᵀ becomes Bᵀ·Aᵀ where all readers of the product transpose it.
 
 The transposes of the operands are views and cost nothing, and the consumers of the product (an optimizer's update of a
-weight, say) then read it in the order it is made, so that they can be fused as its epilogue; a cast of the product may
-stand between. Bit for bit the same: each element is the same chain over k, and a multiplication commutes.
+weight, say) then read it in the order of computation, so that they can be fused as its epilogue; a cast of the product
+may be between them. The bits are the same: each element is the same chain over k, and a multiplication commutes.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ def _swaps_last_two(node: Value) -> bool:
 
 
 def _swapped(node: Value) -> Value:
-    """The transpose of an operand: a view, or what it was the view of."""
+    """The transpose of an operand: a view, or the base of one."""
     if _swaps_last_two(node):
         return node.inputs[0]
     axes = _order(node.aval.ndim)

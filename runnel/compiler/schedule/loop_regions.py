@@ -1,7 +1,7 @@
-"""Loops and branches of a plan: which of its calls are run again, how often, and which only if a flag says so.
+"""Loops and branches of a plan: which calls are repeated, how often, and which run conditionally.
 
-A plan's calls stand in one list, each call of a loop's body once. A region is a piece of that list; regions nest. The
-accesses of a call say by how many elements they advance at each iteration of the ``Repeat`` regions around it.
+A plan's calls are one list, with each call of a loop's body once. A region is a range of that list; regions nest. The
+accesses of a call have the number of elements by which they advance at each iteration of the ``Repeat`` regions around.
 """
 
 from __future__ import annotations
@@ -11,13 +11,13 @@ from collections.abc import Iterator, Sequence
 from runnel.compiler.kernels.places import Access
 from runnel.core.records import field, record
 
-GUESSED = 100  # iterations of a loop whose number the run alone will tell
+GUESSED = 100  # iterations of a loop whose trip count is known only at run time
 
 
 @record(frozen=False, eq=False)
 class Region:
-    """The calls [begin, end) and the regions among them. Whether a barrier stands before the region the first time that
-    the loop around it comes here (``barrier``), and each later time (``again``)."""
+    """The calls [begin, end) and the regions among them. ``barrier``: whether there is a barrier before the region in
+    the first iteration of the loop around it; ``again``: in later ones."""
 
     begin: int
     end: int
@@ -26,7 +26,7 @@ class Region:
     again: bool = False
 
     def moved(self, by: int) -> None:
-        """Stand ``by`` calls further on."""
+        """Shift the region by ``by`` calls."""
         self.begin += by
         self.end += by
         for region in self.inner:
@@ -34,11 +34,11 @@ class Region:
 
     @property
     def flags(self) -> tuple[Access, ...]:
-        """What this region itself reads."""
+        """The flags that this region itself reads."""
         return ()
 
     def touched(self) -> Iterator[Access]:
-        """What this region and those inside it read to find their way."""
+        """The flags that this region and nested ones read."""
         yield from self.flags
         for region in self.inner:
             yield from region.touched()
@@ -53,8 +53,8 @@ class Repeat(Region):
 
 @record(frozen=False, eq=False)
 class While(Region):
-    """The calls [begin, test) make ``flag``; while it is true, the calls [test, end) run and then those again. Before
-    the flag is read stands a barrier, always."""
+    """The calls [begin, test) compute ``flag``; while it is true, the calls [test, end) run and then those again. There
+    is always a barrier before the flag is read."""
 
     test: int = 0
     flag: Access | None = None

@@ -1,9 +1,9 @@
-"""The order of clusters: after all they need and, where there is a choice, so that little memory is held.
+"""The order of clusters: a topological order with few live bytes.
 
-Two orders are made: that of the program, and one that always takes the cluster after which the fewest bytes are held
-(list scheduling; for registers: J. Goodman, W. Hsu, "Code Scheduling and Register Allocation in Large Basic Blocks",
-1988). In a training step the second computes the gradient of a weight, and updates the weight, as soon as it can, so
-that what the gradient is made of need not wait. The order that holds fewer bytes at its fullest moment is taken.
+Two orders are computed: that of the program, and one that always takes the cluster after which the fewest bytes are
+live (list scheduling; for registers: J. Goodman, W. Hsu, "Code Scheduling and Register Allocation in Large Basic
+Blocks", 1988). In a training step the second computes the gradient of a weight, and updates the weight, as early as
+possible, which frees the gradient's operands. The order with the lower peak of live bytes is chosen.
 """
 
 from __future__ import annotations
@@ -16,25 +16,25 @@ from runnel.compiler.fusion.cluster import Cluster
 
 
 class Traffic(NamedTuple):
-    """The values in planned memory that a cluster makes and reads, by number, and the bytes of every value."""
+    """The values in planned memory that each cluster writes and reads, by number, and the bytes of every value."""
 
     makes: Mapping[Cluster, Sequence[int]]
     reads: Mapping[Cluster, Sequence[int]]
     nbytes: Sequence[int]
-    kept: frozenset[int]  # values that are read after the last cluster, too
+    live_out: frozenset[int]  # values that are read after the last cluster
 
 
 def ordered(clusters: Sequence[Cluster], traffic: Traffic) -> list[Cluster]:
-    """``clusters`` in the order they run in; fewer than there were if some wait for one another in a circle."""
+    """``clusters`` in the order of execution; fewer than given if there is a cycle."""
     by_program = _scheduled(clusters, None)
     if len(by_program) < len(clusters) or len(traffic.nbytes) < 2:
         return by_program
-    thrifty = _scheduled(clusters, _Held(traffic))
+    thrifty = _scheduled(clusters, _LiveBytes(traffic))
     return min((by_program, thrifty), key=lambda order: _fullest(order, traffic))
 
 
-class _Held:
-    """What running a cluster next would add to the memory that is held."""
+class _LiveBytes:
+    """The change of live bytes if a cluster runs next."""
 
     def __init__(self, traffic: Traffic) -> None:
         self.traffic = traffic
@@ -44,14 +44,14 @@ class _Held:
                 self.readers[value].add(cluster)
 
     def growth(self, cluster: Cluster) -> int:
-        """The bytes that it makes, less those that it is the last to read."""
-        nbytes, kept = self.traffic.nbytes, self.traffic.kept
-        made = sum(nbytes[v] for v in self.traffic.makes.get(cluster, ()))
+        """The bytes of its results, less those of values that it is the last to read."""
+        nbytes, live_out = self.traffic.nbytes, self.traffic.live_out
+        produced = sum(nbytes[v] for v in self.traffic.makes.get(cluster, ()))
         read = self.traffic.reads.get(cluster, ())
-        return made - sum(nbytes[v] for v in read if len(self.readers[v]) == 1 and v not in kept)
+        return produced - sum(nbytes[v] for v in read if len(self.readers[v]) == 1 and v not in live_out)
 
     def run(self, cluster: Cluster) -> list[Cluster]:
-        """Take note that it has run; gives the clusters whose growth has changed."""
+        """Note that it has run; returns the clusters whose growth has changed."""
         changed: list[Cluster] = []
         for value in self.traffic.reads.get(cluster, ()):
             self.readers[value].discard(cluster)
@@ -60,14 +60,14 @@ class _Held:
         return changed
 
 
-def _scheduled(clusters: Sequence[Cluster], held: _Held | None) -> list[Cluster]:
-    """Always the ready cluster of least growth; without ``held``, and among equals, the first in the program."""
+def _scheduled(clusters: Sequence[Cluster], live: _LiveBytes | None) -> list[Cluster]:
+    """List scheduling by least growth; without ``live``, and among equals, by the order of the program."""
     waiting = {c: len(c.predecessors) for c in clusters}
     by_number = {c.last: c for c in clusters}
     ready: list[tuple[int, int]] = []
 
     def push(cluster: Cluster) -> None:
-        heapq.heappush(ready, (held.growth(cluster) if held is not None else 0, cluster.last))
+        heapq.heappush(ready, (live.growth(cluster) if live is not None else 0, cluster.last))
 
     for c in clusters:
         if not waiting[c]:
@@ -76,7 +76,7 @@ def _scheduled(clusters: Sequence[Cluster], held: _Held | None) -> list[Cluster]
     done: set[Cluster] = set()
     while ready:
         cluster = by_number[heapq.heappop(ready)[1]]
-        if cluster in done:  # it was pushed again when its growth changed
+        if cluster in done:  # it is pushed again when its growth changes
             continue
         done.add(cluster)
         order.append(cluster)
@@ -84,21 +84,21 @@ def _scheduled(clusters: Sequence[Cluster], held: _Held | None) -> list[Cluster]
             waiting[c] -= 1
             if not waiting[c]:
                 push(c)
-        for c in held.run(cluster) if held is not None else ():
+        for c in live.run(cluster) if live is not None else ():
             if not waiting[c] and c not in done:
                 push(c)
     return order
 
 
 def _fullest(order: Sequence[Cluster], traffic: Traffic) -> int:
-    """The bytes held at the fullest moment."""
+    """The peak of live bytes."""
     last = {value: cluster for cluster in order for value in traffic.reads.get(cluster, ())}
-    held = most = 0
+    live = most = 0
     for cluster in order:
-        made = traffic.makes.get(cluster, ())
-        held += sum(traffic.nbytes[v] for v in made)
-        most = max(most, held)
-        held -= sum(traffic.nbytes[v] for v in made if v not in last and v not in traffic.kept)
+        produced = traffic.makes.get(cluster, ())
+        live += sum(traffic.nbytes[v] for v in produced)
+        most = max(most, live)
+        live -= sum(traffic.nbytes[v] for v in produced if v not in last and v not in traffic.live_out)
         read = traffic.reads.get(cluster, ())
-        held -= sum(traffic.nbytes[v] for v in read if last[v] is cluster and v not in traffic.kept)
+        live -= sum(traffic.nbytes[v] for v in read if last[v] is cluster and v not in traffic.live_out)
     return most

@@ -1,4 +1,4 @@
-"""Who computes what: each call is split into one block for each thread, and each block touches regions of memory."""
+"""Partitioning: each call is split into one block for each thread, with the memory that each block accesses."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from runnel.core.records import record
 WORTH_SPLITTING = 2e-6  # seconds of predicted work in a call
 WORTH_A_TEAM = 20e-6  # seconds of predicted work in a program
 FEW_ROWS = 48  # of a product
-MANY_ROWS = 2048  # of a product: beside them, packing is little work
-DEEP = 64  # a sum of so many products
+MANY_ROWS = 2048  # of a product, from which on packing is a small cost
+DEEP = 64  # products in a long sum
 
 
 def split_calls(
@@ -22,7 +22,7 @@ def split_calls(
 ) -> tuple[int, list[list[Block | None]]]:
     """The number of threads worth using, and each call's blocks."""
     if sum(c.seconds * c.times for c in calls) < WORTH_A_TEAM or any(c.host is not None for c in calls):
-        threads = 1  # what the host runs may want the team itself
+        threads = 1  # the host function may need the team itself
     rows = [0] * len(calls)
     for region in regions:
         inside = range(region.begin, region.end)
@@ -36,10 +36,10 @@ def split_calls(
 
 
 def split(call: Call, threads: int, owned: int = 0) -> list[Block | None]:
-    """Blocks of nearly equal size along the better axis; the first thread takes all of a small call.
+    """Blocks of nearly equal size along the better axis; a small call is done by the first thread.
 
-    In a loop whose calls are split even small ones are, and all by the same ``owned`` rows where they have these: then
-    a thread goes on reading what it wrote itself, and need not wait for the others at each iteration.
+    In a loop with split calls, small calls are split, too, all by the same ``owned`` rows where they have these: then a
+    thread reads what it wrote itself, and need not wait for the others at each iteration.
     """
     whole: list[Block | None] = [(0, call.rows, 0, call.columns)]
     whole += [None] * (threads - 1)
@@ -61,9 +61,9 @@ def split(call: Call, threads: int, owned: int = 0) -> list[Block | None]:
 
 
 def _prefers_columns(call: Call, owned: int = 0) -> bool:
-    """What a contraction packs of its second operand each thread packs for its own columns: where that counts (sums are
-    long) columns are split. So they are in products of few rows, whose tiles would be cut, except where rows are
-    ``owned``: waiting costs more."""
+    """Whether to split columns: where packing of the second operand matters (sums are long), since each thread packs
+    for its own columns; and in products of few rows, whose tiles would be cut, unless rows are ``owned``: waiting costs
+    more."""
     if call.columns < 64 or not call.depth or call.rows >= MANY_ROWS:
         return False
     return (call.rows < FEW_ROWS and not owned) or (call.packs and call.depth >= DEEP)
@@ -71,8 +71,8 @@ def _prefers_columns(call: Call, owned: int = 0) -> bool:
 
 @record
 class TouchedBytes:
-    """What one thread touches of one place, in loops at their first iteration: a hull of bytes, and the exact rectangle
-    where the access is one."""
+    """The bytes of one place that one thread accesses, in first iterations of loops: a hull, and the exact rectangle if
+    the access is one."""
 
     key: Place | None  # None: the arena, whose places share memory
     begin: int
@@ -80,7 +80,7 @@ class TouchedBytes:
     grid: tuple[Place, int, int, int, int, int] | None  # place, offset, steps, extents: comparable rectangles
     block: Block
     writes: bool
-    steps: tuple[int, ...] = ()  # bytes that it moves on at each iteration of the loops around it, outermost first
+    steps: tuple[int, ...] = ()  # bytes to advance at each iteration of the loops around, outermost first
 
     def conflicts(self, other: TouchedBytes) -> bool:
         if not (self.writes or other.writes) or self.key is not other.key:
@@ -94,7 +94,7 @@ class TouchedBytes:
 
 
 def touched_bytes(access: Access, block: Block, call: Call) -> TouchedBytes:
-    """The bytes that ``block`` of ``call`` touches through ``access``."""
+    """The bytes that ``block`` of ``call`` accesses through ``access``."""
     i0, i1, j0, j1 = block
     place = access.place
     size = place.dtype.itemsize
@@ -111,6 +111,6 @@ def touched_bytes(access: Access, block: Block, call: Call) -> TouchedBytes:
     rows_apart = call.rows == 1 or rows >= (call.columns - 1) * columns + inner
     exact = columns_apart and rows_apart and (rows or call.rows == 1) and (columns or call.columns == 1)
     grid = (place, access.offset, rows, columns, call.rows, call.columns) if exact else None
-    if place.strided:  # steps are through its real memory: what is written is never an input
+    if place.strided:  # steps are in its real memory, and inputs are never written
         return TouchedBytes(key, 0, 1, None, block, access.writes, (0,) * len(steps))
     return TouchedBytes(key, start + low * size, start + high * size, grid, block, access.writes, steps)

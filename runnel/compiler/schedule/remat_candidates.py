@@ -1,4 +1,4 @@
-"""Which values of a plan had better be computed again: those that lie idle while the arena is fullest."""
+"""Rematerialisation candidates: values of a plan that are idle at the arena's peak."""
 
 from __future__ import annotations
 
@@ -15,33 +15,33 @@ from runnel.compiler.plan import Plan, Planner
 from runnel.core import tables
 from runnel.graph.node import Value
 
-LONGEST = 400  # nodes that are repeated for one value
-SMALL = 4  # a value may be kept alive for another that has so many times its bytes
+LONGEST = 400  # most nodes that are repeated for one value
+SMALL = 4  # a value may be kept alive for another with so many times its bytes
 
 
 class Pick(NamedTuple):
-    """A value to be computed again: for which readers, after what, by which nodes; the bytes and seconds of that."""
+    """A value to be computed again: for which readers, after which value, by which nodes; its bytes and seconds."""
 
     value: Value
     users: tuple[Value, ...]
     after: Value
     repeated: frozenset[Value]
-    read: frozenset[Value]  # what the repetition starts from
-    first: int  # the calls during which it is idle
+    read: frozenset[Value]  # the inputs of the repetition
+    first: int  # the first call during which it is idle
     last: int
     nbytes: int
     seconds: float
-    held: tuple[tuple[Value, int, int], ...]  # what is held longer for it, during which calls
+    extended: tuple[tuple[Value, int, int], ...]  # values that live longer for it, and during which calls
     kind: int  # the greatest ``recompute_rank`` of the nodes that are repeated
 
     @property
     def rank(self) -> tuple[int, float]:
-        """Cheap kinds first; then bytes times idle time for each second of work, the most first."""
+        """Cheap kinds first; then by bytes times idle time per second of work, descending."""
         return (self.kind, -self.nbytes * (self.last - self.first + 1) / self.seconds)
 
 
 class Candidates:
-    """Choices for one plan. Values in ``fruitless`` were tried before."""
+    """The candidates of one plan. Values in ``fruitless`` were tried before."""
 
     def __init__(self, planner: Planner, plan: Plan, fruitless: set[Value]) -> None:
         self.planner = planner
@@ -49,7 +49,7 @@ class Candidates:
         self.views = planner.views
         self.fruitless = fruitless
         self.time: dict[Value, int] = {}
-        self.at: dict[int, Value] = {}  # a value that each call makes
+        self.at: dict[int, Value] = {}  # a result of each call
         self.touched: dict[Place, list[int]] = {}
         cluster_of = planner.clustering.cluster_of
         for index, call in enumerate(plan.calls):
@@ -67,36 +67,36 @@ class Candidates:
         self._known: dict[tuple[Value, int], Pick | None] = {}
 
     def choose(self, target: int, most: int) -> list[Pick]:
-        """Picks that by estimate bring the bytes alive down to ``target`` at every call; at most ``most``."""
+        """Picks that are estimated to reduce the live bytes to ``target`` at every call; at most ``most``."""
         alive = np.zeros(len(self.plan.calls) + 1, np.int64)
         for life in self.plan.arena.lives:
             alive[life.first : life.last + 1] += life.nbytes
         chosen: list[Pick] = []
         needed: set[Value] = set()
-        gone: set[Value] = set()
-        held_until: dict[Value, int] = {}
+        dropped: set[Value] = set()
+        live_until: dict[Value, int] = {}
         while len(chosen) < most:
             fullest = int(alive.argmax())
             if chosen and alive[fullest] <= target:
                 break
-            found = [self._pick(life, fullest) for life in self.plan.arena.lives if life.first < fullest < life.last]
-            usable = [p for p in found if p is not None and p.value not in needed | gone and not p.read & gone]
+            picks = [self._pick(life, fullest) for life in self.plan.arena.lives if life.first < fullest < life.last]
+            usable = [p for p in picks if p is not None and p.value not in needed | dropped and not p.read & dropped]
             if not usable:
                 break
             pick = min(usable, key=lambda p: (*p.rank, self.time[p.value]))
             alive[pick.first : pick.last + 1] -= pick.nbytes
-            for base, first, last in pick.held:
-                begin = max(first, held_until.get(base, first))
+            for base, first, last in pick.extended:
+                begin = max(first, live_until.get(base, first))
                 alive[begin : last + 1] += base.aval.nbytes
-                held_until[base] = max(begin, last + 1)
+                live_until[base] = max(begin, last + 1)
             chosen.append(pick)
-            gone.add(pick.value)
+            dropped.add(pick.value)
             needed |= pick.read
         return chosen
 
     def segments(self, count: int) -> list[Pick]:
-        """Picks of all that lies idle while the arena is fullest, but what later segments are made of, in ``count``
-        segments by the time of making: each segment's values are computed again together."""
+        """Picks of all values that are idle at the arena's peak, except inputs of later segments, in ``count`` segments
+        by the time of computation: each segment's values are computed again together."""
         fullest = self.plan.arena.peak_call
         lives = [life for life in self.plan.arena.lives if life.first < fullest < life.last]
         idle = [pick for pick in (self._pick(life, fullest) for life in lives) if pick is not None]
@@ -107,19 +107,19 @@ class Candidates:
         return [pick for group in groups.values() for pick in self._segment(group, fullest)]
 
     def _cuts(self, idle: list[Pick], count: int, fullest: int) -> list[int]:
-        """The last call of each segment but the last: they hold about equal bytes, and few bytes are handed on."""
-        handed = np.zeros(len(self.plan.calls) + 1, np.int64)  # behind each call, for calls up to the fullest
+        """The last call of each segment but the last: segments have about equal bytes, and few bytes cross the cuts."""
+        handed = np.zeros(len(self.plan.calls) + 1, np.int64)  # bytes that cross each call, up to the peak
         for life in self.plan.arena.lives:
             reads = [t for t in self.touched[life.place] if t <= fullest]
             handed[life.first : max(reads, default=life.first)] += life.nbytes
-        made = np.zeros(len(self.plan.calls) + 1, np.int64)
+        produced = np.zeros(len(self.plan.calls) + 1, np.int64)
         for pick in idle:
-            made[self.time[pick.value]] += pick.nbytes
-        total = np.cumsum(made)
+            produced[self.time[pick.value]] += pick.nbytes
+        total = np.cumsum(produced)
         share = total[-1] / count
         cuts: list[int] = []
         for number in range(1, count):
-            near = np.flatnonzero((abs(total - number * share) <= share / 2) & (made > 0))
+            near = np.flatnonzero((abs(total - number * share) <= share / 2) & (produced > 0))
             if len(near):
                 cut = int(near[np.argmin(handed[near])])
                 if not cuts or cut > cuts[-1]:
@@ -127,8 +127,8 @@ class Candidates:
         return cuts
 
     def _segment(self, group: list[Pick], fullest: int) -> list[Pick]:
-        """One segment's picks. What is read after it, on the way to the fullest call, stays; and so does, from now on,
-        what it is made of."""
+        """One segment's picks. Values that are read after it, up to the peak, are kept, and from then on their
+        operands, too."""
         begin, end = self.time[group[0].value], self.time[group[-1].value]
         inner = [p for p in group if not any(end < self.time[u] <= fullest for u in self.readers[p.value])]
         if not inner:
@@ -147,7 +147,7 @@ class Candidates:
         return [p._replace(after=after, repeated=frozenset(repeated)) for p in inner]
 
     def _pick(self, life: Life, fullest: int) -> Pick | None:
-        """What computing a value again would mean that is idle at the call ``fullest``; None if it cannot be."""
+        """The pick of a value that is idle at the call ``fullest``; None if it cannot be computed again."""
         value = self.value_of.get(life.place)
         if value is None or value in self.fruitless or value not in self.time:
             return None
@@ -170,7 +170,7 @@ class Candidates:
         read: set[Value] = set()
         stack = [value]
         flops, loaded, kind, saved = 0.0, nbytes, 0, nbytes
-        held: list[tuple[Value, int, int]] = []
+        extended: list[tuple[Value, int, int]] = []
         while stack:
             node = stack.pop()
             if lowering_of(node).index_bound(node) is not None or len(repeated) > LONGEST:
@@ -189,18 +189,18 @@ class Candidates:
                 read.add(base)
                 loaded += base.aval.nbytes
                 if until <= last:
-                    held.append((base, until + 1, last + 1))
+                    extended.append((base, until + 1, last + 1))
                     saved -= base.aval.nbytes if until <= fullest else 0
         if saved <= 0:
             return None
         return Pick(
             value, users, after, frozenset(repeated), frozenset(read), first, last, saved,
             max(flops, loaded / rates.BYTES) + rates.CALL,
-            tuple(held), kind,
+            tuple(extended), kind,
         )  # fmt: skip
 
     def _last_touch(self, base: Value) -> int | None:
-        """The last call at which ``base`` is there to be read; None where it never is."""
+        """The last call at which ``base`` is available; None if it never is."""
         place = self.planner.sources.get(base)
         if place is None or place.space is not Space.ARENA:
             return None if place is None and base.op is not None else len(self.plan.calls)
@@ -208,7 +208,7 @@ class Candidates:
 
 
 def _work(node: Value) -> tuple[float, int]:
-    """The seconds that the operations of a node take, and the kind of work that it is."""
+    """The seconds of a node's operations, and its kind of work."""
     lowering = lowering_of(node)
     price = tables.cost.get(node.op) if node.op is not None else None
     flops = float(price(*(x.aval for x in node.inputs), **node.attrs)) if price is not None else float(node.aval.size)

@@ -1,8 +1,8 @@
-"""Fitting a program into a budget of memory: values that lie idle while memory is fullest are computed again instead.
+"""Rematerialisation: values that are idle at the peak of memory are computed again to fit a memory budget.
 
 The choice is that of M. Kirisame et al., "Dynamic Tensor Rematerialization" (arXiv 2006.09616), made ahead of time: the
-value with the most bytes times idle calls for each second that computing it again takes; cheap kinds of work first.
-What is repeated are nodes of the graph, behind ``again``, so that fusion and planning follow by themselves.
+value with the most bytes times idle calls per second of recomputation; cheap kinds of work first. Nodes of the graph
+are repeated, with control dependencies (``again``), so that fusion and planning apply as usual.
 """
 
 from __future__ import annotations
@@ -18,14 +18,14 @@ from runnel.core.records import record
 from runnel.graph.graph import Graph
 from runnel.graph.node import Value
 
-ROUNDS = 6  # plans that are made at most from one start
+ROUNDS = 6  # most plans from one start
 SEGMENTS = (2, 4, 8, 16, 32)
-CHEAP = 1.1  # times the seconds without a budget: not worth a search for something better
+CHEAP = 1.1  # times the seconds without a budget: good enough to stop the search
 
 
 @record
 class Recomputed:
-    """A value that is computed again: what it is, the bytes it need not hold meanwhile, and the predicted seconds."""
+    """A value that is computed again: its name, the bytes that it frees meanwhile, and the predicted seconds."""
 
     node: Value
     nbytes: int
@@ -34,7 +34,7 @@ class Recomputed:
 
 @record
 class Fitted:
-    """A graph that fits and its plan; what is computed again in it, and what that costs by prediction."""
+    """A graph that fits, its plan, the values that are computed again, and the predicted cost of that."""
 
     graph: Graph
     plan: Plan
@@ -44,16 +44,16 @@ class Fitted:
 
 
 def counted(plan: Plan) -> int:
-    """The bytes that a budget bounds: the arena and the results, which each call allocates. Arguments, Variables and
-    constants are there anyway."""
+    """The bytes that a budget bounds: the arena and the results, which each call allocates, but not arguments,
+    Variables and constants."""
     return plan.arena.peak + sum(place.nbytes for place in plan.outputs)
 
 
 def fit(graph: Graph, threads: int, budget: int | None) -> Fitted:
-    """``graph`` planned within ``budget`` bytes. MemoryBudgetError where computing things again does not achieve that.
+    """``graph`` planned within ``budget`` bytes. MemoryBudgetError if rematerialisation does not achieve that.
 
-    Values are picked one by one, and whole segments of the program at once (T. Chen et al., "Training deep nets with
-    sublinear memory cost", 2016); of what fits, the fastest by prediction is taken.
+    Values are picked one by one, and in whole segments of the program (T. Chen et al., "Training deep nets with
+    sublinear memory cost", 2016); of the plans that fit, the fastest by prediction is chosen.
     """
     start = _State.of(graph, threads)
     if budget is None or start.counted <= budget:
@@ -76,7 +76,7 @@ def fit(graph: Graph, threads: int, budget: int | None) -> Fitted:
 
 
 class _State(NamedTuple):
-    """A graph with its plan, and what is computed again in it."""
+    """A graph with its plan, and the values that are computed again."""
 
     graph: Graph
     planner: Planner
@@ -97,7 +97,7 @@ class _State(NamedTuple):
         return sum(call.seconds for call in self.plan.calls)
 
     def repeating(self, picks: Sequence[Pick]) -> _State:
-        """This, with ``picks`` computed again."""
+        """The state with ``picks`` computed again."""
         again = tuple(Recomputed(p.value, p.nbytes, p.seconds) for p in picks)
         graph = repeated(self.graph, self.planner.views, picks).graph
         return _State.of(graph, self.planner.threads, self.done + again)

@@ -13,10 +13,10 @@ from runnel.ops.recomputation import again_p
 
 
 class Repeated(NamedTuple):
-    """The new graph, and which of its nodes stands for each node of the old one."""
+    """The new graph, and the replacement of each node of the old one."""
 
     graph: Graph
-    made: dict[Value, Value]
+    new: dict[Value, Value]
 
 
 def repeated(graph: Graph, views: dict[Value, Strided], picks: Sequence[Pick]) -> Repeated:
@@ -25,8 +25,8 @@ def repeated(graph: Graph, views: dict[Value, Strided], picks: Sequence[Pick]) -
 
 
 class _Part(NamedTuple):
-    """A node of the new graph, before it is made: ``node`` as it was (no pick); as a pick computes it again; or as it
-    was, for a pick to read (``late``)."""
+    """A node of the new graph, before it is created: ``node`` itself (no pick); its recomputation for a pick; or itself
+    as an operand of a pick (``late``)."""
 
     node: Value
     pick: int = -1
@@ -39,25 +39,25 @@ class _Rewriting:
         self.views = views
         self.picks = picks
         self.reads_late = {(user, pick.value): i for i, pick in enumerate(picks) for user in pick.users}
-        self.made: dict[_Part, Value] = {}
+        self.new: dict[_Part, Value] = {}
         self.results: dict[Node, tuple[Result, ...]] = {}
-        self.shared: dict[tuple[Value, tuple[Value, ...], bool], Value] = {}  # picks of one moment compute things once
+        self.shared: dict[tuple[Value, tuple[Value, ...], bool], Value] = {}  # recomputed values of picks at one point
 
     def run(self) -> Repeated:
-        """Make everything that the roots need; iterative, so depth is no limit."""
+        """Create all values that the roots depend on; iterative, so depth is no limit."""
         stack = [_Part(root) for root in reversed((*self.graph.inputs, *self.graph.roots))]
         while stack:
             part = stack[-1]
-            if part in self.made:
+            if part in self.new:
                 stack.pop()
                 continue
             parts = self._parts(part)
-            missing = [p for p in parts if p not in self.made]
+            missing = [p for p in parts if p not in self.new]
             if missing:
                 stack += reversed(missing)
             else:
-                self.made[part] = self._make(part, tuple(self.made[p] for p in parts))
-        old = {part.node: node for part, node in self.made.items() if part.pick < 0}
+                self.new[part] = self._make(part, tuple(self.new[p] for p in parts))
+        old = {part.node: node for part, node in self.new.items() if part.pick < 0}
         graph = Graph(
             self.graph.inputs,
             [old[o] for o in self.graph.outputs],
@@ -93,7 +93,7 @@ class _Rewriting:
         return self.shared[key]
 
     def _with_inputs(self, value: Value, inputs: tuple[Value, ...]) -> Value:
-        """``value`` of the first computation, on other inputs. The results of one node stay those of one node."""
+        """``value`` of the first computation, on other inputs. The results of one node remain results of one node."""
         if not isinstance(value, Result):
             return value
         node = value.node

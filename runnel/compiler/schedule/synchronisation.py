@@ -1,11 +1,11 @@
-"""Barriers: where threads must wait, because one needs what another made, or overwrites what another still reads.
+"""Barriers: where a thread needs the results of another, or overwrites memory that another still reads.
 
-In a loop the question is asked for two passes over its calls: the first iteration, and any later one. A later one
-starts with what the iterations before it have touched since their last barrier; two accesses that move are held against
-each other at every distance of iterations at once, so what the second pass finds is true for all that follow: each
-starts with no more than the second did, since its barriers are those of the first pass and perhaps others.
+A loop is analysed in two passes over its calls: the first iteration, and any later one. A later one starts with the
+accesses of earlier iterations since their last barrier; two accesses that advance are compared at every distance of
+iterations at once, so the second pass is valid for all that follow: each starts with no more accesses than the second,
+since its barriers are those of the first pass and possibly others.
 
-What is outside of a loop is compared with all that any iteration touches, before the loop and behind it.
+Calls before and after a loop are compared with the accesses of all iterations.
 """
 
 from __future__ import annotations
@@ -23,15 +23,15 @@ _WHOLE: Block = (0, 1, 0, 1)
 
 
 class Barriers(NamedTuple):
-    """Whether a barrier stands before each call: at the first iteration of the loop around it or its only run, and at
-    later iterations."""
+    """Whether there is a barrier before each call: at the first iteration of the loop around it (or its only run), and
+    at later iterations."""
 
     first: list[bool]
     again: list[bool]
 
 
 def barriers(calls: Sequence[Call], blocks: Sequence[Sequence[Block | None]], regions: Sequence[AnyRegion]) -> Barriers:
-    """The barriers before calls; those before regions are noted in them."""
+    """The barriers before calls; those before regions are stored in the regions."""
     walk = _Walk(calls, blocks)
     if blocks and len(blocks[0]) > 1:
         walk.one_pass(sequence(0, len(calls), regions), [], (), again=False)
@@ -39,32 +39,32 @@ def barriers(calls: Sequence[Call], blocks: Sequence[Sequence[Block | None]], re
 
 
 class _Walk:
-    """The barriers found so far."""
+    """The barriers so far."""
 
     def __init__(self, calls: Sequence[Call], blocks: Sequence[Sequence[Block | None]]) -> None:
         self.calls = calls
         self.blocks = blocks
         self.first = [False] * len(calls)
         self.again = [False] * len(calls)
-        self.unsettled = False  # whether another thread may still find an index out of range
+        self.unsettled = False  # whether a bounds check of another thread may be pending
 
     def one_pass(
         self, items: Iterable[int | AnyRegion], since: list[Touch], counts: tuple[int, ...], *, again: bool
     ) -> tuple[list[Touch], bool]:
-        """Set the barriers of ``items``; ``counts`` are the iterations of the loops around them. What has been touched
+        """Set the barriers of ``items``; ``counts`` are the iterations of the loops around them. Returns the accesses
         since the last barrier, and whether there was one."""
         cleared = False
-        held = _filed(since, counts)
+        touched = _filed(since, counts)
         for item in items:
             if isinstance(item, int):
                 mine = self._touched(item)
-                needed = _meet(mine, held, counts) or self._must_settle(item)
+                needed = _meet(mine, touched, counts) or self._must_settle(item)
                 self.unsettled = self.calls[item].checks or (self.unsettled and not needed)
                 (self.again if again else self.first)[item] = needed
                 left, inside = mine, False
             else:
                 mine = self._all_of(item, counts)
-                needed = _meet(mine, held, counts)
+                needed = _meet(mine, touched, counts)
                 if again:
                     item.again = needed
                 else:
@@ -72,10 +72,10 @@ class _Walk:
                 left, inside = self._inside(item, counts)
                 self.unsettled |= any(call.checks for call in self.calls[item.begin : item.end])
             if needed or inside:
-                held, cleared = _filed(left, counts), True
+                touched, cleared = _filed(left, counts), True
             else:
-                _file(held, left, counts)
-        return held.all, cleared
+                _file(touched, left, counts)
+        return touched.all, cleared
 
     def _must_settle(self, index: int) -> bool:
         return self.unsettled and any(a.writes and a.place.space is Space.VARIABLE for a in self.calls[index].accesses)
@@ -97,19 +97,20 @@ class _Walk:
         size = flag.place.dtype.itemsize
         start = (flag.place.offset if flag.place.space is Space.ARENA else 0) + flag.offset * size
         key = None if flag.place.space is Space.ARENA else flag.place
-        found = TouchedBytes(key, start, start + size, None, _WHOLE, False, tuple(s * size for s in flag.steps))
-        return [Touch(thread, found, False) for thread in range(len(self.blocks[0]))]
+        region_bytes = TouchedBytes(key, start, start + size, None, _WHOLE, False, tuple(s * size for s in flag.steps))
+        return [Touch(thread, region_bytes, False) for thread in range(len(self.blocks[0]))]
 
     def _all_of(self, region: AnyRegion, counts: tuple[int, ...]) -> list[Touch]:
-        """All that any iteration of ``region`` touches."""
+        """The accesses of all iterations of ``region``."""
         own = (*counts, region.count) if isinstance(region, Repeat) else counts
-        found = self._flag(region.flag) if not isinstance(region, Repeat) else []
+        touches = self._flag(region.flag) if not isinstance(region, Repeat) else []
         for item in sequence(region.begin, region.end, region.inner):
-            found += self._touched(item) if isinstance(item, int) else self._all_of(item, own)
-        return [t._replace(region=_hull(t.region, len(counts), own)) for t in found]
+            touches += self._touched(item) if isinstance(item, int) else self._all_of(item, own)
+        return [t._replace(region=_hull(t.region, len(counts), own)) for t in touches]
 
     def _inside(self, region: AnyRegion, counts: tuple[int, ...]) -> tuple[list[Touch], bool]:
-        """Set the barriers inside of ``region``. What is touched after its last one, and whether it surely has one."""
+        """Set the barriers inside of ``region``. Returns the accesses after its last one, and whether it always has
+        one."""
         own = (*counts, region.count) if isinstance(region, Repeat) else counts
         items = list(sequence(region.begin, region.end, region.inner))
         if isinstance(region, Repeat):
@@ -129,7 +130,7 @@ class _Walk:
     def _while(
         self, region: While, flag: list[Touch], items: list[int | AnyRegion], counts: tuple[int, ...]
     ) -> tuple[list[Touch], bool]:
-        """A barrier stands before the flag is read, so that is all that has been touched at the end."""
+        """There is a barrier before the flag is read, so the flag is the only access at the end."""
         test = [i for i in items if (i if isinstance(i, int) else i.begin) < region.test]
         body = items[len(test) :]
         left: list[Touch] = []
@@ -140,33 +141,33 @@ class _Walk:
 
 
 def _filed(touches: Iterable[Touch], counts: tuple[int, ...]) -> Touched:
-    held = Touched()
-    _file(held, touches, counts)
-    return held
+    touched = Touched()
+    _file(touched, touches, counts)
+    return touched
 
 
-def _file(held: Touched, touches: Iterable[Touch], counts: tuple[int, ...]) -> None:
+def _file(touched: Touched, touches: Iterable[Touch], counts: tuple[int, ...]) -> None:
     for touch in touches:
-        held.add(touch, _reach(touch.region, counts))
+        touched.add(touch, _reach(touch.region, counts))
 
 
 def _reach(moving: TouchedBytes, counts: tuple[int, ...]) -> Bytes:
-    """The bytes of all iterations of the loops around."""
+    """The bytes of all iterations of the loops around it."""
     whole = _hull(moving, 0, counts) if counts else moving
     return Bytes(whole.key, whole.begin, max(whole.end, whole.begin + 1))
 
 
-def _meet(mine: Sequence[Touch], held: Touched, counts: tuple[int, ...]) -> bool:
+def _meet(mine: Sequence[Touch], touched: Touched, counts: tuple[int, ...]) -> bool:
     return any(
         t.thread != s.thread and _conflict(t.region, s.region, counts, aged=s.aged)
         for t in mine
-        for s in held.near(_reach(t.region, counts), writes=t.region.writes)
+        for s in touched.near(_reach(t.region, counts), writes=t.region.writes)
     )
 
 
 def _conflict(new: TouchedBytes, old: TouchedBytes, counts: tuple[int, ...], *, aged: bool) -> bool:
-    """Whether two regions may meet, at equal iterations of the loops around both; ``aged``: ``old`` at any earlier one
-    of the innermost loop."""
+    """Whether two regions may overlap, at equal iterations of the loops around both; ``aged``: ``old`` at any earlier
+    iteration of the innermost loop."""
     if not (new.writes or old.writes) or new.key is not old.key:
         return False
     depth = len(counts)

@@ -1,8 +1,7 @@
-"""What threads have touched since the last barrier, found again by address.
+"""The accesses of threads since the last barrier, indexed by address.
 
-Regions are filed by their size, in buckets of a power of two bytes that is not smaller, so that each lies in at most
-two; a question looks only into the buckets that a region meets. Reads and writes are filed apart, since two reads never
-disagree.
+Regions are hashed by size into buckets of the next power of two bytes, so that each is in at most two; a query looks
+only into the buckets that a region overlaps. Reads and writes are separate, since two reads never conflict.
 """
 
 from __future__ import annotations
@@ -15,11 +14,11 @@ from runnel.compiler.schedule.partition import TouchedBytes
 
 
 class Touch(NamedTuple):
-    """A region that a thread touches."""
+    """A region that a thread accesses."""
 
     thread: int
     region: TouchedBytes
-    aged: bool  # by an earlier iteration of the loop that is looked at
+    aged: bool  # by an earlier iteration of the current loop
 
 
 class Bytes(NamedTuple):
@@ -31,7 +30,7 @@ class Bytes(NamedTuple):
 
 
 class Touched:
-    """A set of touches. ``reach`` of a touch are the bytes that it may meet others in, at any iteration."""
+    """A set of touches. The ``reach`` of a touch are its bytes at all iterations."""
 
     def __init__(self) -> None:
         self.all: list[Touch] = []
@@ -47,7 +46,7 @@ class Touched:
             buckets.setdefault(bucket, []).append(touch)
 
     def near(self, reach: Bytes, *, writes: bool) -> Iterator[Touch]:
-        """The touches that may disagree with one of ``reach``: writes, and reads too if that one ``writes``."""
+        """The touches that may conflict with one of ``reach``: writes, and reads too if that one ``writes``."""
         for files in (self._writes, self._reads) if writes else (self._writes,):
             for (key, level), buckets in files.items():
                 if key is reach.key:

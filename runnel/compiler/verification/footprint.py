@@ -1,8 +1,8 @@
-"""Which bytes a block of a kernel call touches, found by interpreting the kernel's indices over the block's loops.
+"""The bytes that a block of a kernel call accesses, by interpreting the kernel's indices over the block's loops.
 
-This is the verifier's own view, made from the loop IR and the call's params alone: it shares nothing with ``partition``
-and ``memory``, whose decisions it is used to check. Positions that depend on data are taken to be anywhere in the range
-that the index expression allows.
+This is the verifier's own analysis, from the loop IR and the call's params alone: it shares nothing with ``partition``
+and ``memory``, which it checks. Positions that depend on data are assumed to be anywhere in the range of the index
+expression.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ Axis = RangeBound | str  # a loop over the block, or the name of another loop's 
 Loop = tuple[Axis, int, int, int]  # axis, first value, one past its last, stride
 Path = tuple[int, frozenset[tuple[Axis, int]]]  # first element, and the stride along each axis
 Interval = tuple[int, int] | None  # inclusive; None: any integer
-_INDIRECT = 16 * LARGEST  # runs that a table leads to: most touch one another
+_INDIRECT = 16 * LARGEST  # runs by a table: most are adjacent
 _CORNERS: dict[scalar.ScalarOp, Callable[[int, int], int]] = {
     scalar.add: operator.add,
     scalar.sub: operator.sub,
@@ -61,8 +61,8 @@ _CORNERS: dict[scalar.ScalarOp, Callable[[int, int], int]] = {
 
 @record
 class Footprint:
-    """One access of a block: the bytes it may touch, relative to its place's first; ``path`` says which element is
-    touched at which point, so that equal paths touch the same element at the same point."""
+    """One access of a block: the bytes it may access, relative to its place's first; ``path`` is the map from points to
+    elements: equal paths access the same element at the same point."""
 
     access: Access
     buffer: str
@@ -73,7 +73,7 @@ class Footprint:
 
 
 def footprints(call: Call, block: Block) -> list[Footprint]:
-    """What ``block`` of ``call`` touches, in the order of the kernel's statements. May raise TooLarge."""
+    """The footprints of ``block`` of ``call``, in the order of the kernel's statements. May raise TooLarge."""
     return list(_Walk(call, block).block(call.kernel.body))
 
 
@@ -86,8 +86,8 @@ class _Walk:
         self.accesses = {b.name: a for b, a in zip(call.kernel.buffers, call.accesses, strict=True)}
         self.loops: dict[str, tuple[Axis, int, int]] = {}  # variable → its axis, first value, one past its last
         self.lets: dict[str, Interval] = {}
-        self.tables: dict[str, np.ndarray[Any, np.dtype[np.int64]]] = {}  # what a Let read from a constant
-        self.seen: set[tuple[Any, ...]] = set()
+        self.tables: dict[str, np.ndarray[Any, np.dtype[np.int64]]] = {}  # Lets of elements of constants
+        self.yielded: set[tuple[Any, ...]] = set()
         # Of the parts of one statement's expressions:
         self.known_intervals: dict[int, Interval] = {}
         self.known_tables: dict[int, np.ndarray[Any, np.dtype[np.int64]] | None] = {}
@@ -97,7 +97,7 @@ class _Walk:
             return self.edges[value]
         if isinstance(value, Ref):
             known = self.lets[value.name]
-            return known[1] if known is not None else 1 << 40  # the most it may be
+            return known[1] if known is not None else 1 << 40  # its upper bound
         return self.params[value.name] if isinstance(value, Param) else value
 
     def block(self, body: tuple[Stmt, ...]) -> Iterator[Footprint]:
@@ -137,7 +137,7 @@ class _Walk:
                 yield from self.touch(stmt.buffer, stmt.index, writes=True)
 
     def turns(self, loop: For, begin: int, end: int) -> list[tuple[int, int]]:
-        """The loop's range; turn by turn where a constant table says how far loops and products inside it go."""
+        """The loop's range; one iteration at a time where a constant table gives the extents of loops inside it."""
         if begin >= end:
             return []
         read = [s.value for s in loop.body if isinstance(s, Let) and isinstance(s.value, Load)]
@@ -157,14 +157,14 @@ class _Walk:
     def touch(
         self, buffer: str, index: Index, *, writes: bool, extents: tuple[tuple[int, int, int], ...] = ()
     ) -> Iterator[Footprint]:
-        """The footprint of one index (with ``extents``: of the elements those steps away), unless it has been seen."""
+        """The footprint of one index (with ``extents``: of the elements those steps away), once for each index."""
         loops = [(*self.loops[var.name], self.integer(stride)) for var, stride in index.terms]
         reach = [(self.interval(expr), self.integer(stride)) for expr, stride in index.gathered]
         known = [self.table(expr) for expr, _ in index.gathered]
         key = (buffer, index, writes, tuple(loops), tuple(reach), extents)
-        if key in self.seen and not any(t is not None for t in known):
+        if key in self.yielded and not any(t is not None for t in known):
             return
-        self.seen.add(key)
+        self.yielded.add(key)
         offset = self.integer(index.offset)
         path = None if reach or extents else _path(self.accesses[buffer].offset + offset, loops)
         steps = [*((begin, end, stride) for _, begin, end, stride in loops), *extents]
@@ -177,19 +177,19 @@ class _Walk:
                 return
             else:
                 steps.append((interval[0], interval[1] + 1, stride))
-        found = self.footprint(buffer, writes, offset, steps, path)
+        footprint = self.footprint(buffer, writes, offset, steps, path)
         if any(t is not None for t in known):
-            if len(found.runs) * len(shifts) > _INDIRECT:
+            if len(footprint.runs) * len(shifts) > _INDIRECT:
                 raise TooLarge
             size = self.accesses[buffer].place.dtype.itemsize
-            runs = merged((found.runs[None, :, :] + shifts[:, None, None] * size).reshape(-1, 2))
+            runs = merged((footprint.runs[None, :, :] + shifts[:, None, None] * size).reshape(-1, 2))
             if len(runs) > LARGEST:
                 raise TooLarge
-            found = replace(found, runs=runs)
-        yield found
+            footprint = replace(footprint, runs=runs)
+        yield footprint
 
     def table(self, expr: Expr) -> np.ndarray[Any, np.dtype[np.int64]] | None:
-        """All that an expression that reads a constant table may be here; None for other expressions."""
+        """All values of an expression that reads a constant table; None for other expressions."""
         if id(expr) not in self.known_tables:
             self.known_tables[id(expr)] = self._table(expr)
         return self.known_tables[id(expr)]

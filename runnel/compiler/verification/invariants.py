@@ -37,26 +37,26 @@ def check_order(order: Sequence[Cluster], clustering: Clustering, overwritten: M
     position = {cluster: number for number, cluster in enumerate(order)}
     if len(position) != len(set(cluster_of.values())):
         raise VerifierError("Fusion: some kernels wait for one another in a circle.")
-    seen: set[Value] = set()
+    computed: set[Value] = set()
     for node, cluster in cluster_of.items():
         for x in node.inputs:
             base = views[x].base
             for needed in (base, *(views[y].base for y in clustering.control_dependencies.get(x, ()))):
                 maker = cluster_of.get(needed)
                 if maker is not None and (
-                    needed not in seen if maker is cluster else position[maker] >= position[cluster]
+                    needed not in computed if maker is cluster else position[maker] >= position[cluster]
                 ):
                     raise VerifierError(f"Fusion: {node} is computed before {needed}, which it reads.")
             if base in overwritten and position[overwritten[base]] < position[cluster]:
                 raise VerifierError(f"Fusion: {node} reads {base}, over which its next value is stored before.")
-        seen.add(node)
+        computed.add(node)
 
 
 def check_calls(calls: Sequence[Call]) -> None:
     """Raise VerifierError if a call reads a value of the arena that no call before it has made."""
     written: set[Place] = set()
     for call in calls:
-        made: list[Place] = []
+        outputs: list[Place] = []
         for access, buffer in zip(call.accesses, call.kernel.buffers, strict=True):
             if access.place.space is Space.ARENA and access.place.size:
                 if buffer.mode == "in" and access.place not in written:
@@ -64,5 +64,5 @@ def check_calls(calls: Sequence[Call]) -> None:
                         f"Plan: kernel '{call.kernel.name}' reads '{access.place.label}' before anything writes it."
                     )
                 if buffer.mode != "in":
-                    made.append(access.place)
-        written.update(made)
+                    outputs.append(access.place)
+        written.update(outputs)

@@ -50,7 +50,7 @@ def _structure(plan: Plan) -> Iterator[str]:
         yield f"{len(plan.calls)} calls have {len(plan.blocks)} lists of blocks and {len(plan.barriers)} barriers"
         return
     for number, (call, blocks) in enumerate(zip(plan.calls, plan.blocks, strict=True)):
-        what = _shown(number, call)
+        what = _name(number, call)
         if len(blocks) != plan.threads:
             yield f"{what} has blocks for {len(blocks)} threads of {plan.threads}"
         if len(call.accesses) != len(call.kernel.buffers) or len(call.params) != len(call.kernel.params):
@@ -189,8 +189,8 @@ class _Simulation:
                     if len(f.runs) * len(shifts) > LARGEST:
                         raise TooLarge
                     runs = merged((f.runs[None, :, :] + shifts[:, None, None]).reshape(-1, 2))
-                    held = self.written.get(f.access.place)
-                    self.written[f.access.place] = runs if held is None else merged(_joined(held, runs))
+                    before = self.written.get(f.access.place)
+                    self.written[f.access.place] = runs if before is None else merged(_joined(before, runs))
 
     def _call(self, number: int, at: tuple[int, ...]) -> Iterator[str]:
         call = self.plan.calls[number]
@@ -217,7 +217,7 @@ class _Simulation:
                 continue
             if f.runs[0, 0] < 0 or f.runs[-1, 1] > place.nbytes:
                 yield (
-                    f"{_shown(number, call)} reaches for bytes {f.runs[0, 0]} to {f.runs[-1, 1]} of '{place.label}' "
+                    f"{_name(number, call)} reaches for bytes {f.runs[0, 0]} to {f.runs[-1, 1]} of '{place.label}' "
                     f"through '{f.buffer}', and it has {place.nbytes}"
                 )
 
@@ -233,7 +233,7 @@ class _Simulation:
             first, last = f.runs[0, 0], f.runs[-1, 1]
             if first < begin or last > end:
                 yield (
-                    f"{_shown(number, call)} touches bytes {first} to {last} of '{place.label}' through '{f.buffer}', "
+                    f"{_name(number, call)} touches bytes {first} to {last} of '{place.label}' through '{f.buffer}', "
                     f"and barriers are set for bytes {begin} to {end}"
                 )
 
@@ -252,7 +252,7 @@ class _Simulation:
                 both = common(write.runs, other.runs)
                 if both is not None:
                     yield (
-                        f"{_shown(number, call)} touches bytes {both[0]} to {both[1]} of '{write.access.place.label}' "
+                        f"{_name(number, call)} touches bytes {both[0]} to {both[1]} of '{write.access.place.label}' "
                         f"both through '{write.buffer}', which it writes, and through '{other.buffer}', at other points"
                     )
 
@@ -265,7 +265,7 @@ class _Simulation:
             lost = missing(f.runs, self.written.get(place, f.runs[:0]))
             if lost is not None:
                 yield (
-                    f"{_shown(number, call)} reads bytes {lost[0]} to {lost[1]} of '{place.label}' through "
+                    f"{_name(number, call)} reads bytes {lost[0]} to {lost[1]} of '{place.label}' through "
                     f"'{f.buffer}', and they do not hold its value"
                 )
             return
@@ -273,8 +273,8 @@ class _Simulation:
         for other in list(self.written):
             if other is not place and common(mine, self.written[other] + other.offset) is not None:
                 del self.written[other]
-        held = self.written.get(place)
-        self.written[place] = f.runs if held is None else merged(_joined(held, f.runs))
+        runs_before = self.written.get(place)
+        self.written[place] = f.runs if runs_before is None else merged(_joined(runs_before, f.runs))
 
     def _race(self, thread: int, number: int, call: Call, f: Footprint) -> Iterator[str]:
         place = f.access.place
@@ -288,8 +288,8 @@ class _Simulation:
             both = common(mine, theirs)
             if both is not None:
                 yield (
-                    f"no barrier between thread {thread} in {_shown(number, call)}, which {_does(f)}, and thread "
-                    f"{other_thread} in {_shown(other_number, self.plan.calls[other_number])}, which {_does(other)}: "
+                    f"no barrier between thread {thread} in {_name(number, call)}, which {_does(f)}, and thread "
+                    f"{other_thread} in {_name(other_number, self.plan.calls[other_number])}, which {_does(other)}: "
                     f"both touch bytes {both[0]} to {both[1]}"
                 )
         self.epoch.append((thread, number, f, mine))
@@ -305,7 +305,7 @@ def _joined(a: Runs, b: Runs) -> Runs:
     return joined
 
 
-def _shown(number: int, call: Call) -> str:
+def _name(number: int, call: Call) -> str:
     return f"call {number} of '{call.kernel.name}'"
 
 

@@ -1,4 +1,4 @@
-"""Values that are computed: each instruction of a formula (``loops.formulas``) is a NumPy operation on all lanes."""
+"""Values computed in NumPy: each instruction of a formula (``loops.formulas``) is an operation on all lanes."""
 
 from __future__ import annotations
 
@@ -101,7 +101,7 @@ class Computed(Value):
         return type(self)(-self.array, self.dtype)
 
     def convert(self, instruction: str, dtype: DType) -> Self:
-        """Each conversion is what NumPy makes of the two dtypes; those of floats to integers are given what fits."""
+        """NumPy's conversion between the dtypes; values converted from floats to integers must be in range."""
         if instruction == "bitcast":
             return self.reinterpret(dtype)
         return type(self)(self.array.astype(dtype.numpy), dtype)

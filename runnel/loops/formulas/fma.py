@@ -1,4 +1,4 @@
-"""Fused multiply-add in NumPy, rounded once as the hardware does: what the interpreter runs a Contract with.
+"""Fused multiply-add in NumPy, rounded once like the hardware's; the interpreter's Contract uses it.
 
 Method: Boldo and Melquiond, "Emulation of a FMA and correctly rounded sums: proved algorithms using rounding to odd"
 (IEEE Transactions on Computers, 2008), with the error-free sum of Knuth and the error-free product of Dekker.
@@ -11,7 +11,7 @@ from typing import Any, Final
 
 import numpy as np
 
-# Outside this range of exponents Dekker's product over- or underflows; exact rationals take over.
+# Outside this range of exponents Dekker's product over- or underflows, and exact rationals are used.
 _SAFE_LOW: Final = 2.0**-400
 _SAFE_HIGH: Final = 2.0**400
 _SPLITTER: Final = float(2**27 + 1)  # Veltkamp's constant for 53 bits

@@ -66,8 +66,12 @@ Rows = list[tuple[int, ...]]
 
 
 def compiled() -> dict[str, int]:
-    found = driver.host_compiler().addresses(list(TEXTS.items()), {})
-    return {**dict(zip(TEXTS, found, strict=True)), "barrier": launch.barrier_address(), "seal": launch.seal_address()}
+    functions = driver.host_compiler().addresses(list(TEXTS.items()), {})
+    return {
+        **dict(zip(TEXTS, functions, strict=True)),
+        "barrier": launch.barrier_address(),
+        "seal": launch.seal_address(),
+    }
 
 
 @pytest.fixture(scope="module")
@@ -203,9 +207,9 @@ class Bell:
         self.heard += 1
         self.flag[0] = 1
 
-    def ring(self, seen: Words) -> None:
+    def ring(self, words_seen: Words) -> None:
         deadline = time.monotonic() + 30
-        while not seen[0] and time.monotonic() < deadline:
+        while not words_seen[0] and time.monotonic() < deadline:
             time.sleep(0.001)
         os.kill(os.getpid(), signal.SIGINT)
 
@@ -225,7 +229,7 @@ def test_a_handler_that_does_not_raise_gets_its_turn_and_the_run_its_result(
     before = signal.signal(signal.SIGINT, bell.handle)
     ours, theirs = socket.socketpair()
     theirs.setblocking(False)
-    held = signal.set_wakeup_fd(theirs.fileno(), warn_on_full_buffer=False)  # as an event loop does
+    previous_fd = signal.set_wakeup_fd(theirs.fileno(), warn_on_full_buffer=False)  # as an event loop does
     try:
         ringing = threading.Thread(target=bell.ring, args=(steps.worked[0],))
         ringing.start()
@@ -236,7 +240,7 @@ def test_a_handler_that_does_not_raise_gets_its_turn_and_the_run_its_result(
         ours.settimeout(10)
         assert ours.recv(1) == bytes([signal.SIGINT])
     finally:
-        ended_with = signal.set_wakeup_fd(held)
+        ended_with = signal.set_wakeup_fd(previous_fd)
         signal.signal(signal.SIGINT, before)
         descriptor = theirs.fileno()
         ours.close()

@@ -109,8 +109,8 @@ def cache_folder(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
 def kernels(cache_folder: None) -> dict[str, int]:
     names = ["add", "report", "fail", "scratch"]
     texts = [ADD, REPORT, FAIL, SCRATCH]
-    found = driver.host_compiler().addresses(list(zip(names, texts, strict=True)), {})
-    return {**dict(zip(names, found, strict=True)), "barrier": launch.barrier_address()}
+    functions = driver.host_compiler().addresses(list(zip(names, texts, strict=True)), {})
+    return {**dict(zip(names, functions, strict=True)), "barrier": launch.barrier_address()}
 
 
 def address(array: Words) -> int:
@@ -119,10 +119,10 @@ def address(array: Words) -> int:
 
 
 def records(*rows: tuple[int, ...]) -> Words:
-    made = np.zeros((len(rows) + 1, 8), np.int64)
-    for record, row in zip(made, rows, strict=False):
+    rows_of_words = np.zeros((len(rows) + 1, 8), np.int64)
+    for record, row in zip(rows_of_words, rows, strict=False):
         record[: len(row)] = row
-    return made
+    return rows_of_words
 
 
 def turns(kernels: dict[str, int], counter: Words, threads: int, rounds: int, slow: int = 0) -> list[Words]:

@@ -63,20 +63,20 @@ def test_calls_reach_other_libraries_and_the_process() -> None:
 
 
 def test_objects_of_one_link_may_have_equal_names() -> None:
-    found = link.link([adder("same", i) for i in range(4)], {})
-    assert [call(f, 1) for f in found] == [1, 2, 3, 4]
+    functions = link.link([adder("same", i) for i in range(4)], {})
+    assert [call(f, 1) for f in functions] == [1, 2, 3, 4]
 
 
 def test_code_goes_with_the_last_of_its_functions() -> None:
     before = pages.statistics.blocks, pages.statistics.nbytes
     objects = [adder(f"f{i}", i) for i in range(20)]
-    found = [link.link([o], {})[0] for o in objects]
+    functions = [link.link([o], {})[0] for o in objects]
     assert pages.statistics.blocks == before[0] + 20
-    kept = found[7]
-    del found
+    last_function = functions[7]
+    del functions
     assert pages.statistics.blocks == before[0] + 1
-    assert call(kept, 1) == 8
-    del kept
+    assert call(last_function, 1) == 8
+    del last_function
     assert (pages.statistics.blocks, pages.statistics.nbytes) == before
 
 

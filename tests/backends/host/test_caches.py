@@ -80,11 +80,11 @@ def programs() -> list[tuple[Any, list[rn.Tensor]]]:
 
 def test_bits_do_not_depend_on_the_cache() -> None:
     for number, (fn, inputs) in enumerate(programs()):
-        found = []
+        bits = []
         for size in SIZES:
             with context.entered(of_size(size)):
-                found.append([x.tobytes() for x in Traced(fn, inputs)(*inputs)])
-        assert found[0] == found[1] == found[2], number
+                bits.append([x.tobytes() for x in Traced(fn, inputs)(*inputs)])
+        assert bits[0] == bits[1] == bits[2], number
 
 
 def test_programs_on_disk_are_of_one_size(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -147,8 +147,8 @@ def test_many_writers_and_evictors_share_a_folder(tmp_path: Path) -> None:
         wrong = 0
         for i in range(60):
             key = (seed * 7 + i) % 40
-            found = cache.get(f"{key:064x}")
-            wrong += found not in (None, bytes([key]) * 900)
+            entry = cache.get(f"{key:064x}")
+            wrong += entry not in (None, bytes([key]) * 900)
             cache.put(f"{key:064x}", bytes([key]) * 900)
         return wrong
 

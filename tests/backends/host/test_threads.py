@@ -64,7 +64,7 @@ def test_the_quota_is_read_from_the_cgroup(tmp_path: Path, files: dict[str, str]
 
 
 @pytest.mark.parametrize(
-    ("affinity", "quota", "asked", "expected"),
+    ("affinity", "quota", "requested", "expected"),
     [
         (8, None, 0, 8),
         (8, 2.5, 0, 3),
@@ -76,11 +76,11 @@ def test_the_quota_is_read_from_the_cgroup(tmp_path: Path, files: dict[str, str]
     ],
 )
 def test_the_switch_or_the_smallest_limit_counts(
-    monkeypatch: pytest.MonkeyPatch, affinity: int, quota: float | None, asked: int, expected: int
+    monkeypatch: pytest.MonkeyPatch, affinity: int, quota: float | None, requested: int, expected: int
 ) -> None:
     monkeypatch.setattr(threads, "affinity_count", lambda: affinity)
     monkeypatch.setattr(threads, "cgroup_cpus", lambda: quota)
-    with switches.override(num_threads=asked):
+    with switches.override(num_threads=requested):
         assert threads.count() == expected
 
 

@@ -22,9 +22,9 @@ def numbers(dtype: DType, seed: int) -> np.ndarray:
     """Ordinary numbers, large and small ones, and every special case beside each other."""
     rng = np.random.default_rng(seed)
     edges = [0.0, -0.0, 1.0, -1.0, 0.5, 2.0, 3.0, -3.0, np.inf, -np.inf, np.nan, 1e-40, 1e-310, 1e5, 3e7, 1e300]
-    found = np.concatenate([rng.normal(size=60) * 4, np.exp(rng.uniform(-200, 200, 60)), rng.permutation(edges)])
+    samples = np.concatenate([rng.normal(size=60) * 4, np.exp(rng.uniform(-200, 200, 60)), rng.permutation(edges)])
     with np.errstate(all="ignore"):
-        return np.asarray(rounded(found * rng.choice([-1, 1], found.size), dtype))
+        return np.asarray(rounded(samples * rng.choice([-1, 1], samples.size), dtype))
 
 
 def on_both(function: Any, *arrays: np.ndarray) -> tuple[np.ndarray, np.ndarray]:

@@ -18,8 +18,8 @@ LARGEST = 3000  # elements of its inputs
 
 
 def results(name: str, arrays: list[Any], attrs: dict[str, Any], device: str) -> list[rn.Tensor]:
-    made = apply(Op.registry[name], *(rn.tensor(a, device=device) for a in arrays), **attrs)
-    return list(made) if isinstance(made, tuple) else [made]
+    result = apply(Op.registry[name], *(rn.tensor(a, device=device) for a in arrays), **attrs)
+    return list(result) if isinstance(result, tuple) else [result]
 
 
 @pytest.mark.parametrize("name", NAMES)

@@ -106,17 +106,17 @@ def halves(device: str) -> list[Any]:
 
 def host(device: str) -> list[Any]:
     """Ops that NumPy carries out in the middle of a program, and callbacks."""
-    seen: list[float] = []
+    printed: list[float] = []
 
     @rn.compile
     def step(x: Any) -> Any:
         y = rn.pure_callback(lambda a: np.sqrt(a * a), rn.ShapeDtypeStruct(x.shape, "float32"), x) + 1
-        rn.debug.callback(lambda a: seen.append(float(a)), y.sum())
+        rn.debug.callback(lambda a: printed.append(float(a)), y.sum())
         return y, rn.linalg.qr(y @ y.mT)[1].abs()
 
-    made = [*step(drawn(device, 4, 4))]
-    assert seen
-    return [*made, rn.tensor(seen[-1:])]
+    results = [*step(drawn(device, 4, 4))]
+    assert printed
+    return [*results, rn.tensor(printed[-1:])]
 
 
 def trained(device: str) -> list[Any]:

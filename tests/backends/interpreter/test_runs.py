@@ -136,13 +136,13 @@ def test_threads_take_turns_at_the_same_variables() -> None:
         return v.sum()
 
     step()
-    seen: list[float] = []
+    totals: list[float] = []
 
     def work() -> None:
         for _ in range(10):
             step()
             values = v.numpy()
-            seen.append(float(values[0] - values[1]))
+            totals.append(float(values[0] - values[1]))
 
     threads = [threading.Thread(target=work) for _ in range(3)]
     for thread in threads:
@@ -150,19 +150,19 @@ def test_threads_take_turns_at_the_same_variables() -> None:
     for thread in threads:
         thread.join()
     assert v.numpy().tolist() == [31.0, 31.0]
-    assert set(seen) == {0.0}
+    assert set(totals) == {0.0}
 
 
 def test_the_main_thread_serves_and_hears_of_signals() -> None:
     """What a handler raises comes out when the work has ended, and the work is told."""
-    asked: list[str] = []
+    requests: list[str] = []
     started, ended = threading.Event(), threading.Event()
 
     def work() -> int:
         assert on_callers_thread(threading.current_thread) is threading.main_thread()
         started.set()
         signal.raise_signal(signal.SIGINT)
-        while not asked:
+        while not requests:
             pass
         ended.set()
         return 0
@@ -170,7 +170,7 @@ def test_the_main_thread_serves_and_hears_of_signals() -> None:
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
     try:
         with pytest.raises(KeyboardInterrupt):
-            attended(work, lambda: asked.append("stop"))
+            attended(work, lambda: requests.append("stop"))
     finally:
         signal.signal(signal.SIGINT, before)
     assert started.is_set() and ended.is_set()

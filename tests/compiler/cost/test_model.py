@@ -23,9 +23,9 @@ def values(*shape: int) -> rn.Tensor:
 
 def only(fn: Callable[..., Any], *args: rn.Tensor, kind: str = "") -> Call:
     """The one call of a function, or the one whose kernel's name begins so."""
-    found = [c for c in Traced(fn, args).plan.calls if c.kernel.name.startswith(kind)]
-    assert len(found) == 1
-    return found[0]
+    calls = [c for c in Traced(fn, args).plan.calls if c.kernel.name.startswith(kind)]
+    assert len(calls) == 1
+    return calls[0]
 
 
 def test_work_grows_with_the_points_and_the_cost_of_an_op() -> None:

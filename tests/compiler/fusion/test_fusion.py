@@ -98,8 +98,8 @@ def test_values_are_read_in_several_ways_at_once(function: Function, second: boo
         return pull(ones)
 
     expected = tested(x, w)
-    found = rn.compile(tested)(x, w)
-    for a, b in zip(_flat(expected), _flat(found), strict=True):
+    actual = rn.compile(tested)(x, w)
+    for a, b in zip(_flat(expected), _flat(actual), strict=True):
         assert same_bits(a, b)
 
 
@@ -122,22 +122,22 @@ def _chain() -> Graph:
 
 
 def test_the_invariants_notice_a_value_that_is_read_at_other_points() -> None:
-    made = plan.Planner(_chain(), 1).clustering
-    cluster = made.clusters[0]
-    invariants.check_clusters(made)
+    clustering = plan.Planner(_chain(), 1).clustering
+    cluster = clustering.clusters[0]
+    invariants.check_clusters(clustering)
     cluster.domain = (4, 3)
     with pytest.raises(VerifierError, match="at other points than its own"):
-        invariants.check_clusters(made)
+        invariants.check_clusters(clustering)
 
 
 def test_the_invariants_notice_a_wrong_order() -> None:
-    made = plan.Planner(_chain(), 1, fuse=False).clustering
-    order = sorted(made.clusters, key=lambda c: c.first)
-    invariants.check_order(order, made, {})
+    clustering = plan.Planner(_chain(), 1, fuse=False).clustering
+    order = sorted(clustering.clusters, key=lambda c: c.first)
+    invariants.check_order(order, clustering, {})
     with pytest.raises(VerifierError, match="is computed before"):
-        invariants.check_order(order[::-1], made, {})
+        invariants.check_order(order[::-1], clustering, {})
     with pytest.raises(VerifierError, match="in a circle"):
-        invariants.check_order(order[1:], made, {})
+        invariants.check_order(order[1:], clustering, {})
 
 
 def test_the_invariants_notice_memory_that_nothing_has_written() -> None:

@@ -17,26 +17,26 @@ class _Plain:
 
     def reaches(self, start: int, target: int, *, indirectly: bool = False) -> bool:
         stack = [b for a, b in self.edges if a == start and not (indirectly and b == target)]
-        seen: set[int] = set()
+        visited: set[int] = set()
         while stack:
             at = stack.pop()
             if at == target:
                 return True
-            if at not in seen:
-                seen.add(at)
+            if at not in visited:
+                visited.add(at)
                 stack += [b for a, b in self.edges if a == at]
         return False
 
-    def merge(self, kept: int, gone: int) -> None:
-        renamed = {(kept if a == gone else a, kept if b == gone else b) for a, b in self.edges}
+    def merge(self, first: int, last: int) -> None:
+        renamed = {(first if a == last else a, first if b == last else b) for a, b in self.edges}
         self.edges = {(a, b) for a, b in renamed if a != b}
 
 
 def _edges(vertices: dict[int, Vertex]) -> set[tuple[int, int]]:
     number = {vertex: i for i, vertex in vertices.items()}
-    found = {(number[a], i) for i, v in vertices.items() for a in v.predecessors}
-    assert found == {(i, number[b]) for i, v in vertices.items() for b in v.successors}
-    return found
+    edges = {(number[a], i) for i, v in vertices.items() for a in v.predecessors}
+    assert edges == {(i, number[b]) for i, v in vertices.items() for b in v.successors}
+    return edges
 
 
 @pytest.mark.parametrize("seed", range(60))

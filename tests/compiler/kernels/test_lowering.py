@@ -29,22 +29,22 @@ def family_of(path: Path) -> str | None:
 
 def classes_of_families() -> dict[str, str]:
     """The full names of all classes of families, and of the forms of rules, with the family of each."""
-    found = {f"{rules.__name__}.{name}": "rules" for name, x in vars(rules).items() if isinstance(x, type)}
+    families = {f"{rules.__name__}.{name}": "rules" for name, x in vars(rules).items() if isinstance(x, type)}
     for path in sources():
         family = family_of(path)
         if family is not None:
             names = [node.name for node in parsed(path).body if isinstance(node, ast.ClassDef)]
-            found |= {f"{module_name(path)}.{name}": family for name in names}
-    return found
+            families |= {f"{module_name(path)}.{name}": family for name in names}
+    return families
 
 
 def names_of(tree: ast.Module, module: str) -> dict[str, str]:
     """What the names of a module stand for, in full."""
-    found = {node.name: f"{module}.{node.name}" for node in tree.body if isinstance(node, ast.ClassDef)}
+    names = {node.name: f"{module}.{node.name}" for node in tree.body if isinstance(node, ast.ClassDef)}
     for node in ast.walk(tree):
         if isinstance(node, ast.ImportFrom) and node.module is not None:
-            found |= {a.asname or a.name: f"{node.module}.{a.name}" for a in node.names}
-    return found
+            names |= {a.asname or a.name: f"{node.module}.{a.name}" for a in node.names}
+    return names
 
 
 def type_tests(tree: ast.Module) -> Iterator[tuple[int, str]]:
@@ -71,24 +71,24 @@ def is_type_call(node: ast.AST) -> bool:
 def foreign_type_tests(tree: ast.Module, module: str, family: str | None, known: dict[str, str]) -> list[str]:
     """The type tests of a module on classes of another family, or on forms of rules."""
     names = names_of(tree, module)
-    found = []
+    tests = []
     for line, text in type_tests(tree):
         first, *rest = text.split(".")
         full = ".".join([names.get(first, first), *rest])
         if known.get(full, family) != family:
-            found.append(f"{module}:{line} {text}")
-    return found
+            tests.append(f"{module}:{line} {text}")
+    return tests
 
 
 def test_no_type_of_a_family_is_tested_outside_of_it() -> None:
     known = classes_of_families()
     assert len(set(known.values())) > 8
-    found = [
+    offenders = [
         line
         for path in sources()
         for line in foreign_type_tests(parsed(path), module_name(path), family_of(path), known)
     ]
-    assert found == []
+    assert offenders == []
 
 
 @pytest.mark.parametrize(
@@ -132,13 +132,13 @@ def test_only_kernels_import_families() -> None:
     """What is in the package of a family is known to ``families.py`` and to other kernels alone."""
     families = {family for family in classes_of_families().values() if family != "rules"}
     prefixes = tuple(f"runnel.compiler.kernels.{family}" for family in families)
-    found = [
+    offenders = [
         f"{name} imports {target}"
         for name, targets in import_graph().items()
         for target in targets
         if target.startswith(prefixes) and not name.startswith("runnel.compiler.kernels.")
     ]
-    assert found == []
+    assert offenders == []
 
 
 def test_every_form_of_rule_has_a_family() -> None:

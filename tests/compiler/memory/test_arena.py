@@ -51,10 +51,14 @@ spans_ = st.lists(
 @given(spans_)
 def test_arrangements_are_sound(lifetimes: list[Lifetime]) -> None:
     bound, when = fullest(lifetimes)
-    found = arrange(lifetimes, bound, when)
-    assert disjoint(lifetimes, found.offsets, found.peak)
-    assert bound <= found.peak == max(at + span.nbytes for span, at in zip(lifetimes, found.offsets, strict=True))
-    assert arrange(lifetimes, bound, when) == found
+    arrangement = arrange(lifetimes, bound, when)
+    assert disjoint(lifetimes, arrangement.offsets, arrangement.peak)
+    assert (
+        bound
+        <= arrangement.peak
+        == max(at + span.nbytes for span, at in zip(lifetimes, arrangement.offsets, strict=True))
+    )
+    assert arrange(lifetimes, bound, when) == arrangement
     assert disjoint(lifetimes, *arrange(lifetimes, bound, when, effort=0))
 
 
@@ -67,9 +71,9 @@ def test_search_finds_what_greed_misses() -> None:
     ]
     bound, when = fullest(lifetimes)
     first = arrange(lifetimes, bound, when, effort=0)
-    found = arrange(lifetimes, bound, when, effort=EFFORT)
-    assert found.peak < first.peak
-    assert found.peak <= WITHIN * bound
+    arrangement = arrange(lifetimes, bound, when, effort=EFFORT)
+    assert arrangement.peak < first.peak
+    assert arrangement.peak <= WITHIN * bound
 
 
 def program(net: nn.Module, x: np.ndarray, classes: int, optimizer: Any = optim.SGD, pool: bool = False) -> Any:

@@ -45,8 +45,8 @@ def checked(fn: Function, *args: Tensor, threads: int = 1) -> Traced:
     """The program of ``fn``, after a look at its results: bits are those of one op after the other."""
     traced = Traced(fn, args, threads=threads)
     eager = fn(*args)
-    for expected, found in zip(eager if isinstance(eager, tuple) else (eager,), traced(*args), strict=True):
-        assert same_bits(expected.numpy(), found)
+    for expected, actual in zip(eager if isinstance(eager, tuple) else (eager,), traced(*args), strict=True):
+        assert same_bits(expected.numpy(), actual)
     return traced
 
 
@@ -61,8 +61,8 @@ def copies(traced: Traced) -> int:
 
 
 def arena(traced: Traced) -> list[Place]:
-    found = {a.place: None for c in traced.plan.calls for a in c.accesses if a.place.space is Space.ARENA}
-    return list(found)
+    places = {a.place: None for c in traced.plan.calls for a in c.accesses if a.place.space is Space.ARENA}
+    return list(places)
 
 
 IMAGE = ((0, 0), (1, 0), (1, 2), (0, 0))
@@ -190,11 +190,11 @@ def test_loops_and_choices(threads: int) -> None:
         return rn.scan(body, x, xs)
 
     def unrolled(x: Any, xs: Any) -> Any:
-        found = []
+        results = []
         for i in range(xs.shape[0]):
             x, y = body(x, xs[i])
-            found.append(y)
-        return x, ops.stack(found)
+            results.append(y)
+        return x, ops.stack(results)
 
     def chosen(x: Any) -> Any:
         other = ((0, 0), (0, 1), (2, 1), (0, 0))
@@ -202,8 +202,8 @@ def test_loops_and_choices(threads: int) -> None:
 
     x, xs = values(2, 8, 11, 20), values(4, 2, 7, 9, 20)
     with switches.override(num_threads=threads):
-        for expected, found in zip(unrolled(x, xs), rn.compile(scanned)(x, xs), strict=True):
-            np.testing.assert_array_equal(found.numpy(), expected.numpy())
+        for expected, results in zip(unrolled(x, xs), rn.compile(scanned)(x, xs), strict=True):
+            np.testing.assert_array_equal(results.numpy(), expected.numpy())
         for value in (abs(x), -abs(x)):
             np.testing.assert_array_equal(rn.compile(chosen)(value).numpy(), chosen(value).numpy())
 

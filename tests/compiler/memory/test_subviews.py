@@ -40,8 +40,8 @@ def test_bits_and_copies(name: str) -> None:
     function, shapes, copies = CASES[name]
     inputs = [values(*shape) for shape in shapes]
     compiled = rn.compile(function)
-    expected, found = function(*inputs), compiled(*inputs)
-    for e, f in zip(*(x if isinstance(x, tuple) else (x,) for x in (expected, found)), strict=True):
+    expected, actual = function(*inputs), compiled(*inputs)
+    for e, f in zip(*(x if isinstance(x, tuple) else (x,) for x in (expected, actual)), strict=True):
         np.testing.assert_array_equal(e.numpy(), f.numpy())
     calls = compiled.program(*inputs).plan.calls
     assert sum(any(n.op is concat_p for n in call.nodes) for call in calls) == copies

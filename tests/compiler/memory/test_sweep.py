@@ -44,5 +44,5 @@ def test_pairs_are_counted(seed: int) -> None:
 def test_a_long_forward_and_backward_pass_needs_no_more_than_the_bound() -> None:
     count = 3000
     lifetimes = [Lifetime(64 * (1 + i % 5), i, 2 * count - i) for i in range(count)]
-    found = arrange(lifetimes, _bound(lifetimes[:1]) or 1, count)
-    assert found.peak == sum(s.nbytes for s in lifetimes)
+    arrangement = arrange(lifetimes, _bound(lifetimes[:1]) or 1, count)
+    assert arrangement.peak == sum(s.nbytes for s in lifetimes)

@@ -72,8 +72,8 @@ def _float(draw: Draw, nodes: list[Value]) -> Value:
 
 def _shaped(x: Value, shape: tuple[int, ...]) -> Value:
     """``x``, or as much of it as fits, in ``shape``."""
-    sizes = tuple(min(n, wanted) for n, wanted in zip(x.aval.shape, shape, strict=True))
-    sizes = tuple(1 if size < wanted else size for size, wanted in zip(sizes, shape, strict=True))
+    sizes = tuple(min(n, extent) for n, extent in zip(x.aval.shape, shape, strict=True))
+    sizes = tuple(1 if size < extent else size for size, extent in zip(sizes, shape, strict=True))
     return op(broadcast_p, op(slice_p, x, starts=(0, 0), sizes=sizes, steps=(1, 1)), shape=shape)
 
 

@@ -47,7 +47,7 @@ def test_expanded_graphs_hold_nothing_to_expand() -> None:
     after = expand(before)
     verify(after)
     lowered = {n.op for n in after.values if n.op is not None}
-    assert all(found in lower for found in lowered) and expand(after) is after
+    assert all(op_name in lower for op_name in lowered) and expand(after) is after
     rng = np.random.default_rng(0)
     values = [rng.integers(-3, 4, n.aval.shape).astype(np.float32) for n in before.inputs]  # sums of these are exact
     for old, new in zip(interpreter.run(before, values)[0], interpreter.run(after, values)[0], strict=True):

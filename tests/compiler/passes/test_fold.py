@@ -63,9 +63,9 @@ def test_folded(name: str) -> None:
     node, expected = FOLDED[name]
     after = fold_constants(graph([], node))
     verify(after)
-    (found,) = after.outputs
-    assert found.is_constant and found.value.dtype == expected.dtype
-    assert found.value.tobytes() == expected.tobytes() and found.value.shape == expected.shape
+    (output,) = after.outputs
+    assert output.is_constant and output.value.dtype == expected.dtype
+    assert output.value.tobytes() == expected.tobytes() and output.value.shape == expected.shape
 
 
 @pytest.mark.parametrize("name", KEPT)
@@ -76,8 +76,8 @@ def test_kept(name: str) -> None:
 
 def test_folding_stops_at_what_is_not_constant() -> None:
     x = argument(1, 3)
-    (found,) = fold_constants(graph([x], op(add_p, x, op(mul_p, A, A)))).outputs
-    assert found.op is add_p and found.inputs[0] is x and found.inputs[1].value.tolist() == [[1, 4, 9]]
+    (output,) = fold_constants(graph([x], op(add_p, x, op(mul_p, A, A)))).outputs
+    assert output.op is add_p and output.inputs[0] is x and output.inputs[1].value.tolist() == [[1, 4, 9]]
 
 
 def test_budgets() -> None:

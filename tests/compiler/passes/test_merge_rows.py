@@ -22,8 +22,8 @@ def normal(*shape: int) -> rn.Tensor:
 
 def both(function: Any, args: list[rn.Tensor]) -> tuple[Traced, Traced]:
     """The function without and with the pass, after a check that their bits are eager's."""
-    found = function(*args)
-    expected = [x.numpy() for x in (found if isinstance(found, tuple) else (found,))]
+    actual = function(*args)
+    expected = [x.numpy() for x in (actual if isinstance(actual, tuple) else (actual,))]
     plain, merged = (
         Traced(function, args, rewrite=simplify),
         Traced(function, args, rewrite=lambda g: merge_rows(simplify(g)), threads=2),
@@ -68,14 +68,14 @@ def test_what_would_be_copied_stays() -> None:
 
 
 def test_graphs_without_such_products_are_left_alone() -> None:
-    seen: list[Graph] = []
+    graphs: list[Graph] = []
 
     def watch(graph: Graph) -> Graph:
-        seen.extend((graph, merge_rows(graph)))
+        graphs.extend((graph, merge_rows(graph)))
         return graph
 
     Traced(lambda x: ops.softmax(x * 2.0) + x, [normal(2, 3, 4)], rewrite=watch)
-    assert seen[0] is seen[1]
+    assert graphs[0] is graphs[1]
 
 
 @settings(deadline=None, max_examples=25)

@@ -31,9 +31,9 @@ def sample() -> Graph:
 
 
 def test_the_passes_work_together_and_each_can_be_seen() -> None:
-    after, kept = pipeline.run(sample(), keep=True)
-    assert [name for name, _ in kept] == list(PIPELINE.names) and kept[-1][1] is after
-    assert printer.text(dict(kept)["fold"]).count("constant 1.0") == 2
+    after, stages = pipeline.run(sample(), keep=True)
+    assert [name for name, _ in stages] == list(PIPELINE.names) and stages[-1][1] is after
+    assert printer.text(dict(stages)["fold"]).count("constant 1.0") == 2
     assert printer.text(after) == (
         "graph program:\n    %0 = argument x : float32[1,3]\n    %1 = add(%0, %0) : float32[1,3]\n    return %1\n"
     )
@@ -42,8 +42,8 @@ def test_the_passes_work_together_and_each_can_be_seen() -> None:
 
 @pytest.mark.parametrize("name", PIPELINE.names)
 def test_each_pass_can_be_skipped(name: str) -> None:
-    _, kept = pipeline.run(sample(), keep=True, skip=frozenset({name}))
-    assert [n for n, _ in kept] == [n for n in PIPELINE.names if n != name]
+    _, stages = pipeline.run(sample(), keep=True, skip=frozenset({name}))
+    assert [n for n, _ in stages] == [n for n in PIPELINE.names if n != name]
 
 
 def test_skipping_all_changes_nothing() -> None:

@@ -141,9 +141,9 @@ def test_becomes_its_operand(name: str) -> None:
 @pytest.mark.parametrize("name", BECOMES)
 def test_becomes_another_node(name: str) -> None:
     node, expected = BECOMES[name]
-    (found,) = simplify(graph([], node)).outputs
-    assert (found.op, found.attrs, found.aval) == (expected.op, expected.attrs, expected.aval)
-    assert [x.is_input for x in found.inputs] == [x.is_input for x in expected.inputs]
+    (output,) = simplify(graph([], node)).outputs
+    assert (output.op, output.attrs, output.aval) == (expected.op, expected.attrs, expected.aval)
+    assert [x.is_input for x in output.inputs] == [x.is_input for x in expected.inputs]
 
 
 @pytest.mark.parametrize("name", STAYS)
@@ -171,8 +171,8 @@ def test_values_of_every_dtype_stay(dtype: DType) -> None:
     floats = [-0.0, 0.0, 1.5, -2.5, 100, np.inf, -np.inf, np.nan, 6e-8]
     with np.errstate(all="ignore"):
         x = rn.asarray(np.array(floats if dtype.is_float else values).astype(dtype.numpy))
-    expected, found = flatten(rewritten(x))[0], flatten(rn.compile(rewritten)(x))[0]
-    for a, b in zip(expected, found, strict=True):
+    expected, actual = flatten(rewritten(x))[0], flatten(rn.compile(rewritten)(x))[0]
+    for a, b in zip(expected, actual, strict=True):
         assert a.dtype is b.dtype
         assert same_bits(a.numpy(), b.numpy())
 

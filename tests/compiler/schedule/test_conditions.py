@@ -56,12 +56,12 @@ def test_a_variable_is_overwritten_only_when_nobody_needs_it(
     shape, update = UPDATES[name]
     rng = np.random.default_rng(0)
     start, x = (rng.standard_normal(shape).astype(np.float32) for _ in range(2))
-    expected, found = Variable(start), Variable(start)
-    program = Traced(lambda t: update(found, t), (rn.asarray(x),), threads=threads)
+    expected, actual = Variable(start), Variable(start)
+    program = Traced(lambda t: update(actual, t), (rn.asarray(x),), threads=threads)
     for _ in range(2):
         result = update(expected, rn.asarray(x)).numpy()
         assert same_bits(program(rn.asarray(x))[0], result)
-        assert same_bits(found.numpy(), expected.numpy())
+        assert same_bits(actual.numpy(), expected.numpy())
 
 
 ROWS: dict[str, Callable[[Any], Any]] = {
@@ -83,9 +83,9 @@ ROWS: dict[str, Callable[[Any], Any]] = {
 @pytest.mark.parametrize("name", ROWS)
 def test_values_kept_between_passes_have_memory_of_their_own(name: str, shape: tuple[int, ...]) -> None:
     x = rn.asarray(np.random.default_rng(1).standard_normal(shape).astype(np.float32))
-    wanted = ROWS[name](x)
-    found = Traced(ROWS[name], (x,))(x)
-    for a, b in zip(found, wanted if isinstance(wanted, tuple) else (wanted,), strict=True):
+    expected = ROWS[name](x)
+    actual = Traced(ROWS[name], (x,))(x)
+    for a, b in zip(actual, expected if isinstance(expected, tuple) else (expected,), strict=True):
         assert same_bits(a, b.numpy())
 
 

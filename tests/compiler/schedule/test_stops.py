@@ -38,16 +38,16 @@ def test_pieces_cover_a_block_once_each(data: st.DataObject, call: Call, parts: 
     i0 = data.draw(st.integers(0, call.rows - 1))
     i1 = data.draw(st.integers(i0 + 1, call.rows))
     j0, j1 = (0, call.columns) if call.split == "rows" else (3, data.draw(st.integers(4, call.columns)))
-    seen = np.zeros((call.rows, call.columns), np.int64)
+    counts = np.zeros((call.rows, call.columns), np.int64)
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(stops, "PIECE", call.seconds / parts)
         for a, b, c, d in stops.pieces(call, (i0, i1, j0, j1)):
             assert a < b and c < d
             assert call.split != "rows" or (c, d) == (j0, j1)
-            seen[a:b, c:d] += 1
-    wanted = np.zeros_like(seen)
-    wanted[i0:i1, j0:j1] = 1
-    np.testing.assert_array_equal(seen, wanted)
+            counts[a:b, c:d] += 1
+    expected = np.zeros_like(counts)
+    expected[i0:i1, j0:j1] = 1
+    np.testing.assert_array_equal(counts, expected)
 
 
 @pytest.mark.parametrize("threads", [1, 2])
@@ -67,8 +67,8 @@ def test_cutting_records_changes_no_bit(
             v.assign(y.mean(0))
             return y, (y * 2).exp(), y.sum(1)
 
-        found = [r.numpy().tobytes() for r in (*step(x, w), v)]
-        return found, sum(map(len, Program(step.program(x, w).plan).buffer.commands))
+        state_bits = [r.numpy().tobytes() for r in (*step(x, w), v)]
+        return state_bits, sum(map(len, Program(step.program(x, w).plan).buffer.commands))
 
     with switches.override(num_threads=threads):
         monkeypatch.setattr(stops, "LONG", 9.0)

@@ -36,9 +36,9 @@ def test_runs_are_the_bytes_of_all_positions(start, loops, size):
         for point in itertools.product(*(range(begin, end) for begin, end, _ in loops))
         for byte in range(size)
     }
-    found = runs_of(start, loops, size)
-    assert bytes_of(found) == expected
-    assert (found[1:, 0] > found[:-1, 1]).all()
+    actual = runs_of(start, loops, size)
+    assert bytes_of(actual) == expected
+    assert (actual[1:, 0] > actual[:-1, 1]).all()
 
 
 @settings(deadline=None, max_examples=200)

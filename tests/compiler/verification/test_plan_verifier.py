@@ -93,8 +93,8 @@ def test_a_value_may_not_be_overwritten_before_it_is_read(monkeypatch):
     monkeypatch.setattr(verifier, "_places", lambda plan: iter(()))
     plan = chain(1)
     calls = plan.calls
-    made = {a.place for c in calls[:1] for a in c.accesses if a.writes and a.place.space is Space.ARENA}
-    first = next(p for p in made if any(a.place is p for a in calls[-1].accesses))
+    written = {a.place for c in calls[:1] for a in c.accesses if a.writes and a.place.space is Space.ARENA}
+    first = next(p for p in written if any(a.place is p for a in calls[-1].accesses))
     between = next(a.place for c in calls[1:-1] for a in c.accesses if a.writes and a.place is not first)
     between.offset = first.offset
     refused(plan, "do not hold its value")

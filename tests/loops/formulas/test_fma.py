@@ -44,8 +44,8 @@ def exact_single(a: float, b: float, c: float) -> np.float32:
 @example(3e-162, 3e-162, 0.0)
 @example(0.1, 10.0, -1.0)
 def test_double(a: float, b: float, c: float) -> None:
-    got = fused_multiply_add(*(np.array([x]) for x in (a, b, c)))[0]
-    assert got.tobytes() == np.float64(exact_double(a, b, c)).tobytes()
+    actual = fused_multiply_add(*(np.array([x]) for x in (a, b, c)))[0]
+    assert actual.tobytes() == np.float64(exact_double(a, b, c)).tobytes()
 
 
 @settings(deadline=None, max_examples=300)
@@ -53,8 +53,8 @@ def test_double(a: float, b: float, c: float) -> None:
 @example(float(np.float32(1 + 2**-23)), float(np.float32(1 + 2**-12)), float(np.float32(2**-60)))
 @example(-0.0, 1.0, -0.0)
 def test_single(a: float, b: float, c: float) -> None:
-    got = fused_multiply_add(*(np.array([x], np.float32) for x in (a, b, c)))[0]
-    assert got.dtype == np.float32 and got.tobytes() == exact_single(a, b, c).tobytes()
+    actual = fused_multiply_add(*(np.array([x], np.float32) for x in (a, b, c)))[0]
+    assert actual.dtype == np.float32 and actual.tobytes() == exact_single(a, b, c).tobytes()
 
 
 def test_double_rounding_is_avoided() -> None:

@@ -1,13 +1,13 @@
 """Accumulators of the loop IR: their identity, updates, and the fixed tree that combines lane-wise partial results.
 
-Stands beside ``memory``; ``loops`` carries accumulators from block to block as phis.
+``loops`` carries accumulators from block to block as phis.
 """
 
 from __future__ import annotations
 
 from typing import Final
 
-from runnel.backends.cpu.codegen.lanes import Value, apply, constant, held, widen
+from runnel.backends.cpu.codegen.lanes import Value, apply, constant, register_dtype, widen
 from runnel.backends.cpu.codegen.memory import Active
 from runnel.backends.cpu.codegen.text import Emitter, vector
 from runnel.core.dtypes import DType
@@ -16,7 +16,7 @@ from runnel.core.records import field, record
 from runnel.loops.accumulators import REDUCERS, Reducer
 from runnel.loops.ir import CHAIN, LANES, Acc
 
-_LEVELS: Final = 48  # more blocks than 2⁴⁸ nobody waits for
+_LEVELS: Final = 48  # no run has more than 2⁴⁸ blocks
 _RARELY: Final = ", !prof !3"  # ``nest`` defines !3
 
 
@@ -24,9 +24,9 @@ _RARELY: Final = ", !prof !3"  # ``nest`` defines !3
 class Accumulator:
     """An Acc and the operand it is in now.
 
-    ``is_partial``: its LANES lanes are partial results; ``total`` holds their combination once no update will follow.
-    ``tally`` counts updates where these are taken in blocks; ``waiting`` is then the address of the blocks that wait to
-    meet others: at level n what stands for 2ⁿ of them.
+    ``is_partial``: its LANES lanes are partial results; ``total`` holds their combination after the last update.
+    ``tally`` counts updates that are accumulated in blocks; ``waiting`` is then the address of the pending partial
+    results: at level n the combination of 2ⁿ blocks.
     """
 
     name: str
@@ -42,7 +42,7 @@ class Accumulator:
 
     @property
     def type(self) -> str:
-        return vector(held(self.dtype), self.lanes)
+        return vector(register_dtype(self.dtype), self.lanes)
 
     def update(self, em: Emitter, value: Value, active: Active | None) -> None:
         """Take in one value; ``active`` are the lanes of the vec loop around the update."""
@@ -61,11 +61,11 @@ class Accumulator:
         """The value; partial results are combined lanes l with l + 8, then l + 4, l + 2, l + 1."""
         if self.total is not None:
             return self.total
-        operand, width = self.operand if self.tally is None else self.tally.met(em, self), LANES
+        operand, width = self.operand if self.tally is None else self.tally.combined(em, self), LANES
         if not self.is_partial:
             return Value(operand, self.lanes)
         while width > 2:
-            half, kind = width // 2, vector(held(self.dtype), width)
+            half, kind = width // 2, vector(register_dtype(self.dtype), width)
             low, high = (
                 em.value(
                     f"shufflevector {kind} {operand}, {kind} poison, <{half} x i32> <{_picks(range(at, at + half))}>"
@@ -73,7 +73,7 @@ class Accumulator:
                 for at in (0, half)
             )
             operand, width = self.combine(em, low, high, half), half
-        kind = vector(held(self.dtype), 2)
+        kind = vector(register_dtype(self.dtype), 2)
         first, second = (em.value(f"extractelement {kind} {operand}, i32 {at}") for at in (0, 1))
         return Value(self.combine(em, first, second, 1), 1)
 
@@ -81,7 +81,7 @@ class Accumulator:
         return apply(em, self.reducer.combine, [a, b], [self.dtype, self.dtype], self.dtype, lanes)
 
     def place(self, em: Emitter, level: str) -> str:
-        """Where a block waits."""
+        """The address of the pending result of a level."""
         return em.value(f"getelementptr {self.type}, ptr {self.waiting}, i64 {level}")
 
     def meet(self, em: Emitter, place: str, block: str) -> str:
@@ -93,7 +93,7 @@ class Accumulator:
         operand = widen(em, value, self.dtype, width)
         if width == LANES:
             return operand
-        kind = vector(held(self.dtype), width)
+        kind = vector(register_dtype(self.dtype), width)
         picks = _picks([min(at, width) for at in range(LANES)])
         return em.value(f"shufflevector {kind} {operand}, {kind} poison, <{LANES} x i32> <{picks}>")
 
@@ -109,7 +109,7 @@ class Tally:
     type: Final = "i64"
 
     def updated(self, em: Emitter) -> None:
-        """One member was updated; the last one of all ends a block if it has now CHAIN updates."""
+        """Note the update of one member; the last member ends a block after CHAIN updates."""
         self.missing = (self.missing or len(self.members)) - 1
         if self.missing:
             return
@@ -117,19 +117,20 @@ class Tally:
         self.operand = em.value(f"add i64 {before}, 1")
         is_full = em.value(f"icmp eq i64 {em.value(f'and i64 {self.operand}, {CHAIN - 1}')}, 0")
         full, on = em.new_label("full"), em.new_label("on")
-        came = em.block
+        entry = em.block
         em.branch(is_full, full, on, _RARELY)
         em.start(full)
-        self._put(em, em.value(f"lshr i64 {before}, {CHAIN.bit_length() - 1}"))
+        self._store_block(em, em.value(f"lshr i64 {before}, {CHAIN.bit_length() - 1}"))
         last = em.block
         em.jump(on)
         em.start(on)
         for acc in self.members:
-            acc.operand = em.phi(acc.type, (acc.operand, came), (acc.identity, last))
+            acc.operand = em.phi(acc.type, (acc.operand, entry), (acc.identity, last))
 
-    def _put(self, em: Emitter, others: str) -> None:
-        """Each member's block, after ``others``, where it waits: as a binary counter adds one."""
-        head, meet, put = (em.new_label(hint) for hint in ("head", "meet", "put"))
+    def _store_block(self, em: Emitter, others: str) -> None:
+        """Combine each member's block with the pending results of the ``others`` before it, like a carry in a binary
+        counter, and store it."""
+        head, meet, store = (em.new_label(hint) for hint in ("head", "meet", "put"))
         before = em.block
         em.jump(head)
         em.start(head)
@@ -137,26 +138,26 @@ class Tally:
         blocks = [em.phi(acc.type, (acc.operand, before)) for acc in self.members]
         is_odd = em.value(f"trunc i64 {left} to i1")
         places = [acc.place(em, level) for acc in self.members]
-        em.branch(is_odd, meet, put)
+        em.branch(is_odd, meet, store)
         em.start(meet)
-        met = [acc.meet(em, place, block) for acc, place, block in zip(self.members, places, blocks, strict=True)]
+        combined = [acc.meet(em, place, block) for acc, place, block in zip(self.members, places, blocks, strict=True)]
         fewer, above = em.value(f"lshr i64 {left}, 1"), em.value(f"add i64 {level}, 1")
-        for phi, operand in zip([left, level, *blocks], [fewer, above, *met], strict=True):
+        for phi, operand in zip([left, level, *blocks], [fewer, above, *combined], strict=True):
             em.add_edge(phi, operand, em.block)
         em.jump(head)
-        em.start(put)
+        em.start(store)
         for acc, place, block in zip(self.members, places, blocks, strict=True):
             em.effect(f"store {acc.type} {block}, ptr {place}, align {acc.dtype.itemsize}")
 
-    def met(self, em: Emitter, acc: Accumulator) -> str:
-        """The block at hand with all that wait, the youngest first."""
+    def combined(self, em: Emitter, acc: Accumulator) -> str:
+        """The current block combined with all pending results, the latest first."""
         others = em.value(f"lshr i64 {self.operand}, {CHAIN.bit_length() - 1}")
         head, meet, after, done = (em.new_label(hint) for hint in ("head", "meet", "after", "done"))
-        came = em.block
+        entry = em.block
         em.branch(em.value(f"icmp eq i64 {others}, 0"), done, head)
         em.start(head)
-        left, level = em.phi("i64", (others, came)), em.phi("i64", ("0", came))
-        block = em.phi(acc.type, (acc.operand, came))
+        left, level = em.phi("i64", (others, entry)), em.phi("i64", ("0", entry))
+        block = em.phi(acc.type, (acc.operand, entry))
         em.branch(em.value(f"trunc i64 {left} to i1"), meet, after)
         em.start(meet)
         joined = acc.meet(em, acc.place(em, level), block)
@@ -169,7 +170,7 @@ class Tally:
             em.add_edge(phi, operand, after)
         em.branch(em.value(f"icmp eq i64 {fewer}, 0"), done, head)
         em.start(done)
-        return em.phi(acc.type, (acc.operand, came), (following, after))
+        return em.phi(acc.type, (acc.operand, entry), (following, after))
 
 
 def begin(em: Emitter, acc: Acc, lanes: int, *, is_partial: bool) -> Accumulator:
@@ -180,7 +181,7 @@ def begin(em: Emitter, acc: Acc, lanes: int, *, is_partial: bool) -> Accumulator
 
 
 def count(em: Emitter, together: list[Accumulator]) -> None:
-    """Take the updates of accumulators that are always updated one after the other in blocks that meet pairwise."""
+    """Accumulate the updates of accumulators that are always updated together in blocks that are combined pairwise."""
     tally = Tally(members=together)
     for acc in together:
         acc.tally = tally

@@ -1,6 +1,6 @@
-"""LLVM text → object code → address, for the target in force. Where lowering hands its kernels over.
+"""LLVM text → object code → address, for the target in force. The entry point of code generation.
 
-Kernels may call the contraction functions by name; those are built when the first kernel that mentions one comes by.
+Kernels may call the contraction functions by name; those are built together with the first kernel that calls them.
 """
 
 from __future__ import annotations
@@ -36,23 +36,23 @@ def addresses(modules: Sequence[tuple[str, str]]) -> list[Function]:
     return _linked(lambda imports: [of_text(symbol, text, imports) for symbol, text in modules])
 
 
-def kernels(wanted: Sequence[Kernel]) -> list[Function]:
-    """The address of each kernel. Its name says what it does: its text is written only if it must be compiled."""
+def kernels(requested: Sequence[Kernel]) -> list[Function]:
+    """The address of each kernel. Its name identifies its code: its text is generated only if it must be compiled."""
     target = in_force()
-    texts = [functools.partial(nest.emit_kernel, kernel, target) for kernel in wanted]
+    texts = [functools.partial(nest.emit_kernel, kernel, target) for kernel in requested]
     return _linked(
-        lambda _: [_module(k.name, products.symbols(k), text) for k, text in zip(wanted, texts, strict=True)]
+        lambda _: [_module(k.name, products.symbols(k), text) for k, text in zip(requested, texts, strict=True)]
     )
 
 
-def filed(wanted: Sequence[tuple[str, Iterable[str]]]) -> list[Function]:
+def filed(requested: Sequence[tuple[str, Iterable[str]]]) -> list[Function]:
     """The address of each kernel, given its name and the symbols that its code calls; LookupError if it would have to
     be compiled."""
 
     def refuse() -> str:
         raise LookupError("There is no machine code of a kernel.")
 
-    return _linked(lambda _: [_module(name, called, refuse) for name, called in wanted])
+    return _linked(lambda _: [_module(name, called, refuse) for name, called in requested])
 
 
 def _module(name: str, called: Iterable[str], text: Callable[[], str]) -> Module:
@@ -60,7 +60,7 @@ def _module(name: str, called: Iterable[str], text: Callable[[], str]) -> Module
 
 
 def emitters() -> str:
-    """A digest of all that turns loop IR into text: the sources of these two packages."""
+    """A digest of the code generator: the sources of these two packages."""
     return sources.digest("backends/cpu", "loops")
 
 

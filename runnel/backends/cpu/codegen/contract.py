@@ -7,18 +7,17 @@
 A, B and C point at element [0, 0] (if ``tile`` is 1, C points at memory for one block, where every block begins);
 strides count elements, C's columns are adjacent. For i0 ≤ i < i1 and j0 ≤ j < j1 it stores C[i, j] =
 Σ_k A[i, k]·B[k, j]. For each K_BLOCK steps of k an element has one chain of fused multiply-adds over ascending k, the
-first of which starts at 0 or, to ``resume``, at C[i, j]; the chains' results meet pairwise (``k_blocks``). Its bits
-depend on k and the operands' values alone, not on strides, blocks or path. Unless ``a_rows`` is null, A
-is *indirect*: A[i, k] is element a_rows[i] + a_ks[k] behind A, and both lists hold i32. Unless ``b_panel`` is 0, B lies
-in *panels* already: the columns from each multiple of the target's panel width on, side by side, the last one filled
-up, ``b_panel`` elements behind those before; then j0 is such a multiple. When a block of C is done,
-``epilogue(thread, args, i0', i1', j0', j1')`` is called for it, unless null; the blocks cover the whole once. Panels go
-and sums that wait to the scratch memory that ``thread`` names (``docs/design.md``, "The kernel ABI"): at most SCRATCH
-bytes of it.
+first of which starts at 0 or, to ``resume``, at C[i, j]; the chains' results are combined pairwise (``k_blocks``). Its
+bits depend on k and the operands' values alone, not on strides, blocks or path. Unless ``a_rows`` is null, A is
+*indirect*: A[i, k] is element a_rows[i] + a_ks[k] of A, and both offset tables hold i32. Unless ``b_panel`` is 0, B is
+*packed* in panels already: each holds the columns from a multiple of the target's panel width on, the last one padded,
+and panels are ``b_panel`` elements apart; then j0 is such a multiple. When a block of C is done,
+``epilogue(thread, args, i0', i1', j0', j1')`` is called for it, unless null; the blocks cover the whole once. Panels
+and pending sums use at most SCRATCH bytes of the thread's scratch memory (``docs/design.md``, "The kernel ABI").
 
-Here is the driver for k of one block: the loops over blocks, and the choice between reading operands in place and
+This file has the driver for k of one block: the loops over blocks, and the choice between reading operands in place and
 packing them. The loops are those of Goto and van de Geijn, "Anatomy of High-Performance Matrix Multiplication" (2008).
-The rows of a block are dealt evenly to its tiles, as LIBXSMM does (Heinecke et al., 2016), so that no tile is much
+The rows of a block are partitioned evenly into tiles, as in LIBXSMM (Heinecke et al., 2016), so that no tile is much
 smaller than the others.
 """
 
@@ -39,8 +38,8 @@ PACKED = SCRATCH - k_blocks.PARTIALS  # for panels
 SHORT = "product"  # the driver
 SYMBOLS = {"float32": "rn_contract_f32", "float64": "rn_contract_f64"}
 _CACHE_LINE = 64
-_WORD = 4  # bytes of an entry of a list
-_K_GRAIN = 8  # runs of k end at multiples of it, so that squares are transposed whole
+_WORD = 4  # bytes of an entry of an offset table
+_K_GRAIN = 8  # runs of k end at multiples of it, so that only whole squares are transposed
 PARAMETERS = (
     "ptr %A, ptr %B, ptr %C, i64 %a_row, i64 %a_k, i64 %b_k, i64 %b_col, i64 %c_row, i64 %k, "
     "i64 %i0, i64 %i1, i64 %j0, i64 %j1, ptr %epilogue, ptr %thread, ptr %args, i64 %tile, i64 %resume, "
@@ -50,45 +49,45 @@ PARAMETERS = (
 
 @record
 class Blocking:
-    """How large blocks are, in elements: as measured with a second-level cache of 512 KiB (``benchmarks/contract.py``),
-    and with others in proportion where they are cut for it."""
+    """The sizes of blocks in elements: measured with a second-level cache of 512 KiB (``benchmarks/contract.py``), and
+    scaled to others."""
 
-    columns: int  # of a block of B: with ``k`` rows it stays in the second-level cache;
-    columns_few: int  # fewer where rows of A are read in place from a cache, so that reading them again is cheap;
-    columns_panels: int  # still fewer of a B that came in panels
-    small_a: int  # bytes of an A that stays in the caches,
-    small_a_panels: int  # and of one beside which panels that came pass through them
+    columns: int  # of a block of B: with ``k`` rows it stays in the second-level cache
+    columns_few: int  # where rows of A are read in place from a cache, so that reading them again is cheap
+    columns_panels: int  # of a prepacked B
+    small_a: int  # bytes of an A that stays in the caches
+    small_a_panels: int  # the same where a prepacked B is streamed through them
     crowded: int  # bytes between a B's first and last row if that step were its largest power-of-two divisor
-    rows: int = TILE_ROWS  # of C in one go, a multiple of every target's tile_rows
+    rows: int = TILE_ROWS  # of a block of C, a multiple of every target's tile_rows
     k: int = TILE_K  # of a packed panel: a panel and a tile of A stay in the first-level cache
-    k_few: int = 512  # of one of a block of few columns: fewer loads and stores of the sums
-    k_panels: int = 768  # of a B that came in panels
+    k_few: int = 512  # the same for a block of few columns: fewer loads and stores of the sums
+    k_panels: int = 768  # of a prepacked B
     k_in_place: int = 2048
     k_crowded: int = 256  # of a B in place whose rows lie on pages of their own
-    pack_k: int = 16  # below, k is too short for packing
-    pack_rows: int = 192  # B with adjacent columns is packed for this many rows,
-    pack_rows_crowded: int = 18  # or for this many if its rows crowd into few sets of the second-level cache
-    pack_a_columns: int = 192  # A whose rows are not adjacent in k is packed for this many columns
+    pack_k: int = 16  # the least k to pack for
+    pack_rows: int = 192  # the least rows to pack a B with adjacent columns for
+    pack_rows_crowded: int = 18  # the same if its rows compete for few sets of the second-level cache
+    pack_a_columns: int = 192  # the least columns to pack an A for whose rows are not adjacent in k
     pack_a_k: int = 48
     k_indirect: int = 128  # of an indirect A in sums longer than
     long_k: int = 4096  # this, where each k has a cache line of its own in A: gradients of convolution weights
 
 
 def blocking_of(dtype: DType, cache: int) -> Blocking:
-    """The blocks of products of ``dtype`` on a core with so many bytes of second-level cache."""
+    """The blocks of products of ``dtype`` on a core with ``cache`` bytes of second-level cache."""
     all_, few, panels = (widest_rows(cache) // part // dtype.itemsize for part in (1, 4, 8))
     beside_panels = max(cache // 2, 1 << 20)
     return Blocking(all_, few, panels, small_a=2 * cache, small_a_panels=beside_panels, crowded=cache // 2)
 
 
 def widest_rows(cache: int) -> int:
-    """Bytes of the rows of a block of B of which TILE_K stay in the cache."""
+    """Bytes of a row of a block of B such that TILE_K rows stay in the cache."""
     return min(TILE_BYTES, cache // TILE_K)
 
 
 def packs_columns(m: int, k: int, b_k: int, b_col: int, dtype: DType) -> bool:
-    """Whether the driver would copy B into panels for a product of ``m`` rows on a machine with masks, as
-    :meth:`_Driver._choose` decides at run time: a guide for whoever splits the work, never a matter of results."""
+    """Whether the driver would pack B for a product of ``m`` rows on a machine with masks, as :meth:`_Driver._choose`
+    decides at run time: a hint for splitting work that does not affect results."""
     blocks = blocking_of(dtype, context.current().cache)
     power = b_k & -b_k
     crowded = power * dtype.itemsize > _CACHE_LINE and power * k >= blocks.crowded // dtype.itemsize
@@ -170,7 +169,7 @@ class _Driver:
         self._address_a()
         at_least_once = em.select(em.test("sgt", "%k", 1), "%k", 1)  # k = 0: the tiles store zeros
         last_k = em.sub("%k", k_step)
-        whole = em.test("eq", em.value(f"and i64 {n}, {em.lanes - 1}"), 0)  # else a vector would be read beyond B
+        whole = em.test("eq", em.value(f"and i64 {n}, {em.lanes - 1}"), 0)  # else a vector would reach beyond B
         may_widen = em.both(em.either(self.packs_b, whole), em.value(f"xor i1 {self.packs_a}, true"))
         may_widen = em.both(may_widen, self.in_rows)
         in_place_next = em.select(self.in_panels, "%b_panel", self.width)
@@ -193,8 +192,8 @@ class _Driver:
                 with em.loop("%i0", "%i1", i_step) as i:
                     height = em.minimum(i_step, em.sub("%i1", i))
                     self._block(i, height, j, block, p, depth, b, b_next)
-                    wanted = em.value("icmp ne ptr %epilogue, null")
-                    with em.when(em.both(wanted, em.test("sge", p, last_k))):
+                    has_epilogue = em.value("icmp ne ptr %epilogue, null")
+                    with em.when(em.both(has_epilogue, em.test("sge", p, last_k))):
                         em.effect(
                             f"call void %epilogue(ptr %thread, ptr %args, i64 {i}, i64 {em.add(i, height)}, "
                             f"i64 {j}, i64 {em.add(j, block.columns)})"
@@ -203,7 +202,7 @@ class _Driver:
         return em
 
     def _choose(self, m: str, n: str) -> None:
-        """Which operands are packed: a function of extents and strides alone, and without effect on the result."""
+        """Which operands are packed: a function of extents and strides alone that does not affect the result."""
         em, blocks = self.em, self.blocks
         often = em.test("sge", m, blocks.pack_rows)
         crowded = em.both(em.test("sge", m, blocks.pack_rows_crowded), self._crowds("%b_k"))
@@ -219,7 +218,8 @@ class _Driver:
         self.packs_a = em.both(stepping, em.both(wide, deep))
 
     def _address_a(self) -> None:
-        """What tiles are told of A: for a listed one in place, where its lists lie instead of steps."""
+        """The arguments of tiles for A: for an indirect one in place, the addresses of its offset tables instead of
+        strides."""
         em = self.em
         lists = [em.value(f"ptrtoint ptr {x} to i64") for x in ("%a_rows", "%a_ks")]
         self.a_row = em.select(self.packs_a, 1, em.select(self.indirect, lists[0], "%a_row"))
@@ -273,10 +273,10 @@ class _Driver:
             column = em.mul(q, self.width)
             panel = em.at(b, em.mul(q, b_next))
             is_last = em.test("eq", column, block.last)
-            wanted = em.select(is_last, em.sub(block.columns, column), self.width)
-            vectors = em.ceil_div(wanted, em.lanes)
-            lanes = em.sub(wanted, em.mul(em.sub(vectors, 1), em.lanes))
-            kernels = tiles.position(em, wanted, vectors, self.indirect)
+            panel_columns = em.select(is_last, em.sub(block.columns, column), self.width)
+            vectors = em.ceil_div(panel_columns, em.lanes)
+            lanes = em.sub(panel_columns, em.mul(em.sub(vectors, 1), em.lanes))
+            kernels = tiles.position(em, panel_columns, vectors, self.indirect)
             corner = em.at("%C", em.mul(em.mul(i, self.in_whole), "%c_row"), em.add(em.mul(j, self.in_whole), column))
             wide = em.both(is_last, block.wide)
             width = em.select(wide, self.width + em.lanes, self.width) if self.wide_panel_rows else str(self.width)

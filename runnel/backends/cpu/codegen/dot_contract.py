@@ -4,13 +4,13 @@
 
 A and B hold bfloat16 and their strides count those, C holds float32. For i0 ≤ i < i1 and j0 ≤ j < j1 it stores
 C[i, j] = Σ_k A[i, k]·B[k, j]. For each K_BLOCK steps of k an element has one chain over ascending pairs of k, the last
-one alone if k is odd, the first of which starts at 0 or, to ``resume``, at C[i, j]; the chains' results meet pairwise
-(``k_blocks``). What one instruction makes of a pair is the processor's (docs/kernels.md,
-"Products of bfloat16"); it is a function of values alone, so strides, blocks and paths do not change a bit.
+one alone if k is odd, the first of which starts at 0 or, to ``resume``, at C[i, j]; the chains' results are combined
+pairwise (``k_blocks``). The rounding of a pair is the processor's (docs/kernels.md, "Products of bfloat16"); it is a
+function of values alone, so strides, blocks and paths do not change a bit.
 
-B is copied into panels of pairs, unless ``b_panel`` says that it lies in such, an odd last k paired with zero. A is
-read where it lies if pairs of k are adjacent in it and k is even: by strides, or through its lists, when each two
-entries of the list for k are neighbours; otherwise it is copied, too.
+B is packed into panels of pairs, an odd last k paired with zero, unless ``b_panel`` says that it is prepacked. A is
+read in place if pairs of k are adjacent in it and k is even: by strides, or through its offset tables, when each two
+entries of the table for k are neighbours; otherwise it is packed, too.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from runnel.core.records import record
 from runnel.loops.ir import TILE_K, TILE_ROWS
 
 SYMBOL = "rn_contract_bf16"
-_WORD = 4  # bytes of an entry of a list, and of a pair
+_WORD = 4  # bytes of an entry of an offset table, and of a pair
 _K_GRAIN = 8  # runs of k end at multiples of it, and so between pairs
 # LLVM's models of Arm's cores know nothing of bfdot: with their tuning the largest tiles do not stay in registers.
 _ATTRIBUTES = 'nounwind "tune-cpu"="generic"'
@@ -34,17 +34,17 @@ _ATTRIBUTES = 'nounwind "tune-cpu"="generic"'
 
 @record
 class DotBlocking:
-    """How large blocks are, in elements: as many bytes as those for float32 (``contract``)."""
+    """The sizes of blocks in elements: as many bytes as those for float32 (``contract``)."""
 
     columns: int  # of a block of B: with ``k`` rows it stays in the second-level cache
     columns_in_place: int  # where A is read in place
-    rows: int = TILE_ROWS  # of C in one go, a multiple of every target's tile_rows
+    rows: int = TILE_ROWS  # of a block of C, a multiple of every target's tile_rows
     k: int = 2 * TILE_K
     k_in_place: int = 4 * TILE_K
 
 
 def blocking_of(cache: int) -> DotBlocking:
-    """The blocks on a core with so many bytes of second-level cache."""
+    """The blocks on a core with ``cache`` bytes of second-level cache."""
     whole, in_place = (contract.widest_rows(cache) // part for part in (4, 16))
     return DotBlocking(whole, in_place)
 
@@ -125,15 +125,15 @@ class _Driver:
                         f"call void @panels(ptr {source}, i64 %b_k, i64 %b_col, i64 {depth}, i64 {block.columns}, "
                         f"ptr {packed_b})"
                     )
-                given = moved(em, "%B", em.mul(em.divide(j, self.width), "%b_panel"), em.mul(p, self.width))
-                b = em.select(in_panels, given, packed_b, "ptr")
+                prepacked = moved(em, "%B", em.mul(em.divide(j, self.width), "%b_panel"), em.mul(p, self.width))
+                b = em.select(in_panels, prepacked, packed_b, "ptr")
                 count = em.value(f"lshr i64 {em.add(depth, 1)}, 1")
                 b_next = em.select(in_panels, "%b_panel", em.mul(count, 2 * self.width))
                 with em.loop("%i0", "%i1", i_step) as i:
                     height = em.minimum(i_step, em.sub("%i1", i))
                     self._block(i, height, j, block, p, depth, b, b_next)
-                    wanted = em.value("icmp ne ptr %epilogue, null")
-                    with em.when(em.both(wanted, em.test("sge", p, last_k))):
+                    has_epilogue = em.value("icmp ne ptr %epilogue, null")
+                    with em.when(em.both(has_epilogue, em.test("sge", p, last_k))):
                         em.effect(
                             f"call void %epilogue(ptr %thread, ptr %args, i64 {i}, i64 {em.add(i, height)}, "
                             f"i64 {j}, i64 {em.add(j, block.columns)})"
@@ -142,11 +142,11 @@ class _Driver:
         return em
 
     def _choose(self) -> None:
-        """Whether A is copied: a function of its strides or lists alone, and without effect on the result."""
+        """Whether A is packed: a function of its strides or offset tables alone that does not affect the result."""
         em = self.em
         self.indirect = em.value("icmp ne ptr %a_rows, null")
-        seen = em.select(self.indirect, em.value("and i64 %k, -2"), 0)
-        by_tables = em.value(f"call i1 @paired(ptr %a_ks, i64 {seen})")
+        checked_k = em.select(self.indirect, em.value("and i64 %k, -2"), 0)
+        by_tables = em.value(f"call i1 @paired(ptr %a_ks, i64 {checked_k})")
         adjacent = em.select(self.indirect, by_tables, em.test("eq", "%a_k", 1), "i1")
         even = em.test("eq", em.value("and i64 %k, 1"), 0)
         in_place = em.both(adjacent, even)
@@ -173,10 +173,10 @@ class _Driver:
         with em.loop(0, block.count, 1) as q:
             column = em.mul(q, self.width)
             panel = moved(em, b, em.mul(q, b_next))
-            wanted = em.minimum(em.sub(block.columns, column), self.width)
-            vectors = em.ceil_div(wanted, em.lanes)
-            lanes = em.sub(wanted, em.mul(em.sub(vectors, 1), em.lanes))
-            kernels = tiles.position(em, wanted, vectors, self.indirect_in_place)
+            panel_columns = em.minimum(em.sub(block.columns, column), self.width)
+            vectors = em.ceil_div(panel_columns, em.lanes)
+            lanes = em.sub(panel_columns, em.mul(em.sub(vectors, 1), em.lanes))
+            kernels = tiles.position(em, panel_columns, vectors, self.indirect_in_place)
             corner = em.at("%C", em.mul(em.mul(i, self.in_whole), "%c_row"), em.add(em.mul(j, self.in_whole), column))
             with em.loop(0, row_tiles.count, 1) as t:
                 rows, first = row_tiles.tile(em, t)

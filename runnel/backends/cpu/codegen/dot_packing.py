@@ -1,8 +1,8 @@
-"""Copies of blocks of bfloat16 matrices into panels of pairs, which the dot tiles read in order.
+"""Packing: copies of blocks of bfloat16 matrices into panels of pairs, which the dot tiles read in order.
 
-A panel holds ``width`` columns; the pair of elements 2p and 2p + 1 along k of column c lies at p·width + c, in units of
-four bytes. A k without a neighbour is paired with zero. A strip of fewer columns than lanes is filled up with its last
-one or with zeros: what lies there is read but never used, and nothing outside the block is touched.
+A panel holds ``width`` columns; the pair of elements 2p and 2p + 1 along k of column c is at p·width + c, in units of
+four bytes. An odd last k is paired with zero. A strip of fewer columns than lanes is padded with its last column or
+with zeros, which are read but not used. Nothing outside the block is accessed.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ PANELS = "ptr %from, i64 %k_step, i64 %c_step, i64 %k, i64 %columns, ptr %to"
 
 
 class _Steps:
-    """Where the elements of a strip lie: ``columns[c]`` after what :meth:`row` gives. A column there is not counts as
-    the last one."""
+    """The addresses of a strip's elements: ``columns[c]`` after :meth:`row`. A missing column counts as the last
+    one."""
 
     def __init__(self, em: Flow) -> None:
         self.em = em
@@ -35,16 +35,16 @@ class _Steps:
         return moved(self.em, "%from", self.em.mul(k, "%k_step"))
 
     def adjacent(self) -> str:
-        """Whether columns follow one another."""
+        """Whether columns are adjacent."""
         return self.em.test("eq", "%c_step", 1)
 
     def paired(self) -> str:
-        """Whether the elements along k follow one another, and are pairs enough for a square."""
+        """Whether the elements along k are adjacent, with enough pairs for a square."""
         return self.em.both(self.em.test("eq", "%k_step", 1), self.em.test("sge", "%k", 2 * self.em.lanes))
 
 
 class _IndirectSteps(_Steps):
-    """The same with lists of offsets."""
+    """The same with offset tables."""
 
     def column(self, number: Operand) -> Operand:
         return self.em.indirect("%cs", number)
@@ -53,10 +53,10 @@ class _IndirectSteps(_Steps):
         return moved(self.em, "%from", self.em.indirect("%ks", k))
 
     def adjacent(self) -> str:
-        em, found = self.em, "true"
+        em, adjacent = self.em, "true"
         for number, column in zip(self.numbers, self.columns, strict=True):
-            found = em.both(found, em.test("eq", em.sub(column, self.columns[0]), number))
-        return found
+            adjacent = em.both(adjacent, em.test("eq", em.sub(column, self.columns[0]), number))
+        return adjacent
 
     def paired(self) -> str:
         return "false"
@@ -73,8 +73,8 @@ def listed_strip(target: InstructionSet) -> Flow:
 
 
 def _strip(target: InstructionSet, kind: type[_Steps]) -> Flow:
-    """Three ways: rows of adjacent columns are interleaved in twos; where a column's elements are adjacent, squares of
-    pairs are transposed in registers; anything else goes element by element. So does a last k that is alone."""
+    """Rows of adjacent columns are interleaved in twos; where a column's elements are adjacent, squares of pairs are
+    transposed in registers; anything else, and an odd last k, is copied element by element."""
     em = _flow(target)
     steps = kind(em)
     count = em.value("lshr i64 %k, 1")
@@ -98,7 +98,7 @@ def _strip(target: InstructionSet, kind: type[_Steps]) -> Flow:
 
     em.start(squares)
     last = em.sub(count, em.lanes)
-    # The last square is moved back to end with the pairs: it writes some rows twice, with the same elements.
+    # The last square is moved back to end with the pairs: it writes some rows twice with the same elements.
     with em.loop(0, count, em.lanes) as p:
         at = em.minimum(p, last)
         source, place = steps.row(em.mul(at, 2)), em.at("%to", em.mul(at, "%width"))
@@ -140,7 +140,7 @@ def panels(target: InstructionSet) -> Flow:
         k = em.mul(p, 2)
         row = moved(em, "%from", em.mul(k, "%k_step"))
         follows = em.test("slt", em.add(k, 1), "%k")
-        following = moved(em, row, em.select(follows, "%k_step", 0))  # for a k that is alone, the row itself: not used
+        following = moved(em, row, em.select(follows, "%k_step", 0))  # for an odd last k the row itself: not used
         base = em.at("%to", em.mul(p, width))
         with em.loop(0, whole, width) as column:
             place = em.at(base, em.mul(column, count))
@@ -151,11 +151,11 @@ def panels(target: InstructionSet) -> Flow:
                 em.store(_interleaved(em, first, second), em.at(place, v * em.lanes), _words(em))
 
     with em.loop(whole, "%columns", width) as first_column:
-        wanted = em.minimum(width, em.sub("%columns", first_column))
+        panel_columns = em.minimum(width, em.sub("%columns", first_column))
         base = em.at("%to", em.mul(first_column, count))
-        with em.loop(0, wanted, em.lanes) as column:
+        with em.loop(0, panel_columns, em.lanes) as column:
             source = moved(em, "%from", em.mul(em.add(first_column, column), "%c_step"))
-            few = em.minimum(em.lanes, em.sub(wanted, column))
+            few = em.minimum(em.lanes, em.sub(panel_columns, column))
             em.effect(
                 f"call void @strip(ptr {source}, i64 %k_step, i64 %c_step, i64 %k, i64 {few}, "
                 f"ptr {em.at(base, column)}, i64 {width})"
@@ -165,7 +165,7 @@ def panels(target: InstructionSet) -> Flow:
 
 
 def paired(target: InstructionSet) -> Flow:
-    """``paired(ks, k)``: whether, of each two entries of a list, the second follows the first by 1; k is even."""
+    """``paired(ks, k)``: whether each pair of entries of a table, of even length k, is n, n + 1."""
     em = Flow(target, float32)
     head, body, good, bad = (em.new_label(n) for n in ("head", "body", "good", "bad"))
     em.jump(head)
@@ -183,7 +183,7 @@ def paired(target: InstructionSet) -> Flow:
 
 
 def _flow(target: InstructionSet) -> Flow:
-    """Its elements are pairs, which lie anyhow."""
+    """Its elements are pairs, with any alignment."""
     em = Flow(target, float32)
     em.alignment = bfloat16.itemsize
     return em
@@ -212,7 +212,7 @@ def _half_vector(em: Flow, address: str, mask: str) -> str:
 
 
 def _interleaved(em: Flow, first: str, second: str) -> str:
-    """Two rows' elements in turns."""
+    """The elements of two rows, interleaved."""
     kind = _half_kind(em)
     order = ", ".join(f"i32 {lane + half * em.lanes}" for lane in range(em.lanes) for half in (0, 1))
     return em.value(f"shufflevector {kind} {first}, {kind} {second}, <{2 * em.lanes} x i32> <{order}>")

@@ -1,8 +1,8 @@
-"""The innermost kernels of products of bfloat16: the tiles of ``tiles`` with pairs of k for elements.
+"""The innermost kernels of products of bfloat16: the tiles of ``tiles`` with pairs of k as elements.
 
 A dot instruction adds to each float32 of a vector the products of two pairs of bfloat16. So a step of k is two of the
-matrix's, a vector of B holds each column's pair side by side, and of A a pair is broadcast. A's strides, and its
-lists, count single bfloat16; pairs are adjacent.
+matrix's, a vector of B holds one pair of each column, and a pair of A is broadcast. The strides and offset tables of A
+count single bfloat16; pairs are adjacent.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ def moved(em: Flow, pointer: str, *offsets: Operand) -> str:
 
 
 class Pairs(Strided):
-    """The pairs of A that a step needs, a_row apart and a_k from one step to the next."""
+    """The pairs of A that a step needs, with stride a_row between rows and a_k between steps."""
 
     def addresses(self) -> list[str]:
         return [moved(self.em, self.at, row) for row in self.rows]
@@ -43,13 +43,13 @@ class Pairs(Strided):
         return _halves(em, em.broadcast(pair, int32, em.lanes), vector(int32, em.lanes))
 
     def multiply_add(self, factor: str, column: str, total: str) -> str:
-        """``total`` with both products added: docs/kernels.md says how that is rounded."""
+        """``total`` with both products added, rounded as in docs/kernels.md."""
         em, kind, pairs = self.em, self.em.vector_kind, vector(bfloat16, 2 * self.em.lanes)
         return em.intrinsic(em.target.dot, kind, (kind, total), (pairs, factor), (pairs, _halves(em, column, kind)))
 
 
 class IndirectPairs(Pairs):
-    """The same with one list of offsets for the rows and one for k, of which every other entry counts."""
+    """The same with an offset table for the rows and one for k, of which every other entry is read."""
 
     def __init__(self, em: Flow, rows: int) -> None:
         self.em = em
@@ -69,5 +69,5 @@ class IndirectPairs(Pairs):
 
 
 def _halves(em: Flow, operand: str, kind: str) -> str:
-    """A vector of 32-bit numbers as the bfloat16 that it is made of."""
+    """A vector of 32-bit numbers as one of bfloat16."""
     return em.value(f"bitcast {kind} {operand} to {vector(bfloat16, 2 * em.lanes)}")

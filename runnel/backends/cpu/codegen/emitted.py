@@ -1,4 +1,4 @@
-"""Values that are emitted: each instruction of a formula (``loops.formulas``) is a line of LLVM text."""
+"""Values of emitted code: each instruction of a formula (``loops.formulas``) is a line of LLVM text."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from runnel.core.dtypes import DType, float64, uint32, uint64
 from runnel.loops.formulas.value import Number, State, Value
 
 _STRUCT: Final = "{ i64, double, double }"
-_WIDE: Final = (uint64, float64, float64)  # of a formula that is carried out lane by lane
+_WIDE: Final = (uint64, float64, float64)  # of a formula that is evaluated lane by lane
 
 
 class Emitted(Value):
@@ -39,34 +39,34 @@ class Emitted(Value):
         return self.name == self.constant(number).name
 
     def constant_of(self, number: Number, dtype: DType) -> Self:
-        return self._made(self.em.constant(number, dtype, self.lanes), dtype)
+        return self._new(self.em.constant(number, dtype, self.lanes), dtype)
 
-    def _made(self, name: str, dtype: DType) -> Self:
+    def _new(self, name: str, dtype: DType) -> Self:
         return type(self)(self.em, name, dtype, self.lanes)
 
     def operation(self, instruction: str, other: Self, dtype: DType) -> Self:
-        return self._made(self.em.value(f"{instruction} {self.type} {self.name}, {other.name}"), dtype)
+        return self._new(self.em.value(f"{instruction} {self.type} {self.name}, {other.name}"), dtype)
 
     def negated(self) -> Self:
-        return self._made(self.em.value(f"fneg {self.type} {self.name}"), self.dtype)
+        return self._new(self.em.value(f"fneg {self.type} {self.name}"), self.dtype)
 
     def convert(self, instruction: str, dtype: DType) -> Self:
         to = vector(dtype, self.lanes)
-        return self._made(self.em.value(f"{instruction} {self.type} {self.name} to {to}"), dtype)
+        return self._new(self.em.value(f"{instruction} {self.type} {self.name} to {to}"), dtype)
 
     def reinterpret(self, dtype: DType) -> Self:
         if element(dtype) == element(self.dtype):
-            return self._made(self.name, dtype)
+            return self._new(self.name, dtype)
         return self.convert("bitcast", dtype)
 
     def function(self, name: str, others: Sequence[Self]) -> Self:
         overload = f"llvm.{name}.{overload_suffix(self.dtype, self.lanes)}"
         values = (self, *others)
-        return self._made(self.em.intrinsic(overload, self.type, *((self.type, v.name) for v in values)), self.dtype)
+        return self._new(self.em.intrinsic(overload, self.type, *((self.type, v.name) for v in values)), self.dtype)
 
     def selected(self, yes: Self, no: Self) -> Self:
         name = self.em.value(f"select {self.type} {self.name}, {yes.type} {yes.name}, {no.type} {no.name}")
-        return yes._made(name, yes.dtype)
+        return yes._new(name, yes.dtype)
 
     def _any(self) -> str:
         """An i1: whether any lane of this bool is set."""
@@ -82,7 +82,7 @@ class Emitted(Value):
         head, body, done = em.new_label("while"), em.new_label("step"), em.new_label("done")
         em.jump(head)
         em.start(head)
-        phis = [v._made(em.phi(v.type, (v.name, before)), v.dtype) for v in state]
+        phis = [v._new(em.phi(v.type, (v.name, before)), v.dtype) for v in state]
         em.branch(condition(phis)._any(), body, done)
         em.start(body)
         for phi, new in zip(phis, step(phis), strict=True):
@@ -102,8 +102,7 @@ class Emitted(Value):
         em.jump(join)
         em.start(join)
         return [
-            u._made(em.phi(u.type, (u.name, before), (r.name, after)), u.dtype)
-            for u, r in zip(usual, rare, strict=True)
+            u._new(em.phi(u.type, (u.name, before), (r.name, after)), u.dtype) for u, r in zip(usual, rare, strict=True)
         ]
 
     def element_of(self, name: str, table: Sequence[int]) -> Self:
@@ -113,12 +112,14 @@ class Emitted(Value):
 
     def lane_by_lane(self, name: str, formula: Callable[[Any], State], dtypes: Sequence[DType]) -> list[Any]:
         struct = _struct(dtypes, self.lanes)
-        found = self.em.value(f"call {struct} @{self._lanes_function(name, formula, dtypes)}({self.type} {self.name})")
-        parts = [self.em.value(f"extractvalue {struct} {found}, {k}") for k in range(len(dtypes))]
-        return [self._made(part, dtype) for part, dtype in zip(parts, dtypes, strict=True)]
+        results = self.em.value(
+            f"call {struct} @{self._lanes_function(name, formula, dtypes)}({self.type} {self.name})"
+        )
+        parts = [self.em.value(f"extractvalue {struct} {results}, {k}") for k in range(len(dtypes))]
+        return [self._new(part, dtype) for part, dtype in zip(parts, dtypes, strict=True)]
 
     def _lanes_function(self, name: str, formula: Callable[[Any], State], dtypes: Sequence[DType]) -> str:
-        """The name of the module's function that carries ``formula`` out for each lane."""
+        """The name of the module's function that evaluates ``formula`` for each lane."""
         em, lanes = self.em, self.lanes
         own = f"{name}_{element(self.dtype)}_{lanes}"
         if own in em.definitions:
@@ -131,9 +132,9 @@ class Emitted(Value):
         columns = ["poison"] * len(kinds)
         for lane in range(lanes):
             one = wide.name if lanes == 1 else inner.value(f"extractelement {wide.type} {wide.name}, i32 {lane}")
-            found = inner.value(f"call {_STRUCT} @{name}(double {one})")
+            results = inner.value(f"call {_STRUCT} @{name}(double {one})")
             for k, (part, kind) in enumerate(zip(dtypes, kinds, strict=True)):
-                value = Emitted(inner, inner.value(f"extractvalue {_STRUCT} {found}, {k}"), _WIDE[k], 1)
+                value = Emitted(inner, inner.value(f"extractvalue {_STRUCT} {results}, {k}"), _WIDE[k], 1)
                 if part is not value.dtype:
                     value = value.convert("fptrunc" if part.is_float else "trunc", part)
                 if lanes == 1:
@@ -151,7 +152,7 @@ class Emitted(Value):
         return own
 
     def _define(self, name: str, formula: Callable[[Any], State]) -> None:
-        """Give the module the function that carries ``formula`` out for one float64."""
+        """Define the module's function that evaluates ``formula`` for one float64."""
         em = self.em
         if name in em.definitions:
             return
@@ -170,6 +171,6 @@ def _struct(dtypes: Sequence[DType], lanes: int) -> str:
 
 
 def overload_suffix(dtype: DType, lanes: int) -> str:
-    """How LLVM spells a type inside the name of an intrinsic."""
+    """The suffix of a type in the name of an intrinsic."""
     scalar = {"half": "f16", "bfloat": "bf16", "float": "f32", "double": "f64"}.get(element(dtype), element(dtype))
     return scalar if lanes == 1 else f"v{lanes}{scalar}"

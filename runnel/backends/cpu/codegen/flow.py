@@ -28,7 +28,7 @@ class Flow(Emitter):
         self.scalar_kind = element(dtype)
         self.vector_kind = vector(dtype, self.lanes)
         self.mask_kind = f"<{self.lanes} x i1>"
-        self.alignment = dtype.itemsize  # of what is loaded and stored
+        self.alignment = dtype.itemsize  # of loads and stores
 
     @property
     def masked_loads(self) -> bool:
@@ -77,12 +77,12 @@ class Flow(Emitter):
         return pointer
 
     def indirect(self, pointer: str, position: Operand) -> str:
-        """Entry ``position`` of a list of i32, as an i64."""
+        """Entry ``position`` of a table of i32, as an i64."""
         entry = self.value(f"getelementptr i32, ptr {pointer}, i64 {position}")
         return self.value(f"sext i32 {self.value(f'load i32, ptr {entry}, align 4')} to i64")
 
     def load(self, pointer: str, kind: str = "") -> str:
-        """One vector, or one ``kind``; aligned like an element, because strides are anything."""
+        """One vector, or one ``kind``; aligned like an element, because strides are arbitrary."""
         return self.value(f"load {kind or self.vector_kind}, ptr {pointer}, align {self.alignment}")
 
     def store(self, operand: str, pointer: str, kind: str = "") -> None:
@@ -120,7 +120,7 @@ class Flow(Emitter):
 
     @contextlib.contextmanager
     def loop(self, start: Operand, end: Operand, step: Operand) -> Iterator[str]:
-        """The body runs for the index start, start + step, … while below ``end`` (maybe never)."""
+        """The body runs for the index start, start + step, … while below ``end``, possibly never."""
         body, done, head = self.new_label("body"), self.new_label("done"), self.new_label("head")
         before = self.block
         self.jump(head)

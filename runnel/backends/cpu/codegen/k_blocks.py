@@ -1,11 +1,10 @@
-"""Products of long sums: one product for each K_BLOCK steps of k, and partial sums that meet pairwise.
+"""Products of long sums: one product for each K_BLOCK steps of k, and partial sums that are combined pairwise.
 
-The exported functions of ``contract`` and ``dot_contract`` are made here; both have a driver for short k, with the same
-parameters, and this goes on to it. Of n blocks the first h, where h is the largest power of two below n, are added to
-the rest: partial sums wait in the thread's scratch memory, one level for each bit that is set in the number of blocks
-before, and the first level is C itself. This is pairwise summation (N. Higham, "The accuracy of floating point
-summation", 1993) of blocks. What is a block depends on k alone, so bits do; how many rows are taken at once is a matter
-of memory.
+The exported functions of ``contract`` and ``dot_contract`` are generated here; both call a driver for short k with the
+same parameters. Of n blocks the first h, where h is the largest power of two below n, are added to the rest: pending
+partial sums are in the thread's scratch memory, one level for each bit that is set in the number of blocks before, and
+the first level is C itself. This is pairwise summation (N. Higham, "The accuracy of floating point summation", 1993) of
+blocks. Blocks, and therefore bits, depend on k alone; the number of rows at a time depends on the memory.
 """
 
 from __future__ import annotations
@@ -20,16 +19,16 @@ from runnel.core.dtypes import DType
 from runnel.core.records import record
 from runnel.loops.ir import K_BLOCK, TILE_BYTES
 
-PARTIALS: Final = 2 << 20  # bytes of scratch for the partial sums that wait
+PARTIALS: Final = 2 << 20  # bytes of scratch for pending partial sums
 MEET: Final = "ptr %lower, i64 %lower_row, ptr %upper, i64 %upper_row, i64 %rows, i64 %columns"
 _LINE: Final = 64  # bytes of a cache line
-_ENTRY: Final = 4  # bytes of an entry of a list
+_ENTRY: Final = 4  # bytes of an entry of an offset table
 
 
 @record
 class Long:
-    """The exported function: ``short`` names the driver, ``parameters`` are those of both, ``operand`` the dtype of A
-    and B, ``partials`` where in scratch memory there is room."""
+    """The exported function: ``short`` names the driver, ``parameters`` are those of both, ``operand`` is the dtype of
+    A and B, ``partials`` the offset in scratch memory of the partial sums."""
 
     short: str
     parameters: str
@@ -63,7 +62,7 @@ class Long:
         level = em.mul(i_step, row)
         indirect = em.value("icmp ne ptr %a_rows, null")
         b_step = em.select(em.test("ne", "%b_panel", 0), target.panel_columns(em.dtype), "%b_k")
-        wanted = em.value("icmp ne ptr %epilogue, null")
+        has_epilogue = em.value("icmp ne ptr %epilogue, null")
         with em.loop("%j0", "%j1", at_once) as j:
             j_end = em.minimum(em.add(j, at_once), "%j1")
             with em.loop("%i0", "%i1", i_step) as i:
@@ -87,14 +86,14 @@ class Long:
                     is_last = em.test("eq", number, em.sub(count, 1))
                     zeros = em.value(f"xor i64 {number}, -1")
                     full = em.intrinsic("llvm.cttz.i64", "i64", ("i64", zeros), ("i1", "false"))
-                    with em.loop(0, em.select(is_last, at, full), 1) as met:
-                        upper, upper_row = sums.at(em, em.sub(at, met))
-                        lower, lower_row = sums.at(em, em.sub(em.sub(at, met), 1))
+                    with em.loop(0, em.select(is_last, at, full), 1) as merge:
+                        upper, upper_row = sums.at(em, em.sub(at, merge))
+                        lower, lower_row = sums.at(em, em.sub(em.sub(at, merge), 1))
                         em.effect(
                             f"call void @meet(ptr {lower}, i64 {lower_row}, ptr {upper}, i64 {upper_row}, "
                             f"i64 {em.sub(i_end, i)}, i64 {em.sub(j_end, j)})"
                         )
-                with em.when(wanted):
+                with em.when(has_epilogue):
                     em.effect(
                         f"call void %epilogue(ptr %thread, ptr %args, i64 {i}, i64 {i_end}, i64 {j}, i64 {j_end})"
                     )
@@ -114,14 +113,14 @@ class _Sums:
     level: str
 
     def at(self, em: Flow, number: str) -> tuple[str, str]:
-        """Where those of a level are, and how far apart their rows."""
+        """The address of a level's sums, and the stride of their rows."""
         is_first = em.test("eq", number, 0)
         place = em.at(self.waiting, em.mul(em.sub(number, 1), self.level))
         return em.select(is_first, self.corner, place, "ptr"), em.select(is_first, "%c_row", self.row)
 
 
 def _row_bytes(em: Flow, columns: str) -> str:
-    """A row's, in an odd number of cache lines: rows an even number apart would compete for few cache sets."""
+    """Bytes of a row, an odd number of cache lines: rows an even number apart would compete for few cache sets."""
     lines = em.divide(em.add(em.mul(columns, em.dtype.itemsize), _LINE - 1), _LINE)
     return em.mul(em.value(f"or i64 {lines}, 1"), _LINE)
 

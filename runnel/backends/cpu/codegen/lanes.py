@@ -1,8 +1,7 @@
 """Values in registers: scalars, and vectors with a lane for each position of a vec loop.
 
-Stands between the scalar operations of ``scalars`` and the loops. A bfloat16 goes from instruction to instruction as
-its bits: x86 processors without bfloat16 arithmetic have no registers for vectors of it, and LLVM would take such a
-vector apart at every branch.
+A bfloat16 is represented by its bits between instructions: x86 processors without bfloat16 arithmetic have no registers
+for vectors of it, and LLVM would scalarise such a vector at every branch.
 """
 
 from __future__ import annotations
@@ -29,15 +28,15 @@ class Value:
     is_literal: bool = False
 
 
-def held(dtype: DType) -> DType:
-    """The dtype as which values of ``dtype`` are held: bfloat16 as its bits."""
+def register_dtype(dtype: DType) -> DType:
+    """The dtype that represents ``dtype`` in registers: for bfloat16 that of its bits."""
     return uint16 if dtype is bfloat16 else dtype
 
 
 def constant(value: bool | int | float, dtype: DType) -> Value:
     if dtype is bfloat16:
         value = int(rounded(value, bfloat16).view(np.uint16))
-    return Value(literal(value, held(dtype)), 1, is_literal=True)
+    return Value(literal(value, register_dtype(dtype)), 1, is_literal=True)
 
 
 def widen(em: Emitter, value: Value, dtype: DType, lanes: int) -> str:
@@ -47,8 +46,8 @@ def widen(em: Emitter, value: Value, dtype: DType, lanes: int) -> str:
     if value.lanes != 1:
         raise VerifierError(f"A value of {value.lanes} lanes is used where {lanes} lanes are.")
     if value.is_literal:
-        return f"splat ({element(held(dtype))} {value.operand})"
-    return em.broadcast(value.operand, held(dtype), lanes)
+        return f"splat ({element(register_dtype(dtype))} {value.operand})"
+    return em.broadcast(value.operand, register_dtype(dtype), lanes)
 
 
 def apply(em: Emitter, op: ScalarOp, operands: Sequence[str], dtypes: Sequence[DType], dtype: DType, lanes: int) -> str:

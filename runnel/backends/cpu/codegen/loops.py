@@ -1,7 +1,7 @@
 """Statements and loops of the loop IR to LLVM text, inside one function.
 
-Stands between ``values`` (expressions) and ``nest`` (whole kernels). A vec loop becomes a loop over full blocks of
-LANES lanes and one more block for the rest; accumulators are phis from loop to loop and never memory.
+A vec loop becomes a loop over full blocks of LANES lanes and one more block for the rest; accumulators are phis, never
+memory. ``values`` emits expressions, ``nest`` whole kernels.
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ LOOP_MARK = ", !llvm.loop !0"  # ``nest`` defines !0: leave the loop as it is
 
 Carried = Accumulator | Tally
 
-LONG: Final = 64  # statements of a vec loop's body that is written once, if
-RARE: Final = 8  # times as many as it loads from and stores to
+LONG: Final = 64  # statements of a vec loop's body that is emitted only once, if they are
+RARE: Final = 8  # times as many as its loads and stores
 
 
 class Join:
-    """A block reached from several others: each edge brings the operands of the accumulators carried along."""
+    """A block with several predecessors: each edge carries the operands of accumulators."""
 
     def __init__(self, em: Emitter, hint: str, carried: list[Carried]) -> None:
         self.em = em
@@ -40,7 +40,7 @@ class Join:
         self.edges: list[tuple[str, list[str]]] = []
 
     def edge(self, operands: list[str] | None = None) -> str:
-        """Note an edge from the block being written, with the accumulators as they are; returns the label."""
+        """Note an edge from the current block, with the accumulators as they are; returns the label."""
         self.edges.append((self.em.block, [a.operand for a in self.carried] if operands is None else operands))
         return self.label
 
@@ -56,15 +56,15 @@ class Join:
 
 
 class Loops:
-    """Writes statements into ``values.em``. An epilogue's vectors ask for the lines of the next row as they go: its
-    blocks' rows are short and far apart, which leaves the hardware's prefetchers behind."""
+    """Writes statements into ``values.em``. An epilogue prefetches the next row: the rows of its blocks are short and
+    far apart, which hardware prefetchers do not follow."""
 
     def __init__(self, values: Values, rows: Var | None = None) -> None:
         self.values = values
         self.em = values.em
         self.rows = rows  # an epilogue's variable over rows
         self._known: dict[int, uses.Accesses] = {}  # by the ids of the kernel's loops
-        self.uncounted: list[str] = []  # accumulators just declared whose updates are taken in blocks
+        self.uncounted: list[str] = []  # accumulators just declared whose updates are accumulated in blocks
 
     def function_body(self, body: tuple[Stmt, ...]) -> None:
         self.values.start_pointers(uses.accesses(body, self._known))
@@ -117,15 +117,15 @@ class Loops:
             self.uncounted.append(acc.name)
 
     def _count(self, rest: tuple[Stmt, ...]) -> None:
-        """Count the updates of the accumulators just declared: of those that are updated together, together."""
+        """Count the updates of the accumulators just declared, with one counter for those that are updated together."""
         together: dict[tuple[int, ...], list[Accumulator]] = {}
         runs = list(uses.update_runs(rest)) if self.uncounted else []
         for name in self.uncounted:
             numbers = tuple(number for number, run in enumerate(runs) for _ in range(run.count(name)))
             own = (-1 - len(together),) if len(set(numbers)) < len(numbers) else numbers
             together.setdefault(own, []).append(self.values.scope.accumulators[name])
-        for found in together.values():
-            accumulators.count(self.em, found)
+        for group in together.values():
+            accumulators.count(self.em, group)
         self.uncounted.clear()
 
     def _update(self, stmt: Update) -> None:
@@ -179,8 +179,8 @@ class Loops:
         done.start()
 
     def _repeat(self, loop: For, begin: str, end: str, step: int, active: Active | None, done: Join) -> None:
-        """The loop's body for begin, begin + step, … below ``end``, at least once; goes on to ``done``. Of a vec loop
-        the lanes that are ``active``; None: those below ``end``."""
+        """The loop's body for begin, begin + step, … below ``end``, at least once; continues at ``done``. For a vec
+        loop ``active`` are the active lanes; None: those below ``end``."""
         em, carried = self.em, done.carried
         top, before = em.new_label("loop"), em.block
         em.jump(top)
@@ -201,7 +201,7 @@ class Loops:
         em.branch(more, top, done.edge(), LOOP_MARK)
 
     def _once(self, loop: For, counter: str, active: Active | None) -> None:
-        """The loop's body for one value of its variable, or one block of lanes beginning there."""
+        """The loop's body for one value of its variable, or one block of lanes from there on."""
         with self._inside():
             if active is not None:
                 self.values.scope.vec = Vec(loop.var, active)
@@ -211,14 +211,14 @@ class Loops:
             self.block(loop.body)
 
     def _prefetch(self, loop: For) -> None:
-        """Ask for what the next row's turn will touch at these columns; a hint, which may point anywhere."""
+        """Prefetch the elements of the next row at these columns; a hint, whose address may be invalid."""
         em, values = self.em, self.values
-        asked: set[str] = set()
+        prefetched: set[str] = set()
         for buffer, index in self._known[id(loop)]:
             steps = dict(index.terms)
             row = steps.get(self.rows) if self.rows is not None else None
-            if row is not None and steps.get(loop.var) == 1 and buffer not in asked and buffer not in values.tiles:
-                asked.add(buffer)
+            if row is not None and steps.get(loop.var) == 1 and buffer not in prefetched and buffer not in values.tiles:
+                prefetched.add(buffer)
                 here = values.scope.pointers[buffer, index]
                 ahead = advance(em, values.dtypes[buffer], here, values.stride(row))
                 em.declare("llvm.prefetch.p0", "void", "ptr", "i32", "i32", "i32")
@@ -232,8 +232,7 @@ class Loops:
         self.values.scope = outer
 
     def _carried(self, loop: For) -> list[Carried]:
-        """The accumulators from outside that the loop updates, and what counts their updates; what was their total is
-        so no longer."""
+        """The outer accumulators that the loop updates, and the counters of their updates; clears their totals."""
         names = uses.updated(loop.body)
         updated = [a for name, a in self.values.scope.accumulators.items() if name in names]
         for acc in updated:
@@ -259,7 +258,7 @@ class Loops:
     # loops over lanes
 
     def _vec_known(self, loop: For, begin: int, end: int) -> None:
-        """Full blocks and the rest, both of known number: a short rest is done in fewer lanes."""
+        """Full blocks and the rest, both of known number: a short rest uses fewer lanes."""
         full, rest = divmod(end - begin, LANES)
         stop = begin + full * LANES
         carried = self._carried(loop)
@@ -305,11 +304,11 @@ class Loops:
         done.start()
 
     def _is_long(self, loop: For) -> bool:
-        """Whether the loop computes much with little that it loads and stores: then these may be slower."""
+        """Whether the loop computes much for each load and store, so that slower loads and stores do not matter."""
         return len(loop.body) >= LONG and len(self._known[id(loop)]) * RARE <= len(loop.body)
 
     def _vec_once(self, loop: For, begin: str, end: str, carried: list[Carried]) -> None:
-        """All blocks by the code that the last one needs, so that a long body is written and compiled only once."""
+        """All blocks by the code for a partial one, so that a long body is emitted and compiled only once."""
         em = self.em
         done, work = Join(em, "done", carried), em.new_label("work")
         em.branch(em.value(f"icmp slt i64 {begin}, {end}"), work, done.edge())
@@ -320,7 +319,7 @@ class Loops:
         done.start()
 
     def _hoist(self, loop: For) -> None:
-        """Compute before the loop what is the same in all its blocks."""
+        """Hoist loop-invariant values."""
         scope = self.values.scope
         for name, expr in uses.invariant(loop):
             value = scope.hoisted[id(expr)] = self.values.evaluate(expr)

@@ -1,14 +1,13 @@
-"""Loads and stores of LLVM text: scalars, whole vectors, the first lanes of a vector, and lanes at scattered addresses.
+"""Loads and stores in LLVM text: scalars, whole vectors, the first lanes of a vector, and gathers and scatters.
 
-Stands between ``lanes`` (values in registers) and the emission of loops. No function here touches a byte of a lane
-that is not active. A bool is an i1 in registers and a byte in memory.
+No function here accesses a byte of a lane that is not active. A bool is an i1 in registers and a byte in memory.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 
-from runnel.backends.cpu.codegen.lanes import held
+from runnel.backends.cpu.codegen.lanes import register_dtype
 from runnel.backends.cpu.codegen.text import Emitter, element, vector
 from runnel.backends.cpu.target import InstructionSet
 from runnel.core.dtypes import DType, bool_
@@ -18,7 +17,7 @@ from runnel.loops.ir import LANES
 
 @record
 class Active:
-    """Which lanes of a vector of ``width`` stand for an element: the first ``count``.
+    """The active lanes of a vector of ``width``: the first ``count``.
 
     ``count`` is a number, or the name of an i64 (at least 1) with ``mask`` the name of its vector of flags.
     """
@@ -57,7 +56,7 @@ def ascending(kind: str, width: int, step: int = 1) -> str:
 
 def stored(dtype: DType) -> str:
     """The LLVM type of one element in memory."""
-    return "i8" if dtype is bool_ else element(held(dtype))
+    return "i8" if dtype is bool_ else element(register_dtype(dtype))
 
 
 def advance(em: Emitter, dtype: DType, pointer: str, elements: str) -> str:
@@ -77,7 +76,7 @@ def store(em: Emitter, dtype: DType, pointer: str, operand: str) -> None:
 
 
 def load_lanes(em: Emitter, dtype: DType, pointer: str, active: Active) -> str:
-    """Adjacent elements, one a lane; zero in the lanes that are not active."""
+    """Adjacent elements, one per lane; zero in inactive lanes."""
     width, align = active.width, dtype.itemsize
     kind, bit = f"<{width} x {stored(dtype)}>", f"i{8 * align}"
     if active.is_full:
@@ -126,7 +125,7 @@ def store_lanes(em: Emitter, dtype: DType, pointer: str, operand: str, active: A
 def gather(em: Emitter, dtype: DType, pointer: str, offsets: Sequence[str], active: Active) -> str:
     """Lane l from element ``offsets[l]`` (i64 operands) after ``pointer``.
 
-    Scalar loads and inserts: they run as fast as the gather instructions of today's x86 processors, and NEON has none.
+    Scalar loads and inserts: they are as fast as the gather instructions of current x86 processors, and NEON has none.
     """
     count = active.count if isinstance(active.count, int) else active.width
     kind, result = f"<{active.width} x {stored(dtype)}>", "zeroinitializer"
@@ -161,7 +160,7 @@ def scatter(em: Emitter, dtype: DType, pointer: str, offsets: Sequence[str], ope
 def last_active(em: Emitter, dtype: DType, operand: str, active: Active) -> str:
     """The value of the last active lane."""
     at = str(active.count - 1) if isinstance(active.count, int) else em.value(f"sub i64 {active.count}, 1")
-    return em.value(f"extractelement {vector(held(dtype), active.width)} {operand}, i64 {at}")
+    return em.value(f"extractelement {vector(register_dtype(dtype), active.width)} {operand}, i64 {at}")
 
 
 def _to_register(em: Emitter, dtype: DType, operand: str, lanes: int) -> str:
@@ -183,7 +182,7 @@ def _masks_in_hardware(target: InstructionSet, dtype: DType) -> bool:
 
 
 def _define_load_first(em: Emitter, itemsize: int) -> str:
-    """A function that loads the first n of LANES elements: pieces of 16, 8, 4, 2 and 1, put together in a buffer."""
+    """A function that loads the first n of LANES elements: pieces of 16, 8, 4, 2 and 1, assembled in a buffer."""
     kind, name = f"i{8 * itemsize}", f"load_first_{8 * itemsize}"
     lanes = f"<{LANES} x {kind}>"
     lines = [

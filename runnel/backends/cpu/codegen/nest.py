@@ -1,7 +1,7 @@
 """A kernel of the loop IR to the text of an LLVM module.
 
-The top of loop code generation: function heads, the words of ``args`` and contractions are here, statements are in
-``loops``. The module exports one function of the kernel ABI (docs/design.md).
+The top of loop code generation: function heads, the words of ``args`` and contractions; ``loops`` emits statements. The
+module exports one function of the kernel ABI (docs/design.md).
 """
 
 from __future__ import annotations
@@ -89,8 +89,8 @@ def _has_product(body: tuple[Stmt, ...]) -> bool:
 
 
 def _own(em: Emitter, buffer: Buffer, offset: str, *, whole: bool) -> str:
-    """Where a buffer in the thread's scratch begins. For a tile, an epilogue counts its rows and columns from the whole
-    product's, so its base lies before the tile by the block's first element."""
+    """The base of a buffer in the thread's scratch. An epilogue indexes a tile by rows and columns of the whole
+    product, so the base precedes the tile by the offset of the block's first element."""
     scratch = em.value("load ptr, ptr " + em.value("getelementptr i64, ptr %thread, i64 1") + ", align 8")
     base = em.value(f"getelementptr i8, ptr {scratch}, i64 {offset}")
     if whole:
@@ -122,7 +122,7 @@ def _contract(values: Values, spec: Contract, epilogue: str) -> None:
         products.call(em, spec.operands, matrices, strides, block, epilogue, tile=tile, tables=tables, panel=panel)
 
     bases = [values.bases[name] for name in names]
-    if spec.panels is not None and panel == "0":  # they were made for another machine's tiles
+    if spec.panels is not None and panel == "0":  # packed for another machine's tiles
         width = spec.panels.width
         with _counting(em, "%j0", "%j1", width) as first:
             step = em.value(f"sub i64 {values.stride(spec.panels.step)}, {width}")
@@ -145,7 +145,7 @@ def _contract(values: Values, spec: Contract, epilogue: str) -> None:
 
 @contextmanager
 def _counting(em: Emitter, begin: str, end: str, step: int) -> Iterator[str]:
-    """A loop around what is written inside, over begin, begin + step, … below ``end``."""
+    """A loop over begin, begin + step, … below ``end`` around the code emitted inside."""
     loop, done = em.new_label("loop"), em.new_label("done")
     some = em.value(f"icmp slt i64 {begin}, {end}")
     before = em.block

@@ -1,8 +1,8 @@
-"""Copies of matrix blocks into panels that the contraction's tiles read in order.
+"""Packing: copies of matrix blocks into panels that the contraction's tiles read in order.
 
-A panel holds ``width`` columns; element (k, c) lies at k·width + c. ``strip`` copies up to a vector's worth of columns,
-``panels`` a block of B. A strip of fewer columns is filled up with its last one or with zeros: what lies there is read
-but never used, and nothing outside the block is touched.
+A panel holds ``width`` columns; element (k, c) is at k·width + c. ``strip`` copies up to a vector's worth of columns,
+``panels`` a block of B. A strip of fewer columns is padded with its last column or with zeros, which are read but not
+used. Nothing outside the block is accessed.
 """
 
 from __future__ import annotations
@@ -19,8 +19,8 @@ PANELS = "ptr %from, i64 %k_step, i64 %c_step, i64 %k, i64 %columns, ptr %to, i6
 def strip(target: InstructionSet, dtype: DType) -> Flow:
     """``strip(from, k_step, c_step, k, columns, to, width)``: 1…lanes columns to one vector of each row of a panel.
 
-    Three ways: rows of adjacent columns are copied; where a column's elements are adjacent, squares are transposed in
-    registers; anything else goes element by element.
+    Rows of adjacent columns are copied; where a column's elements are adjacent, squares are transposed in registers;
+    anything else is copied element by element.
     """
     em = Flow(target, dtype)
     lanes = em.lanes
@@ -44,7 +44,7 @@ def strip(target: InstructionSet, dtype: DType) -> Flow:
 
     em.start(squares)
     last = em.sub("%k", lanes)
-    # The last square is moved back to end at k: it writes some rows twice, with the same elements.
+    # The last square is moved back to end at k: it writes some rows twice with the same elements.
     with em.loop(0, "%k", lanes) as k:
         at = em.minimum(k, last)
         source, place = em.at("%from", at), em.at("%to", em.mul(at, "%width"))
@@ -66,8 +66,8 @@ def strip(target: InstructionSet, dtype: DType) -> Flow:
 
 def strips(target: InstructionSet, dtype: DType) -> Flow:
     """``strips(from, k_step, k, count, share, larger, to, to_step)``: the first ``count`` tiles of rows of A, adjacent
-    for each k, to strips ``to_step`` elements apart, with what follows a tile's rows behind them. The tiles are dealt
-    as ``partition.RowPartition`` says. All are copied for one k before the next, so that memory is read in order.
+    for each k, to strips ``to_step`` elements apart, each padded with the rows that follow its tile. Tiles are those of
+    ``partition.RowPartition``. All are copied for one k before the next, so that memory is read in order.
     """
     em = Flow(target, dtype)
     vectors = -(-target.tile_rows // em.lanes)
@@ -121,7 +121,7 @@ def _shuffle(em: Flow, a: str, b: str, picks: list[int]) -> str:
 
 def panels(target: InstructionSet, dtype: DType) -> Flow:
     """``panels(from, k_step, c_step, k, columns, to, last)``: a block of B to panels of a tile's width, one after the
-    other. What is left from column ``last`` on, a multiple of the width, is one panel, maybe wider by one vector.
+    other. The columns from ``last`` on, a multiple of the width, are one panel, possibly wider by one vector.
 
     Rows of adjacent columns are copied a whole row at a time, so that memory is read in order.
     """
@@ -163,11 +163,11 @@ def panels(target: InstructionSet, dtype: DType) -> Flow:
         rest = em.sub("%columns", first_column)
         wide = em.select(em.test("sgt", rest, width), width + em.lanes, width)
         step = em.select(em.test("eq", first_column, "%last"), wide, width)
-        wanted = em.minimum(step, rest)
+        panel_columns = em.minimum(step, rest)
         base = em.at("%to", em.mul(first_column, "%k"))
-        with em.loop(0, wanted, em.lanes) as column:
+        with em.loop(0, panel_columns, em.lanes) as column:
             source = em.at("%from", em.mul(em.add(first_column, column), "%c_step"))
-            few = em.minimum(em.lanes, em.sub(wanted, column))
+            few = em.minimum(em.lanes, em.sub(panel_columns, column))
             em.effect(
                 f"call void @strip(ptr {source}, i64 %k_step, i64 %c_step, i64 %k, i64 {few}, "
                 f"ptr {em.at(base, column)}, i64 {step})"

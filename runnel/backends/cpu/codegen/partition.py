@@ -1,4 +1,4 @@
-"""How the contraction cuts extents: into even parts, rows into tiles, columns into panels."""
+"""How the contraction partitions extents: into even parts, rows into tiles, columns into panels."""
 
 from __future__ import annotations
 
@@ -17,14 +17,14 @@ def even(em: Flow, extent: str, limit: Operand, multiple: int) -> str:
 
 @record
 class RowPartition:
-    """Rows spread evenly to ``count`` tiles: the first ``larger`` tiles have one more than ``share``."""
+    """Rows partitioned evenly into ``count`` tiles: the first ``larger`` tiles have one more than ``share``."""
 
     count: str
     share: str
     larger: str
 
     def tile(self, em: Flow, t: str) -> tuple[str, str]:
-        """How many rows tile ``t`` has, and its first."""
+        """The number of rows of tile ``t``, and its first."""
         rows = em.add(self.share, em.value(f"zext i1 {em.test('slt', t, self.larger)} to i64"))
         return rows, em.add(em.mul(t, self.share), em.minimum(t, self.larger))
 
@@ -59,7 +59,7 @@ def partition_rows_if(em: Flow, condition: str, height: str, limit: int, otherwi
 
 @record
 class ColumnPartition:
-    """A block's columns, how many panels they are, where the last begins and whether it is wider by a vector."""
+    """A block's columns, the number of panels, the start of the last one and whether it is wider by a vector."""
 
     columns: str
     count: str
@@ -68,8 +68,8 @@ class ColumnPartition:
 
 
 def partition_columns(em: Flow, columns: str, may_widen: str) -> ColumnPartition:
-    """``columns`` as panels of the tiles' width. If it may, and the target has tiles for it, the last takes in a
-    vector that would be a panel by itself."""
+    """``columns`` as panels of the tiles' width. If ``may_widen``, and the target has tiles for it, the last one
+    includes a vector that would be a panel by itself."""
     width = em.target.panel_columns(em.dtype)
     count, wide = em.ceil_div(columns, width), "false"
     if em.target.wide_panel_rows:

@@ -1,4 +1,4 @@
-"""The fastest arithmetic there is, as a kernel: fused multiply-adds in registers alone, to compare others with."""
+"""Peak arithmetic as a kernel: fused multiply-adds in registers alone, to compare others with."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ def flops(target: InstructionSet, dtype: DType, steps: int) -> int:
 
 def emit_module(target: InstructionSet, dtype: DType) -> str:
     """The LLVM text: a kernel (docs/design.md, "The kernel ABI") whose rows are steps of all chains at once. It reads
-    and writes one vector of the thread's scratch, so that nothing can be left out."""
+    and writes one vector of the thread's scratch, so that nothing is optimised away."""
     lanes = target.vector_bytes // dtype.itemsize
     kind = vector(dtype, lanes)
     name = f"llvm.fma.v{lanes}f{dtype.itemsize * 8}"

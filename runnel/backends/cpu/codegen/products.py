@@ -23,7 +23,7 @@ def symbol(dtype: DType) -> str:
 
 
 def symbols(kernel: Kernel) -> frozenset[str]:
-    """The names of all that a kernel's code calls."""
+    """The symbols that a kernel's code calls."""
     called = [s for s in uses.statements(kernel.body) if isinstance(s, Contract | Product)]
     return frozenset(symbol(s.operands if isinstance(s, Contract) else s.dtype) for s in called)
 
@@ -42,9 +42,8 @@ def call(
     panel: str = "0",
 ) -> None:
     """Call it for the ``block`` i0, i1, j0, j1 of the ``matrices`` A, B and C with ``numbers`` a_row, a_k, b_k, b_col,
-    c_row and k. ``tile`` says that C is memory for one block, ``accumulate`` that chains begin at C; with ``tables`` of
-    offsets of rows and of k, these take the place of A's steps; ``panel`` is the step from panel to panel of a B that
-    lies in such."""
+    c_row and k. ``tile``: C is memory for one block; ``accumulate``: chains begin at C; ``tables``: offset tables of
+    the rows and of k of an indirect A; ``panel``: the stride between panels of a packed B."""
     name = symbol(dtype)
     em.declare(name, "void", *["ptr"] * 3, *["i64"] * 10, *["ptr"] * 3, *["i64"] * 2, *["ptr"] * 2, "i64")
     pointers = [f"ptr {m}" for m in matrices]

@@ -1,5 +1,5 @@
-"""LLVM text, one instruction at a time. The emitters write through an :class:`Emitter`; it numbers values, knows the
-spelling of types and constants, and collects the intrinsics a module must declare.
+"""LLVM text, one instruction at a time. An :class:`Emitter` numbers values, spells types and constants, and collects
+the intrinsics a module must declare.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ def vector(dtype: DType, lanes: int) -> str:
 
 
 def literal(value: bool | int | float, dtype: DType) -> str:
-    """One constant as LLVM spells it: floats as the hexadecimal bits of their double."""
+    """A constant in LLVM's syntax: floats as the hexadecimal bits of their double."""
     if dtype.name == "bool":
         return "true" if value else "false"
     if dtype.is_integer:
@@ -55,10 +55,10 @@ class Emitter:
         self.target = target
         self.lines: list[str] = []
         self.declarations: set[str] = set()
-        self.definitions: dict[str, str] = {}  # internal functions the module must hold: name → text
+        self.definitions: dict[str, str] = {}  # internal functions of the module: name → text
         self._count = 0
         self._labels = 0
-        self.block = "entry"  # the label of the block being written: phis need it
+        self.block = "entry"  # the label of the current block, for phis
 
     def value(self, instruction: str) -> str:
         """Append ``%n = instruction`` and return ``%n``."""

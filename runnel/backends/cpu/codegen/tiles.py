@@ -1,18 +1,18 @@
-"""The contraction's innermost kernels: a tile of C of 1…MR rows × 1…NV vectors held in registers through a run of k.
+"""The contraction's innermost kernels: a tile of C of 1…MR rows × 1…NV vectors stays in registers for a run of k.
 
 ``tile(A, B, C, a_row, a_k, b_k, c_row, k, lanes, resume)`` computes C[r, j] = start + Σ_k A[r, k]·B[k, j] for its rows
 and columns; ``start`` is 0 or, to ``resume``, C[r, j] itself. Each element is one chain of fused multiply-adds in order
-of k. A is read an element at a time, whatever its strides; B a vector at a time, its columns adjacent. An *edge* tile
+of k. A is read one element at a time, with any strides; B one vector at a time, with adjacent columns. An *edge* tile
 has only ``lanes`` columns in its last vector: it writes no others and, where masked loads are cheap, reads no others
 (elsewhere, and in the wider panel, B must be padded). In an *indirect* tile ``a_row`` and ``a_k`` are the addresses of
-two tables of i32, and A[r, k] is element rows[r] + ks[k] after A: rows are looked up once, k along the way, as in
-Dukhan, "The Indirect Convolution Algorithm" (2019), but with one table for the taps instead of a pointer for each pixel
-and tap.
+two offset tables of i32, and A[r, k] is element rows[r] + ks[k] of A: rows are looked up once, k in the loop, as in
+Dukhan, "The Indirect Convolution Algorithm" (2019), but with one table for the kernel offsets instead of a pointer for
+each pixel and kernel offset.
 
 The register blocking is that of Goto and van de Geijn, "Anatomy of High-Performance Matrix Multiplication" (2008). The
-driver finds the tiles in one table, so that the tail of a block of rows runs in a kernel of exactly its size. Where
-registers are few, a panel of one vector more (and fewer rows) ends a row of an odd number of vectors: one vector alone
-would be too few chains at a time.
+driver looks the tiles up in one table, so that the tail of a block of rows runs in a kernel of exactly its size. On
+targets with few registers, an odd number of vectors ends with a panel of one vector more (and fewer rows): one vector
+alone would be too few independent chains.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class Tile:
 
 def family(target: InstructionSet) -> list[Tile]:
     """All tiles of a target, in the order of the table: edge tiles by vectors and rows, the whole ones, those of the
-    wider panel; then the same for listed operands.
+    wider panel; then the same for indirect operands.
 
     A full panel has tiles without masks, unless predicate registers make masks free.
     """
@@ -68,7 +68,7 @@ def table(target: InstructionSet) -> str:
 
 
 def position(em: Flow, columns: str, vectors: str, indirect: str) -> str:
-    """Where in the table the kernels for so many columns, in so many vectors, begin (at one row): an operand."""
+    """The index in the table of the kernel of one row for so many columns and vectors: an operand."""
     target = em.target
     group = em.sub(vectors, 1)
     if not target.has_masks:
@@ -84,32 +84,32 @@ def position(em: Flow, columns: str, vectors: str, indirect: str) -> str:
     return em.add(place, em.select(indirect, len(family(target)) // 2, 0))
 
 
-def emit(tile: Tile, target: InstructionSet, dtype: DType, factors_of: type[Strided] | None = None) -> Flow:
-    """The body of one kernel. ``factors_of`` says how the elements of A are read and multiplied, if not one by one."""
+def emit(tile: Tile, target: InstructionSet, dtype: DType, operand_type: type[Strided] | None = None) -> Flow:
+    """The body of one kernel. ``operand_type`` reads and multiplies the elements of A; by default one at a time."""
     em = Flow(target, dtype)
     kind, step = em.vector_kind, em.lanes
     cells = [(r, v) for r in range(tile.rows) for v in range(tile.vectors)]
     mask = em.first_lanes("%lanes") if tile.edge else ""
-    operand_dtype = (factors_of or (Indirect if tile.indirect else Strided))(em, tile.rows)
+    a_elements = (operand_type or (Indirect if tile.indirect else Strided))(em, tile.rows)
     c_rows = ["%C"] + [em.at("%C", em.mul("%c_row", r)) for r in range(1, tile.rows)]
     is_tail = [tile.edge and v == tile.vectors - 1 for v in range(tile.vectors)]
 
     loaded, ready, again, done = "loaded", "ready", "again", "done"
     em.branch(em.test("ne", "%resume", 0), loaded, ready)
     em.start(loaded)
-    kept = {}
+    start = {}
     for r, v in cells:
         address = em.at(c_rows[r], v * step)
-        kept[r, v] = em.masked_load(address, mask) if is_tail[v] else em.load(address)
+        start[r, v] = em.masked_load(address, mask) if is_tail[v] else em.load(address)
     after_load = em.block
     em.jump(ready)
     em.start(ready)
-    first = {c: em.phi(kind, ("zeroinitializer", "entry"), (kept[c], after_load)) for c in cells}
+    first = {c: em.phi(kind, ("zeroinitializer", "entry"), (start[c], after_load)) for c in cells}
     em.branch(em.test("sgt", "%k", 0), again, done)
 
     em.start(again)
     k = em.phi("i64", ("%k", ready))
-    operand_dtype.begin(ready)
+    a_elements.begin(ready)
     b = em.phi("ptr", ("%B", ready))
     sums = {c: em.phi(kind, (first[c], ready)) for c in cells}
     columns = []
@@ -118,13 +118,13 @@ def emit(tile: Tile, target: InstructionSet, dtype: DType, factors_of: type[Stri
         masked = is_tail[v] and em.masked_loads and tile.vectors <= target.tile_vectors
         columns.append(em.masked_load(address, mask) if masked else em.load(address))
     following = {}
-    for r, place in enumerate(operand_dtype.addresses()):
-        factor = operand_dtype.everywhere(place)
+    for r, place in enumerate(a_elements.addresses()):
+        factor = a_elements.everywhere(place)
         for v in range(tile.vectors):
-            following[r, v] = operand_dtype.multiply_add(factor, columns[v], sums[r, v])
+            following[r, v] = a_elements.multiply_add(factor, columns[v], sums[r, v])
     rest = em.sub(k, 1)
     em.add_edge(k, rest, again)
-    operand_dtype.step(again)
+    a_elements.step(again)
     em.add_edge(b, em.at(b, "%b_k"), again)
     for c in cells:
         em.add_edge(sums[c], following[c], again)
@@ -148,26 +148,26 @@ def emit(tile: Tile, target: InstructionSet, dtype: DType, factors_of: type[Stri
 
 
 class Strided:
-    """The elements of A that a step of k needs, a_row apart and a_k from one step to the next."""
+    """The elements of A that a step of k needs, with stride a_row between rows and a_k between steps."""
 
     def __init__(self, em: Flow, rows: int) -> None:
         self.em = em
         self.rows: list[Operand] = [0, *(em.mul("%a_row", r) for r in range(1, rows))]
 
     def begin(self, before: str) -> None:
-        """At the head of the loop, which is entered from block ``before``."""
+        """Emitted at the head of the loop, which is entered from block ``before``."""
         self.at = self.em.phi("ptr", ("%A", before))
 
     def addresses(self) -> list[str]:
-        """Where the elements of this step lie."""
+        """The addresses of this step's elements."""
         return [self.em.at(self.at, row) for row in self.rows]
 
     def step(self, block: str) -> None:
-        """At the end of the loop, in ``block``."""
+        """Emitted at the end of the loop, in ``block``."""
         self.em.add_edge(self.at, self.em.at(self.at, "%a_k"), block)
 
     def everywhere(self, place: str) -> str:
-        """The element that lies at ``place``, in every lane."""
+        """The element at ``place``, broadcast to every lane."""
         em = self.em
         return em.broadcast(em.load(place, em.scalar_kind), em.dtype, em.lanes)
 
@@ -179,7 +179,7 @@ class Strided:
 
 
 class Indirect(Strided):
-    """The same with one list of offsets for the rows and one for k."""
+    """The same with an offset table for the rows and one for k."""
 
     def __init__(self, em: Flow, rows: int) -> None:
         self.em = em
@@ -199,7 +199,7 @@ class Indirect(Strided):
 
 
 def _store_through_stack(em: Flow, rows: list[str], places: list[str]) -> None:
-    """Store the first ``%lanes`` lanes of each row by way of :func:`tail`."""
+    """Store the first ``%lanes`` lanes of each row through :func:`tail`."""
     kind = f"[{len(rows)} x {em.vector_kind}]"
     waiting = em.reserve(kind, em.target.vector_bytes)
     for r, row in enumerate(rows):
@@ -210,8 +210,8 @@ def _store_through_stack(em: Flow, rows: list[str], places: list[str]) -> None:
 def tail(target: InstructionSet, dtype: DType) -> Flow:
     """``tail(from, to, c_row, rows, lanes)``: the first lanes of whole vectors to rows ``c_row`` apart.
 
-    Each row goes in parts of all lanes, a half, a quarter, … as the bits of the count say: where there are no
-    predicates, a masked store is slow (microcode on x86, a branch for each lane on NEON).
+    Each row is stored in parts of all lanes, a half, a quarter, … by the bits of the count: without predicate registers
+    a masked store is slow (microcode on x86, a branch for each lane on NEON).
     """
     em = Flow(target, dtype)
     with em.loop(0, "%rows", 1) as r:

@@ -1,7 +1,7 @@
 """Expressions of the loop IR to LLVM text, inside one function.
 
-Stands between the single accesses of ``memory`` and the loops of ``nest``. A value that does not depend on the vec
-loop's variable stays a scalar and is put in every lane where it meets lanes.
+A value that does not depend on the vec loop's variable stays a scalar and is broadcast where lanes need it. ``memory``
+emits single accesses, ``loops`` statements.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from runnel.loops.ir import Apply, Const, Expr, Index, Load, Param, Position, Ra
 
 @record
 class Vec:
-    """The vec loop being written: its variable and the lanes that are in range."""
+    """The current vec loop: its variable and the lanes that are in range."""
 
     var: Var
     active: Active
@@ -30,8 +30,8 @@ class Vec:
 
 @record(frozen=False)
 class Scope:
-    """What is known inside one block of statements. ``pointers`` hold each access's position as far as the variables
-    known here determine it (in a vec loop: that of lane 0); ``loads`` and ``results`` may be used again until a Store.
+    """The scope of one block of statements. ``pointers`` hold each access's address as far as the variables of this
+    scope determine it (in a vec loop: that of lane 0); ``loads`` and ``results`` can be reused until a Store.
     """
 
     variables: dict[Var, str] = field(default_factory=dict)
@@ -44,7 +44,7 @@ class Scope:
     vec: Vec | None = None
 
     def inner(self) -> Scope:
-        """The scope of a block inside this one; loads are done anew there."""
+        """The scope of a block inside this one, which does not reuse loads."""
         return replace(
             self,
             variables=dict(self.variables),
@@ -91,7 +91,7 @@ class Values:
         return self.em.value(f"mul i64 {operand}, {self.stride(stride)}")
 
     def start_pointers(self, accesses: Iterable[uses.Access]) -> None:
-        """Give each access its buffer's base and constant offset."""
+        """Set each access to its buffer's base and constant offset."""
         for buffer, index in accesses:
             start = memory.advance(self.em, self.dtypes[buffer], self.bases[buffer], self.stride(index.offset))
             self.scope.pointers[buffer, index] = start
@@ -112,7 +112,7 @@ class Values:
     # expressions
 
     def evaluate(self, expr: Expr) -> Value:
-        """Write the instructions of an expression, or find its value where they are written already."""
+        """Emit the instructions of an expression, or return its value if they are emitted already."""
         scope = self.scope
         known = scope.hoisted.get(id(expr)) or scope.results.get(id(expr))
         if known is None:
@@ -125,8 +125,8 @@ class Values:
         if isinstance(expr, Const):
             return constant(expr.value, expr.dtype)
         if isinstance(expr, Ref):
-            found = self.scope.names.get(expr.name)
-            return self.scope.accumulators[expr.name].result(self.em) if found is None else found
+            value = self.scope.names.get(expr.name)
+            return self.scope.accumulators[expr.name].result(self.em) if value is None else value
         if isinstance(expr, Position):
             return self._position(expr)
         if isinstance(expr, Load):
@@ -203,8 +203,8 @@ class Values:
         return self.scope.vec.active
 
     def _place(self, buffer: str, index: Index) -> tuple[str, list[str] | None]:
-        """The pointer of an access and each lane's offset from it: None where all lanes share the one element, empty
-        where they are adjacent."""
+        """The pointer of an access and each lane's offset from it: None where all lanes share one element, empty where
+        they are adjacent."""
         em, dtype = self.em, self.dtypes[buffer]
         pointer = self.scope.pointers[buffer, index]
         computed: list[str] = []  # the offsets of lanes from integer expressions, as vectors

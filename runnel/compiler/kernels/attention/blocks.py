@@ -1,8 +1,8 @@
-"""What the kernels of attention and of its gradient share: blocks of queries, their table, and their matrices.
+"""Shared parts of the kernels of attention and of its gradient: blocks of queries, their table, and their matrices.
 
-The scores of a block of queries are a matrix in the thread's scratch memory, buffer ``s``. A table says for each block
-where its operands begin and how many queries and keys it has. Where sequences lie one after another, a block is taken
-sequence by sequence (``attention_spans``).
+The scores of a block of queries are a matrix in the thread's scratch memory, buffer ``s``. A table has for each block
+the offsets of its operands and its numbers of queries and keys. With concatenated sequences, a block is processed
+sequence by sequence (``attention_varlen``).
 """
 
 from __future__ import annotations
@@ -38,19 +38,19 @@ from runnel.loops.ir import (
 )
 from runnel.ops.attention_operands import operands, roles
 
-KEYS: Final = 512  # taken at once, where there are more
-SCORES: Final = 24576  # of a block of queries and keys, while that leaves at least
-FEWEST, MOST = 64, 192  # queries of a block
-FEW_BLOCKS: Final = 16  # blocks are cut to the fewest queries where a program would have fewer of them
+KEYS: Final = 512  # most keys at once
+SCORES: Final = 24576  # most scores of a block, unless it would have less than
+FEWEST, MOST = 64, 192  # least and most queries of a block
+FEW_BLOCKS: Final = 16  # with fewer blocks than this, blocks have the fewest queries
 
 QUERY, KEY, ELEMENT = Var("i"), Var("j"), Var("d")  # a query of the block, a key, an element of a head
 TURN = Var("turn")  # over keys
 Matrix = tuple[str, Index, Stride, Stride]  # buffer, first element, strides along rows and columns
-Line = tuple[tuple[Var, Stride], ...]  # where in the table a block's line stands
+Line = tuple[tuple[Var, Stride], ...]  # the position of a block's line in the table
 
 
 def heads_first(x: BufferView) -> BufferView:
-    """[B, T, H, D] seen as [B, H, T, D]."""
+    """[B, T, H, D] viewed as [B, H, T, D]."""
     place, offset, (b, t, h, d) = x
     return place, offset, (b, h, t, d)
 
@@ -63,7 +63,7 @@ def unpacked(x: BufferView) -> tuple[BufferView, BufferView, BufferView]:
 
 
 def at(name: str, *terms: tuple[Var, Stride]) -> Index:
-    """The element whose number is bound to ``name``, and steps from there."""
+    """The element whose number is bound to ``name``, plus ``terms``."""
     return Index(terms, gathered=((count(name), 1),))
 
 
@@ -72,7 +72,7 @@ class AttentionKernel:
 
     def __init__(self, node: Value, arrays: tuple[Value, ...], x: Operands, at_once: int) -> None:
         attrs = node.attrs
-        given = roles(arrays, **attrs)
+        operand_roles = roles(arrays, **attrs)
         self.node = node
         self.at = operands(tuple(n.aval for n in arrays), **attrs).heads
         self.causal = attrs["causal"]
@@ -83,21 +83,21 @@ class AttentionKernel:
         self.at_once = at_once
         keys = min(at_once, max(self.at.keys, 1))
         self.height = self._height(keys)
-        self.row = -(-keys // 16) * 16 + 16  # no power of two, lest rows compete for cache sets
+        self.row = -(-keys // 16) * 16 + 16  # not a power of two, so that rows do not compete for cache sets
         self.row_step = self.parts.param(self.row)
         self.parts.scratch("s", self.dtype, self.height * self.row)
         self.s_cell = Index(((QUERY, self.row_step), (KEY, 1)))
         self.depth, self.values = self.parts.param(self.at.depth), self.parts.param(self.at.values)
         self._begin_table()
-        views = [x.view(n) for n in given.main]
+        views = [x.view(n) for n in operand_roles.main]
         self.q, self.k, self.v = unpacked(views[0]) if attrs["packed"] else views
         self.q_steps = self.operand("q", self.q)
         self.k_steps = self.operand("k", self.k, shared=True)
         self.v_steps = self.operand("v", self.v, shared=True)
-        self.mask = None if given.mask is None else self._mask(given.mask, x)
-        self.lengths = None if given.lengths is None else self._lengths(given.lengths, x)
-        self.dropout_mask = None if given.key is None else self._dropout_mask(given.key, x)
-        self.bounds = None if given.bounds is None else self._bounds(given.bounds, x)
+        self.mask = None if operand_roles.mask is None else self._mask(operand_roles.mask, x)
+        self.lengths = None if operand_roles.lengths is None else self._lengths(operand_roles.lengths, x)
+        self.dropout_mask = None if operand_roles.key is None else self._dropout_mask(operand_roles.key, x)
+        self.bounds = None if operand_roles.bounds is None else self._bounds(operand_roles.bounds, x)
 
     def _height(self, keys: int) -> int:
         """Queries of a block: a function of the extents."""
@@ -121,8 +121,8 @@ class AttentionKernel:
         self.columns.update(first=first, height=height, keys=keys, batch=self.batch)
 
     def operand(self, name: str, view: BufferView, mode: str = "in", *, shared: bool = False) -> tuple[Param, Param]:
-        """Declare a buffer over [B, heads, T, D]; the table says where a block's queries or (``shared``) the keys of
-        its head begin. Returns the strides along time and elements."""
+        """Declare a buffer over [B, heads, T, D]; the table has the offsets of a block's queries or (``shared``) of the
+        keys of its head. Returns the strides along time and elements."""
         place, offset, (b, h, t, d) = view
         self.parts.buffer(name, place, offset, mode)
         if shared:
@@ -136,9 +136,10 @@ class AttentionKernel:
 
     def _mask(self, mask: Value, x: Operands) -> Load:
         place, offset, strides = x.view(mask)
-        kept = tuple(0 if n == 1 else s for n, s in zip(mask.aval.shape, strides, strict=True))
-        self.operand("mask", (place, offset, kept))
-        self.mask_row, self.mask_key, self.mask_stride = self._step(kept[2]), self._step(kept[3]), kept[3]
+        mask_strides = tuple(0 if n == 1 else s for n, s in zip(mask.aval.shape, strides, strict=True))
+        self.operand("mask", (place, offset, mask_strides))
+        self.mask_row, self.mask_key = self._step(mask_strides[2]), self._step(mask_strides[3])
+        self.mask_stride = mask_strides[3]
         return Load("mask", self._mask_at(), mask.aval.dtype)
 
     def _mask_at(self, *more: tuple[Var, Stride]) -> Index:
@@ -180,18 +181,18 @@ class AttentionKernel:
         ]
 
     def draw_words(self) -> list[Stmt]:
-        """What dropout draws with, for the whole kernel."""
+        """The values of the dropout mask for the whole kernel."""
         return [] if self.dropout_mask is None else self.dropout_mask.begin()
 
-    # What is seen -----------------------------------------------------------------------------------------------------
+    # Visible keys -----------------------------------------------------------------------------------------------------
 
-    def seen(self) -> Let:
-        """How many keys the block sees: no more than its sequence has."""
+    def visible_keys(self) -> Let:
+        """The number of keys that the block attends to: no more than its sequence has."""
         keys = count("keys")
         return Let("seen", keys if self.lengths is None else clipped(self.lengths, 0, keys))
 
     def in_turns(self) -> list[Stmt]:
-        """``seen``, in so many ``turns`` over keys; declares the table of where each begins."""
+        """``seen``, and the number of k-blocks, ``turns``; declares the table of their first keys."""
         starts = np.arange(0, self.at.keys, KEYS)
         self.parts.table("starts", starts)
         ended = binary(scalar.add, count("seen"), Const(KEYS - 1, int64))
@@ -199,11 +200,11 @@ class AttentionKernel:
         if self.mask is not None:
             step = self.mask_key if self.mask_key == 0 else self.parts.param(KEYS * self.mask_stride)
             self.mask = Load("mask", self._mask_at((TURN, step)), self.mask.dtype)
-        return [self.seen(), Let("turns", clipped(turns, 0, self.parts.param(len(starts))))]
+        return [self.visible_keys(), Let("turns", clipped(turns, 0, self.parts.param(len(starts))))]
 
     def sequence(self, bounds: SequenceBounds, queries: dict[str, Param], keys: dict[str, Param]) -> list[Stmt]:
-        """Of the next sequence, what this block sees, and where its own queries and keys begin in the operands whose
-        steps along time are given."""
+        """The visible keys of the next sequence, and the offsets of its queries and keys in operands with these strides
+        along time."""
         begins = [*((n, "from", s) for n, s in queries.items()), *((n, "key_begin", s) for n, s in keys.items())]
         return [
             *bounds.lets(self.causal),
@@ -214,7 +215,7 @@ class AttentionKernel:
         ]
 
     def turn(self) -> list[Stmt]:
-        """Of a turn over keys: where it begins, and how many there are ``now``."""
+        """The ``start`` of a k-block, and its number of keys, ``now``."""
         start: Expr = Load("starts", Index(((TURN, 1),)), int64)
         if self.bounds is not None:
             start = binary(scalar.mul, Position(TURN, int64), Const(KEYS, int64))
@@ -225,7 +226,7 @@ class AttentionKernel:
 
     @property
     def row_begin(self) -> Bound:
-        """The first row of the block that is looked at, and the end of them."""
+        """The first row of the block that is computed."""
         return 0 if self.bounds is None else count("from")
 
     @property
@@ -237,11 +238,11 @@ class AttentionKernel:
         return count("height" if self.bounds is None else "rows")
 
     def first_of(self, name: str, *terms: tuple[Var, Stride]) -> Index:
-        """Where the looked-at queries, or the keys, begin in an operand."""
+        """The first of the current queries, or of the keys, in an operand."""
         return at(f"{name}_at" if self.bounds is None else f"{name}_from", *terms)
 
     def own(self, step: Stride) -> Index:
-        """Where the looked-at rows begin in scratch memory whose rows lie ``step`` apart."""
+        """The first of the current rows in scratch memory with row stride ``step``."""
         return Index() if self.bounds is None else Index(gathered=((count("from"), step),))
 
     def product(
@@ -271,7 +272,7 @@ class AttentionKernel:
         at = self.at
         pairs = self.columns["keys"].sum() * self.height
         if self.bounds is not None:
-            pairs = pairs / max(self.bounds.count, 1)  # as if all sequences were of one length
+            pairs = pairs / max(self.bounds.count, 1)  # as if all sequences had the same length
         return self.parts.call(
             prefix, body, (rows, 1), float(pairs) * (products * (at.depth + at.values) + 20), self.node
         )

@@ -1,7 +1,7 @@
-"""Dropout on attention's weights, drawn inside its kernels: the words of :func:`runnel.ops.random.random_bits`.
+"""Dropout on attention's weights, generated inside its kernels: the words of :func:`runnel.ops.random.random_bits`.
 
 A weight's word is a function of dropout's key and of the weight's position among all weights, so that the gradient
-draws the same ones again and nothing is stored.
+generates the same ones again and nothing is stored.
 """
 
 from __future__ import annotations
@@ -19,11 +19,12 @@ from runnel.loops.ir import Apply, Const, Expr, Index, Let, Load, Position, Ref,
 from runnel.ops.random import philox
 
 WORDS: Final = 1 << 32  # positions that one word counts
-_BITS: Final = 24  # of a word, that are compared with the probability
+_BITS: Final = 24  # bits of a word that are compared with the probability
 
 
 class DropoutMask:
-    """Declares the key and what depends on the probability ``p``; ``positions`` are all there are, ``keys`` a row."""
+    """Declares the key and the params of the probability ``p``; ``positions`` is the number of all weights, ``keys``
+    that of a row."""
 
     def __init__(
         self, parts: Parts, key: tuple[Place, int, int], p: float, dtype: DType, positions: int, keys: int
@@ -34,13 +35,13 @@ class DropoutMask:
         self.keys = parts.param(keys)
         self.limit = parts.param(math.ceil(float(np.float32(p)) * 2**_BITS))
         self.dtype = dtype
-        kept = np.asarray(0.0 if p == 1 else 1 / (1 - p), dtype.numpy)
-        self.kept = parts.param(int(kept.view(f"i{dtype.itemsize}")))
+        scale = np.asarray(0.0 if p == 1 else 1 / (1 - p), dtype.numpy)
+        self.scale = parts.param(int(scale.view(f"i{dtype.itemsize}")))
         self.is_wide = positions > WORDS
 
     def begin(self) -> list[Stmt]:
-        """The key's words, and ``kept``, what weights that stay are multiplied by."""
-        bits: Expr = self.kept if self.dtype.itemsize == 8 else Apply(scalar.cast, (self.kept,), int32)
+        """The key's words, and ``kept``, the factor of weights that are not dropped."""
+        bits: Expr = self.scale if self.dtype.itemsize == 8 else Apply(scalar.cast, (self.scale,), int32)
         return [
             Let("word0", Load("key", Index(), uint32)),
             Let("word1", Load("key", Index(offset=self.step), uint32)),
@@ -49,7 +50,7 @@ class DropoutMask:
         ]
 
     def row(self, row: Expr, first: Expr | None) -> list[Stmt]:
-        """Where the words of ``row`` (a number among the rows of all heads) begin, from key ``first`` on."""
+        """The first word of ``row`` (a number among the rows of all heads), from key ``first`` on."""
         position: Expr = binary(scalar.mul, row, self.keys)
         if first is not None:
             position = binary(scalar.add, position, first)

@@ -1,8 +1,7 @@
-"""Attention as a kernel: scores and weights of a block of queries live in the thread's scratch memory.
+"""Attention as a kernel: scores and weights of a block of queries are in the thread's scratch memory.
 
-A call's rows are the blocks of queries of all heads. Where a sequence has more than KEYS keys they are taken in turns,
-with a running maximum and sum for each query (M. Milakov, N. Gimelshein, "Online normalizer calculation for softmax",
-2018).
+A call's rows are the blocks of queries of all heads. More than KEYS keys are processed in k-blocks, with a running
+maximum and sum for each query (M. Milakov, N. Gimelshein, "Online normalizer calculation for softmax", 2018).
 """
 
 from __future__ import annotations
@@ -35,36 +34,36 @@ class _Forward(Rows):
         if self.bounds is not None:
             body += self._in_turns(self._by_sequence(self.bounds))
         elif self.at.keys <= KEYS:
-            body += [self.seen(), *self._whole()]
+            body += [self.visible_keys(), *self._whole()]
         else:
             body += [*self.in_turns(), *self._in_turns([For(TURN, 0, count("turns"), "seq", self._turn())])]
         loop = For(ROW, RangeBound.I0, RangeBound.I1, "seq", tuple(body))
         return self.call("attention", (loop,), table[..., 0].size, 2)
 
     def _whole(self) -> list[Stmt]:
-        """All keys at once; ``ratio`` keeps what each query's values are to be multiplied by."""
-        height, seen = count("height"), count("seen")
+        """All keys at once; ``ratios`` holds the factor of each query's values."""
+        height, visible = count("height"), count("seen")
         self.parts.scratch("ratios", self.dtype, self.height)
         rows = (
-            self.row_limit(seen),
+            self.row_limit(visible),
             *self.top_of_row(),
             Let("shift", self.finite(self.number("top"))),
-            *self.powers_of_row(seen),
+            *self.powers_of_row(visible),
             *self._drop(None),
-            Store("ratios", self.here, self.kept(self.inverse(self.number("total")))),
+            Store("ratios", self.here, self.rescaled(self.inverse(self.number("total")))),
         )
         return [
-            self.scores(at("k_at"), seen),
+            self.scores(at("k_at"), visible),
             self.over_rows(rows),
             self.product(
                 ("s", Index(), self.row_step, 1), ("v", at("v_at"), *self.v_steps), ("o", at("o_at"), self.o_row),
-                height, self.values, seen,
+                height, self.values, visible,
             ),
             self._finish(Load("ratios", self.here, self.dtype), Load("o", self.out, self.dtype)),
         ]  # fmt: skip
 
     def _drop(self, before: Expr | None) -> list[Stmt]:
-        """Zeros in place of the powers of row I that dropout takes."""
+        """Zeros in place of the powers of row I that are dropped."""
         return self.drawn_row(before, (Store("s", self.s_cell, self.unless_dropped(self.score)),))
 
     def _finish(self, ratio: Expr, value: Expr) -> Stmt:
@@ -74,17 +73,17 @@ class _Forward(Rows):
             QUERY, 0, count("height"), "seq", (Let("ratio", ratio), For(ELEMENT, 0, self.values, "vec", (result,)))
         )
 
-    # Keys in turns ----------------------------------------------------------------------------------------------------
+    # Keys in k-blocks -------------------------------------------------------------------------------------------------
 
     def _in_turns(self, turns: list[Stmt]) -> list[Stmt]:
         """For each query: the greatest score and the sum of powers so far in ``tops`` and ``sums``, its values in
-        ``values``, and what those of before a turn shrink by in ``shrink``."""
+        ``values``, and the factor by which a k-block rescales earlier values in ``shrink``."""
         for name in ("tops", "sums", "shrink"):
             self.parts.scratch(name, self.dtype, self.height)
         for name in ("values", "more"):
             self.parts.scratch(name, self.dtype, self.height * self.at.values)
         clear = For(ELEMENT, 0, self.values, "vec", (Store("values", self._cell, self.zero()),))
-        ratio = self.kept(self.inverse(Load("sums", self.here, self.dtype)))
+        ratio = self.rescaled(self.inverse(Load("sums", self.here, self.dtype)))
         return [
             For(QUERY, 0, count("height"), "seq", (*self.no_turn_yet(("sums",)), clear)),
             *turns,
@@ -92,7 +91,7 @@ class _Forward(Rows):
         ]
 
     def _by_sequence(self, bounds: SequenceBounds) -> list[Stmt]:
-        """The turns over keys of each sequence that the block meets."""
+        """The k-blocks of each sequence that the block of queries overlaps."""
         own = self.sequence(bounds, {"q": self.q_steps[0]}, {"k": self.k_steps[0], "v": self.v_steps[0]})
         each = (*own, For(TURN, 0, count("turns"), "seq", self._turn()))
         return [For(SEQUENCE, 0, bounds.sequences, "seq", each)]

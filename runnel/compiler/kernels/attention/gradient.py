@@ -1,10 +1,10 @@
-"""The gradients of attention as a kernel: weights are made anew for each block of queries, in scratch memory.
+"""The gradients of attention as a kernel: weights are recomputed for each block of queries, in scratch memory.
 
-A call's rows are the heads of keys; whoever computes one adds up its keys' and values' gradients over all blocks of all
-queries' heads that read it, so that no thread waits for another. Where these are more than K_BLOCK queries, the sum of
-each block is made by itself and added to those before, lest one chain be as long as the sequence. Where there are more
-than WHOLE keys they are taken in turns, twice: to find each query's greatest score and its sums, then for the gradients
-(T. Dao et al., "FlashAttention", 2022, whose first pass is that of the forward kernel).
+A call's rows are the heads of keys; the thread of a head sums its keys' and values' gradients over all blocks of all
+query heads that read it, so that no thread waits for another. With more than K_BLOCK queries, the sum of each block is
+computed separately and added to those before, so that no chain is as long as the sequence. More than WHOLE keys are
+processed in k-blocks, in two passes: for each query's greatest score and sums, then for the gradients (T. Dao et al.,
+"FlashAttention", 2022, whose first pass is that of the forward kernel).
 """
 
 from __future__ import annotations
@@ -52,7 +52,7 @@ from runnel.loops.ir import (
 )
 from runnel.ops.attention_operands import operands as sorted_operands
 
-WHOLE: Final = 2048  # keys that are taken at once, while there are no more: turns cost two more products each
+WHOLE: Final = 2048  # most keys that are processed at once: each k-block costs two more products
 ROW, BLOCK, AGAIN = Var("row"), Var("block"), Var("once_more")
 
 
@@ -89,7 +89,7 @@ class _Backward(Rows):
         shared = ["dk_at", "dv_at"]
         each = self.lets(line, [n for n in self.columns if n not in shared])
         if self.is_whole:
-            each += [self.seen(), *self._whole()]
+            each += [self.visible_keys(), *self._whole()]
         elif self.bounds is None:
             each += [*self.in_turns(), *self._in_turns(self._turns())]
         else:
@@ -104,7 +104,7 @@ class _Backward(Rows):
         return self.call("attention_gradient", (loop,), self.at.batch * self.at.kv_heads, 5)
 
     def _zeros(self) -> Stmt:
-        """The gradients of keys and values, before any query has been seen."""
+        """The gradients of keys and values, set to zero."""
         zero = self.zero()
         dk = For(ELEMENT, 0, self.depth, "vec", (Store("dk", at("dk_at", (KEY, self.dk_row), (ELEMENT, 1)), zero),))
         dv = For(ELEMENT, 0, self.values, "vec", (Store("dv", at("dv_at", (KEY, self.dv_row), (ELEMENT, 1)), zero),))
@@ -113,34 +113,34 @@ class _Backward(Rows):
     # Rows -------------------------------------------------------------------------------------------------------------
 
     @property
-    def _came(self) -> Load:
-        """What came in by a weight: the product of a query's gradient and a key's value, then the score's gradient."""
+    def _incoming(self) -> Load:
+        """The gradient of a weight: the product of a query's gradient and a key's value; later the score's gradient."""
         return Load("t", self.s_cell, self.dtype)
 
     def _powers(self, end: Ref, before: Ref | None) -> list[Stmt]:
-        """Scores of row I to powers, with their sum ``total`` and their product ``dot`` with what came in by them. A
-        power that dropout takes is kept with a minus sign."""
+        """Scores of row I to powers, with their sum ``total`` and their product ``dot`` with the weights' gradients. A
+        dropped power is stored with a minus sign."""
         if self.dropout_mask is None:
-            return self.powers_of_row(end, self._came)
-        power, came = self.number("power"), self.number("came")
+            return self.powers_of_row(end, self._incoming)
+        power, incoming = self.number("power"), self.number("came")
         body = (
             Let("power", self.score),
-            Let("came", self.unless_dropped(self.kept(self._came))),
+            Let("came", self.unless_dropped(self.rescaled(self._incoming))),
             Store("s", self.s_cell, Apply(scalar.select, (DROPPED, self._of(scalar.neg, power), power), self.dtype)),
-            Store("t", self.s_cell, came),
-            Update("dot", binary(scalar.mul, power, came)),
+            Store("t", self.s_cell, incoming),
+            Update("dot", binary(scalar.mul, power, incoming)),
         )
         return [*self.powers_of_row(end), self.sum_of_row("dot"), *self.drawn_row(before, body)]
 
     def _gradients(self, end: Ref) -> list[Stmt]:
-        """Of powers of row I, their ``ratio`` to weights and ``mean``, the sum of what came in by these: the weights in
-        ``s``, as dropout leaves them, and the gradients of the scores in ``t``."""
+        """From powers of row I, their ``ratio`` to weights and the ``mean`` of the weights' gradients: the weights
+        after dropout in ``s``, and the gradients of the scores in ``t``."""
         power, ratio, dtype = self.number("power"), self.number("ratio"), self.dtype
         size: Expr = power if self.dropout_mask is None else self._of(scalar.abs_, power)
         weight: Expr = self.number("weight")
         if self.dropout_mask is not None:
-            weight = binary(scalar.mul, self._of(scalar.maximum, power, self.zero()), self.kept(ratio))
-        inner = binary(scalar.mul, self.number("weight"), binary(scalar.sub, self._came, self.number("mean")))
+            weight = binary(scalar.mul, self._of(scalar.maximum, power, self.zero()), self.rescaled(ratio))
+        inner = binary(scalar.mul, self.number("weight"), binary(scalar.sub, self._incoming, self.number("mean")))
         body = (
             Let("power", Load("s", self.s_cell, dtype)),
             Let("weight", binary(scalar.mul, size, ratio)),
@@ -157,7 +157,7 @@ class _Backward(Rows):
     def _both(
         self, turn: tuple[tuple[Var, Param], ...], turn_v: tuple[tuple[Var, Param], ...], number: Ref
     ) -> list[Stmt]:
-        """The scores in ``s`` and what came in by their weights in ``t``."""
+        """The scores in ``s`` and the gradients of their weights in ``t``."""
         g = ("g", self.first_of("g"), *self.g_steps)
         v = ("v", self.first_of("v", *turn_v), self.v_steps[1], self.v_steps[0])
         t = ("t", self.own(self.row_step), self.row_step)
@@ -167,40 +167,40 @@ class _Backward(Rows):
         ]
 
     def _turned(self, name: str) -> Matrix:
-        """Rows of scratch as columns."""
+        """The transpose of a scratch matrix."""
         return name, self.own(self.row_step), 1, self.row_step
 
     # All keys at once -------------------------------------------------------------------------------------------------
 
     def _whole(self) -> list[Stmt]:
-        """Three products make the results of weights and gradients of the scores."""
-        height, seen = count("height"), count("seen")
+        """Three products compute the results from weights and gradients of the scores."""
+        height, visible = count("height"), count("seen")
         row = (
-            self.row_limit(seen),
+            self.row_limit(visible),
             *self.top_of_row(),
             Let("shift", self.finite(self.number("top"))),
-            *self._powers(seen, None),
+            *self._powers(visible, None),
             Let("ratio", self.inverse(self.number("total"))),
             Let("mean", binary(scalar.mul, self.number("dot"), self.number("ratio"))),
-            *self._gradients(seen),
+            *self._gradients(visible),
         )
         q, g = ("q", at("q_at"), *self.q_steps), ("g", at("g_at"), *self.g_steps)
         return [
-            *self._both((), (), seen),
+            *self._both((), (), visible),
             self.over_rows(row),
-            *self._add_to_keys("dv", self._turned("s"), g, self.dv_row, self.values, seen),
+            *self._add_to_keys("dv", self._turned("s"), g, self.dv_row, self.values, visible),
             self.product(
                 ("t", Index(), self.row_step, 1), ("k", at("k_at"), *self.k_steps), ("dq", at("dq_at"), self.dq_row),
-                height, self.depth, seen,
+                height, self.depth, visible,
             ),
-            *self._add_to_keys("dk", self._turned("t"), q, self.dk_row, self.depth, seen),
+            *self._add_to_keys("dk", self._turned("t"), q, self.dk_row, self.depth, visible),
         ]  # fmt: skip
 
-    # Keys in turns ----------------------------------------------------------------------------------------------------
+    # Keys in k-blocks -------------------------------------------------------------------------------------------------
 
     def _in_turns(self, turns: list[Stmt]) -> list[Stmt]:
-        """For each query the greatest score, the sum of powers and that of what came in by them, in ``tops``, ``sums``
-        and ``dots``."""
+        """For each query the greatest score, the sum of powers and that of their products with the weights' gradients,
+        in ``tops``, ``sums`` and ``dots``."""
         for name in ("tops", "sums", "dots"):
             self.parts.scratch(name, self.dtype, self.height)
         own = self.bounds is not None
@@ -210,21 +210,21 @@ class _Backward(Rows):
         cell = Index(((QUERY, self.depth), (ELEMENT, 1)))
         clear = Store("own", cell, self.zero()) if own else Store("dq", result, self.zero())
         begin = (*self.no_turn_yet(("sums", "dots")), For(ELEMENT, 0, self.depth, "vec", (clear,)))
-        found: list[Stmt] = [For(QUERY, 0, count("height"), "seq", begin), *turns]
+        statements: list[Stmt] = [For(QUERY, 0, count("height"), "seq", begin), *turns]
         if own:
             copy = For(ELEMENT, 0, self.depth, "vec", (Store("dq", result, Load("own", cell, self.dtype)),))
-            found.append(For(QUERY, 0, count("height"), "seq", (copy,)))
-        return found
+            statements.append(For(QUERY, 0, count("height"), "seq", (copy,)))
+        return statements
 
     def _by_sequence(self, bounds: SequenceBounds) -> list[Stmt]:
-        """The turns over keys of each sequence that the block meets."""
+        """The k-blocks of each sequence that the block of queries overlaps."""
         queries = {"q": self.q_steps[0], "g": self.g_steps[0]}
         keys = {"k": self.k_steps[0], "v": self.v_steps[0]}
         each = (*self.sequence(bounds, queries, keys), *self._turns())
         return [For(SEQUENCE, 0, bounds.sequences, "seq", each)]
 
     def _turns(self) -> list[Stmt]:
-        """Two passes. The second finds the powers where the first left them if there was one turn only."""
+        """Two passes. The second reuses the powers of the first if there is only one k-block."""
         again = Apply(scalar.gt, (count("turns"), Const(1, int64)), bool_)
         zero, one = Const(0, int64), Const(1, int64)
         self.k_turn, self.v_turn = (((TURN, self.parts.param(KEYS * view[2][2])),) for view in (self.k, self.v))
@@ -278,13 +278,13 @@ class _Backward(Rows):
         )
 
     def _added(self, name: str, cell: Index, width: Param, row: Var) -> Stmt:
-        """What ``part`` holds at the row at hand added to ``name``."""
+        """The current row of ``part`` added to ``name``."""
         part = Load("part", Index(((row, width), (ELEMENT, 1))), self.dtype)
         return Store(name, cell, binary(scalar.add, Load(name, cell, self.dtype), part))
 
     def _add_to_keys(self, name: str, a: Matrix, b: Matrix, step: Param, width: Param, now: Ref) -> list[Stmt]:
-        """A·B added to the gradient ``name`` of the ``now`` keys in scratch. Where a sequence's keys begin anywhere,
-        each finds its row by itself, held within the operand."""
+        """A·B added to the gradient ``name`` of the ``now`` keys in scratch. For concatenated sequences the row of each
+        key is computed, and clamped to the operand."""
         part = self.product(a, b, ("part", Index(), width), now, width, self.row_count)
         if self.bounds is None:
             turn = () if self.is_whole else ((TURN, self.parts.param(KEYS * self._row_of(name))),)
@@ -301,7 +301,7 @@ class _Backward(Rows):
         return [part, For(KEY, 0, now, "seq", (Let("its_row", row), added))]
 
     def _row_of(self, name: str) -> int:
-        """How far rows of a gradient lie apart."""
+        """The row stride of a gradient."""
         return self.parts.values[self.parts.params.index(self.dk_row if name == "dk" else self.dv_row)]
 
 

@@ -1,4 +1,4 @@
-"""Rows of scores in attention's kernels: statements that make weights of them, drop some, and sum them up."""
+"""Rows of scores in attention's kernels: statements that compute weights, apply dropout, and sum."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class Rows(AttentionKernel):
 
     @property
     def here(self) -> Index:
-        """Row I in scratch memory of one number for each."""
+        """Row I of a scratch array with one number per row."""
         return Index(((QUERY, 1),))
 
     def number(self, name: str) -> Ref:
@@ -46,31 +46,31 @@ class Rows(AttentionKernel):
         return Const(0.0, self.dtype)
 
     def over_rows(self, body: tuple[Stmt, ...]) -> For:
-        """``body`` for each row I that is looked at."""
+        """``body`` for each row I of the block."""
         return For(QUERY, self.row_begin, self.row_end, "seq", body)
 
     def over_limit(self, body: tuple[Stmt, ...]) -> For:
-        """``body`` for each key that row I sees."""
+        """``body`` for each key that row I attends to."""
         return For(KEY, 0, count("limit"), "vec", body)
 
-    def row_limit(self, seen: Ref, before: Ref | None = None) -> Let:
-        """How many of the ``seen`` keys in scratch, with ``before`` others before them, query I sees: ``limit``."""
+    def row_limit(self, visible: Ref, before: Ref | None = None) -> Let:
+        """The number ``limit`` of the ``visible`` keys in scratch, after ``before`` others, that query I attends to."""
         if not self.causal:
-            return Let("limit", seen)
+            return Let("limit", visible)
         begin: Expr = count("first" if self.bounds is None else "ahead")
         own = binary(scalar.add, begin, Position(QUERY, int64))
         if self.bounds is None:
             own = binary(scalar.add, own, Const(1, int64))
-        return Let("limit", clipped(own if before is None else binary(scalar.sub, own, before), 0, seen))
+        return Let("limit", clipped(own if before is None else binary(scalar.sub, own, before), 0, visible))
 
     def top_of_row(self) -> list[Stmt]:
-        """The greatest score of row I as accumulator ``top``; scores that a mask has changed are stored."""
+        """The greatest score of row I as accumulator ``top``; masked scores are stored."""
         if self.mask is None:
             return [Acc("top", "max", self.dtype), self.over_limit((Update("top", self.score),))]
         return [Acc("top", "max", self.dtype), self.over_limit((*self._masked(), Update("top", self.number("score"))))]
 
     def masked_row(self) -> list[Stmt]:
-        """Scores of row I that a mask changes, stored."""
+        """The masked scores of row I, stored."""
         return [] if self.mask is None else [self.over_limit(self._masked())]
 
     def _masked(self) -> tuple[Stmt, ...]:
@@ -84,14 +84,14 @@ class Rows(AttentionKernel):
         return Let("score", value), Store("s", self.s_cell, self.number("score"))
 
     def scaled(self, score: Expr) -> Expr:
-        """A difference of scores; where a mask is added they are scaled already."""
+        """A difference of scores, scaled; where a mask is added they are scaled already."""
         if self.mask is not None and self.mask.dtype is not bool_:
             return score
         return binary(scalar.mul, score, self.factor)
 
     def powers_of_row(self, end: Ref, beside: Expr | None = None) -> list[Stmt]:
-        """Scores of row I to powers exp(scale·(score - shift)), and 0 from ``limit`` to ``end``; ``total`` adds up, and
-        ``dot`` their products with what lies ``beside`` them."""
+        """Scores of row I to powers exp(scale·(score - shift)), and 0 from ``limit`` to ``end``; ``total`` is their
+        sum, ``dot`` that of their products with ``beside``."""
         below = self.scaled(binary(scalar.sub, self.score, self.number("shift")))
         power = self.number("power")
         body: tuple[Stmt, ...] = (
@@ -110,8 +110,8 @@ class Rows(AttentionKernel):
         return Acc(name, "sum", self.dtype, self.row <= CHAIN * LANES)
 
     def drawn_row(self, before: Expr | None, body: tuple[Stmt, ...]) -> list[Stmt]:
-        """``body`` for each key that row I sees, which knows whether dropout takes its weight: ``dropped``. Other keys
-        of the sequence lie ``before`` those in scratch."""
+        """``body`` for each key that row I attends to, with ``dropped``, whether its weight is dropped. ``before`` is
+        the number of the sequence's keys before those in scratch."""
         if self.dropout_mask is None:
             return []
         row = binary(scalar.add, count("line"), Position(QUERY, int64))
@@ -124,20 +124,20 @@ class Rows(AttentionKernel):
         return Apply(scalar.select, (DROPPED, self.zero(), value), self.dtype)
 
     def cleared_row(self, name: str, end: Ref) -> list[Stmt]:
-        """Zeros in row I of scratch ``name`` from ``limit`` to ``end``, where queries see different keys."""
+        """Zeros in row I of scratch ``name`` from ``limit`` to ``end``, where queries attend to different keys."""
         if not self.causal:
             return []
         return [For(KEY, count("limit"), end, "vec", (Store(name, self.s_cell, self.zero()),))]
 
-    # The running maximum and sum of what is seen in turns -------------------------------------------------------------
+    # The running maximum and sum over k-blocks ------------------------------------------------------------------------
 
     def no_turn_yet(self, sums: tuple[str, ...]) -> tuple[Stmt, ...]:
-        """Row I before its first turn: ``tops`` and ``sums``."""
+        """``tops`` and ``sums`` of row I before its first k-block."""
         lowest = Const(float("-inf"), self.dtype)
         return Store("tops", self.here, lowest), *(Store(name, self.here, self.zero()) for name in sums)
 
     def shift_to_top(self) -> list[Stmt]:
-        """The ``highest`` score of row I so far, of which ``before`` was known before; powers are shifted by it."""
+        """The ``highest`` score of row I so far, and the one ``before`` this k-block; powers are shifted by it."""
         return [
             Let("before", Load("tops", self.here, self.dtype)),
             Let("highest", binary(scalar.maximum, self.number("before"), self.number("top"))),
@@ -145,10 +145,10 @@ class Rows(AttentionKernel):
         ]
 
     def join_turn(self, sums: tuple[tuple[str, str], ...]) -> list[Stmt]:
-        """The turn's sums added to those of row I so far, which shrink by ``factor``."""
+        """The k-block's sums added to those of row I so far, which are rescaled by ``factor``."""
         before = self.number("before")
-        kept = Apply(scalar.exp, (self.scaled(binary(scalar.sub, before, self.number("shift"))),), self.dtype)
-        factor = Apply(scalar.select, (self.is_lowest(before), self.zero(), kept), self.dtype)
+        shrunk = Apply(scalar.exp, (self.scaled(binary(scalar.sub, before, self.number("shift"))),), self.dtype)
+        factor = Apply(scalar.select, (self.is_lowest(before), self.zero(), shrunk), self.dtype)
         joined = [
             Store(so_far, self.here,
                   binary(scalar.add, binary(scalar.mul, Load(so_far, self.here, self.dtype), self.number("factor")),
@@ -163,15 +163,15 @@ class Rows(AttentionKernel):
         return Apply(scalar.eq, (value, Const(float("-inf"), self.dtype)), bool_)
 
     def finite(self, top: Expr) -> Expr:
-        """``top``, or 0 where no key is seen: then every power is 0."""
+        """``top``, or 0 where no key is visible: then every power is 0."""
         return Apply(scalar.select, (self.is_lowest(top), self.zero(), top), self.dtype)
 
     def inverse(self, total: Expr) -> Expr:
-        """1 / total, or 0 where no key is seen."""
+        """1 / total, or 0 where no key is visible."""
         none = Apply(scalar.eq, (total, self.zero()), bool_)
         one = Const(1.0, self.dtype)
         return Apply(scalar.select, (none, self.zero(), binary(scalar.div, one, total)), self.dtype)
 
-    def kept(self, value: Expr) -> Expr:
-        """A weight that dropout leaves."""
+    def rescaled(self, value: Expr) -> Expr:
+        """A weight that is not dropped, rescaled."""
         return value if self.dropout_mask is None else binary(scalar.mul, value, self.number("kept"))

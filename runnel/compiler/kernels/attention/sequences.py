@@ -1,7 +1,7 @@
-"""Sequences that lie one after another in an attention's operands: what of each a block of queries meets.
+"""Concatenated sequences in an attention's operands: the part of each that a block of queries overlaps.
 
-Where they lie is known to the run alone. An offset outside of the operands counts as 0 and a length that leads beyond
-them ends there, so that no input makes a kernel reach outside its buffers.
+Their bounds are known only at run time. An offset outside of the operands counts as 0 and a length beyond their end is
+cut, so that no input makes a kernel access memory outside its buffers.
 """
 
 from __future__ import annotations
@@ -17,8 +17,7 @@ _COLUMNS = 4
 
 
 class SequenceBounds:
-    """Declares the table of sequences; its queries and keys are ``queries`` and ``keys`` in all, and a pass over keys
-    takes ``at_once``."""
+    """Declares the table of sequences; ``queries`` and ``keys`` are their totals, ``at_once`` the keys of a k-block."""
 
     def __init__(
         self, parts: Parts, table: tuple[Place, int], sequences: int, queries: int, keys: int, at_once: int
@@ -32,16 +31,16 @@ class SequenceBounds:
         self.at_once = at_once
 
     def lets(self, causal: bool) -> list[Stmt]:
-        """Of the sequence and the block of ``height`` queries from ``first`` on: the rows ``from``, ``to`` (``rows`` of
-        them) of the block that are its own, the keys from ``key_begin`` on that these see, ``seen``, in so many
-        ``turns``; causal, row i sees those before i + ``ahead``."""
+        """For the sequence and the block of ``height`` queries from ``first`` on: the rows [``from``, ``to``) of the
+        block that belong to the sequence (``rows`` of them), the number ``seen`` of keys from ``key_begin`` on that
+        these attend to, and the number of k-blocks, ``turns``; causal, row i attends to those before i + ``ahead``."""
         zero, first, height = Const(0, int64), count("first"), count("height")
         many, key_many = count("many"), count("key_many")
-        found: list[Stmt] = [
-            Let("begin", _held(self._column(0), self.queries)),
-            Let("many", _held_length(self._column(1), count("begin"), self.queries)),
-            Let("key_begin", _held(self._column(2), self.keys)),
-            Let("key_many", _held_length(self._column(3), count("key_begin"), self.keys)),
+        statements: list[Stmt] = [
+            Let("begin", _clamped_offset(self._column(0), self.queries)),
+            Let("many", _clamped_length(self._column(1), count("begin"), self.queries)),
+            Let("key_begin", _clamped_offset(self._column(2), self.keys)),
+            Let("key_many", _clamped_length(self._column(3), count("key_begin"), self.keys)),
             Let("away", binary(scalar.sub, count("begin"), first)),
             Let("from", _select(scalar.lt, count("away"), zero, zero, binary(scalar.minimum, count("away"), height))),
             Let("to", clipped(binary(scalar.add, count("away"), many), 0, height)),
@@ -50,7 +49,7 @@ class SequenceBounds:
         most: Expr = key_many
         if causal:
             shift = binary(scalar.sub, key_many, binary(scalar.add, count("begin"), many))
-            found.append(Let("ahead", binary(scalar.add, shift, binary(scalar.add, first, Const(1, int64)))))
+            statements.append(Let("ahead", binary(scalar.add, shift, binary(scalar.add, first, Const(1, int64)))))
             last = binary(scalar.sub, binary(scalar.add, count("ahead"), count("to")), Const(1, int64))
             most = clipped(last, 0, key_many)
         turns = binary(
@@ -59,7 +58,7 @@ class SequenceBounds:
             Const(self.at_once, int64),
         )
         return [
-            *found,
+            *statements,
             Let("seen", _select(scalar.gt, count("rows"), zero, most, zero)),
             Let("turns", clipped(turns, 0, self.most_turns)),
         ]
@@ -72,12 +71,12 @@ def _select(comparison: scalar.ScalarOp, x: Expr, y: Expr, then: Expr, otherwise
     return Apply(scalar.select, (Apply(comparison, (x, y), bool_), then, otherwise), int64)
 
 
-def _held(value: Expr, most: Expr) -> Expr:
-    """An offset within [0, ``most``]; another one is taken for 0."""
+def _clamped_offset(value: Expr, most: Expr) -> Expr:
+    """An offset within [0, ``most``]; any other counts as 0."""
     known = _select(scalar.le, value, most, value, Const(0, int64))
     return _select(scalar.ge, value, Const(0, int64), known, Const(0, int64))
 
 
-def _held_length(value: Expr, begin: Ref, end: Param) -> Expr:
-    """A length that leads from ``begin`` no further than ``end``."""
+def _clamped_length(value: Expr, begin: Ref, end: Param) -> Expr:
+    """A length from ``begin`` to ``end`` at most."""
     return clipped(value, 0, binary(scalar.sub, end, begin))

@@ -1,7 +1,7 @@
-"""A contraction with its elementwise epilogue as a kernel, and many small ones as calls of one kernel.
+"""A contraction with its elementwise epilogue as a kernel, and batches of small ones as calls of one kernel.
 
-What does not lie in strides of rows and columns is read through offset tables (the first operand) or copied (the
-second).
+An operand without a single stride for rows and one for columns is read through offset tables (the first operand) or
+copied (the second).
 """
 
 from __future__ import annotations
@@ -37,13 +37,13 @@ from runnel.loops.ir import (
 )
 from runnel.loops.rules import Contraction
 
-ROW_BLOCK = 256  # rows for which B is worth packing anew
+ROW_BLOCK = 256  # rows for which packing B again pays off
 
 
 @record
 class Matrix:
-    """An operand of a product: its strides, or its offset tables (of rows, of k), in which case they are 0. The second
-    may be packed in panels of ``width`` columns, ``panel`` elements apart."""
+    """An operand of a product: its strides, or its offset tables (of rows, of k) with strides of 0. The second may be
+    packed in panels of ``width`` columns, ``panel`` elements apart."""
 
     place: Place
     offset: int
@@ -117,11 +117,11 @@ class _Product:
         return self.request.cluster.members[-1].where
 
     def _result(self) -> Place | None:
-        """Where the product accumulates: its own place, that of an epilogue value that overwrites it, or a tile (None)
-        where k is short enough to finish a block in one go, or a new one."""
+        """The place where the product accumulates: its own, that of an epilogue value that overwrites it, a tile (None)
+        where k is short enough to finish a block at once, or a new one."""
         dtype = self.node.aval.dtype
-        wanted = [p for n in self.request.cluster.members for p in self.request.targets.get(n, ()) if p.dtype is dtype]
-        for place in wanted:
+        targets = [p for n in self.request.cluster.members for p in self.request.targets.get(n, ()) if p.dtype is dtype]
+        for place in targets:
             if place.space in (Space.ARENA, Space.OUTPUT):
                 return place
         if self.axes.k <= TILE_K:
@@ -129,7 +129,7 @@ class _Product:
         return Place(Space.ARENA, dtype, self.node.aval.size, "product")
 
     def _epilogue(self, result: Place | None, name: str, index: ir.Index) -> list[ir.Stmt]:
-        """The loops over a finished block, if anything follows there."""
+        """The loops over a finished block, if there is an epilogue."""
         members, node = self.epilogue.members, self.node
         copies = [p for p in self.request.targets.get(node, ()) if p is not result]
         if not (copies or node in self.request.subviews or any(x is not node for x in members.stored)):
@@ -163,7 +163,7 @@ class _Product:
             if strides[1:] != (length, 1) or strides[0] == 0:
                 place, offset = self.operands.dense(x)
                 strides = row_major(x.aval.shape)
-            together = 1 if x.aval.dtype is self.node.aval.dtype else 2  # of k, in a row of a panel
+            together = 1 if x.aval.dtype is self.node.aval.dtype else 2  # steps of k in a row of a panel
             return Matrix(place, offset, length, together, panel=strides[0], width=length // together)
         split = len(axes.inner)
         row, column = merged_stride(axes.inner, strides[:split]), merged_stride(axes.columns, strides[split:])
@@ -173,7 +173,7 @@ class _Product:
 
 
 def _tile(dtype: DType) -> Place:
-    """The thread's own memory behind what packing uses."""
+    """The thread's scratch after the part that packing uses."""
     behind = context.current().backend.product_scratch
     return Place(Space.SCRATCH, dtype, TILE_ROWS * TILE_STRIDE // dtype.itemsize, "tile", slot=0, offset=behind)
 
@@ -185,7 +185,7 @@ def _read(place: Place, offset: int, row: int, column: int, *inner: tuple[int, i
 
 
 def batched_products(node: Value, operands: Operands, result: Place) -> list[Call]:
-    """One call for each index of the outer batch axes; the innermost batch axis is a loop inside the kernel."""
+    """One call for each index of the outer batch axes; the innermost batch axis is a loop in the kernel."""
     a_place, a_offset, a_strides = operands.view(node.inputs[0])
     b_place, b_offset, b_strides = operands.view(node.inputs[1])
     *batch, m, n = node.aval.shape

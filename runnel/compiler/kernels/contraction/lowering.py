@@ -18,11 +18,11 @@ from runnel.compiler.kernels.section import Section
 from runnel.core.avals import Shape
 from runnel.graph.node import Value
 
-_LARGEST: Final = np.iinfo(np.int32).max  # elements that an offset table can tell apart
+_LARGEST: Final = np.iinfo(np.int32).max  # elements that an offset table can address
 
 
 class ProductLowering(Lowering):
-    """What all products with an epilogue have in common."""
+    """The base of all products with an epilogue."""
 
     is_product: ClassVar[bool] = True
     reads_at_point: ClassVar[bool] = False
@@ -30,15 +30,15 @@ class ProductLowering(Lowering):
 
     def takes_subview(self, node: Value, shape: Shape, strides: Shape, size: int) -> bool:
         axes = self.epilogue_axes(node)
-        found = None if axes is None or size > _LARGEST else axes.point_rows(essential_strides(shape, strides))
-        return found is not None and found.column == 1
+        rows = None if axes is None or size > _LARGEST else axes.point_rows(essential_strides(shape, strides))
+        return rows is not None and rows.column == 1
 
     def reads_by_strides(self, node: Value, x: Value, view: Strided) -> bool:
         return x is node.inputs[0] and x not in node.inputs[1:] and self.epilogue_axes(node) is not None
 
 
 class ContractionLowering(ProductLowering):
-    """Products of matrices, also over several axes, or many of them."""
+    """Products of matrices, over several axes (dot_general) or batched."""
 
     def epilogue_axes(self, node: Value) -> ResultAxes | None:
         axes = extents(node, self.rule)

@@ -1,4 +1,4 @@
-"""A contraction as one product of matrices: which axes make up rows, columns and the sum."""
+"""A contraction as one product of matrices: the axes of rows, of columns and of the sum."""
 
 from __future__ import annotations
 

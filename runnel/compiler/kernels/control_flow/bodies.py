@@ -1,5 +1,5 @@
-"""Bodies of loops: the calls of a graph that is planned once, and bound to the memory of the program around it, memory
-that may move on at each iteration. ``scans`` and ``control`` say what is bound to what.
+"""Bodies of loops: the calls of a graph that is planned once and bound to memory of the enclosing program, which may
+advance at each iteration. ``scans`` and ``control`` define the bindings.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from runnel.graph.node import Input, InputKind, Value
 
 
 class Binding(NamedTuple):
-    """What stands at a body's place: memory from element ``offset`` on, ``step`` further at each iteration."""
+    """The memory bound to a body's place: from element ``offset`` on, ``step`` further at each iteration."""
 
     place: Place
     offset: int = 0
@@ -25,7 +25,7 @@ class Binding(NamedTuple):
 
 
 Bindings = dict[Place, Binding]
-Results = dict[int, list[Place]]  # where the results that are used are wanted, by index
+Results = dict[int, list[Place]]  # the places of the results that are used, by index
 
 
 def variable_for(x: Value, index: int) -> Value:
@@ -41,18 +41,18 @@ def value_copy(like: Value, place: Place, source: Binding) -> Call:
 def bound_body(
     plan: BodyPlan, graph: Graph, inputs: dict[Value, Binding], outputs: list[Binding], count: int | None = None
 ) -> Section:
-    """A copy of a body's calls on the memory of the program; in a loop of ``count`` iterations."""
+    """A copy of a body's calls bound to memory of the program; in a loop of ``count`` iterations."""
     bindings: Bindings = {}
     ordinary = [x for x in graph.inputs if x.kind is not InputKind.VARIABLE]
     for x, place in zip(ordinary, plan.inputs, strict=True):
-        if x in inputs:  # all but carries that nobody reads
+        if x in inputs:  # all but unused carries
             bindings[place] = inputs[x]
     for x, place in plan.variables.items():
         bindings[place] = inputs[x]
     section = Section(list(plan.section.calls))
     for node, index, binding in zip(graph.outputs, plan.output_of, outputs, strict=True):
         place = plan.outputs[index]
-        if place in bindings:  # the same value is wanted twice
+        if place in bindings:  # the same value is an output twice
             another = Place(Space.OUTPUT, place.dtype, place.size, place.label)
             section.add([value_copy(node, another, Binding(place))])
             place = another

@@ -1,4 +1,4 @@
-"""While loops and choices as calls and regions."""
+"""While loops and conditionals as calls and regions."""
 
 from __future__ import annotations
 

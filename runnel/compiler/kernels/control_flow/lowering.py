@@ -1,4 +1,4 @@
-"""The lowerings of ops that run graphs of their own: scans, while loops and choices."""
+"""The lowerings of ops with bodies: scans, while loops and conditionals."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from runnel.graph.node import Result, Value
 
 
 class BodiesLowering(Lowering, abc.ABC):
-    """The calls of other graphs, again and again or as a flag says."""
+    """The base of ops that run other graphs in loops or conditionally."""
 
     stores_unread: ClassVar[bool] = False
 
     def may_fail(self, node: Value) -> bool:
-        """Where a body calls the host or checks indices."""
+        """Whether a body calls the host or checks indices."""
         return any(
             bounds.find(graph) or any(lowering_of(x).may_fail(x) for x in graph.values) for graph in _bodies(node)
         )
@@ -47,7 +47,7 @@ class ScanLowering(BodiesLowering):
 
 
 class WhileLowering(BodiesLowering):
-    """A loop that goes on as long as a graph says so."""
+    """A loop that continues while a graph returns true."""
 
     def section(self, node: Value, operands: Operands, results: Results, plan_body: PlanBody) -> Section:
         return control.while_loop(node, operands, results, plan_body)

@@ -1,8 +1,8 @@
-"""The lowering of a scan: one iteration's calls, and memory that moves on.
+"""The lowering of a scan: one iteration's calls, and memory that advances.
 
-A carry which is also one of the stacked results lives there: iteration t reads slice t-1 and writes slice t. The first
-iteration, which reads the initial value, stands before the loop. Any other carry lives in one place, which the body
-updates as programs update Variables: in place where each reader is done with the old value, else by a copy.
+A carry which is also one of the stacked results is stored there: iteration t reads slice t-1 and writes slice t. The
+first iteration, which reads the initial value, is peeled. Any other carry has one place, which the body updates like a
+Variable: in place where all readers of the old value have run, else by a copy.
 """
 
 from __future__ import annotations
@@ -46,20 +46,20 @@ class _Scan:
         self.length: int = node.attrs["length"]
         self.graph: Graph = node.attrs["body"].graph
         count, carries = node.attrs["constants"], node.attrs["carries"]
-        inputs, made = self.graph.inputs, self.graph.outputs
+        inputs, outputs = self.graph.inputs, self.graph.outputs
         self.constants = dict(zip(inputs[:count], node.inputs[:count], strict=True))
         self.carries = inputs[count : count + carries]
         self.initial = node.inputs[count : count + carries]
         self.xs = dict(zip(inputs[count + carries :], node.inputs[count + carries :], strict=True))
-        self.new = made[:carries]
-        self.ys = {k: y for k, y in enumerate(made[carries:], carries) if k in results}  # those that are used
+        self.new = outputs[:carries]
+        self.ys = {k: y for k, y in enumerate(outputs[carries:], carries) if k in results}  # the used ones
         self.stacked = {
             i: k for i, new in enumerate(self.new) for k in reversed(self.ys) if self.ys[k] is new
-        }  # carries that live in a result
+        }  # carries that are stored in a result
         self.fixed = [i for i in self._needed() if i not in self.stacked]
 
     def _needed(self) -> list[int]:
-        """The carries that are wanted, or that something wanted rests on."""
+        """The carries that are results, or that results depend on."""
         needed = {i for i in range(len(self.new)) if i in self.results}
         before = -1
         while len(needed) > before:
@@ -88,14 +88,14 @@ class _Scan:
         return section
 
     def _slice(self, k: int, t: int) -> Binding:
-        """Where the slice of result ``k`` lies that iteration ``t`` writes."""
+        """The slice of result ``k`` that iteration ``t`` writes."""
         size = self.ys[k].aval.size
         if self.node.attrs["reverse"]:
             return Binding(self.results[k][0], (self.length - 1 - t) * size, -size)
         return Binding(self.results[k][0], t * size, size)
 
     def _loop(self, plan_body: PlanBody) -> Section:
-        """The first iteration, where it is another than the rest, and the loop."""
+        """The first iteration, where it differs from the rest, and the loop."""
         section = Section()
         strides: dict[Value, Shape] = {}
         bound: dict[Value, Binding] = {}
@@ -139,35 +139,35 @@ class _Scan:
 
     def _carry_place(self, i: int) -> Place:
         aval = self.initial[i].aval
-        wanted = self.results.get(i)
-        return wanted[0] if wanted else Place(Space.ARENA, aval.dtype, aval.size, "carry")
+        places = self.results.get(i)
+        return places[0] if places else Place(Space.ARENA, aval.dtype, aval.size, "carry")
 
     def _body(
         self, bound: dict[Value, Binding], strides: dict[Value, Shape], section: Section
     ) -> tuple[Graph, dict[int, Value]]:
-        """The body without what nobody wants, with carries as Variables, and with the right factors of products that
-        would be read transposed at each iteration copied once."""
-        wanted = Graph(self.graph.inputs, [*self.ys.values(), *(self.new[i] for i in self.fixed)], {}, self.graph.name)
+        """The body without unused values, with carries as Variables, and with the right operands of products that would
+        be read transposed at each iteration copied once."""
+        needed = Graph(self.graph.inputs, [*self.ys.values(), *(self.new[i] for i in self.fixed)], {}, self.graph.name)
         variables = {i: variable_for(self.carries[i], i) for i in self.fixed}
         replaced: dict[Value, Value] = {self.carries[i]: v for i, v in variables.items()}
         copies: list[Value] = []
-        for factor, view in _transposed_factors(wanted, strides, self.constants).items():
+        for factor, view in _transposed_factors(needed, strides, self.constants).items():
             base, place = bound[view.base], Place(Space.ARENA, factor.aval.dtype, factor.aval.size, "factor")
             x = placeholder(factor.aval, "factor")
-            lie = base.place, base.offset + view.offset, view.strides
-            section.add([dense_copy(x.aval.shape, lie, place, factor)])
+            source = base.place, base.offset + view.offset, view.strides
+            section.add([dense_copy(x.aval.shape, source, place, factor)])
             replaced[factor] = x
             bound[x] = Binding(place)
             copies.append(x)
-        graph = substituted(wanted, replaced)
-        kept = [replaced.get(x, x) for x in self.graph.inputs]
-        inputs = [*(x for x in kept if x not in copies), *copies]  # a factor may be an input itself
+        graph = substituted(needed, replaced)
+        values = [replaced.get(x, x) for x in self.graph.inputs]
+        inputs = [*(x for x in values if x not in copies), *copies]  # a factor may be an input itself
         ys, new = graph.outputs[: len(self.ys)], graph.outputs[len(self.ys) :]
         return Graph(inputs, ys, dict(zip(variables.values(), new, strict=True)), graph.name), variables
 
 
 def _transposed_factors(graph: Graph, strides: dict[Value, Shape], constants: Container[Value]) -> dict[Value, Strided]:
-    """The right factors of products that are views of constants whose columns are not adjacent."""
+    """The right operands of products that are views of constants whose columns are not adjacent."""
     views = resolve_views(graph, strides)
     products = [n for n in graph.values if lowering_of(n).is_product]
     factors = {n.inputs[1]: views[n.inputs[1]] for n in products}

@@ -14,8 +14,8 @@ from runnel.graph.node import Value
 
 
 class WinogradLowering(ProductLowering):
-    """A convolution is a product of pixels' rows with filters. Pixels outside of the image are computed too and stored
-    over by others: a row of the result may be stored twice."""
+    """A convolution as a product of pixels with filters. Pixels outside of the image are computed too and overwritten
+    by others: a row of the result may be stored twice."""
 
     def epilogue_axes(self, node: Value) -> ResultAxes | None:
         return ResultAxes(node.aval.shape[:-1], node.aval.shape[-1:])
@@ -28,7 +28,7 @@ class WinogradLowering(ProductLowering):
 
 
 class WinogradGradientLowering(Lowering):
-    """Rows of both operands may lie anywhere; along a row elements are adjacent."""
+    """The gradient for the filters: rows of both operands may have any offsets; elements of a row are adjacent."""
 
     def reads_by_strides(self, node: Value, x: Value, view: Strided) -> bool:
         return view.strides[-1] == 1

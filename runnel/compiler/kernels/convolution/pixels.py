@@ -1,7 +1,7 @@
-"""What follows a Winograd convolution, at each pixel as it leaves the registers.
+"""The epilogue of a Winograd convolution, at each pixel while it is in registers.
 
 The loops of the convolution are over tiles; a pixel's row of the result is known only as a value, so every operand is
-reached by that value and by the first channel of the turn.
+addressed by that value and by the first channel of the loop's step.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from runnel.loops.ir import Apply, Expr, Index, Let, Position, Ref, Stmt, Stride
 
 
 class _PixelAddressing(Addressing):
-    """Reaches by the row of pixel ``number``, the turn's first channel and the lane."""
+    """Addressing by the row of pixel ``number``, the step's first channel and the lane."""
 
     def __init__(self, node: Value, parts: Parts, lane: Var, first: Expr) -> None:
         super().__init__(parts)
@@ -35,7 +35,7 @@ class _PixelAddressing(Addressing):
 
     @property
     def row(self) -> Ref:
-        """Which row of the result the pixel is."""
+        """The pixel's row of the result."""
         return Ref(f"row{self.number}", int64)
 
     def arrange(self, reaches: Iterable[Reach]) -> None:
@@ -55,7 +55,7 @@ class _PixelAddressing(Addressing):
         return Index(terms, 0, tuple(gathered))
 
     def _begin(self, table: Place) -> Ref:
-        """Where the pixel's row begins, by a table."""
+        """The start of the pixel's row, by a table."""
         name = self.row_tables.setdefault(table, f"at{len(self.row_tables)}_")
         return Ref(f"{name}{self.number}", int64)
 
@@ -74,8 +74,8 @@ class _PixelAddressing(Addressing):
 
 
 class PixelEpilogue:
-    """Writes the statements of one pixel after the other, as parts of the kernel ``parts``. ``lane`` is the variable
-    over channels of a turn, ``first`` the turn's first channel."""
+    """Emits the statements of one pixel after the other into the kernel ``parts``. ``lane`` is the variable over the
+    channels of a step, ``first`` the step's first channel."""
 
     def __init__(self, request: Request, parts: Parts, lane: Var, first: Expr) -> None:
         self.node = request.node
@@ -88,13 +88,13 @@ class PixelEpilogue:
 
     @property
     def row_tables(self) -> dict[Place, str]:
-        """The tables of rows that statements look up, with the prefixes of the names that they expect there."""
+        """The tables of rows that statements look up, with the prefixes of the names bound to their entries."""
         return self.addressing.row_tables
 
     def pixel(self, number: int, value: Expr) -> list[Stmt]:
-        """The statements that make and store what is wanted of pixel ``number``, whose product is ``value``."""
+        """The statements that compute and store the epilogue of pixel ``number``, whose product is ``value``."""
         self.addressing.number = number
         members, name = self.members, f"product{number}"
         members.names = {self.node: name}
-        wanted = [x for x in members.stored if x is not self.node]
-        return [Let(name, value), *members.needed(wanted), *members.all_stores()]
+        stored = [x for x in members.stored if x is not self.node]
+        return [Let(name, value), *members.needed(stored), *members.all_stores()]

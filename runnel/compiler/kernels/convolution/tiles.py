@@ -1,8 +1,8 @@
-"""Kernels over tiles of a Winograd convolution: what forward and gradient share.
+"""Kernels over tiles of a Winograd convolution: shared by forward and gradient.
 
-Tables say where each tile's inputs begin and which rows of the result (pixels) it makes; the last tile is repeated
-until its block is full. Transforms run LANES channels at a time; where channels are no multiple, the last turn does
-some of them again.
+Tables have the offset of each tile's inputs and the rows of the result (pixels) that it computes; the last tile is
+repeated until its block is full. Transforms run LANES channels at a time; where channels are not a multiple, the last
+step overlaps the one before.
 """
 
 from __future__ import annotations
@@ -45,14 +45,14 @@ Grid = Sequence[Sequence[Expr]]
 
 PLANES = SPAN * SPAN
 PIXELS = OUTPUTS * OUTPUTS
-SHARE = 3 / 4  # of the second-level cache is a block's two matrices', beside what passes through
-STEP, MOST = 6, 48  # tiles of a block: whole tiles of the product's rows, not more than its blocks of rows
-OUTSIDE = -1  # the pixel of a result that is none
+SHARE = 3 / 4  # of the second-level cache for a block's two matrices; the rest is for streamed data
+STEP, MOST = 6, 48  # tiles of a block: a multiple of the product's tile rows, at most its block of rows
+OUTSIDE = -1  # the pixel of a result outside of the image
 
 
 def block_tiles(channels: int, filters: int, count: int, dtype: DType) -> int:
-    """How many tiles a block has: so many that least passes through the caches for each tile, its part of reading the
-    36 matrices of filters, and the block's own two matrices, written and read again, where they are too large."""
+    """The number of tiles in a block, which minimises the cache traffic per tile: its part of reading the 36 matrices
+    of filters, and the block's own two matrices, written and read again, where they are too large."""
     room = SHARE * context.current().cache
     own, shared = (PLANES * n * dtype.itemsize for n in (channels + filters, channels * filters))
 
@@ -64,7 +64,7 @@ def block_tiles(channels: int, filters: int, count: int, dtype: DType) -> int:
 
 
 def tile_tables(shape: Shape, strides: Shape) -> tuple[Table, Table]:
-    """For each tile of results of ``shape`` (N, H, W, ·) the element of x where it begins, and its 16 pixels."""
+    """For each tile of results of ``shape`` (N, H, W, ·) the first element of x, and its 16 pixels."""
     n, height, width, _ = shape
     grid = (n, tiles(height), tiles(width))
     image, row, column = np.meshgrid(*map(np.arange, grid), indexing="ij", sparse=True)
@@ -100,7 +100,7 @@ class TileKernel(Parts):
         return [code.multiply(matrix, row) for row in zip(*half, strict=True)]
 
     def lane_steps(self, begin: Expr, end: Expr, extent: int, prefix: str) -> LaneSteps:
-        """The channels from ``begin`` to ``end``, LANES at a time, the last ones again where they are no multiple."""
+        """The channels from ``begin`` to ``end``, LANES at a time; the last step may overlap the one before."""
         step_var = Var(f"{prefix}_step")
         if extent < LANES:
             return LaneSteps(step_var, (), 1, extent, (), begin)
@@ -113,7 +113,7 @@ class TileKernel(Parts):
         return LaneSteps(step_var, (number,), Ref(number.name, int64), LANES, (first,), Ref(first.name, int64))
 
     def inputs(self, block: int, tile_terms: tuple[tuple[Var, int], ...], channels: Param) -> tuple[Stmt, ...]:
-        """V: the transformed inputs of a block's tiles. ``tile_terms`` lead to the block's first tile."""
+        """V: the transformed inputs of a block's tiles. ``tile_terms`` are the index of the block's first tile."""
         terms = tuple((var, self.param(step)) for var, step in tile_terms)
         tile, lane = Var("tile"), Var("c")
         start = Load("starts", Index((*terms, (tile, 1))), int32)
@@ -150,7 +150,7 @@ class TileKernel(Parts):
     def pixel_rows(
         self, tile_terms: tuple[tuple[Var, int], ...], tile: Var, table: str = "pixels", prefix: str = "row"
     ) -> list[Stmt]:
-        """What ``table`` says of a tile's 16 pixels, as row0 … row15. ``tile_terms`` count tiles."""
+        """The entries of ``table`` for a tile's 16 pixels, as row0 … row15. ``tile_terms`` count tiles."""
         terms = tuple((var, self.param(step * PIXELS)) for var, step in tile_terms)
         rows: list[Stmt] = []
         for p in range(PIXELS):
@@ -159,15 +159,15 @@ class TileKernel(Parts):
         return rows
 
     def tile_call(self, body: tuple[Stmt, ...], shape: tuple[int, int], count: int, split: str = "rows") -> Call:
-        """The call that goes through ``count`` tiles."""
+        """The call over ``count`` tiles."""
         flops = 2.0 * PLANES * count * self.channels * self.filters
         return self.call("winograd", body, shape, flops, self.node, split)
 
 
 @record
 class LaneSteps:
-    """A loop over channels: ``before`` it; ``each`` turn's own statements; the turn's ``first`` channel, and how many
-    ``lanes`` it has."""
+    """A loop over channels: the statements ``before`` it and of ``each`` step; the step's ``first`` channel and number
+    of ``lanes``."""
 
     step_var: Var
     before: tuple[Stmt, ...]

@@ -28,8 +28,8 @@ class StraightLine:
         return Ref(name, self.dtype)
 
     def multiply(self, matrix: Sequence[Row], values: Sequence[Expr]) -> list[Expr]:
-        """matrix · values. Where two columns are equal up to signs, sums and differences of their values serve both;
-        where two rows are, so do the parts in which they agree and differ."""
+        """matrix · values. Columns that are equal up to signs share sums and differences of their values; rows that are
+        share the parts in which they agree and differ."""
         recipe = _recipe(tuple(map(tuple, matrix)))
         known = list(values)
         for op, operands, factor in recipe.steps:
@@ -49,17 +49,17 @@ class _Step(NamedTuple):
 
 
 class _Recipe:
-    """How a matrix is applied: steps whose values are numbered behind those that are given, and the results among
-    all these."""
+    """The steps that apply a matrix, whose values are numbered after those of the operands, and the numbers of the
+    results."""
 
-    def __init__(self, given: int) -> None:
-        self.given = given
+    def __init__(self, operands: int) -> None:
+        self.operands = operands
         self.steps: list[_Step] = []
         self.results: list[int] = []
 
     def step(self, op: scalar.ScalarOp, operands: tuple[int, ...], factor: Fraction | None = None) -> int:
         self.steps.append(_Step(op, operands, factor))
-        return self.given + len(self.steps) - 1
+        return self.operands + len(self.steps) - 1
 
     def add(self, x: int, y: int) -> int:
         return self.step(scalar.add, (x, y))
@@ -97,7 +97,7 @@ class _Recipe:
         self.results = [self.combination(row, new_values) for row in rows]
 
     def by_rows(self, matrix: Sequence[Row]) -> None:
-        twins, values = _twins(matrix), range(self.given)
+        twins, values = _twins(matrix), range(self.operands)
         results: dict[int, int] = {}
         for i, row in enumerate(matrix):
             other = twins.get(i)
@@ -130,13 +130,13 @@ def _equal_and_opposite(x: Row, y: Row) -> tuple[list[Fraction], list[Fraction]]
 
 def _twins(rows: Sequence[Row]) -> dict[int, int]:
     """Pairs of rows that are equal up to the signs of entries, with entries of both kinds: first → second."""
-    found: dict[int, int] = {}
-    taken: set[int] = set()
+    twins: dict[int, int] = {}
+    paired: set[int] = set()
     for i, row in enumerate(rows):
         for j in range(i + 1, len(rows)):
             pairs = [(c, d) for c, d in zip(row, rows[j], strict=True) if c or d]
             alike = all(abs(c) == abs(d) for c, d in pairs)
-            if alike and len({c == d for c, d in pairs}) == 2 and i not in taken and j not in taken:
-                found[i] = j
-                taken |= {i, j}
-    return found
+            if alike and len({c == d for c, d in pairs}) == 2 and i not in paired and j not in paired:
+                twins[i] = j
+                paired |= {i, j}
+    return twins

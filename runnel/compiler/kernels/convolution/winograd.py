@@ -1,8 +1,8 @@
-"""Winograd convolutions as kernels: blocks of tiles go through the transforms and 36 small products in the cache.
+"""Winograd convolutions as kernels: transforms and 36 small products of blocks of tiles in the cache.
 
 A call's rows are blocks of tiles and its columns filters. For each block: transform the tiles' inputs into
-V[36][tile][C], multiply each of the 36 planes with its filters into M[36][tile][K], transform back and store what
-follows from each pixel. A result outside of the image stands for the tile's first pixel, which is stored last.
+V[36][tile][C], multiply each of the 36 planes with its filters into M[36][tile][K], transform back and store the
+epilogue of each pixel. A result outside of the image is stored to the tile's first pixel, which is stored last.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from runnel.ops.winograd import OUTPUT, OUTPUTS, SPAN
 
 
 def winograd(request: Request) -> Call:
-    """The call of a convolution with what follows it."""
+    """The call of a convolution with its epilogue."""
     node, operands = request.node, request.operands
     x, u = node.inputs
     channels, wide = u.aval.shape[1:]
@@ -46,7 +46,7 @@ def winograd(request: Request) -> Call:
 
     b, plane, tile, lane = Var("block"), Var("plane"), Var("tile"), Var("k")
     p_block, p_channels, p_wide = (k.param(v) for v in (block, channels, wide))
-    in_lanes = filters % LANES == 0  # then parts of the filters are whole vectors
+    in_lanes = filters % LANES == 0  # then partitions of the filters are whole vectors
     chosen = Let("chosen", Apply(scalar.sub, (RangeBound.J1, RangeBound.J0), int64))
     here = ((RangeBound.J0, 1),)
     product = Product(

@@ -1,8 +1,8 @@
 """The gradient of a Winograd convolution for its filters, as a kernel.
 
-Rows of the call are split-K parts, fixed parts of the sum over tiles: for each block of a slab, the transformed inputs
+Rows of the call are split-K parts, fixed parts of the sum over tiles: for each block of a part, the transformed inputs
 V[36][tile][C] and the transformed gradients of the results D[36][tile][K] are multiplied plane by plane and added to
-the slab's [36][C][K]. A result outside of the image has no gradient.
+the part's [36][C][K]. A result outside of the image has no gradient.
 """
 
 from __future__ import annotations
@@ -37,9 +37,9 @@ def winograd_gradient(node: Value, operands: Operands, result: Place) -> Call:
     share = -(-count // splits)
     block = block_tiles(channels, filters, share, k.dtype)
     blocks = -(-share // block)
-    wanted = np.arange(splits)[:, None] * share + np.arange(blocks * block)
-    real = (np.arange(blocks * block) < share) & (wanted < count)
-    full = np.minimum(wanted, count - 1)
+    numbers = np.arange(splits)[:, None] * share + np.arange(blocks * block)
+    real = (np.arange(blocks * block) < share) & (numbers < count)
+    full = np.minimum(numbers, count - 1)
     place, offset, begins = _rows(dy, operands)
     k.buffer("dy", place, offset)
     k.table("starts", starts[full], int32)
@@ -54,7 +54,7 @@ def winograd_gradient(node: Value, operands: Operands, result: Place) -> Call:
     size, product_size = k.param(PLANES * channels * wide), k.param(channels * wide)
     clear = For(at, 0, size, "vec", (Store("du", Index(((split_k, size), (at, 1))), Const(0.0, k.dtype)),))
     begin: tuple[Stmt, ...] = (clear,)
-    if wide != filters:  # the columns that are filters of nothing
+    if wide != filters:  # the padding columns
         more = k.param(PLANES * block * wide)
         begin = (clear, For(at, 0, more, "vec", (Store("d", Index(((at, 1),)), Const(0.0, k.dtype)),)))
     lane_steps = k.lane_steps(Const(0, int64), p_filters, filters, "k")
@@ -92,7 +92,7 @@ def winograd_gradient(node: Value, operands: Operands, result: Place) -> Call:
 
 
 def _rows(dy: Value, operands: Operands) -> tuple[Place, int, np.ndarray[Any, np.dtype[np.int32]]]:
-    """Where the pixels of ``dy`` begin: place, offset and a list of offsets in order of pixels."""
+    """The pixels of ``dy``: place, offset and an offset table in order of pixels."""
     place, offset, strides = operands.view(dy)
     if strides[-1] != 1 and dy.aval.shape[-1] != 1:
         place, offset = operands.dense(dy)

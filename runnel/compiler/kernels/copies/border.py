@@ -1,7 +1,7 @@
-"""The border of a padded array whose interior is stored by the kernel that makes it: a kernel that fills the rest.
+"""The border of a padded array whose interior is stored by its producer: a kernel that fills the rest.
 
-Along a row-major array the border is few long runs: what stands before the first element, between the end of a row and
-the begin of the next one, and after the last.
+In a row-major array the border is few long runs: before the first element, between the end of a row and the start of
+the next one, and after the last element.
 """
 
 from __future__ import annotations
@@ -16,15 +16,15 @@ from runnel.loops.ir import For, RangeBound, Stmt
 
 
 def border(node: Value, value: BufferView, result: Place) -> list[Call]:
-    """The call that stores the element at ``value`` wherever ``result`` is not padded input; its steps are all 1."""
+    """The call that stores the element at ``value`` in the border of ``result``; steps of the padding are all 1."""
     axes = axes_of(node, row_major(node.inputs[0].aval.shape))
     for axis in axes:
-        axis.step = 1  # of a single element it says nothing
+        axis.step = 1  # irrelevant for a single element
     return [_Border(node, value, result).call_for(axes)] if any(not a.is_plain for a in axes) else []
 
 
 class _Border(PadKernel):
-    """The kernel: its rows are those of the first axis where that one has no border itself."""
+    """The kernel: its rows are those of the first axis if that one has no border."""
 
     def call_for(self, axes: list[Axis]) -> Call:
         outer = self.var()
@@ -41,31 +41,31 @@ class _Border(PadKernel):
         return self.pad_call([loop], rows, work=float(count))
 
     def _between(self, axes: list[Axis], target: list[Term], base: int) -> list[Stmt]:
-        """What stands between elements inside of these axes, whose first place is ``base``."""
+        """The gaps between elements of these axes, whose first position is ``base``."""
         axis, *inside = axes
         if all(a.is_plain for a in inside):
             return []
         first = base + axis.low * axis.target
         var = self.var()
         here = [*target, (var, self.param(axis.target))]
-        found: list[Stmt] = []
+        statements: list[Stmt] = []
         deeper = self._between(inside, here, first)
         if deeper:
-            found.append(For(var, 0, self.param(axis.n), "seq", tuple(deeper)))
+            statements.append(For(var, 0, self.param(axis.n), "seq", tuple(deeper)))
         if axis.n > 1:
             var = self.var()
             here = [*target, (var, self.param(axis.target))]
             after = _after(inside)
             gap = self.filled(here, first + axis.target - after, after + _before(inside))
-            found.append(For(var, 0, self.param(axis.n - 1), "seq", tuple(gap)))
-        return found
+            statements.append(For(var, 0, self.param(axis.n - 1), "seq", tuple(gap)))
+        return statements
 
 
 def _before(axes: list[Axis]) -> int:
-    """Places before the first element."""
+    """Positions before the first element."""
     return sum(a.low * a.target for a in axes)
 
 
 def _after(axes: list[Axis]) -> int:
-    """Places after the last element."""
+    """Positions after the last element."""
     return sum(a.high * a.target for a in axes)

@@ -18,7 +18,7 @@ from runnel.graph.node import Value
 
 
 class ViewLowering(NestLowering):
-    """No work where strides express the view; else a copy, as a member of nests."""
+    """A view: no work where strides express it; else a copy, as a member of nests."""
 
     is_view: ClassVar[bool] = True
     moves_bits: ClassVar[bool] = True
@@ -26,8 +26,8 @@ class ViewLowering(NestLowering):
     def layout(self, source: Aval, strides: Shape, result: Aval, attrs: dict[str, Any]) -> tuple[int, Shape] | None:
         mapping = self.rule.map(source, result, **attrs)
         if mapping is None:
-            found = reshaped_strides(source.shape, strides, result.shape)
-            return None if found is None else (0, found)
+            target_strides = reshaped_strides(source.shape, strides, result.shape)
+            return None if target_strides is None else (0, target_strides)
         offset = 0
         steps = [0] * result.ndim
         for (start, terms), stride in zip(mapping, strides, strict=True):
@@ -41,7 +41,7 @@ class ViewLowering(NestLowering):
 
 
 class ConcatenationLowering(Lowering):
-    """Inputs one after the other: copied, unless their makers store them there."""
+    """A concatenation: operands are copied, unless their producers store them there."""
 
     moves_bits: ClassVar[bool] = True
 
@@ -58,7 +58,7 @@ class ConcatenationLowering(Lowering):
 
 
 class PaddingLowering(Lowering):
-    """The input inside of a larger array; where its maker stores it there, the border alone is filled."""
+    """A pad: the input is copied into a larger array; where its producer stores it there, only the border is filled."""
 
     holds_operand: ClassVar[bool] = True
 

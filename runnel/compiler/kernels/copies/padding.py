@@ -1,5 +1,5 @@
-"""Padding as kernels: one goes over the input once and fills what lies beside and between its elements, the other what
-lies before and after all of them along the first padded axis."""
+"""Padding as kernels: one copies the input and fills the gaps beside and between its elements, the other fills the
+positions before and after all of them along the first padded axis."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ from runnel.loops.ir import Expr, For, Index, Load, Param, RangeBound, Store, Va
 
 Term = tuple[Var, ir.Stride]
 
-FEW: Final = 8  # elements of a last axis that lie far apart: the axis before it is the better one for vectors
+FEW: Final = 8  # with so few strided elements of the last axis, the axis before it is better for vectors
 
 
 @record(frozen=False)
 class Axis:
-    """``n`` elements, ``source`` apart in the input and ``step`` places of ``target`` elements in the result."""
+    """``n`` elements, with stride ``source`` in the input and ``step``·``target`` in the result."""
 
     n: int
     low: int
@@ -55,17 +55,17 @@ def padding(node: Value, x: BufferView, value: BufferView, result: Place) -> lis
 
 
 def axes_of(node: Value, strides: Shape) -> list[Axis]:
-    """The axes from the outermost on; one without padding is joined to the one before it where the input, of these
-    strides, allows. The first stays, though it be of size 1: it is often a batch, and one kernel serves all."""
+    """The axes, outermost first; one without padding is merged with the one before it where the input's strides allow.
+    The first axis is never merged away, even with size 1: it is often a batch, and one kernel serves all sizes."""
     targets = row_major(node.aval.shape)
-    found = [
+    axes = [
         Axis(n, low, high, step, source, target)
         for n, (low, high, step), source, target in zip(
             node.inputs[0].aval.shape, node.attrs["widths"], strides, targets, strict=True
         )
     ]
     result: list[Axis] = []
-    for position, axis in reversed([*enumerate(found)]):
+    for position, axis in reversed([*enumerate(axes)]):
         inner = result[0] if result else None
         if inner is not None and inner.is_plain and axis.step == 1 and axis.source == inner.source * inner.n:
             n = inner.n
@@ -100,7 +100,7 @@ class PadKernel(Parts):
         return Var(f"x{self.variables}")
 
     def filled(self, target: list[Term], base: int, count: int) -> list[ir.Stmt]:
-        """``count`` neighbours set to the value."""
+        """``count`` adjacent elements set to the value."""
         if not count:
             return []
         var = self.var()
@@ -124,7 +124,7 @@ class _Copy(PadKernel):
         self.x = x
 
     def inside(self, axes: list[Axis], split: int) -> Call:
-        """All but the edges of axis ``split``, along which threads share the work; a last axis by whole vectors."""
+        """All but the edges of axis ``split``, which is partitioned among threads; a last axis by whole vectors."""
         self.buffers.insert(0, ir.Buffer("x", self.node.aval.dtype, "in"))
         shared = axes[split]
         shares = shared.step == 1 and shared.n > 0
@@ -162,7 +162,7 @@ class _Copy(PadKernel):
         return self.pad_call(body, shared.n if by_rows else 1, shared.n if by_columns else 1)
 
     def edges(self, axes: list[Axis], split: int) -> Call:
-        """What lies before and after the elements along axis ``split``."""
+        """The positions before and after the elements along axis ``split``."""
         edge = axes[split]
         outer = [*axes[:split]]
         target: list[Term] = []
@@ -186,8 +186,8 @@ class _Copy(PadKernel):
     # Their loops ------------------------------------------------------------------------------------------------------
 
     def _block(self, axes: list[Axis], source: list[Term], target: list[Term], base: int) -> list[ir.Stmt]:
-        """Everything inside the innermost of the loops that ``source`` and ``target`` go over; the block's first
-        element in the result is ``base``."""
+        """The statements inside the loops of ``source`` and ``target``; the block's first element in the result is
+        ``base``."""
         if not axes:
             return [self._copied(source, target, base)]
         axis, *rest = axes
@@ -230,12 +230,12 @@ class _Copy(PadKernel):
 
 
 def _steps(by_rows: bool, by_columns: bool, step: int | None) -> tuple[int | None, int | None]:
-    """The steps along rows and columns of an access that has ``step`` along the one that threads share."""
+    """The steps along rows and columns of an access that has ``step`` along the partitioned axis."""
     if step is None:
         return None, None
     return step * by_rows, step * by_columns
 
 
 def _turns(axis: Axis, last: Axis) -> bool:
-    """Whether the last two axes change places: the last is short and strided where the other one is dense."""
+    """Whether the last two axes are interchanged: the last is short and strided where the other one is dense."""
     return axis.source == 1 and axis.step == 1 and last.is_plain and last.n < FEW and last.source not in (0, 1)

@@ -1,4 +1,4 @@
-"""Memory reached by loops: the strides of an access over the axes of a kernel's loops are params."""
+"""Addressing by loops: the strides of an access over the axes of a kernel's loops are params."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from runnel.loops.ir import Apply, Const, Expr, Index, Param, Position, Var
 
 
 class LoopIndices:
-    """Indices and positions by the variables of loops, each made once. Along the last one unit steps are part of the
+    """Indices and positions by the variables of loops, each created once. Unit steps along the last one are part of the
     code."""
 
     def __init__(self, parts: Parts, variables: list[Var]) -> None:
@@ -24,31 +24,31 @@ class LoopIndices:
         self._positions: dict[Reach, Expr] = {}
 
     def index(self, reach: Reach) -> Index:
-        found = self._indices.get(reach)
-        if found is None:
+        index = self._indices.get(reach)
+        if index is None:
             terms: list[tuple[Var, ir.Stride]] = []
             for var, step in zip(self.variables, reach.strides, strict=True):
                 if step != 0:
                     terms.append((var, 1 if var is self.variables[-1] and step == 1 else self.parts.param(step)))
-            found = self._indices[reach] = Index(tuple(terms))
-        return found
+            index = self._indices[reach] = Index(tuple(terms))
+        return index
 
     def position(self, reach: Reach) -> Expr:
-        found = self._positions.get(reach)
-        if found is None:
+        position = self._positions.get(reach)
+        if position is None:
             for var, step in zip(self.variables, reach.strides, strict=True):
                 if step != 0:
                     here: Expr = Position(var, int64)
                     term = here if step == 1 else Apply(scalar.mul, (here, self.parts.param(step)), int64)
-                    found = term if found is None else Apply(scalar.add, (found, term), int64)
-            found = self._positions[reach] = found or Const(0, int64)
-        return found
+                    position = term if position is None else Apply(scalar.add, (position, term), int64)
+            position = self._positions[reach] = position or Const(0, int64)
+        return position
 
 
 class NestAddressing(Addressing):
-    """The axes of a cluster's domain, of which adjacent ones are one loop wherever every access allows it, except into
-    a reduced vector axis, whose length fixes the reduction's tree. ``row`` and ``column`` are the axes that threads
-    share, ``rows`` those of the loops around the column's."""
+    """The axes of a cluster's domain; adjacent ones are merged into one loop where every access allows it, except into
+    a reduced vector axis, whose length determines the reduction's tree. ``row`` and ``column`` are the partitioned
+    axes, ``rows`` those of the loops around the column's."""
 
     def __init__(self, parts: Parts, domain: Shape, reduced: tuple[int, ...]) -> None:
         super().__init__(parts)
@@ -72,10 +72,10 @@ class NestAddressing(Addressing):
             axis -= 1
         self.vars = [Var(f"x{a}") for a in range(len(self.axes))]
         self._loops = LoopIndices(self.parts, self.vars)
-        self.kept = [a for a, (_, reduced) in enumerate(self.axes) if not reduced]
+        self.unreduced = [a for a, (_, reduced) in enumerate(self.axes) if not reduced]
         self.has_row_form = bool(self.axes) and self.axes[-1][1]
-        self.column = None if self.has_row_form or not self.kept else self.kept[-1]
-        self.rows = self.kept if self.has_row_form else self.kept[:-1]
+        self.column = None if self.has_row_form or not self.unreduced else self.unreduced[-1]
+        self.rows = self.unreduced if self.has_row_form else self.unreduced[:-1]
         self.row = self.rows[0] if self.rows else None
 
     def access(self, reach: Reach, *, writes: bool) -> Access:

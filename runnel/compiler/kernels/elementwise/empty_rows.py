@@ -1,5 +1,4 @@
-"""Rows that a kernel may skip: where nothing is added up in a row and what the kernel would store there is there
-already.
+"""Row skipping: rows in which nothing is summed and the kernel would store the values that are there already.
 
 An update of the form ``where(any(g != 0), new, old)`` (optimizers of sparse gradients) is of this kind: with g = 0 the
 condition is known, and ``old`` is the value of the Variable that is updated in place.
@@ -28,9 +27,9 @@ from runnel.ops.logic import where_p
 def leaves_empty_rows(
     cluster: Cluster, views: dict[Value, Strided], sources: dict[Value, Place], targets: dict[Value, list[Place]]
 ) -> bool:
-    """Whether nothing changes in the rows of ``cluster`` for which none of its sums over rows has an element."""
-    known: dict[Value, Any] = {}  # values that are the same at each point of such a row
-    same: dict[Value, Value] = {}  # members that are another node there
+    """Whether rows of ``cluster`` remain unchanged if none of its sums over rows has an element there."""
+    known: dict[Value, Any] = {}  # values that are constant in such a row
+    same: dict[Value, Value] = {}  # members that equal another node there
     for node in cluster.members:
         lowering = lowering_of(node)
         empty = lowering.value_of_empty_row(node)
@@ -52,7 +51,7 @@ def leaves_empty_rows(
 
 
 def _value(base: Value, read: Value, known: dict[Value, Any]) -> Any:
-    """What is read there, as an array of one element; None where it is not known."""
+    """The value that is read there, as an array of one element; None if unknown."""
     value = known.get(base)
     if value is None and base.is_constant and base.aval.size == 1:
         value = base.value

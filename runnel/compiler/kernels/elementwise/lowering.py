@@ -1,4 +1,4 @@
-"""The lowerings of elementwise ops and reductions: they share loops with all that is computed at the same points."""
+"""The lowerings of elementwise ops and reductions, which share loops with other ops at the same points."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ from runnel.loops import scalar
 from runnel.loops.ir import Apply, Expr, Ref
 from runnel.loops.uses import parts
 
-SHORTEST: Final = 16  # elements side by side that are worth storing apart from the others
-_OF_EQUAL_VALUES: Final = ("any", "all", "max", "min")  # give that value, however many they are
+SHORTEST: Final = 16  # adjacent elements that are worth storing into a subview
+_OF_EQUAL_VALUES: Final = ("any", "all", "max", "min")  # idempotent: the reduction of equal values is that value
 _ROUNDED_ONCE: Final = {
     scalar.maximum, scalar.minimum,
     scalar.add, scalar.sub, scalar.mul, scalar.div, scalar.sqrt, scalar.neg, scalar.abs_, scalar.sign,
@@ -29,7 +29,7 @@ _ROUNDED_ONCE: Final = {
 
 
 class NestLowering(Lowering):
-    """What all members of nests have in common."""
+    """The base of all members of nests."""
 
     recompute_rank: ClassVar[int] = 0
 
@@ -42,8 +42,8 @@ class NestLowering(Lowering):
         return section
 
     def may_overwrite(self, cluster: Cluster, result: Value, views: dict[Value, Strided]) -> bool:
-        """Where it folds, ``result`` must be stored after all that is read: in the last pass along a row."""
-        if not cluster.reduced or result in cluster.kept:
+        """With reductions, ``result`` must be stored after all reads: in the last pass along a row."""
+        if not cluster.reduced or result in cluster.reduced_members:
             return True
         passes = Passes(cluster, views, {})
         return reduces_last(cluster.domain, cluster.reduced) and passes.level[result] == passes.last
@@ -52,7 +52,7 @@ class NestLowering(Lowering):
         return True
 
     def takes_subview(self, node: Value, shape: Shape, strides: Shape, size: int) -> bool:
-        """Where enough elements are side by side."""
+        """Whether enough elements are adjacent."""
         run = 1
         for n, step in reversed([*zip((n for n in shape if n != 1), essential_strides(shape, strides), strict=True)]):
             if step != run:
@@ -79,7 +79,7 @@ class ElementwiseLowering(NestLowering):
         return True
 
     def agrees_with_reference(self, node: Value) -> bool:
-        """On integers and bools, and where one operation of IEEE 754 is rounded correctly."""
+        """True for integers and bools, and for single correctly rounded operations of IEEE 754."""
         value = self.expression(node, [Ref(f"x{i}", x.aval.dtype) for i, x in enumerate(node.inputs)], None)
         if isinstance(value, Apply) and all(isinstance(arg, Ref) for arg in value.args):
             return value.op in _ROUNDED_ONCE or not _has_floats(node)
@@ -87,7 +87,7 @@ class ElementwiseLowering(NestLowering):
 
 
 class CheckedLowering(ElementwiseLowering):
-    """Elementwise, of indices that must lie in a range."""
+    """Elementwise, with a bounds check of indices."""
 
     merges_rows: ClassVar[bool] = False
     stays_in_step: ClassVar[bool] = True
@@ -96,7 +96,7 @@ class CheckedLowering(ElementwiseLowering):
         return node.inputs[0], node.attrs["extent"], node.attrs["allowed"]
 
     def agrees_with_reference(self, node: Value) -> bool:
-        """Where the indices are known to be in the range; else the check stays in the program."""
+        """True where the indices are known to be in the range; else the check remains in the program."""
         indices, extent, allowed = self.index_bound(node)
         if not isinstance(indices, Constant):
             return False
@@ -105,7 +105,7 @@ class CheckedLowering(ElementwiseLowering):
 
 
 class PositionLowering(NestLowering):
-    """Elementwise, with a number that depends on the position."""
+    """Elementwise, with a number that depends on the position (iota-like)."""
 
     is_expression: ClassVar[bool] = True
     merges_rows: ClassVar[bool] = True
@@ -123,7 +123,7 @@ class PositionLowering(NestLowering):
 
 
 class ReductionLowering(NestLowering):
-    """Folds the elements along some axes."""
+    """Reduces the elements along some axes."""
 
     merges_rows: ClassVar[bool] = True
     recompute_rank: ClassVar[int] = 1

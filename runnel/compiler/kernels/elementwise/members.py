@@ -1,6 +1,6 @@
-"""The statements that compute the members of a cluster at a point, whatever loops lead there.
+"""The statements that compute the members of a cluster at a point, in any loops.
 
-Where a value lies at the point is the business of an :class:`Addressing`: loops over a domain (``nests.py``), rows and
+The address of a value at the point is given by an :class:`Addressing`: loops over a domain (``nests.py``), rows and
 columns of a kernel's result (``kernels/epilogue.py``), pixels of tiles (``convolution/pixels.py``).
 """
 
@@ -11,7 +11,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
 from runnel.compiler.cost.costs import cost_of, inline_constant
-from runnel.compiler.fusion.cluster import aligned_strides, kept_strides
+from runnel.compiler.fusion.cluster import aligned_strides, unreduced_strides
 from runnel.compiler.kernels import numbers
 from runnel.compiler.kernels.lowering import Request, is_reduction, lowering_of
 from runnel.compiler.kernels.parts import Parts
@@ -24,12 +24,12 @@ from runnel.graph.node import Value
 from runnel.loops import ir
 from runnel.loops.ir import Expr, Index, Let, Load, Ref, Stmt, Store, Var
 
-POSITION: Final = Place(Space.SCRATCH, int64, 0, "position")  # no memory: numbers that grow with positions, likewise
+POSITION: Final = Place(Space.SCRATCH, int64, 0, "position")  # no memory: numbers that are linear in the position
 
 
 @record(frozen=False, eq=False)
 class Reach:
-    """An access of the cluster: its strides over the whole domain, then over the axes that the addressing makes."""
+    """An access of the cluster: its strides over the whole domain, later over the axes of the addressing."""
 
     place: Place
     offset: int
@@ -37,7 +37,7 @@ class Reach:
 
 
 class Addressing(abc.ABC):
-    """How the memory of reaches is indexed at the point that the loops are at; buffers are declared at first use."""
+    """The indexing of reaches at the current point of the loops; buffers are declared at first use."""
 
     def __init__(self, parts: Parts) -> None:
         self.parts = parts
@@ -45,15 +45,15 @@ class Addressing(abc.ABC):
 
     @abc.abstractmethod
     def arrange(self, reaches: Iterable[Reach]) -> None:
-        """Decide the axes, given all reaches, and give these their strides over them."""
+        """Choose the axes for all reaches, and set their strides over them."""
 
     @abc.abstractmethod
     def access(self, reach: Reach, *, writes: bool) -> Access:
-        """What blocks of the call touch through ``reach``."""
+        """The access of the call through ``reach``."""
 
     @abc.abstractmethod
     def index(self, reach: Reach) -> Index:
-        """Its element at the point; called after its buffer is declared, each time the point is another."""
+        """The index of its element at the current point; called after its buffer is declared."""
 
     @abc.abstractmethod
     def position(self, reach: Reach) -> Expr:
@@ -76,7 +76,7 @@ class Addressing(abc.ABC):
         raise VerifierError("This kernel has no loop over rows that a member could look something up in.")
 
     def forget_pattern(self, reach: Reach) -> str:
-        """The buffer of a declared reach, which is read in no known pattern after all."""
+        """The buffer of a declared reach, whose access pattern is marked as unknown."""
         number = self._numbers[reach]
         access = self.parts.accesses[number]
         access.row_step = access.column_step = None
@@ -84,10 +84,10 @@ class Addressing(abc.ABC):
 
 
 class Members:
-    """Emits the members of one cluster. ``held`` are members that lie in memory between passes of the kernel; ``names``
-    those that are bound at the point, ``reload`` those to be read back from memory."""
+    """Emits the members of one cluster. ``spilled`` are members that are stored in memory between passes of the kernel;
+    ``names`` those that are bound at the point, ``reload`` those to be read back from memory."""
 
-    def __init__(self, request: Request, addressing: Addressing, held: Mapping[Value, Place] | None = None) -> None:
+    def __init__(self, request: Request, addressing: Addressing, spilled: Mapping[Value, Place] | None = None) -> None:
         self.cluster = request.cluster
         self.views, self.sources = request.operands.views, request.operands.sources
         self.targets, self.subviews = request.targets, request.subviews
@@ -96,18 +96,18 @@ class Members:
         self.names: dict[Value, str] = {}
         self.reload: dict[Value, Reach] = {}
         self.reaches: dict[tuple[Place, int, Shape], Reach] = {}
-        self.before_rows: list[Stmt] = []  # what is looked up once for each row
-        self.row_lengths: list[Expr] = []  # how many elements go into each sum that begins in a row
-        self.looked_up: dict[Value, Any] = {}  # what lowerings keep for their nodes
+        self.before_rows: list[Stmt] = []  # lookups once for each row
+        self.row_lengths: list[Expr] = []  # the number of elements of each sum over a row
+        self.looked_up: dict[Value, Any] = {}  # state of lowerings for their nodes
         self.flops = 0.0
         self._numbers: dict[tuple[int, DType], Expr] = {}
         self._named = 0
-        self._collect(held or {})
+        self._collect(spilled or {})
         addressing.arrange(self.reaches.values())
 
     # Reaches ----------------------------------------------------------------------------------------------------------
 
-    def _collect(self, held: Mapping[Value, Place]) -> None:
+    def _collect(self, spilled: Mapping[Value, Place]) -> None:
         for node in self.cluster.members:
             lowering = lowering_of(node)
             lowering.declare(node, self)
@@ -121,7 +121,7 @@ class Members:
                 self.reach(place, 0, self.home_strides(node))
             for part in self.subviews.get(node, ()):
                 self.reach(*part)
-        for node, place in held.items():
+        for node, place in spilled.items():
             self.reach(place, 0, self.home_strides(node))
 
     def reach(self, place: Place, offset: int, strides: Shape) -> Reach:
@@ -134,24 +134,26 @@ class Members:
     def _operand_strides(self, node: Value, x: Value) -> Shape:
         """Strides of operand ``x`` over the cluster's domain."""
         steps = aligned_strides(x.aval.shape, self.views[x].strides, lowering_of(node).point_shape(node))
-        if node in self.cluster.kept and not is_reduction(node):
+        if node in self.cluster.reduced_members and not is_reduction(node):
             return self._spread(steps)
         return steps
 
     def _position_strides(self, node: Value) -> Shape:
-        """What the number that an expression is given grows by along the axes of the domain."""
+        """The steps of the position argument of an expression along the axes of the domain."""
         shape = node.aval.shape
         steps = aligned_strides(shape, lowering_of(node).position_steps(node) or (), shape)
-        return self._spread(steps) if node in self.cluster.kept else steps
+        return self._spread(steps) if node in self.cluster.reduced_members else steps
 
     def home_strides(self, node: Value) -> Shape:
         """Strides over the domain of a dense array of the values of ``node``."""
-        return kept_strides(self.cluster) if node in self.cluster.kept else row_major(self.cluster.domain)
+        return (
+            unreduced_strides(self.cluster) if node in self.cluster.reduced_members else row_major(self.cluster.domain)
+        )
 
     def _spread(self, steps: Shape) -> Shape:
-        """Strides over the kept axes as strides over the whole domain."""
+        """Strides over the axes that are not reduced as strides over the whole domain."""
         result = [0] * len(self.cluster.domain)
-        for axis, step in zip(self.cluster.kept_axes, steps, strict=True):
+        for axis, step in zip(self.cluster.unreduced_axes, steps, strict=True):
             result[axis] = step
         return tuple(result)
 
@@ -184,7 +186,7 @@ class Members:
         return self._numbers[key]
 
     def _value(self, node: Value) -> Expr:
-        """What a member (not a reduction) computes at the point."""
+        """The value of a member (not a reduction) at the point."""
         lowering = lowering_of(node)
         operands = [self.operand(node, x) for x in node.inputs]
         if lowering.position_steps(node) is None:
@@ -193,7 +195,7 @@ class Members:
         return lowering.expression(node, operands, self.addressing.position(reach))
 
     def name(self, node: Value) -> str:
-        """A new name for ``node``, which may be computed in several passes: each time it is another variable."""
+        """A new name for ``node``, which may be computed in several passes, each time in another variable."""
         name = self.names[node] = f"v{self._named}"
         self._named += 1
         return name
@@ -210,10 +212,10 @@ class Members:
 
     # Statements -------------------------------------------------------------------------------------------------------
 
-    def needed(self, wanted: list[Value]) -> list[Stmt]:
-        """What binds the full members that ``wanted`` need and that are not bound at the point yet, in order."""
+    def needed(self, values: list[Value]) -> list[Stmt]:
+        """The statements that bind the full-rank members that ``values`` need and that are not bound yet, in order."""
         needed: set[Value] = set()
-        stack = list(wanted)
+        stack = list(values)
         while stack:
             node = stack.pop()
             if node in needed or node in self.names or node in self.reload:
@@ -223,24 +225,24 @@ class Members:
         return [s for node in self.cluster.members if node in needed for s in lowering_of(node).statements(node, self)]
 
     def stores(self, nodes: Iterable[Value], targets: Mapping[Value, list[Place]]) -> list[Stmt]:
-        """What stores ``nodes`` where ``targets`` say."""
+        """The stores of ``nodes`` to their ``targets``."""
         views = {n: [(place, 0, self.home_strides(n)) for place in targets[n]] for n in nodes if n in targets}
         return self._stored(views)
 
     def subview_stores(self) -> list[Stmt]:
-        """What stores members into larger arrays."""
+        """The stores of members into larger arrays."""
         return self._stored({n: self.subviews[n] for n in self.cluster.members if n in self.subviews})
 
     def _stored(self, views: Mapping[Value, list[BufferView]]) -> list[Stmt]:
         statements: list[Stmt] = []
-        for node, found in views.items():
-            for view in found:
+        for node, node_views in views.items():
+            for view in node_views:
                 name, index = self.addressing.buffer(self.reaches[view], writes=True)
                 statements.append(Store(name, index, Ref(self.names[node], node.aval.dtype)))
         return statements
 
     def all_stores(self) -> list[Stmt]:
-        """What stores members wherever they must be."""
+        """All stores of members."""
         return [*self.stores(self.cluster.members, self.targets), *self.subview_stores()]
 
     @property

@@ -1,8 +1,8 @@
 """A fused cluster of elementwise ops and reductions as a loop-IR kernel.
 
-The loops: first the kept axes (the outermost is split among threads), then the reduced ones. The domain's last axis
-is the vector axis. When it is reduced (row form) the kernel makes several passes along the row, one for each level of
-reductions that rest on one another; when it is kept, each lane reduces by itself (column form).
+The loops: first the axes that are not reduced (the outermost is partitioned among threads), then the reduced ones. The
+domain's last axis is the vector axis. When it is reduced (row form) the kernel makes several passes along the row, one
+for each level of dependent reductions; otherwise each lane reduces by itself (column form).
 """
 
 from __future__ import annotations
@@ -33,14 +33,14 @@ class _Nest:
         self.cluster, self.views, self.targets = request.cluster, request.operands.views, request.targets
         self.passes = Passes(self.cluster, self.views, self.targets)
         self.loops = NestAddressing(Parts(), self.cluster.domain, self.cluster.reduced)
-        self.members = Members(request, self.loops, self.passes.kept_for_later)
+        self.members = Members(request, self.loops, self.passes.spilled)
 
     def build(self, doc: str) -> Call:
         """The kernel and its arguments."""
         loops, members, parts = self.loops, self.members, self.loops.parts
         if loops.has_row_form:
             block = self._row_form()
-        elif len(loops.kept) < len(loops.axes):
+        elif len(loops.unreduced) < len(loops.axes):
             block = [self._vector_loop(self._column_form())]
         else:
             block = [*members.needed(members.stored), *members.all_stores()]
@@ -61,7 +61,7 @@ class _Nest:
             parts.values,
             rows=loops.axes[rows[0]][0] if rows else 1,
             columns=1 if loops.column is None else loops.axes[loops.column][0],
-            split=("both" if loops.column is not None else "rows") if rows else ("columns" if loops.kept else ""),
+            split=("both" if loops.column is not None else "rows") if rows else ("columns" if loops.unreduced else ""),
             flops=members.flops,
             nodes=list(self.cluster.members),
         )
@@ -78,65 +78,65 @@ class _Nest:
         return block[0]
 
     def _column_form(self) -> list[Stmt]:
-        """Accumulators per lane, the reduced loops, then what is computed from the results."""
+        """Accumulators per lane, the reduced loops, then the values computed from the results."""
         members = self.members
         accumulators = {n: f"a{k}" for k, n in enumerate(n for n in self.cluster.members if is_reduction(n))}
         sources = [self.views[n.inputs[0]].base for n in accumulators]
         statements = self._folded(accumulators, [b for b in sources if b in members.inside], [], {})
         members.names.update(accumulators)
-        kept = [n for n in self.cluster.members if n in self.cluster.kept]
-        statements += [members.let(n) for n in kept if n not in accumulators]
-        return statements + members.stores(kept, self.targets)
+        reduced_members = [n for n in self.cluster.members if n in self.cluster.reduced_members]
+        statements += [members.let(n) for n in reduced_members if n not in accumulators]
+        return statements + members.stores(reduced_members, self.targets)
 
     def _row_form(self) -> list[Stmt]:
-        """One pass along the row for each level of reductions, with the row's own values between them."""
+        """One pass along the row for each level of reductions, with the row's reduced values between them."""
         passes, members, cluster = self.passes, self.members, self.cluster
-        kept = [n for n in cluster.members if n in cluster.kept]
-        statements: list[Stmt] = [members.let(n) for n in kept if passes.level[n] == 0]
+        reduced_members = [n for n in cluster.members if n in cluster.reduced_members]
+        statements: list[Stmt] = [members.let(n) for n in reduced_members if passes.level[n] == 0]
         row_names = dict(members.names)
-        held = {**{n: [place] for n, place in passes.kept_for_later.items()}, **self.targets}
+        memory = {**{n: [place] for n, place in passes.spilled.items()}, **self.targets}
         number = 0
         for k in range(passes.last + 1):
             reductions = passes.reductions(k)
-            stores = passes.full(k, held)
+            stores = passes.full(k, memory)
             if not reductions and not stores:
                 continue
             number += 1
             members.names = dict(row_names)
             accumulators = {node: f"a{number}_{i}" for i, node in enumerate(reductions)}
             sources = [self.views[n.inputs[0]].base for n in reductions]
-            inside = [b for b in sources if b in members.inside and b not in cluster.kept]
-            statements += self._folded(accumulators, inside + stores, stores, held)
+            inside = [b for b in sources if b in members.inside and b not in cluster.reduced_members]
+            statements += self._folded(accumulators, inside + stores, stores, memory)
             members.names = {**row_names, **accumulators}
-            for node in stores:  # what lay there until now is there no more
-                members.reload = {n: r for n, r in members.reload.items() if r.place not in held[node]}
+            for node in stores:  # their memory is overwritten
+                members.reload = {n: r for n, r in members.reload.items() if r.place not in memory[node]}
             for node in stores:
-                if node in passes.kept_for_later or chain_is_costly(node, members.inside, self.views):
-                    members.reload[node] = members.reaches[held[node][0], 0, members.home_strides(node)]
-            here = [n for n in kept if passes.level[n] == k + 1 and n not in accumulators]
+                if node in passes.spilled or chain_is_costly(node, members.inside, self.views):
+                    members.reload[node] = members.reaches[memory[node][0], 0, members.home_strides(node)]
+            here = [n for n in reduced_members if passes.level[n] == k + 1 and n not in accumulators]
             statements += [members.let(n) for n in here]
             row_names = dict(members.names)
-        return statements + members.stores(kept, self.targets)
+        return statements + members.stores(reduced_members, self.targets)
 
     def _folded(
         self,
         accumulators: dict[Value, str],
         needed: list[Value],
         stores: list[Value],
-        held: dict[Value, list[Place]],
+        memory: dict[Value, list[Place]],
     ) -> list[Stmt]:
-        """The reductions of one pass, which also stores the values ``stores`` where ``held`` says."""
+        """The reductions of one pass, which also stores the values ``stores`` to ``memory``."""
         members = self.members
         statements: list[Stmt] = [self._accumulator(name, node) for node, name in accumulators.items()]
         inner = members.needed(needed)
         for node, name in accumulators.items():
             inner.append(Update(name, members.operand(node, node.inputs[0])))
             members.count_flops(node)
-        inner += members.stores(stores, held)
+        inner += members.stores(stores, memory)
         return [*statements, self._reduced_loops(inner)]
 
     def _accumulator(self, name: str, node: Value) -> Acc:
-        """What a reduction adds up in; short where its loops are."""
+        """The accumulator of a reduction; short where its loops are."""
         updates = 1
         axes = self.loops.axes
         for axis, (extent, reduced) in enumerate(axes):

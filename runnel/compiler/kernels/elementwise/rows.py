@@ -1,4 +1,4 @@
-"""The passes of a row kernel: which values each pass along the row computes, and which it keeps for a later one."""
+"""The passes of a row kernel: which values each pass along the row computes, and which it spills for a later one."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ from runnel.graph.node import Value
 
 
 class Passes:
-    """``level`` of a member: how many reductions lie below it, one upon another, which is the first pass that can
-    compute it. ``kept_for_later``: full members that cost much and are needed in a later pass too, with the memory that
-    holds them in between, which is that of a value stored later where there is one."""
+    """``level`` of a member: the length of the longest chain of reductions that it depends on, which is the first pass
+    that can compute it. ``spilled``: costly full-rank members that a later pass needs too, with the memory that holds
+    them in between: that of a value stored later, if there is one."""
 
     def __init__(self, cluster: Cluster, views: dict[Value, Strided], targets: dict[Value, list[Place]]) -> None:
         self.cluster = cluster
@@ -24,17 +24,17 @@ class Passes:
             below = max((self.level[b] for b in self._producers(node)), default=0)
             self.level[node] = below + (1 if is_reduction(node) else 0)
         self.last = max(self.level.values(), default=0)
-        self.kept_for_later: dict[Value, Place] = {}
+        self.spilled: dict[Value, Place] = {}
         if cluster.reduced and self.last > 0:
             self._keep(targets)
 
     def reductions(self, level: int) -> list[Value]:
-        """The reductions that pass ``level`` carries out."""
+        """The reductions of pass ``level``."""
         return [n for n in self.cluster.members if is_reduction(n) and self.level[n] == level + 1]
 
     def full(self, level: int, among: dict[Value, list[Place]]) -> list[Value]:
-        """The full members of ``among`` that pass ``level`` is the first to know."""
-        members = [n for n in self.cluster.members if n in among and n not in self.cluster.kept]
+        """The full-rank members of ``among`` that pass ``level`` is the first to compute."""
+        members = [n for n in self.cluster.members if n in among and n not in self.cluster.reduced_members]
         return [n for n in members if self.level[n] == level]
 
     def _producers(self, node: Value) -> list[Value]:
@@ -43,53 +43,56 @@ class Passes:
     def _keep(self, targets: dict[Value, list[Place]]) -> None:
         borrowed: set[Place] = set()
         last_use = self._last_uses(targets)
-        before: set[Value] = set()  # what the passes before this one compute
+        before: set[Value] = set()  # the values of earlier passes
         for k in range(1, self.last + 1):
             before |= self._computed(k - 1, targets)
             for node in self._needed(self._roots(k, targets), targets, before):
                 if node in before and chain_is_costly(node, self.inside, self.views):
                     place = self._memory(node, last_use[node], targets, borrowed)
                     borrowed.add(place)
-                    self.kept_for_later[node] = place
+                    self.spilled[node] = place
 
     def _roots(self, level: int, targets: dict[Value, list[Place]]) -> list[Value]:
-        """What pass ``level`` must compute at each point: what it folds and what it stores."""
+        """The values that pass ``level`` must compute at each point: operands of its reductions and stored values."""
         return [b for n in self.reductions(level) for b in self._producers(n)] + self.full(level, targets)
 
     def _last_uses(self, targets: dict[Value, list[Place]]) -> dict[Value, int]:
-        """The last pass that may read each full member, were nothing kept but it."""
+        """The last pass that may read each full-rank member if nothing else is spilled."""
         return {node: k for k in range(self.last + 1) for node in self._computed(k, targets)}
 
     def _computed(self, level: int, targets: dict[Value, list[Place]]) -> set[Value]:
-        """The full members that pass ``level`` would compute, were nothing kept for it."""
-        found: set[Value] = set()
+        """The full-rank members that pass ``level`` would compute if nothing were spilled."""
+        computed: set[Value] = set()
         stack = self._roots(level, targets)
         while stack:
             node = stack.pop()
-            if node not in found and node not in self.cluster.kept:
-                found.add(node)
+            if node not in computed and node not in self.cluster.reduced_members:
+                computed.add(node)
                 stack += self._producers(node)
-        return found
+        return computed
 
     def _needed(self, roots: list[Value], targets: dict[Value, list[Place]], before: set[Value]) -> list[Value]:
-        """The full members that ``roots`` need and that are neither stored nor kept already, outermost first."""
-        seen: dict[Value, None] = {}
-        stack = [n for n in roots if n not in self.cluster.kept]
+        """The full-rank members that ``roots`` need and that are neither stored nor spilled already, outermost
+        first."""
+        needed: dict[Value, None] = {}
+        stack = [n for n in roots if n not in self.cluster.reduced_members]
         while stack:
             node = stack.pop(0)
-            if node in seen or node in self.kept_for_later:
+            if node in needed or node in self.spilled:
                 continue
             if node in targets and node not in roots:
                 continue
-            seen[node] = None
+            needed[node] = None
             if node in roots or node not in before or not chain_is_costly(node, self.inside, self.views):
-                stack += [b for b in self._producers(node) if b not in self.cluster.kept]
-        return list(seen)
+                stack += [b for b in self._producers(node) if b not in self.cluster.reduced_members]
+        return list(needed)
 
     def _memory(self, node: Value, last_use: int, targets: dict[Value, list[Place]], borrowed: set[Place]) -> Place:
-        """Memory of a value that is stored when ``node`` has been read for the last time, or new memory."""
+        """The memory of a value that is stored after the last read of ``node``, or new memory."""
         for other in self.cluster.members:
-            later = other in targets and other not in self.cluster.kept and self.level[other] > self.level[node]
+            later = (
+                other in targets and other not in self.cluster.reduced_members and self.level[other] > self.level[node]
+            )
             if later and self.level[other] >= last_use and other.aval.dtype is node.aval.dtype:
                 place = targets[other][0]
                 if place.space in (Space.ARENA, Space.OUTPUT) and place not in borrowed:

@@ -1,4 +1,4 @@
-"""Copies and fills of strided memory: one elementwise expression of the elements that are read."""
+"""Copies and fills of strided memory: an elementwise expression of the loaded elements."""
 
 from __future__ import annotations
 
@@ -81,8 +81,8 @@ def _nest(
 
 
 def _for_the_reader(axes: list[tuple[int, list[int]]]) -> list[tuple[int, list[int]]]:
-    """Axes of (extent, steps of load and store) in an order in which a transposed source is read well: a few of its
-    rows at a time, from one end to the other."""
+    """Axes of (extent, steps of load and store) in an order that reads a transposed source efficiently: a few of its
+    rows at a time, in sequence."""
     n, (load, store) = axes[-1]
     if load in (0, 1) or store != 1 or len(axes) == 1 or any(abs(load) <= abs(steps[0]) for _, steps in axes[:-1]):
         return axes

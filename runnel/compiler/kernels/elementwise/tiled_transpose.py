@@ -1,13 +1,11 @@
-"""Map kernels that read along another axis than they write: block by block, through the thread's scratch memory.
+"""Tiled transpose: map kernels that read along another axis than they write, block by block through scratch memory.
 
-A nest goes through its result in order. An operand whose adjacent elements lie along another of its axes would be
-gathered from as many cache lines as a vector has lanes, and the lines would be gone before their neighbours are asked
-for. So such a kernel is rewritten: for each block of both axes the operand's rows are copied into scratch memory vector
-by vector, and the nest's own statements gather from there. Where the result's last axis is too short for vectors, these
-go along the operand's axis instead, and the result is scattered. The last block of an axis is moved back to end with
-it: some elements are done twice, which no one can tell.
-
-Stands between the builders of nests (``nests``, ``alone``) and the plan.
+A nest traverses its result in order. An operand whose adjacent elements are along another axis would be gathered from
+as many cache lines as a vector has lanes, and the lines would be evicted before their other elements are used. So such
+a kernel is rewritten: for each block of both axes the operand's rows are copied into scratch memory vector by vector,
+and the nest's own statements gather from there. Where the result's last axis is too short for vectors, vectors are
+along the operand's axis instead, and the result is scattered. The last block of an axis is moved back to end with it:
+some elements are computed twice, with the same value.
 """
 
 from __future__ import annotations
@@ -38,19 +36,19 @@ from runnel.loops.ir import (
 )
 
 _RUN: Final = 256  # bytes of a block's row
-_APART: Final = 64  # bytes between two rows, which thereby begin in different sets of the cache
-_EVEN: Final = 512  # from so many on, blocks are whole vectors, at the price of elements done twice
+_APART: Final = 64  # bytes between two rows, so that they begin in different sets of the cache
+_EVEN: Final = 512  # least extent whose blocks are whole vectors, with some elements computed twice
 
 
 def through_scratch(call: Call) -> Call:
-    """``call``, with blocks of operands that lie otherwise than the result brought into scratch memory first."""
+    """``call``, with blocks of transposed operands copied into scratch memory first."""
     nest = nest_of(call)
     blocks = None if nest is None else blocks_of(nest)
     return call if nest is None or blocks is None else _Rewriting(nest, blocks).call()
 
 
 class _Rewriting:
-    """Puts the kernel together."""
+    """Builds the kernel."""
 
     def __init__(self, nest: Nest, blocks: Tiling) -> None:
         self.nest = nest
@@ -89,14 +87,14 @@ class _Rewriting:
     # Loops ------------------------------------------------------------------------------------------------------------
 
     def _blocks(self) -> tuple[list[Stmt], tuple[Stmt, ...]]:
-        """All blocks of both axes, and what is known before them."""
+        """All blocks of both axes, and the values bound before them."""
         if not self.blocks.width:
             return self._along((self._scattering(),))
         body = (*self._reading(), self._writing())
         if self.blocks.unit is not None:
             return self._along(self._columns(body))
         before, body = self._along(body)
-        return before, self._columns(body)  # the operand's rows are read to their ends
+        return before, self._columns(body)  # the operand's rows are read as a whole
 
     def _columns(self, body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
         """``body`` for each block of columns."""
@@ -107,8 +105,8 @@ class _Rewriting:
         return (For(block, 0, number, "seq", (start, *body)),)
 
     def _along(self, body: tuple[Stmt, ...]) -> tuple[list[Stmt], tuple[Stmt, ...]]:
-        """``body`` for each block of the other axis, and what is known before all loops: how long a block is, and how
-        many there are. Tiling are of equal length."""
+        """``body`` for each block of the other axis, and the values bound before all loops: the length of a block, and
+        the number of blocks, which have equal lengths."""
         var, extent = self.blocks.along, self.nest.extents[self.blocks.along]
         shared = self.blocks.rows == var
         first: Expr = RangeBound.I0 if shared else Const(0, int64)
@@ -130,7 +128,7 @@ class _Rewriting:
         return before, (For(block, 0, count("blocks"), "seq", (start, *body)),)
 
     def _reading(self) -> list[Stmt]:
-        """The operands' blocks to scratch memory."""
+        """Copies of the operands' blocks to scratch memory."""
         column, run = Var("c"), Var("r")
         statements: list[Stmt] = []
         for access, dtype in zip(self.blocks.turned, self.dtypes(), strict=True):
@@ -161,23 +159,23 @@ class _Rewriting:
     # Memory -----------------------------------------------------------------------------------------------------------
 
     def _accesses(self) -> list[Access]:
-        """The accesses of the nest, by other rows."""
+        """The accesses of the nest, with the new rows."""
         nest, rows = self.nest, self.blocks.rows
         steps = {buffer: steps for (buffer, _), steps in nest.steps.items()}
-        found = []
+        accesses = []
         for buffer, access in zip(nest.call.kernel.buffers, nest.call.accesses, strict=True):
             mine = steps[buffer.name]
             before, span = hull((n, mine.get(v, 0)) for v, n in nest.extents.items() if v not in (rows, nest.column))
-            found.append(replace(access, row_step=mine.get(rows, 0), span=span, before=before))
-        return found
+            accesses.append(replace(access, row_step=mine.get(rows, 0), span=span, before=before))
+        return accesses
 
 
 class _Moved:
-    """The statements of a nest inside of a block: their variables count from the block's first element."""
+    """The statements of a nest inside a block: their variables count from the block's first element."""
 
     def __init__(self, rewriting: _Rewriting) -> None:
         self.of = rewriting
-        self.seen: dict[int, Expr] = {}
+        self.rewritten: dict[int, Expr] = {}
 
     def statement(self, stmt: Stmt) -> Stmt:
         if isinstance(stmt, Let):
@@ -187,11 +185,11 @@ class _Moved:
         return stmt
 
     def value(self, expr: Expr) -> Expr:
-        """The same in the block; parts that expressions share go on being shared."""
-        found = self.seen.get(id(expr))
-        if found is None:
-            found = self.seen[id(expr)] = self._value(expr)
-        return found
+        """The expression in the block; shared subexpressions remain shared."""
+        new = self.rewritten.get(id(expr))
+        if new is None:
+            new = self.rewritten[id(expr)] = self._value(expr)
+        return new
 
     def _value(self, expr: Expr) -> Expr:
         if isinstance(expr, Apply):
@@ -214,7 +212,7 @@ class _Moved:
         return Index(((self.of.nest.column, distance), (blocks.along, self.of.unit_step), *unit))
 
     def index(self, buffer: str, index: Index) -> Index:
-        """Where an access lies, whose elements are known to be adjacent where vectors go along them."""
+        """The index of an access, with a unit step where vectors are along adjacent elements."""
         starts, along = self.of.starts, self.of.blocks.along
         adjacent = not self.of.blocks.width and self.of.nest.steps[buffer, index].get(along) == 1
         terms = tuple((var, 1 if adjacent and var == along else step) for var, step in index.terms)
@@ -222,11 +220,11 @@ class _Moved:
 
 
 def _distance(dtype: DType) -> int:
-    """Elements between the rows of a block."""
+    """The row stride of a block in elements."""
     return int((_RUN + _APART) // dtype.itemsize)
 
 
 def _parts(whole: Expr, part: Expr) -> Expr:
-    """How many parts ``whole`` has, the last one maybe less than ``part``."""
+    """The number of parts of ``whole``, the last one possibly smaller than ``part``."""
     up = binary(scalar.sub, binary(scalar.add, whole, part), Const(1, int64))
     return binary(scalar.floor_divide, up, part)

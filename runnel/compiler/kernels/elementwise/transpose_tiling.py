@@ -1,7 +1,4 @@
-"""Which map kernels read along another axis than they write, and in what blocks they had better do it.
-
-The analysis that ``transposing`` rewrites kernels by.
-"""
+"""The analysis of ``tiled_transpose``: which map kernels read along another axis than they write, and their blocks."""
 
 from __future__ import annotations
 
@@ -13,17 +10,17 @@ from runnel.loops import uses
 from runnel.loops.ir import Bound, For, Let, RangeBound, Stmt, Store, Var
 
 _WIDTHS: Final = (16, 8)  # columns of a block
-_SHORTEST: Final = 16  # an axis worth going along
-_SHORT: Final = 32  # an axis of so many takes the next one with it
-_MANY_ROWS: Final = 32  # enough for threads to share
+_SHORTEST: Final = 16  # least extent of an axis to vectorise along
+_SHORT: Final = 32  # an axis of at most this extent is combined with the next one
+_MANY_ROWS: Final = 32  # enough to partition among threads
 
 Steps = dict[Var, int]
 
 
 @record
 class Nest:
-    """A kernel of nothing but loops around a loop over vectors: the extent of each variable, outermost first, and what
-    each access grows by along them."""
+    """A kernel that is a perfect nest around a loop over vectors: the extent of each variable, outermost first, and the
+    step of each access along them."""
 
     call: Call
     loops: tuple[For, ...]
@@ -41,13 +38,13 @@ class Nest:
 
 @record
 class Tiling:
-    """``turned`` are the accesses that go through scratch memory: along ``along``, or along the whole of ``unit`` and
-    then ``along``. A ``width`` of 0 says that there are too few columns for that."""
+    """``turned`` are the accesses through scratch memory: along ``along``, or along the whole of ``unit`` and then
+    ``along``. A ``width`` of 0 means that there are too few columns for that."""
 
     turned: tuple[uses.Access, ...]
     along: Var
     unit: Var | None
-    rows: Var  # shared out among threads
+    rows: Var  # partitioned among threads
     width: int
 
 
@@ -68,17 +65,17 @@ def nest_of(call: Call) -> Nest | None:
         return None
     steps: dict[uses.Access, Steps] = {}
     for access in accesses:
-        found = steps[access] = {}
+        along = steps[access] = {}
         for var, step in access[1].terms:
-            found[var] = found.get(var, 0) + (step if isinstance(step, int) else values[step])
+            along[var] = along.get(var, 0) + (step if isinstance(step, int) else values[step])
     return Nest(call, tuple(loops), {loop.var: ends[loop.end] for loop in loops}, steps)
 
 
 def blocks_of(nest: Nest) -> Tiling | None:
-    """Tiling for the operands that lie along the same axes as the first one that lies otherwise than the result."""
+    """The tiling for the operands with the same axes as the first one that is transposed against the result."""
     extents, column = nest.extents, nest.column
     if any(a.writes and a.place in _read(nest.call) for a in nest.call.accesses):
-        return None  # what is updated in place may not be done twice
+        return None  # an in-place update must not be done twice
     stored = uses.stored_buffers(nest.body)
     across = {
         access: steps
@@ -102,7 +99,7 @@ def blocks_of(nest: Nest) -> Tiling | None:
 
 
 def _width(columns: int) -> int:
-    """Of the widths with which few columns are done twice the largest."""
+    """The largest width with which few columns are computed twice."""
     fitting = [n for n in _WIDTHS if n <= columns]
     return min(fitting, key=lambda n: (-(-columns // n) * n - columns) * 8 // columns, default=0)
 

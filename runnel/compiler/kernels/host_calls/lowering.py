@@ -1,4 +1,4 @@
-"""The lowering of ops that NumPy carries out in the middle of a program: a kernel that calls back into Python."""
+"""The lowering of ops that NumPy computes during a program: a kernel that calls back into Python."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from runnel.loops import ir
 
 
 class HostCallLowering(Lowering):
-    """A call of the host at its place in the order of the program."""
+    """A host call in program order."""
 
     stays_in_step: ClassVar[bool] = True
     runs_on_host: ClassVar[bool] = True
@@ -32,7 +32,7 @@ class HostCallLowering(Lowering):
 
 
 def _call(node: Value, operands: Operands, results: list[Place]) -> Call:
-    """The call of ``table reference``'s rule on dense memory, by the thread that runs the program."""
+    """The call of the rule of table ``reference`` on dense memory, by the thread that runs the program."""
     if not isinstance(node, Result):
         raise VerifierError(f"{node!r} is made by no op.")
     function = host_function(node)
@@ -51,12 +51,12 @@ def _call(node: Value, operands: Operands, results: list[Place]) -> Call:
 
 
 def host_function(node: Result) -> HostFunction:
-    """What the program calls for ``node``."""
+    """The function that the program calls for ``node``."""
     rule, attrs, several = tables.reference[node.node.op], node.attrs, node.node.op.multiple_results
 
     def function(*arrays: Any) -> Any:
-        made = rule(*arrays, **attrs)
-        return made if several else (made,)
+        results = rule(*arrays, **attrs)
+        return results if several else (results,)
 
     inputs = [_operand(x.aval) for x in node.inputs]
     return HostFunction(function, inputs, [_operand(a) for a in node.node.avals], node.where)

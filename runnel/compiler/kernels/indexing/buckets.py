@@ -1,6 +1,6 @@
-"""Counting sort of labels as a kernel, and the sum of a bucket as statements that any kernel over rows can hold.
+"""Counting sort of labels as a kernel, and the sum of a bucket as statements for any kernel over rows.
 
-Everything that a table says is held inside its bounds where it is used: no table can lead a kernel out of its buffers.
+Every value of a table is clamped where it is used: no table can lead a kernel out of its buffers.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ def _row(table: str, index: Expr, offset: Stride) -> Load:
 
 
 def sort(node: Value, labels: tuple[Place, int], result: Place) -> Call:
-    """Count each label, two places further on; add up; put each position where its label's next one belongs."""
+    """Count each label, two positions further on; prefix sum; store each position at the next slot of its label."""
     rows, count = node.attrs["rows"], node.inputs[0].aval.size
     params = tuple(Param(f"p{k}") for k in range(6))
     p_count, p_cells, p_all_but_first, p_last_row, p_order, p_last = params
@@ -80,7 +80,7 @@ def sort(node: Value, labels: tuple[Place, int], result: Place) -> Call:
 
 @record
 class Bucket:
-    """How a kernel sums the bucket of one of its rows; the names of its values begin with ``name``."""
+    """The sum of one row's bucket in a kernel; the names of its values begin with ``name``."""
 
     name: str
     dtype: DType
@@ -88,22 +88,22 @@ class Bucket:
     updates: str
     count: Param  # of updates
     last: Param  # one less
-    order: Param  # where the positions begin in the table
+    order: Param  # the start of the positions in the table
 
     def begin(self, row: Var) -> list[Stmt]:
         """The first position of the row's bucket and the number of its positions: outside of loops over columns."""
         first, following = (Load(self.table, Index(((row, 1),), offset), int64) for offset in (0, 1))
         length = Apply(scalar.sub, (following, Ref(f"{self.name}_first", int64)), int64)
-        held = Apply(scalar.minimum, (length, self.count), int64)
-        return [Let(f"{self.name}_first", first), Let(f"{self.name}_length", held)]
+        clamped_length = Apply(scalar.minimum, (length, self.count), int64)
+        return [Let(f"{self.name}_first", first), Let(f"{self.name}_length", clamped_length)]
 
     @property
     def length(self) -> Ref:
-        """How many positions the row's bucket has, once it is looked up."""
+        """The number of positions in the row's bucket, once it is looked up."""
         return Ref(f"{self.name}_length", int64)
 
     def sum(self, name: str, columns: Index, step: Stride) -> list[Stmt]:
-        """The sum, called ``name``, at the point where ``columns`` leads, of updates that lie ``step`` apart."""
+        """The sum, called ``name``, of updates at ``columns`` with row stride ``step``."""
         k = Var(f"{name}_k")
         at = clamped(_plus(Ref(f"{self.name}_first", int64), Position(k, int64)), self.last)
         position = Let(f"{name}_at", clamped(_row(self.table, at, self.order), self.last))
@@ -113,7 +113,7 @@ class Bucket:
 
 
 def sums(node: Value, table: tuple[Place, int], updates: tuple[Place, int], result: Place) -> Call:
-    """The sums as a kernel of its own, over dense updates."""
+    """The sums as a standalone kernel, over dense updates."""
     rows, count = node.aval.shape[0], node.inputs[2].aval.shape[0]
     columns = math.prod(node.aval.shape[1:])
     dtype = node.aval.dtype

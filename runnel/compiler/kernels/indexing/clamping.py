@@ -1,4 +1,4 @@
-"""Indices held inside arrays: no input can make a kernel read or write outside its buffers."""
+"""Clamped indices: no input can make a kernel read or write outside its buffers."""
 
 from __future__ import annotations
 
@@ -8,6 +8,6 @@ from runnel.loops.ir import Apply, Const, Expr
 
 
 def clamped(index: Expr, last: Expr) -> Expr:
-    """``index`` held inside [0, last]."""
+    """``index`` clamped to [0, last]."""
     wide = index if index.dtype is int64 else Apply(scalar.cast, (index,), int64)
     return Apply(scalar.minimum, (Apply(scalar.maximum, (wide, Const(0, int64)), int64), last), int64)

@@ -1,4 +1,4 @@
-"""Rows read and rows added to by an array of indices."""
+"""Gather and scatter-add of rows by an array of indices."""
 
 from __future__ import annotations
 
@@ -59,7 +59,8 @@ def gather(node: Value, operands: Operands, result: Place) -> Call:
 
 
 def scatter_add(node: Value, operands: Operands, result: Place) -> list[Call]:
-    """Zeros, then result[indices[i]] += updates[i] in order of i; split by columns so that the order never changes."""
+    """Zeros, then result[indices[i]] += updates[i] in order of i; partitioned by columns, so that the order is
+    fixed."""
     indices, updates = node.inputs
     dtype = node.aval.dtype
     zero = 0.0 if dtype.is_float else 0

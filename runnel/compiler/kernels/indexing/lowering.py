@@ -22,7 +22,7 @@ from runnel.loops.ir import Param, Stmt
 
 
 class GatherLowering(Lowering):
-    """Rows of a table, read by indices."""
+    """Gather: rows of a table, read by indices."""
 
     moves_bits: ClassVar[bool] = True
 
@@ -34,7 +34,7 @@ class GatherLowering(Lowering):
 
 
 class ScatterAddLowering(Lowering):
-    """Rows added to an array of zeros by indices."""
+    """Scatter-add: rows added to an array of zeros by indices."""
 
     def index_bound(self, node: Value) -> IndexBound:
         return node.inputs[0], node.aval.shape[0], None
@@ -55,7 +55,7 @@ class BucketsLowering(Lowering):
 
 
 class BucketSumsLowering(NestLowering):
-    """The sum of each bucket's rows: a member of nests that loop over its rows, else a kernel of its own."""
+    """The sum of each bucket's rows: a member of nests that loop over its rows, else a standalone kernel."""
 
     reads_at_point: ClassVar[bool] = False
     needs_rows: ClassVar[bool] = True
@@ -96,7 +96,7 @@ class BucketSumsLowering(NestLowering):
 
 
 def _reaches(node: Value, members: Members) -> tuple[Reach, Reach]:
-    """Which axis is that of the rows, and where the columns of the updates lie."""
+    """The reaches of the row number and of the updates' columns."""
     updates = members.views[node.inputs[2]]
     columns = aligned_strides(node.aval.shape, (0, *updates.strides[1:]), node.aval.shape)
     rows = members.reach(POSITION, 0, (1, *[0] * (len(columns) - 1)))
@@ -104,14 +104,14 @@ def _reaches(node: Value, members: Members) -> tuple[Reach, Reach]:
 
 
 def _lookup(node: Value, members: Members) -> Bucket:
-    """Look up where a row's bucket begins, before the loops over columns."""
+    """Look up the start of a row's bucket, before the loops over columns."""
     table, parts = members.views[node.inputs[0]], members.parts
     rows, columns = _reaches(node, members)
     updates = members.addressing.forget_pattern(columns)
-    held = parts.declare(Access(members.sources[table.base], False, table.offset, None, None, 0), "in", int64)
+    buffer = parts.declare(Access(members.sources[table.base], False, table.offset, None, None, 0), "in", int64)
     count = node.inputs[2].aval.shape[0]
     numbers: tuple[Param, ...] = tuple(parts.param(n) for n in (count, max(count - 1, 0), node.aval.shape[0] + 2))
-    bucket = Bucket(f"s{len(members.row_lengths)}", node.aval.dtype, held, updates, *numbers)
+    bucket = Bucket(f"s{len(members.row_lengths)}", node.aval.dtype, buffer, updates, *numbers)
     members.before_rows += bucket.begin(members.addressing.axis_of(rows))
     members.row_lengths.append(bucket.length)
     return bucket

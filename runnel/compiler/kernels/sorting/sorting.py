@@ -1,11 +1,11 @@
-"""Stable sorts of rows as kernels, by keys: unsigned integers in whose order the elements are to lie.
+"""Stable sorts of rows as kernels, by keys: unsigned integers in the order of the elements.
 
-Long rows are sorted digit by digit, the lowest first, a byte at a time (LSD radix sort: H. Seward, 1954; D. Knuth, "The
-Art of Computer Programming", volume 3, 5.2.5): each pass counts nothing, since all counts are taken at once. In a short
-row each element finds its rank by comparison with all others, in vectors. Neither branches on values, so that the time
-is the same for all inputs.
+Long rows are sorted digit by digit, the lowest first, one byte at a time (LSD radix sort: H. Seward, 1954; D. Knuth,
+"The Art of Computer Programming", volume 3, 5.2.5); the counts of all passes are taken at once. In a short row the rank
+of each element is computed by comparison with all others, in vectors. Neither branches on values, so that the time is
+the same for all inputs.
 
-Positions that come from counts are held inside the row all the same: no kernel leaves its buffers, whatever happens.
+Positions computed from counts are clamped to the row: no kernel leaves its buffers in any case.
 """
 
 from __future__ import annotations
@@ -37,14 +37,14 @@ from runnel.loops.ir import (
     Var,
 )
 
-SHORT: Final = 128  # elements of a row that are ranked: each is compared with every other one
+SHORT: Final = 128  # most elements of a row that is sorted by ranks
 _DIGITS: Final = 256
 _UNSIGNED: Final = {1: uint8, 2: uint16, 4: uint32, 8: uint64}
 _ROW, _AT, _OTHER, _DIGIT = Var("row"), Var("at"), Var("other"), Var("digit")
 
 
 class SortLowering(Lowering):
-    """The elements of each row (of the last axis) in order, and where they were."""
+    """Sort: the elements of each row (of the last axis) in order, and their indices."""
 
     def kernels(self, request: Request, results: list[Place]) -> list[Call]:
         return [_Sort(request.node, request.operands, results).call()]
@@ -68,7 +68,7 @@ class _Sort:
         self._buffer("indices", results[1], 0, "out")
 
     def _buffer(self, name: str, place: Place, offset: int, mode: str) -> None:
-        """A dense matrix, of which a row of the call touches a row."""
+        """A dense matrix, of which each row of the call accesses one row."""
         self.parts.declare(Access(place, mode != "in", offset, self.n, 0, max(self.n, 1)), mode, name=name)
 
     def call(self) -> Call:
@@ -86,7 +86,7 @@ class _Sort:
         return For(_AT, 0, self.length, "vec", (Let("element", element), Store(target, _cell(_AT), self._key())))
 
     def _key(self) -> Expr:
-        """Of ``element``: equal for equal elements; NaN, of whatever sign, is above all numbers."""
+        """The key of ``element``: equal for equal elements; NaN, of either sign, is above all numbers."""
         x, to = Ref("element", self.dtype), self.key_dtype
         if self.dtype.is_float:
             bits = 8 * self.dtype.itemsize
@@ -124,12 +124,12 @@ class _Sort:
             For(_OTHER, 0, self.length, "seq", count),
             Store("ranks", _cell(_AT), Ref("rank", int32)),
         ))  # fmt: skip
-        put = For(_AT, 0, self.length, "seq", (
-            Let("position", self._held(Load("ranks", _cell(_AT), int32))),
+        scatter = For(_AT, 0, self.length, "seq", (
+            Let("position", self._clamped(Load("ranks", _cell(_AT), int32))),
             Store("values", self._at("position"), Load("x", self._in_row(_AT), self.dtype)),
             Store("indices", self._at("position"), Position(_AT, int64)),
         ))  # fmt: skip
-        return [self._keys("keys"), ranks, put]
+        return [self._keys("keys"), ranks, scatter]
 
     # Long rows --------------------------------------------------------------------------------------------------------
 
@@ -168,7 +168,7 @@ class _Sort:
         return Apply(scalar.cast, (binary(scalar.and_, word, Const(_DIGITS - 1, self.key_dtype)),), int64)
 
     def _pass(self, number: int) -> For:
-        """Each key and its number go where the next key of its digit belongs."""
+        """Scatter each key and its number to the next slot of its digit."""
         source, target = number % 2, 1 - number % 2
         cell = Index((), number * _DIGITS, ((Ref("its_digit", int64), 1),))
         there = Index((), 0, ((Ref("position", int64), 1),))
@@ -176,7 +176,7 @@ class _Sort:
             Let("key", Load(f"keys{source}", _cell(_AT), self.key_dtype)),
             Let("its_digit", self._digit(number)),
             Let("free", Load("counts", cell, int32)),
-            Let("position", self._held(Ref("free", int32))),
+            Let("position", self._clamped(Ref("free", int32))),
             Store(f"keys{target}", there, Ref("key", self.key_dtype)),
             Store(f"order{target}", there, Load(f"order{source}", _cell(_AT), int32)),
             Store("counts", cell, _one_more(Ref("free", int32))),
@@ -184,8 +184,8 @@ class _Sort:
         return For(_AT, 0, self.length, "seq", body)
 
     def _gathered(self, source: int) -> For:
-        """The elements in the order that was found."""
-        position = Let("position", self._held(Load(f"order{source}", _cell(_AT), int32)))
+        """The elements in sorted order."""
+        position = Let("position", self._clamped(Load(f"order{source}", _cell(_AT), int32)))
         value = Load("x", self._at("position"), self.dtype)
         stores = (
             Store("values", self._in_row(_AT), value),
@@ -201,8 +201,8 @@ class _Sort:
     def _at(self, name: str) -> Index:
         return Index(((_ROW, self.length),), 0, ((Ref(name, int64), 1),))
 
-    def _held(self, position: Expr) -> Expr:
-        """A position within the row."""
+    def _clamped(self, position: Expr) -> Expr:
+        """A position clamped to the row."""
         return clipped(Apply(scalar.cast, (position,), int64), 0, self.last)
 
 

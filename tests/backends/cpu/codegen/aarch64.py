@@ -54,9 +54,9 @@ def _cpu(row: InstructionSet) -> str:
 def emulated(image: Image, folder: Path, row: InstructionSet = NEON) -> list[Array]:
     """The arrays after the steps ran in code for ``row``."""
     executable = link(image, folder, row)
-    laid = image.laid_at(BASE, range(1, 1 + len(image.kernels)))
+    memory = image.laid_at(BASE, range(1, 1 + len(image.kernels)))
     command = [str(_first(_EMULATORS)), "-cpu", _cpu(row), str(executable)]
-    ended = subprocess.run(command, input=laid.tobytes(), capture_output=True, check=False)
+    ended = subprocess.run(command, input=memory.tobytes(), capture_output=True, check=False)
     if ended.returncode or len(ended.stdout) != image.nbytes:
         raise RuntimeError(
             f"The process ended with {ended.returncode} after {len(ended.stdout)} of {image.nbytes} bytes: "
@@ -75,9 +75,9 @@ def link(image: Image, folder: Path, row: InstructionSet = NEON) -> Path:
         paths[-1].write_bytes(code)
     executable = folder / "image"
     linker = str(_first(_LINKERS))
-    found = subprocess.run([linker, "-static", "-o", executable, *paths], capture_output=True, text=True, check=False)
-    if found.returncode:
-        raise RuntimeError(f"{linker} refused: {found.stderr[-2000:]}")
+    process = subprocess.run([linker, "-static", "-o", executable, *paths], capture_output=True, text=True, check=False)
+    if process.returncode:
+        raise RuntimeError(f"{linker} refused: {process.stderr[-2000:]}")
     return executable
 
 

@@ -80,8 +80,8 @@ def bfdot(a: Array, b: Array) -> Array:
 
 def _in_blocks(chains: Callable[[Array, Array], Array], a: Array, b: Array) -> Array:
     ends = range(0, max(a.shape[1], 1), K_BLOCK)
-    found: Array = paired([chains(a[:, at : at + K_BLOCK], b[at : at + K_BLOCK]) for at in ends])
-    return found
+    total: Array = paired([chains(a[:, at : at + K_BLOCK], b[at : at + K_BLOCK]) for at in ends])
+    return total
 
 
 def _bfdot_chains(a: Array, b: Array) -> Array:

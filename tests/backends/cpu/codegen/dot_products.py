@@ -85,10 +85,10 @@ def operands(m: int, n: int, k: int, seed: int = 0) -> tuple[Array, Array]:
     return tuple(rng.standard_normal(s).astype(ml_dtypes.bfloat16) for s in ((m, k), (k, n)))  # type: ignore[return-value]
 
 
-def assert_close(found: Any, a: Array, b: Array, name: str = "") -> None:
+def assert_close(actual: Any, a: Array, b: Array, name: str = "") -> None:
     """Within the error of any dot instruction: a pair's sum and the total are each off by at most 2⁻²³ of themselves
     (bfdot rounds to odd; others round the products' sums in turn, by 2⁻²⁴ each), and a pair is for two k."""
     exact = a.astype(np.float64) @ b.astype(np.float64)
     scale = np.abs(a.astype(np.float64)) @ np.abs(b.astype(np.float64))
-    wrong = np.abs(found.astype(np.float64) - exact) > (a.shape[1] + 2) * 2.0**-24 * scale
+    wrong = np.abs(actual.astype(np.float64) - exact) > (a.shape[1] + 2) * 2.0**-24 * scale
     assert not wrong.any(), f"{name}: {int(wrong.sum())} of {wrong.size} elements are off, at {np.argwhere(wrong)[:5]}"

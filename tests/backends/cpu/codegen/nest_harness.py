@@ -85,15 +85,15 @@ def agree(kernel: Kernel, arrays: dict[str, Array], params: dict[str, int], *blo
 
 
 def agree_native(native: Native, arrays: dict[str, Array], params: dict[str, int], *block: int) -> dict[str, Array]:
-    got = {name: array.copy() for name, array in arrays.items()}
-    want = {name: array.copy() for name, array in arrays.items()}
-    native(got, params, *block)
-    interpreter.run(native.kernel, want, params, *block)
+    actual = {name: array.copy() for name, array in arrays.items()}
+    expected = {name: array.copy() for name, array in arrays.items()}
+    native(actual, params, *block)
+    interpreter.run(native.kernel, expected, params, *block)
     for name in arrays:
-        same = (got[name].view(np.uint8) == want[name].view(np.uint8)).reshape(len(got[name]), -1).all(axis=1)
-        both_nan = (got[name] != got[name]) & (want[name] != want[name])
-        assert (same | both_nan).all(), f"{name}: {got[name]} is not {want[name]}"
-    return got
+        same = (actual[name].view(np.uint8) == expected[name].view(np.uint8)).reshape(len(actual[name]), -1).all(axis=1)
+        both_nan = (actual[name] != actual[name]) & (expected[name] != expected[name])
+        assert (same | both_nan).all(), f"{name}: {actual[name]} is not {expected[name]}"
+    return actual
 
 
 def at(*terms: tuple[Var, Stride], offset: Stride = 0, gathered: tuple[tuple[Expr, Stride], ...] = ()) -> Index:

@@ -51,8 +51,8 @@ def since(before: tuple[int, int, int]) -> tuple[int, ...]:
 
 
 def test_text_becomes_functions() -> None:
-    found = build.addresses([adder("first", 10), adder("second", 20)])
-    assert [call(address, 1) for address in found] == [11, 21]
+    functions = build.addresses([adder("first", 10), adder("second", 20)])
+    assert [call(address, 1) for address in functions] == [11, 21]
 
 
 def test_equal_text_is_compiled_once() -> None:
@@ -63,8 +63,8 @@ def test_equal_text_is_compiled_once() -> None:
 
 
 def test_one_symbol_in_different_texts() -> None:
-    found = build.addresses([adder("same", 1), adder("same", 2), adder("same", 3)])
-    assert [call(address, 0) for address in found] == [1, 2, 3]
+    functions = build.addresses([adder("same", 1), adder("same", 2), adder("same", 3)])
+    assert [call(address, 0) for address in functions] == [1, 2, 3]
 
 
 def test_an_empty_list_is_fine() -> None:
@@ -180,12 +180,12 @@ def test_every_effort_gives_the_same_bits() -> None:
     def loss(x: Any, w: Any) -> Any:
         return rn.sum(rn.softmax(rn.tanh(x @ w) / 3, axis=-1) * rn.sin(x) * 7)
 
-    found = []
+    results = []
     for effort in (0, 1, 2, 3):
         with switches.override(effort=effort):
-            found.append([g.numpy() for g in rn.compile(rn.grad(loss, argnums=(0, 1)))(x, w)])
-    for gradients in found[1:]:
-        for a, b in zip(found[0], gradients, strict=True):
+            results.append([g.numpy() for g in rn.compile(rn.grad(loss, argnums=(0, 1)))(x, w)])
+    for gradients in results[1:]:
+        for a, b in zip(results[0], gradients, strict=True):
             np.testing.assert_array_equal(a, b)
 
 
@@ -197,17 +197,17 @@ def test_keys_differ_by_text_target_and_effort() -> None:
 
 def test_threads_building_the_same_text_compile_it_once() -> None:
     modules = [adder(f"shared{i}", i) for i in range(8)]
-    before, found = counts(), []
+    before, functions = counts(), []
 
     def work() -> None:
-        found.append(build.addresses(modules))
+        functions.append(build.addresses(modules))
 
     threads = [threading.Thread(target=work) for _ in range(6)]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join()
-    assert len(found) == 6 and all(addresses == found[0] for addresses in found)
+    assert len(functions) == 6 and all(addresses == functions[0] for addresses in functions)
     assert since(before)[:2] == (8, 0)
 
 

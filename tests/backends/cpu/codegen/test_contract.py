@@ -252,9 +252,9 @@ def test_panels_give_the_bits_of_the_matrix_in_them(
     plain, c = (np.full((m, n), np.nan, dtype.numpy) for _ in range(2))
     kernel(dtype, row)(a, b, plain)
     width = row.panel_columns(dtype)
-    made = in_panels(b, width)
-    panels = guarded(made.shape, dtype.numpy, side)
-    panels[...] = made
+    packed_b = in_panels(b, width)
+    panels = guarded(packed_b.shape, dtype.numpy, side)
+    panels[...] = packed_b
     cut = width * data.draw(st.integers(0, len(panels) - 1))
     for box in ((0, m, 0, cut), (0, m, cut, n)):
         here = panels if k else np.zeros((1, 0, width), dtype.numpy)
@@ -309,11 +309,11 @@ def test_blocks_touch_only_their_part_and_call_the_epilogue_once_for_each_elemen
     j0, j1 = sorted(data.draw(st.tuples(st.integers(0, n), st.integers(0, n))))
     c = np.full((m, n), 7, dtype.numpy)
     calls = np.zeros((m, n), np.int64)
-    seen: list[tuple[Any, ...]] = []
+    blocks_seen: list[tuple[Any, ...]] = []
 
     def epilogue(thread: int, args: int, r0: int, r1: int, c0: int, c1: int) -> None:
         block = (slice(r0, r1), slice(c0, c1))
-        seen.append((thread, args, bool((c[block] == whole[block]).all())))
+        blocks_seen.append((thread, args, bool((c[block] == whole[block]).all())))
         calls[block] += 1
         c[block] = np.nan  # what is finished must never be read again
 
@@ -324,7 +324,7 @@ def test_blocks_touch_only_their_part_and_call_the_epilogue_once_for_each_elemen
     assert (calls == inside).all()
     assert (c[~inside] == 7).all()
     assert np.isnan(c[inside]).all()
-    assert set(seen) <= {(run.thread.ctypes.data, 4242, True)}
+    assert set(blocks_seen) <= {(run.thread.ctypes.data, 4242, True)}
 
 
 @every_kernel

@@ -94,8 +94,8 @@ def planned(name: str, row: str, threads: int = 1, *, fused: bool = True) -> Pla
             nodes = [trace.input(aval(a.shape, float32), InputKind.ARGUMENT, f"x{i}") for i, a in enumerate(values)]
             results = step(function)(*[tensors.symbolic(n) for n in nodes])
             graph: Graph = trace.graph([tensors.node_of(y, trace) for y in results], {}, name)
-        made = pipeline.run(graph)[0] if fused else pipeline.EXPANSION.run(graph)[0]
-        return Planner(made, threads).plan()
+        rewritten = pipeline.run(graph)[0] if fused else pipeline.EXPANSION.run(graph)[0]
+        return Planner(rewritten, threads).plan()
 
 
 def contracts(plan: Plan) -> list[Contract]:
@@ -108,8 +108,8 @@ def test_products_are_of_bfloat16_where_there_are_dot_instructions(name: str) ->
     here = contracts(planned(name, "avx2"))
     assert here and all(c.operand_dtype is None for c in here)
     for row in DOTS:
-        found = contracts(planned(name, row))
-        assert len(found) >= len(here) and all(c.operand_dtype is bfloat16 for c in found)
+        products = contracts(planned(name, row))
+        assert len(products) >= len(here) and all(c.operand_dtype is bfloat16 for c in products)
 
 
 @pytest.mark.parametrize("row", DOTS)
@@ -168,5 +168,5 @@ def test_weights_that_serve_lie_in_panels_of_pairs(inner: int, tmp_path: Path) -
     results = aarch64.emulated(image, tmp_path, NEON_BF16)
     second = Image()
     shared = {id(place): value for place, value in zip(main.inputs, [x, results[slots[1]]], strict=True)}
-    found = second.put_plan(main, [shared[id(place)] for place in main.inputs], [w][: len(main.variables)])[0]
-    assert same_bits(aarch64.emulated(second, tmp_path, NEON_BF16)[found], results[slots[0]])
+    slot = second.put_plan(main, [shared[id(place)] for place in main.inputs], [w][: len(main.variables)])[0]
+    assert same_bits(aarch64.emulated(second, tmp_path, NEON_BF16)[slot], results[slots[0]])

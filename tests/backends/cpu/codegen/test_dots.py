@@ -63,9 +63,13 @@ def test_machines_are_known_by_their_features(tmp_path: Path, monkeypatch: pytes
     monkeypatch.setattr(processor.sys, "platform", "linux")
     assert target.runnable(arm, {"neon"}) == ("neon",)
     one = "processor\t: 0\nFeatures\t: fp asimd i8mm bf16\n"
-    for text, found in ((one, True), (one + "processor\t: 1\nFeatures\t: fp asimd\n", False), ("flags\t: bf16", False)):
+    for text, expected in (
+        (one, True),
+        (one + "processor\t: 1\nFeatures\t: fp asimd\n", False),
+        ("flags\t: bf16", False),
+    ):
         described.write_text(text)
-        assert target.runnable(arm, {"neon"}) == (("neon_bf16", "neon") if found else ("neon",))
+        assert target.runnable(arm, {"neon"}) == (("neon_bf16", "neon") if expected else ("neon",))
     assert target.runnable(arm, {"neon", "bf16"}) == ("neon_bf16", "neon")
 
 
@@ -264,9 +268,9 @@ def test_operands_that_came_in_panels(
     width = AVX512_BF16.panel_columns(float32)
     edge = data.draw(st.integers(0, n // width)) * width
     c = np.full((m, n + 3), np.nan, np.float32)
-    made = panels_of(b, width)
-    panels = guarded(made.shape, BF16, "after")
-    panels[...] = made
+    packed_b = panels_of(b, width)
+    panels = guarded(packed_b.shape, BF16, "after")
+    panels[...] = packed_b
     for columns in ((0, edge), (edge, n)):
         native(blocking)(laid_out(a, a_layout), panels, c[:, :n], (0, m, *columns), k=k)
     np.testing.assert_array_equal(c[:, :n], model(a, b))
@@ -309,11 +313,11 @@ def test_blocks_touch_only_their_part_and_call_the_epilogue_once_for_each_elemen
     i0, i1 = sorted(data.draw(st.tuples(st.integers(0, m), st.integers(0, m))))
     j0, j1 = sorted(data.draw(st.tuples(st.integers(0, n), st.integers(0, n))))
     c, calls = np.full((m, n), 7, np.float32), np.zeros((m, n), np.int64)
-    seen: set[tuple[int, int, bool]] = set()
+    visited: set[tuple[int, int, bool]] = set()
 
     def epilogue(thread: int, args: int, r0: int, r1: int, c0: int, c1: int) -> None:
         block = (slice(r0, r1), slice(c0, c1))
-        seen.add((thread, args, bool((c[block] == whole[block]).all())))
+        visited.add((thread, args, bool((c[block] == whole[block]).all())))
         calls[block] += 1
         c[block] = np.nan  # what is finished must never be read again
 
@@ -325,7 +329,7 @@ def test_blocks_touch_only_their_part_and_call_the_epilogue_once_for_each_elemen
     assert (calls == inside).all()
     assert (c[~inside] == 7).all()
     assert np.isnan(c[inside]).all()
-    assert seen <= {(run.thread.ctypes.data, 4242, True)}
+    assert visited <= {(run.thread.ctypes.data, 4242, True)}
 
 
 @runs_avx2
@@ -380,16 +384,16 @@ def test_neon_gives_the_chains_of_its_instruction_in_all_layouts(tmp_path: Path)
         a, b = dots.operands(m, n, k, seed=m)
         if (m, n, k) not in expected:
             expected[m, n, k] = dot_models.bfdot(a, b)
-        found = results[slot].reshape(m, n + 3)
-        np.testing.assert_array_equal(found[:, :n], expected[m, n, k], err_msg=f"{m}x{k}x{n} {layouts}")
-        assert np.isnan(found[:, n:]).all()
-        dots.assert_close(found[:, :n], a, b)
+        actual = results[slot].reshape(m, n + 3)
+        np.testing.assert_array_equal(actual[:, :n], expected[m, n, k], err_msg=f"{m}x{k}x{n} {layouts}")
+        assert np.isnan(actual[:, n:]).all()
+        dots.assert_close(actual[:, :n], a, b)
 
 
 @runs_neon
 def test_neon_lists_epilogues_and_batches(tmp_path: Path) -> None:
     image, rng = Image(), np.random.default_rng(5)
-    wanted: list[tuple[int, Array]] = []
+    references: list[tuple[int, Array]] = []
     image.scratch += TILE_ROWS * TILE_STRIDE
     pool = rng.standard_normal(500).astype(BF16)
     source = image.put(pool)
@@ -402,20 +406,20 @@ def test_neon_lists_epilogues_and_batches(tmp_path: Path) -> None:
             c = image.put(np.full((m, n), np.nan, np.float32))
             lists = [image.put(np.append(x, 0).astype(np.int32)) for x in (rows, ks)]
             image.call(dots.indirect(), [source, second, c, *lists], [k, n, 1, n], 0, m, 0, n)
-            wanted.append((c, dot_models.bfdot(pool[rows[:, None] + ks[None, :]], b)))
+            references.append((c, dot_models.bfdot(pool[rows[:, None] + ks[None, :]], b)))
         a, bias = rng.standard_normal((m, k)).astype(BF16), rng.standard_normal(n).astype(np.float32)
         out = image.put(np.zeros((m, n + 1), BF16))
         first = image.put(a) if k else source
         places = [first, second, (0, contract.SCRATCH), image.put(bias), out]
         image.call(dots.with_epilogue(), places, [k, k, 1, n, 1, n + 1], 0, m, 0, n)
         total = (dot_models.bfdot(a, b) + bias).astype(BF16)
-        wanted.append((out, np.pad(total, ((0, 0), (0, 1)))))
+        references.append((out, np.pad(total, ((0, 0), (0, 1)))))
     a, b = rng.standard_normal((4, 9, 5)).astype(BF16), rng.standard_normal((4, 5, 21)).astype(BF16)
     c = image.put(np.zeros((4, 9, 21), np.float32))
     image.call(
         dots.product(batch=True), [image.put(a), image.put(b), c], [5, 5, 1, 21, 1, 21, 9, 21, 45, 105, 189], 1, 4
     )
-    wanted.append((c, np.stack([np.zeros((9, 21)), *map(dot_models.bfdot, a[1:], b[1:])])))
+    references.append((c, np.stack([np.zeros((9, 21)), *map(dot_models.bfdot, a[1:], b[1:])])))
     results = aarch64.emulated(image, tmp_path, NEON_BF16)
-    for slot, expected in wanted:
+    for slot, expected in references:
         np.testing.assert_array_equal(results[slot].reshape(expected.shape), expected)

@@ -166,9 +166,9 @@ def reductions(dtype: DType) -> Kernel:
 
 def columns(dtype: DType) -> Kernel:
     """Column-wise maxima of a matrix, then its strided, reversed and gathered copies; all in vec loops of n."""
-    kept = REDUCERS["max"]
+    reducer = REDUCERS["max"]
     best = (
-        Acc("best", kept.name, dtype),
+        Acc("best", reducer.name, dtype),
         For(I, I0, I1, "seq", (Update("best", load("x", dtype, (I, Param("row")), (J, 1))),)),
         Store("best_out", at((J, 1)), Ref("best", dtype)),
     )
@@ -267,8 +267,8 @@ def test_contractions_in_all_layouts(dtype: DType, tmp_path: Path) -> None:
         named.append((f"{m}x{k}x{n} {a_layout}, {b_layout}", c))
     here = compare(image, tmp_path, named)
     a, b = operands(49, 1100, 20, dtype, seed=49)
-    found = here[named[len(cases)][1]].reshape(49, 1103)[:, :1100]
-    np.testing.assert_allclose(found, a @ b, rtol=1e-3, atol=1e-3)
+    actual = here[named[len(cases)][1]].reshape(49, 1103)[:, :1100]
+    np.testing.assert_allclose(actual, a @ b, rtol=1e-3, atol=1e-3)
 
 
 @pytest.mark.parametrize("dtype", [float32, float64], ids=str)
@@ -358,11 +358,11 @@ def test_a_program_that_trains(tmp_path: Path) -> None:
     (frame,) = executable.native.binding.pool.frames
 
     def memory(first: int, places: Iterable[Any]) -> list[Array]:
-        found = []
+        states = []
         for k, place in enumerate(places):
             raw = ctypes.string_at(frame.bases[first + k], place.nbytes)
-            found.append(np.frombuffer(raw, place.dtype.numpy).copy())
-        return found
+            states.append(np.frombuffer(raw, place.dtype.numpy).copy())
+        return states
 
     before = memory(program.first_variable, plan.variables.values())
     losses = [step(x, y).numpy() for _ in range(3)]

@@ -70,9 +70,9 @@ def test_every_dtype_is_loaded_and_stored_with_tails_of_every_length(dtype: DTyp
     for n in range(41):
         out = np.zeros(48, dtype.numpy)
         native({"x": x, "out": out}, {}, 0, 1, 3, 3 + n)
-        want = np.zeros(48, dtype.numpy)
-        want[3 : 3 + n] = x[3 : 3 + n]
-        assert out.tobytes() == want.tobytes(), n
+        expected = np.zeros(48, dtype.numpy)
+        expected[3 : 3 + n] = x[3 : 3 + n]
+        assert out.tobytes() == expected.tobytes(), n
 
 
 @pytest.mark.parametrize("dtype", [float32, float64, bool_, dtypes.int8, dtypes.bfloat16], ids=lambda d: d.name)
@@ -89,8 +89,8 @@ def test_broadcast_of_a_row_a_column_and_a_number() -> None:
     kernel = Kernel("affine", tuple(buffers), (N,), (body,))
     x, row, column = (values(rng(), float32, n) for n in (7 * 21, 21, 7))
     arrays = {"x": x, "row": row, "column": column, "out": np.zeros(7 * 21, np.float32)}
-    got = agree(kernel, arrays, {"n": 21}, 0, 7, 0, 21)["out"]
-    np.testing.assert_array_equal(got.reshape(7, 21), x.reshape(7, 21) * row + column[:, None] - np.float32(1))
+    actual = agree(kernel, arrays, {"n": 21}, 0, 7, 0, 21)["out"]
+    np.testing.assert_array_equal(actual.reshape(7, 21), x.reshape(7, 21) * row + column[:, None] - np.float32(1))
     agree(kernel, arrays, {"n": 21}, 2, 5, 4, 20)
     for empty in [(3, 3, 0, 21), (0, 7, 5, 5), (4, 3, 0, 21), (0, 7, 9, 2)]:
         assert not agree(kernel, arrays, {"n": 21}, *empty)["out"].any()
@@ -140,8 +140,8 @@ def test_a_store_forgets_loads_that_it_may_have_changed() -> None:
         Store("out", at((J, 1)), op(scalar.sub, x, Ref("before", float32))),
     )
     kernel = Kernel("twice", (Buffer("x", float32, "inout"), Buffer("out", float32, "out")), (), (body,))
-    got = agree(kernel, {"x": np.arange(20, dtype=np.float32), "out": np.zeros(20, np.float32)}, {}, 0, 1, 0, 19)
-    assert (got["out"][:19] == 2).all()
+    actual = agree(kernel, {"x": np.arange(20, dtype=np.float32), "out": np.zeros(20, np.float32)}, {}, 0, 1, 0, 19)
+    assert (actual["out"][:19] == 2).all()
 
 
 def test_in_place() -> None:
@@ -150,9 +150,9 @@ def test_in_place() -> None:
     )
     native = Native(Kernel("square", (Buffer("x", float32, "in"), Buffer("out", float32, "out")), (), (body,)))
     x = values(rng(), float32, 37)
-    want = x * x
+    expected = x * x
     native({"x": x, "out": x}, {}, 0, 1, 0, 37)
-    np.testing.assert_array_equal(x, want)
+    np.testing.assert_array_equal(x, expected)
 
 
 @pytest.mark.parametrize("dtype", [int32, int64, dtypes.uint8, dtypes.int16], ids=lambda d: d.name)
@@ -190,8 +190,8 @@ def test_what_no_block_changes_is_computed_before_the_loop() -> None:
 def test_a_load_that_the_loop_itself_changes_stays_in_the_loop() -> None:
     total = op(scalar.add, load("x", float32), load("x", float32, (J, 1)))
     kernel = Kernel("grow", (Buffer("x", float32, "inout"),), (), (vec(J, J0, J1, Store("x", at((J, 1)), total)),))
-    got = agree(kernel, {"x": np.ones(40, np.float32)}, {}, 0, 1, 0, 40)["x"]
-    np.testing.assert_array_equal(got, [2.0] * 16 + [3.0] * 24)
+    actual = agree(kernel, {"x": np.ones(40, np.float32)}, {}, 0, 1, 0, 40)["x"]
+    np.testing.assert_array_equal(actual, [2.0] * 16 + [3.0] * 24)
 
 
 # --- reductions
@@ -278,8 +278,8 @@ def test_partial_results_live_through_outer_loops_and_several_vec_loops() -> Non
     arrays = {"x": values(rng(), float32, 6 * 37), "out": np.zeros(2, np.float32), "counted": np.zeros(1, np.int64)}
     native = Native(Kernel("total", buffers, (), body))
     for block in [(0, 6, 0, 37), (1, 4, 3, 20), (2, 2, 0, 37), (0, 3, 4, 4)]:
-        got = agree_native(native, arrays, {}, *block)
-        assert got["counted"][0] == block[1] - block[0]
+        actual = agree_native(native, arrays, {}, *block)
+        assert actual["counted"][0] == block[1] - block[0]
 
 
 def test_a_scalar_chain_in_order_of_index() -> None:
@@ -290,11 +290,11 @@ def test_a_scalar_chain_in_order_of_index() -> None:
     )
     kernel = Kernel("chain", (Buffer("x", float32, "in"), Buffer("out", float32, "out")), (), body)
     x = values(rng(), float32, 100)
-    got = agree(kernel, {"x": x, "out": np.zeros(1, np.float32)}, {}, 0, 100)["out"][0]
-    want = np.float32(0)
+    actual = agree(kernel, {"x": x, "out": np.zeros(1, np.float32)}, {}, 0, 100)["out"][0]
+    expected = np.float32(0)
     for element in x:
-        want = want + element
-    assert got == want
+        expected = expected + element
+    assert actual == expected
 
 
 def test_three_passes_over_a_row() -> None:
@@ -317,10 +317,10 @@ def test_three_passes_over_a_row() -> None:
     native = Native(kernel)
     for n in (1, 7, 16, 37, 64):
         x_array = values(rng(), float32, 5 * n)
-        got = agree_native(native, {"x": x_array, "out": np.zeros(5 * n, np.float32)}, {"n": n}, 0, 5, 0, n)["out"]
+        actual = agree_native(native, {"x": x_array, "out": np.zeros(5 * n, np.float32)}, {"n": n}, 0, 5, 0, n)["out"]
         exact = x_array.reshape(5, n).astype(np.float64)
         exact = 1 / (1 + (exact - exact.max(axis=1, keepdims=True)) ** 2)
-        np.testing.assert_allclose(got.reshape(5, n), exact / exact.sum(axis=1, keepdims=True), rtol=1e-5)
+        np.testing.assert_allclose(actual.reshape(5, n), exact / exact.sum(axis=1, keepdims=True), rtol=1e-5)
 
 
 @pytest.mark.parametrize("dtype", [float32, int64, dtypes.bfloat16, dtypes.uint8], ids=lambda d: d.name)
@@ -344,9 +344,9 @@ def test_the_middle_of_three_axes() -> None:
     body = seq(I, I0, I1, columns)
     kernel = Kernel("middle", (Buffer("x", float32, "in"), Buffer("out", float32, "out")), (r, plane), (body,))
     x = values(rng(), float32, 4 * 6 * 19)
-    got = agree(kernel, {"x": x, "out": np.zeros(4 * 19, np.float32)}, {"r": 6, "plane": 6 * 19}, 0, 4, 0, 19)["out"]
+    actual = agree(kernel, {"x": x, "out": np.zeros(4 * 19, np.float32)}, {"r": 6, "plane": 6 * 19}, 0, 4, 0, 19)["out"]
     cube = x.reshape(4, 6, 19)
-    np.testing.assert_array_equal(got.reshape(4, 19), cube.max(axis=1) * cube[:, 0])
+    np.testing.assert_array_equal(actual.reshape(4, 19), cube.max(axis=1) * cube[:, 0])
 
 
 # --- gathers and scatters
@@ -359,8 +359,8 @@ def test_rows_named_by_an_index() -> None:
     buffers = (Buffer("rows", int32, "in"), Buffer("table", float32, "in"), Buffer("out", float32, "out"))
     rows, x = rng().integers(0, 11, 6).astype(np.int32), values(rng(), float32, 11 * 20)
     arrays = {"rows": rows, "table": x, "out": np.zeros(6 * 20, np.float32)}
-    got = agree(Kernel("take", buffers, (N,), (body,)), arrays, {"n": 20}, 0, 6, 0, 20)["out"]
-    np.testing.assert_array_equal(got.reshape(6, 20), x.reshape(11, 20)[rows])
+    actual = agree(Kernel("take", buffers, (N,), (body,)), arrays, {"n": 20}, 0, 6, 0, 20)["out"]
+    np.testing.assert_array_equal(actual.reshape(6, 20), x.reshape(11, 20)[rows])
 
 
 @pytest.mark.parametrize("index_dtype", [int32, int64, dtypes.uint8], ids=lambda d: d.name)

@@ -71,8 +71,8 @@ def contraction(element: DType) -> Any:
 
 def contract_spec(dtype: DType, batch: BatchSpec | None = None) -> tuple[Contract, tuple[Param, ...]]:
     names = ("k", "a_row", "a_k", "b_k", "b_col", "c_row")
-    found = tuple(map(Param, names))
-    return Contract("a", "b", "c", dtype, *found, batch=batch), found
+    params = tuple(map(Param, names))
+    return Contract("a", "b", "c", dtype, *params, batch=batch), params
 
 
 @pytest.mark.parametrize("with_epilogue", [True, False])
@@ -96,12 +96,12 @@ def test_contract_calls_the_generic_function_with_its_epilogue(with_epilogue: bo
     arrays = {**arrays, "c": np.zeros(6 * 19, np.float32), "out": np.zeros(6 * 19, np.float32)}
     numbers = {"k": 8, "a_row": 8, "a_k": 1, "b_k": 19, "b_col": 1, "c_row": 19}
     native(arrays, numbers, 1, 6, 0, 19)
-    want = np.zeros((6, 19), np.float32)
-    want[1:] = arrays["a"].reshape(6, 8)[1:] @ arrays["b"].reshape(8, 19)
-    np.testing.assert_allclose(arrays["c"].reshape(6, 19), want, rtol=1e-5)
+    expected = np.zeros((6, 19), np.float32)
+    expected[1:] = arrays["a"].reshape(6, 8)[1:] @ arrays["b"].reshape(8, 19)
+    np.testing.assert_allclose(arrays["c"].reshape(6, 19), expected, rtol=1e-5)
     if with_epilogue:
-        want[1:] = arrays["c"].reshape(6, 19)[1:] + arrays["bias"]
-    np.testing.assert_array_equal(arrays["out"].reshape(6, 19), want if with_epilogue else np.zeros((6, 19)))
+        expected[1:] = arrays["c"].reshape(6, 19)[1:] + arrays["bias"]
+    np.testing.assert_array_equal(arrays["out"].reshape(6, 19), expected if with_epilogue else np.zeros((6, 19)))
 
 
 def test_batched_contract() -> None:
@@ -114,9 +114,9 @@ def test_batched_contract() -> None:
     arrays = {"a": values(rng(), float64, 5 * 12), "b": values(rng(), float64, 5 * 28), "c": np.zeros(5 * 21)}
     numbers = {"k": 4, "a_row": 4, "a_k": 1, "b_k": 7, "b_col": 1, "c_row": 7, "m": 3, "n": 7}
     native(arrays, {**numbers, "a_step": 12, "b_step": 28, "c_step": 21}, 1, 4)
-    want = arrays["a"].reshape(5, 3, 4) @ arrays["b"].reshape(5, 4, 7)
-    want[[0, 4]] = 0
-    np.testing.assert_allclose(arrays["c"].reshape(5, 3, 7), want, rtol=1e-12)
+    expected = arrays["a"].reshape(5, 3, 4) @ arrays["b"].reshape(5, 4, 7)
+    expected[[0, 4]] = 0
+    np.testing.assert_allclose(arrays["c"].reshape(5, 3, 7), expected, rtol=1e-12)
     before = arrays["c"].copy()
     native(arrays, {**numbers, "a_step": 12, "b_step": 28, "c_step": 21}, 3, 3)
     np.testing.assert_array_equal(arrays["c"], before)
@@ -133,10 +133,10 @@ def test_lists_and_resumed_chains_mean_what_the_interpreter_says(dtype: DType) -
             image = Image()
             slots = [image.put(arrays[b.name]) for b in kernel.buffers]
             image.call(kernel, slots, [params[p.name] for p in kernel.params], 0, rows, 0, params["n"])
-            found = native(image)[slots[2]]
+            actual = native(image)[slots[2]]
             interpreter.run(kernel, arrays, params, 0, rows, 0, params["n"])
-            assert found.tobytes() == arrays["c"].tobytes()
-            assert not np.isnan(found).any()
+            assert actual.tobytes() == arrays["c"].tobytes()
+            assert not np.isnan(actual).any()
 
 
 def test_lists_are_checked_and_printed() -> None:

@@ -85,10 +85,10 @@ def test_products_between_loops(dtype: DType) -> None:
     kernel = blocks_of_rows(dtype)
     verifier.verify(kernel)
     params = {"rows": rows, "inner": inner, "width": width}
-    want = {name: a.copy() for name, a in arrays.items()}
-    interpreter.run(kernel, want, params, 0, 3)
+    expected = {name: a.copy() for name, a in arrays.items()}
+    interpreter.run(kernel, expected, params, 0, 3)
     run_native(kernel, arrays, params, 0, 3)
-    assert arrays["out"].tobytes() == want["out"].tobytes()
+    assert arrays["out"].tobytes() == expected["out"].tobytes()
     exact = (x @ y.T + 1) @ y
     np.testing.assert_allclose(arrays["out"].reshape(rows, width), exact, rtol=1e-4, atol=1e-4)
 

@@ -66,13 +66,13 @@ def sample(dtype: DType, size: int, seed: int) -> Array:
     return values
 
 
-def same(got: Array, want: Array) -> bool:
+def same(actual: Array, expected: Array) -> bool:
     """Equal to the bit, but for the signs and payloads of NaNs."""
-    if got.dtype != want.dtype:
+    if actual.dtype != expected.dtype:
         return False
     with np.errstate(all="ignore"):
-        nan = (got != got) & (want != want)
-    bits = got.view(np.uint8).reshape(got.size, -1) == want.view(np.uint8).reshape(want.size, -1)
+        nan = (actual != actual) & (expected != expected)
+    bits = actual.view(np.uint8).reshape(actual.size, -1) == expected.view(np.uint8).reshape(expected.size, -1)
     return bool(np.all(nan | bits.all(1)))
 
 
@@ -122,11 +122,11 @@ def test_exact_operations(op: ScalarOp, dtype: DType, seed: int) -> None:
     arrays = [sample(dtype, 203, seed + k) for k in range(op.arity)]
     if op in (scalar.shift_left, scalar.shift_right):
         arrays[1] = np.random.default_rng(seed).integers(-2 if dtype.kind == "int" else 0, 70, 203).astype(dtype.numpy)
-    want = reference(op, result, *arrays)
-    got = compiled(op, (dtype,) * op.arity, result)(*arrays)
+    expected = reference(op, result, *arrays)
+    actual = compiled(op, (dtype,) * op.arity, result)(*arrays)
     if op in (scalar.maximum, scalar.minimum, scalar.sign):
-        got, want = without_sign_of_zero(got), without_sign_of_zero(want)  # which NumPy leaves open
-    assert same(got, want), (arrays, got, want)
+        actual, expected = without_sign_of_zero(actual), without_sign_of_zero(expected)  # which NumPy leaves open
+    assert same(actual, expected), (arrays, actual, expected)
     one_by_one = compiled(op, (dtype,) * op.arity, result, 1)(*arrays)
     assert same(one_by_one, compiled(op, (dtype,) * op.arity, result)(*arrays))
 
@@ -134,8 +134,8 @@ def test_exact_operations(op: ScalarOp, dtype: DType, seed: int) -> None:
 @pytest.mark.parametrize("dtype", dtypes.ALL, ids=str)
 def test_select(dtype: DType) -> None:
     condition, a, b = sample(bool_, 99, 1), sample(dtype, 99, 2), sample(dtype, 99, 3)
-    got = compiled(scalar.select, (bool_, dtype, dtype), dtype)(condition, a, b)
-    assert same(got, np.where(condition, a, b))
+    actual = compiled(scalar.select, (bool_, dtype, dtype), dtype)(condition, a, b)
+    assert same(actual, np.where(condition, a, b))
 
 
 @pytest.mark.parametrize("dtype", [d for d in dtypes.ALL if d is not bool_], ids=str)
@@ -164,8 +164,8 @@ def test_extremes_beside_a_constant_keep_nan(op: ScalarOp) -> None:
     for constant in (0.0, float("nan")):
         for place in (0, 1):
             fixed = np.full_like(x, constant)
-            got = compiled(op, (float32,) * 2, float32, constants=((place, constant),))(x, x)
-            assert np.array_equal(got, op.numpy(x, fixed), equal_nan=True)
+            actual = compiled(op, (float32,) * 2, float32, constants=((place, constant),))(x, x)
+            assert np.array_equal(actual, op.numpy(x, fixed), equal_nan=True)
 
 
 def test_remainder_of_far_apart_floats() -> None:
@@ -180,8 +180,8 @@ def test_remainder_of_far_apart_floats() -> None:
 def test_integers_to_a_power() -> None:
     x = np.array([3, -2, 2, -1, -1, 1, 0, 0, 5, 7, -7, 2], np.int32)
     y = np.array([4, 5, 31, -3, -4, -9, 0, -1, -1, 100, 77, 33], np.int32)
-    want = [81, -32, -(2**31), -1, 1, 1, 1, 0, 0, *np.power(x[-3:], y[-3:])]
-    assert compiled(scalar.pow_, (int32, int32), int32)(x, y).tolist() == want
+    expected = [81, -32, -(2**31), -1, 1, 1, 1, 0, 0, *np.power(x[-3:], y[-3:])]
+    assert compiled(scalar.pow_, (int32, int32), int32)(x, y).tolist() == expected
     a = sample(uint64, 64, 3)
     b = a >> np.uint64(58)
     assert np.array_equal(compiled(scalar.pow_, (uint64, uint64), uint64)(a, b), np.power(a, b))
@@ -210,9 +210,9 @@ def test_floats_to_integers_saturate(dtype: DType, to: DType) -> None:
         edges = np.array([info.min, info.max, -1, 0.99, -0.99, half], np.float64).astype(dtype.numpy)
     around = [np.nextafter(e, s * np.array(np.inf, dtype.numpy)) for e in edges for s in (-1, 1)]
     x = np.concatenate([edges, np.array(around, dtype.numpy), sample(dtype, 200, 11)])
-    want = np.array([exact_integer(v, to) for v in x], to.numpy)
+    expected = np.array([exact_integer(v, to) for v in x], to.numpy)
     for lanes in (16, 1):
-        assert np.array_equal(compiled(scalar.cast, (dtype,), to, lanes)(x), want)
+        assert np.array_equal(compiled(scalar.cast, (dtype,), to, lanes)(x), expected)
 
 
 def nearest(value: int | float, to: DType) -> Any:
@@ -247,9 +247,9 @@ def test_halves_are_rounded_once(dtype: DType, to: DType) -> None:
         heads = rng.integers(128, 256, 40).tolist()
         ties = [((2 * m + 1) << s) + d for m in heads for s in range(top - 9) for d in (-1, 0, 1)]
         x = np.array([t for t in ties if t < 1 << top], dtype.numpy)
-    want = np.array([nearest(v.item(), to) for v in x], to.numpy)
+    expected = np.array([nearest(v.item(), to) for v in x], to.numpy)
     for lanes in (16, 1):
-        assert same(compiled(scalar.cast, (dtype,), to, lanes)(x), want)
+        assert same(compiled(scalar.cast, (dtype,), to, lanes)(x), expected)
 
 
 @pytest.mark.parametrize("dtype", dtypes.ALL, ids=str)
@@ -259,9 +259,9 @@ def test_other_casts_are_numpys(dtype: DType) -> None:
         if (dtype.is_float and to.is_integer) or to in HALVES:
             continue
         with np.errstate(all="ignore"):
-            want = x.astype(to.numpy)
-        assert same(compiled(scalar.cast, (dtype,), to)(x), want), to
-        assert same(compiled(scalar.cast, (dtype,), to, 1)(x), want), to
+            expected = x.astype(to.numpy)
+        assert same(compiled(scalar.cast, (dtype,), to)(x), expected), to
+        assert same(compiled(scalar.cast, (dtype,), to, 1)(x), expected), to
 
 
 @pytest.mark.parametrize("dtype", HALVES, ids=str)

@@ -53,22 +53,24 @@ def digits(dtype: DType) -> tuple[int, int]:
     return int(info.nmant), int(info.minexp)
 
 
-def errors(got: Array, true: Array, dtype: DType) -> Array:
+def errors(actual: Array, true: Array, dtype: DType) -> Array:
     """Each value's error in units in the last place; infinite where a NaN, an infinity or a zero's sign is wrong."""
     mantissa, lowest = digits(dtype)
     with np.errstate(all="ignore"):
         rounded = true.astype(dtype.numpy)
         unit = np.ldexp(Real(1), np.maximum(np.frexp(np.abs(true))[1] - 1, lowest) - mantissa)
-        found = np.abs(got.astype(Real) - true) / unit
-    special = ~np.isfinite(rounded) | ~np.isfinite(got) | ((rounded == 0) & (got == 0))
-    agrees = (np.isnan(rounded) & np.isnan(got)) | ((rounded == got) & (np.signbit(rounded) == np.signbit(got)))
-    return np.where(special, np.where(agrees, 0.0, np.inf), found)
+        ulps = np.abs(actual.astype(Real) - true) / unit
+    special = ~np.isfinite(rounded) | ~np.isfinite(actual) | ((rounded == 0) & (actual == 0))
+    agrees = (np.isnan(rounded) & np.isnan(actual)) | (
+        (rounded == actual) & (np.signbit(rounded) == np.signbit(actual))
+    )
+    return np.where(special, np.where(agrees, 0.0, np.inf), ulps)
 
 
-def worst(got: Array, true: Array, dtype: DType, *arguments: Array) -> tuple[float, Any]:
-    found = errors(got, true, dtype)
-    at = int(np.argmax(found))
-    return float(found[at]), (*(x[at] for x in arguments), got[at], true[at])
+def worst(actual: Array, true: Array, dtype: DType, *arguments: Array) -> tuple[float, Any]:
+    ulps = errors(actual, true, dtype)
+    at = int(np.argmax(ulps))
+    return float(ulps[at]), (*(x[at] for x in arguments), actual[at], true[at])
 
 
 def region(op: ScalarOp) -> tuple[float, float]:
@@ -103,10 +105,10 @@ def float64_points(op: ScalarOp) -> Array:
 @pytest.mark.parametrize("op", UNARY, ids=str)
 def test_error_of_unary_functions(op: ScalarOp, dtype: DType) -> None:
     x = float32_points(op) if dtype is float32 else float64_points(op)
-    got = compiled(op, (dtype,), dtype)(x)
+    actual = compiled(op, (dtype,), dtype)(x)
     with np.errstate(all="ignore"):
         true = TRUE[op](x.astype(Real))
-    error, where = worst(got, true, dtype, x)
+    error, where = worst(actual, true, dtype, x)
     assert error <= ULP_BOUNDS[op][dtype] + (SLACK if dtype is float64 else 0), where
 
 
@@ -136,8 +138,8 @@ def test_error_of_pow(dtype: DType) -> None:
         y = (rng.uniform(-1, 1, size) * 1080 / np.where(reach == 0, 1, reach)).astype(dtype.numpy)
         y[::2] = np.rint(y[::2])
         true = np.power(x.astype(Real), y.astype(Real))
-    got = compiled(scalar.pow_, (dtype, dtype), dtype)(x, y)
-    error, where = worst(got, true, dtype, x, y)
+    actual = compiled(scalar.pow_, (dtype, dtype), dtype)(x, y)
+    error, where = worst(actual, true, dtype, x, y)
     assert error <= ULP_BOUNDS[scalar.pow_][dtype] + (SLACK if dtype is float64 else 0), where
 
 
@@ -160,9 +162,9 @@ def test_special_cases_of_pow(dtype: DType) -> None:
     ]
     x, y = (a.ravel().astype(dtype.numpy) for a in np.meshgrid(values, values))
     with np.errstate(all="ignore"):
-        want = np.power(x.astype(np.float64), y.astype(np.float64)).astype(Real)
-    got = compiled(scalar.pow_, (dtype, dtype), dtype)(x, y)
-    error, where = worst(got, want, dtype, x, y)
+        expected = np.power(x.astype(np.float64), y.astype(np.float64)).astype(Real)
+    actual = compiled(scalar.pow_, (dtype, dtype), dtype)(x, y)
+    error, where = worst(actual, expected, dtype, x, y)
     assert error <= ULP_BOUNDS[scalar.pow_][dtype] + 1, where
 
 
@@ -173,8 +175,8 @@ def test_angles_close_to_multiples_of_a_quarter_turn(op: ScalarOp) -> None:
     x = np.concatenate([[math.ldexp(6381956970095103.0, 797)], quarter, -quarter])
     for dtype in (float32, float64):
         points = x[1:].astype(np.float32) if dtype is float32 else x
-        got = compiled(op, (dtype,), dtype)(points)
-        error, where = worst(got, TRUE[op](points.astype(Real)), dtype, points)
+        actual = compiled(op, (dtype,), dtype)(points)
+        error, where = worst(actual, TRUE[op](points.astype(Real)), dtype, points)
         assert error <= ULP_BOUNDS[op][dtype] + (SLACK if dtype is float64 else 0), where
 
 
@@ -185,6 +187,6 @@ def test_all_values_of_the_halves(op: ScalarOp, dtype: DType) -> None:
     with np.errstate(all="ignore"):
         x = np.arange(1 << 16, dtype=np.uint16).view(dtype.numpy)
         wide = x.astype(np.float32)
-        got = compiled(op, (dtype,), dtype)(x).astype(np.float32)
-        want = compiled(op, (float32,), float32)(wide).astype(dtype.numpy).astype(np.float32)
-    assert np.array_equal(got, want, equal_nan=True)
+        actual = compiled(op, (dtype,), dtype)(x).astype(np.float32)
+        expected = compiled(op, (float32,), float32)(wide).astype(dtype.numpy).astype(np.float32)
+    assert np.array_equal(actual, expected, equal_nan=True)

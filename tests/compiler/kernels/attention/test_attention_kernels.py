@@ -52,20 +52,20 @@ def attrs(causal: bool, masked: bool = False, limited: bool = False) -> dict[str
 def agrees(args: list[rn.Tensor], options: dict[str, Any], tolerance: float) -> None:
     """Both ops, on one to three threads, against the reference."""
     arrays = [x.numpy() for x in args]
-    wanted = reference[attention_p](*arrays, **options)
-    g = np.random.default_rng(3).normal(size=wanted.shape).astype(wanted.dtype)
+    expected_results = reference[attention_p](*arrays, **options)
+    g = np.random.default_rng(3).normal(size=expected_results.shape).astype(expected_results.dtype)
     both = [
-        (attention_p, args, wanted),
+        (attention_p, args, expected_results),
         (attention_gradient_p, [rn.asarray(g), *args], reference[attention_gradient_p](g, *arrays, **options)),
     ]
-    for op, given, want in both:
-        eager = [x.numpy() for x in listed(op, apply(op, *given, **options))]
-        for found, expected in zip(eager, listed(op, want), strict=True):
-            np.testing.assert_allclose(found, expected, tolerance, tolerance)
+    for op, operands, reference_results in both:
+        eager = [x.numpy() for x in listed(op, apply(op, *operands, **options))]
+        for actual, expected in zip(eager, listed(op, reference_results), strict=True):
+            np.testing.assert_allclose(actual, expected, tolerance, tolerance)
         for threads in (1, 2, 3):
-            program = Traced(lambda *xs, op=op: apply(op, *xs, **options), given, threads=threads)
-            for found, expected in zip(program(*given), eager, strict=True):
-                assert same_bits(found, expected), (op, threads)
+            program = Traced(lambda *xs, op=op: apply(op, *xs, **options), operands, threads=threads)
+            for actual, expected in zip(program(*operands), eager, strict=True):
+                assert same_bits(actual, expected), (op, threads)
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])

@@ -57,10 +57,10 @@ def test_the_kernel_drops_what_the_composed_form_drops(
     each = rn.asarray(np.broadcast_to(np.eye(keys, dtype=np.float32), (batch, heads, keys, keys)).copy())
     words = rn.asarray(np.array([key & 0xFFFFFFFF, key >> 32], np.uint32))
     options = Options(causal, 0.5, None, None, p, words)
-    wanted = dropped(attention_weights(q, k, options), options).numpy()
-    found = ops.scaled_dot_product_attention(q, k, each, None, p, causal, 0.5, dropout_key=words).numpy()
-    np.testing.assert_array_equal(found == 0, wanted == 0)
-    np.testing.assert_allclose(found, wanted, rtol=1e-5, atol=1e-7)
+    composed = dropped(attention_weights(q, k, options), options).numpy()
+    actual = ops.scaled_dot_product_attention(q, k, each, None, p, causal, 0.5, dropout_key=words).numpy()
+    np.testing.assert_array_equal(actual == 0, composed == 0)
+    np.testing.assert_allclose(actual, composed, rtol=1e-5, atol=1e-7)
 
 
 @pytest.mark.parametrize("causal", [False, True])
@@ -78,15 +78,15 @@ def test_both_kernels_on_any_number_of_threads(
     arrays = [*main, mask, lengths, KEY]
     options = attrs(0.25, causal, True, True)
     g = np.random.default_rng(3).normal(size=(batch, queries, 2, 8)).astype(np.float32)
-    for op, given_arrays in ((attention_p, arrays), (attention_gradient_p, [g, *arrays])):
-        args = [rn.asarray(x) for x in given_arrays]
+    for op, op_arrays in ((attention_p, arrays), (attention_gradient_p, [g, *arrays])):
+        args = [rn.asarray(x) for x in op_arrays]
         eager = [x.numpy() for x in listed(op, apply(op, *args, **options))]
-        for found, expected in zip(eager, listed(op, reference[op](*given_arrays, **options)), strict=True):
-            np.testing.assert_allclose(found, expected, 5e-5, 5e-5)
+        for actual, expected in zip(eager, listed(op, reference[op](*op_arrays, **options)), strict=True):
+            np.testing.assert_allclose(actual, expected, 5e-5, 5e-5)
         for threads in (1, 2, 3):
             program = Traced(lambda *xs, op=op: apply(op, *xs, **options), args, threads=threads)
-            for found, expected in zip(program(*args), eager, strict=True):
-                assert same_bits(found, expected), (op, threads)
+            for actual, expected in zip(program(*args), eager, strict=True):
+                assert same_bits(actual, expected), (op, threads)
 
 
 def test_positions_of_two_words_give_the_same_bits(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -112,20 +112,20 @@ def test_a_row_that_crosses_into_the_next_word() -> None:
         For(j, 0, 70, "vec", (*dropout_mask.draw(j), store)),
     )
     kernel = Kernel("k", tuple(parts.buffers), tuple(parts.params), body)
-    found = np.zeros(70, bool)
+    dropped = np.zeros(70, bool)
     params = {p.name: v for p, v in zip(parts.params, parts.values, strict=True)}
-    interpreter.run(kernel, {"key": KEY, "o": found}, params, 0, 1)
-    np.testing.assert_array_equal(found, [_word(begin + i) < 2**31 for i in range(70)])
+    interpreter.run(kernel, {"key": KEY, "o": dropped}, params, 0, 1)
+    np.testing.assert_array_equal(dropped, [_word(begin + i) < 2**31 for i in range(70)])
 
 
 def _word(position: int) -> int:
     """Word 0 of the block of one position, by the generator's rounds on Python's integers."""
     mask = 0xFFFFFFFF
-    found = philox(
+    word = philox(
         (position & mask, position >> 32, 0, 0), (int(KEY[0]), int(KEY[1])), int,
         lambda a, b: (a + b) & mask, lambda a, b: a * b & mask, lambda a, b: a * b >> 32, lambda a, b: a ^ b,
     )  # fmt: skip
-    return int(found[0])
+    return int(word[0])
 
 
 def test_one_kernel_for_all_probabilities_and_none_without() -> None:
@@ -133,8 +133,8 @@ def test_one_kernel_for_all_probabilities_and_none_without() -> None:
     key = rn.asarray(KEY)
 
     def name(p: float) -> str:
-        given_args = [*args, key] if p else args
-        (call,) = Traced(lambda *xs: apply(attention_p, *xs, **attrs(p)), given_args).plan.calls
+        all_args = [*args, key] if p else args
+        (call,) = Traced(lambda *xs: apply(attention_p, *xs, **attrs(p)), all_args).plan.calls
         return str(call.kernel.name)
 
     assert len({name(p) for p in (0.1, 0.7, 1.0)}) == 1
@@ -146,12 +146,12 @@ def test_the_interpreter_agrees(at_once: int, monkeypatch: pytest.MonkeyPatch) -
     monkeypatch.setattr(attention_gradient, "WHOLE", at_once)
     arrays = [*operands((1, 2, 4), 7, 20), KEY]
     g = np.random.default_rng(3).normal(size=(1, 7, 2, 4)).astype(np.float32)
-    for op, given_arrays in ((attention_p, arrays), (attention_gradient_p, [g, *arrays])):
-        plan = traced(lambda *xs, op=op: apply(op, *xs, **attrs(0.4, True)), given_arrays)
-        native = Traced(lambda *xs, op=op: apply(op, *xs, **attrs(0.4, True)), [rn.asarray(x) for x in given_arrays])
-        wanted = native(*[rn.asarray(x) for x in given_arrays])
-        for found, expected in zip(interpret(plan, given_arrays), wanted, strict=True):
-            np.testing.assert_allclose(found, expected.reshape(-1), rtol=1e-5, atol=1e-6)
+    for op, op_arrays in ((attention_p, arrays), (attention_gradient_p, [g, *arrays])):
+        plan = traced(lambda *xs, op=op: apply(op, *xs, **attrs(0.4, True)), op_arrays)
+        native = Traced(lambda *xs, op=op: apply(op, *xs, **attrs(0.4, True)), [rn.asarray(x) for x in op_arrays])
+        native_results = native(*[rn.asarray(x) for x in op_arrays])
+        for actual, expected in zip(interpret(plan, op_arrays), native_results, strict=True):
+            np.testing.assert_allclose(actual, expected.reshape(-1), rtol=1e-5, atol=1e-6)
 
 
 def test_gradients_in_float64() -> None:
@@ -168,8 +168,8 @@ def test_gradients_in_float64() -> None:
         return ops.matmul(dropped(attention_weights(q, k, options), options), v)
 
     for order in (1, 2):
-        found = [_derivatives(f, arrays, weights, order) for f in (fused, composed)]
-        for x, y in zip(*found, strict=True):
+        derivatives = [_derivatives(f, arrays, weights, order) for f in (fused, composed)]
+        for x, y in zip(*derivatives, strict=True):
             np.testing.assert_allclose(x, y, rtol=1e-11, atol=1e-11)
 
 
@@ -180,8 +180,8 @@ def _derivatives(function: Any, arrays: list[Array], weights: Any, order: int) -
     def sharpness(*xs: Any) -> Any:
         return sum(((g * g).sum() for g in rn.grad(total, argnums=(0, 1, 2))(*xs)), start=rn.asarray(0.0))
 
-    wanted = total if order == 1 else sharpness
-    return [g.numpy() for g in rn.grad(wanted, argnums=(0, 1, 2))(*map(rn.asarray, arrays))]
+    objective = total if order == 1 else sharpness
+    return [g.numpy() for g in rn.grad(objective, argnums=(0, 1, 2))(*map(rn.asarray, arrays))]
 
 
 def test_eager_and_compiled_are_one() -> None:

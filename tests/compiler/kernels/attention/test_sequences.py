@@ -91,9 +91,9 @@ def test_more_keys_than_a_turn(causal: bool) -> None:
     options = attrs(causal, 0.3)
     for op, arrays in both(operands(2, 1, 75, 3 * long + 4, np.float64), bounds, 0.3):
         args = [rn.asarray(x) for x in arrays]
-        made = Traced(lambda *xs, op=op: apply(op, *xs, **options), args, threads=2)(*args)
-        for found, expected in zip(made, listed(op, reference[op](*arrays, **options)), strict=True):
-            np.testing.assert_allclose(found, expected, 1e-12, 1e-12)
+        results = Traced(lambda *xs, op=op: apply(op, *xs, **options), args, threads=2)(*args)
+        for actual, expected in zip(results, listed(op, reference[op](*arrays, **options)), strict=True):
+            np.testing.assert_allclose(actual, expected, 1e-12, 1e-12)
 
 
 @settings(deadline=None, max_examples=25)
@@ -108,8 +108,8 @@ def test_no_offsets_lead_out_of_bounds(bounds: list[tuple[int, ...]], causal: bo
         plan = traced(lambda *xs, op=op: apply(op, *xs, **attrs(causal, 0.2)), arrays, threads=2)
         args = [rn.asarray(x) for x in arrays]
         native = Traced(lambda *xs, op=op: apply(op, *xs, **attrs(causal, 0.2)), args)(*args)
-        for found, expected in zip(interpret(plan, arrays), native, strict=True):
-            np.testing.assert_allclose(found, expected.reshape(-1), rtol=1e-4, atol=1e-5)
+        for actual, expected in zip(interpret(plan, arrays), native, strict=True):
+            np.testing.assert_allclose(actual, expected.reshape(-1), rtol=1e-4, atol=1e-5)
 
 
 def test_what_is_written_is_known_before_the_run() -> None:

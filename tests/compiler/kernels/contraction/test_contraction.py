@@ -42,12 +42,12 @@ def convolution(x: Any, w: Any, stride: int = 1) -> Any:
 
 
 def contracts(traced: Traced) -> list[tuple[Call, Contract]]:
-    found = []
+    specs = []
     for call in traced.plan.calls:
         first = call.kernel.body[0]
         if isinstance(first, Contract):
-            found.append((call, first))
-    return found
+            specs.append((call, first))
+    return specs
 
 
 @settings(max_examples=25, deadline=None, suppress_health_check=list(HealthCheck), derandomize=True)
@@ -163,9 +163,9 @@ def test_merged_strides_lead_to_the_same_elements(axes: list[tuple[int, int]]) -
     for axis, (n, s) in enumerate(axes):
         offsets += (np.arange(n) * s).reshape([n if a == axis else 1 for a in range(len(axes))])
     flat = offsets.reshape(-1)
-    found = merged_stride(shape, strides)
-    if found is not None:
-        np.testing.assert_array_equal(flat, np.arange(flat.size) * found)
+    stride = merged_stride(shape, strides)
+    if stride is not None:
+        np.testing.assert_array_equal(flat, np.arange(flat.size) * stride)
     else:
         assert len(set(np.diff(flat).tolist())) > 1
     place = OffsetTables().place(shape, strides)
@@ -179,12 +179,12 @@ def test_footprints_are_what_listed_operands_reach() -> None:
     traced = Traced(convolution, (x, w))
     ((call, _),) = contracts(traced)
     whole = np.arange(2 * 6 * 7 * 5).reshape(2, 6, 7, 5)
-    seen = np.lib.stride_tricks.sliding_window_view(whole, (3, 3), (1, 2)).reshape(2 * 4 * 5, -1)
+    windows = np.lib.stride_tricks.sliding_window_view(whole, (3, 3), (1, 2)).reshape(2 * 4 * 5, -1)
     for rows in ((0, 40), (3, 11), (20, 21)):
-        (found,) = [f for f in footprints(call, (*rows, 0, 8)) if f.buffer == "b0"]
-        touched = seen[slice(*rows)]
-        assert found.contracted
-        reached = np.concatenate([np.arange(begin, end) for begin, end in found.runs])
+        (footprint,) = [f for f in footprints(call, (*rows, 0, 8)) if f.buffer == "b0"]
+        touched = windows[slice(*rows)]
+        assert footprint.contracted
+        reached = np.concatenate([np.arange(begin, end) for begin, end in footprint.runs])
         np.testing.assert_array_equal(reached, (np.unique(touched)[:, None] * 4 + np.arange(4)).reshape(-1))
 
 

@@ -70,8 +70,8 @@ def scanned(
     """The results of a scan: final carries, then what is stacked."""
     each = [*(n.aval for n in (*constants, *carries)), *(aval(x.aval.shape[1:], x.aval.dtype) for x in xs)]
     body = graph_of(fn, each)
-    made = [o.aval for o in body.outputs]
-    results = [*made[: len(carries)], *(stacked(y, length) for y in made[len(carries) :])]
+    avals = [o.aval for o in body.outputs]
+    results = [*avals[: len(carries)], *(stacked(y, length) for y in avals[len(carries) :])]
     return several(
         scan_p, [*constants, *carries, *xs], results,
         body=Body(body), constants=len(constants), carries=len(carries), length=length, reverse=reverse,
@@ -92,8 +92,8 @@ class Run:
 
     def __call__(self, *arrays: np.ndarray) -> list[np.ndarray]:
         storages = [memory.allocate(max(p.nbytes, 1)) for p in self.plan.outputs]
-        kept = [a if a.flags.c_contiguous or a.base is not None else np.ascontiguousarray(a) for a in arrays]
-        self.program.run([a.__array_interface__["data"][0] for a in kept], [s.address for s in storages])
+        dense = [a if a.flags.c_contiguous or a.base is not None else np.ascontiguousarray(a) for a in arrays]
+        self.program.run([a.__array_interface__["data"][0] for a in dense], [s.address for s in storages])
         return [
             storages[k].ndarray(o.aval.shape, o.aval.dtype.numpy, 0).copy()
             for o, k in zip(self.graph.outputs, self.plan.output_of, strict=True)
@@ -143,14 +143,14 @@ def gru(w: Any, b: Any, h: Any, gates: Any) -> tuple[Any, ...]:
 
 @pytest.mark.parametrize("reverse", [False, True])
 @pytest.mark.parametrize("length", [0, 1, 2, 7])
-@pytest.mark.parametrize("wanted", [(0,), (1,), (0, 1)])
-def test_gru(length: int, reverse: bool, wanted: tuple[int, ...]) -> None:
+@pytest.mark.parametrize("outputs", [(0,), (1,), (0, 1)])
+def test_gru(length: int, reverse: bool, outputs: tuple[int, ...]) -> None:
     batch, hidden = 9, 6
     arrays = [random((3 * hidden, hidden), 1), random((3 * hidden,), 2), random((batch, hidden), 3),
               random((length, batch, 3 * hidden), 4)]  # fmt: skip
     ins = inputs_for(arrays)
     parts = scanned(gru, ins[:2], ins[2:3], ins[3:], length, reverse)
-    found = check(ins, [parts[i] for i in wanted], arrays)
+    actual = check(ins, [parts[i] for i in outputs], arrays)
 
     def unrolled(w: Any, b: Any, h: Any, xs: Any) -> tuple[Any, ...]:
         ys: list[Any] = []
@@ -160,8 +160,8 @@ def test_gru(length: int, reverse: bool, wanted: tuple[int, ...]) -> None:
         return h, ops.stack(ys[::-1] if reverse else ys)
 
     if length:
-        made = Run(graph_of(unrolled, [n.aval for n in ins]), 2)(*arrays)
-        assert all(same_bits(f, made[i]) for f, i in zip(found, wanted, strict=True))
+        straight = Run(graph_of(unrolled, [n.aval for n in ins]), 2)(*arrays)
+        assert all(same_bits(f, straight[i]) for f, i in zip(actual, outputs, strict=True))
 
 
 def test_a_step_waits_for_nobody_where_each_thread_has_its_rows() -> None:
@@ -212,16 +212,16 @@ def test_sums_along_any_strides(data: st.DataObject) -> None:
     expected, _ = interpreter.run(graph, [np.ascontiguousarray(x), c])
     strides = {} if (step * row, 1) == row_major((length, n)) else {xs: (step * row, 1)}
     threads = data.draw(st.integers(1, 4))
-    for found, wanted in zip(Run(graph, threads, strides)(x, c), expected, strict=True):
-        assert same_bits(found, wanted)
+    for actual, reference_result in zip(Run(graph, threads, strides)(x, c), expected, strict=True):
+        assert same_bits(actual, reference_result)
 
 
 def test_matrix_power_has_no_steps_to_read() -> None:
     arrays = [random((12, 12)) * 0.3, np.eye(12, dtype=np.float32)]
     ins = inputs_for(arrays)
     (power,) = scanned(lambda a, p: p @ a, ins[:1], ins[1:], [], 9)
-    (found,) = check(ins, [power], arrays)
-    np.testing.assert_allclose(found, np.linalg.matrix_power(arrays[0].astype(np.float64), 9), rtol=1e-3, atol=1e-6)
+    (actual,) = check(ins, [power], arrays)
+    np.testing.assert_allclose(actual, np.linalg.matrix_power(arrays[0].astype(np.float64), 9), rtol=1e-3, atol=1e-6)
 
 
 @pytest.mark.parametrize("length", [1, 2, 5, 6])
@@ -271,12 +271,12 @@ def test_an_index_out_of_range_in_a_loop_is_reported_and_nothing_changed() -> No
     table = rn.Variable(random((10, 3)))
     which = np.array([[1, 2], [3, 4], [5, 60]])
     ins = inputs_for([which])
-    held = Input(table.value.aval, InputKind.VARIABLE, "table")
+    variable = Input(table.value.aval, InputKind.VARIABLE, "table")
     start = Constant(aval((2, 3), float32), np.zeros((2, 3), np.float32))
     start.value.flags.writeable = False
-    parts = scanned(lambda t, c, i: c + ops.take(t, i, 0), [held], [start], ins, 3)
-    (new,) = grafted(lambda t: t + 1.0, [held])
-    graph = Graph([*ins, held], parts, {held: new})
+    parts = scanned(lambda t, c, i: c + ops.take(t, i, 0), [variable], [start], ins, 3)
+    (new,) = grafted(lambda t: t + 1.0, [variable])
+    graph = Graph([*ins, variable], parts, {variable: new})
     before = table.numpy().copy()
     for threads in (1, 3):
         program = Program(Planner(graph, threads).plan(), [table.private_address()])
@@ -297,10 +297,10 @@ def test_long_loops_are_planned_at_once() -> None:
     run = Run(Graph(ins, parts[1:], {}), 2)
     assert len(run.plan.calls) == 2
     c, xs = random((2, 3)), random((20000, 2, 3))
-    (found,) = run(c, xs)
+    (actual,) = run(c, xs)
     for t in range(20000):
         c = c * np.float32(0.5) + xs[t]
-        assert same_bits(found[t], c)
+        assert same_bits(actual[t], c)
 
 
 OPERATIONS: dict[str, Fn] = {
@@ -333,14 +333,14 @@ def test_any_body(data: st.DataObject) -> None:
     arrays = [random((n, n), 1) * 0.3, random((n, n), 2), random((n, n), 3), random((length, n, n), 4)]
     ins = inputs_for(arrays)
     parts = scanned(body, ins[:1], ins[1:3], ins[3:], length, data.draw(st.booleans()))
-    wanted = data.draw(st.lists(st.sampled_from(parts), min_size=1, max_size=4))
-    graph = Graph(ins, wanted, {})
+    outputs = data.draw(st.lists(st.sampled_from(parts), min_size=1, max_size=4))
+    graph = Graph(ins, outputs, {})
     expected, _ = interpreter.run(graph, arrays)
-    found = Run(graph)(*arrays)
+    actual = Run(graph)(*arrays)
     with switches.override(stress=3):
-        assert all(map(same_bits, found, Run(graph, data.draw(st.integers(2, 4)))(*arrays)))
+        assert all(map(same_bits, actual, Run(graph, data.draw(st.integers(2, 4)))(*arrays)))
     if all(np.abs(e).max() < 1e3 for e in expected):
-        for f, e in zip(found, expected, strict=True):
+        for f, e in zip(actual, expected, strict=True):
             np.testing.assert_allclose(f, e, rtol=1e-2, atol=1e-2)
 
 
@@ -418,8 +418,8 @@ def test_while_stops_by_what_it_computes() -> None:
     def far(a: Any, x: Any) -> Any:
         return abs(a @ x - rn.eye(16)).max() > 1e-5
 
-    (found,) = check(ins, looped(far, lambda a, x: x @ (rn.eye(16) * 2.0 - a @ x), ins[:1], ins[1:]), arrays)
-    np.testing.assert_allclose(found, np.linalg.inv(a.astype(np.float64)), atol=1e-4)
+    (actual,) = check(ins, looped(far, lambda a, x: x @ (rn.eye(16) * 2.0 - a @ x), ins[:1], ins[1:]), arrays)
+    np.testing.assert_allclose(actual, np.linalg.inv(a.astype(np.float64)), atol=1e-4)
 
 
 def chosen(then: Fn, otherwise: Fn, predicate: Value, operands: Sequence[Value]) -> list[Value]:
@@ -447,15 +447,15 @@ def test_choices_in_loops_and_loops_in_choices() -> None:
 
     def step(c: Any, p: Any, x: Any) -> tuple[Any, ...]:
         c, p, x = (tensors.node_of(t, tracing.ACTIVE.trace) for t in (c, p, x))
-        (made,) = chosen(lambda c, x: c + x, lambda c, x: long(c, x), p, [c, x])
-        return tensors.symbolic(made), tensors.symbolic(made)
+        (choice,) = chosen(lambda c, x: c + x, lambda c, x: long(c, x), p, [c, x])
+        return tensors.symbolic(choice), tensors.symbolic(choice)
 
     def long(c: Any, x: Any) -> Any:
         c, x = (tensors.node_of(t, tracing.ACTIVE.trace) for t in (c, x))
         zero = Constant(aval((), int64), np.asarray(0))
         zero.value.flags.writeable = False
-        _, made = looped(lambda x, n, c: n < 4, lambda x, n, c: (n + 1, c * 0.5 + x), [x], [zero, c])
-        return tensors.symbolic(made)
+        _, choice = looped(lambda x, n, c: n < 4, lambda x, n, c: (n + 1, c * 0.5 + x), [x], [zero, c])
+        return tensors.symbolic(choice)
 
     check(ins, scanned(step, [], ins[2:], ins[:2], 5), arrays)
 

@@ -57,8 +57,8 @@ def permuted(draw: st.DrawFn) -> tuple[Array, tuple[int, ...]]:
 @settings(max_examples=50, deadline=None)
 def test_permuted_copies(case: tuple[Array, tuple[int, ...]], threads: int) -> None:
     x, axes = case
-    (found,) = Traced(order(*axes), [rn.asarray(x)], threads=threads)(rn.asarray(x))
-    assert same_bits(found, np.ascontiguousarray(x.transpose(axes)))
+    (actual,) = Traced(order(*axes), [rn.asarray(x)], threads=threads)(rn.asarray(x))
+    assert same_bits(actual, np.ascontiguousarray(x.transpose(axes)))
 
 
 @given(permuted(), st.data())
@@ -104,9 +104,9 @@ def test_fused(name: str, shape: tuple[int, int]) -> None:
     x, y, z = numbers(shape) - 99, numbers(shape[::-1]), numbers(shape) / 4
     expected = oracle(x, y, z)
     for threads in (1, 2, 3):
-        given_ = [rn.asarray(a) for a in (x, y, z)]
-        found = Traced(function, given_, threads=threads)(*given_)
-        for e, f in zip(expected if isinstance(expected, tuple) else (expected,), found, strict=True):
+        tensors = [rn.asarray(a) for a in (x, y, z)]
+        actual = Traced(function, tensors, threads=threads)(*tensors)
+        for e, f in zip(expected if isinstance(expected, tuple) else (expected,), actual, strict=True):
             assert same_bits(f, e.astype(f.dtype))
 
 
@@ -142,9 +142,9 @@ def test_native_code_does_what_the_interpreter_does(name: str, dtype: Any) -> No
     x = numbers(shape, dtype)
     for threads in (1, 3):
         plan = traced(order(*axes), [x], threads)
-        (found,), (expected,) = native(plan, [x]), interpret(plan, [x])
-        assert same_bits(found, expected)
-        assert same_bits(found, np.ascontiguousarray(x.transpose(axes)).reshape(-1))
+        (actual,), (expected,) = native(plan, [x]), interpret(plan, [x])
+        assert same_bits(actual, expected)
+        assert same_bits(actual, np.ascontiguousarray(x.transpose(axes)).reshape(-1))
 
 
 @pytest.mark.parametrize("name", SHAPES)
