@@ -2,23 +2,24 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
+from types import MappingProxyType
 from typing import Any, Final
 
 from runnel.backends import context as contexts
 from runnel.backends.context import CompileContext
 from runnel.compile import disk_cache
 from runnel.compile.binding import Binding
-from runnel.compile.launching import WRITES, function, launch, names
+from runnel.compile.launching import TAKE, WRITES, function, launch, names
 from runnel.compile.native import dense
 from runnel.compiler.entry import compile_graph
 from runnel.compiler.options import Bindings, Options
+from runnel.core.avals import Aval, row_major
 from runnel.core.errors import ArgumentError, DeviceError
 from runnel.graph.graph import Graph
 from runnel.graph.node import InputKind, Value
 from runnel.graph.verifier import verify
-from runnel.tensor import tensor as tensors
-from runnel.tensor.tensor import Tensor
+from runnel.tensor.tensor import Tensor, placed
 from runnel.tensor.variable import Variable
 
 
@@ -31,6 +32,8 @@ class GraphFunction:
         variables: the Variable for each of its inputs of kind VARIABLE.
         context: target, threads and whatever else the program depends on; the present one by default.
         memory_budget: bytes that the program may take beside its inputs and outputs.
+        captures: tensors for inputs that are the same at each call, and no arguments.
+        numbers: for each input of kind SCALAR what gives its number at each call.
     """
 
     def __init__(
@@ -40,6 +43,8 @@ class GraphFunction:
         context: CompileContext | None = None,
         *,
         memory_budget: int | None = None,
+        captures: Mapping[Value, Tensor] = MappingProxyType({}),
+        numbers: Mapping[Value, Callable[[], float]] = MappingProxyType({}),
     ) -> None:
         verify(graph)
         context = contexts.current() if context is None else context
@@ -49,36 +54,86 @@ class GraphFunction:
         self.variables: Final = [variables[x] for x in slots]
         bindings = Bindings(are_trained=bool(graph.updates))
         compiled = compile_graph(graph, bindings, context, Options(memory_budget=memory_budget, store=disk_cache))
-        self.program, self.recipe = compiled.program, compiled.recipe
-        arguments = [x for x in graph.inputs if x.kind is not InputKind.VARIABLE]
-        self._device = context.device
-        self._avals = [x.aval.on(self._device) for x in arguments]
+        self.program, self.preparation, self.recipe = compiled.program, compiled.preparation, compiled.recipe
+        inputs = [x for x in graph.inputs if x.kind is not InputKind.VARIABLE]
+        arguments = [x for x in inputs if x not in captures and x not in numbers]
+        places = {x: i for i, x in enumerate(inputs)}
         written = [i for i, x in enumerate(slots) if x in graph.updates]
         self.binding: Final = Binding(
-            self.program, lambda: self.variables, written, len(arguments), (), compiled.preparation
+            self.program,
+            lambda: self.variables,
+            written,
+            len(inputs),
+            [places[x] for x in numbers],
+            compiled.preparation,
         )
-        lines = launch(bool(slots), [WRITES] if written else [])
-        space = names(self.program, self.binding.pool, self.binding)
-        self._launch: Callable[[Any], None] = function("launch(frame)", lines, space, "launch of a graph")
+        self._count = len(arguments)
+        self._refusal = _Refusal(graph.name, [x.aval.on(context.device) for x in arguments])
+        self.call: Final = self._written(context, arguments, places, captures, numbers, bool(written))
 
     def __call__(self, *arguments: Tensor) -> tuple[Tensor, ...]:
-        avals = [x.aval for x in arguments]
-        if avals != self._avals:
-            raise ArgumentError(f"[{self.graph.name}] takes tensors {self._avals}; received {avals}.")
-        program, pool = self.program, self.binding.pool
-        inputs = [dense(x.read()) for x in arguments]
-        storages = [program.backend.allocate(nbytes) for nbytes in program.outputs]
-        arena = program.lent_arena()
-        frame = pool.take()
-        if arena is not None:
-            frame.bases[0] = arena.address
-        for slot, x in enumerate(inputs, 2):
-            frame.bases[slot] = x.address
-        for slot, storage in enumerate(storages, program.first_output):
-            frame.bases[slot] = storage.address
-        self._launch(frame)
-        outputs = zip(self.graph.outputs, program.output_of, strict=True)
-        return tuple([tensors.from_storage(x.aval.on(self._device), storages[i]) for x, i in outputs])
+        if len(arguments) != self._count:
+            raise self._refusal(arguments)
+        return self.call(*arguments)
+
+    def _written(
+        self,
+        context: CompileContext,
+        arguments: Sequence[Value],
+        places: Mapping[Value, int],
+        captures: Mapping[Value, Tensor],
+        numbers: Mapping[Value, Callable[[], float]],
+        writes: bool,
+    ) -> Callable[..., tuple[Tensor, ...]]:
+        """The code of a call, for a small program takes no longer than a few dozen lines of Python."""
+        program, device = self.program, context.device
+        avals = [x.aval.on(device) for x in arguments]
+        space: dict[str, Any] = {
+            **names(program, self.binding.pool, self.binding), "Tensor": Tensor, "dense": dense, "placed": placed,
+            "refused": self._refusal,
+        }  # fmt: skip
+        checks: list[str] = []
+        fill: list[str] = []
+        for i, (x, value) in enumerate(zip(arguments, avals, strict=True)):
+            space[f"aval{i}"] = value
+            checks += [
+                f"if x{i}.__class__ is not Tensor: x{i} = x{i}.read()",
+                f"if x{i}._aval is not aval{i}: raise refused([{', '.join(f'x{k}' for k in range(len(avals)))}])",
+                f"if x{i}._layout[1] != {row_major(value.shape)} or x{i}._storage is None: x{i} = dense(x{i})",
+            ]
+            address = f"x{i}._storage.address + x{i}._layout[0] * {value.dtype.itemsize}"
+            fill.append(f"B[{2 + places[x]}] = {address}")
+        for i, (x, tensor) in enumerate(captures.items()):
+            space[f"capture{i}"] = dense(tensor)
+            fill.append(f"B[{2 + places[x]}] = capture{i}.address")
+        if numbers:
+            fill.append("F = frame.floats")
+        for i, (x, number) in enumerate(numbers.items()):
+            space[f"number{i}"] = number
+            fill.append(f"F[{places[x]}] = number{i}()")
+        for i, nbytes in enumerate(program.outputs):
+            fill += [f"s{i} = allocate({nbytes})", f"B[{program.first_output + i}] = s{i}.address"]
+        results: list[str] = []
+        for i, (x, place) in enumerate(zip(self.graph.outputs, program.output_of, strict=True)):
+            space[f"result{i}"] = x.aval.on(device)
+            results.append(f"placed(result{i}, s{place}, 0, {row_major(x.aval.shape)}),")
+        run = launch(bool(self.variables), [WRITES] if writes else [])
+        head = f"call({', '.join(f'x{i}' for i in range(len(avals)))})"
+        lines = [*checks, *TAKE, *fill, *run, f"return ({' '.join(results)})"]
+        made: Callable[..., tuple[Tensor, ...]] = function(head, lines, space, "call of a graph")
+        return made
+
+
+class _Refusal:
+    """Makes the error for arguments that a graph does not take."""
+
+    def __init__(self, name: str, avals: list[Aval]) -> None:
+        self._name = name
+        self._avals = avals
+
+    def __call__(self, arguments: Sequence[Tensor]) -> ArgumentError:
+        received = [x.aval for x in arguments]
+        return ArgumentError(f"[{self._name}] takes tensors {self._avals}; received {received}.")
 
 
 def _require_variables(slots: list[Value], variables: Mapping[Value, Variable], context: CompileContext) -> None:

@@ -2,11 +2,27 @@
 
 from __future__ import annotations
 
-from runnel.compile.native import Native
+from typing import Protocol
+
+from runnel.compiler.executable.program import Program
+from runnel.compiler.recipe import Recipe
 from runnel.inspection.inspection import Inspection
 
 
-def inspected(native: Native) -> Inspection:
+class Compiled(Protocol):
+    """A program with what is known of how it was made."""
+
+    @property
+    def program(self) -> Program: ...
+
+    @property
+    def preparation(self) -> Program | None: ...
+
+    @property
+    def recipe(self) -> Recipe: ...
+
+
+def inspected(native: Compiled) -> Inspection:
     """The reports on a program. They keep it, but not the Variables it is bound to, nor their memory."""
     recipe = native.recipe
     return Inspection(

@@ -48,6 +48,10 @@ class TensorLike:
         """True where the last two axes lie swapped in memory: its gradient had better lie so too."""
         return False
 
+    def summary(self) -> str:
+        """What messages say of it: shape and dtype."""
+        return str(self.aval)
+
     def known(self) -> Any:
         """Its values as a NumPy array, where they are known now; None for what exists only when a program runs."""
         return None

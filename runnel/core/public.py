@@ -16,7 +16,7 @@ from types import FunctionType, MappingProxyType
 from typing import Any, Final, ParamSpec, TypeVar, cast
 
 from runnel.core import tracebacks
-from runnel.core.errors import ArgumentError, RunnelError
+from runnel.core.errors import ArgumentError, PendingError, RunnelError
 from runnel.core.kinds import kind_of
 from runnel.core.missing import missing
 from runnel.core.showing import short_repr
@@ -47,6 +47,10 @@ def public(function: Callable[P, R]) -> Callable[P, R]:
             kwargs = spelled(name, kwargs, parameters)
         try:
             return function(*args, **kwargs)
+        except PendingError as pending:
+            if tracebacks.is_own_frame(sys._getframe(1)):  # the function that the user called is to be recorded
+                raise
+            return pending.recorded(function, args, kwargs)
         except Exception as error:
             answer = explained(name, plain, args, kwargs, error)
             if answer is error:

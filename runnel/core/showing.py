@@ -16,7 +16,7 @@ def short_repr(value: Any) -> str:
     """``value`` for one line of text: a tensor by its dtype and shape, a container by its size, a number as it is."""
     kind = type(value)
     if isinstance(value, TensorLike):
-        return f"a {kind.__name__} {value.aval}"
+        return f"a {kind.__name__} {value.summary()}"
     if isinstance(value, np.ndarray):
         return f"a NumPy array of shape {value.shape} and dtype {value.dtype}"
     if isinstance(value, np.generic):

@@ -70,6 +70,11 @@ def is_own(function: Any) -> bool:
     return code is not None and code.co_filename.startswith(_PACKAGE)
 
 
+def is_own_frame(frame: FrameType) -> bool:
+    """Whether code of this package runs in ``frame``."""
+    return frame.f_code.co_filename.startswith(_PACKAGE)
+
+
 def _entries(error: BaseException) -> Iterator[TracebackType]:
     tb = error.__traceback__
     while tb is not None:

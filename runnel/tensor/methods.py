@@ -16,7 +16,7 @@ from runnel import ops
 from runnel.core import dtypes, public
 from runnel.core.devices import CPU, Device, as_device
 from runnel.core.dispatch import TensorLike
-from runnel.core.errors import ArgumentError
+from runnel.core.errors import ArgumentError, PendingError
 from runnel.core.missing import missing
 from runnel.tensor.extent import Extent
 from runnel.tensor.function_methods import FunctionMethods, ResultT
@@ -68,49 +68,73 @@ class ArrayMethods(FunctionMethods[ResultT]):
     # Arithmetic -------------------------------------------------------------------------------------------------------
 
     def __add__(self, other: Any) -> ResultT:
-        return ops.add(self, other)
+        try:
+            return ops.add(self, other)
+        except PendingError:  # of a declared tensor, which knows what to do
+            return NotImplemented
 
     def __radd__(self, other: Any) -> ResultT:
         return ops.add(other, self)
 
     def __sub__(self, other: Any) -> ResultT:
-        return ops.subtract(self, other)
+        try:
+            return ops.subtract(self, other)
+        except PendingError:  # of a declared tensor, which knows what to do
+            return NotImplemented
 
     def __rsub__(self, other: Any) -> ResultT:
         return ops.subtract(other, self)
 
     def __mul__(self, other: Any) -> ResultT:
-        return ops.multiply(self, other)
+        try:
+            return ops.multiply(self, other)
+        except PendingError:  # of a declared tensor, which knows what to do
+            return NotImplemented
 
     def __rmul__(self, other: Any) -> ResultT:
         return ops.multiply(other, self)
 
     def __truediv__(self, other: Any) -> ResultT:
-        return ops.divide(self, other)
+        try:
+            return ops.divide(self, other)
+        except PendingError:  # of a declared tensor, which knows what to do
+            return NotImplemented
 
     def __rtruediv__(self, other: Any) -> ResultT:
         return ops.divide(other, self)
 
     def __floordiv__(self, other: Any) -> ResultT:
-        return ops.floor_divide(self, other)
+        try:
+            return ops.floor_divide(self, other)
+        except PendingError:  # of a declared tensor, which knows what to do
+            return NotImplemented
 
     def __rfloordiv__(self, other: Any) -> ResultT:
         return ops.floor_divide(other, self)
 
     def __mod__(self, other: Any) -> ResultT:
-        return ops.remainder(self, other)
+        try:
+            return ops.remainder(self, other)
+        except PendingError:  # of a declared tensor, which knows what to do
+            return NotImplemented
 
     def __rmod__(self, other: Any) -> ResultT:
         return ops.remainder(other, self)
 
     def __pow__(self, other: Any) -> ResultT:
-        return ops.pow(self, other)
+        try:
+            return ops.pow(self, other)
+        except PendingError:  # of a declared tensor, which knows what to do
+            return NotImplemented
 
     def __rpow__(self, other: Any) -> ResultT:
         return ops.pow(other, self)
 
     def __matmul__(self, other: Any) -> ResultT:
-        return ops.matmul(self, other)
+        try:
+            return ops.matmul(self, other)
+        except PendingError:  # of a declared tensor, which knows what to do
+            return NotImplemented
 
     def __rmatmul__(self, other: Any) -> ResultT:
         return ops.matmul(other, self)
@@ -127,19 +151,28 @@ class ArrayMethods(FunctionMethods[ResultT]):
     # Bits and comparison ----------------------------------------------------------------------------------------------
 
     def __and__(self, other: Any) -> ResultT:
-        return ops.bitwise_and(self, other)
+        try:
+            return ops.bitwise_and(self, other)
+        except PendingError:  # of a declared tensor, which knows what to do
+            return NotImplemented
 
     def __rand__(self, other: Any) -> ResultT:
         return ops.bitwise_and(other, self)
 
     def __or__(self, other: Any) -> ResultT:
-        return ops.bitwise_or(self, other)
+        try:
+            return ops.bitwise_or(self, other)
+        except PendingError:  # of a declared tensor, which knows what to do
+            return NotImplemented
 
     def __ror__(self, other: Any) -> ResultT:
         return ops.bitwise_or(other, self)
 
     def __xor__(self, other: Any) -> ResultT:
-        return ops.bitwise_xor(self, other)
+        try:
+            return ops.bitwise_xor(self, other)
+        except PendingError:  # of a declared tensor, which knows what to do
+            return NotImplemented
 
     def __rxor__(self, other: Any) -> ResultT:
         return ops.bitwise_xor(other, self)
@@ -148,34 +181,58 @@ class ArrayMethods(FunctionMethods[ResultT]):
         return ops.bitwise_invert(self)
 
     def __lshift__(self, other: Any) -> ResultT:
-        return ops.bitwise_left_shift(self, other)
+        try:
+            return ops.bitwise_left_shift(self, other)
+        except PendingError:  # of a declared tensor, which knows what to do
+            return NotImplemented
 
     def __rlshift__(self, other: Any) -> ResultT:
         return ops.bitwise_left_shift(other, self)
 
     def __rshift__(self, other: Any) -> ResultT:
-        return ops.bitwise_right_shift(self, other)
+        try:
+            return ops.bitwise_right_shift(self, other)
+        except PendingError:  # of a declared tensor, which knows what to do
+            return NotImplemented
 
     def __rrshift__(self, other: Any) -> ResultT:
         return ops.bitwise_right_shift(other, self)
 
     def __lt__(self, other: Any) -> ResultT:
-        return ops.less(self, other)
+        try:
+            return ops.less(self, other)
+        except PendingError:  # of a declared tensor, which knows what to do
+            return NotImplemented
 
     def __le__(self, other: Any) -> ResultT:
-        return ops.less_equal(self, other)
+        try:
+            return ops.less_equal(self, other)
+        except PendingError:  # of a declared tensor, which knows what to do
+            return NotImplemented
 
     def __gt__(self, other: Any) -> ResultT:
-        return ops.greater(self, other)
+        try:
+            return ops.greater(self, other)
+        except PendingError:  # of a declared tensor, which knows what to do
+            return NotImplemented
 
     def __ge__(self, other: Any) -> ResultT:
-        return ops.greater_equal(self, other)
+        try:
+            return ops.greater_equal(self, other)
+        except PendingError:  # of a declared tensor, which knows what to do
+            return NotImplemented
 
     def __eq__(self, other: Any) -> ResultT:  # type: ignore[override]
-        return ops.equal(self, other)
+        try:
+            return ops.equal(self, other)
+        except PendingError:  # of a declared tensor, which knows what to do
+            return NotImplemented
 
     def __ne__(self, other: Any) -> ResultT:  # type: ignore[override]
-        return ops.not_equal(self, other)
+        try:
+            return ops.not_equal(self, other)
+        except PendingError:  # of a declared tensor, which knows what to do
+            return NotImplemented
 
     __hash__ = object.__hash__
 

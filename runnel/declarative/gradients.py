@@ -1,0 +1,189 @@
+"""Gradients of declared tensors, as declared tensors: one operation for each call that is passed through backwards.
+
+A gradient is differentiated like a call, since it is the call of a function too: the pullback of another one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, Final
+
+from runnel import ops
+from runnel.core import pytree
+from runnel.core.errors import ArgumentError, GradientError
+from runnel.declarative.calls import Call, declared_call
+from runnel.declarative.operation import Declared, Operation, Run, Static, closure
+from runnel.declarative.order import ordered
+from runnel.declarative.state import Assign
+from runnel.tensor.creation import asarray
+from runnel.tensor.tensor import Tensor
+from runnel.transforms.gradients import vjp
+
+
+class Gradient(Operation):
+    """The cotangents of some inputs of ``of``, from its inputs and the cotangents of some of its outputs.
+
+    ``through`` are the numbers of these outputs, ``wanted`` those of the inputs, one for each output of this operation.
+    """
+
+    __slots__ = ("of", "through", "wanted")
+    kind = "gradient"
+
+    def __init__(
+        self,
+        of: Call | Gradient,
+        through: Sequence[int],
+        cotangents: Sequence[Declared],
+        wanted: Sequence[int],
+        name: str = "",
+    ) -> None:
+        self.of: Final = of
+        self.through: Final = tuple(through)
+        self.wanted: Final = tuple(wanted)
+        statics = [Static(of.inputs[i].static.shape, of.inputs[i].static.dtype) for i in wanted]
+        super().__init__(of.graph, name or f"gradients/{of.name}", (*of.inputs, *cotangents), statics)
+
+    def evaluate(self, *values: Any) -> list[Any]:
+        """The cotangents, as a function of the inputs."""
+        count = len(self.of.inputs)
+        _, pull = pullback(self.of.evaluate, values[:count])
+        return self._pulled(pull, values[count:])
+
+    def compute(self, values: Sequence[Any], run: Run) -> Sequence[Any]:
+        pull = run.pullback(self.of)
+        if pull is None:
+            return self.evaluate(*values)
+        return self._pulled(pull, values[len(self.of.inputs) :])
+
+    def _pulled(self, pull: Callable[..., Any], cotangents: Sequence[Any]) -> list[Any]:
+        every = pull(dict(zip(self.through, cotangents, strict=True)))
+        return [every[i] for i in self.wanted]
+
+    @property
+    def label(self) -> str:
+        return f"gradient of {self.of.label}"
+
+    def attributes(self) -> dict[str, Any]:
+        return {"of": self.of.name, "through": list(self.through), "wanted": list(self.wanted)}
+
+
+Pullback = Callable[[dict[int, Any]], list[Any]]
+
+
+def pullback(function: Callable[..., Any], values: Sequence[Any]) -> tuple[list[Any], Pullback]:
+    """The leaves of what ``function`` returns on ``values``, and what takes cotangents of them, by number, to those of
+    ``values``: None for values that are not floating."""
+    floating = [i for i, x in enumerate(values) if x.dtype.is_float]
+
+    def of_floating(*some: Tensor) -> list[Tensor]:
+        every = list(values)
+        for i, x in zip(floating, some, strict=True):
+            every[i] = x
+        return [x if isinstance(x, Tensor) else asarray(x) for x in pytree.flatten(function(*every))[0]]
+
+    leaves, pull = vjp(of_floating, *[values[i] for i in floating])
+
+    def pulled(cotangents: dict[int, Any]) -> list[Any]:
+        seeds = [cotangents[i] if i in cotangents else ops.zeros_like(x) for i, x in enumerate(leaves)]
+        every: list[Any] = [None] * len(values)
+        for i, x in zip(floating, pull(seeds), strict=True):
+            every[i] = x
+        return every
+
+    return leaves, pulled
+
+
+def gradients(ys: Any, xs: Any, grad_ys: Any = None) -> list[Declared | None]:
+    """The derivative of the sum of all elements of ``ys`` by each of ``xs``, as declared tensors.
+
+    Args:
+        ys: a tensor, or several.
+        xs: a tensor, or several; variables are tensors too.
+        grad_ys: cotangents of ``ys``, by default ones: the derivative of Σ grad_y · y.
+
+    Returns a list with one entry for each of ``xs``; None for one that ``ys`` do not depend on. What they depend on by
+    operations that have no derivative (comparisons, integers) counts as no dependence.
+    """
+    tops, bottoms = _each("ys", ys), _each("xs", xs)
+    graph = tops[0].operation.graph
+    seeds = _seeds(tops, grad_ys)
+    between = _between([y.operation for y in tops], bottoms)
+    totals: dict[Declared, Declared] = {}
+    with graph:
+        for y, seed in zip(tops, seeds, strict=True):
+            _add(totals, y, seed)
+        for operation in reversed(ordered(between)):
+            _pass_through(operation, between, bottoms, totals)
+    return [totals.get(x) for x in bottoms]
+
+
+def _pass_through(
+    operation: Operation, between: set[Operation], bottoms: Sequence[Declared], totals: dict[Declared, Declared]
+) -> None:
+    """Add to ``totals`` what comes to the inputs of ``operation`` through it."""
+    through = [x for x in operation.outputs if x in totals]
+    if not through:
+        return
+    if isinstance(operation, Assign):
+        _add(totals, operation.inputs[0], totals[operation.outputs[0]])
+    elif isinstance(operation, (Call, Gradient)):
+        ends = set(bottoms)
+        wanted = [
+            i for i, x in enumerate(operation.inputs)
+            if (x in ends or x.operation in between) and (x.static.dtype is None or x.static.dtype.is_float)
+        ]  # fmt: skip
+        if not wanted:
+            return
+        cotangents = [totals[x] for x in through]
+        made = Gradient(operation, [x.index for x in through], cotangents, wanted)
+        for i, g in zip(wanted, made.outputs, strict=True):
+            _add(totals, operation.inputs[i], g)
+
+
+def _between(tops: Iterable[Operation], bottoms: Iterable[Declared]) -> set[Operation]:
+    """The operations from which a path of inputs leads to ``bottoms``, among those that ``tops`` need."""
+    ends = {x.operation for x in bottoms}
+    reaching: set[Operation] = set()
+    for operation in ordered(closure(tops)):
+        if operation in ends or any(x.operation in reaching for x in operation.inputs):
+            reaching.add(operation)
+    return reaching
+
+
+def _add(totals: dict[Declared, Declared], x: Declared, g: Declared) -> None:
+    totals[x] = declared_call(ops.add, (totals[x], g), {}, "gradients/add") if x in totals else g
+
+
+def _each(name: str, x: Any) -> list[Declared]:
+    every = list(x) if isinstance(x, (list, tuple)) else [x]
+    for one in every:
+        if not isinstance(one, Declared):
+            raise ArgumentError(f"[gradients] {name} are declared tensors; received {type(one).__name__}.")
+    if not every:
+        raise ArgumentError(f"[gradients] {name} are empty; give at least one tensor.")
+    return every
+
+
+def _seeds(tops: Sequence[Declared], grad_ys: Any) -> list[Declared]:
+    """The cotangents that the pass begins with."""
+    asked: list[Any] = (
+        [None] * len(tops) if grad_ys is None else list(grad_ys) if isinstance(grad_ys, (list, tuple)) else [grad_ys]
+    )
+    if len(asked) != len(tops):
+        raise ArgumentError(f"[gradients] there are {len(tops)} ys, and {len(asked)} grad_ys.")
+    made = []
+    for y, seed in zip(tops, asked, strict=True):
+        if y.static.dtype is not None and not y.static.dtype.is_float:
+            raise GradientError(f"[gradients] '{y.name}' is {y.static}; only floating tensors have gradients.")
+        with y.operation.graph:
+            if seed is None:
+                made.append(declared_call(ops.ones_like, (y,), {}, "gradients/ones_like"))
+            else:
+                seed = seed if isinstance(seed, Declared) else asarray(seed)
+                made.append(declared_call(_like, (seed, y), {}, "gradients/seed"))
+    return made
+
+
+def _like(seed: Tensor, y: Tensor) -> Tensor:
+    """A cotangent that is given, in the shape and dtype of what it belongs to."""
+    return ops.cast(ops.broadcast_to(seed, y.shape), y.dtype)

@@ -1,0 +1,138 @@
+"""The declared graph: its operations by name, name scopes, control dependencies, and which graph is being declared."""
+
+from __future__ import annotations
+
+import re
+import threading
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Final
+
+from runnel.core.errors import ArgumentError, GraphError
+
+if TYPE_CHECKING:
+    from runnel.declarative.operation import Declared, Operation
+
+_NAME: Final = re.compile(r"[A-Za-z0-9_.][A-Za-z0-9_.\-]*(/[A-Za-z0-9_.\-]+)*")
+
+
+class Graph:
+    """Operations in the order in which they were declared. ``with graph:`` declares in it.
+
+    Names are unique: the first operation named ``c`` is ``c``, the next ``c_1``; in ``name_scope("outer")`` they are
+    ``outer/c`` and ``outer/c_1``. The graph owns its operations, and several sessions may run it.
+    """
+
+    def __init__(self, name: str = "graph") -> None:
+        self.name = name
+        self.operations: list[Operation] = []
+        self.version = 0  # of the control dependencies that were added to operations
+        self._by_name: dict[str, Operation] = {}
+        self._taken: dict[str, int] = {}  # by name: how many more were asked for
+        self._scope = ""
+        self._control: tuple[Operation, ...] = ()
+        self._lock = threading.Lock()
+
+    def __enter__(self) -> Graph:
+        _STACK.graphs.append(self)
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        _STACK.graphs.pop()
+
+    def __len__(self) -> int:
+        return len(self.operations)
+
+    def __repr__(self) -> str:
+        return f"<declared graph '{self.name}' of {len(self)} operations>"
+
+    def operation(self, name: str) -> Operation:
+        """The operation called ``name``; GraphError if there is none."""
+        if name not in self._by_name:
+            raise GraphError(f"[graph] '{self.name}' has no operation called {name!r}.")
+        return self._by_name[name]
+
+    def unique_name(self, base: str) -> str:
+        """``base`` in the present scope, with a number behind it if it is taken; the name is taken then."""
+        if not _NAME.fullmatch(base):
+            raise ArgumentError(
+                f"[graph] a name consists of letters, digits, '_', '.', '-' and '/'; received {base!r}."
+            )
+        first = name = f"{self._scope}{base}"
+        with self._lock:
+            while name in self._taken:
+                self._taken[first] = number = self._taken.get(first, 0) + 1
+                name = f"{first}_{number}"
+            self._taken[name] = 0
+        return name
+
+    def add(self, operation: Operation) -> None:
+        """Take in a new operation, whose name :meth:`unique_name` gave."""
+        with self._lock:
+            operation.number = len(self.operations)
+            self.operations.append(operation)
+            self._by_name[operation.name] = operation
+
+    def capture(self, x: Declared) -> Declared:
+        """``x`` as operations of this graph read it; GraphError if it is of another one."""
+        self.require(x)
+        return x
+
+    def require(self, x: Declared) -> None:
+        """GraphError if ``x`` is of another graph."""
+        if x.operation.graph is not self:
+            raise GraphError(
+                f"[graph] '{x.name}' is of the graph '{x.operation.graph.name}', and operations are declared in "
+                f"'{self.name}' now; declare both in one."
+            )
+
+    def home(self, x: Declared) -> Graph:
+        """The graph that operations on ``x`` are declared in, while this is the default graph."""
+        return x.operation.graph
+
+    @property
+    def control_inputs(self) -> tuple[Operation, ...]:
+        """What operations that are declared now run after."""
+        return self._control
+
+    @contextmanager
+    def name_scope(self, name: str) -> Iterator[str]:
+        """Put ``name/`` in front of the names that are declared in the block. Scopes have unique names themselves."""
+        before = self._scope
+        self._scope = f"{self.unique_name(name)}/"
+        try:
+            yield self._scope
+        finally:
+            self._scope = before
+
+    @contextmanager
+    def control_dependencies(self, operations: Iterable[Operation]) -> Iterator[None]:
+        """Operations that are declared in the block run after ``operations``, wherever they run with them."""
+        before = self._control
+        self._control = (*before, *operations)
+        try:
+            yield
+        finally:
+            self._control = before
+
+
+class _Stack(threading.local):
+    """The graphs that are being declared on a thread, the innermost last."""
+
+    def __init__(self) -> None:
+        self.graphs: list[Graph] = [Graph()]
+
+
+_STACK: Final = _Stack()
+
+
+def default_graph() -> Graph:
+    """The graph that operations are declared in now: that of the innermost ``with graph:``, or the thread's own."""
+    return _STACK.graphs[-1]
+
+
+def reset_default_graph() -> None:
+    """Begin an empty graph in place of the thread's own. Not inside of ``with graph:``."""
+    if len(_STACK.graphs) > 1:
+        raise GraphError("[reset_default_graph] a graph is being declared; leave its `with` block first.")
+    _STACK.graphs[0] = Graph()

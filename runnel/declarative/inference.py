@@ -1,0 +1,150 @@
+"""What is known of an operation's results before it runs: its function is carried out on avals, sizes tried for those
+that are unknown.
+
+Two sizes stand for an unknown one in turn. What comes out the same does not depend on it; the rest is unknown. Where
+the function refuses both, the sizes that occur beside it are tried, and 1: a size that must be another's is found so.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Hashable, Iterator, Sequence
+from typing import Any, Final, NamedTuple
+
+from runnel.core import pytree
+from runnel.core.avals import Aval, aval
+from runnel.core.dispatch import TensorLike
+from runnel.core.dtypes import float32
+from runnel.core.errors import RunnelError, ShapeError
+from runnel.core.recent import Recent
+from runnel.declarative.operation import Dims, Static
+from runnel.graph.node import InputKind
+from runnel.tensor import tensor as tensors
+from runnel.tensor.creation import asarray
+from runnel.tensor.tracing import Trace, activate
+
+_SIZES: Final = (240, 480)  # with many divisors, so that reshapes find some
+_RANKS: Final = (2, 1, 4, 3, 0, 5)  # tried for tensors of which not even the number of axes is known
+_MOST: Final = 400  # assignments of sizes that are tried
+_KNOWN: Final[Recent[Hashable, tuple[list[Static], Any]]] = Recent(4096)
+
+
+class Results(NamedTuple):
+    """The avals of what a function returns, and how they are nested."""
+
+    avals: list[Aval]
+    structure: Any
+
+
+def abstract(function: Callable[..., Any], avals: Sequence[Aval]) -> Results:
+    """What ``function`` returns on tensors of these avals, by the rules of the ops that it is made of."""
+    trace = Trace(tensors.serial_now())
+    with activate(trace):
+        inputs = [tensors.symbolic(trace.input(x, InputKind.ARGUMENT, f"x{i}")) for i, x in enumerate(avals)]
+        leaves, structure = pytree.flatten(function(*inputs))
+        made = [(x if isinstance(x, TensorLike) else asarray(x)).aval.unplaced for x in leaves]
+    return Results(made, structure)
+
+
+def outputs(
+    name: str, function: Callable[..., Any], key: Hashable, statics: Sequence[Static]
+) -> tuple[list[Static], Any]:
+    """What is known of the results of ``function``, and how they are nested. ``key`` tells it from others.
+
+    Raises:
+        ShapeError: no sizes of the unknown axes fit. Where all sizes are known, the function's own error.
+    """
+    place = (key, tuple(statics))
+    try:
+        found = _KNOWN.get(place)
+    except TypeError:  # an argument is not hashable
+        place, found = None, None  # type: ignore[assignment]
+    if found is None:
+        found = _inferred(name, function, statics)
+        if place is not None:
+            _KNOWN[place] = found
+    return found
+
+
+def _inferred(name: str, function: Callable[..., Any], statics: Sequence[Static]) -> tuple[list[Static], Any]:
+    if all(x.is_complete for x in statics):
+        results = abstract(function, _avals(statics, (), 0))
+        return [Static(x.shape, x.dtype) for x in results.avals], results.structure
+    refusal: Exception | None = None
+    for ranked in _with_ranks(statics):
+        unknown = _unknown(ranked)
+        for chosen in _choices(ranked, len(unknown)):
+            first, error = _tried(function, ranked, chosen, 0)
+            refusal = refusal or error
+            second = None if first is None else _tried(function, ranked, chosen, 1)[0]
+            if first is not None and second is not None and len(first.avals) == len(second.avals):
+                whole = all(x.shape is not None for x in statics)
+                typed = all(x.dtype is not None for x in statics)
+                pairs = zip(first.avals, second.avals, strict=True)
+                return [_common(a, b, whole, typed) for a, b in pairs], first.structure
+    listed = " and ".join(map(str, statics))
+    raise ShapeError(f"[{name}] no sizes of the unknown axes of {listed} fit one another: {refusal}") from None
+
+
+def forced_sizes(function: Callable[..., Any], statics: Sequence[Static]) -> list[Static]:
+    """``statics`` with those unknown sizes put in that can only be what they are, by the rules of ``function``."""
+    if any(x.shape is None for x in statics):
+        return list(statics)
+    unknown = _unknown(statics)
+    if not unknown or any(_tried(function, statics, (None,) * len(unknown), i)[0] for i in (0, 1)):
+        return list(statics)
+    fitting = [
+        chosen for chosen in _choices(statics, len(unknown)) if _tried(function, statics, chosen, 0)[0] is not None
+    ]
+    sizes = [{chosen[i] for chosen in fitting} for i in range(len(unknown))]
+    forced = tuple([next(iter(found)) if len(found) == 1 else None for found in sizes])
+    shapes = [list(x.shape or ()) for x in statics]
+    for (i, axis), size in zip(unknown, forced, strict=True):
+        shapes[i][axis] = size
+    return [Static(tuple(shape), x.dtype) for shape, x in zip(shapes, statics, strict=True)]
+
+
+def _tried(
+    function: Callable[..., Any], statics: Sequence[Static], chosen: Sequence[int | None], number: int
+) -> tuple[Results | None, Exception | None]:
+    """What comes of sizes: those that are chosen, and number ``number`` for the others."""
+    try:
+        return abstract(function, _avals(statics, chosen, number)), None
+    except (RunnelError, ValueError, TypeError, IndexError, ArithmeticError) as error:
+        return None, error
+
+
+def _with_ranks(statics: Sequence[Static]) -> Iterator[list[Static]]:
+    """``statics`` with a number of axes for those that have none."""
+    if all(x.shape is not None for x in statics):
+        yield list(statics)
+        return
+    for rank in _RANKS:
+        yield [Static((None,) * rank, x.dtype) if x.shape is None else x for x in statics]
+
+
+def _unknown(statics: Sequence[Static]) -> list[tuple[int, int]]:
+    return [(i, axis) for i, x in enumerate(statics) for axis, n in enumerate(x.shape or ()) if n is None]
+
+
+def _choices(statics: Sequence[Static], count: int) -> Iterator[tuple[int | None, ...]]:
+    """Sizes for the unknown axes, None for any; those that choose few come first."""
+    known = sorted({n for x in statics for n in x.shape or () if n is not None} | {1})
+    every = itertools.islice(itertools.product([None, *known], repeat=count), _MOST)
+    return iter(sorted(every, key=lambda chosen: sum(n is not None for n in chosen)))
+
+
+def _avals(statics: Sequence[Static], chosen: Sequence[int | None], number: int) -> list[Aval]:
+    rest = iter(chosen)
+    made = []
+    for x in statics:
+        shape = [next(rest) if n is None else n for n in x.shape or ()]
+        made.append(aval(tuple([_SIZES[number] if n is None else n for n in shape]), x.dtype or float32))
+    return made
+
+
+def _common(a: Aval, b: Aval, whole: bool, typed: bool) -> Static:
+    shape: Dims | None = None
+    if whole and a.ndim == b.ndim:
+        shape = tuple([n if n == m else None for n, m in zip(a.shape, b.shape, strict=True)])
+    return Static(shape, a.dtype if typed or a.dtype.kind == "bool" else None)

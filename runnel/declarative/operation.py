@@ -1,0 +1,294 @@
+"""What a declared graph consists of: operations, and the tensors that they will give when a session runs them."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, ClassVar, Final, Protocol, TypeVar
+
+from runnel import ops
+from runnel.core import tracebacks
+from runnel.core.dtypes import DType
+from runnel.core.errors import ArgumentError, GraphError, PendingError
+from runnel.core.records import record
+from runnel.declarative.graph import Graph
+from runnel.tensor.methods import ArrayMethods
+
+Dims = tuple[int | None, ...]
+
+
+@record
+class Static:
+    """What is known of a declared tensor: its sizes, None where one is unknown (or all are), and its dtype."""
+
+    shape: Dims | None
+    dtype: DType | None
+
+    @property
+    def is_complete(self) -> bool:
+        return self.dtype is not None and self.shape is not None and None not in self.shape
+
+    def __str__(self) -> str:
+        sizes = "..." if self.shape is None else ",".join("?" if n is None else str(n) for n in self.shape)
+        return f"{'?' if self.dtype is None else self.dtype.name}[{sizes}]"
+
+
+class Run(Protocol):
+    """What an operation asks of the run that it is a part of."""
+
+    def read(self, variable: Any) -> Any:
+        """The present value of a variable."""
+
+    def assign(self, variable: Any, value: Any) -> None:
+        """Give a variable another value."""
+
+    def train(self, operation: Any, gradients: Sequence[Any]) -> None:
+        """One step of the optimizer of ``operation``."""
+
+    def pullback(self, operation: Any) -> Callable[..., Any] | None:
+        """What takes cotangents of the results of ``operation`` to those of its inputs, if it ran before."""
+
+
+class Operation:
+    """A node of a declared graph: it reads ``inputs``, gives ``outputs``, and runs after ``control_inputs``.
+
+    ``where`` is the user's line. ``number`` is its place in the graph: an operation reads earlier ones only.
+    """
+
+    __slots__ = ("__weakref__", "control_inputs", "graph", "inputs", "name", "number", "outputs", "where")
+    kind: ClassVar[str] = ""  # how files and texts call operations of the class
+
+    def __init__(self, graph: Graph, name: str, inputs: Sequence[Declared], outputs: Iterable[Static]) -> None:
+        for x in inputs:
+            graph.require(x)
+        self.graph: Final[Graph] = graph
+        self.name: Final = graph.unique_name(name)
+        self.inputs: tuple[Declared, ...] = tuple(inputs)
+        self.control_inputs: tuple[Operation, ...] = graph.control_inputs
+        self.where: Final = tracebacks.user_line()
+        self.number = -1
+        self.outputs: tuple[Declared, ...] = tuple([Declared(self, i, x) for i, x in enumerate(outputs)])
+        graph.add(self)
+
+    def compute(self, values: Sequence[Any], run: Run) -> Sequence[Any]:
+        """The values of the outputs, from those of the inputs."""
+        raise NotImplementedError
+
+    @property
+    def label(self) -> str:
+        """What it does, in a word."""
+        return self.kind
+
+    def attributes(self) -> dict[str, Any]:
+        """What makes it up besides its inputs, as texts show it and files keep it."""
+        return {}
+
+    def add_control_inputs(self, *operations: Operation) -> None:
+        """Run after ``operations``, wherever they run together; GraphError if these need it themselves."""
+        if self in closure(operations):
+            raise GraphError(
+                f"[graph] '{self.name}' cannot run after {', '.join(repr(x.name) for x in operations)}, which needs it "
+                "itself: that is a cycle. Leave one of the dependencies out."
+            )
+        self.control_inputs = tuple(dict.fromkeys((*self.control_inputs, *operations)))
+        self.graph.version += 1
+
+    def __repr__(self) -> str:
+        return f"<operation '{self.name}' ({self.label})>"
+
+
+_Recorder = Callable[[Any, tuple[Any, ...], dict[str, Any]], Any]
+_RecorderT = TypeVar("_RecorderT", bound=_Recorder)
+_RECORDER: list[_Recorder] = []  # what declares a call: it makes operations, and stands above this file
+
+
+def recorder(function: _RecorderT) -> _RecorderT:
+    """A decorator: ``function`` declares a call with declared tensors among its arguments."""
+    _RECORDER[:] = [function]
+    return function
+
+
+def _operator(function: Callable[..., Any], reflected: bool = False) -> Callable[..., Any]:
+    """The operator of a declared tensor that declares a call of ``function``."""
+
+    def operator(self: Declared, *other: Any) -> Any:
+        return self._recorded(function, (*other, self) if reflected else (self, *other), {})
+
+    return operator
+
+
+class Declared(ArrayMethods[Any]):
+    """Output number ``index`` of ``operation``. Operators, methods and functions of ``rn`` on it declare operations.
+
+    It has no value: a session's ``run`` gives one. ``static`` is what is known of its shape and dtype before.
+    """
+
+    __slots__ = ("__weakref__", "index", "operation", "static")
+
+    def __init__(self, operation: Operation, index: int, static: Static) -> None:
+        self.operation = operation
+        self.index = index
+        self.static = static
+
+    @property
+    def name(self) -> str:
+        """That of its operation, with the number of the output behind a colon where it is not the first."""
+        return f"{self.operation.name}:{self.index}" if self.index else self.operation.name
+
+    def _recorded(self, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+        if tracebacks.is_own_frame(sys._getframe(2)):
+            raise self._pending()
+        return _RECORDER[0](function, args, kwargs)
+
+    def _pending(self) -> PendingError:
+        return PendingError(
+            f"[declarative] '{self.name}', declared at {self.operation.where}, has no value before it is run; "
+            "fetch it with session.run(...), or compute with it by functions of rn.",
+            _RECORDER[0],
+        )
+
+    # What users may know, and functions of the library may not: they would compute with it --------------------------
+
+    @property
+    def aval(self) -> Any:
+        raise self._pending()
+
+    @property
+    def shape(self) -> Any:
+        """The sizes that are known, None in place of others; None if not even their number is known."""
+        if tracebacks.is_own_frame(sys._getframe(1)):
+            raise self._pending()
+        return self.static.shape
+
+    @property
+    def dtype(self) -> Any:
+        """The dtype, or None if it is not known."""
+        if tracebacks.is_own_frame(sys._getframe(1)):
+            raise self._pending()
+        return self.static.dtype
+
+    @property
+    def ndim(self) -> Any:
+        """The number of axes, or None if it is not known."""
+        if tracebacks.is_own_frame(sys._getframe(1)):
+            raise self._pending()
+        return None if self.static.shape is None else len(self.static.shape)
+
+    @property
+    def size(self) -> Any:
+        raise self._pending()
+
+    @property
+    def data(self) -> Any:
+        raise self._pending()
+
+    @property
+    def T(self) -> Any:
+        """The tensor with its axes in reverse order."""
+        return self._recorded(ops.transpose, (self,), {})
+
+    @property
+    def mT(self) -> Any:
+        """The tensor with its last two axes swapped."""
+        return self._recorded(ops.swapaxes, (self, -2, -1), {})
+
+    def apply_op(self, op: Any, inputs: tuple[Any, ...], attrs: dict[str, Any]) -> Any:
+        raise self._pending()
+
+    def summary(self) -> str:
+        return f"'{self.name}' {self.static}"
+
+    def read(self) -> Any:
+        raise self._pending()
+
+    def handle(self) -> Any:
+        raise self._pending()
+
+    def numpy(self) -> Any:
+        raise self._pending()
+
+    def item(self, *args: Any) -> Any:
+        raise self._pending()
+
+    def tolist(self) -> Any:
+        raise self._pending()
+
+    def update(self, name: str, change: Any) -> Any:
+        raise ArgumentError(f"[{name}] '{self.name}' is declared, and never changes; assign to a Variable.")
+
+    # Operators ------------------------------------------------------------------------------------------------------
+
+    __add__, __radd__ = _operator(ops.add), _operator(ops.add, True)
+    __sub__, __rsub__ = _operator(ops.subtract), _operator(ops.subtract, True)
+    __mul__, __rmul__ = _operator(ops.multiply), _operator(ops.multiply, True)
+    __truediv__, __rtruediv__ = _operator(ops.divide), _operator(ops.divide, True)
+    __floordiv__, __rfloordiv__ = _operator(ops.floor_divide), _operator(ops.floor_divide, True)
+    __mod__, __rmod__ = _operator(ops.remainder), _operator(ops.remainder, True)
+    __pow__, __rpow__ = _operator(ops.pow), _operator(ops.pow, True)
+    __matmul__, __rmatmul__ = _operator(ops.matmul), _operator(ops.matmul, True)
+    __and__, __rand__ = _operator(ops.bitwise_and), _operator(ops.bitwise_and, True)
+    __or__, __ror__ = _operator(ops.bitwise_or), _operator(ops.bitwise_or, True)
+    __xor__, __rxor__ = _operator(ops.bitwise_xor), _operator(ops.bitwise_xor, True)
+    __lt__, __le__ = _operator(ops.less), _operator(ops.less_equal)
+    __gt__, __ge__ = _operator(ops.greater), _operator(ops.greater_equal)
+    __eq__, __ne__ = _operator(ops.equal), _operator(ops.not_equal)
+    __neg__, __abs__, __invert__ = _operator(ops.negative), _operator(ops.abs), _operator(ops.bitwise_not)
+    __getitem__ = _operator(ops.getitem)
+    __hash__ = object.__hash__
+
+    def __pos__(self) -> Any:
+        return self
+
+    def __iter__(self) -> Any:
+        raise ArgumentError(f"[iter] '{self.name}' is declared; take its parts by x[i], or rn.unstack(x).")
+
+    def __len__(self) -> int:
+        raise self._pending()
+
+    def __bool__(self) -> bool:
+        raise self._pending()
+
+    def __float__(self) -> float:
+        raise self._pending()
+
+    def __int__(self) -> int:
+        raise self._pending()
+
+    def __index__(self) -> int:
+        raise self._pending()
+
+    def __array__(self, dtype: Any = None, copy: bool | None = None) -> Any:
+        raise self._pending()
+
+    def __setitem__(self, key: Any, value: Any) -> None:
+        raise ArgumentError(f"[setitem] '{self.name}' is declared, and never changes; use rn.put or rn.where.")
+
+    def __copy__(self) -> Declared:
+        return self
+
+    def __deepcopy__(self, memo: Any) -> Declared:
+        return self
+
+    def __reduce__(self) -> Any:
+        raise ArgumentError(f"[pickle] '{self.name}' is a part of a graph; save that with declarative.save.")
+
+    def __repr__(self) -> str:
+        return f"<declared '{self.name}' {self.static}>"
+
+
+def needed(operation: Operation) -> Iterable[Operation]:
+    """What runs before ``operation``."""
+    yield from (x.operation for x in operation.inputs)
+    yield from operation.control_inputs
+
+
+def closure(operations: Iterable[Operation]) -> set[Operation]:
+    """``operations`` and all that they need."""
+    reached = set(operations)
+    rest = list(reached)
+    while rest:
+        for x in needed(rest.pop()):
+            if x not in reached:
+                reached.add(x)
+                rest.append(x)
+    return reached

@@ -1,0 +1,299 @@
+"""Sessions: they keep the values of variables, and run what is fetched."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Mapping, Sequence
+from typing import Any, Final, Self
+
+import numpy as np
+
+from runnel.backends import context as contexts
+from runnel.compile.inspection import inspected
+from runnel.core import pytree
+from runnel.core.casting import CASTING
+from runnel.core.dtypes import DType, from_numpy
+from runnel.core.errors import ArgumentError, DTypeError, GraphError, PendingError, ShapeError
+from runnel.core.recent import Recent
+from runnel.core.showing import shown
+from runnel.declarative.graph import Graph, default_graph
+from runnel.declarative.operation import Declared, Operation
+from runnel.declarative.plan import LONGEST, CompiledPlan, EagerPlan, Plan
+from runnel.declarative.state import Placeholder, Variable, VariableOperation, fits
+from runnel.declarative.training import Minimize
+from runnel.inspection.inspection import Inspection
+from runnel.ops import cast
+from runnel.optim.optimizer import Optimizer
+from runnel.tensor import tensor as tensors
+from runnel.tensor.creation import asarray
+from runnel.tensor.tensor import Tensor
+from runnel.tensor.variable import Variable as LiveVariable
+
+_PLANS: Final = 256  # programs of one session
+_FETCHED: Final = (Declared, Operation)
+
+
+class Session:
+    """Runs operations of ``graph``, by default of the one that is being declared; any number of sessions may.
+
+    Each session has values of its own for the graph's variables. A run is one program, made for what is fetched and fed
+    and for the shapes of the feeds, and kept: later runs are one launch. ``fused=False`` carries operations out one by
+    one instead, with the same results; so are runs of more than 4000 operations.
+    """
+
+    def __init__(self, graph: Graph | None = None, *, fused: bool = True) -> None:
+        self.graph: Final = default_graph() if graph is None else graph
+        self.fused: Final = fused
+        self._live: dict[VariableOperation, LiveVariable] = {}
+        self._optimizers: dict[Minimize, Optimizer] = {}
+        self._ready: dict[Any, _Ready] = {}  # by what is fetched and fed, and the feeds' avals
+        self._programs: Recent[Any, CompiledPlan] = Recent(_PLANS)
+        self._plans: Recent[Any, Plan] = Recent(_PLANS)
+        self._closed = False
+        self._lock = threading.RLock()
+
+    def run(self, fetches: Any, feed_dict: Mapping[Declared, Any] | None = None) -> Any:
+        """The values of ``fetches``, which is a tensor, an operation, or a tree of them (tuples, lists, dicts).
+
+        What they need is run and nothing else. In the result tensors stand for declared ones, None for operations.
+
+        Args:
+            fetches: what to give.
+            feed_dict: values for placeholders, and for any other tensors, whose operations need not run then: numbers,
+                arrays or tensors, of fitting shapes, and of dtypes that go over into the declared ones without loss
+                of kind (float64 to float32, integers to floats, not floats to integers).
+
+        GraphError, ShapeError, DTypeError or ArgumentError where something does not fit; no variable has changed then,
+        nor after any other error.
+        """
+        feeds = {} if feed_dict is None else feed_dict
+        key: Any = fetches if isinstance(fetches, _FETCHED) else tuple(fetches) if type(fetches) is list else None
+        if key is not None:
+            values = [_quick(x) for x in feeds.values()]
+            try:
+                ready = self._ready.get((key, *feeds, *[x.aval for x in values]))
+            except (
+                TypeError,
+                AttributeError,
+                PendingError,
+            ):  # lists inside of lists, or feeds that are to be converted
+                ready = None
+            if ready is not None and ready.holds():
+                outputs = ready.run(*values)
+                return outputs[0] if ready.single else ready.unpacked(outputs)
+        return self._run(fetches, dict(feeds), key)
+
+    def plan(self, fetches: Any, feed_dict: Mapping[Declared, Any] | None = None) -> Plan:
+        """What ``run`` would do: its ``operations`` are those that it runs, in their order. Nothing is run."""
+        return self._plan(_fetched(fetches)[0], tuple({} if feed_dict is None else feed_dict))
+
+    def program(self, fetches: Any, feed_dict: Mapping[Declared, Any] | None = None) -> Inspection:
+        """The program of a run, which is not run: reports on its graph, kernels, schedule, memory and timeline."""
+        fetched, _ = _fetched(fetches)
+        feeds = {} if feed_dict is None else dict(feed_dict)
+        values = [self._value(x, value) for x, value in feeds.items()]
+        with self._lock:
+            plan = self._plan(fetched, tuple(feeds))
+            self._prepare(plan)
+            made = self._made(plan, values)
+        if isinstance(made, EagerPlan):
+            raise GraphError("[session] this run is carried out operation by operation; it has no program.")
+        return inspected(made.function)
+
+    # Variables --------------------------------------------------------------------------------------------------------
+
+    def variable(self, variable: Variable) -> LiveVariable:
+        """The live Variable that holds the value of ``variable`` in this session; GraphError if it has none."""
+        live = self._live.get(_operation_of(variable))
+        if live is None:
+            raise GraphError(f"[session] the variable '{variable.name}' has no value in this session.")
+        return live
+
+    def optimizer(self, operation: Minimize) -> Optimizer:
+        """The optimizer behind a training operation: what is set in its groups takes effect at the next run."""
+        with self._lock:
+            return self._optimizer(operation)
+
+    def uninitialized(self) -> list[str]:
+        """The names of the graph's variables that have no value in this session."""
+        every = [x for x in self.graph.operations if isinstance(x, VariableOperation)]
+        return [x.name for x in every if x not in self._live]
+
+    def close(self) -> None:
+        """Let go of all values and programs; there are no runs afterwards."""
+        with self._lock:
+            self._closed = True
+            self._live, self._optimizers = {}, {}
+            self._plans = Recent(_PLANS)
+            self._forget()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.close()
+
+    # The general way --------------------------------------------------------------------------------------------------
+
+    def _run(self, fetches: Any, feeds: dict[Declared, Any], key: Any) -> Any:
+        fetched, structure = _fetched(fetches)
+        values = [self._value(x, value) for x, value in feeds.items()]
+        with self._lock:
+            plan = self._plan(fetched, tuple(feeds))
+            self._prepare(plan)
+            ready = _Ready(self._made(plan, values), fetched, structure, plan, isinstance(fetches, Declared))
+            if ready.made.fresh or plan.initialises:
+                return self._run_first(ready, values)
+            if key is not None and all(isinstance(x, _FETCHED) for x in (key if type(key) is tuple else [key])):
+                if len(self._ready) >= _PLANS:
+                    self._ready.clear()
+                self._ready[(key, *feeds, *[x.aval for x in values])] = ready
+        return ready.unpacked(ready.run(*values))
+
+    def _run_first(self, ready: _Ready, values: Sequence[Tensor]) -> Any:
+        """A run that gives variables their first values. It is made anew when it is asked for again."""
+        outputs = ready.run(*values)
+        fetched = len(ready.plan.fetched)
+        for x, value in zip(ready.made.fresh, outputs[fetched:], strict=True):
+            self._live[x] = LiveVariable(value, requires_grad=value.dtype.is_float, name=x.name)
+        if ready.plan.initialises:
+            begun = set(ready.plan.assigned())
+            self._optimizers = {x: o for x, o in self._optimizers.items() if begun.isdisjoint(x.variables)}
+        self._forget()
+        return ready.unpacked(outputs)
+
+    def _forget(self) -> None:
+        """Let the programs go: they were made for other variables."""
+        self._ready, self._programs = {}, Recent(_PLANS)
+
+    def _plan(self, fetched: tuple[Any, ...], fed: tuple[Declared, ...]) -> Plan:
+        if self._closed:
+            raise GraphError("[session] it is closed; make another one.")
+        plan = self._plans.get((fetched, fed))
+        if plan is None or not plan.is_valid:
+            for x in (*fetched, *fed):
+                graph = x.operation.graph if isinstance(x, Declared) else x.graph
+                if graph is not self.graph:
+                    raise GraphError(
+                        f"[session] '{x.name}' is of the graph '{graph.name}', and the session's is another: "
+                        f"'{self.graph.name}'."
+                    )
+            plan = self._plans[(fetched, fed)] = Plan(self.graph, fetched, fed)
+        return plan
+
+    def _prepare(self, plan: Plan) -> None:
+        """Raise for what a run of ``plan`` would miss, and make what it needs."""
+        for x in plan.operations:
+            if isinstance(x, Placeholder) and x.outputs[0] not in plan.fed:
+                raise GraphError(
+                    f"[session] the placeholder '{x.name}', declared at {x.where}, is needed and not fed; "
+                    "run(fetches, feed_dict={it: value})."
+                )
+        for x in plan.training:
+            self._optimizer(x)
+
+    def _optimizer(self, operation: Minimize) -> Optimizer:
+        found = self._optimizers.get(operation)
+        if found is None:
+            missing = [v.name for v in operation.variables if v not in self._live]
+            if missing:
+                raise GraphError(
+                    f"[session] '{operation.name}' trains variables without a value in this session: "
+                    f"{', '.join(missing)}; run their initializer first."
+                )
+            trained = [self._live[v] for v in operation.variables]
+            found = self._optimizers[operation] = operation.optimizer(trained, **operation.hyperparameters)
+        return found
+
+    def _made(self, plan: Plan, values: Sequence[Tensor]) -> CompiledPlan | EagerPlan:
+        """What carries ``plan`` out on feeds like ``values``."""
+        if not self.fused or len(plan.operations) > LONGEST:
+            return EagerPlan(plan, self._live, self._optimizers)
+        context = contexts.current()
+        key = (plan, *[x.aval for x in values], context, CASTING.dtype)
+        made = self._programs.get(key)
+        if made is None:
+            avals = [x.aval for x in values]
+            made = self._programs[key] = CompiledPlan(plan, avals, self._live, self._optimizers, context)
+        return made
+
+    def _value(self, x: Any, value: Any) -> Tensor:
+        """What is fed for ``x``, as a tensor of its dtype."""
+        if not isinstance(x, Declared):
+            raise ArgumentError(f"[session] feeds are for declared tensors; received {shown(x)} as a key.")
+        if isinstance(value, Declared):
+            raise ArgumentError(f"[session] '{x.name}' is fed '{value.name}', which is declared; feed its value.")
+        dtype = x.static.dtype
+        tensor = value.read() if isinstance(value, (Tensor, LiveVariable)) else _array(x, value, dtype)
+        if dtype is not None and tensor.dtype is not dtype:
+            if not np.can_cast(tensor.dtype.numpy, dtype.numpy, "same_kind"):
+                raise DTypeError(f"[session] '{x.name}' is {x.static}; fed {tensor.aval}. Cast it first.")
+            tensor = cast(tensor, dtype)
+        if not fits(tensor.shape, x.static.shape):
+            raise ShapeError(
+                f"[session] '{x.name}', declared at {x.operation.where}, is {x.static}; fed {tensor.aval}."
+            )
+        return tensor
+
+
+class _Ready:
+    """A run that was prepared, ready to be repeated."""
+
+    __slots__ = ("_casting", "_context", "_places", "_structure", "made", "plan", "run", "single")
+
+    def __init__(
+        self,
+        made: CompiledPlan | EagerPlan,
+        fetched: Sequence[Declared | Operation],
+        structure: Any,
+        plan: Plan,
+        single: bool,
+    ) -> None:
+        self.made = made
+        self.run = made.run
+        self.plan = plan
+        self.single = single
+        self._context, self._casting = contexts.current(), CASTING.dtype
+        self._structure = structure
+        numbers = iter(range(len(plan.fetched)))
+        self._places = [next(numbers) if isinstance(x, Declared) else None for x in fetched]
+
+    def holds(self) -> bool:
+        """Whether it is what the run would be now."""
+        return self._context is contexts.current() and self._casting is CASTING.dtype and self.plan.is_valid
+
+    def unpacked(self, outputs: Sequence[Tensor]) -> Any:
+        """The results, nested as the fetches are."""
+        leaves = [None if place is None else outputs[place] for place in self._places]
+        return pytree.unflatten(self._structure, leaves)
+
+
+def _fetched(fetches: Any) -> tuple[tuple[Any, ...], Any]:
+    """The tensors and operations of a tree of them, and the tree's structure."""
+    leaves, structure = pytree.flatten(fetches)
+    for x in leaves:
+        if not isinstance(x, (Declared, Operation)):
+            raise ArgumentError(f"[session] fetches are declared tensors and operations; received {shown(x)}.")
+    return tuple(leaves), structure
+
+
+def _quick(value: Any) -> Any:
+    """A feed as a tensor, where that takes no time; what it does not fit finds no prepared run."""
+    if value.__class__ is Tensor:
+        return value
+    return tensors.from_numpy(value, from_numpy(value.dtype), copy=False) if type(value) is np.ndarray else value
+
+
+def _array(x: Declared, value: Any, dtype: DType | None) -> Tensor:
+    if isinstance(value, np.ndarray) or dtype is None:
+        return asarray(value)
+    plain = asarray(value)  # Python numbers: of the dtype that is asked for, if they are of its kind
+    if plain.dtype.is_float and not dtype.is_float:
+        raise DTypeError(f"[session] '{x.name}' is {x.static}; fed {plain.aval}. Cast it first.")
+    return asarray(value, dtype)
+
+
+def _operation_of(variable: Any) -> VariableOperation:
+    if not isinstance(variable, Variable) or not isinstance(variable.operation, VariableOperation):
+        raise ArgumentError(f"[session] takes a declared Variable; received {shown(variable)}.")
+    return variable.operation

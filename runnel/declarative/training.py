@@ -1,0 +1,89 @@
+"""Training in a declared graph: a step of one of ``rn.optim``'s optimizers as an operation."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any, Final
+
+from runnel.core.errors import ArgumentError, GradientError
+from runnel.declarative.gradients import gradients
+from runnel.declarative.operation import Declared, Operation, Run, closure
+from runnel.declarative.order import ordered
+from runnel.declarative.state import Variable, VariableOperation
+from runnel.optim.optimizer import Optimizer
+
+
+class Minimize(Operation):
+    """One step of an optimizer with the gradients that it reads. Each session has an optimizer of its own, whose state
+    begins with its first step, and anew when its variables are initialised."""
+
+    __slots__ = ("hyperparameters", "optimizer", "variables")
+    kind = "minimize"
+
+    def __init__(
+        self,
+        name: str,
+        optimizer: type[Optimizer],
+        hyperparameters: dict[str, Any],
+        variables: Sequence[VariableOperation],
+        slopes: Sequence[Declared],
+    ) -> None:
+        self.optimizer: Final = optimizer
+        self.hyperparameters: Final = dict(hyperparameters)
+        self.variables: Final = tuple(variables)
+        super().__init__(variables[0].graph, name, slopes, ())
+
+    def compute(self, values: Sequence[Any], run: Run) -> Sequence[Any]:
+        run.train(self, values)
+        return []
+
+    @property
+    def label(self) -> str:
+        return self.optimizer.__name__
+
+    def attributes(self) -> dict[str, Any]:
+        return {
+            "optimizer": self.optimizer.__name__,
+            "hyperparameters": self.hyperparameters,
+            "variables": [v.name for v in self.variables],
+        }
+
+
+def minimize(
+    loss: Declared,
+    optimizer: type[Optimizer],
+    variables: Iterable[Variable] | None = None,
+    *,
+    name: str = "minimize",
+    **hyperparameters: Any,
+) -> Operation:
+    """An operation that makes one step down the gradient of ``loss``.
+
+    Args:
+        loss: what is to become small; of several elements, their sum.
+        optimizer: a class of ``rn.optim``, such as ``rn.optim.Adam``.
+        variables: what is trained; by default all floating variables that the loss depends on.
+        name: of the operation.
+        hyperparameters: those of the optimizer: ``lr=0.01``.
+
+    GradientError if the loss does not depend on one of ``variables``, or on none at all.
+    """
+    if not (isinstance(optimizer, type) and issubclass(optimizer, Optimizer)):
+        raise ArgumentError(f"[minimize] the optimizer is a class of rn.optim; received {optimizer!r}.")
+    if not isinstance(loss, Declared):
+        raise ArgumentError(f"[minimize] the loss is a declared tensor; received {type(loss).__name__}.")
+    trained = trainable(loss) if variables is None else list(variables)
+    if not trained:
+        raise GradientError(f"[minimize] '{loss.name}' depends on no variable that can be trained.")
+    slopes = gradients(loss, trained)
+    missing = [v.name for v, g in zip(trained, slopes, strict=True) if g is None]
+    if missing:
+        raise GradientError(f"[minimize] '{loss.name}' does not depend on {', '.join(map(repr, missing))}.")
+    operations = [v.operation for v in trained if isinstance(v.operation, VariableOperation)]
+    return Minimize(name, optimizer, hyperparameters, operations, [g for g in slopes if g is not None])
+
+
+def trainable(loss: Declared) -> list[Variable]:
+    """The floating variables that ``loss`` depends on, in the order of their declaration."""
+    every = [x.variable for x in ordered(closure([loss.operation])) if isinstance(x, VariableOperation)]
+    return [v for v in every if v.static.dtype is None or v.static.dtype.is_float]
