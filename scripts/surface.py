@@ -58,11 +58,11 @@ NAMESPACES = {
     ),
     "functional": Namespace(
         "nn/functional.py",
-        "The functions of networks under PyTorch's names and with its argument order, usually imported as ``F``.",
+        "The functions of networks under PyTorch's names and argument order, usually imported as ``F``.",
     ),
     "utils": Namespace(
         "nn/utils/__init__.py",
-        "What is done to modules and to all of their Parameters: gradients in bounds, weights that are computed.",
+        "Utilities for modules and their Parameters: gradient clipping, parametrized weights, pruning.",
         tuple(("runnel.nn.utils", name) for name in ("parametrizations", "parametrize", "prune", "rnn")),
     ),
     "optim": Namespace(
@@ -87,8 +87,7 @@ NAMESPACES = {
     ),
     "transforms": Namespace(
         "transforms/__init__.py",
-        "Functions on functions: gradients of any order, derivatives of one's own, and values computed again for "
-        "backward.",
+        "Function transforms: gradients of any order, custom derivatives, checkpointing, vectorizing maps and loops.",
         rules=("control_batching", "control_forward"),
         is_public=False,
     ),
@@ -283,7 +282,7 @@ def quoted(name: str) -> str:
 
 # Methods --------------------------------------------------------------------------------------------------------------
 
-METHODS_DOC = "The methods of Tensor and Variable that are functions of the array: each calls the one of that meaning."
+METHODS_DOC = "The methods of Tensor and Variable that call functions of arrays."
 METHODS_CLASS = '''
 ResultT = TypeVar("ResultT", bound=TensorLike)
 

@@ -15,7 +15,7 @@ from runnel.core.casting import CASTING
 from runnel.core.dtypes import DType, from_numpy
 from runnel.core.errors import ArgumentError, DTypeError, GraphError, PendingError, ShapeError
 from runnel.core.recent import Recent
-from runnel.core.showing import shown
+from runnel.core.showing import short_repr
 from runnel.declarative.graph import Graph, default_graph
 from runnel.declarative.operation import Declared, Operation
 from runnel.declarative.plan import LONGEST, CompiledPlan, EagerPlan, Plan
@@ -220,7 +220,7 @@ class Session:
     def _value(self, x: Any, value: Any) -> Tensor:
         """What is fed for ``x``, as a tensor of its dtype."""
         if not isinstance(x, Declared):
-            raise ArgumentError(f"[session] feeds are for declared tensors; received {shown(x)} as a key.")
+            raise ArgumentError(f"[session] feeds are for declared tensors; received {short_repr(x)} as a key.")
         if isinstance(value, Declared):
             raise ArgumentError(f"[session] '{x.name}' is fed '{value.name}', which is declared; feed its value.")
         dtype = x.static.dtype
@@ -273,7 +273,7 @@ def _fetched(fetches: Any) -> tuple[tuple[Any, ...], Any]:
     leaves, structure = pytree.flatten(fetches)
     for x in leaves:
         if not isinstance(x, (Declared, Operation)):
-            raise ArgumentError(f"[session] fetches are declared tensors and operations; received {shown(x)}.")
+            raise ArgumentError(f"[session] fetches are declared tensors and operations; received {short_repr(x)}.")
     return tuple(leaves), structure
 
 
@@ -295,5 +295,5 @@ def _array(x: Declared, value: Any, dtype: DType | None) -> Tensor:
 
 def _operation_of(variable: Any) -> VariableOperation:
     if not isinstance(variable, Variable) or not isinstance(variable.operation, VariableOperation):
-        raise ArgumentError(f"[session] takes a declared Variable; received {shown(variable)}.")
+        raise ArgumentError(f"[session] takes a declared Variable; received {short_repr(variable)}.")
     return variable.operation
