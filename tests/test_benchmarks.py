@@ -44,7 +44,7 @@ def prints(*lines: dict[str, object]) -> str:
 
 
 def test_lines_of_other_kinds_are_passed_over() -> None:
-    wanted = line(1.5)
+    expected = line(1.5)
     text = "\n".join(
         [
             "warning: something",
@@ -54,13 +54,13 @@ def test_lines_of_other_kinds_are_passed_over() -> None:
             json.dumps(line(1.0, case="another")),
             json.dumps({"case": "small", "best_ms": 1.0}),
             json.dumps(line(1.0) | {"best_ms": "quick"}),
-            json.dumps(wanted),
+            json.dumps(expected),
             json.dumps(line(0.5, "bf16")),
         ]
     )
 
-    assert compare.read_lines(text, "small", with_bf16=False) == [wanted]
-    assert compare.read_lines(text, "small", with_bf16=True) == [wanted, line(0.5, "bf16")]
+    assert compare.read_lines(text, "small", with_bf16=False) == [expected]
+    assert compare.read_lines(text, "small", with_bf16=True) == [expected, line(0.5, "bf16")]
 
 
 def test_each_figure_keeps_its_own_best() -> None:
@@ -160,29 +160,31 @@ def test_memory_has_a_table_of_its_own() -> None:
 def test_probes_of_memory_run_once_with_the_peers_networks(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    told = "json.dumps(dict(peer='a 1.0', case=sys.argv[2], config='eager', bytes_beside_weights=3_000_000))"
+    message = "json.dumps(dict(peer='a 1.0', case=sys.argv[2], config='eager', bytes_beside_weights=3_000_000))"
     (tmp_path / "a_memory.py").write_text(
-        f"import json, sys\nassert sys.argv[1].endswith('a_bench.py'), sys.argv\nprint({told})\n"
+        f"import json, sys\nassert sys.argv[1].endswith('a_bench.py'), sys.argv\nprint({message})\n"
     )
     monkeypatch.setattr(compare, "__file__", str(tmp_path / "compare.py"))
     good = script(tmp_path, "good", prints(line(1.0)))
     words = ["--cases", "small", "--rounds", "2", "--peers-only", "--peer", f"b={sys.executable}:{good}"]
 
     assert compare.main([*words, "--peers-dir", str(tmp_path), "--memory", f"a={sys.executable}"]) == 0
-    shown = capsys.readouterr()
-    assert shown.err.count("memory: a") == 1
-    assert shown.out.splitlines()[-2:] == ["case   a", "small  3"]
+    text = capsys.readouterr()
+    assert text.err.count("memory: a") == 1
+    assert text.out.splitlines()[-2:] == ["case   a", "small  3"]
 
 
 def test_entrants_take_turns_and_the_report_tells_all(
     tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("PYTHONPATH", os.fspath(tmp_path / "of-runnel-only"))
-    told = "json.dumps(dict(peer='a 1.0', case=case, threads=2, config='jit', best_ms=3.0, median_ms=3.5, first_s=1))"
+    message = (
+        "json.dumps(dict(peer='a 1.0', case=case, threads=2, config='jit', best_ms=3.0, median_ms=3.5, first_s=1))"
+    )
     script(
         tmp_path,
         "a",
-        f"assert 'PYTHONPATH' not in os.environ\nassert os.environ['SECONDS_PER_CASE'] == '0.5'\nprint({told})",
+        f"assert 'PYTHONPATH' not in os.environ\nassert os.environ['SECONDS_PER_CASE'] == '0.5'\nprint({message})",
     )
     broken = script(tmp_path, "b", "raise SystemExit('no such case here')")
     ours = script(tmp_path, "ours", f"assert sys.argv[2] == '--json'\n{prints(line(1.5, ''), line(1.5, '', 'large'))}")
@@ -196,12 +198,12 @@ def test_entrants_take_turns_and_the_report_tells_all(
         ]
     )
 
-    shown = capsys.readouterr()
-    turns = [row.rpartition(" ")[2] for row in shown.err.splitlines()]
+    text = capsys.readouterr()
+    turns = [row.rpartition(" ")[2] for row in text.err.splitlines()]
     assert turns == ["runnel", "b", "a"] * 4
-    assert "| small | 1.5 | failed | 3 | a jit | 2.00 |" in shown.out
-    assert "Failed: b, large: no such case here" in shown.out
-    assert "a 1.0 (2 threads)" in shown.out
+    assert "| small | 1.5 | failed | 3 | a jit | 2.00 |" in text.out
+    assert "Failed: b, large: no such case here" in text.out
+    assert "a 1.0 (2 threads)" in text.out
     assert status == 0
     written = json.loads(report.read_text())
     assert written["ratios"] == {"small": 2.0, "large": 2.0}
@@ -243,9 +245,9 @@ def test_what_was_measured_before_a_crash_is_kept(tmp_path: Path) -> None:
 def test_a_silent_script_has_failed(tmp_path: Path) -> None:
     silent = script(tmp_path, "a", "pass")
 
-    (told,) = compare.run(compare.Entrant("a", (sys.executable, str(silent))), "small", 1, 60, with_bf16=False)
+    (message,) = compare.run(compare.Entrant("a", (sys.executable, str(silent))), "small", 1, 60, with_bf16=False)
 
-    assert told["error"] == "printed no measurement of this case"
+    assert message["error"] == "printed no measurement of this case"
 
 
 @pytest.mark.parametrize(

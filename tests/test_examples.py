@@ -82,12 +82,12 @@ def test_examples_learn_and_repeat_themselves(
     write_data(example, tmp_path)
     options = ["--data-dir", str(tmp_path), "--quick", "--epochs", "3", "--seed", "4", "--json"]
     monkeypatch.setattr(sys, "argv", [example, *options])
-    found: list[dict[str, Any]] = []
+    results: list[dict[str, Any]] = []
     for threads in (1, 2):
         with switches.override(num_threads=threads):
             loaded(example).main()
-        found.append(json.loads(capsys.readouterr().out.splitlines()[-1]))
-    first, second = found
+        results.append(json.loads(capsys.readouterr().out.splitlines()[-1]))
+    first, second = results
     assert first["example"] == example and first["parameters"] > 100_000 and first["ms_per_step"] > 0
     assert len(first["epoch_losses"]) == 3 and first["epoch_losses"][-1] < first["epoch_losses"][0]
     timeless = ["epoch_losses", *({"test_accuracy", "validation_nats", "sample"} & set(first))]

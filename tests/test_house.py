@@ -82,7 +82,7 @@ def upward_imports(graph: dict[str, set[str]], order: dict[str, int]) -> list[st
         folder = module.partition(".")[2].partition(".")[0]
         return folder if folder in order else None
 
-    found = []
+    results = []
     for name, targets in sorted(graph.items()):
         folder = folder_of(name)
         for target in sorted(targets):
@@ -90,8 +90,8 @@ def upward_imports(graph: dict[str, set[str]], order: dict[str, int]) -> list[st
             if folder is None or folder == to:
                 continue
             if to is None or order[folder] >= order[to]:
-                found.append(f"{name} imports {target}")
-    return found
+                results.append(f"{name} imports {target}")
+    return results
 
 
 def cycle(graph: dict[str, set[str]]) -> list[str]:
@@ -148,13 +148,13 @@ def test_imports_for_type_checkers_count() -> None:
 
 def test_no_imports_of_our_own_inside_functions() -> None:
     known = modules()
-    found = [
+    actual = [
         f"{name}:{node.lineno}"  # type: ignore[attr-defined]
         for name, path in known.items()
         for node, inside in statements(parsed(path))
         if inside and imported(node, known)
     ]
-    assert found == []
+    assert actual == []
 
 
 def test_every_file_says_what_it_is_for() -> None:
@@ -193,13 +193,13 @@ def test_files_are_small() -> None:
 
 
 def test_no_asserts_in_the_package() -> None:
-    found = [
+    actual = [
         f"{path.relative_to(ROOT)}:{node.lineno}"
         for path in sources()
         for node in ast.walk(parsed(path))
         if isinstance(node, ast.Assert)
     ]
-    assert found == []
+    assert actual == []
 
 
 @pytest.mark.suite
@@ -227,7 +227,7 @@ def test_layout_takes_the_first_sentence(tmp_path: Path, doc: str, sentence: str
 def shared_generators(tree: ast.Module) -> list[str]:
     """Generators of random numbers that a module makes when it is imported and that its functions draw from: what they
     give depends on who drew before."""
-    made = {
+    result = {
         target.id
         for statement in tree.body
         if isinstance(statement, ast.Assign) and isinstance(statement.value, ast.Call)
@@ -236,13 +236,13 @@ def shared_generators(tree: ast.Module) -> list[str]:
     }
     functions = [node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef | ast.Lambda)]
     drawn = {node.id for f in functions for node in ast.walk(f) if isinstance(node, ast.Name)}
-    return sorted(made & drawn)
+    return sorted(result & drawn)
 
 
 def test_data_of_a_test_depend_on_that_test_alone() -> None:
     paths = sorted((ROOT / "tests").rglob("*.py"))
     trees = {path: ast.parse(path.read_text(encoding="utf-8")) for path in paths}
-    assert {p.name: found for p, tree in trees.items() if (found := shared_generators(tree))} == {}
+    assert {p.name: actual for p, tree in trees.items() if (actual := shared_generators(tree))} == {}
 
 
 def test_shared_generators_are_found() -> None:

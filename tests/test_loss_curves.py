@@ -39,8 +39,8 @@ def test_every_case_is_recorded() -> None:
 
 @pytest.mark.parametrize("case", sorted(RECORDED))
 def test_losses_are_those_of_pytorch(case: str) -> None:
-    found = curves.losses(curves.CASES["small"][case], "runnel")
-    assert curves.difference(found, RECORDED[case]) < TOLERANCE
+    actual = curves.losses(curves.CASES["small"][case], "runnel")
+    assert curves.difference(actual, RECORDED[case]) < TOLERANCE
 
 
 def test_differences_are_relative_but_for_small_losses() -> None:

@@ -19,15 +19,15 @@ pytestmark = pytest.mark.suite
 
 def products(network: type, *shape: int) -> list[int]:
     """Without making the network."""
-    found: list[int] = network.products(object.__new__(network), *shape)  # type: ignore[attr-defined]
-    return found
+    actual: list[int] = network.products(object.__new__(network), *shape)  # type: ignore[attr-defined]
+    return actual
 
 
 def encoder(width: int, layers: int, vocabulary: int) -> models.Encoder:
-    made = object.__new__(models.Encoder)
+    result = object.__new__(models.Encoder)
     for name, value in (("width", width), ("layers", layers), ("vocabulary", vocabulary)):
-        object.__setattr__(made, name, value)
-    return made
+        object.__setattr__(result, name, value)
+    return result
 
 
 def test_work_is_that_of_forward_and_backward() -> None:
@@ -89,5 +89,5 @@ def test_a_first_call_that_fails_is_told() -> None:
 
 
 def printed(capsys: pytest.CaptureFixture[str]) -> dict[str, Any]:
-    found: dict[str, Any] = json.loads(capsys.readouterr().out)
-    return found
+    actual: dict[str, Any] = json.loads(capsys.readouterr().out)
+    return actual

@@ -19,8 +19,8 @@ pytestmark = pytest.mark.suite
 
 
 def last_line(capsys: pytest.CaptureFixture[str]) -> dict[str, Any]:
-    found: dict[str, Any] = json.loads(capsys.readouterr().out.splitlines()[-1])
-    return found
+    actual: dict[str, Any] = json.loads(capsys.readouterr().out.splitlines()[-1])
+    return actual
 
 
 def test_demo_learns_the_digits(capsys: pytest.CaptureFixture[str]) -> None:

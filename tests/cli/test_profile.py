@@ -52,15 +52,15 @@ def test_programs_are_counted_and_measured(script: Path, capsys: pytest.CaptureF
     assert status == 0
     assert (sys.argv, sys.path) == before and Compiled.__call__ is call
     assert lines[0] == "arguments ['7', '--flag'] __main__"
-    found: dict[str, Any] = json.loads(lines[-1])
-    programs = [(p["name"], p["calls"], p["traced"]) for p in found["programs"]]
+    actual: dict[str, Any] = json.loads(lines[-1])
+    programs = [(p["name"], p["calls"], p["traced"]) for p in actual["programs"]]
     assert programs == [("double", 7, 1), ("double", 1, 1), ("both", 1, 1)]
-    first = found["programs"][0]
+    first = actual["programs"][0]
     assert 0 < first["best_seconds"] <= first["seconds"] and first["first_seconds"] > 0
-    assert found["programs"][1]["best_seconds"] is None
-    inside = sum(p["seconds"] + p["first_seconds"] for p in found["programs"])
-    assert found["outside"] == pytest.approx(found["seconds"] - inside) and found["outside"] > 0
-    for program in found["programs"]:
+    assert actual["programs"][1]["best_seconds"] is None
+    inside = sum(p["seconds"] + p["first_seconds"] for p in actual["programs"])
+    assert actual["outside"] == pytest.approx(actual["seconds"] - inside) and actual["outside"] > 0
+    for program in actual["programs"]:
         assert all(c["seconds"] > 0 and c["predicted"] > 0 for c in program["measured"]["calls"])
 
 

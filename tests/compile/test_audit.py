@@ -60,11 +60,11 @@ def test_after_a_failed_audit_calls_run_eagerly(monkeypatch: pytest.MonkeyPatch)
     with pytest.raises(AuditError, match="Later calls run eagerly"):
         for _ in range(64):
             f(tensor(1))
-    seen = []
+    recorded = []
     for number in range(40):
         hidden[0] = float(number)
-        seen.append(f(tensor(1)).item() - 1)
-    assert seen == list(range(40))
+        recorded.append(f(tensor(1)).item() - 1)
+    assert recorded == list(range(40))
     assert f.statistics["programs"] == 0
     with pytest.raises(CaptureError, match="an audit failed"):
         f.explain(tensor(1))

@@ -47,10 +47,10 @@ def test_fresh_lambdas_share_programs_and_memory_does_not_grow() -> None:
 
 def test_programs_are_bounded() -> None:
     f = compile(lambda x, n: x * int(str(n)))
-    with pytest.warns(CaptureWarning, match="traced more than .* n changed from") as told:
+    with pytest.warns(CaptureWarning, match="traced more than .* n changed from") as caught:
         for n in range(cache.PROGRAMS + 20):
             assert f(tensor(1), n).item() == n
-    assert len(told) == 1
+    assert len(caught) == 1
     assert f.statistics["programs"] == cache.PROGRAMS
     assert f(tensor(1), 0).item() == 0
 
@@ -120,9 +120,9 @@ def test_results_free_their_memory() -> None:
     f(x)
     gc.collect()  # what earlier tests left in cycles must not go in between
     live = memory.statistics().live
-    kept = [f(x) for _ in range(10)]
+    saved = [f(x) for _ in range(10)]
     assert memory.statistics().live >= live + 10 * 4000
-    del kept
+    del saved
     assert memory.statistics().live <= live
 
 

@@ -521,15 +521,15 @@ class TestSideEffects:
             count += 1
             return x
 
-        def remembers(x, seen=[]):  # noqa: B006
-            seen.append(1)
+        def remembers(x, calls=[]):  # noqa: B006
+            calls.append(1)
             return x
 
         def state() -> list[object]:
             last = getattr(net, "last", None)
-            seen = list(remembers.__defaults__[0])
-            held = None if last is None else last.tolist()
-            return [list(log), table["n"], holder.hits, vars(Holder)["hits"], held, GLOBAL_COUNT, count, seen]
+            calls = list(remembers.__defaults__[0])
+            reference = None if last is None else last.tolist()
+            return [list(log), table["n"], holder.hits, vars(Holder)["hits"], reference, GLOBAL_COUNT, count, calls]
 
         GLOBAL_COUNT = 0
         for place, function in enumerate(
@@ -564,20 +564,20 @@ class TestSideEffects:
             assert (list(table), table["y"].item()) == (["x", "y"], i + 1)
 
     def test_writes_into_tensors(self) -> None:  # line 14
-        kept = tensor(1, 2)
+        saved = tensor(1, 2)
 
         def argument(x):
             x[0] = 5
             return x * 2
 
         def captured(x):
-            kept[0] = 5
-            return x * kept
+            saved[0] = 5
+            return x * saved
 
         for function in (argument, captured):
             x, compiled = tensor(1, 2), compile(function)
             assert compiled(x).tolist() == ([10, 4] if function is argument else [5, 4])
-            assert (x.tolist(), kept.tolist()) == ([5, 2], [1, 2]) if function is argument else ([1, 2], [5, 2])
+            assert (x.tolist(), saved.tolist()) == ([5, 2], [1, 2]) if function is argument else ([1, 2], [5, 2])
             assert [e.native is not None for e in compiled.executables()] == [True]
 
         def copies(x):
@@ -586,10 +586,10 @@ class TestSideEffects:
             return x * 2
 
         check(copies, (tensor(1, 2),), (tensor(3, 4),))
-        kept.copy_(tensor(1, 7))
-        f = compile(lambda x: x * kept)
+        saved.copy_(tensor(1, 7))
+        f = compile(lambda x: x * saved)
         assert f(tensor(1, 1)).tolist() == [1, 7]
-        kept[0] = 3
+        saved[0] = 3
         assert f(tensor(1, 1)).tolist() == [3, 7]
 
     def test_iterators_are_advanced_eagerly(self) -> None:  # line 14

@@ -93,11 +93,11 @@ def test_programs_are_made_for_the_context_in_force() -> None:
             for _ in range(4):
                 step(x)
             native = step.executables()[0].native if len(step.executables()) == 1 else None
-            made = [e.native.recipe.context for e in step.executables() if e.native is not None]
-            assert context.current() in made
+            result = [e.native.recipe.context for e in step.executables() if e.native is not None]
+            assert context.current() in result
             assert native is None or native.recipe.context is context.current()
             assert step.program(x).plan.threads == count
-    assert {(c.target.name, c.threads) for c in made} == {*CONTEXTS}
+    assert {(c.target.name, c.threads) for c in result} == {*CONTEXTS}
 
 
 def test_plans_of_single_ops_are_made_for_the_context_in_force() -> None:
@@ -170,9 +170,9 @@ def test_device_target_and_threads_change_inside_of_one_process(compiled: bool) 
         with switches.override(device=device, target=name, num_threads=count):
             now = context.current()
             assert (now.device.name, now.target.name, now.threads) == (device, name, count)
-            made = run(*operands())
-            assert bits(made) == expected
-            assert {x.device.name for x in made} == {device}
+            result = run(*operands())
+            assert bits(result) == expected
+            assert {x.device.name for x in result} == {device}
             assert {x.device.name for x in run(*here)} == {"cpu"}
 
 
@@ -199,11 +199,11 @@ def test_work_that_has_begun_keeps_its_context() -> None:
         with context.entered(before), switches.override(num_threads=3):
             assert context.current() is before
             assert context.switched().threads == 3
-            seen: list[context.CompileContext] = []
-            other = threading.Thread(target=lambda: seen.append(context.current()))
+            recorded: list[context.CompileContext] = []
+            other = threading.Thread(target=lambda: recorded.append(context.current()))
             other.start()
             other.join()
-            assert seen == [context.switched()]
+            assert recorded == [context.switched()]
         assert context.current() is context.switched() is before
 
 
@@ -245,6 +245,6 @@ def test_limits_are_read_again_when_a_switch_changes(monkeypatch: pytest.MonkeyP
 
 
 def test_a_target_that_there_is_not_is_told() -> None:
-    told = r"\[target\] expected one of host, avx512_bf16"
-    with pytest.raises(SettingError, match=told), switches.override(target="sse"):
+    message = r"\[target\] expected one of host, avx512_bf16"
+    with pytest.raises(SettingError, match=message), switches.override(target="sse"):
         pass

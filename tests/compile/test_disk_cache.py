@@ -108,8 +108,8 @@ def plans(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
 
 def programs_in(folder: Path) -> list[Path]:
-    found = [path for path in sorted(folder.iterdir()) if PREFIX in path.read_bytes()[:100]]
-    return found
+    actual = [path for path in sorted(folder.iterdir()) if PREFIX in path.read_bytes()[:100]]
+    return actual
 
 
 def same(a: CommandBuffer, b: CommandBuffer) -> bool:
@@ -126,12 +126,12 @@ def same(a: CommandBuffer, b: CommandBuffer) -> bool:
 @pytest.mark.parametrize("function", PROGRAMS)
 def test_what_is_read_runs_as_what_was_made(function: Callable[..., Any], plans: list[str], folder: Path) -> None:
     args = arguments()
-    made = bits(fresh(function)(*args))
+    result = bits(fresh(function)(*args))
     assert function.__name__ in plans
     assert len(programs_in(folder)) == 1
     plans.clear()
     compiled = fresh(function)
-    assert bits(compiled(*args)) == made
+    assert bits(compiled(*args)) == result
     assert function.__name__ not in plans
 
 
@@ -169,11 +169,11 @@ def test_a_preparation_is_kept_with_its_program(plans: list[str]) -> None:
         return x @ rn.exp(weight)
 
     x = rn.ones((160, 160))
-    made = fresh(serve)(x).numpy()
+    result = fresh(serve)(x).numpy()
     assert len(plans) >= 2
     plans.clear()
     again = fresh(serve)
-    assert np.array_equal(again(x).numpy(), made)
+    assert np.array_equal(again(x).numpy(), result)
     assert not plans
     weight.assign(weight.read() * 0.0)
     assert np.array_equal(again(x).numpy(), np.full((160, 160), 160, np.float32))
@@ -207,28 +207,28 @@ def test_an_index_out_of_range_is_told_as_ever() -> None:
         return rn.take(table, i, 0)
 
     table, wrong = rn.ones((4, 3)), rn.asarray(np.array([0, 7]))
-    told = []
+    messages = []
     for _ in range(2):
         compiled = fresh(pick)
         with pytest.raises(AxisError) as caught:
             compiled(table, wrong)
-        told.append(str(caught.value))
-    assert told[0] == told[1]
-    assert "[0, 4)" in told[0]
-    assert f"{Path(__file__).name}" in told[0]
+        messages.append(str(caught.value))
+    assert messages[0] == messages[1]
+    assert "[0, 4)" in messages[0]
+    assert f"{Path(__file__).name}" in messages[0]
 
 
 def test_a_program_without_its_machine_code_is_made_anew(plans: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
     args = arguments()
-    made = bits(fresh(dense_step)(*args))
+    result = bits(fresh(dense_step)(*args))
     plans.clear()
 
-    def gone(wanted: Any) -> list[int]:
+    def gone(expected: Any) -> list[int]:
         raise LookupError
 
     monkeypatch.setattr(library, "_FUNCTIONS", Functions())
     monkeypatch.setattr(build, "filed", gone)
-    assert bits(fresh(dense_step)(*args)) == made
+    assert bits(fresh(dense_step)(*args)) == result
     assert plans == ["dense_step"]
 
 
@@ -256,7 +256,7 @@ def test_machine_code_is_found_by_name_or_not_at_all() -> None:
 def test_a_file_of_another_form_is_a_miss(content: bytes, plans: list[str]) -> None:
     args = arguments()
     native = native_of(fresh(dense_step), *args)
-    made = bits(dense_step(*args))
+    result = bits(dense_step(*args))
     key = disk_cache.key(native.recipe.graph, native.recipe.context, None)
     disk = objects.current()
     assert disk is not None
@@ -264,7 +264,7 @@ def test_a_file_of_another_form_is_a_miss(content: bytes, plans: list[str]) -> N
     disk.put(key, content)
     assert disk_cache.load(key) == ()
     plans.clear()
-    assert bits(fresh(dense_step)(*args)) == made
+    assert bits(fresh(dense_step)(*args)) == result
     assert plans == ["dense_step"]
     assert len(disk_cache.load(key)) == 1
 
@@ -308,7 +308,7 @@ def test_damaged_files_are_made_anew_and_results_stay(folder: Path) -> None:
     random = np.random.default_rng(3)
     x, y = arguments()
     forget()
-    made = [bits(fresh(f)(x, y)) for f in PROGRAMS]
+    result = [bits(fresh(f)(x, y)) for f in PROGRAMS]
     for _ in range(12):
         whole = {path: path.read_bytes() for path in sorted(folder.glob("*.rno"))}
         for path in random.choice(list(whole), len(whole) // 2, replace=False):
@@ -326,14 +326,14 @@ def test_damaged_files_are_made_anew_and_results_stay(folder: Path) -> None:
             elif kind < 3:
                 path.write_bytes(content)
         forget()
-        assert [bits(fresh(f)(x, y)) for f in PROGRAMS] == made
+        assert [bits(fresh(f)(x, y)) for f in PROGRAMS] == result
 
 
 def test_sealed_files_with_bad_bodies_are_made_anew(folder: Path) -> None:
     random = np.random.default_rng(4)
     x, y = arguments()
     forget()
-    made = bits(fresh(dense_step)(x, y))
+    result = bits(fresh(dense_step)(x, y))
     disk = objects.current()
     assert disk is not None
     keys = [path.stem for path in folder.glob("*.rno")]
@@ -344,7 +344,7 @@ def test_sealed_files_with_bad_bodies_are_made_anew(folder: Path) -> None:
             disk.put(key, body[: len(body) // 3] if bad is None else bad)
         forget()
         before = objects.statistics.compiled
-        assert bits(fresh(dense_step)(x, y)) == made
+        assert bits(fresh(dense_step)(x, y)) == result
         assert objects.statistics.compiled > before
         assert {key: disk.get(key) for key in keys} == whole
 
@@ -433,22 +433,22 @@ print(json.dumps([planned, result.numpy().tobytes().hex()]))
 
 def test_another_process_reads_it(tmp_path: Path) -> None:
     """With other addresses and other hashes of strings."""
-    seen = []
+    recorded = []
     for seed in ("1", "2"):
         environment = {**os.environ, "RUNNEL_CACHE_DIR": str(tmp_path), "RUNNEL_VERIFY": "0", "PYTHONHASHSEED": seed}
         command = [sys.executable, "-c", PROCESS]
         done = subprocess.run(command, cwd=ROOT, env=environment, capture_output=True, text=True, check=True)
-        seen.append(json.loads(done.stdout))
-    assert "step" in seen[0][0]
-    assert "step" not in seen[1][0]
-    assert seen[0][1] == seen[1][1]
+        recorded.append(json.loads(done.stdout))
+    assert "step" in recorded[0][0]
+    assert "step" not in recorded[1][0]
+    assert recorded[0][1] == recorded[1][1]
 
 
 def test_both_buffers_of_a_program_bind_alike(tmp_path: Path) -> None:
     """Commands bound from a plan and from its buffer in another folder differ in addresses alone."""
     plan = native_of(fresh(looped), *arguments()).plan
-    given = command_buffer(plan, BACKEND)
-    read = disk_cache.decoded(disk_cache.encoded([given]))[0]
+    inputs = command_buffer(plan, BACKEND)
+    read = disk_cache.decoded(disk_cache.encoded([inputs]))[0]
     direct, indirect = Program(plan), Program(lambda: plan, buffer=read)
     for ours, theirs in zip(direct.loaded._commands, indirect.loaded._commands, strict=True):
         assert np.array_equal(ours[:, 0], theirs[:, 0])

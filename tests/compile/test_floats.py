@@ -34,12 +34,12 @@ def test_floats_are_used_as_in_eager_code() -> None:
     x = rn.asarray([1.0, -2.0, 3.0])
     compiled = rn.compile(uses)
     for s in (0.3, 0.7, 1.1, 0.3):
-        for found, expected in zip(compiled(x, s), uses(x, s), strict=True):
-            assert type(found) is type(expected)
+        for actual, expected in zip(compiled(x, s), uses(x, s), strict=True):
+            assert type(actual) is type(expected)
             if isinstance(expected, rn.Tensor):
-                assert found.dtype is expected.dtype and np.array_equal(found.numpy(), expected.numpy())
+                assert actual.dtype is expected.dtype and np.array_equal(actual.numpy(), expected.numpy())
             else:
-                assert found == expected
+                assert actual == expected
     assert compiled.statistics["traces"] == 1, "floats are run-time data"
 
 

@@ -66,9 +66,9 @@ def test_views_are_made_dense_and_several_results_come_out() -> None:
     x = graph.argument((5, 3))
     values, indices = ops.topk(x, 2)
     run = GraphFunction(graph.build(values, indices, ops.add(x, graph.constant(1.0, "float32"))), {})
-    given = rn.asarray(np.random.default_rng(1).standard_normal((3, 5)).astype(np.float32)).T
-    for found, wanted in zip(run(given), (*rn.topk(given, 2), given + 1), strict=True):
-        assert found.numpy().tobytes() == np.ascontiguousarray(wanted.numpy()).tobytes()
+    arguments = rn.asarray(np.random.default_rng(1).standard_normal((3, 5)).astype(np.float32)).T
+    for actual, expected in zip(run(arguments), (*rn.topk(arguments, 2), arguments + 1), strict=True):
+        assert actual.numpy().tobytes() == np.ascontiguousarray(expected.numpy()).tobytes()
 
 
 @pytest.mark.parametrize("threads", [1, 2])

@@ -198,14 +198,14 @@ def test_programs_of_a_function_go_with_the_models_it_was_called_with() -> None:
 def test_an_identity_that_comes_again_is_another_object() -> None:
     """Python gives the memory of what is gone to what comes next."""
     apply = rn.compile(lambda x: HELD.model(x))  # noqa: F821 (set below)
-    apply.function.__globals__["HELD"] = held = types.SimpleNamespace(model=None)
+    apply.function.__globals__["HELD"] = reference = types.SimpleNamespace(model=None)
     x, identities = rn.ones((3,)), set()
     try:
         for i in range(60):
-            held.model = None
-            held.model = Scale(i % 11)
-            identities.add(id(held.model))
-            assert apply(x).tolist() == held.model(x).tolist() == apply(x).tolist()
+            reference.model = None
+            reference.model = Scale(i % 11)
+            identities.add(id(reference.model))
+            assert apply(x).tolist() == reference.model(x).tolist() == apply(x).tolist()
     finally:
         del apply.function.__globals__["HELD"]
     assert len(identities) < 60, "no identity came again: the test shows nothing"
@@ -250,24 +250,24 @@ def test_a_change_that_ends_what_was_there() -> None:
 
 def test_sets_dicts_and_arrays_of_objects_are_told_apart() -> None:
     marks = [Scale(i) for i in range(3)]
-    kept = types.SimpleNamespace(frozen={marks[0], "all"}, order={marks[0]: 1, marks[1]: 2}, row=np.array(marks[:2]))
+    saved = types.SimpleNamespace(frozen={marks[0], "all"}, order={marks[0]: 1, marks[1]: 2}, row=np.array(marks[:2]))
 
     def reads(x: Any) -> Any:
-        chosen = [m for m in marks if m in kept.frozen]
-        return sum((m(x) for m in [*chosen, *kept.order, *kept.row]), x * 0.0)
+        chosen = [m for m in marks if m in saved.frozen]
+        return sum((m(x) for m in [*chosen, *saved.order, *saved.row]), x * 0.0)
 
     compiled, x = rn.compile(reads), rn.ones((3,))
 
     def change(name: str, value: Any) -> None:
-        setattr(kept, name, value)
+        setattr(saved, name, value)
 
     for make in (
         lambda: None,
-        lambda: kept.frozen.add(marks[1]),
-        lambda: kept.frozen.remove(marks[0]),
+        lambda: saved.frozen.add(marks[1]),
+        lambda: saved.frozen.remove(marks[0]),
         lambda: change("order", {marks[1]: 2, marks[0]: 1}),
         lambda: change("order", {marks[2]: 2, marks[0]: 1}),
-        lambda: kept.row.__setitem__(1, marks[2]),
+        lambda: saved.row.__setitem__(1, marks[2]),
     ):
         make()
         traces = compiled.statistics["traces"]
@@ -281,7 +281,7 @@ def test_results_that_are_objects_are_not_kept_by_the_program() -> None:
     class Local:
         pass
 
-    def made() -> tuple[Any, weakref.ref[Any]]:
+    def build() -> tuple[Any, weakref.ref[Any]]:
         model = Scale(2)
         compiled = rn.compile(lambda x: (model.by, Local, x + 1))
         for _ in range(3):
@@ -290,7 +290,7 @@ def test_results_that_are_objects_are_not_kept_by_the_program() -> None:
             assert kind is Local
         return compiled.executables()[0], weakref.ref(model)
 
-    executable, model = made()
+    executable, model = build()
     assert model() is None
     assert executable.is_over
 

@@ -116,8 +116,8 @@ def test_results_count() -> None:
 
 def test_forms_of_a_budget() -> None:
     x = rn.tensor([1.0])
-    for given, expected in (("1GB", 1 << 30), ("512MB", 1 << 29), ("4096", 4096), (4096, 4096)):
-        fn = rn.compile(lambda x: x * 2.0, memory_budget=given)
+    for budget, expected in (("1GB", 1 << 30), ("512MB", 1 << 29), ("4096", 4096), (4096, 4096)):
+        fn = rn.compile(lambda x: x * 2.0, memory_budget=budget)
         assert fn.program(x).memory.budget == expected
         assert fn(x).tolist() == [2.0]
     decorated = rn.compile(memory_budget="1MB")(lambda x: x + 1.0)
@@ -125,7 +125,7 @@ def test_forms_of_a_budget() -> None:
     assert rn.compile(rn.compile(lambda x: x - 1.0), memory_budget=64).program(x).memory.budget == 64
 
 
-@pytest.mark.parametrize("given", ["much", "", 0, -5, 1.5, True])
-def test_what_is_no_budget(given: Any) -> None:
+@pytest.mark.parametrize("budget", ["much", "", 0, -5, 1.5, True])
+def test_what_is_no_budget(budget: Any) -> None:
     with pytest.raises((ValueError, TypeError), match="memory_budget"):
-        rn.compile(lambda x: x, memory_budget=given)
+        rn.compile(lambda x: x, memory_budget=budget)

@@ -38,17 +38,17 @@ def make_step(rows=64):
 
 def test_a_running_step_allocates_its_results_alone():
     step, x, y = make_step()
-    kept = step(x, y)
+    saved = step(x, y)
     for _ in range(20):
-        kept = step(x, y)  # while the results before are still held, as a training loop does
+        saved = step(x, y)  # while the results before are still held, as a training loop does
     before = memory.statistics()
     calls = 11  # none of them is audited: the audits are at 16 and 32
     for _ in range(calls):
-        kept = step(x, y)
+        saved = step(x, y)
     after = memory.statistics()
     assert after.live == before.live
     assert after.system_allocations == before.system_allocations
-    assert after.allocations - before.allocations <= calls * len(kept)
+    assert after.allocations - before.allocations <= calls * len(saved)
 
 
 def test_the_next_process_compiles_nothing(tmp_path: Path):

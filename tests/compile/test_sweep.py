@@ -30,8 +30,8 @@ def rows() -> dict[str, dict[str, int]]:
         "signatures",
     )
     command = [sys.executable, str(SCRIPT), "--models", "14", "--first", "6", "--json", "--cases", *cases]
-    found: dict[str, dict[str, int]] = json.loads(subprocess.run(command, capture_output=True, check=True).stdout)
-    return found
+    actual: dict[str, dict[str, int]] = json.loads(subprocess.run(command, capture_output=True, check=True).stdout)
+    return actual
 
 
 @pytest.mark.parametrize("case", ["same", "eager", "arguments", "methods", "serve", "transforms", "errors"])

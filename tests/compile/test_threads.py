@@ -78,7 +78,7 @@ def test_two_functions_update_one_variable() -> None:
 
 def test_a_trace_is_of_its_thread_alone(monkeypatch: pytest.MonkeyPatch) -> None:
     inside, done = threading.Event(), threading.Event()
-    seen: list[object] = []
+    recorded: list[object] = []
 
     def wait() -> None:
         inside.set()
@@ -92,12 +92,12 @@ def test_a_trace_is_of_its_thread_alone(monkeypatch: pytest.MonkeyPatch) -> None
 
     def other() -> None:
         inside.wait(10)
-        seen.append((tensor(1) * 2).item())
+        recorded.append((tensor(1) * 2).item())
         done.set()
 
     f = compile(slow)
-    at_once(lambda: seen.append(f(tensor(1)).item()), other)
-    assert sorted(seen) == [2, 2]
+    at_once(lambda: recorded.append(f(tensor(1)).item()), other)
+    assert sorted(recorded) == [2, 2]
 
 
 def test_eager_switch_calls_the_function() -> None:

@@ -47,21 +47,21 @@ def environment(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("NOWHERE", raising=False)
 
 
-@pytest.mark.parametrize(("name", "given", "value"), CASES)
-def test_what_is_accepted(name: str, given: Any, value: Any) -> None:
-    with switches.override(**{name: given}):
-        found = Switch.registry[name].value
-        assert found == value and type(found) is type(value)
+@pytest.mark.parametrize(("name", "setting", "value"), CASES)
+def test_what_is_accepted(name: str, setting: Any, value: Any) -> None:
+    with switches.override(**{name: setting}):
+        actual = Switch.registry[name].value
+        assert actual == value and type(actual) is type(value)
 
 
-@pytest.mark.parametrize(("name", "given"), FAULTS)
-def test_what_is_refused_is_told_and_changes_nothing(name: str, given: Any) -> None:
+@pytest.mark.parametrize(("name", "setting"), FAULTS)
+def test_what_is_refused_is_told_and_changes_nothing(name: str, setting: Any) -> None:
     before = {s.name: s.value for s in Switch.registry.values()}
-    with pytest.raises(SettingError) as caught, switches.override(verify=False, **{name: given}):
+    with pytest.raises(SettingError) as caught, switches.override(verify=False, **{name: setting}):
         pass
-    told = str(caught.value)
-    assert told.startswith(f"[{name}] expected {Switch.registry[name].accepted.what}, received {given!r}")
-    assert "\n" not in told and told.endswith(".")
+    message = str(caught.value)
+    assert message.startswith(f"[{name}] expected {Switch.registry[name].accepted.what}, received {setting!r}")
+    assert "\n" not in message and message.endswith(".")
     assert {s.name: s.value for s in Switch.registry.values()} == before
 
 
@@ -101,8 +101,8 @@ def test_empty_variables_count_as_unset() -> None:
 
 @pytest.mark.suite
 def test_variables_are_read_like_values_in_code() -> None:
-    given = {name: str(cases[0][0]) for name, cases in ACCEPTED.items()}
-    done = imported(**{Switch.registry[name].variable: text for name, text in given.items()})
+    setting = {name: str(cases[0][0]) for name, cases in ACCEPTED.items()}
+    done = imported(**{Switch.registry[name].variable: text for name, text in setting.items()})
     expected = {s.name: s.default for s in Switch.registry.values()} | {n: c[0][1] for n, c in ACCEPTED.items()}
     assert done.stdout.strip() == str(expected), done.stderr
 

@@ -47,19 +47,19 @@ Reviews = dict[str, tuple[list[list[int]], np.ndarray]]
 def reviews(count: int, longest: int = 200, ranks: int = 40000) -> Reviews:
     """Reviews whose label can be learnt: those that were liked hold only even ranks."""
     rng = np.random.default_rng(0)
-    made: Reviews = {}
+    results: Reviews = {}
     for split in ("train", "test"):
         labels = rng.integers(0, 2, count).astype(np.uint8)
         lengths = rng.integers(1, longest, count)
         drawn = [rng.integers(1, ranks // 2, n) * 2 - label for n, label in zip(lengths, labels, strict=True)]
-        made[split] = [words.tolist() for words in drawn], labels
-    return made
+        results[split] = [words.tolist() for words in drawn], labels
+    return results
 
 
-def write_imdb(folder: Path, made: Reviews) -> None:
-    found: dict[str, np.ndarray] = {}
-    for split, (texts, labels) in made.items():
-        found[f"{split}_tok"] = np.array([rank for text in texts for rank in text], np.uint32)
-        found[f"{split}_off"] = np.cumsum([0, *map(len, texts)]).astype(np.uint32)
-        found[f"{split}_y"] = labels
-    np.savez(folder / "imdb_tokens.npz", **found)  # type: ignore[arg-type]
+def write_imdb(folder: Path, result: Reviews) -> None:
+    results: dict[str, np.ndarray] = {}
+    for split, (texts, labels) in result.items():
+        results[f"{split}_tok"] = np.array([rank for text in texts for rank in text], np.uint32)
+        results[f"{split}_off"] = np.cumsum([0, *map(len, texts)]).astype(np.uint32)
+        results[f"{split}_y"] = labels
+    np.savez(folder / "imdb_tokens.npz", **results)  # type: ignore[arg-type]

@@ -19,13 +19,13 @@ from tests.data.server import serving
 BATCHES = cifar_batches(7)
 
 
-def check(found: data.Classification) -> None:
+def check(actual: data.Classification) -> None:
     *training, (test_x, test_y) = BATCHES.values()
-    np.testing.assert_array_equal(found.train_x, np.concatenate([x for x, _ in training]) / np.float32(255))
-    np.testing.assert_array_equal(found.train_y, np.concatenate([y for _, y in training]))
-    np.testing.assert_array_equal(found.test_x, test_x / np.float32(255))
-    np.testing.assert_array_equal(found.test_y, test_y)
-    assert (found.train_x.dtype, found.test_y.dtype) == (np.float32, np.int64)
+    np.testing.assert_array_equal(actual.train_x, np.concatenate([x for x, _ in training]) / np.float32(255))
+    np.testing.assert_array_equal(actual.train_y, np.concatenate([y for _, y in training]))
+    np.testing.assert_array_equal(actual.test_x, test_x / np.float32(255))
+    np.testing.assert_array_equal(actual.test_y, test_y)
+    assert (actual.train_x.dtype, actual.test_y.dtype) == (np.float32, np.int64)
 
 
 def archive(leave_out: str = "") -> bytes:
@@ -97,8 +97,8 @@ def test_files_that_do_not_fit_are_told(tmp_path: Path) -> None:
 
 
 def test_the_real_set() -> None:
-    found = data.cifar10(folder_of("cifar10"))
-    assert found.train_x.shape == (50_000, 3, 32, 32) and found.test_x.shape == (10_000, 3, 32, 32)
-    assert np.bincount(found.train_y).tolist() == [5000] * 10 and np.bincount(found.test_y).tolist() == [1000] * 10
-    mean = found.train_x.mean((0, 2, 3), dtype=np.float64)
+    actual = data.cifar10(folder_of("cifar10"))
+    assert actual.train_x.shape == (50_000, 3, 32, 32) and actual.test_x.shape == (10_000, 3, 32, 32)
+    assert np.bincount(actual.train_y).tolist() == [5000] * 10 and np.bincount(actual.test_y).tolist() == [1000] * 10
+    mean = actual.train_x.mean((0, 2, 3), dtype=np.float64)
     np.testing.assert_allclose(mean, [0.4914, 0.4822, 0.4465], atol=1e-4)  # as published everywhere

@@ -24,8 +24,8 @@ def prepared(review: list[int], length: int, words: int) -> list[int]:
     return labels + [0] * (length - len(labels))
 
 
-def check(found: data.Classification, length: int, words: int) -> None:
-    for split, x, y in (("train", found.train_x, found.train_y), ("test", found.test_x, found.test_y)):
+def check(actual: data.Classification, length: int, words: int) -> None:
+    for split, x, y in (("train", actual.train_x, actual.train_y), ("test", actual.test_x, actual.test_y)):
         texts, labels = MADE[split]
         np.testing.assert_array_equal(x, [prepared(text, length, words) for text in texts])
         np.testing.assert_array_equal(y, labels)
@@ -42,16 +42,16 @@ def test_tokens_of_a_folder(tmp_path: Path, length: int, words: int) -> None:
 @given(st.lists(st.lists(st.integers(1, 12), max_size=8), max_size=4), st.integers(1, 8), st.integers(4, 16))
 def test_every_length(texts: list[list[int]], length: int, words: int) -> None:
     ranks = np.array([rank for text in texts for rank in text], np.int64)
-    found = _prepared(ranks, np.cumsum([0, *map(len, texts)]), length, words)
-    assert found.tolist() == [prepared(text, length, words) for text in texts]
+    actual = _prepared(ranks, np.cumsum([0, *map(len, texts)]), length, words)
+    assert actual.tolist() == [prepared(text, length, words) for text in texts]
 
 
 def test_the_file_of_lists(tmp_path: Path) -> None:
-    found: dict[str, np.ndarray] = {}
+    results: dict[str, np.ndarray] = {}
     for split, (texts, labels) in MADE.items():
-        found[f"x_{split}"] = np.array([*texts, None], dtype=object)[:-1]
-        found[f"y_{split}"] = labels.astype(np.int64)
-    np.savez(tmp_path / "imdb.npz", **found)  # type: ignore[arg-type]
+        results[f"x_{split}"] = np.array([*texts, None], dtype=object)[:-1]
+        results[f"y_{split}"] = labels.astype(np.int64)
+    np.savez(tmp_path / "imdb.npz", **results)  # type: ignore[arg-type]
     checksum = hashlib.sha256((tmp_path / "imdb.npz").read_bytes()).hexdigest()
     check(data.imdb(mirrors=[], checksum=checksum, cache=tmp_path), 150, 30000)
 
@@ -64,15 +64,15 @@ def test_a_pickle_of_unknown_checksum_is_not_opened(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("offsets", [[0, 2, 1, 4], [0, 2, 5], [1, 2, 3, 4], [0, 2, 3, 5]])
 def test_offsets_that_do_not_fit_are_told(tmp_path: Path, offsets: list[int]) -> None:
-    found = {"tok": np.ones(4, np.uint32), "off": np.array(offsets, np.uint32), "y": np.zeros(3, np.uint8)}
-    np.savez(tmp_path / "imdb_tokens.npz", **{f"{s}_{n}": a for s in ("train", "test") for n, a in found.items()})
+    actual = {"tok": np.ones(4, np.uint32), "off": np.array(offsets, np.uint32), "y": np.zeros(3, np.uint8)}
+    np.savez(tmp_path / "imdb_tokens.npz", **{f"{s}_{n}": a for s in ("train", "test") for n, a in actual.items()})
     with pytest.raises(RunnelError, match="do not cut 4 ranks into 3 reviews"):
         data.imdb(tmp_path)
 
 
 def test_the_real_set() -> None:
-    found = data.imdb(folder_of("imdb"))
-    assert found.train_x.shape == found.test_x.shape == (25_000, 150)
-    assert found.train_y.mean() == found.test_y.mean() == 0.5
-    assert found.train_x.max() == 29_999 and not (found.train_x == 3).any()
-    assert abs((found.train_x == 0).mean() - 0.0985) < 1e-3 and abs((found.train_x == 2).mean() - 0.0137) < 1e-3
+    actual = data.imdb(folder_of("imdb"))
+    assert actual.train_x.shape == actual.test_x.shape == (25_000, 150)
+    assert actual.train_y.mean() == actual.test_y.mean() == 0.5
+    assert actual.train_x.max() == 29_999 and not (actual.train_x == 3).any()
+    assert abs((actual.train_x == 0).mean() - 0.0985) < 1e-3 and abs((actual.train_x == 2).mean() - 0.0137) < 1e-3

@@ -40,10 +40,10 @@ def mirror(tmp_path: Path) -> Iterator[tuple[str, Path]]:
         yield url, folder
 
 
-def check(found: data.Classification) -> None:
-    np.testing.assert_array_equal(found.train_x, ARRAYS[PARTS[0]].reshape(5, -1) / np.float32(255))
-    np.testing.assert_array_equal(found.test_y, ARRAYS[PARTS[3]])
-    assert (found.train_x.dtype, found.train_y.dtype) == (np.float32, np.int64)
+def check(actual: data.Classification) -> None:
+    np.testing.assert_array_equal(actual.train_x, ARRAYS[PARTS[0]].reshape(5, -1) / np.float32(255))
+    np.testing.assert_array_equal(actual.test_y, ARRAYS[PARTS[3]])
+    assert (actual.train_x.dtype, actual.train_y.dtype) == (np.float32, np.int64)
 
 
 @pytest.mark.parametrize("packed", [True, False])
@@ -116,9 +116,9 @@ def test_digits_are_split_without_overlap() -> None:
 
 
 def test_batches_are_whole_and_do_not_repeat() -> None:
-    found = data.digits()
-    batches = list(found.batches(100, np.random.default_rng(0)))
+    actual = data.digits()
+    batches = list(actual.batches(100, np.random.default_rng(0)))
     assert [len(y) for _, y in batches] == [100] * 14
     labels = np.concatenate([y for _, y in batches])
-    assert abs(len(labels) - len(found.train_y)) < 100
-    assert (np.bincount(labels) <= np.bincount(found.train_y)).all()
+    assert abs(len(labels) - len(actual.train_y)) < 100
+    assert (np.bincount(labels) <= np.bincount(actual.train_y)).all()

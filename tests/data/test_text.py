@@ -20,11 +20,11 @@ TEXT = "To be, or not to be: that is the question.\n" * 20
 @settings(deadline=None, max_examples=50)
 @given(st.text(alphabet=st.characters(exclude_categories=["Cs"])), st.floats(0, 1))
 def test_characters_come_back(text: str, held_out: float) -> None:
-    found = data.Characters.of("some", text, held_out)
-    assert found.decode(found.train) + found.decode(found.valid) == text
-    assert len(found.valid) == round(len(text) * held_out)
-    assert found.alphabet == "".join(sorted(set(text)))
-    np.testing.assert_array_equal(found.encode(text), np.concatenate([found.train, found.valid]))
+    actual = data.Characters.of("some", text, held_out)
+    assert actual.decode(actual.train) + actual.decode(actual.valid) == text
+    assert len(actual.valid) == round(len(text) * held_out)
+    assert actual.alphabet == "".join(sorted(set(text)))
+    np.testing.assert_array_equal(actual.encode(text), np.concatenate([actual.train, actual.valid]))
 
 
 def test_an_unknown_character_is_told() -> None:
@@ -33,32 +33,32 @@ def test_an_unknown_character_is_told() -> None:
 
 
 def test_windows_are_whole_and_targets_one_later() -> None:
-    found = data.Characters.of("some", TEXT, 0.25)
-    batches = list(found.batches(4, 16, np.random.default_rng(3)))
+    actual = data.Characters.of("some", TEXT, 0.25)
+    batches = list(actual.batches(4, 16, np.random.default_rng(3)))
     assert len(batches) in (9, 10)
-    text = found.decode(found.train)
-    seen = [found.decode(row) for x, _ in batches for row in x]
+    text = actual.decode(actual.train)
+    observed = [actual.decode(row) for x, _ in batches for row in x]
     for x, y in batches:
         assert x.shape == y.shape == (4, 16)
         np.testing.assert_array_equal(x[:, 1:], y[:, :-1])
-        assert all(found.decode(np.append(a, b[-1])) in text for a, b in zip(x, y, strict=True))
-    assert seen != [found.decode(row) for x, _ in found.batches(4, 16, np.random.default_rng(4)) for row in x]
+        assert all(actual.decode(np.append(a, b[-1])) in text for a, b in zip(x, y, strict=True))
+    assert observed != [actual.decode(row) for x, _ in actual.batches(4, 16, np.random.default_rng(4)) for row in x]
 
 
 def test_validation_takes_every_window_in_order() -> None:
-    found = data.Characters.of("some", TEXT, 0.25)
-    batches = list(found.validation(4, 16))
+    actual = data.Characters.of("some", TEXT, 0.25)
+    batches = list(actual.validation(4, 16))
     assert [len(x) for x, _ in batches] == [4, 4, 4, 1]
     read = np.concatenate([x.reshape(-1) for x, _ in batches])
-    np.testing.assert_array_equal(read, found.valid[: len(read)])
+    np.testing.assert_array_equal(read, actual.valid[: len(read)])
 
 
 def test_tiny_shakespeare(tmp_path: Path) -> None:
     (tmp_path / "input.txt").write_text(TEXT, encoding="utf-8")
-    found = data.tiny_shakespeare(tmp_path)
-    assert found.decode(found.train) + found.decode(found.valid) == TEXT
+    actual = data.tiny_shakespeare(tmp_path)
+    assert actual.decode(actual.train) + actual.decode(actual.valid) == TEXT
     again = data.tiny_shakespeare(mirrors=[], checksum=hashlib.sha256(TEXT.encode()).hexdigest(), cache=tmp_path)
-    np.testing.assert_array_equal(again.train, found.train)
+    np.testing.assert_array_equal(again.train, actual.train)
     with pytest.raises(RunnelError, match="could not be had"):
         data.tiny_shakespeare(mirrors=[], cache=tmp_path)
     (tmp_path / "input.txt").write_bytes(b"\xff")
@@ -67,8 +67,8 @@ def test_tiny_shakespeare(tmp_path: Path) -> None:
 
 
 def test_the_real_text_has_the_known_checksum() -> None:
-    found = data.tiny_shakespeare(mirrors=[], cache=folder_of("tinyshakespeare"))
-    assert (len(found.train), len(found.valid), len(found.alphabet)) == (1_003_855, 111_539, 65)
+    actual = data.tiny_shakespeare(mirrors=[], cache=folder_of("tinyshakespeare"))
+    assert (len(actual.train), len(actual.valid), len(actual.alphabet)) == (1_003_855, 111_539, 65)
 
 
 def test_trees_of_a_file(tmp_path: Path) -> None:
@@ -105,5 +105,5 @@ def test_what_is_no_tree_is_told(line: str, message: str) -> None:
 def test_the_real_treebank() -> None:
     folder = folder_of("sst")
     trees = {split: data.sst(folder, split) for split in SPLITS}
-    assert [len(found) for found in trees.values()] == [8544, 1101, 2210]
+    assert [len(actual) for actual in trees.values()] == [8544, 1101, 2210]
     assert all(len(tree) == 2 * len(tree.words) - 1 for tree in trees["train"])

@@ -21,16 +21,16 @@ class Block:
 
 def blocks(text: str) -> list[Block]:
     """The Python blocks of a page."""
-    found = list(_BLOCK.finditer(text))
-    following = [*found[1:], None]
-    made = []
-    for this, after in zip(found, following, strict=True):
+    actual = list(_BLOCK.finditer(text))
+    following = [*actual[1:], None]
+    results = []
+    for this, after in zip(actual, following, strict=True):
         if this[1] != "python":
             continue
         promised = after is not None and after[1] == "text" and not text[this.end() : after.start()].strip()
         line = text.count("\n", 0, this.start(2)) + 1
-        made.append(Block(this[2], line, after[2] if promised and after is not None else None))
-    return made
+        results.append(Block(this[2], line, after[2] if promised and after is not None else None))
+    return results
 
 
 def shell_lines(text: str) -> list[str]:

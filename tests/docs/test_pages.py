@@ -96,8 +96,8 @@ def test_the_index_lists_every_page() -> None:
 
 
 def links(page: Path) -> list[str]:
-    found = re.findall(r"\]\(([^)#\s]+)(?:#[^)]*)?\)", page.read_text(encoding="utf-8"))
-    return [link for link in found if "://" not in link]
+    actual = re.findall(r"\]\(([^)#\s]+)(?:#[^)]*)?\)", page.read_text(encoding="utf-8"))
+    return [link for link in actual if "://" not in link]
 
 
 def test_commands_of_the_readme_are_those_that_are_tested() -> None:

@@ -32,13 +32,13 @@ def way_of(seed: int) -> Way:
 def graph_fault(seed: int, shrink: bool) -> str | None:
     """What is wrong with the graph of ``seed``, as small as it can be shown."""
     program, way = graph_programs.draw(seed), way_of(seed)
-    found = graph_checks.fault(program, way)
-    if found is None or not shrink:
-        return None if found is None else f"order {program.order}: {found}"
+    actual = graph_checks.fault(program, way)
+    if actual is None or not shrink:
+        return None if actual is None else f"order {program.order}: {actual}"
     small = graph_checks.smallest(program, way)
     shapes = {name: a.shape for name, a in small.arguments.items() if any(name in x.reads for x in small.lines)}
-    shown = f"order {small.order}, arguments {shapes}\n{small.source}{graph_checks.fault(small, way)}"
-    return f"order {program.order}: {found}\n{shown}"
+    text = f"order {small.order}, arguments {shapes}\n{small.source}{graph_checks.fault(small, way)}"
+    return f"order {program.order}: {actual}\n{text}"
 
 
 def fault_of(run: Callable[[int], str]) -> Callable[[int, bool], str | None]:
@@ -76,10 +76,10 @@ def main() -> int:
     gc.disable()
     with switches.override(target=options.target, effort=0, cache=False, verify=True):
         for done, seed in enumerate(range(options.seed, options.seed + options.count), 1):
-            found = KINDS[options.kind](seed, not options.keep_going)
-            if found is not None:
+            actual = KINDS[options.kind](seed, not options.keep_going)
+            if actual is not None:
                 faults += 1
-                print(f"seed {seed}, {found}", flush=True)
+                print(f"seed {seed}, {actual}", flush=True)
             if done % COLLECTED == 0:
                 gc.collect()
             if done % FEW == 0:

@@ -52,12 +52,12 @@ def fault(program: Program, way: Way = EVERY_WAY) -> str | None:
             if variable is not None:
                 variable.assign(rn.asarray(before))
             try:
-                found = [np.array(t) for t in rn.compile(f)(*arguments)]
+                actual = [np.array(t) for t in rn.compile(f)(*arguments)]
             except Exception as error:
                 return f"{count} threads: {type(error).__name__}: {error}"
             if variable is not None:
-                found.append(variable.numpy().copy())
-        for number, (a, b) in enumerate(zip(expected, found, strict=True)):
+                actual.append(variable.numpy().copy())
+        for number, (a, b) in enumerate(zip(expected, actual, strict=True)):
             if a.shape != b.shape or a.dtype != b.dtype:
                 return f"{count} threads: result {number} is {b.dtype}{b.shape}, not {a.dtype}{a.shape}"
             if not same_bits(a, b):
@@ -91,15 +91,15 @@ def smallest(program: Program, way: Way = EVERY_WAY, attempts: int = 200) -> Pro
         except Exception:
             return False
 
-    found = program
+    actual = program
     changed = True
     while changed and attempts > 0:
         changed = False
-        for candidate in _smaller(found):
+        for candidate in _smaller(actual):
             if attempts > 0 and faulty(candidate):
-                found, changed = candidate, True
+                actual, changed = candidate, True
                 break
-    return found
+    return actual
 
 
 def _smaller(program: Program) -> list[Program]:

@@ -69,14 +69,14 @@ class Program:
 
     def shortened(self, lines: list[Line], outputs: list[str]) -> Program:
         """The same with other lines and outputs, and without lines that nothing reads."""
-        wanted = {*outputs, self.update}
-        kept: list[Line] = []
+        expected = {*outputs, self.update}
+        lines_left: list[Line] = []
         for line in reversed(lines):
-            if line.name in wanted:
-                kept.append(line)
-                wanted |= line.reads
+            if line.name in expected:
+                lines_left.append(line)
+                expected |= line.reads
         return Program(
-            self.seed, self.arguments, kept[::-1], outputs, self.variable, self.update, self.order, self.consts
+            self.seed, self.arguments, lines_left[::-1], outputs, self.variable, self.update, self.order, self.consts
         )
 
 
@@ -110,14 +110,14 @@ class Writer:
         self.values.append(value)
         return value
 
-    def pick(self, wanted: Callable[[Value], bool] = lambda v: True) -> Value | None:
+    def pick(self, expected: Callable[[Value], bool] = lambda v: True) -> Value | None:
         """A floating-point value, rather a recent one."""
-        found = [v for v in self.values if v.dtype == "float32" and wanted(v)]
-        if not found:
+        actual = [v for v in self.values if v.dtype == "float32" and expected(v)]
+        if not actual:
             return None
         if self.rng.random() < 0.5:
-            return found[-1 - int(self.rng.integers(0, min(4, len(found))))]
-        return found[int(self.rng.integers(0, len(found)))]
+            return actual[-1 - int(self.rng.integers(0, min(4, len(actual))))]
+        return actual[int(self.rng.integers(0, len(actual)))]
 
     def add(self, expression: str, shape: Shape, dtype: str = "float32") -> Value | None:
         if int(np.prod(shape)) > _LARGEST:

@@ -86,7 +86,7 @@ Step = tuple[Callable[..., Any], tuple[int, ...]]
 
 def steps(draw: Draw, tensors: int, numbers: int) -> list[Step]:
     """Each a function of some earlier values: tensors first, then numbers, then results."""
-    made: list[Step] = []
+    built: list[Step] = []
     for number in range(int(draw.rng.integers(1, 5))):
         results = [*range(tensors), *range(tensors + numbers, tensors + numbers + number)]
         operand = [*results, *range(tensors + numbers)]
@@ -94,16 +94,16 @@ def steps(draw: Draw, tensors: int, numbers: int) -> list[Step]:
         x = draw.of(results[-2:])
         if kind == "binary":
             places = draw.of(((x, draw.of(operand)), (draw.of(operand), x)))
-            made.append((_binary(draw.of(POINTWISE[2])), places))
+            built.append((_binary(draw.of(POINTWISE[2])), places))
         elif kind == "unary":
-            made.append((_unary(draw.of(POINTWISE[1])), (x,)))
+            built.append((_unary(draw.of(POINTWISE[1])), (x,)))
         elif kind == "function":
-            made.append((draw.of(FUNCTIONS), (x,)))
+            built.append((draw.of(FUNCTIONS), (x,)))
         elif kind == "cast":
-            made.append((_cast(draw.of(dtypes.ALL)), (x,)))
+            built.append((_cast(draw.of(dtypes.ALL)), (x,)))
         else:
-            made.append((lambda x, y, z: ops.where(x == y, y, z), (x, draw.of(operand), draw.of(operand))))
-    return made
+            built.append((lambda x, y, z: ops.where(x == y, y, z), (x, draw.of(operand), draw.of(operand))))
+    return built
 
 
 def _binary(op: Op) -> Callable[[Any, Any], Any]:
@@ -136,7 +136,7 @@ def elementwise(draw: Draw) -> str:
 
     what = f"{len(program)} steps on {dtype.name}{shape} and {numbers}"
     try:
-        found = arrays_of(fn(*tensors))
+        actual = arrays_of(fn(*tensors))
     except (RunnelError, TypeError, ValueError, OverflowError, ArithmeticError) as error:
         try:
             rn.compile(fn)(*tensors)
@@ -145,8 +145,8 @@ def elementwise(draw: Draw) -> str:
         raise AssertionError(f"{what}: eager raises {error!r}, compiled does not") from error
     check(fn, tensors, draw.rng, interpreted=draw.chance(0.3))
     if all(isinstance(x, float) for x in numbers):
-        given = arrays_of(rn.compile(fn)(*tensors, *numbers))
-        for a, b in zip(found, given, strict=True):
+        arguments = arrays_of(rn.compile(fn)(*tensors, *numbers))
+        for a, b in zip(actual, arguments, strict=True):
             assert same_bits(a, b), f"{what}, numbers as arguments:\n{b}\n{a}"
     return what
 
@@ -179,7 +179,7 @@ def controlled(draw: Draw) -> str:
     def fresh(*shape: int) -> rn.Tensor:
         return rn.asarray(draw.rng.standard_normal(shape) * 0.5, dtype)
 
-    start, seen, beside = (view(draw, fresh(n, n)) for _ in range(3))
+    start, observed, beside = (view(draw, fresh(n, n)) for _ in range(3))
     xs = ops.permute(fresh(n, length, n), (1, 0, 2)) if draw.chance(0.5) else fresh(length, n, n)
     first, second = draw.of(USES), draw.of(USES)
     kind = draw.of(("scan", "scan", "cond", "while", "scan in cond"))
@@ -203,9 +203,9 @@ def controlled(draw: Draw) -> str:
         return rn.cond(rn.asarray(flag), loop, lambda c, xs: loop(c * 2, xs), start, xs)
 
     what = f"{kind} of {n}x{n}, {length} steps, {dtype.name}"
-    found = check(fn, [start, xs, seen, beside], draw.rng)
-    closed = rn.compile(lambda start, xs: fn(start, xs, seen, beside))
-    for a, b in zip(found, arrays_of(closed(start, xs)), strict=True):
+    actual = check(fn, [start, xs, observed, beside], draw.rng)
+    closed = rn.compile(lambda start, xs: fn(start, xs, observed, beside))
+    for a, b in zip(actual, arrays_of(closed(start, xs)), strict=True):
         assert same_bits(a, b), f"{what}, matrices from outside:\n{b}\n{a}"
     return what
 

@@ -36,13 +36,13 @@ def numpy_where_exact() -> Iterator[None]:
             operands = tuple(placeholder(x.aval, "x") for x in tensors)
             node = applied(op, operands, attrs, tables.infer[op](*[x.aval for x in tensors], **attrs))
             nodes[key] = node if agrees(node) else None
-        found = nodes[key]
-        if found is None:
+        actual = nodes[key]
+        if actual is None:
             return compiled(op, tensors, attrs)
         with np.errstate(all="ignore"):
-            value = np.ascontiguousarray(evaluate(found.node, [x.numpy() for x in tensors])[0])
-        made = from_numpy(value.reshape(found.aval.shape), found.aval.dtype, copy=False)
-        return made.aval, made._storage, *made._layout
+            value = np.ascontiguousarray(evaluate(actual.node, [x.numpy() for x in tensors])[0])
+        result = from_numpy(value.reshape(actual.aval.shape), actual.aval.dtype, copy=False)
+        return result.aval, result._storage, *result._layout
 
     eager.execute = execute
     try:

@@ -44,8 +44,8 @@ def outcomes(
         fused = Traced(fn, inputs, rewrite=optimized)
         if is_exact(fused.plan):
             dense = [np.ascontiguousarray(x.numpy()) for x in inputs]
-            found = interpret(fused.plan, dense)
-            shaped = [found[k].reshape(a.shape) for a, k in zip(fused.avals, fused.plan.output_of, strict=True)]
+            actual = interpret(fused.plan, dense)
+            shaped = [actual[k].reshape(a.shape) for a, k in zip(fused.avals, fused.plan.output_of, strict=True)]
             yield "interpreted", shaped
 
 
@@ -75,11 +75,11 @@ def _exact(expr: Expr) -> bool:
 def check(fn: Function, inputs: list[rn.Tensor], rng: np.random.Generator, interpreted: bool = False) -> list[Array]:
     """The results, after all modes have given the same bits (any NaN is like another)."""
     expected: list[Array] | None = None
-    for mode, found in outcomes(fn, inputs, rng, interpreted):
+    for mode, actual in outcomes(fn, inputs, rng, interpreted):
         if expected is None:
-            expected = found
+            expected = actual
             continue
-        for number, (a, b) in enumerate(zip(expected, found, strict=True)):
+        for number, (a, b) in enumerate(zip(expected, actual, strict=True)):
             assert same_bits(a, b), f"result {number} {mode} differs from eager:\n{b}\n{a}"
     if expected is None:
         raise AssertionError("No mode ran.")

@@ -88,8 +88,8 @@ class Draw:
     def axes(self, ndim: int) -> Any:
         if self.chance(0.2):
             return None
-        kept = tuple(a for a in range(ndim) if self.chance(0.5))
-        return kept if len(kept) != 1 or self.chance(0.5) else kept[0] - self.of((0, ndim))
+        chosen = tuple(a for a in range(ndim) if self.chance(0.5))
+        return chosen if len(chosen) != 1 or self.chance(0.5) else chosen[0] - self.of((0, ndim))
 
     def values(self, shape: tuple[int, ...]) -> Array:
         """All alike, random signs, or magnitudes far apart."""
@@ -143,8 +143,8 @@ def reductions(draw: Draw) -> Case:
     }
 
     def fn(x: Any) -> Any:
-        found = functions[kind](producer.apply(x))
-        return tuple(map(consumer, found)) if isinstance(found, tuple) else consumer(found)
+        actual = functions[kind](producer.apply(x))
+        return tuple(map(consumer, actual)) if isinstance(actual, tuple) else consumer(actual)
 
     def truth(x: Array) -> tuple[Any, Any]:
         along: Any = tuple(range(x.ndim)) if axes is None else axes
@@ -300,11 +300,11 @@ def run(seed: int) -> str:
     draw = Draw(seed)
     case = draw.of(FAMILIES)(draw)
     size = sum(x.size for x in case.inputs)
-    found = check(case.fn, case.inputs, draw.rng, interpreted=size <= INTERPRETED and draw.chance(0.2))
+    actual = check(case.fn, case.inputs, draw.rng, interpreted=size <= INTERPRETED and draw.chance(0.2))
     if case.truth is not None:
         exact, slack = case.truth(*[x.numpy().astype(np.float64) for x in case.inputs])
-        off = np.abs(found[0].astype(np.float64) - exact)
-        if found[0].dtype == np.float16:
+        off = np.abs(actual[0].astype(np.float64) - exact)
+        if actual[0].dtype == np.float16:
             off = np.where(np.isfinite(off), off, 0)  # its range is narrow
         assert (off <= slack).all(), f"{case.what}: off by {np.max(off)}, at most {np.max(slack)}"
     return case.what

@@ -45,8 +45,8 @@ def test_the_oracle_of_graphs_gives_the_bits_of_eager_runs() -> None:
         with switches.override(num_threads=1):
             expected = f(*arguments)
             with numpy_where_exact():
-                found = again(*arguments)
-        for a, b in zip(expected, found, strict=True):
+                actual = again(*arguments)
+        for a, b in zip(expected, actual, strict=True):
             assert same_bits(a.numpy(), b.numpy())
 
 

@@ -45,8 +45,8 @@ def refused(path: Path, content: bytes) -> None:
 
 def test_a_file_cut_anywhere(tmp_path: Path) -> None:
     whole = written(tmp_path)
-    for kept in range(len(whole)):
-        refused(tmp_path / "cut", whole[:kept])
+    for length in range(len(whole)):
+        refused(tmp_path / "cut", whole[:length])
     refused(tmp_path / "long", whole + b"\0")
 
 
@@ -184,8 +184,8 @@ def test_the_librarys_files_are_read_and_ours_by_it(tmp_path: Path) -> None:
         }
         safetensors.numpy.save_file(arrays, tmp_path / "theirs", {"a": "ü\n"})
         rn.save_file(arrays, tmp_path / "ours", {"a": "ü\n"})
-        for found in (rn.load_file(tmp_path / "theirs"), safetensors.numpy.load_file(tmp_path / "ours")):
-            assert found.keys() == arrays.keys()
+        for actual in (rn.load_file(tmp_path / "theirs"), safetensors.numpy.load_file(tmp_path / "ours")):
+            assert actual.keys() == arrays.keys()
             for name, array in arrays.items():
-                got = np.asarray(found[name])
+                got = np.asarray(actual[name])
                 assert (got.dtype, got.shape, got.tobytes()) == (array.dtype, array.shape, array.tobytes())

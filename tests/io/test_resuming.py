@@ -57,10 +57,10 @@ def test_a_resumed_run_equals_the_uninterrupted_one(kind: str, compiled: bool, t
         trainer.optimizer.param_groups[0].update(momentum=0.9, dampening=0.1)
     trainer.train(3, compiled)
     rn.save(saved(trainer), tmp_path / "state")
-    wanted = outcome(trainer, 3, compiled)
-    assert outcome(resumed(kind, tmp_path / "state"), 3, compiled) == wanted
+    expected = outcome(trainer, 3, compiled)
+    assert outcome(resumed(kind, tmp_path / "state"), 3, compiled) == expected
     if compiled:
-        assert outcome(resumed(kind, tmp_path / "state"), 3, False)[0] == wanted[0], "in the other mode, too"
+        assert outcome(resumed(kind, tmp_path / "state"), 3, False)[0] == expected[0], "in the other mode, too"
 
 
 @pytest.mark.suite
@@ -68,7 +68,7 @@ def test_in_a_fresh_process(tmp_path: Path) -> None:
     trainer = Trainer()
     trainer.train(2, True)
     rn.save(saved(trainer), tmp_path / "state")
-    wanted = outcome(trainer, 2, True)
+    expected = outcome(trainer, 2, True)
     code = (
         "import pickle, sys; from pathlib import Path\n"
         "from tests.io.test_resuming import outcome, resumed\n"
@@ -77,4 +77,4 @@ def test_in_a_fresh_process(tmp_path: Path) -> None:
         "(folder / 'found').write_bytes(pickle.dumps(found))"
     )
     subprocess.run([sys.executable, "-c", code, str(tmp_path)], cwd=ROOT, check=True)
-    assert pickle.loads((tmp_path / "found").read_bytes()) == wanted
+    assert pickle.loads((tmp_path / "found").read_bytes()) == expected

@@ -20,9 +20,9 @@ def test_all_dtypes_and_shapes_go_round(tmp_path: Path) -> None:
     state = {d.name: rn.asarray(np.arange(6).reshape(2, 3), d) for d in dtypes.ALL}
     state |= {"scalar": rn.asarray(2.5), "empty": rn.zeros((0, 3)), "turned": rn.asarray(np.eye(3)[:2]).T}
     rn.save_file(state, path)
-    found = rn.load_file(path)
-    assert set(found) == set(state)
-    for name, value in found.items():
+    actual = rn.load_file(path)
+    assert set(actual) == set(state)
+    for name, value in actual.items():
         assert (value.dtype, value.shape) == (state[name].dtype, state[name].shape)
         np.testing.assert_array_equal(value.numpy(), state[name].numpy())
 
@@ -63,10 +63,10 @@ def test_permissions_are_kept(tmp_path: Path) -> None:
     assert path.stat().st_mode & 0o777 == 0o640
 
 
-@pytest.mark.parametrize("kept", [0, 5, 40, -1])
-def test_a_truncated_file_is_told(tmp_path: Path, kept: int) -> None:
+@pytest.mark.parametrize("length", [0, 5, 40, -1])
+def test_a_truncated_file_is_told(tmp_path: Path, length: int) -> None:
     path = tmp_path / "a.safetensors"
     rn.save_file({"x": rn.ones((20,))}, path)
-    path.write_bytes(path.read_bytes()[:kept])
+    path.write_bytes(path.read_bytes()[:length])
     with pytest.raises(RunnelError, match=r"a\.safetensors' cannot be read: "):
         rn.load_file(path)

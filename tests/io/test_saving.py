@@ -57,8 +57,8 @@ VALUES: dict[str, Any] = {
 
 @pytest.mark.parametrize("kind", VALUES)
 def test_every_kind_of_value_goes_round(kind: str, tmp_path: Path) -> None:
-    found = round_trip(VALUES[kind], tmp_path)
-    assert _bits(found) == _bits(VALUES[kind])
+    actual = round_trip(VALUES[kind], tmp_path)
+    assert _bits(actual) == _bits(VALUES[kind])
 
 
 def _bits(value: Any) -> Any:
@@ -70,8 +70,8 @@ def _bits(value: Any) -> Any:
     if isinstance(value, (float, complex, np.ndarray, np.generic)):
         array = np.asarray(value)
         # of a long double some bytes are padding, and hold anything
-        held = repr(array) if array.dtype.char in "gG" else array.tobytes()
-        return type(value), array.dtype, array.shape, held
+        reference = repr(array) if array.dtype.char in "gG" else array.tobytes()
+        return type(value), array.dtype, array.shape, reference
     return type(value), value.tolist() if isinstance(value, rn.Tensor) else value
 
 
@@ -80,20 +80,20 @@ def test_tensors_of_every_dtype_and_layout(tmp_path: Path) -> None:
     state = {d.name: rn.asarray(base % 2 if d.kind == "bool" else base, d) for d in dtypes.ALL}
     x = rn.asarray(base.astype(np.float32))
     state["views"] = [x.T, x[::2, 1::3], x[::-1], x[2, 3], x[4:], rn.broadcast_to(x[0], (3, 6)), rn.from_dlpack(base)]
-    found = round_trip(state, tmp_path)
+    actual = round_trip(state, tmp_path)
     for name in state.keys() - {"views"}:
-        assert found[name].dtype is state[name].dtype
-        assert found[name].numpy().tobytes() == state[name].numpy().tobytes()
-    for one, two in zip(found["views"], state["views"], strict=True):
+        assert actual[name].dtype is state[name].dtype
+        assert actual[name].numpy().tobytes() == state[name].numpy().tobytes()
+    for one, two in zip(actual["views"], state["views"], strict=True):
         assert one.dtype is two.dtype and one.shape == two.shape and one.tolist() == two.tolist()
 
 
 def test_variables_are_stored_as_their_values(tmp_path: Path) -> None:
     p = nn.Parameter(np.ones(3, np.float32))
     v = Variable([1, 2])
-    found = round_trip({"p": p, "v": v, "loss": (p * p).sum()}, tmp_path)
-    assert all(type(x) is rn.Tensor and not x.requires_grad for x in found.values())
-    assert found["p"].tolist() == [1.0] * 3 and found["v"].tolist() == [1, 2] and found["loss"].item() == 3.0
+    actual = round_trip({"p": p, "v": v, "loss": (p * p).sum()}, tmp_path)
+    assert all(type(x) is rn.Tensor and not x.requires_grad for x in actual.values())
+    assert actual["p"].tolist() == [1.0] * 3 and actual["v"].tolist() == [1, 2] and actual["loss"].item() == 3.0
 
 
 def test_what_is_shared_is_stored_once(tmp_path: Path) -> None:
@@ -101,11 +101,11 @@ def test_what_is_shared_is_stored_once(tmp_path: Path) -> None:
     net[1].weight = net[0].weight
     array = np.zeros(20_000, np.float32)
     state = {"model": net.state_dict(), "again": net[0].weight, "arrays": [array, array, array.copy()]}
-    found = round_trip(state, tmp_path)
+    actual = round_trip(state, tmp_path)
     assert (tmp_path / "kept").stat().st_size < 40_000 + 2 * 80_000 + 2000
-    one, two = found["model"].values()
-    assert one.address == two.address == found["again"].address
-    assert found["arrays"][0] is found["arrays"][1] is not found["arrays"][2]
+    one, two = actual["model"].values()
+    assert one.address == two.address == actual["again"].address
+    assert actual["arrays"][0] is actual["arrays"][1] is not actual["arrays"][2]
     one[0, 0] = 5.0
     assert two[0, 0].item() != 5.0, "a handle of its own"
 
@@ -129,8 +129,8 @@ def test_paths_that_look_alike_and_names_that_cannot_be(tmp_path: Path) -> None:
         "\ud800": rn.ones(3),
         "": rn.ones(4),
     }
-    found = round_trip(state, tmp_path)
-    assert described(found) == described(state)
+    actual = round_trip(state, tmp_path)
+    assert described(actual) == described(state)
     assert round_trip(rn.ones(2), tmp_path).tolist() == [1.0, 1.0]
     assert len(rn.load_file(tmp_path / "kept")) == 1
 
@@ -138,12 +138,12 @@ def test_paths_that_look_alike_and_names_that_cannot_be(tmp_path: Path) -> None:
 def test_nothing_that_is_loaded_is_the_files(tmp_path: Path) -> None:
     x = np.arange(1000.0, dtype=np.float32)
     rn.save({"t": rn.asarray(x), "a": x}, tmp_path / "a")
-    found = rn.load(tmp_path / "a")
+    actual = rn.load(tmp_path / "a")
     (tmp_path / "a").write_bytes(b"\xff" * (tmp_path / "a").stat().st_size)
-    np.testing.assert_array_equal(found["t"].numpy(), x)
-    np.testing.assert_array_equal(found["a"], x)
-    found["a"][0] = 5.0
-    assert found["t"][0].item() == 0.0
+    np.testing.assert_array_equal(actual["t"].numpy(), x)
+    np.testing.assert_array_equal(actual["a"], x)
+    actual["a"][0] = 5.0
+    assert actual["t"][0].item() == 0.0
 
 
 def test_the_same_value_gives_the_same_file(tmp_path: Path) -> None:
@@ -232,8 +232,8 @@ keys = st.one_of(st.text(max_size=3), st.integers(), st.none(), st.tuples(st.int
     )
 )
 def test_any_value_goes_round(tmp_path_factory: pytest.TempPathFactory, value: Any) -> None:
-    found = round_trip(value, tmp_path_factory.getbasetemp())
-    assert _plain(found) == _plain(value)
+    actual = round_trip(value, tmp_path_factory.getbasetemp())
+    assert _plain(actual) == _plain(value)
 
 
 def _plain(value: Any) -> Any:

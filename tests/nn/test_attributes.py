@@ -41,8 +41,8 @@ def test_buffers_take_values() -> None:
     run = rn.compile(lambda x: compiled(x))
     mean, steps = eager.mean, eager.steps
     for _ in range(3):
-        expected, found = eager(x), run(x)
-        assert np.array_equal(expected.numpy(), found.numpy())
+        expected, actual = eager(x), run(x)
+        assert np.array_equal(expected.numpy(), actual.numpy())
     assert eager.mean is mean and eager.steps is steps and eager.steps.item() == 3 and compiled.steps.item() == 3
     assert np.array_equal(eager.mean.numpy(), compiled.mean.numpy())
     assert names(eager) == (["linear.weight", "linear.bias"], ["mean", "steps"])
@@ -135,14 +135,14 @@ def test_layers_change_in_place() -> None:
 def test_gradients_change_in_place() -> None:
     p = nn.Parameter(np.ones(3, np.float32))
     (p * p).sum().backward()
-    held = p.grad
+    reference = p.grad
     p.grad.mul_(0.5)
     p.grad += 1.0
     p.grad[0] = 7.0
     assert p.grad.tolist() == [7.0, 2.0, 2.0]
     p.grad.zero_()
     (p * 3.0).sum().backward()
-    assert p.grad.tolist() == [3.0] * 3 and held is not None
+    assert p.grad.tolist() == [3.0] * 3 and reference is not None
     p.grad = None
     assert p.grad is None
     with pytest.raises(GradientError, match=r"\[grad\].*list"):

@@ -12,13 +12,13 @@ from runnel.core.errors import ArgumentError, DTypeError, MissingNameError
 
 def test_every_float_dtype_and_back() -> None:
     net = nn.Sequential(nn.Linear(3, 4), nn.BatchNorm1d(4))
-    weight, held = net[0].weight.numpy(), net[0].weight
+    weight, reference = net[0].weight.numpy(), net[0].weight
     for method, dtype in (("half", "float16"), ("bfloat16", "bfloat16"), ("double", "float64"), ("float", "float32")):
         assert getattr(net, method)() is net
         assert {p.dtype.name for p in (*net.parameters(), net[1].running_mean)} == {dtype}
         assert net[1].num_batches_tracked.dtype is rn.int64
         assert net(rn.ones((2, 3), dtype=dtype)).dtype.name == dtype
-    assert net[0].weight is held
+    assert net[0].weight is reference
     np.testing.assert_allclose(net[0].weight.numpy(), weight, rtol=1e-2)
     assert net.to(rn.ones(1, dtype="float64"))[0].weight.dtype is rn.float64
     assert net.to("cpu", "float32").to(dtype=None)[0].weight.dtype is rn.float32

@@ -30,8 +30,8 @@ def filled(layer: Any) -> Any:
     return layer
 
 
-def close(found: Any, wanted: Array) -> None:
-    np.testing.assert_allclose(found.numpy(), wanted, 1e-11, 1e-11)
+def close(actual: Any, expected: Array) -> None:
+    np.testing.assert_allclose(actual.numpy(), expected, 1e-11, 1e-11)
 
 
 def vector(v: Any, ndim: int) -> Array:
@@ -75,13 +75,13 @@ def test_convolutions(case: int) -> None:
     layer, shape, (stride, padding, dilation, groups) = CONVOLUTIONS[case]
     attrs = {"stride": stride, "padding": padding, "dilation": dilation, "groups": groups}
     x = normal(*shape)
-    wanted = SPATIAL["convolution"]["oracle"](x, filled(layer).weight.numpy(), **attrs)
-    wanted = wanted if layer.bias is None else wanted + vector(layer.bias, x.ndim)
-    close(layer(rn.asarray(x)), wanted)
-    close(layer(rn.asarray(x[0])), wanted[0])  # one image alone
+    expected = SPATIAL["convolution"]["oracle"](x, filled(layer).weight.numpy(), **attrs)
+    expected = expected if layer.bias is None else expected + vector(layer.bias, x.ndim)
+    close(layer(rn.asarray(x)), expected)
+    close(layer(rn.asarray(x[0])), expected[0])  # one image alone
     last = np.moveaxis(np.ascontiguousarray(np.moveaxis(x, 1, -1)), -1, 1)
-    close(layer(rn.asarray(last, copy=False)), wanted)  # in channels-last memory
-    close(rn.compile(lambda v: layer(v))(rn.asarray(x)), wanted)
+    close(layer(rn.asarray(last, copy=False)), expected)  # in channels-last memory
+    close(rn.compile(lambda v: layer(v))(rn.asarray(x)), expected)
 
 
 @pytest.mark.parametrize("mode", ["reflect", "replicate", "circular"])
@@ -104,8 +104,8 @@ def test_transposed_convolutions() -> None:
     )
     g = normal(2, 4, 3, 4)
     attrs = {"stride": (2, 3), "padding": ((1, 1),) * 2, "dilation": (1, 1), "groups": 2}
-    wanted = SPATIAL["convolution_input_gradient"]["oracle"](g, layer.weight.numpy(), size=(6, 10), **attrs)
-    close(layer(rn.asarray(g)), wanted + vector(layer.bias, 4))
+    expected = SPATIAL["convolution_input_gradient"]["oracle"](g, layer.weight.numpy(), size=(6, 10), **attrs)
+    close(layer(rn.asarray(g)), expected + vector(layer.bias, 4))
 
 
 # --- pooling ------------------------------------------------------------------------------------------------------

@@ -25,16 +25,16 @@ def shifted(module: nn.Module, args: Any) -> Any:
 
 
 def test_arguments_and_results_are_replaced_in_order() -> None:
-    layer, seen = nn.Tanh(), []
+    layer, recorded = nn.Tanh(), []
     x = rn.asarray(X)
     plain = layer(x).numpy()
     handles = [
         layer.register_forward_hook(doubled),
-        layer.register_forward_hook(lambda m, args, result: seen.append((m, args, result)), prepend=True),
+        layer.register_forward_hook(lambda m, args, result: recorded.append((m, args, result)), prepend=True),
         layer.register_forward_pre_hook(shifted),
     ]
     np.testing.assert_array_equal(layer(x).numpy(), 2 * np.asarray(nn.Tanh()(x + 1)))
-    assert seen[0][0] is layer and np.array_equal(seen[0][1][0].numpy(), X + 1)
+    assert recorded[0][0] is layer and np.array_equal(recorded[0][1][0].numpy(), X + 1)
     assert type(layer).__name__ == "Tanh" and isinstance(layer, nn.Tanh) and repr(layer) == "Tanh()"
     for handle in handles:
         handle.remove()
@@ -73,8 +73,8 @@ def test_gradients_pass_by_hooks(compiled: bool) -> None:
     def gradient(x: Any) -> Any:
         return rn.grad(lambda x: net(x).sum())(x)
 
-    found = (rn.compile(gradient) if compiled else gradient)(x)
-    np.testing.assert_allclose(found.numpy(), expected * 6, rtol=1e-6)
+    actual = (rn.compile(gradient) if compiled else gradient)(x)
+    np.testing.assert_allclose(actual.numpy(), expected * 6, rtol=1e-6)
     if compiled:
         return
 
@@ -82,12 +82,12 @@ def test_gradients_pass_by_hooks(compiled: bool) -> None:
         def forward(self, x: Any, y: Any) -> Any:
             return x * y, x + y
 
-    module, seen = Product(), []
-    module.register_full_backward_hook(lambda m, grad_in, grad_out: seen.append((grad_in, grad_out)))
+    module, recorded = Product(), []
+    module.register_full_backward_hook(lambda m, grad_in, grad_out: recorded.append((grad_in, grad_out)))
     product, total = module(x, y)
     (product.sum() + 2 * total.sum()).backward()
-    ((dx, dy), (dp, ds)) = seen[0]
-    assert len(seen) == 1
+    ((dx, dy), (dp, ds)) = recorded[0]
+    assert len(recorded) == 1
     np.testing.assert_allclose(dx.numpy(), X + 3, rtol=1e-6)
     np.testing.assert_allclose(dy.numpy(), X + 2, rtol=1e-6)
     np.testing.assert_array_equal(x.grad.numpy(), dx.numpy())
@@ -123,11 +123,11 @@ def test_errors_say_where_below_a_module_with_hooks() -> None:
 
 
 def test_states_pass_by_hooks() -> None:
-    net, seen = nn.Sequential(nn.Linear(2, 2), nn.Tanh()), []
-    net.register_state_dict_pre_hook(lambda m, prefix, keep_vars: seen.append(("saving", prefix, keep_vars)))
+    net, recorded = nn.Sequential(nn.Linear(2, 2), nn.Tanh()), []
+    net.register_state_dict_pre_hook(lambda m, prefix, keep_vars: recorded.append(("saving", prefix, keep_vars)))
     net[0].register_state_dict_post_hook(lambda m, state, prefix, meta: state.pop(f"{prefix}bias"))
     state = net.state_dict(prefix="net.")
-    assert list(state) == ["net.0.weight"] and seen == [("saving", "net.", False)]
+    assert list(state) == ["net.0.weight"] and recorded == [("saving", "net.", False)]
     assert net.state_dict(keep_vars=True)["0.weight"] is net[0].weight
 
     def renamed(module: Any, state: Any, prefix: str, meta: Any, strict: bool, *reports: Any) -> None:
@@ -140,11 +140,11 @@ def test_states_pass_by_hooks() -> None:
 
     net[0].register_load_state_dict_pre_hook(renamed)
     net.register_load_state_dict_post_hook(accepted)
-    given = {"0.old_weight": np.full((2, 2), 3, np.float32)}
-    assert net.load_state_dict(given, strict=False).missing_keys == []
-    assert "0.old_weight" in given and net[0].weight.tolist() == [[3.0, 3.0], [3.0, 3.0]]
+    arguments = {"0.old_weight": np.full((2, 2), 3, np.float32)}
+    assert net.load_state_dict(arguments, strict=False).missing_keys == []
+    assert "0.old_weight" in arguments and net[0].weight.tolist() == [[3.0, 3.0], [3.0, 3.0]]
     with pytest.raises(StateError, match=r"does not fit Sequential: it is bad\. Nothing was loaded"):
-        net.load_state_dict({**given, "bad": 1})
+        net.load_state_dict({**arguments, "bad": 1})
 
 
 def test_extra_state() -> None:

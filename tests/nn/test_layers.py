@@ -45,8 +45,8 @@ def softmax(x: np.ndarray) -> np.ndarray:
     ids=lambda p: type(p).__name__ if isinstance(p, nn.Module) else "",
 )
 def test_against_numpy(layer: nn.Module, oracle: object) -> None:
-    wanted = oracle(X.astype(np.float64))  # type: ignore[operator]
-    np.testing.assert_allclose(layer(rn.asarray(X)).numpy(), wanted, rtol=2e-6, atol=2e-6)
+    expected = oracle(X.astype(np.float64))  # type: ignore[operator]
+    np.testing.assert_allclose(layer(rn.asarray(X)).numpy(), expected, rtol=2e-6, atol=2e-6)
 
 
 @settings(deadline=None, max_examples=10)
@@ -54,8 +54,8 @@ def test_against_numpy(layer: nn.Module, oracle: object) -> None:
 def test_linear_shapes(inputs: int, outputs: int, batch: int, bias: bool) -> None:
     layer = nn.Linear(inputs, outputs, bias=bias)
     x = np.random.default_rng(inputs).standard_normal((batch, inputs)).astype(np.float32)
-    wanted = x.astype(np.float64) @ layer.weight.numpy().T + (layer.bias.numpy() if layer.bias is not None else 0)
-    np.testing.assert_allclose(layer(rn.asarray(x)).numpy(), wanted, rtol=1e-5, atol=1e-5)
+    expected = x.astype(np.float64) @ layer.weight.numpy().T + (layer.bias.numpy() if layer.bias is not None else 0)
+    np.testing.assert_allclose(layer(rn.asarray(x)).numpy(), expected, rtol=1e-5, atol=1e-5)
     bound = 1 / math.sqrt(inputs)
     assert np.abs(layer.weight.numpy()).max() <= bound
 
@@ -73,9 +73,9 @@ def test_initial_values_follow_the_seed() -> None:
 def test_embedding_rows_and_gradient() -> None:
     table = nn.Embedding(5, 3)
     labels = rn.asarray(np.array([[1, 4], [1, 0]]))
-    found = table(labels)
-    np.testing.assert_array_equal(found.numpy(), table.weight.numpy()[labels.numpy()])
-    found.sum().backward()
+    actual = table(labels)
+    np.testing.assert_array_equal(actual.numpy(), table.weight.numpy()[labels.numpy()])
+    actual.sum().backward()
     np.testing.assert_array_equal(table.weight.grad.numpy()[:, 0], [1, 2, 0, 0, 1])
 
 
@@ -149,7 +149,7 @@ def _logs() -> np.ndarray:
 
 
 @pytest.mark.parametrize(
-    ("loss", "x", "target", "wanted"),
+    ("loss", "x", "target", "expected"),
     [
         (nn.MSELoss(), X, TARGET, ((X - TARGET) ** 2).mean()),
         (nn.MSELoss("sum"), X, TARGET, ((X - TARGET) ** 2).sum()),
@@ -175,8 +175,8 @@ def _logs() -> np.ndarray:
         (nn.BCEWithLogitsLoss(), X, BITS, -(BITS * np.log(CHANCES) + (1 - BITS) * np.log(1 - CHANCES)).mean()),
     ],
 )  # fmt: skip
-def test_losses(loss: nn.Module, x: np.ndarray, target: np.ndarray, wanted: np.ndarray) -> None:
-    np.testing.assert_allclose(loss(rn.asarray(x), rn.asarray(target)).numpy(), wanted, rtol=1e-5, atol=1e-6)
+def test_losses(loss: nn.Module, x: np.ndarray, target: np.ndarray, expected: np.ndarray) -> None:
+    np.testing.assert_allclose(loss(rn.asarray(x), rn.asarray(target)).numpy(), expected, rtol=1e-5, atol=1e-6)
 
 
 def test_loss_weights_are_no_parameters() -> None:
@@ -211,9 +211,9 @@ def test_clip_grad_norm(order: float) -> None:
     assert nn.utils.clip_grad_norm_([p, q], 0.5, order).item() == pytest.approx(before, rel=1e-5)
     after = np.linalg.norm(np.concatenate([p.grad.numpy().ravel(), q.grad.numpy()]), order)
     assert after == pytest.approx(0.5, rel=1e-4)
-    kept = p.grad.numpy().copy()
+    saved = p.grad.numpy().copy()
     nn.utils.clip_grad_norm_([p, q], 100.0, order)
-    np.testing.assert_array_equal(p.grad.numpy(), kept)
+    np.testing.assert_array_equal(p.grad.numpy(), saved)
 
 
 def test_clip_grad_value() -> None:

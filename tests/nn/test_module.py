@@ -111,10 +111,10 @@ def test_requires_grad_and_zero_grad() -> None:
 
 
 def test_apply_visits_children_first() -> None:
-    seen: list[str] = []
-    nn.Sequential(nn.Linear(1, 1), nn.Sequential(nn.ReLU())).apply(lambda m: seen.append(type(m).__name__))
-    assert seen[-1] == "Sequential"
-    assert seen.index("ReLU") < seen.index("Sequential")
+    recorded: list[str] = []
+    nn.Sequential(nn.Linear(1, 1), nn.Sequential(nn.ReLU())).apply(lambda m: recorded.append(type(m).__name__))
+    assert recorded[-1] == "Sequential"
+    assert recorded.index("ReLU") < recorded.index("Sequential")
 
 
 def test_repr_shows_the_tree_and_counts() -> None:

@@ -85,10 +85,10 @@ def test_parametrizations_follow_each_other_and_can_be_set() -> None:
     assert type(layer).__name__ == "Linear" and parametrize.is_parametrized(layer, "weight")
     assert parametrize.type_before_parametrizations(layer) is nn.Linear
     np.testing.assert_array_equal(layer.weight.numpy(), np.triu(before) + np.triu(before, 1).T)
-    wanted = np.arange(16, dtype=np.float32).reshape(4, 4)
-    wanted = wanted + wanted.T
-    layer.weight = rn.asarray(wanted)
-    np.testing.assert_array_equal(layer.weight.numpy(), wanted)
+    expected = np.arange(16, dtype=np.float32).reshape(4, 4)
+    expected = expected + expected.T
+    layer.weight = rn.asarray(expected)
+    np.testing.assert_array_equal(layer.weight.numpy(), expected)
     with parametrize.cached():
         assert layer.weight is layer.weight
     assert layer.weight is not layer.weight

@@ -22,14 +22,14 @@ def sigmoid(x: Array) -> Array:
 
 
 def step(kind: str, x: Array, states: list[Array], w: Array, u: Array, b: Array, c: Array) -> list[Array]:
-    given_, past = w @ x + b, u @ states[0] + c
+    inputs, past = w @ x + b, u @ states[0] + c
     if kind == "RNN":
-        return [np.tanh(given_ + past)]
+        return [np.tanh(inputs + past)]
     if kind == "GRU":
-        (gr, gz, gn), (pr, pz, pn) = np.split(given_, 3), np.split(past, 3)
+        (gr, gz, gn), (pr, pz, pn) = np.split(inputs, 3), np.split(past, 3)
         z, n = sigmoid(gz + pz), np.tanh(gn + sigmoid(gr + pr) * pn)
         return [(1 - z) * n + z * states[0]]
-    i, f, g, o = np.split(given_ + past, 4)
+    i, f, g, o = np.split(inputs + past, 4)
     cell = sigmoid(f) * states[1] + sigmoid(i) * np.tanh(g)
     return [sigmoid(o) * np.tanh(cell), cell]
 
@@ -43,7 +43,7 @@ def by_hand(layer: Any, sequences: list[Array], first: list[Array] | None) -> tu
     outputs = []
     for row, xs in enumerate(sequences):
         for number in range(layer.num_layers):
-            found = []
+            results = []
             for direction in range(1 + layer.bidirectional):
                 suffix = f"l{number}" + ("_reverse" if direction else "")
                 names = ("weight_ih", "weight_hh", "bias_ih", "bias_hh")
@@ -59,10 +59,10 @@ def by_hand(layer: Any, sequences: list[Array], first: list[Array] | None) -> tu
                 for t in reversed(range(len(xs))) if direction else range(len(xs)):
                     now = step(kind, xs[t], now, w, u, b, c)
                     ys[t] = now[0]
-                found.append(ys)
+                results.append(ys)
                 for s, value in zip(last, now, strict=True):
                     s[place, row] = value
-            xs = np.concatenate(found, 1)
+            xs = np.concatenate(results, 1)
         outputs.append(xs)
     return outputs, last
 
@@ -90,10 +90,10 @@ def test_layers_against_numpy(
     hx: Any = None if states is None else tuple(map(rn.asarray, states))
     hx = hx[0] if hx is not None and len(hx) == 1 else hx
     output, last = layer(rn.asarray(x if batch_first else x.transpose(1, 0, 2)), hx)
-    outputs, wanted = by_hand(layer, list(x.astype(np.float64)), states)
-    found = output.numpy() if batch_first else output.numpy().transpose(1, 0, 2)
-    np.testing.assert_allclose(found, np.stack(outputs), rtol=1e-4, atol=1e-5)
-    for h, w in zip(as_list(last), wanted, strict=True):
+    outputs, expected = by_hand(layer, list(x.astype(np.float64)), states)
+    actual = output.numpy() if batch_first else output.numpy().transpose(1, 0, 2)
+    np.testing.assert_allclose(actual, np.stack(outputs), rtol=1e-4, atol=1e-5)
+    for h, w in zip(as_list(last), expected, strict=True):
         np.testing.assert_allclose(h, w, rtol=1e-4, atol=1e-5)
 
 
@@ -102,9 +102,9 @@ def test_without_a_batch_and_relu(kind: str) -> None:
     layer = getattr(nn, kind)(3, 4)
     x = rn.asarray(RNG.normal(size=(5, 3)).astype(np.float32))
     output, last = layer(x)
-    outputs, wanted = by_hand(layer, [x.numpy().astype(np.float64)], None)
+    outputs, expected = by_hand(layer, [x.numpy().astype(np.float64)], None)
     np.testing.assert_allclose(output.numpy(), outputs[0], rtol=1e-4, atol=1e-5)
-    assert [h.shape for h in as_list(last)] == [(1, 4)] * len(wanted)
+    assert [h.shape for h in as_list(last)] == [(1, 4)] * len(expected)
     relu = nn.RNN(3, 4, nonlinearity="relu")
     assert relu(x)[0].numpy().min() >= 0
 
@@ -173,13 +173,13 @@ def test_packed_sequences(kind: str, lengths: list[int], both: bool, layers: int
     packed = pack_padded_sequence(rn.asarray(x), lengths, batch_first=True, enforce_sorted=False)
     assert packed.data.shape == (sum(lengths), 3)
     output, last = layer(packed, hx)
-    padded, found = pad_packed_sequence(output, batch_first=True, padding_value=-5.0, total_length=7)
-    assert found.tolist() == lengths and padded.shape[1] == 7
-    outputs, wanted = by_hand(layer, [x[i, :n].astype(np.float64) for i, n in enumerate(lengths)], states)
+    padded, actual = pad_packed_sequence(output, batch_first=True, padding_value=-5.0, total_length=7)
+    assert actual.tolist() == lengths and padded.shape[1] == 7
+    outputs, expected = by_hand(layer, [x[i, :n].astype(np.float64) for i, n in enumerate(lengths)], states)
     for row, n in enumerate(lengths):
         np.testing.assert_allclose(padded.numpy()[row, :n], outputs[row], rtol=1e-4, atol=1e-5)
         assert np.all(padded.numpy()[row, n:] == -5.0)
-    for h, w in zip(as_list(last), wanted, strict=True):
+    for h, w in zip(as_list(last), expected, strict=True):
         np.testing.assert_allclose(h, w, rtol=1e-4, atol=1e-5)
 
 

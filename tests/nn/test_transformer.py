@@ -78,8 +78,8 @@ def normal(*shape: int, seed: int = 0) -> Array:
     return np.random.default_rng(seed).normal(size=shape).astype(np.float32)
 
 
-def close(found: Any, wanted: Array) -> None:
-    np.testing.assert_allclose(found.numpy(), wanted, rtol=2e-4, atol=2e-4)
+def close(actual: Any, expected: Array) -> None:
+    np.testing.assert_allclose(actual.numpy(), expected, rtol=2e-4, atol=2e-4)
 
 
 @pytest.mark.parametrize("batch_first", [True, False])
@@ -92,32 +92,32 @@ def test_multihead_attention(batch_first: bool, other_sizes: bool) -> None:
     padding = np.arange(7) >= np.array([[5], [7]])
     mask = np.random.default_rng(1).random((4, 7)) < 0.3
     mask[:, 0] = False
-    wanted, weights = attended(q, k, v, s, 3, padding[:, None, None] | mask)
+    expected, weights = attended(q, k, v, s, 3, padding[:, None, None] | mask)
     turn = (lambda x: x) if batch_first else (lambda x: np.ascontiguousarray(x.swapaxes(0, 1)))
     args = [rn.asarray(turn(x)) for x in (q, k, v)]
-    given = {"key_padding_mask": rn.asarray(padding), "attn_mask": rn.asarray(mask)}
-    found, none = layer(*args, **given)
-    close(found, turn(wanted))
+    arguments = {"key_padding_mask": rn.asarray(padding), "attn_mask": rn.asarray(mask)}
+    actual, none = layer(*args, **arguments)
+    close(actual, turn(expected))
     assert none is None
-    found, own = layer(*args, need_weights=True, average_attn_weights=False, **given)
-    close(found, turn(wanted))
+    actual, own = layer(*args, need_weights=True, average_attn_weights=False, **arguments)
+    close(actual, turn(expected))
     close(own, weights)
-    close(layer(*args, need_weights=True, **given)[1], weights.mean(1))
+    close(layer(*args, need_weights=True, **arguments)[1], weights.mean(1))
     added = np.where(mask, -np.inf, 0).astype(np.float32)
-    close(layer(*args, key_padding_mask=given["key_padding_mask"], attn_mask=rn.asarray(added))[0], turn(wanted))
-    lengths = layer(*args, attn_mask=given["attn_mask"], lengths=rn.asarray(np.array([5, 7])))[0]
-    close(lengths, turn(wanted))
+    close(layer(*args, key_padding_mask=arguments["key_padding_mask"], attn_mask=rn.asarray(added))[0], turn(expected))
+    lengths = layer(*args, attn_mask=arguments["attn_mask"], lengths=rn.asarray(np.array([5, 7])))[0]
+    close(lengths, turn(expected))
 
 
 def test_self_attention_packed_and_not_are_one() -> None:
     layer = nn.MultiheadAttention(16, 4, batch_first=True)
     s = state_of(layer)
     x = rn.asarray(normal(3, 6, 16))
-    wanted, _ = attended(*[x.numpy()] * 3, s, 4, np.triu(np.ones((6, 6), bool), 1))
-    close(layer(x, x, x, is_causal=True)[0], wanted)
-    close(layer(x, x + 0.0, x, is_causal=True)[0], wanted)
+    expected, _ = attended(*[x.numpy()] * 3, s, 4, np.triu(np.ones((6, 6), bool), 1))
+    close(layer(x, x, x, is_causal=True)[0], expected)
+    close(layer(x, x + 0.0, x, is_causal=True)[0], expected)
     one = layer(x[0], x[0], x[0], is_causal=True)[0]
-    close(one, wanted[0])
+    close(one, expected[0])
 
 
 @pytest.mark.parametrize("first", [False, True])
@@ -130,10 +130,10 @@ def test_encoder(first: bool, activation: str) -> None:
     x = normal(2, 5, 8)
     padding = np.arange(5) >= np.array([[3], [5]])
     function = gelu if activation == "gelu" else lambda y: np.maximum(y, 0)
-    wanted = x.astype(np.float64)
+    expected = x.astype(np.float64)
     for i in range(2):
-        wanted = encoded(wanted, part(s, f"layers.{i}."), 2, first, function, padding[:, None, None])
-    close(model(rn.asarray(x), src_key_padding_mask=rn.asarray(padding)), normed(wanted, s, "norm"))
+        expected = encoded(expected, part(s, f"layers.{i}."), 2, first, function, padding[:, None, None])
+    close(model(rn.asarray(x), src_key_padding_mask=rn.asarray(padding)), normed(expected, s, "norm"))
 
 
 def test_decoder() -> None:
@@ -166,9 +166,9 @@ def test_names_are_those_of_pytorch() -> None:
     decoder = [f"{a}.{n}" for a in ("self_attn", "multihead_attn") for n in common]
     decoder += [*rest, "norm3.weight", "norm3.bias"]
     model = nn.Transformer(4, 2, 2, 1, 8)
-    wanted = [f"encoder.layers.{i}.{n}" for i in range(2) for n in encoder] + [f"encoder.norm.{w}" for w in both]
-    wanted += [f"decoder.layers.0.{n}" for n in decoder] + [f"decoder.norm.{w}" for w in both]
-    assert sorted(model.state_dict()) == sorted(wanted)
+    expected = [f"encoder.layers.{i}.{n}" for i in range(2) for n in encoder] + [f"encoder.norm.{w}" for w in both]
+    expected += [f"decoder.layers.0.{n}" for n in decoder] + [f"decoder.norm.{w}" for w in both]
+    assert sorted(model.state_dict()) == sorted(expected)
     other = nn.Transformer(4, 2, 2, 1, 8)
     other.load_state_dict(model.state_dict())
     model.eval()
@@ -194,8 +194,8 @@ def test_a_compiled_step_with_dropout_gives_eagers_bits() -> None:
             return loss
 
         run = rn.compile(step) if compiled else step
-        found = [run(x, y).numpy().tobytes() for _ in range(4)]
-        return found + [p.numpy().tobytes() for p in model.parameters()]
+        actual = [run(x, y).numpy().tobytes() for _ in range(4)]
+        return actual + [p.numpy().tobytes() for p in model.parameters()]
 
     assert losses(True) == losses(False)
     assert len(set(losses(True)[:4])) == 4
@@ -215,13 +215,13 @@ def test_dropout_happens_inside_attention() -> None:
 
     plan = Traced(program, [x], rewrite=lambda graph: pipeline.run(graph)[0]).plan
     assert max(a.place.size for c in plan.calls for a in c.accesses if a.place.space is Space.ARENA) < 200 * 200
-    found = []
+    results = []
     for need_weights in (False, True):
         rn.manual_seed(3)
-        found.append(layer(x, x, x, is_causal=True, need_weights=need_weights)[0])
-    close(found[0], found[1].numpy())
+        results.append(layer(x, x, x, is_causal=True, need_weights=need_weights)[0])
+    close(results[0], results[1].numpy())
     layer.eval()
-    assert not np.allclose(found[0].numpy(), layer(x, x, x, is_causal=True)[0].numpy(), atol=1e-2)
+    assert not np.allclose(results[0].numpy(), layer(x, x, x, is_causal=True)[0].numpy(), atol=1e-2)
 
 
 @pytest.mark.parametrize("batch_first", [True, False])

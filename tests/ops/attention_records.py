@@ -72,22 +72,22 @@ def attention_gradient(g: Any, *arrays: Any, packed: bool, causal: bool, scale: 
     p = weights(q, k, mask, causal, scale)
     by_p = np.einsum("bihv,bhjv->bhij", g, v)
     by_s = p * (by_p - np.einsum("bhij,bhij->bhi", p, by_p)[..., None])
-    found = [
+    actual = [
         scale * np.einsum("bhij,bhjd->bihd", by_s, k),
         scale * np.einsum("bhij,bhid->bjhd", by_s, q),
         np.einsum("bhij,bihv->bjhv", p, g),
     ]
     if packed:
-        return (np.stack(found, 2),)
+        return (np.stack(actual, 2),)
     few = arrays[1].shape[1]
     for i in (1, 2):
-        b, t, h, d = found[i].shape
-        found[i] = found[i].reshape(b, t, few, h // few, d).sum(3)
-    return tuple(found)
+        b, t, h, d = actual[i].shape
+        actual[i] = actual[i].reshape(b, t, few, h // few, d).sum(3)
+    return tuple(actual)
 
 
 def largest(*arrays: Any, **attrs: Any) -> Any:
     """The greatest gradient in place of each: they are differences of what may be near one another."""
-    found = attention_gradient(*arrays, **attrs)
-    top = max(np.max(np.abs(x), initial=0.0) for x in found)
-    return tuple(np.full_like(x, top) for x in found)
+    actual = attention_gradient(*arrays, **attrs)
+    top = max(np.max(np.abs(x), initial=0.0) for x in actual)
+    return tuple(np.full_like(x, top) for x in actual)

@@ -105,11 +105,11 @@ def _scatter(indices: Any, updates: Any, *, shape: Any) -> Any:
 
 def _sort(x: Any, *, descending: bool) -> Any:
     """One element after the other; NaN is above all."""
-    found = np.zeros(x.shape, np.int64)
+    actual = np.zeros(x.shape, np.int64)
     for row in np.ndindex(x.shape[:-1]):
         key = [(v != v, 0 if v != v else v) for v in x[row].tolist()]
-        found[row] = sorted(range(len(key)), key=key.__getitem__, reverse=descending)
-    return np.take_along_axis(x, found, -1), found
+        actual[row] = sorted(range(len(key)), key=key.__getitem__, reverse=descending)
+    return np.take_along_axis(x, actual, -1), actual
 
 
 def _buckets(labels: Any, *, rows: int) -> Any:
@@ -157,8 +157,8 @@ def _winograd(x: Any, filters: Any, *, height: int, width: int, count: int, sign
     for i, r, c in np.ndindex(n, rows, columns):
         tile = np.einsum("ri,sj,ijc->rsc", entering, entering, x[i, r * 4 : r * 4 + 6, c * 4 : c * 4 + 6])
         planes = np.einsum("rsc,rsck->rsk", tile, filters.reshape(6, 6, *filters.shape[1:]))
-        made = np.einsum("pr,qs,rsk->pqk", leaving, leaving, planes)
-        out[i, r * 4 : r * 4 + 4, c * 4 : c * 4 + 4] = made
+        result = np.einsum("pr,qs,rsk->pqk", leaving, leaving, planes)
+        out[i, r * 4 : r * 4 + 4, c * 4 : c * 4 + 4] = result
     return out[:, :height, :width, :count]
 
 
@@ -176,8 +176,8 @@ def _winograd_gradient(x: Any, dy: Any, *, sign: Any = np.positive) -> Any:
         v = np.einsum("ri,sj,ijc->rsc", entering, entering, x[i, r * 4 : r * 4 + 6, c * 4 : c * 4 + 6])
         d = np.einsum("pr,qs,pqk->rsk", leaving, leaving, padded[i, r * 4 : r * 4 + 4, c * 4 : c * 4 + 4])
         parts[t // share] += np.einsum("rsc,rsk->rsck", v, d)
-    found = parts.reshape(-1, x.shape[3], k)
-    return np.pad(found, ((0, 0), (0, 0), (0, -k % 8)))
+    actual = parts.reshape(-1, x.shape[3], k)
+    return np.pad(actual, ((0, 0), (0, 0), (0, -k % 8)))
 
 
 # for the points 0, ±3/4, ±3/2 and infinity
@@ -363,9 +363,9 @@ RECORDS |= {name: Record(**given) for name, given in SPATIAL.items()}
 def sample(record: Record, case: Case, dtype: DType, seed: int = 0) -> list[Any]:
     """Inputs for ``case``: floats from the domain, small integers, coins."""
     rng = np.random.default_rng(seed)
-    given = record.input_dtypes or (None,) * len(case[0])
+    arguments = record.input_dtypes or (None,) * len(case[0])
     arrays = []
-    for shape, fixed in zip(case[0], given, strict=True):
+    for shape, fixed in zip(case[0], arguments, strict=True):
         kind = fixed or dtype
         if kind is dt.bool_:
             array = rng.integers(0, 2, shape).astype(bool)

@@ -31,10 +31,10 @@ def _padded(x: Any, padding: Any, value: Any = 0) -> Any:
 
 
 def _windows(x: Any, *, kernel: Any, stride: Any, dilation: Any) -> Any:
-    seen = {at: x[(slice(None), *part)] for at, part in _places(x.shape[1:-1], kernel, stride, dilation)}
-    counts = tuple(np.max([*seen], axis=0) + 1)
+    patches = {at: x[(slice(None), *part)] for at, part in _places(x.shape[1:-1], kernel, stride, dilation)}
+    counts = tuple(np.max([*patches], axis=0) + 1)
     result = np.empty((x.shape[0], *counts, *kernel, x.shape[-1]), x.dtype)
-    for at, part in seen.items():
+    for at, part in patches.items():
         result[(slice(None), *at)] = part
     return result
 
@@ -56,18 +56,18 @@ def _groups(x: Any, groups: int) -> list[slice]:
 
 def _convolution(x: Any, w: Any, *, stride: Any, padding: Any, dilation: Any, groups: int) -> Any:
     padded = _padded(x, padding)
-    found = {}
+    results = {}
     for at, part in _places(padded.shape[2:], w.shape[2:], stride, dilation):
-        seen = padded[(slice(None), slice(None), *part)]
-        found[at] = np.concatenate(
+        patches = padded[(slice(None), slice(None), *part)]
+        results[at] = np.concatenate(
             [
-                np.tensordot(seen[:, c], w[k], (range(1, x.ndim), range(1, x.ndim)))
+                np.tensordot(patches[:, c], w[k], (range(1, x.ndim), range(1, x.ndim)))
                 for c, k in zip(_groups(x.shape[1], groups), _groups(w.shape[0], groups), strict=True)
             ],
             axis=1,
         )
-    result = np.empty((x.shape[0], w.shape[0], *(np.max([*found], axis=0) + 1)))
-    for at, value in found.items():
+    result = np.empty((x.shape[0], w.shape[0], *(np.max([*results], axis=0) + 1)))
+    for at, value in results.items():
         result[(slice(None), slice(None), *at)] = value
     return result
 

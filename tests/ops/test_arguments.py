@@ -29,8 +29,8 @@ def test_two_arrays_meet_in_the_promoted_dtype(a: DType, b: DType) -> None:
     assert ops.less(x, y).array.tolist() == [False, True]
     if promote(a, b) is not bool_:
         assert ops.add(x, y).dtype is promote(a, b)
-        wanted = promote(a, b) if promote(a, b).is_float else float32
-        assert ops.divide(x, y).dtype is wanted
+        expected = promote(a, b) if promote(a, b).is_float else float32
+        assert ops.divide(x, y).dtype is expected
 
 
 def test_python_scalars_take_the_dtype_of_the_array() -> None:
@@ -68,8 +68,8 @@ def test_operands_broadcast_and_gradients_come_back(shapes: Any) -> None:
 @given(hnp.arrays(np.float64, hnp.array_shapes(max_dims=3, max_side=5), elements=st.floats(-9, 9)), st.data())
 def test_basic_indexing_is_that_of_numpy(x: Any, data: Any) -> None:
     key = data.draw(hnp.basic_indices(x.shape, allow_newaxis=True))
-    found = ops.getitem(V(x), key)
-    np.testing.assert_array_equal(found.array, x[key])
+    actual = ops.getitem(V(x), key)
+    np.testing.assert_array_equal(actual.array, x[key])
     check_grad(lambda v: ops.getitem(v, key), x)
 
 

@@ -16,13 +16,13 @@ Array = np.ndarray[Any, Any]
 
 
 def expected(
-    q: Array, k: Array, v: Array, seen: Array | None = None, added: Array | None = None, scale: float | None = None
+    q: Array, k: Array, v: Array, visible: Array | None = None, added: Array | None = None, scale: float | None = None
 ) -> Array:
     """In float64; a query that sees no key gives 0."""
     scores = q.astype(np.float64) @ k.astype(np.float64).swapaxes(-1, -2)
     scores = scores * (1 / np.sqrt(q.shape[-1]) if scale is None else scale) + (0 if added is None else added)
     powers = np.exp(scores - scores.max(-1, keepdims=True, initial=-1e9))
-    powers = powers if seen is None else np.where(seen, powers, 0)
+    powers = powers if visible is None else np.where(visible, powers, 0)
     total = powers.sum(-1, keepdims=True)
     result: Array = (powers / np.where(total == 0, 1, total)) @ v.astype(np.float64)
     return result
@@ -32,9 +32,9 @@ def normal(*shape: int, seed: int = 0) -> Array:
     return np.random.default_rng(seed).normal(size=shape).astype(np.float32)
 
 
-def close(found: Any, wanted: Array) -> None:
-    assert found.shape == wanted.shape
-    np.testing.assert_allclose(found.numpy(), wanted, rtol=2e-5, atol=2e-5)
+def close(actual: Any, expected_result: Array) -> None:
+    assert actual.shape == expected_result.shape
+    np.testing.assert_allclose(actual.numpy(), expected_result, rtol=2e-5, atol=2e-5)
 
 
 @settings(deadline=None, max_examples=30)
@@ -47,51 +47,51 @@ def test_any_shape(
     lead: Any, queries: int, keys: int, depth: int, values: int, causal: bool, mask: str, seed: int
 ) -> None:
     q, k, v = normal(*lead, queries, depth, seed=seed), normal(*lead, keys, depth), normal(*lead, keys, values)
-    seen = np.ones((queries, keys), bool)
+    visible = np.ones((queries, keys), bool)
     added = given_mask = None
     if mask == "bool":
         given_mask = np.random.default_rng(seed).random((queries, keys)) < 0.5
-        seen = given_mask
+        visible = given_mask
     elif mask != "none":
         given_mask = added = normal(*(lead if mask == "added" else ()), 1 if mask == "row" else queries, keys, seed=3)
     if causal:
-        seen = seen & np.tri(queries, keys, dtype=bool)
-    found = ops.scaled_dot_product_attention(
+        visible = visible & np.tri(queries, keys, dtype=bool)
+    actual = ops.scaled_dot_product_attention(
         rn.asarray(q), rn.asarray(k), rn.asarray(v), None if given_mask is None else rn.asarray(given_mask),
         is_causal=causal,
     )  # fmt: skip
-    close(found, expected(q, k, v, seen, added))
+    close(actual, expected(q, k, v, visible, added))
 
 
 @pytest.mark.parametrize("dtype", [np.int32, np.int64])
 def test_lengths_hide_keys_even_if_they_are_not_numbers(dtype: Any) -> None:
     q, k, v = normal(4, 2, 5, 8), normal(4, 2, 9, 8), normal(4, 2, 9, 3)
     lengths = np.array([9, 4, 0, 100], dtype)
-    seen = np.arange(9) < lengths[:, None, None, None]
-    wanted = expected(q, k, v, np.broadcast_to(seen, (4, 2, 5, 9)))
+    visible = np.arange(9) < lengths[:, None, None, None]
+    expected_result = expected(q, k, v, np.broadcast_to(visible, (4, 2, 5, 9)))
     k[1, :, 4:], v[1, :, 4:] = np.nan, np.inf
     args = [rn.asarray(x) for x in (q, k, v)]
-    close(ops.scaled_dot_product_attention(*args, lengths=rn.asarray(lengths)), wanted)
+    close(ops.scaled_dot_product_attention(*args, lengths=rn.asarray(lengths)), expected_result)
 
 
 @pytest.mark.parametrize("keys", [512, 513, 1300])
 @pytest.mark.parametrize("causal", [False, True])
 def test_long_sequences_are_taken_in_blocks(keys: int, causal: bool) -> None:
     q, k, v = normal(1, 2, keys, 4), 3 * normal(1, 2, keys, 4, seed=1), normal(1, 2, keys, 5)
-    seen = np.tri(keys, dtype=bool) if causal else None
-    found = ops.scaled_dot_product_attention(*[rn.asarray(x) for x in (q, k, v)], is_causal=causal)
-    close(found, expected(q, k, v, seen))
+    visible = np.tri(keys, dtype=bool) if causal else None
+    actual = ops.scaled_dot_product_attention(*[rn.asarray(x) for x in (q, k, v)], is_causal=causal)
+    close(actual, expected(q, k, v, visible))
 
 
 def test_masked_long_sequences_with_rows_that_see_nothing() -> None:
     q, k, v = normal(2, 1, 20, 4), normal(2, 1, 700, 4), normal(2, 1, 700, 4)
-    seen = np.random.default_rng(0).random((2, 1, 20, 700)) < 0.5
-    seen[0, 0, 3] = False
-    seen[0, 0, 4, :512] = False
-    seen[1, 0, 5, 512:] = False
-    found = ops.scaled_dot_product_attention(*[rn.asarray(x) for x in (q, k, v, seen)])
-    close(found, expected(q, k, v, seen))
-    assert not found.numpy()[0, 0, 3].any()
+    visible = np.random.default_rng(0).random((2, 1, 20, 700)) < 0.5
+    visible[0, 0, 3] = False
+    visible[0, 0, 4, :512] = False
+    visible[1, 0, 5, 512:] = False
+    actual = ops.scaled_dot_product_attention(*[rn.asarray(x) for x in (q, k, v, visible)])
+    close(actual, expected(q, k, v, visible))
+    assert not actual.numpy()[0, 0, 3].any()
 
 
 def test_grouped_heads_scale_and_half_precision() -> None:
@@ -139,8 +139,8 @@ def test_a_trained_mask_has_a_gradient() -> None:
     def total(added: Array) -> float:
         return float((expected(*arrays, added=added) * weights).sum())
 
-    found = ops.scaled_dot_product_attention(*map(rn.asarray, arrays), bias)
-    (found * rn.asarray(weights)).sum().backward()
+    actual = ops.scaled_dot_product_attention(*map(rn.asarray, arrays), bias)
+    (actual * rn.asarray(weights)).sum().backward()
     at = bias.numpy()
     for place in np.ndindex(at.shape):
         step = np.zeros_like(at)

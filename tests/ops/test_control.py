@@ -94,12 +94,12 @@ def loop_graph(use: tuple[int, ...]) -> Graph:
     """A scan of two carries, the second of which nobody reads inside, with the results numbered ``use``."""
     a, carry, count, x = (placeholder(SCALAR, name) for name in ("a", "carry", "count", "x"))
     one = zeros(SCALAR)
-    made = [node(add_p, node(mul_p, a, carry), x), node(add_p, count, one), node(mul_p, x, x)]
-    body = Body(Graph([a, carry, count, x], made, {}, "two"))
+    result = [node(add_p, node(mul_p, a, carry), x), node(add_p, count, one), node(mul_p, x, x)]
+    body = Body(Graph([a, carry, count, x], result, {}, "two"))
     inputs = [placeholder(v, "in") for v in (SCALAR, SCALAR, SCALAR, aval((3,), float32))]
     results = (SCALAR, SCALAR, aval((3,), float32))
-    made = results_of(Node(scan_p, tuple(inputs), scan_attrs(body=body, carries=2), results))
-    return Graph(inputs, [made[i] for i in use], {}, "loop")
+    result = results_of(Node(scan_p, tuple(inputs), scan_attrs(body=body, carries=2), results))
+    return Graph(inputs, [result[i] for i in use], {}, "loop")
 
 
 @pytest.mark.parametrize("use", [(0,), (1,), (2,), (0, 2), (0, 1, 2)])
@@ -117,13 +117,13 @@ def test_what_is_not_used_is_left_out(use: tuple[int, ...]) -> None:
 
 def test_passes_run_on_bodies() -> None:
     graph = loop_graph((0, 1))
-    seen: list[str] = []
+    names: list[str] = []
 
     def note(body: Graph) -> Graph:
-        seen.append(body.name)
+        names.append(body.name)
         return body
 
-    assert in_bodies(graph, note) is graph and seen == ["two"]
+    assert in_bodies(graph, note) is graph and names == ["two"]
 
 
 def test_bodies_are_equal_when_they_compute_the_same() -> None:

@@ -62,9 +62,9 @@ def test_random_convolutions(geometry: Any, layout: str) -> None:
     ]
     with switches.override(verify=True):
         for name, arrays, more in cases:
-            laid = [rn.asarray(_laid(a, layout), copy=False) for a in arrays]
-            found = apply(Op.registry[name], *laid, **more, **attrs).numpy()
-            np.testing.assert_allclose(found, SPATIAL[name]["oracle"](*arrays, **more, **attrs), 1e-11, 1e-11)
+            arranged = [rn.asarray(_laid(a, layout), copy=False) for a in arrays]
+            actual = apply(Op.registry[name], *arranged, **more, **attrs).numpy()
+            np.testing.assert_allclose(actual, SPATIAL[name]["oracle"](*arrays, **more, **attrs), 1e-11, 1e-11)
 
 
 def _laid(x: Array, layout: str) -> Array:
@@ -82,14 +82,14 @@ def test_random_pools_and_their_gradients(geometry: Any, data: Any) -> None:
     padding = tuple((min(a, k // 2), min(b, k // 2)) for (a, b), k in zip(attrs["padding"], kernel, strict=True))
     size = [max(n, d * (k - 1) + 1) for n, k, d in zip(size, kernel, attrs["dilation"], strict=True)]
     x = RNG.integers(-2, 3, (2, channels, *size)).astype(np.float64)
-    given_ = {"kernel": tuple(kernel), "stride": stride, "padding": padding, "dilation": attrs["dilation"]}
+    inputs = {"kernel": tuple(kernel), "stride": stride, "padding": padding, "dilation": attrs["dilation"]}
     leaf = rn.tensor(x, requires_grad=True)
     with switches.override(verify=True):
-        out = apply(Op.registry["max_pool"], leaf, **given_)
-        np.testing.assert_array_equal(out.numpy(), SPATIAL["max_pool"]["oracle"](x, **given_))
+        out = apply(Op.registry["max_pool"], leaf, **inputs)
+        np.testing.assert_array_equal(out.numpy(), SPATIAL["max_pool"]["oracle"](x, **inputs))
         g = RNG.integers(1, 9, out.shape).astype(np.float64)
         (out * rn.asarray(g)).sum().backward()
-    np.testing.assert_array_equal(leaf.grad.numpy(), _first_wins(x, g, **given_))
+    np.testing.assert_array_equal(leaf.grad.numpy(), _first_wins(x, g, **inputs))
 
 
 def _first_wins(x: Array, g: Array, *, kernel: Any, stride: Any, padding: Any, dilation: Any) -> Array:
@@ -109,14 +109,14 @@ def _first_wins(x: Array, g: Array, *, kernel: Any, stride: Any, padding: Any, d
 def test_adaptive_pools(size: list[int], count: int) -> None:
     x = tensor(2, 3, *size)
     counts = tuple(min(count, n) for n in size)
-    wanted: dict[str, Array] = {"mean": np.empty((2, 3, *counts)), "max": np.empty((2, 3, *counts))}
+    expected: dict[str, Array] = {"mean": np.empty((2, 3, *counts)), "max": np.empty((2, 3, *counts))}
     for at in np.ndindex(*counts):
         bins = (slice(i * n // m, -(-(i + 1) * n // m)) for i, n, m in zip(at, size, counts, strict=True))
         part = x[(..., *bins)].reshape(2, 3, -1)
-        for name, values in wanted.items():
+        for name, values in expected.items():
             values[(..., *at)] = getattr(part, name)(-1)
-    np.testing.assert_allclose(ops.adaptive_avg_pool(rn.asarray(x), counts).numpy(), wanted["mean"], 1e-12, 1e-12)
-    np.testing.assert_array_equal(ops.adaptive_max_pool(rn.asarray(x), counts).numpy(), wanted["max"])
+    np.testing.assert_allclose(ops.adaptive_avg_pool(rn.asarray(x), counts).numpy(), expected["mean"], 1e-12, 1e-12)
+    np.testing.assert_array_equal(ops.adaptive_max_pool(rn.asarray(x), counts).numpy(), expected["max"])
 
 
 def test_means_count_what_lies_inside() -> None:
@@ -148,9 +148,9 @@ def test_half_precision_is_summed_in_float32() -> None:
     wide = reference[Op.registry["convolution"]](
         x.astype(np.float32), w.astype(np.float32), stride=(1, 1), padding=((1, 1),) * 2, dilation=(1, 1), groups=1
     )
-    found = ops.conv(rn.asarray(x), rn.asarray(w), padding="same")
-    assert found.dtype is rn.float16
-    np.testing.assert_allclose(found.numpy().astype(np.float32), wide, rtol=2e-3, atol=2e-3)
+    actual = ops.conv(rn.asarray(x), rn.asarray(w), padding="same")
+    assert actual.dtype is rn.float16
+    np.testing.assert_allclose(actual.numpy().astype(np.float32), wide, rtol=2e-3, atol=2e-3)
 
 
 def test_transposes_undo_shapes() -> None:

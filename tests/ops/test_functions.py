@@ -134,9 +134,9 @@ CASES: dict[str, tuple[Callable[..., Any], Callable[..., Any], tuple[Any, ...]]]
 @pytest.mark.parametrize("name", CASES)
 def test_value_and_gradient(name: str) -> None:
     function, oracle, arrays = CASES[name]
-    found = function(*map(V, arrays)).array
-    np.testing.assert_allclose(found, oracle(*arrays), rtol=1e-9, atol=1e-12)
-    assert found.shape == np.shape(oracle(*arrays))
+    actual = function(*map(V, arrays)).array
+    np.testing.assert_allclose(actual, oracle(*arrays), rtol=1e-9, atol=1e-12)
+    assert actual.shape == np.shape(oracle(*arrays))
     check_grad(function, *arrays)
 
 
@@ -159,11 +159,11 @@ def test_cross_entropy_with_weights_ignored_labels_and_smoothing() -> None:
     labels = np.array([2, -100, 3])
     w = np.array([weight[2], 0, weight[3]])
     hard = (w * -logp[np.arange(3), labels * (labels >= 0)]).sum() / w.sum()
-    found = ops.cross_entropy(V(X), V(labels), V(weight))
-    np.testing.assert_allclose(found.array, hard, rtol=1e-12)
+    actual = ops.cross_entropy(V(X), V(labels), V(weight))
+    np.testing.assert_allclose(actual.array, hard, rtol=1e-12)
     smooth = ((-logp * weight).sum(1) * (labels >= 0)).sum() / w.sum() / 4
-    found = ops.cross_entropy(V(X), V(labels), V(weight), label_smoothing=0.1)
-    np.testing.assert_allclose(found.array, 0.9 * hard + 0.1 * smooth, rtol=1e-12)
+    actual = ops.cross_entropy(V(X), V(labels), V(weight), label_smoothing=0.1)
+    np.testing.assert_allclose(actual.array, 0.9 * hard + 0.1 * smooth, rtol=1e-12)
     check_grad(lambda x: ops.cross_entropy(x, V(labels), V(weight), label_smoothing=0.1), X)
 
 
@@ -181,10 +181,10 @@ def test_cross_entropy_of_probabilities_and_of_more_axes() -> None:
 @pytest.mark.parametrize("name", ["argmax", "argmin"])
 def test_positions_of_extremes(name: str) -> None:
     x = np.array([[1.0, 3.0, 3.0], [np.nan, 5.0, np.nan], [0.0, -1.0, -1.0], [7.0, np.nan, 9.0]])
-    found, expected = getattr(ops, name), getattr(np, name)
+    actual, expected = getattr(ops, name), getattr(np, name)
     for axis in (0, 1, None):
-        np.testing.assert_array_equal(found(V(x), axis).array, expected(x, axis))
-    assert found(V(np.arange(6).reshape(2, 3)), 1, keepdims=True).shape == (2, 1)
+        np.testing.assert_array_equal(actual(V(x), axis).array, expected(x, axis))
+    assert actual(V(np.arange(6).reshape(2, 3)), 1, keepdims=True).shape == (2, 1)
 
 
 def gradient(function: Any, x: Any) -> list[float]:

@@ -47,8 +47,8 @@ def agrees(source: np.ndarray, key: Any, rng: np.random.Generator) -> None:
     values = rng.normal(size=expected.shape)
     thin = rng.normal(size=[1 if rng.random() < 0.5 else n for n in expected.shape][int(rng.integers(2)) :])
     for k in (key, as_tensors(key)):
-        found = x[k]
-        assert found.shape == expected.shape and np.array_equal(found.numpy(), expected), k
+        actual = x[k]
+        assert actual.shape == expected.shape and np.array_equal(actual.numpy(), expected), k
         for value in (values, rn.asarray(thin), 2.5):
             y = x.clone()
             y[k] = value
@@ -85,8 +85,8 @@ def test_indices_that_a_program_computes() -> None:
         return y
 
     x, i, j = rn.asarray(X), rn.asarray([0, 1, -1]), rn.asarray([1, 0, 1])
-    for found, expected in zip(rn.compile(read)(x, i, j), read(x, i, j), strict=True):
-        assert np.array_equal(found.numpy(), expected.numpy())
+    for actual, expected in zip(rn.compile(read)(x, i, j), read(x, i, j), strict=True):
+        assert np.array_equal(actual.numpy(), expected.numpy())
     by_numpy = X.copy()
     a, b = np.array([0, 1, -1]), np.array([1, 0, 1])
     by_numpy[a, b] = X[0, 0] * 2

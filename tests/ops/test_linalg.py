@@ -51,32 +51,32 @@ CASES = {
 
 
 def differences(function: Callable[[Any], Any], x: Array, step: float = 1e-6) -> Array:
-    found = np.zeros_like(x)
+    actual = np.zeros_like(x)
     for place in np.ndindex(x.shape):
         ends = []
         for h in (step, -step):
             moved = x.copy()
             moved[place] += h
             ends.append(function(rn.asarray(moved)).item())
-        found[place] = (ends[0] - ends[1]) / (2 * step)
-    return found
+        actual[place] = (ends[0] - ends[1]) / (2 * step)
+    return actual
 
 
 @pytest.mark.parametrize("name", CASES)
 def test_gradients(name: str) -> None:
     function, shape = CASES[name]
     x = drawn(*shape)
-    found = rn.grad(function)(rn.asarray(x)).numpy()
-    np.testing.assert_allclose(found, differences(function, x), rtol=1e-5, atol=1e-6)
+    actual = rn.grad(function)(rn.asarray(x)).numpy()
+    np.testing.assert_allclose(actual, differences(function, x), rtol=1e-5, atol=1e-6)
     compiled = rn.compile(rn.grad(function))(rn.asarray(x)).numpy()
-    assert compiled.tobytes() == found.tobytes()
+    assert compiled.tobytes() == actual.tobytes()
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 def test_values_are_numpys(dtype: str) -> None:
     a = drawn(2, 4, 3).astype(dtype)
     square = a @ a.swapaxes(-1, -2)
-    for found, wanted in (
+    for actual, expected in (
         (rn.linalg.eigh(rn.asarray(square)), np.linalg.eigh(square)),
         (rn.linalg.eigh(rn.asarray(square), "U"), np.linalg.eigh(square, "U")),
         (rn.linalg.qr(rn.asarray(a)), np.linalg.qr(a)),
@@ -84,7 +84,7 @@ def test_values_are_numpys(dtype: str) -> None:
         (rn.linalg.svd(rn.asarray(a)), np.linalg.svd(a)),
         (rn.linalg.svd(rn.asarray(a), False), np.linalg.svd(a, False)),
     ):
-        for x, y in zip(found, wanted, strict=True):
+        for x, y in zip(actual, expected, strict=True):
             assert x.numpy().tobytes() == np.ascontiguousarray(y).tobytes()
     b = drawn(4, seed=1).astype(dtype)
     assert rn.linalg.solve(rn.asarray(square[0] + np.eye(4, dtype=dtype)), rn.asarray(b)).shape == (4,)

@@ -28,11 +28,11 @@ def terms(kind: str, *shape: int) -> Any:
     return x.astype(np.float32)
 
 
-def assert_sum(found: Any, x: Any, axes: Any = None) -> None:
+def assert_sum(actual: Any, x: Any, axes: Any = None) -> None:
     wide = x.astype(np.float64)
-    count = x.size // max(np.size(found.numpy()), 1)
+    count = x.size // max(np.size(actual.numpy()), 1)
     slack = bound(count, np.float32) * np.abs(wide).sum(axes) + U * np.abs(wide.sum(axes))
-    assert (np.abs(found.numpy() - wide.sum(axes)) <= slack).all()
+    assert (np.abs(actual.numpy() - wide.sum(axes)) <= slack).all()
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -57,23 +57,23 @@ def test_a_hundred_million_terms(dtype: Any) -> None:
     n = 10**8
     tenth = rn.asarray([0.1], dtype)
     value = float(tenth.numpy()[0])
-    found = float(ops.sum(ops.broadcast_to(tenth, (n,))))
-    assert abs(found / (value * n) - 1) <= bound(n, dtype.numpy)
+    actual = float(ops.sum(ops.broadcast_to(tenth, (n,))))
+    assert abs(actual / (value * n) - 1) <= bound(n, dtype.numpy)
     if dtype is rn.float32:
-        assert abs(found / (value * n) - 1) < 1e-6
-        assert float(rn.compile(lambda t: ops.sum(ops.broadcast_to(t, (n,))))(tenth)) == found
+        assert abs(actual / (value * n) - 1) < 1e-6
+        assert float(rn.compile(lambda t: ops.sum(ops.broadcast_to(t, (n,))))(tenth)) == actual
 
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_products(kind: str) -> None:
     x, y = terms(kind, N), terms(kind, N)[::-1].copy()
     exact, size = float(x.astype(np.float64) @ y), float(np.abs(x).astype(np.float64) @ np.abs(y))
-    for found in (ops.matmul(rn.asarray(x), rn.asarray(y)), ops.vecdot(rn.asarray(x), rn.asarray(y))):
-        assert abs(float(found) - exact) <= (bound(N, np.float32, products=True) + U) * size
+    for actual in (ops.matmul(rn.asarray(x), rn.asarray(y)), ops.vecdot(rn.asarray(x), rn.asarray(y))):
+        assert abs(float(actual) - exact) <= (bound(N, np.float32, products=True) + U) * size
     a, b = x.reshape(4, -1), y.reshape(-1, 4)
     exact, sizes = a.astype(np.float64) @ b, np.abs(a).astype(np.float64) @ np.abs(b)
-    found = (rn.asarray(a) @ rn.asarray(b)).numpy()
-    assert (np.abs(found - exact) <= (bound(N // 4, np.float32, products=True) + U) * sizes).all()
+    actual = (rn.asarray(a) @ rn.asarray(b)).numpy()
+    assert (np.abs(actual - exact) <= (bound(N // 4, np.float32, products=True) + U) * sizes).all()
 
 
 def test_all_terms_a_tenth() -> None:
@@ -88,8 +88,8 @@ def test_all_terms_a_tenth() -> None:
         "softmax": (ops.sum(ops.softmax(x)), 1.0), "half": (ops.mean(x.astype(rn.float16)), float(np.float16(0.1))),
         "bfloat16": (ops.mean(x.astype(rn.bfloat16)), float(rn.asarray(0.1, rn.bfloat16))),
     }  # fmt: skip
-    for name, (found, exact) in two.items():
-        np.testing.assert_allclose(found.numpy().astype(np.float64), exact, 2e-6, err_msg=name)
+    for name, (actual, exact) in two.items():
+        np.testing.assert_allclose(actual.numpy().astype(np.float64), exact, 2e-6, err_msg=name)
     labels = rn.asarray(np.zeros(N // 4, np.int64))
     sums = {
         "index_add": ops.index_add(rn.zeros((2, 4)), 0, labels, rows)[0],
@@ -97,8 +97,8 @@ def test_all_terms_a_tenth() -> None:
         "broadcast": rn.grad(lambda b: ops.sum(rows + b) * 0.1)(rn.zeros((4,))),
         "embedding": rn.grad(lambda w: ops.sum(ops.embedding(w, labels)) * 0.1)(rn.zeros((2, 4)))[0],
     }  # fmt: skip
-    for name, found in sums.items():
-        np.testing.assert_allclose(found.numpy(), value * N / 4, 3e-6, err_msg=name)
+    for name, actual in sums.items():
+        np.testing.assert_allclose(actual.numpy(), value * N / 4, 3e-6, err_msg=name)
     dot = float(ops.matmul(x, x))
     assert abs(dot / (value**2 * N) - 1) < 3e-5
 
@@ -118,8 +118,8 @@ def test_attention_over_many_keys(keys: int) -> None:
     q = rn.zeros((1, 1, 1, 8))
     k = rn.asarray(np.random.default_rng(0).standard_normal((1, 1, keys, 8)).astype(np.float32))
     v = rn.asarray(np.full((1, 1, keys, 8), 0.1, np.float32))
-    found = ops.scaled_dot_product_attention(q, k, v)
-    np.testing.assert_allclose(found.numpy(), np.float32(0.1), 5e-6)
+    actual = ops.scaled_dot_product_attention(q, k, v)
+    np.testing.assert_allclose(actual.numpy(), np.float32(0.1), 5e-6)
 
 
 @pytest.mark.parametrize("queries", [1000, 20_000])

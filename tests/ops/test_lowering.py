@@ -62,8 +62,8 @@ def test_expressions_mean_the_reference(name: str) -> None:
             else:
                 expr = rule.expr((*avals, out), *refs, **case[1])
             assert expr.dtype is out.dtype
-            found = np.broadcast_to(evaluate(expr, known), out.shape)
-            np.testing.assert_array_equal(found, reference[op](*arrays, **case[1]))
+            actual = np.broadcast_to(evaluate(expr, known), out.shape)
+            np.testing.assert_array_equal(actual, reference[op](*arrays, **case[1]))
 
 
 @pytest.mark.parametrize("name", ["relu", "abs", "maximum", "minimum", "sign", "where"])

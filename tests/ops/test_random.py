@@ -30,10 +30,10 @@ KNOWN = [
 @pytest.mark.parametrize("counter, key, block", KNOWN)
 def test_known_blocks(counter: Any, key: Any, block: Any) -> None:
     words = [np.array([w], np.uint32) for w in (*counter, *key)]
-    found = philox(
+    actual = philox(
         tuple(words[:4]), (words[4], words[5]), np.uint32, np.add, np.multiply, scalar.mul_high.numpy, np.bitwise_xor
     )
-    assert tuple(int(w[0]) for w in found) == block
+    assert tuple(int(w[0]) for w in actual) == block
 
 
 def test_numbers_depend_on_key_and_position_alone() -> None:

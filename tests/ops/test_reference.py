@@ -42,11 +42,11 @@ def test_reference_agrees_with_the_oracle(name: str) -> None:
     for dtype in record.dtypes:
         for case in record.cases:
             arrays = sample(record, case, dtype)
-            made = apply(op, *map(ArrayValue, arrays), **case[1])
+            built = apply(op, *map(ArrayValue, arrays), **case[1])
             wide = [a.astype(np.float64) if a.dtype.kind not in "biu" else a for a in arrays]
             with np.errstate(all="ignore"):
-                found = record.oracle(*wide, **case[1])
-            for result, expected in zip(listed(op, made), listed(op, found), strict=True):
+                actual = record.oracle(*wide, **case[1])
+            for result, expected in zip(listed(op, built), listed(op, actual), strict=True):
                 compare(result.array, np.asarray(expected), dtype)
 
 
@@ -64,8 +64,8 @@ def compare(result: Any, expected: Any, dtype: DType) -> None:
 @pytest.mark.parametrize("name", [n for n in NAMES if RECORDS[n].smooth and float64 in RECORDS[n].dtypes])
 def test_vjp_is_the_derivative(name: str) -> None:
     record, op = RECORDS[name], Op.registry[name]
-    made = infer[op](*_avals(record, op), **record.cases[0][1])
-    if any(x.dtype.is_float for x in listed(op, made)):
+    result = infer[op](*_avals(record, op), **record.cases[0][1])
+    if any(x.dtype.is_float for x in listed(op, result)):
         for case in record.cases:
             check_grad(lambda *xs, attrs=case[1]: flat(apply(op, *xs, **attrs)), *sample(record, case, float64, seed=3))
 

@@ -49,10 +49,10 @@ def drawn(dtype: str, shape: tuple[int, ...], seed: int = 0) -> Array:
 def test_every_dtype(dtype: str, n: int) -> None:
     x = drawn(dtype, (3, n))
     for descending in (False, True):
-        wanted = order(x, descending)
-        assert rn.argsort(rn.asarray(x), descending=descending).numpy().tolist() == wanted.tolist()
-        found = rn.sort(rn.asarray(x), descending=descending).numpy()
-        assert found.tobytes() == np.take_along_axis(x, wanted, -1).tobytes()
+        expected = order(x, descending)
+        assert rn.argsort(rn.asarray(x), descending=descending).numpy().tolist() == expected.tolist()
+        actual = rn.sort(rn.asarray(x), descending=descending).numpy()
+        assert actual.tobytes() == np.take_along_axis(x, expected, -1).tobytes()
 
 
 @settings(deadline=None, max_examples=40)
@@ -66,13 +66,13 @@ def test_any_axis(shape: tuple[int, ...], axis: int | None, descending: bool, se
         with pytest.raises(AxisError):
             rn.sort(rn.asarray(x), axis)
         return
-    given_ = x.reshape(-1) if axis is None else np.moveaxis(x, axis, -1)
-    wanted = order(given_, descending)
+    inputs = x.reshape(-1) if axis is None else np.moveaxis(x, axis, -1)
+    expected = order(inputs, descending)
     place = -1 if axis is None else axis
-    found = rn.asarray(x).argsort(axis, descending)
-    np.testing.assert_array_equal(found.numpy(), np.moveaxis(wanted, -1, place))
+    actual = rn.asarray(x).argsort(axis, descending)
+    np.testing.assert_array_equal(actual.numpy(), np.moveaxis(expected, -1, place))
     values = rn.asarray(x).sort(axis, descending)
-    np.testing.assert_array_equal(values.numpy(), np.moveaxis(np.take_along_axis(given_, wanted, -1), -1, place))
+    np.testing.assert_array_equal(values.numpy(), np.moveaxis(np.take_along_axis(inputs, expected, -1), -1, place))
 
 
 @pytest.mark.parametrize("largest", [True, False])
@@ -80,11 +80,11 @@ def test_topk(largest: bool) -> None:
     x = drawn("float32", (4, 5, 9))
     for k in (0, 1, 3, 5):
         values, indices = rn.topk(rn.asarray(x), k, 1, largest)
-        wanted = np.take(np.moveaxis(order(np.moveaxis(x, 1, -1), largest), -1, 1), range(k), 1)
-        np.testing.assert_array_equal(indices.numpy(), wanted)
-        np.testing.assert_array_equal(values.numpy(), np.take_along_axis(x, wanted, 1))
-    made = rn.asarray(x).topk(2)
-    assert made.values.shape == made.indices.shape == (4, 5, 2)
+        expected = np.take(np.moveaxis(order(np.moveaxis(x, 1, -1), largest), -1, 1), range(k), 1)
+        np.testing.assert_array_equal(indices.numpy(), expected)
+        np.testing.assert_array_equal(values.numpy(), np.take_along_axis(x, expected, 1))
+    result = rn.asarray(x).topk(2)
+    assert result.values.shape == result.indices.shape == (4, 5, 2)
     with pytest.raises(ShapeError, match="k=6 of the 5 elements along axis 1"):
         rn.topk(rn.asarray(x), 6, 1)
 

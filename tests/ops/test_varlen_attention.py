@@ -25,10 +25,10 @@ def expected(q: Array, k: Array, v: Array, of_queries: Array, of_keys: Array, ca
     for i in range(len(of_queries) - 1):
         rows, columns = slice(*of_queries[i : i + 2]), slice(*of_keys[i : i + 2])
         n, m = rows.stop - rows.start, columns.stop - columns.start
-        seen = np.tri(n, m, m - n, dtype=bool) if causal else np.ones((n, m), bool)
+        visible = np.tri(n, m, m - n, dtype=bool) if causal else np.ones((n, m), bool)
         for head in range(q.shape[1]):
             scores = q[rows, head].astype(np.float64) @ k[columns, head // group].T / np.sqrt(q.shape[2])
-            powers = np.where(seen, np.exp(scores), 0)
+            powers = np.where(visible, np.exp(scores), 0)
             total = powers.sum(-1, keepdims=True)
             result[rows, head] = powers / np.where(total == 0, 1, total) @ v[columns, head // group]
     return result
@@ -50,20 +50,22 @@ def test_any_lengths(
 ) -> None:
     of_queries, of_keys = (np.cumsum([before, *[n[i] for n in lengths]]).astype(kind) for i in range(2))
     arrays = operands(int(of_queries[-1]) + behind, int(of_keys[-1]) + behind, 2 * group, 2)
-    found = ops.varlen_attn(
+    actual = ops.varlen_attn(
         *map(rn.asarray, arrays), rn.asarray(of_queries), rn.asarray(of_keys), is_causal=causal, enable_gqa=True
     )
-    wanted = expected(*arrays, of_queries.astype(int), of_keys.astype(int), causal)
-    np.testing.assert_allclose(found.numpy(), wanted, rtol=2e-5, atol=2e-5)
+    expected_result = expected(*arrays, of_queries.astype(int), of_keys.astype(int), causal)
+    np.testing.assert_allclose(actual.numpy(), expected_result, rtol=2e-5, atol=2e-5)
 
 
 def test_equal_lengths_are_a_batch() -> None:
     q, k, v = (np.random.default_rng(s).normal(size=(3 * 20, 2, 8)).astype(np.float32) for s in range(3))
     offsets = rn.asarray(np.arange(0, 61, 20, np.int32))
     batch = [rn.asarray(x.reshape(3, 20, 2, 8).transpose(0, 2, 1, 3).copy()) for x in (q, k, v)]
-    wanted = ops.scaled_dot_product_attention(*batch, is_causal=True, scale=0.3)
-    found = ops.varlen_attn(*map(rn.asarray, (q, k, v)), offsets, None, 20, 20, True, scale=0.3)
-    np.testing.assert_allclose(found.numpy(), wanted.numpy().transpose(0, 2, 1, 3).reshape(60, 2, 8), 1e-6, 1e-6)
+    expected_result = ops.scaled_dot_product_attention(*batch, is_causal=True, scale=0.3)
+    actual = ops.varlen_attn(*map(rn.asarray, (q, k, v)), offsets, None, 20, 20, True, scale=0.3)
+    np.testing.assert_allclose(
+        actual.numpy(), expected_result.numpy().transpose(0, 2, 1, 3).reshape(60, 2, 8), 1e-6, 1e-6
+    )
 
 
 @pytest.mark.parametrize("causal", [False, True])
@@ -82,9 +84,9 @@ def test_gradients_in_float64(causal: bool, order: int) -> None:
         return (q * q).sum() + (k * k).sum() + (v * v).sum()
 
     function = total if order == 1 else sharpness
-    found = rn.grad(function, argnums=(0, 1, 2))(*map(rn.asarray, arrays))
+    actual = rn.grad(function, argnums=(0, 1, 2))(*map(rn.asarray, arrays))
     rng = np.random.default_rng(6)
-    for which, gradient in enumerate(found):
+    for which, gradient in enumerate(actual):
         direction = rng.normal(size=arrays[which].shape)
         above, below = (
             float(function(*[rn.asarray(x + step * direction if i == which else x) for i, x in enumerate(arrays)]))
@@ -100,13 +102,13 @@ def test_dropout_is_a_function_of_its_key() -> None:
     offsets = np.array([0, 15, 40])
     key = rn.asarray(np.array([3, 4], np.uint32))
     args = [rn.asarray(x) for x in (q, k, v, offsets)]
-    found = ops.varlen_attn(*args, dropout_p=0.5, dropout_key=key).numpy()
-    assert found.tobytes() == ops.varlen_attn(*args, dropout_p=0.5, dropout_key=key).numpy().tobytes()
+    actual = ops.varlen_attn(*args, dropout_p=0.5, dropout_key=key).numpy()
+    assert actual.tobytes() == ops.varlen_attn(*args, dropout_p=0.5, dropout_key=key).numpy().tobytes()
     whole = ops.varlen_attn(*args).numpy()
-    kept = found != 0
-    np.testing.assert_allclose(found[kept], 2 * whole[kept], rtol=1e-5)
+    is_nonzero = actual != 0
+    np.testing.assert_allclose(actual[is_nonzero], 2 * whole[is_nonzero], rtol=1e-5)
     uniform = ops.uniform(key, (2, 40, 40)).numpy().transpose(1, 0, 2)
-    np.testing.assert_array_equal(kept, (uniform >= 0.5) & (whole != 0))
+    np.testing.assert_array_equal(is_nonzero, (uniform >= 0.5) & (whole != 0))
     with pytest.raises(ValueError, match="dropout_key"):
         ops.varlen_attn(*args, dropout_p=0.5)
 
@@ -137,15 +139,15 @@ def test_new_lengths_are_another_input_of_the_same_program() -> None:
             return step(*arrays, rn.asarray(offsets))
 
     step(*arrays, rn.asarray(np.array([0, 10, 50])))
-    made = statistics.compiled + statistics.loaded
+    result = statistics.compiled + statistics.loaded
     for middle in (0, 7, 31, 50):
         offsets = np.array([0, middle, 50])
         value, gradients = step(*arrays, rn.asarray(offsets))
-        assert statistics.compiled + statistics.loaded == made
+        assert statistics.compiled + statistics.loaded == result
         assert step.statistics["traces"] == 1
-        wanted, others = eager(offsets)
-        made = statistics.compiled + statistics.loaded
-        assert value.numpy().tobytes() == wanted.numpy().tobytes()
+        expected_result, others = eager(offsets)
+        result = statistics.compiled + statistics.loaded
+        assert value.numpy().tobytes() == expected_result.numpy().tobytes()
         assert all(a.numpy().tobytes() == b.numpy().tobytes() for a, b in zip(gradients, others, strict=True))
 
 

@@ -64,12 +64,12 @@ def test_any_sizes(n: int, height: int, width: int, channels: int, filters: int,
     y = winograd(rn.asarray(x), winograd_filters(rn.asarray(w)), height, width, filters).numpy()
     np.testing.assert_allclose(y, direct(x, w, height, width), atol=2e-5 * 3 * channels**0.5, rtol=0)
     dy = random(rng, n, height, width, filters)
-    found = winograd_gradient(rn.asarray(x), rn.asarray(dy)).numpy()
+    actual = winograd_gradient(rn.asarray(x), rn.asarray(dy)).numpy()
     for r in range(TAPS):
         for s in range(TAPS):
             part = x[:, r : r + height, s : s + width].astype(np.float64)
             want = np.einsum("nhwc,nhwk->ck", part, dy.astype(np.float64))
-            np.testing.assert_allclose(found[r, s], want, atol=2e-5 * (n * height * width) ** 0.5, rtol=0)
+            np.testing.assert_allclose(actual[r, s], want, atol=2e-5 * (n * height * width) ** 0.5, rtol=0)
 
 
 @pytest.mark.parametrize("channels", [64, 256])
@@ -92,11 +92,11 @@ def test_bits_do_not_depend_on_threads_or_batch() -> None:
         return winograd(a, winograd_filters(b), 8, 8, 64), winograd_gradient(a, g)
 
     arguments = [rn.asarray(a) for a in (x, w, dy)]
-    wanted = [t.numpy().tobytes() for t in both(*arguments)]
+    expected = [t.numpy().tobytes() for t in both(*arguments)]
     for threads in (1, 2, 3):
         with switches.override(num_threads=threads):
-            found = rn.compile(both)(*arguments)
-        assert [t.numpy().tobytes() for t in found] == wanted
+            actual = rn.compile(both)(*arguments)
+        assert [t.numpy().tobytes() for t in actual] == expected
     one = winograd(rn.asarray(x[3:4]), winograd_filters(arguments[1]), 8, 8, 64).numpy()
     assert one.tobytes() == winograd(arguments[0], winograd_filters(arguments[1]), 8, 8, 64).numpy()[3:4].tobytes()
 
@@ -123,6 +123,6 @@ def test_what_follows_runs_on_each_pixel_as_it_is_made(height: int, width: int, 
 
     arguments = [rn.asarray(x), winograd_filters(rn.asarray(w)), rn.asarray(bias), rn.asarray(residual)]
     compiled = rn.compile(block)
-    for found, wanted in zip(compiled(*arguments), block(*arguments), strict=True):
-        assert found.numpy().tobytes() == wanted.numpy().tobytes()
+    for actual, expected in zip(compiled(*arguments), block(*arguments), strict=True):
+        assert actual.numpy().tobytes() == expected.numpy().tobytes()
     assert len(compiled.program(*arguments).plan.calls) == 1

@@ -37,10 +37,10 @@ class ArrayValue(TensorLike):
     def apply_op(self, op: Op, inputs: tuple[Any, ...], attrs: dict[str, Any]) -> Any:
         assert all(isinstance(x, ArrayValue) for x in inputs), f"[{op.name}] {inputs}"
         hash(tuple(attrs.items()))
-        wanted = infer[op](*(x.aval for x in inputs), **attrs)
-        found = reference[op](*(x.array for x in inputs), **attrs)
-        results = tuple(ArrayValue(x, op, inputs, attrs) for x in (found if op.multiple_results else (found,)))
-        for result, value in zip(results, wanted if op.multiple_results else (wanted,), strict=True):
+        expected = infer[op](*(x.aval for x in inputs), **attrs)
+        actual = reference[op](*(x.array for x in inputs), **attrs)
+        results = tuple(ArrayValue(x, op, inputs, attrs) for x in (actual if op.multiple_results else (actual,)))
+        for result, value in zip(results, expected if op.multiple_results else (expected,), strict=True):
             assert result.aval is value, f"[{op.name}] infer says {value}, reference {result.aval}"
             result.siblings = results if op.multiple_results else ()
         return results if op.multiple_results else results[0]
@@ -52,11 +52,11 @@ class ArrayValue(TensorLike):
 def grad(out: ArrayValue, *wrt: ArrayValue) -> list[ArrayValue]:
     """The gradients of the sum of ``out``, by the rules of table vjp."""
     order: list[ArrayValue] = []
-    seen: set[int] = set()
+    visited: set[int] = set()
 
     def visit(v: ArrayValue) -> None:
-        if id(v) not in seen:
-            seen.add(id(v))
+        if id(v) not in visited:
+            visited.add(id(v))
             for x in v.inputs:
                 visit(x)
             order.append(v)
@@ -83,20 +83,20 @@ def _cotangent(v: ArrayValue, cotangents: dict[int, ArrayValue]) -> Any:
     """What a rule of table vjp is given for ``v``, or for all results of its op; None if there is none."""
     if not v.siblings:
         return cotangents.get(id(v))
-    found = tuple(cotangents.get(id(x)) for x in v.siblings)
-    return None if all(c is None for c in found) else found
+    actual = tuple(cotangents.get(id(x)) for x in v.siblings)
+    return None if all(c is None for c in actual) else actual
 
 
-def listed(op: Op, made: Any) -> list[Any]:
+def listed(op: Op, result: Any) -> list[Any]:
     """The results of an op, one or several."""
-    return list(made) if op.multiple_results else [made]
+    return list(result) if op.multiple_results else [result]
 
 
-def flat(made: Any) -> Any:
+def flat(result: Any) -> Any:
     """The floating results of an op as one tensor."""
-    if not isinstance(made, tuple):
-        return made
-    floats = [x for x in made if x.dtype.is_float]
+    if not isinstance(result, tuple):
+        return result
+    floats = [x for x in result if x.dtype.is_float]
     return floats[0] if len(floats) == 1 else ops.concat([ops.reshape(x, (-1,)) for x in floats])
 
 
@@ -124,6 +124,6 @@ def check_grad(function: Any, *arrays: Any, rtol: float = 1e-5, atol: float = 1e
 
     values = [ArrayValue(a) for a in inputs]
     floats = [i for i, a in enumerate(inputs) if a.dtype == np.float64]
-    found = grad(weighted(*values), *(values[i] for i in floats))
-    for i, g in zip(floats, found, strict=True):
+    actual = grad(weighted(*values), *(values[i] for i in floats))
+    for i, g in zip(floats, actual, strict=True):
         np.testing.assert_allclose(g.array, numeric_grad(weighted, inputs, i), rtol=rtol, atol=atol)

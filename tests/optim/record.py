@@ -69,30 +69,30 @@ def search(options: dict[str, Any]) -> dict[str, Any]:
 
 
 def schedule(optimizer: torch.optim.Optimizer, kind: str, options: dict[str, Any]) -> Any:
-    given = dict(options)
+    arguments = dict(options)
     for name, value in options.items():
         if name == "schedulers":
-            given[name] = [schedule(optimizer, *one) for one in value]
+            arguments[name] = [schedule(optimizer, *one) for one in value]
         elif isinstance(value, str) and value.startswith("="):
-            given[name] = cases.FUNCTIONS[value[1:]]
+            arguments[name] = cases.FUNCTIONS[value[1:]]
         elif isinstance(value, list) and isinstance(value[0], str):
-            given[name] = [cases.FUNCTIONS[word[1:]] for word in value]
-    made = getattr(swa_utils if kind == "SWALR" else lr_scheduler, kind)
-    return made(**given) if kind == "ChainedScheduler" else made(optimizer, **given)
+            arguments[name] = [cases.FUNCTIONS[word[1:]] for word in value]
+    result = getattr(swa_utils if kind == "SWALR" else lr_scheduler, kind)
+    return result(**arguments) if kind == "ChainedScheduler" else result(optimizer, **arguments)
 
 
 def rates(kind: str, options: dict[str, Any]) -> dict[str, Any]:
     groups = [{"params": [p], "lr": lr} for p, lr in zip(parameters("SGD"), (0.1, 0.5), strict=True)]
     optimizer = torch.optim.SGD(groups, momentum=0.9)
-    made = schedule(optimizer, kind, options)
+    result = schedule(optimizer, kind, options)
     lrs, momenta, halfway = [], [], None
     for epoch in range(cases.STEPS):
         lrs.append([group["lr"] for group in optimizer.param_groups])
         momenta.append([group["momentum"] for group in optimizer.param_groups])
         if epoch == 20:
-            halfway = plain(made.state_dict())
+            halfway = plain(result.state_dict())
         optimizer.step()
-        made.step(cases.metric(epoch)) if kind == "ReduceLROnPlateau" else made.step()
+        result.step(cases.metric(epoch)) if kind == "ReduceLROnPlateau" else result.step()
     constant = all(pair == momenta[0] for pair in momenta)
     return {"rates": lrs, "momenta": momenta[:1] if constant else momenta, "state": halfway}
 

@@ -31,18 +31,20 @@ def pytorchs_state(saved: dict[str, Any]) -> dict[str, Any]:
         {key: tuple(v) if isinstance(v, list) and key != "params" else v for key, v in group.items()}
         for group in saved["param_groups"]
     ]
-    state = {int(number): {key: np.asarray(v) for key, v in kept.items()} for number, kept in saved["state"].items()}
+    state = {
+        int(number): {key: np.asarray(v) for key, v in retained.items()} for number, retained in saved["state"].items()
+    }
     return {"state": state, "param_groups": groups}
 
 
 def schedule(optimizer: optim.Optimizer, kind: str, options: dict[str, Any]) -> Any:
-    given = dict(options)
+    arguments = dict(options)
     for name, value in options.items():
         if name == "schedulers":
-            given[name] = [schedule(optimizer, *one) for one in value]
+            arguments[name] = [schedule(optimizer, *one) for one in value]
         elif isinstance(value, str) and value.startswith("="):
-            given[name] = cases.FUNCTIONS[value[1:]]
+            arguments[name] = cases.FUNCTIONS[value[1:]]
         elif isinstance(value, list) and isinstance(value[0], str):
-            given[name] = [cases.FUNCTIONS[word[1:]] for word in value]
-    made = getattr(swa_utils if kind == "SWALR" else lr_scheduler, kind)
-    return made(**given) if kind == "ChainedScheduler" else made(optimizer, **given)
+            arguments[name] = [cases.FUNCTIONS[word[1:]] for word in value]
+    result = getattr(swa_utils if kind == "SWALR" else lr_scheduler, kind)
+    return result(**arguments) if kind == "ChainedScheduler" else result(optimizer, **arguments)

@@ -44,20 +44,20 @@ def test_fifty_steps(name: str) -> None:
 @pytest.mark.parametrize("name", cases.OPTIMIZERS)
 def test_pytorchs_state_is_taken_over_and_gone_on_with(name: str) -> None:
     kind, options = cases.OPTIMIZERS[name]
-    seen = recorded()["optimizers"][name]
-    values = dict(zip(cases.SEEN, seen["values"], strict=True))
+    reference = recorded()["optimizers"][name]
+    values = dict(zip(cases.SEEN, reference["values"], strict=True))
     params = parameters(kind)
     optimizer = getattr(optim, kind)(params)
     for p, value in zip(params, values[20], strict=True):
         p.assign(np.reshape(value, p.shape))
-    theirs = pytorchs_state(seen["state"])
+    theirs = pytorchs_state(reference["state"])
     optimizer.load_state_dict(theirs)
     assert all(optimizer.param_groups[0][key] == value for key, value in options.items())
     ours = optimizer.state_dict()
     assert ours["state"].keys() == theirs["state"].keys()
-    for number, kept in theirs["state"].items():
+    for number, saved in theirs["state"].items():
         assert {key: value.shape for key, value in ours["state"][number].items()} == {
-            key: value.shape for key, value in kept.items()
+            key: value.shape for key, value in saved.items()
         }
     assert ours["param_groups"][0].keys() == theirs["param_groups"][0].keys()
     for t in range(21, cases.STEPS + 1):
@@ -67,7 +67,7 @@ def test_pytorchs_state_is_taken_over_and_gone_on_with(name: str) -> None:
 
 @pytest.mark.parametrize("name", cases.SEARCHES)
 def test_searches(name: str) -> None:
-    seen = recorded()["searches"][name]
+    reference = recorded()["searches"][name]
     params = parameters("LBFGS")
     optimizer = optim.LBFGS(params, **cases.SEARCHES[name])
 
@@ -78,8 +78,8 @@ def test_searches(name: str) -> None:
         loss.backward()
         return loss
 
-    for values, loss in zip(seen["values"], seen["losses"], strict=True):
+    for values, loss in zip(reference["values"], reference["losses"], strict=True):
         np.testing.assert_allclose(float(optimizer.step(closure)), loss, rtol=1e-8)
         assert_close(params, values, 1e-7)
     state = optimizer.state[params[0]]
-    assert (state["func_evals"], state["n_iter"]) == (seen["func_evals"], seen["n_iter"])
+    assert (state["func_evals"], state["n_iter"]) == (reference["func_evals"], reference["n_iter"])

@@ -122,9 +122,9 @@ def test_a_search_is_no_part_of_a_compiled_function_but_its_closure_is() -> None
 
     def loss(x: rn.Tensor) -> rn.Tensor:
         optimizer.zero_grad()
-        found: rn.Tensor = ((layer(x) - 3.0) ** 2).mean() + (layer.weight**2).sum()
-        found.backward()
-        return found
+        actual: rn.Tensor = ((layer(x) - 3.0) ** 2).mean() + (layer.weight**2).sum()
+        actual.backward()
+        return actual
 
     compiled = rn.compile(loss)
     first = float(optimizer.step(lambda: compiled(rn.asarray(X))))
@@ -160,9 +160,9 @@ def test_states_go_through_files(tmp_path: Any) -> None:
         one.step()
         schedules[0].step()
     rn.save({"optimizer": one.state_dict(), "schedule": schedules[0].state_dict()}, tmp_path / "state")
-    found = rn.load(tmp_path / "state")
-    two.load_state_dict(found["optimizer"])
-    schedules[1].load_state_dict(found["schedule"])
+    actual = rn.load(tmp_path / "state")
+    two.load_state_dict(actual["optimizer"])
+    schedules[1].load_state_dict(actual["schedule"])
     assert two.param_groups[0]["eps"] == (None, 1e-3)
     assert schedules[1].get_last_lr() == schedules[0].get_last_lr()
     assert schedules[1].milestones == {1: 2, 4: 1}
@@ -206,7 +206,7 @@ def test_what_an_update_reads_may_change(kind: Any) -> None:
         outside = {"k": 2.0, "calls": 0}
         p = rn.Parameter(rn.asarray(X[0]))
         optimizer = kind([p], outside)
-        told = []
+        messages = []
         for i in range(9):
             if i == 3:
                 outside["k"] = 5.0
@@ -219,11 +219,11 @@ def test_what_an_update_reads_may_change(kind: Any) -> None:
             with switches.override(eager=eager):
                 optimizer.step()
             assert p.grad is not None
-            told.append((p.numpy().tobytes(), outside["calls"]))
+            messages.append((p.numpy().tobytes(), outside["calls"]))
         if not eager:
             observed = optimizer._programs._observed
             assert observed is not None and observed.statistics["programs"] <= 5
-        return told
+        return messages
 
     assert story(eager=False) == story(eager=True)
 

@@ -208,9 +208,9 @@ def test_a_refused_change_of_groups_changes_nothing(change: Callable[[Any], Any]
 
 
 def schedule() -> optim.StepLR:
-    made = optim.StepLR(optim.SGD(parameters(), lr=1.0), 2, 0.5)
-    made.step()
-    return made
+    result = optim.StepLR(optim.SGD(parameters(), lr=1.0), 2, 0.5)
+    result.step()
+    return result
 
 
 @pytest.mark.parametrize(
@@ -243,12 +243,12 @@ def test_a_schedule_takes_its_hyper_parameters_and_rates_along() -> None:
     one, two = schedule(), optim.StepLR(optim.SGD(parameters(), lr=9.0), 7, 0.1)
     one.optimizer.param_groups[0]["lr"] = 0.3  # by hand: the schedule goes on from there
     saved = one.state_dict()
-    kept = copy.deepcopy(saved)
+    retained = copy.deepcopy(saved)
     two.load_state_dict(saved)
     assert two.get_last_lr() == [0.3] and (two.step_size, two.gamma) == (2, 0.5)
     one.step()
     two.step()
-    assert one.get_last_lr() == two.get_last_lr() == [0.15] and saved == kept
+    assert one.get_last_lr() == two.get_last_lr() == [0.15] and saved == retained
 
 
 def test_momentum_that_is_off_for_a_step_goes_on_where_it_was() -> None:
@@ -263,7 +263,7 @@ def test_momentum_that_is_off_for_a_step_goes_on_where_it_was() -> None:
             (p * p).sum().backward()
             optimizer.step()
 
-        run, seen = wrap(step), []
+        run, recorded = wrap(step), []
         for number, momentum in enumerate((0.9, 0.0, 0.5, 0.5)):
             optimizer.param_groups[0]["momentum"] = momentum
             if number == resumed_before:
@@ -271,8 +271,8 @@ def test_momentum_that_is_off_for_a_step_goes_on_where_it_was() -> None:
                 optimizer = optim.SGD([p], lr=0.1)
                 optimizer.load_state_dict(saved)
             run()
-            seen.append(round(p.item(), 4))
-        return seen, optimizer.state_dict()["state"][0]["momentum_buffer"].tolist()
+            recorded.append(round(p.item(), 4))
+        return recorded, optimizer.state_dict()["state"][0]["momentum_buffer"].tolist()
 
     expected = trained(lambda f: f, None)
     assert expected[0] == [0.8, 0.64, 0.412, 0.2156]
@@ -296,7 +296,7 @@ def test_state_that_is_removed_begins_again(wrap: Any, remove: str) -> None:
             optimizer.step()
             return loss.detach()
 
-        run, seen = wrap(step), []
+        run, recorded = wrap(step), []
         for number in range(6):
             if number == 3 and resets:
                 if remove == "all":
@@ -308,14 +308,14 @@ def test_state_that_is_removed_begins_again(wrap: Any, remove: str) -> None:
                     optimizer.state = {}
             elif number == 3:
                 optimizer = optim.Adam([p, q], lr=0.1)
-            seen.append(run().item())
-        return seen
+            recorded.append(run().item())
+        return recorded
 
     assert losses(True) == losses(False)
 
 
 def test_variables_show_their_values_after_they_were_read() -> None:
     p = rn.Parameter(np.ones((2, 2), np.float32))
-    shown = repr(p)
+    text = repr(p)
     p.numpy()
-    assert repr(p) == shown
+    assert repr(p) == text

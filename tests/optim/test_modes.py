@@ -53,14 +53,14 @@ def train(kind: Any, options: dict[str, Any], mode: str) -> list[np.ndarray]:
         return loss
 
     call: Any = rn.compile(step) if mode == "compiled" else step
-    seen: list[np.ndarray] = []
+    recorded: list[np.ndarray] = []
     with switches.override(eager=mode == "op by op"):
         for i in range(5):
-            seen.append(call(rn.asarray(X), rn.asarray(Y)).numpy())
+            recorded.append(call(rn.asarray(X), rn.asarray(Y)).numpy())
             optimizer.param_groups[0]["lr"] *= 0.7
             if i == 3 and "weight_decay" in optimizer.defaults:
                 optimizer.param_groups[0]["weight_decay"] = 0.05
-    return [*seen, *(p.numpy() for p in model.parameters())]
+    return [*recorded, *(p.numpy() for p in model.parameters())]
 
 
 @pytest.mark.parametrize(("kind", "options"), CASES, ids=lambda v: getattr(v, "__name__", ""))

@@ -146,11 +146,11 @@ def test_schedules() -> None:
     def rates(make: object, epochs: int) -> list[float]:
         optimizer = optim.SGD([parameter()], lr=0.8)
         schedule = make(optimizer)  # type: ignore[operator]
-        seen = []
+        recorded = []
         for _ in range(epochs):
-            seen += schedule.get_last_lr()
+            recorded += schedule.get_last_lr()
             schedule.step()
-        return seen
+        return recorded
 
     assert rates(lambda o: optim.StepLR(o, 2, 0.5), 5) == [0.8, 0.8, 0.4, 0.4, 0.2]
     cosine = rates(lambda o: optim.CosineAnnealingLR(o, 4, 0.2), 5)

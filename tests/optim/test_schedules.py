@@ -18,8 +18,8 @@ def optimizer() -> optim.SGD:
     return optim.SGD(groups, momentum=0.9)
 
 
-def step(made: Any, epoch: int) -> None:
-    made.step(cases.metric(epoch)) if isinstance(made, optim.lr_scheduler.ReduceLROnPlateau) else made.step()
+def step(result: Any, epoch: int) -> None:
+    result.step(cases.metric(epoch)) if isinstance(result, optim.lr_scheduler.ReduceLROnPlateau) else result.step()
 
 
 def pytorchs(state: Any) -> Any:
@@ -31,29 +31,29 @@ def pytorchs(state: Any) -> Any:
 
 @pytest.mark.parametrize("name", cases.SCHEDULES)
 def test_fifty_epochs(name: str) -> None:
-    seen = recorded()["schedules"][name]
+    reference = recorded()["schedules"][name]
     target = optimizer()
-    made = schedule(target, *cases.SCHEDULES[name])
+    result = schedule(target, *cases.SCHEDULES[name])
     rates, momenta = [], []
     for epoch in range(cases.STEPS):
-        rates.append(made.get_last_lr())
+        rates.append(result.get_last_lr())
         momenta.append([group["momentum"] for group in target.param_groups])
-        step(made, epoch)
-    np.testing.assert_allclose(rates, seen["rates"], rtol=1e-11, atol=1e-15)
-    np.testing.assert_allclose(momenta, np.broadcast_to(seen["momenta"], np.shape(momenta)), rtol=1e-12)
+        step(result, epoch)
+    np.testing.assert_allclose(rates, reference["rates"], rtol=1e-11, atol=1e-15)
+    np.testing.assert_allclose(momenta, np.broadcast_to(reference["momenta"], np.shape(momenta)), rtol=1e-12)
 
 
 @pytest.mark.parametrize("name", cases.SCHEDULES)
 def test_pytorchs_state_is_taken_over_and_gone_on_with(name: str) -> None:
-    seen = recorded()["schedules"][name]
-    if seen["state"].get("best") in (None, float("inf")) and "best" in seen["state"]:
+    reference = recorded()["schedules"][name]
+    if reference["state"].get("best") in (None, float("inf")) and "best" in reference["state"]:
         pytest.skip("JSON holds no infinity")
     target = optimizer()
-    made = schedule(target, *cases.SCHEDULES[name])
-    made.load_state_dict(pytorchs(seen["state"]))
+    result = schedule(target, *cases.SCHEDULES[name])
+    result.load_state_dict(pytorchs(reference["state"]))
     for epoch in range(20, cases.STEPS):
-        np.testing.assert_allclose(made.get_last_lr(), seen["rates"][epoch], rtol=1e-11, atol=1e-15)
-        step(made, epoch)
+        np.testing.assert_allclose(result.get_last_lr(), reference["rates"][epoch], rtol=1e-11, atol=1e-15)
+        step(result, epoch)
 
 
 @pytest.mark.parametrize("name", cases.SCHEDULES)
@@ -63,7 +63,7 @@ def test_saved_halfway_and_gone_on_with_to_the_bit(name: str) -> None:
     for epoch in range(13):
         step(one, epoch)
     saved, of_optimizer = one.state_dict(), first.state_dict()
-    kept = copy.deepcopy(saved)
+    retained = copy.deepcopy(saved)
     two = schedule(second, *cases.SCHEDULES[name])
     two.load_state_dict(saved)
     second.load_state_dict(of_optimizer)
@@ -72,7 +72,7 @@ def test_saved_halfway_and_gone_on_with_to_the_bit(name: str) -> None:
         step(two, epoch)
         assert one.get_last_lr() == two.get_last_lr()
         assert dict(first.param_groups[1]).keys() == dict(second.param_groups[1]).keys()
-    assert saved == kept
+    assert saved == retained
 
 
 @pytest.mark.parametrize(

@@ -85,10 +85,10 @@ def check(got: Array, want: Array, ulps: float, what: Any = "", scale: Array | N
         assert not wrong.any(), (what, np.atleast_1d(got)[wrong][:4], np.atleast_1d(want)[wrong][:4])
         return
     dtype = from_numpy(got.dtype)
-    exact, found = want.astype(np.float64), got.astype(np.float64)
+    exact, actual = want.astype(np.float64), got.astype(np.float64)
     with np.errstate(all="ignore"):
         rounded = want.astype(got.dtype).astype(np.float64)
         size = np.abs(exact) if scale is None else np.maximum(scale, np.abs(exact))
-        near = np.abs(found - exact) <= ulps * unit(found, dtype, np.where(np.isfinite(size), size, 1.0))
-    same = (found == rounded) | (np.isnan(found) & np.isnan(rounded))
-    assert (same | (np.isfinite(found) & near)).all(), (what, got, want)
+        near = np.abs(actual - exact) <= ulps * unit(actual, dtype, np.where(np.isfinite(size), size, 1.0))
+    same = (actual == rounded) | (np.isnan(actual) & np.isnan(rounded))
+    assert (same | (np.isfinite(actual) & near)).all(), (what, got, want)

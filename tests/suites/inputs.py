@@ -80,10 +80,10 @@ def special_inputs(name: str, dtype: DType) -> list[Array]:
     """Every pair of special values."""
     record = RECORDS[name]
     count = len(record.cases[0][0])
-    given = record.input_dtypes or (None,) * count
+    arguments = record.input_dtypes or (None,) * count
     first, second = (np.array(m).reshape(-1) for m in np.meshgrid(SPECIAL, SPECIAL))
     arrays, k = [], 0
-    for fixed in given:
+    for fixed in arguments:
         if fixed is dt.bool_:
             arrays.append(np.arange(first.size) % 3 == 0)
             continue

@@ -34,8 +34,8 @@ def traced(function: Any, arrays: list[Array], threads: int = 1) -> Plan:
     trace = tracing.Trace(tensors.serial_now())
     with tracing.activate(trace):
         nodes = [trace.input(aval(a.shape, dtype_of(a)), InputKind.ARGUMENT, f"x{i}") for i, a in enumerate(arrays)]
-        found = function(*[tensors.symbolic(n) for n in nodes])
-        outputs = [tensors.node_of(y, trace) for y in (found if isinstance(found, tuple) else (found,))]
+        actual = function(*[tensors.symbolic(n) for n in nodes])
+        outputs = [tensors.node_of(y, trace) for y in (actual if isinstance(actual, tuple) else (actual,))]
     return Planner(expand(trace.graph(outputs, {}, "suite")), threads).plan()
 
 
@@ -65,8 +65,8 @@ def record_plans() -> Iterator[Sample]:
                 nodes = [placeholder(aval(a.shape, dtype_of(a)), "x") for a in arrays]
                 op = Op.registry[name]
                 with tracing.activate(tracing.Trace(tensors.serial_now())):
-                    made = apply(op, *map(tensors.symbolic, nodes), **case[1])
-                    outs = [x._node for x in (made if op.multiple_results else (made,))]
+                    result = apply(op, *map(tensors.symbolic, nodes), **case[1])
+                    outs = [x._node for x in (result if op.multiple_results else (result,))]
                     plan = Planner(expand(Graph(nodes, outs, {}, name)), 1).plan()
                 yield f"{name} {dtype.name} {case}", plan, arrays
 

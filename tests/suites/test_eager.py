@@ -21,9 +21,9 @@ from tests.suites.inputs import LAYOUTS, NAMES, dtype_of, main_dtype, shared, sp
 
 def avals_of(op: Op, arrays: list[Array], attrs: dict[str, Any]) -> tuple[Aval, ...]:
     """The avals of the operands and of the first result."""
-    given = [aval(a.shape, dtype_of(a)) for a in arrays]
-    made = infer[op](*given, **attrs)
-    return (*given, made[0] if op.multiple_results else made)
+    arguments = [aval(a.shape, dtype_of(a)) for a in arrays]
+    result = infer[op](*arguments, **attrs)
+    return (*arguments, result[0] if op.multiple_results else result)
 
 
 def agrees(name: str, arrays: list[Array], attrs: dict[str, Any], what: Any) -> None:
@@ -101,8 +101,8 @@ def test_reductions_of_not_a_number(name: str, place: int) -> None:
         x = np.ones((2, 37), np.float32)
         x[1, place] = bad
         for axes in ((1,), (0,), (0, 1)):
-            found = apply(Op.registry[name], shared(x), axes=axes).numpy()
-            np.testing.assert_array_equal(found, RECORDS[name].oracle(x, axes=axes))
+            actual = apply(Op.registry[name], shared(x), axes=axes).numpy()
+            np.testing.assert_array_equal(actual, RECORDS[name].oracle(x, axes=axes))
 
 
 def test_inputs_of_several_blocks_of_lanes() -> None:

@@ -52,8 +52,8 @@ def test_reductions(name: str, shape: tuple[int, ...]) -> None:
             with pytest.raises(ShapeError, match=rf"\[{name}\]"):
                 getattr(rn, name)(rn.asarray(source), axis=axis)
             continue
-        found = getattr(rn, name)(rn.asarray(source), axis=axis).numpy()
-        assert found.shape == np.shape(expected) and np.array_equal(found, expected, equal_nan=True)
+        actual = getattr(rn, name)(rn.asarray(source), axis=axis).numpy()
+        assert actual.shape == np.shape(expected) and np.array_equal(actual, expected, equal_nan=True)
 
 
 def is_told(error: Exception) -> bool:

@@ -131,7 +131,7 @@ def stateful() -> tuple[Callable[..., Any], list[Variable]]:
 @pytest.mark.parametrize("threads", [1, 2, 3, 4])
 def test_a_program_with_a_bad_index_changes_nothing(threads: int, fuse: bool) -> None:
     eager, expected = stateful()
-    compiled, found = stateful()
+    compiled, actual = stateful()
     x = rn.asarray(np.arange(7, dtype=np.float32))
     good = np.random.default_rng(0).integers(0, 6, 100)
     program = Traced(compiled, (rn.asarray(good), x), threads=threads, fuse=fuse)
@@ -144,7 +144,7 @@ def test_a_program_with_a_bad_index_changes_nothing(threads: int, fuse: bool) ->
             indices[place] = bad
             with pytest.raises(AxisError, match=rf"shape \(100,\) lies outside \[0, 6\).*{re.escape(__file__)}"):
                 program(rn.asarray(indices), x)
-        for e, f in zip(expected, found, strict=True):
+        for e, f in zip(expected, actual, strict=True):
             np.testing.assert_array_equal(e.numpy(), f._tensor.numpy())
 
 

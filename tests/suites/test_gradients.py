@@ -43,11 +43,11 @@ def slope(function: Callable[..., Any], arrays: Sequence[Array], directions: Seq
     if not total.requires_grad:
         return rn.asarray(np.float64(0.0)), leaves
     seed = rn.asarray(np.float64(1.0))
-    found = tape.cotangents([total], [seed], create_graph=graph)
+    actual = tape.cotangents([total], [seed], create_graph=graph)
     result = rn.asarray(np.float64(0.0))
     for x, d in zip(leaves, directions, strict=True):
-        if id(x) in found:
-            result = result + (found[id(x)][1] * rn.asarray(d)).sum()
+        if id(x) in actual:
+            result = result + (actual[id(x)][1] * rn.asarray(d)).sum()
     return result, leaves
 
 
@@ -67,18 +67,18 @@ def check_derivatives(function: Callable[..., Any], arrays: Sequence[Array]) -> 
     for seed in (1, 2):
         along, other = directions(arrays, seed), directions(arrays, seed + 10)
         first, _ = slope(function, arrays, along, graph=False)
-        wanted = difference(lambda xs: weighted(function, [rn.asarray(x) for x in xs]).item(), arrays, along)
-        np.testing.assert_allclose(first.item(), wanted, rtol=1e-7, atol=1e-7)
+        expected = difference(lambda xs: weighted(function, [rn.asarray(x) for x in xs]).item(), arrays, along)
+        np.testing.assert_allclose(first.item(), expected, rtol=1e-7, atol=1e-7)
         again, leaves = slope(function, arrays, along, graph=True)
         assert again.item() == first.item(), "a gradient is the same to the bit with and without create_graph"
-        found = 0.0
+        actual = 0.0
         if again.requires_grad:
             second = tape.cotangents([again], [rn.asarray(np.float64(1.0))])
             for x, d in zip(leaves, other, strict=True):
                 if id(x) in second:
-                    found += float((second[id(x)][1].numpy() * d).sum())
-        wanted = difference(lambda xs, along=along: slope(function, xs, along, graph=False)[0].item(), arrays, other)
-        np.testing.assert_allclose(found, wanted, rtol=1e-6, atol=1e-6)
+                    actual += float((second[id(x)][1].numpy() * d).sum())
+        expected = difference(lambda xs, along=along: slope(function, xs, along, graph=False)[0].item(), arrays, other)
+        np.testing.assert_allclose(actual, expected, rtol=1e-6, atol=1e-6)
 
 
 DIFFERENTIABLE = [
@@ -110,8 +110,8 @@ def gradient(function: Callable[..., Any], *values: Any) -> list[Any]:
     """The gradients of the sum of a function by its arguments, through ``backward()``."""
     leaves = [rn.tensor(np.array(v, np.float64), requires_grad=True) for v in values]
     function(*leaves).sum().backward()
-    found = [None if x.grad is None else x.grad.tolist() for x in leaves]
-    return found if len(found) > 1 else found[0]
+    actual = [None if x.grad is None else x.grad.tolist() for x in leaves]
+    return actual if len(actual) > 1 else actual[0]
 
 
 NAN, INF = float("nan"), float("inf")

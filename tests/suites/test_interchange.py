@@ -24,11 +24,11 @@ def floats(*shape: int) -> np.ndarray[Any, Any]:
 @pytest.mark.parametrize("dtype", dt.ALL, ids=lambda d: d.name)
 def test_numpy_sees_the_same_memory_read_only(dtype: dt.DType) -> None:
     x = rn.asarray(np.arange(6).reshape(2, 3).astype(dtype.numpy))
-    seen = np.asarray(x)
-    assert seen.dtype == dtype.numpy and seen.ctypes.data == x.address
+    view_of_memory = np.asarray(x)
+    assert view_of_memory.dtype == dtype.numpy and view_of_memory.ctypes.data == x.address
     assert np.asarray(x[1:, ::2]).ctypes.data == x.address + 3 * dtype.itemsize
     with pytest.raises(ValueError, match="read-only"):
-        seen[0, 0] = 1
+        view_of_memory[0, 0] = 1
     assert np.array(x).flags.writeable and np.array(x).ctypes.data != x.address
 
 
@@ -44,10 +44,10 @@ def test_what_numpy_asks_for() -> None:
 def test_a_view_of_numpy_is_copied_unless_it_is_shared(layout: str) -> None:
     source = LAYOUTS[layout](floats(3, 4))
     before = source.copy()
-    copied, kept = rn.asarray(source), rn.asarray(source, copy=False)
+    copied, saved = rn.asarray(source), rn.asarray(source, copy=False)
     if source.flags.writeable:
         source[0, 0] += 1
-    assert same_bits(copied.numpy(), before) and same_bits(kept.numpy(), source)
+    assert same_bits(copied.numpy(), before) and same_bits(saved.numpy(), source)
     assert copied.is_dense
 
 
@@ -82,10 +82,10 @@ def test_memory_outlives_its_first_owner() -> None:
 def test_augmented_assignment_rebinds() -> None:
     x = rn.asarray(floats(3))
     other = x
-    seen = np.asarray(x)
+    view_of_memory = np.asarray(x)
     x += 1.0
     x *= 2.0
-    assert same_bits(other.numpy(), floats(3)) and same_bits(seen, floats(3))
+    assert same_bits(other.numpy(), floats(3)) and same_bits(view_of_memory, floats(3))
     assert same_bits(x.numpy(), (floats(3) + 1) * 2)
 
 
@@ -101,13 +101,13 @@ def test_items_are_set_as_in_numpy(given_keys: list[Any], kind: int, with_ellips
     key = (*given_keys[:1], ..., *given_keys[1:]) if with_ellipsis else tuple(given_keys)
     expected = floats(4, 4)
     x = rn.asarray(expected)
-    view, seen = x[1:], np.asarray(x)
+    view, view_of_memory = x[1:], np.asarray(x)
     shape = expected[key].shape
     value = [np.float32(7), np.arange(np.prod(shape)).reshape(shape).astype(np.float32), floats(*shape[-1:])][kind]
     expected[key] = value
     x[key] = value
     assert same_bits(x.numpy(), expected)
-    assert same_bits(seen, floats(4, 4)) and same_bits(view.numpy(), floats(4, 4)[1:])
+    assert same_bits(view_of_memory, floats(4, 4)) and same_bits(view.numpy(), floats(4, 4)[1:])
 
 
 def test_items_chosen_by_truths() -> None:
@@ -182,8 +182,8 @@ def test_items_set_in_a_trace() -> None:
 
     x = rn.asarray(floats(5, 7))
     expected = fn(x)
-    for found, want in zip(Traced(fn, (x,))(x), expected, strict=True):
-        assert same_bits(found, want.numpy())
+    for actual, want in zip(Traced(fn, (x,))(x), expected, strict=True):
+        assert same_bits(actual, want.numpy())
 
     outside = rn.asarray(floats(3))
 

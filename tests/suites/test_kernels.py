@@ -35,13 +35,13 @@ def native(plan: Plan, arrays: list[Array]) -> list[Array]:
 
 
 def expressions(body: tuple[Stmt, ...]) -> list[Expr]:
-    found: list[Expr] = []
+    results: list[Expr] = []
     for stmt in body:
         if isinstance(stmt, For):
-            found += expressions(stmt.body)
+            results += expressions(stmt.body)
         elif hasattr(stmt, "value"):
-            found.append(stmt.value)
-    return found
+            results.append(stmt.value)
+    return results
 
 
 def is_exact(expr: Expr) -> bool:

@@ -44,14 +44,14 @@ def test_vmap_of_ops(name: str) -> None:
                 return [rn.asarray(x[i] if own else x) for x, own in zip(operands, chosen, strict=True)]
 
             def fn(*xs: rn.Tensor, attrs: Any = attrs) -> tuple[rn.Tensor, ...]:
-                made = apply(op, *xs, **attrs)
-                return made if op.multiple_results else (made,)
+                result = apply(op, *xs, **attrs)
+                return result if op.multiple_results else (result,)
 
             in_axes = tuple(0 if own else None for own in chosen)
-            found = rn.vmap(fn, in_axes)(*map(rn.asarray, operands))
+            actual = rn.vmap(fn, in_axes)(*map(rn.asarray, operands))
             each = zip(*(fn(*element(i)) for i in range(SIZE)), strict=True)
-            for got, wanted in zip(found, each, strict=True):
-                check(got.numpy(), np.stack([x.numpy() for x in wanted]), 0.0, (name, case, chosen))
+            for got, expected in zip(actual, each, strict=True):
+                check(got.numpy(), np.stack([x.numpy() for x in expected]), 0.0, (name, case, chosen))
 
 
 def test_every_op_has_rules() -> None:
@@ -65,6 +65,6 @@ def test_vmap_of_functions(name: str) -> None:
     function, arrays = FUNCTIONS[name]
     scales = np.array([1.0, 0.5, 2.0])
     stacks = [np.stack([a * s if a.dtype == np.float64 else a for s in scales]) for a in arrays]
-    found = rn.vmap(function)(*map(rn.asarray, stacks)).numpy()
-    wanted = np.stack([function(*(rn.asarray(x[i]) for x in stacks)).numpy() for i in range(SIZE)])
-    check(found, wanted, 0.0, name)
+    actual = rn.vmap(function)(*map(rn.asarray, stacks)).numpy()
+    expected = np.stack([function(*(rn.asarray(x[i]) for x in stacks)).numpy() for i in range(SIZE)])
+    check(actual, expected, 0.0, name)

@@ -139,11 +139,11 @@ def test_a_linked_list_that_a_step_holds() -> None:
 
     @rn.compile
     def total(x: Any) -> Any:
-        link, found = head, 0.0
+        link, actual = head, 0.0
         while link is not None:
-            found += link.value
+            actual += link.value
             link = link.after
-        return x * found
+        return x * actual
 
     assert total(rn.ones(1)).tolist() == [DEPTH / 2]
     assert head is not None and head.after is not None

@@ -39,12 +39,12 @@ class Case:
         return [rn.asarray(self.arrays[i]) for i in self.places]
 
     def along(self, seed: int) -> list[Array]:
-        found = directions(self.arrays, seed)
-        return [np.asarray(found[i]) for i in self.places]
+        actual = directions(self.arrays, seed)
+        return [np.asarray(actual[i]) for i in self.places]
 
     def __call__(self, *xs: rn.Tensor) -> rn.Tensor:
-        given = dict(zip(self.places, xs, strict=True))
-        result: rn.Tensor = self.function(*(given.get(i, rn.asarray(a)) for i, a in enumerate(self.arrays)))
+        arguments = dict(zip(self.places, xs, strict=True))
+        result: rn.Tensor = self.function(*(arguments.get(i, rn.asarray(a)) for i, a in enumerate(self.arrays)))
         return result
 
     def weighted(self, *xs: rn.Tensor) -> rn.Tensor:
@@ -58,8 +58,8 @@ class Case:
         return list(rn.grad(self.weighted, tuple(range(len(xs))))(*xs))
 
     def slope(self, *xs: rn.Tensor, along: Sequence[Array]) -> rn.Tensor:
-        found: rn.Tensor = rn.jvp(self.weighted, xs, [rn.asarray(t) for t in along])[1]
-        return found
+        actual: rn.Tensor = rn.jvp(self.weighted, xs, [rn.asarray(t) for t in along])[1]
+        return actual
 
 
 def check_tangents(function: Callable[..., Any], arrays: Sequence[Array]) -> None:
@@ -71,8 +71,8 @@ def check_tangents(function: Callable[..., Any], arrays: Sequence[Array]) -> Non
     np.testing.assert_array_equal(out.numpy(), case(*xs).numpy())
     slope = case.slope(*xs, along=along).item()
     picked = [arrays[i] for i in case.places]
-    wanted = difference(lambda ys: case.weighted(*map(rn.asarray, ys)).item(), picked, along)
-    np.testing.assert_allclose(slope, wanted, rtol=1e-7, atol=1e-7)
+    expected = difference(lambda ys: case.weighted(*map(rn.asarray, ys)).item(), picked, along)
+    np.testing.assert_allclose(slope, expected, rtol=1e-7, atol=1e-7)
     weights = np.random.default_rng(3).standard_normal(out.shape)
     pulled = rn.vjp(case, *xs)[1](rn.asarray(weights))
     np.testing.assert_allclose(dot([weights], [tangent.numpy()]), dot(pulled, along), rtol=1e-12, atol=1e-11)
@@ -82,16 +82,16 @@ def check_tangents(function: Callable[..., Any], arrays: Sequence[Array]) -> Non
 def check_second_order(case: Case, xs: list[rn.Tensor], along: list[Array], other: list[Array]) -> None:
     """The second derivative along two directions by each nesting of two first ones, and of batches of these."""
     arrays = [x.numpy() for x in xs]
-    wanted = difference(lambda ys: case.slope(*map(rn.asarray, ys), along=along).item(), arrays, other)
+    expected = difference(lambda ys: case.slope(*map(rn.asarray, ys), along=along).item(), arrays, other)
     tangents = list(map(rn.asarray, other))
     over_forward = rn.jvp(lambda *ys: case.slope(*ys, along=along), xs, tangents)[1].item()
     over_reverse = dot(rn.jvp(lambda *ys: case.gradient(*ys), xs, tangents)[1], along)
     reverse_over = dot(rn.grad(lambda *ys: case.slope(*ys, along=along), tuple(range(len(xs))))(*xs), other)
-    for found in (over_forward, over_reverse, reverse_over):
-        np.testing.assert_allclose(found, wanted, rtol=1e-6, atol=1e-6)
+    for actual in (over_forward, over_reverse, reverse_over):
+        np.testing.assert_allclose(actual, expected, rtol=1e-6, atol=1e-6)
     both = [rn.asarray(np.stack([a, b])) for a, b in zip(along, other, strict=True)]
     mapped = rn.vmap(lambda *ts: rn.jvp(lambda *ys: case.gradient(*ys), xs, ts)[1])(*both)
-    np.testing.assert_allclose(dot([g[1] for g in mapped], along), wanted, rtol=1e-6, atol=1e-6)
+    np.testing.assert_allclose(dot([g[1] for g in mapped], along), expected, rtol=1e-6, atol=1e-6)
     points = [rn.asarray(np.stack([x, x + t])) for x, t in zip(arrays, along, strict=True)]
     each = rn.vmap(lambda *ys: case.gradient(*ys))(*points)
     sums = rn.grad(lambda *ps: rn.vmap(case.weighted)(*ps).sum(), tuple(range(len(xs))))(*points)

@@ -34,8 +34,8 @@ def split_everything(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def agrees(function: Callable[..., Any], args: Sequence[rn.Tensor], ways: Sequence[tuple[int, bool]] = WAYS) -> None:
-    found = function(*args)
-    expected = [x.numpy() for x in (found if isinstance(found, tuple) else (found,))]
+    actual = function(*args)
+    expected = [x.numpy() for x in (actual if isinstance(actual, tuple) else (actual,))]
     for threads, fuse in ways:
         program = Traced(function, args, threads=threads, fuse=fuse)
         for _ in range(2):  # a program must not leave anything behind
@@ -59,8 +59,8 @@ def test_ops_among_neighbours(name: str) -> None:
     for case in (*record.cases[1:], wide_case(name)):
 
         def program(*xs: rn.Tensor, attrs: dict[str, Any] = case[1]) -> tuple[rn.Tensor, ...]:
-            made = apply(op, *map(same, xs), **attrs)
-            outs = made if op.multiple_results else (made,)
+            result = apply(op, *map(same, xs), **attrs)
+            outs = result if op.multiple_results else (result,)
             return (*outs, *map(same, outs))
 
         agrees(program, inputs(name, case, main_dtype(record)), WAYS if case is record.cases[-1] else WAYS[2:4])
@@ -73,8 +73,8 @@ def test_ops_in_other_dtypes(name: str) -> None:
     for dtype in record.dtypes[:: max(1, len(record.dtypes) // 4)]:
 
         def program(*xs: rn.Tensor) -> tuple[rn.Tensor, ...]:
-            made = apply(op, *map(same, xs), **case[1])
-            return tuple(map(same, made if op.multiple_results else (made,)))
+            result = apply(op, *map(same, xs), **case[1])
+            return tuple(map(same, result if op.multiple_results else (result,)))
 
         agrees(program, inputs(name, case, dtype), WAYS[2:4])
 
@@ -121,10 +121,10 @@ def test_updates_that_wait_for_one_another() -> None:
             updates = sorted(graph.updates.items(), key=lambda pair: pair[0].name, reverse=backwards)
             return Graph(graph.inputs, graph.outputs, dict(updates), graph.name)
 
-        compiled, found = make()
+        compiled, actual = make()
         for e, f in zip(results, Traced(compiled, (x,), rewrite=reorder, threads=2)(x), strict=True):
             assert same_bits(e.numpy(), f)
-        for v, w in zip(expected, found, strict=True):
+        for v, w in zip(expected, actual, strict=True):
             assert same_bits(v.numpy(), w._tensor.numpy())
 
 

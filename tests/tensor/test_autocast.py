@@ -35,11 +35,11 @@ def test_products_round_operands_and_result_only(m: int, k: int, n: int, dtype: 
     """Sums in float32 are off from those in float64 by less than a rounding of the result, nearly always by none."""
     x, w = values(m, k), values(n, k, seed=1)
     with rn.autocast(dtype):
-        found = rn.linear(rn.asarray(x), rn.asarray(w))
-    assert found.dtype is dtype
+        actual = rn.linear(rn.asarray(x), rn.asarray(w))
+    assert actual.dtype is dtype
     exact = rounded(x, LOW[dtype]) @ rounded(w, LOW[dtype]).T
     step = 2.0**-8 if dtype is rn.bfloat16 else 2.0**-11
-    np.testing.assert_allclose(found.numpy().astype(np.float64), exact, rtol=step, atol=1e-5)
+    np.testing.assert_allclose(actual.numpy().astype(np.float64), exact, rtol=step, atol=1e-5)
 
 
 @pytest.mark.parametrize(("dtype", "large"), [(rn.bfloat16, 256.0), (rn.float16, 2048.0)])
@@ -48,9 +48,9 @@ def test_a_bias_is_added_before_the_sum_is_rounded(dtype: Any, large: float) -> 
     for rows in ((2,), (3, 2)):
         x = rn.ones(rows, dtype=dtype)
         w, bias = rn.asarray(np.array([[large, 1.0]], LOW[dtype])), rn.ones((1,), dtype=dtype)
-        found = rn.linear(x, w, bias)
-        assert found.dtype is dtype and found.shape == (*rows[:-1], 1)
-        assert (found.numpy().astype(np.float64) == large + 2).all()
+        actual = rn.linear(x, w, bias)
+        assert actual.dtype is dtype and actual.shape == (*rows[:-1], 1)
+        assert (actual.numpy().astype(np.float64) == large + 2).all()
     assert rn.linear(x, w, rn.ones((1,))).dtype is rn.float32
 
 
@@ -82,16 +82,16 @@ def operand(name: str) -> np.ndarray:
 def test_products_give_the_low_dtype_in_every_mode(name: str) -> None:
     function, x = PRODUCTS[name], rn.asarray(operand(name))
     compiled = rn.compile(lambda x: function(x))
-    found = []
+    results = []
     with rn.autocast():
-        found.append(function(x))
+        results.append(function(x))
         for threads in (1, 2, 3):
             with switches.override(num_threads=threads):
-                found.append(compiled(x))
+                results.append(compiled(x))
     inside = rn.compile(rn.autocast()(lambda x: function(x)))
-    found.append(inside(x))
-    assert all(y.dtype is rn.bfloat16 for y in found)
-    assert all(same_bits(y.numpy(), found[0].numpy()) for y in found)
+    results.append(inside(x))
+    assert all(y.dtype is rn.bfloat16 for y in results)
+    assert all(same_bits(y.numpy(), results[0].numpy()) for y in results)
     assert function(x).dtype is compiled(x).dtype is rn.float32
 
 
@@ -99,9 +99,9 @@ def test_products_give_the_low_dtype_in_every_mode(name: str) -> None:
 def test_sums_stay_in_float32(name: str) -> None:
     function, x = SUMS[name], rn.cast(rn.asarray(values(6, 6)), rn.bfloat16)
     with rn.autocast():
-        found = function(x)
-    assert found.dtype is rn.float32
-    assert same_bits(found.numpy(), function(rn.cast(x, rn.float32)).numpy())
+        actual = function(x)
+    assert actual.dtype is rn.float32
+    assert same_bits(actual.numpy(), function(rn.cast(x, rn.float32)).numpy())
 
 
 def test_what_is_not_float32_is_left_alone() -> None:
@@ -137,12 +137,12 @@ def test_blocks_nest_and_end_with_errors() -> None:
 
 
 def test_a_thread_begins_without() -> None:
-    found = []
+    results = []
     with rn.autocast():
-        thread = threading.Thread(target=lambda: found.append((rn.ones((2, 2)) @ rn.ones((2, 2))).dtype))
+        thread = threading.Thread(target=lambda: results.append((rn.ones((2, 2)) @ rn.ones((2, 2))).dtype))
         thread.start()
         thread.join()
-    assert found == [rn.float32]
+    assert results == [rn.float32]
 
 
 def test_other_dtypes_are_refused() -> None:
@@ -195,14 +195,14 @@ def test_what_runs_again_for_backward_runs_as_it_did() -> None:
     def layer(x: rn.Tensor) -> rn.Tensor:
         return ops.cast(ops.tanh(ops.linear(x, w)), rn.float32)
 
-    found = []
+    results = []
     for form in (layer, rn.compile(layer), rn.checkpoint(layer)):
         w.grad = None
         with rn.autocast():
             y = form(x)
         y.sum().backward()
-        found.append(w.grad.numpy())
-    assert all(same_bits(g, found[0]) for g in found)
+        results.append(w.grad.numpy())
+    assert all(same_bits(g, results[0]) for g in results)
 
 
 @pytest.mark.parametrize("compiled", [False, True])

@@ -81,8 +81,8 @@ def test_a_tensor_moves_and_its_gradient_comes_back() -> None:
 def test_devices_survive_copies() -> None:
     x = there(2)
     v = rn.Variable([1.0], device=OTHER)
-    for made in (copy.deepcopy(x), pickle.loads(pickle.dumps(x)), copy.deepcopy(v), pickle.loads(pickle.dumps(v))):
-        assert made.device is OTHER
+    for result in (copy.deepcopy(x), pickle.loads(pickle.dumps(x)), copy.deepcopy(v), pickle.loads(pickle.dumps(v))):
+        assert result.device is OTHER
 
 
 @pytest.mark.parametrize(
@@ -114,15 +114,15 @@ def test_a_compiled_function_computes_on_one_device() -> None:
 
 def test_a_module_moves_and_its_programs_follow() -> None:
     layer = nn.BatchNorm1d(3)
-    seen = []
+    recorded = []
     step = rn.compile(lambda x: layer(x).sum(0))
     for device in ("cpu", "interpreter", "cpu", "interpreter"):
         assert layer.to(device) is layer
         x = rn.tensor([[1.0, 2.0, 4.0], [2.0, 0.0, 1.0]], device=device)
         for _ in range(3):
-            seen.append((layer.weight.device, layer.running_mean.device, step(x).device))
+            recorded.append((layer.weight.device, layer.running_mean.device, step(x).device))
     names = [("cpu",) * 3, ("interpreter",) * 3]
-    assert [tuple(map(str, place)) for place in seen] == [name for name in names * 2 for _ in range(3)]
+    assert [tuple(map(str, place)) for place in recorded] == [name for name in names * 2 for _ in range(3)]
     with pytest.raises(DeviceError, match="there is no device"):
         layer.to("tpu")
 
@@ -153,13 +153,13 @@ def test_an_optimizers_state_is_where_its_parameters_are() -> None:
     optimizer = optim.Adam(layer.parameters(), lr=0.1)
     layer(there(3, 2)).sum().backward()
     optimizer.step()
-    assert {slot.device for kept in optimizer.state.values() for slot in kept.values()} == {OTHER}
+    assert {slot.device for saved in optimizer.state.values() for slot in saved.values()} == {OTHER}
     elsewhere = nn.Linear(2, 1)
     elsewhere.load_state_dict(layer.state_dict())
     assert elsewhere.weight.device is CPU
     other = optim.Adam(elsewhere.parameters(), lr=0.1)
     other.load_state_dict(optimizer.state_dict())
-    assert {slot.device for kept in other.state.values() for slot in kept.values()} == {CPU}
+    assert {slot.device for saved in other.state.values() for slot in saved.values()} == {CPU}
 
 
 def test_each_device_has_its_stream_of_random_numbers() -> None:

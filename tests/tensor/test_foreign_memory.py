@@ -102,23 +102,23 @@ STATE: dict[str, Callable[[Any, int], Any]] = {
 @pytest.mark.parametrize("state", STATE)
 def test_state_is_copied_in(state: str, source: str, n: int) -> None:
     array = np.arange(1, n + 1, dtype=np.float32)
-    held = STATE[state](SOURCES[source](array), n)
+    reference = STATE[state](SOURCES[source](array), n)
     before = array.copy()
     array[:] = -7
-    np.testing.assert_array_equal(held.numpy(), before)
-    rn.compile(lambda: held.assign(held + 1.0))()
+    np.testing.assert_array_equal(reference.numpy(), before)
+    rn.compile(lambda: reference.assign(reference + 1.0))()
     assert (array == -7).all(), "nor does training reach the array"
-    np.testing.assert_array_equal(held.numpy(), before + 1)
+    np.testing.assert_array_equal(reference.numpy(), before + 1)
 
 
 def test_a_generators_state_is_copied_in() -> None:
     generator = rn.Generator(1)
     state = generator.get_state().numpy().copy()
     generator.set_state(state)
-    wanted = rn.rand(3, generator=generator).tolist()
+    expected = rn.rand(3, generator=generator).tolist()
     generator.set_state(rn.from_dlpack(state))
     state[:] = 0
-    assert rn.rand(3, generator=generator).tolist() == wanted
+    assert rn.rand(3, generator=generator).tolist() == expected
 
 
 @pytest.mark.parametrize("source", [name for name in SOURCES if not name.startswith(("shared", "a view of a"))])

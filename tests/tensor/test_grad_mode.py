@@ -100,9 +100,9 @@ def test_decorators(decorate: Any) -> None:
 
 
 def test_modes_belong_to_threads_and_tasks() -> None:
-    seen: list[bool] = []
+    recorded: list[bool] = []
     with rn.no_grad():
-        thread = threading.Thread(target=lambda: seen.append(rn.is_grad_enabled()))
+        thread = threading.Thread(target=lambda: recorded.append(rn.is_grad_enabled()))
         thread.start()
         thread.join()
 
@@ -118,7 +118,7 @@ def test_modes_belong_to_threads_and_tasks() -> None:
     async def both() -> list[bool]:
         return await asyncio.gather(one(), other())
 
-    assert seen == [True] and asyncio.run(both()) == [False, True]
+    assert recorded == [True] and asyncio.run(both()) == [False, True]
 
 
 def test_transforms_record_inside_any_mode() -> None:
@@ -159,8 +159,8 @@ def test_modes_in_bodies(compiled: bool) -> None:
         return rn.scan(step, c, xs)[0].sum() + rn.cond(c.sum() > 0, rn.no_grad(lambda c: c.sum()), lambda c: c.sum(), c)
 
     gradient = rn.grad(loss)
-    found = (rn.compile(gradient) if compiled else gradient)(rn.asarray([1.0, 2.0]))
-    assert found.tolist() == [3.0, 3.0]
+    actual = (rn.compile(gradient) if compiled else gradient)(rn.asarray([1.0, 2.0]))
+    assert actual.tolist() == [3.0, 3.0]
 
 
 def test_checkpoints_keep_the_mode() -> None:

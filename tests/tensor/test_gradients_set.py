@@ -12,9 +12,9 @@ from runnel.core.errors import GradientError
 def test_a_gradient_of_another_shape_is_refused_and_nothing_changes() -> None:
     leaf = rn.ones((2, 3)).requires_grad_()
     unnamed, named = rn.Variable(np.ones(4)), rn.Parameter(np.ones(4), name="w")
-    for owner, told in ((leaf, "a tensor of shape"), (unnamed, "a Variable of shape"), (named, "Parameter 'w'")):
+    for owner, described in ((leaf, "a tensor of shape"), (unnamed, "a Variable of shape"), (named, "Parameter 'w'")):
         owner.grad = rn.ones(owner.shape)
-        with pytest.raises(GradientError, match=told):
+        with pytest.raises(GradientError, match=described):
             owner.grad = rn.ones((7,))
         assert owner.grad is not None and owner.grad.shape == owner.shape
         owner.grad = None
@@ -27,7 +27,7 @@ def test_derivatives_at_kinks_are_those_of_one_side(compiled: bool) -> None:
         activations = (rn.elu, rn.selu, lambda y: rn.elu(y, 0.5))
         return (*[rn.grad(lambda y, f=f: f(y).sum())(x) for f in activations], rn.grad(lambda y: rn.std(y * 0 + 1))(x))
 
-    found = (rn.compile(slopes) if compiled else slopes)(rn.asarray(np.array([0.0, -0.0])))
+    actual = (rn.compile(slopes) if compiled else slopes)(rn.asarray(np.array([0.0, -0.0])))
     expected = (1.0, 1.6732632423543772 * 1.0507009873554805, 0.5, 0.0)
-    for slope, value in zip(found, expected, strict=True):
+    for slope, value in zip(actual, expected, strict=True):
         np.testing.assert_allclose(slope.numpy(), value, rtol=1e-15)

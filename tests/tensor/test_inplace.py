@@ -60,9 +60,9 @@ def test_an_in_place_method_gives_what_its_function_gives(name: str) -> None:
     assert getattr(x, f"{name}_")(*arguments) is x
     assert np.array_equal(x.numpy(), expected) and np.array_equal(other.numpy(), start(name))
     variable, again = rn.Variable(start(name)), rn.Variable(start(name))
-    held = variable.read()
+    reference = variable.read()
     assert getattr(variable, f"{name}_")(*arguments) is variable
-    assert np.array_equal(variable.numpy(), expected) and np.array_equal(held.numpy(), start(name))
+    assert np.array_equal(variable.numpy(), expected) and np.array_equal(reference.numpy(), start(name))
 
     @rn.compile
     def update(x: rn.Tensor) -> rn.Tensor:

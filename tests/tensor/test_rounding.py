@@ -77,14 +77,14 @@ def test_ints_of_any_size_are_numbers(x: int) -> None:
     for dtype in (rn.bfloat16, rn.float16, rn.float32, rn.float64):
         zeros = rn.zeros((2,), dtype)
         for function in (lambda y: y + x, rn.compile(lambda y: y + x)):
-            found = function(zeros)
-            assert found.dtype is dtype
+            actual = function(zeros)
+            assert actual.dtype is dtype
             if abs(x) > 2**1023:
-                assert found[0].item() == (np.inf if x > 0 else -np.inf)
+                assert actual[0].item() == (np.inf if x > 0 else -np.inf)
             elif dtype is rn.bfloat16:
-                assert found[0].item() == nearest(x)
+                assert actual[0].item() == nearest(x)
             elif dtype is not rn.float16:
-                assert found[0].item() == dtype.numpy.type(float(x)).item()
+                assert actual[0].item() == dtype.numpy.type(float(x)).item()
 
 
 @pytest.mark.parametrize("dtype", [rn.float32, rn.float64, rn.float16, rn.bfloat16], ids=str)
@@ -95,9 +95,9 @@ def test_zeros_in_extrema(dtype: Any) -> None:
         a, b = rn.full((19,), x, dtype), rn.full((19,), y, dtype)
         both = [np.signbit(v) for v in (x, y)]
         for op, negative in ((ops.maximum, all(both)), (ops.minimum, any(both))):
-            found = [op(a, b), op(a, y), op(x, b), rn.compile(lambda a, op=op, y=y: op(a, y) * 1)(a)]
-            found += [rn.compile(op)(a, b), rn.compile(lambda a, s, op=op: op(a, s))(a, y)]
-            for result in found:
+            actual = [op(a, b), op(a, y), op(x, b), rn.compile(lambda a, op=op, y=y: op(a, y) * 1)(a)]
+            actual += [rn.compile(op)(a, b), rn.compile(lambda a, s, op=op: op(a, s))(a, y)]
+            for result in actual:
                 assert (np.signbit(result.numpy().astype(np.float64)) == negative).all()
 
 

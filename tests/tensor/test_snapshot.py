@@ -99,7 +99,7 @@ def test_code_that_runs_when_a_value_is_dropped_sees_all_of_a_step() -> None:
     """The callback of a weak reference to a gradient that a step replaces."""
     p = rn.Variable(np.ones(3, np.float32), requires_grad=True)
     q = rn.Variable(np.ones(3, np.float32), requires_grad=True)
-    seen: list[list[float]] = []
+    recorded: list[list[float]] = []
 
     @rn.compile
     def step(x: rn.Tensor) -> rn.Tensor:
@@ -110,26 +110,26 @@ def test_code_that_runs_when_a_value_is_dropped_sees_all_of_a_step() -> None:
 
     for n in range(4):
         step(rn.asarray(np.full(3, n, np.float32)))
-        watch = weakref.ref(p.grad, lambda _: seen.append([p.grad.tolist()[0], q.grad.tolist()[0]]))
+        watch = weakref.ref(p.grad, lambda _: recorded.append([p.grad.tolist()[0], q.grad.tolist()[0]]))
         step(rn.asarray(np.full(3, n + 0.5, np.float32)))
-        assert watch() is None and seen[-1] == [n + 0.5] * 2
+        assert watch() is None and recorded[-1] == [n + 0.5] * 2
 
 
 def test_a_turn_that_is_never_given_back_delays_and_no_more() -> None:
     a, b = twins()
     step = rn.compile(lambda: (a.assign(a + 1), b.assign(b + 1)))
     step()
-    taken, over = threading.Event(), threading.Event()
+    is_reserved, over = threading.Event(), threading.Event()
 
     def hold() -> None:
         with TURN.reserved():
-            taken.set()
+            is_reserved.set()
             over.wait(60)
 
     thread = threading.Thread(target=hold)
     thread.start()
     try:
-        taken.wait(30)
+        is_reserved.wait(30)
         a.read()
         step()
         assert b.tolist() == [2] * 4
@@ -144,13 +144,13 @@ def test_a_state_is_loaded_as_a_whole() -> None:
     model.a, model.b = (rn.nn.Parameter(np.zeros(4, np.float32)) for _ in range(2))
     step = rn.compile(lambda: (model.a - model.b).detach())
     step()
-    found: list[float] = []
+    results: list[float] = []
 
     def read() -> None:
-        found.append(float(step()[0]))
+        results.append(float(step()[0]))
         a, b = rn.snapshot(lambda: (model.a.numpy(), model.b.numpy()))
-        found.append(float(a[0] - b[0]))
-        found.append(float((model.state_dict()["a"] - model.state_dict()["b"])[0]))
+        results.append(float(a[0] - b[0]))
+        results.append(float((model.state_dict()["a"] - model.state_dict()["b"])[0]))
 
     reader = threading.Thread(target=read, daemon=True)
 
@@ -165,7 +165,7 @@ def test_a_state_is_loaded_as_a_whole() -> None:
     step()
     model.load_state_dict({"a": np.ones(4, np.float32), "b": np.ones(4, np.float32)})
     reader.join(30)
-    assert found == [0.0, 0.0, 0.0] and float(step()[0]) == 0
+    assert results == [0.0, 0.0, 0.0] and float(step()[0]) == 0
 
 
 def test_an_interrupt_leaves_nothing_of_a_state_that_is_being_loaded() -> None:

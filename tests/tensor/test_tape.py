@@ -36,8 +36,8 @@ def test_what_lies_below_a_wanted_tensor_is_not_consumed() -> None:
     x = leaf(1.0, 2.0)
     middle = x * x
     top = (middle * 3.0).sum()
-    found = tape.cotangents([top], [rn.asarray(np.float64(1.0))], [middle])
-    assert found[id(middle)][1].tolist() == [3.0, 3.0]
+    actual = tape.cotangents([top], [rn.asarray(np.float64(1.0))], [middle])
+    assert actual[id(middle)][1].tolist() == [3.0, 3.0]
     middle.sum().backward()
     assert x.grad.tolist() == [2.0, 4.0]
     with pytest.raises(GradientError, match="freed by an earlier backward"):

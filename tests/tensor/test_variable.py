@@ -105,11 +105,11 @@ def fresh() -> Variable:
 def test_what_was_read_keeps_its_values(read: str, update: str) -> None:
     v = fresh()
     UPDATES[update](v)  # so that programs have been bound to its memory before it is read
-    held = READS[read](v)
-    before = np.array(held)
+    reference = READS[read](v)
+    before = np.array(reference)
     start = v.numpy().copy()
     UPDATES[update](v)
-    np.testing.assert_array_equal(np.array(held), before)
+    np.testing.assert_array_equal(np.array(reference), before)
     assert not np.array_equal(v.numpy(), start)
 
 
@@ -146,19 +146,19 @@ def stepped() -> Iterator[tuple[Variable, Callable[[], None]]]:
 def test_a_copy_is_made_exactly_while_a_handle_lives(read: str, stepped: tuple[Variable, Callable[[], None]]) -> None:
     v, step = stepped
     at = address(v)
-    held = READS[read](v)
-    del held
+    reference = READS[read](v)
+    del reference
     gc.collect(1)  # what it holds is young
     step()
     assert address(v) == at, "nobody holds the old value: it is updated in place"
-    held = READS[read](v)
+    reference = READS[read](v)
     step()
     shares = read not in ("another Variable",)  # that one has memory of its own from the start
     assert (address(v) != at) is shares
     at = address(v)
     step()
     assert address(v) == at, "the handle has the old memory: the new one is the Variable's alone"
-    del held
+    del reference
 
 
 def test_other_programs_bound_to_a_variable_are_no_handles(stepped: tuple[Variable, Callable[[], None]]) -> None:
@@ -183,10 +183,10 @@ def test_programs_see_memory_that_was_exchanged(stepped: tuple[Variable, Callabl
     for value in (3.0, -1.0, 8.0):
         v.assign(np.full((N, N), value, np.float32))
         assert look().item() == value
-        held = v.numpy()
+        reference = v.numpy()
         step()
         assert look().item() == 0.5 * value + 1.0
-        assert held[0, 0] == value
+        assert reference[0, 0] == value
 
 
 def test_memory_that_others_own_is_never_written(stepped: tuple[Variable, Callable[[], None]]) -> None:
@@ -249,16 +249,16 @@ def test_any_order_of_reading_and_updating(actions: list[str]) -> None:
     step = rn.compile(lambda: v.assign(v * 0.5 + 1.0))
     look = rn.compile(lambda: v * 1.0)
     model = v.numpy().copy()
-    held: list[tuple[Any, np.ndarray]] = []
+    reference: list[tuple[Any, np.ndarray]] = []
     for action in actions:
         if action == "read":
-            held.append((v.read(), model.copy()))
+            reference.append((v.read(), model.copy()))
         elif action == "slice":
-            held.append((v[2:9], model[2:9].copy()))
+            reference.append((v[2:9], model[2:9].copy()))
         elif action == "numpy":
-            held.append((v.numpy(), model.copy()))
+            reference.append((v.numpy(), model.copy()))
         elif action == "drop":
-            del held[: len(held) // 2 + 1]
+            del reference[: len(reference) // 2 + 1]
         elif action == "step":
             step()
             model = model * np.float32(0.5) + np.float32(1.0)
@@ -271,6 +271,6 @@ def test_any_order_of_reading_and_updating(actions: list[str]) -> None:
             model = model - np.float32(0.25)
         else:
             np.testing.assert_array_equal(look().numpy(), model)
-        for handle, values in held:
+        for handle, values in reference:
             np.testing.assert_array_equal(np.asarray(handle), values)
     np.testing.assert_array_equal(v.numpy(), model)

@@ -28,11 +28,11 @@ def test_the_cast_is_not_stored(name: str) -> None:
     expected = reduce(x)
     memory.reset_peak()
     before = memory.statistics().live
-    found = reduce(x)
+    actual = reduce(x)
     assert memory.statistics().peak - before <= 1 << 14
-    np.testing.assert_array_equal(found.numpy(), expected.numpy())
+    np.testing.assert_array_equal(actual.numpy(), expected.numpy())
     compiled = rn.compile(reduce)(x)
-    assert compiled.numpy().tobytes() == found.numpy().tobytes()
+    assert compiled.numpy().tobytes() == actual.numpy().tobytes()
 
 
 def test_gradients_pass_through() -> None:
@@ -53,6 +53,6 @@ def test_statistics_of_halves_round_once(dtype: Any) -> None:
         ops.logsumexp: np.log(np.sum(np.exp(wide - wide.max()))) + wide.max(),
     }  # fmt: skip
     for function, value in expected.items():
-        found = function(x)
-        assert found.dtype is dtype
-        assert abs(float(found.numpy()) - value) <= step * abs(value), function.__name__
+        actual = function(x)
+        assert actual.dtype is dtype
+        assert abs(float(actual.numpy()) - value) <= step * abs(value), function.__name__

@@ -81,25 +81,25 @@ def test_a_program_with_checkpoints_needs_less_memory() -> None:
     """Shared subexpressions are not found again, and kernels that compute again come late."""
     _, step = training(plain, True, depth=8)
     _, checkpointed = training(rn.checkpoint, True, depth=8)
-    kept, again = step.program(*data(512)), checkpointed.program(*data(512))
+    saved, again = step.program(*data(512)), checkpointed.program(*data(512))
     assert any(node.op is again_p for node in again.plan.graph.nodes)
-    assert again.memory.peak < 0.6 * kept.memory.peak
+    assert again.memory.peak < 0.6 * saved.memory.peak
     assert again.memory.peak <= 1.05 * again.memory.lower_bound
 
 
 def test_eager_intermediates_are_let_go() -> None:
-    kept: list[weakref.ref[Any]] = []
+    retained: list[weakref.ref[Any]] = []
 
     def fn(x: rn.Tensor) -> rn.Tensor:
         y = rn.exp(x)
-        kept.append(weakref.ref(y._storage))
+        retained.append(weakref.ref(y._storage))
         return y * y
 
     x = rn.tensor([1.0, 2.0], requires_grad=True)
     z = rn.checkpoint(fn, x)
-    assert [ref() for ref in kept] == [None]
+    assert [ref() for ref in retained] == [None]
     z.sum().backward()
-    assert len(kept) == 2
+    assert len(retained) == 2
     np.testing.assert_allclose(x.grad.numpy(), 2 * np.exp([2.0, 4.0]), rtol=1e-6)
 
 
@@ -256,8 +256,8 @@ def test_gradients_of_slices_are_put_together() -> None:
 
     x = rn.asarray(np.array([1.0, 2.0, 3.0, 4.0], np.float32))
     expected = rn.grad(lambda x: (fn(x) * x[:2]).sum())(x)
-    found = rn.grad(lambda x: (rn.checkpoint(fn)(x) * x[:2]).sum())(x)
-    assert same_bits(expected.numpy(), found.numpy())
+    actual = rn.grad(lambda x: (rn.checkpoint(fn)(x) * x[:2]).sum())(x)
+    assert same_bits(expected.numpy(), actual.numpy())
 
 
 WEIGHT = rn.asarray(np.array([[1.0, 2.0, 3.0], [0.0, 1.0, 0.5], [1.0, -1.0, 1.0]], np.float32))

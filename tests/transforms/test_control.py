@@ -65,9 +65,9 @@ def test_while_loop_on_arrays_and_its_refusals() -> None:
         return rn.while_loop(lambda c: c[1] > 1e-6, step, start)[0]  # type: ignore[no-any-return]
 
     a = np.array([[4.0, 1.0], [1.0, 3.0]])
-    wanted = np.linalg.eigh(a)[1][:, -1]
+    expected = np.linalg.eigh(a)[1][:, -1]
     for function in (power, rn.compile(power)):
-        np.testing.assert_allclose(np.abs(function(rn.asarray(a)).numpy()), np.abs(wanted), atol=1e-5)
+        np.testing.assert_allclose(np.abs(function(rn.asarray(a)).numpy()), np.abs(expected), atol=1e-5)
     x = rn.tensor(a, requires_grad=True)
     with pytest.raises(GradientError, match=r"runnel\.scan"):
         power(x).sum().backward()
@@ -93,9 +93,9 @@ def absolute(x: Tensor) -> Tensor:
 
 def test_cond_runs_one_of_two() -> None:
     compiled = rn.compile(absolute)
-    for values, wanted in (([1.0, 2.0], [2.0, 4.0]), ([1.0, -2.0], [-1.0, 2.0])):
-        assert absolute(f32(values)).tolist() == wanted
-        assert compiled(f32(values)).tolist() == wanted
+    for values, expected in (([1.0, 2.0], [2.0, 4.0]), ([1.0, -2.0], [-1.0, 2.0])):
+        assert absolute(f32(values)).tolist() == expected
+        assert compiled(f32(values)).tolist() == expected
     assert [n.op for n in compiled.program(f32([1, 2])).optimized.nodes].count(cond_p) == 1
 
 

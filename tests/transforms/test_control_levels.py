@@ -41,8 +41,8 @@ def segments(x: rn.Tensor) -> rn.Tensor:
 
 def own_end(x: rn.Tensor) -> rn.Tensor:
     """Each element has its own number of steps."""
-    found: rn.Tensor = rn.while_loop(lambda c: c[0].sum() < 10, lambda c: (c[0] * 1.5, c[1] + 1), (x, rn.tensor(0)))[0]
-    return found
+    actual: rn.Tensor = rn.while_loop(lambda c: c[0].sum() < 10, lambda c: (c[0] * 1.5, c[1] + 1), (x, rn.tensor(0)))[0]
+    return actual
 
 
 def common_end(x: rn.Tensor) -> rn.Tensor:
@@ -77,8 +77,8 @@ def looped(f: Callable[..., rn.Tensor], *stacks: rn.Tensor) -> np.ndarray[Any, A
 
 def slope(f: Callable[..., rn.Tensor], x: rn.Tensor, t: rn.Tensor) -> np.ndarray[Any, Any]:
     h = 1e-5
-    found: np.ndarray[Any, Any] = (f(x + t * h).numpy() - f(x - t * h).numpy()) / (2 * h)
-    return found
+    actual: np.ndarray[Any, Any] = (f(x + t * h).numpy() - f(x - t * h).numpy()) / (2 * h)
+    return actual
 
 
 def push(f: Callable[..., rn.Tensor]) -> Callable[..., rn.Tensor]:
@@ -88,21 +88,21 @@ def push(f: Callable[..., rn.Tensor]) -> Callable[..., rn.Tensor]:
 @pytest.mark.parametrize("f", FUNCTIONS)
 def test_batches(f: Callable[[rn.Tensor], rn.Tensor]) -> None:
     x = rn.asarray(X)
-    wanted = looped(f, x)
+    expected = looped(f, x)
     for mapped in (rn.vmap(f), rn.compile(rn.vmap(f)), rn.vmap(rn.compile(f))):
-        np.testing.assert_array_equal(mapped(x).numpy(), wanted)
+        np.testing.assert_array_equal(mapped(x).numpy(), expected)
 
 
 @pytest.mark.parametrize("f", FUNCTIONS)
 def test_tangents(f: Callable[[rn.Tensor], rn.Tensor]) -> None:
     x, t = rn.asarray(X), rn.asarray(T)
-    wanted = looped(push(f), x, t)
-    np.testing.assert_allclose(wanted[0], slope(f, x[0], t[0]), rtol=1e-6, atol=1e-7)
-    np.testing.assert_array_equal(rn.compile(push(f))(x[0], t[0]).numpy(), wanted[0])
-    np.testing.assert_array_equal(rn.vmap(push(f))(x, t).numpy(), wanted)
-    np.testing.assert_array_equal(push(rn.vmap(f))(x, t).numpy(), wanted)
+    expected = looped(push(f), x, t)
+    np.testing.assert_allclose(expected[0], slope(f, x[0], t[0]), rtol=1e-6, atol=1e-7)
+    np.testing.assert_array_equal(rn.compile(push(f))(x[0], t[0]).numpy(), expected[0])
+    np.testing.assert_array_equal(rn.vmap(push(f))(x, t).numpy(), expected)
+    np.testing.assert_array_equal(push(rn.vmap(f))(x, t).numpy(), expected)
     with rn.no_grad():
-        np.testing.assert_array_equal(push(f)(x[0], t[0]).numpy(), wanted[0])
+        np.testing.assert_array_equal(push(f)(x[0], t[0]).numpy(), expected[0])
 
 
 @pytest.mark.parametrize("f", [f for f in FUNCTIONS if f not in FORWARD_ONLY])
@@ -114,11 +114,11 @@ def test_gradients(f: Callable[[rn.Tensor], rn.Tensor]) -> None:
         return result
 
     gradient = rn.grad(total)
-    wanted = looped(gradient, x)
-    np.testing.assert_array_equal(rn.vmap(gradient)(x).numpy(), wanted)
+    expected = looped(gradient, x)
+    np.testing.assert_array_equal(rn.vmap(gradient)(x).numpy(), expected)
     outer = rn.grad(lambda x: rn.vmap(f)(x).sum())
-    np.testing.assert_array_equal(outer(x).numpy(), wanted)
-    np.testing.assert_array_equal(rn.compile(outer)(x).numpy(), wanted)
+    np.testing.assert_array_equal(outer(x).numpy(), expected)
+    np.testing.assert_array_equal(rn.compile(outer)(x).numpy(), expected)
     second = push(gradient)(x[0], t[0]).numpy()
     np.testing.assert_allclose(second, slope(gradient, x[0], t[0]), rtol=1e-6, atol=1e-6)
     over_forward = rn.grad(lambda x: push(total)(x, t[0]))(x[0])
@@ -165,8 +165,8 @@ def test_custom_derivatives_inside_of_loops_are_refused() -> None:
     x = rn.asarray(X)
 
     def f(x: rn.Tensor) -> rn.Tensor:
-        found: rn.Tensor = rn.scan(lambda c, u: (own(c) + u, None), x.sum(), x)[0]
-        return found
+        actual: rn.Tensor = rn.scan(lambda c, u: (own(c) + u, None), x.sum(), x)[0]
+        return actual
 
     np.testing.assert_array_equal(rn.vmap(f)(x).numpy(), looped(f, x))
     for differentiated in (lambda: push(f)(x[0], x[0]), lambda: rn.grad(lambda x: rn.vmap(f)(x).sum())(x)):

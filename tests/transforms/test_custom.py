@@ -45,8 +45,8 @@ def test_second_and_third_order() -> None:
     first = rn.grad(lambda x: f(x).sum())
     second = rn.grad(lambda x: first(x).sum())
     third = rn.grad(lambda x: second(x).sum())
-    for g, wanted in ((first, 3 * X**2), (second, 6 * X), (third, np.full(3, 6.0))):
-        np.testing.assert_allclose(g(rn.asarray(X)).numpy(), wanted, rtol=1e-14)
+    for g, expected in ((first, 3 * X**2), (second, 6 * X), (third, np.full(3, 6.0))):
+        np.testing.assert_allclose(g(rn.asarray(X)).numpy(), expected, rtol=1e-14)
         np.testing.assert_array_equal(rn.compile(g)(rn.asarray(X)).numpy(), g(rn.asarray(X)).numpy())
 
 

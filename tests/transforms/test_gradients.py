@@ -46,8 +46,8 @@ FUNCTIONS: dict[str, Callable[[rn.Tensor], rn.Tensor]] = {
 @pytest.mark.parametrize("name", FUNCTIONS)
 def test_first_and_second_order(name: str) -> None:
     f = FUNCTIONS[name]
-    found = rn.grad(f)(rn.asarray(X)).numpy()
-    np.testing.assert_allclose(found, slope(lambda x: f(rn.asarray(x)).item(), X), rtol=1e-6, atol=1e-7)
+    actual = rn.grad(f)(rn.asarray(X)).numpy()
+    np.testing.assert_allclose(actual, slope(lambda x: f(rn.asarray(x)).item(), X), rtol=1e-6, atol=1e-7)
     weights = rn.asarray(np.random.default_rng(1).standard_normal(X.shape))
 
     def directional(x: rn.Tensor) -> rn.Tensor:

@@ -26,9 +26,9 @@ FUNCTIONS: dict[str, Callable[[rn.Tensor], rn.Tensor]] = {
 @pytest.mark.parametrize("name", FUNCTIONS)
 def test_batches_and_tangents(name: str) -> None:
     f, x = FUNCTIONS[name], rn.asarray(SYMMETRIC)
-    wanted = np.stack([f(one).numpy() for one in x])
-    np.testing.assert_array_equal(rn.vmap(f)(x).numpy(), wanted)
-    np.testing.assert_array_equal(rn.compile(rn.vmap(f))(x).numpy(), wanted)
+    expected = np.stack([f(one).numpy() for one in x])
+    np.testing.assert_array_equal(rn.vmap(f)(x).numpy(), expected)
+    np.testing.assert_array_equal(rn.compile(rn.vmap(f))(x).numpy(), expected)
     along, h = rn.asarray(X[1]), 1e-5
     tangent = rn.jvp(f, (x[0],), (along,))[1].numpy()
     slope = (f(x[0] + along * h).numpy() - f(x[0] - along * h).numpy()) / (2 * h)

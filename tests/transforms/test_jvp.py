@@ -74,8 +74,8 @@ def test_nestings(ways: list[tuple[Any, int]]) -> None:
     g: Callable[..., Any] = f
     for way, axis in ways:
         g = way(g, axis)
-    found = g(rn.asarray(X)).item()
-    np.testing.assert_allclose(found, partial(tuple(axis for _, axis in ways)), rtol=2e-5, atol=1e-5)
+    actual = g(rn.asarray(X)).item()
+    np.testing.assert_allclose(actual, partial(tuple(axis for _, axis in ways)), rtol=2e-5, atol=1e-5)
 
 
 @pytest.mark.parametrize("ways", [(forward, reverse), (reverse, batch), (batched_reverse, forward), (batch, batch)])
@@ -153,15 +153,15 @@ def test_jacobians() -> None:
         lambda *a: rn.compile(rn.jacfwd(*a)),
         lambda *a: rn.jacrev(rn.compile(g), 0),
     ):
-        found = jacobian(g, 0)(x, y)
-        np.testing.assert_allclose(found["a"].numpy(), np.diag(np.cos(X) * 5.0), rtol=1e-12, atol=1e-15)
-        np.testing.assert_allclose(found["b"].numpy(), [2.0, 3.0, 0.0])
+        actual = jacobian(g, 0)(x, y)
+        np.testing.assert_allclose(actual["a"].numpy(), np.diag(np.cos(X) * 5.0), rtol=1e-12, atol=1e-15)
+        np.testing.assert_allclose(actual["b"].numpy(), [2.0, 3.0, 0.0])
     both, aux = rn.jacrev(lambda x, y: (g(x, y)["b"], x > 1), (0, -1), has_aux=True)(x, y)
     assert [z.tolist() for z in both] == [[2.0, 3.0, 0.0], X[:2].tolist()]
     assert aux.tolist() == (X > 1).tolist()
-    wanted = [[partial((i, j)) for j in range(3)] for i in range(3)]
-    np.testing.assert_allclose(rn.hessian(f)(x).numpy(), wanted, rtol=1e-5, atol=1e-6)
-    np.testing.assert_allclose(rn.jacrev(rn.jacfwd(f))(x).numpy(), wanted, rtol=1e-5, atol=1e-6)
+    expected = [[partial((i, j)) for j in range(3)] for i in range(3)]
+    np.testing.assert_allclose(rn.hessian(f)(x).numpy(), expected, rtol=1e-5, atol=1e-6)
+    np.testing.assert_allclose(rn.jacrev(rn.jacfwd(f))(x).numpy(), expected, rtol=1e-5, atol=1e-6)
     blocks = rn.hessian(lambda x, y: (x[:2] * y * y).sum(), (0, 1))(x, y)
     np.testing.assert_allclose(blocks[0][1].numpy(), [[4.0, 0.0], [0.0, 6.0], [0.0, 0.0]])
 
@@ -176,8 +176,8 @@ def test_linear_maps_may_be_called_often() -> None:
     x, y = rn.asarray(X), rn.asarray(X + 1)
     out, linear = rn.linearize(g, x, y)
     for t in (rn.asarray(AXIS[0]), rn.asarray(AXIS[1])):
-        for found, wanted in zip(linear(t, x), rn.jvp(g, (x, y), (t, x))[1], strict=True):
-            np.testing.assert_allclose(found.numpy(), wanted.numpy(), rtol=1e-14)
+        for actual, expected in zip(linear(t, x), rn.jvp(g, (x, y), (t, x))[1], strict=True):
+            np.testing.assert_allclose(actual.numpy(), expected.numpy(), rtol=1e-14)
     assert len(runs) == 3  # once for the linear map, once for each jvp
     columns = rn.vmap(lambda t: linear(t, None)[0])(rn.asarray(AXIS))
     np.testing.assert_allclose(columns.numpy(), np.diag(np.cos(X) * (X + 1)), rtol=1e-12)
@@ -221,8 +221,8 @@ def test_custom_derivatives_hold_at_every_level() -> None:
         result: rn.Tensor = triple(x, y).sum()
         return result
 
-    def close(found: Any, wanted: Any) -> None:
-        np.testing.assert_allclose(found.numpy(), wanted, rtol=1e-12, atol=1e-14)
+    def close(actual: Any, expected: Any) -> None:
+        np.testing.assert_allclose(actual.numpy(), expected, rtol=1e-12, atol=1e-14)
 
     ones = rn.ones_like(x)
     close(rn.vmap(rn.grad(triple), (0, None))(x, y), slope)

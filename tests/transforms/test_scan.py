@@ -48,12 +48,12 @@ def by_hand(h: Array, xs: Array, w: Array, u: Array, b: Array, reverse: bool = F
 @settings(deadline=None, max_examples=12)
 @given(st.integers(0, 6), st.integers(1, 5), st.booleans())
 def test_against_a_loop(steps: int, rows: int, reverse: bool) -> None:
-    given_ = arrays(steps, rows)
-    h, xs, *weights = map(rn.asarray, given_)
+    inputs = arrays(steps, rows)
+    h, xs, *weights = map(rn.asarray, inputs)
     last, ys = rn.scan(cell(weights), h, xs, reverse=reverse)
-    wanted = by_hand(*given_, reverse=reverse)
-    np.testing.assert_allclose(last.numpy(), wanted[0], rtol=1e-12, atol=1e-12)
-    np.testing.assert_allclose(ys.numpy(), wanted[1], rtol=1e-12, atol=1e-12)
+    expected = by_hand(*inputs, reverse=reverse)
+    np.testing.assert_allclose(last.numpy(), expected[0], rtol=1e-12, atol=1e-12)
+    np.testing.assert_allclose(ys.numpy(), expected[1], rtol=1e-12, atol=1e-12)
 
 
 def test_a_scan_is_one_op_and_input_products_leave_it() -> None:
@@ -77,8 +77,8 @@ def traced(function: Callable[..., Any], *inputs: Tensor) -> Graph:
     trace = tracing.Trace(tensors.serial_now())
     nodes = [trace.input(x.aval, tensors.InputKind.ARGUMENT, f"x{i}") for i, x in enumerate(inputs)]
     with tracing.activate(trace):
-        made = function(*[tensors.symbolic(node) for node in nodes])
-        return trace.graph([tensors.node_of(x, trace) for x in made], {}, "test")
+        result = function(*[tensors.symbolic(node) for node in nodes])
+        return trace.graph([tensors.node_of(x, trace) for x in result], {}, "test")
 
 
 def loss(args: Any, weight: Array, **options: Any) -> Any:
@@ -90,15 +90,15 @@ def loss(args: Any, weight: Array, **options: Any) -> Any:
 @pytest.mark.parametrize("reverse", [False, True])
 @pytest.mark.parametrize("every", [None, 1, 2, 3, 9])
 def test_gradients(reverse: bool, every: int | None) -> None:
-    given_ = arrays(7)
+    inputs = arrays(7)
     weight = RNG.normal(size=(7, 3, 4))
-    leaves = [rn.tensor(a, requires_grad=True) for a in given_]
+    leaves = [rn.tensor(a, requires_grad=True) for a in inputs]
     loss(leaves, weight, reverse=reverse, checkpoint_every=every).backward()
-    for place, (leaf, array) in enumerate(zip(leaves, given_, strict=True)):
+    for place, (leaf, array) in enumerate(zip(leaves, inputs, strict=True)):
         along = RNG.normal(size=array.shape)
 
         def at(step: float, place: int = place, along: Array = along) -> float:
-            moved = [a + step * along if i == place else a for i, a in enumerate(given_)]
+            moved = [a + step * along if i == place else a for i, a in enumerate(inputs)]
             return float(loss([rn.asarray(a) for a in moved], weight, reverse=reverse).item())
 
         expected = (8 * (at(1e-4) - at(-1e-4)) - (at(2e-4) - at(-2e-4))) / 12e-4
@@ -106,22 +106,22 @@ def test_gradients(reverse: bool, every: int | None) -> None:
 
 
 def test_gradients_of_gradients() -> None:
-    given_ = arrays(4)
+    inputs = arrays(4)
     weight = RNG.normal(size=(4, 3, 4))
-    along = [RNG.normal(size=a.shape) for a in given_]
+    along = [RNG.normal(size=a.shape) for a in inputs]
 
     def slope(args: Any) -> Any:
         gradients = rn.grad(lambda *xs: loss(xs, weight), argnums=range(5))(*args)
         return sum((g * rn.asarray(d)).sum() for g, d in zip(gradients, along, strict=True))
 
-    second = rn.grad(lambda *xs: slope(xs), argnums=range(5))(*map(rn.asarray, given_))
-    found = sum(float((g.numpy() * d).sum()) for g, d in zip(second, along, strict=True))
+    second = rn.grad(lambda *xs: slope(xs), argnums=range(5))(*map(rn.asarray, inputs))
+    actual = sum(float((g.numpy() * d).sum()) for g, d in zip(second, along, strict=True))
 
     def at(step: float) -> float:
-        return float(slope([rn.asarray(a + step * d) for a, d in zip(given_, along, strict=True)]).item())
+        return float(slope([rn.asarray(a + step * d) for a, d in zip(inputs, along, strict=True)]).item())
 
     expected = (8 * (at(1e-4) - at(-1e-4)) - (at(2e-4) - at(-2e-4))) / 12e-4
-    np.testing.assert_allclose(found, expected, rtol=1e-7)
+    np.testing.assert_allclose(actual, expected, rtol=1e-7)
 
 
 def backward_scan(graph: Graph) -> Value:
@@ -152,9 +152,9 @@ def test_what_is_kept_for_backward() -> None:
 
 
 def test_compiled_and_eager_are_equal_to_the_bit() -> None:
-    given_ = arrays(9, 5, "float32")
+    inputs = arrays(9, 5, "float32")
     weight = RNG.normal(size=(9, 5, 4)).astype(np.float32)
-    variables = [rn.Variable(a, requires_grad=True) for a in given_]
+    variables = [rn.Variable(a, requires_grad=True) for a in inputs]
 
     def step(scale: Tensor) -> tuple[Tensor, ...]:
         value = loss(variables, weight) * scale
@@ -202,13 +202,13 @@ def test_nested_scans_and_their_gradients() -> None:
     x = rn.tensor(xs, requires_grad=True)
     start = rn.asarray(np.ones(2))
     last, ys = rn.scan(row, start, x)
-    value, wanted = np.ones(2), np.zeros((3, 4, 2))
+    value, expected_result = np.ones(2), np.zeros((3, 4, 2))
     for i in range(3):
         for j in range(4):
-            wanted[i, j] = value
+            expected_result[i, j] = value
             value = np.sin(value * xs[i, j]) + xs[i, j]
     np.testing.assert_allclose(last.numpy(), value, rtol=1e-12)
-    np.testing.assert_allclose(ys.numpy(), wanted, rtol=1e-12)
+    np.testing.assert_allclose(ys.numpy(), expected_result, rtol=1e-12)
     (last.sum() + (ys * ys).sum()).backward()
 
     def at(z: Array) -> float:
@@ -244,12 +244,12 @@ def test_dropout_draws_anew_at_each_step_and_alike_in_backward() -> None:
         return c, rn.dropout(x, 0.5)
 
     rn.manual_seed(3)
-    _, kept = rn.scan(f, None, length=5)
+    _, saved = rn.scan(f, None, length=5)
     rn.manual_seed(3)
     alone = [rn.dropout(x, 0.5).tolist() for _ in range(5)]
-    assert kept.tolist() == alone and len({tuple(row) for row in alone}) == 5
-    kept.sum().backward()
-    np.testing.assert_array_equal(x.grad.numpy(), kept.numpy().sum(0))
+    assert saved.tolist() == alone and len({tuple(row) for row in alone}) == 5
+    saved.sum().backward()
+    np.testing.assert_array_equal(x.grad.numpy(), saved.numpy().sum(0))
 
 
 def test_detach_and_stop_gradient_hold_inside() -> None:

@@ -15,8 +15,8 @@ from runnel.core.errors import ArgumentError, AxisError, LevelError, RunnelError
 X = np.random.default_rng(0).uniform(0.3, 1.5, (3, 4))
 
 
-def same(found: Any, wanted: Any) -> None:
-    np.testing.assert_array_equal(found.numpy(), wanted.numpy())
+def same(actual: Any, expected: Any) -> None:
+    np.testing.assert_array_equal(actual.numpy(), expected.numpy())
 
 
 def looped(f: Callable[..., rn.Tensor], *stacks: rn.Tensor) -> rn.Tensor:
@@ -41,10 +41,10 @@ FUNCTIONS: dict[str, Callable[[rn.Tensor], rn.Tensor]] = {
 @pytest.mark.parametrize("name", FUNCTIONS)
 def test_a_loop_gives_the_same_bits(name: str) -> None:
     f, x = FUNCTIONS[name], rn.asarray(X)
-    wanted = looped(f, x)
-    same(rn.vmap(f)(x), wanted)
-    same(rn.compile(rn.vmap(f))(x), wanted)
-    same(rn.vmap(rn.compile(f))(x), wanted)
+    expected = looped(f, x)
+    same(rn.vmap(f)(x), expected)
+    same(rn.compile(rn.vmap(f))(x), expected)
+    same(rn.vmap(rn.compile(f))(x), expected)
     deep = rn.asarray(np.stack([X, X + 1]))
     same(rn.vmap(rn.vmap(f))(deep), looped(lambda y: looped(f, y), deep))
 
@@ -56,11 +56,11 @@ def test_axes_of_arguments_and_results() -> None:
         result: rn.Tensor = rn.outer(a, b)
         return result
 
-    wanted = looped(f, x, rn.asarray(X))
-    same(rn.vmap(f, (0, 1))(x, y), wanted)
-    same(rn.vmap(f, (-2, -1))(x, y), wanted)
-    same(rn.vmap(f, (0, 1), out_axes=-1)(x, y), rn.moveaxis(wanted, 0, -1))
-    same(rn.vmap(f, (0, 1), out_axes=1)(x, y), rn.moveaxis(wanted, 0, 1))
+    expected = looped(f, x, rn.asarray(X))
+    same(rn.vmap(f, (0, 1))(x, y), expected)
+    same(rn.vmap(f, (-2, -1))(x, y), expected)
+    same(rn.vmap(f, (0, 1), out_axes=-1)(x, y), rn.moveaxis(expected, 0, -1))
+    same(rn.vmap(f, (0, 1), out_axes=1)(x, y), rn.moveaxis(expected, 0, 1))
     same(rn.vmap(f, [None, 0])(x[0], x), looped(lambda b: f(x[0], b), x))
 
 
@@ -70,10 +70,10 @@ def test_trees_and_prefixes() -> None:
     def f(t: Any, scale: float = 1.0) -> Any:
         return {"sum": t["a"] + t["b"][0] * t["b"][1] * scale, "fixed": rn.zeros(2), "none": None}
 
-    found = rn.vmap(f, ({"a": 0, "b": (1, None)},), {"sum": 0, "fixed": None, "none": 0})(tree, scale=3.0)
-    same(found["sum"], rn.asarray(X) + rn.asarray(X) * 2.0 * 3.0)
-    assert found["fixed"].shape == (2,)
-    assert found["none"] is None
+    actual = rn.vmap(f, ({"a": 0, "b": (1, None)},), {"sum": 0, "fixed": None, "none": 0})(tree, scale=3.0)
+    same(actual["sum"], rn.asarray(X) + rn.asarray(X) * 2.0 * 3.0)
+    assert actual["fixed"].shape == (2,)
+    assert actual["none"] is None
     pairs = rn.vmap(lambda p: p[0] * p[1], (0,))((rn.asarray(X), rn.asarray(X)))
     same(pairs, rn.asarray(X) * rn.asarray(X))
 
@@ -130,9 +130,9 @@ def test_writes_in_place() -> None:
         result: rn.Tensor = out + x.sum()
         return result
 
-    wanted = looped(lambda x: f(x.clone()), rn.asarray(X))
-    same(rn.vmap(f)(rn.asarray(X)), wanted)
-    same(rn.compile(rn.vmap(f))(rn.asarray(X)), wanted)
+    expected = looped(lambda x: f(x.clone()), rn.asarray(X))
+    same(rn.vmap(f)(rn.asarray(X)), expected)
+    same(rn.compile(rn.vmap(f))(rn.asarray(X)), expected)
 
 
 def test_a_key_for_each_element_is_a_loop() -> None:
@@ -144,9 +144,9 @@ def test_a_key_for_each_element_is_a_loop() -> None:
         lambda key: rn.split_key(key, 3),
         lambda key: rn.vmap(lambda k: rn.uniform(k, (2,)))(rn.split_key(key, 2)),
     ):
-        wanted = looped(draw, keys)
-        same(rn.vmap(draw)(keys), wanted)
-        same(rn.compile(rn.vmap(draw))(keys), wanted)
+        expected = looped(draw, keys)
+        same(rn.vmap(draw)(keys), expected)
+        same(rn.compile(rn.vmap(draw))(keys), expected)
 
 
 def test_generators_draw_other_numbers_for_each_element() -> None:
@@ -173,12 +173,12 @@ def test_gradients_of_each_example() -> None:
         return result
 
     each = rn.vmap(rn.grad(loss), (None, 0, 0))
-    found, compiled = each(model, xs, labels), rn.compile(each)(model, xs, labels)
+    actual, compiled = each(model, xs, labels), rn.compile(each)(model, xs, labels)
     for name, _ in model.named_parameters():
-        assert not found[name].requires_grad
-        wanted = rn.stack([rn.grad(loss)(model, x, y)[name] for x, y in zip(xs, labels, strict=True)])
-        same(found[name], wanted)
-        same(compiled[name], wanted)
+        assert not actual[name].requires_grad
+        expected = rn.stack([rn.grad(loss)(model, x, y)[name] for x, y in zip(xs, labels, strict=True)])
+        same(actual[name], expected)
+        same(compiled[name], expected)
     with pytest.raises(LevelError, match=r"\.grad' is assigned a value that differs"):
         rn.vmap(lambda x, y: loss(model, x, y).backward())(xs, labels)
     rn.vmap(lambda x, y: loss(model, x, y))(xs, labels).sum().backward()

@@ -407,11 +407,11 @@ def tensor_identity_with_captured():
 @case
 def tensor_in_a_list_by_identity():
     a = x()
-    kept = [a]
-    return (lambda p: p * 2 if any(p is k for k in kept) else p * 3), [
+    saved = [a]
+    return (lambda p: p * 2 if any(p is k for k in saved) else p * 3), [
         *warm(a),
         *warm(x()),
-        lambda: kept.clear(),
+        lambda: saved.clear(),
         *warm(a),
     ]
 

@@ -48,9 +48,9 @@ class ListOfMine(list[int]):
     pass
 
 
-def _with_n(made: Any) -> Any:
-    made.n = 0
-    return made
+def _with_n(result: Any) -> Any:
+    result.n = 0
+    return result
 
 
 def _helper() -> None:
@@ -111,8 +111,8 @@ def by_item(container: Any, key: Any) -> Function:
 
 def check(step: Function) -> None:
     compiled = rn.compile(step)
-    found = [float(compiled(rn.ones(()))) for _ in range(CALLS)]
-    assert found == [float(i + 1) for i in range(CALLS)]
+    actual = [float(compiled(rn.ones(()))) for _ in range(CALLS)]
+    assert actual == [float(i + 1) for i in range(CALLS)]
     assert len(compiled.retraces) <= 2, compiled.retraces
 
 
@@ -130,23 +130,23 @@ def test_items(name: str) -> None:
 
 def test_items_of_a_list_beside_other_changes() -> None:
     def story(compile: Callable[[Function], Function]) -> list[Any]:
-        kept: list[Any] = [0, 10, 20]
-        told = []
+        saved: list[Any] = [0, 10, 20]
+        messages = []
 
         def step(x: Any) -> Any:
-            kept[0] += 1
-            kept[-1] += kept[0]
-            first = kept[1]
-            kept.append(kept[0])
-            kept[1] = first + len(kept)
-            del kept[-2]
-            return x * kept[0] + kept[1] + sum(kept)
+            saved[0] += 1
+            saved[-1] += saved[0]
+            first = saved[1]
+            saved.append(saved[0])
+            saved[1] = first + len(saved)
+            del saved[-2]
+            return x * saved[0] + saved[1] + sum(saved)
 
         run = compile(step)
         for i in range(CALLS):
             if i == 4:
-                kept[1] = 100
-            told.append((float(run(rn.ones(()))), list(kept)))
-        return told
+                saved[1] = 100
+            messages.append((float(run(rn.ones(()))), list(saved)))
+        return messages
 
     assert story(rn.compile) == story(lambda function: function)

@@ -197,14 +197,14 @@ def list_rotated():
 
 @case
 def slice_assignment():
-    kept = [tensor(0), tensor(0), tensor(0)]
+    saved = [tensor(0), tensor(0), tensor(0)]
 
     def f(t):
-        kept[:2] = [t, t * 2]
-        kept[-1] = kept[0] + kept[1]
-        return kept[-1]
+        saved[:2] = [t, t * 2]
+        saved[-1] = saved[0] + saved[1]
+        return saved[-1]
 
-    return changing(f, kept.reverse, state=lambda: kept)
+    return changing(f, saved.reverse, state=lambda: saved)
 
 
 @case
@@ -562,9 +562,9 @@ def context_variable():
 
 @case
 def weak_reference():
-    held = [tensor(1, 2, 3, 4), Box(k=2.0)]
-    b = Box(ref=weakref.ref(held[1]))
-    return changing(lambda t: t * (b.ref().k if b.ref() is not None else 0.0), held.pop)
+    reference = [tensor(1, 2, 3, 4), Box(k=2.0)]
+    b = Box(ref=weakref.ref(reference[1]))
+    return changing(lambda t: t * (b.ref().k if b.ref() is not None else 0.0), reference.pop)
 
 
 @case

@@ -44,12 +44,12 @@ class Scaled(nn.Module):
         return self.layer(x) * self.config["scale"]
 
 
-def story_of(model: Any, *changes: Any, given: Any = None, state: Any = None) -> Any:
+def story_of(model: Any, *changes: Any, arguments: Any = None, state: Any = None) -> Any:
     """Calls of a model, and each change with calls behind it."""
-    given = rows() if given is None else given
-    steps = warm(given)
+    arguments = rows() if arguments is None else arguments
+    steps = warm(arguments)
     for change in changes:
-        steps += [change, *warm(given)]
+        steps += [change, *warm(arguments)]
     return (lambda x: model(x)), steps, state or (lambda: model)
 
 
@@ -254,7 +254,7 @@ def cached_property_of_a_module():
             return rn.where(self.mask, x, 0.0)
 
     m = Own()
-    return story_of(m, lambda: delattr(m, "mask"), given=x())
+    return story_of(m, lambda: delattr(m, "mask"), arguments=x())
 
 
 @case
@@ -273,7 +273,7 @@ def getattr_of_a_module():
             return x * self.gain + self.bias
 
     m = Own()
-    return story_of(m, lambda: m.table.update(gain=3.0), lambda: m.table.update(bias=1.0), given=x())
+    return story_of(m, lambda: m.table.update(gain=3.0), lambda: m.table.update(bias=1.0), arguments=x())
 
 
 @case
@@ -303,7 +303,7 @@ def numpy_array_on_self():
 
     m = Own()
     return story_of(
-        m, lambda: m.weights.__setitem__(0, 9), lambda: setattr(m, "weights", np.ones(4, np.float32)), given=x()
+        m, lambda: m.weights.__setitem__(0, 9), lambda: setattr(m, "weights", np.ones(4, np.float32)), arguments=x()
     )
 
 
@@ -318,7 +318,7 @@ def numpy_array_on_self_decides():
             return x * 2 if self.weights.sum() > 5 else x
 
     m = Own()
-    return story_of(m, lambda: m.weights.fill(0), lambda: m.weights.fill(5), given=x())
+    return story_of(m, lambda: m.weights.fill(0), lambda: m.weights.fill(5), arguments=x())
 
 
 @case
@@ -629,7 +629,7 @@ def class_of_the_instance_changed():
             return x * 3
 
     m = One()
-    return story_of(m, lambda: setattr(m, "__class__", Two), given=x())
+    return story_of(m, lambda: setattr(m, "__class__", Two), arguments=x())
 
 
 @case
@@ -646,7 +646,7 @@ def base_class_method_added():
 
     m = Own()
     return story_of(
-        m, lambda: setattr(Own, "scale", lambda self: 3.0), lambda: setattr(m, "scale", lambda: 4.0), given=x()
+        m, lambda: setattr(Own, "scale", lambda self: 3.0), lambda: setattr(m, "scale", lambda: 4.0), arguments=x()
     )
 
 
@@ -667,7 +667,7 @@ def super_and_mixins():
 
     m = Own()
     return story_of(
-        m, lambda: setattr(Mixin, "gain", 3.0), lambda: setattr(Base, "forward", lambda self, x: x - 1), given=x()
+        m, lambda: setattr(Mixin, "gain", 3.0), lambda: setattr(Base, "forward", lambda self, x: x - 1), arguments=x()
     )
 
 
@@ -688,7 +688,7 @@ def partial_method():
         m,
         lambda: setattr(m, "extra", 5.0),
         lambda: setattr(Own, "double", partialmethod(Own.apply_scale, scale=3.0)),
-        given=x(),
+        arguments=x(),
     )
 
 
@@ -906,7 +906,7 @@ def buffer_updated_inside():
 
     m = Own()
     return story_of(
-        m, lambda: setattr(m, "momentum", 0.25), lambda: setattr(m, "mean", np.ones(4, np.float32)), given=x()
+        m, lambda: setattr(m, "momentum", 0.25), lambda: setattr(m, "mean", np.ones(4, np.float32)), arguments=x()
     )
 
 
@@ -917,7 +917,7 @@ def buffer_added_outside():
             return x * self.extra if "extra" in dict(self.named_buffers()) else x
 
     m = Own()
-    return story_of(m, lambda: m.register_buffer("extra", np.full(4, 3, np.float32)), given=x())
+    return story_of(m, lambda: m.register_buffer("extra", np.full(4, 3, np.float32)), arguments=x())
 
 
 @case
@@ -933,7 +933,7 @@ def running_statistics_as_floats():
             self.rate *= 0.5
             return x * self.rate + self.steps
 
-    return story_of(Own(), given=x())
+    return story_of(Own(), arguments=x())
 
 
 @case
@@ -1051,8 +1051,8 @@ def subclass_of_parameter():
 def attention_with_users_activation():
     factor = [1.0]
     layer = nn.TransformerEncoderLayer(4, 2, 8, dropout=0.0, activation=lambda x: rn.relu(x) * factor[0])
-    given = rn.asarray(np.arange(24, dtype=np.float32).reshape(1, 6, 4) / 24)
-    return (lambda x: layer(x)), [*warm(given), lambda: factor.__setitem__(0, 2.0), *warm(given)]
+    arguments = rn.asarray(np.arange(24, dtype=np.float32).reshape(1, 6, 4) / 24)
+    return (lambda x: layer(x)), [*warm(arguments), lambda: factor.__setitem__(0, 2.0), *warm(arguments)]
 
 
 @case

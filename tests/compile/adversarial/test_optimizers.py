@@ -100,9 +100,11 @@ def optimizer_replaced():
 @case
 def state_loaded():
     t = Trainer(optim.Adam)
-    kept: list[Any] = []
+    retained: list[Any] = []
     return training(
-        t, lambda: kept.append(copy.deepcopy(t.optimizer.state_dict())), lambda: t.optimizer.load_state_dict(kept[0])
+        t,
+        lambda: retained.append(copy.deepcopy(t.optimizer.state_dict())),
+        lambda: t.optimizer.load_state_dict(retained[0]),
     )
 
 

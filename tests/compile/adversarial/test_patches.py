@@ -179,13 +179,13 @@ def whole_dict_replaced():
 @case
 def dict_kept_and_written_later():
     m = nn.LayerNorm(4)
-    held = vars(m)
+    reference = vars(m)
     return (lambda x: m(x)), [
         *warm(rows()),
-        lambda: held.__setitem__("eps", 1.0),
+        lambda: reference.__setitem__("eps", 1.0),
         *warm(rows()),
-        lambda: held.pop("eps"),
-        lambda: held.setdefault("eps", 0.5),
+        lambda: reference.pop("eps"),
+        lambda: reference.setdefault("eps", 0.5),
         *warm(rows()),
     ]
 
@@ -423,9 +423,9 @@ def default_arguments_changed():
 
 @case
 def a_mutable_default():
-    def f(x: Any, seen: list[int] = []) -> Any:
-        seen.append(len(seen))
-        return x * len(seen)
+    def f(x: Any, calls: list[int] = []) -> Any:
+        calls.append(len(calls))
+        return x * len(calls)
 
     return f, warm(x()) * 2
 
@@ -455,14 +455,14 @@ def weak_reference_that_dies():
     class Own:
         gain = 2.0
 
-    held = [Own()]
-    reference = weakref.ref(held[0])
+    holder = [Own()]
+    reference = weakref.ref(holder[0])
 
     def f(x: Any) -> Any:
-        found = reference()
-        return x * (found.gain if found is not None else 0.5)
+        actual = reference()
+        return x * (actual.gain if actual is not None else 0.5)
 
-    return f, [*warm(x()), held.clear, *warm(x())]
+    return f, [*warm(x()), holder.clear, *warm(x())]
 
 
 @case(eager="has a ReferenceType as a key")
@@ -553,8 +553,8 @@ def test_methods_that_the_function_calls(name: str) -> None:
     owner, make, read, new = METHODS_CALLED[name]
 
     def world() -> Any:
-        made = make()
-        return patched(lambda x: (x * 1.0, read(made)), owner, name.strip(), new)
+        result = make()
+        return patched(lambda x: (x * 1.0, read(result)), owner, name.strip(), new)
 
     Case(world, None, None, None).run()
 

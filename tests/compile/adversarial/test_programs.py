@@ -85,15 +85,15 @@ def in_place_methods():
 
 @case
 def copied_and_zeroed():
-    kept, spare = rn.zeros(3), rn.ones(3)
+    saved, spare = rn.zeros(3), rn.ones(3)
 
     def f(x: Any) -> Any:
-        kept.copy_(x * 2)
+        saved.copy_(x * 2)
         before = spare * 1.0
         spare.zero_()
-        return kept + before
+        return saved + before
 
-    return f, [call(x()), call(x() + 1), lambda: spare.fill_(4.0), call(x()), call(x())], lambda: (kept, spare)
+    return f, [call(x()), call(x() + 1), lambda: spare.fill_(4.0), call(x()), call(x())], lambda: (saved, spare)
 
 
 @case
@@ -165,25 +165,25 @@ def one_tensor_twice():
 
 @case
 def changed_before_an_error():
-    kept = rn.zeros(3)
+    saved = rn.zeros(3)
 
     def f(x: Any, flag: bool) -> Any:
-        kept.add_(x)
+        saved.add_(x)
         if flag:
             raise ValueError("enough")
-        return kept * 2
+        return saved * 2
 
-    return f, [call(x(), False), call(x(), True), call(x(), False), call(x(), True)], lambda: kept
+    return f, [call(x(), False), call(x(), True), call(x(), False), call(x(), True)], lambda: saved
 
 
 @case
 def changed_in_a_compiled_function_inside():
-    kept = rn.zeros(3)
+    saved = rn.zeros(3)
 
     @rn.compile
     def inner(y: Any) -> Any:
         y[1] = 4.0
-        kept.add_(y)
+        saved.add_(y)
         return y.sum()
 
     def f(x: Any) -> Any:
@@ -191,7 +191,7 @@ def changed_in_a_compiled_function_inside():
         total = inner(y)
         return y + total + inner(x)
 
-    return f, [call(x()), call(x() + 1), call(x())], lambda: kept
+    return f, [call(x()), call(x() + 1), call(x())], lambda: saved
 
 
 @case
@@ -299,13 +299,13 @@ def average_of_the_last():
 
 @case
 def deque_with_a_limit():
-    kept: Any = collections.deque(maxlen=3)
+    saved: Any = collections.deque(maxlen=3)
 
     def f(x: Any) -> Any:
-        kept.append(x.sum())
-        return sum(kept) / len(kept)
+        saved.append(x.sum())
+        return sum(saved) / len(saved)
 
-    return f, [call(x() + i) for i in range(6)], lambda: list(kept)
+    return f, [call(x() + i) for i in range(6)], lambda: list(saved)
 
 
 @case(traces=6)
@@ -373,17 +373,17 @@ def frozen_data_class():
         gain: float
         axes: tuple[int, ...] = (0,)
 
-    held = {"config": Config(2.0)}
+    reference = {"config": Config(2.0)}
 
     def f(x: Any) -> Any:
-        c = held["config"]
+        c = reference["config"]
         return (x * c.gain).sum(axis=c.axes)
 
     return f, [
         *warm(x()),
-        lambda: held.update(config=dataclasses.replace(held["config"], gain=3.0)),
+        lambda: reference.update(config=dataclasses.replace(reference["config"], gain=3.0)),
         *warm(x()),
-        lambda: held.update(config=Config(3.0, ())),
+        lambda: reference.update(config=Config(3.0, ())),
         *warm(x()),
     ]
 
@@ -394,18 +394,18 @@ def flags():
         SCALE = enum.auto()
         SHIFT = enum.auto()
 
-    held = {"mode": Mode.SCALE}
+    reference = {"mode": Mode.SCALE}
 
     def f(x: Any) -> Any:
-        if held["mode"] & Mode.SCALE:
+        if reference["mode"] & Mode.SCALE:
             x = x * 2
-        return x + 1 if Mode.SHIFT in held["mode"] else x
+        return x + 1 if Mode.SHIFT in reference["mode"] else x
 
     return f, [
         *warm(x()),
-        lambda: held.update(mode=Mode.SCALE | Mode.SHIFT),
+        lambda: reference.update(mode=Mode.SCALE | Mode.SHIFT),
         *warm(x()),
-        lambda: held.update(mode=Mode(0)),
+        lambda: reference.update(mode=Mode(0)),
         *warm(x()),
     ]
 
@@ -549,12 +549,18 @@ def partial_and_compose():
     def scaled(x: Any, gain: float = 1.0, shift: float = 0.0) -> Any:
         return x * gain + shift
 
-    held = [functools.partial(scaled, gain=2.0), functools.partial(scaled, shift=1.0)]
+    reference = [functools.partial(scaled, gain=2.0), functools.partial(scaled, shift=1.0)]
 
     def f(x: Any) -> Any:
-        return functools.reduce(lambda v, g: g(v), held, x)
+        return functools.reduce(lambda v, g: g(v), reference, x)
 
-    return f, [*warm(x()), lambda: held.reverse(), *warm(x()), lambda: held[0].keywords.update(shift=9.0), *warm(x())]
+    return f, [
+        *warm(x()),
+        lambda: reference.reverse(),
+        *warm(x()),
+        lambda: reference[0].keywords.update(shift=9.0),
+        *warm(x()),
+    ]
 
 
 # Texts ----------------------------------------------------------------------------------------------------------------
@@ -562,24 +568,24 @@ def partial_and_compose():
 
 @case
 def shapes_in_texts():
-    said: list[str] = []
+    messages: list[str] = []
 
     def f(x: Any) -> Any:
-        said.append(f"{x.shape!r:>12} {x.dtype.name} {json.dumps({'n': x.shape})}")
+        messages.append(f"{x.shape!r:>12} {x.dtype.name} {json.dumps({'n': x.shape})}")
         return x * 2
 
-    return f, [call(x()), call(rows()), call(x()), call(rows())], lambda: said
+    return f, [call(x()), call(rows()), call(x()), call(rows())], lambda: messages
 
 
 @case
 def options_from_a_text():
-    held = {"text": "gain=2,shift=1"}
+    reference = {"text": "gain=2,shift=1"}
 
     def f(x: Any) -> Any:
-        found = dict(re.findall(r"(\w+)=(\d+)", held["text"]))
-        return x * int(found["gain"]) + json.loads(found.get("shift", "0"))
+        actual = dict(re.findall(r"(\w+)=(\d+)", reference["text"]))
+        return x * int(actual["gain"]) + json.loads(actual.get("shift", "0"))
 
-    return f, [*warm(x()), lambda: held.update(text="gain=5"), *warm(x())]
+    return f, [*warm(x()), lambda: reference.update(text="gain=5"), *warm(x())]
 
 
 @case
@@ -622,15 +628,15 @@ def numpy_noise():
 
 @case(eager="clock")
 def timed():
-    seen: list[bool] = []
+    recorded: list[bool] = []
 
     def f(x: Any) -> Any:
         start = time.perf_counter()
         y = x * 2
-        seen.append(time.perf_counter() >= start)
+        recorded.append(time.perf_counter() >= start)
         return y
 
-    return f, [call(x())] * 4, lambda: seen
+    return f, [call(x())] * 4, lambda: recorded
 
 
 # Training loops -------------------------------------------------------------------------------------------------------
@@ -764,13 +770,13 @@ def parameter_replaced():
 @case
 def copied_model():
     rn.manual_seed(0)
-    held = {"model": nn.Sequential(nn.Linear(4, 4), nn.ReLU())}
+    reference = {"model": nn.Sequential(nn.Linear(4, 4), nn.ReLU())}
 
     def deeper() -> None:
-        held["model"] = copy.deepcopy(held["model"])
-        held["model"][0].weight.assign(held["model"][0].weight.value * 2)
+        reference["model"] = copy.deepcopy(reference["model"])
+        reference["model"][0].weight.assign(reference["model"][0].weight.value * 2)
 
-    return (lambda x: held["model"](x)), [*warm(rows()), deeper, *warm(rows()), deeper, *warm(rows())]
+    return (lambda x: reference["model"](x)), [*warm(rows()), deeper, *warm(rows()), deeper, *warm(rows())]
 
 
 @case
@@ -817,12 +823,12 @@ def early_stopping_by_a_number():
 @case
 def views_of_one_array():
     base = np.arange(6, dtype=np.float32)
-    held = {"part": base[::2]}
-    return (lambda x: x * rn.asarray(held["part"])), [
+    reference = {"part": base[::2]}
+    return (lambda x: x * rn.asarray(reference["part"])), [
         *warm(x()),
         lambda: base.__setitem__(2, 9.0),
         *warm(x()),
-        lambda: held.update(part=base[:3]),
+        lambda: reference.update(part=base[:3]),
         *warm(x()),
     ]
 

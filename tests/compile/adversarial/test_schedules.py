@@ -71,8 +71,8 @@ class World:
 
 def own_step(world: World) -> Any:
     """Its step with code of its own: programs are kept by code."""
-    made = types.FunctionType(World.step.__code__.replace(), globals())
-    return types.MethodType(made, world)
+    result = types.FunctionType(World.step.__code__.replace(), globals())
+    return types.MethodType(result, world)
 
 
 def story_of(world: World, step: Any = None) -> Any:
@@ -188,13 +188,13 @@ def a_function_that_reads_a_clock():
 
 @case(eager="a schedule calls")
 def a_function_that_changes_something():
-    seen: list[int] = []
-    world = World(lambda o: schedules.LambdaLR(o, lambda n: seen.append(n) or 0.9**n))  # type: ignore[func-returns-value]
+    recorded: list[int] = []
+    world = World(lambda o: schedules.LambdaLR(o, lambda n: recorded.append(n) or 0.9**n))  # type: ignore[func-returns-value]
 
     def step(x: Any) -> Any:
-        return world.step(x) * len(seen)
+        return world.step(x) * len(recorded)
 
-    return step, [call(tensor(1.0, 0.5))] * TEN, lambda: (world.state(), seen)
+    return step, [call(tensor(1.0, 0.5))] * TEN, lambda: (world.state(), recorded)
 
 
 @case

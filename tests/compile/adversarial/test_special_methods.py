@@ -24,11 +24,11 @@ Use = Callable[[Any], Any]
 
 def story(make: Make, use: Use, *changes: Use) -> Any:
     def world() -> Any:
-        held = make()
+        reference = make()
         steps = [CALL, CALL]
         for change in changes:
-            steps += [functools.partial(change, held), CALL, CALL]
-        return (lambda: use(held)), steps
+            steps += [functools.partial(change, reference), CALL, CALL]
+        return (lambda: use(reference)), steps
 
     return world
 

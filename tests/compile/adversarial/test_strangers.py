@@ -62,13 +62,13 @@ def gradients_beside_effects():
 @case
 def a_result_with_a_tape_is_kept():
     m = Layered()
-    kept: dict[str, Any] = {}
+    retained: dict[str, Any] = {}
 
     def f(x: Any) -> Any:
-        kept["loss"] = (m(x) ** 2).mean()
-        return kept["loss"].detach()
+        retained["loss"] = (m(x) ** 2).mean()
+        return retained["loss"].detach()
 
-    return f, [call(rows())] * 3, lambda: {k: v.detach() for k, v in kept.items()}
+    return f, [call(rows())] * 3, lambda: {k: v.detach() for k, v in retained.items()}
 
 
 @case
@@ -85,14 +85,14 @@ def in_place_beside_gradients():
 
 @case
 def taped_values_given_to_a_tensor_outside():
-    m, kept = Layered(), rn.zeros(3, 4)
+    m, saved = Layered(), rn.zeros(3, 4)
 
     def f(x: Any) -> Any:
         with rn.no_grad():
-            kept.copy_(m.inner(x))
-        return kept * 2
+            saved.copy_(m.inner(x))
+        return saved * 2
 
-    return f, [call(rows()), call(rows() * 2), call(rows())], lambda: kept
+    return f, [call(rows()), call(rows() * 2), call(rows())], lambda: saved
 
 
 @case(eager="asynchronous")
@@ -106,11 +106,11 @@ def a_task():
 @case(eager="")
 def a_thread_inside():
     def f(x: Any) -> Any:
-        found: list[Any] = []
-        worker = threading.Thread(target=lambda: found.append(2.0))
+        results: list[Any] = []
+        worker = threading.Thread(target=lambda: results.append(2.0))
         worker.start()
         worker.join()
-        return x * found[0]
+        return x * results[0]
 
     return f, warm(x())
 
@@ -285,12 +285,12 @@ def a_number_of_a_class():
         def __mul__(self, other: Any) -> Any:
             return float(self) * self.unit * other
 
-    held = {"rate": Rate(0.5)}
-    return (lambda x: held["rate"] * x), [
+    reference = {"rate": Rate(0.5)}
+    return (lambda x: reference["rate"] * x), [
         *warm(x()),
         lambda: setattr(Rate, "unit", 3.0),
         *warm(x()),
-        lambda: held.update(rate=0.25),
+        lambda: reference.update(rate=0.25),
         *warm(x()),
     ]
 

@@ -200,7 +200,7 @@ def custom_derivative_with_state():
     def f(t):
         return t * o["k"]
 
-    f.defvjp(lambda t: (t * o["k"], None), lambda kept, g: (g * o["slope"],))
+    f.defvjp(lambda t: (t * o["k"], None), lambda saved, g: (g * o["slope"],))
     return changing(
         lambda t: (f(t), rn.grad(lambda t: f(t).sum())(t)), lambda: o.update(k=3.0), lambda: o.update(slope=7.0)
     )
@@ -285,13 +285,13 @@ def random_inside_scan():
 
 @case
 def gradient_with_auxiliary():
-    seen: list[Any] = []
+    recorded: list[Any] = []
 
     def loss(t):
-        seen.append(t.shape)
-        return (t * t).sum(), {"twice": t * 2, "count": len(seen)}
+        recorded.append(t.shape)
+        return (t * t).sum(), {"twice": t * 2, "count": len(recorded)}
 
-    return (lambda t: rn.value_and_grad(loss, has_aux=True)(t)), [*warm(x()), *warm(x())], lambda: seen
+    return (lambda t: rn.value_and_grad(loss, has_aux=True)(t)), [*warm(x()), *warm(x())], lambda: recorded
 
 
 @case

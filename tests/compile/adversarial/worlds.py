@@ -46,14 +46,14 @@ class Case(NamedTuple):
     error: str | None  # what compiled calls raise
 
     def run(self) -> None:
-        told: list[str] = []
+        messages: list[str] = []
         for recording in (True, False):
             with rn.set_grad_enabled(recording):
-                told += self._compare()
+                messages += self._compare()
         if self.eager is None:
-            assert not told, told
+            assert not messages, messages
         else:
-            assert any(self.eager in text for text in told), told or "nothing was said"
+            assert any(self.eager in text for text in messages), messages or "nothing was said"
 
     def _compare(self) -> list[str]:
         plain, _ = story(self.make, lambda function: function)
@@ -146,11 +146,11 @@ def outcome(target: Any, step: Call, state: Callable[[], Any]) -> Outcome:
                 result = ("raises", type(problem).__name__)
     finally:
         logging.getLogger().removeHandler(handler)
-    told = [str(w.message) for w in caught if issubclass(w.category, CaptureWarning)]
-    said = [str(w.message) for w in caught if not issubclass(w.category, CaptureWarning)]
+    complaint = [str(w.message) for w in caught if issubclass(w.category, CaptureWarning)]
+    message = [str(w.message) for w in caught if not issubclass(w.category, CaptureWarning)]
     look = Look()
-    seen = [look(x) for x in (result, step.args, step.kwargs, state(), out.getvalue(), handler.lines, said)]
-    return Outcome((*seen, look(rn.get_rng_state())), told)
+    observed = [look(x) for x in (result, step.args, step.kwargs, state(), out.getvalue(), handler.lines, message)]
+    return Outcome((*observed, look(rn.get_rng_state())), complaint)
 
 
 class Look:

@@ -18,9 +18,9 @@ def test_pure_callback_with_trees() -> None:
         return {"sum": x.sum(dtype=np.float32), "twice": (x * scale,)}
 
     def function(x: Any, scale: int) -> Any:
-        wanted = {"sum": rn.ShapeDtypeStruct((), "float32"), "twice": (x,)}
-        made = rn.pure_callback(parts, wanted, x + 1, scale=scale)
-        return made["twice"][0] - made["sum"]
+        expected = {"sum": rn.ShapeDtypeStruct((), "float32"), "twice": (x,)}
+        result = rn.pure_callback(parts, expected, x + 1, scale=scale)
+        return result["twice"][0] - result["sum"]
 
     compiled = rn.compile(function)
     for scale in (2, 2, 3):
@@ -29,22 +29,22 @@ def test_pure_callback_with_trees() -> None:
 
 
 def test_what_callbacks_get_is_theirs() -> None:
-    kept: list[Any] = []
-    function = rn.compile(lambda x: rn.debug.callback(kept.append, x * 2))
+    retained: list[Any] = []
+    function = rn.compile(lambda x: rn.debug.callback(retained.append, x * 2))
     for i in range(3):
         function(rn.ones((3,)) * i)
-    assert [x.tolist() for x in kept] == [[0.0] * 3, [2.0] * 3, [4.0] * 3]
+    assert [x.tolist() for x in retained] == [[0.0] * 3, [2.0] * 3, [4.0] * 3]
     with pytest.raises(ValueError, match="read-only"):
-        kept[0][0] = 1
+        retained[0][0] = 1
 
 
 @pytest.mark.parametrize("threads", ["1", "2"])
 def test_the_order_is_the_programs(threads: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("RUNNEL_NUM_THREADS", threads)
-    seen: list[str] = []
+    recorded: list[str] = []
 
     def note(what: str, x: Any) -> None:
-        seen.append(f"{what} {float(x):g}")
+        recorded.append(f"{what} {float(x):g}")
 
     def function(xs: Any) -> Any:
         rn.debug.callback(note, "first", xs.sum())
@@ -64,12 +64,12 @@ def test_the_order_is_the_programs(threads: str, monkeypatch: pytest.MonkeyPatch
 
     xs = rn.asarray(np.array([1.0, 2.0, 0.5], np.float32))
     expected = function(xs).item()
-    wanted, seen[:] = list(seen), []
+    expected_result, recorded[:] = list(recorded), []
     compiled = rn.compile(function)
     for _ in range(2):
         assert compiled(xs).item() == expected
-        assert seen == wanted
-        seen.clear()
+        assert recorded == expected_result
+        recorded.clear()
 
 
 def test_nothing_is_left_out_and_pure_ones_may_be() -> None:
@@ -154,9 +154,9 @@ def test_results_are_checked() -> None:
         lambda f: lambda x: rn.pure_callback(f, x, x),
         lambda f: rn.compile(lambda x: rn.pure_callback(f, x, x)),
     ):
-        for made in wrong.values():
+        for result in wrong.values():
             with pytest.raises(ArgumentError, match=r"\[pure_callback\] the function gave"):
-                function(made)(rn.ones((2,)))
+                function(result)(rn.ones((2,)))
     with pytest.raises(ArgumentError, match="things with shape and dtype"):
         rn.pure_callback(np.sin, "float32", rn.ones((2,)))
 
@@ -171,13 +171,13 @@ def test_gradients_need_a_rule() -> None:
     ruled.defvjp(lambda x: (sine(x), x), lambda x, g: (g * rn.cos(x),))
     for function in (rn.grad(lambda x: ruled(x).sum()), rn.compile(rn.grad(lambda x: ruled(x).sum()))):
         np.testing.assert_allclose(function(rn.ones((2,))).numpy(), np.cos(np.ones(2)), rtol=1e-6)
-    seen: list[float] = []
+    recorded: list[float] = []
 
     def loss(x: Any) -> Any:
-        rn.debug.callback(lambda v: seen.append(float(v)), x.sum())
+        rn.debug.callback(lambda v: recorded.append(float(v)), x.sum())
         return (x**2).sum()
 
-    assert rn.compile(rn.grad(loss))(rn.ones((2,))).tolist() == [2.0, 2.0] and seen == [2.0]
+    assert rn.compile(rn.grad(loss))(rn.ones((2,))).tolist() == [2.0, 2.0] and recorded == [2.0]
 
 
 class Logger:
@@ -213,24 +213,24 @@ def test_another_function_is_called_when_there_is_another() -> None:
 
 
 def test_functions_made_inside() -> None:
-    seen: list[Any] = []
+    recorded: list[Any] = []
 
     @rn.compile
     def function(x: Any, n: int) -> Any:
         def note(v: Any) -> None:
-            seen.append((n, float(v)))
+            recorded.append((n, float(v)))
 
         rn.debug.callback(note, x)
         return x
 
     for n in (1, 2, 2):
         function(rn.ones(()) * n, n)
-    assert seen == [(1, 1.0), (2, 2.0), (2, 2.0)]
+    assert recorded == [(1, 1.0), (2, 2.0), (2, 2.0)]
 
     @rn.compile
     def wrong(x: Any) -> Any:
         y = x + 1
-        rn.debug.callback(lambda v: seen.append(y), x)
+        rn.debug.callback(lambda v: recorded.append(y), x)
         return y
 
     with pytest.raises(CaptureError, match="reads a tensor of the compiled function"):
@@ -254,14 +254,14 @@ def test_many_threads_and_calls_within_calls() -> None:
         return rn.pure_callback(lambda a: inner(rn.asarray(a)).numpy(), x, x) + 1
 
     x = rn.ones((50, 50))
-    wanted = function(x).numpy().tobytes()
-    found: list[bytes] = []
-    threads = [threading.Thread(target=lambda: found.append(function(x).numpy().tobytes())) for _ in range(4)]
+    expected = function(x).numpy().tobytes()
+    results: list[bytes] = []
+    threads = [threading.Thread(target=lambda: results.append(function(x).numpy().tobytes())) for _ in range(4)]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join()
-    assert found == [wanted] * 4
+    assert results == [expected] * 4
 
 
 @pytest.mark.parametrize("threads", ["1", "2"])

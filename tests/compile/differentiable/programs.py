@@ -38,14 +38,14 @@ def agree(run: Run) -> None:
     """``run(compiles)`` makes something anew, compiles its functions by ``compiles``, and gives what is to be the same
     bits without that. All that is compiled must run as programs."""
     eager = run(lambda function: function)
-    made = []
+    results = []
 
     def compiles(function: Callable[..., Any]) -> Callable[..., Any]:
-        made.append(rn.compile(function))
-        return made[-1]
+        results.append(rn.compile(function))
+        return results[-1]
 
     assert bits(run(compiles)) == bits(eager)
-    for function in made:
+    for function in results:
         assert all(executable.native is not None for executable in function.executables())
 
 

@@ -64,17 +64,17 @@ def test_arguments_and_finite_differences() -> None:
 
 def test_which_arguments_are_differentiated_is_part_of_the_signature() -> None:
     f = rn.compile(lambda x, y: (x * x * y).sum())
-    for wanted in ((0,), (1,), (0, 1), (), (1,)):
+    for expected_result in ((0,), (1,), (0, 1), (), (1,)):
         x, y = (numbers(i, 3) for i in range(2))
-        for i in wanted:
+        for i in expected_result:
             (x, y)[i].requires_grad_()
         result = f(x, y)
-        assert result.requires_grad is bool(wanted)
-        if wanted:
+        assert result.requires_grad is bool(expected_result)
+        if expected_result:
             result.backward()
         expected = [2 * x.numpy() * y.numpy(), x.numpy() * x.numpy()]
         for i, (t, g) in enumerate(zip((x, y), expected, strict=True)):
-            assert (t.grad is not None) is (i in wanted)
+            assert (t.grad is not None) is (i in expected_result)
             assert t.grad is None or np.allclose(t.grad, g)
 
 
@@ -120,7 +120,7 @@ def several_results(compiles: Compiles) -> Any:
         return first, (h @ w).sum(), first.sum(axis=0) * w, h.argmax()
 
     f = compiles(function)
-    found = []
+    collected = []
     for choose in (
         lambda a, b, c, i: b,
         lambda a, b, c, i: a.sum(),
@@ -131,8 +131,8 @@ def several_results(compiles: Compiles) -> Any:
         w.grad = x.grad = None
         results = f(x)
         choose(*results).backward()
-        found += [w.grad, x.grad, results[3]]
-    return found
+        collected += [w.grad, x.grad, results[3]]
+    return collected
 
 
 def all_states_of_a_recurrence(compiles: Compiles) -> Any:
@@ -177,12 +177,12 @@ def a_leaf_made_inside(compiles: Compiles) -> Any:
     x = leaf(0, 4)
 
     def function(x: Any) -> Any:
-        made = rn.ones(4).requires_grad_()
-        return made, (made * x * x).sum()
+        built = rn.ones(4).requires_grad_()
+        return built, (built * x * x).sum()
 
-    made, total = compiles(function)(x)
-    (total + (made * 3.0).sum()).backward()
-    return [x.grad, made.grad]
+    result, total = compiles(function)(x)
+    (total + (result * 3.0).sum()).backward()
+    return [x.grad, result.grad]
 
 
 def slices(compiles: Compiles) -> Any:
@@ -229,12 +229,12 @@ def a_checkpoint_of_several_results(compiles: Compiles) -> Any:
         return h * 2.0, ops.exp(h), x.shape[0]
 
     f = compiles(lambda x: rn.checkpoint(block)(x))
-    found = []
+    results = []
     for of in (slice(0, 2), slice(0, 1), slice(1, 2)):
         x.grad = w.grad = None
         sum((y * y).sum() for y in f(x)[of]).backward()
-        found += gradients([x, w])
-    return found
+        results += gradients([x, w])
+    return results
 
 
 def a_custom_derivative(compiles: Compiles) -> Any:

@@ -59,13 +59,13 @@ def a_penalty(compiles: Compiles) -> Any:
 def of_arrays(compiles: Compiles) -> Any:
     model, x, y = mlp(), array(1, 4, 5), np.array([0, 2, 1, 1])
     f = compiles(lambda x, y: F.cross_entropy(model(rn.asarray(x) / 3.0), rn.asarray(y)))
-    found = []
+    results = []
     for _ in range(3):
         loss = f(x, y)
         x += 1.0  # the next batch in the same memory
         y[:] = (y + 1) % 3
-        found.append(penalized(loss, list(model.parameters())))
-    return found
+        results.append(penalized(loss, list(model.parameters())))
+    return results
 
 
 def of_an_array_in_a_closure(compiles: Compiles) -> Any:
@@ -93,8 +93,8 @@ def with_a_batch_norm(compiles: Compiles) -> Any:
     rn.manual_seed(0)
     model = nn.Sequential(nn.Conv2d(2, 3, 3), nn.BatchNorm2d(3), nn.Tanh(), nn.Flatten(), nn.Linear(12, 2))
     f = compiles(lambda x: (model(x) ** 2).mean())
-    found = [penalized(f(numbers(i, 3, 2, 4, 4)), list(model.parameters())) for i in range(3)]
-    return [found, *model.state_dict().values()]
+    actual = [penalized(f(numbers(i, 3, 2, 4, 4)), list(model.parameters())) for i in range(3)]
+    return [actual, *model.state_dict().values()]
 
 
 def squares_of_images(compiles: Compiles) -> Any:
@@ -116,12 +116,12 @@ def with_a_step_inside(compiles: Compiles) -> Any:
         return (critic(actor(x)) ** 3).sum()
 
     f = compiles(function)
-    found = []
+    results = []
     for i in range(3):
         loss = f(numbers(i, 4, 5))
         optimizer.zero_grad()
-        found.append(penalized(loss, list(actor.parameters())))
-    return [found, *(p.value for p in critic.parameters())]
+        results.append(penalized(loss, list(actor.parameters())))
+    return [results, *(p.value for p in critic.parameters())]
 
 
 def with_a_variable_that_is_assigned(compiles: Compiles) -> Any:
@@ -164,13 +164,13 @@ def where_parameters_change_before_backward(compiles: Compiles) -> Any:
 
     update = compiles(step)
     parameters = list(model.parameters())
-    kept = f(numbers(0, 4, 5))
-    kept.backward(create_graph=True)
+    retained = f(numbers(0, 4, 5))
+    retained.backward(create_graph=True)
     first = [p.grad for p in parameters]
     for i in range(3):
         update(numbers(i, 4, 5))
     optimizer.zero_grad()
-    total = kept
+    total = retained
     for g in first:
         total = total + (g * g).sum()
     total.backward()
@@ -191,8 +191,8 @@ def with_effects(compiles: Compiles) -> Any:
     rn.manual_seed(0)
     model = Model()
     f = compiles(lambda x: (model(x) ** 2).sum())
-    found = [penalized(f(numbers(i, 4, 5)), list(model.parameters())) for i in range(4)]
-    return [found, model.history, rn.asarray(float(model.calls))]
+    actual = [penalized(f(numbers(i, 4, 5)), list(model.parameters())) for i in range(4)]
+    return [actual, model.history, rn.asarray(float(model.calls))]
 
 
 def where_gradients_are_read(compiles: Compiles) -> Any:
@@ -291,12 +291,12 @@ def a_checkpoint_of_several_results(compiles: Compiles) -> Any:
     """Of which some have cotangents, and others not."""
     w, x = parameter(0, 3), leaf(1, 3)
     f = compiles(lambda x: rn.checkpoint(lambda x: (rn.tanh(x * w), rn.exp(x * w), x * 2, w * w))(x))
-    found = []
+    collected = []
     for chosen in ((0,), (1, 3), (0, 1, 2, 3), (1,)):
         results = f(x)
-        found.append(penalized(sum((results[i] ** 2 * numbers(i, 3)).sum() for i in chosen), [w, x]))
+        collected.append(penalized(sum((results[i] ** 2 * numbers(i, 3)).sum() for i in chosen), [w, x]))
         w.grad = x.grad = None
-    return found
+    return collected
 
 
 def a_checkpoint_of_many_results(compiles: Compiles) -> Any:
@@ -398,18 +398,18 @@ CASES = [
 
 @pytest.mark.parametrize("run", CASES)
 def test_same_bits(run: Callable[[Compiles], Any]) -> None:
-    made: list[Any] = []
+    results: list[Any] = []
 
     def compiles(function: Callable[..., Any]) -> Callable[..., Any]:
-        made.append(rn.compile(function))
-        return made[-1]
+        results.append(rn.compile(function))
+        return results[-1]
 
     eager = bits(run(lambda function: function))
-    with warnings.catch_warnings(record=True) as told:
+    with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         assert bits(run(compiles)) == eager
-    assert all("op by op" in str(w.message) for w in told if w.category is CaptureWarning)
-    assert all(programs(f) for f in made)
+    assert all("op by op" in str(w.message) for w in caught if w.category is CaptureWarning)
+    assert all(programs(f) for f in results)
 
 
 def test_a_checkpoint_of_many_results_of_which_some_get_no_gradient() -> None:
@@ -420,7 +420,7 @@ def test_a_checkpoint_of_many_results_of_which_some_get_no_gradient() -> None:
     def held_back(a: Any, b: Any) -> Any:
         return a + b
 
-    held_back.defvjp(lambda a, b: (a + b, None), lambda kept, g: (g, None))
+    held_back.defvjp(lambda a, b: (a + b, None), lambda retained, g: (g, None))
 
     def function(x: Any) -> Any:
         a, b, c, d, e = rn.checkpoint(lambda x: [rn.tanh(x * w * i) for i in range(1, 6)])(x)
@@ -432,21 +432,21 @@ def test_a_checkpoint_of_many_results_of_which_some_get_no_gradient() -> None:
         return x.grad
 
     expected = gradient(function)
-    found = gradient(rn.compile(function))
-    assert bits(found) == bits(expected)
+    actual = gradient(rn.compile(function))
+    assert bits(actual) == bits(expected)
     with pytest.warns(CaptureWarning, match="op by op"), pytest.raises(GradientError, match="more than 4 results"):
-        found.sum().backward()
+        actual.sum().backward()
 
 
 def test_it_is_said_once() -> None:
     w = parameter(0, 3)
     f = rn.compile(lambda x: (w * w * x).sum(), name="square")
-    with warnings.catch_warnings(record=True) as told:
+    with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         penalized(f(numbers(0, 3)), [w])
         w.grad = None
         penalized(f(numbers(1, 3)), [w])
-    assert len(told) == 1 and "'square'" in str(told[0].message)
+    assert len(caught) == 1 and "'square'" in str(caught[0].message)
 
 
 def test_a_tape_that_was_freed_is_not_made_anew() -> None:
@@ -486,8 +486,8 @@ def test_nothing_is_kept_when_the_tape_is_gone() -> None:
 )
 def test_a_plain_step_keeps_what_its_backward_reads(model: Callable[[], nn.Module], data: tuple[int, ...]) -> None:
     """Making the tape anew needs nothing more."""
-    made = model()
-    loss = rn.compile(lambda x: (made(x) ** 2).mean())
+    result = model()
+    loss = rn.compile(lambda x: (result(x) ** 2).mean())
     loss(numbers(0, *data)).backward()
     derivative = programs(loss)[-1].captured.derivative
     read = {i for part in derivative.parts for pullback in part.pullbacks for i in pullback.reads}

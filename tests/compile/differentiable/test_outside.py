@@ -42,50 +42,50 @@ def with_a_tape_of_its_own(compiles: Compiles) -> Any:
 
 def in_lists_and_attributes(compiles: Compiles) -> Any:
     parts, holder = [leaf(i, 3) for i in range(3)], Holder(leaf(5, 3))
-    f = compiles(lambda held, x: (ops.concat(held) * ops.concat([x, x, holder.tensor])).sum())
+    f = compiles(lambda reference, x: (ops.concat(reference) * ops.concat([x, x, holder.tensor])).sum())
     (f(parts, parts[1]) + f(list(reversed(parts)), holder.tensor)).backward()
     return gradients([*parts, holder.tensor])
 
 
 def another_one_at_each_call(compiles: Compiles) -> Any:
-    holder, found = Holder(leaf(0, 3)), []
+    holder, results = Holder(leaf(0, 3)), []
     f = compiles(lambda x: (holder.tensor * holder.tensor * x).sum())
     for i in range(4):
         holder.tensor = leaf(i, 3) if i % 2 else leaf(i, 3) * 2.0
         at = leaf(9, 3)
         f(at).backward()
-        found += [holder.tensor.grad, at.grad]
-    return found
+        results += [holder.tensor.grad, at.grad]
+    return results
 
 
 def handles_of_one_node_and_of_two(compiles: Compiles) -> Any:
-    found: list[Any] = []
+    results: list[Any] = []
     f = compiles(lambda a, b: (a * b * b).sum())
     for same in (True, False, True):
         x, z = leaf(0, 3), leaf(1, 3)
         y = x * 1.0
         other = (y if same else z * 1.0).handle()
         (f(y, other) + (y * y).sum()).backward()
-        found += [x.grad, z.grad]
-    return found
+        results += [x.grad, z.grad]
+    return results
 
 
 def written_before(compiles: Compiles) -> Any:
     x = leaf(0, 4)
     y = x * 2.0
-    kept = (y * y).sum()
+    saved = (y * y).sum()
     y[1] = 7.0
     f = compiles(lambda y: (y * y * y).sum())
-    (f(y) + kept + y.sum()).backward()
+    (f(y) + saved + y.sum()).backward()
     return x.grad
 
 
 def returned_as_they_are(compiles: Compiles) -> Any:
     x, w = leaf(0, 4), leaf(1, 4)
     f = compiles(lambda x: {"same": x, "other": w, "both": (x * w,)})
-    found = f(x)
-    assert found["same"] is x
-    (found["same"] * found["other"] * found["both"][0]).sum().backward()
+    actual = f(x)
+    assert actual["same"] is x
+    (actual["same"] * actual["other"] * actual["both"][0]).sum().backward()
     return gradients([x, w])
 
 
@@ -167,8 +167,8 @@ def test_higher_orders_of_captured_tensors() -> None:
         return gradients([w, x])
 
     with pytest.warns(CaptureWarning, match="op by op"):
-        found = second(rn.compile)
-    assert bits(found) == bits(second(lambda function: function))
+        actual = second(rn.compile)
+    assert bits(actual) == bits(second(lambda function: function))
 
 
 def test_the_tape_of_a_tensor_from_outside_is_not_let_go() -> None:

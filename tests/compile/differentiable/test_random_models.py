@@ -83,7 +83,7 @@ def trained(
         p.assign(p.value * 0.5 + numbers(i, *p.shape) * 0.5)
     optimizer = optim.SGD(model.parameters(), lr=0.05, momentum=0.9)
     forward = compiles(lambda x: (model(x), x.mean(axis=0)))
-    found: list[Any] = []
+    results: list[Any] = []
     for i, calls in enumerate(steps):
         model.train(i % 3 != 2)
         optimizer.zero_grad()
@@ -102,8 +102,8 @@ def trained(
             if calls == 1:
                 losses[0][0].backward()
         optimizer.step()
-        found += [total.detach(), x.grad]
-    return bits([found, [v.numpy() for v in model.state_dict().values()]])
+        results += [total.detach(), x.grad]
+    return bits([results, [v.numpy() for v in model.state_dict().values()]])
 
 
 @pytest.mark.filterwarnings("ignore:.*op by op")

@@ -24,18 +24,18 @@ def variables_that_change_in_between(compiles: Compiles) -> Any:
     optimizer = rn.optim.SGD([w], lr=0.1)
     f = compiles(lambda x: ops.tanh(x @ w @ w).sum())
     double = compiles(lambda: w.assign(w * 2.0))
-    kept, found = [f(x), f(x * 2.0)], []
+    saved, results = [f(x), f(x * 2.0)], []
     for change in (double, optimizer.step, lambda: w.assign(numbers(5, 4, 4)), lambda: w.mul_(0.5)):
-        kept.append(f(x))
+        saved.append(f(x))
         w.grad = numbers(6, 4, 4)
         with rn.no_grad():
             change()
         w.grad = x.grad = None
-        kept[-1].backward()
-        found += gradients([w, x])
+        saved[-1].backward()
+        results += gradients([w, x])
     w.grad = x.grad = None
-    (kept[0] * kept[1]).backward()
-    return [*found, *gradients([w, x]), w.value]
+    (saved[0] * saved[1]).backward()
+    return [*results, *gradients([w, x]), w.value]
 
 
 def batch_norm(compiles: Compiles) -> Any:
@@ -66,13 +66,13 @@ def a_parameter_that_the_function_changes(compiles: Compiles) -> Any:
         return before + (w * x * x).sum(), w * 3.0
 
     f = compiles(function)
-    found = []
+    results = []
     for _ in range(3):
         w.grad = x.grad = None
         loss, after = f(x)
         (loss * after.sum() + (w * 2.0).sum()).backward()
-        found += gradients([w, x])
-    return [*found, w.value]
+        results += gradients([w, x])
+    return [*results, w.value]
 
 
 def transformed(compiles: Compiles) -> Any:
@@ -125,9 +125,9 @@ def test_residuals_go_with_the_result() -> None:
     f = rn.compile(lambda x: ops.exp(x).sum())
     x = leaf(0, 64, 64)
     result = f(x)
-    kept = weakref.ref(result._record.call)  # type: ignore[union-attr]
+    saved = weakref.ref(result._record.call)  # type: ignore[union-attr]
     del result
-    assert kept() is None
+    assert saved() is None
 
 
 def test_what_runs_eagerly_says_so() -> None:

@@ -48,13 +48,13 @@ def test_forwards_at_once_and_backwards_on_other_threads() -> None:
         for _ in range(2 * ROUNDS):
             i, x, value = results.get(timeout=60)
             value.backward()
-            found[i] = bits(x.grad)
+            collected[i] = bits(x.grad)
 
-    found: dict[int, Any] = {}
+    collected: dict[int, Any] = {}
     with ThreadPoolExecutor(6) as pool:
         for done in [*[pool.submit(forwards, k) for k in range(4)], pool.submit(backwards), pool.submit(backwards)]:
             done.result()
-    assert [found[i] for i in range(4 * ROUNDS)] == expected
+    assert [collected[i] for i in range(4 * ROUNDS)] == expected
 
 
 def test_each_thread_trains_a_model_of_its_own() -> None:
@@ -71,8 +71,8 @@ def test_each_thread_trains_a_model_of_its_own() -> None:
         return bits([v.numpy() for v in model.parameters()])
 
     with ThreadPoolExecutor(4) as pool:
-        found = list(pool.map(lambda seed: trained(rn.compile, seed), range(4)))
-    assert found == [trained(lambda function: function, seed) for seed in range(4)]
+        actual = list(pool.map(lambda seed: trained(rn.compile, seed), range(4)))
+    assert actual == [trained(lambda function: function, seed) for seed in range(4)]
 
 
 def test_a_handler_that_differentiates_the_same_function() -> None:

@@ -22,10 +22,10 @@ Compiles = Callable[[Callable[..., Any]], Callable[..., Any]]
 def network(*layers: nn.Module) -> nn.Module:
     rn.manual_seed(0)
     rng = np.random.default_rng(0)
-    made = nn.Sequential(nn.Linear(5, 8), *layers, nn.Linear(8, 3))
-    for p in made.parameters():
+    result = nn.Sequential(nn.Linear(5, 8), *layers, nn.Linear(8, 3))
+    for p in result.parameters():
         p.assign(rng.standard_normal(p.shape).astype(np.float32) * 0.5)
-    return made
+    return result
 
 
 def batch(seed: int) -> tuple[rn.Tensor, rn.Tensor]:
@@ -42,13 +42,13 @@ def images(seed: int) -> rn.Tensor:
 
 
 def convolutions() -> nn.Module:
-    made = nn.Sequential(
+    result = nn.Sequential(
         nn.Conv2d(3, 4, 3, padding=1), nn.ReLU(), nn.MaxPool2d(2), nn.BatchNorm2d(4), nn.Conv2d(4, 5, 3), nn.Tanh(),
         nn.Flatten(),
     )  # fmt: skip
-    for i, p in enumerate(made.parameters()):
+    for i, p in enumerate(result.parameters()):
         p.assign(numbers(i, *p.shape) * 0.3)
-    return made
+    return result
 
 
 def a_network_of_images(compiles: Compiles) -> Any:
@@ -122,22 +122,22 @@ def clipped(compiles: Compiles) -> Any:
 def training_and_evaluation(compiles: Compiles) -> Any:
     model = network(nn.BatchNorm1d(8), nn.ReLU(), nn.Dropout(0.3))
     optimizer = optim.SGD(model.parameters(), lr=0.1)
-    loss, found = compiles(lambda x, y: F.cross_entropy(model(x), y)), []
+    loss, results = compiles(lambda x, y: F.cross_entropy(model(x), y)), []
     for i in range(4):
         model.train()
         optimizer.zero_grad()
         loss(*batch(i)).backward()
         optimizer.step()
         model.eval()
-        found.append(loss(*batch(50 + i)).detach())
+        results.append(loss(*batch(50 + i)).detach())
         with rn.no_grad():
-            found.append(loss(*batch(60 + i)))
-    return state(model), found
+            results.append(loss(*batch(60 + i)))
+    return state(model), results
 
 
 def frozen_in_between(compiles: Compiles) -> Any:
     model = network(nn.ReLU())
-    loss, found = compiles(lambda x, y: F.cross_entropy(model(x), y)), []
+    loss, results = compiles(lambda x, y: F.cross_entropy(model(x), y)), []
     for i in range(4):
         for p in model[0].parameters():
             p.requires_grad = i % 2 == 0
@@ -145,8 +145,8 @@ def frozen_in_between(compiles: Compiles) -> Any:
         value = loss(*batch(i))
         model[0].weight.requires_grad = True  # after the forward: that one's gradients are settled
         value.backward()
-        found.append([p.grad for p in model.parameters()])
-    return found
+        results.append([p.grad for p in model.parameters()])
+    return results
 
 
 def stepped_before_the_backward(compiles: Compiles) -> Any:
@@ -160,11 +160,11 @@ def stepped_before_the_backward(compiles: Compiles) -> Any:
     third = loss(*batch(0))
     optimizer.zero_grad()
     first.backward()
-    found = [p.grad for p in model.parameters()]
+    actual = [p.grad for p in model.parameters()]
     optimizer.step()
     model.zero_grad()
     third.backward()
-    return found, [p.grad for p in model.parameters()], state(model)
+    return actual, [p.grad for p in model.parameters()], state(model)
 
 
 def retained(compiles: Compiles) -> Any:
@@ -189,15 +189,15 @@ def averaged_weights(compiles: Compiles) -> Any:
         for name, p in model.named_parameters():
             value = p.value
             shadow[name] = value if name not in shadow else shadow[name] * 0.9 + value * 0.1
-    kept = {name: p.value for name, p in model.named_parameters()}
+    saved = {name: p.value for name, p in model.named_parameters()}
     model.load_state_dict(shadow)
     with_shadow = loss(*batch(9)).detach()
-    model.load_state_dict(kept)
+    model.load_state_dict(saved)
     return list(shadow.values()), with_shadow, loss(*batch(9)).detach()
 
 
 def tied_in_between(compiles: Compiles) -> Any:
-    model, found = nn.Sequential(nn.Linear(4, 4, bias=False), nn.Tanh(), nn.Linear(4, 4, bias=False)), []
+    model, results = nn.Sequential(nn.Linear(4, 4, bias=False), nn.Tanh(), nn.Linear(4, 4, bias=False)), []
     for i, p in enumerate(model.parameters()):
         p.assign(numbers(i, 4, 4))
     loss = compiles(lambda x: (model(x) * x).sum())
@@ -206,8 +206,8 @@ def tied_in_between(compiles: Compiles) -> Any:
             model[2].weight = model[0].weight
         model.zero_grad()
         loss(numbers(i, 3, 4)).backward()
-        found.append([p.grad for p in model.parameters()])
-    return found
+        results.append([p.grad for p in model.parameters()])
+    return results
 
 
 def two_models_in_turns(compiles: Compiles) -> Any:

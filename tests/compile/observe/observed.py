@@ -105,12 +105,12 @@ def check(make: Callable[[], Any], refused: str | None = None) -> Observed | Non
     if story(make)[0] == plain:  # else it draws numbers, or shows addresses
         assert compiled == plain
     try:
-        found, target = story(make, Observed)
+        actual, target = story(make, Observed)
     except Refused as refusal:
         assert refused is not None, f"refused: {refusal}"
         assert refused in str(refusal), str(refusal)
         assert ".py:" in str(refusal) or "at the call" in str(refusal)
         return None
-    assert found == plain
+    assert actual == plain
     assert refused is None, "was not refused"
     return target

@@ -322,15 +322,15 @@ def memo_by_hand():
 
 @case
 def adds_to_set():
-    seen = {1}
+    observed = {1}
 
     def f():
-        fresh = 2 not in seen
-        seen.add(2)
-        seen.discard(1)
+        fresh = 2 not in observed
+        observed.add(2)
+        observed.discard(1)
         return fresh
 
-    return around(f, seen.clear, state=lambda: seen)
+    return around(f, observed.clear, state=lambda: observed)
 
 
 @case
@@ -1265,9 +1265,9 @@ def class_in_function():
 def metaclass_call():
     class M(type):
         def __call__(cls, *args):
-            made = super().__call__(*args)
-            made.tag = cls.tag
-            return made
+            result = super().__call__(*args)
+            result.tag = cls.tag
+            return result
 
     class A(metaclass=M):
         tag = 1
@@ -1405,14 +1405,14 @@ def loops_and_breaks():
     box = Box(stop=3)
 
     def f():
-        found = []
+        results = []
         for x in items:
             if x == box.stop:
                 break
-            found.append(x)
+            results.append(x)
         else:
-            found.append("end")
-        return found
+            results.append("end")
+        return results
 
     return around(f, lambda: items.append(9), lambda: setattr(box, "stop", 100), lambda: items.__setitem__(0, 100))
 
@@ -1477,14 +1477,14 @@ def exception_groups():
     box = Box(n=2)
 
     def f():
-        found = []
+        results = []
         try:
             raise ExceptionGroup("many", [ValueError(i) for i in range(box.n)] + [KeyError(1)])
         except* ValueError as group:
-            found.append(len(group.exceptions))
+            results.append(len(group.exceptions))
         except* KeyError:
-            found.append("key")
-        return found
+            results.append("key")
+        return results
 
     return around(f, lambda: setattr(box, "n", 3))
 
@@ -1506,8 +1506,8 @@ def with_blocks():
     c = C(True)
 
     def f():
-        with c as held, contextlib.suppress(KeyError):
-            held.log.append("body")
+        with c as reference, contextlib.suppress(KeyError):
+            reference.log.append("body")
             raise ValueError("no")
         return "after"
 
@@ -1938,10 +1938,10 @@ def warning_each_call():
         return box.x
 
     caught = warnings.catch_warnings(record=True)
-    seen = caught.__enter__()
+    observed = caught.__enter__()
     warnings.simplefilter("always")
     steps = [CALL, CALL, lambda: setattr(box, "x", 2), CALL, CALL, lambda: caught.__exit__(None, None, None)]
-    return f, steps, lambda: [str(w.message) for w in seen or ()]
+    return f, steps, lambda: [str(w.message) for w in observed or ()]
 
 
 @case
@@ -2048,10 +2048,10 @@ def equal_numbers():
 
 @refused("cannot be observed")
 def lock():
-    held = threading.Lock()
+    reference = threading.Lock()
 
     def f():
-        with held:
+        with reference:
             return 1
 
     return around(f)

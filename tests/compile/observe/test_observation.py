@@ -97,11 +97,11 @@ def test_everything_is_taken_back() -> None:
         holder.y = 3  # type: ignore[attr-defined]
         Holder.z = 4  # type: ignore[attr-defined]
 
-    kept = [box["items"], box["table"]]
+    saved = [box["items"], box["table"]]
     one = observe(f, (), {}, POLICY)
     assert box == {"items": [1, 2], "table": {"a": 1, "b": 2}, "members": {1}, "data": bytearray(b"x")}
     assert list(box["table"]) == ["a", "b"]
-    assert box["items"] is kept[0] and box["table"] is kept[1]
+    assert box["items"] is saved[0] and box["table"] is saved[1]
     assert vars(holder) == {} and not hasattr(Holder, "z")
     values = one.guard.holds(f, (), {})
     assert values is not None
@@ -153,15 +153,15 @@ def test_guards_keep_nothing_alive() -> None:
             def __init__(self) -> None:
                 self.inner = Model()
 
-        held = Local()
+        reference = Local()
         other = Model()
 
         def f(local: Any) -> Any:
             return local.inner(2.0), other.weight, local.inner is other, {other: 1}[other]
 
-        one = observe(f, (held,), {}, POLICY)
-        assert one.guard.holds(f, (held,), {}) is not None
-        return one, [weakref.ref(x) for x in (held, other, held.inner, Local, f)]
+        one = observe(f, (reference,), {}, POLICY)
+        assert one.guard.holds(f, (reference,), {}) is not None
+        return one, [weakref.ref(x) for x in (reference, other, reference.inner, Local, f)]
 
     one, references = make()
     gc.collect()
@@ -187,20 +187,20 @@ def test_recorders_end_with_their_run() -> None:
 def test_threads_record_for_themselves() -> None:
     """Each recorder belongs to a call: others of the same functions, recorded or not, neither see nor disturb it."""
     trainers = [Trainer() for _ in range(4)]
-    found: list[Any] = []
+    results: list[Any] = []
 
     def work(trainer: Trainer, number: int) -> None:
         for i in range(12):
             step = Observed(Trainer.step) if number % 2 else Trainer.step
             assert step(trainer, float(i)) == (i * 2.0 - 1.0) * 0.5 * SCALE
-        found.append((number, len(trainer.losses)))
+        results.append((number, len(trainer.losses)))
 
     threads = [threading.Thread(target=work, args=(t, i)) for i, t in enumerate(trainers)]
     for thread in threads:
         thread.start()
     for thread in threads:
         thread.join()
-    assert sorted(found) == [(i, 12) for i in range(4)]
+    assert sorted(results) == [(i, 12) for i in range(4)]
 
 
 def test_runs_within_runs() -> None:

@@ -50,27 +50,27 @@ def global_name(use):
 
 @place
 def cell(use):
-    held = 0
+    reference = 0
 
-    def put(v):
-        nonlocal held
-        held = v
+    def assign(v):
+        nonlocal reference
+        reference = v
 
-    return lambda: use(held), put
+    return lambda: use(reference), assign
 
 
 @place
 def outer_cell(use):
-    held = 0
+    reference = 0
 
     def outer():
-        return lambda: use(held)
+        return lambda: use(reference)
 
-    def put(v):
-        nonlocal held
-        held = v
+    def assign(v):
+        nonlocal reference
+        reference = v
 
-    return lambda: outer()(), put
+    return lambda: outer()(), assign
 
 
 @place
@@ -480,12 +480,12 @@ def replaced_code(use):
     def get():
         return 0
 
-    def put(v):
+    def assign(v):
         space: dict[str, Any] = {}
         exec(f"def made(): return {v!r}", space)
         get.__code__ = space["made"].__code__
 
-    return lambda: use(get()), put
+    return lambda: use(get()), assign
 
 
 @place
@@ -630,8 +630,8 @@ def weak_reference(use):
     reference = weakref.ref(box)
 
     def f():
-        held = reference()
-        return use(held.x) if held is not None else box
+        holder = reference()
+        return use(holder.x) if holder is not None else box
 
     return f, lambda v: setattr(box, "x", v)
 
@@ -680,22 +680,22 @@ def dict_subclass(use):
 def set_member(use):
     members: set[Any] = {0}
 
-    def put(v):
+    def assign(v):
         members.clear()
         members.add(v)
 
-    return lambda: [use(x) for x in members], put
+    return lambda: [use(x) for x in members], assign
 
 
 @place
 def dict_key(use):
     table: dict[Any, int] = {0: 1}
 
-    def put(v):
+    def assign(v):
         table.clear()
         table[v] = 1
 
-    return lambda: [use(k) for k in table], put
+    return lambda: [use(k) for k in table], assign
 
 
 @place
@@ -920,11 +920,11 @@ def test_place(name: str) -> None:
 
 def _check_place(place: Place, use: Callable[[Any], Any]) -> None:
     def make() -> Any:
-        function, put = place(use)
+        function, assign = place(use)
         call: Any = ((), {})
         steps: list[Any] = [call, call]
         for value in (1, 2, True, 1.0, "1", None, 1):
-            steps += [functools.partial(put, value), call, call]
+            steps += [functools.partial(assign, value), call, call]
         return function, steps
 
     target = check(make)

@@ -106,9 +106,9 @@ def test_long_jumps_and_many_constants() -> None:
         space,
     )
     f = space["f"]
-    made = with_hooks(f, Plain())
-    check_stack(made)
-    assert types.FunctionType(made, space)(5) == f(5)
+    result = with_hooks(f, Plain())
+    check_stack(result)
+    assert types.FunctionType(result, space)(5) == f(5)
 
 
 def test_positions_stay() -> None:
@@ -116,8 +116,8 @@ def test_positions_stay() -> None:
         y = x + 1
         return y.missing
 
-    made = types.FunctionType(with_hooks(f, Plain()), globals(), closure=f.__closure__)
-    for function in (f, made):
+    result = types.FunctionType(with_hooks(f, Plain()), globals(), closure=f.__closure__)
+    for function in (f, result):
         try:
             function(1)
         except AttributeError as problem:
@@ -174,11 +174,11 @@ def test_library_runs_rewritten() -> None:
         ("shlex", lambda m: m.split("a 'b c'")),
     ):
         real = importlib.import_module(name)
-        made = types.ModuleType(name)
-        made.__dict__.update(__file__=real.__file__, __package__="", __name__=f"rewritten_{name}")
-        sys.modules[made.__name__] = made
+        result = types.ModuleType(name)
+        result.__dict__.update(__file__=real.__file__, __package__="", __name__=f"rewritten_{name}")
+        sys.modules[result.__name__] = result
         try:
-            exec(bind(template(module_code(name)), hooks(Plain(), made.__dict__)), made.__dict__)
-            assert str(use(made)) == str(use(real))
+            exec(bind(template(module_code(name)), hooks(Plain(), result.__dict__)), result.__dict__)
+            assert str(use(result)) == str(use(real))
         finally:
-            del sys.modules[made.__name__]
+            del sys.modules[result.__name__]

@@ -213,11 +213,11 @@ def test_called_by_a_tool(place: str) -> None:
 @pytest.mark.parametrize("place", ["profile", "trace"])
 def test_tools_that_compute_while_a_function_is_traced(place: str) -> None:
     """What they compute is no part of the program, in the functions for single frames neither."""
-    x, seen = rn.asarray([1.0, 2.0]), list[float]()
+    x, recorded = rn.asarray([1.0, 2.0]), list[float]()
 
     def tool(frame: Any, event: str, what: Any) -> Any:
         if frame.f_code.co_name == "observed":
-            seen.append((x.sum() * 2).item())
+            recorded.append((x.sum() * 2).item())
         return tool
 
     def observed(y: Any) -> Any:
@@ -228,7 +228,7 @@ def test_tools_that_compute_while_a_function_is_traced(place: str) -> None:
     step = rn.compile(observed)
     with put(place, tool):
         assert step(x).tolist() == [3, 6]
-    assert set(seen) == {6.0}
+    assert set(recorded) == {6.0}
     assert step.statistics["traces"] == 1
 
 
@@ -248,14 +248,14 @@ def test_functions_are_as_they_were_when_the_net_is_refused(monkeypatch: pytest.
 @pytest.mark.skipif(sys.version_info < (3, 12), reason="there is sys.monitoring from 3.12 on")
 def test_where_other_tools_have_all_places() -> None:
     monitoring: Any = sys.monitoring  # type: ignore[attr-defined,unused-ignore]
-    taken = [tool for tool in range(6) if monitoring.get_tool(tool) is None]
-    for tool in taken:
+    tool_ids = [tool for tool in range(6) if monitoring.get_tool(tool) is None]
+    for tool in tool_ids:
         monitoring.use_tool_id(tool, "another")
     step, _, x = world()
     try:
         with pytest.warns(CaptureWarning, match=r"all the places of sys\.monitoring"):
             assert step(x).item() == 2
     finally:
-        for tool in taken:
+        for tool in tool_ids:
             monitoring.free_tool_id(tool)
     assert step(x).item() == 2 and step.statistics["traces"] == 1

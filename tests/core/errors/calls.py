@@ -146,28 +146,28 @@ LEFT_OUT = {
 
 def _arguments(name: str, function: Callable[..., Any]) -> dict[str, Any]:
     own = OWN.get(name) or OWN.get("rn." + name.partition(".")[2], {})
-    found: dict[str, Any] = {}
+    results: dict[str, Any] = {}
     for p in inspect.signature(function).parameters.values():
         if p.name == "self" or p.kind in (p.VAR_POSITIONAL, p.VAR_KEYWORD):
             continue
         if p.name == "optimizer":
-            found[p.name] = optim.SGD(_model().parameters(), lr=0.1)
+            results[p.name] = optim.SGD(_model().parameters(), lr=0.1)
         elif p.name in own:
-            found[p.name] = own[p.name]
+            results[p.name] = own[p.name]
         elif p.annotation == "bool":
-            found[p.name] = p.default is True
+            results[p.name] = p.default is True
         elif "pool" in name and p.name == "x":
             digits = [int(c) for c in name if c.isdigit()]
-            found[p.name] = IMAGE[digits[0] if digits else 2]
+            results[p.name] = IMAGE[digits[0] if digits else 2]
         elif name.startswith(("F.conv", "rn.conv")) and p.name in ("x", "weight"):
-            found[p.name] = (IMAGE if p.name == "x" else FILTER)[int(name[-2]) if name[-1] == "d" else 1]
+            results[p.name] = (IMAGE if p.name == "x" else FILTER)[int(name[-2]) if name[-1] == "d" else 1]
         elif p.name in ("key", "value", "query") and "attention" in name:
-            found[p.name] = HEADS
+            results[p.name] = HEADS
         elif p.default is inspect.Parameter.empty:
-            found[p.name] = BY_NAME[p.name]
+            results[p.name] = BY_NAME[p.name]
         elif p.name in BY_NAME and p.default is not None and isinstance(p.default, (int, float, str, tuple)):
-            found[p.name] = p.default
-    return found
+            results[p.name] = p.default
+    return results
 
 
 def calls() -> Iterator[Call]:

@@ -71,11 +71,11 @@ NEAR: list[tuple[str, str, str]] = [
 ]
 
 
-@pytest.mark.parametrize(("owner", "name", "told"), NEAR)
-def test_near_names_are_offered(owner: str, name: str, told: str, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(("owner", "name", "hint"), NEAR)
+def test_near_names_are_offered(owner: str, name: str, hint: str, monkeypatch: pytest.MonkeyPatch) -> None:
     if name == "data":
         monkeypatch.delattr(rn, "data", raising=False)
-    with pytest.raises(AttributeError, match=rf"\[{re.escape(owner)}\].*'{name}'.*{told}"):
+    with pytest.raises(AttributeError, match=rf"\[{re.escape(owner)}\].*'{name}'.*{hint}"):
         getattr(OWNERS[owner], name)
 
 
@@ -88,10 +88,10 @@ def test_the_error_is_an_attribute_error_and_can_be_pickled() -> None:
 
 @pytest.mark.parametrize("owner", OWNERS)
 def test_probing_costs_no_sentence(owner: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    def told(*args: Any) -> str:
+    def hint(*args: Any) -> str:
         raise AssertionError("a sentence was made that nobody reads")
 
-    monkeypatch.setattr("runnel.core.missing._instead", told)
+    monkeypatch.setattr("runnel.core.missing._instead", hint)
     assert not hasattr(OWNERS[owner], "softmaxx")
     assert getattr(OWNERS[owner], "no_such_name", 3) == 3
     assert not hasattr(OWNERS[owner], "__no_such_protocol__")

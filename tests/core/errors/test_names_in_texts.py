@@ -16,13 +16,13 @@ NAMES = re.compile(r"(?<![\w.`/])(?:rn|runnel)\.([A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*
 
 def exists(path: str) -> bool:
     parts = path.split(".")
-    found: Any = rn
+    actual: Any = rn
     for i, part in enumerate(parts):
         try:
-            found = getattr(found, part)
+            actual = getattr(actual, part)
         except AttributeError:
             try:
-                found = importlib.import_module(".".join(["runnel", *parts[: i + 1]]))
+                actual = importlib.import_module(".".join(["runnel", *parts[: i + 1]]))
             except ImportError:
                 return False
     return True
@@ -34,9 +34,9 @@ def named_in(file: pathlib.Path) -> list[tuple[int, str]]:
 
 
 def test_names_exist() -> None:
-    found = [(file, *place) for file in sorted(ROOT.rglob("*.py")) for place in named_in(file)]
-    assert len(found) > 100
-    assert [f"{file.relative_to(ROOT)}:{line} {path}" for file, line, path in found if not exists(path)] == []
+    actual = [(file, *place) for file in sorted(ROOT.rglob("*.py")) for place in named_in(file)]
+    assert len(actual) > 100
+    assert [f"{file.relative_to(ROOT)}:{line} {path}" for file, line, path in actual if not exists(path)] == []
 
 
 def test_a_name_that_does_not_exist_is_seen() -> None:

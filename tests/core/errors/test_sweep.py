@@ -39,9 +39,9 @@ def complaint(function: Callable[..., Any], *args: Any, **kwargs: Any) -> str | 
         try:
             function(*args, **kwargs)
         except Exception as error:
-            told = str(error)
-            if not SENTENCE.match(told) or "cannot be done with" in told:
-                return f"{type(error).__name__}: {told}"
+            message = str(error)
+            if not SENTENCE.match(message) or "cannot be done with" in message:
+                return f"{type(error).__name__}: {message}"
     return None
 
 
@@ -54,7 +54,7 @@ def test_wrong_arguments_are_told(name: str) -> None:
             complaints[f"{argument}: {what}"] = complaint(call.function, **{**call.arguments, argument: value})
         rest = {key: value for key, value in call.arguments.items() if key != argument}
         complaints[f"without {argument}"] = complaint(call.function, **rest)
-    assert {case: told for case, told in complaints.items() if told} == {}
+    assert {case: message for case, message in complaints.items() if message} == {}
 
 
 @pytest.mark.parametrize("name", CALLS)

@@ -64,9 +64,9 @@ def flat(tensors: Any) -> Array:
     return np.concatenate([x.numpy().reshape(-1) for x in tensors])
 
 
-def close(found: Array, wanted: Array, what: str) -> None:
-    scale = max(1.0, float(np.abs(wanted).max(initial=0.0)))
-    np.testing.assert_allclose(found / scale, wanted / scale, rtol=1e-9, atol=1e-9, err_msg=what)
+def close(actual: Array, expected_result: Array, what: str) -> None:
+    scale = max(1.0, float(np.abs(expected_result).max(initial=0.0)))
+    np.testing.assert_allclose(actual / scale, expected_result / scale, rtol=1e-9, atol=1e-9, err_msg=what)
 
 
 def check(seed: int, mode: str = "plain", *, compiled: bool = False, second: bool = False, length: int = 10) -> None:
@@ -97,8 +97,8 @@ def check(seed: int, mode: str = "plain", *, compiled: bool = False, second: boo
     if second:
 
         def along(*v: Any) -> Any:
-            found = rn.grad(function, numbers)(*v)
-            return sum((g * d).sum() for g, d in zip(found, directions.values(), strict=True))
+            actual = rn.grad(function, numbers)(*v)
+            return sum((g * d).sum() for g, d in zip(actual, directions.values(), strict=True))
 
         close(flat(rn.grad(along, numbers)(*tensors)), jet.both, f"second derivative of program {seed}")
 

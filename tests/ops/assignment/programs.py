@@ -100,14 +100,14 @@ def random_value(rng: np.random.Generator, shapes: dict[str, tuple[int, ...]], s
 
 def random_program(rng: np.random.Generator, length: int = 10) -> Program:
     picked = rng.choice(len(SHAPES), int(rng.integers(1, 4)), replace=False)
-    given = {f"p{i}": SHAPES[i] for i in picked}
-    shapes = dict(given)
+    arguments = {f"p{i}": SHAPES[i] for i in picked}
+    shapes = dict(arguments)
     statements: list[Statement] = []
-    for name in list(given):  # programs work on copies: parameters are leaves
-        shapes[f"x{name}"] = given[name]
+    for name in list(arguments):  # programs work on copies: parameters are leaves
+        shapes[f"x{name}"] = arguments[name]
         statements.append(Statement("copy", name, (), Value(None, np.zeros(()), 1.0, False), f"x{name}"))
     for i in range(length):
-        arrays = [name for name in sorted(shapes) if name not in given]
+        arrays = [name for name in sorted(shapes) if name not in arguments]
         target = str(rng.choice(arrays))
         shape = shapes[target]
         kind = str(rng.choice(STATEMENTS))
@@ -129,7 +129,7 @@ def random_program(rng: np.random.Generator, length: int = 10) -> Program:
             if 0 in shapes[fresh]:
                 del shapes[fresh]
                 statements.pop()
-    return Program(given, tuple(statements))
+    return Program(arguments, tuple(statements))
 
 
 # --- what statements mean -----------------------------------------------------------------------------------------
@@ -145,8 +145,8 @@ class Machine:
     def operand(self, value: Value) -> Jet:
         if value.source is None:
             return Jet.constant(np.full(value.positions.shape, value.scale), self.count)
-        taken = self.arrays[value.source].each(lambda x: x.reshape(-1)[value.positions])
-        scaled: Jet = taken * Jet.constant(value.scale, self.count)
+        operand = self.arrays[value.source].each(lambda x: x.reshape(-1)[value.positions])
+        scaled: Jet = operand * Jet.constant(value.scale, self.count)
         return scaled.tanh() if value.curved else scaled
 
     def step(self, s: Statement) -> None:
@@ -184,8 +184,8 @@ class RunnelMachine(Machine):
     def operand(self, value: Value) -> Any:
         if value.source is None:
             return value.scale if value.positions.ndim == 0 else rn.full(value.positions.shape, value.scale, "float64")
-        taken = self.arrays[value.source].reshape(-1)[value.positions] * value.scale
-        return taken.tanh() if value.curved else taken
+        operand = self.arrays[value.source].reshape(-1)[value.positions] * value.scale
+        return operand.tanh() if value.curved else operand
 
     def step(self, s: Statement) -> None:
         x, arrays = self.arrays[s.target], self.arrays

@@ -164,9 +164,9 @@ def test_gradients_are_handles_of_their_own() -> None:
     assert a.grad is not None and b.grad is not None
     a.grad.zero_()
     assert b.grad.tolist() == [1, 1, 1]
-    found = rn.grad(lambda a, b: (a + b).sum(), (0, 1))(a, b)
-    found[0].zero_()
-    assert found[1].tolist() == [1, 1, 1]
+    actual = rn.grad(lambda a, b: (a + b).sum(), (0, 1))(a, b)
+    actual[0].zero_()
+    assert actual[1].tolist() == [1, 1, 1]
 
 
 def test_leaves_change_without_a_tape_and_stay_leaves() -> None:

@@ -63,14 +63,14 @@ CASES: dict[str, tuple[Callable[..., Any], Callable[..., Any], tuple[Any, ...]]]
 def test_values_and_gradients(name: str) -> None:
     function, oracle, arrays = CASES[name]
     tensors = [rn.asarray(x).requires_grad_() for x in arrays]
-    found, expected = function(*tensors), oracle(*arrays)
-    assert found.shape == np.shape(expected)
-    np.testing.assert_allclose(found.numpy(), expected, rtol=1e-9, atol=1e-10)
+    actual, expected = function(*tensors), oracle(*arrays)
+    assert actual.shape == np.shape(expected)
+    np.testing.assert_allclose(actual.numpy(), expected, rtol=1e-9, atol=1e-10)
     compiled = rn.compile(function)(*(x.detach() for x in tensors))
-    np.testing.assert_array_equal(compiled.numpy(), found.numpy())
+    np.testing.assert_array_equal(compiled.numpy(), actual.numpy())
     rng = np.random.default_rng(5)
-    weight = rng.normal(size=found.shape)
-    (found * rn.asarray(weight)).sum().backward()
+    weight = rng.normal(size=actual.shape)
+    (actual * rn.asarray(weight)).sum().backward()
     step = 1e-6
     for k, x in enumerate(arrays):
         way = rng.normal(size=x.shape)

@@ -124,9 +124,9 @@ CASES: dict[str, tuple[Callable[..., Any], Callable[..., Any], tuple[Any, ...]]]
 @pytest.mark.parametrize("name", CASES)
 def test_values(name: str) -> None:
     function, oracle, arrays = CASES[name]
-    found, expected = function(*map(rn.asarray, arrays)).numpy(), oracle(*arrays)
-    assert found.shape == np.shape(expected)
-    np.testing.assert_allclose(found, expected, rtol=1e-11, atol=1e-13)
+    actual, expected = function(*map(rn.asarray, arrays)).numpy(), oracle(*arrays)
+    assert actual.shape == np.shape(expected)
+    np.testing.assert_allclose(actual, expected, rtol=1e-11, atol=1e-13)
 
 
 def test_ranks_and_their_positions() -> None:
@@ -164,8 +164,8 @@ def test_gradients_at_ties_and_zeros() -> None:
 
 
 def test_later_sources_win_where_an_index_stands_twice() -> None:
-    made = rn.scatter(rn.zeros(3), 0, rn.asarray([1, 1, 2]), rn.asarray([5.0, 6.0, 7.0]))
-    assert made.tolist() == [0, 6, 7]
+    result = rn.scatter(rn.zeros(3), 0, rn.asarray([1, 1, 2]), rn.asarray([5.0, 6.0, 7.0]))
+    assert result.tolist() == [0, 6, 7]
     assert rn.scatter(rn.zeros(3), 0, rn.asarray([1, 1]), 2.0, reduce="add").tolist() == [0, 4, 0]
 
 
@@ -184,8 +184,8 @@ def test_running_sums_have_the_same_bits_everywhere(threads: str, monkeypatch: p
     monkeypatch.setenv("RUNNEL_NUM_THREADS", threads)
     x = rn.asarray(np.random.default_rng(3).normal(size=(3, 5000)).astype(np.float32))
     compiled = rn.compile(lambda y: (rn.cumsum(y, 1), rn.logcumsumexp(y, 1), rn.cummax(y, 1).indices))(x)
-    for found, wanted in zip(compiled, (x.cumsum(1), rn.logcumsumexp(x, 1), x.cummax(1).indices), strict=True):
-        assert found.numpy().tobytes() == wanted.numpy().tobytes()
+    for actual, expected in zip(compiled, (x.cumsum(1), rn.logcumsumexp(x, 1), x.cummax(1).indices), strict=True):
+        assert actual.numpy().tobytes() == expected.numpy().tobytes()
 
 
 REFUSED: list[tuple[Callable[[], Any], type[Exception], str]] = [
@@ -213,6 +213,6 @@ REFUSED: list[tuple[Callable[[], Any], type[Exception], str]] = [
 
 @pytest.mark.parametrize("number", range(len(REFUSED)))
 def test_what_is_refused(number: int) -> None:
-    call, kind, told = REFUSED[number]
-    with pytest.raises(kind, match=told):
+    call, kind, message = REFUSED[number]
+    with pytest.raises(kind, match=message):
         call()

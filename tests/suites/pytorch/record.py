@@ -30,10 +30,10 @@ def plain(x: torch.Tensor | np.ndarray) -> list[Any]:
 
 
 def tensors(arrays: dict[str, str], case: str) -> dict[str, torch.Tensor]:
-    found = {name: torch.from_numpy(np.asarray(made.array(text, f"{case} {name}"))) for name, text in arrays.items()}
+    actual = {name: torch.from_numpy(np.asarray(made.array(text, f"{case} {name}"))) for name, text in arrays.items()}
     for name, text in arrays.items():
-        found[name].requires_grad_(made.has_gradient(text))
-    return found
+        actual[name].requires_grad_(made.has_gradient(text))
+    return actual
 
 
 def leaves(value: Any) -> list[torch.Tensor]:
@@ -72,11 +72,11 @@ def layer(made_by: str, case: dict[str, Any]) -> dict[str, Any]:
         if value.is_floating_point():
             value.copy_(torch.from_numpy(made.parameter(f"{made_by} {name}", tuple(value.shape))))
     module.train(case.get("train", True))
-    found = outcome(eval(case["call"], names), inputs)
-    found["gradients"] |= {f".{n}": plain(p.grad) for n, p in module.named_parameters() if p.grad is not None}
-    found["state"] = shapes
-    found["after"] = {name: plain(value) for name, value in module.named_buffers()}
-    return found
+    actual = outcome(eval(case["call"], names), inputs)
+    actual["gradients"] |= {f".{n}": plain(p.grad) for n, p in module.named_parameters() if p.grad is not None}
+    actual["state"] = shapes
+    actual["after"] = {name: plain(value) for name, value in module.named_buffers()}
+    return actual
 
 
 def main() -> None:

@@ -24,14 +24,14 @@ MODULES = (
 def names(module: ModuleType) -> list[str]:
     """What a module offers: its own functions and classes, and those that it says it offers."""
     offered = set(getattr(module, "__all__", ()))
-    found = []
+    results = []
     for name, value in vars(module).items():
         if name.startswith("_") or isinstance(value, ModuleType) or not callable(value):
             continue
         is_own = getattr(value, "__module__", None) in (module.__name__, None) or module.__name__ == "torch.nn"
         if name in offered or is_own or getattr(value, "__module__", "").startswith("torch._C._nn"):
-            found.append(name)
-    return sorted(found)
+            results.append(name)
+    return sorted(results)
 
 
 def arguments(value: Any) -> list[str] | None:
@@ -47,12 +47,12 @@ def arguments(value: Any) -> list[str] | None:
 
 def main() -> None:
     modules = {path: importlib.import_module(path) for path in MODULES}
-    found = {
+    actual = {
         path: {name: arguments(getattr(module, name)) for name in names(module)} for path, module in modules.items()
     }
     methods = [n for n, f in vars(torch.nn.Module).items() if not n.startswith("_") and callable(f)]
-    found["torch.nn.Module"] = {name: arguments(getattr(torch.nn.Module, name)) for name in sorted(methods)}
-    PLACE.write_text(json.dumps({"torch": torch.__version__, "names": found}, indent=0) + "\n")
+    actual["torch.nn.Module"] = {name: arguments(getattr(torch.nn.Module, name)) for name in sorted(methods)}
+    PLACE.write_text(json.dumps({"torch": torch.__version__, "names": actual}, indent=0) + "\n")
 
 
 if __name__ == "__main__":

@@ -22,12 +22,12 @@ def recorded() -> dict[str, Any]:
 
 
 def tensors(arrays: Mapping[str, str], case: str, dtype: str = "float64") -> dict[str, rn.Tensor]:
-    found = {}
+    results = {}
     for name, text in arrays.items():
         values = made.array(text, f"{case} {name}")
         values = values.astype(dtype) if values.dtype.kind == "f" else values
-        found[name] = rn.tensor(values, requires_grad=made.has_gradient(text))
-    return found
+        results[name] = rn.tensor(values, requires_grad=made.has_gradient(text))
+    return results
 
 
 def leaves(value: Any) -> list[rn.Tensor]:
@@ -45,10 +45,10 @@ def backward(outputs: list[rn.Tensor]) -> None:
         sum(terms[1:], terms[0]).backward()
 
 
-def assert_like(found: Any, expected: list[Any], tolerance: float, what: str) -> None:
+def assert_like(actual: Any, expected: list[Any], tolerance: float, what: str) -> None:
     shape, values = expected
-    assert list(found.shape) == shape, what
-    np.testing.assert_allclose(found.numpy().reshape(-1), values, rtol=tolerance, atol=tolerance, err_msg=what)
+    assert list(actual.shape) == shape, what
+    np.testing.assert_allclose(actual.numpy().reshape(-1), values, rtol=tolerance, atol=tolerance, err_msg=what)
 
 
 def assert_gradient(leaf: Any, expected: list[Any], tolerance: float, what: str) -> None:

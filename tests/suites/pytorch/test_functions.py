@@ -22,13 +22,13 @@ def evaluated(call: str, inputs: dict[str, rn.Tensor]) -> Any:
 
 @pytest.mark.parametrize("call", FUNCTIONS)
 def test_values_and_gradients(call: str) -> None:
-    seen = recorded()["functions"][call]
+    reference = recorded()["functions"][call]
     inputs = tensors(FUNCTIONS[call], call)
     outputs = leaves(evaluated(call, inputs))
-    for found, expected in zip(outputs, seen["values"], strict=True):
-        assert_like(found, expected, 1e-10, call)
+    for actual, expected in zip(outputs, reference["values"], strict=True):
+        assert_like(actual, expected, 1e-10, call)
     backward(outputs)
-    for name, expected in seen["gradients"].items():
+    for name, expected in reference["gradients"].items():
         assert_gradient(inputs[name], expected, LOOSE.get(call, 1e-9), f"gradient of {name} in {call}")
 
 
@@ -39,18 +39,18 @@ def test_bits_of_compiled_functions(call: str) -> None:
     function = eval(f"lambda {', '.join(inputs)}: {call}", {"F": functional})
 
     def run(*arrays: rn.Tensor) -> list[rn.Tensor]:
-        given = [x.detach() for x in arrays]
-        for x, like in zip(given, arrays, strict=True):
+        arguments = [x.detach() for x in arrays]
+        for x, like in zip(arguments, arrays, strict=True):
             x.requires_grad = like.requires_grad
-        outputs = leaves(function(*given))
+        outputs = leaves(function(*arguments))
         backward(outputs)
-        return [x.detach() for x in outputs] + [x.grad for x in given if x.grad is not None]
+        return [x.detach() for x in outputs] + [x.grad for x in arguments if x.grad is not None]
 
-    for expected, found in zip(run(*inputs.values()), rn.compile(run)(*inputs.values()), strict=True):
-        np.testing.assert_array_equal(found.numpy(), expected.numpy(), err_msg=call)
+    for expected, actual in zip(run(*inputs.values()), rn.compile(run)(*inputs.values()), strict=True):
+        np.testing.assert_array_equal(actual.numpy(), expected.numpy(), err_msg=call)
 
 
 def test_shapes_do_not_follow_from_unknown_labels() -> None:
     with pytest.warns(CaptureWarning, match=r"\[one_hot\] num_classes must be given in a compiled function"):
-        found = rn.compile(lambda x: functional.one_hot(x))(rn.asarray([0, 2]))
-    assert found.tolist() == [[1, 0, 0], [0, 0, 1]]
+        actual = rn.compile(lambda x: functional.one_hot(x))(rn.asarray([0, 2]))
+    assert actual.tolist() == [[1, 0, 0], [0, 0, 1]]

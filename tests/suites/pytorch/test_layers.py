@@ -49,18 +49,18 @@ def called(made_by: str, module: nn.Module, inputs: dict[str, rn.Tensor]) -> Any
 
 @pytest.mark.parametrize("made_by", LAYERS)
 def test_values_gradients_and_names(made_by: str) -> None:
-    seen = recorded()["layers"][made_by]
+    reference = recorded()["layers"][made_by]
     module = layer(made_by)
     inputs = set_up(made_by, module)
-    assert {name: list(value.shape) for name, value in module.state_dict().items()} == seen["state"]
+    assert {name: list(value.shape) for name, value in module.state_dict().items()} == reference["state"]
     outputs = leaves(called(made_by, module, inputs))
-    for found, expected in zip(outputs, seen["values"], strict=True):
-        assert_like(found, expected, 1e-10, made_by)
+    for actual, expected in zip(outputs, reference["values"], strict=True):
+        assert_like(actual, expected, 1e-10, made_by)
     backward(outputs)
     parameters = dict(module.named_parameters())
-    for name, expected in seen["gradients"].items():
+    for name, expected in reference["gradients"].items():
         leaf = parameters[name[1:]] if name.startswith(".") else inputs[name]
         assert_gradient(leaf, expected, 1e-7, f"gradient of {name} in {made_by}")
     buffers = dict(module.named_buffers())
-    for name, expected in seen["after"].items():
+    for name, expected in reference["after"].items():
         assert_like(buffers[name], expected, 1e-10, f"{name} of {made_by} after the call")

@@ -16,20 +16,20 @@ from runnel.tensor.variable import Variable
 CACHES = ("_programs", "_structure", "_known_ids")  # of an optimizer: what follows from the rest
 
 
-def described(thing: Any, seen: dict[int, int] | None = None) -> Any:
+def described(thing: Any, visited: dict[int, int] | None = None) -> Any:
     """``thing`` as nested tuples of numbers, strings and bytes. What occurs twice is a number the second time."""
-    seen = {} if seen is None else seen
+    visited = {} if visited is None else visited
     if isinstance(thing, (type(None), bool, int, float, complex, str, bytes, rn.float32.__class__)):
         return type(thing).__name__, repr(thing)
-    if id(thing) in seen:
-        return "again", seen[id(thing)]
-    seen[id(thing)] = len(seen)
+    if id(thing) in visited:
+        return "again", visited[id(thing)]
+    visited[id(thing)] = len(visited)
     kind = type(thing).__name__
     if isinstance(thing, (np.ndarray, np.generic)):
         return kind, str(thing.dtype), thing.shape, thing.tobytes()
     parts = dict(_parts(thing))
     KEPT.append(parts)
-    return kind, tuple((described(key, seen), described(value, seen)) for key, value in parts.items())
+    return kind, tuple((described(key, visited), described(value, visited)) for key, value in parts.items())
 
 
 KEPT: list[Any] = []  # what was made on the way, so that no id is used twice
@@ -72,12 +72,12 @@ def _array(thing: Any) -> Iterator[tuple[str, Any]]:
     yield "grad", thing._grad  # what stands there after a compiled step too
 
 
-def tensors_in(thing: Any, seen: set[int] | None = None) -> Iterator[rn.Tensor]:
+def tensors_in(thing: Any, visited: set[int] | None = None) -> Iterator[rn.Tensor]:
     """All tensors that can be reached from ``thing``, and the values of all Variables."""
-    seen = set() if seen is None else seen
-    if id(thing) in seen or isinstance(thing, (str, bytes, int, float, type(None), rn.float32.__class__)):
+    visited = set() if visited is None else visited
+    if id(thing) in visited or isinstance(thing, (str, bytes, int, float, type(None), rn.float32.__class__)):
         return
-    seen.add(id(thing))
+    visited.add(id(thing))
     if isinstance(thing, rn.Tensor):
         yield thing
     if isinstance(thing, Variable):
@@ -86,7 +86,7 @@ def tensors_in(thing: Any, seen: set[int] | None = None) -> Iterator[rn.Tensor]:
         parts = dict(_parts(thing))
         KEPT.append(parts)
         for value in parts.values():
-            yield from tensors_in(value, seen)
+            yield from tensors_in(value, visited)
 
 
 def memory_of(thing: Any) -> list[tuple[int, int]]:

@@ -40,14 +40,14 @@ class Example(NamedTuple):
 
 def public_classes() -> set[type]:
     """Every class that ``__all__`` of a public module names, the classes of the objects it names, and all errors."""
-    found: set[type] = set()
+    results: set[type] = set()
     for name in PUBLIC:
         module = importlib.import_module(name)
         for value in (getattr(module, x) for x in module.__all__):
             plain = isinstance(value, (types.FunctionType, types.ModuleType, type))
-            found |= {value} if isinstance(value, type) else set() if plain else {type(value)}
-    found |= {x for x in vars(errors).values() if isinstance(x, type) and issubclass(x, Exception)}
-    return {kind for kind in found if kind.__module__.startswith("runnel")} - NOT_MADE
+            results |= {value} if isinstance(value, type) else set() if plain else {type(value)}
+    results |= {x for x in vars(errors).values() if isinstance(x, type) and issubclass(x, Exception)}
+    return {kind for kind in results if kind.__module__.startswith("runnel")} - NOT_MADE
 
 
 def floats(*shape: int, seed: int = 0) -> np.ndarray[Any, Any]:
@@ -104,9 +104,9 @@ def one_after_the_other(optimizer: optim.Optimizer) -> schedules.SequentialLR:
 
 
 def generator() -> rn.Generator:
-    made = rn.Generator(7)
-    rn.rand(3, generator=made)
-    return made
+    result = rn.Generator(7)
+    rn.rand(3, generator=result)
+    return result
 
 
 @rn.compile
@@ -298,14 +298,14 @@ EXAMPLES: dict[type, Example] = {
 
 def _of_cases() -> dict[type, Example]:
     """The layers of the cases of PyTorch's values, as they are made there."""
-    found: dict[type, Example] = {}
+    results: dict[type, Example] = {}
     for made_by, case in LAYERS.items():
         kind = getattr(nn, made_by.removeprefix("nn.").partition("(")[0], None)
         if isinstance(kind, type) and kind not in EXAMPLES and not kind.__name__.startswith("Lazy"):
             shapes = tuple(tuple(map(int, text.split())) for text in case["inputs"].values() if text[0].isdigit())
             is_plain = len(shapes) == len(case["inputs"]) and case["call"] in ("m(x)", "m(x, y)")
-            found.setdefault(kind, Example(functools.partial(_evaluated, made_by), shapes if is_plain else None))
-    return found
+            results.setdefault(kind, Example(functools.partial(_evaluated, made_by), shapes if is_plain else None))
+    return results
 
 
 def _evaluated(made_by: str) -> Any:

@@ -69,20 +69,20 @@ def test_copies_hold_the_same_and_own_their_memory(name: str) -> None:
     original = made(kind)
     before = described(original)
     for way, copied in WAYS.items():
-        found = copied(original)
-        assert type(found) is kind and described(found) == before, way
-        assert len(memory_of(found)) == len(memory_of(original)) and not overlap(found, original), way
+        actual = copied(original)
+        assert type(actual) is kind and described(actual) == before, way
+        assert len(memory_of(actual)) == len(memory_of(original)) and not overlap(actual, original), way
     shallow = copy.copy(original)
     assert type(shallow) is kind
     assert described(original) == before == described(shallow)
 
 
 def test_a_fresh_process_finds_the_same(tmp_path: Path) -> None:
-    pickled, told = [], []
+    pickled, messages = [], []
     for i, (name, kind) in enumerate(BY_NAME.items()):
         instance = made(kind)
         pickled.append((name, pickle.dumps(instance, 2 + i % 4)))
-        told.append((described(instance), described(called(kind, instance))))
+        messages.append((described(instance), described(called(kind, instance))))
     (tmp_path / "pickled").write_bytes(pickle.dumps(pickled))
     command = [
         sys.executable,
@@ -93,8 +93,8 @@ def test_a_fresh_process_finds_the_same(tmp_path: Path) -> None:
     ]
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
-    found = pickle.loads((tmp_path / "found").read_bytes())
-    assert [name for name, one, two in zip(BY_NAME, found, told, strict=True) if one != two] == []
+    actual = pickle.loads((tmp_path / "found").read_bytes())
+    assert [name for name, one, two in zip(BY_NAME, actual, messages, strict=True) if one != two] == []
 
 
 def test_what_is_called_in_the_fresh_process_includes_dropout() -> None:

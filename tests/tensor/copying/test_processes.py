@@ -43,12 +43,12 @@ def test_joblib_writes_and_reads(tmp_path: Path) -> None:
     large = rn.zeros(1 << 19)
     path = tmp_path / "kept.joblib"
     joblib.dump({"trainer": trainer, "large": large}, path)
-    found = joblib.load(path, mmap_mode="r")
+    actual = joblib.load(path, mmap_mode="r")
     path.write_bytes(b"\xff" * path.stat().st_size)  # of a memory map, the values would change
     for part in ("model", "optimizer"):
-        loaded, kept = (getattr(x, part).state_dict() for x in (found["trainer"], trainer))
-        assert described(loaded) == described(kept)
-    assert (found["large"].numpy() == 0).all()
+        loaded, saved = (getattr(x, part).state_dict() for x in (actual["trainer"], trainer))
+        assert described(loaded) == described(saved)
+    assert (actual["large"].numpy() == 0).all()
     assert joblib.hash(X) == joblib.hash(rn.asarray(X.numpy())) != joblib.hash(X + 1.0)
 
 

@@ -92,8 +92,8 @@ def test_small_results_of_a_program_take_no_others_along() -> None:
     assert one._storage is two._storage
     assert copy.deepcopy(one)._storage.nbytes == 4
     assert pickle.dumps(one) == pickle.dumps(rn.asarray(np.float32(4.0)))
-    found = copy.deepcopy([one, two])
-    assert [x.item() for x in found] == [4.0, 6.0]
+    actual = copy.deepcopy([one, two])
+    assert [x.item() for x in actual] == [4.0, 6.0]
 
 
 def test_a_shallow_copy_is_another_handle_on_the_same_tape() -> None:
@@ -114,10 +114,10 @@ def test_what_hangs_on_a_tape_is_not_copied_deeply() -> None:
         with pytest.raises(GradientError, match=r"copy x\.detach\(\)"):
             copy.deepcopy(thing)
     assert copy.deepcopy(h.detach()).tolist() == [3.0, 6.0]
-    found = pickle.loads(pickle.dumps(h))
-    assert found.requires_grad and found.tolist() == [3.0, 6.0]
-    found.sum().backward()
-    assert found.grad.tolist() == [1.0, 1.0] and w.grad is None, "a leaf of its own"
+    actual = pickle.loads(pickle.dumps(h))
+    assert actual.requires_grad and actual.tolist() == [3.0, 6.0]
+    actual.sum().backward()
+    assert actual.grad.tolist() == [1.0, 1.0] and w.grad is None, "a leaf of its own"
 
 
 def test_gradients_flags_and_attributes_survive() -> None:
@@ -125,19 +125,19 @@ def test_gradients_flags_and_attributes_survive() -> None:
     (w * w).sum().backward()
     w.note = ["mine"]
     for copied in DEEP.values():
-        found = copied(w)
-        assert found.requires_grad and found.grad.tolist() == [2.0, 4.0] and found.note == ["mine"]
-        assert found.note is not w.note and not overlap(found.grad, w.grad)
-        (found * found).sum().backward()
-        assert found.grad.tolist() == [4.0, 8.0] and w.grad.tolist() == [2.0, 4.0]
+        actual = copied(w)
+        assert actual.requires_grad and actual.grad.tolist() == [2.0, 4.0] and actual.note == ["mine"]
+        assert actual.note is not w.note and not overlap(actual.grad, w.grad)
+        (actual * actual).sum().backward()
+        assert actual.grad.tolist() == [4.0, 8.0] and w.grad.tolist() == [2.0, 4.0]
 
 
 def test_a_copy_of_a_variables_value_is_a_plain_tensor() -> None:
     v = Variable(np.zeros(3, np.float32))
     for copied in (copy.deepcopy, lambda x: pickle.loads(pickle.dumps(x))):
-        found = copied(v.value)
-        found[0] = 5.0
-        assert found.tolist() == [5, 0, 0] and v.tolist() == [0, 0, 0]
+        actual = copied(v.value)
+        actual[0] = 5.0
+        assert actual.tolist() == [5, 0, 0] and v.tolist() == [0, 0, 0]
 
 
 class Scaled(nn.Parameter):
@@ -167,11 +167,11 @@ def test_subclasses_of_parameters_keep_what_they_added() -> None:
     p, q = Scaled(np.ones(3, np.float32), 0.5), Counted(np.ones(2, np.float32))
     p.friend, p.requires_grad, p.name = q, False, "mine"
     for copied in DEEP.values():
-        found = copied(p)
-        assert type(found) is Scaled and (found.scale, found.requires_grad, found.name) == (0.5, False, "mine")
-        assert type(found.friend) is Counted and found.friend.count == [1] and found.friend.private == 5
-        assert found.friend.count is not q.count and not hasattr(found.friend, "missing")
-        assert weakref.ref(found)() is found
+        actual = copied(p)
+        assert type(actual) is Scaled and (actual.scale, actual.requires_grad, actual.name) == (0.5, False, "mine")
+        assert type(actual.friend) is Counted and actual.friend.count == [1] and actual.friend.private == 5
+        assert actual.friend.count is not q.count and not hasattr(actual.friend, "missing")
+        assert weakref.ref(actual)() is actual
 
 
 def test_variables_that_had_one_value_go_their_ways() -> None:
@@ -199,13 +199,13 @@ def test_a_shallow_copy_of_a_variable_changes_alone() -> None:
 
 def test_a_copy_outlives_its_original() -> None:
     """Memory that is freed is handed out again; a copy that kept an address would see the new values."""
-    kept = []
+    retained = []
     for i in range(20):
         x = rn.asarray(np.full(3000, i, np.float32))
-        kept.append((i, copy.deepcopy({"x": x, "v": Variable(x)}), pickle.loads(pickle.dumps(x[5:]))))
+        retained.append((i, copy.deepcopy({"x": x, "v": Variable(x)}), pickle.loads(pickle.dumps(x[5:]))))
         del x
-    for i, found, part in kept:
-        assert (found["x"].numpy() == i).all() and (found["v"].numpy() == i).all() and (part.numpy() == i).all()
+    for i, actual, part in retained:
+        assert (actual["x"].numpy() == i).all() and (actual["v"].numpy() == i).all() and (part.numpy() == i).all()
 
 
 def test_a_pickle_does_not_change_while_its_buffers_wait() -> None:

@@ -66,16 +66,16 @@ def test_copies_in_the_middle_of_training_go_on_alike(kind: type[optim.Optimizer
     original.train(2, compiled)
     state = rn.get_rng_state()
     copies = [copied(original) for way, copied in WAYS.items() if way in ("deepcopy", "protocol 5")]
-    wanted = original.train(2, compiled)
-    told = described(original.model.state_dict())
+    expected = original.train(2, compiled)
+    message = described(original.model.state_dict())
     for twin in copies:
         assert twin.optimizer.param_groups[0]["params"][0] is twin.model.first.weight
         assert twin.schedule.optimizer is twin.optimizer and twin.optimizer.param_groups[0].optimizer is twin.optimizer
         rn.set_rng_state(state)
-        assert twin.train(2, compiled) == wanted
-        assert described(twin.model.state_dict()) == told
+        assert twin.train(2, compiled) == expected
+        assert described(twin.model.state_dict()) == message
         assert twin.schedule.get_last_lr() == [0.0125]
-    assert described(original.model.state_dict()) == told, "copies do not train the original"
+    assert described(original.model.state_dict()) == message, "copies do not train the original"
 
 
 @MODES
@@ -83,13 +83,13 @@ def test_the_best_weights_are_kept(compiled: bool) -> None:
     original = Trainer()
     original.train(2, compiled)
     best = copy.deepcopy(original.model.state_dict())
-    told = described(best)
+    message = described(best)
     original.train(3, compiled)
-    assert described(best) == told
+    assert described(best) == message
     original.model.load_state_dict(best)
-    assert described(copy.deepcopy(original.model.state_dict())) == told
+    assert described(copy.deepcopy(original.model.state_dict())) == message
     original.train(2, compiled)
-    assert described(best) == told, "loading shares nothing"
+    assert described(best) == message, "loading shares nothing"
 
 
 @MODES
@@ -132,10 +132,10 @@ def test_an_optimizer_copied_alone_is_consistent() -> None:
         twin = copied(original.optimizer)
         q = twin.param_groups[0].params[0]
         assert q is not p and set(twin.state) == set(twin.param_groups[0].params)
-        before, kept = p.numpy().copy(), q.numpy().copy()
+        before, saved = p.numpy().copy(), q.numpy().copy()
         q.grad = rn.ones(q.shape)
         twin.step()
-        assert (q.numpy() != kept).all() and (p.numpy() == before).all()
+        assert (q.numpy() != saved).all() and (p.numpy() == before).all()
         twin.param_groups[0]["lr"] = 0.5
         twin.state[q].clear()
         twin.param_groups[0]["momentum"] = 0.5
@@ -169,9 +169,9 @@ def test_generators_go_on_from_where_they_were() -> None:
     generator = rn.Generator(5)
     rn.rand(2, generator=generator)
     twins = [copied(generator) for copied in WAYS.values()]
-    wanted = rn.rand(4, generator=generator).tolist()
-    assert all(rn.rand(4, generator=twin).tolist() == wanted for twin in twins)
-    assert rn.rand(4, generator=generator).tolist() != wanted
+    expected = rn.rand(4, generator=generator).tolist()
+    assert all(rn.rand(4, generator=twin).tolist() == expected for twin in twins)
+    assert rn.rand(4, generator=generator).tolist() != expected
 
 
 @pytest.mark.suite
@@ -179,7 +179,7 @@ def test_training_goes_on_in_a_fresh_process(tmp_path: Path) -> None:
     original = Trainer()
     original.train(2, True)
     (tmp_path / "in").write_bytes(pickle.dumps((original, rn.get_rng_state())))
-    wanted = original.train(2, True), described(original)
+    expected = original.train(2, True), described(original)
     code = (
         "import pickle, sys; from pathlib import Path\n"
         "import runnel as rn; from tests.tensor.copying.described import described\n"
@@ -188,7 +188,7 @@ def test_training_goes_on_in_a_fresh_process(tmp_path: Path) -> None:
     )
     command = [sys.executable, "-c", code, str(tmp_path / "in"), str(tmp_path / "out")]
     subprocess.run(command, cwd=ROOT, check=True)
-    assert pickle.loads((tmp_path / "out").read_bytes()) == wanted
+    assert pickle.loads((tmp_path / "out").read_bytes()) == expected
 
 
 def test_a_model_with_a_cycle() -> None:
