@@ -1,4 +1,4 @@
-"""The cases of ``runnel bench``: networks, their data and how they are trained, those of the peers' scripts."""
+"""The cases of ``runnel bench``: networks, data and training as in the peers' scripts."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The networks of ``runnel bench``: those of the peers' scripts in the comparison, layer for layer.
+"""The networks of ``runnel bench``, equal layer by layer to those of the peers' scripts.
 
 Each knows ``products(*shape)``: the multiply-adds of the matrix products and convolutions of its layers for an input of
 that shape, as they are defined, whatever algorithm computes them. An embedding has none.

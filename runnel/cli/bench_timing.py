@@ -1,4 +1,4 @@
-"""Timing for ``runnel bench``: many calls of a step, and the first call in processes of their own."""
+"""Timing for ``runnel bench``: many calls of a step, and first calls in new processes."""
 
 from __future__ import annotations
 

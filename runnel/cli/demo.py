@@ -1,4 +1,4 @@
-"""``runnel demo``: train a classifier of handwritten digits as one native program, and say what happened."""
+"""``runnel demo``: train a classifier of handwritten digits as one native program, and report the figures."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The ``runnel`` command: takes the command line apart and calls one of its parts."""
+"""The ``runnel`` command: parses the command line and runs a subcommand."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``runnel profile``: run a script, and say where the time of its compiled functions goes, kernel by kernel."""
+"""``runnel profile``: run a script and report the time of its compiled functions, kernel by kernel."""
 
 from __future__ import annotations
 

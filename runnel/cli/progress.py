@@ -1,4 +1,4 @@
-"""A progress bar: rich where it is installed and somebody looks, a line now and then where not."""
+"""A progress bar: by rich on a terminal where it is installed, otherwise a line of text now and then."""
 
 from __future__ import annotations
 

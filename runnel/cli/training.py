@@ -1,4 +1,4 @@
-"""Training a classifier as one compiled step: what the demo shows, with the figures it prints."""
+"""Training a classifier as one compiled step, with the figures that the demo prints."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tensors, Variables and NumPy arrays in an observed run: what is checked of them, and what becomes an input.
+"""Tensors, Variables and NumPy arrays in an observed run: their guards, and which become inputs.
 
 A tensor from outside counts by shape, dtype and whether it requires a gradient; ops that read it make it an input of
 the program, found again at its source. A Variable counts for which one it is. Of an array, too, ops make an input;

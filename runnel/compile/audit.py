@@ -1,4 +1,4 @@
-"""The net below the guards: a later trace must give the graph that was compiled."""
+"""Audits: a later trace must give the graph that was compiled."""
 
 from __future__ import annotations
 

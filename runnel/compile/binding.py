@@ -1,4 +1,4 @@
-"""A program and the Variables it reads and writes: where they lie now, and which state locks a run takes.
+"""The binding of a program to Variables: their current memory, and the state locks that a run takes.
 
 A frame is bound at some version of its locks. A launch that finds another one is refused, nothing has happened, and the
 frame is bound anew: Variables that the program writes get memory that nobody reads (``Variable.private_address``).

@@ -1,4 +1,4 @@
-"""Where an observed run enters code that is not observed: Runnel's own and NumPy's functions, by contract.
+"""Calls of code that is not observed, by contract: the functions of Runnel and NumPy.
 
 Such a function gets its arguments and reads nothing else that could change. Functions of the user's among them are
 observed where they are called. Numbers that may change go in as inputs of the program, and arrays as tensors; where the

@@ -1,4 +1,4 @@
-"""The programs of all compiled functions, by code: a closure or lambda made anew finds those of its twin.
+"""The programs of all compiled functions by code object, so that equal closures and lambdas share them.
 
 Programs belong to what they read. They go with the first model, optimizer or other object that they are bound to, and
 those of a code go with the code. They are bounded in number, too: the least recently used go first.

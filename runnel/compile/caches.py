@@ -1,4 +1,4 @@
-"""All that is kept only to be quick the next time, let go at once."""
+"""Clears all caches that exist only for speed."""
 
 from __future__ import annotations
 

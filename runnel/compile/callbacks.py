@@ -1,4 +1,4 @@
-"""Functions that a program calls back (``rn.pure_callback``, ``rn.debug``): they run when the program runs, unobserved.
+"""Functions that a program calls back (``rn.pure_callback``, ``rn.debug``): they run with the program, unobserved.
 
 Which function it is belongs to the program; what it reads then is its own. A function that was made inside of the
 compiled one keeps what it found there at the trace: numbers, which are checked, and things from outside, which it finds

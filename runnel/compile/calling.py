@@ -1,4 +1,4 @@
-"""The code of a call, generated: the guard, inputs to base pointers, the launch, and results to tensors.
+"""The generated code of a call: guard, base pointers of the inputs, launch, and tensors of the results.
 
 A step of a small network runs in a few microseconds, as long as a few dozen lines of Python; so the lines that a
 program does not need are not there. Two functions take a call as it comes: ``general(fn, args, kwargs)`` checks

@@ -1,4 +1,4 @@
-"""Tracing a function once, observed: its graph, where each input comes from, what it changes and what it returns.
+"""Capture: an observed trace of a function, with its graph, input bindings, effects and results.
 
 Everything that must be known of a call besides the graph is written down here as data, so that running a program, and
 comparing a later trace with it, need nothing of the trace. Variables stand in it as ``Weak``: a capture keeps nothing

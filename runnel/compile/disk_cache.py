@@ -1,4 +1,4 @@
-"""Programs on disk: what follows from a traced graph, kept beside the kernels, so that it need not be worked out again.
+"""Programs on disk: the compiled form of a traced graph, stored beside the kernels.
 
 A file holds command buffers (``backends/commands.py``) as JSON, with their arrays behind it. It is filed under all that
 they follow from: the graph's identity, device, threads, budget, target, and this package's own sources. Of the rules

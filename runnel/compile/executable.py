@@ -1,4 +1,4 @@
-"""A traced, guarded and compiled function for one kind of call: what a call ends up running."""
+"""A traced, guarded and compiled function for one signature."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``fn.explain(*args)``: what a call reads and checks, what it changes, and why it was traced again, in plain words."""
+"""``fn.explain(*args)``: the guards and effects of a call and the reasons of retraces, as text."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A Python float that is run-time data of a program: what functions of ours get in place of one that may change.
+"""Python floats as run-time data of a program: the objects that stand for them in traced code.
 
 Python's own arithmetic on floats is float64, so sums, differences and products of such numbers stay float64; beside a
 tensor they take its dtype, as Python floats do. Whatever needs the number itself (``if lr > 0``, ``math.sqrt(lr)``,

@@ -1,4 +1,4 @@
-"""Graphs that nobody traced, as functions: compiled, and bound to Variables."""
+"""Graphs that were not traced, as callable functions: compiled, and bound to Variables."""
 
 from __future__ import annotations
 

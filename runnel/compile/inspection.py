@@ -1,4 +1,4 @@
-"""From a compiled function to the reports on what runs for it."""
+"""From a compiled function to the reports on its programs."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How generated code runs a program: a frame of its pool, the launch, and the count of runs that write Variables.
+"""Generated code that runs a program: takes a frame from its pool, launches, and counts runs that write Variables.
 
 The lines are the same wherever code is generated for a call. They read the names that :func:`names` gives.
 """

@@ -1,4 +1,4 @@
-"""From a traced graph to machine code, bound to the memory of the Variables it uses."""
+"""From a traced graph to machine code bound to the memory of its Variables."""
 
 from __future__ import annotations
 

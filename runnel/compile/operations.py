@@ -1,4 +1,4 @@
-"""What is done with tensors and arrays in an observed run: operators, items, attributes.
+"""Operators, items and attributes of tensors and arrays in an observed run.
 
 Those of tensors are recorded by Runnel's own code; those of NumPy's arrays are computed, and what they read is checked.
 """

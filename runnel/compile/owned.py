@@ -1,4 +1,4 @@
-"""What programs depend on of Runnel's own objects (layers, optimizers, generators), taken as a whole.
+"""The structure of Runnel's own objects (layers, optimizers, generators) as one comparable value for guards.
 
 The code of such an object runs unobserved, and its state is known: everything it holds is part of one value, its
 *structure*, that a guard compares. An object that holds things of the user's has none, and its code runs observed.

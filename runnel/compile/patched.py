@@ -1,4 +1,4 @@
-"""Methods of this package's Modules and optimizers that users replace.
+"""Methods of this package's Modules and optimizers that users have replaced.
 
 A class of ours is known, as long as its methods are ours. Each call checks that those are still the same that the
 function calls, and those that are called when a module or an optimizer is used; a class with another method is observed

@@ -1,4 +1,4 @@
-"""Watching compiled functions at work: how often each program was called, and how long that took, compilation apart."""
+"""Profiles of compiled functions: how often each program was called and how long it ran, without compilation."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How values of Runnel's and NumPy's that leave an observed run come about at later calls."""
+"""Recipes for Runnel's and NumPy's values that leave an observed run: how later calls make them."""
 
 from __future__ import annotations
 

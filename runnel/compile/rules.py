@@ -1,4 +1,4 @@
-"""What an observer is told of Runnel and NumPy: which values are arrays, which code runs unobserved, what has state."""
+"""The observer's policy for Runnel and NumPy: which values are arrays, which code runs unobserved, what has state."""
 
 from __future__ import annotations
 

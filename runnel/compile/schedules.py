@@ -1,4 +1,4 @@
-"""Schedules in compiled functions: ``scheduler.step()`` is one effect, which calls repeat when their program has run.
+"""Learning-rate schedules in compiled functions: ``scheduler.step()`` is one effect, replayed after each run.
 
 So rates, counters and functions of the user's are what they are in eager mode. What the function itself reads of the
 schedule and of its rates, it reads before: a read after the step, in the same call, is refused.

@@ -1,4 +1,4 @@
-"""What of a call is told apart before anything is checked: the kinds of its arguments, and the circumstances."""
+"""The signature of a call: the kinds of its arguments and the context; programs are looked up by it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What compiled functions are to an observer: objects that call one Python function. And ``rn.uncompiled``."""
+"""Compiled functions as an observer sees them: objects that call one Python function. And ``rn.uncompiled``."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What settings accept: a value from code or its text from the environment, to the value, or ValueError."""
+"""Parsers of settings: a value from code, or its text from the environment, to the value, or ValueError."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Data as users give it, as NumPy arrays of numbers."""
+"""User data as NumPy arrays of numbers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Files that are either the old ones or the new ones: written without a name, synced, put in place at the end.
+"""Atomic file writes: to an unnamed file, synced, then put in place at the end.
 
 A writer that is killed leaves nothing behind, because a file without a name goes with its last handle. Where the file
 system has no unnamed files, and for the instant in which an existing file is replaced, the new file has a name of its

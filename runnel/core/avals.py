@@ -1,5 +1,5 @@
-"""What is known of an array before its values: shape, dtype and device. Interned, so equal avals are one object, as
-long as somebody has one."""
+"""Abstract values: shape, dtype and device of an array. Interned, so equal avals are one object, as long as somebody
+has one."""
 
 from __future__ import annotations
 

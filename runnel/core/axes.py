@@ -1,4 +1,4 @@
-"""What an op does when an axis is added, or axes are reordered or merged: the rules of table ``axes``.
+"""Axis rules (table ``axes``): what an op does when an axis is added, or axes are reordered or merged.
 
 For most ops the rule is a description of their attributes (:class:`Aligned`). Others say how they are carried out with
 a new axis in front of their operands.

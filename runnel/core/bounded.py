@@ -1,4 +1,4 @@
-"""Dicts of bounded size that threads and signal handlers share: each step on one is atomic."""
+"""Bounded dicts that threads and signal handlers share: each step on one is atomic."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The dtype in which each thread wants its products, if not in that of their operands: what ``autocast`` sets.
+"""The dtype of products that ``autocast`` sets for a thread.
 
 Functions of ops look here when they are called (``ops/precision.py``); programs remember what they found.
 """

@@ -1,4 +1,4 @@
-"""Where arrays live and programs run: a name for each backend (``runnel.backends``)."""
+"""Devices: a name for each backend (``runnel.backends``)."""
 
 from __future__ import annotations
 

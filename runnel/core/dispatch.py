@@ -1,4 +1,4 @@
-"""The hinge between ops and the values they act on: ops call :func:`apply`, values say what applying means.
+"""Dispatch: ops call :func:`apply`, and their operands decide how it runs.
 
 Ops stand below tensors, so that an op's file needs to know no kind of tensor; a Tensor runs the op, a traced Tensor
 records it.

@@ -1,4 +1,4 @@
-"""What to write here for names of PyTorch, NumPy and JAX: one table, which the messages about missing names read.
+"""Equivalents of names in PyTorch, NumPy and JAX: the table behind messages about missing names.
 
 A test evaluates every expression's names: each exists.
 """

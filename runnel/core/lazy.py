@@ -1,4 +1,4 @@
-"""Attributes that are computed when somebody asks for them and kept, without a lock.
+"""Attributes that are computed at their first read and cached, without a lock.
 
 ``functools.cached_property`` of Python 3.11 has one lock for each property of a class, whatever the instance: a child
 that is forked while another thread computes one would wait for it for ever. Here two threads may compute a value twice;

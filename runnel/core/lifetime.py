@@ -1,4 +1,4 @@
-"""Who keeps what alive: references that keep nothing alive, and what ends together with its owners.
+"""Object lifetimes: weak references, and entries that end with their owners.
 
 What is made for an object (a program for a model) must not keep it alive, and goes when it goes. So it refers to the
 object by :class:`Weak`, and is :func:`tied` to it.

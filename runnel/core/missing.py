@@ -1,4 +1,4 @@
-"""Names that are not there: what to write instead, or which names are near.
+"""Messages for missing names: what to write instead, or which names are near.
 
 The sentence is made when somebody reads it, so that ``hasattr`` costs what it did.
 """

@@ -1,5 +1,4 @@
-"""The edge between users' code and ours: public functions accept other libraries' spellings of keywords, and answer
-every mistake in one sentence that names the function.
+"""Wrapping of public functions: other libraries' keyword names are accepted, and errors name the function.
 
 An error raised on purpose says what is wrong by itself. Any other error is explained by the arguments: the first one
 that is not of the kind its annotation declares is named. This costs nothing while nothing fails. Errors from

@@ -1,4 +1,4 @@
-"""Nested containers as a list of leaves and a structure: what functions take and return, looked at element by element.
+"""Pytrees: nested containers as a list of leaves and a structure.
 
 Containers are tuples (named ones too), lists, dicts and dataclasses; everything else is a leaf. A structure is
 hashable, and equal for equal nesting, keys and classes.

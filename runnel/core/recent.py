@@ -1,4 +1,4 @@
-"""A bounded mapping that forgets what has not been used for long.
+"""A bounded mapping that evicts what has not been used recently.
 
 Two generations: new items and those found again are young; when ``keep`` of them are, they become the old ones, and the
 old ones go. So finding a young item costs what a dict costs, and between ``keep`` and twice as many are kept.

@@ -1,4 +1,4 @@
-"""Records: small classes that are their fields, declared by annotations, as dataclasses are.
+"""Records: small classes whose fields are declared by annotations, like dataclasses.
 
 Dataclasses compile the text of several methods for each class, which was a third of the time that importing this
 package took. Here each method is compiled once for each number of fields, and a class gets that code with the names of

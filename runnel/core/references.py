@@ -1,4 +1,4 @@
-"""Objects that stand for functions are copied as functions are: a copy is the object itself, a pickle is a name."""
+"""Objects that copy and pickle as functions do: a copy is the object itself, a pickle is a name."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Files read without trusting what stands there: regular ones alone, up to a bound, and without waiting.
+"""Reads of untrusted paths: regular files only, of bounded size, and without blocking.
 
 A pipe in a file's place would make its reader wait for ever, and a file of holes can be larger than memory.
 """

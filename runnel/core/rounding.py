@@ -1,4 +1,4 @@
-"""NumPy arrays in other dtypes, rounded once: as compiled code converts numbers.
+"""Conversion of NumPy arrays to other dtypes with a single rounding, as in compiled code.
 
 NumPy reaches bfloat16 by way of float32, and rounds twice where that does not hold the number. Here it is rounded to
 odd in between (S. Boldo and G. Melquiond, "Emulation of a FMA and correctly rounded sums", 2008).

@@ -1,4 +1,4 @@
-"""Values as messages name them: short, with what matters of each kind."""
+"""Short descriptions of values for messages."""
 
 from __future__ import annotations
 

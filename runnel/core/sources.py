@@ -1,4 +1,4 @@
-"""Which code this is: a digest of the package's own sources, for what is kept on disk and made by them."""
+"""A digest of the package's own sources, part of the keys of everything kept on disk."""
 
 from __future__ import annotations
 

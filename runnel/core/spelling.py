@@ -1,4 +1,4 @@
-"""Keyword arguments as other libraries spell them: one table, which every public function reads."""
+"""Keyword arguments as other libraries spell them: one table for all public functions."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""The switches: each declared once, with what it accepts, default and help. ``RUNNEL_<NAME>`` in the environment sets
-the default, ``with switches.override(name=value):`` changes it for a block of code on all threads.
+"""The switches: each declared once, with the accepted values, default and help. ``RUNNEL_<NAME>`` in the environment
+sets the default, ``with switches.override(name=value):`` changes it for a block of code on all threads.
 
 The environment is read once, when the package is imported; a variable that is empty counts as unset. There is nothing
 else to configure; ``docs/debugging.md`` lists the switches (a test compares).

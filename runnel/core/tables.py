@@ -1,4 +1,4 @@
-"""Ops and the tables of what can be done with them.
+"""Ops, and the tables of their rules.
 
 An :class:`Op` is a name, a signature and a docstring. What can be *done* with it stands in the tables below: the only
 tables there are. A rule is registered with ``table.register(op, rule)`` or ``@table.rule(op)``, from any module, in

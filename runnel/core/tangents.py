@@ -1,4 +1,4 @@
-"""Words of table ``jvp``: what the tangent of an op is, for whole families of ops."""
+"""Words of table ``jvp``: tangents for whole families of ops."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whose code a frame belongs to, the user's or ours, and tracebacks that show the user's part alone."""
+"""Frames of users and of the package: tracebacks that show only the user's."""
 
 from __future__ import annotations
 

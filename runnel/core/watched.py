@@ -1,4 +1,4 @@
-"""Dicts that tell when they are changed: what holds the attributes of objects whose changes count."""
+"""Dicts that report changes, for the attributes of objects whose changes count."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A text as labels of its characters, for networks that foretell the next one."""
+"""A text as integer labels of its characters, for networks that predict the next character."""
 
 from __future__ import annotations
 

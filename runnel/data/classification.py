@@ -1,4 +1,4 @@
-"""What a data set for classification is: inputs and labels, for training and for testing."""
+"""A data set for classification: inputs and labels, for training and for testing."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Files from the web, kept in the user's cache folder: several mirrors, a checksum, and never half a file."""
+"""Downloads into the user's cache folder, from several mirrors, verified by checksum and written atomically."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Files compressed by gzip or not."""
+"""Reading files that may be compressed by gzip."""
 
 from __future__ import annotations
 

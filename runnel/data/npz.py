@@ -1,4 +1,4 @@
-"""NumPy's npz archives, read without running anything that stands in them."""
+"""NumPy's npz archives, read without unpickling anything."""
 
 from __future__ import annotations
 

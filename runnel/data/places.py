@@ -1,4 +1,4 @@
-"""Where the files of a data set lie: a folder the caller names, or the user's cache folder."""
+"""The folder of a data set: one that the caller names, or the user's cache folder."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The form of a safetensors file (github.com/huggingface/safetensors).
+"""The header of a safetensors file (github.com/huggingface/safetensors).
 
 Eight bytes say how long the header is; the header is JSON and gives dtype, shape and place of each array by name; then
 come the arrays' bytes in one row without gaps.

@@ -1,4 +1,4 @@
-"""Nested Python values as JSON and arrays by name, and back: what ``save`` writes and ``load`` reads.
+"""Nested Python values as JSON and named arrays, and back: the content of files written by ``save``.
 
 JSON's own kinds stand for themselves: null, true, numbers, strings, and arrays for lists. Everything else is an object
 of one item, whose name says what it is: ``{"tuple": [...]}``, ``{"dict": [[key, value], ...]}``, ``{"tensor": name}``.

@@ -1,5 +1,4 @@
-"""Attributes of a module that are computed from its Parameters when they are read: normalised, masked or otherwise
-parametrized weights."""
+"""Module attributes that are computed from Parameters on each read: normalised, masked or parametrized weights."""
 
 from __future__ import annotations
 

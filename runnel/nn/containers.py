@@ -1,4 +1,4 @@
-"""Modules that hold modules or Parameters, in a row, in a list or by name, as attributes called by position or key."""
+"""Modules that contain modules or Parameters: sequences, lists and dicts."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where a module's Parameters are to go: the arguments of ``Module.to``."""
+"""The arguments of ``Module.to``: target device and dtype."""
 
 from __future__ import annotations
 

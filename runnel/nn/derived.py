@@ -1,4 +1,4 @@
-"""Classes made for single modules, which do more than their own class: such as calling hooks.
+"""Subclasses made for single modules that need more than their class does, such as calling hooks.
 
 A module gets such a class, of the same name, when it needs one, and its own back when it needs it no more; so what few
 modules need costs the others nothing.

@@ -1,4 +1,4 @@
-"""Embeddings: a row of numbers for each of a set of labels."""
+"""Embeddings: a trained vector for each of a set of labels."""
 
 from __future__ import annotations
 

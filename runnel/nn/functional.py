@@ -1,4 +1,4 @@
-"""The functions of networks under PyTorch's names and with its argument order, usually imported as ``F``."""
+"""The functions of networks under PyTorch's names and argument order, usually imported as ``F``."""
 
 # Written by scripts/surface.py from the declarations where things are defined: see runnel.core.surface.
 

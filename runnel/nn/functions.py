@@ -1,4 +1,4 @@
-"""The functions of networks that differ from those of ``runnel`` in their arguments, which are PyTorch's here."""
+"""The functions of networks whose arguments differ from those of ``runnel``: they are PyTorch's here."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Functions that users attach to a module, to be called with what goes in and comes out, forwards and backwards."""
+"""Hooks: functions that are called with a module's arguments and results, in forward and backward."""
 
 from __future__ import annotations
 

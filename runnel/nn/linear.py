@@ -1,4 +1,4 @@
-"""The dense layer, and those that only pass on or reshape."""
+"""The dense layer, and layers that only pass on or reshape."""
 
 from __future__ import annotations
 

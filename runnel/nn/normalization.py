@@ -1,4 +1,4 @@
-"""Layers that bring activations to mean 0 and variance 1: over batches, groups and instances, or over the last axes."""
+"""Normalization layers: over batches, groups and instances, or over the last axes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Sequences of different lengths, packed: step by step, the rows of those that are long enough, without padding."""
+"""Packed sequences of different lengths: the rows of each step, without padding."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""One step of a recurrent network: as functions of what the input contributes and the state, and as modules."""
+"""One step of a recurrent network, as functions of the projected input and the state, and as modules."""
 
 from __future__ import annotations
 

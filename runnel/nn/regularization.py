@@ -1,4 +1,4 @@
-"""Layers that make training harder on purpose: dropout."""
+"""Regularisation layers: dropout."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A module's state as a dict by dotted path, and back, with the hooks of the modules and their extra states."""
+"""State dicts of modules: saving and loading, with hooks and extra states."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Functions over one, two or three spatial axes, made from those that take any number of them."""
+"""Functions for one, two or three spatial axes, made from those for any number of axes."""
 
 from __future__ import annotations
 

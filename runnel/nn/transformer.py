@@ -1,4 +1,4 @@
-"""Transformer encoders and decoders with PyTorch's arguments and names, so that state dicts of either load in both."""
+"""Transformer encoders and decoders with PyTorch's arguments and names, so that state dicts are interchangeable."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where in a model an error came up: a note on the error with the module's path, such as ``encoder.layers.0.linear1``.
+"""Notes on errors that name the module where they were raised, such as ``encoder.layers.0.linear1``.
 
 The note is written while the error passes through the calls of modules, from the inside out: each call puts the name
 under which it holds the module below in front of the path. A module that is held under several names is told by the

@@ -1,4 +1,4 @@
-"""The greatest elements of windows together with where they are: places in the flat spatial axes, as PyTorch counts."""
+"""The greatest elements of windows with their positions in the flattened spatial axes, as PyTorch counts them."""
 
 from __future__ import annotations
 

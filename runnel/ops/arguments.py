@@ -1,4 +1,4 @@
-"""Axes, shapes and dtypes as callers give them, brought to the form primitives take. Knows no op; raises the errors."""
+"""Axes, shapes and dtypes as callers pass them, normalised for primitives. Knows no op; raises the errors."""
 
 from __future__ import annotations
 

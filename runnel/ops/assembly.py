@@ -1,4 +1,4 @@
-"""The cotangent of an array that was read in slices, put together from theirs: side by side, where they are so."""
+"""The cotangent of an array that was read in slices, accumulated from those of the slices."""
 
 from __future__ import annotations
 

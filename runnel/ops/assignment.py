@@ -1,4 +1,4 @@
-"""Arrays with some elements replaced: what ``x[key] = value`` makes of ``x``."""
+"""Arrays with some elements replaced: the functional form of ``x[key] = value``."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Attention as functions: with PyTorch's arguments over any leading axes, and of packed projections."""
+"""Attention with PyTorch's arguments over any leading axes, and of packed projections."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The operands of attention and its gradient, sorted by their roles, and the extents that they have."""
+"""The operands of attention and its gradient by role, with their sizes."""
 
 from __future__ import annotations
 

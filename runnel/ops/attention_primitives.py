@@ -1,4 +1,4 @@
-"""Scaled dot-product attention: one primitive and its gradient, whose scores never lie in memory as a whole.
+"""Scaled dot-product attention: a primitive and its gradient, neither of which stores the whole score matrix.
 
 Heads come as views, in any order of axes. The primitive's result is laid out [batch, queries, heads, values], as the
 projection that usually follows wants it, and the gradient's parts likewise. A. Vaswani et al., "Attention is all you

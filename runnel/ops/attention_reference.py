@@ -1,4 +1,4 @@
-"""Attention and its gradient in NumPy and float64: what their kernels are compared with."""
+"""Attention and its gradient in NumPy and float64: the oracle of their kernels."""
 
 from __future__ import annotations
 

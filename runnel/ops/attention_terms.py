@@ -1,4 +1,4 @@
-"""Attention written out in simpler ops: its weights, and the gradients that no kernel has been made for.
+"""Attention in simpler ops: its weights, and the gradients that have no kernel.
 
 Used for weights that are asked for, for masks that are trained, and for gradients of gradients. Here the scores do lie
 in memory.

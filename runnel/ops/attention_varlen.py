@@ -1,4 +1,4 @@
-"""Attention over sequences of different lengths that lie one after another, without padding.
+"""Attention over packed sequences of different lengths, without padding.
 
 Lengths are values and not shapes: other lengths are another input of the same program. Offsets that make no sense stop
 a program with an error before anything is changed.

@@ -1,4 +1,4 @@
-"""Broadcast and sum: each the transpose of the other, so they stand together. Everything that broadcasts needs both."""
+"""Broadcast and sum, which are each other's transpose. Everything that broadcasts needs both."""
 
 from __future__ import annotations
 

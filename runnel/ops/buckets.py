@@ -1,4 +1,4 @@
-"""Sums of rows by label: positions are sorted into buckets once, then each row of the result sums its own bucket.
+"""Segment sums of rows: a counting sort of the segment ids, then one sum for each row of the result.
 
 What ``scatter_add`` becomes where its rows have several columns: the sums have no order among one another, so they are
 split among threads, and they are computed inside the kernel that reads them (an optimizer's update), without a dense

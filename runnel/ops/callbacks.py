@@ -1,4 +1,4 @@
-"""Calls of Python functions as ops: with values as NumPy arrays, at their place in the order of a program."""
+"""Calls of Python functions as ops: with NumPy arrays, in program order."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Comparisons and questions about elements: results are bool and carry no gradient."""
+"""Comparisons and predicates on elements: results are bool and have no gradient."""
 
 from __future__ import annotations
 

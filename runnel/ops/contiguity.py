@@ -1,4 +1,4 @@
-"""Values brought into dense row-major memory, for readers that are slower or cannot work on views."""
+"""Dense row-major copies, for consumers that are slower or impossible on views."""
 
 from __future__ import annotations
 

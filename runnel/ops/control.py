@@ -1,4 +1,4 @@
-"""Loops and choices as ops: ``scan``, ``while_loop`` and ``cond`` have graphs as attributes and several results.
+"""Loops and branches as ops: ``scan``, ``while_loop`` and ``cond`` have graphs as attributes and several results.
 
 Rules of table ``vjp`` stand in ``runnel.transforms``, as they trace.
 """

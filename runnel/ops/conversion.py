@@ -1,4 +1,4 @@
-"""The dtype of a value: ``cast``; and ``stop_gradient``, which changes nothing but what backward sees."""
+"""``cast`` to another dtype, and ``stop_gradient``."""
 
 from __future__ import annotations
 

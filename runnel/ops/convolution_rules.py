@@ -1,4 +1,4 @@
-"""What convolutions are made of (table ``expand``): channels-last contractions over windows, which are views.
+"""Decompositions of convolutions (table ``expand``): channels-last contractions over windows, which are views.
 
 Data between two convolutions stays channels-last: the pass ``sink_permutes`` removes the changes of order in between.
 Which algorithm runs is decided by shapes alone.

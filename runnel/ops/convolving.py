@@ -1,4 +1,4 @@
-"""Convolutions as layers call them: over the spatial axes of x[N, C, *sizes], with stride, padding, groups and bias."""
+"""Convolutions as layers call them: with stride, padding, groups and bias over x[N, C, *sizes]."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""New values that need no data: constants and positions, made beside a value ``like`` that tells their kind."""
+"""Constants and positions of a given shape, on the device and in the trace of a value ``like``."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The elementwise family: what all ops that map scalars to scalars have in common.
+"""The elementwise family: registration of ops that map scalars to scalars.
 
 An op joins with ``elementwise(op, scalar_op, accepted)`` and, if it can be differentiated, ``partials(op, ...)``.
 """

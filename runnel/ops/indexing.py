@@ -1,4 +1,4 @@
-"""Elements chosen by integer arrays: ``take`` and ``scatter_add``, each the transpose of the other.
+"""Gather and scatter by integer arrays: ``take`` and ``scatter_add``, which are each other's transpose.
 
 Indices of the primitives must lie in [0, n). Eager tensors check them; compiled programs clamp them and flag the fault.
 """

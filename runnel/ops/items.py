@@ -1,4 +1,4 @@
-"""Elements read by key: ``x[key]``."""
+"""Reads by key: ``x[key]``."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a key names: ``x[key]`` for integers, slices, ``...``, None, integer arrays and masks, as in NumPy.
+"""Keys of ``x[key]``: integers, slices, ``...``, None, integer arrays and masks, as in NumPy.
 
 A key is taken apart in two steps. Integers, slices, ``...`` and None cut a :class:`Window` out of the array; arrays of
 integers then choose elements along some of its axes, a :class:`Selection`. A mask is the arrays of its True positions.

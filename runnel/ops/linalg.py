@@ -1,4 +1,4 @@
-"""Factorizations and systems of equations, by LAPACK through NumPy: calls of the host in programs, with gradients.
+"""Factorizations and linear systems by LAPACK through NumPy: host calls in programs, with gradients.
 
 Matrices are the last two axes; axes before them count matrices. Dtypes are float32 and float64. LinAlgError says where
 there is no result. Gradients: M. Giles, "Collected matrix derivative results for forward and reverse mode algorithmic

@@ -1,4 +1,4 @@
-"""Logic and bits: one primitive each serves bool (logical) and integers (bitwise). And the choice ``where``."""
+"""Logic and bits: one primitive for bool (logical) and integers (bitwise). And the choice ``where``."""
 
 from __future__ import annotations
 

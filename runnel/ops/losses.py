@@ -1,4 +1,4 @@
-"""Loss functions, with the arguments and the conventions of PyTorch's functions of the same names.
+"""Loss functions, with the arguments and conventions of PyTorch's functions of the same names.
 
 ``reduction`` is "mean", "sum" or "none".
 """

@@ -1,4 +1,4 @@
-"""The op × table matrix: which op can do what. ``runnel ops`` prints it; a hole is a hole everybody can see."""
+"""The matrix of ops and tables. ``runnel ops`` prints it; a hole is a hole everybody can see."""
 
 from __future__ import annotations
 

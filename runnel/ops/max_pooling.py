@@ -1,4 +1,4 @@
-"""The greatest elements of windows over the spatial axes of x[N, C, *sizes], and their gradient.
+"""Max pooling over the spatial axes of x[N, C, *sizes], and its gradient.
 
 Both are carried out channels-last, elementwise over the kernel's taps, which are slices of the input: so pooling fuses
 with what stands before and after it.

@@ -1,4 +1,4 @@
-"""Normalization over batch, groups and instances: moments of channels, and channels scaled and shifted.
+"""Normalization over batch, groups and instances: moments of channels, then scale and shift.
 
 Everything is channels-last inside, so that sums over all but channels read memory in order, and each sum goes over one
 image first: the partial sums are short, which keeps them accurate, and images can be summed by different threads.

@@ -1,4 +1,4 @@
-"""Padding and the gradient of slices: each the transpose of the other, so they stand together."""
+"""Padding and the gradient of slices, which are each other's transpose."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Products with weights that were laid out ahead, for serving programs (``compiler.passes.hoisted``).
+"""Products with prepacked weights, for serving programs (``compiler.passes.hoisted``).
 
 In *panels* the columns of a matrix stand in groups as wide as the tiles of the machine's product: panels[q, k, c] is
 element (k, q·width + c), and zeros fill the last group up. So a product reads its weights in the order of memory. Of

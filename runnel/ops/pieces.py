@@ -1,4 +1,4 @@
-"""Slices and concatenations: arrays cut and joined."""
+"""Slices and concatenations."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Pooling over the spatial axes of x[N, C, *sizes]: greatest elements and means of windows, as layers ask for them."""
+"""Pooling over the spatial axes of x[N, C, *sizes]: maxima and means of windows, with the arguments of layers."""
 
 from __future__ import annotations
 

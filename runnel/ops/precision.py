@@ -1,4 +1,4 @@
-"""The functions that ``autocast`` changes, as they are exported: products in low precision, sums in full.
+"""The functions that ``autocast`` changes, as they are exported: products in low precision, sums in full precision.
 
 Products round their operands to the wanted dtype and their results too; what is between is added up in float32. A
 product of two bfloat16 is exact in float32, so machines with and without instructions for it differ in how sums round

@@ -1,4 +1,4 @@
-"""Operands of mixed kinds (tensors, Python scalars, NumPy arrays) brought to one dtype and one rank."""
+"""Type promotion: operands of mixed kinds (tensors, Python scalars, NumPy arrays) to one dtype and rank."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is computed a second time instead of being kept: ``again`` tells it from the first."""
+"""``again``: an optimization barrier that keeps a recomputed value apart from the first one."""
 
 from __future__ import annotations
 

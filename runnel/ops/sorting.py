@@ -1,4 +1,4 @@
-"""Order: sorting, the positions of a sort, the greatest elements.
+"""Sorting, the positions of a sort, and the greatest elements.
 
 Every sort here is stable. NaN counts as greater than every number, as in NumPy and PyTorch: it comes last in ascending
 order and first in descending order. -0 and +0 are equal.

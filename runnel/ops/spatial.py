@@ -1,4 +1,4 @@
-"""Arguments of layers over spatial axes, as callers give them: one number for all axes, numbers, pairs, words."""
+"""Arguments of layers over spatial axes: one number for all axes, one for each, pairs, or a word."""
 
 from __future__ import annotations
 

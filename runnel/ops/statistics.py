@@ -1,4 +1,4 @@
-"""Means, variances, norms, normalisation and log-sum-exp: compositions, which the compiler fuses."""
+"""Means, variances, norms, normalisation and log-sum-exp, as compositions that the compiler fuses."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Functions that give an array like their first operand, with parts of it moved, mixed or replaced."""
+"""Functions that return a copy of their first operand with parts moved, mixed or replaced."""
 
 from __future__ import annotations
 

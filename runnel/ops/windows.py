@@ -1,4 +1,4 @@
-"""Windows: what a kernel that slides over the spatial axes of an array sees at each position, a view of that array."""
+"""Sliding windows over spatial axes, as a view of the array (im2col)."""
 
 from __future__ import annotations
 

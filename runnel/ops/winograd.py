@@ -1,4 +1,4 @@
-"""Convolutions of 3×3 filters with fewer multiplications: Winograd's minimal filtering F(4×4, 3×3).
+"""Winograd's minimal filtering F(4×4, 3×3): 3×3 convolutions with fewer multiplications.
 
 A tile of 4×4 results needs 36 multiplications for each pair of channels instead of 144:
 Y = Aᵀ[(G g Gᵀ) ⊙ (Bᵀ d B)]A for a filter g and the 6×6 inputs d of the tile (A. Lavin, S. Gray, "Fast Algorithms for

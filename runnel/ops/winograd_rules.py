@@ -1,4 +1,4 @@
-"""Where Winograd's algorithm takes a convolution's place, and how its three parts are made of it."""
+"""When Winograd's algorithm replaces a convolution, and the decomposition of its three parts."""
 
 from __future__ import annotations
 

@@ -1,5 +1,4 @@
-"""What is going on, on each thread: the trace that ops are recorded in, the innermost level, and who notes which
-Variables are read."""
+"""Thread-local state: the active trace, the innermost level, and the log of Variable reads."""
 
 from __future__ import annotations
 

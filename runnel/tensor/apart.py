@@ -1,4 +1,4 @@
-"""What breaks into a trace runs apart from it: signal handlers, what the garbage collector calls, profilers, debuggers.
+"""Code that interrupts a trace (signal handlers, finalisers, profilers, debuggers) runs outside of it.
 
 They run on the thread that is tracing, in the middle of the traced function, and are no part of it: for as long as one
 runs no trace is active, and its ops compute. Objects that the traced function itself drops are another matter: the

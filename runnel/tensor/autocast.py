@@ -1,4 +1,4 @@
-"""``autocast``: products in bfloat16 or float16 inside a block, everything that adds up in float32."""
+"""``autocast``: products in bfloat16 or float16 inside a block, sums in float32."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The level of vectorizing maps: each tensor stands for one value per element. Rules are those of table ``axes``."""
+"""The level of ``vmap``: each tensor holds a value for each element of a batch. Rules are those of table ``axes``."""
 
 from __future__ import annotations
 

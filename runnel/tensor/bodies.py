@@ -1,4 +1,4 @@
-"""Tracing what a loop does at each step, or a branch does, to a graph of its own.
+"""Traces the body of a loop or branch to a graph of its own.
 
 Values from outside become inputs of the body: tensors, traced ones of the trace around it included, and Variables.
 """

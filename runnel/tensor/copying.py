@@ -1,4 +1,4 @@
-"""Copies and pickles of tensors: the memory they take along, and what else makes them up.
+"""Copies and pickles of tensors: what memory and which attributes go along.
 
 A copy owns its memory. Views that stood in one block stand in one block again, so that a large array and its slices are
 copied once; but a small part of a large block goes alone.

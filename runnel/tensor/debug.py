@@ -1,4 +1,4 @@
-"""``rn.debug``: looking into programs while they run."""
+"""``rn.debug``: printing and calling back from running programs."""
 
 from runnel.tensor.callbacks import callback as callback, print_values as print
 

@@ -1,6 +1,6 @@
-"""Eager execution: one op, now. The kernel comes from the same lowering and code generation as in compiled programs, as
-a program of one node; programs are kept by op, attributes, avals, layouts and context, kernels by structure alone, so a
-new shape compiles nothing.
+"""Eager execution of single ops. The kernel comes from the same lowering and code generation as in compiled programs,
+as a program of one node; programs are kept by op, attributes, avals, layouts and context, kernels by structure alone,
+so a new shape compiles nothing.
 """
 
 from __future__ import annotations

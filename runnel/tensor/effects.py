@@ -1,4 +1,4 @@
-"""The order of effects in a trace: each reads the token that the one before gave, and gives another.
+"""The order of effects in a trace, by tokens.
 
 A token is an array of no elements. It goes through loops and branches as a Variable that they assign does, so it has
 what is asked of one there: ``aval``, ``name``, ``read`` and ``assign``.

@@ -1,4 +1,4 @@
-"""The number of elements of an array, as NumPy has it (``x.size``), and its shape as PyTorch does (``x.size()``)."""
+"""The number of elements as in NumPy (``x.size``), and the shape as in PyTorch (``x.size()``)."""
 
 from __future__ import annotations
 

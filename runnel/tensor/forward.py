@@ -1,4 +1,4 @@
-"""The level of forward mode: each tensor carries its tangent along. Rules are those of table ``jvp``."""
+"""The level of forward mode: each tensor has a primal and a tangent. Rules are those of table ``jvp``."""
 
 from __future__ import annotations
 

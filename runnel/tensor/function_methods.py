@@ -1,4 +1,4 @@
-"""The methods of Tensor and Variable that are functions of the array: each calls the one of that meaning."""
+"""The methods of Tensor and Variable that call functions of arrays."""
 
 # Written by scripts/surface.py from the declarations where things are defined: see runnel.core.surface.
 

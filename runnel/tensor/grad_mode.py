@@ -1,4 +1,4 @@
-"""Whether operations are recorded for differentiation: ``no_grad``, ``enable_grad`` and their kin.
+"""Whether ops are recorded for differentiation: ``no_grad``, ``enable_grad``, ``inference_mode``.
 
 The mode belongs to the context that sets it (:mod:`contextvars`): each thread begins with recording on, and each
 asyncio task has a mode of its own. A compiled function has programs of its own for each mode.

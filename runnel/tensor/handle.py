@@ -1,4 +1,4 @@
-"""A handle of a value, as the tape sees it, and the records that it hangs on the tape by.
+"""Handles of values as the tape sees them, and the records of the tape.
 
 The nodes of the tape are values. A handle is the node of its value until ``x[key] = value`` or an in-place method gives
 it another one: then :func:`moved_out` makes a node of the old value, which earlier records mean from then on. Later

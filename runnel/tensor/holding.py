@@ -1,4 +1,4 @@
-"""Values of Variables that somebody will need later, though nobody has read them: what backward programs read.
+"""Holds on values of Variables that a backward program will read, so that writers preserve them.
 
 Programs update Variables in place. Reading one has the next program that writes it take other memory, which costs both
 of them time; in a training step nothing is written between a forward and its backward. So a forward registers a *hold*,

@@ -1,4 +1,4 @@
-"""Methods whose functions stand in modules that are imported when one of them is first used."""
+"""Methods whose modules are imported at their first use."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Levels: tensors whose values are more than one, and what ops do to them.
+"""Levels: tensors made of components of lower levels, and how ops apply to them.
 
 Each transform that computes forwards (``jvp``, ``vmap``) opens a level. An op runs on the highest level among its
 operands; there the operands of lower levels are constants, and the level's rule applies ops to the components, which

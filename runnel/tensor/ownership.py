@@ -1,4 +1,4 @@
-"""Which handles may be given another value, and when: what ``x[i] = v`` and in-place methods ask first."""
+"""Which handles may be written in place, and when: checked by ``x[i] = v`` and in-place methods."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Random numbers with a state: a generator is a Variable of (key, count), so draws are the same eager and compiled.
+"""Random number generators: Variables of (key, count), so that eager and compiled draws are the same.
 
 The numbers are counter-based (``ops.random``): draw number ``count`` of a generator with seed ``s`` is a function of
 (s, count) and position alone, whatever computes it.

@@ -1,4 +1,4 @@
-"""Python numbers that a compiled program reads anew at each run: learning rates are data, not structure."""
+"""Python numbers that a compiled program reads anew at each run, such as learning rates."""
 
 from __future__ import annotations
 

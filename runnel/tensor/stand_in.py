@@ -1,4 +1,4 @@
-"""What stands for a tensor and is none: a Variable, and the ``data`` of a leaf. In array functions it is read."""
+"""Objects that stand for a tensor: a Variable, and the ``data`` of a leaf. In array functions it is read."""
 
 from __future__ import annotations
 

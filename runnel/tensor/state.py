@@ -1,4 +1,4 @@
-"""The state of many Variables: gradients dropped, and saved values taken over.
+"""State of many Variables: clearing gradients, and checking and assigning saved values.
 
 Every name, shape and dtype is checked before the first Variable changes.
 """

@@ -1,4 +1,4 @@
-"""What Modules and optimizers are to a compiled function: objects whose attributes tick the state clock.
+"""The base class of Modules and optimizers: setting an attribute ticks the state clock.
 
 Programs look at such an object again only when the clock has ticked. ``CLOCK`` itself is in ``variable.py``.
 """

@@ -1,4 +1,4 @@
-"""A stretch of the tape: what lies between some results and the nodes where it ends, walked by itself.
+"""A section of the tape between some results and its ends, walked by itself.
 
 Its cotangents are handed on reading by reading, in the order in which a walk over the whole tape would add them up, so
 that sums of gradients are rounded alike however the tape is divided.

@@ -1,4 +1,4 @@
-"""The trace: a graph under construction, with its inputs by where they come from.
+"""The trace: a graph under construction, with its inputs by origin.
 
 These are arguments it was given, and tensors and arrays that the function captured. What is known of other matters,
 such as the state of Variables as the traced function sees it, is kept in facets.

@@ -1,4 +1,4 @@
-"""What is said when the value of a traced tensor is asked for, and what to do instead."""
+"""The errors for reading the value of a traced tensor, with what to write instead."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Turns: how those who touch the same Variables keep out of one another's way, so that all of them get on.
+"""Fair access to Variables among threads: waiting readers and writers get their turn.
 
 Nothing that must be right rests on this. Whoever reads, writes or binds Variables finds out afterwards whether somebody
 came between, and starts over. A turn only sees to it that starting over ends: who has it is not disturbed, because the

@@ -1,5 +1,5 @@
-"""The Variable: the one thing in Runnel that changes. Parameters, optimizer state, running statistics and random state
-are Variables; reading one gives a Tensor, ``assign`` puts another in.
+"""The Variable: the mutable cell of Runnel. Parameters, optimizer state, running statistics and random state are
+Variables; reading one gives a Tensor, ``assign`` puts another in.
 """
 
 from __future__ import annotations

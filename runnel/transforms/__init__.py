@@ -1,4 +1,4 @@
-"""Functions on functions: gradients of any order, derivatives of one's own, and values computed again for backward."""
+"""Function transforms: gradients of any order, custom derivatives, checkpointing, vectorizing maps and loops."""
 
 # Written by scripts/surface.py from the declarations where things are defined: see runnel.core.surface.
 

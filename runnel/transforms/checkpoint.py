@@ -1,4 +1,4 @@
-"""``checkpoint``: a function whose intermediate values are computed again in backward instead of being kept.
+"""``checkpoint``: intermediate values are recomputed in the backward pass instead of stored.
 
 The trade is that of A. Griewank and A. Walther, "Algorithm 799: revolve" (2000), and T. Chen et al., "Training deep
 nets with sublinear memory cost" (2016). The cotangents are those of the function itself, handed on one by one in the

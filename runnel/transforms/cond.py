@@ -1,4 +1,4 @@
-"""``cond``: one of two functions, chosen by a value. Inside a program the other one does not run."""
+"""``cond``: one of two functions, chosen by a value at run time. Inside a program the other one does not run."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Loops and choices for all elements of a batch (table ``axes``): their bodies work on stacked values.
+"""Batching of loops and branches (table ``axes``): their bodies work on stacked values.
 
 Which values differ from element to element is found in the body's graph: what depends on one that does, through the
 carries too.

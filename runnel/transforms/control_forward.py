@@ -1,4 +1,4 @@
-"""Forward mode through loops and choices: their bodies carry tangents along (table ``jvp``)."""
+"""Forward mode through loops and branches (table ``jvp``): their bodies carry tangents."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""``custom_vjp``: a function whose derivative its author gives."""
+"""``custom_vjp``: a function with a user-defined derivative."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Functions that give their own derivative, applied to tensors of a level: its components get that derivative, too.
+"""``custom_vjp`` functions on tensors of a level: their components get the user-defined derivative, too.
 
 Tangents come from the transpose of the backward function. A batch is a function of the stacked components, whose
 backward function is the given one for all elements.

@@ -1,4 +1,4 @@
-"""Input hoisting: what a loop's body computes without its carries leaves the loop.
+"""Input hoisting: what a loop's body computes without its carries is computed outside of the loop.
 
 What depends on constants alone is computed once; a contraction that reads only xs and constants becomes one contraction
 over all steps, which is large and fast where the step's was small.

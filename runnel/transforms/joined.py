@@ -1,4 +1,4 @@
-"""Bodies that are traced one by one and carried out on the same inputs: two branches, or a loop and its condition."""
+"""Merges bodies that were traced one by one and run on the same inputs: two branches, or a loop and its condition."""
 
 from __future__ import annotations
 

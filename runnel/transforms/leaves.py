@@ -1,4 +1,4 @@
-"""What a function is differentiated by: the tensors in its arguments, made leaves of a tape of their own."""
+"""The tensors in a function's arguments, as leaves of a tape of their own to differentiate by."""
 
 from __future__ import annotations
 

@@ -1,6 +1,4 @@
-"""A body and its derivative in one graph: the body's nodes, and those that take cotangents of its outputs to cotangents
-of its inputs.
-"""
+"""A body and its derivative in one graph: its nodes, and those from cotangents of outputs to cotangents of inputs."""
 
 from __future__ import annotations
 

@@ -1,5 +1,4 @@
-"""Which values of a loop's body to keep for its backward pass: the cheapest set from which the rest can be computed
-again by cheap operations.
+"""The residuals of a loop's body: the cheapest set of values from which cheap ops recompute the rest.
 
 That is a minimum cut between what is known anyway and what the backward pass reads, where cutting a value costs its
 bytes. Maximum flow by shortest augmenting paths (J. Edmonds, R. Karp, "Theoretical improvements in algorithmic

@@ -1,4 +1,4 @@
-"""``scan``: a loop of known length as one op, however long it is. Gradients flow through it."""
+"""``scan``: a loop of known length as one op. Gradients flow through it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The gradient of ``scan``: a scan in the other direction, over what the forward one kept.
+"""The gradient of ``scan``: a scan in the other direction over the residuals of the forward one.
 
 A plan says, for a body and for what is asked, which values the forward scan has to stack besides its own results, what
 the backward body is, and which sums are taken after it. Plans are kept by the identity of the body.

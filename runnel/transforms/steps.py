@@ -1,6 +1,4 @@
-"""A part of a loop's body carried out for all steps at once, as ``vmap`` does: values that differ from step to step
-are stacked along a new axis 0.
-"""
+"""A part of a loop's body computed for all steps at once, as ``vmap`` does it."""
 
 from __future__ import annotations
 

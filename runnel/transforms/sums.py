@@ -1,4 +1,4 @@
-"""Gradient-sum sinking: what a loop's backward pass adds up step by step, as operations after the loop.
+"""Gradient accumulation sinking: what a loop's backward pass sums over steps, as ops after the loop.
 
 The gradient of a constant is a sum over steps. Where each term is a matrix product aₜ·bₜ, the sum is one product of the
 stacked factors, contracted over steps and rows at once; where it is a sum over axes, one sum over steps and axes. Then

@@ -1,4 +1,4 @@
-"""Trees of tensors as loops and branches take and give them: leaves by path, and None where there is nothing."""
+"""Trees of tensors as loops and branches take and return them: leaves by path, and None where there is none."""
 
 from __future__ import annotations
 

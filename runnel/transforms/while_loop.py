@@ -1,4 +1,4 @@
-"""``while_loop``: a loop whose end is known when it gets there, as one op."""
+"""``while_loop``: a loop with a condition, as one op."""
 
 from __future__ import annotations
 

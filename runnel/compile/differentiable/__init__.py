@@ -1,1 +1,1 @@
-"""Compiled forwards as differentiable programs: a forward that keeps residuals, and backward programs for them."""
+"""Differentiable compiled functions: a forward program that keeps residuals, and backward programs."""

@@ -1,4 +1,4 @@
-"""The programs of one part of a derivative, made when a backward pass first asks for them."""
+"""The backward programs of one part of a derivative, compiled when first needed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a call of a compiled function leaves for backward passes, and the tapes that its results get."""
+"""One differentiable call of a compiled function: its residuals, and the tapes of its results."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The derivative of a traced function: what its tape does, as graphs from residuals and a cotangent to cotangents.
+"""The derivative of a traced function: its tape as graphs from residuals and a cotangent to cotangents.
 
 It is made in the trace itself: the tape's own rules, applied to symbolic cotangents, record their ops after those of
 the function. So a backward program computes what an eager backward pass computes, bit by bit. What depends on a

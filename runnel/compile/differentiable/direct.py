@@ -1,4 +1,4 @@
-"""Backward passes through one call alone: what its backward program gives goes to the Variables' ``.grad`` at once.
+"""Backward passes through a single call: results of the backward program go directly to ``.grad`` of the Variables.
 
 A training step of a small network spends most of a general backward pass in Python, so this one is generated code: from
 addresses to base pointers, the launch, and results to gradients.

@@ -1,4 +1,4 @@
-"""Where the tape of a traced function ends, as it is seen from outside."""
+"""The ends of a traced function's tape: Variables, and tensors from outside."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Gradients of a compiled function that may be differentiated again: their tape is made when somebody asks for it.
+"""Gradients of a compiled function that can be differentiated again: their tape is built on demand.
 
 A backward program gives gradients without a tape. Each gets a record that stands for it; the first walk of the tape
 that meets one has the call's tape made anew, and the gradient computed by it. From then on the gradient's tensor is

@@ -1,4 +1,4 @@
-"""In which order of axes residuals lie: that in which both programs compute, so that neither copies them."""
+"""The order of axes in which residuals are stored: the one of both programs, so that neither copies them."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The tape of a call of a compiled function, as it is seen from outside: records whose backward runs a program.
+"""The tape of a compiled call: records whose backward runs a program.
 
 A part of the tape is a record on the tensor where it begins, a result or a stand-in for a value that only parts read.
 What is handed on late (``derivative.Part``) comes from stand-ins of its own, which the record leads to.

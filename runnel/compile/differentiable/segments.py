@@ -1,4 +1,4 @@
-"""The tape of a function, divided so that each part is entered in one place.
+"""A function's tape, divided into segments with one entry each.
 
 A part begins at a result that can be differentiated, or at a value that several parts read; it ends at arguments,
 Variables and other parts. On the tape around the function each part stands as one record. The walk there meets parts

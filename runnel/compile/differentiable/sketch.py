@@ -1,4 +1,4 @@
-"""The tape of a traced function as data: what a call needs to make it anew, should its gradients be differentiated.
+"""The tape of a traced function as data, from which a call can rebuild it for derivatives of gradients.
 
 The steps of a part are those of its stretch of the tape, in their order. The rule of a ``custom_vjp`` or a checkpoint
 is Python code that belongs to the trace, so it is applied there once more, to a symbolic cotangent, and what it does

@@ -1,4 +1,4 @@
-"""The lines that a call's code has more where its results can be differentiated: see ``calling.py``."""
+"""Generated lines of a call whose results can be differentiated (see ``calling.py``)."""
 
 from __future__ import annotations
 

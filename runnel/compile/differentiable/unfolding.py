@@ -1,4 +1,4 @@
-"""The tape of one call made anew, op by op, from what the call has kept: its gradients can be differentiated by it.
+"""Rebuilds the tape of one call op by op from its residuals, for derivatives of gradients.
 
 It is the tape that the function would have left if it had been run eagerly: the same records in the same order, with
 the values that Variables, arrays and random numbers had at the time of the call. Nothing of the user's runs again.

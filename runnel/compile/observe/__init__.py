@@ -1,1 +1,1 @@
-"""Observing a call: what it read from outside and where it found it, what it changed, and guards made of that."""
+"""Observing a call: what it reads from outside, what it changes, and the guards made of that."""

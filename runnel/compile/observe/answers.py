@@ -1,4 +1,4 @@
-"""What the recorder answers itself: built-in functions and protocols, so that they read no more than they need."""
+"""Built-in functions and protocols that the recorder carries out itself, so that they read no more than they need."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Code objects taken apart into instructions, and put together again.
+"""Disassembly and assembly of code objects.
 
 Jumps and exception handlers refer to instructions instead of offsets, so that instructions can be replaced by several.
 """

@@ -1,5 +1,5 @@
-"""Attributes as ``object.__getattribute__`` finds them: a data descriptor of the class, the instance, the class, and
-``__getattr__`` last. Each place that was looked at is a read; Python code on the way runs observed."""
+"""Attribute lookup as in ``object.__getattribute__``: data descriptor, instance, class, then ``__getattr__``. Each
+place that was looked at is a read; Python code on the way runs observed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a call runs: the twin of a Python function, an answer of the recorder's own, or a C function that is known."""
+"""Dispatch of calls: the twin of a Python function, the recorder's own answer, or a known C function."""
 
 from __future__ import annotations
 

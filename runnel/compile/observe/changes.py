@@ -1,4 +1,4 @@
-"""What was changed outside, as one call of C code where that is possible: no signal handler breaks in on such a call.
+"""Changes of outside state as single calls of C code where possible, so that no signal handler can interrupt them.
 
 A change is applied as ``change(target, key, value)``, which calls what ``change.call`` gives.
 """

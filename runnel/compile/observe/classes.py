@@ -1,4 +1,4 @@
-"""Looking at classes and objects without running anybody's code."""
+"""Inspection of classes and objects without running user code."""
 
 from __future__ import annotations
 

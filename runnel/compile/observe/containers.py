@@ -1,4 +1,4 @@
-"""Reading what containers hold: an item, the length, the keys, or everything, where C code looks into them.
+"""Reads of containers: an item, the length, the keys, or everything where C code looks into them.
 
 Lists, tuples, dicts, sets and deques, exact or inherited. A container that the run has changed is read as it was before
 the run where a later call will find it so, and as the run's own where it holds what the run put there.

@@ -1,4 +1,4 @@
-"""What a run changes outside: written down with its inverse, so that it can be undone and done again at later calls."""
+"""The effects of a run, recorded with their inverses: undone after the run and replayed at each call."""
 
 from __future__ import annotations
 

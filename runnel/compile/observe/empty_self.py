@@ -1,4 +1,4 @@
-"""Which calls have an empty self: where the interpreter's NULLs lie on the stack, followed along all paths.
+"""Finds the calls whose self is a NULL of the interpreter, by data flow over all paths.
 
 A call finds ``NULL function`` or ``method self`` below its arguments (from 3.13 on ``function NULL``). Code that moves
 these two must know which it is, for a NULL is no object: touching one as if it were crashes the process.

@@ -1,4 +1,4 @@
-"""Blocks in which C code calls special methods of the user's classes: sorting, hashing, comparing, formatting.
+"""Blocks in which C code may call special methods of user classes: sorting, hashing, comparing, formatting.
 
 C code finds those methods on the classes themselves, so for the length of the block the functions there run rewritten
 code. The net (``net.py``) says whether any other Python code ran in it: that would be code that nobody observed.

@@ -1,4 +1,4 @@
-"""A log turned into a guard: one generated function that reads the paths again and checks what was found.
+"""A log turned into a guard: one generated function that reads the paths again and checks the values.
 
 A guard runs no user code: paths are chosen so that reading them does not. It keeps no model alive: objects that count
 for their identity are compared by address, and when one of them dies the guard is retired before its address can recur.

@@ -1,4 +1,4 @@
-"""The hooks of an observed run: each does what its instruction did, and tells the recorder what was read or changed."""
+"""The hooks of an observed run: each does what its instruction did and reports reads and changes to the recorder."""
 
 from __future__ import annotations
 

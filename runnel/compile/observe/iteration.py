@@ -1,4 +1,4 @@
-"""Iterators of C code, which read what they are given only when they are advanced: what they call runs observed."""
+"""C iterators, which read their arguments only when advanced: the functions they call run observed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Methods of objects written in C: what they read of the object, and what they change."""
+"""Methods written in C: what they read of their object and what they change."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The net below an observed run: it hears of Python code that starts to run, unobserved, while C code is called.
+"""A safety net for observed runs: detects Python code that starts unobserved while C code runs.
 
 Debuggers, profilers and tools that measure coverage ask Python for the same events. They go on hearing of them: from
 CPython 3.12 on each tool has a place of its own, and on 3.11 the net takes whichever of ``sys.settrace`` and

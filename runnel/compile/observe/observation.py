@@ -1,4 +1,4 @@
-"""Observing a call: ``observe`` runs a function once, and gives what later calls need to do without running it."""
+"""``observe``: run a function once under observation; the result says how later calls do without running it."""
 
 from __future__ import annotations
 

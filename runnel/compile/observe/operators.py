@@ -1,4 +1,4 @@
-"""Operators on objects of the user's classes, by the rules of Python's data model, so that their methods run observed.
+"""Operators on objects of user classes, by Python's data model, so that their methods run observed.
 
 Where neither operand has a method written in Python the operator itself is applied, and counts as having looked at all
 that its operands hold.

@@ -1,4 +1,4 @@
-"""What each hook does when nobody records: exactly what the instruction that it replaced did."""
+"""The hooks outside of a recording: exactly what the replaced instruction did."""
 
 from __future__ import annotations
 

@@ -1,5 +1,5 @@
-"""What is known of code that cannot be observed: C functions that depend on their arguments alone, state that can be
-watched, and packages that run unobserved by contract. Whatever is not known here ends the observation."""
+"""The policy for code that cannot be observed: pure C functions, state that guards can check, and trusted packages.
+Whatever is not known here ends the observation."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the files of an observed run know of its recorder, of the policy that it asks and of its hooks."""
+"""The interfaces of recorder, policy and hooks, for the files of an observed run."""
 
 from __future__ import annotations
 

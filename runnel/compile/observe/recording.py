@@ -1,4 +1,4 @@
-"""The recorder of one call: it knows where each value from outside was found, and writes down what was read.
+"""The recorder of one call: the provenance of values from outside, and a log of reads.
 
 Values have provenance by identity. A plain value (a number, a string) is checked where it is read and needs none
 afterwards; any other object that was read from outside has a source, the path by which it was found first, and is kept

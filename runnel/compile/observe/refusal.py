@@ -1,4 +1,4 @@
-"""What ends an observation: the function did something that a program could not repeat or a guard could not watch."""
+"""Refusals: what ends an observation because a program could not repeat it or a guard could not check it."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where values were found, and what must hold of them: the log that guards are made of.
+"""Sources and the log: where values come from and what must hold of them.
 
 A source is a path: an expression over what its parent holds, down to a root (the function called, its arguments, or
 something that lives as long as the process). Reads and checks stay in the order in which they were met, so that a check

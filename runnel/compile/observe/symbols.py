@@ -1,5 +1,5 @@
-"""Numbers that may be others at each call: the run computes with the ones it was given, and how they come about is
-written down as a source, which a guard computes again. Nothing is checked before somebody looks at the number.
+"""Symbolic numbers: they may change at each call, and Python arithmetic on them is recorded for the guard. Nothing is
+checked before somebody looks at the number.
 
 A float made for one read has an identity of its own, by which it is known; so ``type(x) is float`` stays true.
 """

@@ -1,4 +1,4 @@
-"""The two tables of a code object, read and written: where exceptions are handled, and where instructions come from.
+"""The exception table and the position table of code objects: reading and writing.
 
 Formats: CPython's ``Objects/exception_handling_notes.txt`` and ``Objects/locations.md``. Offsets count code units.
 """

@@ -1,4 +1,4 @@
-"""What kinds of values there are to an observer."""
+"""The kinds of values that an observer distinguishes."""
 
 from __future__ import annotations
 

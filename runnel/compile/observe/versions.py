@@ -1,4 +1,4 @@
-"""What differs between CPython versions in bytecode that we write: one table, and which versions are supported.
+"""Bytecode differences between the supported CPython versions, in one table.
 
 Sources: ``Lib/opcode.py``, ``Python/bytecodes.c`` and ``Objects/exception_handling_notes.txt`` of each version. A
 version that has not been run through the test suite is not supported.

@@ -1,4 +1,4 @@
-"""Whole numbers that may be others at each call: counters. They are of a class of their own, which only the recorder
+"""Symbolic integers: counters that may change at each call. They are of a class of their own, which only the recorder
 sees: hooks that compute, store or pass numbers on know it, and to all others a plain number is given, which is checked.
 
 Such numbers are made only where an earlier trace ended because a number had changed.

@@ -1,1 +1,1 @@
-"""What not every program asks for: modules that are imported when a name of theirs is first used."""
+"""Names that few programs need: their modules are imported at first use."""

@@ -1,4 +1,4 @@
-"""What dtypes are: their limits, how they meet, and the names that PyTorch has for them; constants of the Array API."""
+"""Information on dtypes: limits, promotion, PyTorch's aliases, and constants of the Array API."""
 
 from __future__ import annotations
 

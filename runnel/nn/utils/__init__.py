@@ -1,4 +1,4 @@
-"""What is done to modules and to all of their Parameters: gradients in bounds, weights that are computed."""
+"""Utilities for modules and their Parameters: gradient clipping, parametrized weights, pruning."""
 
 # Written by scripts/surface.py from the declarations where things are defined: see runnel.core.surface.
 

@@ -1,4 +1,4 @@
-"""Gradients kept in bounds before the optimizer's step. Changes ``.grad``, returns what it measured."""
+"""Gradient clipping, for use before the optimizer's step. Changes ``.grad``, returns what it measured."""
 
 from __future__ import annotations
 

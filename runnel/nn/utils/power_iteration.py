@@ -1,4 +1,4 @@
-"""The greatest singular value of a matrix, nearer with each iteration."""
+"""The greatest singular value of a matrix, by power iteration."""
 
 from __future__ import annotations
 

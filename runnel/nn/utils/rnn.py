@@ -1,4 +1,4 @@
-"""Sequences of different lengths, padded and packed, under PyTorch's name for the place."""
+"""Padding and packing of sequences of different lengths, under PyTorch's module name."""
 
 from __future__ import annotations
 

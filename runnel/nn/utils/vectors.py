@@ -1,4 +1,4 @@
-"""All Parameters as one vector, and back; and what needs no work here."""
+"""All Parameters as one vector, and back; and functions of PyTorch that need no work here."""
 
 from __future__ import annotations
 

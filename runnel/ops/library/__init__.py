@@ -1,1 +1,1 @@
-"""Functions of arrays that not every program needs: their modules are imported when one is first asked for."""
+"""Functions of arrays that few programs need: their modules are imported at first use."""

@@ -1,4 +1,4 @@
-"""Running sums, products, extremes and log-sums along an axis; differences; integrals by the trapezoidal rule.
+"""Cumulative sums, products, extremes and log-sums along an axis; differences; the trapezoidal rule.
 
 A running combination takes about log n steps instead of n (W. Hillis, G. Steele, "Data parallel algorithms", 1986), in
 blocks of 128 whose totals are combined in the same way. So its sums have the error bound of pairwise summation, its

@@ -1,4 +1,4 @@
-"""Arrays put together and taken apart: stacks, blocks, pieces, repetitions."""
+"""Stacking, splitting, blocks and repetition of arrays."""
 
 from __future__ import annotations
 

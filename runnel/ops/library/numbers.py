@@ -1,4 +1,4 @@
-"""Elementwise functions that are compositions: remainders, angles, careful logarithms, what stands for NaN."""
+"""Elementwise compositions: remainders, angles, stable logarithms, replacement of NaN."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a sort tells: medians, quantiles, modes, the place of values among sorted ones.
+"""Order statistics: medians, quantiles, modes, and binary search.
 
 Every sort is stable, and NaN counts as greater than every number; a median or quantile with a NaN among its elements is
 NaN, as in NumPy and PyTorch.

@@ -1,4 +1,4 @@
-"""Elementwise primitives whose formula stands in ``loops.formulas.library``: how one is added to the tables."""
+"""Elementwise primitives whose formula is in ``loops.formulas.library``: their registration in the tables."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Elements gathered by index arrays and scattered to them, with PyTorch's arguments; rows combined by segment."""
+"""Gather and scatter with PyTorch's arguments; segment reductions of rows."""
 
 from __future__ import annotations
 

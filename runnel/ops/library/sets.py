@@ -1,4 +1,4 @@
-"""What shapes cannot foretell: elements that are not zero, unique elements, counts of labels, histograms.
+"""Results whose shape depends on values: nonzero and unique elements, counts of labels, histograms.
 
 How many there are depends on values, which must be known: a compiled function takes arrays that it does not compute.
 """

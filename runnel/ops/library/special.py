@@ -1,4 +1,4 @@
-"""Special functions: of the error function's family, of Γ's, modified Bessel functions.
+"""Special functions: error functions, Γ and its relatives, modified Bessel functions.
 
 Errors in float64 are a few units in the last place; float32 and half precision are computed in float64.
 """

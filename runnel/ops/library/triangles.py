@@ -1,4 +1,4 @@
-"""Diagonals and triangles of matrices, which are the last two axes or two that are named; windows along an axis."""
+"""Diagonals and triangles of matrices in the last two axes or two named ones; windows along an axis."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""Functions of tensors that not every program needs: their modules are imported when one is first asked for."""
+"""Functions of tensors that few programs need: their modules are imported at first use."""

@@ -1,4 +1,4 @@
-"""What is asked of arrays and of the library: sizes and kinds of arrays, the Array API's inspection, threads."""
+"""Queries: sizes and kinds of arrays, the Array API's inspection functions, threads."""
 
 from __future__ import annotations
 
