@@ -29,21 +29,23 @@ buckets_p = Op(
     "the labels in ascending order of label.",
 )
 lower.register(buckets_p, Buckets())
-vjp.register(buckets_p, lambda g, out, labels, *, rows: (None,))
-cost.register(buckets_p, lambda labels, *, rows: 2 * labels.size + rows)
+vjp.register(buckets_p, lambda g, out, segment_ids, *, rows: (None,))
+cost.register(buckets_p, lambda segment_ids, *, rows: 2 * segment_ids.size + rows)
 
 
 @infer.rule(buckets_p)
-def _buckets_infer(labels: Aval, *, rows: int) -> Aval:
-    require_dtype("buckets", labels.dtype, INTEGERS)
-    if labels.ndim != 1 or rows < 1:
-        raise ShapeError(f"[buckets] needs a vector of labels and at least one row; got {labels.shape} and {rows}.")
-    return aval((rows + 2 + labels.size,), int64)
+def _buckets_infer(segment_ids: Aval, *, rows: int) -> Aval:
+    require_dtype("buckets", segment_ids.dtype, INTEGERS)
+    if segment_ids.ndim != 1 or rows < 1:
+        raise ShapeError(
+            f"[buckets] needs a vector of segment ids and at least one row; got {segment_ids.shape} and {rows}."
+        )
+    return aval((rows + 2 + segment_ids.size,), int64)
 
 
 @reference.rule(buckets_p)
-def _buckets_reference(labels: Any, *, rows: int) -> Any:
-    clipped = np.clip(labels, 0, rows - 1).astype(np.int64)
+def _buckets_reference(segment_ids: Any, *, rows: int) -> Any:
+    clipped = np.clip(segment_ids, 0, rows - 1).astype(np.int64)
     begins = np.searchsorted(np.sort(clipped), np.arange(rows + 1))
     return np.concatenate([begins, begins[-1:], np.argsort(clipped, kind="stable")]).astype(np.int64)
 
@@ -56,25 +58,30 @@ bucket_sums_p = Op(
     "Row v of shape is the sum of the updates in bucket v of the table, which is buckets(labels).",
 )
 lower.register(bucket_sums_p, BucketSums())
-cost.register(bucket_sums_p, lambda table, labels, updates, *, shape: updates.size)
+cost.register(bucket_sums_p, lambda table, segment_ids, updates, *, shape: updates.size)
 
 
 @infer.rule(bucket_sums_p)
-def _sums_infer(table: Aval, labels: Aval, updates: Aval, *, shape: Shape) -> Aval:
+def _sums_infer(table: Aval, segment_ids: Aval, updates: Aval, *, shape: Shape) -> Aval:
     require_dtype("bucket_sums", table.dtype, (int64,))
-    require_dtype("bucket_sums", labels.dtype, INTEGERS)
+    require_dtype("bucket_sums", segment_ids.dtype, INTEGERS)
     require_dtype("bucket_sums", updates.dtype, NUMBERS)
     count = updates.shape[0] if updates.ndim else -1
-    if not shape or updates.shape[1:] != shape[1:] or table.shape != (shape[0] + 2 + count,) or labels.size != count:
+    if (
+        not shape
+        or updates.shape[1:] != shape[1:]
+        or table.shape != (shape[0] + 2 + count,)
+        or segment_ids.size != count
+    ):
         raise ShapeError(
-            f"[bucket_sums] a table of shape {table.shape}, labels of shape {labels.shape} and updates of shape "
-            f"{updates.shape} do not fit the shape {shape}."
+            f"[bucket_sums] a table of shape {table.shape}, segment ids of shape {segment_ids.shape} and updates of "
+            f"shape {updates.shape} do not fit the shape {shape}."
         )
     return aval(shape, updates.dtype)
 
 
 @reference.rule(bucket_sums_p)
-def _sums_reference(table: Any, labels: Any, updates: Any, *, shape: Shape) -> Any:
+def _sums_reference(table: Any, segment_ids: Any, updates: Any, *, shape: Shape) -> Any:
     result = np.zeros(shape, updates.dtype)
     rows, count = shape[0], len(updates)
     for row in range(rows if count else 0):  # a table that nobody sorted reads somewhere, as in compiled code
@@ -84,6 +91,6 @@ def _sums_reference(table: Any, labels: Any, updates: Any, *, shape: Shape) -> A
     return result
 
 
-def bucket_sums(labels: Array, updates: Array, shape: Shape) -> Array:
+def bucket_sums(segment_ids: Array, updates: Array, shape: Shape) -> Array:
     """Zeros of ``shape`` to which ``updates[i]`` is added at row ``labels[i]``."""
-    return apply(bucket_sums_p, apply(buckets_p, labels, rows=shape[0]), labels, updates, shape=shape)
+    return apply(bucket_sums_p, apply(buckets_p, segment_ids, rows=shape[0]), segment_ids, updates, shape=shape)

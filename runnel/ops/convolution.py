@@ -52,7 +52,7 @@ for _op in (convolution_p, convolution_input_gradient_p, convolution_weight_grad
 # --- shapes -------------------------------------------------------------------------------------------------------
 
 
-def _places(op: Op, size: Shape, kernel: Shape, stride: Shape, padding: Pairs, dilation: Shape) -> Shape:
+def _out_shape(op: Op, size: Shape, kernel: Shape, stride: Shape, padding: Pairs, dilation: Shape) -> Shape:
     """The spatial shape of a convolution's result; ShapeError where the kernel does not fit."""
     attrs = {"stride": stride, "padding": padding, "dilation": dilation}
     for name, numbers in attrs.items():
@@ -101,7 +101,7 @@ def _convolution_infer(
 ) -> Aval:
     _require_operands(convolution_p, x, w)
     _require_groups(convolution_p, x.shape[1], w.shape[0], groups, w.shape[1])
-    out_size = _places(convolution_p, x.shape[2:], w.shape[2:], stride, padding, dilation)
+    out_size = _out_shape(convolution_p, x.shape[2:], w.shape[2:], stride, padding, dilation)
     return aval((x.shape[0], w.shape[0], *out_size), sum_dtype(x.dtype))
 
 
@@ -120,7 +120,7 @@ def _input_gradient_infer(
     op = convolution_input_gradient_p
     _require_operands(op, g, w)
     _require_groups(op, w.shape[1] * groups, w.shape[0], groups, None)
-    out_size = _places(op, size, w.shape[2:], stride, padding, dilation)
+    out_size = _out_shape(op, size, w.shape[2:], stride, padding, dilation)
     if g.shape[1:] != (w.shape[0], *out_size):
         raise ShapeError(
             f"[{op.name}] g of shape {g.shape} with a weight of shape {w.shape} should have the shape "
@@ -144,7 +144,7 @@ def _weight_gradient_infer(
     op = convolution_weight_gradient_p
     _require_operands(op, x, g)
     _require_groups(op, x.shape[1], g.shape[1], groups, None)
-    out_size = _places(op, x.shape[2:], kernel, stride, padding, dilation)
+    out_size = _out_shape(op, x.shape[2:], kernel, stride, padding, dilation)
     if (g.shape[0], *g.shape[2:]) != (x.shape[0], *out_size):
         raise ShapeError(
             f"[{op.name}] g of shape {g.shape} should have batch {x.shape[0]} and the spatial shape {out_size} that a "
@@ -215,7 +215,7 @@ def _convolution_reference(
     x, w = summed(x), summed(w)
     padded = _grouped(np.pad(x, ((0, 0), (0, 0), *padding)), 1, groups)
     weight = _grouped(w, 0, groups)
-    out_size = _places(convolution_p, x.shape[2:], w.shape[2:], stride, padding, dilation)
+    out_size = _out_shape(convolution_p, x.shape[2:], w.shape[2:], stride, padding, dilation)
     result: Any = np.zeros((x.shape[0], groups, w.shape[0] // groups, *out_size), x.dtype)
     with np.errstate(all="ignore"):
         for tap, region in _per_tap(w.shape[2:], out_size, stride, dilation):

@@ -115,10 +115,10 @@ def _tap_by_tap(x: Array, w: Array, stride: Shape, dilation: Shape, groups: int)
     inputs, results = x.shape[-1] // groups, w.shape[0] // groups
     weight = permute(reshape(w, (groups, results, inputs, math.prod(kernel))), (3, 2, 0, 1))
     terms: list[Array] = []
-    taps = tap_slices(x, kernel, stride, dilation)
+    slices = tap_slices(x, kernel, stride, dilation)
     if not inputs:
-        return full_like(x, 0, (*taps[0].shape[:-1], groups * results))
-    for tap, region in enumerate(taps):
+        return full_like(x, 0, (*slices[0].shape[:-1], groups * results))
+    for tap, region in enumerate(slices):
         split = reshape(region, (*region.shape[:-1], groups, inputs))
         for channel in range(inputs):
             factor = narrow(narrow(weight, 0, tap, 1), 1, channel, 1)
@@ -169,8 +169,8 @@ def _weight_gradient(
 def _covered(x: Array, out_size: Shape, kernel: Shape, stride: Shape, dilation: Shape) -> Array:
     """``x`` without what no window reaches."""
     sizes = tuple(
-        (n - 1) * step + (taps - 1) * gap + 1
-        for n, taps, step, gap in zip(out_size, kernel, stride, dilation, strict=True)
+        (n - 1) * step + (extent - 1) * gap + 1
+        for n, extent, step, gap in zip(out_size, kernel, stride, dilation, strict=True)
     )
     covered = (x.shape[0], *sizes, x.shape[-1])
     return x if covered == x.shape else apply(slice_p, x, starts=(0,) * x.ndim, sizes=covered, steps=(1,) * x.ndim)
@@ -187,8 +187,8 @@ def _weights_tap_by_tap(x: Array, g: Array, kernel: Shape, stride: Shape, dilati
         for channel in range(inputs):
             product = multiply(narrow(split, -1, channel, 1), cotangent)
             rows.append(sum(sum(product, spatial), 0))
-    taps = math.prod(kernel)
-    together = reshape(stack(rows), (taps, inputs, groups, results))
+    offsets = math.prod(kernel)
+    together = reshape(stack(rows), (offsets, inputs, groups, results))
     return reshape(permute(together, (2, 3, 1, 0)), (groups * results, inputs, *kernel))
 
 
@@ -196,20 +196,20 @@ def _weights_tap_by_tap(x: Array, g: Array, kernel: Shape, stride: Shape, dilati
 
 
 class Phase(NamedTuple):
-    """The elements stride·q + phase of one axis, for q in [first, first + count): each is the sum over ``taps`` of
-    g[q - shift - i·gap]·w[taps[i]]."""
+    """The elements stride·q + phase of one axis, for q in [first, first + count): each is the sum over
+    ``kernel_offsets`` of g[q - shift - i·gap]·w[kernel_offsets[i]]."""
 
-    taps: tuple[int, ...]
+    kernel_offsets: tuple[int, ...]
     shift: int
     gap: int
 
 
-def phases(taps: int, stride: int, dilation: int) -> list[Phase]:
+def phases(extent: int, stride: int, dilation: int) -> list[Phase]:
     """What each residue modulo ``stride`` of a padded input's positions meets, without multiplications by zero."""
     common = math.gcd(stride, dilation)
     result = []
     for phase in range(stride):
-        mine = tuple(t for t in range(taps) if (t * dilation - phase) % stride == 0)
+        mine = tuple(t for t in range(extent) if (t * dilation - phase) % stride == 0)
         shift = (mine[0] * dilation - phase) // stride if mine else 0
         result.append(Phase(mine, shift, dilation // common))
     return result
@@ -256,7 +256,7 @@ def _transposed_weight(w: Array, groups: int) -> Array:
 
 def _one_phase(g: Array, w: Array, along: Sequence[Phase], first: Shape, count: Shape, groups: int) -> Array:
     """A convolution of stride 1 with the taps of one phase, backwards."""
-    kernel = tuple(len(p.taps) for p in along)
+    kernel = tuple(len(p.kernel_offsets) for p in along)
     if 0 in kernel:
         return cast(full_like(g, 0, (g.shape[0], *count, w.shape[0])), sum_dtype(g.dtype))
     starts = tuple(f - p.shift - (n - 1) * p.gap for f, p, n in zip(first, along, kernel, strict=True))
@@ -269,11 +269,11 @@ def _one_phase(g: Array, w: Array, along: Sequence[Phase], first: Shape, count: 
 def _chosen(w: Array, along: Sequence[Phase]) -> Array:
     """The taps of one phase in reverse order."""
     for axis, phase in enumerate(along, 2):
-        taps = phase.taps
-        step = taps[1] - taps[0] if len(taps) > 1 else 1
-        if (taps[0], len(taps), step) != (0, w.shape[axis], 1):
+        offsets = phase.kernel_offsets
+        step = offsets[1] - offsets[0] if len(offsets) > 1 else 1
+        if (offsets[0], len(offsets), step) != (0, w.shape[axis], 1):
             starts, sizes, steps = [0] * w.ndim, list(w.shape), [1] * w.ndim
-            starts[axis], sizes[axis], steps[axis] = taps[0], len(taps), step
+            starts[axis], sizes[axis], steps[axis] = offsets[0], len(offsets), step
             w = apply(slice_p, w, starts=tuple(starts), sizes=tuple(sizes), steps=tuple(steps))
         w = flip(w, axis)
     return w
@@ -296,7 +296,9 @@ def interleaved(parts: Sequence[Array], stride: Shape) -> Array:
 # Whatever the elements are put together to, they are carried out as each would be alone, so that bits are the same.
 
 
-def _settled(algorithm: str, x: Array, w: Array, out_size: Shape, stride: Shape, dilation: Shape, groups: int) -> str:
+def _resolved_algorithm(
+    algorithm: str, x: Array, w: Array, out_size: Shape, stride: Shape, dilation: Shape, groups: int
+) -> str:
     """The algorithm that one element's convolution of ``x`` with ``w`` has; both have an axis for elements in front."""
     one = aval(x.shape[1:], float32 if _wants_float32(x, algorithm) else x.dtype)
     is_winograd = winograd_rules.chosen(algorithm, one, w.shape[1:], out_size, stride, dilation, groups)
@@ -308,14 +310,14 @@ def _convolution_batched(
     size: int, x: Array, w: Array, *, stride: Shape, padding: Pairs, dilation: Shape, groups: int, algorithm: str = AUTO
 ) -> Array | None:
     out_size = _out_size(x.shape[3:], w.shape[3:], stride, padding, dilation)
-    settled = _settled(algorithm, x, w, out_size, stride, dilation, groups)
+    resolved = _resolved_algorithm(algorithm, x, w, out_size, stride, dilation, groups)
     attrs: dict[str, Any] = {"stride": stride, "padding": padding, "dilation": dilation, "groups": groups}
     if w.shape[0] == 1:
-        result = apply(convolution_p, merged_rows(x), bare(w), **attrs, algorithm=settled)
+        result = apply(convolution_p, merged_rows(x), bare(w), **attrs, algorithm=resolved)
         return split_rows(result, size, x.shape[1])
-    if x.shape[0] != 1 or groups != 1 or settled == WINOGRAD:
+    if x.shape[0] != 1 or groups != 1 or resolved == WINOGRAD:
         return None
-    result = apply(convolution_p, bare(x), merged_rows(w), **attrs, algorithm=settled)
+    result = apply(convolution_p, bare(x), merged_rows(w), **attrs, algorithm=resolved)
     return moveaxis(reshape(result, (x.shape[1], size, w.shape[1], *out_size)), 1, 0)
 
 
@@ -335,10 +337,10 @@ def _input_gradient_batched(
 ) -> Array | None:
     if w.shape[0] != 1:
         return None
-    settled = _settled(algorithm, g, w, size, stride, dilation, groups)
+    resolved = _resolved_algorithm(algorithm, g, w, size, stride, dilation, groups)
     result = apply(
         convolution_input_gradient_p, merged_rows(g), bare(w), size=size, stride=stride, padding=padding,
-        dilation=dilation, groups=groups, algorithm=settled,
+        dilation=dilation, groups=groups, algorithm=resolved,
     )  # fmt: skip
     return split_rows(result, count, g.shape[1])
 

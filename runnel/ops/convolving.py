@@ -89,8 +89,8 @@ def conv_transpose(
     if any(not 0 <= e < step for e, step in zip(extra, steps, strict=True)):
         raise ShapeError(f"[conv_transpose] output_padding {extra} must be smaller than the stride {steps}.")
     size = tuple(
-        (n - 1) * step - 2 * p + effective_size(taps, gap) + e
-        for n, step, p, taps, gap, e in zip(x.shape[2:], steps, around, weight.shape[2:], gaps, extra, strict=True)
+        (n - 1) * step - 2 * p + effective_size(extent, gap) + e
+        for n, step, p, extent, gap, e in zip(x.shape[2:], steps, around, weight.shape[2:], gaps, extra, strict=True)
     )
     if min(size) < 1:
         raise ShapeError(f"[conv_transpose] padding {around} leaves nothing of the spatial shape: {size}.")

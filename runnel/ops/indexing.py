@@ -63,9 +63,9 @@ def _take_reference(x: Any, indices: Any, *, axis: int) -> Any:
 @vjp.rule(take_p)
 def _take_vjp(g: Array, out: Array, x: Array, indices: Array, *, axis: int) -> tuple[Callable[[], Array], None]:
     def into_x() -> Array:
-        places = range(axis, axis + indices.ndim)
-        others = [i for i in range(g.ndim) if i not in places]
-        rows = permute(g, (*places, *others))
+        index_axes = range(axis, axis + indices.ndim)
+        others = [i for i in range(g.ndim) if i not in index_axes]
+        rows = permute(g, (*index_axes, *others))
         rest = x.shape[:axis] + x.shape[axis + 1 :]
         summed = scatter_add(reshape(indices, (indices.size,)), reshape(rows, (indices.size, *rest)), x.shape[axis])
         return moveaxis(summed, 0, axis)
@@ -256,10 +256,10 @@ jvp.register(buckets_p, no_tangent)
 
 
 @batching(buckets_p)
-def _buckets_batched(size: int, labels: Array, *, rows: int) -> Array:
+def _buckets_batched(size: int, segment_ids: Array, *, rows: int) -> Array:
     """One sort of all elements' labels; of its parts each begins where the element does."""
-    n = labels.shape[1]
-    clipped = minimum(maximum(cast(labels, int64), 0), rows - 1)
+    n = segment_ids.shape[1]
+    clipped = minimum(maximum(cast(segment_ids, int64), 0), rows - 1)
     table = apply(buckets_p, reshape(own_rows(clipped, rows), (size * n,)), rows=size * rows)
     first = multiply(iota(clipped, (size, 1), 0), n)
     begins = reshape(narrow(table, 0, 0, size * rows), (size, rows))
@@ -270,9 +270,9 @@ def _buckets_batched(size: int, labels: Array, *, rows: int) -> Array:
 
 @vjp.rule(bucket_sums_p)
 def _sums_vjp(
-    g: Array, out: Array, table: Array, labels: Array, updates: Array, *, shape: Shape
+    g: Array, out: Array, table: Array, segment_ids: Array, updates: Array, *, shape: Shape
 ) -> tuple[None, None, Array]:
-    return None, None, apply(take_p, g, labels, axis=0)
+    return None, None, apply(take_p, g, segment_ids, axis=0)
 
 
 @offered("ops")

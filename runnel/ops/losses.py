@@ -196,8 +196,8 @@ def _label_weights(x: Array, target: Array, weight: Array | None, ignore_index: 
     valid = not_equal(target, ignore_index)
     if weight is None:
         return cast(valid, x.dtype)
-    places = equal(iota(x, x.shape, axis), expand_dims(target, axis))
-    return where(valid, sum(where(places, _along(weight, x, axis), 0), axis), 0)
+    is_class = equal(iota(x, x.shape, axis), expand_dims(target, axis))
+    return where(valid, sum(where(is_class, _along(weight, x, axis), 0), axis), 0)
 
 
 def _along(weight: Array, x: Array, axis: int) -> Array:

@@ -53,13 +53,13 @@ def _max_pool_infer(x: Aval, *, kernel: Shape, stride: Shape, padding: Pairs, di
             f"padding and dilation; got {kernel}, {stride}, {padding}, {dilation}."
         )
     out_size = []
-    for n, taps, step, (low, high), gap in zip(x.shape[2:], kernel, stride, padding, dilation, strict=True):
-        if effective_size(taps, gap) > n + low + high or max(low, high) >= effective_size(taps, gap):
+    for n, extent, step, (low, high), gap in zip(x.shape[2:], kernel, stride, padding, dilation, strict=True):
+        if effective_size(extent, gap) > n + low + high or max(low, high) >= effective_size(extent, gap):
             raise ShapeError(
                 f"[max_pool] windows of {kernel} with dilation {dilation} do not fit an input of {x.shape[2:]} with "
                 f"padding {padding}: each must hold an element of the input."
             )
-        out_size.append(positions_along(n + low + high, taps, step, gap))
+        out_size.append(positions_along(n + low + high, extent, step, gap))
     return aval((*x.shape[:2], *out_size), x.dtype)
 
 
@@ -93,10 +93,10 @@ def _max_pool_vjp(
     greatest, cotangent = channels_last(out), channels_last(g)
     kind = uint8 if math.prod(kernel) <= 256 else int32
     first = constant(x, 0, kind, x.ndim)
-    taps = tap_slices(padded, kernel, stride, dilation)
-    for tap, region in reversed([*enumerate(taps)][1:]):
+    slices = tap_slices(padded, kernel, stride, dilation)
+    for tap, region in reversed([*enumerate(slices)][1:]):
         first = where(equal(region, greatest), constant(x, tap, kind, x.ndim), first)
-    first = where(equal(taps[0], greatest), constant(x, 0, kind, x.ndim), first)
+    first = where(equal(slices[0], greatest), constant(x, 0, kind, x.ndim), first)
     if stride == kernel and set(dilation) == {1}:
         summed = _apart(cotangent, first, kernel)
     else:
@@ -110,18 +110,18 @@ def _apart(g: Array, first: Array, kernel: Shape) -> Array:
     spatial = len(kernel)
     shape = [g.shape[0]]
     split = [g.shape[0]]
-    for n, taps in zip(g.shape[1:-1], kernel, strict=True):
+    for n, extent in zip(g.shape[1:-1], kernel, strict=True):
         shape += [n, 1]
-        split += [n, taps]
+        split += [n, extent]
     own: Array = None
-    for i, taps in enumerate(kernel):
+    for i, extent in enumerate(kernel):
         axes = [1] * (2 * spatial + 2)
-        axes[2 + 2 * i] = taps
+        axes[2 + 2 * i] = extent
         along = multiply(iota(first, tuple(axes), 2 + 2 * i, first.dtype), math.prod(kernel[i + 1 :]))
         own = along if own is None else add(own, along)
     chosen, cotangent = (reshape(v, (*shape, g.shape[-1])) for v in (first, g))
     spread = where(equal(chosen, own), cotangent, 0)
-    whole = tuple(n * taps for n, taps in zip(g.shape[1:-1], kernel, strict=True))
+    whole = tuple(n * extent for n, extent in zip(g.shape[1:-1], kernel, strict=True))
     return reshape(spread, (g.shape[0], *whole, g.shape[-1]))
 
 
@@ -131,12 +131,12 @@ def _overlapping(g: Array, first: Array, size: Shape, kernel: Shape, stride: Sha
     parts = []
     for along in itertools.product(*(phases(*each) for each in zip(kernel, stride, dilation, strict=True))):
         terms = []
-        for chosen in itertools.product(*(range(len(p.taps)) for p in along)):
+        for chosen in itertools.product(*(range(len(p.kernel_offsets)) for p in along)):
             starts = (0, *(-p.shift - i * p.gap for p, i in zip(along, chosen, strict=True)), 0)
             sizes = (g.shape[0], *count, g.shape[-1])
             tap = 0
-            for p, i, taps in zip(along, chosen, kernel, strict=True):
-                tap = tap * taps + p.taps[i]
+            for p, i, extent in zip(along, chosen, kernel, strict=True):
+                tap = tap * extent + p.kernel_offsets[i]
             hit = equal(zero_extended(first, starts, sizes), constant(first, tap, first.dtype, first.ndim))
             terms.append(where(hit, zero_extended(g, starts, sizes), 0))
         parts.append(functools.reduce(add, terms) if terms else full_like(g, 0, (g.shape[0], *count, g.shape[-1])))

@@ -39,27 +39,29 @@ def _geometry(
     spatial = x.ndim - 2
     if spatial < 1:
         raise ShapeError(f"[{name}] needs a batch axis, a channel axis and spatial axes; got shape {x.shape}.")
-    taps = per_axis(name, "kernel", kernel, spatial)
-    steps = per_axis(name, "stride", taps if stride is None else stride, spatial)
+    kernel_shape = per_axis(name, "kernel", kernel, spatial)
+    steps = per_axis(name, "stride", kernel_shape if stride is None else stride, spatial)
     around = per_axis(name, "padding", padding, spatial)
     gaps = per_axis(name, "dilation", dilation, spatial)
-    if min((*taps, *steps, *gaps)) < 1 or any(p < 0 or p > t // 2 for p, t in zip(around, taps, strict=True)):
+    if min((*kernel_shape, *steps, *gaps)) < 1 or any(
+        p < 0 or p > t // 2 for p, t in zip(around, kernel_shape, strict=True)
+    ):
         raise ShapeError(
-            f"[{name}] kernel {taps}, stride {steps} and dilation {gaps} must be positive, and padding {around} at "
-            "most half the kernel."
+            f"[{name}] kernel {kernel_shape}, stride {steps} and dilation {gaps} must be positive, and "
+            f"padding {around} at most half the kernel."
         )
     pairs = []
-    for n, k, step, p, gap in zip(x.shape[2:], taps, steps, around, gaps, strict=True):
+    for n, k, step, p, gap in zip(x.shape[2:], kernel_shape, steps, around, gaps, strict=True):
         room = n + 2 * p - effective_size(k, gap)
         if room < 0:
             raise ShapeError(
-                f"[{name}] a kernel of {taps} does not fit an input of shape {x.shape} padded by {around}."
+                f"[{name}] a kernel of {kernel_shape} does not fit an input of shape {x.shape} padded by {around}."
             )
         count = -(-room // step) + 1 if ceil_mode else room // step + 1
         if ceil_mode and (count - 1) * step >= n + p:
             count -= 1
         pairs.append((p, max((count - 1) * step + effective_size(k, gap) - n - p, 0)))
-    return taps, steps, tuple(pairs), gaps
+    return kernel_shape, steps, tuple(pairs), gaps
 
 
 @offered("rn")
@@ -75,8 +77,8 @@ def max_pool(
 
     ``ceil_mode`` adds a last window that is only partly inside. The first of equal elements receives the gradient.
     """
-    taps, steps, pairs, gaps = _geometry("max_pool", x, kernel_size, stride, padding, dilation, ceil_mode)
-    return apply(max_pool_p, x, kernel=taps, stride=steps, padding=pairs, dilation=gaps)
+    kernel, steps, pairs, gaps = _geometry("max_pool", x, kernel_size, stride, padding, dilation, ceil_mode)
+    return apply(max_pool_p, x, kernel=kernel, stride=steps, padding=pairs, dilation=gaps)
 
 
 @offered("rn")
@@ -91,14 +93,14 @@ def avg_pool(
 ) -> Array:
     """The mean of each window of ``x`` (N, C, *sizes): its sum over ``divisor_override``, or over the number of its
     elements inside the padding or, without ``count_include_pad``, inside ``x``."""
-    taps, steps, pairs, _ = _geometry("avg_pool", x, kernel_size, stride, padding, 1, ceil_mode)
-    total = _window_sums(pad(channels_last(x), ((0, 0), *pairs, (0, 0))), taps, steps)
+    kernel, steps, pairs, _ = _geometry("avg_pool", x, kernel_size, stride, padding, 1, ceil_mode)
+    total = _window_sums(pad(channels_last(x), ((0, 0), *pairs, (0, 0))), kernel, steps)
     if divisor_override is not None:
         return channels_first(divide(total, divisor_override))
     paddings = per_axis("avg_pool", "padding", padding, x.ndim - 2)
     counts = [
         _inside(n, k, step, low, total.shape[1 + i], p if count_include_pad else 0)
-        for i, (n, k, step, (low, _), p) in enumerate(zip(x.shape[2:], taps, steps, pairs, paddings, strict=True))
+        for i, (n, k, step, (low, _), p) in enumerate(zip(x.shape[2:], kernel, steps, pairs, paddings, strict=True))
     ]
     return channels_first(divide(total, _divisor(total, counts)))
 
@@ -107,11 +109,11 @@ def _window_sums(x: Array, kernel: Shape, stride: Shape) -> Array:
     """The sum of each window of channels-last ``x``."""
     spatial = len(kernel)
     count = tuple(
-        positions_along(n, taps, step, 1) for n, taps, step in zip(x.shape[1:-1], kernel, stride, strict=True)
+        positions_along(n, extent, step, 1) for n, extent, step in zip(x.shape[1:-1], kernel, stride, strict=True)
     )
     if stride != kernel:
         return functools.reduce(add, tap_slices(x, kernel, stride, (1,) * spatial))
-    covered = (x.shape[0], *(n * taps for n, taps in zip(count, kernel, strict=True)), x.shape[-1])
+    covered = (x.shape[0], *(n * extent for n, extent in zip(count, kernel, strict=True)), x.shape[-1])
     if covered != x.shape:
         x = apply(slice_p, x, starts=(0,) * x.ndim, sizes=covered, steps=(1,) * x.ndim)
     pairs = [n for pair in zip(count, kernel, strict=True) for n in pair]
@@ -119,10 +121,10 @@ def _window_sums(x: Array, kernel: Shape, stride: Shape) -> Array:
     return sum(split, tuple(range(2, 2 * spatial + 1, 2)))
 
 
-def _inside(n: int, taps: int, stride: int, low: int, count: int, around: int) -> list[int]:
+def _inside(n: int, extent: int, stride: int, low: int, count: int, around: int) -> list[int]:
     """How many elements of each window lie among the ``n``, or the ``around`` on either side of them."""
     starts = [i * stride - low for i in range(count)]
-    return [min(start + taps, n + around) - max(start, -around) for start in starts]
+    return [min(start + extent, n + around) - max(start, -around) for start in starts]
 
 
 def _divisor(total: Array, counts: list[list[int]]) -> Array | int:

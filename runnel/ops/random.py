@@ -106,9 +106,9 @@ def philox(
 def _bits_reference(
     key0: Any, key1: Any, *, shape: Shape, word: int, stream: int, order: Shape = (), keyed: int = 0
 ) -> Any:
-    places = np.indices(shape, dtype=np.uint64, sparse=True)
+    positions = np.indices(shape, dtype=np.uint64, sparse=True)
     position = np.zeros(shape, np.uint64)
-    for step, along in zip(_position_steps(shape, order, keyed), places, strict=True):
+    for step, along in zip(_position_steps(shape, order, keyed), positions, strict=True):
         position = position + np.uint64(step) * along
     low, high = position.astype(np.uint32), (position >> np.uint64(32)).astype(np.uint32)
     counter = (low, high, np.zeros_like(low), np.full_like(low, stream))

@@ -47,5 +47,5 @@ def _named_padding(name: str, value: str, kernel: Shape, stride: Shape, dilation
         raise ShapeError(f"[{name}] padding is a number for each spatial axis, 'same' or 'valid'; got {value!r}.")
     if any(step != 1 for step in stride):
         raise ShapeError(f"[{name}] padding='same' needs stride 1, got {stride}; give the padding in numbers.")
-    extra = [effective_size(taps, gap) - 1 for taps, gap in zip(kernel, dilation, strict=True)]
+    extra = [effective_size(extent, gap) - 1 for extent, gap in zip(kernel, dilation, strict=True)]
     return tuple((n // 2, n - n // 2) for n in extra)

@@ -102,9 +102,9 @@ def flatten(x: Array, start: int = 0, end: int = -1) -> Array:
 def expand_dims(x: Array, axis: int | Sequence[int]) -> Array:
     """``x`` with new axes of size 1 at the places ``axis`` of the result."""
     added = len(as_tuple(axis))
-    places = normalize_axes("expand_dims", axis, x.ndim + added)
+    new_axes = normalize_axes("expand_dims", axis, x.ndim + added)
     sizes = iter(x.shape)
-    return reshape(x, tuple(1 if i in places else next(sizes) for i in range(x.ndim + added)))
+    return reshape(x, tuple(1 if i in new_axes else next(sizes) for i in range(x.ndim + added)))
 
 
 @offered("rn", "Tensor", views=True)

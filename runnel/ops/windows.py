@@ -29,14 +29,14 @@ axes.register(windows_p, Leading())
 cost.register(windows_p, lambda x, *, kernel, stride, dilation: 0)
 
 
-def effective_size(taps: int, dilation: int) -> int:
-    """How many elements a kernel of ``taps`` elements reaches over."""
-    return (taps - 1) * dilation + 1
+def effective_size(extent: int, dilation: int) -> int:
+    """How many elements a kernel of ``extent`` elements reaches over."""
+    return (extent - 1) * dilation + 1
 
 
-def positions_along(size: int, taps: int, stride: int, dilation: int) -> int:
+def positions_along(size: int, extent: int, stride: int, dilation: int) -> int:
     """How many positions a kernel has along an axis of ``size``: none if it is longer than the axis."""
-    return max((size - effective_size(taps, dilation)) // stride + 1, 0)
+    return max((size - effective_size(extent, dilation)) // stride + 1, 0)
 
 
 @infer.rule(windows_p)
@@ -56,10 +56,12 @@ def _windows_infer(x: Aval, *, kernel: Shape, stride: Shape, dilation: Shape) ->
 @reference.rule(windows_p)
 def _windows_reference(x: Any, *, kernel: Shape, stride: Shape, dilation: Shape) -> Any:
     spatial = len(kernel)
-    for axis, (taps, step, gap) in enumerate(zip(kernel, stride, dilation, strict=True), 1):
-        count = positions_along(x.shape[axis], taps, step, gap)
-        index = step * np.arange(count)[:, None] + gap * np.arange(taps)[None, :]
-        gathered = np.take(x, index.reshape(-1), axis=axis).reshape(*x.shape[:axis], count, taps, *x.shape[axis + 1 :])
+    for axis, (extent, step, gap) in enumerate(zip(kernel, stride, dilation, strict=True), 1):
+        count = positions_along(x.shape[axis], extent, step, gap)
+        index = step * np.arange(count)[:, None] + gap * np.arange(extent)[None, :]
+        gathered = np.take(x, index.reshape(-1), axis=axis).reshape(
+            *x.shape[:axis], count, extent, *x.shape[axis + 1 :]
+        )
         x = np.moveaxis(gathered, axis + 1, spatial + axis)
     return x
 

@@ -68,12 +68,12 @@ def input_gradient(g: Array, w: Array, padding: Pairs, size: Shape) -> Array:
     """The gradient for an x of ``size``: a convolution of g with the filters turned round."""
     (top, _), (left, _) = padding
     turned = permute(flip(flip(w, 2), 3), (2, 3, 0, 1))
-    seen = extended(channels_last(g), (TAPS - 1 - top, TAPS - 1 - left), size)
-    return channels_first(winograd(seen, winograd_filters(contiguous(turned)), size[0], size[1], w.shape[1]))
+    g_extended = extended(channels_last(g), (TAPS - 1 - top, TAPS - 1 - left), size)
+    return channels_first(winograd(g_extended, winograd_filters(contiguous(turned)), size[0], size[1], w.shape[1]))
 
 
 def weight_gradient(x: Array, g: Array, padding: Pairs) -> Array:
     """The gradient for w[K, C, 3, 3]."""
     (top, _), (left, _) = padding
-    seen = extended(channels_last(x), (top, left), g.shape[2:])
-    return permute(winograd_gradient(seen, channels_last(g)), (3, 2, 0, 1))
+    x_extended = extended(channels_last(x), (top, left), g.shape[2:])
+    return permute(winograd_gradient(x_extended, channels_last(g)), (3, 2, 0, 1))

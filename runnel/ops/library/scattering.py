@@ -118,13 +118,13 @@ def scatter_reduce(x: Array, dim: int, index: Array, src: Operand, reduce: str, 
     if not index.size:
         return x.handle()
     require_in_range("scatter_reduce", index, axis, x.shape)
-    places = _flat_places(x, axis, index)
+    segment_ids = _flat_places(x, axis, index)
     values = reshape(_source("scatter_reduce", x, index, src), (index.size,))
     flat = reshape(x, (x.size,))
     if include_self:
-        places, values = concat([iota(x, (x.size,), 0), places]), concat([flat, values])
-    reduced = combined(reduce, values, places, x.size)
-    named = added_rows(places, full_like(places, 1), x.size)
+        segment_ids, values = concat([iota(x, (x.size,), 0), segment_ids]), concat([flat, values])
+    reduced = combined(reduce, values, segment_ids, x.size)
+    named = added_rows(segment_ids, full_like(segment_ids, 1), x.size)
     return reshape(where(greater(named, 0), reduced, flat), x.shape)
 
 
@@ -210,32 +210,36 @@ def slice_scatter(
 # --- segments -----------------------------------------------------------------------------------------------------
 
 
-def combined(reduce: str, values: Array, labels: Array, rows: int) -> Array:
+def combined(reduce: str, values: Array, segment_ids: Array, rows: int) -> Array:
     """For each label below ``rows``, the reduction of the rows of ``values`` that have it; of none, what the reduction
     begins with, 0 for extremes of which there are none."""
     if reduce in ("sum", "mean"):
-        total = added_rows(labels, values, rows)
+        total = added_rows(segment_ids, values, rows)
         if reduce == "sum":
             return total
-        count = reshape(maximum(added_rows(labels, full_like(labels, 1), rows), 1), (rows, *(1,) * (values.ndim - 1)))
+        count = reshape(
+            maximum(added_rows(segment_ids, full_like(segment_ids, 1), rows), 1), (rows, *(1,) * (values.ndim - 1))
+        )
         return divide(total, cast(count, total.dtype)) if values.dtype.is_float else floor_divide(total, count)
     if reduce == "prod":
-        return _of_segments(values, labels, rows, multiply, 1)
-    extreme = _of_segments(stop_gradient(values), labels, rows, maximum if reduce == "amax" else minimum, 0)
+        return _of_segments(values, segment_ids, rows, multiply, 1)
+    extreme = _of_segments(stop_gradient(values), segment_ids, rows, maximum if reduce == "amax" else minimum, 0)
     if not values.dtype.is_float:
         return extreme
-    theirs = take(extreme, labels, 0)
+    theirs = take(extreme, segment_ids, 0)
     hit = logical_and(equal(values, theirs), isfinite(theirs))
-    count = maximum(added_rows(labels, cast(hit, values.dtype), rows), 1)
-    share = divide(where(hit, subtract(values, theirs), 0), take(count, labels, 0))  # 0, with the gradient of a share
-    return add(extreme, added_rows(labels, share, rows))
+    count = maximum(added_rows(segment_ids, cast(hit, values.dtype), rows), 1)
+    share = divide(
+        where(hit, subtract(values, theirs), 0), take(count, segment_ids, 0)
+    )  # 0, with the gradient of a share
+    return add(extreme, added_rows(segment_ids, share, rows))
 
 
-def _of_segments(values: Array, labels: Array, rows: int, combine: Any, first: int) -> Array:
+def _of_segments(values: Array, segment_ids: Array, rows: int, combine: Any, first: int) -> Array:
     """Rows are sorted by label, then combined with the rows before them as long as labels are the same."""
     if not values.size:
         return full_like(values, first, (rows, *values.shape[1:]))
-    ordered, order = apply(sort_p, cast(labels, int64), descending=False)
+    ordered, order = apply(sort_p, cast(segment_ids, int64), descending=False)
     lines = moveaxis(take(values, order, 0), 0, -1)
     marks = broadcast_to(ordered, lines.shape)
 
@@ -243,7 +247,7 @@ def _of_segments(values: Array, labels: Array, rows: int, combine: Any, first: i
         return where(equal(old[1], new[1]), combine(old[0], new[0]), new[0]), new[1]
 
     so_far = moveaxis(running((lines, marks), within, (first, 0))[0], -1, 0)
-    counts = added_rows(labels, full_like(labels, 1, dtype=int64), rows)
+    counts = added_rows(segment_ids, full_like(segment_ids, 1, dtype=int64), rows)
     last = maximum(subtract(cumsum(counts), 1), 0)
     is_empty = reshape(equal(counts, 0), (rows, *(1,) * (values.ndim - 1)))
     return where(is_empty, first, take(so_far, last, 0))

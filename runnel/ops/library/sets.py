@@ -55,7 +55,7 @@ def nonzero(x: Array, as_tuple: bool = True) -> Any:
         raise ShapeError("[nonzero] an array without axes has no positions; use reshape(x, (1,)).")
     positions = np.nonzero(np.atleast_1d(known("nonzero", x)))
     if as_tuple:
-        return tuple(x.lift(places, int64) for places in positions)
+        return tuple(x.lift(along_axis, int64) for along_axis in positions)
     return x.lift(np.stack(positions, 1)[:, : x.ndim], int64)
 
 
