@@ -4,7 +4,7 @@
 
 from typing import TYPE_CHECKING
 
-from runnel import linalg, nn, ops, optim, special
+from runnel import fft, linalg, nn, ops, optim, special
 from runnel.compile.caches import clear_caches
 from runnel.compile.compiled import compile
 from runnel.compile.wrappers import uncompiled
@@ -13,6 +13,8 @@ from runnel.core.devices import devices
 from runnel.core.dtypes import (
     bfloat16,
     bool_,
+    complex64,
+    complex128,
     float16,
     float32,
     float64,
@@ -108,6 +110,7 @@ from runnel.ops.logic import (
     where,
 )
 from runnel.ops.padding import pad
+from runnel.ops.parts import complex, conj, imag, real
 from runnel.ops.pieces import concat, concat as cat, concat as concatenate, flip, narrow, roll, split, stack
 from runnel.ops.pooling import adaptive_avg_pool, adaptive_max_pool, avg_pool, max_pool
 from runnel.ops.precision import (
@@ -240,6 +243,8 @@ if TYPE_CHECKING:
         __version__,
         bool,
         can_cast,
+        cdouble,
+        cfloat,
         double,
         e,
         finfo,
@@ -374,6 +379,7 @@ if TYPE_CHECKING:
         quantile,
         searchsorted,
     )
+    from runnel.ops.library.plane import angle, polar, view_as_complex, view_as_real
     from runnel.ops.library.products import (
         addbmm,
         addmm,
@@ -471,6 +477,7 @@ __all__ = [
     "amax",
     "amin",
     "aminmax",
+    "angle",
     "any",
     "arange",
     "arccos",
@@ -528,7 +535,9 @@ __all__ = [
     "cast",
     "cat",
     "cdist",
+    "cdouble",
     "ceil",
+    "cfloat",
     "channel_moments",
     "checkpoint",
     "cholesky",
@@ -541,9 +550,13 @@ __all__ = [
     "column_stack",
     "combinations",
     "compile",
+    "complex",
+    "complex64",
+    "complex128",
     "concat",
     "concatenate",
     "cond",
+    "conj",
     "conv",
     "conv_transpose",
     "copysign",
@@ -601,6 +614,7 @@ __all__ = [
     "expit",
     "expm1",
     "eye",
+    "fft",
     "finfo",
     "fix",
     "flatnonzero",
@@ -649,6 +663,7 @@ __all__ = [
     "hypot",
     "i0",
     "iinfo",
+    "imag",
     "index_add",
     "index_copy",
     "index_fill",
@@ -778,6 +793,7 @@ __all__ = [
     "permute_dims",
     "pi",
     "pinverse",
+    "polar",
     "polygamma",
     "positive",
     "pow",
@@ -795,6 +811,7 @@ __all__ = [
     "randn",
     "random_bits",
     "ravel",
+    "real",
     "reciprocal",
     "relu",
     "relu6",
@@ -903,6 +920,8 @@ __all__ = [
     "varlen_attn",
     "vdot",
     "vecdot",
+    "view_as_complex",
+    "view_as_real",
     "vjp",
     "vmap",
     "vsplit",
@@ -926,6 +945,7 @@ _LATE = {
     "addr": "runnel.ops.library.products:addr",
     "allclose": "runnel.ops.library.numbers:allclose",
     "aminmax": "runnel.ops.library.order:aminmax",
+    "angle": "runnel.ops.library.plane:angle",
     "arccos": "runnel.ops.library.circular:acos",
     "arccosh": "runnel.ops.library.circular:acosh",
     "arcsin": "runnel.ops.library.circular:asin",
@@ -954,6 +974,8 @@ _LATE = {
     "can_cast": "runnel.core.library.dtype_info:can_cast",
     "cartesian_prod": "runnel.ops.library.joining:cartesian_prod",
     "cdist": "runnel.ops.library.products:cdist",
+    "cdouble": "runnel.core.library.dtype_info:cdouble",
+    "cfloat": "runnel.core.library.dtype_info:cfloat",
     "cholesky": "runnel.ops.library.matrices:cholesky",
     "chunk": "runnel.ops.library.joining:chunk",
     "column_stack": "runnel.ops.library.joining:column_stack",
@@ -1057,6 +1079,7 @@ _LATE = {
     "numel": "runnel.tensor.library.asking:numel",
     "pi": "runnel.core.library.dtype_info:pi",
     "pinverse": "runnel.ops.library.matrices:pinv",
+    "polar": "runnel.ops.library.plane:polar",
     "polygamma": "runnel.ops.library.special:polygamma",
     "positive": "runnel.ops.library.numbers:positive",
     "promote_types": "runnel.core.library.dtype_info:result_type",
@@ -1111,6 +1134,8 @@ _LATE = {
     "vander": "runnel.ops.library.triangles:vander",
     "var_mean": "runnel.ops.library.products:var_mean",
     "vdot": "runnel.ops.library.products:vdot",
+    "view_as_complex": "runnel.ops.library.plane:view_as_complex",
+    "view_as_real": "runnel.ops.library.plane:view_as_real",
     "vsplit": "runnel.ops.library.joining:vsplit",
     "vstack": "runnel.ops.library.joining:vstack",
     "xlog1py": "runnel.ops.library.numbers:xlog1py",

@@ -36,6 +36,7 @@ NAMESPACES = {
         "__init__.py",
         "Runnel: a deep-learning framework that is Python down to the machine code.",
         (
+            ("runnel", "fft"),
             ("runnel", "linalg"),
             ("runnel", "nn"),
             ("runnel", "ops"),
@@ -44,6 +45,7 @@ NAMESPACES = {
             ("runnel.tensor", "debug"),
         ),
     ),
+    "fft": Namespace("fft.py", 'Discrete Fourier transforms (Array API, "Fourier transform functions").'),
     "linalg": Namespace("linalg.py", "Linear algebra: factorizations and systems of equations."),
     "special": Namespace("special.py", "Special functions, under PyTorch's and SciPy's names."),
     "nn": Namespace(
@@ -445,6 +447,7 @@ name in brackets is an alias. A method with `_` behind its name gives its array 
 """
 TITLES = {
     "rn": "`runnel`, usually imported as `rn`",
+    "fft": "`rn.fft`",
     "linalg": "`rn.linalg`",
     "special": "`rn.special`",
     "functional": "`rn.nn.functional`, usually imported as `F`",
