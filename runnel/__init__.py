@@ -4,7 +4,7 @@
 
 from typing import TYPE_CHECKING
 
-from runnel import linalg, nn, ops, optim, random, special
+from runnel import fft, linalg, nn, ops, optim, random, special
 from runnel.compile.caches import clear_caches
 from runnel.compile.compiled import compile
 from runnel.compile.wrappers import uncompiled
@@ -13,6 +13,8 @@ from runnel.core.devices import devices
 from runnel.core.dtypes import (
     bfloat16,
     bool_,
+    complex64,
+    complex128,
     float16,
     float32,
     float64,
@@ -108,6 +110,7 @@ from runnel.ops.logic import (
     where,
 )
 from runnel.ops.padding import pad
+from runnel.ops.parts import complex, conj, imag, real
 from runnel.ops.pieces import concat, concat as cat, concat as concatenate, flip, narrow, roll, split, stack
 from runnel.ops.pooling import adaptive_avg_pool, adaptive_max_pool, avg_pool, max_pool
 from runnel.ops.precision import (
@@ -251,6 +254,8 @@ if TYPE_CHECKING:
         __version__,
         bool,
         can_cast,
+        cdouble,
+        cfloat,
         double,
         e,
         finfo,
@@ -385,6 +390,7 @@ if TYPE_CHECKING:
         quantile,
         searchsorted,
     )
+    from runnel.ops.library.plane import angle, polar, view_as_complex, view_as_real
     from runnel.ops.library.products import (
         addbmm,
         addmm,
@@ -488,6 +494,7 @@ __all__ = [
     "amax",
     "amin",
     "aminmax",
+    "angle",
     "any",
     "arange",
     "arccos",
@@ -546,7 +553,9 @@ __all__ = [
     "cast",
     "cat",
     "cdist",
+    "cdouble",
     "ceil",
+    "cfloat",
     "channel_moments",
     "checkpoint",
     "cholesky",
@@ -559,9 +568,13 @@ __all__ = [
     "column_stack",
     "combinations",
     "compile",
+    "complex",
+    "complex64",
+    "complex128",
     "concat",
     "concatenate",
     "cond",
+    "conj",
     "conv",
     "conv_transpose",
     "copysign",
@@ -619,6 +632,7 @@ __all__ = [
     "expit",
     "expm1",
     "eye",
+    "fft",
     "finfo",
     "fix",
     "flatnonzero",
@@ -669,6 +683,7 @@ __all__ = [
     "igamma",
     "igammac",
     "iinfo",
+    "imag",
     "index_add",
     "index_copy",
     "index_fill",
@@ -801,6 +816,7 @@ __all__ = [
     "pi",
     "pinverse",
     "poisson",
+    "polar",
     "polygamma",
     "positive",
     "pow",
@@ -823,6 +839,7 @@ __all__ = [
     "random_bits",
     "randperm",
     "ravel",
+    "real",
     "reciprocal",
     "relu",
     "relu6",
@@ -932,6 +949,8 @@ __all__ = [
     "varlen_attn",
     "vdot",
     "vecdot",
+    "view_as_complex",
+    "view_as_real",
     "vjp",
     "vmap",
     "vsplit",
@@ -955,6 +974,7 @@ _LATE = {
     "addr": "runnel.ops.library.products:addr",
     "allclose": "runnel.ops.library.numbers:allclose",
     "aminmax": "runnel.ops.library.order:aminmax",
+    "angle": "runnel.ops.library.plane:angle",
     "arccos": "runnel.ops.library.circular:acos",
     "arccosh": "runnel.ops.library.circular:acosh",
     "arcsin": "runnel.ops.library.circular:asin",
@@ -985,6 +1005,8 @@ _LATE = {
     "can_cast": "runnel.core.library.dtype_info:can_cast",
     "cartesian_prod": "runnel.ops.library.joining:cartesian_prod",
     "cdist": "runnel.ops.library.products:cdist",
+    "cdouble": "runnel.core.library.dtype_info:cdouble",
+    "cfloat": "runnel.core.library.dtype_info:cfloat",
     "cholesky": "runnel.ops.library.matrices:cholesky",
     "chunk": "runnel.ops.library.joining:chunk",
     "column_stack": "runnel.ops.library.joining:column_stack",
@@ -1093,6 +1115,7 @@ _LATE = {
     "pi": "runnel.core.library.dtype_info:pi",
     "pinverse": "runnel.ops.library.matrices:pinv",
     "poisson": "runnel.random.counts:poisson",
+    "polar": "runnel.ops.library.plane:polar",
     "polygamma": "runnel.ops.library.special:polygamma",
     "positive": "runnel.ops.library.numbers:positive",
     "promote_types": "runnel.core.library.dtype_info:result_type",
@@ -1152,6 +1175,8 @@ _LATE = {
     "vander": "runnel.ops.library.triangles:vander",
     "var_mean": "runnel.ops.library.products:var_mean",
     "vdot": "runnel.ops.library.products:vdot",
+    "view_as_complex": "runnel.ops.library.plane:view_as_complex",
+    "view_as_real": "runnel.ops.library.plane:view_as_real",
     "vsplit": "runnel.ops.library.joining:vsplit",
     "vstack": "runnel.ops.library.joining:vstack",
     "xlog1py": "runnel.ops.library.numbers:xlog1py",

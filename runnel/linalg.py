@@ -10,6 +10,7 @@ from runnel.ops.linalg import eigh, qr, solve, svd
 from runnel.ops.precision import matmul, tensordot, vecdot
 
 if TYPE_CHECKING:
+    from runnel.ops.library.eigenvalues import eig, eigvals
     from runnel.ops.library.matrices import (
         cholesky,
         cond,
@@ -41,7 +42,9 @@ __all__ = [
     "cross",
     "det",
     "diagonal",
+    "eig",
     "eigh",
+    "eigvals",
     "eigvalsh",
     "expm",
     "inv",
@@ -74,6 +77,8 @@ _LATE = {
     "cross": "runnel.ops.library.products:cross",
     "det": "runnel.ops.library.matrices:det",
     "diagonal": "runnel.ops.library.matrices:diagonal",
+    "eig": "runnel.ops.library.eigenvalues:eig",
+    "eigvals": "runnel.ops.library.eigenvalues:eigvals",
     "eigvalsh": "runnel.ops.library.matrices:eigvalsh",
     "expm": "runnel.ops.library.matrices:matrix_exp",
     "inv": "runnel.ops.library.matrices:inv",

@@ -36,6 +36,7 @@ NAMESPACES = {
         "__init__.py",
         "Runnel: a deep-learning framework that is Python down to the machine code.",
         (
+            ("runnel", "fft"),
             ("runnel", "linalg"),
             ("runnel", "nn"),
             ("runnel", "ops"),
@@ -45,6 +46,7 @@ NAMESPACES = {
             ("runnel.tensor", "debug"),
         ),
     ),
+    "fft": Namespace("fft.py", 'Discrete Fourier transforms (Array API, "Fourier transform functions").'),
     "linalg": Namespace("linalg.py", "Linear algebra: factorizations and systems of equations."),
     "special": Namespace("special.py", "Special functions, under PyTorch's and SciPy's names."),
     "random": Namespace(
@@ -456,6 +458,7 @@ name in brackets is an alias. A method with `_` behind its name gives its array 
 """
 TITLES = {
     "rn": "`runnel`, usually imported as `rn`",
+    "fft": "`rn.fft`",
     "linalg": "`rn.linalg`",
     "special": "`rn.special`",
     "random": "`rn.random`",

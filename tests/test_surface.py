@@ -61,7 +61,7 @@ def test_methods_have_the_parameters_of_their_functions() -> None:
 
 
 def test_every_declared_name_is_there() -> None:
-    modules = {"rn": rn, "linalg": rn.linalg, "functional": functional, "nn": nn, "optim": rn.optim}
+    modules = {"rn": rn, "fft": rn.fft, "linalg": rn.linalg, "functional": functional, "nn": nn, "optim": rn.optim}
     for d in EVERY:
         for name, module in modules.items():
             assert set(d.names_in(name)) <= set(module.__all__), d

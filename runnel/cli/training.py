@@ -118,7 +118,7 @@ def train(
         measured_bytes=measured,
         kernels_compiled=objects.statistics.compiled - before[0],
         kernels_loaded=objects.statistics.loaded - before[1],
-        loss=round(float(loss.item()), 6),
+        loss=round(float(loss), 6),
         accuracy=round(accuracy(model, data.test_x, data.test_y), 4),
     )
 

@@ -14,24 +14,21 @@ class DType:
     """One element type: its name, its size in bytes, its kind and its NumPy twin.
 
     Instances are singletons, so they compare by identity. ``kind`` is one of
-    ``"bool"``, ``"int"``, ``"uint"``, ``"float"``.
+    ``"bool"``, ``"int"``, ``"uint"``, ``"float"``, ``"complex"``. Values of the dtypes that are ``is_inexact``, floats
+    and complex numbers, have derivatives.
     """
 
-    __slots__ = ("itemsize", "kind", "name", "numpy")
+    __slots__ = ("is_complex", "is_float", "is_inexact", "is_integer", "itemsize", "kind", "name", "numpy")
 
     def __init__(self, name: str, kind: str, numpy_type: Any) -> None:
         self.name: Final = name
         self.kind: Final = kind
         self.numpy: Final = np.dtype(numpy_type)
         self.itemsize: Final = self.numpy.itemsize
-
-    @property
-    def is_float(self) -> bool:
-        return self.kind == "float"
-
-    @property
-    def is_integer(self) -> bool:
-        return self.kind in ("int", "uint")
+        self.is_float: Final = kind == "float"
+        self.is_integer: Final = kind in ("int", "uint")
+        self.is_complex: Final = kind == "complex"
+        self.is_inexact: Final = self.is_float or self.is_complex
 
     def __repr__(self) -> str:
         return f"runnel.{self.name}"
@@ -53,15 +50,22 @@ float16 = DType("float16", "float", np.float16)
 bfloat16 = DType("bfloat16", "float", ml_dtypes.bfloat16)
 float32 = DType("float32", "float", np.float32)
 float64 = DType("float64", "float", np.float64)
+complex64 = DType("complex64", "complex", np.complex64)
+complex128 = DType("complex128", "complex", np.complex128)
 
-ALL: Final = (
+REAL: Final = (
     bool_, int8, int16, int32, int64, uint8, uint16, uint32, uint64, float16, bfloat16, float32, float64,
 )  # fmt: skip
-FLOATS: Final = tuple(d for d in ALL if d.is_float)
-INTEGERS: Final = tuple(d for d in ALL if d.is_integer)
+"""The dtypes that machine code computes with. NumPy computes with complex numbers (``ops.library.complex``)."""
+COMPLEX: Final = (complex64, complex128)
+ALL: Final = (*REAL, *COMPLEX)
+FLOATS: Final = tuple(d for d in REAL if d.is_float)
+INTEGERS: Final = tuple(d for d in REAL if d.is_integer)
 
 _BY_NAME: Final = {d.name: d for d in ALL}
-_BY_NUMPY: Final = {d.numpy: d for d in ALL}
+_BY_NUMPY: Final = {d.numpy: d for d in _BY_NAME.values()}
+_REAL: Final = {complex64: float32, complex128: float64}
+_COMPLEX: Final = {float64: complex128}
 
 
 def by_name(name: str) -> DType:
@@ -75,7 +79,7 @@ def names() -> tuple[str, ...]:
 
 
 def from_numpy(dtype: Any) -> DType:
-    """The dtype whose NumPy twin is ``dtype``; TypeError for one that Runnel does not hold (complex, object, str)."""
+    """The dtype whose NumPy twin is ``dtype``; TypeError for one that Runnel does not hold (object, str)."""
     result = _BY_NUMPY.get(np.dtype(dtype).newbyteorder("="))
     if result is None:
         raise TypeError(
@@ -85,7 +89,7 @@ def from_numpy(dtype: Any) -> DType:
 
 
 def as_dtype(dtype: Any) -> DType:
-    """Whatever names a dtype (a DType, its name, a NumPy dtype, ``float``, ``int``, ``bool``) as a DType."""
+    """What names a dtype (a DType, its name, a NumPy dtype, ``complex``, ``float``, ``int``, ``bool``) as a DType."""
     if isinstance(dtype, DType):
         return dtype
     if isinstance(dtype, str):
@@ -95,6 +99,8 @@ def as_dtype(dtype: Any) -> DType:
         return named
     if dtype is float:
         return float32
+    if dtype is complex:
+        return complex64
     return from_numpy(dtype)
 
 
@@ -112,6 +118,8 @@ def _join(a: DType, b: DType) -> DType:
         return a
     if a is bool_ or b is bool_:
         return b if a is bool_ else a
+    if a.is_complex or b.is_complex:
+        return complex128 if complex128 in (a, b) or float64 in (a, b) else complex64
     if a.is_float != b.is_float:
         return a if a.is_float else b
     if a.is_float:
@@ -135,19 +143,33 @@ def promote(a: DType, b: DType) -> DType:
     return _PROMOTION[a, b]
 
 
-def of_scalar(value: bool | int | float, other: DType | None) -> DType:
+def real_of(dtype: DType) -> DType:
+    """The dtype of the real and imaginary parts of complex numbers; other dtypes are their own."""
+    return _REAL.get(dtype, dtype)
+
+
+def complex_of(dtype: DType) -> DType:
+    """The complex dtype whose parts are of ``dtype``: complex128 of float64, else complex64."""
+    return dtype if dtype.is_complex else _COMPLEX.get(dtype, complex64)
+
+
+def of_scalar(value: bool | int | float | complex, other: DType | None) -> DType:
     """The dtype of a Python scalar beside an array of ``other``: the array's, unless the scalar's kind is higher."""
     if isinstance(value, bool):
         return other if other is not None else bool_
     if isinstance(value, int):
         return other if other is not None and other is not bool_ else int64
-    return other if other is not None and other.is_float else float32
+    if isinstance(value, complex):
+        return complex64 if other is None else complex_of(other)
+    return other if other is not None and other.is_inexact else float32
 
 
 offered_names(
     "rn",
     "bfloat16",
     "bool_",
+    "complex128",
+    "complex64",
     "float16",
     "float32",
     "float64",

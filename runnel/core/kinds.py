@@ -41,6 +41,10 @@ def _is_number(value: Any) -> bool:
     return isinstance(value, (bool, int, float, np.number, np.bool_)) and not isinstance(value, np.complexfloating)
 
 
+def _is_any_number(value: Any) -> bool:
+    return isinstance(value, (TensorLike, complex, np.complexfloating)) or _is_number(value)
+
+
 def _is_bool(value: Any) -> bool:
     return isinstance(value, (bool, np.bool_)) or (type(value) is int and value in (0, 1))
 
@@ -92,6 +96,7 @@ def _plain_number(value: Any) -> Any:
 _NAMES: Final = ", ".join(dtypes.names())
 _INTS = Kind(_are(_is_int), "a sequence of ints", _plain_ints)
 _INT_OR_INTS = Kind(_is_shape, "an int or a sequence of ints", _plain_ints)
+_ANY_NUMBER = Kind(_is_any_number, "a number", _plain_number)
 _PAIR = _are(_is_int)
 _INTS_OR_WORD = Kind(
     lambda v: isinstance(v, str) or _is_shape(v) or _are(lambda pair: _PAIR(pair) and len(pair) == 2)(v),
@@ -102,7 +107,7 @@ KINDS: Final[dict[str, Kind]] = {
     "Array": Kind(lambda v: isinstance(v, TensorLike), "a tensor", remedy=_as_tensor),
     "TensorLike": Kind(lambda v: isinstance(v, TensorLike), "a tensor", remedy=_as_tensor),
     "Operand": Kind(
-        lambda v: isinstance(v, (TensorLike, np.ndarray)) or _is_number(v), "a tensor, a number or a NumPy array",
+        lambda v: isinstance(v, np.ndarray) or _is_any_number(v), "a tensor, a number or a NumPy array",
         remedy=_as_tensor,
     ),
     "RandomKey": Kind(
@@ -127,8 +132,10 @@ KINDS: Final[dict[str, Kind]] = {
     ),
     "Axis": Kind(lambda v: v is None or _is_shape(v), "an axis, several or None", _plain_ints),
     "int": Kind(_is_int, "an int", _plain_int),
+    "complex": _ANY_NUMBER,
     "float": Kind(_is_number, "a number", _plain_number),
     "bool": Kind(_is_bool, "True or False", bool),
+    "bool | int | float | complex": _ANY_NUMBER,
     "bool | int | float": Kind(_is_number, "a number", _plain_number),
     "str": Kind(lambda v: isinstance(v, str), "a string"),
     "Sequence[int]": _INTS,

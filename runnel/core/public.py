@@ -104,7 +104,7 @@ def offer(namespace: dict[str, Any], names: Iterable[str], late: Mapping[str, st
         if name not in here:
             if name not in _LATE[owner]:
                 raise missing(owner, name, lambda: _OFFERED[owner])
-            here[name] = _offered(owner, name, _loaded(_LATE[owner][name]))
+            here[name] = _offered(owner, name, imported(_LATE[owner][name]))
         return here[name]
 
     def dir_of_module() -> list[str]:
@@ -116,11 +116,11 @@ def offer(namespace: dict[str, Any], names: Iterable[str], late: Mapping[str, st
 
 def loaded(place: str) -> Any:
     """What "module:name" names, functions in their public form; the module is imported if need be."""
-    value = _loaded(place)
+    value = imported(place)
     return public(value) if isinstance(value, FunctionType) else value
 
 
-def _loaded(place: str) -> Any:
+def imported(place: str) -> Any:
     """What "module:name" names, a module in that one perhaps."""
     module, _, name = place.partition(":")
     space = vars(importlib.import_module(module))

@@ -153,3 +153,8 @@ lower: Table[Any] = Table(
     "lower", "a rule object of runnel.loops.rules (Pointwise, Reduction, View, ...): how the op becomes loops."
 )
 cost: Table[Callable[..., Any]] = Table("cost", "rule(*avals, **attrs) -> floating-point operations. Read by reports.")
+complex_rules: Table[Any] = Table(
+    "complex",
+    "a ByNumPy of runnel.core.complexes (HOLOMORPHIC, LINEAR, ...), by which NumPy carries the op out on complex "
+    "operands, or NATIVE: its own rules take them. Read by every call of an op with complex operands.",
+)

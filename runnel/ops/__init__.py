@@ -93,6 +93,7 @@ from runnel.ops.logic import (
     where,
 )
 from runnel.ops.padding import pad
+from runnel.ops.parts import complex, conj, imag, real
 from runnel.ops.pieces import concat, concat as cat, concat as concatenate, flip, narrow, roll, split, stack
 from runnel.ops.pooling import adaptive_avg_pool, adaptive_max_pool, avg_pool, max_pool
 from runnel.ops.precision import (
@@ -224,8 +225,10 @@ __all__ = [
     "clamp_max",
     "clamp_min",
     "clip",
+    "complex",
     "concat",
     "concatenate",
+    "conj",
     "conv",
     "conv_transpose",
     "cos",
@@ -263,6 +266,7 @@ __all__ = [
     "hardswish",
     "hardtanh",
     "huber_loss",
+    "imag",
     "index_add",
     "index_copy",
     "index_fill",
@@ -332,6 +336,7 @@ __all__ = [
     "randint",
     "random_bits",
     "ravel",
+    "real",
     "reciprocal",
     "relu",
     "relu6",

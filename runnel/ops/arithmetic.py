@@ -37,13 +37,13 @@ def negative(x: Operand) -> Array:
 partials(neg_p, lambda g, out, x: negative(g))
 
 add_p = Op("add", "x, y", "x + y.")
-elementwise(add_p, scalar.add, NUMBERS)
+elementwise(add_p, scalar.add, NUMBERS, of_bools=scalar.or_)
 partials(add_p, lambda g, out, x, y: g, lambda g, out, x, y: g)
 
 
 @offered("rn")
 def add(x: Operand, y: Operand) -> Array:
-    """x + y."""
+    """x + y; of bools, x or y."""
     return binary(add_p, x, y)
 
 
@@ -59,12 +59,12 @@ def subtract(x: Operand, y: Operand) -> Array:
 
 
 mul_p = Op("mul", "x, y", "x · y.")
-elementwise(mul_p, scalar.mul, NUMBERS)
+elementwise(mul_p, scalar.mul, NUMBERS, of_bools=scalar.and_)
 
 
 @offered("rn: multiply mul", "Tensor: multiply mul", "Tensor_: multiply mul")
 def multiply(x: Operand, y: Operand) -> Array:
-    """x · y, elementwise."""
+    """x · y, elementwise; of bools, x and y."""
     return binary(mul_p, x, y)
 
 
@@ -142,7 +142,7 @@ def _winner(g: Array, loses: Array, ties: Array) -> Array:
 
 
 maximum_p = Op("maximum", "x, y", "The greater of x and y; NaN if one is NaN.")
-elementwise(maximum_p, scalar.maximum, NUMBERS)
+elementwise(maximum_p, scalar.maximum, NUMBERS, of_bools=scalar.or_)
 partials(
     maximum_p,
     lambda g, out, x, y: _winner(g, less(x, y), equal(x, y)),
@@ -157,7 +157,7 @@ def maximum(x: Operand, y: Operand) -> Array:
 
 
 minimum_p = Op("minimum", "x, y", "The smaller of x and y; NaN if one is NaN.")
-elementwise(minimum_p, scalar.minimum, NUMBERS)
+elementwise(minimum_p, scalar.minimum, NUMBERS, of_bools=scalar.and_)
 partials(
     minimum_p,
     lambda g, out, x, y: _winner(g, less(y, x), equal(x, y)),
@@ -217,7 +217,7 @@ for _op in (floor_p, ceil_p, trunc_p, round_p):
 
 
 def _rounded(op: Op, x: Array) -> Array:
-    return apply(op, x) if x.dtype.is_float else x
+    return apply(op, x) if x.dtype.is_inexact else x
 
 
 @offered("rn", "Tensor", "Tensor_")

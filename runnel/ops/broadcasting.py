@@ -133,7 +133,7 @@ def _cast_reduce_expand(x: Array, *, reduction: str, dtype: DType, axes: tuple[i
 def _cast_reduce_vjp(
     g: Array, out: Array, x: Array, *, reduction: str, dtype: DType, axes: tuple[int, ...]
 ) -> tuple[Callable[[], Array] | None]:
-    if not (dtype.is_float and x.dtype.is_float):
+    if not (dtype.is_inexact and x.dtype.is_inexact):
         return (None,)
     return (lambda: cast(vjp[Op.registry[reduction]](g, out, cast(x, dtype), axes=axes)[0], x.dtype),)
 
@@ -150,8 +150,8 @@ def _cast_reduce_jvp(
 
 def reduced_as(reduction: Op, x: Array, dtype: DType, axes: tuple[int, ...]) -> Array:
     """``x`` in ``dtype``, reduced over ``axes``, which stay as axes of size 1."""
-    if x.dtype is dtype:
-        return apply(reduction, x, axes=axes)
+    if x.dtype is dtype or dtype.is_complex:
+        return apply(reduction, cast(x, dtype), axes=axes)
     return apply(cast_reduce_p, x, reduction=reduction.name, dtype=dtype, axes=axes)
 
 
@@ -166,7 +166,7 @@ def unbroadcast(g: Array, shape: Shape) -> Array:
 def sum_keepdims(x: Array, axes: tuple[int, ...]) -> Array:
     """The sum over ``axes``, kept as axes of size 1, in the dtype of ``x``: half precision is added up in float32."""
     from_dtype = x.dtype
-    if from_dtype in SUMMED:
+    if from_dtype in SUMMED or from_dtype.is_complex:
         return apply(sum_p, x, axes=axes)
     wide = float32 if from_dtype.is_float else int64
     return cast(reduced_as(sum_p, x, wide, axes), from_dtype)

@@ -92,10 +92,10 @@ jvp.register(isinf_p, no_tangent)
 @offered("rn", "Tensor")
 def isnan(x: Array) -> Array:
     """Whether each element is not a number (never, for integers)."""
-    return x.apply_op(isnan_p, (x,), {}) if x.dtype.is_float else not_equal(x, x)
+    return x.apply_op(isnan_p, (x,), {}) if x.dtype.is_inexact else not_equal(x, x)
 
 
 @offered("rn", "Tensor")
 def isinf(x: Array) -> Array:
     """Whether each element is infinite (never, for integers)."""
-    return x.apply_op(isinf_p, (x,), {}) if x.dtype.is_float else not_equal(x, x)
+    return x.apply_op(isinf_p, (x,), {}) if x.dtype.is_inexact else not_equal(x, x)

@@ -35,6 +35,7 @@ from runnel.ops.arithmetic import add, multiply
 from runnel.ops.broadcasting import broadcast_to
 from runnel.ops.conversion import cast
 from runnel.ops.dots import OPERAND_DTYPES, expanded, operand_dtype, sum_dtype, summed
+from runnel.ops.parts import conj
 from runnel.ops.promotion import anchor, common_dtype, lifted
 from runnel.ops.reductions import sum
 from runnel.ops.views import bare, expand_dims, merged_rows, moveaxis, permute, reshape, split_rows, squeeze, transpose
@@ -169,7 +170,7 @@ def matmul(x: Operand, y: Operand) -> Array:
         product = matmul(rows, columns)
         dropped = (*((-2,) if a.ndim == 1 else ()), *((-1,) if b.ndim == 1 else ()))
         return squeeze(product, dropped)
-    if dtype.is_float:
+    if dtype.is_inexact:
         return cast(_product(cast(a, operand_dtype(dtype)), cast(b, operand_dtype(dtype))), dtype)
     # exact in the integers: a contraction in floats would not be
     terms = multiply(expand_dims(a, -1), expand_dims(b, -3))
@@ -217,8 +218,8 @@ def outer(x: Array, y: Array) -> Array:
 
 @offered("rn", "linalg", "Tensor")
 def vecdot(x: Array, y: Array, axis: int = -1) -> Array:
-    """The sum of the products along ``axis``."""
-    return sum(multiply(x, y), axis=axis, dtype=common_dtype(matmul_p, (x, y)))
+    """The sum of the products along ``axis``, with ``x`` conjugated where it is complex."""
+    return sum(multiply(conj(x), y), axis=axis, dtype=common_dtype(matmul_p, (x, y)))
 
 
 @offered("rn", "linalg")
@@ -240,10 +241,10 @@ def tensordot(x: Array, y: Array, axes: int | tuple[Sequence[int], Sequence[int]
     free_x = [a for a in range(x.ndim) if a not in left]
     free_y = [a for a in range(y.ndim) if a not in right]
     dtype = common_dtype(matmul_p, (x, y))
-    if dtype.is_float:
+    if dtype.is_inexact:
         x, y = (cast(cast(z, dtype), operand_dtype(dtype)) for z in (x, y))
     x, y = permute(x, (*free_x, *left)), permute(y, (*right, *free_y))
-    if dtype.is_float:
+    if dtype.is_inexact:
         return cast(apply(tensordot_p, x, y, axes=len(left)), dtype)
     rows, inner, columns = (x.shape[: len(free_x)], x.shape[len(free_x) :], y.shape[len(right) :])
     whole = math.prod(inner)

@@ -10,6 +10,7 @@ from runnel.core.avals import Aval, aval
 from runnel.core.axes import ELEMENTWISE
 from runnel.core.dispatch import apply
 from runnel.core.dtypes import DType, as_dtype, bool_
+from runnel.core.errors import DTypeError
 from runnel.core.rounding import rounded
 from runnel.core.surface import offered
 from runnel.core.tables import Op, axes, cost, infer, jvp, lower, reference, vjp
@@ -43,7 +44,7 @@ def _cast_reference(x: Any, *, dtype: DType) -> Any:
 
 @vjp.rule(cast_p)
 def _cast_vjp(g: Array, out: Array, x: Array, *, dtype: DType) -> tuple[Array | None]:
-    return (cast(g, x.dtype) if dtype.is_float and x.dtype.is_float else None,)
+    return (cast(g, x.dtype) if dtype.is_inexact and x.dtype.is_inexact else None,)
 
 
 @jvp.rule(cast_p)
@@ -53,9 +54,14 @@ def _cast_jvp(tangents: Tangents, out: Array, x: Array, *, dtype: DType) -> list
 
 @offered("rn")
 def cast(x: Array, dtype: Any) -> Array:
-    """``x`` converted to ``dtype``; ``x`` itself when it has that dtype already."""
+    """``x`` converted to ``dtype``; ``x`` itself when it has that dtype already. DTypeError for complex numbers that
+    would become real ones: take real(x) or abs(x)."""
     target = as_dtype(dtype)
-    return x if x.dtype is target else apply(cast_p, x, dtype=target)
+    if x.dtype is target:
+        return x
+    if x.dtype.is_complex and not target.is_complex and target is not bool_:
+        raise DTypeError(f"[cast] {x.dtype.name} does not become {target.name}; take real(x), imag(x) or abs(x).")
+    return apply(cast_p, x, dtype=target)
 
 
 # --- stop_gradient ------------------------------------------------------------------------------------------------

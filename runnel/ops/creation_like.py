@@ -28,16 +28,16 @@ from runnel.ops.promotion import constant
 @offered("rn")
 def full_like(
     like: Array,
-    value: bool | int | float,
+    fill_value: bool | int | float | complex,
     shape: int | Iterable[int] | None = None,
     dtype: Any = None,
     device: Any = None,
 ) -> Array:
-    """``value`` everywhere, in the shape and dtype and on the device of ``like``, unless others are given. No memory is
-    filled."""
+    """``fill_value`` everywhere, in the shape and dtype and on the device of ``like``, unless others are given. No
+    memory is filled."""
     sizes = like.shape if shape is None else as_sizes("full_like", shape)
     chosen = like.dtype if dtype is None else as_dtype(dtype)
-    shared = constant(like, value, chosen, len(sizes))
+    shared = constant(like, fill_value, chosen, len(sizes))
     filled = broadcast_to(shared, sizes)
     own = filled.handle() if filled is shared else filled
     return own if device is None else own.to(device=device)

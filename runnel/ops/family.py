@@ -13,7 +13,7 @@ import numpy as np
 
 from runnel.core.avals import Aval, aval
 from runnel.core.axes import ELEMENTWISE
-from runnel.core.dtypes import ALL, FLOATS, INTEGERS, bool_
+from runnel.core.dtypes import FLOATS, INTEGERS, REAL, bool_
 from runnel.core.tables import Op, axes, cost, infer, jvp, lower, reference, vjp
 from runnel.core.tangents import Rule, Tangents
 from runnel.loops.ir import Apply, Expr
@@ -24,14 +24,18 @@ from runnel.ops.broadcasting import broadcast_to, unbroadcast
 
 NUMBERS = INTEGERS + FLOATS
 BITS = (bool_, *INTEGERS)
-ANY = ALL
+ANY = REAL
 _HALVES = (np.dtype(np.float16), np.dtype(ml_dtypes.bfloat16))
 
 Partial = Callable[..., Array]  # (g, out, *inputs) -> cotangent, before the sum over broadcast axes
 
 
-def elementwise(op: Op, scalar_op: ScalarOp, accepted: Sequence[Any], *, literal: bool = False) -> None:
-    """Register ``op`` as ``scalar_op`` on each element, for operands of one of the ``accepted`` dtypes."""
+def elementwise(
+    op: Op, scalar_op: ScalarOp, accepted: Sequence[Any], *, literal: bool = False, of_bools: ScalarOp | None = None
+) -> None:
+    """Register ``op`` as ``scalar_op`` on each element, for operands of one of the ``accepted`` dtypes; and as
+    ``of_bools``, if there is one, for bools."""
+    accepted = accepted if of_bools is None else (bool_, *accepted)
     accepts = frozenset(accepted)
     gives_bool = scalar_op.result == "bool"
 
@@ -45,7 +49,8 @@ def elementwise(op: Op, scalar_op: ScalarOp, accepted: Sequence[Any], *, literal
         return aval(shape, bool_ if gives_bool else first.dtype)
 
     def expr(avals: Sequence[Aval], *xs: Expr) -> Expr:
-        return Apply(scalar_op, xs, avals[-1].dtype)
+        computed = scalar_op if of_bools is None or xs[0].dtype is not bool_ else of_bools
+        return Apply(computed, xs, avals[-1].dtype)
 
     infer.register(op, infer_rule)
     reference.register(op, in_numpy(scalar_op.numpy, np.dtype(np.bool_) if gives_bool else None))

@@ -1,11 +1,11 @@
 """Factorizations and linear systems by LAPACK through NumPy: host calls in programs, with gradients.
 
-Matrices are the last two axes; axes before them count matrices. Dtypes are float32 and float64. LinAlgError says where
-there is no result. Gradients: M. Giles, "Collected matrix derivative results for forward and reverse mode algorithmic
-differentiation", 2008; of QR: S. Walter, L. Lehmann, "Algorithmic differentiation of linear algebra functions with
-application in optimum experimental design", 2010; of the SVD: J. Townsend, "Differentiating the singular value
-decomposition", 2016. They are those of functions that do not depend on the signs (or, of equal values, the bases) which
-LAPACK happens to choose.
+Matrices are the last two axes; axes before them count matrices. Dtypes are float32, float64, complex64 and complex128.
+LinAlgError says where there is no result. Gradients: M. Giles, "Collected matrix derivative results for forward and
+reverse mode algorithmic differentiation", 2008; of QR: S. Walter, L. Lehmann, "Algorithmic differentiation of linear
+algebra functions with application in optimum experimental design", 2010; of the SVD: J. Townsend, "Differentiating the
+singular value decomposition", 2016. They are those of functions that do not depend on the signs or phases (or, of equal
+values, the bases) which LAPACK happens to choose.
 """
 
 from __future__ import annotations
@@ -16,11 +16,12 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 
 from runnel.core.avals import Aval, aval
+from runnel.core.complexes import NATIVE
 from runnel.core.dispatch import apply
-from runnel.core.dtypes import float32, float64
+from runnel.core.dtypes import COMPLEX, float32, float64, real_of
 from runnel.core.errors import GradientError, ShapeError
 from runnel.core.surface import offered
-from runnel.core.tables import Op, axes, cost, infer, jvp, lower, reference, vjp
+from runnel.core.tables import Op, axes, complex_rules, cost, infer, jvp, lower, reference, vjp
 from runnel.core.tangents import TRANSPOSED
 from runnel.loops.rules import HostCall
 from runnel.ops.arguments import Array, broadcast_shapes, require_dtype, require_same_dtype
@@ -30,10 +31,11 @@ from runnel.ops.comparison import equal, greater_equal
 from runnel.ops.contraction import matmul
 from runnel.ops.creation_like import iota, or_zeros
 from runnel.ops.logic import where
+from runnel.ops.parts import complex, conj, imag, real
 from runnel.ops.pieces import concat, narrow
 from runnel.ops.views import expand_dims, permute, squeeze
 
-_FLOATS: Final = (float32, float64)
+_FIELDS: Final = (float32, float64, *COMPLEX)
 
 
 def _lapack(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
@@ -51,6 +53,7 @@ def _lapack(name: str, function: Callable[..., Any]) -> Callable[..., Any]:
 def host_op(op: Op, function: Callable[..., Any], flops: Callable[[int, int, int], int]) -> None:
     """The rows of an op that NumPy carries out; ``flops`` of matrices m × n, k of which there are min(m, n)."""
     lower.register(op, HostCall())
+    complex_rules.register(op, NATIVE)
     axes.register(op, Stacked())
     jvp.register(op, TRANSPOSED)
     reference.register(op, _lapack(op.name, function))
@@ -63,7 +66,7 @@ def host_op(op: Op, function: Callable[..., Any], flops: Callable[[int, int, int
 
 
 def require_matrices(name: str, x: Aval, *, square: bool = False) -> tuple[int, int]:
-    require_dtype(name, x.dtype, _FLOATS)
+    require_dtype(name, x.dtype, _FIELDS)
     if x.ndim < 2 or (square and x.shape[-1] != x.shape[-2]):
         raise ShapeError(f"[{name}] needs {'square ' * square}matrices in the last two axes; got shape {x.shape}.")
     return x.shape[-2], x.shape[-1]
@@ -72,6 +75,11 @@ def require_matrices(name: str, x: Aval, *, square: bool = False) -> tuple[int, 
 def transposed(x: Array) -> Array:
     """Matrices transposed."""
     return permute(x, (*range(x.ndim - 2), x.ndim - 1, x.ndim - 2))
+
+
+def adjoint(x: Array) -> Array:
+    """Matrices transposed and conjugated."""
+    return transposed(conj(x))
 
 
 def rows_and_columns(x: Array) -> tuple[Array, Array]:
@@ -104,8 +112,8 @@ def _solve_infer(a: Aval, b: Aval) -> Aval:
 
 @vjp.rule(solve_p)
 def _solve_vjp(g: Array, out: Array, a: Array, b: Array) -> tuple[Any, Any]:
-    into_b = apply(solve_p, transposed(a), g)
-    return (lambda: negative(matmul(into_b, transposed(out))), into_b)
+    into_b = apply(solve_p, adjoint(a), g)
+    return (lambda: negative(matmul(into_b, adjoint(out))), into_b)
 
 
 # --- eigh ---------------------------------------------------------------------------------------------------------
@@ -119,7 +127,7 @@ class Eigh(NamedTuple):
 
 
 eigh_p = Op(
-    "eigh", "a, *, lower", "Eigenvalues, ascending, and eigenvectors (columns) of symmetric a, whose half is read.",
+    "eigh", "a, *, lower", "Eigenvalues, ascending, and eigenvectors (columns) of Hermitian a, whose half is read.",
     multiple_results=True,
 )  # fmt: skip
 host_op(eigh_p, lambda a, *, lower: tuple(np.linalg.eigh(a, "L" if lower else "U")), lambda m, n, k: 9 * n**3)
@@ -128,7 +136,7 @@ host_op(eigh_p, lambda a, *, lower: tuple(np.linalg.eigh(a, "L" if lower else "U
 @infer.rule(eigh_p)
 def _eigh_infer(a: Aval, *, lower: bool) -> tuple[Aval, Aval]:
     require_matrices("eigh", a, square=True)
-    return aval(a.shape[:-1], a.dtype), a
+    return aval(a.shape[:-1], real_of(a.dtype)), a
 
 
 @vjp.rule(eigh_p)
@@ -136,9 +144,9 @@ def _eigh_vjp(gs: Any, outs: Any, a: Array, *, wanted: Any, lower: bool) -> tupl
     values, vectors = outs
     g_values, g_vectors = or_zeros(gs, outs)
     i, j = rows_and_columns(vectors)
-    inner = where(equal(i, j), expand_dims(g_values, -1), _apart(matmul(transposed(vectors), g_vectors), values))
-    half = matmul(matmul(vectors, inner), transposed(vectors))
-    return (multiply(add(half, transposed(half)), 0.5),)
+    inner = where(equal(i, j), expand_dims(g_values, -1), _apart(matmul(adjoint(vectors), g_vectors), values))
+    half = matmul(matmul(vectors, inner), adjoint(vectors))
+    return (multiply(add(half, adjoint(half)), 0.5),)
 
 
 # --- qr -----------------------------------------------------------------------------------------------------------
@@ -176,17 +184,19 @@ def _qr_vjp(gs: Any, outs: Any, a: Array, *, wanted: Any, complete: bool) -> tup
     (q, r), (g_q, g_r) = outs, or_zeros(gs, outs)
     if m >= n:
         return (_qr_tall(g_q, g_r, q, r),)
-    left, right = narrow(g_r, -1, 0, m), narrow(g_r, -1, m, n - m)  # a = (x, y), r = (u, qᵀ·y)
-    square = _qr_tall(add(g_q, matmul(narrow(a, -1, m, n - m), transposed(right))), left, q, narrow(r, -1, 0, m))
+    left, right = narrow(g_r, -1, 0, m), narrow(g_r, -1, m, n - m)  # a = (x, y), r = (u, qᴴ·y)
+    square = _qr_tall(add(g_q, matmul(narrow(a, -1, m, n - m), adjoint(right))), left, q, narrow(r, -1, 0, m))
     return (concat([square, matmul(q, right)], -1),)
 
 
 def _qr_tall(g_q: Array, g_r: Array, q: Array, r: Array) -> Array:
     """Of matrices that are not wider than tall."""
-    inner = subtract(matmul(r, transposed(g_r)), matmul(transposed(g_q), q))
+    inner = subtract(matmul(r, adjoint(g_r)), matmul(adjoint(g_q), q))
     i, j = rows_and_columns(inner)
-    symmetric = where(greater_equal(i, j), inner, transposed(inner))
-    return transposed(apply(solve_p, r, transposed(add(g_q, matmul(q, symmetric)))))
+    hermitian = where(greater_equal(i, j), inner, adjoint(inner))
+    if hermitian.dtype.is_complex:
+        hermitian = where(equal(i, j), real(hermitian), hermitian)
+    return adjoint(apply(solve_p, r, adjoint(add(g_q, matmul(q, hermitian)))))
 
 
 # --- svd ----------------------------------------------------------------------------------------------------------
@@ -201,7 +211,7 @@ class SVD(NamedTuple):
 
 
 svd_p = Op(
-    "svd", "a, *, full", "u, s and vᵀ with a = u·diag(s)·vᵀ, s in descending order; full: u and v are square.",
+    "svd", "a, *, full", "u, s and vᴴ with a = u·diag(s)·vᴴ, s in descending order; full: u and v are square.",
     multiple_results=True,
 )  # fmt: skip
 host_op(svd_p, lambda a, *, full: tuple(np.linalg.svd(a, full)), lambda m, n, k: 20 * m * n * k)
@@ -212,7 +222,7 @@ def _svd_infer(a: Aval, *, full: bool) -> tuple[Aval, Aval, Aval]:
     m, n = require_matrices("svd", a)
     k, batch = min(m, n), a.shape[:-2]
     u, vh = ((m, m), (n, n)) if full else ((m, k), (k, n))
-    return aval((*batch, *u), a.dtype), aval((*batch, k), a.dtype), aval((*batch, *vh), a.dtype)
+    return aval((*batch, *u), a.dtype), aval((*batch, k), real_of(a.dtype)), aval((*batch, *vh), a.dtype)
 
 
 @vjp.rule(svd_p)
@@ -223,19 +233,23 @@ def _svd_vjp(gs: Any, outs: Any, a: Array, *, wanted: Any, full: bool) -> tuple[
     k = min(m, n)
     u, s, vh = narrow(outs[0], -1, 0, k), outs[1], narrow(outs[2], -2, 0, k)
     g_u, g_s, g_vh = or_zeros(gs, outs)
-    g_u, g_v, v = narrow(g_u, -1, 0, k), transposed(narrow(g_vh, -2, 0, k)), transposed(vh)
+    g_u, g_v, v = narrow(g_u, -1, 0, k), adjoint(narrow(g_vh, -2, 0, k)), adjoint(vh)
     squares, column, row = multiply(s, s), expand_dims(s, -1), expand_dims(s, -2)
-    of_u, of_v = matmul(transposed(u), g_u), matmul(vh, g_v)
+    of_u, of_v = matmul(adjoint(u), g_u), matmul(vh, g_v)
     inner = add(
-        multiply(_apart(subtract(of_u, transposed(of_u)), squares), row),
-        multiply(column, _apart(subtract(of_v, transposed(of_v)), squares)),
+        multiply(_apart(subtract(of_u, adjoint(of_u)), squares), row),
+        multiply(column, _apart(subtract(of_v, adjoint(of_v)), squares)),
     )
     i, j = rows_and_columns(inner)
-    g_a = matmul(matmul(u, add(inner, where(equal(i, j), expand_dims(g_s, -1), 0))), vh)
+    on_diagonal = expand_dims(g_s, -1)
+    if a.dtype.is_complex:  # the phases of u, which are those of v too
+        turned = divide(imag(of_u), row)
+        on_diagonal = complex(broadcast_to(on_diagonal, turned.shape), turned)
+    g_a = matmul(matmul(u, add(inner, where(equal(i, j), on_diagonal, 0))), vh)
     if m > k:
         g_a = add(g_a, matmul(divide(subtract(g_u, matmul(u, of_u)), row), vh))
     if n > k:
-        g_a = add(g_a, matmul(divide(u, row), transposed(subtract(g_v, matmul(v, of_v)))))
+        g_a = add(g_a, matmul(divide(u, row), adjoint(subtract(g_v, matmul(v, of_v)))))
     return (g_a,)
 
 
@@ -258,8 +272,8 @@ def solve(a: Array, b: Array) -> Array:
 
 @offered("linalg")
 def eigh(a: Array, UPLO: str = "L") -> Eigh:
-    """Eigenvalues (..., n), ascending, and eigenvectors (..., n, n) as columns, of symmetric matrices (..., n, n), of
-    which the lower triangle is read, or with ``UPLO="U"`` the upper one.
+    """Eigenvalues (..., n), ascending, and eigenvectors (..., n, n) as columns, of symmetric or Hermitian matrices
+    (..., n, n), of which the lower triangle is read, or with ``UPLO="U"`` the upper one.
 
     The gradient is infinite where eigenvalues are equal and vectors are used.
     """

@@ -141,10 +141,12 @@ def concat_same(arrays: Sequence[Array], axis: int) -> Array:
 
 
 @offered("rn: concat cat concatenate")
-def concat(arrays: Sequence[Array], axis: int = 0) -> Array:
-    """The arrays, promoted to one dtype, laid one after the other along ``axis``."""
+def concat(arrays: Sequence[Array], axis: int | None = 0) -> Array:
+    """The arrays, promoted to one dtype, laid one after the other along ``axis`` (None: each of them flattened)."""
     if not arrays:
         raise ShapeError("[concat] needs at least one array.")
+    if axis is None:
+        arrays, axis = [reshape(x, (x.size,)) for x in arrays], 0
     if len({x.ndim for x in arrays}) > 1:
         raise ShapeError(
             f"[concat] shapes {' and '.join(str(x.shape) for x in arrays)} differ in their number of axes."

@@ -17,16 +17,18 @@ from runnel.ops.arguments import Array, Operand
 from runnel.ops.broadcasting import with_rank
 from runnel.ops.conversion import cast
 
-_SCALARS = (bool, int, float)
+_SCALARS = (bool, int, float, complex)
 _NUMBERS = (*_SCALARS, np.generic)  # NumPy's scalars count as Python's: np.float64 is a float, and the others follow
-_EXAMPLE = {"bool": False, "int": 0, "uint": 0, "float": 0.0}  # a Python scalar of each kind
+_EXAMPLE = {"bool": False, "int": 0, "uint": 0, "float": 0.0, "complex": 0j}  # a Python scalar of each kind
 
 
-def constant(like: Array, value: bool | int | float, dtype: DType, ndim: int = 0) -> Array:
+def constant(like: Array, value: bool | int | float | complex, dtype: DType, ndim: int = 0) -> Array:
     """A Python scalar as a value of ``like``'s kind, of shape (1,) * ndim. Equal constants share one read-only array,
     so ``lift`` can know them again by identity."""
     if isinstance(value, RunTimeNumber):
         return value.as_array(dtype, ndim)
+    if isinstance(value, complex):
+        return like.lift(np.full((1,) * ndim, value, dtype.numpy), dtype)
     sign = -1.0 if value == 0 and math.copysign(1.0, value) < 0 else 1.0  # 0.0 == -0.0, but they are two constants
     return like.lift(_constant_array(value, sign, dtype, ndim), dtype)
 
@@ -107,7 +109,7 @@ def unary(op: Op, x: Operand) -> Array:
 def unary_float(op: Op, x: Operand) -> Array:
     """Apply an op that has a meaning for floats only; integers are converted to float32."""
     if isinstance(x, TensorLike):
-        operand = x if x.dtype.is_float else cast(x, float32)
+        operand = x if x.dtype.is_inexact else cast(x, float32)
         return operand.apply_op(op, (operand,), {})
     return anchor(op, (x,))
 
@@ -128,9 +130,9 @@ def binary(op: Op, x: Operand, y: Operand) -> Array:
 
 def binary_float(op: Op, x: Operand, y: Operand) -> Array:
     """Like :func:`binary`, with integers converted to float32 first."""
-    if isinstance(x, TensorLike) and isinstance(y, TensorLike) and x.aval is y.aval and x.dtype.is_float:
+    if isinstance(x, TensorLike) and isinstance(y, TensorLike) and x.aval is y.aval and x.dtype.is_inexact:
         return x.apply_op(op, (x, y), {})
-    if common_dtype(op, (x, y)).is_float:
+    if common_dtype(op, (x, y)).is_inexact:
         return binary(op, x, y)
     a, b = meet(op, x, y, dtype=float32)
     return a.apply_op(op, (a, b), {})

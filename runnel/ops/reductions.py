@@ -115,7 +115,7 @@ def finished(reduced: Array, axes: tuple[int, ...], keepdims: bool) -> Array:
 
 def accumulated(dtype: DType) -> DType:
     """The dtype in which sums and products of ``dtype`` are made: int64 for bool and integers, float32 for halves."""
-    if dtype in SUMMED:
+    if dtype in SUMMED or dtype.is_complex:
         return dtype
     if dtype.is_float:
         return float32
@@ -125,7 +125,7 @@ def accumulated(dtype: DType) -> DType:
 def _totalled(op: Op, x: Array, axis: Axis, keepdims: bool, dtype: Any) -> Array:
     axes = normalize_axes(op.name, axis, x.ndim)
     wide = accumulated(x.dtype)
-    result = x.dtype if x.dtype.is_float else wide
+    result = x.dtype if x.dtype.is_inexact else wide
     if dtype is not None:
         result = as_dtype(dtype)
         wide = accumulated(result)

@@ -7,7 +7,7 @@ import math
 import numbers
 from collections.abc import Sequence
 
-from runnel.core.dtypes import DType, float32
+from runnel.core.dtypes import DType, float32, real_of
 from runnel.core.errors import ArgumentError, ShapeError
 from runnel.core.showing import short_repr
 from runnel.core.surface import offered
@@ -16,13 +16,14 @@ from runnel.ops.arithmetic import abs, add, divide, multiply, subtract
 from runnel.ops.comparison import equal, greater, less, not_equal
 from runnel.ops.conversion import cast, stop_gradient
 from runnel.ops.logic import isfinite, where
+from runnel.ops.parts import conj, real
 from runnel.ops.reductions import finished, max, min, sum
 from runnel.ops.transcendental import exp, log, pow, rsqrt, sqrt, square
 
 
 def wide_dtype(x: Array) -> DType:
     """The dtype in which statistics of ``x`` are computed: float32 for integers and half precision."""
-    return x.dtype if x.dtype.is_float and x.dtype.itemsize > 2 else float32
+    return x.dtype if x.dtype.is_inexact and x.dtype.itemsize > 2 else float32
 
 
 def rounded_as(statistic: Array, x: Array) -> Array:
@@ -44,7 +45,8 @@ def var(x: Array, axis: Axis = None, correction: float = 0, keepdims: bool = Fal
     """The mean square distance from the mean, over n - ``correction`` (1 for the unbiased estimate)."""
     axes = normalize_axes("var", axis, x.ndim)
     wide = cast(x, wide_dtype(x))
-    total = sum(square(subtract(wide, mean(wide, axes, keepdims=True))), axes, keepdims)
+    distance = subtract(wide, mean(wide, axes, keepdims=True))
+    total = sum(real(multiply(conj(distance), distance)), axes, keepdims)
     return rounded_as(divide(total, builtins.max(math.prod(x.shape[a] for a in axes) - correction, 0)), x)
 
 
@@ -79,7 +81,7 @@ def norm(x: Array, ord: float | str = 2, axis: Axis = None, keepdims: bool = Fal
     if isinstance(ord, bool) or not isinstance(ord, numbers.Real) or math.isnan(ord):
         raise ArgumentError(f"[norm] ord is a number or 'fro'; received {short_repr(ord)}.")
     if ord == 0:
-        return sum(not_equal(x, 0), axis, keepdims, dtype=x.dtype)
+        return sum(not_equal(x, 0), axis, keepdims, dtype=real_of(x.dtype))
     size = abs(x)
     if ord == 1:
         return sum(size, axis, keepdims)
@@ -125,10 +127,10 @@ def rms_norm(x: Array, weight: Array | None = None, eps: float = 1e-6) -> Array:
 
 
 @offered("rn: clip clamp", "Tensor: clip clamp", "Tensor_: clip clamp")
-def clip(x: Array, low: Operand | None = None, high: Operand | None = None) -> Array:
-    """``x`` kept within [low, high]; the gradient passes inside and at the bounds. NaN stays; low > high gives high."""
-    if low is not None:
-        x = where(less(x, low), low, x)
-    if high is not None:
-        x = where(greater(x, high), high, x)
+def clip(x: Array, min: Operand | None = None, max: Operand | None = None) -> Array:
+    """``x`` kept within [min, max]; the gradient passes inside and at the bounds. NaN stays; min > max gives max."""
+    if min is not None:
+        x = where(less(x, min), min, x)
+    if max is not None:
+        x = where(greater(x, max), max, x)
     return x

@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import math
+from typing import Any
+
+import numpy as np
 
 from runnel.core.dispatch import TensorLike
 from runnel.core.dtypes import FLOATS
 from runnel.core.errors import DTypeError
 from runnel.core.surface import offered
-from runnel.core.tables import Op
+from runnel.core.tables import Op, reference
 from runnel.loops import scalar
 from runnel.ops.arguments import Array, Operand
 from runnel.ops.arithmetic import add, divide, multiply, negative, subtract
 from runnel.ops.comparison import equal, greater_equal
 from runnel.ops.creation_like import full_like
-from runnel.ops.family import elementwise, partials
+from runnel.ops.family import NUMBERS, elementwise, in_numpy, partials
 from runnel.ops.logic import logical_and, where
 from runnel.ops.promotion import binary, common_dtype, unary_float
 
@@ -176,6 +179,14 @@ partials(sin_p, lambda g, out, x: multiply(g, cos(x)))
 # --- power --------------------------------------------------------------------------------------------------------
 
 
+def _pow_reference(x: Any, y: Any) -> Any:
+    if y.dtype.kind != "i":
+        return np.power(x, y)
+    made = np.power(x, np.maximum(y, 0))
+    sign = np.where((x == -1) & (y & 1 == 1), -1, np.where(np.abs(x) == 1, 1, 0))
+    return np.where(y < 0, sign, made).astype(x.dtype)
+
+
 def _pow_by_base(g: Array, out: Array, x: Array, y: Array) -> Array:
     """y·x^(y-1), and 0 for y = 0 even where x^(y-1) is infinite."""
     return where(equal(y, 0), 0, multiply(g, multiply(y, binary(pow_p, x, subtract(y, 1)))))
@@ -187,30 +198,29 @@ def _pow_by_exponent(g: Array, out: Array, x: Array, y: Array) -> Array:
     return where(vanishes, 0, multiply(g, multiply(out, log(where(vanishes, 1, x)))))
 
 
-pow_p = Op("pow", "x, y", "x to the power y, of floats.")
-elementwise(pow_p, scalar.pow_, FLOATS)
+pow_p = Op("pow", "x, y", "x to the power y; an integer to a negative one is its reciprocal rounded toward 0.")
+elementwise(pow_p, scalar.pow_, NUMBERS)
+reference.register(pow_p, in_numpy(_pow_reference), replace=True)
 partials(pow_p, _pow_by_base, _pow_by_exponent)
 
 
 @offered("rn: pow power", "Tensor", "Tensor_")
 def pow(x: Operand, y: Operand) -> Array:
-    """x to the power y. A small integer or 0.5 as a Python exponent becomes products or a square root; an integer base
-    takes a non-negative Python integer only."""
+    """x to the power y. A small integer or 0.5 as a Python exponent becomes products or a square root; an integer to
+    a negative power of an array is its reciprocal rounded toward 0."""
     if isinstance(x, TensorLike) and isinstance(y, int | float):
         known = _known_power(x, y)
         if known is not None:
             return known
-    if not common_dtype(pow_p, (x, y)).is_float:
-        raise DTypeError(
-            "[pow] integers can be raised to a non-negative Python integer only; cast one operand to a float type."
-        )
+    if isinstance(y, int) and y < 0 and not common_dtype(pow_p, (x, y)).is_inexact:
+        raise DTypeError(f"[pow] integers have no power {y}; cast one operand to a float type.")
     return binary(pow_p, x, y)
 
 
 def _known_power(x: Array, y: int | float) -> Array | None:
     if x.dtype.is_integer and isinstance(y, int) and y >= 0:
         return _repeated_product(x, y)
-    if not x.dtype.is_float:
+    if not x.dtype.is_inexact:
         return None
     if y == 0.5:
         return sqrt(x)

@@ -76,8 +76,9 @@ def _reshape_batched(size: int, x: Array, *, shape: Shape) -> Array:
 
 
 @offered("rn", "Tensor: reshape view", views=True, spread=True)
-def reshape(x: Array, shape: int | Iterable[int]) -> Array:
-    """``x`` under another shape; one size may be -1 and is then computed from the others."""
+def reshape(x: Array, shape: int | Iterable[int], *, copy: bool | None = None) -> Array:
+    """``x`` under another shape; one size may be -1 and is then computed from the others. A tensor is a value, so no
+    ``copy`` of it can be told from another handle."""
     target = as_shape("reshape", shape)
     if -1 in target:
         rest = -math.prod(target)

@@ -138,7 +138,7 @@ class BatchedTensor(LevelTensor):
         self._require_one_value("numpy()")
         return self.primary.numpy()
 
-    def item(self) -> bool | int | float:
+    def item(self) -> bool | int | float | complex:
         self._require_one_value("item()")
         return self.primary.item()
 

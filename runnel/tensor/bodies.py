@@ -101,7 +101,7 @@ def trace_body(name: str, function: Callable[..., Sequence[Any]], avals: Sequenc
     with tracing.activate(trace):
         arguments = [tensors.symbolic(node) for node in inputs]
     for x in arguments:
-        x.requires_grad = x.dtype.is_float
+        x.requires_grad = x.dtype.is_inexact
         x._is_argument = True
     try:
         with tracing.activate(trace):

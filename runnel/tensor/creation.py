@@ -39,7 +39,8 @@ def asarray(data: Any, dtype: Any = None, *, device: Any = None, copy: bool | No
 
     Args:
         data: a tensor, a NumPy array, a (nested list of) Python numbers, or what has ``__dlpack__`` or ``__array__``.
-        dtype: the result's dtype. By default that of ``data``; Python floats become float32, ints int64.
+        dtype: the result's dtype. By default that of ``data``; Python floats become float32, complex
+            numbers complex64, ints int64.
         device: where the result is: "cpu" or "interpreter". By default that of a tensor, else ``runnel.device()``.
         copy: None: tensors are taken as they are, all else is copied. True: tensors are copied, too. False: the memory
             is shared, and must not change any more; ValueError where that cannot be (numbers, another dtype).
@@ -65,8 +66,8 @@ def asarray(data: Any, dtype: Any = None, *, device: Any = None, copy: bool | No
     array, is_numpy = _array(data)
     if target is None:
         target = dtypes.from_numpy(array.dtype)
-        if not is_numpy and target is dtypes.float64:
-            target = dtypes.float32
+        if not is_numpy and target in (dtypes.float64, dtypes.complex128):
+            target = dtypes.float32 if target.is_float else dtypes.complex64
     trace = tracing.ACTIVE.trace
     if trace is not None and isinstance(data, np.ndarray) and id(data) in trace.known_arrays:
         return tensors.traced_array(trace, data, target)
@@ -128,10 +129,11 @@ def from_dlpack(data: Any, *, device: Any = None, copy: bool | None = None) -> T
 
 
 @offered("rn")
-def full(shape: Shape, value: bool | int | float, dtype: Any = None, *, device: Any = None) -> Tensor:
-    """A tensor of ``shape`` filled with ``value``; by default bool, int64 or float32, as the value is, and on
-    ``runnel.device()``."""
-    return _filled("full", shape, value, dtypes.of_scalar(_plain(value), None) if dtype is None else dtype, device)
+def full(shape: Shape, fill_value: bool | int | float | complex, dtype: Any = None, *, device: Any = None) -> Tensor:
+    """A tensor of ``shape`` filled with ``fill_value``; by default bool, int64, float32 or complex64, as the value is,
+    and on ``runnel.device()``."""
+    kind = dtypes.of_scalar(_plain(fill_value), None) if dtype is None else dtype
+    return _filled("full", shape, fill_value, kind, device)
 
 
 @offered("rn")
@@ -150,9 +152,9 @@ def ones(shape: Shape, *sizes: Any, dtype: Any = None, device: Any = None) -> Te
     return _filled("ones", *_shape_and_dtype(shape, sizes, 1, dtype), device)
 
 
-def _filled(name: str, shape: Any, value: bool | int | float, dtype: Any, device: Any) -> Tensor:
+def _filled(name: str, shape: Any, value: bool | int | float | complex, dtype: Any, device: Any) -> Tensor:
     target = dtypes.as_dtype(dtype)
-    if not target.is_float and isinstance(value, int) and not -(1 << 63) <= value < 1 << 64:
+    if not target.is_inexact and isinstance(value, int) and not -(1 << 63) <= value < 1 << 64:
         raise DTypeError(f"[{name}] {target.name} has no {value}; name a float dtype, or a number of at most 64 bits.")
     return _tensor_of(np.full(as_sizes(name, shape), rounded(value, target)), target, device)
 
@@ -194,12 +196,17 @@ def arange(
 
 @offered("rn")
 def linspace(
-    start: float, stop: float, num: int, dtype: Any = dtypes.float32, *, endpoint: bool = True, device: Any = None
+    start: complex, stop: complex, num: int, dtype: Any = None, *, endpoint: bool = True, device: Any = None
 ) -> Tensor:
-    """``num`` evenly spaced numbers from ``start`` to ``stop``."""
-    target = dtypes.as_dtype(dtype)
+    """``num`` evenly spaced numbers from ``start`` to ``stop``; float32 by default, complex64 if one is complex."""
+    begin, end = _plain(start), _plain(stop)
+    is_complex = isinstance(begin, complex) or isinstance(end, complex)
+    target = (dtypes.complex64 if is_complex else dtypes.float32) if dtype is None else dtypes.as_dtype(dtype)
+    if is_complex and not target.is_complex:
+        raise DTypeError(f"[linspace] complex numbers are no {target.name}; name a complex dtype.")
+    kind = complex if is_complex else float
     (count,) = as_sizes("linspace", num)
-    array = np.linspace(float(_plain(start)), float(_plain(stop)), count, endpoint=endpoint)
+    array = np.linspace(kind(begin), kind(end), count, endpoint=endpoint)
     return _tensor_of(array.astype(target.numpy), target, device)
 
 
@@ -219,8 +226,6 @@ def empty(shape: Shape, *sizes: Any, dtype: Any = None, device: Any = None) -> T
 
 def _plain(value: Any) -> Any:
     """A number as Python's own, which has no dtype."""
-    if isinstance(value, complex | np.complexfloating):
-        raise DTypeError(f"[asarray] there are no complex tensors; received {short_repr(value)}.")
     if isinstance(value, ArrayMethods):
         return value.read().item()
     return value.item() if isinstance(value, np.generic) else value

@@ -21,6 +21,7 @@ from runnel.compiler.passes.pipeline import EXPANSION, NO_PASSES
 from runnel.compiler.passes.sink_permutes import in_order
 from runnel.core import switches, tables
 from runnel.core.avals import Aval, Shape, aval, common_device, row_major
+from runnel.core.complexes import ComplexOperands, is_by_numpy
 from runnel.core.dtypes import from_numpy
 from runnel.core.errors import AxisError, NonFiniteError
 from runnel.core.recent import Recent
@@ -174,9 +175,11 @@ def execute(op: Op, tensors: tuple[Operand, ...], attrs: dict[str, Any]) -> Any:
 
 
 def prepare(op: Op, tensors: tuple[Operand, ...], attrs: dict[str, Any], context: CompileContext) -> Plan:
-    """The plan for these avals and layouts."""
+    """The plan for these avals and layouts. ComplexOperands where NumPy carries the op out."""
     device = context.device
     avals = [t._aval.unplaced for t in tensors]
+    if is_by_numpy(op, avals, attrs):
+        raise ComplexOperands
     inferred = tables.infer[op](*avals, **attrs)
     results: tuple[Aval, ...] = inferred if op.multiple_results else (inferred,)
     lowering = lowering_for(op)
@@ -265,14 +268,18 @@ def _fault(program: Program, status: int, tensors: tuple[Operand, ...]) -> BaseE
 
 def _check_finite(op: Op, tensors: tuple[Operand, ...], placed: Placed) -> None:
     result, storage, offset, strides = placed
-    if not result.dtype.is_float or storage is None or not result.size:
+    if not result.dtype.is_inexact or storage is None or not result.size:
         return
     item = result.dtype.itemsize
     array = storage.ndarray(result.shape, result.dtype.numpy, offset * item, tuple(s * item for s in strides))
-    if np.isfinite(array.astype(np.float64)).all():
+    if _is_finite(array):
         return
-    if all(not t.dtype.is_float or np.isfinite(t.numpy().astype(np.float64)).all() for t in tensors):
+    if all(not t.dtype.is_inexact or _is_finite(t.numpy()) for t in tensors):
         raise NonFiniteError(
             f"[{op.name}] made a NaN or infinity from finite inputs of shapes "
             f"{', '.join(str(t.shape) for t in tensors)} at {user_line()}."
         )
+
+
+def _is_finite(array: np.ndarray) -> bool:
+    return bool(np.isfinite(array if array.dtype.kind == "c" else array.astype(np.float64)).all())

@@ -97,7 +97,7 @@ def tangents_of(
     attrs: dict[str, Any],
 ) -> Sequence[Tensor | None]:
     """The tangents of ``outs``, which ``op`` made of ``inputs``; None where they are zero."""
-    if not any(x.dtype.is_float for x in outs) or all(t is None for t in tangents):
+    if not any(x.dtype.is_inexact for x in outs) or all(t is None for t in tangents):
         return [None] * len(outs)
     rule = tables.jvp.get(op)
     if rule is None and op not in tables.vjp:
@@ -159,7 +159,7 @@ def _leaf_like(out: Tensor, others: Sequence[Tensor]) -> Tensor:
     zeros: Tensor = ops.zeros_like(out.detach())
     levels = [y._level for y in others if y._level is not None and y._level.trace is ACTIVE.trace]
     leaf = max(levels, key=lambda level: level.number).lifted(zeros) if levels else zeros.untaped()
-    leaf.requires_grad = out.dtype.is_float
+    leaf.requires_grad = out.dtype.is_inexact
     typed_leaf: Tensor = leaf
     return typed_leaf
 

@@ -16,6 +16,7 @@ from runnel.ops import (
     contraction,
     indexing,
     logic,
+    parts,
     pieces,
     precision,
     reductions,
@@ -184,13 +185,13 @@ class FunctionMethods(TensorLike, Generic[ResultT]):
         """Give this array the value of ``ceil`` of it and the arguments; returns the array itself."""
         return self.update("ceil_", lambda x: arithmetic.ceil(x))
 
-    def clamp(self, low: Operand | None = None, high: Operand | None = None) -> ResultT:
-        """``x`` kept within [low, high]; the gradient passes inside and at the bounds."""
-        return statistics.clip(self, low, high)
+    def clamp(self, min: Operand | None = None, max: Operand | None = None) -> ResultT:
+        """``x`` kept within [min, max]; the gradient passes inside and at the bounds."""
+        return statistics.clip(self, min, max)
 
-    def clamp_(self, low: Operand | None = None, high: Operand | None = None) -> Self:
+    def clamp_(self, min: Operand | None = None, max: Operand | None = None) -> Self:
         """Give this array the value of ``clamp`` of it and the arguments; returns the array itself."""
-        return self.update("clamp_", lambda x: statistics.clip(x, low, high))
+        return self.update("clamp_", lambda x: statistics.clip(x, min, max))
 
     def clamp_max(self, max: Operand) -> ResultT:
         """``x`` where it is not above ``max``, which stands elsewhere."""
@@ -208,13 +209,17 @@ class FunctionMethods(TensorLike, Generic[ResultT]):
         """Give this array the value of ``clamp_min`` of it and the arguments; returns the array itself."""
         return self.update("clamp_min_", lambda x: updates.clamp_min(x, min))
 
-    def clip(self, low: Operand | None = None, high: Operand | None = None) -> ResultT:
-        """``x`` kept within [low, high]; the gradient passes inside and at the bounds."""
-        return statistics.clip(self, low, high)
+    def clip(self, min: Operand | None = None, max: Operand | None = None) -> ResultT:
+        """``x`` kept within [min, max]; the gradient passes inside and at the bounds."""
+        return statistics.clip(self, min, max)
 
-    def clip_(self, low: Operand | None = None, high: Operand | None = None) -> Self:
+    def clip_(self, min: Operand | None = None, max: Operand | None = None) -> Self:
         """Give this array the value of ``clip`` of it and the arguments; returns the array itself."""
-        return self.update("clip_", lambda x: statistics.clip(x, low, high))
+        return self.update("clip_", lambda x: statistics.clip(x, min, max))
+
+    def conj(self) -> ResultT:
+        """The complex conjugate; of a real array, the array itself."""
+        return self._other(parts.conj(self))
 
     def copy_(self, source: Operand) -> Self:
         """Give this array the value of ``copy`` of it and the arguments; returns the array itself."""
@@ -538,7 +543,7 @@ class FunctionMethods(TensorLike, Generic[ResultT]):
         return views.moveaxis(self, source, destination)
 
     def mul(self, y: Operand) -> ResultT:
-        """x · y, elementwise."""
+        """x · y, elementwise; of bools, x and y."""
         return arithmetic.multiply(self, y)
 
     def mul_(self, y: Operand) -> Self:
@@ -546,7 +551,7 @@ class FunctionMethods(TensorLike, Generic[ResultT]):
         return self.update("mul_", lambda x: arithmetic.multiply(x, y))
 
     def multiply(self, y: Operand) -> ResultT:
-        """x · y, elementwise."""
+        """x · y, elementwise; of bools, x and y."""
         return arithmetic.multiply(self, y)
 
     def multiply_(self, y: Operand) -> Self:
@@ -638,9 +643,9 @@ class FunctionMethods(TensorLike, Generic[ResultT]):
         """Give this array the value of ``remainder`` of it and the arguments; returns the array itself."""
         return self.update("remainder_", lambda x: arithmetic.remainder(x, y))
 
-    def reshape(self, *shape: Any) -> ResultT:
+    def reshape(self, *shape: Any, copy: bool | None = None) -> ResultT:
         """``x`` under another shape; one size may be -1 and is then computed from the others."""
-        return self._other(views.reshape(self, gathered(shape)))
+        return self._other(views.reshape(self, gathered(shape), copy=copy))
 
     def roll(self, shift: int | Sequence[int], axis: int | Sequence[int] | None = None) -> ResultT:
         """``x`` moved by ``shift`` along ``axis``; what leaves at one end enters at the other."""
@@ -799,12 +804,12 @@ class FunctionMethods(TensorLike, Generic[ResultT]):
         return precision.var(self, axis, correction, keepdims)
 
     def vecdot(self, y: Array, axis: int = -1) -> ResultT:
-        """The sum of the products along ``axis``."""
+        """The sum of the products along ``axis``, with ``x`` conjugated where it is complex."""
         return precision.vecdot(self, y, axis)
 
-    def view(self, *shape: Any) -> ResultT:
+    def view(self, *shape: Any, copy: bool | None = None) -> ResultT:
         """``x`` under another shape; one size may be -1 and is then computed from the others."""
-        return self._other(views.reshape(self, gathered(shape)))
+        return self._other(views.reshape(self, gathered(shape), copy=copy))
 
     def zero_(self) -> Self:
         """Give this array the value of ``zero`` of it and the arguments; returns the array itself."""
@@ -851,6 +856,10 @@ class FunctionMethods(TensorLike, Generic[ResultT]):
 
         def aminmax(self, axis: int | None = None, keepdims: bool = False) -> Bounds:
             """The smallest and the greatest element over ``axis``: a named tuple (min, max)."""
+            ...
+
+        def angle(self) -> ResultT:
+            """The angle of complex numbers in the plane, in [-π, π]; of a real number, 0 or π as its sign is."""
             ...
 
         def arccos(self) -> ResultT:
@@ -945,8 +954,8 @@ class FunctionMethods(TensorLike, Generic[ResultT]):
             ...
 
         def cholesky(self, upper: bool = False) -> ResultT:
-            """Lower triangular L with ``x`` = L·Lᵀ, of symmetric positive definite matrices, whose lower triangle is
-            read; with ``upper`` Lᵀ."""
+            """Lower triangular L with ``x`` = L·Lᴴ, of Hermitian positive definite matrices, whose lower triangle is
+            read; with ``upper`` Lᴴ."""
             ...
 
         def chunk(self, chunks: int, axis: int = 0) -> tuple[Array, ...]:
@@ -1178,7 +1187,7 @@ class FunctionMethods(TensorLike, Generic[ResultT]):
             ...
 
         def is_complex(self) -> bool:
-            """Whether the elements are complex: never."""
+            """Whether the elements are complex numbers."""
             ...
 
         def is_contiguous(self) -> bool:
@@ -1572,6 +1581,7 @@ class FunctionMethods(TensorLike, Generic[ResultT]):
         adjoint = LateMethod("runnel.tensor.library.asking:matrix_transpose")
         allclose = LateMethod("runnel.ops.library.numbers:allclose")
         aminmax = LateMethod("runnel.ops.library.order:aminmax")
+        angle = LateMethod("runnel.ops.library.plane:angle")
         arccos = LateMethod("runnel.ops.library.circular:acos")
         arccosh = LateMethod("runnel.ops.library.circular:acosh")
         arcsin = LateMethod("runnel.ops.library.circular:asin")

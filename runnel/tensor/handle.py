@@ -150,13 +150,13 @@ class Handle(ArrayMethods[T]):
             return array.astype(dtype)
         return array.copy() if copy else array
 
-    def item(self) -> bool | int | float:
+    def item(self) -> bool | int | float | complex:
         """The one value of a tensor of size 1, as a Python number."""
         if self._is_unknown:
             raise traced_value(self._aval, "item()")
         if self._aval.size != 1:
             raise ValueError(f"[item] needs a tensor of size 1; received shape {self.shape}.")
-        value: bool | int | float = (
+        value: bool | int | float | complex = (
             self.numpy().reshape(()).astype(np.float64 if self.dtype.is_float else self.dtype.numpy).item()
         )
         return value
@@ -167,6 +167,9 @@ class Handle(ArrayMethods[T]):
 
     def __float__(self) -> float:
         return float(self._scalar("float"))
+
+    def __complex__(self) -> complex:
+        return complex(self._scalar("complex"))
 
     def __int__(self) -> int:
         return int(self._scalar("int"))
@@ -187,7 +190,7 @@ class Handle(ArrayMethods[T]):
     def __hash__(self) -> int:
         return id(self)
 
-    def _scalar(self, what: str) -> bool | int | float:
+    def _scalar(self, what: str) -> Any:
         if self._is_unknown:
             raise traced_value(self._aval, what)
         if self._aval.size != 1:
@@ -417,7 +420,7 @@ def results_of(joint: T, outs: tuple[T, ...]) -> tuple[T, ...]:
     """The results of an op of several, with records that lead to the joint node."""
     results: tuple[T, ...] = tuple(out._twin() for out in outs)
     for index, result in enumerate(results):
-        if result.dtype.is_float:
+        if result.dtype.is_inexact:
             result.requires_grad = True
             result._record = ResultRecord(joint, index)
     return results

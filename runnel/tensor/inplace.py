@@ -37,8 +37,8 @@ def fitted(name: str, target: Aval, value: Any) -> Any:
 
 
 def _is_castable(source: DType, target: DType) -> bool:
-    """Whether the kind of number stays or gets wider: bool, integers, floats."""
-    rank = {"bool": 0, "int": 1, "uint": 1, "float": 2}
+    """Whether the kind of number stays or gets wider: bool, integers, floats, complex."""
+    rank = {"bool": 0, "int": 1, "uint": 1, "float": 2, "complex": 3}
     return rank[source.kind] <= rank[target.kind]
 
 

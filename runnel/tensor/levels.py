@@ -15,6 +15,7 @@ from typing import Any
 from runnel import ops
 from runnel.core import tracebacks
 from runnel.core.avals import Aval, Shape
+from runnel.core.complexes import is_by_numpy
 from runnel.core.devices import Device
 from runnel.core.errors import LevelError
 from runnel.core.tables import Op
@@ -101,6 +102,8 @@ class LevelTensor(Tensor):
 
     def apply_op(self, op: Op, inputs: tuple[Any, ...], attrs: dict[str, Any]) -> Any:
         tensors_read = tuple([x.read() for x in inputs])
+        if is_by_numpy(op, [x.aval for x in tensors_read], attrs):
+            return tensors.by_numpy(op, tensors_read, attrs)
         level = highest(op.name, tensors_read)
         results = recorded(op, tensors_read, attrs) if level is None else level.apply(op, tensors_read, attrs)
         return (
@@ -176,7 +179,7 @@ def recorded(op: Op, inputs: tuple[Tensor, ...], attrs: dict[str, Any]) -> Any:
 
 def taped(result: Tensor, op: Op, inputs: tuple[Tensor, ...], attrs: dict[str, Any]) -> Tensor:
     """``result`` of an op with its record, where one of the handles ``inputs`` needs a gradient."""
-    if not result.dtype.is_float or not any(x.requires_grad for x in inputs):
+    if not result.dtype.is_inexact or not any(x.requires_grad for x in inputs):
         return result
     if RECORDING.get():
         result.requires_grad = True

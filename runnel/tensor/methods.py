@@ -21,6 +21,7 @@ from runnel.core.missing import missing
 from runnel.tensor.extent import Extent
 from runnel.tensor.function_methods import FunctionMethods, ResultT
 
+_MARKS_READ_ONLY: Final = np.lib.NumpyVersion(np.__version__) >= "2.1.0"  # NumPy's DLPack capsules
 _API_VERSIONS: Final = ("2021.12", "2022.12", "2023.12", "2024.12", "2025.12")  # of the Array API
 
 
@@ -346,17 +347,65 @@ class ArrayMethods(FunctionMethods[ResultT]):
         return self._other(ops.transpose(self, -2, -1))
 
     @property
+    def mH(self) -> ResultT:
+        """The last two axes swapped, of the complex conjugate."""
+        return self._other(ops.transpose(ops.conj(self), -2, -1))
+
+    @property
+    def H(self) -> ResultT:
+        """The conjugate transpose of a matrix."""
+        return self._other(ops.conj(self.T))
+
+    @property
+    def real(self) -> ResultT:
+        """The real part."""
+        return self._other(ops.real(self))
+
+    @property
+    def imag(self) -> ResultT:
+        """The imaginary part of complex numbers."""
+        part: ResultT = ops.imag(self)
+        return part
+
+    @property
     def nbytes(self) -> builtins.int:
         return self.aval.nbytes
 
     # Other libraries --------------------------------------------------------------------------------------------------
 
-    def __dlpack__(self, **options: Any) -> Any:
-        """A DLPack capsule that shares memory (read-only where the consumer's version of the protocol can say so)."""
+    def __dlpack__(
+        self,
+        *,
+        stream: Any = None,
+        max_version: tuple[builtins.int, builtins.int] | None = None,
+        dl_device: tuple[builtins.int, builtins.int] | None = None,
+        copy: builtins.bool | None = None,
+    ) -> Any:
+        """A DLPack capsule that shares memory and is marked as read-only, or of a copy, which may be written to.
+
+        Args:
+            stream: None, since the CPU has no streams (else ArgumentError).
+            max_version: the newest version of the protocol that the consumer knows. None, or less than (1, 0), cannot
+                mark memory as read-only: the capsule is one of a copy then.
+            dl_device: where the consumer wants it: None or (1, 0), the CPU (else BufferError).
+            copy: True: a copy. False: no copy (BufferError where the protocol needs one). None: a copy where needed.
+        """
+        if stream is not None:
+            raise ArgumentError(f"[__dlpack__] the CPU has no streams; received stream={stream!r}.")
+        if dl_device not in (None, self.__dlpack_device__()):
+            raise BufferError(f"[__dlpack__] tensors are in the CPU's memory, (1, 0); received dl_device={dl_device}.")
+        if self.dtype is dtypes.bfloat16:
+            raise BufferError("[__dlpack__] NumPy, which makes capsules, has none of bfloat16; cast to float32.")
         array = self.numpy()
-        if "max_version" not in options or options["max_version"] is None or options["max_version"] < (1, 0):
-            array = array.copy()  # old protocols cannot mark memory as read-only
-        return array.__dlpack__(**options)
+        is_old = not _MARKS_READ_ONLY or max_version is None or max_version < (1, 0)
+        if is_old and copy is False:
+            raise BufferError(
+                f"[__dlpack__] version {max_version} of the protocol cannot mark memory as read-only; leave copy=False "
+                "out, or ask with max_version=(1, 0)."
+            )
+        if is_old:
+            return array.copy().__dlpack__()
+        return array.__dlpack__(max_version=max_version, copy=copy)
 
     def __dlpack_device__(self) -> tuple[builtins.int, builtins.int]:
         return (1, 0)

@@ -58,7 +58,7 @@ class StandIn(ArrayMethods[T]):
     def __array__(self, dtype: Any = None, copy: bool | None = None) -> np.ndarray:
         return self.read().__array__(dtype, copy)
 
-    def item(self) -> bool | int | float:
+    def item(self) -> bool | int | float | complex:
         """The one value of what has size 1."""
         return self.read().item()
 

@@ -147,6 +147,11 @@ def _cotangents(
 def seed_of(root: T, gradient: Any) -> T:
     """What ``root.backward(gradient)`` starts from: 1 for one number, where nothing is given."""
     if gradient is None:
+        if root.dtype.is_complex:
+            raise GradientError(
+                f"[backward] a tensor of dtype {root.dtype.name} needs a seed; pass gradient=, or take real(), imag() "
+                "or abs() of it."
+            )
         if root.size != 1:
             raise GradientError(
                 f"[backward] a tensor of shape {root.shape} needs a seed; pass gradient=, or reduce it with sum() or "

@@ -19,10 +19,12 @@ from runnel.backends.host.memory import Storage
 from runnel.core import tracebacks
 from runnel.core.arrays import can_share, same_memory
 from runnel.core.avals import Aval, Shape, aval, row_major
+from runnel.core.complexes import ComplexOperands, is_by_numpy
 from runnel.core.devices import Device
 from runnel.core.dispatch import RunTimeNumber
 from runnel.core.dtypes import DType, from_numpy as from_numpy_dtype
 from runnel.core.errors import GradientError, LevelError, SideEffectError
+from runnel.core.public import imported
 from runnel.core.recent import Recent
 from runnel.core.rounding import rounded
 from runnel.core.surface import offered
@@ -82,10 +84,17 @@ class Tensor(Handle["Tensor"]):
                         return x.apply_op(op, tensors, attrs)
                 break
         if trace is None:
-            outs = eager.execute(op, tensors, attrs)
+            try:
+                outs = eager.execute(op, tensors, attrs)
+            except ComplexOperands:
+                outs = None
+            if outs is None:
+                return by_numpy(op, tensors, attrs)
             if op.multiple_results:
                 return _with_tape(op, tensors, attrs, tuple([placed(*x) for x in outs]), None)
             result = placed(*outs)
+        elif is_by_numpy(op, [x._aval for x in tensors], attrs):
+            return by_numpy(op, tensors, attrs)
         else:
             results = trace.record(op, tuple([node_of(x, trace) for x in tensors]), attrs)
             if op.multiple_results:
@@ -95,7 +104,7 @@ class Tensor(Handle["Tensor"]):
             if x.requires_grad:
                 if not RECORDING.get():
                     return result if trace is None else _stopped(result, trace)
-                if result._aval.dtype.is_float:
+                if result._aval.dtype.is_inexact:
                     result.requires_grad = True
                     result._record = Record(op, tensors, attrs)
                 break
@@ -271,7 +280,7 @@ class Tensor(Handle["Tensor"]):
 
     def requires_grad_(self, flag: bool = True) -> Tensor:
         """Mark this leaf as one that ``backward()`` computes a gradient for; returns the tensor itself."""
-        if not self.dtype.is_float:
+        if not self.dtype.is_inexact:
             raise GradientError(f"[requires_grad_] only floating tensors have gradients; received {self.dtype.name}.")
         if self._record is not None and not flag:
             raise GradientError("[requires_grad_] only a leaf can be switched off; use detach().")
@@ -298,6 +307,11 @@ class Tensor(Handle["Tensor"]):
         run_recording(create_graph, tape.add_to_owners, cotangents.values(), seed)
 
 
+def by_numpy(op: Op, tensors: tuple[Any, ...], attrs: dict[str, Any]) -> Any:
+    """``op`` of complex operands."""
+    return imported("runnel.ops.library.complex:applied")(op, tensors, attrs)
+
+
 def _with_tape(
     op: Op, tensors: tuple[Tensor, ...], attrs: dict[str, Any], outs: tuple[Tensor, ...], trace: tracing.Trace | None
 ) -> tuple[Tensor, ...]:
@@ -315,7 +329,7 @@ def _with_tape(
 def _stopped(result: Tensor, trace: tracing.Trace) -> Tensor:
     """``result`` of an op that is not recorded on the tape, in a trace. A graph inside of a graph is differentiated as
     it stands, and must say where gradients stop."""
-    if not trace.is_body or not result._aval.dtype.is_float:
+    if not trace.is_body or not result._aval.dtype.is_inexact:
         return result
     return symbolic(trace.record(stop_gradient_p, (node_of(result, trace),), {})[0])
 

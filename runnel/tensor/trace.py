@@ -13,7 +13,7 @@ import numpy as np
 
 from runnel.core.avals import Aval, aval
 from runnel.core.devices import Device
-from runnel.core.dtypes import DType
+from runnel.core.dtypes import DType, real_of
 from runnel.core.errors import DeviceError
 from runnel.core.rounding import rounded
 from runnel.core.tables import Op
@@ -30,6 +30,7 @@ from runnel.graph.node import (
     applied,
     results_of,
 )
+from runnel.ops.parts import pair_p
 from runnel.ops.recomputation import again_p
 
 F = TypeVar("F")
@@ -85,6 +86,10 @@ class Trace:
         return node
 
     def constant(self, array: np.ndarray, dtype: DType) -> Value:
+        if dtype.is_complex:  # machine code knows no complex constants
+            parts = rounded(array, dtype)
+            real = real_of(dtype)
+            return self.record(pair_p, (self.constant(parts.real, real), self.constant(parts.imag, real)), {})[0]
         frozen = np.array(rounded(array, dtype))
         frozen.flags.writeable = False
         return Constant(aval(frozen.shape, dtype), frozen)

@@ -157,7 +157,7 @@ class Variable(StandIn[Tensor]):
             if dtype is None and array.dtype == np.float64 and not isinstance(value, np.ndarray):
                 dtype = "float32"
         kind: DType = from_numpy(array.dtype) if dtype is None else as_dtype(dtype)
-        if requires_grad and not kind.is_float:
+        if requires_grad and not kind.is_inexact:
             raise GradientError(f"[Variable] only floating Variables have gradients; received {kind.name}.")
         array = np.ascontiguousarray(rounded(array, kind)).reshape(array.shape)
         self._begin(tensors.from_numpy(array, kind, copy=True, device=place), name, requires_grad)
@@ -212,7 +212,7 @@ class Variable(StandIn[Tensor]):
 
     @requires_grad.setter
     def requires_grad(self, flag: bool) -> None:
-        if flag and not self._aval.dtype.is_float:
+        if flag and not self._aval.dtype.is_inexact:
             raise GradientError(f"[requires_grad] only floating Variables have gradients; received {self.dtype.name}.")
         self._requires_grad = flag
         self._settled = None  # the next reading is a leaf of the other kind

@@ -80,7 +80,7 @@ def cond_vjp(
 ) -> list[Tensor | None]:
     """The cotangents come from the derivative of the branch that ran, which computes its values again."""
     seeded = [i for i, g in enumerate(gs) if g is not None]
-    needed = [i for i, x in enumerate(operands) if wanted[1 + i] and x.dtype.is_float]
+    needed = [i for i, x in enumerate(operands) if wanted[1 + i] and x.dtype.is_inexact]
     answer: list[Tensor | None] = [None] * (1 + len(operands))
     if needed and seeded:
         bodies = [_pulled_back(body, needed, seeded) for body in (then, otherwise)]

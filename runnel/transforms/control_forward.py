@@ -48,7 +48,7 @@ def _active(graph: Graph, own: Sequence[int], first: int, carries: int) -> list[
     while True:
         dependent = depending(graph, [graph.inputs[i] for i in active])
         more = [first + j for j in range(carries) if first + j not in active and graph.outputs[j] in dependent]
-        more = [i for i in more if graph.inputs[i].aval.dtype.is_float]
+        more = [i for i in more if graph.inputs[i].aval.dtype.is_inexact]
         if not more:
             return sorted(active)
         active += more
@@ -128,7 +128,7 @@ def _while_jvp(
 
 def _cond_jvp(tangents: Tangents, predicate: Tensor, *operands: Tensor, then: Body, otherwise: Body) -> Outs:
     active = _with_tangent(tangents[1:])
-    outputs = [i for i, x in enumerate(then.graph.outputs) if x.aval.dtype.is_float]
+    outputs = [i for i, x in enumerate(then.graph.outputs) if x.aval.dtype.is_inexact]
     bodies = [with_tangents(body.graph, active, outputs) for body in (then, otherwise)]
     results = apply(
         cond_p, predicate, *operands, *(tangents[1 + i] for i in active), then=Body(bodies[0]),

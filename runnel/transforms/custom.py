@@ -63,7 +63,7 @@ class custom_vjp(FunctionLike):
         leaves, structure = pytree.flatten(result)
         outputs = [_detached(x) if isinstance(x, ArrayMethods) else x for x in leaves]
         for place, out in enumerate(outputs):
-            if isinstance(out, Tensor) and out.dtype.is_float:
+            if isinstance(out, Tensor) and out.dtype.is_inexact:
                 out.requires_grad = True
                 out._record = Record(None, inputs, {}, _Rule(self, args, saved, outputs, structure, place))
         return pytree.unflatten(structure, outputs)

@@ -99,7 +99,7 @@ def vjp(fn: Callable[..., Any], *args: Any, has_aux: bool = False) -> Any:
         pairs = [
             (root, cast(g if isinstance(g, ArrayMethods) else asarray(g, root.dtype, device=root.device), root.dtype))
             for root, g in zip(roots, leaves, strict=True)
-            if isinstance(root, Tensor) and root.dtype.is_float
+            if isinstance(root, Tensor) and root.dtype.is_inexact
         ]
         for root, g in pairs:
             if g.shape != root.shape:

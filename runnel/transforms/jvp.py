@@ -62,7 +62,7 @@ def directions_of(name: str, tangents: Sequence[Any], structure: pytree.Structur
 
 def direction_of(name: str, x: Tensor, direction: Any) -> Tensor:
     """A tangent of the primal ``x``."""
-    if not x.dtype.is_float:
+    if not x.dtype.is_inexact:
         raise DTypeError(f"[{name}] a primal of dtype {x.dtype.name} has no tangent; pass None for it.")
     t = asarray(direction) if isinstance(direction, ArrayMethods) else asarray(direction, x.dtype, device=x.device)
     if t.shape != x.shape:

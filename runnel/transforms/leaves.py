@@ -86,7 +86,7 @@ def as_float(name: str, leaf: Any) -> Tensor:
             f"[{name}] cannot differentiate by a {type(leaf).__name__}; pass floating tensors, or choose the arguments "
             "with argnums."
         )
-    if not tensor.dtype.is_float:
+    if not tensor.dtype.is_inexact:
         raise GradientError(
             f"[{name}] cannot differentiate by a tensor of dtype {tensor.dtype.name}; cast it, or choose the "
             "arguments with argnums."

@@ -56,6 +56,6 @@ def depending(graph: Graph, inputs: Sequence[Value]) -> set[Value]:
     """The nodes that may have a derivative by ``inputs``."""
     dependent = set(inputs)
     for node in graph.values:
-        if node.aval.dtype.is_float and node.op is not stop_gradient_p and any(x in dependent for x in node.inputs):
+        if node.aval.dtype.is_inexact and node.op is not stop_gradient_p and any(x in dependent for x in node.inputs):
             dependent.add(node)
     return dependent

@@ -119,7 +119,7 @@ def run(loop: Loop, reverse: bool, recompute: bool = False) -> tuple[Tensor, ...
     body = Body(loop.graph, recompute)
     needs_grad = [x.requires_grad for x in inputs]
     if any(needs_grad):
-        plan = plan_of(body, n, m, needs_grad, [node.aval.dtype.is_float for node in outputs])
+        plan = plan_of(body, n, m, needs_grad, [node.aval.dtype.is_inexact for node in outputs])
         body = plan.forward
     results: tuple[Tensor, ...] = apply(
         scan_p, *inputs, body=body, constants=n, carries=m, length=loop.length, reverse=reverse

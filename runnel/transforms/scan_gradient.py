@@ -87,11 +87,11 @@ class _Planner:
     def _active(self, needs_grad: Sequence[bool]) -> list[int]:
         """The wanted inputs, and the carries that come to depend on them."""
         graph = self.body.graph
-        active = [i for i, node in enumerate(graph.inputs) if needs_grad[i] and node.aval.dtype.is_float]
+        active = [i for i, node in enumerate(graph.inputs) if needs_grad[i] and node.aval.dtype.is_inexact]
         while True:
             dependent = depending(graph, [graph.inputs[i] for i in active])
             more = [self.n + j for j in range(self.m) if self.n + j not in active and graph.outputs[j] in dependent]
-            more = [i for i in more if graph.inputs[i].aval.dtype.is_float]
+            more = [i for i in more if graph.inputs[i].aval.dtype.is_inexact]
             if not more:
                 return sorted(active)
             active += more

@@ -100,7 +100,7 @@ def steps(draw: Draw, tensors: int, numbers: int) -> list[Step]:
         elif kind == "function":
             built.append((draw.of(FUNCTIONS), (x,)))
         elif kind == "cast":
-            built.append((_cast(draw.of(dtypes.ALL)), (x,)))
+            built.append((_cast(draw.of(dtypes.REAL)), (x,)))
         else:
             built.append((lambda x, y, z: ops.where(x == y, y, z), (x, draw.of(operand), draw.of(operand))))
     return built
@@ -119,12 +119,12 @@ def _cast(dtype: DType) -> Callable[[Any], Any]:
 
 
 def elementwise(draw: Draw) -> str:
-    dtype = draw.of(dtypes.ALL)
+    dtype = draw.of(dtypes.REAL)
     shape = draw.of(SHAPES)
     tensors = [draw.tensor(shape, dtype)]
     if draw.chance(0.5):
         other = draw.of((shape, (), (1,) * len(shape)))
-        tensors.append(draw.tensor(other, draw.of((dtype, dtype, draw.of(dtypes.ALL)))))
+        tensors.append(draw.tensor(other, draw.of((dtype, dtype, draw.of(dtypes.REAL)))))
     numbers = [draw.number() for _ in range(int(draw.rng.integers(1, 3)))]
     program = steps(draw, len(tensors), len(numbers))
 

@@ -148,7 +148,7 @@ def derivative(
     sketches = tuple([sketcher.sketch(segment.stretch) for segment in tape_segments])
     saved = _saved(outputs, {x for p in every for x in p.seeds}, free, recompute)
     read = {*reachable_cut(outputs, sketcher.values), *sketcher.by_rules}
-    read |= {x for x in sketcher.values if not x.aval.dtype.is_float}
+    read |= {x for x in sketcher.values if not x.aval.dtype.is_inexact}
     reached = set(reachable_cut(read, {*saved, *trace.inputs, *sketcher.seeds})).difference(saved)
     inputs = [x for x in trace.inputs if x in reached]
     saved += [x for x in inputs if x not in free and x.kind is not InputKind.SCALAR]

@@ -32,12 +32,14 @@ bool: Final = dtypes.bool_
 half: Final = dtypes.float16
 float: Final = dtypes.float32
 double: Final = dtypes.float64
+cfloat: Final = dtypes.complex64
+cdouble: Final = dtypes.complex128
 short: Final = dtypes.int16
 int: Final = dtypes.int32
 long: Final = dtypes.int64
 
 offered_names("rn", "__array_api_version__", "__version__", "e", "inf", "nan", "newaxis", "pi")
-offered_names("rn", "bool", "double", "float", "half", "int", "long", "short")
+offered_names("rn", "bool", "cdouble", "cfloat", "double", "float", "half", "int", "long", "short")
 
 
 @record
@@ -75,8 +77,9 @@ def _dtype_of(name: str, value: Any) -> DType:
 
 @offered("rn")
 def finfo(type: Any = dtypes.float32) -> FloatInfo:
-    """The limits of a float dtype, or of that of an array. DTypeError for another one."""
-    dtype = _dtype_of("finfo", type)
+    """The limits of a float dtype, of that of an array, or of the parts of complex numbers. DTypeError for another
+    one."""
+    dtype = dtypes.real_of(_dtype_of("finfo", type))
     if not dtype.is_float:
         raise DTypeError(f"[finfo] takes a float dtype; received {dtype.name}, whose limits iinfo() gives.")
     info: Any = ml_dtypes.finfo(dtype.numpy)  # type: ignore[no-untyped-call]
@@ -98,7 +101,9 @@ def iinfo(type: Any = dtypes.int64) -> IntInfo:
 @offered("rn: result_type promote_types")
 def result_type(*arrays_and_dtypes: Any) -> DType:
     """The dtype in which arrays, dtypes and Python numbers meet; a number takes that of the arrays if its kind fits."""
-    numbers = [x for x in arrays_and_dtypes if isinstance(x, (builtins.bool, builtins.int, builtins.float))]
+    numbers = [
+        x for x in arrays_and_dtypes if isinstance(x, (builtins.bool, builtins.int, builtins.float, builtins.complex))
+    ]
     strong = [_dtype_of("result_type", x) for x in arrays_and_dtypes if not any(x is n for n in numbers)]
     if not arrays_and_dtypes:
         raise DTypeError("[result_type] takes an array, a dtype or a number at least.")
@@ -119,7 +124,7 @@ def can_cast(from_: Any, to: Any) -> builtins.bool:
 
 _KINDS: Final[dict[str, tuple[str, ...]]] = {
     "bool": ("bool",), "signed integer": ("int",), "unsigned integer": ("uint",), "integral": ("int", "uint"),
-    "real floating": ("float",), "complex floating": (), "numeric": ("int", "uint", "float"),
+    "real floating": ("float",), "complex floating": ("complex",), "numeric": ("int", "uint", "float", "complex"),
 }  # fmt: skip
 
 

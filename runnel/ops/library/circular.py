@@ -5,11 +5,16 @@ Errors in float64 are a few units in the last place; float32 and half precision 
 
 from __future__ import annotations
 
+import functools
+
+import numpy as np
+
 from runnel.core.avals import Aval, aval
 from runnel.core.axes import ELEMENTWISE
+from runnel.core.complexes import ByNumPy
 from runnel.core.dtypes import FLOATS
 from runnel.core.surface import offered
-from runnel.core.tables import Op, axes, cost, infer, jvp, lower, reference, vjp
+from runnel.core.tables import Op, axes, complex_rules, cost, infer, jvp, lower, reference, vjp
 from runnel.core.tangents import no_tangent
 from runnel.loops.formulas.library import circular, hyperbolic, signs
 from runnel.loops.ir import Apply
@@ -18,6 +23,7 @@ from runnel.ops.arguments import Array, Operand, require_dtype
 from runnel.ops.arithmetic import add, divide, multiply, negative, subtract
 from runnel.ops.comparison import equal
 from runnel.ops.family import NUMBERS, elementwise, meeting_shape, partials, per_element
+from runnel.ops.library.holomorphic import conjugated_rule
 from runnel.ops.library.scalars import function_of_floats, scalar_operation
 from runnel.ops.logic import where
 from runnel.ops.promotion import binary_float, unary, unary_float
@@ -183,3 +189,16 @@ partials(asinh_p, lambda g, out, x: divide(g, sqrt(add(square(x), 1))))
 partials(acosh_p, lambda g, out, x: divide(g, sqrt(multiply(subtract(x, 1), add(x, 1)))))
 partials(atanh_p, lambda g, out, x: divide(g, _one_less_square(x)))
 partials(copysign_p, _side, None)
+
+
+def _acosh_vjp(g: Array, out: Array, x: Array) -> tuple[Array]:
+    """In one piece but for the cut of acosh, which √(x² - 1) is not."""
+    return (divide(g, multiply(sqrt(subtract(x, 1)), sqrt(add(x, 1)))),)
+
+
+for _op, _numpy in (
+    (tan_p, np.tan), (asin_p, np.arcsin), (acos_p, np.arccos), (atan_p, np.arctan), (sinh_p, np.sinh),
+    (cosh_p, np.cosh), (asinh_p, np.arcsinh), (atanh_p, np.arctanh),
+):  # fmt: skip
+    complex_rules.register(_op, ByNumPy(numpy=_numpy))
+complex_rules.register(acosh_p, ByNumPy(functools.partial(conjugated_rule, _acosh_vjp), np.arccosh))

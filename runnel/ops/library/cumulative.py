@@ -78,7 +78,7 @@ def _along(name: str, x: Array, axis: int | None, combine: Combine, identity: An
 def _accumulating(name: str, x: Array, axis: int | None, dtype: Any, function: Any, identity: int) -> Array:
     """In the dtypes of ``sum``: integers in 64 bits, half precision in float32 and rounded once."""
     wide = accumulated(x.dtype)
-    result = x.dtype if x.dtype.is_float else wide
+    result = x.dtype if x.dtype.is_inexact else wide
     if dtype is not None:
         result = as_dtype(dtype)
         wide = accumulated(result)

@@ -1,9 +1,10 @@
 """Linear algebra beyond the factorizations of ``ops.linalg``: inverses, determinants, norms, powers, least squares.
 
-Matrices are the last two axes; axes before them count matrices. Dtypes are float32 and float64. Gradients: M. Giles,
-"Collected matrix derivative results for forward and reverse mode algorithmic differentiation", 2008; of Cholesky's
-factor: I. Murray, "Differentiation of the Cholesky decomposition", 2016; of the pseudoinverse: G. Golub, V. Pereyra,
-"The differentiation of pseudo-inverses and nonlinear least squares problems whose variables separate", 1973.
+Matrices are the last two axes; axes before them count matrices. Dtypes are those of ``ops.linalg``. Gradients:
+M. Giles, "Collected matrix derivative results for forward and reverse mode algorithmic differentiation", 2008; of
+Cholesky's factor: I. Murray, "Differentiation of the Cholesky decomposition", 2016; of the pseudoinverse: G. Golub and
+V. Pereyra, "The differentiation of pseudo-inverses and nonlinear least squares problems whose variables separate",
+1973.
 """
 
 from __future__ import annotations
@@ -17,20 +18,31 @@ import numpy as np
 
 from runnel.core.avals import Aval, aval
 from runnel.core.dispatch import apply
-from runnel.core.dtypes import int64
+from runnel.core.dtypes import int64, real_of
 from runnel.core.errors import ShapeError
 from runnel.core.surface import offered
 from runnel.core.tables import Op, infer, vjp
 from runnel.ops.arguments import Array, Axis, normalize_axes
-from runnel.ops.arithmetic import add, divide, multiply, negative, subtract
+from runnel.ops.arithmetic import abs as abs_of, add, divide, multiply, negative, subtract
 from runnel.ops.broadcasting import broadcast_to
 from runnel.ops.comparison import equal, greater, greater_equal, less_equal
 from runnel.ops.contraction import matmul
 from runnel.ops.conversion import cast
 from runnel.ops.creation_like import full_like, iota, or_zeros, zeros_like
 from runnel.ops.library.triangles import diagonal as diagonal_of, powers
-from runnel.ops.linalg import eigh, host_op, require_matrices, rows_and_columns, solve, solve_p, svd, transposed
+from runnel.ops.linalg import (
+    adjoint,
+    eigh,
+    host_op,
+    require_matrices,
+    rows_and_columns,
+    solve,
+    solve_p,
+    svd,
+    transposed,
+)
 from runnel.ops.logic import where
+from runnel.ops.parts import complex, conj, imag
 from runnel.ops.pieces import concat, narrow
 from runnel.ops.reductions import max, min, sum
 from runnel.ops.statistics import norm as norm_along
@@ -64,8 +76,8 @@ def _det_infer(a: Aval) -> Aval:
 
 @vjp.rule(det_p)
 def _det_vjp(g: Array, out: Array, a: Array) -> tuple[Array]:
-    scale = expand_dims(multiply(g, out), (-2, -1))
-    return (multiply(scale, transposed(inv(a))),)
+    scale = expand_dims(multiply(g, conj(out)), (-2, -1))
+    return (multiply(scale, adjoint(inv(a))),)
 
 
 class Slogdet(NamedTuple):
@@ -82,7 +94,7 @@ slogdet_p = Op(
 
 def _slogdet(a: Any) -> tuple[Any, Any]:
     result = np.linalg.slogdet(a)
-    return np.asarray(result[0], a.dtype), np.asarray(result[1], a.dtype)
+    return np.asarray(result[0], a.dtype), np.asarray(result[1], a.real.dtype)
 
 
 host_op(slogdet_p, _slogdet, lambda m, n, k: 2 * n**3 // 3)
@@ -91,14 +103,15 @@ host_op(slogdet_p, _slogdet, lambda m, n, k: 2 * n**3 // 3)
 @infer.rule(slogdet_p)
 def _slogdet_infer(a: Aval) -> tuple[Aval, Aval]:
     require_matrices("slogdet", a, square=True)
-    value = aval(a.shape[:-2], a.dtype)
-    return value, value
+    return aval(a.shape[:-2], a.dtype), aval(a.shape[:-2], real_of(a.dtype))
 
 
 @vjp.rule(slogdet_p)
 def _slogdet_vjp(gs: Any, outs: Any, a: Array, *, wanted: Any) -> tuple[Array]:
-    _, g = or_zeros(gs, outs)
-    return (multiply(expand_dims(g, (-2, -1)), transposed(inv(a))),)
+    g_sign, g = or_zeros(gs, outs)
+    if a.dtype.is_complex:  # the sign is a phase
+        g = complex(g, negative(imag(multiply(conj(g_sign), outs[0]))))
+    return (multiply(expand_dims(g, (-2, -1)), adjoint(inv(a))),)
 
 
 @offered("linalg", "rn", "Tensor")
@@ -122,7 +135,7 @@ def logdet(x: Array) -> Array:
 
 # --- Cholesky -----------------------------------------------------------------------------------------------------
 
-cholesky_p = Op("cholesky", "a", "Lower triangular l with a = l·lᵀ, of the lower triangle of a.", is_late=True)
+cholesky_p = Op("cholesky", "a", "Lower triangular l with a = l·lᴴ, of the lower triangle of a.", is_late=True)
 host_op(cholesky_p, np.linalg.cholesky, lambda m, n, k: n**3 // 3)
 
 
@@ -134,20 +147,20 @@ def _cholesky_infer(a: Aval) -> Aval:
 
 @vjp.rule(cholesky_p)
 def _cholesky_vjp(g: Array, out: Array, a: Array) -> tuple[Array]:
-    inner = matmul(transposed(out), g)
+    inner = matmul(adjoint(out), g)
     i, j = rows_and_columns(inner)
     half = where(greater(i, j), inner, where(equal(i, j), multiply(inner, 0.5), 0))
-    left = apply(solve_p, transposed(out), half)
-    gradient = transposed(apply(solve_p, transposed(out), transposed(left)))
-    return (multiply(add(gradient, transposed(gradient)), 0.5),)
+    left = apply(solve_p, adjoint(out), half)
+    gradient = adjoint(apply(solve_p, adjoint(out), adjoint(left)))
+    return (multiply(add(gradient, adjoint(gradient)), 0.5),)
 
 
 @offered("linalg", "rn", "Tensor")
 def cholesky(x: Array, upper: bool = False) -> Array:
-    """Lower triangular L with ``x`` = L·Lᵀ, of symmetric positive definite matrices, whose lower triangle is read;
-    with ``upper`` Lᵀ. LinAlgError where ``x`` is not positive definite."""
+    """Lower triangular L with ``x`` = L·Lᴴ, of Hermitian positive definite matrices, whose lower triangle is read;
+    with ``upper`` Lᴴ. LinAlgError where ``x`` is not positive definite."""
     lower = apply(cholesky_p, x)
-    return transposed(lower) if upper else lower
+    return adjoint(lower) if upper else lower
 
 
 @offered("linalg")
@@ -180,7 +193,7 @@ def _pinv_infer(a: Aval, *, rtol: float) -> Aval:
 
 @vjp.rule(pinv_p)
 def _pinv_vjp(g: Array, out: Array, a: Array, *, rtol: float) -> tuple[Array]:
-    p, gt = transposed(out), transposed(g)
+    p, gt = adjoint(out), adjoint(g)
     outside = subtract(gt, matmul(matmul(a, out), gt))
     inside = subtract(gt, matmul(gt, matmul(out, a)))
     turned = negative(matmul(matmul(p, g), p))
@@ -220,7 +233,7 @@ def lstsq(a: Array, b: Array, rcond: float | None = None) -> Lstsq:
     columns = expand_dims(b, -1) if b.ndim == 1 else b
     solution = matmul(pinv(a, rcond), columns)
     rest = subtract(matmul(a, solution), columns)
-    residuals = sum(square(rest), -2) if m > n else narrow(reshape(rest, (rest.size,)), 0, 0, 0)
+    residuals = sum(square(abs_of(rest)), -2) if m > n else narrow(reshape(rest, (rest.size,)), 0, 0, 0)
     solution = squeeze(solution, -1) if b.ndim == 1 else solution
     return Lstsq(solution, residuals, matrix_rank(a, rcond), svdvals(a))
 
@@ -286,7 +299,7 @@ expm_p = Op("expm", "a", "The exponentials Σ aᵏ/k! of square matrices.", is_l
 def _expm(a: Any) -> Any:
     """Scaling, a Padé approximant of order 13, and squaring (N. Higham, "The scaling and squaring method for the matrix
     exponential revisited", 2005), in float64."""
-    wide, n = a.astype(np.float64), a.shape[-1]
+    wide, n = a.astype(np.result_type(a.dtype, np.float64)), a.shape[-1]
     if not a.size:
         return a
     size = np.abs(wide).sum(-2).max(-1)
@@ -318,8 +331,8 @@ def _expm_infer(a: Aval) -> Aval:
 
 @vjp.rule(expm_p)
 def _expm_vjp(g: Array, out: Array, a: Array) -> tuple[Array]:
-    """The upper right part of the exponential of ((aᵀ, g), (0, aᵀ))."""
-    n, turned = a.shape[-1], transposed(a)
+    """The upper right part of the exponential of ((aᴴ, g), (0, aᴴ))."""
+    n, turned = a.shape[-1], adjoint(a)
     whole = concat([concat([turned, g], -1), concat([zeros_like(a), turned], -1)], -2)
     return (narrow(narrow(apply(expm_p, whole), -2, 0, n), -1, n, n),)
 

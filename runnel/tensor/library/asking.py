@@ -62,8 +62,8 @@ def is_floating_point(x: Array) -> bool:
 
 @offered("rn", "Tensor")
 def is_complex(x: Array) -> bool:
-    """Whether the elements are complex: never."""
-    return False
+    """Whether the elements are complex numbers."""
+    return bool(x.dtype.is_complex)
 
 
 @offered("rn", "Tensor")
@@ -143,12 +143,17 @@ class ArrayNamespaceInfo:
         return context.default_device()
 
     def default_dtypes(self, *, device: Any = None) -> dict[str, DType]:
-        """The dtypes of Python numbers, positions and complex numbers, of which there are none."""
-        return {"real floating": dtypes.float32, "integral": dtypes.int64, "indexing": dtypes.int64}
+        """The dtypes of Python numbers and of positions, on every device."""
+        return {
+            "real floating": dtypes.float32,
+            "complex floating": dtypes.complex64,
+            "integral": dtypes.int64,
+            "indexing": dtypes.int64,
+        }
 
-    def devices(self) -> list[Device]:
+    def devices(self) -> tuple[Device, ...]:
         """All devices."""
-        return list(every_device())
+        return tuple(every_device())
 
     def dtypes(self, *, device: Any = None, kind: Any = None) -> dict[str, DType]:
         """The standard's dtypes by name, all or those of a kind."""
@@ -157,7 +162,14 @@ class ArrayNamespaceInfo:
 
 
 _STANDARD: Final = frozenset(
-    {"bool", "float32", "float64", *(f"{sign}int{bits}" for sign in ("", "u") for bits in (8, 16, 32, 64))}
+    {
+        "bool",
+        "float32",
+        "float64",
+        "complex64",
+        "complex128",
+        *(f"{sign}int{bits}" for sign in ("", "u") for bits in (8, 16, 32, 64)),
+    }
 )
 
 

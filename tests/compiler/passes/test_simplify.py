@@ -152,13 +152,13 @@ def test_stays(name: str) -> None:
     assert simplify(before) is before
 
 
-@pytest.mark.parametrize("dtype", dtypes.ALL, ids=lambda d: d.name)
+@pytest.mark.parametrize("dtype", dtypes.REAL, ids=lambda d: d.name)
 def test_values_of_every_dtype_stay(dtype: DType) -> None:
     """What a row makes of values at the ends of each dtype's range is what the ops give one by one."""
 
     def rewritten(x: Any) -> Any:
         column = ops.reshape(x, (-1, 1))
-        there = [ops.cast(ops.cast(x, wide), dtype) for wide in dtypes.ALL]
+        there = [ops.cast(ops.cast(x, wide), dtype) for wide in dtypes.REAL]
         any_, all_, where = ops.any(column, axis=1), ops.all(column, axis=1), ops.where(x == x, x, x)
         if dtype is bool_:
             return there, any_, all_, where, ~(~x), x & x, x | x

@@ -18,6 +18,7 @@ _ELEMENT = {
     "bool": "i1", "int8": "i8", "int16": "i16", "int32": "i32", "int64": "i64",
     "uint8": "i8", "uint16": "i16", "uint32": "i32", "uint64": "i64",
     "float16": "half", "bfloat16": "bfloat", "float32": "float", "float64": "double",
+    "complex64": "i64", "complex128": "i128",  # which are moved only: NumPy computes with them
 }  # fmt: skip
 
 

@@ -1,0 +1,54 @@
+"""Which ops take complex operands: the rows of table ``complex``, and how an op without machine code is told."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, Final
+
+from runnel.core.avals import Aval
+from runnel.core.dtypes import DType
+from runnel.core.records import record
+from runnel.core.tables import Op, complex_rules
+
+
+@record(slots=False)
+class ByNumPy:
+    """An op that NumPy carries out on complex operands, in programs by a call of the host.
+
+    Args:
+        vjp: the rule of table ``vjp`` for complex operands. By default that of the op itself, as it is where the op is
+            linear with real coefficients, else conjugated.
+        numpy: the rule of table ``reference`` for them, by default that of the op itself.
+        is_real: whether a result is real where that of real operands is a float.
+        is_linear: whether the op is linear with real coefficients.
+    """
+
+    vjp: Callable[..., Any] | None = None
+    numpy: Callable[..., Any] | None = None
+    is_real: bool = False
+    is_linear: bool = False
+
+
+class Native:
+    """Of an op whose own rules are about complex operands, too."""
+
+    def __repr__(self) -> str:
+        return "NATIVE"
+
+
+HOLOMORPHIC: Final = ByNumPy()
+LINEAR: Final = ByNumPy(is_linear=True)
+NATIVE: Final = Native()
+
+
+class ComplexOperands(Exception):
+    """An op was to be compiled that NumPy carries out, since complex numbers are among its operands."""
+
+
+def is_by_numpy(op: Op, avals: Iterable[Aval], attrs: Mapping[str, Any]) -> bool:
+    """Whether ``op`` is carried out by NumPy, since it takes or gives complex numbers."""
+    if not any(x.dtype.is_complex for x in avals) and not any(
+        isinstance(value, DType) and value.is_complex for value in attrs.values()
+    ):
+        return False
+    return not op.regions and complex_rules.get(op) is not NATIVE

@@ -1,0 +1,72 @@
+"""Discrete Fourier transforms (Array API, "Fourier transform functions")."""
+
+# Written by scripts/surface.py from the declarations where things are defined: see runnel.core.surface.
+
+from typing import TYPE_CHECKING
+
+from runnel.core import public
+
+if TYPE_CHECKING:
+    from runnel.ops.library.fourier import (
+        fft,
+        fft2,
+        fftn,
+        fftshift,
+        hfft,
+        ifft,
+        ifft2,
+        ifftn,
+        ifftshift,
+        ihfft,
+        irfft,
+        irfft2,
+        irfftn,
+        rfft,
+        rfft2,
+        rfftn,
+    )
+    from runnel.tensor.library.frequencies import fftfreq, rfftfreq
+
+__all__ = [
+    "fft",
+    "fft2",
+    "fftfreq",
+    "fftn",
+    "fftshift",
+    "hfft",
+    "ifft",
+    "ifft2",
+    "ifftn",
+    "ifftshift",
+    "ihfft",
+    "irfft",
+    "irfft2",
+    "irfftn",
+    "rfft",
+    "rfft2",
+    "rfftfreq",
+    "rfftn",
+]
+_LATE = {
+    "fft": "runnel.ops.library.fourier:fft",
+    "fft2": "runnel.ops.library.fourier:fft2",
+    "fftfreq": "runnel.tensor.library.frequencies:fftfreq",
+    "fftn": "runnel.ops.library.fourier:fftn",
+    "fftshift": "runnel.ops.library.fourier:fftshift",
+    "hfft": "runnel.ops.library.fourier:hfft",
+    "ifft": "runnel.ops.library.fourier:ifft",
+    "ifft2": "runnel.ops.library.fourier:ifft2",
+    "ifftn": "runnel.ops.library.fourier:ifftn",
+    "ifftshift": "runnel.ops.library.fourier:ifftshift",
+    "ihfft": "runnel.ops.library.fourier:ihfft",
+    "irfft": "runnel.ops.library.fourier:irfft",
+    "irfft2": "runnel.ops.library.fourier:irfft2",
+    "irfftn": "runnel.ops.library.fourier:irfftn",
+    "rfft": "runnel.ops.library.fourier:rfft",
+    "rfft2": "runnel.ops.library.fourier:rfft2",
+    "rfftfreq": "runnel.tensor.library.frequencies:rfftfreq",
+    "rfftn": "runnel.ops.library.fourier:rfftn",
+}
+
+public.offer(globals(), __all__, _LATE)
+del TYPE_CHECKING, public
