@@ -44,7 +44,7 @@ def pytest_configure(config: pytest.Config) -> None:
     is compiled once all the same."""
     EFFORT.set(os.environ.setdefault(EFFORT.variable, "0"))
     if sys.dont_write_bytecode:
-        folder = tempfile.TemporaryDirectory(prefix="runnel-tests-")
+        folder = tempfile.TemporaryDirectory(prefix="runnel-tests-", ignore_cleanup_errors=True)
         config.add_cleanup(folder.cleanup)
         os.environ["PYTHONPYCACHEPREFIX"] = folder.name
         os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
