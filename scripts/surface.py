@@ -8,6 +8,7 @@ out of date.
 from __future__ import annotations
 
 import ast
+import functools
 import re
 import sys
 from collections.abc import Iterable, Iterator
@@ -146,6 +147,7 @@ def place(text: str, name: str) -> Place:
     return Place(namespace, tuple(names.split()) if colon else (name,))
 
 
+@functools.cache
 def declarations() -> list[Declaration]:
     """All there are, by module and line."""
     found: list[Declaration] = []

@@ -1,11 +1,15 @@
-"""What holds for every test: it is of one kind, the verifiers are on, and its random numbers are its own. And which
-tests are fast."""
+"""What holds for every test: it is of one kind, the verifiers are on, LLVM makes little effort, and its random numbers
+are its own. And which tests are fast."""
 
 from __future__ import annotations
 
+import functools
+import gc
 import os
 import random
 import subprocess
+import sys
+import tempfile
 import zlib
 from collections.abc import Iterator
 from pathlib import Path
@@ -15,6 +19,7 @@ import pytest
 from hypothesis import is_hypothesis_test
 
 import runnel as rn
+from runnel.backends.cpu.target import EFFORT
 from runnel.core import switches
 from tests.random_numbers import RNG
 
@@ -27,17 +32,41 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--stress", type=float, default=0.3, metavar="SECONDS", help="length of each race in tests/stress")
 
 
+@functools.cache
+def folders_of(path: Path) -> tuple[str, ...]:
+    """The folders that a test is in, from ``tests`` on."""
+    return path.relative_to(Path(__file__).parent).parts[:-1]
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """What holds for the processes of a run, those that tests start included: kernels are compiled with little effort,
+    unless the environment asks for more, and where Python is told to write no bytecode beside the sources, each module
+    is compiled once all the same."""
+    EFFORT.set(os.environ.setdefault(EFFORT.variable, "0"))
+    if sys.dont_write_bytecode:
+        folder = tempfile.TemporaryDirectory(prefix="runnel-tests-", ignore_cleanup_errors=True)
+        config.add_cleanup(folder.cleanup)
+        os.environ["PYTHONPYCACHEPREFIX"] = folder.name
+        os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+
+
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Each test is of the kind that it or its module is marked with; else of that of the folder it is in; else a suite
     if Hypothesis draws its cases; else of kind unit. And those that ``.ci/run`` repeats on other Pythons are marked.
     """
     for item in items:
-        folders = item.path.relative_to(Path(__file__).parent).parts[:-1]
+        folders = folders_of(item.path)
         if not any(item.get_closest_marker(kind) for kind in KINDS):
             otherwise = "suite" if is_hypothesis_test(getattr(item, "obj", None)) else "unit"
             item.add_marker(next((FOLDERS[name] for name in folders if name in FOLDERS), otherwise))
         if folders and folders[0] in FAST:
             item.add_marker(pytest.mark.fast)
+
+
+def pytest_collection_finish() -> None:
+    """The tests themselves stay to the end: collections of garbage, which many of them ask for, need not look there."""
+    gc.collect()
+    gc.freeze()
 
 
 @pytest.fixture(autouse=True)
@@ -46,6 +75,13 @@ def alone(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> No
     if request.node.get_closest_marker("unit"):
         monkeypatch.setattr(subprocess, "Popen", _refused)
         monkeypatch.setattr(os, "fork", _refused, raising=False)
+
+
+@pytest.fixture
+def usual_effort() -> Iterator[None]:
+    """Kernels are compiled as users have them."""
+    with switches.override(effort=EFFORT.default):
+        yield
 
 
 def _refused(*args: object, **kwargs: object) -> None:

@@ -16,6 +16,7 @@ import pytest
 
 from tests.conftest import FOLDERS
 
+pytestmark = pytest.mark.suite
 ROOT = Path(__file__).resolve().parents[1]
 PACKAGE = ROOT / "runnel"
 LONGEST = 600
@@ -202,7 +203,6 @@ def test_no_asserts_in_the_package() -> None:
     assert actual == []
 
 
-@pytest.mark.suite
 def test_layout_page_is_up_to_date() -> None:
     check = [sys.executable, str(ROOT / "scripts" / "layout.py"), "--check"]
     result = subprocess.run(check, capture_output=True, text=True, check=False)
@@ -234,6 +234,8 @@ def shared_generators(tree: ast.Module) -> list[str]:
         for target in statement.targets
         if isinstance(target, ast.Name) and ast.unparse(statement.value.func).endswith(("default_rng", "Random"))
     }
+    if not result:
+        return []
     functions = [node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef | ast.Lambda)]
     drawn = {node.id for f in functions for node in ast.walk(f) if isinstance(node, ast.Name)}
     return sorted(result & drawn)
@@ -241,8 +243,7 @@ def shared_generators(tree: ast.Module) -> list[str]:
 
 def test_data_of_a_test_depend_on_that_test_alone() -> None:
     paths = sorted((ROOT / "tests").rglob("*.py"))
-    trees = {path: ast.parse(path.read_text(encoding="utf-8")) for path in paths}
-    assert {p.name: actual for p, tree in trees.items() if (actual := shared_generators(tree))} == {}
+    assert {p.name: actual for p in paths if (actual := shared_generators(parsed(p)))} == {}
 
 
 def test_shared_generators_are_found() -> None:

@@ -20,9 +20,9 @@ from runnel.tensor.function_methods import FunctionMethods
 
 ROOT = Path(__file__).resolve().parents[1]
 SURFACE: dict[str, Any] = runpy.run_path(str(ROOT / "scripts" / "surface.py"), run_name="surface")
-EVERY: list[Any] = SURFACE["declarations"]()
 
 
+@pytest.mark.suite
 def test_what_is_written_is_up_to_date(capsys: pytest.CaptureFixture[str]) -> None:
     assert SURFACE["main"](["--check"]) == 0, capsys.readouterr().err
 
@@ -62,7 +62,7 @@ def test_methods_have_the_parameters_of_their_functions() -> None:
 
 def test_every_declared_name_is_there() -> None:
     modules = {"rn": rn, "fft": rn.fft, "linalg": rn.linalg, "functional": functional, "nn": nn, "optim": rn.optim}
-    for d in EVERY:
+    for d in SURFACE["declarations"]():
         for name, module in modules.items():
             assert set(d.names_in(name)) <= set(module.__all__), d
         for kind in (rn.Tensor, rn.Variable):
@@ -92,7 +92,7 @@ def layers() -> list[type[nn.Module]]:
 
 
 def declared() -> dict[str, Any]:
-    return {d.name: d for d in EVERY if d.names_in("nn")}
+    return {d.name: d for d in SURFACE["declarations"]() if d.names_in("nn")}
 
 
 def test_every_layer_is_offered() -> None:

@@ -64,6 +64,7 @@ def called(tree: ast.Module) -> set[str]:
     return {full(node.func) for node in ast.walk(tree) if isinstance(node, ast.Call)}
 
 
+@pytest.mark.suite
 def test_nobody_calls_past_the_entry() -> None:
     products = makers()
     assert {f"{INSIDE}plan.Planner", f"{INSIDE}executable.program.Program", f"{INSIDE}recipe.Recipe"} <= products

@@ -96,6 +96,7 @@ def test_files_that_do_not_fit_are_told(tmp_path: Path) -> None:
         data.cifar10(tmp_path)
 
 
+@pytest.mark.suite
 def test_the_real_set() -> None:
     actual = data.cifar10(folder_of("cifar10"))
     assert actual.train_x.shape == (50_000, 3, 32, 32) and actual.test_x.shape == (10_000, 3, 32, 32)

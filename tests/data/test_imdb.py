@@ -70,6 +70,7 @@ def test_offsets_that_do_not_fit_are_told(tmp_path: Path, offsets: list[int]) ->
         data.imdb(tmp_path)
 
 
+@pytest.mark.suite
 def test_the_real_set() -> None:
     actual = data.imdb(folder_of("imdb"))
     assert actual.train_x.shape == actual.test_x.shape == (25_000, 150)

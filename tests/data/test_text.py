@@ -66,6 +66,7 @@ def test_tiny_shakespeare(tmp_path: Path) -> None:
         data.tiny_shakespeare(tmp_path)
 
 
+@pytest.mark.suite
 def test_the_real_text_has_the_known_checksum() -> None:
     actual = data.tiny_shakespeare(mirrors=[], cache=folder_of("tinyshakespeare"))
     assert (len(actual.train), len(actual.valid), len(actual.alphabet)) == (1_003_855, 111_539, 65)
@@ -102,6 +103,7 @@ def test_what_is_no_tree_is_told(line: str, message: str) -> None:
         parse(line)
 
 
+@pytest.mark.suite
 def test_the_real_treebank() -> None:
     folder = folder_of("sst")
     trees = {split: data.sst(folder, split) for split in SPLITS}

@@ -53,6 +53,7 @@ def oracle(
         return [np.asarray(x) for x in listed(op, (function or record.oracle)(*wide, **attrs))]
 
 
+@pytest.mark.usefixtures("usual_effort")
 @pytest.mark.parametrize("name", NAMES)
 def test_every_dtype(name: str) -> None:
     """All cases in one dtype, the first and the last of them in each."""

@@ -20,6 +20,7 @@ from runnel.loops.ir import Apply, Expr, For, Kernel, Load, Stmt
 from tests.compiler.harness import same_bits
 from tests.suites.plans import Array, interpret, kernels, samples
 
+pytestmark = pytest.mark.usefixtures("usual_effort")
 SAMPLE = 70  # kernels compiled for each foreign target
 
 
@@ -99,7 +100,15 @@ print("done", flush=True)
 """
 
 
-@pytest.mark.parametrize("row", target.TARGETS, ids=lambda row: row.name)
+@pytest.mark.parametrize(("row", "plain"), [(target.AVX512_BF16, target.AVX512), (target.NEON_BF16, target.NEON)])
+def test_dot_instructions_are_in_the_library_alone(row: target.InstructionSet, plain: target.InstructionSet) -> None:
+    """So that rows that differ in them have the same kernels."""
+    assert row.dot and not plain.dot
+    for kernel, name in chosen():
+        assert nest.emit_kernel(kernel, row) == nest.emit_kernel(kernel, plain), name
+
+
+@pytest.mark.parametrize("row", [row for row in target.TARGETS if not row.dot], ids=lambda row: row.name)
 def test_every_target_has_code(row: target.InstructionSet) -> None:
     """In a process of its own: what LLVM cannot select it answers with an abort."""
     texts = [(f"{kernel.name} of {name}", nest.emit_kernel(kernel, row)) for kernel, name in chosen()]

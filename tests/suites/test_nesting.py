@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from typing import Any
 
 import numpy as np
@@ -13,7 +14,7 @@ from runnel.core import pytree
 from runnel.core.errors import ArgumentError
 from runnel.nn.module import Module
 
-DEPTH = 3000
+DEPTH = 2 * sys.getrecursionlimit()
 
 
 class Scaled(nn.Module):

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import gc
-import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -171,20 +169,3 @@ def test_vjp_of_a_tree_several_times() -> None:
         np.testing.assert_allclose(gb.numpy(), scale * X)
     with pytest.raises(GradientError, match="must have the structure"):
         pull(1.0)
-
-
-# --- depth ----------------------------------------------------------------------------------------------------------
-
-
-def test_a_chain_of_100_000_ops() -> None:
-    """Forward, backward and deallocation: none recurses."""
-    leaf = rn.tensor([1.0, 2.0], requires_grad=True)
-    x = leaf
-    limit = sys.getrecursionlimit()
-    for _ in range(100_000):
-        x = x * 1.0
-    x.sum().backward(retain_graph=True)
-    np.testing.assert_array_equal(leaf.grad.numpy(), 1)
-    assert sys.getrecursionlimit() == limit
-    del x
-    gc.collect()

@@ -80,6 +80,7 @@ def foreign_type_tests(tree: ast.Module, module: str, family: str | None, known:
     return tests
 
 
+@pytest.mark.suite
 def test_no_type_of_a_family_is_tested_outside_of_it() -> None:
     known = classes_of_families()
     assert len(set(known.values())) > 8
@@ -110,14 +111,15 @@ def test_types_of_the_own_family_may_be_tested() -> None:
     assert foreign_type_tests(ast.parse(text), "m", "copies", classes_of_families()) == []
 
 
+@pytest.mark.suite
 def test_rules_are_looked_up_in_one_place() -> None:
     """Who needs a rule of table ``lower`` asks for its lowering."""
     readers = {
         module_name(path)
         for path in sources()
         for node in ast.walk(parsed(path))
-        if isinstance(node, ast.Call | ast.Subscript)
-        and ast.unparse(node).startswith(("lower.get(", "tables.lower.get(", "lower[", "tables.lower["))
+        if (isinstance(node, ast.Call) and ast.unparse(node.func) in ("lower.get", "tables.lower.get"))
+        or (isinstance(node, ast.Subscript) and ast.unparse(node.value) in ("lower", "tables.lower"))
     }
     assert readers == {lowering_for.__module__}
 
@@ -128,6 +130,7 @@ def test_no_driver_reads_the_names_of_kernels() -> None:
     assert [str(path) for path, line in text if "kernel.name.startswith" in line or "kernel.name ==" in line] == []
 
 
+@pytest.mark.suite
 def test_only_kernels_import_families() -> None:
     """What is in the package of a family is known to ``families.py`` and to other kernels alone."""
     families = {family for family in classes_of_families().values() if family != "rules"}

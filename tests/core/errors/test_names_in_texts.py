@@ -8,9 +8,11 @@ import pathlib
 import re
 from typing import Any
 
-import runnel as rn
+import pytest
 
-ROOT = pathlib.Path(rn.__file__).parent
+import runnel as rn
+from tests.test_house import PACKAGE, parsed, sources
+
 NAMES = re.compile(r"(?<![\w.`/])(?:rn|runnel)\.([A-Za-z_]\w*(?:\.[A-Za-z_]\w*)*)")
 
 
@@ -29,14 +31,15 @@ def exists(path: str) -> bool:
 
 
 def named_in(file: pathlib.Path) -> list[tuple[int, str]]:
-    texts = [n for n in ast.walk(ast.parse(file.read_text())) if isinstance(n, ast.Constant)]
+    texts = [n for n in ast.walk(parsed(file)) if isinstance(n, ast.Constant)]
     return [(n.lineno, path) for n in texts if isinstance(n.value, str) for path in NAMES.findall(n.value)]
 
 
+@pytest.mark.suite
 def test_names_exist() -> None:
-    actual = [(file, *place) for file in sorted(ROOT.rglob("*.py")) for place in named_in(file)]
+    actual = [(file, *place) for file in sources() for place in named_in(file)]
     assert len(actual) > 100
-    assert [f"{file.relative_to(ROOT)}:{line} {path}" for file, line, path in actual if not exists(path)] == []
+    assert [f"{file.relative_to(PACKAGE)}:{line} {path}" for file, line, path in actual if not exists(path)] == []
 
 
 def test_a_name_that_does_not_exist_is_seen() -> None:

@@ -48,12 +48,12 @@ class Native:
     ) -> None:
         verifier.verify(kernel)
         host = chosen or target.host()
-        for row in target.TARGETS:  # code generation must not fail anywhere
-            if row.name != host.name:
-                machine_code(nest.emit_kernel(kernel, row), row)
+        text = nest.emit_kernel(kernel, host)
+        if host == target.host():
+            compile_for_others(kernel, text)
         if Native._jit is None:
             Native._jit = llvm.create_lljit_compiler(target.host().machine())
-        library = llvm.JITLibraryBuilder().add_object_img(machine_code(nest.emit_kernel(kernel, host), host))
+        library = llvm.JITLibraryBuilder().add_object_img(machine_code(text, host))
         for name, address in (symbols or {}).items():
             library.import_symbol(name, address)
         self.kernel = kernel
@@ -71,6 +71,16 @@ class Native:
         words += [params[p.name] for p in kernel.params]
         args = (ctypes.c_int64 * (len(words) + 1))(*words)
         self.function(ctypes.addressof(thread), ctypes.addressof(args), i0, i1, j0, j1)
+
+
+def compile_for_others(kernel: Kernel, text: str) -> None:
+    """Code generation must not fail anywhere: each other text is compiled for the least machine that has it."""
+    texts = {text}
+    for row in reversed(target.TARGETS):
+        other = nest.emit_kernel(kernel, row)
+        if other not in texts:
+            texts.add(other)
+            machine_code(other, row)
 
 
 def machine_code(text: str, row: target.InstructionSet) -> bytes:
