@@ -42,6 +42,11 @@ class Generator:
         """Start the stream anew."""
         self.state.assign(_state(seed))
 
+    def manual_seed(self, seed: int) -> Generator:
+        """Start the stream anew; returns the generator."""
+        self.seed(seed)
+        return self
+
     def get_state(self) -> Tensor:
         """Where the stream is: uint32 (key low, key high, count). Later draws leave it as it is."""
         return self.state.value

@@ -71,7 +71,7 @@ def test_any_axis(shape: tuple[int, ...], axis: int | None, descending: bool, se
     place = -1 if axis is None else axis
     found = rn.asarray(x).argsort(axis, descending)
     np.testing.assert_array_equal(found.numpy(), np.moveaxis(wanted, -1, place))
-    values = rn.asarray(x).sort(axis, descending)
+    values = rn.asarray(x).sort(axis=axis, descending=descending)
     np.testing.assert_array_equal(values.numpy(), np.moveaxis(np.take_along_axis(given_, wanted, -1), -1, place))
 
 

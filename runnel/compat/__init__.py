@@ -1,0 +1,1 @@
+"""Runnel under other libraries' names: :mod:`runnel.compat.torch`."""
