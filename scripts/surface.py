@@ -536,6 +536,7 @@ name in brackets is an alias. A method with `_` behind its name gives its array 
 """
 TITLES = {
     "rn": "`runnel`, usually imported as `rn`",
+    "autograd": "`rn.autograd`",
     "linalg": "`rn.linalg`",
     "special": "`rn.special`",
     "functional": "`rn.nn.functional`, usually imported as `F`",
@@ -544,7 +545,8 @@ TITLES = {
     "optim": "`rn.optim`",
     "lr_scheduler": "`rn.optim.lr_scheduler`",
     "swa_utils": "`rn.optim.swa_utils`",
-    "data": "`runnel.data`",
+    "data": "`rn.data`",
+    **{path: f"`runnel.compat.{path}`: what differs from `runnel`" for path in DOORS},
 }
 
 
@@ -553,6 +555,8 @@ def reference_text(every: list[Declaration]) -> str:
     text = REFERENCE_HEAD
     for namespace, title in TITLES.items():
         rows = sorted(in_namespace(namespace, every), key=lambda row: (kind(row[1][0]), natural(row[1][0])))
+        if not rows:
+            continue
         text += f"\n## {title}\n\n| name | methods | what it is |\n| --- | --- | --- |\n"
         text += "".join(f"| {spelled(names)} | {methods_of(d)} | {as_markdown(d.summary)} |\n" for d, names in rows)
     only = [d for d in every if not any(d.names_in(n) for n in TITLES) and methods_of(d)]

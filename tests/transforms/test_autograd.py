@@ -51,6 +51,13 @@ def test_gradients_of_several_outputs_by_several_inputs() -> None:
     assert x.grad is None and p.grad is None
 
 
+def test_an_input_that_leads_to_another_one() -> None:
+    x = leaf(2.0)
+    y = x * x
+    z = y * x
+    assert [g.item() for g in rn.autograd.grad(z, [x, y, z])] == [12.0, 2.0, 1.0]
+
+
 def test_seeds_and_derivatives_of_higher_order() -> None:
     x = leaf(2.0, 3.0)
     (first,) = rn.autograd.grad(x**3, x, rn.asarray([1.0, 10.0]), create_graph=True)

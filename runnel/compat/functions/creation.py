@@ -15,13 +15,13 @@ from runnel.tensor import creation
 from runnel.tensor.tensor import Tensor
 
 
-def finished(made: Any, dtype: Any, device: Any, requires_grad: bool) -> Tensor:
+def finished(values: Any, dtype: Any, device: Any, requires_grad: bool) -> Tensor:
     """A new tensor in a dtype, on a device and as a leaf, where these are asked for."""
     if dtype is not None:
-        made = made.astype(dtype)
+        values = values.astype(dtype)
     if device is not None:
-        made = made.to(device=device)
-    return made.requires_grad_() if requires_grad else made
+        values = values.to(device=device)
+    return values.requires_grad_() if requires_grad else values
 
 
 def sizes(size: tuple[Any, ...], shape: Any = None) -> tuple[int, ...]:

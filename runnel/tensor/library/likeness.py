@@ -54,8 +54,8 @@ def new_tensor(x: Array, data: Any, dtype: Any = None, device: Any = None) -> Ar
     if isinstance(data, TensorLike):
         values: Any = cast(data, kind)
         return values.detach()
-    made: Array = x.read().lift(np.asarray(data), kind).handle()
-    return made if device is None else made.to(as_device(device))
+    tensor: Array = x.read().lift(np.asarray(data), kind).handle()
+    return tensor if device is None else tensor.to(as_device(device))
 
 
 @offered("Tensor", "torch")

@@ -41,8 +41,12 @@ def grad(
     nodes = [version(x) for x in leaves]
     seeds = _seeds(roots, grad_outputs)
     keep = create_graph if retain_graph is None else retain_graph
-    found = cotangents(roots, seeds, nodes, create_graph=create_graph, retain_graph=keep)
-    unused = [i for i, node in enumerate(nodes) if id(node) not in found]
+    gradients: dict[int, tuple[Tensor, Tensor]] = {}
+    walks = _walks(nodes)
+    for number, ends in enumerate(walks, 1):
+        keep_now = keep or number < len(walks)
+        gradients |= cotangents(roots, seeds, ends, create_graph=create_graph, retain_graph=keep_now)
+    unused = [i for i, node in enumerate(nodes) if id(node) not in gradients]
     if unused and not (allow_unused or materialize_grads):
         raise GradientError(
             f"[grad] the outputs do not depend on input {unused[0]}; pass allow_unused=True for None, or "
@@ -50,7 +54,7 @@ def grad(
         )
     missing = [zeros_like(x.detach()) if materialize_grads else None for x in leaves]
     return tuple(
-        found[id(node)][1].handle() if id(node) in found else nothing
+        gradients[id(node)][1].handle() if id(node) in gradients else nothing
         for node, nothing in zip(nodes, missing, strict=True)
     )
 
@@ -66,8 +70,15 @@ def backward(
         root.backward(seed, retain_graph=keep or number + 1 < len(roots), create_graph=create_graph)
 
 
-def _several(given: Any) -> Sequence[Any]:
-    return [given] if isinstance(given, ArrayMethods) else list(given)
+def _walks(nodes: Sequence[Tensor]) -> list[list[Tensor]]:
+    """Which nodes are looked for together: a walk ends at each of them, so those that were computed go alone."""
+    computed = [[node] for node in nodes if node._record is not None]
+    leaves = [node for node in nodes if node._record is None]
+    return [*computed, leaves] if leaves else computed
+
+
+def _several(values: Any) -> Sequence[Any]:
+    return [values] if isinstance(values, ArrayMethods) else list(values)
 
 
 def _recorded(name: str, x: Any) -> Tensor:
@@ -77,8 +88,8 @@ def _recorded(name: str, x: Any) -> Tensor:
     return x.read()
 
 
-def _seeds(roots: Sequence[Tensor], given: Any) -> list[Tensor]:
-    seeds = [None] * len(roots) if given is None else _several(given)
+def _seeds(roots: Sequence[Tensor], chosen: Any) -> list[Tensor]:
+    seeds = [None] * len(roots) if chosen is None else _several(chosen)
     if len(seeds) != len(roots):
         raise GradientError(f"[grad] {len(roots)} outputs need as many seeds; received {len(seeds)}.")
     return [seed_of(root, seed) for root, seed in zip(roots, seeds, strict=True)]
