@@ -249,6 +249,7 @@ from runnel.transforms.vmap import vmap
 from runnel.transforms.while_loop import while_loop
 
 if TYPE_CHECKING:
+    from runnel import autograd, data
     from runnel.core.library.dtype_info import (
         __array_api_version__,
         __version__,
@@ -273,6 +274,7 @@ if TYPE_CHECKING:
         result_type as promote_types,
         short,
     )
+    from runnel.nn.rare.functional_calls import functional_call, stack_module_state
     from runnel.ops.library.circular import (
         acos,
         acos as arccos,
@@ -523,6 +525,7 @@ __all__ = [
     "atleast_2d",
     "atleast_3d",
     "autocast",
+    "autograd",
     "avg_pool",
     "baddbmm",
     "batch_norm",
@@ -593,6 +596,7 @@ __all__ = [
     "cumulative_sum",
     "cumulative_trapezoid",
     "custom_vjp",
+    "data",
     "debug",
     "deg2rad",
     "degrees",
@@ -654,6 +658,7 @@ __all__ = [
     "from_numpy",
     "full",
     "full_like",
+    "functional_call",
     "gather",
     "ge",
     "gelu",
@@ -898,6 +903,7 @@ __all__ = [
     "square",
     "squeeze",
     "stack",
+    "stack_module_state",
     "std",
     "std_mean",
     "stop_gradient",
@@ -994,6 +1000,7 @@ _LATE = {
     "atleast_1d": "runnel.ops.library.joining:atleast_1d",
     "atleast_2d": "runnel.ops.library.joining:atleast_2d",
     "atleast_3d": "runnel.ops.library.joining:atleast_3d",
+    "autograd": "runnel:autograd",
     "baddbmm": "runnel.ops.library.products:baddbmm",
     "bernoulli": "runnel.random.counts:bernoulli",
     "bincount": "runnel.ops.library.sets:bincount",
@@ -1024,6 +1031,7 @@ _LATE = {
     "cumulative_prod": "runnel.ops.library.cumulative:cumulative_prod",
     "cumulative_sum": "runnel.ops.library.cumulative:cumulative_sum",
     "cumulative_trapezoid": "runnel.ops.library.cumulative:cumulative_trapezoid",
+    "data": "runnel:data",
     "deg2rad": "runnel.ops.library.numbers:deg2rad",
     "degrees": "runnel.ops.library.numbers:rad2deg",
     "det": "runnel.ops.library.matrices:det",
@@ -1052,6 +1060,7 @@ _LATE = {
     "fmin": "runnel.ops.library.numbers:fmin",
     "fmod": "runnel.ops.library.numbers:fmod",
     "frac": "runnel.ops.library.numbers:frac",
+    "functional_call": "runnel.nn.rare.functional_calls:functional_call",
     "gather": "runnel.ops.library.scattering:gather",
     "get_num_threads": "runnel.tensor.library.asking:get_num_threads",
     "half": "runnel.core.library.dtype_info:half",
@@ -1151,6 +1160,7 @@ _LATE = {
     "sinh": "runnel.ops.library.circular:sinh",
     "slice_scatter": "runnel.ops.library.scattering:slice_scatter",
     "slogdet": "runnel.ops.library.matrices:slogdet",
+    "stack_module_state": "runnel.nn.rare.functional_calls:stack_module_state",
     "std_mean": "runnel.ops.library.products:std_mean",
     "t": "runnel.tensor.library.asking:t",
     "tan": "runnel.ops.library.circular:tan",

@@ -30,6 +30,8 @@ class Namespace(NamedTuple):
     modules: tuple[tuple[str, str], ...] = ()
     rules: tuple[str, ...] = ()
     is_public: bool = True  # else it is for code of this package, which needs no checks of arguments
+    forwards: tuple[str, ...] = ()  # modules whose names it has as well
+    late: tuple[tuple[str, str], ...] = ()  # modules that are imported when they are asked for
 
 
 NAMESPACES = {
@@ -46,6 +48,11 @@ NAMESPACES = {
             ("runnel", "special"),
             ("runnel.tensor", "debug"),
         ),
+        late=(("runnel", "autograd"), ("runnel", "data")),
+    ),
+    "autograd": Namespace(
+        "autograd.py",
+        "Differentiation as PyTorch spells it: gradients along the tape, and derivatives of one's own.",
     ),
     "fft": Namespace("fft.py", 'Discrete Fourier transforms (Array API, "Fourier transform functions").'),
     "linalg": Namespace("linalg.py", "Linear algebra: factorizations and systems of equations."),
@@ -95,8 +102,80 @@ NAMESPACES = {
         is_public=False,
     ),
     "io": Namespace("io/__init__.py", "Tensors, and whole training states, in files.", is_public=False),
-    "data": Namespace("data/__init__.py", "Data sets as NumPy arrays.", is_public=False),
+    "data": Namespace(
+        "data/__init__.py",
+        "Data sets, their samples in order and in batches, and loaders of well-known ones as arrays.",
+    ),
 }
+
+
+def door(path: str, doc: str, *forwards: str, parts: str = "") -> Namespace:
+    """A module of PyTorch's, "torch.nn": names of ``forwards``, what is declared for it, and its modules ``parts``."""
+    folder = "runnel.compat." + path
+    file = folder.replace("runnel.", "").replace(".", "/") + ("/__init__.py" if parts else ".py")
+    return Namespace(file, doc, forwards=forwards, late=tuple((folder, part) for part in parts.split()))
+
+
+DOORS = {
+    path: door(path, doc, *forwards.split(), parts=parts)
+    for path, forwards, parts, doc in (
+        (
+            "torch",
+            "runnel runnel.nn.functional",
+            "amp autograd backends cuda distributed distributions fft func jit linalg nn optim random special testing "
+            "utils",
+            "Runnel under PyTorch's modules and names: ``import runnel.compat.torch as torch``.",
+        ),
+        ("torch.amp", "", "", "Products in lower precision."),
+        (
+            "torch.autograd",
+            "runnel.autograd runnel",
+            "functional",
+            "Gradients along the tape, and functions with derivatives of their own.",
+        ),
+        ("torch.autograd.functional", "", "", "Jacobians, second derivatives, and products with them."),
+        ("torch.backends", "", "cudnn mps", "What PyTorch computes with: settings that have no effect here."),
+        ("torch.backends.cudnn", "", "", "Settings that have no effect: attributes can be set."),
+        ("torch.backends.mps", "", "", "A device that is not there."),
+        ("torch.cuda", "", "", "GPUs, of which there are none."),
+        ("torch.distributed", "", "", "Several processes, which there are not."),
+        ("torch.distributions", "runnel.distributions", "", "Distributions of random numbers."),
+        ("torch.fft", "runnel.fft", "", "Fourier transforms."),
+        ("torch.func", "runnel", "", "Functions on functions."),
+        ("torch.jit", "", "", "Functions and modules as they are."),
+        ("torch.linalg", "runnel.linalg", "", "Linear algebra."),
+        ("torch.nn", "runnel.nn", "functional init modules parameter utils", "Networks: modules and their functions."),
+        ("torch.nn.functional", "runnel.nn.functional", "", "The functions of networks."),
+        ("torch.nn.init", "runnel.nn.init", "", "First values of Parameters."),
+        ("torch.nn.modules", "runnel.nn", "", "Networks: modules."),
+        ("torch.nn.parameter", "runnel.nn", "", "Parameters."),
+        (
+            "torch.nn.utils",
+            "runnel.nn.utils",
+            "parametrizations parametrize prune rnn stateless",
+            "What is done to modules and all of their Parameters.",
+        ),
+        ("torch.nn.utils.parametrizations", "runnel.nn.utils.parametrizations", "", "Weights of a given form."),
+        ("torch.nn.utils.parametrize", "runnel.nn.utils.parametrize", "", "Parameters that are computed from others."),
+        ("torch.nn.utils.prune", "runnel.nn.utils.prune", "", "Parameters with elements kept at zero."),
+        ("torch.nn.utils.rnn", "runnel.nn.utils.rnn", "", "Sequences of unlike lengths."),
+        ("torch.nn.utils.stateless", "", "", "Modules as functions of their Parameters."),
+        ("torch.optim", "runnel.optim", "lr_scheduler optimizer swa_utils", "Optimizers."),
+        ("torch.optim.lr_scheduler", "runnel.optim.lr_scheduler", "", "Learning-rate schedules."),
+        ("torch.optim.optimizer", "runnel.optim", "", "Optimizers."),
+        ("torch.optim.swa_utils", "runnel.optim.swa_utils", "", "Averages of Parameters over training."),
+        ("torch.random", "runnel", "", "The default generator."),
+        ("torch.special", "runnel.special", "", "Special functions."),
+        ("torch.testing", "", "", "Comparison in tests."),
+        ("torch.utils", "", "checkpoint data", "Data, and values that are computed again."),
+        ("torch.utils.checkpoint", "", "", "Values that are computed again in backward."),
+        ("torch.utils.data", "runnel.data", "dataloader dataset sampler", "Data sets, orders and batches."),
+        ("torch.utils.data.dataloader", "runnel.data", "", "Batches."),
+        ("torch.utils.data.dataset", "runnel.data", "", "Data sets."),
+        ("torch.utils.data.sampler", "runnel.data", "", "Orders of samples."),
+    )
+}
+NAMESPACES |= DOORS
 # modules that are imported when a name of theirs is asked for
 LATE = (
     "runnel.core.library.",
@@ -105,6 +184,7 @@ LATE = (
     "runnel.ops.library.",
     "runnel.random.",
     "runnel.tensor.library.",
+    "runnel.transforms.library.",
 )
 GATHERING = ("ops", "transforms", "io")  # what files of these folders offer in ``rn`` is offered by the folder, too
 METHODS = "tensor/function_methods.py"
@@ -250,8 +330,9 @@ def namespace_text(name: str, every: list[Declaration]) -> str:
     space = NAMESPACES[name]
     imports = [(module, member, member) for module, member in space.modules]
     imports += [(d.module, d.name, alias) for d, names in in_namespace(name, every) for alias in names]
-    late = [each for each in imports if is_late(*each[:2])]
+    late = [each for each in imports if name in DOORS or is_late(*each[:2])]
     imports = [each for each in imports if each not in late]
+    late += [(module, member, member) for module, member in space.late]
     if space.is_public:
         imports.append(("runnel.core", "public", "public"))
     shown = [alias for module, member, alias in [*imports, *late] if member != "public"]
@@ -271,7 +352,11 @@ def namespace_text(name: str, every: list[Declaration]) -> str:
     if late:
         places = sorted((natural(alias), alias, f"{module}:{member}") for module, member, alias in late)
         text += f"\n_LATE = {{{rows(f'{quoted(alias)}: {quoted(at)}' for _, alias, at in places)}}}"
-    offer = f"public.offer(globals(), __all__{', _LATE' if late else ''})"
+    options = [", _LATE"] if late else []
+    options += [f", forwards=({''.join(f'{quoted(module)}, ' for module in space.forwards).rstrip()})"] * bool(
+        space.forwards
+    )
+    offer = f"public.offer(globals(), __all__{''.join(options)})"
     gone = "TYPE_CHECKING, public" if late else "public"
     return text + (f"\n\n{offer}\ndel {gone}\n" if space.is_public else "\n")
 
@@ -461,6 +546,7 @@ name in brackets is an alias. A method with `_` behind its name gives its array 
 TITLES = {
     "rn": "`runnel`, usually imported as `rn`",
     "fft": "`rn.fft`",
+    "autograd": "`rn.autograd`",
     "linalg": "`rn.linalg`",
     "special": "`rn.special`",
     "random": "`rn.random`",
@@ -470,7 +556,8 @@ TITLES = {
     "optim": "`rn.optim`",
     "lr_scheduler": "`rn.optim.lr_scheduler`",
     "swa_utils": "`rn.optim.swa_utils`",
-    "data": "`runnel.data`",
+    "data": "`rn.data`",
+    **{path: f"`runnel.compat.{path}`: what differs from `runnel`" for path in DOORS},
 }
 
 
@@ -479,6 +566,8 @@ def reference_text(every: list[Declaration]) -> str:
     text = REFERENCE_HEAD
     for namespace, title in TITLES.items():
         rows = sorted(in_namespace(namespace, every), key=lambda row: (kind(row[1][0]), natural(row[1][0])))
+        if not rows:
+            continue
         text += f"\n## {title}\n\n| name | methods | what it is |\n| --- | --- | --- |\n"
         text += "".join(f"| {spelled(names)} | {methods_of(d)} | {as_markdown(d.summary)} |\n" for d, names in rows)
     only = [d for d in every if not any(d.names_in(n) for n in TITLES) and methods_of(d)]
@@ -521,6 +610,7 @@ def main(arguments: list[str]) -> int:
             print(f"{path.relative_to(ROOT)} is out of date; run scripts/surface.py.", file=sys.stderr)
         return 1 if stale else 0
     for path, text in files().items():
+        path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text, encoding="utf-8")
     return 0
 

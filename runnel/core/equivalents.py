@@ -9,7 +9,6 @@ from typing import Final
 
 _FUNCTIONS: Final = {
     "Size": "a tuple; shapes are tuples of ints",
-    "autograd": "runnel.grad, runnel.value_and_grad and runnel.vjp",
     "cuda": "nothing: programs run on CPUs",
     "expand": "runnel.broadcast_to(x, shape)",
     "jit": "runnel.compile(fn)",
@@ -25,11 +24,6 @@ _FUNCTIONS: Final = {
 _METHODS: Final = {
     "block_until_ready": "nothing: results are ready when a call returns",
     "cuda": "nothing: programs run on CPUs",
-    "new_ones": "runnel.ones(shape, x.dtype)",
-    "new_zeros": "runnel.zeros(shape, x.dtype)",
-    "norm": "runnel.norm(x, ord, axis)",
-    "type": "x.astype(dtype), or x.dtype",
-    "where": "runnel.where(condition, x, y)",
 }
 
 _LAYERS: Final = {
@@ -66,10 +60,26 @@ _OPTIMIZERS: Final = {
     "sgd": "runnel.optim.SGD(parameters, lr)",
 }
 
+_TORCH: Final = {
+    "complex64": "nothing: there are no complex tensors",
+    "complex128": "nothing: there are no complex tensors",
+    "quantization": "nothing: tensors are floats, integers and bools",
+    "sparse_coo_tensor": "nothing: tensors are dense; SparseAdam takes gradients of rows that were read",
+}
+
+_NO_GPU: Final = "nothing: programs run on CPUs; torch.cuda.is_available() is False"
+_CUDA: Final = dict.fromkeys(("Stream", "amp", "current_device", "get_device_name", "memory_allocated"), _NO_GPU)
+
+_ONE_PROCESS: Final = "nothing: one process trains, on all of its cores"
+_DISTRIBUTED: Final = dict.fromkeys(("all_reduce", "init_process_group", "get_rank", "get_world_size"), _ONE_PROCESS)
+
 EQUIVALENTS: Final[dict[str, dict[str, str]]] = {
     "runnel": _FUNCTIONS,
     "Tensor": _METHODS,
     "runnel.nn": _LAYERS,
     "runnel.nn.functional": _FUNCTIONAL,
     "runnel.optim": _OPTIMIZERS,
+    "runnel.compat.torch": _TORCH,
+    "runnel.compat.torch.cuda": _CUDA,
+    "runnel.compat.torch.distributed": _DISTRIBUTED,
 }

@@ -1,8 +1,10 @@
-"""Initial values of Parameters. Each function fills a Variable from the default random generator and returns it."""
+"""Initial values of Parameters. Each function fills a Variable, its ``data`` or a tensor from the default random
+generator, and returns it."""
 
 from __future__ import annotations
 
 import math
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -10,44 +12,54 @@ from runnel import ops
 from runnel.core.errors import ShapeError
 from runnel.tensor import random
 from runnel.tensor.creation import asarray, eye, full
+from runnel.tensor.grad_mode import recording
+from runnel.tensor.methods import ArrayMethods
 from runnel.tensor.variable import Variable
 
+ArrayT = TypeVar("ArrayT", bound=ArrayMethods[Any])
 
-def uniform_(tensor: Variable, a: float = 0.0, b: float = 1.0) -> Variable:
+
+def _filled(tensor: ArrayT, values: Any) -> ArrayT:
+    """``tensor``, with ``values`` in it."""
+    if isinstance(tensor, Variable):
+        tensor.assign(values)
+    else:
+        with recording(False):
+            tensor.update("init", lambda _: asarray(values))
+    return tensor
+
+
+def uniform_(tensor: ArrayT, a: float = 0.0, b: float = 1.0) -> ArrayT:
     """Fill ``tensor`` with uniform numbers in [a, b) from the default generator; returns it, as all functions here."""
-    tensor.assign(ops.uniform(random.next_key(None, tensor.device), tensor.shape, tensor.dtype, a, b))
-    return tensor
+    return _filled(tensor, ops.uniform(random.next_key(None, tensor.device), tensor.shape, tensor.dtype, a, b))
 
 
-def normal_(tensor: Variable, mean: float = 0.0, std: float = 1.0) -> Variable:
+def normal_(tensor: ArrayT, mean: float = 0.0, std: float = 1.0) -> ArrayT:
     """Fill ``tensor`` with normal numbers of this mean and standard deviation."""
-    tensor.assign(ops.normal(random.next_key(None, tensor.device), tensor.shape, tensor.dtype, mean, std))
-    return tensor
+    return _filled(tensor, ops.normal(random.next_key(None, tensor.device), tensor.shape, tensor.dtype, mean, std))
 
 
-def constant_(tensor: Variable, val: float) -> Variable:
+def constant_(tensor: ArrayT, val: float) -> ArrayT:
     """Fill ``tensor`` with one value."""
-    tensor.assign(full(tensor.shape, val, tensor.dtype, device=tensor.device))
-    return tensor
+    return _filled(tensor, full(tensor.shape, val, tensor.dtype, device=tensor.device))
 
 
-def zeros_(tensor: Variable) -> Variable:
+def zeros_(tensor: ArrayT) -> ArrayT:
     """Fill ``tensor`` with zeros."""
     return constant_(tensor, 0)
 
 
-def ones_(tensor: Variable) -> Variable:
+def ones_(tensor: ArrayT) -> ArrayT:
     """Fill ``tensor`` with ones."""
     return constant_(tensor, 1)
 
 
-def trunc_normal_(tensor: Variable, mean: float = 0.0, std: float = 1.0, a: float = -2.0, b: float = 2.0) -> Variable:
+def trunc_normal_(tensor: ArrayT, mean: float = 0.0, std: float = 1.0, a: float = -2.0, b: float = 2.0) -> ArrayT:
     """Normal, restricted to [a, b] through the inverse of the distribution function."""
     unit = ops.uniform(random.next_key(None, tensor.device), tensor.shape, "float64").numpy()
     low, high = (_phi((edge - mean) / std) for edge in (a, b))
     drawn = _inverse_phi(low + unit * (high - low))
-    tensor.assign(asarray(np.clip(drawn * std + mean, a, b), device=tensor.device).astype(tensor.dtype))
-    return tensor
+    return _filled(tensor, asarray(np.clip(drawn * std + mean, a, b), device=tensor.device).astype(tensor.dtype))
 
 
 def _phi(x: float) -> float:
@@ -64,7 +76,7 @@ def _inverse_phi(p: np.ndarray) -> np.ndarray:
     return np.asarray((low + high) / 2)
 
 
-def fans(tensor: Variable) -> tuple[int, int]:
+def fans(tensor: ArrayT) -> tuple[int, int]:
     """How many inputs and outputs each unit of a weight (out, in, ...) has."""
     if tensor.ndim < 2:
         raise ShapeError(f"[init] fan-in and fan-out need a weight of two axes or more; received shape {tensor.shape}.")
@@ -91,39 +103,35 @@ def gain_of(nonlinearity: str, param: float | None = None) -> float:
 calculate_gain = gain_of
 
 
-def xavier_uniform_(tensor: Variable, gain: float = 1.0) -> Variable:
+def xavier_uniform_(tensor: ArrayT, gain: float = 1.0) -> ArrayT:
     """Uniform, of variance 2·gain² / (fan_in + fan_out) (X. Glorot, Y. Bengio, 2010)."""
     bound = gain * math.sqrt(6 / sum(fans(tensor)))
     return uniform_(tensor, -bound, bound)
 
 
-def xavier_normal_(tensor: Variable, gain: float = 1.0) -> Variable:
+def xavier_normal_(tensor: ArrayT, gain: float = 1.0) -> ArrayT:
     """Normal, of variance 2·gain² / (fan_in + fan_out) (X. Glorot, Y. Bengio, 2010)."""
     return normal_(tensor, 0.0, gain * math.sqrt(2 / sum(fans(tensor))))
 
 
-def _kaiming_std(tensor: Variable, a: float, mode: str, nonlinearity: str) -> float:
+def _kaiming_std(tensor: ArrayT, a: float, mode: str, nonlinearity: str) -> float:
     if mode not in ("fan_in", "fan_out"):
         raise ValueError(f"[init] mode is 'fan_in' or 'fan_out'; received {mode!r}.")
     return gain_of(nonlinearity, a) / math.sqrt(fans(tensor)[mode == "fan_out"])
 
 
-def kaiming_uniform_(
-    tensor: Variable, a: float = 0.0, mode: str = "fan_in", nonlinearity: str = "leaky_relu"
-) -> Variable:
+def kaiming_uniform_(tensor: ArrayT, a: float = 0.0, mode: str = "fan_in", nonlinearity: str = "leaky_relu") -> ArrayT:
     """Uniform, of variance gain² / fan (K. He et al., 2015); ``a`` is the slope of the leaky relu."""
     bound = math.sqrt(3) * _kaiming_std(tensor, a, mode, nonlinearity)
     return uniform_(tensor, -bound, bound)
 
 
-def kaiming_normal_(
-    tensor: Variable, a: float = 0.0, mode: str = "fan_in", nonlinearity: str = "leaky_relu"
-) -> Variable:
+def kaiming_normal_(tensor: ArrayT, a: float = 0.0, mode: str = "fan_in", nonlinearity: str = "leaky_relu") -> ArrayT:
     """Normal, of variance gain² / fan (K. He et al., 2015); ``a`` is the slope of the leaky relu."""
     return normal_(tensor, 0.0, _kaiming_std(tensor, a, mode, nonlinearity))
 
 
-def orthogonal_(tensor: Variable, gain: float = 1.0) -> Variable:
+def orthogonal_(tensor: ArrayT, gain: float = 1.0) -> ArrayT:
     """Orthogonal rows or columns, whichever are fewer (A. Saxe et al., 2013), by a QR decomposition in float64."""
     if tensor.ndim < 2:
         raise ShapeError(f"[orthogonal_] needs a weight of two axes or more; received shape {tensor.shape}.")
@@ -134,19 +142,17 @@ def orthogonal_(tensor: Variable, gain: float = 1.0) -> Variable:
     q, r = np.linalg.qr(drawn)
     q = q * np.sign(np.diagonal(r))
     matrix = gain * (q if rows >= columns else q.T)
-    tensor.assign(asarray(matrix.reshape(tensor.shape), device=tensor.device).astype(tensor.dtype))
-    return tensor
+    return _filled(tensor, asarray(matrix.reshape(tensor.shape), device=tensor.device).astype(tensor.dtype))
 
 
-def eye_(tensor: Variable) -> Variable:
+def eye_(tensor: ArrayT) -> ArrayT:
     """The identity matrix."""
     if tensor.ndim != 2:
         raise ShapeError(f"[eye_] fills matrices; received shape {tensor.shape}.")
-    tensor.assign(eye(tensor.shape[0], tensor.shape[1], dtype=tensor.dtype, device=tensor.device))
-    return tensor
+    return _filled(tensor, eye(tensor.shape[0], tensor.shape[1], dtype=tensor.dtype, device=tensor.device))
 
 
-def dirac_(tensor: Variable, groups: int = 1) -> Variable:
+def dirac_(tensor: ArrayT, groups: int = 1) -> ArrayT:
     """The weight of a convolution that gives its input channels unchanged, in each of ``groups``, as far as there are
     as many output channels."""
     if tensor.ndim not in (3, 4, 5) or groups < 1 or tensor.shape[0] % groups:
@@ -160,19 +166,17 @@ def dirac_(tensor: Variable, groups: int = 1) -> Variable:
     for group in range(groups):
         for channel in range(min(out, tensor.shape[1])):
             values[(group * out + channel, channel, *middle)] = 1
-    tensor.assign(values)
-    return tensor
+    return _filled(tensor, values)
 
 
-def sparse_(tensor: Variable, sparsity: float, std: float = 0.01) -> Variable:
+def sparse_(tensor: ArrayT, sparsity: float, std: float = 0.01) -> ArrayT:
     """Normal numbers, of which in each column the part ``sparsity``, rounded up, is 0 (J. Martens, 2010)."""
     if tensor.ndim != 2 or not 0 <= sparsity <= 1:
         raise ShapeError(f"[sparse_] fills matrices, with sparsity in [0, 1]; received {tensor.shape} and {sparsity}.")
     rows = tensor.shape[0]
     order = ops.argsort(ops.argsort(ops.uniform(random.next_key(None, tensor.device), tensor.shape, "float32"), 0), 0)
     drawn = ops.normal(random.next_key(None, tensor.device), tensor.shape, tensor.dtype, 0.0, std)
-    tensor.assign(ops.where(ops.less(order, math.ceil(sparsity * rows)), 0, drawn))
-    return tensor
+    return _filled(tensor, ops.where(ops.less(order, math.ceil(sparsity * rows)), 0, drawn))
 
 
 # Their names of before 2018, which PyTorch has kept.

@@ -309,9 +309,10 @@ class Module(Hooks, StatefulTree):
         return self.train(False)
 
     def apply(self, fn: Callable[[Module], Any]) -> Self:
-        """Call ``fn`` on every module of the tree, children before parents."""
-        for module in reversed(list(self.modules())):
-            fn(module)
+        """Call ``fn`` on every module of the tree: on the children, in their order, and then on the module itself."""
+        for child in self.children():
+            child.apply(fn)
+        fn(self)
         return self
 
     def to(self, *where: Any, device: Any = None, dtype: Any = None, non_blocking: bool = False) -> Self:

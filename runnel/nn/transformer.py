@@ -192,9 +192,17 @@ class TransformerDecoderLayer(_Block):
 
 @offered("nn", alone="it is made of other layers")
 class TransformerEncoder(Module):
-    """``num_layers`` copies of a layer, one after the other, and a norm at the end if one is given."""
+    """``num_layers`` copies of a layer, one after the other, and a norm at the end if one is given.
+    ``enable_nested_tensor`` and ``mask_check``, which choose among PyTorch's ways to compute it, have no effect."""
 
-    def __init__(self, encoder_layer: TransformerEncoderLayer, num_layers: int, norm: Module | None = None) -> None:
+    def __init__(
+        self,
+        encoder_layer: TransformerEncoderLayer,
+        num_layers: int,
+        norm: Module | None = None,
+        enable_nested_tensor: bool = True,
+        mask_check: bool = True,
+    ) -> None:
         self.layers = ModuleList([copied(encoder_layer) for _ in range(num_layers)])
         self.num_layers = num_layers
         self.norm = norm

@@ -42,25 +42,25 @@ def _ordered(op: Op, x: Operand, y: Operand) -> Array:
     return binary(op, x, y)
 
 
-@offered("rn: less lt", "Tensor: lt", "Tensor_: lt")
+@offered("rn: less lt", "Tensor: lt less", "Tensor_: lt less")
 def less(x: Operand, y: Operand) -> Array:
     """x < y."""
     return _ordered(lt_p, x, y)
 
 
-@offered("rn: less_equal le", "Tensor: le", "Tensor_: le")
+@offered("rn: less_equal le", "Tensor: le less_equal", "Tensor_: le less_equal")
 def less_equal(x: Operand, y: Operand) -> Array:
     """x <= y."""
     return _ordered(le_p, x, y)
 
 
-@offered("rn: greater gt", "Tensor: gt", "Tensor_: gt")
+@offered("rn: greater gt", "Tensor: gt greater", "Tensor_: gt greater")
 def greater(x: Operand, y: Operand) -> Array:
     """x > y."""
     return _ordered(gt_p, x, y)
 
 
-@offered("rn: greater_equal ge", "Tensor: ge", "Tensor_: ge")
+@offered("rn: greater_equal ge", "Tensor: ge greater_equal", "Tensor_: ge greater_equal")
 def greater_equal(x: Operand, y: Operand) -> Array:
     """x >= y."""
     return _ordered(ge_p, x, y)
@@ -72,7 +72,7 @@ def equal(x: Operand, y: Operand) -> Array:
     return binary(eq_p, x, y)
 
 
-@offered("rn: not_equal ne", "Tensor: ne", "Tensor_: ne")
+@offered("rn: not_equal ne", "Tensor: ne not_equal", "Tensor_: ne not_equal")
 def not_equal(x: Operand, y: Operand) -> Array:
     """x != y, elementwise."""
     return binary(ne_p, x, y)

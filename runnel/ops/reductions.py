@@ -144,14 +144,14 @@ def prod(x: Array, axis: Axis = None, keepdims: bool = False, dtype: Any = None)
     return _totalled(prod_p, x, axis, keepdims, dtype)
 
 
-@offered("rn: max amax", "Tensor: max amax")
+@offered("rn: max amax", "Tensor: amax")
 def max(x: Array, axis: Axis = None, keepdims: bool = False) -> Array:
     """The greatest element over ``axis``; NaN if there is one. Equal greatest elements share the gradient."""
     axes = normalize_axes("max", axis, x.ndim)
     return finished(apply(max_p, x, axes=axes), axes, keepdims)
 
 
-@offered("rn: min amin", "Tensor: min amin")
+@offered("rn: min amin", "Tensor: amin")
 def min(x: Array, axis: Axis = None, keepdims: bool = False) -> Array:
     """The smallest element over ``axis``; NaN if there is one. Equal smallest elements share the gradient."""
     axes = normalize_axes("min", axis, x.ndim)

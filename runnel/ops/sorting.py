@@ -91,7 +91,7 @@ def _sorted(name: str, x: Array, axis: int | None, descending: bool) -> tuple[Ar
     return values, indices, place
 
 
-@offered("rn", "Tensor")
+@offered("rn")
 def sort(x: Array, axis: int | None = -1, descending: bool = False, stable: bool = True) -> Array:
     """The elements of ``x`` along ``axis`` in ascending (or ``descending``) order; of the flattened ``x`` for None.
 

@@ -40,7 +40,7 @@ def mean(x: Array, axis: Axis = None, keepdims: bool = False) -> Array:
     return rounded_as(divide(total, math.prod(x.shape[a] for a in axes)), x)
 
 
-@offered("rn", "Tensor")
+@offered("rn")
 def var(x: Array, axis: Axis = None, correction: float = 0, keepdims: bool = False) -> Array:
     """The mean square distance from the mean, over n - ``correction`` (1 for the unbiased estimate)."""
     axes = normalize_axes("var", axis, x.ndim)
@@ -50,7 +50,7 @@ def var(x: Array, axis: Axis = None, correction: float = 0, keepdims: bool = Fal
     return rounded_as(divide(total, builtins.max(math.prod(x.shape[a] for a in axes) - correction, 0)), x)
 
 
-@offered("rn", "Tensor")
+@offered("rn")
 def std(x: Array, axis: Axis = None, correction: float = 0, keepdims: bool = False) -> Array:
     """The square root of :func:`var`, with its arguments: over n - ``correction``, 0 by default as in the Array API.
     Derivative 0 at 0."""

@@ -23,13 +23,13 @@ from runnel.ops.statistics import clip
 from runnel.ops.views import moveaxis, reshape
 
 
-@offered("Tensor: add", "Tensor_: add")
+@offered("Tensor: add", "Tensor_: add", "torch: add")
 def add_scaled(x: Array, other: Operand, *, alpha: float | Array = 1) -> Array:
     """x + alpha · other."""
     return add(x, _times(other, alpha))
 
 
-@offered("Tensor: sub subtract", "Tensor_: sub subtract")
+@offered("Tensor: sub subtract", "Tensor_: sub subtract", "torch: sub subtract")
 def subtract_scaled(x: Array, other: Operand, *, alpha: float | Array = 1) -> Array:
     """x - alpha · other."""
     return subtract(x, _times(other, alpha))
@@ -43,7 +43,7 @@ def _times(other: Operand, alpha: Any) -> Operand:
     return scaled
 
 
-@offered("Tensor: div divide", "Tensor_: div divide")
+@offered("Tensor: div divide true_divide", "Tensor_: div divide true_divide", "torch: div divide true_divide")
 def divide_rounded(x: Array, other: Operand, *, rounding_mode: str | None = None) -> Array:
     """x / other, rounded down ("floor"), towards 0 ("trunc"), or as it is (None)."""
     if rounding_mode not in (None, "floor", "trunc"):

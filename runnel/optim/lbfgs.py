@@ -9,6 +9,7 @@ from runnel import ops
 from runnel.core import tracebacks
 from runnel.core.errors import CaptureError
 from runnel.core.surface import offered
+from runnel.optim import leaves
 from runnel.optim.hyperparameters import hyperparameters_in
 from runnel.optim.line_search import Point, strong_wolfe
 from runnel.optim.optimizer import Optimizer
@@ -63,7 +64,22 @@ class LBFGS(Optimizer):
                 f"[LBFGS] step() decides by the loss how often it computes it, at {tracebacks.user_line()}, which no "
                 "compiled function can; compile the closure, and call step() outside."
             )
-        return _Search(self, closure).run()
+        leaves.take(self._leaves)
+        try:
+            return _Search(self, self._exchanging(closure)).run()
+        finally:
+            leaves.give(self._leaves)
+
+    def _exchanging(self, closure: Callable[[], Any]) -> Callable[[], Any]:
+        """The closure, for which tensors among the Parameters have their present values."""
+
+        def call() -> Any:
+            leaves.give(self._leaves)
+            loss = closure()
+            leaves.take(self._leaves)
+            return loss
+
+        return call if self._leaves else closure
 
 
 class _Search:

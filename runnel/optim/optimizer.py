@@ -18,7 +18,7 @@ from runnel.core import kinds, switches
 from runnel.core.dtypes import float64
 from runnel.core.errors import GradientError
 from runnel.core.surface import offered
-from runnel.optim import hyperparameters
+from runnel.optim import hyperparameters, leaves
 from runnel.optim.fused import StepPrograms
 from runnel.optim.group import ParamGroup, filled
 from runnel.optim.state import checked_state, state_of
@@ -33,7 +33,8 @@ from runnel.tensor.variable import TracedVariables, Variable, assign_together
 @offered("optim")
 @kinds.declare
 class Optimizer(Stateful):
-    """The base class. ``params`` are Parameters, or dicts with "params" and hyper-parameters of their own.
+    """The base class. ``params`` are Parameters, or dicts with "params" and hyper-parameters of their own. They may be
+    tensors that require a gradient and were not computed: a Variable stands for each in ``param_groups`` and ``state``.
 
     Attributes:
         param_groups: the groups; ``optimizer.param_groups[0]["lr"] = 0.1`` takes effect at the next step.
@@ -48,6 +49,7 @@ class Optimizer(Stateful):
         self.state: dict[Variable, dict[str, Any]] = TickingDict()
         self._steps: list[Variable] = []  # for each group, how many steps each of its Parameters has made
         self._programs = StepPrograms()
+        self._leaves: tuple[leaves.LeafVariable, ...] = ()  # what stands for tensors
         self.param_groups: tuple[ParamGroup, ...] = ()
         self._structure: Hashable = ()
         for group in self._groups_of(params):
@@ -61,7 +63,7 @@ class Optimizer(Stateful):
         return groups if isinstance(groups[0], Mapping) else [{"params": groups}]
 
     def _iterated(self, params: Any) -> Iterable[Any]:
-        if isinstance(params, Iterable):
+        if isinstance(params, Iterable) and not isinstance(params, Tensor):
             return params
         raise TypeError(
             f"[{type(self).__name__}] optimizes Parameters; received {type(params).__name__}. Pass a list of them, or "
@@ -104,6 +106,7 @@ class Optimizer(Stateful):
             )
         theirs = group["params"]
         params = [_unnamed(p) for p in ([theirs] if isinstance(theirs, Variable) else self._iterated(theirs))]
+        params = self._standing_for(params)
         known: set[Any] = set(self.state)
         for p in params:
             self._check_parameter(p, known)
@@ -115,7 +118,21 @@ class Optimizer(Stateful):
         self.state.update({p: self._slots({}) for p in params})
         self._steps.append(steps)
         self.param_groups = (*self.param_groups, new)
+        self._leaves += tuple(p for p in params if isinstance(p, leaves.LeafVariable))
         self.group_changed(new)
+
+    def _standing_for(self, params: list[Any]) -> list[Any]:
+        """``params`` with Variables in the places of tensors."""
+        name = type(self).__name__
+        tensors = [p for p in params if isinstance(p, Tensor)]
+        if tensors and self.has_own_step and not is_own(type(self)):
+            raise TypeError(f"[{name}] has a step of its own, which updates Parameters; received a Tensor.")
+        known = {id(v.leaf) for v in self._leaves}
+        for p in tensors:
+            if id(p) in known:
+                raise ValueError(f"[{name}] a tensor of shape {p.shape} is in a group already.")
+            known.add(id(p))
+        return [leaves.standing_for(name, p) for p in params]
 
     def _check_parameter(self, p: Any, known: set[Any]) -> None:
         name = type(self).__name__
@@ -190,19 +207,28 @@ class Optimizer(Stateful):
         """Drop the gradients of all Parameters (or fill them with zeros)."""
         for group in self.param_groups:
             clear_gradients(group.params, set_to_none)
+        leaves.clear(self._leaves, set_to_none)
 
     def step(self, closure: Callable[[], Any] | None = None) -> Any:
         """Update all Parameters that have a gradient; returns what ``closure``, called first, returned."""
         result = None if closure is None else closure()
+        if self._leaves:
+            leaves.take(self._leaves)
         if tracing.ACTIVE.trace is not None or switches.eager.value or switches.check_nans.value:
             self.update_all()
-            return result
+        else:
+            self._run_update()
+        if self._leaves:
+            leaves.give(self._leaves)
+        return result
+
+    def _run_update(self) -> None:
+        """The update as one program."""
         self._completed()
         if is_own(type(self)):
             self._programs.run(self._structure, self._parameters, self.update_all, type(self).__name__)
         else:  # what its update reads is the user's
             self._programs.run_observed(_step, self)
-        return result
 
     @property
     def has_own_step(self) -> bool:

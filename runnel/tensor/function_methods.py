@@ -28,6 +28,7 @@ from runnel.ops import (
 )
 from runnel.ops.arguments import Array, Axis, Operand, gathered
 from runnel.ops.sorting import TopK
+from runnel.tensor.grad_hooks import GradientHook
 from runnel.tensor.late_methods import LateMethod, spread, updating
 
 if TYPE_CHECKING:
@@ -35,6 +36,7 @@ if TYPE_CHECKING:
     from runnel.ops.library.matrices import Slogdet
     from runnel.ops.library.order import Bounds, Ranked
     from runnel.ops.library.sets import Histogram
+    from runnel.tensor.library.extremes import _LEFT_OUT
 
 ResultT = TypeVar("ResultT", bound=TensorLike)
 
@@ -337,6 +339,22 @@ class FunctionMethods(TensorLike, Generic[ResultT]):
         """The products of each element of the vector ``x`` with each of the vector ``y``."""
         return contraction.outer(self, y)
 
+    def greater(self, y: Operand) -> ResultT:
+        """x > y."""
+        return comparison.greater(self, y)
+
+    def greater_(self, y: Operand) -> Self:
+        """Give this array the value of ``greater`` of it and the arguments; returns the array itself."""
+        return self.update("greater_", lambda x: comparison.greater(x, y))
+
+    def greater_equal(self, y: Operand) -> ResultT:
+        """x >= y."""
+        return comparison.greater_equal(self, y)
+
+    def greater_equal_(self, y: Operand) -> Self:
+        """Give this array the value of ``greater_equal`` of it and the arguments; returns the array itself."""
+        return self.update("greater_equal_", lambda x: comparison.greater_equal(x, y))
+
     def gt(self, y: Operand) -> ResultT:
         """x > y."""
         return comparison.greater(self, y)
@@ -405,6 +423,22 @@ class FunctionMethods(TensorLike, Generic[ResultT]):
     def lerp_(self, end: Operand, weight: Operand) -> Self:
         """Give this array the value of ``lerp`` of it and the arguments; returns the array itself."""
         return self.update("lerp_", lambda x: updates.lerp(x, end, weight))
+
+    def less(self, y: Operand) -> ResultT:
+        """x < y."""
+        return comparison.less(self, y)
+
+    def less_(self, y: Operand) -> Self:
+        """Give this array the value of ``less`` of it and the arguments; returns the array itself."""
+        return self.update("less_", lambda x: comparison.less(x, y))
+
+    def less_equal(self, y: Operand) -> ResultT:
+        """x <= y."""
+        return comparison.less_equal(self, y)
+
+    def less_equal_(self, y: Operand) -> Self:
+        """Give this array the value of ``less_equal`` of it and the arguments; returns the array itself."""
+        return self.update("less_equal_", lambda x: comparison.less_equal(x, y))
 
     def log(self) -> ResultT:
         """The natural logarithm."""
@@ -499,10 +533,6 @@ class FunctionMethods(TensorLike, Generic[ResultT]):
         the right."""
         return precision.matmul(self, y)
 
-    def max(self, axis: Axis = None, keepdims: bool = False) -> ResultT:
-        """The greatest element over ``axis``; NaN if there is one."""
-        return reductions.max(self, axis, keepdims)
-
     def maximum(self, y: Operand) -> ResultT:
         """The greater of x and y; of equals, each takes half of the gradient."""
         return arithmetic.maximum(self, y)
@@ -514,10 +544,6 @@ class FunctionMethods(TensorLike, Generic[ResultT]):
     def mean(self, axis: Axis = None, keepdims: bool = False) -> ResultT:
         """The mean over ``axis``; of integers, in float32."""
         return precision.mean(self, axis, keepdims)
-
-    def min(self, axis: Axis = None, keepdims: bool = False) -> ResultT:
-        """The smallest element over ``axis``; NaN if there is one."""
-        return reductions.min(self, axis, keepdims)
 
     def minimum(self, y: Operand) -> ResultT:
         """The smaller of x and y; of equals, each takes half of the gradient."""
@@ -590,6 +616,14 @@ class FunctionMethods(TensorLike, Generic[ResultT]):
     def negative_(self) -> Self:
         """Give this array the value of ``negative`` of it and the arguments; returns the array itself."""
         return self.update("negative_", lambda x: arithmetic.negative(x))
+
+    def not_equal(self, y: Operand) -> ResultT:
+        """x != y, elementwise."""
+        return comparison.not_equal(self, y)
+
+    def not_equal_(self, y: Operand) -> Self:
+        """Give this array the value of ``not_equal`` of it and the arguments; returns the array itself."""
+        return self.update("not_equal_", lambda x: comparison.not_equal(x, y))
 
     def outer(self, y: Array) -> ResultT:
         """The products of each element of the vector ``x`` with each of the vector ``y``."""
@@ -695,11 +729,6 @@ class FunctionMethods(TensorLike, Generic[ResultT]):
         """exp(x) along ``axis``, divided by its sum."""
         return precision.softmax(self, axis)
 
-    def sort(self, axis: int | None = -1, descending: bool = False, stable: bool = True) -> ResultT:
-        """The elements of ``x`` along ``axis`` in ascending (or ``descending``) order; of the flattened ``x`` for
-        None."""
-        return sorting.sort(self, axis, descending, stable)
-
     def split(self, sizes: int | Sequence[int], axis: int = 0) -> tuple[Array, ...]:
         """``x`` cut along ``axis`` into pieces of ``sizes``; an int is the size of every piece but perhaps the last."""
         return pieces.split(self, sizes, axis)
@@ -723,11 +752,6 @@ class FunctionMethods(TensorLike, Generic[ResultT]):
     def squeeze(self, axis: Axis = None) -> ResultT:
         """``x`` without the axes ``axis``, which must have size 1 (None: without all such axes)."""
         return self._other(views.squeeze(self, axis))
-
-    def std(self, axis: Axis = None, correction: float = 0, keepdims: bool = False) -> ResultT:
-        """The square root of :func:`var`, with its arguments: over n - ``correction``, 0 by default as in the Array
-        API."""
-        return precision.std(self, axis, correction, keepdims)
 
     def sub(self, other: Operand, *, alpha: float | Array = 1) -> ResultT:
         """x - alpha · other."""
@@ -787,6 +811,14 @@ class FunctionMethods(TensorLike, Generic[ResultT]):
         """``x`` with two axes exchanged: by default the last two, the transpose of a matrix (or of a stack of them)."""
         return self._other(views.transpose(self, first, second))
 
+    def true_divide(self, other: Operand, *, rounding_mode: str | None = None) -> ResultT:
+        """x / other, rounded down ("floor"), towards 0 ("trunc"), or as it is (None)."""
+        return updates.divide_rounded(self, other, rounding_mode=rounding_mode)
+
+    def true_divide_(self, other: Operand, *, rounding_mode: str | None = None) -> Self:
+        """Give this array the value of ``true_divide`` of it and the arguments; returns the array itself."""
+        return self.update("true_divide_", lambda x: updates.divide_rounded(x, other, rounding_mode=rounding_mode))
+
     def trunc(self) -> ResultT:
         """x rounded toward zero."""
         return arithmetic.trunc(self)
@@ -798,10 +830,6 @@ class FunctionMethods(TensorLike, Generic[ResultT]):
     def unsqueeze(self, axis: int | Sequence[int]) -> ResultT:
         """``x`` with new axes of size 1 at the places ``axis`` of the result."""
         return views.expand_dims(self, axis)
-
-    def var(self, axis: Axis = None, correction: float = 0, keepdims: bool = False) -> ResultT:
-        """The mean square distance from the mean, over n - ``correction`` (1 for the unbiased estimate)."""
-        return precision.var(self, axis, correction, keepdims)
 
     def vecdot(self, y: Array, axis: int = -1) -> ResultT:
         """The sum of the products along ``axis``, with ``x`` conjugated where it is complex."""
@@ -979,6 +1007,10 @@ class FunctionMethods(TensorLike, Generic[ResultT]):
             """Give this array the value of ``cosh`` of it and the arguments; returns the array itself."""
             ...
 
+        def count_nonzero(self, axis: Axis = None, keepdims: bool = False) -> ResultT:
+            """How many elements over ``axis`` are not 0: int64."""
+            ...
+
         def cov(self, correction: int = 1, fweights: Array | None = None, aweights: Array | None = None) -> ResultT:
             """The covariances of the rows of ``x``, over n - ``correction``, with how often each column counts and how
             much."""
@@ -1073,6 +1105,10 @@ class FunctionMethods(TensorLike, Generic[ResultT]):
             """The size of an element in bytes."""
             ...
 
+        def equal(self, other: Array) -> bool:
+            """Whether shapes and all elements are equal, as a Python bool."""
+            ...
+
         def erfc(self) -> ResultT:
             """1 - erf x, with all digits where it is small."""
             ...
@@ -1103,6 +1139,14 @@ class FunctionMethods(TensorLike, Generic[ResultT]):
 
         def float_power(self, y: Operand) -> ResultT:
             """x to the power y, in float64."""
+            ...
+
+        def fmax(self, y: Operand) -> ResultT:
+            """The greater of x and y, or the one that is a number."""
+            ...
+
+        def fmin(self, y: Operand) -> ResultT:
+            """The smaller of x and y, or the one that is a number."""
             ...
 
         def fmod(self, y: Operand) -> ResultT:
@@ -1215,6 +1259,10 @@ class FunctionMethods(TensorLike, Generic[ResultT]):
             """Whether each element is +∞."""
             ...
 
+        def kron(self, y: Array) -> ResultT:
+            """The Kronecker product: blocks of ``y``, one for each element of ``x``, which is its factor."""
+            ...
+
         def kthvalue(self, k: int, axis: int = -1, keepdims: bool = False) -> Ranked:
             """The ``k``-th smallest element along ``axis``, counted from 1, and its int64 position: a named tuple
             (values, indices)."""
@@ -1281,9 +1329,22 @@ class FunctionMethods(TensorLike, Generic[ResultT]):
             """The last two axes exchanged."""
             ...
 
+        def max(
+            self, dim: Any = None, keepdim: bool = False, *, axis: Any = _LEFT_OUT, keepdims: Any = _LEFT_OUT
+        ) -> ResultT:
+            """The greatest element; along ``dim`` a named tuple (values, indices), of equal elements the first one,
+            which the gradient goes to; of ``x`` and an array in the place of ``dim``, the greater ones."""
+            ...
+
         def median(self, axis: int | None = None, keepdims: bool = False) -> ResultT:
             """The middle element in order, of an even number the lower of the two, as in PyTorch: a number for all of
             ``x``; along ``axis`` a named tuple (values, indices) with int64 positions."""
+            ...
+
+        def min(
+            self, dim: Any = None, keepdim: bool = False, *, axis: Any = _LEFT_OUT, keepdims: Any = _LEFT_OUT
+        ) -> ResultT:
+            """The smallest element, or elements; arguments and results are those of :func:`max`."""
             ...
 
         def mode(self, axis: int = -1, keepdims: bool = False) -> Ranked:
@@ -1339,13 +1400,37 @@ class FunctionMethods(TensorLike, Generic[ResultT]):
             """The number of elements."""
             ...
 
+        def new_empty(self, *sizes: Any, size: Any = None, dtype: Any = None, device: Any = None) -> ResultT:
+            """Zeros of another shape, in the dtype of ``x`` unless one is named."""
+            ...
+
+        def new_full(self, size: Any, fill_value: bool | int | float, dtype: Any = None, device: Any = None) -> ResultT:
+            """``fill_value`` in another shape, in the dtype of ``x`` unless one is named."""
+            ...
+
+        def new_ones(self, *sizes: Any, size: Any = None, dtype: Any = None, device: Any = None) -> ResultT:
+            """Ones of another shape, in the dtype of ``x`` unless one is named."""
+            ...
+
+        def new_tensor(self, data: Any, dtype: Any = None, device: Any = None) -> ResultT:
+            """``data`` as a tensor, in the dtype of ``x`` unless one is named."""
+            ...
+
+        def new_zeros(self, *sizes: Any, size: Any = None, dtype: Any = None, device: Any = None) -> ResultT:
+            """Zeros of another shape, in the dtype of ``x`` unless one is named."""
+            ...
+
         def nextafter(self, y: Operand) -> ResultT:
             """The number of the dtype next to x on the way to y."""
             ...
 
-        def nonzero(self, as_tuple: bool = True) -> ResultT:
-            """The int64 positions of the elements that are not 0, in order: a vector for each axis, as in the Array
-            API; as the rows of one matrix unless ``as_tuple``."""
+        def nonzero(self, as_tuple: bool = False) -> ResultT:
+            """The int64 positions of the elements that are not 0, as rows; with ``as_tuple`` a vector for each axis,
+            as of ``rn.nonzero``."""
+            ...
+
+        def norm(self, p: Any = "fro", axis: Axis = None, keepdims: bool = False, dtype: Any = None) -> ResultT:
+            """The vector norm of order ``p`` over ``axis``; by default that of all elements, of order 2."""
             ...
 
         def normal_(self, mean: Any = 0.0, std: Any = 1.0, *, generator: Any = None) -> Self:
@@ -1384,6 +1469,15 @@ class FunctionMethods(TensorLike, Generic[ResultT]):
             """Give this array the value of ``random`` of it and the arguments; returns the array itself."""
             ...
 
+        def register_hook(self, hook: Callable[[Any], Any]) -> GradientHook:
+            """Call ``hook(gradient)`` whenever the gradient of ``x`` is computed; what it returns, if not None, takes
+            the gradient's place."""
+            ...
+
+        def register_post_accumulate_grad_hook(self, hook: Callable[[Any], Any]) -> GradientHook:
+            """Call ``hook(x)`` whenever ``backward()`` has added to ``x.grad``, of a leaf."""
+            ...
+
         def repeat(self, *repetitions: Any) -> ResultT:
             """``x`` repeated as a whole, ``repetitions`` times along each axis; the last ones, if there are fewer than
             axes."""
@@ -1396,6 +1490,11 @@ class FunctionMethods(TensorLike, Generic[ResultT]):
 
         def reshape_as(self, other: Array) -> ResultT:
             """``x`` under the shape of ``other``."""
+            ...
+
+        def retain_grad(self) -> None:
+            """Let ``backward()`` put the gradient of ``x`` into ``x.grad``, though ``x`` was computed; of a leaf it
+            does."""
             ...
 
         def rot90(self, k: int = 1, axes: Sequence[int] = (0, 1)) -> ResultT:
@@ -1465,6 +1564,19 @@ class FunctionMethods(TensorLike, Generic[ResultT]):
             logabsdet)."""
             ...
 
+        def sort(
+            self, dim: int = -1, descending: bool = False, stable: bool = True, *, axis: Any = _LEFT_OUT
+        ) -> ResultT:
+            """The elements along ``dim`` in ascending (or ``descending``) order, and their int64 positions: a named
+            tuple (values, indices); equal elements keep their order."""
+            ...
+
+        def std(
+            self, axis: Axis = None, correction: Any = 1, keepdims: bool = False, *, unbiased: bool | None = None
+        ) -> ResultT:
+            """The square root of the method ``var``, with its arguments."""
+            ...
+
         def stride(self, axis: int | None = None) -> ResultT:
             """The steps in elements along each axis, or along one."""
             ...
@@ -1511,6 +1623,10 @@ class FunctionMethods(TensorLike, Generic[ResultT]):
             """Give this array the value of ``triu`` of it and the arguments; returns the array itself."""
             ...
 
+        def type(self, dtype: Any = None) -> ResultT:
+            """``x`` in another dtype; without one, the name of PyTorch's type: "torch.FloatTensor"."""
+            ...
+
         def type_as(self, other: Array) -> ResultT:
             """``x`` in the dtype of ``other``."""
             ...
@@ -1554,12 +1670,23 @@ class FunctionMethods(TensorLike, Generic[ResultT]):
             """The arrays that ``stack`` would put together to ``x``: one for each position along ``axis``."""
             ...
 
+        def var(
+            self, axis: Axis = None, correction: Any = 1, keepdims: bool = False, *, unbiased: bool | None = None
+        ) -> ResultT:
+            """The mean square distance from the mean over ``axis``, over n - ``correction``: 1 by default, as in
+            PyTorch, and 0 with ``unbiased=False``."""
+            ...
+
         def view_as(self, other: Array) -> ResultT:
             """``x`` under the shape of ``other``."""
             ...
 
         def vsplit(self, indices_or_sections: int | Sequence[int]) -> tuple[Array, ...]:
             """:func:`tensor_split` along axis 0, into pieces of one size."""
+            ...
+
+        def where(self, condition: Array, other: Operand) -> ResultT:
+            """``x`` where ``condition`` holds, ``other`` elsewhere."""
             ...
 
         def xlogy(self, y: Operand) -> ResultT:
@@ -1610,6 +1737,7 @@ class FunctionMethods(TensorLike, Generic[ResultT]):
         corrcoef = LateMethod("runnel.ops.library.products:corrcoef")
         cosh = LateMethod("runnel.ops.library.circular:cosh")
         cosh_ = LateMethod("runnel.ops.library.circular:cosh", updating)
+        count_nonzero = LateMethod("runnel.ops.library.sets:count_nonzero")
         cov = LateMethod("runnel.ops.library.products:cov")
         cummax = LateMethod("runnel.ops.library.cumulative:cummax")
         cummin = LateMethod("runnel.ops.library.cumulative:cummin")
@@ -1631,6 +1759,7 @@ class FunctionMethods(TensorLike, Generic[ResultT]):
         dot = LateMethod("runnel.ops.library.products:dot")
         dsplit = LateMethod("runnel.ops.library.joining:dsplit")
         element_size = LateMethod("runnel.tensor.library.asking:element_size")
+        equal = LateMethod("runnel.tensor.library.likeness:equal")
         erfc = LateMethod("runnel.ops.library.special:erfc")
         erfc_ = LateMethod("runnel.ops.library.special:erfc", updating)
         erfinv = LateMethod("runnel.ops.library.special:erfinv")
@@ -1639,6 +1768,8 @@ class FunctionMethods(TensorLike, Generic[ResultT]):
         expand_as = LateMethod("runnel.tensor.library.asking:expand_as")
         exponential_ = LateMethod("runnel.random.filling:exponential_of", updating)
         float_power = LateMethod("runnel.ops.library.numbers:float_power")
+        fmax = LateMethod("runnel.ops.library.numbers:fmax")
+        fmin = LateMethod("runnel.ops.library.numbers:fmin")
         fmod = LateMethod("runnel.ops.library.numbers:fmod")
         fmod_ = LateMethod("runnel.ops.library.numbers:fmod", updating)
         frac = LateMethod("runnel.ops.library.numbers:frac")
@@ -1663,6 +1794,7 @@ class FunctionMethods(TensorLike, Generic[ResultT]):
         isclose = LateMethod("runnel.ops.library.numbers:isclose")
         isneginf = LateMethod("runnel.ops.library.numbers:isneginf")
         isposinf = LateMethod("runnel.ops.library.numbers:isposinf")
+        kron = LateMethod("runnel.ops.library.joining:kron")
         kthvalue = LateMethod("runnel.ops.library.order:kthvalue")
         ldexp = LateMethod("runnel.ops.library.numbers:ldexp")
         lgamma = LateMethod("runnel.ops.library.special:lgamma")
@@ -1679,7 +1811,9 @@ class FunctionMethods(TensorLike, Generic[ResultT]):
         matrix_exp = LateMethod("runnel.ops.library.matrices:matrix_exp")
         matrix_power = LateMethod("runnel.ops.library.matrices:matrix_power")
         matrix_transpose = LateMethod("runnel.tensor.library.asking:matrix_transpose")
+        max = LateMethod("runnel.tensor.library.extremes:max")
         median = LateMethod("runnel.ops.library.order:median")
+        min = LateMethod("runnel.tensor.library.extremes:min")
         mode = LateMethod("runnel.ops.library.order:mode")
         msort = LateMethod("runnel.ops.library.order:msort")
         multinomial = LateMethod("runnel.random.categories:multinomial")
@@ -1690,8 +1824,14 @@ class FunctionMethods(TensorLike, Generic[ResultT]):
         nansum = LateMethod("runnel.ops.library.products:nansum")
         ndimension = LateMethod("runnel.tensor.library.asking:dim")
         nelement = LateMethod("runnel.tensor.library.asking:numel")
+        new_empty = LateMethod("runnel.tensor.library.likeness:new_zeros")
+        new_full = LateMethod("runnel.tensor.library.likeness:new_full")
+        new_ones = LateMethod("runnel.tensor.library.likeness:new_ones")
+        new_tensor = LateMethod("runnel.tensor.library.likeness:new_tensor")
+        new_zeros = LateMethod("runnel.tensor.library.likeness:new_zeros")
         nextafter = LateMethod("runnel.ops.library.circular:nextafter")
-        nonzero = LateMethod("runnel.ops.library.sets:nonzero")
+        nonzero = LateMethod("runnel.tensor.library.likeness:nonzero")
+        norm = LateMethod("runnel.tensor.library.moments:norm")
         normal_ = LateMethod("runnel.random.filling:normal_of", updating)
         numel = LateMethod("runnel.tensor.library.asking:numel")
         pinverse = LateMethod("runnel.ops.library.matrices:pinv")
@@ -1699,9 +1839,14 @@ class FunctionMethods(TensorLike, Generic[ResultT]):
         quantile = LateMethod("runnel.ops.library.order:quantile")
         rad2deg = LateMethod("runnel.ops.library.numbers:rad2deg")
         random_ = LateMethod("runnel.random.filling:random_of", updating)
+        register_hook = LateMethod("runnel.tensor.library.hooks:register_hook")
+        register_post_accumulate_grad_hook = LateMethod(
+            "runnel.tensor.library.hooks:register_post_accumulate_grad_hook"
+        )
         repeat = LateMethod("runnel.ops.library.joining:tile", spread)
         repeat_interleave = LateMethod("runnel.ops.library.joining:repeat")
         reshape_as = LateMethod("runnel.tensor.library.asking:reshape_as")
+        retain_grad = LateMethod("runnel.tensor.library.hooks:retain_grad")
         rot90 = LateMethod("runnel.ops.library.joining:rot90")
         scatter = LateMethod("runnel.ops.library.scattering:scatter")
         scatter_ = LateMethod("runnel.ops.library.scattering:scatter", updating)
@@ -1717,6 +1862,8 @@ class FunctionMethods(TensorLike, Generic[ResultT]):
         sinh_ = LateMethod("runnel.ops.library.circular:sinh", updating)
         slice_scatter = LateMethod("runnel.ops.library.scattering:slice_scatter")
         slogdet = LateMethod("runnel.ops.library.matrices:slogdet")
+        sort = LateMethod("runnel.tensor.library.extremes:sort")
+        std = LateMethod("runnel.tensor.library.moments:std")
         stride = LateMethod("runnel.tensor.library.asking:stride")
         t = LateMethod("runnel.tensor.library.asking:t")
         tan = LateMethod("runnel.ops.library.circular:tan")
@@ -1728,6 +1875,7 @@ class FunctionMethods(TensorLike, Generic[ResultT]):
         tril_ = LateMethod("runnel.ops.library.triangles:tril", updating)
         triu = LateMethod("runnel.ops.library.triangles:triu")
         triu_ = LateMethod("runnel.ops.library.triangles:triu", updating)
+        type = LateMethod("runnel.tensor.library.likeness:type_of")
         type_as = LateMethod("runnel.tensor.library.asking:type_as")
         unbind = LateMethod("runnel.ops.library.joining:unstack")
         unflatten = LateMethod("runnel.ops.library.joining:unflatten")
@@ -1736,7 +1884,9 @@ class FunctionMethods(TensorLike, Generic[ResultT]):
         unique = LateMethod("runnel.ops.library.sets:unique")
         unique_consecutive = LateMethod("runnel.ops.library.sets:unique_consecutive")
         unstack = LateMethod("runnel.ops.library.joining:unstack")
+        var = LateMethod("runnel.tensor.library.moments:var")
         view_as = LateMethod("runnel.tensor.library.asking:reshape_as")
         vsplit = LateMethod("runnel.ops.library.joining:vsplit")
+        where = LateMethod("runnel.tensor.library.likeness:where")
         xlogy = LateMethod("runnel.ops.library.numbers:xlogy")
         xlogy_ = LateMethod("runnel.ops.library.numbers:xlogy", updating)

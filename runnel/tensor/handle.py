@@ -340,6 +340,9 @@ class Record(Generic[T]):
                 break
         return self._inputs
 
+    def __repr__(self) -> str:
+        return f"<derivative of {self.op.name if self.op is not None else 'a function'}>"
+
     def free(self) -> None:
         """Let go of the saved values."""
         self.freed = True

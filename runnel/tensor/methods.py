@@ -304,6 +304,22 @@ class ArrayMethods(FunctionMethods[ResultT]):
         """Where the array lives."""
         return self.aval.device
 
+    @property
+    def is_leaf(self) -> builtins.bool:
+        """Whether it was not computed from what requires a gradient."""
+        return self.grad_fn is None
+
+    @property
+    def grad_fn(self) -> Any:
+        """What computed it, if that has to be differentiated, or None: its text names the operation."""
+        value: Any = self.read()
+        return value._record if value.requires_grad else None
+
+    @property
+    def is_cuda(self) -> builtins.bool:
+        """Whether it is in the memory of a GPU: never."""
+        return False
+
     def float(self) -> ResultT:
         return self.astype(dtypes.float32)
 

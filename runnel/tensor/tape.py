@@ -17,6 +17,7 @@ from runnel.core.errors import GradientError
 from runnel.ops.assembly import SliceGradient, assembled
 from runnel.ops.pieces import slice_p
 from runnel.tensor.active import ACTIVE
+from runnel.tensor.grad_hooks import AFTER_ACCUMULATION, ON_GRADIENT, accumulated, hooked, is_hooked
 from runnel.tensor.grad_mode import run_recording
 from runnel.tensor.handle import (
     MultiResultRecord,
@@ -108,6 +109,8 @@ def cotangents(
 
 def accumulate_at_once(root: T, seed: T, retain_graph: bool) -> bool:
     """Do what a backward pass does to the leaves, where one record knows how."""
+    if ON_GRADIENT or AFTER_ACCUMULATION:
+        return False
     record = version(root)._record if ACTIVE.trace is None else None
     return isinstance(record, PulledRecord) and not record.freed and record.accumulate(seed, retain_graph)
 
@@ -131,6 +134,8 @@ def _cotangents(
         g = pending.pop(id(tensor), None)
         if g is None or id(tensor) not in alive:
             continue
+        if ON_GRADIENT and is_hooked(tensor):
+            g = hooked(tensor, settled(g, tensor))
         if record is None or (leaf_ids is not None and id(tensor) in leaf_ids):
             at_leaves[id(tensor)] = (tensor, settled(g, tensor))
             continue
@@ -178,6 +183,8 @@ def add_to_owners(pairs: Iterable[tuple[T, T]], seed: T) -> None:
             g = before + g
         owner.grad = g.handle() if id(g) in handed_out else g
         handed_out.add(id(g))
+        if AFTER_ACCUMULATION:
+            accumulated(owner)
 
 
 def _leading_to(order: Sequence[T], records: Sequence[Record[T] | None], leaf_ids: frozenset[int] | None) -> set[int]:

@@ -62,7 +62,7 @@ CASES = {
     "bfloat": lambda x: ops.cast(x, rn.bfloat16) * ops.cast(x, rn.bfloat16),
     "bools": lambda x: ((x > 0).any(1), (x > 0).all(0)),
     "three_axes": lambda x: ops.softmax(x.reshape(x.shape[0], 1, x.shape[1]) * x.reshape(1, *x.shape), 1).sum((0, 2)),
-    "mid_axis": lambda x: (x.reshape(1, *x.shape) * x.reshape(x.shape[0], 1, -1)).sum(1).max(1),
+    "mid_axis": lambda x: (x.reshape(1, *x.shape) * x.reshape(x.shape[0], 1, -1)).sum(1).max(axis=1),
     "batched": lambda x: (ops.broadcast_to(x, (3, *x.shape)) @ x.T).sum(0),
 }
 

@@ -71,7 +71,7 @@ def test_any_axis(shape: tuple[int, ...], axis: int | None, descending: bool, se
     place = -1 if axis is None else axis
     actual = rn.asarray(x).argsort(axis, descending)
     np.testing.assert_array_equal(actual.numpy(), np.moveaxis(expected, -1, place))
-    values = rn.asarray(x).sort(axis, descending)
+    values = rn.asarray(x).sort(axis=axis, descending=descending)
     np.testing.assert_array_equal(values.numpy(), np.moveaxis(np.take_along_axis(inputs, expected, -1), -1, place))
 
 

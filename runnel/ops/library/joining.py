@@ -199,7 +199,7 @@ def repeat(x: Array, repeats: Array | int | Sequence[int], axis: int | None = No
     return take(x, x.lift(np.repeat(np.arange(n), counts), int64), place)
 
 
-@offered("rn")
+@offered("rn", "Tensor")
 def kron(x: Array, y: Array) -> Array:
     """The Kronecker product: blocks of ``y``, one for each element of ``x``, which is its factor."""
     ndim = max(x.ndim, y.ndim)

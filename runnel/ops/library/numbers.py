@@ -88,14 +88,14 @@ def heaviside(x: Operand, values: Operand) -> Array:
     return cast(step, a.dtype)
 
 
-@offered("rn")
+@offered("rn", "Tensor")
 def fmax(x: Operand, y: Operand) -> Array:
     """The greater of x and y, or the one that is a number."""
     a, b = meet(add_p, x, y)
     return where(isnan(a), b, where(isnan(b), a, maximum(a, b)))
 
 
-@offered("rn")
+@offered("rn", "Tensor")
 def fmin(x: Operand, y: Operand) -> Array:
     """The smaller of x and y, or the one that is a number."""
     a, b = meet(add_p, x, y)

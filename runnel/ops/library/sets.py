@@ -41,13 +41,13 @@ def known(name: str, x: Array) -> np.ndarray[Any, Any]:
     return array
 
 
-@offered("rn")
+@offered("rn", "Tensor")
 def count_nonzero(x: Array, axis: Axis = None, keepdims: bool = False) -> Array:
     """How many elements over ``axis`` are not 0: int64."""
     return sum(not_equal(x, 0), axis, keepdims)
 
 
-@offered("rn", "Tensor")
+@offered("rn")
 def nonzero(x: Array, as_tuple: bool = True) -> Any:
     """The int64 positions of the elements that are not 0, in order: a vector for each axis, as in the Array API; as
     the rows of one matrix unless ``as_tuple``."""

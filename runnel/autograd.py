@@ -1,0 +1,22 @@
+"""Differentiation as PyTorch spells it: gradients along the tape, and derivatives of one's own."""
+
+# Written by scripts/surface.py from the declarations where things are defined: see runnel.core.surface.
+
+from typing import TYPE_CHECKING
+
+from runnel.core import public
+
+if TYPE_CHECKING:
+    from runnel.transforms.library.function import Function, once_differentiable
+    from runnel.transforms.library.gradients_of import backward, grad
+
+__all__ = ["Function", "backward", "grad", "once_differentiable"]
+_LATE = {
+    "Function": "runnel.transforms.library.function:Function",
+    "backward": "runnel.transforms.library.gradients_of:backward",
+    "grad": "runnel.transforms.library.gradients_of:grad",
+    "once_differentiable": "runnel.transforms.library.function:once_differentiable",
+}
+
+public.offer(globals(), __all__, _LATE)
+del TYPE_CHECKING, public

@@ -1,0 +1,245 @@
+"""PyTorch's functions that make tensors: sizes as several arguments, ``requires_grad``, ``layout`` and ``device``."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from runnel.core.dtypes import DType, float32
+from runnel.core.errors import DTypeError
+from runnel.core.surface import offered
+from runnel.ops import creation_like
+from runnel.ops.arguments import Array
+from runnel.tensor import creation
+from runnel.tensor.tensor import Tensor
+
+
+def finished(values: Any, dtype: Any, device: Any, requires_grad: bool) -> Tensor:
+    """A new tensor in a dtype, on a device and as a leaf, where these are asked for."""
+    if dtype is not None:
+        values = values.astype(dtype)
+    if device is not None:
+        values = values.to(device=device)
+    return values.requires_grad_() if requires_grad else values
+
+
+def sizes(size: tuple[Any, ...], shape: Any = None) -> tuple[int, ...]:
+    """A shape from several ints, from one sequence, or by name."""
+    if shape is not None:
+        size = (shape,)
+    if len(size) == 1 and not hasattr(size[0], "__index__"):
+        return tuple(size[0])
+    return tuple(size)
+
+
+@offered("torch")
+def zeros(
+    *shape: Any,
+    size: Any = None,
+    dtype: Any = None,
+    layout: Any = None,
+    device: Any = None,
+    pin_memory: bool = False,
+    requires_grad: bool = False,
+) -> Tensor:
+    """Zeros of a shape given by several ints or one sequence; float32 unless another dtype is named."""
+    return finished(creation.zeros(sizes(shape, size), dtype=dtype), None, device, requires_grad)
+
+
+@offered("torch")
+def ones(
+    *shape: Any,
+    size: Any = None,
+    dtype: Any = None,
+    layout: Any = None,
+    device: Any = None,
+    pin_memory: bool = False,
+    requires_grad: bool = False,
+) -> Tensor:
+    """Ones; arguments are those of :func:`zeros`."""
+    return finished(creation.ones(sizes(shape, size), dtype=dtype), None, device, requires_grad)
+
+
+@offered("torch")
+def empty(
+    *shape: Any,
+    size: Any = None,
+    dtype: Any = None,
+    layout: Any = None,
+    device: Any = None,
+    pin_memory: bool = False,
+    requires_grad: bool = False,
+    memory_format: Any = None,
+) -> Tensor:
+    """A tensor whose values do not matter (zeros); arguments are those of :func:`zeros`."""
+    return zeros(*shape, size=size, dtype=dtype, device=device, requires_grad=requires_grad)
+
+
+@offered("torch")
+def full(
+    size: Any,
+    fill_value: Any,
+    *,
+    dtype: Any = None,
+    layout: Any = None,
+    device: Any = None,
+    pin_memory: bool = False,
+    requires_grad: bool = False,
+) -> Tensor:
+    """``fill_value`` in a shape."""
+    return finished(creation.full(size, fill_value, dtype), None, device, requires_grad)
+
+
+@offered("torch")
+def arange(
+    start: Any,
+    end: Any = None,
+    step: Any = 1,
+    *,
+    dtype: Any = None,
+    layout: Any = None,
+    device: Any = None,
+    pin_memory: bool = False,
+    requires_grad: bool = False,
+) -> Tensor:
+    """Evenly spaced numbers from ``start`` (0, if one number is given) up to but not including ``end``."""
+    return finished(creation.arange(start, end, step, dtype), None, device, requires_grad)
+
+
+@offered("torch")
+def linspace(
+    start: Any,
+    end: Any,
+    steps: int,
+    *,
+    dtype: Any = None,
+    layout: Any = None,
+    device: Any = None,
+    pin_memory: bool = False,
+    requires_grad: bool = False,
+) -> Tensor:
+    """``steps`` evenly spaced numbers from ``start`` to ``end``."""
+    return finished(
+        creation.linspace(start, end, steps, float32 if dtype is None else dtype), None, device, requires_grad
+    )
+
+
+@offered("torch")
+def logspace(
+    start: Any,
+    end: Any,
+    steps: int,
+    base: float = 10.0,
+    *,
+    dtype: Any = None,
+    layout: Any = None,
+    device: Any = None,
+    pin_memory: bool = False,
+    requires_grad: bool = False,
+) -> Tensor:
+    """``steps`` numbers from ``base``^``start`` to ``base``^``end``, evenly spaced on a logarithmic scale."""
+    numbers = np.logspace(float(start), float(end), steps, base=base)
+    return finished(creation.asarray(numbers, float32 if dtype is None else dtype), None, device, requires_grad)
+
+
+@offered("torch")
+def eye(
+    n: int,
+    m: int | None = None,
+    *,
+    dtype: Any = None,
+    layout: Any = None,
+    device: Any = None,
+    pin_memory: bool = False,
+    requires_grad: bool = False,
+) -> Tensor:
+    """The identity matrix."""
+    return finished(creation.eye(n, m, float32 if dtype is None else dtype), None, device, requires_grad)
+
+
+@offered("torch")
+def tensor(
+    data: Any, *, dtype: Any = None, device: Any = None, requires_grad: bool = False, pin_memory: bool = False
+) -> Tensor:
+    """``data`` as a new tensor without a tape."""
+    return creation.tensor(data, dtype, device=device, requires_grad=requires_grad)
+
+
+@offered("torch")
+def scalar_tensor(s: Any, *, dtype: Any = None, device: Any = None, requires_grad: bool = False) -> Tensor:
+    """A number as a 0-d tensor, float32 unless another dtype is named."""
+    return creation.tensor(s, float32 if dtype is None else dtype, device=device, requires_grad=requires_grad)
+
+
+@offered("torch")
+def zeros_like(
+    input: Array,
+    *,
+    dtype: Any = None,
+    layout: Any = None,
+    device: Any = None,
+    requires_grad: bool = False,
+    memory_format: Any = None,
+) -> Tensor:
+    """Zeros in the shape of ``input``, and in its dtype unless another one is named."""
+    return finished(creation_like.zeros_like(input.detach()), dtype, device, requires_grad)
+
+
+@offered("torch")
+def ones_like(
+    input: Array,
+    *,
+    dtype: Any = None,
+    layout: Any = None,
+    device: Any = None,
+    requires_grad: bool = False,
+    memory_format: Any = None,
+) -> Tensor:
+    """Ones in the shape of ``input``."""
+    return finished(creation_like.ones_like(input.detach()), dtype, device, requires_grad)
+
+
+@offered("torch")
+def empty_like(
+    input: Array,
+    *,
+    dtype: Any = None,
+    layout: Any = None,
+    device: Any = None,
+    requires_grad: bool = False,
+    memory_format: Any = None,
+) -> Tensor:
+    """A tensor in the shape of ``input`` whose values do not matter (zeros)."""
+    return zeros_like(input, dtype=dtype, device=device, requires_grad=requires_grad)
+
+
+@offered("torch")
+def full_like(
+    input: Array,
+    fill_value: Any,
+    *,
+    dtype: Any = None,
+    layout: Any = None,
+    device: Any = None,
+    requires_grad: bool = False,
+    memory_format: Any = None,
+) -> Tensor:
+    """``fill_value`` in the shape of ``input``."""
+    return finished(creation_like.full_like(input.detach(), fill_value), dtype, device, requires_grad)
+
+
+@offered("torch")
+def get_default_dtype() -> DType:
+    """float32: what Python's floats become."""
+    return float32
+
+
+@offered("torch")
+def set_default_dtype(d: DType) -> None:
+    """DTypeError unless ``d`` is float32: layers make their Parameters in float32 (``module.double()`` converts)."""
+    if d is not float32:
+        raise DTypeError(
+            f"[set_default_dtype] new tensors and Parameters are float32; received {d.name}. Name the dtype where "
+            "tensors are made, and convert modules with .double() or .to(dtype)."
+        )

@@ -1,0 +1,98 @@
+"""``autograd.functional``: Jacobians, second derivatives and products with them, of functions at given arguments."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from runnel import ops
+from runnel.core.surface import offered
+from runnel.tensor.methods import ArrayMethods
+from runnel.transforms import gradients, jacobians
+from runnel.transforms.jvp import jvp as forward
+
+Function = Callable[..., Any]
+
+
+def _several(values: Any) -> tuple[Any, ...]:
+    return (values,) if isinstance(values, ArrayMethods) else tuple(values)
+
+
+def _as_given(inputs: Any, answers: tuple[Any, ...]) -> Any:
+    return answers[0] if isinstance(inputs, ArrayMethods) else answers
+
+
+def _total(fn: Function) -> Function:
+    """``fn`` with its one element as a number."""
+    return lambda *args: ops.sum(fn(*args))
+
+
+def _seed(y: Any, v: Any) -> Any:
+    """``v`` as a cotangent of ``y``; 1 where nothing is given."""
+    if v is not None:
+        return v
+    return ops.ones_like(y) if isinstance(y, ArrayMethods) else tuple(map(ops.ones_like, y))
+
+
+@offered("torch.autograd.functional")
+def jacobian(
+    func: Function,
+    inputs: Any,
+    create_graph: bool = False,
+    strict: bool = False,
+    vectorize: bool = False,
+    strategy: str = "reverse-mode",
+) -> Any:
+    """The Jacobian of ``func`` at ``inputs``, a tensor or a tuple of arguments: of a result of shape (*m) by an
+    argument of shape (*n) it has shape (*m, *n). Of several results a tuple, each of several arguments one."""
+    jacobian_of = jacobians.jacfwd if strategy == "forward-mode" else jacobians.jacrev
+    arguments = _several(inputs)
+    answer = jacobian_of(func, argnums=tuple(range(len(arguments))))(*arguments)
+    if isinstance(inputs, ArrayMethods):
+        several = isinstance(answer, tuple | list) and answer and isinstance(answer[0], tuple | list)
+        return tuple(block[0] for block in answer) if several else answer[0]
+    return answer
+
+
+@offered("torch.autograd.functional")
+def hessian(
+    func: Function,
+    inputs: Any,
+    create_graph: bool = False,
+    strict: bool = False,
+    vectorize: bool = False,
+    outer_jacobian_strategy: str = "reverse-mode",
+) -> Any:
+    """The second derivatives of ``func``, which gives one number, at ``inputs``: for arguments i and j of shapes (*m)
+    and (*n) a tensor of shape (*m, *n), in a tuple of tuples if ``inputs`` is a tuple."""
+    arguments = _several(inputs)
+    answer = jacobians.hessian(_total(func), argnums=tuple(range(len(arguments))))(*arguments)
+    return answer[0][0] if isinstance(inputs, ArrayMethods) else answer
+
+
+@offered("torch.autograd.functional")
+def vjp(func: Function, inputs: Any, v: Any = None, create_graph: bool = False, strict: bool = False) -> Any:
+    """``func`` at ``inputs``, and the product of ``v`` with its Jacobian there. ``v`` is 1 for one number."""
+    y, pull = gradients.vjp(func, *_several(inputs))
+    return y, _as_given(inputs, pull(_seed(y, v)))
+
+
+@offered("torch.autograd.functional")
+def jvp(func: Function, inputs: Any, v: Any = None, create_graph: bool = False, strict: bool = False) -> Any:
+    """``func`` at ``inputs``, and the product of its Jacobian there with ``v``, of the form of ``inputs``."""
+    return forward(func, _several(inputs), _several(_seed(inputs, v)))
+
+
+@offered("torch.autograd.functional")
+def vhp(func: Function, inputs: Any, v: Any = None, create_graph: bool = False, strict: bool = False) -> Any:
+    """``func``, which gives one number, at ``inputs``, and the product of ``v`` with its second derivatives there."""
+    return hvp(func, inputs, v)
+
+
+@offered("torch.autograd.functional")
+def hvp(func: Function, inputs: Any, v: Any = None, create_graph: bool = False, strict: bool = False) -> Any:
+    """``func``, which gives one number, at ``inputs``, and the product of its second derivatives there with ``v``."""
+    arguments = _several(inputs)
+    slope = gradients.grad(_total(func), argnums=tuple(range(len(arguments))))
+    _, product = forward(slope, arguments, _several(_seed(inputs, v)))
+    return func(*arguments), _as_given(inputs, product)

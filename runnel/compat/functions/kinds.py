@@ -1,0 +1,108 @@
+"""PyTorch's types: ``Tensor`` with its constructors and ``isinstance``, ``device``, ``dtype`` and ``Size``."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from runnel.core import dtypes
+from runnel.core.devices import Device, as_device
+from runnel.core.dtypes import DType
+from runnel.core.surface import offered, offered_names
+from runnel.tensor import creation
+from runnel.tensor.methods import ArrayMethods
+from runnel.tensor.tensor import Tensor as AnyTensor
+from runnel.tensor.variable import Variable
+
+Size: type[tuple[Any, ...]] = tuple  # shapes are tuples of ints
+dtype = DType
+strided = "strided"  # the one layout
+contiguous_format = channels_last = preserve_format = None  # memory formats: tensors are in row-major order
+
+offered_names("torch", "Size", "dtype", "strided", "contiguous_format", "channels_last", "preserve_format")
+
+
+class _TensorKind(type):
+    """What ``isinstance(x, Tensor)`` asks, and what ``Tensor(...)`` makes, for a dtype or (None) for any."""
+
+    kind: DType | None = None
+
+    def __instancecheck__(cls, instance: object) -> bool:
+        return isinstance(instance, ArrayMethods) and cls.kind in (None, instance.dtype)
+
+    def __call__(cls, *args: Any, device: Any = None) -> Any:
+        kind = cls.kind or dtypes.float32
+        if len(args) == 1 and not isinstance(args[0], int):
+            return creation.tensor(args[0], kind, device=device)
+        return creation.zeros(args or (0,), dtype=kind, device=device)
+
+    def __getattr__(cls, name: str) -> Any:
+        return getattr(AnyTensor, name)
+
+
+@offered("torch")
+class Tensor(metaclass=_TensorKind):
+    """``isinstance(x, Tensor)``: whether ``x`` is a tensor, or a Parameter; ``Tensor(2, 3)``, ``Tensor([1, 2])``: a new
+    one, float32. Its attributes are the methods of tensors."""
+
+
+@offered("torch")
+class FloatTensor(Tensor):
+    """A float32 tensor, of sizes or of data."""
+
+    kind = dtypes.float32
+
+
+@offered("torch")
+class DoubleTensor(Tensor):
+    """A float64 tensor, of sizes or of data."""
+
+    kind = dtypes.float64
+
+
+@offered("torch")
+class LongTensor(Tensor):
+    """An int64 tensor, of sizes or of data."""
+
+    kind = dtypes.int64
+
+
+@offered("torch")
+class IntTensor(Tensor):
+    """An int32 tensor, of sizes or of data."""
+
+    kind = dtypes.int32
+
+
+@offered("torch")
+class BoolTensor(Tensor):
+    """A bool tensor, of sizes or of data."""
+
+    kind = dtypes.bool_
+
+
+@offered("torch")
+class ByteTensor(Tensor):
+    """A uint8 tensor, of sizes or of data."""
+
+    kind = dtypes.uint8
+
+
+class _DeviceKind(type):
+    def __instancecheck__(cls, instance: object) -> bool:
+        return isinstance(instance, Device)
+
+    def __call__(cls, type: Any = "cpu", index: int | None = None) -> Any:
+        return as_device(type.partition(":")[0] if isinstance(type, str) and index is None else type)
+
+
+@offered("torch")
+class device(metaclass=_DeviceKind):
+    """``device("cpu")``: where tensors live. DeviceError for "cuda": programs run on CPUs."""
+
+
+@offered("torch.autograd: Variable")
+def variable(data: Any, requires_grad: bool = False) -> Any:
+    """The tensor itself, as a leaf if ``requires_grad``: PyTorch's Variables became tensors long ago."""
+    if isinstance(data, Variable) or not requires_grad:
+        return data
+    return data.requires_grad_()

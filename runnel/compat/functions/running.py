@@ -1,0 +1,177 @@
+"""PyTorch's ways to run functions: compiled, scripted, checkpointed, in lower precision, on accelerators."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+from runnel.compile import compiled
+from runnel.core.devices import as_device
+from runnel.core.surface import offered
+from runnel.nn.module import Module
+from runnel.tensor.autocast import autocast as casting
+from runnel.tensor.random import get_rng_state, set_rng_state
+from runnel.transforms.checkpoint import checkpoint as rematerialized
+
+
+@offered("torch: compile")
+def compile_(model: Any = None, **options: Any) -> Any:
+    """``rn.compile`` of a function, or of a module: then of its call, with the module's attributes. ``mode``,
+    ``backend``, ``fullgraph``, ``dynamic`` and ``options`` have no effect."""
+    if model is None:
+        return functools.partial(compile_, **options)
+    if isinstance(model, Module):
+        return CompiledModule(model)
+    return compiled.compile(model)
+
+
+class CompiledModule(Module):
+    """A module whose calls are compiled; Parameters, state dict and attributes are those of the module."""
+
+    def __init__(self, module: Module) -> None:
+        super().__init__()
+        self._orig_mod = module
+        object.__setattr__(self, "_call", compiled.compile(lambda *args, **kwargs: module(*args, **kwargs)))
+
+    def forward(self, *args: Any, **kwargs: Any) -> Any:
+        """The module's result."""
+        return self._call(*args, **kwargs)
+
+    def __getattr__(self, name: str) -> Any:
+        if name == "_orig_mod":
+            raise AttributeError(name)
+        return getattr(self._orig_mod, name)
+
+
+@offered("torch.jit: script trace freeze")
+def script(obj: Any, *args: Any, **options: Any) -> Any:
+    """The function or module itself: Python code runs as it stands, and :func:`runnel.compile` compiles it."""
+    return obj
+
+
+@offered("torch.utils.checkpoint")
+def checkpoint(function: Callable[..., Any], *args: Any, use_reentrant: bool | None = None, **kwargs: Any) -> Any:
+    """``function(*args, **kwargs)``, of which backward keeps the arguments only and runs ``function`` again."""
+    for option in ("preserve_rng_state", "determinism_check", "debug", "context_fn", "early_stop"):
+        kwargs.pop(option, None)
+    return rematerialized(function, *args, **kwargs) if args or kwargs else rematerialized(function)()
+
+
+@offered("torch.utils.checkpoint")
+def checkpoint_sequential(
+    functions: Any, segments: int, input: Any, use_reentrant: bool | None = None, **kwargs: Any
+) -> Any:
+    """The functions (or the modules of a Sequential) one after the other, in ``segments`` checkpoints, the last of
+    which keeps its values."""
+    each = list(functions)
+    size = len(each) // segments
+
+    def run(part: list[Any], x: Any) -> Any:
+        for function in part:
+            x = function(x)
+        return x
+
+    for i in range(segments - 1):
+        input = checkpoint(functools.partial(run, each[i * size : (i + 1) * size]), input)
+    return run(each[(segments - 1) * size :], input)
+
+
+@offered("torch", "torch.amp")
+def autocast(
+    device_type: Any = "cpu", dtype: Any = None, enabled: bool = True, cache_enabled: bool | None = None
+) -> casting:
+    """``rn.autocast``: products in ``dtype`` (bfloat16 unless another one is named) inside a ``with`` block."""
+    if isinstance(device_type, str):
+        as_device(device_type)
+    return casting(enabled=enabled) if dtype is None else casting(dtype, enabled)
+
+
+@offered("torch.amp")
+class GradScaler:
+    """Loss scaling that scales by 1: gradients of Parameters are float32 and need no scale. Loops that are written with
+    ``scale``, ``unscale_``, ``step`` and ``update`` run."""
+
+    def __init__(self, device: Any = "cpu", enabled: bool = True, **options: Any) -> None:
+        self._enabled = enabled
+
+    def scale(self, outputs: Any) -> Any:
+        """``outputs`` themselves."""
+        return outputs
+
+    def unscale_(self, optimizer: Any) -> None:
+        """Nothing: gradients have no scale."""
+
+    def step(self, optimizer: Any, *args: Any, **kwargs: Any) -> Any:
+        """``optimizer.step()``."""
+        return optimizer.step(*args, **kwargs)
+
+    def update(self, new_scale: float | None = None) -> None:
+        """Nothing: the scale is 1."""
+
+    def get_scale(self) -> float:
+        """1."""
+        return 1.0
+
+    def is_enabled(self) -> bool:
+        """What was asked for."""
+        return self._enabled
+
+    def state_dict(self) -> dict[str, Any]:
+        """Nothing has a state."""
+        return {}
+
+    def load_state_dict(self, state_dict: dict[str, Any]) -> None:
+        """Nothing has a state."""
+
+
+@offered("torch.cuda", "torch.distributed", "torch.backends.mps")
+def is_available() -> bool:
+    """Never."""
+    return False
+
+
+@offered("torch.distributed")
+def is_initialized() -> bool:
+    """Never."""
+    return False
+
+
+@offered("torch.cuda")
+def device_count() -> int:
+    """How many GPUs programs can use: none."""
+    return 0
+
+
+@offered("torch.cuda: manual_seed_all manual_seed empty_cache synchronize")
+def no_effect(*args: Any) -> None:
+    """Nothing: there is no GPU."""
+
+
+@offered("torch")
+def use_deterministic_algorithms(mode: bool, *, warn_only: bool = False) -> None:
+    """Nothing: results are the same from run to run, on any number of threads."""
+
+
+@offered("torch")
+def set_float32_matmul_precision(precision: str) -> None:
+    """Nothing: products of float32 are computed in float32."""
+
+
+@offered("torch", "torch.autograd")
+@contextmanager
+def set_detect_anomaly(mode: bool = True, check_nan: bool = True) -> Iterator[None]:
+    """Nothing: errors name the user's line as it is."""
+    yield
+
+
+@offered("torch.random")
+@contextmanager
+def fork_rng(*args: Any, **options: Any) -> Iterator[None]:
+    """Inside the block draws advance the default generator; at its end that is where it was."""
+    state = get_rng_state()
+    try:
+        yield
+    finally:
+        set_rng_state(state)

@@ -1,0 +1,158 @@
+"""Data sets by index, and what is made of them: tensors row by row, several in a row, parts."""
+
+from __future__ import annotations
+
+import bisect
+import itertools
+import operator
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any, Generic, TypeVar
+
+import numpy as np
+
+from runnel.core.errors import ArgumentError, ShapeError
+from runnel.core.surface import offered
+
+SampleT = TypeVar("SampleT", covariant=True)
+
+
+@offered("data")
+class Dataset(Generic[SampleT]):
+    """Samples by number: a subclass defines ``__getitem__(index)``, and ``__len__()`` where a sampler needs it.
+
+    It may define ``collated(indices)`` as well: the samples as one batch, which
+    :class:`~runnel.data.loader.DataLoader` then takes in place of single samples, unless it has a ``collate_fn``.
+    """
+
+    def __getitem__(self, index: Any) -> SampleT:
+        raise NotImplementedError(f"[{type(self).__name__}] a Dataset defines __getitem__(index).")
+
+    def __add__(self, other: Dataset[Any]) -> ConcatDataset[Any]:
+        return ConcatDataset([self, other])
+
+
+@offered("data")
+class IterableDataset(Dataset[SampleT]):
+    """Samples one after the other: a subclass defines ``__iter__()``. It has no order to choose."""
+
+    def __iter__(self) -> Iterator[SampleT]:
+        raise NotImplementedError(f"[{type(self).__name__}] an IterableDataset defines __iter__().")
+
+    def __add__(self, other: Dataset[Any]) -> ChainDataset[Any]:  # type: ignore[override]
+        return ChainDataset([self, other])
+
+
+@offered("data")
+class TensorDataset(Dataset[tuple[Any, ...]]):
+    """The rows of tensors: sample i is the tuple of ``tensor[i]``. ShapeError unless all have as many rows."""
+
+    def __init__(self, *tensors: Any) -> None:
+        if not tensors:
+            raise ArgumentError("[TensorDataset] there are no tensors; pass one at least.")
+        if any(not t.ndim or len(t) != len(tensors[0]) for t in tensors):
+            shapes = ", ".join(str(t.shape) for t in tensors)
+            raise ShapeError(f"[TensorDataset] tensors have as many rows each; received shapes {shapes}.")
+        self.tensors = tensors
+
+    def __getitem__(self, index: Any) -> tuple[Any, ...]:
+        return tuple(t[index] for t in self.tensors)
+
+    def __len__(self) -> int:
+        return len(self.tensors[0])
+
+    def collated(self, indices: Sequence[int]) -> list[Any]:
+        """The rows ``indices`` of each tensor."""
+        rows = np.asarray(indices, np.int64)
+        return [t[rows] for t in self.tensors]
+
+
+@offered("data")
+class StackDataset(Dataset[Any]):
+    """Data sets side by side: sample i is the tuple (or, of named ones, the dict) of their samples i."""
+
+    def __init__(self, *args: Dataset[Any], **kwargs: Dataset[Any]) -> None:
+        if bool(args) == bool(kwargs):
+            raise ArgumentError("[StackDataset] pass data sets, either all of them by name or none.")
+        self.datasets: Any = kwargs or args
+        lengths = [_length(d) for d in (*args, *kwargs.values())]
+        if len(set(lengths)) > 1:
+            raise ShapeError(f"[StackDataset] data sets have as many samples each; received {lengths}.")
+        self._length = lengths[0]
+
+    def __getitem__(self, index: Any) -> Any:
+        if isinstance(self.datasets, dict):
+            return {name: d[index] for name, d in self.datasets.items()}
+        return tuple(d[index] for d in self.datasets)
+
+    def __len__(self) -> int:
+        return self._length
+
+
+@offered("data")
+class ConcatDataset(Dataset[SampleT]):
+    """Data sets one behind the other."""
+
+    def __init__(self, datasets: Iterable[Dataset[SampleT]]) -> None:
+        self.datasets = list(datasets)
+        if not self.datasets:
+            raise ArgumentError("[ConcatDataset] there are no data sets; pass one at least.")
+        if any(isinstance(d, IterableDataset) for d in self.datasets):
+            raise ArgumentError("[ConcatDataset] an IterableDataset has no samples by number; use ChainDataset.")
+        self.cumulative_sizes = list(itertools.accumulate(map(_length, self.datasets)))
+
+    def __getitem__(self, index: Any) -> SampleT:
+        place = _index("ConcatDataset", index, len(self))
+        number = bisect.bisect_right(self.cumulative_sizes, place)
+        return self.datasets[number][place - (self.cumulative_sizes[number - 1] if number else 0)]
+
+    def __len__(self) -> int:
+        return self.cumulative_sizes[-1]
+
+
+@offered("data")
+class ChainDataset(IterableDataset[SampleT]):
+    """IterableDatasets one behind the other."""
+
+    def __init__(self, datasets: Iterable[Dataset[SampleT]]) -> None:
+        self.datasets = list(datasets)
+
+    def __iter__(self) -> Iterator[SampleT]:
+        for dataset in self.datasets:
+            yield from dataset  # type: ignore[misc]
+
+    def __len__(self) -> int:
+        return sum(map(_length, self.datasets))
+
+
+@offered("data")
+class Subset(Dataset[SampleT]):
+    """The samples of a data set whose numbers are ``indices``, in this order."""
+
+    def __init__(self, dataset: Dataset[SampleT], indices: Sequence[int]) -> None:
+        self.dataset = dataset
+        self.indices = indices
+
+    def __getitem__(self, index: Any) -> SampleT:
+        if isinstance(index, list):
+            return self.dataset[[self.indices[i] for i in index]]
+        return self.dataset[self.indices[index]]
+
+    def __len__(self) -> int:
+        return len(self.indices)
+
+    @property
+    def collated(self) -> Any:
+        """A batch by numbers, where the data set makes some."""
+        theirs = getattr(self.dataset, "collated", None)
+        return None if theirs is None else lambda indices: theirs([self.indices[i] for i in indices])
+
+
+def _length(dataset: Any) -> int:
+    return len(dataset)
+
+
+def _index(name: str, index: Any, length: int) -> int:
+    place = operator.index(index)
+    if not -length <= place < length:
+        raise IndexError(f"[{name}] sample {place} of {length} was asked for.")
+    return place % length

@@ -1,0 +1,169 @@
+"""In which order samples come: samplers give numbers of samples, or lists of them for batches."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator, Sequence, Sized
+from typing import Any, Generic, TypeVar
+
+import numpy as np
+
+from runnel import ops
+from runnel.core.errors import ArgumentError
+from runnel.core.surface import offered
+from runnel.tensor.random import Generator, next_key
+
+NumberT = TypeVar("NumberT", covariant=True)
+
+
+@offered("data")
+class Sampler(Generic[NumberT]):
+    """An order of samples: a subclass defines ``__iter__()``, and ``__len__()`` where it is known."""
+
+    def __iter__(self) -> Iterator[NumberT]:
+        raise NotImplementedError(f"[{type(self).__name__}] a Sampler defines __iter__().")
+
+
+@offered("data")
+class SequentialSampler(Sampler[int]):
+    """0, 1, 2, …"""
+
+    def __init__(self, data_source: Sized) -> None:
+        self.data_source = data_source
+
+    def __iter__(self) -> Iterator[int]:
+        return iter(range(len(self.data_source)))
+
+    def __len__(self) -> int:
+        return len(self.data_source)
+
+
+@offered("data")
+class RandomSampler(Sampler[int]):
+    """``num_samples`` numbers in random order, all of them by default: each pass over the data is a permutation of it,
+    or with ``replacement`` each number is drawn by itself. The order follows from the state of ``generator`` alone, by
+    default that of the default generator (:func:`runnel.manual_seed`)."""
+
+    def __init__(
+        self,
+        data_source: Sized,
+        replacement: bool = False,
+        num_samples: int | None = None,
+        generator: Generator | None = None,
+    ) -> None:
+        if num_samples is not None and num_samples < 0:
+            raise ArgumentError(f"[RandomSampler] num_samples is 0 or more; received {num_samples}.")
+        self.data_source = data_source
+        self.replacement = replacement
+        self.generator = generator
+        self._num_samples = num_samples
+
+    @property
+    def num_samples(self) -> int:
+        """How many numbers one pass gives."""
+        return len(self.data_source) if self._num_samples is None else self._num_samples
+
+    def __iter__(self) -> Iterator[int]:
+        size, count = len(self.data_source), self.num_samples
+        if not size and count:
+            raise ArgumentError(f"[RandomSampler] {count} samples are asked of a data set without any.")
+        if self.replacement:
+            yield from (drawn(count, self.generator) * size).astype(np.int64).tolist()
+            return
+        while count > 0:
+            yield from permutation(size, self.generator)[:count].tolist()
+            count -= size
+
+    def __len__(self) -> int:
+        return self.num_samples
+
+
+@offered("data")
+class SubsetRandomSampler(Sampler[int]):
+    """The numbers ``indices`` in random order."""
+
+    def __init__(self, indices: Sequence[int], generator: Generator | None = None) -> None:
+        self.indices = indices
+        self.generator = generator
+
+    def __iter__(self) -> Iterator[int]:
+        return (self.indices[i] for i in permutation(len(self.indices), self.generator).tolist())
+
+    def __len__(self) -> int:
+        return len(self.indices)
+
+
+@offered("data")
+class WeightedRandomSampler(Sampler[int]):
+    """``num_samples`` numbers, i with a probability in proportion to ``weights[i]``. Without ``replacement`` each comes
+    once at most (P. Efraimidis, P. Spirakis, "Weighted random sampling with a reservoir", 2006)."""
+
+    def __init__(
+        self, weights: Any, num_samples: int, replacement: bool = True, generator: Generator | None = None
+    ) -> None:
+        self.weights = np.asarray(weights, np.float64)
+        if self.weights.ndim != 1 or not np.all(np.isfinite(self.weights)) or np.any(self.weights < 0):
+            raise ArgumentError("[WeightedRandomSampler] weights are a vector of numbers that are 0 or more.")
+        possible = int(np.count_nonzero(self.weights))
+        if num_samples <= 0 or not possible or (not replacement and num_samples > possible):
+            raise ArgumentError(
+                f"[WeightedRandomSampler] num_samples is 1 or more, and without replacement at most {possible}, the "
+                f"number of weights that are not 0; received {num_samples}."
+            )
+        self.num_samples = num_samples
+        self.replacement = replacement
+        self.generator = generator
+
+    def __iter__(self) -> Iterator[int]:
+        if self.replacement:
+            ends = np.cumsum(self.weights)
+            chosen = np.searchsorted(ends, drawn(self.num_samples, self.generator) * ends[-1], side="right")
+        else:
+            shares = np.divide(1, self.weights, where=self.weights > 0, out=np.full(len(self.weights), np.inf))
+            chosen = np.argsort(-np.log1p(-drawn(len(shares), self.generator)) * shares, kind="stable")
+        return iter(chosen[: self.num_samples].tolist())
+
+    def __len__(self) -> int:
+        return self.num_samples
+
+
+@offered("data")
+class BatchSampler(Sampler[list[int]]):
+    """Lists of ``batch_size`` numbers of a sampler; the last one may be shorter, or is left out with ``drop_last``."""
+
+    def __init__(self, sampler: Iterable[int], batch_size: int, drop_last: bool = False) -> None:
+        if isinstance(batch_size, bool) or batch_size < 1:
+            raise ArgumentError(f"[BatchSampler] batch_size is 1 or more; received {batch_size!r}.")
+        self.sampler = sampler
+        self.batch_size = batch_size
+        self.drop_last = drop_last
+
+    def __iter__(self) -> Iterator[list[int]]:
+        batch: list[int] = []
+        for number in self.sampler:
+            batch.append(number)
+            if len(batch) == self.batch_size:
+                yield batch
+                batch = []
+        if batch and not self.drop_last:
+            yield batch
+
+    def __len__(self) -> int:
+        count: int = len(self.sampler)  # type: ignore[arg-type]
+        return count // self.batch_size if self.drop_last else math.ceil(count / self.batch_size)
+
+
+def permutation(size: int, generator: Generator | None) -> np.ndarray:
+    """The numbers below ``size`` in random order: int64."""
+    return np.argsort(_words(size, generator), kind="stable")
+
+
+def drawn(count: int, generator: Generator | None) -> np.ndarray:
+    """Uniform float64 numbers in [0, 1)."""
+    return (_words(count, generator) >> np.uint64(11)) * 2.0**-53
+
+
+def _words(count: int, generator: Generator | None) -> np.ndarray:
+    """Random uint64 numbers."""
+    high, low = ops.random_bits(next_key(generator, None), (2, count)).numpy().astype(np.uint64)
+    return (high << np.uint64(32)) | low

@@ -1,0 +1,67 @@
+"""Functions that users attach to tensors and Variables, called with gradients on their way back.
+
+They are kept by the identity of a node of the tape, or of the Variable whose value a leaf is, while that lives.
+"""
+
+from __future__ import annotations
+
+import itertools
+import weakref
+from collections.abc import Callable
+from typing import Any, Final, Self
+
+from runnel.core.errors import GradientError
+
+Hooks = dict[int, dict[int, Callable[[Any], Any]]]
+ON_GRADIENT: Final[Hooks] = {}  # called with a gradient, which they may replace
+AFTER_ACCUMULATION: Final[Hooks] = {}  # called with a leaf whose ``.grad`` has just been added to
+_NUMBERS: Final = itertools.count()
+
+
+class GradientHook:
+    """What attaching a hook gives: ``remove()`` takes it away, as does the end of a ``with`` block."""
+
+    def __init__(self, hooks: Hooks, owner: Any, function: Callable[[Any], Any]) -> None:
+        self._place, self._number = id(owner), next(_NUMBERS)
+        self._hooks = hooks
+        if self._place not in hooks:
+            hooks[self._place] = {}
+            weakref.finalize(owner, hooks.pop, self._place, None).atexit = False
+        hooks[self._place][self._number] = function
+
+    def remove(self) -> None:
+        """Take the hook away; a second time, nothing happens."""
+        self._hooks.get(self._place, {}).pop(self._number, None)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.remove()
+
+
+def hooked(node: Any, g: Any) -> Any:
+    """The gradient ``g`` of a node of the tape, as its hooks change it."""
+    for owner in (node, node._leaf() if node._leaf is not None else None):
+        for hook in tuple(ON_GRADIENT.get(id(owner), {}).values()):
+            changed = hook(g)
+            if changed is None:
+                continue
+            if changed.shape != g.shape:
+                raise GradientError(
+                    f"[register_hook] a hook gave a gradient of shape {changed.shape} for one of shape {g.shape}; they "
+                    "must be the same."
+                )
+            g = changed.read()
+    return g
+
+
+def is_hooked(node: Any) -> bool:
+    """Whether a hook waits for the gradient of a node."""
+    return id(node) in ON_GRADIENT or (node._leaf is not None and id(node._leaf()) in ON_GRADIENT)
+
+
+def accumulated(owner: Any) -> None:
+    """Tell the hooks of a leaf that its ``.grad`` was added to."""
+    for hook in tuple(AFTER_ACCUMULATION.get(id(owner), {}).values()):
+        hook(owner)

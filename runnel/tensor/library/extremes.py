@@ -1,0 +1,71 @@
+"""Methods with PyTorch's results: the greatest and smallest elements, and sorted ones, with their positions.
+
+With NumPy's ``axis=`` or ``keepdims=`` they answer as the functions ``rn.max`` etc. do: with values alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Final
+
+from runnel.core.dispatch import TensorLike
+from runnel.core.surface import offered
+from runnel.ops import arithmetic, reductions, sorting
+from runnel.ops.arguments import Array, normalize_axis
+from runnel.ops.indexing import take_along_axis
+from runnel.ops.library.order import Ranked
+from runnel.ops.views import expand_dims, reshape, squeeze
+
+_LEFT_OUT: Final = object()
+
+
+@offered("Tensor", "torch")
+def max(x: Array, dim: Any = None, keepdim: bool = False, *, axis: Any = _LEFT_OUT, keepdims: Any = _LEFT_OUT) -> Any:
+    """The greatest element; along ``dim`` a named tuple (values, indices), of equal elements the first one, which the
+    gradient goes to; of ``x`` and an array in the place of ``dim``, the greater ones. With ``axis=`` or
+    ``keepdims=``, or of several ``dim``, the values alone, as of ``rn.max``."""
+    return _extremes("max", (reductions.max, reductions.argmax, arithmetic.maximum), x, dim, keepdim, axis, keepdims)
+
+
+@offered("Tensor", "torch")
+def min(x: Array, dim: Any = None, keepdim: bool = False, *, axis: Any = _LEFT_OUT, keepdims: Any = _LEFT_OUT) -> Any:
+    """The smallest element, or elements; arguments and results are those of :func:`max`."""
+    return _extremes("min", (reductions.min, reductions.argmin, arithmetic.minimum), x, dim, keepdim, axis, keepdims)
+
+
+def _extremes(
+    name: str,
+    functions: tuple[Callable[..., Any], Callable[..., Any], Callable[..., Any]],
+    x: Array,
+    dim: Any,
+    keepdim: bool,
+    axis: Any,
+    keepdims: Any,
+) -> Any:
+    values_of, place_of, both_of = functions
+    if axis is not _LEFT_OUT or keepdims is not _LEFT_OUT:
+        return values_of(x, dim if axis is _LEFT_OUT else axis, keepdim if keepdims is _LEFT_OUT else keepdims)
+    if isinstance(dim, TensorLike):
+        return both_of(x, dim)
+    if dim is None or isinstance(dim, tuple | list):
+        return values_of(x, dim, keepdim)
+    if not x.ndim:
+        normalize_axis(name, dim, 1)
+        return Ranked(x.read(), place_of(x))
+    indices = place_of(x, dim, True)
+    values = take_along_axis(x, indices, dim)
+    return Ranked(values, indices) if keepdim else Ranked(squeeze(values, dim), squeeze(indices, dim))
+
+
+@offered("Tensor", "torch")
+def sort(x: Array, dim: int = -1, descending: bool = False, stable: bool = True, *, axis: Any = _LEFT_OUT) -> Any:
+    """The elements along ``dim`` in ascending (or ``descending``) order, and their int64 positions: a named tuple
+    (values, indices); equal elements keep their order. With ``axis=``, the values alone, as of ``rn.sort``."""
+    if axis is not _LEFT_OUT:
+        return sorting.sort(x, axis, descending, stable)
+    if not x.ndim:
+        normalize_axis("sort", dim, 1)
+        values, indices = sort(expand_dims(x, 0), 0)
+        return Ranked(reshape(values, ()), reshape(indices, ()))
+    indices = sorting.argsort(x, dim, descending, stable)
+    return Ranked(take_along_axis(x, indices, dim), indices)

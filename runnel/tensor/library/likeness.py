@@ -1,0 +1,100 @@
+"""Methods that make arrays like another one, or say whether one is; and PyTorch's ``type`` and ``where``."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from runnel.core import dtypes
+from runnel.core.devices import as_device
+from runnel.core.dispatch import TensorLike
+from runnel.core.surface import offered
+from runnel.ops.arguments import Array, Operand, as_sizes, gathered
+from runnel.ops.broadcasting import broadcast_to
+from runnel.ops.conversion import cast
+from runnel.ops.library.numbers import array_equal
+from runnel.ops.library.sets import nonzero as positions
+from runnel.ops.logic import where as chosen
+
+
+def _filled(x: Array, shape: Any, value: Any, dtype: Any, device: Any) -> Array:
+    kind = x.dtype if dtype is None else dtypes.as_dtype(dtype)
+    filled = broadcast_to(x.read().lift(np.asarray(value), kind), as_sizes("new_full", shape)).contiguous()
+    moved: Array = filled if device is None else filled.to(as_device(device))
+    return moved
+
+
+def _sizes(size: tuple[Any, ...], named: Any) -> Any:
+    return gathered(size) if named is None else named
+
+
+@offered("Tensor: new_zeros new_empty")
+def new_zeros(x: Array, *sizes: Any, size: Any = None, dtype: Any = None, device: Any = None) -> Array:
+    """Zeros of another shape, in the dtype of ``x`` unless one is named."""
+    return _filled(x, _sizes(sizes, size), 0, dtype, device)
+
+
+@offered("Tensor")
+def new_ones(x: Array, *sizes: Any, size: Any = None, dtype: Any = None, device: Any = None) -> Array:
+    """Ones of another shape, in the dtype of ``x`` unless one is named."""
+    return _filled(x, _sizes(sizes, size), 1, dtype, device)
+
+
+@offered("Tensor")
+def new_full(x: Array, size: Any, fill_value: bool | int | float, dtype: Any = None, device: Any = None) -> Array:
+    """``fill_value`` in another shape, in the dtype of ``x`` unless one is named."""
+    return _filled(x, size, fill_value, dtype, device)
+
+
+@offered("Tensor")
+def new_tensor(x: Array, data: Any, dtype: Any = None, device: Any = None) -> Array:
+    """``data`` as a tensor, in the dtype of ``x`` unless one is named."""
+    kind = x.dtype if dtype is None else dtypes.as_dtype(dtype)
+    if isinstance(data, TensorLike):
+        values: Any = cast(data, kind)
+        return values.detach()
+    tensor: Array = x.read().lift(np.asarray(data), kind).handle()
+    return tensor if device is None else tensor.to(as_device(device))
+
+
+@offered("Tensor", "torch")
+def equal(x: Array, other: Array) -> bool:
+    """Whether shapes and all elements are equal, as a Python bool. (``x == other`` and ``rn.equal`` compare element by
+    element.)"""
+    return array_equal(x, other)
+
+
+@offered("Tensor")
+def where(x: Array, condition: Array, other: Operand) -> Array:
+    """``x`` where ``condition`` holds, ``other`` elsewhere."""
+    return chosen(condition, x, other)
+
+
+@offered("Tensor: type")
+def type_of(x: Array, dtype: Any = None) -> Any:
+    """``x`` in another dtype; without one, the name of PyTorch's type: "torch.FloatTensor"."""
+    if dtype is not None:
+        return cast(x, dtypes.as_dtype(dtype))
+    return f"torch.{_TYPES.get(x.dtype.name, x.dtype.name)}Tensor"
+
+
+_TYPES = {
+    "float32": "Float",
+    "float64": "Double",
+    "float16": "Half",
+    "bfloat16": "BFloat16",
+    "int64": "Long",
+    "int32": "Int",
+    "int16": "Short",
+    "int8": "Char",
+    "uint8": "Byte",
+    "bool": "Bool",
+}
+
+
+@offered("Tensor", "torch")
+def nonzero(x: Array, as_tuple: bool = False) -> Any:
+    """The int64 positions of the elements that are not 0, as rows; with ``as_tuple`` a vector for each axis, as of
+    ``rn.nonzero``."""
+    return positions(x, as_tuple)

@@ -1,0 +1,57 @@
+"""Methods with PyTorch's results: standard deviation and variance over n - 1, and norms."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from runnel.core.surface import offered
+from runnel.ops import precision
+from runnel.ops.arguments import Array, Axis
+
+
+@offered("Tensor", "torch")
+def var(
+    x: Array, axis: Axis = None, correction: Any = 1, keepdims: bool = False, *, unbiased: bool | None = None
+) -> Array:
+    """The mean square distance from the mean over ``axis``, over n - ``correction``: 1 by default, as in PyTorch, and 0
+    with ``unbiased=False``. (``rn.var`` divides by n, as the Array API says.)"""
+    return precision.var(x, *_over(axis, correction, unbiased), keepdims)
+
+
+@offered("Tensor", "torch")
+def std(
+    x: Array, axis: Axis = None, correction: Any = 1, keepdims: bool = False, *, unbiased: bool | None = None
+) -> Array:
+    """The square root of the method ``var``, with its arguments. (``rn.std`` divides by n.) Derivative 0 at 0."""
+    return precision.std(x, *_over(axis, correction, unbiased), keepdims)
+
+
+@offered("torch")
+def var_mean(
+    x: Array, axis: Axis = None, correction: Any = 1, keepdims: bool = False, *, unbiased: bool | None = None
+) -> tuple[Array, Array]:
+    """The method ``var`` and the mean."""
+    over, correction = _over(axis, correction, unbiased)
+    return precision.var(x, over, correction, keepdims), precision.mean(x, over, keepdims)
+
+
+@offered("torch")
+def std_mean(
+    x: Array, axis: Axis = None, correction: Any = 1, keepdims: bool = False, *, unbiased: bool | None = None
+) -> tuple[Array, Array]:
+    """The method ``std`` and the mean."""
+    over, correction = _over(axis, correction, unbiased)
+    return precision.std(x, over, correction, keepdims), precision.mean(x, over, keepdims)
+
+
+def _over(axis: Any, correction: Any, unbiased: bool | None) -> tuple[Any, float]:
+    """The axes and the correction; PyTorch's older form has a bool, ``unbiased``, in the place of either."""
+    if isinstance(axis, bool):
+        axis, unbiased = None, axis
+    return axis, float(correction if unbiased is None else unbiased)
+
+
+@offered("Tensor", "torch")
+def norm(x: Array, p: Any = "fro", axis: Axis = None, keepdims: bool = False, dtype: Any = None) -> Array:
+    """The vector norm of order ``p`` over ``axis``; by default that of all elements, of order 2. Derivative 0 at 0."""
+    return precision.norm(x if dtype is None else x.astype(dtype), 2 if p in ("fro", None) else p, axis, keepdims)
