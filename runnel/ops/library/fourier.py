@@ -18,7 +18,7 @@ from runnel.core.complexes import NATIVE
 from runnel.core.dispatch import apply
 from runnel.core.dtypes import COMPLEX, DType, complex_of, float32, float64, real_of
 from runnel.core.errors import ArgumentError, DTypeError, ShapeError
-from runnel.core.showing import shown
+from runnel.core.showing import short_repr
 from runnel.core.surface import offered
 from runnel.core.tables import Op, axes as axis_rules, complex_rules, cost, infer, jvp, lower, reference, vjp
 from runnel.core.tangents import linear
@@ -125,7 +125,7 @@ def _resized(x: Array, n: int) -> Array:
 def _norm(name: str, norm: str | None) -> str:
     norm = "backward" if norm is None else norm
     if norm not in _ADJOINT:
-        raise ArgumentError(f"[{name}] norm is 'backward', 'ortho' or 'forward'; received {shown(norm)}.")
+        raise ArgumentError(f"[{name}] norm is 'backward', 'ortho' or 'forward'; received {short_repr(norm)}.")
     return norm
 
 
