@@ -69,7 +69,8 @@ BY_NAME: dict[str, Any] = {
     "boundaries": ROW, "test_elements": ROW, "minlength": 2, "bins": 4, "mat1": X, "mat2": _numbers(4, 4),
     "vec": ROW, "mat": X, "vec1": _numbers(3), "vec2": ROW, "batch1": _numbers(2, 3, 4), "batch2": _numbers(2, 4, 4),
     "r": 2, "axis1": 0, "axis2": 1, "offset": 0, "exponent": _ints(1), "obj": X, "from_": "float32", "to": "float64",
-    "real": X, "imag": X, "abs": X, "angle": X, "fill_value": 2, "kind": "numeric", "type": "float32", "rtol": 1e-5, "atol": 1e-8, "fweights": None, "dx": 1.0,
+    "real": X, "imag": X, "abs": X, "angle": X, "fill_value": 2,
+    "kind": "numeric", "type": "float32", "rtol": 1e-5, "atol": 1e-8, "fweights": None, "dx": 1.0,
 }  # fmt: skip
 
 # What functions need instead, by their names with the namespace in front.
