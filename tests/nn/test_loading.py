@@ -54,7 +54,7 @@ CASES: dict[str, tuple[Callable[[dict[str, Any]], Any], type[RunnelError], list[
         ["'0.bias' of Sequential is an array of numbers"],
     ),
     "nothing": (lambda s: s.update({"0.bias": None}), StateError, ["received NoneType"]),
-    "complex": (lambda s: s.update({"0.bias": np.ones(3, complex)}), StateError, ["complex128"]),
+    "complex": (lambda s: s.update({"0.bias": np.ones(3, complex)}), DTypeError, ["complex128"]),
 }
 
 

@@ -69,6 +69,7 @@ BY_NAME: dict[str, Any] = {
     "boundaries": ROW, "test_elements": ROW, "minlength": 2, "bins": 4, "mat1": X, "mat2": _numbers(4, 4),
     "vec": ROW, "mat": X, "vec1": _numbers(3), "vec2": ROW, "batch1": _numbers(2, 3, 4), "batch2": _numbers(2, 4, 4),
     "r": 2, "axis1": 0, "axis2": 1, "offset": 0, "exponent": _ints(1), "obj": X, "from_": "float32", "to": "float64",
+    "real": X, "imag": X, "abs": X, "angle": X, "fill_value": 2,
     "kind": "numeric", "type": "float32", "rtol": 1e-5, "atol": 1e-8, "fweights": None, "dx": 1.0,
 }  # fmt: skip
 
@@ -91,7 +92,8 @@ OWN: dict[str, dict[str, Any]] = {
     "rn.binary_cross_entropy": {"weight": X}, "rn.binary_cross_entropy_with_logits": {"weight": X},
     "F.batch_norm": {"running_mean": None, "running_var": None, "training": True}, "rn.narrow": {"size": 2},
     "rn.rms_norm": {"normalized_shape": (4,)}, "rn.split": {"axis": 1}, "rn.one_hot": {"dtype": "float32"},
-    "rn.full_like": {"value": 2}, "rn.full": {"value": 2}, "nn.Embedding": {"padding_idx": 0},
+    "rn.imag": {"x": X * 1j}, "rn.view_as_real": {"x": X * 1j}, "rn.view_as_complex": {"x": _numbers(3, 2)},
+    "nn.Embedding": {"padding_idx": 0},
     "nn.BCELoss": {"weight": X}, "nn.BCEWithLogitsLoss": {"weight": X}, "nn.CrossEntropyLoss": {"weight": ROW},
     "nn.Softplus": {"beta": 1.0}, "nn.Conv1d": {}, "rn.Parameter": {"data": [1.0]}, "nn.Parameter": {"data": [1.0]},
     "rn.Variable": {"value": [1.0]}, "optim.StepLR": {}, "optim.RMSprop": {"alpha": 0.9}, "rn.stop_gradient": {},

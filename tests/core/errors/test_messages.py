@@ -98,7 +98,8 @@ MISTAKES: dict[str, tuple[Callable[[], Any], type[Exception], str]] = {
     "assign a dtype": (lambda: CELL.assign(rn.ones((2, 3), "int32")), DTypeError, r"\[assign\].*float32.*int32.*Cast"),
     "bits of floats": (lambda: X | 1, DTypeError, r"\[or\].*float32.*Cast"),
     "unknown dtype": (lambda: X.astype("float31"), TypeError, r"float31.*float32"),
-    "complex": (lambda: rn.asarray(np.zeros(2, np.complex64)), TypeError, r"complex64.*float32"),
+    "complex": (lambda: rn.floor(rn.asarray(1j)), DTypeError, r"\[floor\].*complex64.*real"),
+    "long double": (lambda: rn.asarray(np.zeros(2, np.longdouble)), TypeError, r"float128.*float32"),
     # axes and indices
     "axis": (lambda: X.sum(2), AxisError, r"\[sum\].*axis 2.*2 dimensions"),
     "index": (lambda: X[:, 4], AxisError, r"\[\w+\].*index 4.*axis 1.*\(3, 4\)"),
