@@ -4,7 +4,7 @@
 
 from typing import TYPE_CHECKING
 
-from runnel import linalg, nn, ops, optim, special
+from runnel import linalg, nn, ops, optim, random, special
 from runnel.compile.caches import clear_caches
 from runnel.compile.compiled import compile
 from runnel.compile.wrappers import uncompiled
@@ -148,7 +148,7 @@ from runnel.ops.precision import (
     varlen_attn,
     vecdot,
 )
-from runnel.ops.random import bernoulli, fold_in, normal, random_bits, split_key, uniform
+from runnel.ops.random import fold_in, random_bits, split_key
 from runnel.ops.reductions import all, any, argmax, argmin, max, max as amax, min, min as amin
 from runnel.ops.sorting import argsort, sort, topk
 from runnel.ops.statistics import clip, clip as clamp
@@ -219,7 +219,18 @@ from runnel.tensor.creation import (
 )
 from runnel.tensor.grad_mode import enable_grad, inference_mode, is_grad_enabled, no_grad, set_grad_enabled
 from runnel.tensor.placement import device, set_default_device
-from runnel.tensor.random import Generator, dropout, get_rng_state, manual_seed, rand, randint, randn, set_rng_state
+from runnel.tensor.random import (
+    Generator,
+    dropout,
+    get_rng_state,
+    initial_seed,
+    manual_seed,
+    rand,
+    randint,
+    randn,
+    seed,
+    set_rng_state,
+)
 from runnel.tensor.snapshot import snapshot
 from runnel.tensor.tensor import Tensor
 from runnel.tensor.variable import Variable
@@ -430,6 +441,12 @@ if TYPE_CHECKING:
     )
     from runnel.ops.library.special import digamma, erfc, erfinv, i0, lgamma, mvlgamma, polygamma
     from runnel.ops.library.triangles import diag, diag_embed, diagflat, diagonal, trace, tril, triu, unfold, vander
+    from runnel.random.categories import multinomial
+    from runnel.random.continuous import normal, uniform
+    from runnel.random.counts import bernoulli, binomial, poisson
+    from runnel.random.incomplete_gamma import gammainc as igamma, gammaincc as igammac
+    from runnel.random.like import rand_like, randint_like, randn_like
+    from runnel.random.order import randperm
     from runnel.tensor.library.asking import (
         __array_namespace_info__,
         astype,
@@ -507,6 +524,7 @@ __all__ = [
     "binary_cross_entropy",
     "binary_cross_entropy_with_logits",
     "bincount",
+    "binomial",
     "bitwise_and",
     "bitwise_invert",
     "bitwise_left_shift",
@@ -648,6 +666,8 @@ __all__ = [
     "huber_loss",
     "hypot",
     "i0",
+    "igamma",
+    "igammac",
     "iinfo",
     "index_add",
     "index_copy",
@@ -657,6 +677,7 @@ __all__ = [
     "index_select",
     "inf",
     "inference_mode",
+    "initial_seed",
     "inner",
     "instance_norm",
     "int",
@@ -743,6 +764,7 @@ __all__ = [
     "mse_loss",
     "msort",
     "mul",
+    "multinomial",
     "multiply",
     "mv",
     "mvlgamma",
@@ -778,6 +800,7 @@ __all__ = [
     "permute_dims",
     "pi",
     "pinverse",
+    "poisson",
     "polygamma",
     "positive",
     "pow",
@@ -791,9 +814,14 @@ __all__ = [
     "rad2deg",
     "radians",
     "rand",
+    "rand_like",
     "randint",
+    "randint_like",
     "randn",
+    "randn_like",
+    "random",
     "random_bits",
+    "randperm",
     "ravel",
     "reciprocal",
     "relu",
@@ -817,6 +845,7 @@ __all__ = [
     "scatter_add",
     "scatter_reduce",
     "searchsorted",
+    "seed",
     "segment_max",
     "segment_mean",
     "segment_min",
@@ -946,7 +975,9 @@ _LATE = {
     "atleast_2d": "runnel.ops.library.joining:atleast_2d",
     "atleast_3d": "runnel.ops.library.joining:atleast_3d",
     "baddbmm": "runnel.ops.library.products:baddbmm",
+    "bernoulli": "runnel.random.counts:bernoulli",
     "bincount": "runnel.ops.library.sets:bincount",
+    "binomial": "runnel.random.counts:binomial",
     "block_diag": "runnel.ops.library.joining:block_diag",
     "bool": "runnel.core.library.dtype_info:bool",
     "broadcast_shapes": "runnel.ops.library.joining:broadcast_shapes",
@@ -1009,6 +1040,8 @@ _LATE = {
     "hstack": "runnel.ops.library.joining:hstack",
     "hypot": "runnel.ops.library.circular:hypot",
     "i0": "runnel.ops.library.special:i0",
+    "igamma": "runnel.random.incomplete_gamma:gammainc",
+    "igammac": "runnel.random.incomplete_gamma:gammaincc",
     "iinfo": "runnel.core.library.dtype_info:iinfo",
     "index_reduce": "runnel.ops.library.scattering:index_reduce",
     "index_select": "runnel.ops.library.scattering:index_select",
@@ -1044,6 +1077,7 @@ _LATE = {
     "meshgrid": "runnel.ops.library.joining:meshgrid",
     "mode": "runnel.ops.library.order:mode",
     "msort": "runnel.ops.library.order:msort",
+    "multinomial": "runnel.random.categories:multinomial",
     "mvlgamma": "runnel.ops.library.special:mvlgamma",
     "nan": "runnel.core.library.dtype_info:nan",
     "nan_to_num": "runnel.ops.library.numbers:nan_to_num",
@@ -1054,9 +1088,11 @@ _LATE = {
     "newaxis": "runnel.core.library.dtype_info:newaxis",
     "nextafter": "runnel.ops.library.circular:nextafter",
     "nonzero": "runnel.ops.library.sets:nonzero",
+    "normal": "runnel.random.continuous:normal",
     "numel": "runnel.tensor.library.asking:numel",
     "pi": "runnel.core.library.dtype_info:pi",
     "pinverse": "runnel.ops.library.matrices:pinv",
+    "poisson": "runnel.random.counts:poisson",
     "polygamma": "runnel.ops.library.special:polygamma",
     "positive": "runnel.ops.library.numbers:positive",
     "promote_types": "runnel.core.library.dtype_info:result_type",
@@ -1064,6 +1100,10 @@ _LATE = {
     "quantile": "runnel.ops.library.order:quantile",
     "rad2deg": "runnel.ops.library.numbers:rad2deg",
     "radians": "runnel.ops.library.numbers:deg2rad",
+    "rand_like": "runnel.random.like:rand_like",
+    "randint_like": "runnel.random.like:randint_like",
+    "randn_like": "runnel.random.like:randn_like",
+    "randperm": "runnel.random.order:randperm",
     "repeat": "runnel.ops.library.joining:repeat",
     "repeat_interleave": "runnel.ops.library.joining:repeat",
     "result_type": "runnel.core.library.dtype_info:result_type",
@@ -1101,6 +1141,7 @@ _LATE = {
     "unbind": "runnel.ops.library.joining:unstack",
     "unflatten": "runnel.ops.library.joining:unflatten",
     "unfold": "runnel.ops.library.triangles:unfold",
+    "uniform": "runnel.random.continuous:uniform",
     "unique": "runnel.ops.library.sets:unique",
     "unique_all": "runnel.ops.library.sets:unique_all",
     "unique_consecutive": "runnel.ops.library.sets:unique_consecutive",

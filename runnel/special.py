@@ -28,6 +28,7 @@ if TYPE_CHECKING:
         ndtri,
         polygamma,
     )
+    from runnel.random.incomplete_gamma import gammainc, gammaincc
 
 __all__ = [
     "digamma",
@@ -39,6 +40,8 @@ __all__ = [
     "exp2",
     "expit",
     "expm1",
+    "gammainc",
+    "gammaincc",
     "gammaln",
     "i0",
     "i0e",
@@ -65,6 +68,8 @@ _LATE = {
     "erfcx": "runnel.ops.library.special:erfcx",
     "erfinv": "runnel.ops.library.special:erfinv",
     "exp2": "runnel.ops.library.numbers:exp2",
+    "gammainc": "runnel.random.incomplete_gamma:gammainc",
+    "gammaincc": "runnel.random.incomplete_gamma:gammaincc",
     "gammaln": "runnel.ops.library.special:lgamma",
     "i0": "runnel.ops.library.special:i0",
     "i0e": "runnel.ops.library.special:i0e",

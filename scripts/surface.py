@@ -40,12 +40,17 @@ NAMESPACES = {
             ("runnel", "nn"),
             ("runnel", "ops"),
             ("runnel", "optim"),
+            ("runnel", "random"),
             ("runnel", "special"),
             ("runnel.tensor", "debug"),
         ),
     ),
     "linalg": Namespace("linalg.py", "Linear algebra: factorizations and systems of equations."),
     "special": Namespace("special.py", "Special functions, under PyTorch's and SciPy's names."),
+    "random": Namespace(
+        "random/__init__.py",
+        "Random numbers: generators and keys, distributions under NumPy's names, permutations and choices.",
+    ),
     "nn": Namespace(
         "nn/__init__.py",
         "Networks: modules that hold Parameters, and the functions they are made of.",
@@ -91,7 +96,14 @@ NAMESPACES = {
     "data": Namespace("data/__init__.py", "Data sets as NumPy arrays.", is_public=False),
 }
 # modules that are imported when a name of theirs is asked for
-LATE = ("runnel.core.library.", "runnel.nn.rare.", "runnel.nn.utils.", "runnel.ops.library.", "runnel.tensor.library.")
+LATE = (
+    "runnel.core.library.",
+    "runnel.nn.rare.",
+    "runnel.nn.utils.",
+    "runnel.ops.library.",
+    "runnel.random.",
+    "runnel.tensor.library.",
+)
 GATHERING = ("ops", "transforms", "io")  # what files of these folders offer in ``rn`` is offered by the folder, too
 METHODS = "tensor/function_methods.py"
 REFERENCE = ROOT / "docs" / "reference.md"
@@ -447,6 +459,7 @@ TITLES = {
     "rn": "`runnel`, usually imported as `rn`",
     "linalg": "`rn.linalg`",
     "special": "`rn.special`",
+    "random": "`rn.random`",
     "functional": "`rn.nn.functional`, usually imported as `F`",
     "nn": "`rn.nn`",
     "utils": "`rn.nn.utils`",

@@ -35,6 +35,7 @@ MEANINGS: Final[dict[str, tuple[str, ...]]] = {
     "num_classes": ("classes",),
     "other": ("y",),
     "p": ("ord",),
+    "shape": ("size",),
     "size": ("shape",),
     "source": ("updates",),
     "split_size_or_sections": ("sizes",),

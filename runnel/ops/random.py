@@ -175,7 +175,7 @@ axes.register(random_bits_p, _Drawn())
 # --- keys and bits ------------------------------------------------------------------------------------------------
 
 
-@offered("rn")
+@offered("rn", "random")
 def random_bits(key: RandomKey, shape: int | Iterable[int], word: int = 0) -> Array:
     """Uniform uint32 of ``shape``. The four ``word``s (0 to 3) are independent of one another."""
     return _bits(key, as_sizes("random_bits", shape), operator.index(word), _DRAWING)
@@ -190,13 +190,13 @@ def _bits(key: RandomKey, shape: Shape, word: int, stream: int) -> Array:
     return apply(random_bits_p, k0, k1, shape=shape, word=word, stream=stream)
 
 
-@offered("rn")
+@offered("rn", "random")
 def split_key(key: RandomKey, count: int = 2) -> Array:
     """``count`` new keys, the rows of the result; the numbers drawn with them and with ``key`` are unrelated."""
     return _bits(key, as_sizes("split_key", (count, 2)), 0, _DERIVING)
 
 
-@offered("rn")
+@offered("rn", "random")
 def fold_in(key: RandomKey, data: Array | int) -> Array:
     """A new key from ``key`` and a number (an int or an integer value of one element), such as the number of a step."""
     mixed = _bits(key, (2,), 1, _DERIVING)  # hashed first, so that nearby keys and nearby data do not meet
@@ -212,7 +212,7 @@ def fold_in(key: RandomKey, data: Array | int) -> Array:
 _FRACTION_BITS = {"float16": 11, "bfloat16": 8, "float32": 24}
 
 
-@offered("rn")
+@offered("ops")
 def uniform(
     key: RandomKey, shape: int | Iterable[int] = (), dtype: Any = float32, low: float = 0.0, high: float = 1.0
 ) -> Array:
@@ -235,7 +235,7 @@ def _unit(key: RandomKey, shape: Shape, dtype: Any, word: int) -> Array:
     return cast(multiply(cast(cast(whole, int32), float32), 2.0**-fraction_bits), dtype)
 
 
-@offered("rn")
+@offered("ops")
 def normal(
     key: RandomKey, shape: int | Iterable[int] = (), dtype: Any = float32, mean: float = 0.0, std: float = 1.0
 ) -> Array:
@@ -249,7 +249,7 @@ def normal(
     return cast(result, chosen)
 
 
-@offered("rn")
+@offered("ops")
 def bernoulli(key: RandomKey, p: float | Array, shape: int | Iterable[int] = ()) -> Array:
     """True with probability ``p``."""
     return less(uniform(key, shape), p)

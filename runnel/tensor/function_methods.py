@@ -925,9 +925,23 @@ class FunctionMethods(TensorLike, Generic[ResultT]):
             """beta · x + alpha · batch1 · batch2, of stacks of matrices."""
             ...
 
+        def bernoulli(
+            self, size: Any = None, *, dtype: Any = None, generator: Any = None, key: Any = None, device: Any = None
+        ) -> ResultT:
+            """1 with probability ``p``, else 0, in the dtype of ``p`` (float32 for a number) or in ``dtype``."""
+            ...
+
+        def bernoulli_(self, p: Any = 0.5, *, generator: Any = None) -> Self:
+            """Give this array the value of ``bernoulli`` of it and the arguments; returns the array itself."""
+            ...
+
         def bincount(self, weights: Array | None = None, minlength: int = 0) -> ResultT:
             """How often each of the labels 0, 1, … occurs in the vector ``x``, or the sums of their ``weights``; at
             least ``minlength`` of them."""
+            ...
+
+        def cauchy_(self, median: Any = 0.0, sigma: Any = 1.0, *, generator: Any = None) -> Self:
+            """Give this array the value of ``cauchy`` of it and the arguments; returns the array itself."""
             ...
 
         def cholesky(self, upper: bool = False) -> ResultT:
@@ -1074,6 +1088,10 @@ class FunctionMethods(TensorLike, Generic[ResultT]):
             """``x`` repeated along axes of size 1 and new leading axes to the shape of ``other``."""
             ...
 
+        def exponential_(self, lambd: Any = 1.0, *, generator: Any = None) -> Self:
+            """Give this array the value of ``exponential`` of it and the arguments; returns the array itself."""
+            ...
+
         def float_power(self, y: Operand) -> ResultT:
             """x to the power y, in float64."""
             ...
@@ -1093,6 +1111,10 @@ class FunctionMethods(TensorLike, Generic[ResultT]):
         def gather(self, dim: int, index: Array) -> ResultT:
             """result[i, j, …] = x[index[i, j, …], j, …] for ``dim`` 0, and so for other axes: of the shape of
             ``index``, which has as many axes as ``x`` and is no larger along the others."""
+            ...
+
+        def geometric_(self, p: Any, *, generator: Any = None) -> Self:
+            """Give this array the value of ``geometric`` of it and the arguments; returns the array itself."""
             ...
 
         def heaviside(self, values: Operand) -> ResultT:
@@ -1125,6 +1147,15 @@ class FunctionMethods(TensorLike, Generic[ResultT]):
 
         def i0(self) -> ResultT:
             """The modified Bessel function I₀."""
+            ...
+
+        def igamma(self, x: Operand) -> ResultT:
+            """P(a, x) = ∫₀ˣ tᵃ⁻¹·e⁻ᵗ dt / Γ(a), the regularized incomplete gamma function, in float64 with some 14
+            digits."""
+            ...
+
+        def igammac(self, x: Operand) -> ResultT:
+            """Q(a, x) = 1 - P(a, x), with the digits of small ones for x > a + 1."""
             ...
 
         def index_reduce(
@@ -1192,6 +1223,10 @@ class FunctionMethods(TensorLike, Generic[ResultT]):
             """Give this array the value of ``lgamma`` of it and the arguments; returns the array itself."""
             ...
 
+        def log_normal_(self, mean: Any = 1.0, std: Any = 2.0, *, generator: Any = None) -> Self:
+            """Give this array the value of ``log_normal`` of it and the arguments; returns the array itself."""
+            ...
+
         def logaddexp(self, y: Operand) -> ResultT:
             """log(eˣ + eʸ), computed beside the greater of them so that nothing overflows."""
             ...
@@ -1251,6 +1286,13 @@ class FunctionMethods(TensorLike, Generic[ResultT]):
             """:func:`sort` along axis 0."""
             ...
 
+        def multinomial(
+            self, num_samples: int, replacement: bool = False, *, generator: Any = None, key: Any = None
+        ) -> ResultT:
+            """``num_samples`` int64 positions along the last axis of the weights ``x``, a vector or the rows of a
+            matrix, which need not sum to 1."""
+            ...
+
         def nan_to_num(
             self, nan: float | None = None, posinf: float | None = None, neginf: float | None = None
         ) -> ResultT:
@@ -1297,6 +1339,10 @@ class FunctionMethods(TensorLike, Generic[ResultT]):
             API; as the rows of one matrix unless ``as_tuple``."""
             ...
 
+        def normal_(self, mean: Any = 0.0, std: Any = 1.0, *, generator: Any = None) -> Self:
+            """Give this array the value of ``normal`` of it and the arguments; returns the array itself."""
+            ...
+
         def numel(self) -> int:
             """The number of elements."""
             ...
@@ -1323,6 +1369,10 @@ class FunctionMethods(TensorLike, Generic[ResultT]):
 
         def rad2deg(self) -> ResultT:
             """Radians in degrees."""
+            ...
+
+        def random_(self, low: int | None = None, high: int | None = None, *, generator: Any = None) -> Self:
+            """Give this array the value of ``random`` of it and the arguments; returns the array itself."""
             ...
 
         def repeat(self, *repetitions: Any) -> ResultT:
@@ -1469,6 +1519,10 @@ class FunctionMethods(TensorLike, Generic[ResultT]):
             axis, their elements in a new last axis."""
             ...
 
+        def uniform_(self, low: Any = 0.0, high: Any = 1.0, *, generator: Any = None) -> Self:
+            """Give this array the value of ``uniform`` of it and the arguments; returns the array itself."""
+            ...
+
         def unique(
             self,
             sorted: bool = True,
@@ -1536,7 +1590,10 @@ class FunctionMethods(TensorLike, Generic[ResultT]):
         atanh = LateMethod("runnel.ops.library.circular:atanh")
         atanh_ = LateMethod("runnel.ops.library.circular:atanh", updating)
         baddbmm = LateMethod("runnel.ops.library.products:baddbmm")
+        bernoulli = LateMethod("runnel.random.counts:bernoulli")
+        bernoulli_ = LateMethod("runnel.random.filling:bernoulli_of", updating)
         bincount = LateMethod("runnel.ops.library.sets:bincount")
+        cauchy_ = LateMethod("runnel.random.filling:cauchy_of", updating)
         cholesky = LateMethod("runnel.ops.library.matrices:cholesky")
         chunk = LateMethod("runnel.ops.library.joining:chunk")
         copysign = LateMethod("runnel.ops.library.circular:copysign")
@@ -1570,17 +1627,21 @@ class FunctionMethods(TensorLike, Generic[ResultT]):
         erfinv_ = LateMethod("runnel.ops.library.special:erfinv", updating)
         exp2 = LateMethod("runnel.ops.library.numbers:exp2")
         expand_as = LateMethod("runnel.tensor.library.asking:expand_as")
+        exponential_ = LateMethod("runnel.random.filling:exponential_of", updating)
         float_power = LateMethod("runnel.ops.library.numbers:float_power")
         fmod = LateMethod("runnel.ops.library.numbers:fmod")
         fmod_ = LateMethod("runnel.ops.library.numbers:fmod", updating)
         frac = LateMethod("runnel.ops.library.numbers:frac")
         gather = LateMethod("runnel.ops.library.scattering:gather")
+        geometric_ = LateMethod("runnel.random.filling:geometric_of", updating)
         heaviside = LateMethod("runnel.ops.library.numbers:heaviside")
         histc = LateMethod("runnel.ops.library.sets:histc")
         histogram = LateMethod("runnel.ops.library.sets:histogram")
         hsplit = LateMethod("runnel.ops.library.joining:hsplit")
         hypot = LateMethod("runnel.ops.library.circular:hypot")
         i0 = LateMethod("runnel.ops.library.special:i0")
+        igamma = LateMethod("runnel.random.incomplete_gamma:gammainc")
+        igammac = LateMethod("runnel.random.incomplete_gamma:gammaincc")
         index_reduce = LateMethod("runnel.ops.library.scattering:index_reduce")
         index_select = LateMethod("runnel.ops.library.scattering:index_select")
         inner = LateMethod("runnel.ops.library.products:inner")
@@ -1596,6 +1657,7 @@ class FunctionMethods(TensorLike, Generic[ResultT]):
         ldexp = LateMethod("runnel.ops.library.numbers:ldexp")
         lgamma = LateMethod("runnel.ops.library.special:lgamma")
         lgamma_ = LateMethod("runnel.ops.library.special:lgamma", updating)
+        log_normal_ = LateMethod("runnel.random.filling:log_normal_of", updating)
         logaddexp = LateMethod("runnel.ops.library.numbers:logaddexp")
         logaddexp2 = LateMethod("runnel.ops.library.numbers:logaddexp2")
         logcumsumexp = LateMethod("runnel.ops.library.cumulative:logcumsumexp")
@@ -1610,6 +1672,7 @@ class FunctionMethods(TensorLike, Generic[ResultT]):
         median = LateMethod("runnel.ops.library.order:median")
         mode = LateMethod("runnel.ops.library.order:mode")
         msort = LateMethod("runnel.ops.library.order:msort")
+        multinomial = LateMethod("runnel.random.categories:multinomial")
         nan_to_num = LateMethod("runnel.ops.library.numbers:nan_to_num")
         nanmean = LateMethod("runnel.ops.library.products:nanmean")
         nanmedian = LateMethod("runnel.ops.library.order:nanmedian")
@@ -1619,11 +1682,13 @@ class FunctionMethods(TensorLike, Generic[ResultT]):
         nelement = LateMethod("runnel.tensor.library.asking:numel")
         nextafter = LateMethod("runnel.ops.library.circular:nextafter")
         nonzero = LateMethod("runnel.ops.library.sets:nonzero")
+        normal_ = LateMethod("runnel.random.filling:normal_of", updating)
         numel = LateMethod("runnel.tensor.library.asking:numel")
         pinverse = LateMethod("runnel.ops.library.matrices:pinv")
         positive = LateMethod("runnel.ops.library.numbers:positive")
         quantile = LateMethod("runnel.ops.library.order:quantile")
         rad2deg = LateMethod("runnel.ops.library.numbers:rad2deg")
+        random_ = LateMethod("runnel.random.filling:random_of", updating)
         repeat = LateMethod("runnel.ops.library.joining:tile", spread)
         repeat_interleave = LateMethod("runnel.ops.library.joining:repeat")
         reshape_as = LateMethod("runnel.tensor.library.asking:reshape_as")
@@ -1657,6 +1722,7 @@ class FunctionMethods(TensorLike, Generic[ResultT]):
         unbind = LateMethod("runnel.ops.library.joining:unstack")
         unflatten = LateMethod("runnel.ops.library.joining:unflatten")
         unfold = LateMethod("runnel.ops.library.triangles:unfold")
+        uniform_ = LateMethod("runnel.random.filling:uniform_of", updating)
         unique = LateMethod("runnel.ops.library.sets:unique")
         unique_consecutive = LateMethod("runnel.ops.library.sets:unique_consecutive")
         unstack = LateMethod("runnel.ops.library.joining:unstack")

@@ -7,8 +7,9 @@ The numbers are counter-based (``ops.random``): draw number ``count`` of a gener
 from __future__ import annotations
 
 import operator
-from collections.abc import Callable, Mapping
-from typing import Any, Final
+import secrets
+from collections.abc import Mapping
+from typing import Any, Final, Self
 
 import numpy as np
 
@@ -17,20 +18,17 @@ from runnel.backends.context import default_device
 from runnel.core import dtypes, kinds
 from runnel.core.devices import Device, as_device, devices
 from runnel.core.dispatch import TensorLike
-from runnel.core.errors import DTypeError
 from runnel.core.surface import offered
-from runnel.ops.arguments import Array, as_sizes
+from runnel.ops.arguments import Array, as_sizes, is_single
 from runnel.tensor.active import ACTIVE
 from runnel.tensor.batching import own_keys
 from runnel.tensor.creation import Shape
-from runnel.tensor.inplace import in_place
-from runnel.tensor.methods import ArrayMethods
 from runnel.tensor.state import load_variables
 from runnel.tensor.tensor import Tensor
 from runnel.tensor.variable import Variable
 
 
-@offered("rn")
+@offered("rn", "random")
 @kinds.declare
 class Generator:
     """A stream of random numbers on a device. ``state`` is a Variable: uint32 (key low, key high, count)."""
@@ -38,9 +36,21 @@ class Generator:
     def __init__(self, seed: int = 0, *, device: Any = None) -> None:
         self.state = Variable(_state(seed), name="random.state", device=device)
 
-    def seed(self, seed: int) -> None:
-        """Start the stream anew."""
-        self.state.assign(_state(seed))
+    def seed(self, seed: int | None = None) -> int:
+        """Start the stream anew, from a seed of the operating system's unless one is given; the seed."""
+        number = secrets.randbits(64) if seed is None else operator.index(seed)
+        self.state.assign(_state(number))
+        return number
+
+    def manual_seed(self, seed: int) -> Self:
+        """Start the stream anew from ``seed``."""
+        self.seed(seed)
+        return self
+
+    def initial_seed(self) -> int:
+        """The seed from which the present stream began, from 0 to 2⁶⁴ - 1."""
+        low, high, _ = self.get_state().tolist()
+        return int(low) | int(high) << 32
 
     def get_state(self) -> Tensor:
         """Where the stream is: uint32 (key low, key high, count). Later draws leave it as it is."""
@@ -86,7 +96,7 @@ def default_on(device: Device) -> Generator:
     return _DEFAULTS[device]
 
 
-@offered("rn")
+@offered("rn", "random")
 def manual_seed(seed: int) -> None:
     """Seed the default generator of every device: equal seeds give equal numbers, on any number of threads, eager and
     compiled, on whatever device."""
@@ -94,19 +104,33 @@ def manual_seed(seed: int) -> None:
         generator.seed(seed)
 
 
-@offered("rn")
+@offered("rn", "random")
+def seed() -> int:
+    """Seed the default generator of every device with one number of the operating system's, and give it."""
+    number = secrets.randbits(64)
+    manual_seed(number)
+    return number
+
+
+@offered("rn", "random")
+def initial_seed() -> int:
+    """The seed of the default generator of ``runnel.device()``."""
+    return default_on(default_device()).initial_seed()
+
+
+@offered("rn", "random")
 def get_rng_state() -> Tensor:
     """The state of the default generator of ``runnel.device()``: uint32 (key low, key high, count)."""
     return default_on(default_device()).get_state()
 
 
-@offered("rn")
+@offered("rn", "random")
 def set_rng_state(state: Any) -> None:
     """Let the default generator of ``runnel.device()`` go on from a state that :func:`get_rng_state` gave."""
     default_on(default_device()).set_state(state)
 
 
-@offered("rn")
+@offered("rn", "random")
 def rand(
     *shape: Shape,
     dtype: Any = dtypes.float32,
@@ -117,10 +141,10 @@ def rand(
     """Uniform numbers in [0, 1), of the shape given by ints or one tuple, and a float dtype (else DTypeError). They are
     those of ``key`` where there is one, else the generator's next; on their device, or that of the default generator
     on ``device``."""
-    return ops.uniform(_key(generator, key, device), _shape("rand", shape), dtypes.as_dtype(dtype))
+    return ops.uniform(key_of(generator, key, device), _shape("rand", shape), dtypes.as_dtype(dtype))
 
 
-@offered("rn")
+@offered("rn", "random")
 def randn(
     *shape: Shape,
     dtype: Any = dtypes.float32,
@@ -130,10 +154,12 @@ def randn(
 ) -> Tensor:
     """Normal numbers of mean 0 and deviation 1 (Box–Muller), of the shape given by ints or one tuple; by ``key``, where
     there is one. ``device`` as in :func:`rand`."""
-    return ops.normal(_key(generator, key, device), _shape("randn", shape), dtypes.as_dtype(dtype))
+    return ops.normal(key_of(generator, key, device), _shape("randn", shape), dtypes.as_dtype(dtype))
 
 
-def _key(generator: Generator | None, key: Any, device: Any) -> Any:
+def key_of(generator: Generator | None, key: Any, device: Any) -> Any:
+    """The key that a function draws with: ``key``, if there is one, else the next of ``generator``, or of the default
+    one; on ``device``, if one is named."""
     place = None if device is None else as_device(device)
     if key is None:
         return next_key(generator, place)
@@ -152,19 +178,25 @@ def _shape(name: str, sizes: tuple[Any, ...]) -> tuple[int, ...]:
     return as_sizes(name, sizes[0] if len(sizes) == 1 else sizes)
 
 
-@offered("rn")
+@offered("rn", "random")
 def randint(
     low: int,
-    high: int,
-    shape: Any,
+    high: Any = None,
+    shape: Any = None,
     dtype: Any = dtypes.int64,
     generator: Generator | None = None,
     key: TensorLike | None = None,
     device: Any = None,
 ) -> Tensor:
-    """Integers in [low, high), at most 2³² of them (else ShapeError), of ``shape``; by ``key``, where there is one.
-    ``device`` as in :func:`rand`."""
-    return ops.randint(_key(generator, key, device), low, high, shape, dtypes.as_dtype(dtype))
+    """Integers in [low, high), at most 2³² of them (else ShapeError), of ``shape``, one unless it is given; by ``key``,
+    where there is one. ``device`` as in :func:`rand`. Without ``high`` in [0, low): ``randint(10, (2, 3))``,
+    ``randint(10, size=5)``."""
+    if shape is None and high is not None and not is_single(high):
+        low, high, shape = 0, low, high
+    elif high is None:
+        low, high = 0, low
+    sizes = () if shape is None else shape
+    return ops.randint(key_of(generator, key, device), low, high, sizes, dtypes.as_dtype(dtype))
 
 
 @offered("rn")
@@ -173,29 +205,3 @@ def dropout(x: Array, p: float = 0.5, training: bool = True, generator: Generato
     if not training or p == 0:
         return x.read()
     return ops.dropout(x, next_key(generator, x.device), p)
-
-
-# --- filling in place ---------------------------------------------------------------------------------------------
-
-
-def _normal(x: Tensor, mean: float = 0.0, std: float = 1.0, *, generator: Generator | None = None) -> Tensor:
-    return ops.normal(next_key(generator, x.device), x.shape, _float("normal_", x), mean, std)
-
-
-def _uniform(x: Tensor, low: float = 0.0, high: float = 1.0, *, generator: Generator | None = None) -> Tensor:
-    return ops.uniform(next_key(generator, x.device), x.shape, _float("uniform_", x), low, high)
-
-
-def _bernoulli(x: Tensor, p: float = 0.5, *, generator: Generator | None = None) -> Tensor:
-    return ops.cast(ops.bernoulli(next_key(generator, x.device), p, x.shape), x.dtype)
-
-
-def _float(name: str, x: Tensor) -> dtypes.DType:
-    if not x.dtype.is_float:
-        raise DTypeError(f"[{name}] draws floats; received a tensor of dtype {x.dtype.name}.")
-    return x.dtype
-
-
-_DRAWS: Final[dict[str, Callable[..., Tensor]]] = {"normal": _normal, "uniform": _uniform, "bernoulli": _bernoulli}
-for _name, _draw in _DRAWS.items():
-    setattr(ArrayMethods, f"{_name}_", in_place(_name, _draw))

@@ -139,10 +139,10 @@ def test_a_key_for_each_element_is_a_loop() -> None:
     keys = rn.split_key(rn.asarray(np.array([1, 2], np.uint32)), 3)
     for draw in (
         lambda key: rn.rand(2, 3, key=key),
-        lambda key: rn.normal(rn.fold_in(key, 5), (7,), "float64"),
+        lambda key: rn.normal(size=7, key=rn.fold_in(key, 5), dtype="float64"),
         lambda key: rn.randint(0, 100, (4,), key=key),
         lambda key: rn.split_key(key, 3),
-        lambda key: rn.vmap(lambda k: rn.uniform(k, (2,)))(rn.split_key(key, 2)),
+        lambda key: rn.vmap(lambda k: rn.uniform(size=2, key=k))(rn.split_key(key, 2)),
     ):
         wanted = looped(draw, keys)
         same(rn.vmap(draw)(keys), wanted)

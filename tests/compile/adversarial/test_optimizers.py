@@ -431,7 +431,7 @@ def dropout_layers_generator():
 def key_passed():
     def f(x, key):
         a, b = rn.split_key(key)
-        return x + rn.normal(a, (4,)) * rn.uniform(b, (4,))
+        return x + rn.normal(size=4, key=a) * rn.uniform(size=4, key=b)
 
     g = rn.Generator(1)
     return f, [call(tensor(1, 2, 3, 4), g.next_key()) for _ in range(4)]

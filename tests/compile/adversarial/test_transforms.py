@@ -278,7 +278,7 @@ def random_inside_scan():
     g = rn.Generator(3)
 
     def f(t):
-        return rn.scan(lambda c, k: (c + rn.normal(k, (4,)), c.sum()), t, rn.split_key(g.next_key(), 3))[0]
+        return rn.scan(lambda c, k: (c + rn.normal(size=4, key=k), c.sum()), t, rn.split_key(g.next_key(), 3))[0]
 
     return changing(f, state=lambda: g.get_state())
 

@@ -1,0 +1,179 @@
+"""Distributions whose numbers are a formula of a few uniform ones. Gradients flow to the parameters."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from runnel import ops
+from runnel.core.dtypes import float64
+from runnel.core.surface import offered
+from runnel.ops.library.special import ndtr, ndtri
+from runnel.random.drawing import Draw, drawn, open_unit, require, require_positive, require_scale
+from runnel.tensor.tensor import Tensor
+
+
+def _placed(draw: Draw, standard: Any, loc: Any, scale: Any) -> Tensor:
+    """loc + scale · standard."""
+    return draw.result(ops.add(ops.multiply(standard, scale), loc))
+
+
+@offered("rn", "random")
+def normal(
+    mean: Any = 0.0, std: Any = 1.0, size: Any = None, *, dtype: Any = None, generator: Any = None, key: Any = None,
+    device: Any = None,
+) -> Tensor:  # fmt: skip
+    """Normal numbers of ``mean`` and deviation ``std``, tensors or numbers (G. Box, M. Muller, "A note on the
+    generation of random normal deviates", 1958). ValueError if ``std`` is negative."""
+    require_scale("normal", std=std)
+    draw = drawn("normal", (mean, std), size, dtype, generator, key, device)
+    return _placed(draw, ops.normal(draw.key, draw.shape, draw.wide), *draw.parameters)
+
+
+@offered("rn", "random")
+def uniform(
+    low: Any = 0.0, high: Any = 1.0, size: Any = None, *, dtype: Any = None, generator: Any = None, key: Any = None,
+    device: Any = None,
+) -> Tensor:  # fmt: skip
+    """Uniform numbers from ``low`` up to, but for rounding, not including ``high``."""
+    draw = drawn("uniform", (low, high), size, dtype, generator, key, device)
+    low, high = draw.parameters
+    return _placed(draw, ops.uniform(draw.key, draw.shape, draw.wide), low, high - low)
+
+
+@offered("random")
+def lognormal(
+    mean: Any = 0.0, sigma: Any = 1.0, size: Any = None, *, dtype: Any = None, generator: Any = None, key: Any = None,
+    device: Any = None,
+) -> Tensor:  # fmt: skip
+    """Numbers whose logarithms are normal, of ``mean`` and deviation ``sigma``. ValueError if ``sigma`` is negative."""
+    require_scale("lognormal", sigma=sigma)
+    draw = drawn("lognormal", (mean, sigma), size, dtype, generator, key, device)
+    return draw.result(ops.exp(_placed(draw, ops.normal(draw.key, draw.shape, draw.wide), *draw.parameters)))
+
+
+@offered("random")
+def truncated_normal(
+    mean: Any = 0.0, std: Any = 1.0, low: Any = -2.0, high: Any = 2.0, size: Any = None, *, dtype: Any = None,
+    generator: Any = None, key: Any = None, device: Any = None,
+) -> Tensor:  # fmt: skip
+    """Normal numbers of ``mean`` and deviation ``std`` before truncation, given that they lie in [low, high]; by
+    inversion in float64, on the side of the mean where probabilities are small numbers. ValueError if ``std`` is not
+    positive, or ``high`` not greater than ``low``."""
+    require_positive("truncated_normal", std=std)
+    require("truncated_normal", "high - low", _difference(high, low), lambda x: x > 0, "is greater than 0")
+    draw = drawn("truncated_normal", (mean, std, low, high), size, dtype, generator, key, device)
+    centre, scale, lowest, highest = draw.in_float64()
+    a, b = (lowest - centre) / scale, (highest - centre) / scale
+    is_above = ops.greater(a, 0)
+    near, far = ops.where(is_above, -b, a), ops.where(is_above, -a, b)
+    below, upto = ndtr(near), ndtr(far)
+    standard = ndtri(below + open_unit(draw.key, draw.shape, float64) * (upto - below))
+    standard = ops.minimum(ops.maximum(standard, near), far)
+    return draw.result(ops.where(is_above, -standard, standard) * scale + centre)
+
+
+def _difference(high: Any, low: Any) -> Any:
+    return high - low
+
+
+@offered("random")
+def exponential(
+    scale: Any = 1.0, size: Any = None, *, dtype: Any = None, generator: Any = None, key: Any = None,
+    device: Any = None,
+) -> Tensor:  # fmt: skip
+    """Exponential numbers of mean ``scale``, greater than 0. ValueError if ``scale`` is negative."""
+    require_scale("exponential", scale=scale)
+    draw = drawn("exponential", (scale,), size, dtype, generator, key, device)
+    return draw.result(ops.multiply(standard_exponential(draw), draw.parameters[0]))
+
+
+def standard_exponential(draw: Draw) -> Tensor:
+    """Exponential numbers of mean 1, greater than 0."""
+    result: Tensor = ops.negative(ops.log(open_unit(draw.key, draw.shape, draw.wide)))
+    return result
+
+
+@offered("random")
+def laplace(
+    loc: Any = 0.0, scale: Any = 1.0, size: Any = None, *, dtype: Any = None, generator: Any = None, key: Any = None,
+    device: Any = None,
+) -> Tensor:  # fmt: skip
+    """Numbers with the density exp(-|x - loc|/scale) / (2·scale). ValueError if ``scale`` is negative."""
+    require_scale("laplace", scale=scale)
+    draw = drawn("laplace", (loc, scale), size, dtype, generator, key, device)
+    centred = open_unit(draw.key, draw.shape, draw.wide) - 0.5
+    return _placed(draw, -ops.sign(centred) * ops.log1p(ops.abs(centred) * -2), *draw.parameters)
+
+
+@offered("random")
+def cauchy(
+    loc: Any = 0.0, scale: Any = 1.0, size: Any = None, *, dtype: Any = None, generator: Any = None, key: Any = None,
+    device: Any = None,
+) -> Tensor:  # fmt: skip
+    """Numbers with the density scale / (π·(scale² + (x - loc)²)). ValueError if ``scale`` is negative."""
+    require_scale("cauchy", scale=scale)
+    draw = drawn("cauchy", (loc, scale), size, dtype, generator, key, device)
+    angle = (open_unit(draw.key, draw.shape, draw.wide) - 0.5) * math.pi
+    return _placed(draw, ops.sin(angle) / ops.cos(angle), *draw.parameters)
+
+
+@offered("random")
+def gumbel(
+    loc: Any = 0.0, scale: Any = 1.0, size: Any = None, *, dtype: Any = None, generator: Any = None, key: Any = None,
+    device: Any = None,
+) -> Tensor:  # fmt: skip
+    """Numbers with the distribution function exp(-exp(-(x - loc)/scale)). ValueError if ``scale`` is negative."""
+    require_scale("gumbel", scale=scale)
+    draw = drawn("gumbel", (loc, scale), size, dtype, generator, key, device)
+    return _placed(draw, standard_gumbel(draw.key, draw.shape, draw.wide), *draw.parameters)
+
+
+def standard_gumbel(key: Any, shape: tuple[int, ...], dtype: Any) -> Tensor:
+    """Gumbel numbers of location 0 and scale 1."""
+    result: Tensor = -ops.log(-ops.log(open_unit(key, shape, dtype)))
+    return result
+
+
+@offered("random")
+def logistic(
+    loc: Any = 0.0, scale: Any = 1.0, size: Any = None, *, dtype: Any = None, generator: Any = None, key: Any = None,
+    device: Any = None,
+) -> Tensor:  # fmt: skip
+    """Numbers with the distribution function sigmoid((x - loc)/scale). ValueError if ``scale`` is negative."""
+    require_scale("logistic", scale=scale)
+    draw = drawn("logistic", (loc, scale), size, dtype, generator, key, device)
+    u = open_unit(draw.key, draw.shape, draw.wide)
+    return _placed(draw, ops.log(u) - ops.log1p(-u), *draw.parameters)
+
+
+@offered("random")
+def weibull(
+    a: Any, size: Any = None, *, dtype: Any = None, generator: Any = None, key: Any = None, device: Any = None
+) -> Tensor:
+    """Numbers with the distribution function 1 - exp(-xᵃ), x > 0. ValueError if ``a`` is not positive."""
+    require_positive("weibull", a=a)
+    draw = drawn("weibull", (a,), size, dtype, generator, key, device)
+    return draw.result(ops.pow(standard_exponential(draw), 1 / draw.parameters[0]))
+
+
+@offered("random")
+def pareto(
+    a: Any, size: Any = None, *, dtype: Any = None, generator: Any = None, key: Any = None, device: Any = None
+) -> Tensor:
+    """Numbers with the distribution function 1 - (1 + x)⁻ᵃ, x > 0, as NumPy's (Lomax). ValueError if ``a`` is not
+    positive."""
+    require_positive("pareto", a=a)
+    draw = drawn("pareto", (a,), size, dtype, generator, key, device)
+    return draw.result(ops.expm1(ops.divide(standard_exponential(draw), draw.parameters[0])))
+
+
+@offered("random")
+def rayleigh(
+    scale: Any = 1.0, size: Any = None, *, dtype: Any = None, generator: Any = None, key: Any = None,
+    device: Any = None,
+) -> Tensor:  # fmt: skip
+    """Lengths of two normal numbers of deviation ``scale``. ValueError if ``scale`` is negative."""
+    require_scale("rayleigh", scale=scale)
+    draw = drawn("rayleigh", (scale,), size, dtype, generator, key, device)
+    return draw.result(ops.multiply(ops.sqrt(standard_exponential(draw) * 2), draw.parameters[0]))

@@ -1,0 +1,159 @@
+"""What all functions of this package share: parameters, sizes, dtypes and keys of what is drawn; uniform numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from runnel import ops
+from runnel.core.devices import as_device
+from runnel.core.dispatch import TensorLike
+from runnel.core.dtypes import DType, as_dtype, float32, float64, int32, uint64
+from runnel.core.errors import DTypeError, ShapeError
+from runnel.ops.arguments import as_sizes, broadcast_shapes
+from runnel.ops.arithmetic import add_p
+from runnel.ops.promotion import common_dtype
+from runnel.tensor.creation import asarray
+from runnel.tensor.methods import ArrayMethods
+from runnel.tensor.random import key_of
+from runnel.tensor.tensor import Tensor
+
+
+class Draw(NamedTuple):
+    """What is to be drawn: ``shape`` and ``dtype`` of the result, the ``key``, and the distribution's parameters:
+    tensors, or numbers."""
+
+    key: Any
+    shape: tuple[int, ...]
+    dtype: DType
+    parameters: tuple[Any, ...]
+
+    @property
+    def wide(self) -> DType:
+        """The dtype to compute in: float64 for itself, float32 for all others."""
+        return float64 if self.dtype is float64 else float32
+
+    def in_float64(self) -> list[Tensor]:
+        """The parameters in float64, of the shape of the result."""
+        return [self.as_float64(x) for x in self.parameters]
+
+    def as_float64(self, x: Any) -> Tensor:
+        wide = ops.cast(x, float64) if isinstance(x, TensorLike) else ops.full_like(self.key, x, (), float64)
+        spread: Tensor = ops.broadcast_to(wide, self.shape)
+        return spread
+
+    def result(self, x: Any) -> Tensor:
+        """``x`` in the dtype of the result."""
+        narrow: Tensor = ops.cast(x, self.dtype)
+        return narrow
+
+
+def drawn(
+    name: str,
+    parameters: tuple[Any, ...],
+    size: Any,
+    dtype: Any,
+    generator: Any,
+    key: Any,
+    device: Any,
+    *,
+    floating: bool = True,
+) -> Draw:
+    """The arguments that the functions have in common, in their plain form.
+
+    The shape is ``size``, to which the parameters broadcast, or that in which they meet; the dtype that of the
+    parameters, float32 for numbers and integers. DTypeError for another kind of dtype where it must be ``floating``.
+    """
+    arrays = tuple(as_parameter(x) for x in parameters)
+    tensors = [x for x in arrays if isinstance(x, Tensor)]
+    met = broadcast_shapes(name, *(x.shape for x in tensors))
+    shape = met if size is None else as_sizes(name, size)
+    if size is not None and not _reaches(met, shape):
+        raise ShapeError(f"[{name}] parameters of shape {met} do not broadcast to the size {shape}.")
+    if dtype is not None:
+        kind = as_dtype(dtype)
+    else:
+        kind = common_dtype(add_p, tuple(tensors)) if tensors else float32
+        kind = kind if kind.is_float else float32
+    if floating and not kind.is_float:
+        raise DTypeError(f"[{name}] draws floats; received dtype {kind.name}.")
+    place = as_device(device) if device is not None else tensors[0].device if tensors and key is None else None
+    return Draw(key_of(generator, key, place), shape, kind, arrays)
+
+
+def _reaches(shape: tuple[int, ...], target: tuple[int, ...]) -> bool:
+    """Whether an array of ``shape`` can be repeated to ``target``."""
+    last = target[len(target) - len(shape) :]
+    return len(shape) <= len(target) and all(n in (1, m) for n, m in zip(shape, last, strict=True))
+
+
+def as_parameter(x: Any) -> Any:
+    """A parameter as a tensor, or as the number that it is."""
+    if isinstance(x, ArrayMethods):
+        return x.read()
+    return asarray(x) if isinstance(x, (np.ndarray, list, tuple)) else x
+
+
+# --- checks -----------------------------------------------------------------------------------------------------------
+
+
+def require(name: str, parameter: str, value: Any, test: Callable[[Any], Any], description: str) -> None:
+    """ValueError unless all elements of ``value`` that are known now pass ``test``."""
+    known = known_values(value)
+    if known is not None and not np.all(test(known)):
+        wrong = known[~np.asarray(test(known))].flat[0] if known.ndim else known
+        raise ValueError(f"[{name}] {parameter} {description}; received {float(wrong):g}.")
+
+
+def known_values(value: Any) -> np.ndarray | None:
+    """The values of a parameter where they exist; None while a function is traced."""
+    if isinstance(value, TensorLike):
+        array = value.known()
+        return None if array is None else np.asarray(array)
+    return np.asarray(value) if isinstance(value, (bool, int, float, np.generic, np.ndarray)) else None
+
+
+def require_positive(name: str, **parameters: Any) -> None:
+    """ValueError unless each of them is greater than 0."""
+    for parameter, value in parameters.items():
+        require(name, parameter, value, lambda x: x > 0, "is greater than 0")
+
+
+def require_scale(name: str, **parameters: Any) -> None:
+    """ValueError if one of them is negative, or not a number."""
+    for parameter, value in parameters.items():
+        require(name, parameter, value, lambda x: x >= 0, "is not negative")
+
+
+def require_probability(name: str, **parameters: Any) -> None:
+    """ValueError unless each of them lies from 0 to 1."""
+    for parameter, value in parameters.items():
+        require(name, parameter, value, lambda x: (x >= 0) & (x <= 1), "is a probability, from 0 to 1")
+
+
+# --- uniform numbers --------------------------------------------------------------------------------------------------
+
+
+def open_unit(key: Any, shape: Iterable[int], dtype: DType, word: int = 0) -> Tensor:
+    """Uniform numbers in (0, 1), symmetric about ½: odd multiples of 2⁻²⁴ (float32) or 2⁻⁵³ (float64). ``word`` is 0 or
+    2, which are independent of one another."""
+    sizes = tuple(shape)
+    first = ops.random_bits(key, sizes, word)
+    if dtype is float64:
+        second = ops.random_bits(key, sizes, word + 1)
+        upper, lower = (ops.cast(ops.bitwise_right_shift(bits, 6), float64) for bits in (first, second))
+        unit = (upper * 2.0**26 + lower + 0.5) * 2.0**-52
+    else:
+        unit = (ops.cast(ops.cast(ops.bitwise_right_shift(first, 9), int32), float32) + 0.5) * 2.0**-23
+    result: Tensor = ops.cast(unit, dtype)
+    return result
+
+
+def wide_bits(key: Any, shape: Iterable[int]) -> Tensor:
+    """Uniform uint64."""
+    sizes = tuple(shape)
+    upper, lower = (ops.cast(ops.random_bits(key, sizes, word), uint64) for word in (0, 1))
+    bits: Tensor = ops.bitwise_or(ops.bitwise_left_shift(upper, 32), lower)
+    return bits

@@ -1,0 +1,110 @@
+"""Arrays filled with random numbers in place: ``x.normal_()`` and its kin, with PyTorch's arguments."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import numpy as np
+
+from runnel import ops
+from runnel.core.dtypes import DType, bool_, int64, uint64
+from runnel.core.errors import DTypeError
+from runnel.core.surface import offered
+from runnel.ops.arguments import Array
+from runnel.random import continuous, counts
+from runnel.random.drawing import require_positive, wide_bits
+from runnel.tensor.random import next_key
+from runnel.tensor.tensor import Tensor
+
+_SIGNIFICANT_BITS: Final = {"float64": 53, "float32": 24, "float16": 11, "bfloat16": 8}
+
+
+def _float(name: str, x: Array) -> DType:
+    if not x.dtype.is_float:
+        raise DTypeError(f"[{name}] draws floats; received a tensor of dtype {x.dtype.name}.")
+    kind: DType = x.dtype
+    return kind
+
+
+def _filled(name: str, distribution: Any, x: Array, parameters: tuple[Any, ...], generator: Any) -> Tensor:
+    kind = _float(name, x)
+    result: Tensor = distribution(*parameters, x.shape, dtype=kind, key=next_key(generator, x.device))
+    return result
+
+
+@offered("Tensor_: normal")
+def normal_of(x: Array, mean: Any = 0.0, std: Any = 1.0, *, generator: Any = None) -> Tensor:
+    """Normal numbers of the shape of ``x``."""
+    return _filled("normal_", continuous.normal, x, (mean, std), generator)
+
+
+@offered("Tensor_: uniform")
+def uniform_of(x: Array, low: Any = 0.0, high: Any = 1.0, *, generator: Any = None) -> Tensor:
+    """Uniform numbers of the shape of ``x``."""
+    return _filled("uniform_", continuous.uniform, x, (low, high), generator)
+
+
+@offered("Tensor_: log_normal")
+def log_normal_of(x: Array, mean: Any = 1.0, std: Any = 2.0, *, generator: Any = None) -> Tensor:
+    """Numbers of the shape of ``x`` whose logarithms are normal."""
+    return _filled("log_normal_", continuous.lognormal, x, (mean, std), generator)
+
+
+@offered("Tensor_: cauchy")
+def cauchy_of(x: Array, median: Any = 0.0, sigma: Any = 1.0, *, generator: Any = None) -> Tensor:
+    """Cauchy numbers of the shape of ``x``."""
+    return _filled("cauchy_", continuous.cauchy, x, (median, sigma), generator)
+
+
+@offered("Tensor_: exponential")
+def exponential_of(x: Array, lambd: Any = 1.0, *, generator: Any = None) -> Tensor:
+    """Exponential numbers of mean 1/lambd, of the shape of ``x``. ValueError unless ``lambd`` is greater than 0."""
+    require_positive("exponential_", lambd=lambd)
+    return _filled("exponential_", continuous.exponential, x, (1 / lambd,), generator)
+
+
+@offered("Tensor_: geometric")
+def geometric_of(x: Array, p: Any, *, generator: Any = None) -> Tensor:
+    """How many trials of probability ``p`` it takes to succeed, of the shape and dtype of ``x``."""
+    return counts.geometric(p, x.shape, dtype=x.dtype, key=next_key(generator, x.device))
+
+
+@offered("Tensor_: bernoulli")
+def bernoulli_of(x: Array, p: Any = 0.5, *, generator: Any = None) -> Tensor:
+    """1 with probability ``p``, else 0, of the shape and dtype of ``x``."""
+    return counts.bernoulli(p, x.shape, dtype=x.dtype, key=next_key(generator, x.device))
+
+
+@offered("Tensor_: random")
+def random_of(x: Array, low: int | None = None, high: int | None = None, *, generator: Any = None) -> Tensor:
+    """Integers in [low, high) of the shape and dtype of ``x``; in [0, low) where only one is given, and where none is,
+    all from 0 on that the dtype holds exactly. At most 2³² of them, or a power of 2, and of that dtype (else
+    ValueError)."""
+    first, end = (0, _end(x.dtype)) if low is None else (0, low) if high is None else (low, high)
+    least, most = _bounds(x.dtype)
+    span = end - first
+    if not (least <= first < end <= most + 1) or (span > 1 << 32 and span & (span - 1)):
+        raise ValueError(
+            f"[random_] the range [{first}, {end}) lies in that of {x.dtype.name} and holds from 1 to 2³² integers, or "
+            "a power of 2."
+        )
+    key = next_key(generator, x.device)
+    if span <= 1 << 32:
+        return ops.cast(ops.randint(key, first, end, x.shape), x.dtype)
+    bits = ops.bitwise_right_shift(wide_bits(key, x.shape), 65 - span.bit_length())
+    shifted = ops.cast(bits, uint64 if x.dtype is uint64 else int64)
+    return ops.cast(shifted + first if first else shifted, x.dtype)
+
+
+def _end(dtype: DType) -> int:
+    return 1 << _SIGNIFICANT_BITS[dtype.name] if dtype.is_float else _bounds(dtype)[1] + 1
+
+
+def _bounds(dtype: DType) -> tuple[int, int]:
+    """The least and the greatest integer; of floats, those up to which all integers are floats."""
+    if dtype is bool_:
+        return 0, 1
+    if dtype.is_float:
+        return -(1 << _SIGNIFICANT_BITS[dtype.name]), 1 << _SIGNIFICANT_BITS[dtype.name]
+    limits = np.iinfo(dtype.numpy)
+    return int(limits.min), int(limits.max)

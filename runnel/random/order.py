@@ -1,0 +1,116 @@
+"""Orders and samples of elements that are there: permutations, shuffles, choices."""
+
+from __future__ import annotations
+
+import math
+import operator
+from typing import Any
+
+import numpy as np
+
+from runnel import ops
+from runnel.core.dispatch import TensorLike
+from runnel.core.dtypes import as_dtype, float64, int64
+from runnel.core.errors import ArgumentError, ShapeError
+from runnel.core.surface import offered
+from runnel.ops.arguments import as_sizes, normalize_axis
+from runnel.random.categories import require_weights, with_replacement, without_replacement
+from runnel.random.drawing import known_values, wide_bits
+from runnel.tensor.creation import asarray
+from runnel.tensor.methods import ArrayMethods
+from runnel.tensor.random import key_of
+from runnel.tensor.tensor import Tensor
+
+
+@offered("rn", "random")
+def randperm(n: int, *, dtype: Any = int64, generator: Any = None, key: Any = None, device: Any = None) -> Tensor:
+    """The numbers 0, …, n - 1 in random order: the order of n random numbers of 64 bits."""
+    count = operator.index(n)
+    if count < 0:
+        raise ValueError(f"[randperm] n is not negative; received {n}.")
+    result: Tensor = ops.cast(_order(key_of(generator, key, device), count), as_dtype(dtype))
+    return result
+
+
+def _order(key: Any, count: int) -> Tensor:
+    order: Tensor = ops.argsort(wide_bits(key, (count,)))
+    return order
+
+
+@offered("random")
+def permutation(x: Any, axis: int = 0, *, generator: Any = None, key: Any = None, device: Any = None) -> Tensor:
+    """The slices of ``x`` along ``axis`` in random order; of an int n, those of ``arange(n)``."""
+    if not isinstance(x, (TensorLike, np.ndarray, list, tuple)):
+        return randperm(x, generator=generator, key=key, device=device)
+    array = asarray(x)
+    along = normalize_axis("permutation", axis, array.ndim)
+    of = key_of(generator, key, None if key is not None else device or array.device)
+    result: Tensor = ops.take(array, _order(of, array.shape[along]), along)
+    return result
+
+
+@offered("random")
+def shuffle(x: Any, axis: int = 0, *, generator: Any = None, key: Any = None) -> None:
+    """Bring the slices of ``x``, a Variable or a tensor, into random order along ``axis``, in place. ArgumentError for
+    lists and NumPy arrays, which :func:`permutation` takes."""
+    if not isinstance(x, ArrayMethods):
+        raise ArgumentError(
+            f"[shuffle] x is a tensor or a Variable; received {type(x).__name__}. permutation() gives a "
+            "shuffled tensor."
+        )
+    x.update("shuffle", lambda value: permutation(value, axis, generator=generator, key=key))
+
+
+@offered("random")
+def choice(
+    a: Any,
+    size: Any = None,
+    replace: bool = True,
+    p: Any = None,
+    axis: int = 0,
+    *,
+    generator: Any = None,
+    key: Any = None,
+    device: Any = None,
+) -> Tensor:
+    """Slices of ``a`` along ``axis`` (of an int n, numbers below n) at random: as many as ``size`` says, whose shape
+    stands in the place of that axis; one, without that axis, unless it is given.
+
+    Args:
+        replace: whether a slice may be chosen again.
+        p: the probability of each, with a sum of 1. Equal ones if left out.
+
+    ValueError if there is nothing to choose from, if more are asked for than there are without ``replace``, or if ``p``
+    are no probabilities with a sum of 1.
+    """
+    is_array = isinstance(a, (TensorLike, np.ndarray, list, tuple))
+    array = asarray(a) if is_array else None
+    along = 0 if array is None else normalize_axis("choice", axis, array.ndim)
+    n = operator.index(a) if array is None else array.shape[along]
+    sizes = () if size is None else as_sizes("choice", size)
+    count = math.prod(sizes)
+    if n <= 0 and count:
+        raise ValueError(f"[choice] there is nothing to choose from: {n} elements.")
+    if not replace and count > n:
+        raise ValueError(f"[choice] {count} different ones cannot be chosen among {n}; allow replace=True.")
+    of = key_of(generator, key, device if array is None or key is not None else device or array.device)
+    chosen = ops.reshape(_positions(of, n, count, replace, p), sizes)
+    result: Tensor = chosen if array is None else ops.take(array, chosen, along)
+    return result
+
+
+def _positions(key: Any, n: int, count: int, replace: bool, p: Any) -> Any:
+    if p is None and replace:
+        return ops.randint(key, 0, n or 1, (count,))
+    if p is None:
+        return _order(key, n)[:count]
+    weights = ops.stop_gradient(asarray(p))
+    if weights.shape != (n,):
+        raise ShapeError(f"[choice] p has a probability for each of {n}; received shape {weights.shape}.")
+    require_weights("choice", weights, 1 if replace else count)
+    known = known_values(weights)
+    tolerance = 1e-8 if weights.dtype is float64 else 1e-4
+    if known is not None and abs(float(known.sum(dtype=np.float64)) - 1) > tolerance:
+        raise ValueError(f"[choice] the probabilities p have the sum 1; theirs is {float(known.sum()):g}.")
+    wide = ops.cast(weights, float64)
+    return with_replacement(key, wide, count) if replace else without_replacement(key, wide, count)
