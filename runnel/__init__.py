@@ -4,7 +4,7 @@
 
 from typing import TYPE_CHECKING
 
-from runnel import linalg, nn, ops, optim, random, special
+from runnel import distributions, linalg, nn, ops, optim, random, special
 from runnel.compile.caches import clear_caches
 from runnel.compile.compiled import compile
 from runnel.compile.wrappers import uncompiled
@@ -593,6 +593,7 @@ __all__ = [
     "diff",
     "digamma",
     "dist",
+    "distributions",
     "div",
     "divide",
     "dot",

@@ -36,6 +36,7 @@ NAMESPACES = {
         "__init__.py",
         "Runnel: a deep-learning framework that is Python down to the machine code.",
         (
+            ("runnel", "distributions"),
             ("runnel", "linalg"),
             ("runnel", "nn"),
             ("runnel", "ops"),
@@ -50,6 +51,11 @@ NAMESPACES = {
     "random": Namespace(
         "random/__init__.py",
         "Random numbers: generators and keys, distributions under NumPy's names, permutations and choices.",
+    ),
+    "distributions": Namespace(
+        "distributions/__init__.py",
+        "Distributions of probability, with PyTorch's names: random values with gradients, log-probabilities, moments.",
+        tuple(("runnel.distributions", name) for name in ("constraints", "kl", "transforms")),
     ),
     "nn": Namespace(
         "nn/__init__.py",
@@ -98,6 +104,7 @@ NAMESPACES = {
 # modules that are imported when a name of theirs is asked for
 LATE = (
     "runnel.core.library.",
+    "runnel.distributions.",
     "runnel.nn.rare.",
     "runnel.nn.utils.",
     "runnel.ops.library.",
@@ -460,6 +467,7 @@ TITLES = {
     "linalg": "`rn.linalg`",
     "special": "`rn.special`",
     "random": "`rn.random`",
+    "distributions": "`rn.distributions`",
     "functional": "`rn.nn.functional`, usually imported as `F`",
     "nn": "`rn.nn`",
     "utils": "`rn.nn.utils`",
