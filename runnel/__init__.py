@@ -249,7 +249,7 @@ from runnel.transforms.vmap import vmap
 from runnel.transforms.while_loop import while_loop
 
 if TYPE_CHECKING:
-    from runnel import autograd, data
+    from runnel import autograd, data, distributions
     from runnel.core.library.dtype_info import (
         __array_api_version__,
         __version__,
@@ -610,6 +610,7 @@ __all__ = [
     "diff",
     "digamma",
     "dist",
+    "distributions",
     "div",
     "divide",
     "dot",
@@ -1042,6 +1043,7 @@ _LATE = {
     "diff": "runnel.ops.library.cumulative:diff",
     "digamma": "runnel.ops.library.special:digamma",
     "dist": "runnel.ops.library.products:dist",
+    "distributions": "runnel:distributions",
     "dot": "runnel.ops.library.products:dot",
     "double": "runnel.core.library.dtype_info:double",
     "dsplit": "runnel.ops.library.joining:dsplit",

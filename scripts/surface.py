@@ -48,7 +48,7 @@ NAMESPACES = {
             ("runnel", "special"),
             ("runnel.tensor", "debug"),
         ),
-        late=(("runnel", "autograd"), ("runnel", "data")),
+        late=(("runnel", "autograd"), ("runnel", "data"), ("runnel", "distributions")),
     ),
     "autograd": Namespace(
         "autograd.py",
@@ -60,6 +60,11 @@ NAMESPACES = {
     "random": Namespace(
         "random/__init__.py",
         "Random numbers: generators and keys, distributions under NumPy's names, permutations and choices.",
+    ),
+    "distributions": Namespace(
+        "distributions/__init__.py",
+        "Distributions of probability, with PyTorch's names: random values with gradients, log-probabilities, moments.",
+        tuple(("runnel.distributions", name) for name in ("constraints", "kl", "transforms")),
     ),
     "nn": Namespace(
         "nn/__init__.py",
@@ -179,6 +184,7 @@ NAMESPACES |= DOORS
 # modules that are imported when a name of theirs is asked for
 LATE = (
     "runnel.core.library.",
+    "runnel.distributions.",
     "runnel.nn.rare.",
     "runnel.nn.utils.",
     "runnel.ops.library.",
@@ -550,6 +556,7 @@ TITLES = {
     "linalg": "`rn.linalg`",
     "special": "`rn.special`",
     "random": "`rn.random`",
+    "distributions": "`rn.distributions`",
     "functional": "`rn.nn.functional`, usually imported as `F`",
     "nn": "`rn.nn`",
     "utils": "`rn.nn.utils`",

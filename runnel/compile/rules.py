@@ -34,7 +34,7 @@ from runnel.core.watched import WatchedDict
 from runnel.tensor import tracing
 from runnel.tensor.random import default_on, manual_seed
 from runnel.tensor.scalars import RunTimeNumbers, Schedule
-from runnel.tensor.stateful import Stateful, StatefulTree
+from runnel.tensor.stateful import HoldsTensors, Stateful, StatefulTree
 from runnel.tensor.tensor import Tensor
 from runnel.tensor.variable import Variable
 from runnel.transforms.custom import custom_vjp
@@ -225,6 +225,8 @@ class Rules(Policy):
             return value
         if isinstance(value, Stateful):
             return _structure_checked(rec, value)
+        if isinstance(value, HoldsTensors):
+            return _attributes_observed(rec, value)
         rec.refuse(
             f"a function of Runnel is given a {type(value).__name__} that holds things of yours, which it may read",
             "pass them as arguments",
@@ -284,6 +286,23 @@ def _structure_checked(rec: Recorder, value: Any) -> Any:
     if source is not None:
         into = looked_into if ticks(type(value)) else None
         rec.log.check(source, "parts_of({v}) != {0}", f"structure of {source}", (rec.constant(known),), looks_into=into)
+    return value
+
+
+def _attributes_observed(rec: Recorder, value: HoldsTensors) -> Any:
+    """An object whose attributes are read one by one, so that tensors among them are inputs of the program."""
+    source = rec.source_of(value)
+    if source is not None:
+        names = tuple(value.__dict__)
+        rec.log.check(source, "tuple({v}.__dict__) != {0}", f"names of attributes of {source}", (names,))
+    for name in list(value.__dict__):
+        part = attributes.read(rec, value, name)
+        items = [rec.hooks.get_item(part, i) for i in range(len(part))] if type(part) is list else [part]
+        for item in items:
+            if isinstance(item, HoldsTensors):
+                _attributes_observed(rec, item)
+            else:
+                content(rec, item)
     return value
 
 

@@ -48,6 +48,11 @@ class Stateful:
         return [part for name, item in list(self.__dict__.items()) for part in (item, name)]
 
 
+class HoldsTensors:
+    """An object that is made of its attributes, tensors among them: a distribution, for one. Programs take each tensor
+    as an input."""
+
+
 class StatefulTree(Stateful):
     """A stateful object that is called, holds others of its kind by name, and keeps names for Variables."""
 

@@ -1,0 +1,299 @@
+"""Kullback-Leibler divergences: a table of pairs of classes, open from outside."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+from runnel import ops
+from runnel.core.surface import offered
+from runnel.distributions.categorical import Categorical, OneHotCategorical
+from runnel.distributions.distribution import Distribution, sum_last
+from runnel.distributions.gamma_family import Exponential, Gamma, Pareto
+from runnel.distributions.half import HalfNormal
+from runnel.distributions.independent import Independent
+from runnel.distributions.intervals import ContinuousBernoulli, Uniform
+from runnel.distributions.location_scale import Cauchy, Gumbel, Laplace, Normal
+from runnel.distributions.multivariate_normal import LowRankMultivariateNormal, MultivariateNormal, squared_distance
+from runnel.distributions.simplex import Beta, Dirichlet
+from runnel.distributions.transformed import TransformedDistribution
+from runnel.distributions.trials import Bernoulli, Binomial, Geometric, Poisson
+from runnel.ops.arguments import broadcast_shapes
+from runnel.ops.library.numbers import xlogy
+from runnel.ops.library.special import digamma, lgamma
+from runnel.random.drawing import known_values
+
+Function = TypeVar("Function", bound=Callable[..., Any])
+_EULER = 0.57721566490153286
+_LOG_2PI = math.log(2 * math.pi)
+_TABLE: dict[tuple[type, type], Callable[[Any, Any], Any]] = {}
+
+
+@offered("distributions")
+def register_kl(type_p: type, type_q: type) -> Callable[[Function], Function]:
+    """A decorator: the function of (p, q) gives the divergence of these classes, and of those derived from them."""
+
+    def registered(function: Function) -> Function:
+        _TABLE[type_p, type_q] = function
+        return function
+
+    return registered
+
+
+@offered("distributions")
+def kl_divergence(p: Distribution, q: Distribution) -> Any:
+    """∫ p·log(p/q), of shape ``batch_shape``. NotImplementedError for pairs that are not in the table; the entry of the
+    nearest base classes holds."""
+    function = _nearest(type(p), type(q))
+    if function is None:
+        raise NotImplementedError(
+            f"[kl_divergence] there is no formula for {type(p).__name__} and {type(q).__name__}; add one with "
+            "register_kl()."
+        )
+    return function(p, q)
+
+
+def _nearest(p: type, q: type) -> Callable[[Any, Any], Any] | None:
+    """The entry of the classes that are nearest to ``p`` and ``q``."""
+    near = {
+        (p.__mro__.index(a) + q.__mro__.index(b), p.__mro__.index(a)): function
+        for (a, b), function in _TABLE.items()
+        if a in p.__mro__ and b in q.__mro__
+    }
+    return near[min(near)] if near else None
+
+
+# --- of one class ---------------------------------------------------------------------------------------------------
+
+
+@register_kl(Normal, Normal)
+def _normal(p: Normal, q: Normal) -> Any:
+    ratio, apart = p.scale / q.scale, (p.loc - q.loc) / q.scale
+    return (ratio * ratio + apart * apart - 1) * 0.5 - ops.log(ratio)
+
+
+@register_kl(HalfNormal, HalfNormal)
+def _half_normal(p: HalfNormal, q: HalfNormal) -> Any:
+    return _normal(p.base_dist, q.base_dist)  # type: ignore[arg-type]
+
+
+@register_kl(Laplace, Laplace)
+def _laplace(p: Laplace, q: Laplace) -> Any:
+    ratio, apart = p.scale / q.scale, ops.abs(p.loc - q.loc)
+    return -ops.log(ratio) + apart / q.scale + ratio * ops.exp(-apart / p.scale) - 1
+
+
+@register_kl(Cauchy, Cauchy)
+def _cauchy(p: Cauchy, q: Cauchy) -> Any:
+    """F. Chyzak, F. Nielsen, "A closed-form formula for the Kullback-Leibler divergence between Cauchy distributions",
+    2019."""
+    total, apart = p.scale + q.scale, p.loc - q.loc
+    return ops.log(total * total + apart * apart) - ops.log(p.scale * q.scale * 4)
+
+
+@register_kl(Gumbel, Gumbel)
+def _gumbel(p: Gumbel, q: Gumbel) -> Any:
+    ratio, moved, loc = p.scale / q.scale, q.loc / q.scale, p.loc / q.scale
+    shifted = ops.exp(moved - loc + lgamma(ratio + 1))
+    return -ops.log(ratio) - moved + loc + ratio * _EULER - (1 + _EULER) + shifted
+
+
+@register_kl(Exponential, Exponential)
+def _exponential(p: Exponential, q: Exponential) -> Any:
+    ratio = q.rate / p.rate
+    return ratio - ops.log(ratio) - 1
+
+
+@register_kl(Gamma, Gamma)
+def _gamma(p: Gamma, q: Gamma) -> Any:
+    a, b = p.concentration, q.concentration
+    shapes = lgamma(b) - lgamma(a) + (a - b) * digamma(a)
+    return b * ops.log(p.rate / q.rate) + shapes + (q.rate - p.rate) * (a / p.rate)
+
+
+@register_kl(Beta, Beta)
+def _beta(p: Beta, q: Beta) -> Any:
+    total = p.concentration1 + p.concentration0
+    first = (p.concentration1 - q.concentration1) * digamma(p.concentration1)
+    second = (p.concentration0 - q.concentration0) * digamma(p.concentration0)
+    rest = (q.concentration1 + q.concentration0 - total) * digamma(total)
+    return q._log_beta() - p._log_beta() + first + second + rest
+
+
+@register_kl(Dirichlet, Dirichlet)
+def _dirichlet(p: Dirichlet, q: Dirichlet) -> Any:
+    a, b = p.concentration, q.concentration
+    total = ops.sum(a, -1)
+    sizes = lgamma(total) - lgamma(ops.sum(b, -1)) - ops.sum(lgamma(a) - lgamma(b), -1)
+    return sizes + ops.sum((a - b) * (digamma(a) - ops.expand_dims(digamma(total), -1)), -1)
+
+
+@register_kl(Bernoulli, Bernoulli)
+def _bernoulli(p: Bernoulli, q: Bernoulli) -> Any:
+    ones = _share(p.probs, q.probs, ops.softplus(-q.logits) - ops.softplus(-p.logits))
+    return ones + _share(1 - p.probs, 1 - q.probs, ops.softplus(q.logits) - ops.softplus(p.logits))
+
+
+def _share(p: Any, q: Any, log_ratio: Any) -> Any:
+    """p·log(p/q), 0 where p is 0, infinite where q alone is."""
+    is_outside = ops.logical_and(ops.equal(q, 0), ops.greater(p, 0))
+    return ops.where(ops.equal(p, 0), 0.0, ops.where(is_outside, math.inf, p * log_ratio))
+
+
+@register_kl(ContinuousBernoulli, ContinuousBernoulli)
+def _continuous_bernoulli(p: ContinuousBernoulli, q: ContinuousBernoulli) -> Any:
+    return -p.entropy() - p.mean * q.logits - q._log_constant() + ops.softplus(q.logits)
+
+
+@register_kl(Binomial, Binomial)
+def _binomial(p: Binomial, q: Binomial) -> Any:
+    """Of equal counts; infinite where p has more of them. ValueError for others, whose divergence has no formula."""
+    fewer = known_values(ops.less(p.total_count, q.total_count))
+    if fewer is not None and fewer.any():
+        raise ValueError("[kl_divergence] Binomials have one total_count, or p the greater one.")
+    every = p.total_count * (p.probs * (p.logits - q.logits) - ops.softplus(p.logits) + ops.softplus(q.logits))
+    return ops.where(ops.greater(p.total_count, q.total_count), math.inf, every)
+
+
+@register_kl(Geometric, Geometric)
+def _geometric(p: Geometric, q: Geometric) -> Any:
+    return -p.entropy() - ops.log1p(-q.probs) / p.probs - q.logits
+
+
+@register_kl(Poisson, Poisson)
+def _poisson(p: Poisson, q: Poisson) -> Any:
+    return xlogy(p.rate, p.rate) - xlogy(p.rate, q.rate) - (p.rate - q.rate)
+
+
+@register_kl(Categorical, Categorical)
+def _categorical(p: Categorical, q: Categorical) -> Any:
+    terms = ops.where(ops.equal(p.probs, 0), 0.0, p.probs * (p.logits - q.logits))
+    is_outside = ops.logical_and(ops.equal(q.probs, 0), ops.greater(p.probs, 0))
+    return ops.sum(ops.where(is_outside, math.inf, terms), -1)
+
+
+@register_kl(OneHotCategorical, OneHotCategorical)
+def _one_hot(p: OneHotCategorical, q: OneHotCategorical) -> Any:
+    return _categorical(p, q)  # type: ignore[arg-type]
+
+
+@register_kl(Uniform, Uniform)
+def _uniform(p: Uniform, q: Uniform) -> Any:
+    is_outside = ops.logical_or(ops.less(p.low, q.low), ops.greater(p.high, q.high))
+    return ops.where(is_outside, math.inf, ops.log((q.high - q.low) / (p.high - p.low)))
+
+
+@register_kl(Pareto, Pareto)
+def _pareto(p: Pareto, q: Pareto) -> Any:
+    ratio, shapes = p.scale / q.scale, q.alpha / p.alpha
+    return ops.where(ops.less(p.scale, q.scale), math.inf, q.alpha * ops.log(ratio) - ops.log(shapes) + shapes - 1)
+
+
+@register_kl(MultivariateNormal, MultivariateNormal)
+@register_kl(MultivariateNormal, LowRankMultivariateNormal)
+@register_kl(LowRankMultivariateNormal, MultivariateNormal)
+@register_kl(LowRankMultivariateNormal, LowRankMultivariateNormal)
+def _multivariate_normal(p: Any, q: Any) -> Any:
+    """-H(p) less the mean of log q: by the factor of q, the squares of the columns of that of p."""
+    factor, n = q.scale_tril, p.event_shape[0]
+    columns = p.scale_tril.mT
+    spread = ops.sum(squared_distance(ops.expand_dims(factor, -3), columns), -1)
+    full = spread + squared_distance(factor, p.loc - q.loc) + n * _LOG_2PI
+    return full * 0.5 + (q.entropy() - 0.5 * n * (1 + _LOG_2PI)) - p.entropy()
+
+
+@register_kl(Independent, Independent)
+def _independent(p: Independent, q: Independent) -> Any:
+    if p.reinterpreted_batch_ndims != q.reinterpreted_batch_ndims:
+        raise NotImplementedError("[kl_divergence] Independents are of as many axes each.")
+    return sum_last(kl_divergence(p.base_dist, q.base_dist), p.reinterpreted_batch_ndims)
+
+
+@register_kl(TransformedDistribution, TransformedDistribution)
+def _transformed(p: TransformedDistribution, q: TransformedDistribution) -> Any:
+    if p.transforms != q.transforms or p.event_shape != q.event_shape:
+        raise NotImplementedError("[kl_divergence] transformed distributions have the same transforms.")
+    more = len(p.event_shape) - len(p.base_dist.event_shape)
+    return sum_last(kl_divergence(p.base_dist, q.base_dist), max(more, 0))
+
+
+# --- of two classes: -H(p) less the mean of log q -------------------------------------------------------------------
+
+
+def _to_normal(p: Any, q: Normal) -> Any:
+    apart = (p.mean - q.loc) / q.scale
+    square = p.variance / (q.scale * q.scale) + apart * apart
+    return square * 0.5 + ops.log(q.scale) + 0.5 * _LOG_2PI - p.entropy()
+
+
+def _to_exponential(p: Any, q: Exponential) -> Any:
+    return q.rate * p.mean - ops.log(q.rate) - p.entropy()
+
+
+def _gamma_of_exponential(p: Exponential) -> Gamma:
+    return Gamma(ops.ones_like(p.rate), p.rate, validate_args=False)
+
+
+for _kind in (Beta, Exponential, Gamma, Gumbel, Laplace, Pareto, Uniform):
+    register_kl(_kind, Normal)(_to_normal)
+for _kind in (Beta, Gamma, Pareto):
+    register_kl(_kind, Exponential)(_to_exponential)
+
+
+@register_kl(Uniform, Exponential)
+def _uniform_exponential(p: Uniform, q: Exponential) -> Any:
+    return ops.where(ops.less(p.low, 0), math.inf, _to_exponential(p, q))
+
+
+@register_kl(Exponential, Gamma)
+def _exponential_gamma(p: Exponential, q: Gamma) -> Any:
+    return _gamma(_gamma_of_exponential(p), q)
+
+
+@register_kl(Uniform, Gumbel)
+@register_kl(Normal, Gumbel)
+@register_kl(Exponential, Gumbel)
+def _to_gumbel(p: Any, q: Gumbel) -> Any:
+    """By the mean of exp(-(x - loc)/scale)."""
+    centred = (p.mean - q.loc) / q.scale
+    return centred + _mean_exponential(p, -1 / q.scale) * ops.exp(q.loc / q.scale) + ops.log(q.scale) - p.entropy()
+
+
+def _mean_exponential(p: Any, t: Any) -> Any:
+    """The mean of exp(t·x), t < 0."""
+    if isinstance(p, Normal):
+        return ops.exp(p.loc * t + p.variance * t * t * 0.5)
+    if isinstance(p, Exponential):
+        return p.rate / (p.rate - t)
+    return (ops.exp(p.high * t) - ops.exp(p.low * t)) / ((p.high - p.low) * t)
+
+
+@register_kl(Normal, Laplace)
+def _normal_laplace(p: Normal, q: Laplace) -> Any:
+    """By the mean of |x - loc|, a folded normal number."""
+    apart = p.loc - q.loc
+    z = apart / p.scale
+    density = ops.exp(z * z * -0.5) * (math.sqrt(2 / math.pi))
+    mean = p.scale * density + apart * ops.erf(z * math.sqrt(0.5))
+    return mean / q.scale + ops.log(q.scale * 2) - p.entropy()
+
+
+def _infinite(p: Any, q: Any) -> Any:
+    """Where p has values that are impossible for q."""
+    shape = broadcast_shapes("kl_divergence", p.batch_shape, q.batch_shape)
+    return ops.full_like(p.mean, math.inf, shape)
+
+
+for _wide, _narrower in {
+    Exponential: (Beta, Pareto, Uniform),
+    Gamma: (Beta, Pareto, Uniform),
+    Gumbel: (Beta, Exponential, Gamma, Pareto, Uniform),
+    Laplace: (Beta, Exponential, Gamma, Pareto, Uniform),
+    Normal: (Beta, Exponential, Gamma, Pareto, Uniform),
+    Pareto: (Beta, Uniform),
+    Beta: (Pareto,),
+    Poisson: (Bernoulli, Binomial),
+}.items():
+    for _other in _narrower:
+        register_kl(_wide, _other)(_infinite)

@@ -1,0 +1,162 @@
+"""Distributions of functions of random values."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+from runnel import ops
+from runnel.core.errors import ArgumentError, ShapeError
+from runnel.core.surface import offered
+from runnel.distributions import constraints
+from runnel.distributions.distribution import Distribution, sum_last
+from runnel.distributions.independent import Independent
+from runnel.distributions.location_scale import Normal
+from runnel.distributions.transforms import ComposeTransform, ExpTransform, StickBreakingTransform, Transform
+from runnel.tensor.grad_mode import run_recording
+
+
+@offered("distributions")
+class TransformedDistribution(Distribution):
+    """What ``transforms``, one or several in order, make of values of ``base_distribution``: the density is that of the
+    argument, less the logarithm of how much volumes are stretched."""
+
+    base_dist: Any
+
+    def __init__(self, base_distribution: Distribution, transforms: Any, validate_args: bool | None = None) -> None:
+        parts = [transforms] if isinstance(transforms, Transform) else list(transforms)
+        if not all(isinstance(part, Transform) for part in parts):
+            raise ArgumentError(f"[TransformedDistribution] transforms are Transforms; received {transforms!r}.")
+        self.transforms = parts
+        whole = ComposeTransform(parts)
+        base_shape = (*base_distribution.batch_shape, *base_distribution.event_shape)
+        dim = whole.domain.event_dim
+        if len(base_shape) < dim:
+            raise ShapeError(f"[TransformedDistribution] values need {dim} axes; those of the base have {base_shape}.")
+        forward = tuple(whole.forward_shape(base_shape))
+        expanded = tuple(whole.inverse_shape(forward))
+        if expanded != base_shape:
+            batch = expanded[: len(expanded) - len(base_distribution.event_shape)]
+            base_distribution = base_distribution.expand(batch)
+        more = dim - len(base_distribution.event_shape)
+        self.base_dist = Independent(base_distribution, more) if more > 0 else base_distribution
+        change = whole.codomain.event_dim - dim
+        event_dim = max(len(self.base_dist.event_shape) + change, whole.codomain.event_dim)
+        cut = len(forward) - event_dim
+        super().__init__(forward[:cut], forward[cut:], validate_args)
+
+    @property
+    def has_rsample(self) -> Any:  # type: ignore[override]
+        return self.base_dist.has_rsample
+
+    @property
+    def support(self) -> Any:
+        if not self.transforms:
+            return self.base_dist.support
+        last = self.transforms[-1].codomain
+        more = len(self.event_shape) - last.event_dim
+        return constraints.independent(last, more) if more > 0 else last
+
+    def expand(self, batch_shape: Any, _instance: Any = None) -> TransformedDistribution:
+        copy = object.__new__(type(self))
+        copy.__dict__.update(self.__dict__)
+        shape = tuple(batch_shape)
+        inner = tuple(ComposeTransform(self.transforms).inverse_shape((*shape, *self.event_shape)))
+        copy.base_dist = self.base_dist.expand(inner[: len(inner) - len(self.base_dist.event_shape)])
+        copy._batch_shape = shape
+        return copy
+
+    def _transformed(self, x: Any) -> Any:
+        for transform in self.transforms:
+            x = transform(x)
+        return x
+
+    def sample(self, sample_shape: Any = (), *, generator: Any = None, key: Any = None) -> Any:
+        drawn = self.base_dist.sample(sample_shape, generator=generator, key=key)
+        return ops.stop_gradient(run_recording(False, self._transformed, drawn))
+
+    def rsample(self, sample_shape: Any = (), *, generator: Any = None, key: Any = None) -> Any:
+        return self._transformed(self.base_dist.rsample(sample_shape, generator=generator, key=key))
+
+    def log_prob(self, value: Any) -> Any:
+        y = self._valid(value)
+        event_dim = len(self.event_shape)
+        stretched: Any = 0.0
+        for transform in reversed(self.transforms):
+            x = transform._inverse(y)
+            event_dim += transform.domain.event_dim - transform.codomain.event_dim
+            slope = transform.log_abs_det_jacobian(x, y)
+            stretched = stretched - sum_last(slope, event_dim - transform.domain.event_dim)
+            y = x
+        own = len(self.base_dist.event_shape)
+        return sum_last(self.base_dist.log_prob(y), event_dim - own) + stretched
+
+    def _sign(self) -> Any:
+        return ComposeTransform(self.transforms).sign
+
+    def cdf(self, value: Any) -> Any:
+        y = self._valid(value)
+        for transform in reversed(self.transforms):
+            y = transform._inverse(y)
+        return (self.base_dist.cdf(y) - 0.5) * self._sign() + 0.5
+
+    def icdf(self, value: Any) -> Any:
+        return self._transformed(self.base_dist.icdf((value - 0.5) * self._sign() + 0.5))
+
+
+@offered("distributions")
+class LogNormal(TransformedDistribution):
+    """Numbers whose logarithms are normal, of mean ``loc`` and deviation ``scale``."""
+
+    arg_constraints: ClassVar = {"loc": constraints.real, "scale": constraints.positive}
+
+    def __init__(self, loc: Any, scale: Any, validate_args: bool | None = None) -> None:
+        super().__init__(Normal(loc, scale, validate_args=validate_args), ExpTransform(), validate_args)
+
+    @property
+    def loc(self) -> Any:
+        """The mean of the logarithms."""
+        return self.base_dist.loc
+
+    @property
+    def scale(self) -> Any:
+        """The deviation of the logarithms."""
+        return self.base_dist.scale
+
+    @property
+    def mean(self) -> Any:
+        return ops.exp(self.loc + self.scale * self.scale / 2)
+
+    @property
+    def mode(self) -> Any:
+        return ops.exp(self.loc - self.scale * self.scale)
+
+    @property
+    def variance(self) -> Any:
+        square = self.scale * self.scale
+        return ops.expm1(square) * ops.exp(self.loc * 2 + square)
+
+    def entropy(self) -> Any:
+        return self.base_dist.entropy() + self.loc
+
+
+@offered("distributions")
+class LogisticNormal(TransformedDistribution):
+    """Vectors of n + 1 probabilities that are made of normal vectors of n numbers by stick breaking."""
+
+    arg_constraints: ClassVar = {"loc": constraints.real, "scale": constraints.positive}
+
+    def __init__(self, loc: Any, scale: Any, validate_args: bool | None = None) -> None:
+        base = Normal(loc, scale, validate_args=validate_args)
+        if not base.batch_shape:
+            base = base.expand((1,))
+        super().__init__(base, StickBreakingTransform(), validate_args)
+
+    @property
+    def loc(self) -> Any:
+        """The means of the normal numbers."""
+        return self.base_dist.base_dist.loc
+
+    @property
+    def scale(self) -> Any:
+        """Their deviations."""
+        return self.base_dist.base_dist.scale

@@ -1,0 +1,221 @@
+"""Distributions of trials that succeed or fail, and of counts of them."""
+
+from __future__ import annotations
+
+import math
+from typing import Any, ClassVar
+
+from runnel import ops
+from runnel.core.surface import offered
+from runnel.distributions import constraints
+from runnel.distributions.distribution import Distribution, broadcast_all
+from runnel.distributions.probabilities import ByProbability
+from runnel.ops.library.numbers import xlogy
+from runnel.ops.library.special import lgamma
+from runnel.random import counts, drawing, gamma_family
+from runnel.tensor.random import key_of
+
+
+@offered("distributions")
+class Bernoulli(ByProbability):
+    """1 with the probability ``probs`` = sigmoid(``logits``), else 0."""
+
+    arg_constraints: ClassVar = {"probs": constraints.unit_interval, "logits": constraints.real}
+    support = constraints.boolean
+    has_enumerate_support = True
+
+    def __init__(self, probs: Any = None, logits: Any = None, validate_args: bool | None = None) -> None:
+        self._take(probs, logits, validate_args)
+
+    def sample(self, sample_shape: Any = (), *, generator: Any = None, key: Any = None) -> Any:
+        p = ops.stop_gradient(self.probs)
+        return counts.bernoulli(p, self._extended_shape(sample_shape), generator=generator, key=key)
+
+    @property
+    def mean(self) -> Any:
+        return self.probs
+
+    @property
+    def mode(self) -> Any:
+        p = self.probs
+        return ops.where(ops.equal(p, 0.5), math.nan, ops.cast(ops.greater(p, 0.5), p.dtype))
+
+    @property
+    def variance(self) -> Any:
+        p = self.probs
+        return p * (1 - p)
+
+    def log_prob(self, value: Any) -> Any:
+        x = ops.cast(self._valid(value), self.logits.dtype)
+        return x * self.logits - ops.softplus(self.logits)
+
+    def entropy(self) -> Any:
+        return ops.softplus(self.logits) - self.probs * self.logits
+
+    def enumerate_support(self, expand: bool = True) -> Any:
+        p = self.probs
+        values = ops.reshape(ops.iota(p, (2,), dtype=p.dtype), (2, *(1,) * p.ndim))
+        return ops.broadcast_to(values, (2, *p.shape)) if expand else values
+
+
+@offered("distributions")
+class Geometric(ByProbability):
+    """How many trials fail before the first that succeeds, each with the probability ``probs``."""
+
+    arg_constraints: ClassVar = {"probs": constraints.interval(2.0**-1022, 1.0), "logits": constraints.real}
+    support = constraints.nonnegative_integer
+
+    def __init__(self, probs: Any = None, logits: Any = None, validate_args: bool | None = None) -> None:
+        self._take(probs, logits, validate_args)
+
+    def sample(self, sample_shape: Any = (), *, generator: Any = None, key: Any = None) -> Any:
+        shape = self._extended_shape(sample_shape)
+        return counts.geometric(ops.stop_gradient(self.probs), shape, generator=generator, key=key) - 1
+
+    @property
+    def mean(self) -> Any:
+        return 1 / self.probs - 1
+
+    @property
+    def mode(self) -> Any:
+        return ops.zeros_like(self.probs)
+
+    @property
+    def variance(self) -> Any:
+        return (1 / self.probs - 1) / self.probs
+
+    def log_prob(self, value: Any) -> Any:
+        x, p = self._valid(value), self.probs
+        is_certain = ops.logical_and(ops.equal(p, 1), ops.equal(x, 0))
+        return x * ops.log1p(-ops.where(is_certain, 0.0, p)) + ops.log(p)
+
+    def entropy(self) -> Any:
+        p = self.probs
+        return (ops.softplus(self.logits) - p * self.logits) / p
+
+
+@offered("distributions")
+class Binomial(ByProbability):
+    """How many of ``total_count`` trials succeed, each with the probability ``probs``."""
+
+    arg_constraints: ClassVar = {
+        "total_count": constraints.nonnegative_integer, "probs": constraints.unit_interval, "logits": constraints.real
+    }  # fmt: skip
+    has_enumerate_support = True
+    total_count: Any
+
+    def __init__(
+        self, total_count: Any = 1, probs: Any = None, logits: Any = None, validate_args: bool | None = None
+    ) -> None:
+        self._take(probs, logits, validate_args, total_count=total_count)
+
+    @property
+    def support(self) -> Any:
+        return constraints.integer_interval(0, self.total_count)
+
+    def sample(self, sample_shape: Any = (), *, generator: Any = None, key: Any = None) -> Any:
+        p = ops.stop_gradient(self.probs)
+        return counts.binomial(self.total_count, p, self._extended_shape(sample_shape), generator=generator, key=key)
+
+    @property
+    def mean(self) -> Any:
+        return self.total_count * self.probs
+
+    @property
+    def mode(self) -> Any:
+        return ops.minimum(ops.floor((self.total_count + 1) * self.probs), self.total_count)
+
+    @property
+    def variance(self) -> Any:
+        return self.total_count * self.probs * (1 - self.probs)
+
+    def log_prob(self, value: Any) -> Any:
+        x, n = self._valid(value), self.total_count
+        ways = lgamma(n + 1) - lgamma(x + 1) - lgamma(n - x + 1)
+        return ways + x * self.logits - n * ops.softplus(self.logits)
+
+    def entropy(self) -> Any:
+        log_prob = self.log_prob(self.enumerate_support(False))
+        return -ops.sum(ops.exp(log_prob) * log_prob, 0)
+
+    def enumerate_support(self, expand: bool = True) -> Any:
+        """ValueError unless the count is known, and the same for all."""
+        known = drawing.known_values(self.total_count)
+        if known is None or not known.size or known.min() != known.max():
+            raise ValueError("[Binomial] values are enumerated where total_count is known, and the same for all.")
+        n, p = int(known.max()), self.probs
+        values = ops.reshape(ops.iota(p, (n + 1,), dtype=p.dtype), (n + 1, *(1,) * p.ndim))
+        return ops.broadcast_to(values, (n + 1, *p.shape)) if expand else values
+
+
+@offered("distributions")
+class NegativeBinomial(ByProbability):
+    """How many trials succeed, each with the probability ``probs``, before ``total_count`` have failed, which need not
+    be a whole number."""
+
+    arg_constraints: ClassVar = {
+        "total_count": constraints.nonnegative, "probs": constraints.half_open_interval(0.0, 1.0),
+        "logits": constraints.real,
+    }  # fmt: skip
+    support = constraints.nonnegative_integer
+    total_count: Any
+
+    def __init__(
+        self, total_count: Any, probs: Any = None, logits: Any = None, validate_args: bool | None = None
+    ) -> None:
+        self._take(probs, logits, validate_args, total_count=total_count)
+
+    def sample(self, sample_shape: Any = (), *, generator: Any = None, key: Any = None) -> Any:
+        n, odds = ops.stop_gradient(self.total_count), ops.exp(ops.stop_gradient(self.logits))
+        of = key_of(generator, key, None if key is not None else n.device)
+        means = gamma_family.gamma(n, odds, self._extended_shape(sample_shape), key=ops.fold_in(of, 0))
+        return counts.poisson(means, key=ops.fold_in(of, 1))
+
+    @property
+    def mean(self) -> Any:
+        return self.total_count * ops.exp(self.logits)
+
+    @property
+    def mode(self) -> Any:
+        return ops.maximum(ops.floor((self.total_count - 1) * ops.exp(self.logits)), 0)
+
+    @property
+    def variance(self) -> Any:
+        return self.mean / ops.sigmoid(-self.logits)
+
+    def log_prob(self, value: Any) -> Any:
+        x, n = self._valid(value), self.total_count
+        is_never = ops.equal(n + x, 0)
+        ways = lgamma(ops.where(is_never, 1.0, n + x)) - lgamma(x + 1) - lgamma(ops.where(is_never, 1.0, n))
+        return ways - n * ops.softplus(self.logits) - x * ops.softplus(-self.logits)
+
+
+@offered("distributions")
+class Poisson(Distribution):
+    """Counts of mean ``rate``."""
+
+    arg_constraints: ClassVar = {"rate": constraints.nonnegative}
+    support = constraints.nonnegative_integer
+
+    def __init__(self, rate: Any, validate_args: bool | None = None) -> None:
+        (self.rate,) = broadcast_all("Poisson", rate)
+        super().__init__(self.rate.shape, validate_args=validate_args)
+
+    def sample(self, sample_shape: Any = (), *, generator: Any = None, key: Any = None) -> Any:
+        return counts.poisson(self.rate, self._extended_shape(sample_shape), generator=generator, key=key)
+
+    @property
+    def mean(self) -> Any:
+        return self.rate
+
+    @property
+    def mode(self) -> Any:
+        return ops.floor(self.rate)
+
+    @property
+    def variance(self) -> Any:
+        return self.rate
+
+    def log_prob(self, value: Any) -> Any:
+        x = self._valid(value)
+        return xlogy(x, self.rate) - self.rate - lgamma(x + 1)
