@@ -17,7 +17,7 @@ import numpy as np
 from runnel.core import pytree
 from runnel.core.dtypes import DType, as_dtype, from_numpy
 from runnel.core.errors import GraphError
-from runnel.core.showing import shown
+from runnel.core.showing import short_repr
 from runnel.declarative.calls import Arguments, Slot
 from runnel.declarative.operation import Static
 
@@ -33,20 +33,20 @@ def function_name(function: Any) -> str:
     """A function as ``module:name``. GraphError for one that no file can name."""
     name = getattr(function, "__qualname__", "<locals>")
     for module in (*_NAMESPACES, *_METHODS, *_OWN):
-        found = _resolved(f"{module}:{name}")
-        if found is not None and (found is function or found is vars(function).get("__wrapped__")):
+        known = _resolved(f"{module}:{name}")
+        if known is not None and (known is function or known is vars(function).get("__wrapped__")):
             return f"{module}:{name}"
     raise GraphError(
-        f"[save] a call of {shown(function)} cannot be saved; only functions of rn have names that a file may use."
+        f"[save] a call of {short_repr(function)} cannot be saved; only functions of rn have names that a file may use."
     )
 
 
 def function_called(text: Any) -> Callable[..., Any]:
     """The function that :func:`function_name` gave a name."""
-    found = _resolved(text) if isinstance(text, str) else None
-    if found is None:
-        raise ValueError(f"{shown(text)} is no function that a graph calls")
-    return found
+    known = _resolved(text) if isinstance(text, str) else None
+    if known is None:
+        raise ValueError(f"{short_repr(text)} is no function that a graph calls")
+    return known
 
 
 def _resolved(text: str) -> Callable[..., Any] | None:
@@ -96,7 +96,7 @@ def unpacked_static(value: dict[str, Any]) -> Static:
     shape = value["shape"]
     if shape is not None:
         if not isinstance(shape, list) or not all(n is None or (type(n) is int and n >= 0) for n in shape):
-            raise ValueError(f"{shown(shape)} is no shape")
+            raise ValueError(f"{short_repr(shape)} is no shape")
         shape = tuple(shape)
     return Static(shape, None if value["dtype"] is None else as_dtype(value["dtype"]))
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, Final
 
 from runnel.core.dtypes import DType
-from runnel.core.showing import shown
+from runnel.core.showing import short_repr
 from runnel.declarative.calls import Arguments, Slot
 from runnel.declarative.control import Body
 from runnel.declarative.graph import Graph, default_graph
@@ -66,4 +66,4 @@ def _shown(value: Any) -> str:
         return str(value)
     if isinstance(value, (list, tuple)) and any(isinstance(x, (_Name, Slot)) for x in value):
         return f"[{', '.join(map(_shown, value))}]"
-    return repr(value) if isinstance(value, _PLAIN) else shown(value)
+    return repr(value) if isinstance(value, _PLAIN) else short_repr(value)
