@@ -183,8 +183,9 @@ class Session:
 
     def _prepare(self, plan: Plan) -> None:
         """Raise for what a run of ``plan`` would miss, and make what it needs."""
+        fed = set(plan.fed)
         for x in plan.operations:
-            if isinstance(x, Placeholder) and x.outputs[0] not in plan.fed:
+            if isinstance(x, Placeholder) and x.outputs[0] not in fed:
                 raise GraphError(
                     f"[session] the placeholder '{x.name}', declared at {x.where}, is needed and not fed; "
                     "run(fetches, feed_dict={it: value})."
