@@ -11,8 +11,8 @@ import numpy as np
 import runnel as rn
 import runnel.declarative as dg
 
-CALLS = 500
-TURNS = 40
+CALLS = 50
+TURNS = 400
 
 
 def seconds(call: Callable[[], Any]) -> float:

@@ -120,8 +120,8 @@ class GraphFunction:
         run = launch(bool(self.variables), [WRITES] if writes else [])
         head = f"call({', '.join(f'x{i}' for i in range(len(avals)))})"
         lines = [*checks, *TAKE, *fill, *run, f"return ({' '.join(results)})"]
-        made: Callable[..., tuple[Tensor, ...]] = function(head, lines, space, "call of a graph")
-        return made
+        call: Callable[..., tuple[Tensor, ...]] = function(head, lines, space, "call of a graph")
+        return call
 
 
 class _Refusal:

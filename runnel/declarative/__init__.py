@@ -8,6 +8,7 @@ from runnel.declarative.files import load, save
 from runnel.declarative.gradients import gradients
 from runnel.declarative.graph import Graph, default_graph, reset_default_graph
 from runnel.declarative.knowledge import infer, infers_inputs
+from runnel.declarative.named import NamedGraph
 from runnel.declarative.operation import Declared as Declared, Operation as Operation
 from runnel.declarative.session import Session
 from runnel.declarative.state import (
@@ -26,6 +27,7 @@ from runnel.declarative.training import minimize
 
 __all__ = [
     "Graph",
+    "NamedGraph",
     "Session",
     "Variable",
     "all_variables",

@@ -133,7 +133,7 @@ def declared_call(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any], 
     own = name or base_name(function)
     graph = next((default_graph().home(x) for x in leaves if isinstance(x, Declared)), default_graph())
     inputs: list[Declared] = []
-    kept: list[Any] = []
+    template: list[Any] = []
     for leaf in leaves:
         if isinstance(leaf, LiveVariable):
             raise ArgumentError(
@@ -145,6 +145,6 @@ def declared_call(function: Any, args: tuple[Any, ...], kwargs: dict[str, Any], 
             leaf = graph.capture(leaf)
             inputs.append(leaf)
             leaf = Slot(len(inputs) - 1)
-        kept.append(leaf)
-    made = Call(graph, own, function, Arguments(tuple(kept), structure), inputs)
-    return pytree.unflatten(made.structure, made.outputs)
+        template.append(leaf)
+    operation = Call(graph, own, function, Arguments(tuple(template), structure), inputs)
+    return pytree.unflatten(operation.structure, operation.outputs)

@@ -81,9 +81,9 @@ class _Recorded:
         leaves, structure = pytree.flatten(operands)
         self._own = [Placeholder(self.graph, "operand", x.static).outputs[0] for x in leaves]
         with self.graph:
-            made, self._structure = pytree.flatten(function(*pytree.unflatten(structure, self._own)))
-            made = [x if isinstance(x, Declared) else constant(x) for x in made]
-        self._outputs = [self.graph.capture(x) for x in made]
+            results, self._structure = pytree.flatten(function(*pytree.unflatten(structure, self._own)))
+            results = [x if isinstance(x, Declared) else constant(x) for x in results]
+        self._outputs = [self.graph.capture(x) for x in results]
 
     def body(self, captured: Sequence[Declared]) -> Body:
         """It as a function of its operands and of ``captured``, tensors outside, among which its captures are."""
@@ -96,9 +96,9 @@ class _Recorded:
 
 def _recorded(name: str, functions: Sequence[tuple[Callable[..., Any], Any]]) -> tuple[list[Body], list[Declared]]:
     """Functions with their operands as bodies that capture the same tensors, and these."""
-    made = [_Recorded(name, function, operands) for function, operands in functions]
-    captured = list(dict.fromkeys(x for each in made for x in each.graph.captures))
-    return [each.body(captured) for each in made], captured
+    recorded = [_Recorded(name, function, operands) for function, operands in functions]
+    captured = list(dict.fromkeys(x for each in recorded for x in each.graph.captures))
+    return [each.body(captured) for each in recorded], captured
 
 
 def cond(predicate: Any, true_fn: Callable[..., Any], false_fn: Callable[..., Any], *operands: Any) -> Any:

@@ -93,23 +93,23 @@ def _packed_graph(graph: Graph) -> dict[str, Any]:
 
 
 def _packed_operation(x: Operation) -> dict[str, Any]:
-    made: dict[str, Any] = {"name": x.name, "kind": x.kind}
+    packing: dict[str, Any] = {"name": x.name, "kind": x.kind}
     if x.inputs:
-        made["inputs"] = [tensor.name for tensor in x.inputs]
+        packing["inputs"] = [tensor.name for tensor in x.inputs]
     if x.control_inputs:
-        made["after"] = [before.name for before in x.control_inputs]
+        packing["after"] = [before.name for before in x.control_inputs]
     if isinstance(x, Constant):
-        made |= packed_array(x.value)
+        packing |= packed_array(x.value)
     elif isinstance(x, Call):
-        made |= {"function": function_name(x.function), "arguments": packed_arguments(x.arguments, _packed_body)}
+        packing |= {"function": function_name(x.function), "arguments": packed_arguments(x.arguments, _packed_body)}
     elif isinstance(x, (Placeholder, VariableOperation)):
-        made |= packed_static(x.outputs[0].static)
+        packing |= packed_static(x.outputs[0].static)
     if isinstance(x, Minimize):
-        made["hyperparameters"] = packed(x.hyperparameters, _refused)
-        made |= {"optimizer": x.optimizer.__name__, "variables": [v.name for v in x.variables]}
+        packing["hyperparameters"] = packed(x.hyperparameters, _refused)
+        packing |= {"optimizer": x.optimizer.__name__, "variables": [v.name for v in x.variables]}
     elif not isinstance(x, (Constant, Call)):
-        made |= x.attributes()
-    return made
+        packing |= x.attributes()
+    return packing
 
 
 def _packed_body(value: Any) -> Any:
@@ -143,8 +143,8 @@ def _fill(graph: Graph, operations: Any) -> None:
         raise ValueError("the operations are no list")
     with graph:
         for value in operations:
-            made = _unpacked_operation(graph, value)
-            if made.name != value["name"]:
+            operation = _unpacked_operation(graph, value)
+            if operation.name != value["name"]:
                 raise ValueError(f"the name {value['name']!r} occurs twice")
     for value in operations:
         if "after" in value:
@@ -191,12 +191,12 @@ def _unpacked_gradient(graph: Graph, value: dict[str, Any], inputs: list[Declare
     of = graph.operation(value["of"])
     if not isinstance(of, (Call, Gradient)) or any(x is not y for x, y in zip(inputs, of.inputs, strict=False)):
         raise ValueError(f"{value['of']!r} is nothing that is differentiated, or has other inputs")
-    through, wanted = map(_numbers, (value["through"], value["wanted"]))
+    through, asked = map(_numbers, (value["through"], value["asked"]))
     if len(inputs) != len(of.inputs) + len(through) or not {*through} <= {*range(len(of.outputs))}:
         raise ValueError(f"cotangents for outputs {through} of {value['of']!r}")
-    if not {*wanted} <= {*range(len(of.inputs))}:
-        raise ValueError(f"{value['of']!r} has no inputs {wanted}")
-    return Gradient(of, through, inputs[len(of.inputs) :], wanted, value["name"])
+    if not {*asked} <= {*range(len(of.inputs))}:
+        raise ValueError(f"{value['of']!r} has no inputs {asked}")
+    return Gradient(of, through, inputs[len(of.inputs) :], asked, value["name"])
 
 
 class _BodyReader:
@@ -226,10 +226,10 @@ def _tensor(graph: Graph, name: Any) -> Declared:
 
 
 def _variable(graph: Graph, name: Any) -> VariableOperation:
-    found = graph.operation(_string(name))
-    if not isinstance(found, VariableOperation):
+    operation = graph.operation(_string(name))
+    if not isinstance(operation, VariableOperation):
         raise ValueError(f"{name!r} is no variable")
-    return found
+    return operation
 
 
 def _numbers(value: Any) -> list[int]:

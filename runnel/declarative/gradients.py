@@ -23,10 +23,10 @@ from runnel.transforms.gradients import vjp
 class Gradient(Operation):
     """The cotangents of some inputs of ``of``, from its inputs and the cotangents of some of its outputs.
 
-    ``through`` are the numbers of these outputs, ``wanted`` those of the inputs, one for each output of this operation.
+    ``through`` are the numbers of these outputs, ``asked`` those of the inputs, one for each output of this operation.
     """
 
-    __slots__ = ("of", "through", "wanted")
+    __slots__ = ("asked", "of", "through")
     kind = "gradient"
 
     def __init__(
@@ -34,13 +34,13 @@ class Gradient(Operation):
         of: Call | Gradient,
         through: Sequence[int],
         cotangents: Sequence[Declared],
-        wanted: Sequence[int],
+        asked: Sequence[int],
         name: str = "",
     ) -> None:
         self.of: Final = of
         self.through: Final = tuple(through)
-        self.wanted: Final = tuple(wanted)
-        statics = [Static(of.inputs[i].static.shape, of.inputs[i].static.dtype) for i in wanted]
+        self.asked: Final = tuple(asked)
+        statics = [Static(of.inputs[i].static.shape, of.inputs[i].static.dtype) for i in asked]
         super().__init__(of.graph, name or f"gradients/{of.name}", (*of.inputs, *cotangents), statics)
 
     def evaluate(self, *values: Any) -> list[Any]:
@@ -57,14 +57,14 @@ class Gradient(Operation):
 
     def _pulled(self, pull: Callable[..., Any], cotangents: Sequence[Any]) -> list[Any]:
         every = pull(dict(zip(self.through, cotangents, strict=True)))
-        return [every[i] for i in self.wanted]
+        return [every[i] for i in self.asked]
 
     @property
     def label(self) -> str:
         return f"gradient of {self.of.label}"
 
     def attributes(self) -> dict[str, Any]:
-        return {"of": self.of.name, "through": list(self.through), "wanted": list(self.wanted)}
+        return {"of": self.of.name, "through": list(self.through), "asked": list(self.asked)}
 
 
 Pullback = Callable[[dict[int, Any]], list[Any]]
@@ -128,15 +128,15 @@ def _pass_through(
         _add(totals, operation.inputs[0], totals[operation.outputs[0]])
     elif isinstance(operation, (Call, Gradient)):
         ends = set(bottoms)
-        wanted = [
+        asked = [
             i for i, x in enumerate(operation.inputs)
             if (x in ends or x.operation in between) and (x.static.dtype is None or x.static.dtype.is_float)
         ]  # fmt: skip
-        if not wanted:
+        if not asked:
             return
         cotangents = [totals[x] for x in through]
-        made = Gradient(operation, [x.index for x in through], cotangents, wanted)
-        for i, g in zip(wanted, made.outputs, strict=True):
+        slopes = Gradient(operation, [x.index for x in through], cotangents, asked)
+        for i, g in zip(asked, slopes.outputs, strict=True):
             _add(totals, operation.inputs[i], g)
 
 
@@ -171,17 +171,17 @@ def _seeds(tops: Sequence[Declared], grad_ys: Any) -> list[Declared]:
     )
     if len(asked) != len(tops):
         raise ArgumentError(f"[gradients] there are {len(tops)} ys, and {len(asked)} grad_ys.")
-    made = []
+    cotangents = []
     for y, seed in zip(tops, asked, strict=True):
         if y.static.dtype is not None and not y.static.dtype.is_float:
             raise GradientError(f"[gradients] '{y.name}' is {y.static}; only floating tensors have gradients.")
         with y.operation.graph:
             if seed is None:
-                made.append(declared_call(ops.ones_like, (y,), {}, "gradients/ones_like"))
+                cotangents.append(declared_call(ops.ones_like, (y,), {}, "gradients/ones_like"))
             else:
                 seed = seed if isinstance(seed, Declared) else asarray(seed)
-                made.append(declared_call(_like, (seed, y), {}, "gradients/seed"))
-    return made
+                cotangents.append(declared_call(_like, (seed, y), {}, "gradients/seed"))
+    return cotangents
 
 
 def _like(seed: Tensor, y: Tensor) -> Tensor:

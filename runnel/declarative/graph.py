@@ -6,12 +6,12 @@ import re
 import threading
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Final
+from typing import Any, Final
 
 from runnel.core.errors import ArgumentError, GraphError
 
-if TYPE_CHECKING:
-    from runnel.declarative.operation import Declared, Operation
+Operation = Any  # those of operation.py, which stands above this file
+Declared = Any
 
 _NAME: Final = re.compile(r"[A-Za-z0-9_.][A-Za-z0-9_.\-]*(/[A-Za-z0-9_.\-]+)*")
 

@@ -42,8 +42,8 @@ def abstract(function: Callable[..., Any], avals: Sequence[Aval]) -> Results:
     with activate(trace):
         inputs = [tensors.symbolic(trace.input(x, InputKind.ARGUMENT, f"x{i}")) for i, x in enumerate(avals)]
         leaves, structure = pytree.flatten(function(*inputs))
-        made = [(x if isinstance(x, TensorLike) else asarray(x)).aval.unplaced for x in leaves]
-    return Results(made, structure)
+        avals = [(x if isinstance(x, TensorLike) else asarray(x)).aval.unplaced for x in leaves]
+    return Results(avals, structure)
 
 
 def outputs(
@@ -56,14 +56,14 @@ def outputs(
     """
     place = (key, tuple(statics))
     try:
-        found = _KNOWN.get(place)
+        results = _KNOWN.get(place)
     except TypeError:  # an argument is not hashable
-        place, found = None, None  # type: ignore[assignment]
-    if found is None:
-        found = _inferred(name, function, statics)
+        place, results = None, None  # type: ignore[assignment]
+    if results is None:
+        results = _inferred(name, function, statics)
         if place is not None:
-            _KNOWN[place] = found
-    return found
+            _KNOWN[place] = results
+    return results
 
 
 def _inferred(name: str, function: Callable[..., Any], statics: Sequence[Static]) -> tuple[list[Static], Any]:
@@ -71,17 +71,19 @@ def _inferred(name: str, function: Callable[..., Any], statics: Sequence[Static]
         results = abstract(function, _avals(statics, (), 0))
         return [Static(x.shape, x.dtype) for x in results.avals], results.structure
     refusal: Exception | None = None
+    ranks_are_known = all(x.shape is not None for x in statics)
     for ranked in _with_ranks(statics):
-        unknown = _unknown(ranked)
-        for chosen in _choices(ranked, len(unknown)):
+        count = len(_unknown(ranked))
+        for chosen in _choices(ranked, count) if ranks_are_known else [(None,) * count]:
             first, error = _tried(function, ranked, chosen, 0)
             refusal = refusal or error
             second = None if first is None else _tried(function, ranked, chosen, 1)[0]
             if first is not None and second is not None and len(first.avals) == len(second.avals):
-                whole = all(x.shape is not None for x in statics)
                 typed = all(x.dtype is not None for x in statics)
                 pairs = zip(first.avals, second.avals, strict=True)
-                return [_common(a, b, whole, typed) for a, b in pairs], first.structure
+                return [_common(a, b, ranks_are_known, typed) for a, b in pairs], first.structure
+    if not ranks_are_known:  # the ranks may differ: the function is taken to give one tensor
+        return [Static(None, statics[0].dtype)], pytree.LEAF
     listed = " and ".join(map(str, statics))
     raise ShapeError(f"[{name}] no sizes of the unknown axes of {listed} fit one another: {refusal}") from None
 
@@ -97,7 +99,7 @@ def forced_sizes(function: Callable[..., Any], statics: Sequence[Static]) -> lis
         chosen for chosen in _choices(statics, len(unknown)) if _tried(function, statics, chosen, 0)[0] is not None
     ]
     sizes = [{chosen[i] for chosen in fitting} for i in range(len(unknown))]
-    forced = tuple([next(iter(found)) if len(found) == 1 else None for found in sizes])
+    forced = tuple([next(iter(fitting)) if len(fitting) == 1 else None for fitting in sizes])
     shapes = [list(x.shape or ()) for x in statics]
     for (i, axis), size in zip(unknown, forced, strict=True):
         shapes[i][axis] = size
@@ -136,11 +138,11 @@ def _choices(statics: Sequence[Static], count: int) -> Iterator[tuple[int | None
 
 def _avals(statics: Sequence[Static], chosen: Sequence[int | None], number: int) -> list[Aval]:
     rest = iter(chosen)
-    made = []
+    avals = []
     for x in statics:
         shape = [next(rest) if n is None else n for n in x.shape or ()]
-        made.append(aval(tuple([_SIZES[number] if n is None else n for n in shape]), x.dtype or float32))
-    return made
+        avals.append(aval(tuple([_SIZES[number] if n is None else n for n in shape]), x.dtype or float32))
+    return avals
 
 
 def _common(a: Aval, b: Aval, whole: bool, typed: bool) -> Static:

@@ -80,7 +80,7 @@ class _Knowledge:
         if isinstance(operation, Call):
             self._look_at_call(operation)
         elif isinstance(operation, Gradient):
-            for i, x in zip(operation.wanted, operation.outputs, strict=True):
+            for i, x in zip(operation.asked, operation.outputs, strict=True):
                 self._same(x, operation.of.inputs[i])
             for i, x in zip(operation.through, operation.inputs[len(operation.of.inputs) :], strict=True):
                 self._same(x, operation.of.outputs[i])

@@ -33,8 +33,8 @@ def function_name(function: Any) -> str:
     """A function as ``module:name``. GraphError for one that no file can name."""
     name = getattr(function, "__qualname__", "<locals>")
     for module in (*_NAMESPACES, *_METHODS, *_OWN):
-        found = _resolved(f"{module}:{name}")
-        if found is not None and (found is function or found is vars(function).get("__wrapped__")):
+        known = _resolved(f"{module}:{name}")
+        if known is not None and (known is function or known is vars(function).get("__wrapped__")):
             return f"{module}:{name}"
     raise GraphError(
         f"[save] a call of {short_repr(function)} cannot be saved; only functions of rn have names that a file may use."
@@ -43,10 +43,10 @@ def function_name(function: Any) -> str:
 
 def function_called(text: Any) -> Callable[..., Any]:
     """The function that :func:`function_name` gave a name."""
-    found = _resolved(text) if isinstance(text, str) else None
-    if found is None:
+    known = _resolved(text) if isinstance(text, str) else None
+    if known is None:
         raise ValueError(f"{short_repr(text)} is no function that a graph calls")
-    return found
+    return known
 
 
 def _resolved(text: str) -> Callable[..., Any] | None:

@@ -85,15 +85,15 @@ class CompiledPlan:
             raise trace.refusal
         graph = trace.graph(nodes, updates, "session")
         variables: dict[Any, Variable] = {node: v for v, node in traced.nodes.items()}
-        captures: dict[Any, Tensor] = {node: _live(held) for held, node in trace.captures.values()}
+        captures: dict[Any, Tensor] = {node: _live(value) for value, node in trace.captures.values()}
         numbers: dict[Any, Any] = {node: getter for getter, node in trace.scalars}
         self.function: Final = GraphFunction(graph, variables, context, captures=captures, numbers=numbers)
         self.run: Final[Callable[..., tuple[Tensor, ...]]] = self.function.call
 
 
-def _live(held: Any) -> Tensor:
+def _live(value: Any) -> Tensor:
     """A tensor, or an array, that a function read from outside."""
-    return held if isinstance(held, Tensor) else tensors.from_numpy(held, from_numpy(held.dtype), copy=True)
+    return value if isinstance(value, Tensor) else tensors.from_numpy(value, from_numpy(value.dtype), copy=True)
 
 
 class EagerPlan:

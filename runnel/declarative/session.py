@@ -95,10 +95,10 @@ class Session:
         with self._lock:
             plan = self._plan(fetched, tuple(feeds))
             self._prepare(plan)
-            made = self._made(plan, values)
-        if isinstance(made, EagerPlan):
+            program = self._program(plan, values)
+        if isinstance(program, EagerPlan):
             raise GraphError("[session] this run is carried out operation by operation; it has no program.")
-        return inspected(made.function)
+        return inspected(program.function)
 
     # Variables --------------------------------------------------------------------------------------------------------
 
@@ -141,8 +141,8 @@ class Session:
         with self._lock:
             plan = self._plan(fetched, tuple(feeds))
             self._prepare(plan)
-            ready = _Ready(self._made(plan, values), fetched, structure, plan, isinstance(fetches, Declared))
-            if ready.made.fresh or plan.initialises:
+            ready = _Ready(self._program(plan, values), fetched, structure, plan, isinstance(fetches, Declared))
+            if ready.program.fresh or plan.initialises:
                 return self._run_first(ready, values)
             if key is not None and all(isinstance(x, _FETCHED) for x in (key if type(key) is tuple else [key])):
                 if len(self._ready) >= _PLANS:
@@ -154,7 +154,7 @@ class Session:
         """A run that gives variables their first values. It is made anew when it is asked for again."""
         outputs = ready.run(*values)
         fetched = len(ready.plan.fetched)
-        for x, value in zip(ready.made.fresh, outputs[fetched:], strict=True):
+        for x, value in zip(ready.program.fresh, outputs[fetched:], strict=True):
             self._live[x] = LiveVariable(value, requires_grad=value.dtype.is_float, name=x.name)
         if ready.plan.initialises:
             begun = set(ready.plan.assigned())
@@ -183,8 +183,9 @@ class Session:
 
     def _prepare(self, plan: Plan) -> None:
         """Raise for what a run of ``plan`` would miss, and make what it needs."""
+        fed = set(plan.fed)
         for x in plan.operations:
-            if isinstance(x, Placeholder) and x.outputs[0] not in plan.fed:
+            if isinstance(x, Placeholder) and x.outputs[0] not in fed:
                 raise GraphError(
                     f"[session] the placeholder '{x.name}', declared at {x.where}, is needed and not fed; "
                     "run(fetches, feed_dict={it: value})."
@@ -193,8 +194,8 @@ class Session:
             self._optimizer(x)
 
     def _optimizer(self, operation: Minimize) -> Optimizer:
-        found = self._optimizers.get(operation)
-        if found is None:
+        optimizer = self._optimizers.get(operation)
+        if optimizer is None:
             missing = [v.name for v in operation.variables if v not in self._live]
             if missing:
                 raise GraphError(
@@ -202,20 +203,20 @@ class Session:
                     f"{', '.join(missing)}; run their initializer first."
                 )
             trained = [self._live[v] for v in operation.variables]
-            found = self._optimizers[operation] = operation.optimizer(trained, **operation.hyperparameters)
-        return found
+            optimizer = self._optimizers[operation] = operation.optimizer(trained, **operation.hyperparameters)
+        return optimizer
 
-    def _made(self, plan: Plan, values: Sequence[Tensor]) -> CompiledPlan | EagerPlan:
+    def _program(self, plan: Plan, values: Sequence[Tensor]) -> CompiledPlan | EagerPlan:
         """What carries ``plan`` out on feeds like ``values``."""
         if not self.fused or len(plan.operations) > LONGEST:
             return EagerPlan(plan, self._live, self._optimizers)
         context = contexts.current()
         key = (plan, *[x.aval for x in values], context, CASTING.dtype)
-        made = self._programs.get(key)
-        if made is None:
+        program = self._programs.get(key)
+        if program is None:
             avals = [x.aval for x in values]
-            made = self._programs[key] = CompiledPlan(plan, avals, self._live, self._optimizers, context)
-        return made
+            program = self._programs[key] = CompiledPlan(plan, avals, self._live, self._optimizers, context)
+        return program
 
     def _value(self, x: Any, value: Any) -> Tensor:
         """What is fed for ``x``, as a tensor of its dtype."""
@@ -239,18 +240,18 @@ class Session:
 class _Ready:
     """A run that was prepared, ready to be repeated."""
 
-    __slots__ = ("_casting", "_context", "_places", "_structure", "made", "plan", "run", "single")
+    __slots__ = ("_casting", "_context", "_places", "_structure", "plan", "program", "run", "single")
 
     def __init__(
         self,
-        made: CompiledPlan | EagerPlan,
+        program: CompiledPlan | EagerPlan,
         fetched: Sequence[Declared | Operation],
         structure: Any,
         plan: Plan,
         single: bool,
     ) -> None:
-        self.made = made
-        self.run = made.run
+        self.program = program
+        self.run = program.run
         self.plan = plan
         self.single = single
         self._context, self._casting = contexts.current(), CASTING.dtype

@@ -201,14 +201,14 @@ def initializer(variables: Iterable[Variable] | None = None, name: str = "init")
     graph = default_graph()
     if variables is None:
         variables = [v for v in all_variables(graph) if initial_of(v) is not None]
-    made = []
+    assigned = []
     for v in variables:
         _require_variable(name, v)
         initial = initial_of(v)
         if initial is None:
             raise GraphError(f"[{name}] '{v.name}', declared at {v.operation.where}, has no initial value; assign one.")
-        made.append(Assign(v, initial, f"{v.name}/assign"))
-    return Group(graph, name, made, initialises=True)
+        assigned.append(Assign(v, initial, f"{v.name}/assign"))
+    return Group(graph, name, assigned, initialises=True)
 
 
 def all_variables(graph: Graph | None = None) -> list[Variable]:
@@ -235,10 +235,10 @@ def as_dims(name: str, shape: Iterable[int | None] | None) -> Dims | None:
     """Sizes as users write them: None for the unknown, whole numbers for the rest."""
     if shape is None:
         return None
-    made = tuple(shape) if isinstance(shape, Iterable) else (shape,)
-    if not all(n is None or (isinstance(n, (int, np.integer)) and n >= 0) for n in made):
+    sizes = tuple(shape) if isinstance(shape, Iterable) else (shape,)
+    if not all(n is None or (isinstance(n, (int, np.integer)) and n >= 0) for n in sizes):
         raise ShapeError(f"[{name}] sizes are whole numbers, or None for one that is not known; received {shape!r}.")
-    return tuple([None if n is None else int(n) for n in made])
+    return tuple([None if n is None else int(n) for n in sizes])
 
 
 def fits(shape: Iterable[int], dims: Dims | None) -> bool:

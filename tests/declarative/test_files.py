@@ -108,7 +108,7 @@ def forged(change: Any) -> str:
         lambda value, ops: ops["v/initial"].update(data="AAA"),
         lambda value, ops: ops["v"].update(initial="v"),
         lambda value, ops: ops["gradients/multiply"].update(of="x"),
-        lambda value, ops: ops["gradients/multiply"].update(wanted=[9]),
+        lambda value, ops: ops["gradients/multiply"].update(asked=[9]),
         lambda value, ops: ops["gradients/multiply"].update(through=[]),
         lambda value, ops: ops["minimize"].update(optimizer="Optimizer.step"),
         lambda value, ops: ops["minimize"].update(variables=["x"]),

@@ -30,6 +30,7 @@ README = ROOT / "README.md"
                 "compile",
                 "extending",
                 "debugging",
+                "declarative",
                 "graphs",
                 "optimizers",
                 "profiling",

@@ -1,0 +1,78 @@
+"""TinyFlow's placeholders, variables, gradients and shape inference."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any, Final
+
+from runnel.compat.tinyflow.functions import Symbol, symbol
+from runnel.core.errors import GradientError
+from runnel.declarative import state
+from runnel.declarative.gradients import gradients as declared_gradients
+from runnel.declarative.knowledge import infer
+from runnel.declarative.operation import Operation, closure
+from runnel.declarative.order import ordered
+
+float32: Final = 0  # the only dtype, as a number
+
+_INITIAL: Final[list[Operation]] = []  # assignments of initial values that nobody has asked for yet
+
+
+def placeholder(dtype: Any = float32, shape: Any = None, name: str | None = None) -> Symbol:
+    """A value that is fed; dtype and shape are not looked at, as in TinyFlow."""
+    return state.placeholder("float32", None, name or "placeholder")
+
+
+def Variable(init: Symbol | None = None, name: str | None = None) -> state.Variable:
+    """A variable; ``init``, a symbol, is assigned by the next operation that :func:`initialize_all_variables` makes.
+    TypeError for anything else."""
+    if init is not None:
+        symbol(init, "Variable")
+    result = state.variable(name=name or "variable")
+    if init is not None:
+        _INITIAL.append(assign(result, init).operation)
+    return result
+
+
+def assign(ref: Symbol, value: Symbol, name: str | None = None) -> Symbol:
+    """An operation that gives a variable a value, which it returns."""
+    return state.assign(ref, symbol(value, "assign"), name or "assign")  # type: ignore[arg-type]
+
+
+def group(*inputs: Any) -> Operation:
+    """An operation that runs others."""
+    return state.group(*inputs)
+
+
+def initialize_all_variables() -> Operation:
+    """An operation that initialises the variables made since the last call."""
+    waiting, _INITIAL[:] = list(_INITIAL), []
+    return state.group(*waiting, name="init")
+
+
+def gradients(ys: Any, xs: Any, grad_ys: Any = None) -> list[Symbol]:
+    """The gradients of the sum of ``ys`` by ``xs``; GradientError for one that they do not depend on."""
+    results = declared_gradients(ys, xs, grad_ys)
+    sources = xs if isinstance(xs, (list, tuple)) else [xs]
+    for x, g in zip(sources, results, strict=True):
+        if g is None:
+            raise GradientError(f"[gradients] ys do not depend on '{x.name}'.")
+    return [g for g in results if g is not None]
+
+
+def variables_of(net: Symbol) -> list[state.Variable]:
+    """The variables that ``net`` depends on."""
+    return [x.variable for x in ordered(closure([net.operation])) if isinstance(x, state.VariableOperation)]
+
+
+def infer_variable_shapes(
+    net: Symbol, feed_dict: Mapping[Symbol, Iterable[int]]
+) -> Iterator[tuple[state.Variable, str, list[int]]]:
+    """Each variable of ``net`` with its name and its shape, as it follows from shapes of placeholders. ValueError if it
+    does not."""
+    known = infer([net], feed_dict)
+    for v in variables_of(net):
+        shape = known[v].shape
+        if shape is None or None in shape:
+            raise ValueError(f"not sufficient information in feed_dict: the shape of '{v.name}' does not follow")
+        yield v, v.name, [n for n in shape if n is not None]
