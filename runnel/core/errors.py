@@ -146,9 +146,11 @@ class PendingError(RunnelError, RuntimeError):
     """The value of a declared tensor was asked for, and only a session's run gives one. The functions of the library
     answer it by declaring their call: ``recorded`` takes a function and the arguments that it was called with."""
 
-    def __init__(self, message: str, recorded: Callable[[Any, tuple[Any, ...], dict[str, Any]], Any]) -> None:
+    def __init__(
+        self, message: str, recorded: Callable[[Any, tuple[Any, ...], dict[str, Any]], Any] | None = None
+    ) -> None:
         super().__init__(message)
         self.recorded = recorded
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return RunnelError, (str(self),)
+        return PendingError, (str(self),)

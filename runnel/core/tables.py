@@ -75,14 +75,16 @@ def _registered(kind: type[Op] | type[Table[Any]], name: str) -> Op | Table[Any]
 
 
 class Table(Generic[Rule]):
-    """One capability: a rule for each op that has it. ``doc`` says what a rule is called with and who reads it."""
+    """One capability: a rule for each op that has it. ``doc`` says what a rule is called with and who reads it.
+    Where no program on disk depends on its rules, the table does not ``shapes_programs``."""
 
     registry: dict[str, Table[Any]] = {}  # noqa: RUF012 - the columns of `runnel ops`
     registrations = 0  # of rules without a version, in all tables
 
-    def __init__(self, name: str, doc: str) -> None:
+    def __init__(self, name: str, doc: str, *, shapes_programs: bool = True) -> None:
         self.name = name
         self.doc = doc
+        self._shapes_programs = shapes_programs
         self._rules: dict[Op, Rule] = {}
         Table.registry[name] = self
 
@@ -90,7 +92,7 @@ class Table(Generic[Rule]):
         if op in self._rules and not replace:
             raise ValueError(f"[{op.name}] table '{self.name}' has a rule already; pass replace=True to change it.")
         self._rules[op] = rule
-        Table.registrations += op.version is None and (replace or not op.is_late)
+        Table.registrations += self._shapes_programs and op.version is None and (replace or not op.is_late)
         return rule
 
     def rule(self, op: Op, *, replace: bool = False) -> Callable[[Rule], Rule]:
@@ -157,4 +159,5 @@ complex_rules: Table[Any] = Table(
     "complex",
     "a ByNumPy of runnel.core.complexes (HOLOMORPHIC, LINEAR, ...), by which NumPy carries the op out on complex "
     "operands, or NATIVE: its own rules take them. Read by every call of an op with complex operands.",
+    shapes_programs=False,  # the host carries these ops out, and such programs are not kept on disk
 )

@@ -17,8 +17,9 @@ ROWS = np.array([1, 1])
 PLACES = np.array([[0, 1, 1], [1, 1, 0]])
 
 IN_PLACE = [name.removesuffix("_") for name in vars(FunctionMethods) if name.endswith("_") and name[0] != "_"]
-FUNCTIONS = [name for name in IN_PLACE if hasattr(FunctionMethods, name)]
-REPLACEMENTS = [name for name in IN_PLACE if name not in FUNCTIONS]
+DRAWN = {"bernoulli", "random", "normal", "uniform"}  # random numbers: tests/random
+FUNCTIONS = [name for name in IN_PLACE if hasattr(FunctionMethods, name) and name not in DRAWN]
+REPLACEMENTS = [name for name in IN_PLACE if name not in FUNCTIONS and name not in DRAWN]
 INTEGERS = [name for name in FUNCTIONS if name.startswith("bitwise")]
 
 

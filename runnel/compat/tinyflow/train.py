@@ -52,7 +52,8 @@ class AdamOptimizer:
         time = assign(count, declared(ops.add, count, 1.0))
         steps = [time]
         for v, g in zip(variables, slopes, strict=True):
-            moments = [Variable(zeros_like(v), f"{v.name}_{self.name}_{part}") for part in ("m", "v")]
+            # Read after the assignment that initialises ``v``, which may be in the same run.
+            moments = [Variable(zeros_like(v.read()), f"{v.name}_{self.name}_{part}") for part in ("m", "v")]
             new = declared(adapted, v, g, *moments, time, **self._rates)
             steps += [assign(x, value) for x, value in zip((v, *moments), new, strict=True)]
         return group(*steps)

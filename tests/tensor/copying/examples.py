@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 import runnel as rn
-from runnel import nn, optim
+from runnel import data, nn, optim
 from runnel.compile.compiled import BoundCompiled, Compiled
 from runnel.core import errors
 from runnel.core.devices import CPU, Device
@@ -28,7 +28,9 @@ PUBLIC = (
     "runnel", "runnel.nn", "runnel.nn.utils", "runnel.nn.utils.rnn", "runnel.optim", "runnel.optim.lr_scheduler",
     "runnel.optim.swa_utils", "runnel.io", "runnel.data",
 )  # fmt: skip
-NOT_MADE = {optim.LRScheduler, optim.Optimizer, nn.RNNBase, nn.RNNCellBase}  # base classes, whose subclasses are here
+NOT_MADE = {  # base classes, whose subclasses are here
+    optim.LRScheduler, optim.Optimizer, nn.RNNBase, nn.RNNCellBase, data.Dataset, data.IterableDataset, data.Sampler,
+}  # fmt: skip
 
 
 class Example(NamedTuple):
@@ -52,6 +54,14 @@ def public_classes() -> set[type]:
 
 def floats(*shape: int, seed: int = 0) -> np.ndarray[Any, Any]:
     return np.random.default_rng(seed).standard_normal(shape).astype(np.float32)
+
+
+def rows_of_data() -> rn.Tensor:
+    return rn.asarray(floats(4, 3))
+
+
+def dataset() -> data.Dataset[Any]:
+    return data.TensorDataset(rows_of_data())
 
 
 def tensor() -> rn.Tensor:
@@ -292,6 +302,16 @@ EXAMPLES: dict[type, Example] = {
         kind: Example(lambda kind=kind: kind(2, output_size=2))
         for kind in (nn.FractionalMaxPool2d, nn.FractionalMaxPool3d)
     },
+    **{
+        kind: Example(lambda kind=kind: kind(rows_of_data()))
+        for kind in (data.TensorDataset, data.StackDataset, data.SequentialSampler, data.RandomSampler)
+    },
+    **{kind: Example(lambda kind=kind: kind([dataset()])) for kind in (data.ConcatDataset, data.ChainDataset)},
+    data.Subset: Example(lambda: data.Subset(dataset(), [2, 0])),
+    data.DataLoader: Example(lambda: data.DataLoader(dataset(), 2, generator=rn.Generator(5))),
+    data.SubsetRandomSampler: Example(lambda: data.SubsetRandomSampler([3, 1], rn.Generator(5))),
+    data.WeightedRandomSampler: Example(lambda: data.WeightedRandomSampler([1.0, 2.0], 3)),
+    data.BatchSampler: Example(lambda: data.BatchSampler(data.SequentialSampler(dataset()), 2)),
     errors.MemoryBudgetError: Example(lambda: errors.MemoryBudgetError("[compile] too much.", 7)),
 }  # fmt: skip
 
