@@ -79,9 +79,17 @@ def check_array(rec: Recorder, value: np.ndarray, source: Source) -> None:
         trace.known_arrays[id(value)] = value
 
 
+def looked_at(rec: Recorder, value: np.generic, source: Source | None) -> None:
+    """A scalar that was computed from arrays matters to the trace."""
+    if source is not None and source.operands:
+        check_scalar(rec, value, source)
+
+
 def check_scalar(rec: Recorder, value: np.generic, source: Source) -> None:
     """NumPy's scalars count by value."""
-    rec.log.check(source, "type({v}) is not {0} or {v}.tobytes() != {1}", f"{source}", (type(value), value.tobytes()))
+    bits = rec.memo.setdefault(("bits", id(value)), value.tobytes())
+    rec.keep(value)
+    rec.log.check(source, "type({v}) is not {0} or {v}.tobytes() != {1}", f"{source}", (type(value), bits))
 
 
 def as_input(rec: Recorder, value: np.ndarray) -> Any:

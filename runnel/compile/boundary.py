@@ -82,7 +82,7 @@ class _Arguments:
                 self.is_symbolic = True
                 return rec.session.number(rec, value)
             return value
-        if isinstance(value, np.ndarray) and rec.source_of(value) is not None and value.dtype != np.bool_:
+        if isinstance(value, np.ndarray) and rec.source_of(value) is not None:
             self.is_symbolic = True
             return arrays.as_input(rec, value)
         return self.concrete(value)
@@ -163,10 +163,15 @@ class _Arguments:
         content(rec, value)
         if is_python_class(kind):
             self._values.append(value)
-        if kind in (list, tuple):
-            parts = [self.concrete(x) for x in value]
-            same = all(a is b for a, b in zip(parts, value, strict=True))
-            return value if same else kind(parts)
+        if issubclass(kind, (list, tuple)):
+            parts = [self.concrete(x) for x in container_of(kind).__iter__(value)]
+            if all(a is b for a, b in zip(parts, container_of(kind).__iter__(value), strict=True)):
+                return value
+            if kind is list:
+                return parts
+            if issubclass(kind, tuple):
+                return tuple.__new__(kind, parts)
+            rec.refuse(f"a function of Runnel is given a {kind.__name__} that holds functions of yours")
         if kind is dict:
             named = {key: self.concrete(x) for key, x in value.items()}
             same = all(named[key] is x for key, x in value.items())

@@ -104,10 +104,9 @@ class Entry:
     def varying_for(
         self, function: FunctionType, args: tuple[Any, ...], kwargs: dict[str, Any], programs: list[Executable]
     ) -> frozenset[str]:
-        """The labels of numbers that have changed between calls, of which ``programs`` tell one more."""
-        changed = programs[0].guard.number_that_changed(function, args, kwargs) if programs else ""
-        if changed and len(self._varying) < VARYING:
-            self._varying.add(changed)
+        """The labels of numbers that have changed between calls, of which ``programs`` tell more."""
+        changed = programs[0].guard.numbers_that_changed(function, args, kwargs) if programs else []
+        self._varying.update(changed[: max(0, VARYING - len(self._varying))])
         return frozenset(self._varying)
 
     def discard(self, executable: Executable) -> None:

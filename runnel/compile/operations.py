@@ -11,7 +11,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from runnel.compile import boundary
+from runnel.compile import boundary, recomputed
 from runnel.compile.arrays import bound_variable, is_numpy, is_traceable
 from runnel.compile.floats import TracedFloat
 from runnel.compile.observe.classes import is_python_class
@@ -23,6 +23,7 @@ from runnel.tensor.tensor import Tensor
 from runnel.tensor.variable import Variable
 
 _SHAPED: Final = frozenset({"shape", "dtype", "ndim", "size", "itemsize", "nbytes"})
+_SAME_VALUES: Final = frozenset({"T", "mT"})  # arrays that are views
 _LAYOUT_ATTRIBUTES: Final = {"flags": "flags.num", "strides": "strides"}
 _IN_MEMORY: Final = frozenset({"base", "ctypes", "data", "__array_interface__", "__array_struct__"})
 _PART_OF_CODE: Final = frozenset({"__class__", "__array_priority__"})
@@ -32,14 +33,19 @@ def operate(rec: Recorder, function: Any, *operands: Any) -> Any:
     """An operator, at least one of whose operands is a tensor or array."""
     kinds = list(map(type, operands))
     if any(map(is_traceable, kinds)):
-        return boundary.run(rec, function, operands, {})
+        return boundary.run(rec, function, tuple([recomputed.as_number(rec, x) for x in operands]), {})
     first = operands[0]
-    if function in _IN_PLACE and isinstance(first, np.ndarray) and not first.flags.owndata:
-        rec.refuse("an array that may belong to another one is changed in place")
+    if function in _IN_PLACE and isinstance(first, np.ndarray):
+        if rec.source_of(first) is not None and not recomputed.made_own(rec, first):
+            rec.refuse(f"'{rec.source_of(first)}' is an array from outside, which is changed in place")
+        if not first.flags.owndata:
+            rec.refuse("an array that may belong to another one is changed in place")
+    elif function is not bool:
+        again = recomputed.called(rec, function, operands, {})
+        if again is not None:
+            return again[0]
     for value in operands:
         content(rec, value)
-    if function in _IN_PLACE and rec.source_of(first) is not None and isinstance(first, np.ndarray):
-        rec.refuse(f"'{rec.source_of(first)}' is an array from outside, which is changed in place")
     return protected(rec, function(*operands), operands)
 
 
@@ -48,11 +54,19 @@ def item(rec: Recorder, function: Any, value: Any, *rest: Any) -> Any:
     if is_traceable(type(value)):
         return boundary.run(rec, function, (value, *rest), {})
     if function is operator.setitem:
-        if rec.source_of(value) is not None or value.base is not None:
+        if (rec.source_of(value) is not None and not recomputed.made_own(rec, value)) or value.base is not None:
             rec.refuse("an item of an array from outside is set", "keep it in a Variable, or do it outside")
         rest = (*rest[:-1], rec.session.concrete(rec, rest[-1]))
     if function is len:
         return len(value)
+    if function is iter:
+        values = recomputed.items(rec, value)
+        if values is not None:
+            return values
+    elif function is operator.getitem:
+        again = recomputed.called(rec, function, (value, *rest), {})
+        if again is not None:
+            return again[0]
     return protected(rec, rec.calls_c(function, (value, *rest)), (value,))
 
 
@@ -93,6 +107,8 @@ def attribute_of_array(rec: Recorder, value: Any, name: str) -> Any:
         )
     elif source is not None and name in _IN_MEMORY:
         rec.refuse(f"'{source}.{name}' is read, which tells where the memory of an array lies")
+    elif source is not None and name in _SAME_VALUES:
+        return rec.reach(result, rec.log.source(source, f"{{p}}.{name}", f"{source}.{name}", result))
     elif source is not None and name not in _SHAPED and not callable(result):
         content(rec, value)
     return protected(rec, result, (value,))

@@ -88,7 +88,7 @@ def _walk(value: Any, entries: list[Any], visited: set[int]) -> None:
             continue
         visited.add(id(now))
         entries.append(kind)
-        if kind in (list, tuple, deque):
+        if kind in (list, tuple, deque) or (issubclass(kind, tuple) and is_own(kind)):
             entries.append(len(now))
             waiting.extend(now)
         elif kind in (dict, OrderedDict):

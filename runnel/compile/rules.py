@@ -10,7 +10,7 @@ from typing import Any, Final, NoReturn
 import numpy as np
 
 from runnel.backends.context import default_device
-from runnel.compile import arrays, boundary, callbacks, operations, recipes as results, schedules
+from runnel.compile import arrays, boundary, callbacks, operations, recipes as results, recomputed, schedules
 from runnel.compile.floats import TracedFloat
 from runnel.compile.observe import attributes, calls, symbols
 from runnel.compile.observe.classes import MISSING, is_python_class
@@ -65,6 +65,7 @@ class Rules(Policy):
             id(vars(Variable)["requires_grad"].fset): _requires_grad_set,
             id(public(manual_seed)): _seeded,
         }
+        self.answers |= {id(f): _number_of(f, self.answers[id(f)]) for f in (float, int)}
 
     # Values -----------------------------------------------------------------------------------------------------------
 
@@ -83,10 +84,6 @@ class Rules(Policy):
 
     def is_symbolic(self, rec: Recorder, kind: type, source: Source) -> bool:
         return (kind is float and source.is_argument) or source.label in rec.session.varying
-
-    def instead(self, rec: Recorder, value: Any, source: Source) -> Any:
-        is_array = isinstance(value, np.ndarray) and source.is_argument
-        return arrays.as_input(rec, value) if is_array else value
 
     def is_fixed_class(self, kind: type) -> bool:
         return (is_own(kind) and not is_patched(kind)) or str(kind.__module__).partition(".")[0] in (
@@ -136,11 +133,16 @@ class Rules(Policy):
         kind = type(value)
         if issubclass(kind, np.ndarray):
             arrays.looked_into(rec, value, source)
+        elif issubclass(kind, np.generic):
+            arrays.looked_at(rec, value, source)
         elif not (arrays.is_traceable(kind) or issubclass(kind, (np.generic, DType, np.dtype)) or is_own(kind)):
             super().look_into(rec, value, source)
 
     def result(self, kind: type) -> Any:
         return results.rule_for(kind)
+
+    def is_looked_at(self, kind: type) -> bool:
+        return arrays.is_numpy(kind)
 
     def is_constant(self, value: Any) -> bool:
         return isinstance(value, (np.generic, np.dtype, DType)) or super().is_constant(value)
@@ -518,18 +520,30 @@ def _numpys(rec: Recorder, function: Any, args: tuple[Any, ...], kwargs: dict[st
     name = getattr(function, "__name__", "")
     if name in _FILES:
         rec.refuse(f"numpy.{name}() reads or writes a file", "do it outside of the compiled function")
-    changed = [x for x in (*args[: name in _CHANGE_FIRST], kwargs.get("out")) if isinstance(x, np.ndarray)]
+    changed = [x for x in _changed_by(function, name, args, kwargs) if isinstance(x, np.ndarray)]
     for array in changed:
         if _is_from_outside(rec, array):
             rec.refuse(f"numpy.{name}() changes an array from outside", "do it outside of the compiled function")
+    again = None if changed else recomputed.called(rec, function, args, kwargs)
+    if again is not None:
+        return returning(again[0])
     if any(arrays.is_traceable(type(x)) for x in args):
         return returning(boundary.run(rec, function, args, kwargs))
     return returning(operations.protected(rec, _calls_numpy(rec, function, args, kwargs), args))
 
 
+def _changed_by(function: Any, name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[Any]:
+    """Those of the arguments that a function of NumPy's writes into."""
+    out = kwargs.get("out")
+    changed = [*(out if type(out) is tuple else (out,)), *args[: name in _CHANGE_FIRST]]
+    return [*changed, *args[function.nin :]] if type(function) is np.ufunc else changed
+
+
 def _calls_numpy(rec: Recorder, function: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     """NumPy looks into its arguments, and calls functions of the user's among them."""
-    values = tuple([_called_observed(rec, x) for x in args])
+    for value in (*args, *kwargs.values()):
+        content(rec, value)
+    values = tuple([_called_observed(rec, recomputed.read_only(rec, x)) for x in args])
     return rec.calls_c(function, values, {name: _called_observed(rec, x) for name, x in kwargs.items()})
 
 
@@ -543,7 +557,19 @@ def _called_observed(rec: Recorder, value: Any) -> Any:
 
 def _is_from_outside(rec: Recorder, array: np.ndarray) -> bool:
     """Whether the memory of an array may belong to one from outside."""
-    return rec.source_of(array) is not None or array.base is not None
+    if rec.source_of(array) is not None:
+        return not recomputed.made_own(rec, array)
+    return array.base is not None
+
+
+def _number_of(convert: Any, otherwise: Any) -> Any:
+    """``float()`` and ``int()``, also of what NumPy computes of arrays from outside."""
+
+    def answer(rec: Recorder, *args: Any, **kwargs: Any) -> Any:
+        number = recomputed.number(rec, convert, args[0]) if len(args) == 1 and not kwargs else MISSING
+        return otherwise(rec, *args, **kwargs) if number is MISSING else number
+
+    return answer
 
 
 def _compiled_by_cython(rec: Recorder, function: Any, args: Any, kwargs: Any) -> Any:
@@ -556,8 +582,13 @@ def _method_of_array(rec: Recorder, value: Any, function: Any, args: tuple[Any, 
         rec.refuse(f"{name}() writes a file", "do it outside of the compiled function")
     if name in _CHANGE_ARRAYS and isinstance(value, np.ndarray) and _is_from_outside(rec, value):
         rec.refuse(f"{name}() changes an array from outside", "do it outside of the compiled function")
+    if name not in _CHANGE_ARRAYS:
+        again = recomputed.called(rec, function, (value, *args), kwargs, method=name)
+        if again is not None:
+            return returning(again[0])
     content(rec, value)
-    bound = function if getattr(function, "__self__", None) is value else getattr(value, name)
+    seen = recomputed.read_only(rec, value)
+    bound = function if getattr(function, "__self__", None) is seen else getattr(seen, name)
     return returning(operations.protected(rec, _calls_numpy(rec, bound, args, kwargs), (value,)))
 
 

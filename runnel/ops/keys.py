@@ -15,7 +15,7 @@ import numpy as np
 from runnel.core.avals import Shape
 from runnel.core.dispatch import TensorLike
 from runnel.core.dtypes import DType, bool_, from_numpy
-from runnel.core.errors import AxisError, CaptureError, DTypeError
+from runnel.core.errors import AxisError, CaptureError, DTypeError, TracedValueError
 from runnel.ops.arguments import Array, broadcast_shapes
 
 
@@ -194,7 +194,7 @@ def _positions(mask: Any, axis: int, shape: Shape) -> tuple[np.ndarray, ...]:
     require_fitting_mask(mask, axis, shape)
     known = mask.known() if isinstance(mask, TensorLike) else mask
     if known is None:
-        raise CaptureError(
+        raise TracedValueError(
             "[getitem] how many elements a mask chooses is known only when the program runs; use where(mask, x, y), "
             "whose result has a known shape, or choose outside of the compiled function."
         )

@@ -356,7 +356,7 @@ def _hash(rec: Recorder, value: Any) -> int:
     if is_python_class(kind):
         own = rec.class_attribute(kind, "__hash__")
         if is_users_method(kind, "__hash__", own):
-            return hash(rec.invoke_special(own, value, ()))
+            return hash(operators.giving("__hash__", rec.invoke_special(own, value, ())))
     if container_of(kind) is None and kind not in PLAIN:
         rec.pinned(value)
         if rec.source_of(value) is None:
@@ -370,6 +370,8 @@ def _next(rec: Recorder, iterator: Any, *default: Any) -> Any:
         step = rec.class_attribute(kind, "__next__")
         if is_users_method(kind, "__next__", step):
             try:
+                if type(step) is FunctionType:
+                    return rec.passed(step, (iterator,))
                 return rec.invoke_special(step, iterator, ())
             except StopIteration:
                 if default:

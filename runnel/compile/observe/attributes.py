@@ -74,12 +74,12 @@ def of_object(rec: Recorder, value: Any, name: str) -> Any:
         rec.reach(getter, at)
     if type(getter) is FunctionType:
         try:
-            return rec.invoke(getter, (value, name))
+            return rec.passed(getter, (value, name))
         except AttributeError:
             hook = rec.class_attribute(kind, "__getattr__")
             if hook is MISSING:
                 raise
-            return rec.invoke_special(hook, value, (name,))
+            return _from_hook(rec, hook, value, name)
     if getter not in _GENERIC:
         if rec.source_of(value) is None:
             return getattr(value, name)
@@ -97,23 +97,40 @@ def generic(rec: Recorder, value: Any, name: str, use_hook: bool = True) -> Any:
         hook = rec.class_attribute(type(value), "__getattr__") if use_hook else MISSING
         if hook is MISSING:
             raise
-        return rec.invoke_special(hook, value, (name,))
+        return _from_hook(rec, hook, value, name)
+
+
+def _from_hook(rec: Recorder, hook: Any, value: Any, name: str) -> Any:
+    """What ``__getattr__`` gives."""
+    if type(hook) is FunctionType:
+        return rec.passed(hook, (value, name))
+    return rec.passed(rec.bind(hook, value, type(value)), (name,))
 
 
 def _attribute_of(rec: Recorder, value: Any, name: str) -> Any:
     kind = type(value)
     source = rec.source_of(value)
     attribute, at = rec.class_lookup(kind, name)
-    if attribute is not MISSING and is_data_descriptor(attribute):
+    if attribute is not MISSING and _goes_first(rec, attribute, at):
         return _from_descriptor(rec, value, name, attribute, at, source)
     space = instance_dict(value)
     if space is not None:
         item = _instance_item(rec, value, space, name, source, attribute is MISSING)
         if item is not MISSING:
+            if at is not None and not is_python_class(type(attribute)):
+                rec.log.check(at, "is_data_descriptor({v})", f"type of {at}")
             return item
     if attribute is not MISSING:
         return _from_class(rec, value, kind, name, attribute, at)
     return object.__getattribute__(value, name)  # raises
+
+
+def _goes_first(rec: Recorder, attribute: Any, at: Source | None) -> bool:
+    """Whether what a class holds goes before what its objects hold. That it does not is read, too."""
+    if at is None or not is_python_class(type(attribute)):
+        return is_data_descriptor(attribute)
+    rec.reach(attribute, at)
+    return any(rec.class_attribute(type(attribute), name) is not MISSING for name in ("__set__", "__delete__"))
 
 
 def _instance_item(
@@ -165,7 +182,7 @@ def _from_descriptor(
         rec.reach(descriptor, at)
     getter = lookup(kind, "__get__")
     if type(getter) is FunctionType:
-        return rec.invoke(rec.class_attribute(kind, "__get__"), (descriptor, value, type(value)))
+        return rec.passed(rec.class_attribute(kind, "__get__"), (descriptor, value, type(value)))
     if name == "__class__":
         return type(value)
     try:
@@ -209,11 +226,11 @@ def _from_class(rec: Recorder, value: Any, kind: type, name: str, attribute: Any
         return rec.bound(_part(rec, attribute, "__func__", at), kind)
     if what is functools.cached_property:
         return _cached_property(rec, value, name, attribute, at)
-    getter = lookup(what, "__get__")
+    getter = rec.class_lookup(what, "__get__")[0] if at is not None else lookup(what, "__get__")
     if getter is MISSING:
         return attribute
     if type(getter) is FunctionType:
-        return rec.invoke(rec.class_attribute(what, "__get__"), (attribute, value, kind))
+        return rec.passed(rec.class_attribute(what, "__get__"), (attribute, value, kind))
     return attribute.__get__(value, kind)
 
 
@@ -249,7 +266,7 @@ def _of_module(rec: Recorder, module: Any, name: str) -> Any:
     if hook is MISSING:
         rec.log.check(source, "type({v}) is not {0}", f"type of {source}", (types.ModuleType,))
         return getattr(module, name)
-    return rec.invoke(hook, (name,))
+    return rec.passed(hook, (name,))
 
 
 def of_class(rec: Recorder, kind: type, name: str) -> Any:
@@ -260,7 +277,7 @@ def of_class(rec: Recorder, kind: type, name: str) -> Any:
         if type(own) is FunctionType:
             return rec.invoke(rec.class_attribute(meta, "__getattribute__"), (kind, name))
     above, above_at = rec.class_lookup(meta, name)
-    if above is not MISSING and is_data_descriptor(above):
+    if above is not MISSING and _goes_first(rec, above, above_at):
         return _of_metaclass(rec, kind, name, above, above_at)
     attribute, at = rec.class_lookup(kind, name)
     if attribute is not MISSING:
@@ -292,7 +309,7 @@ def of_class(rec: Recorder, kind: type, name: str) -> Any:
 
 def _of_metaclass(rec: Recorder, kind: type, name: str, attribute: Any, at: Source | None) -> Any:
     if type(attribute) is property:
-        return rec.invoke(_part(rec, attribute, "fget", at), (kind,))
+        return rec.passed(_part(rec, attribute, "fget", at), (kind,))
     value = type.__getattribute__(kind, name)
     source = rec.source_of(kind)
     if name in TYPE_PARTS and is_python_class(kind) and source is not None:
@@ -423,18 +440,18 @@ def write_plain(rec: Recorder, value: Any, name: str, new: Any) -> None:
     """What ``object.__setattr__`` does."""
     kind = type(value)
     attribute, at = rec.class_lookup(kind, name) if is_python_class(kind) else (lookup(kind, name), None)
-    if attribute is not MISSING and is_data_descriptor(attribute) and not is_class(value):
+    if attribute is not MISSING and not is_class(value) and _goes_first(rec, attribute, at):
         if type(attribute) is property:
             setter = _part(rec, attribute, "fset", at)
             if setter is None:
                 object.__setattr__(value, name, new)  # raises
-            rec.invoke(setter, (value, new))
+            rec.passed(setter, (value, new))
             return
         setter = lookup(type(attribute), "__set__")
         if type(setter) is FunctionType:
             if at is not None:
                 rec.reach(attribute, at)
-            rec.invoke(rec.class_attribute(type(attribute), "__set__"), (attribute, value, new))
+            rec.passed(rec.class_attribute(type(attribute), "__set__"), (attribute, value, new))
             return
         if not is_slot(attribute):
             if rec.source_of(value) is not None:

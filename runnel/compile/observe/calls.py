@@ -80,6 +80,9 @@ def _python(rec: Recorder, function: FunctionType, args: tuple[Any, ...], kwargs
     if answer is not None:
         _look_at_numbers(rec, args, kwargs)
         return returning(answer(rec, *args, **kwargs))
+    answer = rec.policy.answers_by_code.get(id(function.__code__))
+    if answer is not None:
+        return returning(answer(rec, *args, **kwargs))
     if rec.is_own(function) or str(function.__module__).startswith(_PACKAGE):
         return function, args, kwargs
     native = rec.policy.native(function)
@@ -161,8 +164,8 @@ def constructed(
     if issubclass(type(instance), kind):
         method = rec.class_attribute(type(instance), "__init__")
         if not is_users_method(type(instance), "__init__", method):
-            values = [_iterable(rec, value) for value in args] if container_of(kind) else args
             if method is not object.__init__ or lookup(kind, "__new__") is object.__new__:
+                values = [_iterable(rec, value) for value in args] if container_of(kind) else args
                 method(instance, *values, **kwargs)
         elif rec.invoke_special(method, instance, args, kwargs) is not None:
             raise TypeError("__init__() should return None")
@@ -202,7 +205,9 @@ def _c_function(rec: Recorder, function: Any, kind: type, args: tuple[Any, ...],
         if number is not None:
             return returning(number[0])
         if function not in _ASK_FOR_KINDS:
-            _look_at_numbers(rec, args[:-1] if function.__name__ in symbols.STORES else args, kwargs)
+            name = function.__name__
+            named = {} if name in symbols.MERGES else kwargs
+            _look_at_numbers(rec, args[:-1] if name in symbols.STORES else args, named)
     answer = rec.policy.answers.get(id(function)) or rec.policy.answers_by_key.get(_key(function))
     if answer is not None:
         return returning(answer(rec, *args, **kwargs))

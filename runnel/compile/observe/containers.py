@@ -161,6 +161,13 @@ def _watched(rec: Recorder, value: Any, source: Source, base: Any) -> None:
                     rec.reach(item, log.source(source, "by_id({p}, {0})", f"a member of {source}", item, (id(item),)))
 
 
+def reach_items(rec: Recorder, value: Any) -> None:
+    """All items of a container are read, and not what these hold in turn."""
+    source = rec.source_of(value)
+    if source is not None:
+        _watched(rec, value, source, container_of(type(value)))
+
+
 def _memo(rec: Recorder, value: Any, constant: Any) -> Any:
     """The same constant for the same content, so that a check is made once."""
     return rec.memo.setdefault((id(value), "content"), constant)

@@ -16,7 +16,7 @@ from collections.abc import Callable
 from types import FunctionType
 from typing import Any, NamedTuple
 
-from runnel.compile.observe.classes import MISSING, code_of, lookup, namespace
+from runnel.compile.observe.classes import MISSING, code_of, is_data_descriptor, lookup, namespace
 from runnel.compile.observe.effects import Effects
 from runnel.compile.observe.sources import Check, Identity, Log, Source, is_immortal
 from runnel.compile.observe.values import described, is_plain
@@ -123,7 +123,8 @@ class Guard:
             "MISSING": MISSING, "FunctionType": FunctionType, "differs": differs, "lookup": lookup, "ids": ids,
             "code_of": code_of, "is_filled": is_filled, "items_differ": items_differ, "namespace": namespace,
             "by_key": by_key, **EXTRA, "keys_of": keys_of, "by_id": by_id, "plain_part": plain_part,
-            "retired": self.is_retired, "modules": sys.modules, "environ": os.environ,
+            "retired": self.is_retired, "is_data_descriptor": is_data_descriptor,
+            "modules": sys.modules, "environ": os.environ,
         }  # fmt: skip
         self._lines = [self._line(entry, _is_by_clock(entry, effects)) for entry in log.entries]
         self.read_sources = [s.index for s in sources]
@@ -170,10 +171,21 @@ class Guard:
         always, by_clock = (tuple(dict.fromkeys(part)) for part in parts)
         return always, by_clock
 
-    def number_that_changed(self, fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> str:
-        """The label of the first thing that is not as it was, if it was a number; else ""."""
-        failed = self._failed(fn, args, kwargs)
-        return failed[0].label if failed is not None and type(failed[0].was) in (int, float) else ""
+    def numbers_that_changed(self, fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> list[str]:
+        """The labels of numbers that are not as they were, if the first thing that is not is one of them."""
+        labels: list[str] = []
+        space: dict[str, Any] = {**self.namespace, "fn": fn, "args": args, "kwargs": kwargs}
+        for line in self._lines:
+            try:
+                if line.number >= 0:
+                    exec(line.code, space)
+                elif eval(line.code, space):
+                    if type(line.was) not in (int, float):
+                        break
+                    labels.append(line.label)
+            except Exception:
+                break
+        return labels
 
     def why(self, fn: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> str | None:
         """What is not as it was, in words; None when all is."""

@@ -226,6 +226,8 @@ class Hooks(AbstractHooks):
 
     def unpack_mapping(self, value: Any) -> Any:
         rec = self.rec
+        if type(value) is dict and rec.source_of(value) is None:
+            return value
         if container_of(type(value)) is dict and containers.own_method(type(value), "keys") is None:
             return containers.content(rec, value)
         if is_python_class(type(value)):

@@ -267,7 +267,8 @@ def _of_class(rec: Recorder, kind: Any, name: str, function: Any, args: tuple[An
     if name == "__new__":
         metaclass_of = args[0] if args else object
         for value in args[1:]:
-            content(rec, value)
+            if type(value) is not tuple or rec.source_of(value) is not None or container_of(metaclass_of) is not tuple:
+                content(rec, value)
         if issubclass(metaclass_of, type):  # a class is made
             return returning(rec.makes_class(function, args, kwargs))
         return function, args, kwargs
@@ -403,7 +404,7 @@ def change(rec: Recorder, value: Any, base: Any, name: str, args: tuple[Any, ...
     args = tuple([_items_of(rec, x, name) if name in TAKES_ITEMS else x for x in args])
     source = rec.source_of(value)
     if source is None:
-        for x in args:
+        for x in args[: 1 if base is dict else None]:  # the key, or what is merged
             rec.hashed(x) if base in (dict, set) else None
         return _apply(rec, value, base, name, args, kwargs)
     effects = rec.effects

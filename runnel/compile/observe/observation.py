@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import collections
 import types
+import weakref
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import nullcontext, suppress
 from functools import partial
@@ -186,7 +187,9 @@ def _reached(
         for name, value in kwargs.items()
     }
     # Whoever asks the guard has looked at the code: what is made for it is filed under it, and must not keep it alive.
-    rec.sources[id(function)] = rec.log.source(None, "fn", function.__name__, function)
+    source = rec.sources[id(function)] = rec.log.source(None, "fn", function.__name__, function)
+    code = weakref.ref(function.__code__)
+    rec.log.check(source, "{v}.__code__ is not {0}()", f"code of {source}", (code,))
     rec.keep(function)
     return values, named
 

@@ -24,6 +24,7 @@ import re
 import sys
 import threading
 import types
+import typing
 import uuid
 import warnings
 import weakref
@@ -32,11 +33,11 @@ from types import BuiltinFunctionType, FunctionType
 from typing import Any, Final
 
 from runnel.compile.observe import answers, containers, iteration, operators
-from runnel.compile.observe.classes import MISSING, instance_dict, is_python_class, lookup
+from runnel.compile.observe.classes import MISSING, instance_dict, is_python_class, lookup, mro
 from runnel.compile.observe.plain import returning
 from runnel.compile.observe.recorder import AbstractPolicy, Recorder
 from runnel.compile.observe.sources import Source
-from runnel.compile.observe.values import PLAIN, VIEWS, container_of, described, is_class
+from runnel.compile.observe.values import CONTAINERS, PLAIN, VIEWS, container_of, described, is_class
 
 Answer = Callable[..., Any]
 
@@ -97,6 +98,7 @@ class Policy(AbstractPolicy):
     def __init__(self) -> None:
         self.answers: answers.Answers = answers.table()
         self.answers_by_key: dict[Any, Answer] = {}
+        self.answers_by_code: dict[int, Answer] = {id(_REPLACE): _replaced}
         self.pure: set[int] = {id(f) for f in _PURE}
         for module in _PURE_MODULES:
             self.pure |= {id(f) for f in vars(module).values() if type(f) is BuiltinFunctionType}
@@ -141,7 +143,9 @@ class Policy(AbstractPolicy):
             if source is not None:
                 rec.log.check(source, "{v} is not {0} and {v} != {0}", f"value of {source}", (value,))
             return
-        if source is None or is_python_class(kind) or kind is object or kind in _OPAQUE_BUT_FIXED:
+        if source is None or kind is object or kind in _OPAQUE_BUT_FIXED:
+            return
+        if is_python_class(kind) and not _has_hidden_state(kind):
             return
         if kind in VIEWS or kind is memoryview:
             rec.refuse(f"'{source}' is a view of something outside")
@@ -226,6 +230,19 @@ _CONSTANTS: Final = frozenset(
         types.GenericAlias,
     }
 )
+_WITHOUT_HIDDEN_STATE: Final = (
+    *CONTAINERS, int, float, complex, str, bytes, type, property, BaseException, typing.Generic, types.ModuleType,
+    types.SimpleNamespace,
+)  # fmt: skip
+
+
+def _has_hidden_state(kind: type) -> bool:
+    """Whether objects of a class inherit from code in C that may keep things where nobody looks."""
+    return any(
+        not (is_python_class(base) or base is object or issubclass(base, _WITHOUT_HIDDEN_STATE)) for base in mro(kind)
+    )
+
+
 _OPAQUE_BUT_FIXED: Final = frozenset(
     {FunctionType, types.MethodType, BuiltinFunctionType, super, types.CellType, type(MISSING)}
 )
@@ -315,6 +332,23 @@ def _deepcopy(rec: Recorder, value: Any, memo: Any = None) -> Any:
         elif base is None:
             containers.content(rec, item)
     return copy.deepcopy(value)
+
+
+_ROW: Final[Any] = collections.namedtuple("_ROW", "part")  # what classes of the kind are made of
+_REPLACE: Final = _ROW._replace.__code__
+_MAKE: Final = vars(_ROW)["_make"].__func__.__code__
+
+
+def _replaced(rec: Recorder, row: Any, /, **changes: Any) -> Any:
+    """``_replace`` of a NamedTuple, which reads the parts that stay."""
+    make = lookup(type(row), "_make")
+    names = containers.content(rec, rec.hooks.load_attr("_fields", row))
+    if type(make) is not classmethod or make.__func__.__code__ is not _MAKE:
+        rec.refuse(f"{described(row)} is made in a way of its own")
+    if not changes.keys() <= set(names):
+        row._replace(**dict.fromkeys(changes))  # raises
+    parts = [changes[n] if n in changes else containers.get_item(rec, row, i) for i, n in enumerate(names)]
+    return tuple.__new__(type(row), parts)
 
 
 def _pure_python_functions() -> list[FunctionType]:

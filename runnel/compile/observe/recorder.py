@@ -16,6 +16,7 @@ class AbstractPolicy:
 
     answers: dict[int, Any]
     answers_by_key: dict[Any, Any]
+    answers_by_code: dict[int, Any]  # of functions that are made again and again of one code
 
     def leaf(self, kind: type) -> Any:
         """How a value of this kind is checked where it is first found; None: by its type."""
@@ -25,9 +26,9 @@ class AbstractPolicy:
         """Whether a number that is read here may be another one at later calls."""
         return False
 
-    def instead(self, rec: Recorder, value: Any, source: Source) -> Any:
-        """What the run sees in place of a value from outside."""
-        return value
+    def is_looked_at(self, kind: type) -> bool:
+        """Whether C code that iterates looks into a value of this kind."""
+        return False
 
     def is_fixed_class(self, kind: type) -> bool:
         """Whether a class made in Python counts as one that never changes."""
@@ -184,6 +185,9 @@ class AbstractHooks:
         raise NotImplementedError
 
     def identity(self, inverted: bool, a: Any, b: Any) -> bool:
+        raise NotImplementedError
+
+    def contains(self, inverted: bool, value: Any, container: Any) -> bool:
         raise NotImplementedError
 
     def truth(self, value: Any) -> bool:

@@ -74,7 +74,7 @@ class Recording(Recorder):
         if known is not None:
             if known is not source:
                 log.check(None, "{s0} is not {s1}", f"{source} is {known}", (), (source, known))
-            return self.policy.instead(self, value, known)
+            return value
         self.sources[id(value)] = source
         self._alive.append(value)
         if kind in FIXED or is_class(value) or (kind in C_FUNCTIONS and is_immortal(value)):
@@ -87,6 +87,11 @@ class Recording(Recorder):
         elif kind is FunctionType:
             fails = "type({v}) is not FunctionType or ({v}.__code__ is not {0} and code_of({v}) is not {0})"
             log.check(source, fails, f"{source} is another function", (code_of(value),))
+        elif kind is slice:
+            log.check(source, "type({v}) is not {0}", f"type of {source}", (slice,))
+            for part in ("start", "stop", "step"):
+                bound = getattr(value, part)
+                self.reach(bound, log.source(source, f"{{p}}.{part}", f"{source}.{part}", bound))
         else:
             leaf = self.policy.leaf(kind)
             if leaf is not None:
@@ -94,7 +99,6 @@ class Recording(Recorder):
             else:
                 log.check(source, "type({v}) is not {0}", f"type of {source}", (Identity(kind),))
             self.reach_class(kind, None if is_immortal(kind) else log.source(source, "type({p})", f"type of {source}"))
-            return self.policy.instead(self, value, source)
         return value
 
     def reach_symbolic(self, value: Any, source: Source) -> Any:
@@ -249,7 +253,7 @@ class Recording(Recorder):
             defaults = getattr(function, part)
             self.reach(defaults, log.source(source, f"{{p}}.{part}", f"defaults of {label}", defaults))
             if defaults:
-                containers.content(self, defaults)
+                containers.reach_items(self, defaults)
 
     def code_for(self, function: FunctionType) -> CodeType:
         """The function's code with hooks of this recorder."""
@@ -350,7 +354,8 @@ class Recording(Recorder):
             self.settled_number(key)
         else:
             containers.content(self, key)
-            self.pinned(key)
+            if not self.policy.is_constant(key):
+                self.pinned(key)
 
     def change(self, value: Any, symbol: str, other: Any) -> Any:
         """``value += other`` of a container from outside."""

@@ -22,7 +22,10 @@ class Whole(int):
 
 MOST: Final = 256  # numbers that are computed in one run; others are looked at
 _LONGEST: Final = 160  # characters of a label
-STORES: Final = frozenset({"append", "appendleft", "setattr", "setitem"})  # they put away their last argument unseen
+STORES: Final = frozenset(  # they put away their last argument unseen
+    {"append", "appendleft", "setattr", "setitem", "__setattr__", "__setitem__", "setdefault", "insert"}
+)
+MERGES: Final = frozenset({"update"})  # they put away what they are given by name
 _FUNCTIONS: Final = {
     id(f): f
     for f in (
@@ -55,7 +58,7 @@ def computed(rec: Recorder, text: str, operands: tuple[Any, ...], result: Any, c
         return result
     rec.computed += 1
     parents = [rec.symbols.get(id(x)) for x in operands]
-    label = text.replace("{0}", getattr(constants[0], "__name__", "")) if constants else text
+    label = text.replace("{0}", getattr(constants[0], "__name__", str(constants[0]))) if constants else text
     for i, (value, parent) in enumerate(zip(operands, parents, strict=True)):
         label = label.replace(f"{{a{i}}}", str(value) if parent is None else str(parent))
     if len(label) > _LONGEST:

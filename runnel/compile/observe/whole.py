@@ -6,14 +6,16 @@ Such numbers are made only where an earlier trace ended because a number had cha
 
 from __future__ import annotations
 
-from types import BuiltinFunctionType, FunctionType, MethodType
+import itertools
+from types import FunctionType, MethodType
 from typing import Any, Final
 
-from runnel.compile.observe import symbols
+from runnel.compile.observe import containers, symbols
+from runnel.compile.observe.classes import is_python_class, lookup
 from runnel.compile.observe.plain import COMPARISONS, OPERATORS, UNARY
 from runnel.compile.observe.recorder import AbstractHooks
 from runnel.compile.observe.symbols import Whole
-from runnel.compile.observe.values import SINGLETONS
+from runnel.compile.observe.values import C_FUNCTIONS, SINGLETONS, is_class
 
 _EXACT: Final = 1 << 53  # whole numbers below are floats without rounding
 _NUMBERS: Final = frozenset({int, float, bool, Whole})
@@ -54,6 +56,28 @@ class WholeHooks:
             return symbols.compared(self.rec, what[0], a, b, self._computed(COMPARISONS[what[0]], a, b))
         return self.hooks.compare(what, self.plain(a), self.plain(b))
 
+    def contains(self, inverted: bool, value: Any, container: Any) -> bool:
+        members = self._members(container) if type(value) is Whole else None
+        if members is None:
+            return self.hooks.contains(inverted, self.plain(value), container)
+        result = symbols.computed(self.rec, "({a0} in {0})", (value,), int(value) in members, (members,))
+        return not result if inverted else bool(result)
+
+    def _members(self, container: Any) -> tuple[Any, ...] | None:
+        """What a container of plain values holds, all of which is read."""
+        rec, kind = self.rec, type(container)
+        if kind not in (dict, set, frozenset, list, tuple) or rec.effects.is_changed(container):
+            return None
+        members = tuple(container)
+        if not all(type(x) in (int, str) for x in members):
+            return None
+        source = rec.source_of(container)
+        if source is not None and kind is dict:
+            containers.keys(rec, container, source)
+        elif source is not None:
+            containers.content(rec, container)
+        return rec.constant(members)
+
     def truth(self, value: Any) -> bool:
         return symbols.truth(self.rec, value) if type(value) is Whole else self.hooks.truth(value)
 
@@ -93,7 +117,8 @@ class WholeHooks:
         self.hooks.map_add(self.plain(key), value, table)
 
     def build_map(self, parts: tuple[Any, ...]) -> dict[Any, Any]:
-        return self.hooks.build_map(tuple(map(self.plain, parts)))
+        keys = [self.plain(key) for key in parts[::2]]
+        return self.hooks.build_map(tuple(itertools.chain(*zip(keys, parts[1::2], strict=True))))
 
     def build_set(self, members: tuple[Any, ...]) -> set[Any]:
         return self.hooks.build_set(tuple(map(self.plain, members)))
@@ -123,7 +148,19 @@ class WholeHooks:
         if type(function) is FunctionType:
             policy = self.rec.policy
             return id(function) not in policy.answers and policy.native(function) is None
-        return kind is BuiltinFunctionType and function.__name__ in symbols.STORES
+        if is_class(function):
+            return self._is_made_observed(function)
+        return kind in C_FUNCTIONS and function.__name__ in symbols.STORES | symbols.MERGES
+
+    def _is_made_observed(self, kind: type) -> bool:
+        """Whether objects of a class are made by Python code alone."""
+        if not is_python_class(kind) or type(kind) is not type or self.rec.policy.native_class(kind) is not None:
+            return False
+        new, initial = lookup(kind, "__new__"), lookup(kind, "__init__")
+        if new is object.__new__:
+            return type(initial) is FunctionType
+        new = new.__func__ if type(new) is staticmethod else new
+        return type(new) is FunctionType and initial is object.__init__
 
 
 _PASS_ON: Final = frozenset({"store_global", "store_cell"})

@@ -7,7 +7,7 @@ import dataclasses
 import functools
 import types
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 import pytest
 
@@ -44,6 +44,36 @@ class Layer(nn.Module):
     pass
 
 
+class ByName:
+    """Attributes in a dict, found by ``__getattr__``."""
+
+    def __init__(self) -> None:
+        object.__setattr__(self, "parts", {})
+
+    def __getattr__(self, name: str) -> Any:
+        return self.__dict__["parts"][name]
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        self.parts[name] = value
+
+
+class Keyed(dict[str, Any]):
+    __getattr__ = dict.__getitem__
+    __setattr__ = dict.__setitem__
+
+
+class Place:
+    def __get__(self, owner: Any, kind: Any) -> Any:
+        return owner.__dict__.get("_n", 0)
+
+    def __set__(self, owner: Any, value: Any) -> None:
+        owner.__dict__["_n"] = value
+
+
+class ByDescriptor:
+    n = Place()
+
+
 class ListOfMine(list[int]):
     pass
 
@@ -69,6 +99,9 @@ HOLDERS: dict[str, Callable[[], Any]] = {
     "exception": ValueError,
     "layer": Layer,
     "list of mine": ListOfMine,
+    "__getattr__": ByName,
+    "dict with attributes": Keyed,
+    "descriptor": ByDescriptor,
 }
 
 
@@ -107,6 +140,92 @@ def by_item(container: Any, key: Any) -> Function:
         return x * container[key]
 
     return step
+
+
+class Row(NamedTuple):
+    w: Any
+    n: int
+
+
+@dataclasses.dataclass(frozen=True)
+class State:
+    w: Any
+    n: int = 0
+
+
+class Iterator:
+    n = 0
+
+    def __next__(self) -> int:
+        self.n += 1
+        return self.n
+
+
+def _counted(x: Any, n: list[int] = [0]) -> Any:  # the usual mistake, or a cache
+    n[0] += 1
+    return x * n[0]
+
+
+def _through_next() -> Function:
+    iterator = Iterator()
+    return lambda x: x * next(iterator)
+
+
+def _through_update() -> Function:
+    holder = types.SimpleNamespace(n=0)
+
+    def step(x: Any) -> Any:
+        vars(holder).update(n=holder.__dict__.get("n", 0) + 1)
+        return x * holder.n
+
+    return step
+
+
+def _through_default() -> Function:
+    counted = types.FunctionType(_counted.__code__, {}, "counted", ([0],))
+    return lambda x: counted(x)
+
+
+@pytest.mark.parametrize("make", [_through_next, _through_update, _through_default])
+def test_other_ways(make: Callable[[], Function]) -> None:
+    check(make())
+
+
+STATES: dict[str, tuple[Any, Callable[[Any, Any], Any]]] = {
+    "_replace": (Row, lambda s, x: s._replace(w=s.w + x * s.n, n=s.n + 1)),
+    "NamedTuple": (Row, lambda s, x: Row(s.w + x * s.n, s.n + 1)),
+    "dataclasses.replace": (State, lambda s, x: dataclasses.replace(s, w=s.w + x * s.n, n=s.n + 1)),
+    "dataclass": (State, lambda s, x: State(w=s.w + x * s.n, n=s.n + 1)),
+    "dict": (lambda w, n: {"w": w, "n": n}, lambda s, x: {"w": s["w"] + x * s["n"], "n": s["n"] + 1}),
+}
+
+
+@pytest.mark.parametrize("name", STATES)
+def test_states_that_are_handed_on(name: str) -> None:
+    start, step = STATES[name]
+    compiled, x = rn.compile(step), rn.ones(())
+    state = expected = start(rn.zeros(()), 0)
+    for _ in range(CALLS):
+        state, expected = compiled(state, x), step(expected, x)
+        assert repr(state) == repr(expected)
+    assert len(compiled.retraces) <= 3, compiled.retraces
+
+
+def test_milestones() -> None:
+    state = types.SimpleNamespace(n=0, rate=1.0, milestones={3: 0.5, 6: 0.25})
+
+    def step(x: Any) -> Any:
+        state.n += 1
+        if state.n in state.milestones:
+            state.rate = state.milestones[state.n]
+        return x * state.rate
+
+    compiled = rn.compile(step)
+    values = [float(compiled(rn.ones(()))) for _ in range(12)]
+    assert values == [1.0] * 2 + [0.5] * 3 + [0.25] * 7
+    assert len(compiled.retraces) <= 5, compiled.retraces
+    state.milestones[13] = 8.0
+    assert float(compiled(rn.ones(()))) == 8.0
 
 
 def check(step: Function) -> None:
