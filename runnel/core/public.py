@@ -50,9 +50,10 @@ def public(function: Callable[P, R]) -> Callable[P, R]:
         try:
             return function(*args, **kwargs)
         except PendingError as pending:
-            if tracebacks.is_own_frame(sys._getframe(1)):  # the function that the user called is to be recorded
+            record = pending.recorded
+            if record is None or tracebacks.is_own_frame(sys._getframe(1)):  # what the user called is to be recorded
                 raise
-            return pending.recorded(function, args, kwargs)
+            return record(function, args, kwargs)
         except Exception as error:
             answer = explained(name, plain, args, kwargs, error)
             if answer is error:
