@@ -359,9 +359,9 @@ def namespace_text(name: str, every: list[Declaration]) -> str:
         places = sorted((natural(alias), alias, f"{module}:{member}") for module, member, alias in late)
         text += f"\n_LATE = {{{rows(f'{quoted(alias)}: {quoted(at)}' for _, alias, at in places)}}}"
     options = [", _LATE"] if late else []
-    options += [f", forwards=({''.join(f'{quoted(module)}, ' for module in space.forwards).rstrip()})"] * bool(
-        space.forwards
-    )
+    if space.forwards:
+        comma = "," if len(space.forwards) == 1 else ""
+        options.append(f", forwards=({', '.join(map(quoted, space.forwards))}{comma})")
     offer = f"public.offer(globals(), __all__{''.join(options)})"
     gone = "TYPE_CHECKING, public" if late else "public"
     return text + (f"\n\n{offer}\ndel {gone}\n" if space.is_public else "\n")

@@ -34,7 +34,7 @@ from runnel.core.records import record
 from runnel.graph.graph import Graph
 from runnel.graph.hashing import structural_hash
 from runnel.graph.node import InputKind, Value
-from runnel.tensor import copying, tape, tensor as tensors, tracing
+from runnel.tensor import copying, grad_hooks, tape, tensor as tensors, tracing
 from runnel.tensor.grad_mode import RECORDING
 from runnel.tensor.handle import OutsideHandles, moved_out
 from runnel.tensor.ownership import CONSTANT_SERIAL
@@ -222,10 +222,14 @@ class TraceSession(Session):
                 rec.refuse(f"{name}() of an object that was not found is called")
             return rec.callback(attributes.read(rec, owner, name))
 
-        self.trace.observer = method
+        def differentiating() -> None:
+            hooks = grad_hooks.CHANGES
+            rec.log.check(None, "{0}.count != {1}", "hooks of gradients", (hooks, hooks.count))
+
+        self.trace.observer, self.trace.differentiating, self.trace.refuse = method, differentiating, rec.refuse
 
     def end(self) -> None:
-        self.trace.observer = None
+        self.trace.observer = self.trace.differentiating = self.trace.refuse = None
         for tensor, saved in self._outside.values.values():
             copying.restore(tensor, saved)
         for tensor, before in self._outside.gradients.values():

@@ -44,6 +44,7 @@ class BodyTrace(Trace):
         if outer is not None:
             self.known_arrays = outer.known_arrays
             self.observer = outer.observer
+            self.differentiating, self.refuse = outer.differentiating, outer.refuse
             self.facet(OutsideHandles).stand_ins = outer.facet(OutsideHandles).stand_ins
 
     def owns(self, node: Value) -> bool:

@@ -1840,9 +1840,7 @@ class FunctionMethods(TensorLike, Generic[ResultT]):
         rad2deg = LateMethod("runnel.ops.library.numbers:rad2deg")
         random_ = LateMethod("runnel.random.filling:random_of", updating)
         register_hook = LateMethod("runnel.tensor.library.hooks:register_hook")
-        register_post_accumulate_grad_hook = LateMethod(
-            "runnel.tensor.library.hooks:register_post_accumulate_grad_hook"
-        )
+        register_post_accumulate_grad_hook = LateMethod("runnel.tensor.library.hooks:register_post_hook")
         repeat = LateMethod("runnel.ops.library.joining:tile", spread)
         repeat_interleave = LateMethod("runnel.ops.library.joining:repeat")
         reshape_as = LateMethod("runnel.tensor.library.asking:reshape_as")

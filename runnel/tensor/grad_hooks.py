@@ -10,12 +10,23 @@ import weakref
 from collections.abc import Callable
 from typing import Any, Final, Self
 
-from runnel.core.errors import GradientError
+from runnel.core.errors import CaptureError, GradientError
+from runnel.tensor.active import ACTIVE
 
 Hooks = dict[int, dict[int, Callable[[Any], Any]]]
 ON_GRADIENT: Final[Hooks] = {}  # called with a gradient, which they may replace
 AFTER_ACCUMULATION: Final[Hooks] = {}  # called with a leaf whose ``.grad`` has just been added to
 _NUMBERS: Final = itertools.count()
+
+
+class _Changes:
+    """How often hooks were attached or taken away: programs that differentiate are those of a trace without hooks."""
+
+    def __init__(self) -> None:
+        self.count = 0
+
+
+CHANGES: Final = _Changes()
 
 
 class GradientHook:
@@ -28,10 +39,12 @@ class GradientHook:
             hooks[self._place] = {}
             weakref.finalize(owner, hooks.pop, self._place, None).atexit = False
         hooks[self._place][self._number] = function
+        CHANGES.count += 1
 
     def remove(self) -> None:
         """Take the hook away; a second time, nothing happens."""
-        self._hooks.get(self._place, {}).pop(self._number, None)
+        if self._hooks.get(self._place, {}).pop(self._number, None) is not None:
+            CHANGES.count += 1
 
     def __enter__(self) -> Self:
         return self
@@ -44,6 +57,7 @@ def hooked(node: Any, g: Any) -> Any:
     """The gradient ``g`` of a node of the tape, as its hooks change it."""
     for owner in (node, node._leaf() if node._leaf is not None else None):
         for hook in tuple(ON_GRADIENT.get(id(owner), {}).values()):
+            require_no_trace("register_hook")
             changed = hook(g)
             if changed is None:
                 continue
@@ -64,4 +78,16 @@ def is_hooked(node: Any) -> bool:
 def accumulated(owner: Any) -> None:
     """Tell the hooks of a leaf that its ``.grad`` was added to."""
     for hook in tuple(AFTER_ACCUMULATION.get(id(owner), {}).values()):
+        require_no_trace("register_post_accumulate_grad_hook")
         hook(owner)
+
+
+def require_no_trace(name: str) -> None:
+    """A program calls no hooks: a function that is compiled runs eagerly then. CaptureError in other traces."""
+    trace = ACTIVE.trace
+    if trace is None:
+        return
+    reason, remedy = f"{name}: programs call no hooks of gradients", "call backward() outside of the compiled function"
+    if trace.refuse is not None:
+        trace.refuse(reason, remedy)
+    raise CaptureError(f"[{name}] programs call no hooks of gradients; {remedy}, and outside of loops.")

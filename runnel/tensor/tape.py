@@ -122,6 +122,8 @@ def _cotangents(
     create_graph: bool,
     retain_graph: bool,
 ) -> dict[int, tuple[T, T]]:
+    if ACTIVE.trace is not None and ACTIVE.trace.differentiating is not None:
+        ACTIVE.trace.differentiating()
     leaf_ids = None if leaves is None else frozenset(id(t) for t in leaves)
     order = needed_order(roots, leaf_ids or frozenset())
     records = [tensor._record for tensor in order]  # another walk inside of this one may replace them

@@ -7,7 +7,7 @@ such as the state of Variables as the traced function sees it, is kept in facets
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, TypeVar
+from typing import Any, NoReturn, TypeVar
 
 import numpy as np
 
@@ -54,6 +54,9 @@ class Trace:
         self.observer: Callable[[Any, str], Callable[..., Any]] | None = (
             None  # gives methods of users' objects, observed
         )
+        # Of a function that is compiled: what is told that the tape is walked backwards, and of what programs cannot do.
+        self.differentiating: Callable[[], None] | None = None
+        self.refuse: Callable[[str, str], NoReturn] | None = None
         self.repetition: Repetition | None = None  # while something is recorded a second time
         self.last_effect: Callable[[], Value | None] | None = None  # gives its token, once there was an effect
         self._facets: dict[type, Any] = {}

@@ -290,13 +290,5 @@ _LATE = {
     "zeros_like": "runnel.compat.functions.creation:zeros_like",
 }
 
-public.offer(
-    globals(),
-    __all__,
-    _LATE,
-    forwards=(
-        "runnel",
-        "runnel.nn.functional",
-    ),
-)
+public.offer(globals(), __all__, _LATE, forwards=("runnel", "runnel.nn.functional"))
 del TYPE_CHECKING, public

@@ -8,7 +8,7 @@ from typing import Any
 
 from runnel.core.errors import GradientError
 from runnel.core.surface import offered
-from runnel.tensor.grad_hooks import AFTER_ACCUMULATION, ON_GRADIENT, GradientHook
+from runnel.tensor.grad_hooks import AFTER_ACCUMULATION, ON_GRADIENT, GradientHook, require_no_trace
 from runnel.tensor.handle import version
 from runnel.tensor.variable import Variable
 
@@ -23,13 +23,17 @@ def _node(name: str, x: Any) -> Any:
 @offered("Tensor")
 def register_hook(x: Any, hook: Callable[[Any], Any]) -> GradientHook:
     """Call ``hook(gradient)`` whenever the gradient of ``x`` is computed; what it returns, if not None, takes the
-    gradient's place. The answer's ``remove()`` ends that. A compiled function has the hooks of when it was traced."""
+    gradient's place. The answer's ``remove()`` ends that. Compiled functions in which a hook is attached or called run
+    eagerly."""
+    require_no_trace("register_hook")
     return GradientHook(ON_GRADIENT, _node("register_hook", x), hook)
 
 
-@offered("Tensor")
-def register_post_accumulate_grad_hook(x: Any, hook: Callable[[Any], Any]) -> GradientHook:
-    """Call ``hook(x)`` whenever ``backward()`` has added to ``x.grad``, of a leaf."""
+@offered("Tensor: register_post_accumulate_grad_hook")
+def register_post_hook(x: Any, hook: Callable[[Any], Any]) -> GradientHook:
+    """Call ``hook(x)`` whenever ``backward()`` has added to ``x.grad``, of a leaf. Compiled functions in which one is
+    attached or called run eagerly."""
+    require_no_trace("register_post_accumulate_grad_hook")
     if not x.is_leaf:
         raise GradientError("[register_post_accumulate_grad_hook] gradients are accumulated in leaves alone.")
     return GradientHook(AFTER_ACCUMULATION, x, hook)

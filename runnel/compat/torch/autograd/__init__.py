@@ -18,13 +18,5 @@ _LATE = {
     "set_detect_anomaly": "runnel.compat.functions.running:set_detect_anomaly",
 }
 
-public.offer(
-    globals(),
-    __all__,
-    _LATE,
-    forwards=(
-        "runnel.autograd",
-        "runnel",
-    ),
-)
+public.offer(globals(), __all__, _LATE, forwards=("runnel.autograd", "runnel"))
 del TYPE_CHECKING, public
