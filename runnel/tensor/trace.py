@@ -54,7 +54,7 @@ class Trace:
         self.observer: Callable[[Any, str], Callable[..., Any]] | None = (
             None  # gives methods of users' objects, observed
         )
-        # Of a function that is compiled: what is told that the tape is walked backwards, and of what programs cannot do.
+        # Of a function being compiled: told that the tape is walked backwards, and of what programs cannot do.
         self.differentiating: Callable[[], None] | None = None
         self.refuse: Callable[[str, str], NoReturn] | None = None
         self.repetition: Repetition | None = None  # while something is recorded a second time
