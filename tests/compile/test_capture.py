@@ -219,11 +219,12 @@ class TestArguments:
         base = np.arange(12, dtype=np.float32).reshape(3, 4)
         t = rn.asarray(base)
         check(lambda x: x * 2 + x.sum(0), (t.T,), (t[:, ::2],), (t[::-1],), (t,))
-        compiled = compile(lambda x: x * 2)
+        compiled = compile(lambda x: rn.asarray(x) * 2)
         for array in (base, base.T, base[:, 1:], base[::-1]):
             assert np.array_equal(compiled(array).numpy(), array * 2)
         base[0] = 100
         assert np.array_equal(compiled(base).numpy(), base * 2)
+        assert type(compile(lambda x: x * 2)(base)) is np.ndarray
 
 
 class TestReads:

@@ -95,7 +95,7 @@ MISTAKES: list[tuple[Any, type[Exception], str]] = [
     (lambda: ops.matmul(V(np.ones((3, 4))), V(np.ones((5, 6)))), ShapeError,
      r"\[matmul\] operand shapes \(3, 4\) and \(5, 6\) do not match: the last axis of x \(4\) must equal the second"),
     (lambda: ops.matmul(V(1.0), V([1.0])), ShapeError, "use multiply"),
-    (lambda: ops.add(V([True]), V([True])), DTypeError, r"\[add\] does not take bool"),
+    (lambda: ops.subtract(V([True]), V([True])), DTypeError, r"\[sub\] does not take bool"),
     (lambda: ops.bitwise_and(V([1.0]), V([1.0])), DTypeError, r"\[and\] does not take float64"),
     (lambda: ops.add(1, 2.0), TypeError, r"\[add\] needs a tensor among its operands, got int, float"),
     (lambda: ops.add(V([1]), [1]), TypeError, r"\[add\] takes tensors, numbers and NumPy arrays; got list"),
@@ -110,7 +110,6 @@ MISTAKES: list[tuple[Any, type[Exception], str]] = [
     (lambda: ops.cross_entropy(V(np.ones((3, 4))), V([0, 1])), ShapeError, r"they need \(3,\)"),
     (lambda: ops.broadcast_to(V(np.ones((2, 3))), (2, 2)), ShapeError, r"\[broadcast\] shape \(2, 3\) cannot become"),
     (lambda: ops.squeeze(V(np.ones((2, 1))), 0), ShapeError, r"\[squeeze\] axis 0 of shape \(2, 1\) has size 2"),
-    (lambda: ops.pow(V([2]), V([3])), DTypeError, r"\[pow\] integers"),
     (lambda: ops.mse_loss(V([1.0]), V([1.0]), "avg"), ValueError, "reduction is 'mean', 'sum' or 'none'"),
 ]  # fmt: skip
 

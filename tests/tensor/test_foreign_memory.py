@@ -172,7 +172,7 @@ def test_a_forced_copy_is_differentiable() -> None:
 
 def test_results_share_nothing_with_arguments() -> None:
     array = np.zeros(3, np.float32)
-    same = rn.compile(lambda a: a)
+    same = rn.compile(lambda a: rn.asarray(a))
     results = [same(array), rn.asarray(np.ones(3, np.float32)) * array, rn.asarray(array).reshape(3, 1)]
     before = [x.tolist() for x in results]
     array[:] = 4

@@ -18,7 +18,7 @@ from runnel.backends.host import objects, secret
 from runnel.backends.host.objects import ObjectCache
 
 KEY, OTHER = "ab" * 32, "cd" * 32
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 STRANGER = 12345  # a user id that is not ours
 
 as_root = pytest.mark.skipif(os.geteuid() != 0, reason="only root can give files away")

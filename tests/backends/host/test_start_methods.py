@@ -38,7 +38,7 @@ if __name__ == "__main__":
 def test_programs_run_in_processes_started_this_way(method: str, tmp_path: Path) -> None:
     script = tmp_path / "pool.py"
     script.write_text(_SCRIPT, encoding="utf-8")
-    environment = {**os.environ, "PYTHONPATH": str(Path(__file__).resolve().parents[2])}
+    environment = {**os.environ, "PYTHONPATH": str(Path(__file__).resolve().parents[3])}
     command = [sys.executable, str(script), method]
     done = subprocess.run(command, capture_output=True, text=True, timeout=120, env=environment, check=False)
     assert (done.returncode, done.stdout) == (0, "equal\n"), done.stderr

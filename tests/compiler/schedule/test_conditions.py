@@ -69,7 +69,9 @@ ROWS: dict[str, Callable[[Any], Any]] = {
         ops.exp(x) / ops.exp(x).sum(-1, True) + ops.tanh(x) / (ops.tanh(x) * ops.tanh(x)).sum(-1, True)
     ),
     "three for one place": lambda x: (
-        ops.exp(x) * ops.exp(x).max(-1, True) + ops.sin(x) * ops.sin(x).sum(-1, True) - ops.tanh(x) * x.mean(-1, True)
+        ops.exp(x) * ops.exp(x).max(axis=-1, keepdims=True)
+        + ops.sin(x) * ops.sin(x).sum(-1, True)
+        - ops.tanh(x) * x.mean(-1, True)
     ),
     "two places": lambda x: (
         ops.exp(x) - ops.exp(x).sum(-1, True),

@@ -66,15 +66,15 @@ NEAR: list[tuple[str, str, str]] = [
     ("Tensor", "reshap", "did you mean reshape"),
     ("Tensor", "requires_gradd", "did you mean requires_grad"),
     ("runnel", "qqqqq", r"dir\(runnel\) lists"),
-    ("runnel", "data", r"`import runnel\.data`"),
+    ("runnel", "declarative", r"`import runnel\.declarative`"),
     ("runnel.nn.functional", "true_div", r"dir\(runnel\.nn\.functional\) lists"),
 ]
 
 
 @pytest.mark.parametrize(("owner", "name", "hint"), NEAR)
 def test_near_names_are_offered(owner: str, name: str, hint: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    if name == "data":
-        monkeypatch.delattr(rn, "data", raising=False)
+    if name == "declarative":
+        monkeypatch.delattr(rn, "declarative", raising=False)
     with pytest.raises(AttributeError, match=rf"\[{re.escape(owner)}\].*'{name}'.*{hint}"):
         getattr(OWNERS[owner], name)
 
