@@ -85,10 +85,13 @@ class ParamGroup(RunTimeNumbers, MutableMapping[str, Any]):
         values = dict(*args, **kwargs)
         if "params" in values:
             raise ValueError("[param_groups] the Parameters of a group stay; add others with add_param_group().")
-        if tracing.ACTIVE.trace is not None:
+        trace = tracing.ACTIVE.trace
+        if trace is not None:
+            names = ", ".join(map(repr, values))
+            if trace.refuse is not None:
+                trace.refuse(f"{names} of a group is set", "set it between calls, or step a schedule")
             raise SideEffectError(
-                f"[param_groups] {', '.join(map(repr, values))} was set in a compiled function at "
-                f"{tracebacks.user_line()}; set it between calls."
+                f"[param_groups] {names} was set in a loop at {tracebacks.user_line()}; set it outside."
             )
         optimizer = self.optimizer
         values = {**self.plain, **values}

@@ -9,7 +9,7 @@ import pytest
 
 import runnel as rn
 from runnel import nn, optim
-from runnel.core.errors import GradientError, RunnelError, ShapeError, SideEffectError
+from runnel.core.errors import CaptureWarning, GradientError, RunnelError, ShapeError, SideEffectError
 from runnel.tensor.variable import CLOCK
 
 
@@ -69,7 +69,7 @@ def test_changing_a_group_ticks_the_clock_and_makes_missing_state() -> None:
     assert list(optimizer.state[p]) == ["momentum_buffer"]
 
 
-def test_groups_cannot_be_changed_in_a_compiled_function() -> None:
+def test_functions_that_change_groups_run_eagerly() -> None:
     p = parameter()
     optimizer = optim.SGD([p], lr=0.1)
 
@@ -78,8 +78,20 @@ def test_groups_cannot_be_changed_in_a_compiled_function() -> None:
         optimizer.param_groups[0]["lr"] = 0.5
         return x + 1
 
-    with pytest.raises(SideEffectError, match="'lr' was set in a compiled function"):
-        step(rn.ones((2,)))
+    with pytest.warns(CaptureWarning, match="'lr' of a group is set; set it between calls, or step a schedule"):
+        assert step(rn.ones((2,))).tolist() == [2.0, 2.0]
+    assert optimizer.param_groups[0]["lr"] == 0.5
+
+
+def test_groups_cannot_be_changed_in_a_loop() -> None:
+    optimizer = optim.SGD([parameter()], lr=0.1)
+
+    def step(carry: rn.Tensor, x: rn.Tensor) -> tuple[rn.Tensor, rn.Tensor]:
+        optimizer.param_groups[0]["lr"] = 0.5
+        return carry, x
+
+    with pytest.raises(SideEffectError, match="'lr' was set in a loop"):
+        rn.scan(step, rn.ones(()), rn.ones(3))
     assert optimizer.param_groups[0]["lr"] == 0.1
 
 

@@ -143,7 +143,9 @@ MISTAKES: dict[str, tuple[Callable[[], Any], type[Exception], str]] = {
     "a wrong shape in the state": (wrong_shape_in_state, RunnelError, r"\[\w+\].*weight.*\(2, 4\).*\(2, 5\)"),
     "other groups": (other_groups, RunnelError, r"\[load_state_dict\].*\[2\].*\[1\]"),
     "no parameters": (lambda: optim.SGD([], lr=0.1), ValueError, r"\[SGD\] got no Parameters"),
-    "tensors for Parameters": (lambda: optim.SGD([X], lr=0.1), GradientError, r"\[SGD\].*leaves: Parameters.*requires no gradient"),
+    "tensors for Parameters": (
+        lambda: optim.SGD([X], lr=0.1), GradientError, r"\[SGD\].*leaves: Parameters.*requires no gradient"
+    ),
     "negative rate": (lambda: optim.Adam(LAYER.parameters(), lr=-1.0), ValueError, r"\[Adam\] lr.*-1\.0"),
     "betas": (lambda: optim.Adam(LAYER.parameters(), betas=(0.9, 1.0)), ValueError, r"\[Adam\] betas.*1\.0"),
     "dropout": (lambda: nn.Dropout(-0.1), ValueError, r"\[Dropout\].*probability.*-0\.1"),
