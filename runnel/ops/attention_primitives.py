@@ -189,7 +189,7 @@ def _gradient_vjp(
     outs: tuple[Array, ...],
     g: Array,
     *arrays: Array,
-    wanted: tuple[bool, ...],
+    needs_grad: tuple[bool, ...],
     **attrs: Any,
 ) -> tuple[Any, ...]:
     sorted_operands = operands(arrays, **attrs)

@@ -140,7 +140,7 @@ def _eigh_infer(a: Aval, *, lower: bool) -> tuple[Aval, Aval]:
 
 
 @vjp.rule(eigh_p)
-def _eigh_vjp(gs: Any, outs: Any, a: Array, *, wanted: Any, lower: bool) -> tuple[Array]:
+def _eigh_vjp(gs: Any, outs: Any, a: Array, *, needs_grad: Any, lower: bool) -> tuple[Array]:
     values, vectors = outs
     g_values, g_vectors = or_zeros(gs, outs)
     i, j = rows_and_columns(vectors)
@@ -177,7 +177,7 @@ def _qr_infer(a: Aval, *, complete: bool) -> tuple[Aval, Aval]:
 
 
 @vjp.rule(qr_p)
-def _qr_vjp(gs: Any, outs: Any, a: Array, *, wanted: Any, complete: bool) -> tuple[Array]:
+def _qr_vjp(gs: Any, outs: Any, a: Array, *, needs_grad: Any, complete: bool) -> tuple[Array]:
     m, n = a.shape[-2:]
     if complete and m > n:
         raise GradientError("[qr] has a gradient in mode 'reduced', or of matrices that are not taller than wide.")
@@ -226,7 +226,7 @@ def _svd_infer(a: Aval, *, full: bool) -> tuple[Aval, Aval, Aval]:
 
 
 @vjp.rule(svd_p)
-def _svd_vjp(gs: Any, outs: Any, a: Array, *, wanted: Any, full: bool) -> tuple[Array]:
+def _svd_vjp(gs: Any, outs: Any, a: Array, *, needs_grad: Any, full: bool) -> tuple[Array]:
     m, n = a.shape[-2:]
     if full and m != n and (gs[0] is not None or gs[2] is not None):
         raise GradientError("[svd] the vectors have a gradient with full_matrices=False only.")

@@ -58,7 +58,7 @@ def _reference(x: Any, *, descending: bool) -> tuple[Any, Any]:
 
 @vjp.rule(sort_p)
 def _vjp(
-    gs: tuple[Array | None, ...], outs: tuple[Array, ...], x: Array, *, wanted: tuple[bool, ...], descending: bool
+    gs: tuple[Array | None, ...], outs: tuple[Array, ...], x: Array, *, needs_grad: tuple[bool, ...], descending: bool
 ) -> tuple[Any]:
     """The cotangent of each sorted element goes where the element came from."""
     g, indices = gs[0], outs[1]

@@ -125,7 +125,7 @@ def _pulled(
     """The cotangents of the inputs by the rule of table ``vjp``."""
     if op.multiple_results:
         gs = tuple(g if g.requires_grad else None for g in seeds)
-        cotangents = tables.vjp[op](gs, outs, *inputs, wanted=needs_grad, **attrs)
+        cotangents = tables.vjp[op](gs, outs, *inputs, needs_grad=needs_grad, **attrs)
     else:
         cotangents = tables.vjp[op](seeds[0], outs[0], *inputs, **attrs)
     return [g() if callable(g) else g for g in cotangents]

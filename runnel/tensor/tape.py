@@ -219,7 +219,7 @@ def apply_rule(
         outs = results_of(out, record.outs) if create_graph else record.outs
         needs_grad = tuple(x.requires_grad if alive is None else id(x) in alive for x in record.inputs)
         gs = tuple(x if x is None or create_graph else plain(x) for x in (g.get(i) for i in range(len(outs))))
-        return tuple(tables.vjp[record.op](gs, outs, *inputs, wanted=needs_grad, **record.attrs))
+        return tuple(tables.vjp[record.op](gs, outs, *inputs, needs_grad=needs_grad, **record.attrs))
     settled_g, result = settled(g, out), out
     if not create_graph:
         settled_g, result = plain(settled_g), plain(out)

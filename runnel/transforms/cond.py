@@ -74,13 +74,13 @@ def cond_vjp(
     outs: tuple[Tensor, ...],
     predicate: Tensor,
     *operands: Tensor,
-    wanted: tuple[bool, ...],
+    needs_grad: tuple[bool, ...],
     then: Body,
     otherwise: Body,
 ) -> list[Tensor | None]:
     """The cotangents come from the derivative of the branch that ran, which computes its values again."""
     seeded = [i for i, g in enumerate(gs) if g is not None]
-    needed = [i for i, x in enumerate(operands) if wanted[1 + i] and x.dtype.is_inexact]
+    needed = [i for i, x in enumerate(operands) if needs_grad[1 + i] and x.dtype.is_inexact]
     answer: list[Tensor | None] = [None] * (1 + len(operands))
     if needed and seeded:
         bodies = [_pulled_back(body, needed, seeded) for body in (then, otherwise)]

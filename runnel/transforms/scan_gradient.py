@@ -214,7 +214,7 @@ def scan_vjp(
     gs: tuple[Tensor | None, ...],
     outs: tuple[Tensor, ...],
     *inputs: Tensor,
-    wanted: tuple[bool, ...],
+    needs_grad: tuple[bool, ...],
     body: Body,
     constants: int,
     carries: int,
@@ -222,7 +222,7 @@ def scan_vjp(
     reverse: bool,
 ) -> list[Tensor | None]:
     """The cotangents of the inputs of a scan."""
-    plan = plan_of(body, constants, carries, wanted, [g is not None for g in gs])
+    plan = plan_of(body, constants, carries, needs_grad, [g is not None for g in gs])
     if plan.extras:
         outs = apply(
             scan_p, *inputs, body=plan.forward, constants=constants, carries=carries, length=length, reverse=reverse

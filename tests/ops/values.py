@@ -68,7 +68,7 @@ def grad(out: ArrayValue, *wrt: ArrayValue) -> list[ArrayValue]:
         g = _cotangent(v, cotangents)
         if v.op is None or g is None or any(place.get(id(x), len(order)) < place[id(v)] for x in v.siblings):
             continue
-        more = {"wanted": (True,) * len(v.inputs)} if v.siblings else {}
+        more = {"needs_grad": (True,) * len(v.inputs)} if v.siblings else {}
         for x, entry in zip(v.inputs, vjp[v.op](g, v.siblings or v, *v.inputs, **more, **v.attrs), strict=True):
             if entry is None or not x.dtype.is_float:
                 continue

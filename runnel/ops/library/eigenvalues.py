@@ -54,7 +54,7 @@ def _eig_infer(a: Aval) -> tuple[Aval, Aval]:
 
 
 @vjp.rule(eig_p)
-def _eig_vjp(gs: Any, outs: Any, a: Array, *, wanted: Any) -> tuple[Array]:
+def _eig_vjp(gs: Any, outs: Any, a: Array, *, needs_grad: Any) -> tuple[Array]:
     values, vectors = outs
     g_values, g_vectors = or_zeros(gs, outs)
     turned = adjoint(vectors)

@@ -107,7 +107,7 @@ def _slogdet_infer(a: Aval) -> tuple[Aval, Aval]:
 
 
 @vjp.rule(slogdet_p)
-def _slogdet_vjp(gs: Any, outs: Any, a: Array, *, wanted: Any) -> tuple[Array]:
+def _slogdet_vjp(gs: Any, outs: Any, a: Array, *, needs_grad: Any) -> tuple[Array]:
     g_sign, g = or_zeros(gs, outs)
     if a.dtype.is_complex:  # the sign is a phase
         g = complex(g, negative(imag(multiply(conj(g_sign), outs[0]))))
