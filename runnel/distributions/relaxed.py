@@ -40,15 +40,8 @@ class LogitRelaxedBernoulli(ByProbability):
         return ops.log(self.temperature) + apart - ops.softplus(apart) * 2
 
 
-@offered("distributions")
-class RelaxedBernoulli(TransformedDistribution):
-    """Numbers in (0, 1) that are near 0 or 1 for small ``temperature``."""
-
-    def __init__(
-        self, temperature: Any, probs: Any = None, logits: Any = None, validate_args: bool | None = None
-    ) -> None:
-        base = LogitRelaxedBernoulli(temperature, probs, logits, validate_args)
-        super().__init__(base, SigmoidTransform(), validate_args)
+class _Relaxed(TransformedDistribution):
+    """A transform of a distribution with a temperature."""
 
     @property
     def temperature(self) -> Any:
@@ -57,13 +50,24 @@ class RelaxedBernoulli(TransformedDistribution):
 
     @property
     def probs(self) -> Any:
-        """The probability of 1."""
+        """The probabilities of the base."""
         return self.base_dist.probs
 
     @property
     def logits(self) -> Any:
-        """Its logit."""
+        """Their logits; of categories their logarithms."""
         return self.base_dist.logits
+
+
+@offered("distributions")
+class RelaxedBernoulli(_Relaxed):
+    """Numbers in (0, 1) that are near 0 or 1 for small ``temperature``."""
+
+    def __init__(
+        self, temperature: Any, probs: Any = None, logits: Any = None, validate_args: bool | None = None
+    ) -> None:
+        base = LogitRelaxedBernoulli(temperature, probs, logits, validate_args)
+        super().__init__(base, SigmoidTransform(), validate_args)
 
 
 class ExpRelaxedCategorical(ByCategories):
@@ -98,7 +102,7 @@ class ExpRelaxedCategorical(ByCategories):
 
 
 @offered("distributions")
-class RelaxedOneHotCategorical(TransformedDistribution):
+class RelaxedOneHotCategorical(_Relaxed):
     """Vectors of probabilities that are near one-hot vectors for small ``temperature``."""
 
     def __init__(
@@ -110,18 +114,3 @@ class RelaxedOneHotCategorical(TransformedDistribution):
     @property
     def support(self) -> Any:
         return constraints.simplex
-
-    @property
-    def temperature(self) -> Any:
-        """The temperature."""
-        return self.base_dist.temperature
-
-    @property
-    def probs(self) -> Any:
-        """The probabilities of the categories."""
-        return self.base_dist.probs
-
-    @property
-    def logits(self) -> Any:
-        """Their logarithms."""
-        return self.base_dist.logits
