@@ -12,6 +12,7 @@ import threading
 from types import CodeType, FrameType, FunctionType, MethodType
 from typing import Any, Final
 
+from runnel.compile.observe.asynchronous import Collections, handles_signal
 from runnel.compile.observe.classes import is_python_class, is_special
 from runnel.compile.observe.recorder import Recorder
 
@@ -31,6 +32,7 @@ class Net:
         self._leaves_library = leaves_library
         self._hears = False
         self._watch: Any = None
+        self._collections = Collections()
 
     def hears_of(self, called_from: CodeType) -> bool:
         """Whether this is the function from which C code is called."""
@@ -38,7 +40,9 @@ class Net:
 
     def begin(self) -> None:
         watch = _Place(self) if sys.version_info < (3, 12) else _MONITOR
+        self._collections.begin()
         if not watch.begin(self):
+            self._collections.end()
             self._rec.refuse("other tools take all the places of sys.monitoring", is_passing=True)
         self._watch, self._rec.net = watch, self
         _heard_of()
@@ -54,6 +58,7 @@ class Net:
             self._rec.net = None
             if not self._watch.end(self):
                 self.escaped.append("what another tool ran, which took the place of the net")
+            self._collections.end()
             self._watch = None
 
     def entered(self, frame: Any) -> bool:
@@ -66,7 +71,8 @@ class Net:
             return True
         if not self._rec.has_code(frame.f_code):
             caller = frame.f_back
-            if caller is not None and self._is_watched(caller, frame.f_code.co_name, module):
+            is_watched = caller is not None and self._is_watched(caller, frame.f_code.co_name, module)
+            if is_watched and not self._collections.is_running and not handles_signal(frame):
                 self.escaped.append(f"{frame.f_code.co_qualname} ({module})")
         return False
 
