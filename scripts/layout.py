@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Writes docs/layout.md: a sentence for each file, the first of its docstring, in the folder order of docs/design.md.
+"""Writes docs/internals/layout.md: a sentence for each file, the first of its docstring, in the order of design.md.
 
 ``scripts/layout.py --check`` writes nothing and fails if the page is out of date.
 """
@@ -12,7 +12,7 @@ import sys
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
-PAGE = ROOT / "docs" / "layout.md"
+PAGE = ROOT / "docs" / "internals" / "layout.md"
 HEAD = """# The layout
 
 A sentence for each file, written by `scripts/layout.py` from the docstrings. Folders stand in the order of `design.md`:
@@ -21,7 +21,7 @@ a file imports from its own folder and from folders further down. `tests/` mirro
 
 
 def folder_rows(design: str) -> list[tuple[list[str], str]]:
-    """The table of ``docs/design.md``: for each row, top to bottom, its folders and what they know."""
+    """The table of ``docs/internals/design.md``: for each row, top to bottom, its folders and what they know."""
     rows = re.findall(r"^\| ((?:`\w+`(?:, )?)+) \| (.+) \|$", design, flags=re.MULTILINE)
     return [(re.findall(r"`(\w+)`", names), what) for names, what in rows]
 
@@ -46,10 +46,10 @@ def section(title: str, paths: list[Path]) -> list[str]:
 
 
 def page() -> str:
-    """The text of ``docs/layout.md``."""
+    """The text of ``docs/internals/layout.md``."""
     package = ROOT / "runnel"
     lines = [HEAD.rstrip("\n"), *section("`runnel`", files(package, deep=False))]
-    for names, what in folder_rows((ROOT / "docs" / "design.md").read_text(encoding="utf-8")):
+    for names, what in folder_rows((ROOT / "docs" / "internals" / "design.md").read_text(encoding="utf-8")):
         paths = [path for name in names for path in files(package / name)]
         lines += section(f"{', '.join(f'`{name}`' for name in names)}: {what}", paths)
     for name in ("examples", "benchmarks", "scripts"):
@@ -62,7 +62,7 @@ def main(arguments: list[str]) -> int:
     if arguments == ["--check"]:
         current = PAGE.read_text(encoding="utf-8") if PAGE.exists() else ""
         if current != text:
-            print("docs/layout.md is out of date; run scripts/layout.py", file=sys.stderr)
+            print("docs/internals/layout.md is out of date; run scripts/layout.py", file=sys.stderr)
         return int(current != text)
     PAGE.write_text(text, encoding="utf-8")
     return 0

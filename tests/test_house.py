@@ -71,8 +71,8 @@ def import_graph() -> dict[str, set[str]]:
 
 
 def folder_order() -> dict[str, int]:
-    """Each folder's row in the table of docs/design.md, counted from the top."""
-    rows = LAYOUT["folder_rows"]((ROOT / "docs" / "design.md").read_text(encoding="utf-8"))
+    """Each folder's row in the table of docs/internals/design.md, counted from the top."""
+    rows = LAYOUT["folder_rows"]((ROOT / "docs" / "internals" / "design.md").read_text(encoding="utf-8"))
     return {name: i for i, (names, _) in enumerate(rows) for name in names}
 
 

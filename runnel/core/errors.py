@@ -68,7 +68,7 @@ class DeviceError(RunnelError, ValueError):
 
 
 class MissingRuleError(RunnelError, NotImplementedError):
-    """An op has no rule in a table that was asked for it. ``docs/tables.md`` explains each table."""
+    """An op has no rule in a table that was asked for it. ``docs/internals/tables.md`` explains each table."""
 
 
 class GradientError(RunnelError, RuntimeError):

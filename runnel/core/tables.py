@@ -119,7 +119,7 @@ class Table(Generic[Rule]):
         except KeyError:
             raise MissingRuleError(
                 f"[{op.name}] no rule in table '{self.name}'; register one with "
-                f"`{self.name}.register(op, rule)` (docs/tables.md, section '{self.name}')."
+                f"`{self.name}.register(op, rule)` (docs/internals/tables.md, section '{self.name}')."
             ) from None
 
 

@@ -44,7 +44,7 @@ def conv(
     up in float32 and rounded once. ShapeError where shapes do not fit.
 
     ``algorithm`` is "auto" (decided by shapes), "direct" (a sum over taps and channels) or "winograd" (3×3 kernels of
-    stride 1 only: docs/winograd.md states its error).
+    stride 1 only: docs/internals/winograd.md states its error).
     """
     spatial = _spatial("conv", x, weight)
     groups = operator.index(groups)

@@ -2,8 +2,8 @@
 
 Products round their operands to the wanted dtype and their results too; what is between is added up in float32. A
 product of two bfloat16 is exact in float32, so machines with and without instructions for it differ in how sums round
-(docs/kernels.md, "Products of bfloat16"). The functions of other files know nothing of this: rules of ops, gradients
-and passes apply those, and mean what they say.
+(docs/internals/kernels.md, "Products of bfloat16"). The functions of other files know nothing of this: rules of ops,
+gradients and passes apply those, and mean what they say.
 """
 
 from __future__ import annotations

@@ -103,7 +103,7 @@ def tangents_of(
     if rule is None and op not in tables.vjp:
         raise MissingRuleError(
             f"[{op.name}] has no tangent: there is no rule in table 'jvp', nor one in 'vjp' to transpose; register one "
-            f"with `jvp.register(op, rule)` (docs/tables.md, section 'jvp')."
+            f"with `jvp.register(op, rule)` (docs/internals/tables.md, section 'jvp')."
         )
     if rule is None or rule is TRANSPOSED:
         needs_grad = tuple(t is not None for t in tangents)

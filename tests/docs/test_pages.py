@@ -18,6 +18,7 @@ pytestmark = pytest.mark.suite
 
 
 README = ROOT / "README.md"
+PAGES = sorted((ROOT / "docs").rglob("*.md"))
 
 
 @pytest.mark.parametrize(
@@ -31,7 +32,7 @@ README = ROOT / "README.md"
                 "extending",
                 "debugging",
                 "declarative",
-                "graphs",
+                "internals/graphs",
                 "optimizers",
                 "profiling",
                 "saving",
@@ -79,20 +80,20 @@ def test_blocks_know_their_lines_and_outputs() -> None:
 
 
 def test_every_relative_link_leads_somewhere() -> None:
-    pages = [README, ROOT / "CONTRIBUTING.md", ROOT / "CHANGELOG.md", *sorted((ROOT / "docs").glob("*.md"))]
+    pages = [README, ROOT / "CONTRIBUTING.md", ROOT / "CHANGELOG.md", *PAGES]
     missing = [f"{page.name}: {link}" for page in pages for link in links(page) if not (page.parent / link).exists()]
     assert missing == []
 
 
 def test_every_file_that_a_page_names_exists() -> None:
-    pages = [README, *sorted((ROOT / "docs").glob("*.md"))]
+    pages = [README, *PAGES]
     named = [(page, name) for page in pages for name in re.findall(r"`([\w/]+/\w+\.py)`", page.read_text("utf-8"))]
     missing = [f"{p.name}: {n}" for p, n in named if not ((ROOT / n).exists() or (ROOT / "runnel" / n).exists())]
     assert missing == []
 
 
 def test_the_index_lists_every_page() -> None:
-    pages = {page.name for page in (ROOT / "docs").glob("*.md")} - {"README.md"}
+    pages = {str(page.relative_to(ROOT / "docs")) for page in PAGES} - {"README.md"}
     assert set(links(ROOT / "docs" / "README.md")) == pages
 
 

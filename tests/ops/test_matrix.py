@@ -56,6 +56,6 @@ def test_functions_of_the_modules_are_exported() -> None:
 
 
 def test_every_table_has_a_section_in_the_docs() -> None:
-    text = (Path(__file__).parents[2] / "docs" / "tables.md").read_text(encoding="utf-8")
+    text = (Path(__file__).parents[2] / "docs" / "internals" / "tables.md").read_text(encoding="utf-8")
     sections = [line[3:] for line in text.splitlines() if line.startswith("## ")]
     assert sections == list(Table.registry)

@@ -74,7 +74,7 @@ def test_any_sizes(n: int, height: int, width: int, channels: int, filters: int,
 
 @pytest.mark.parametrize("channels", [64, 256])
 def test_the_error_is_as_stated(channels: int) -> None:
-    """docs/winograd.md: rms 1.7e-6 and max 2e-5 of the results' standard deviation."""
+    """docs/internals/winograd.md: rms 1.7e-6 and max 2e-5 of the results' standard deviation."""
     rng = np.random.default_rng(0)
     x, w = random(rng, 2, 18, 18, channels), random(rng, 3, 3, channels, 32)
     want = direct(x, w, 16, 16)

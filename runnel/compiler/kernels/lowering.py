@@ -185,7 +185,7 @@ class Lowering:
         node = request.node
         raise MissingRuleError(
             f"[{node.op.name if node.op else '?'}] has no rule in table 'lower' that a program can run "
-            f"(docs/tables.md, section 'lower'); it was applied at {node.where}."
+            f"(docs/internals/tables.md, section 'lower'); it was applied at {node.where}."
         )
 
 

@@ -13,7 +13,8 @@ bits depend on k and the operands' values alone, not on strides, blocks or path.
 *packed* in panels already: each holds the columns from a multiple of the target's panel width on, the last one padded,
 and panels are ``b_panel`` elements apart; then j0 is such a multiple. When a block of C is done,
 ``epilogue(thread, args, i0', i1', j0', j1')`` is called for it, unless null; the blocks cover the whole once. Panels
-and pending sums use at most SCRATCH bytes of the thread's scratch memory (``docs/design.md``, "The kernel ABI").
+and pending sums use at most SCRATCH bytes of the thread's scratch memory (``docs/internals/design.md``, "The kernel
+ABI").
 
 This file has the driver for k of one block: the loops over blocks, and the choice between reading operands in place and
 packing them. The loops are those of Goto and van de Geijn, "Anatomy of High-Performance Matrix Multiplication" (2008).

@@ -5,8 +5,8 @@
 A and B hold bfloat16 and their strides count those, C holds float32. For i0 ≤ i < i1 and j0 ≤ j < j1 it stores
 C[i, j] = Σ_k A[i, k]·B[k, j]. For each K_BLOCK steps of k an element has one chain over ascending pairs of k, the last
 one alone if k is odd, the first of which starts at 0 or, to ``resume``, at C[i, j]; the chains' results are combined
-pairwise (``k_blocks``). The rounding of a pair is the processor's (docs/kernels.md, "Products of bfloat16"); it is a
-function of values alone, so strides, blocks and paths do not change a bit.
+pairwise (``k_blocks``). The rounding of a pair is the processor's (docs/internals/kernels.md, "Products of
+bfloat16"); it is a function of values alone, so strides, blocks and paths do not change a bit.
 
 B is packed into panels of pairs, an odd last k paired with zero, unless ``b_panel`` says that it is prepacked. A is
 read in place if pairs of k are adjacent in it and k is even: by strides, or through its offset tables, when each two

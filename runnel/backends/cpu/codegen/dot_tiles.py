@@ -43,7 +43,7 @@ class Pairs(Strided):
         return _halves(em, em.broadcast(pair, int32, em.lanes), vector(int32, em.lanes))
 
     def multiply_add(self, factor: str, column: str, total: str) -> str:
-        """``total`` with both products added, rounded as in docs/kernels.md."""
+        """``total`` with both products added, rounded as in docs/internals/kernels.md."""
         em, kind, pairs = self.em, self.em.vector_kind, vector(bfloat16, 2 * self.em.lanes)
         return em.intrinsic(em.target.dot, kind, (kind, total), (pairs, factor), (pairs, _halves(em, column, kind)))
 

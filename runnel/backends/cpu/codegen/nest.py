@@ -1,7 +1,7 @@
 """A kernel of the loop IR to the text of an LLVM module.
 
 The top of loop code generation: function heads, the words of ``args`` and contractions; ``loops`` emits statements. The
-module exports one function of the kernel ABI (docs/design.md).
+module exports one function of the kernel ABI (docs/internals/design.md).
 """
 
 from __future__ import annotations

@@ -20,8 +20,8 @@ def flops(target: InstructionSet, dtype: DType, steps: int) -> int:
 
 
 def emit_module(target: InstructionSet, dtype: DType) -> str:
-    """The LLVM text: a kernel (docs/design.md, "The kernel ABI") whose rows are steps of all chains at once. It reads
-    and writes one vector of the thread's scratch, so that nothing is optimised away."""
+    """The LLVM text: a kernel (docs/internals/design.md, "The kernel ABI") whose rows are steps of all chains at once.
+    It reads and writes one vector of the thread's scratch, so that nothing is optimised away."""
     lanes = target.vector_bytes // dtype.itemsize
     kind = vector(dtype, lanes)
     name = f"llvm.fma.v{lanes}f{dtype.itemsize * 8}"

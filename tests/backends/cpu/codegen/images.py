@@ -1,8 +1,8 @@
 """Calls of kernels together with the memory they work on, laid out so that the same bytes can lie at any address.
 
-An :class:`Image` is all that a program is made of (docs/design.md, "The kernel ABI") in one block: a launch block, the
-table of base pointers, args, records, arrays with guards around them, and scratch memory. ``native`` runs it in this
-process; ``aarch64`` runs it in an emulated one.
+An :class:`Image` is all that a program is made of (docs/internals/design.md, "The kernel ABI") in one block: a launch
+block, the table of base pointers, args, records, arrays with guards around them, and scratch memory. ``native`` runs it
+in this process; ``aarch64`` runs it in an emulated one.
 """
 
 from __future__ import annotations
