@@ -8,7 +8,7 @@ from runnel import fft, linalg, nn, ops, optim, random, special
 from runnel.compile.caches import clear_caches
 from runnel.compile.compiled import compile
 from runnel.compile.wrappers import uncompiled
-from runnel.core import public
+from runnel.core import public, switches
 from runnel.core.devices import devices
 from runnel.core.dtypes import (
     bfloat16,
@@ -913,6 +913,7 @@ __all__ = [
     "sum",
     "swapaxes",
     "swapdims",
+    "switches",
     "t",
     "take",
     "take_along_axis",

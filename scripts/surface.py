@@ -46,6 +46,7 @@ NAMESPACES = {
             ("runnel", "optim"),
             ("runnel", "random"),
             ("runnel", "special"),
+            ("runnel.core", "switches"),
             ("runnel.tensor", "debug"),
         ),
         late=(("runnel", "autograd"), ("runnel", "data"), ("runnel", "distributions")),

@@ -21,7 +21,7 @@ from runnel.ops.broadcasting import with_rank
 from runnel.ops.comparison import isinf, isnan
 from runnel.ops.conversion import cast
 from runnel.ops.family import BITS, elementwise, partials, per_element
-from runnel.ops.promotion import anchor, binary, common_dtype, constant, lifted, meet
+from runnel.ops.promotion import anchor, binary, common_dtype, common_rank, constant, lifted, meet
 
 # --- and, or, xor, not, shifts ------------------------------------------------------------------------------------
 
@@ -162,6 +162,6 @@ def where(condition: Operand, x: Operand, y: Operand) -> Array:
     """Elements of ``x`` where ``condition`` holds, of ``y`` elsewhere; all three broadcast, x and y promote."""
     like = anchor(where_p, (condition, x, y))
     dtype = common_dtype(where_p, (x, y))
-    ndim = max(getattr(v, "ndim", 0) for v in (condition, x, y))
+    ndim = common_rank(where_p, (condition, x, y))
     chosen = with_rank(lifted(like, condition, bool_, ndim), ndim)
     return apply(where_p, chosen, lifted(like, x, dtype, ndim), lifted(like, y, dtype, ndim))

@@ -13,7 +13,7 @@ from runnel.core.dtypes import DType, bool_, float32, from_numpy, of_scalar, pro
 from runnel.core.errors import DTypeError
 from runnel.core.rounding import rounded
 from runnel.core.tables import Op
-from runnel.ops.arguments import Array, Operand
+from runnel.ops.arguments import Array, Operand, broadcast_shapes
 from runnel.ops.broadcasting import with_rank
 from runnel.ops.conversion import cast
 
@@ -95,8 +95,17 @@ def meet(op: Op, *operands: Any, dtype: DType | None = None) -> list[Array]:
     """The operands as tensors of one dtype (their common one, or ``dtype``) and one rank."""
     like = anchor(op, operands)
     common = common_dtype(op, operands) if dtype is None else dtype
-    ndim = max(getattr(x, "ndim", 0) for x in operands)
+    ndim = common_rank(op, operands)
     return [lifted(like, x, common, ndim) for x in operands]
+
+
+def common_rank(op: Op, operands: tuple[Any, ...]) -> int:
+    """The rank of what operands broadcast to. An error tells their shapes as they came, before they get one rank."""
+    shapes = [getattr(x, "shape", ()) for x in operands]
+    ndim = max(map(len, shapes))
+    if any(0 < len(shape) < ndim for shape in shapes):
+        broadcast_shapes(op.name, *shapes)
+    return ndim
 
 
 def unary(op: Op, x: Operand) -> Array:

@@ -39,6 +39,12 @@ PAGES = sorted((ROOT / "docs").rglob("*.md"))
                 "state",
                 "threads",
                 "tour",
+                "tutorial/tensors",
+                "tutorial/gradients",
+                "tutorial/training",
+                "tutorial/compiling",
+                "tutorial/saving",
+                "tutorial/debugging",
             )
         ),
     ],

@@ -22,6 +22,7 @@ I = rn.asarray(np.arange(3))  # noqa: E741
 B = rn.asarray(np.array([True, False, True]))
 
 REFUSED: dict[str, tuple[Callable[[], Any], type[RunnelError], str]] = {
+    "ranks that do not broadcast": (lambda: X + rn.ones(3), ShapeError, r"\(3, 4\) and \(3,\).*sizes 4 and 3"),
     "shapes that do not broadcast": (lambda: X + rn.ones((3, 3)), ShapeError, r"\(3, 4\) and \(3, 3\).*sizes 4 and 3"),
     "matrix sizes": (lambda: X @ X, ShapeError, r"\(3, 4\).*\(3, 4\)"),
     "a size that does not divide": (lambda: X.reshape(5, -1), ShapeError, r"\(3, 4\)"),

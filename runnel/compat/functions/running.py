@@ -159,13 +159,6 @@ def set_float32_matmul_precision(precision: str) -> None:
     """Nothing: products of float32 are computed in float32."""
 
 
-@offered("torch", "torch.autograd")
-@contextmanager
-def set_detect_anomaly(mode: bool = True, check_nan: bool = True) -> Iterator[None]:
-    """Nothing: errors name the user's line as it is."""
-    yield
-
-
 @offered("torch.random")
 @contextmanager
 def fork_rng(*args: Any, **options: Any) -> Iterator[None]:

@@ -70,7 +70,6 @@ if TYPE_CHECKING:
     from runnel.compat.functions.running import (
         autocast,
         compile_ as compile,
-        set_detect_anomaly,
         set_float32_matmul_precision,
         use_deterministic_algorithms,
     )
@@ -174,7 +173,6 @@ __all__ = [
     "save",
     "scalar_tensor",
     "set_default_dtype",
-    "set_detect_anomaly",
     "set_float32_matmul_precision",
     "sort",
     "special",
@@ -266,7 +264,6 @@ _LATE = {
     "save": "runnel.compat.functions.choosing:save",
     "scalar_tensor": "runnel.compat.functions.creation:scalar_tensor",
     "set_default_dtype": "runnel.compat.functions.creation:set_default_dtype",
-    "set_detect_anomaly": "runnel.compat.functions.running:set_detect_anomaly",
     "set_float32_matmul_precision": "runnel.compat.functions.running:set_float32_matmul_precision",
     "sort": "runnel.tensor.library.extremes:sort",
     "special": "runnel.compat.torch:special",

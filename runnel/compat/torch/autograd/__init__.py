@@ -8,14 +8,12 @@ from runnel.core import public
 
 if TYPE_CHECKING:
     from runnel.compat.functions.kinds import variable as Variable
-    from runnel.compat.functions.running import set_detect_anomaly
     from runnel.compat.torch.autograd import functional
 
-__all__ = ["Variable", "functional", "set_detect_anomaly"]
+__all__ = ["Variable", "functional"]
 _LATE = {
     "Variable": "runnel.compat.functions.kinds:variable",
     "functional": "runnel.compat.torch.autograd:functional",
-    "set_detect_anomaly": "runnel.compat.functions.running:set_detect_anomaly",
 }
 
 public.offer(globals(), __all__, _LATE, forwards=("runnel.autograd", "runnel"))
