@@ -6,6 +6,7 @@ import collections
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
+from runnel.compile.observe.changes import SET_ATTRIBUTE
 from runnel.compile.observe.sources import Check, Place, Source
 
 
@@ -38,6 +39,12 @@ class Effects:
     def replace_last(self, apply: Callable[[Any, Any, Any], Any]) -> None:
         """Another way to do the last change at later calls."""
         self.done[-1] = self.done[-1]._replace(apply=apply)
+
+    def lasting(self) -> list[Effect]:
+        """The changes, in their order, without values that others replaced before the run ended: an attribute gets its
+        last value where it got its first one, so that attributes keep their order."""
+        last = {(id(e.target), e.key): e.value for e in self.done if e.apply is SET_ATTRIBUTE}
+        return [e._replace(value=last[id(e.target), e.key]) if e.apply is SET_ATTRIBUTE else e for e in self.done]
 
     def undo_by(self, action: Callable[[], Any]) -> None:
         """How to take back the change that is about to be made."""

@@ -211,7 +211,7 @@ def _finished(rec: Recorder, result: Any) -> Observation:
             e.label,
             rec.policy.ticks(type(e.target)) or rec.policy.is_transparent(type(e.target)),
         )
-        for e in rec.effects.done
+        for e in rec.effects.lasting()
     ]
     answer = recipes.result(result)
     program = rec.session.complete(recipes)

@@ -375,6 +375,45 @@ def argnums_change():
     return changing(f, lambda: o.update(n=1), lambda: o.update(n=(0, 1)))
 
 
+@case
+def other_weights_for_a_while():
+    """What stands in the module's attributes meanwhile is of a level, which no call afterwards could make."""
+    rn.manual_seed(3)
+    model = nn.Linear(4, 2)
+
+    def loss(weights, t):
+        return (rn.functional_call(model, weights, t) ** 2).mean()
+
+    def each(t):
+        weights = dict(model.named_parameters())
+        rows = rn.stack([t, t * 2])
+        return rn.vmap(lambda w, row: rn.grad(loss)(w, row)["weight"], in_axes=(None, 0))(weights, rows)
+
+    return changing(each, lambda: model.weight.mul_(2.0), state=lambda: list(vars(model)))
+
+
+class Box:
+    pass
+
+
+def kept(box: Box, row: rn.Tensor) -> rn.Tensor:
+    box.level = row
+    return row * 2
+
+
+@case
+def an_attribute_written_twice():
+    box = Box()
+
+    def f(t):
+        box.first = rn.vmap(lambda row: kept(box, row))(t[:, None]).sum()
+        box.second = 1
+        box.level = None
+        return box.first
+
+    return changing(f, lambda: vars(box).clear(), state=lambda: list(vars(box)))
+
+
 @pytest.mark.parametrize("one", CASES)
 def test_transforms(one: Case) -> None:
     one.run()
