@@ -40,9 +40,8 @@ def folded(value: passes.Value) -> passes.Value:
     rule = is_const.get(value.op) if value.op is not None else None
     if rule is None or not rule(*[x.is_constant for x in value.inputs]):
         return value
-    array = np.array(value_of[value.op](*[x.value for x in value.inputs], **value.attrs))
-    array.flags.writeable = False
-    return passes.Constant(value.aval, array, value.where)
+    array = value_of[value.op](*[x.value for x in value.inputs], **value.attrs)
+    return passes.written(lambda: array, where=value.where)
 
 
 FOLD = passes.Pass(

@@ -52,15 +52,19 @@ def name_of(planner: object) -> str:
 def planned(lifetimes: Sequence[Lifetime], planner: MemoryPlanner) -> Arrangement:
     """What ``planner`` answers. VerifierError unless it is one offset for each lifetime; overlaps are found later, by
     the verifier of plans."""
-    offsets = planner(lifetimes)
-    subject = f"Memory planner '{name_of(planner)}'"
-    if not isinstance(offsets, Sequence) or len(offsets) != len(lifetimes):
-        count = f"{len(offsets)} offsets" if isinstance(offsets, Sequence) else short_repr(offsets)
-        raise VerifierError(f"{subject} returned {count} for {len(lifetimes)} lifetimes.")
+    if not lifetimes:
+        return Arrangement((), 0)
+    subject, answer = f"Memory planner '{name_of(planner)}'", planner(tuple(lifetimes))
+    try:
+        offsets = list(answer)
+    except TypeError:
+        raise VerifierError(f"{subject} returned {short_repr(answer)}; it returns an offset for each value.") from None
+    if len(offsets) != len(lifetimes):
+        raise VerifierError(f"{subject} returned {len(offsets)} offsets for {len(lifetimes)} lifetimes.")
     for offset in offsets:
         if not isinstance(offset, Integral) or offset < 0 or offset % ALIGN:
             raise VerifierError(
                 f"{subject} returned the offset {short_repr(offset)}; offsets are multiples of {ALIGN} from 0 on."
             )
-    ends = [offset + x.nbytes for offset, x in zip(offsets, lifetimes, strict=True)]
-    return Arrangement(tuple(map(int, offsets)), int(max(ends, default=0)))
+    placed = tuple(map(int, offsets))
+    return Arrangement(placed, max(offset + x.nbytes for offset, x in zip(placed, lifetimes, strict=True)))
