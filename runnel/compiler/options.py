@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from types import MappingProxyType
 from typing import Any, Final, Protocol
 
@@ -78,10 +78,10 @@ def chosen_by(
         passes.require(*REQUIRED)
         chosen["passes"] = passes
     if memory_planner is not None:
-        if not callable(memory_planner):
+        if not callable(memory_planner) or not isinstance(memory_planner, Hashable):
             raise ArgumentError(
-                f"[{caller}] memory_planner is a function from lifetimes to offsets, such as rn.memory.search; "
-                f"received {short_repr(memory_planner)}."
+                f"[{caller}] memory_planner is a function (or another object with a hash) from lifetimes to offsets, "
+                f"such as rn.memory.search; received {short_repr(memory_planner)}."
             )
         chosen["memory_planner"] = memory_planner
     return chosen

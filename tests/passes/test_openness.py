@@ -10,9 +10,12 @@ import pytest
 
 import runnel as rn
 import runnel.declarative as tf
-from runnel import nn, optim, passes
+from runnel import nn, ops, optim, passes
 from runnel.compile import disk_cache
+from runnel.compile.graphs import GraphFunction
+from runnel.compiler.options import Choices
 from runnel.core.errors import ArgumentError, PassError, VerifierError
+from runnel.graph.building import Builder
 
 from ..random_numbers import RNG
 from .examples import ROOT, example, imported
@@ -39,6 +42,27 @@ class Noting:
 
 def normal(*shape: int) -> rn.Tensor:
     return rn.asarray(RNG.standard_normal(shape).astype(np.float32))
+
+
+class Unhashable:
+    """Two of them may be equal."""
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def __call__(self, x: Any) -> Any:
+        return x
+
+
+def test_passes_may_be_any_callable() -> None:
+    own = passes.USUAL.insert(passes.Pass("callable", "an object", Unhashable()))
+    assert rn.compile(lambda x: x + 1, passes=own)(rn.ones(2)).tolist() == [2.0, 2.0]
+
+
+def test_a_graph_built_by_hand() -> None:
+    noting, graph = Noting(), Builder("by hand")
+    x = graph.argument((3,))
+    function = GraphFunction(graph.build(ops.exp(x)), {}, choices=Choices(passes=noting.pipeline))
+    assert function(rn.zeros(3))[0].tolist() == [1.0] * 3 and noting.names == ["by hand"]
 
 
 def test_outsiders_need_the_public_modules_alone() -> None:
@@ -177,6 +201,7 @@ def test_a_pass_that_changes_a_type_is_named_and_leaves_the_function_usable() ->
         ({"passes": passes.USUAL.without("expand")}, PassError, "programs need 'expanded', which no pass gives"),
         ({"passes": passes.USUAL.without("bodies")}, PassError, "programs need 'expanded bodies'"),
         ({"memory_planner": 3}, ArgumentError, r"\[compile\] memory_planner is a function .* received 3"),
+        ({"memory_planner": Unhashable()}, ArgumentError, r"\[compile\] memory_planner is a function .*with a hash"),
     ],
 )
 def test_wrong_options(options: dict[str, Any], error: type[Exception], message: str) -> None:

@@ -127,7 +127,7 @@ class Pipeline:
         return self is other or (isinstance(other, Pipeline) and self.passes == other.passes)
 
     def __hash__(self) -> int:
-        return hash(self.passes)
+        return hash(self.names)
 
     def __repr__(self) -> str:
         return f"<pipeline: {', '.join(self.names) or 'no passes'}>"
