@@ -385,12 +385,12 @@ def compile(
             inserted or left out (docs/passes.md). Compiled functions that are called inside get it as well.
         memory_planner: the function that lays intermediate values out in memory (``rn.memory``).
     """
-    chosen = chosen_by("compile", passes, memory_planner) | _budget(memory_budget)
+    chosen = chosen_by("compile", passes, memory_planner, _bytes(memory_budget))
     if fn is None:
         return functools.partial(compile, keep_grads=keep_grads, name=name, **chosen)
     if isinstance(fn, (Compiled, BoundCompiled)):
         return fn.choosing(chosen) if chosen else fn
-    options = Options(keep_grads, Choices(**chosen))
+    options = Options(keep_grads, Choices(**chosen)) if chosen else Options(keep_grads)
     if isinstance(fn, MethodType) and isinstance(fn.__func__, FunctionType):
         return BoundCompiled(Compiled(fn.__func__, options, name or fn.__name__), fn.__self__)
     if isinstance(fn, FunctionType):
@@ -400,10 +400,10 @@ def compile(
     raise TypeError(f"[compile] takes a function; received {type(fn).__name__}.")
 
 
-def _budget(budget: int | str | None) -> dict[str, int]:
-    """The choice of a memory budget, in bytes; none without one."""
+def _bytes(budget: int | str | None) -> int | None:
+    """A budget in bytes."""
     if budget is None:
-        return {}
+        return None
     if isinstance(budget, bool) or not isinstance(budget, (int, str)):
         raise TypeError(f"[compile] memory_budget is a number of bytes or a string; received {budget!r}.")
     try:
@@ -412,7 +412,7 @@ def _budget(budget: int | str | None) -> dict[str, int]:
         raise ValueError(f'[compile] memory_budget {budget!r} cannot be read; write "512MB" or "1GB".') from None
     if count <= 0:
         raise ValueError(f"[compile] memory_budget must be positive; received {budget!r}.")
-    return {"memory_budget": count}
+    return count
 
 
 def _call_it(fn: Any, /, *args: Any, **kwargs: Any) -> Any:

@@ -65,7 +65,10 @@ NO_CHOICES: Final = Choices()
 
 
 def chosen_by(
-    caller: str, passes: Pipeline | None = None, memory_planner: MemoryPlanner | None = None
+    caller: str,
+    passes: Pipeline | None = None,
+    memory_planner: MemoryPlanner | None = None,
+    memory_budget: int | None = None,
 ) -> dict[str, Any]:
     """The choices among these arguments of ``caller``, by name, checked: PassError where programs cannot be made with
     such passes."""
@@ -84,6 +87,8 @@ def chosen_by(
                 f"such as rn.memory.search; received {short_repr(memory_planner)}."
             )
         chosen["memory_planner"] = memory_planner
+    if memory_budget is not None:
+        chosen["memory_budget"] = memory_budget
     return chosen
 
 

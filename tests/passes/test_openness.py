@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pickle
 import threading
 from typing import Any
 
@@ -14,7 +15,7 @@ from runnel import nn, ops, optim, passes
 from runnel.compile import disk_cache
 from runnel.compile.graphs import GraphFunction
 from runnel.compiler.options import Choices
-from runnel.core.errors import ArgumentError, PassError, VerifierError
+from runnel.core.errors import ArgumentError, CaptureWarning, PassError, VerifierError
 from runnel.graph.building import Builder
 
 from ..random_numbers import RNG
@@ -217,3 +218,59 @@ def test_an_order_that_a_pass_does_not_allow() -> None:
         PassError, match=r"'fold_by_attributes' needs 'expanded', .*; 'expand' gives it: place it earlier"
     ):
         rn.compile(lambda x: x, passes=passes.USUAL.insert(fold, before="expand"))
+
+
+def cubes(x: rn.Tensor) -> rn.Tensor:
+    return (x**3).sum()
+
+
+def unchanged(graph: passes.Graph) -> passes.Graph:
+    return graph
+
+
+def test_compiled_functions_with_passes_go_through_pickle() -> None:
+    own = passes.USUAL.insert(passes.Pass("unchanged", "", unchanged))
+    copy = pickle.loads(pickle.dumps(rn.compile(cubes, passes=own)))
+    assert copy(rn.asarray([1.0, 2.0])).item() == 9.0
+    assert "unchanged" in dict(copy.program(rn.ones(2)).passes)
+
+
+def test_double_backward_through_a_compiled_function() -> None:
+    noting = Noting()
+    f, x = rn.compile(cubes, passes=noting.pipeline), rn.asarray([1.0, 2.0])
+    with pytest.warns(CaptureWarning, match="op by op"):
+        second = rn.grad(lambda y: rn.grad(f)(y).sum())(x)
+    assert second.tolist() == [6.0, 12.0] and "backward" in noting.names
+
+
+def test_a_pass_that_loses_effects_or_updates_is_refused_before_anything_runs() -> None:
+    def lost(graph: passes.Graph) -> passes.Graph:
+        return passes.Graph(graph.inputs, graph.outputs, {}, graph.name)
+
+    own, w = passes.USUAL.insert(passes.Pass("lost", "", lost)), rn.Variable(np.ones(3, np.float32))
+
+    @rn.compile(passes=own)
+    def update(x: rn.Tensor) -> rn.Tensor:
+        w.assign(w + x)
+        return w * 2
+
+    @rn.compile(passes=own)
+    def printing(x: rn.Tensor) -> rn.Tensor:
+        rn.debug.print("{}", x)
+        return x
+
+    with pytest.raises(VerifierError, match=r"after pass 'lost': it updates \[\], and updated"):
+        update(rn.ones(3))
+    assert w.tolist() == [1.0] * 3
+    with pytest.raises(VerifierError, match="after pass 'lost': it has 0 side effects, and had 1"):
+        printing(rn.ones(3))
+
+
+def test_a_pass_that_fails_leaves_its_error() -> None:
+    def failing(graph: passes.Graph) -> passes.Graph:
+        raise RuntimeError("not today")
+
+    f = rn.compile(lambda x: x + 1, passes=passes.USUAL.insert(passes.Pass("failing", "", failing)))
+    for _ in range(2):
+        with pytest.raises(RuntimeError, match="not today"):
+            f(rn.ones(2))

@@ -6,7 +6,7 @@ Dead nodes need no pass: a graph lists only the nodes that its outputs and updat
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import Final
+from typing import Any, Final
 
 from runnel.core import switches
 from runnel.core.errors import PassError, VerifierError
@@ -43,19 +43,17 @@ class Pass:
 class Pipeline:
     """Passes in the order they run in. Pipelines of equal passes are equal."""
 
-    __slots__ = ("passes",)
+    __slots__ = ("_hash", "names", "passes")
 
     def __init__(self, passes: Iterable[Pass] = ()) -> None:
         self.passes: Final = tuple(passes)
         for pass_ in self.passes:
             _require_pass(pass_)
+        self.names: Final = tuple(p.name for p in self.passes)
+        self._hash = hash(self.names)
         for pass_ in self.passes:
             if self.names.count(pass_.name) > 1:
                 raise PassError(f"[passes] two passes are called '{pass_.name}'; choose another name for one of them.")
-
-    @property
-    def names(self) -> tuple[str, ...]:
-        return tuple(p.name for p in self.passes)
 
     def insert(self, pass_: Pass, *, after: str | None = None, before: str | None = None) -> Pipeline:
         """This pipeline with one more pass: after the one called ``after``, before ``before``, or at the end.
@@ -127,7 +125,10 @@ class Pipeline:
         return self is other or (isinstance(other, Pipeline) and self.passes == other.passes)
 
     def __hash__(self) -> int:
-        return hash(self.names)
+        return self._hash
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Pipeline, (self.passes,)  # hashes of names differ between processes
 
     def __repr__(self) -> str:
         return f"<pipeline: {', '.join(self.names) or 'no passes'}>"
