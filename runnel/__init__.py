@@ -249,7 +249,7 @@ from runnel.transforms.vmap import vmap
 from runnel.transforms.while_loop import while_loop
 
 if TYPE_CHECKING:
-    from runnel import autograd, data, distributions
+    from runnel import autograd, data, distributions, memory, passes
     from runnel.core.library.dtype_info import (
         __array_api_version__,
         __version__,
@@ -774,6 +774,7 @@ __all__ = [
     "maximum",
     "mean",
     "median",
+    "memory",
     "meshgrid",
     "min",
     "minimum",
@@ -817,6 +818,7 @@ __all__ = [
     "outer",
     "packed_attention",
     "pad",
+    "passes",
     "permute",
     "permute_dims",
     "pi",
@@ -1108,6 +1110,7 @@ _LATE = {
     "matrix_power": "runnel.ops.library.matrices:matrix_power",
     "matrix_transpose": "runnel.tensor.library.asking:matrix_transpose",
     "median": "runnel.ops.library.order:median",
+    "memory": "runnel:memory",
     "meshgrid": "runnel.ops.library.joining:meshgrid",
     "mode": "runnel.ops.library.order:mode",
     "msort": "runnel.ops.library.order:msort",
@@ -1124,6 +1127,7 @@ _LATE = {
     "nonzero": "runnel.ops.library.sets:nonzero",
     "normal": "runnel.random.continuous:normal",
     "numel": "runnel.tensor.library.asking:numel",
+    "passes": "runnel:passes",
     "pi": "runnel.core.library.dtype_info:pi",
     "pinverse": "runnel.ops.library.matrices:pinv",
     "poisson": "runnel.random.counts:poisson",

@@ -49,7 +49,7 @@ NAMESPACES = {
             ("runnel.core", "switches"),
             ("runnel.tensor", "debug"),
         ),
-        late=(("runnel", "autograd"), ("runnel", "data"), ("runnel", "distributions")),
+        late=tuple(("runnel", name) for name in ("autograd", "data", "distributions", "memory", "passes")),
     ),
     "autograd": Namespace(
         "autograd.py",

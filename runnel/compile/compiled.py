@@ -6,7 +6,7 @@ import functools
 import sys
 import warnings
 from collections import deque
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Mapping
 from copy import deepcopy
 from types import FunctionType, MethodType
 from typing import Any, Final, cast, overload
@@ -19,10 +19,14 @@ from runnel.compile.explaining import Explanation, explained
 from runnel.compile.observe.refusal import Refused
 from runnel.compile.signature import Circumstances, difference, kinds
 from runnel.compile.wrappers import WrappedMethod, Wrapper
+from runnel.compiler.memory.planner import MemoryPlanner
+from runnel.compiler.options import Choices, chosen_by
+from runnel.compiler.passes.pipeline import Pipeline
 from runnel.core import switches, tracebacks
 from runnel.core.accepting import byte_count
 from runnel.core.casting import CASTING
 from runnel.core.errors import AuditError, CaptureError, CaptureWarning, NewStateError, RunnelError
+from runnel.core.records import replace
 from runnel.core.references import FunctionLike
 from runnel.core.surface import offered
 from runnel.inspection.inspection import Inspection
@@ -67,9 +71,10 @@ class Compiled(FunctionLike, Wrapper):
     def __get__(self, instance: Any, owner: type | None = None) -> Any:
         return self if instance is None else BoundCompiled(self, instance)
 
-    def within(self, memory_budget: int) -> Compiled:
-        """The same function, compiled to programs of at most so many bytes."""
-        return Compiled(self.function, self._options._replace(memory_budget=memory_budget), self.name)
+    def choosing(self, choices: Mapping[str, Any]) -> Compiled:
+        """The same function, compiled with other ``choices``, by name; what they do not name is as it was."""
+        options = self._options._replace(choices=replace(self._options.choices, **choices))
+        return Compiled(self.function, options, self.name)
 
     def by_value(self, protocol: Any) -> tuple[Any, ...]:
         return Compiled, (self.function, self._options, self.name)
@@ -309,9 +314,9 @@ class BoundCompiled(WrappedMethod):
     def __self__(self) -> Any:
         return self._instance
 
-    def within(self, memory_budget: int) -> BoundCompiled:
-        """The same method, compiled to programs of at most so many bytes."""
-        return BoundCompiled(self._compiled.within(memory_budget), self._instance)
+    def choosing(self, choices: Mapping[str, Any]) -> BoundCompiled:
+        """The same method, compiled with other choices."""
+        return BoundCompiled(self._compiled.choosing(choices), self._instance)
 
     def program(self, *args: Any, **kwargs: Any) -> Inspection:
         """What runs for these arguments."""
@@ -332,11 +337,23 @@ class BoundCompiled(WrappedMethod):
 
 @overload
 def compile(
-    fn: Callable[..., Any], *, keep_grads: bool = False, name: str | None = None, memory_budget: int | str | None = None
+    fn: Callable[..., Any],
+    *,
+    keep_grads: bool = False,
+    name: str | None = None,
+    memory_budget: int | str | None = None,
+    passes: Pipeline | None = None,
+    memory_planner: MemoryPlanner | None = None,
 ) -> Compiled: ...
 @overload
 def compile(
-    fn: None = None, *, keep_grads: bool = False, name: str | None = None, memory_budget: int | str | None = None
+    fn: None = None,
+    *,
+    keep_grads: bool = False,
+    name: str | None = None,
+    memory_budget: int | str | None = None,
+    passes: Pipeline | None = None,
+    memory_planner: MemoryPlanner | None = None,
 ) -> Callable[[Callable[..., Any]], Compiled]: ...
 @offered("rn")
 def compile(
@@ -345,6 +362,8 @@ def compile(
     keep_grads: bool = False,
     name: str | None = None,
     memory_budget: int | str | None = None,
+    passes: Pipeline | None = None,
+    memory_planner: MemoryPlanner | None = None,
 ) -> Any:
     """Make a function run as one native program; use it as a decorator, or on a lambda or bound method.
 
@@ -362,12 +381,16 @@ def compile(
             intermediate values and results; arguments, Variables and constants do not count. Values are computed again,
             to the same bits, until it fits; where it cannot, the call raises MemoryBudgetError and has run nothing.
             Forward and backward programs of a call that is differentiated outside each have this budget.
+        passes: the pipeline that rewrites its graphs, those of gradients included: ``rn.passes.USUAL`` with passes
+            inserted or left out (docs/passes.md). Compiled functions that are called inside get it as well.
+        memory_planner: the function that lays intermediate values out in memory (``rn.memory``).
     """
+    chosen = chosen_by("compile", passes, memory_planner, _bytes(memory_budget))
     if fn is None:
-        return functools.partial(compile, keep_grads=keep_grads, name=name, memory_budget=memory_budget)
-    options = Options(keep_grads, _bytes(memory_budget))
+        return functools.partial(compile, keep_grads=keep_grads, name=name, **chosen)
     if isinstance(fn, (Compiled, BoundCompiled)):
-        return fn if options.memory_budget is None else fn.within(options.memory_budget)
+        return fn.choosing(chosen) if chosen else fn
+    options = Options(keep_grads, Choices(**chosen)) if chosen else Options(keep_grads)
     if isinstance(fn, MethodType) and isinstance(fn.__func__, FunctionType):
         return BoundCompiled(Compiled(fn.__func__, options, name or fn.__name__), fn.__self__)
     if isinstance(fn, FunctionType):

@@ -2,8 +2,8 @@
 
 A file holds command buffers (``backends/commands.py``) as JSON, with their arrays behind it. It is filed under all that
 they follow from: the graph's identity, device, threads, budget, target, and this package's own sources. Of the rules
-that others have registered the version of their op is the identity; where there are rules without one, or passes,
-nothing is kept.
+that others have registered the version of their op is the identity; where there are rules without one, nothing is
+kept, nor are programs with passes or a memory planner of their own.
 """
 
 from __future__ import annotations
@@ -22,7 +22,6 @@ from runnel.backends import base
 from runnel.backends.commands import CommandBuffer, checked
 from runnel.backends.context import CompileContext
 from runnel.backends.host import objects
-from runnel.compiler.passes.pipeline import PIPELINE
 from runnel.core import sources, switches
 from runnel.core.errors import VerifierError
 from runnel.core.records import fields
@@ -34,12 +33,11 @@ LARGEST: Final = 1 << 24  # bytes of a file
 _MAGIC: Final = b"runnel program 1\n"
 _PRODUCERS: Final = ("core", "loops", "backends", "graph", "ops", "compiler", "compile")
 _OWN_RULES: Final = Table.registrations  # all are there: what is imported above stands on every module that has some
-_OWN_PASSES: Final = PIPELINE.passes
 
 
 def key(graph: Graph, context: CompileContext, memory_budget: int | None, is_trained: bool = False) -> str | None:
     """What the program of a graph is filed under; None if it may not be kept."""
-    is_own = Table.registrations == _OWN_RULES and PIPELINE.passes == _OWN_PASSES
+    is_own = Table.registrations == _OWN_RULES
     if not is_own or switches.verify.value or objects.current() is None or not base.of(context.device).has_files:
         return None
     try:

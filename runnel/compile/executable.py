@@ -16,6 +16,7 @@ from runnel.compile.native import Native
 from runnel.compile.observe.guard import Guard
 from runnel.compile.observe.observation import Observation
 from runnel.compile.observe.refusal import Refused
+from runnel.compiler.options import NO_CHOICES, Choices
 from runnel.core.errors import CaptureError, MemoryBudgetError, NewStateError
 from runnel.core.lazy import lazy
 from runnel.core.lifetime import tied
@@ -34,7 +35,7 @@ class Options(NamedTuple):
     """What ``rn.compile`` was told."""
 
     keep_grads: bool = False
-    memory_budget: int | None = None  # bytes
+    choices: Choices = NO_CHOICES
 
 
 class Executable:
@@ -158,12 +159,12 @@ def prepare(
         if other.native is not None and other.native.captured.same_as(captured):
             return Executable(name, observation.guard, observation, other.native, varying=varying)
     try:
-        native = Native(captured, options.memory_budget)
+        native = Native(captured, options.choices)
     except MemoryBudgetError:
         if captured.derivative is None:
             raise
         observation = traced(recompute=True)
-        native = Native(observation.program, options.memory_budget)
+        native = Native(observation.program, options.choices)
     ladder.announce(inspected(native))
     return Executable(name, observation.guard, observation, native, varying=varying)
 

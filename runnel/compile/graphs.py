@@ -13,7 +13,7 @@ from runnel.compile.binding import Binding
 from runnel.compile.launching import TAKE, WRITES, function, launch, names
 from runnel.compile.native import dense
 from runnel.compiler.entry import compile_graph
-from runnel.compiler.options import Bindings, Options
+from runnel.compiler.options import NO_CHOICES, Bindings, Choices
 from runnel.core.avals import Aval, row_major
 from runnel.core.errors import ArgumentError, DeviceError
 from runnel.graph.graph import Graph
@@ -31,7 +31,7 @@ class GraphFunction:
         graph: what to compute; it is checked.
         variables: the Variable for each of its inputs of kind VARIABLE.
         context: target, threads and whatever else the program depends on; the present one by default.
-        memory_budget: bytes that the program may take beside its inputs and outputs.
+        choices: passes, memory planner and memory budget.
         captures: tensors for inputs that are the same at each call, and no arguments.
         numbers: for each input of kind SCALAR what gives its number at each call.
     """
@@ -42,7 +42,7 @@ class GraphFunction:
         variables: Mapping[Value, Variable],
         context: CompileContext | None = None,
         *,
-        memory_budget: int | None = None,
+        choices: Choices = NO_CHOICES,
         captures: Mapping[Value, Tensor] = MappingProxyType({}),
         numbers: Mapping[Value, Callable[[], float]] = MappingProxyType({}),
     ) -> None:
@@ -53,7 +53,7 @@ class GraphFunction:
         self.graph: Final = graph
         self.variables: Final = [variables[x] for x in slots]
         bindings = Bindings(are_trained=bool(graph.updates))
-        compiled = compile_graph(graph, bindings, context, Options(memory_budget=memory_budget, store=disk_cache))
+        compiled = compile_graph(graph, bindings, context, choices.stored(disk_cache))
         self.program, self.preparation, self.recipe = compiled.program, compiled.preparation, compiled.recipe
         inputs = [x for x in graph.inputs if x.kind is not InputKind.VARIABLE]
         arguments = [x for x in inputs if x not in captures and x not in numbers]

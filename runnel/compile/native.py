@@ -10,7 +10,7 @@ from runnel.compile import disk_cache
 from runnel.compile.binding import Binding
 from runnel.compile.capture import Capture, InputOrigin
 from runnel.compiler.entry import compile_graph
-from runnel.compiler.options import Bindings, Options
+from runnel.compiler.options import NO_CHOICES, Bindings, Choices
 from runnel.compiler.plan import Plan
 from runnel.core.dtypes import from_numpy as dtype_of
 from runnel.tensor.tensor import Tensor, from_numpy
@@ -19,7 +19,7 @@ from runnel.tensor.tensor import Tensor, from_numpy
 class Native:
     """The program of a :class:`Capture`, bound to its Variables."""
 
-    def __init__(self, captured: Capture, memory_budget: int | None = None) -> None:
+    def __init__(self, captured: Capture, choices: Choices = NO_CHOICES) -> None:
         self.captured = captured
         self.circumstances = context.current()  # in which it was traced
         bindings = Bindings(are_trained=captured.derivative is not None)
@@ -27,7 +27,7 @@ class Native:
             captured.graph,
             bindings,
             context.on(captured.device),
-            Options(memory_budget=memory_budget, store=disk_cache),
+            choices.stored(disk_cache),
         )
         self.program, self.preparation, self.recipe = compiled.program, compiled.preparation, compiled.recipe
         sources = captured.sources

@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Hashable, Mapping, Sequence
 from types import MappingProxyType
-from typing import Final, Protocol
+from typing import Any, Final, Protocol
 
 from runnel.backends.commands import CommandBuffer
 from runnel.backends.context import CompileContext
-from runnel.compiler.passes.pipeline import PIPELINE, Pipeline
+from runnel.compiler.memory.planner import MemoryPlanner
+from runnel.compiler.passes.pipeline import Pipeline
+from runnel.compiler.passes.usual import REQUIRED, USUAL
 from runnel.core.avals import Shape
+from runnel.core.errors import ArgumentError
 from runnel.core.records import record
+from runnel.core.showing import short_repr
 from runnel.graph.graph import Graph
 from runnel.graph.node import Value
 
@@ -44,17 +48,59 @@ class Bindings:
 
 
 @record
-class Options:
+class Choices:
+    """What users choose of a compilation: the passes, who lays values out in memory (None: the usual search), and the
+    most bytes of intermediate values and results."""
+
+    passes: Pipeline = USUAL
+    memory_planner: MemoryPlanner | None = None
+    memory_budget: int | None = None
+
+    def stored(self, store: Store) -> Options:
+        """The options of a program with these choices that ``store`` may keep."""
+        return Options(self.passes, self.memory_planner, self.memory_budget, store)
+
+
+NO_CHOICES: Final = Choices()
+
+
+def chosen_by(
+    caller: str,
+    passes: Pipeline | None = None,
+    memory_planner: MemoryPlanner | None = None,
+    memory_budget: int | None = None,
+) -> dict[str, Any]:
+    """The choices among these arguments of ``caller``, by name, checked: PassError where programs cannot be made with
+    such passes."""
+    chosen: dict[str, Any] = {}
+    if passes is not None:
+        if not isinstance(passes, Pipeline):
+            raise ArgumentError(
+                f"[{caller}] passes is a pipeline, such as rn.passes.USUAL.insert(...); received {short_repr(passes)}."
+            )
+        passes.require(*REQUIRED)
+        chosen["passes"] = passes
+    if memory_planner is not None:
+        if not callable(memory_planner) or not isinstance(memory_planner, Hashable):
+            raise ArgumentError(
+                f"[{caller}] memory_planner is a function (or another object with a hash) from lifetimes to offsets, "
+                f"such as rn.memory.search; received {short_repr(memory_planner)}."
+            )
+        chosen["memory_planner"] = memory_planner
+    if memory_budget is not None:
+        chosen["memory_budget"] = memory_budget
+    return chosen
+
+
+@record
+class Options(Choices):
     """The effort of compilation; the defaults are for a program that runs often.
 
-    ``memory_budget`` bounds the bytes of intermediate values and results. The program is loaded from the ``store``, or
-    saved there. With ``any_order`` a result may have its axes in any order in memory. ``keeps_plan``: the program keeps
-    its plan, which is much larger than the program; else it is built again for reports. An arena of more than
-    ``own_arena`` bytes is not part of the program: the caller of a run provides it.
+    The program is loaded from the ``store``, or saved there. With ``any_order`` a result may have its axes in any order
+    in memory. ``keeps_plan``: the program keeps its plan, which is much larger than the program; else it is built again
+    for reports. An arena of more than ``own_arena`` bytes is not part of the program: the caller of a run provides it.
     """
 
-    passes: Pipeline = PIPELINE
-    memory_budget: int | None = None
     store: Store | None = None
     any_order: bool = False
     keeps_plan: bool = True

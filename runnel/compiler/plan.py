@@ -20,6 +20,7 @@ from runnel.compiler.kernels.operands import Operands, copy_of_place
 from runnel.compiler.kernels.places import BufferView, Call, Place, Space
 from runnel.compiler.kernels.section import BodyPlan, Section
 from runnel.compiler.memory import arena, padded_aliases, subviews
+from runnel.compiler.memory.planner import MemoryPlanner, name_of
 from runnel.compiler.planned import Plan as Plan
 from runnel.compiler.schedule import synchronisation
 from runnel.compiler.schedule.order import Traffic, ordered
@@ -39,7 +40,13 @@ class Planner:
     """Builds a plan for one graph. ``strides`` gives those of inputs that are not dense."""
 
     def __init__(
-        self, graph: Graph, threads: int, strides: dict[Value, Shape] | None = None, *, fuse: bool = True
+        self,
+        graph: Graph,
+        threads: int,
+        strides: dict[Value, Shape] | None = None,
+        *,
+        fuse: bool = True,
+        memory_planner: MemoryPlanner | None = None,
     ) -> None:
         if switches.verify.value:
             graphs.verify(graph)
@@ -70,6 +77,7 @@ class Planner:
         self.in_place = subviews.find(self.clustering.cluster_of, self.views, self.clustering.control_dependencies)
         self.subviews: dict[Value, list[BufferView]] = {}
         self.holders: dict[Value, Value] = {}  # padded arrays of values that are stored only inside them
+        self.memory_planner = memory_planner
         self._fuse = fuse
         self._place_inputs(self.strides)
 
@@ -93,7 +101,7 @@ class Planner:
         section = self.build()
         calls, regions = section.calls, section.regions
         invariants.check_calls(calls)
-        arena_plan = arena.lay_out(calls, regions)
+        arena_plan = arena.lay_out(calls, regions, self.memory_planner)
         self._collect_constants(calls)
         self._number_slots()
         threads, blocks = split_calls(calls, self.threads, regions)
@@ -103,6 +111,8 @@ class Planner:
             self.inputs, self.variables, self.outputs, self.output_of, self.constants,
             self.bounded + self.bounded_inside, regions, again,
         )  # fmt: skip
+        if self.memory_planner is not None:
+            verifier.verify_places(plan, name_of(self.memory_planner))
         if switches.verify.value:
             verifier.verify(plan)
         return plan

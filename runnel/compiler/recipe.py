@@ -11,8 +11,8 @@ from runnel.backends.context import CompileContext
 from runnel.compiler.executable.program import Program
 from runnel.compiler.options import Bindings, Options
 from runnel.compiler.passes.hoisted import split
-from runnel.compiler.passes.pipeline import PIPELINE
 from runnel.compiler.passes.result_order import in_any_order
+from runnel.compiler.passes.usual import USUAL
 from runnel.compiler.plan import Plan, Planner
 from runnel.compiler.schedule.rematerialisation import Fitted, fit
 from runnel.core.avals import Shape, row_major
@@ -62,8 +62,9 @@ class Recipe:
 
     def programs(self) -> Programs:
         """The programs, loaded from the store or built and saved there, in the context of the recipe."""
-        is_usual = self.options.passes is PIPELINE and not self.options.any_order and not self.bindings.strides
-        store = self.options.store if is_usual else None
+        options = self.options
+        is_usual = options.passes == USUAL and options.memory_planner is None
+        store = options.store if is_usual and not options.any_order and not self.bindings.strides else None
         if store is None:
             return self._build(self._planned_now())
         key = store.key(self.graph, self.context, self.options.memory_budget, self.bindings.are_trained)
@@ -86,6 +87,7 @@ class Recipe:
 
     def _plan(self) -> Planned:
         threads, strides, budget = self.context.threads, self.bindings.strides, self.options.memory_budget
+        memory_planner = self.options.memory_planner
         graph = self.options.passes.run(self.graph)[0]
         orders = _dense(graph)
         if self.options.any_order:
@@ -93,10 +95,11 @@ class Recipe:
         parts = None if self.bindings.are_trained else split(graph)
         main = graph if parts is None else parts.main
         if budget is None:
-            fitted = Fitted(main, Planner(main, threads, dict(strides)).plan(), None)
+            fitted = Fitted(main, Planner(main, threads, dict(strides), memory_planner=memory_planner).plan(), None)
         else:
-            fitted = fit(main, threads, budget)
-        return Planned(fitted, None if parts is None else Planner(parts.preparation, threads).plan(), orders)
+            fitted = fit(main, threads, budget, memory_planner)
+        preparation = None if parts is None else Planner(parts.preparation, threads, memory_planner=memory_planner)
+        return Planned(fitted, None if preparation is None else preparation.plan(), orders)
 
     def _planned_now(self) -> Planned:
         return self.planned if self.options.keeps_plan else self._plan()

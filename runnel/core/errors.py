@@ -133,6 +133,11 @@ class NonFiniteError(RunnelError, ArithmeticError):
     """Under ``RUNNEL_CHECK_NANS`` an op produced a NaN or an infinity from finite inputs."""
 
 
+class PassError(RunnelError, ValueError):
+    """A pipeline of passes is wrong: a name that no pass has or two have, or an order in which a pass does not get what
+    it needs. The message names the pass."""
+
+
 class VerifierError(RunnelError, AssertionError):
     """A verifier found an ill-formed graph, loop program or plan: a bug in Runnel or in a pass; please report it."""
 

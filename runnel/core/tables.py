@@ -76,12 +76,15 @@ def _registered(kind: type[Op] | type[Table[Any]], name: str) -> Op | Table[Any]
 
 class Table(Generic[Rule]):
     """One capability: a rule for each op that has it. ``doc`` says what a rule is called with and who reads it.
-    Where no program on disk depends on its rules, the table does not ``shapes_programs``."""
+    Where programs on disk depend on its rules, the table ``shapes_programs``: tables of the package do; one from
+    outside is read by passes from outside, and programs with these are not kept on disk."""
 
     registry: dict[str, Table[Any]] = {}  # noqa: RUF012 - the columns of `runnel ops`
     registrations = 0  # of rules without a version, in all tables
 
-    def __init__(self, name: str, doc: str, *, shapes_programs: bool = True) -> None:
+    def __init__(self, name: str, doc: str, *, shapes_programs: bool = False) -> None:
+        if name in Table.registry:
+            raise ValueError(f"A table called '{name}' exists already; choose another name.")
         self.name = name
         self.doc = doc
         self._shapes_programs = shapes_programs
@@ -124,40 +127,51 @@ class Table(Generic[Rule]):
 
 
 infer: Table[Callable[..., Any]] = Table(
-    "infer", "rule(*avals, **attrs) -> Aval: result shape and dtype; raises ShapeError/DTypeError. Read by every call."
+    "infer",
+    "rule(*avals, **attrs) -> Aval: result shape and dtype; raises ShapeError/DTypeError. Read by every call.",
+    shapes_programs=True,
 )
 reference: Table[Callable[..., Any]] = Table(
-    "reference", "rule(*arrays, **attrs) -> ndarray: NumPy, the oracle of the tests and of constant folding."
+    "reference",
+    "rule(*arrays, **attrs) -> ndarray: NumPy, the oracle of the tests and of constant folding.",
+    shapes_programs=True,
 )
 vjp: Table[Callable[..., Any]] = Table(
     "vjp",
     "rule(g, out, *inputs, **attrs) -> tuple of cotangents, one per input: a value, None where there is none, or a "
     "function of no arguments that makes it (called only if it is needed). Written with ops, so it works on values and "
     "in traces. Read by the tape.",
+    shapes_programs=True,
 )
 jvp: Table[Any] = Table(
     "jvp",
     "rule(tangents, out, *inputs, **attrs) -> list of terms, whose sum is the tangent of out; tangents are None where "
     "they are zero, which not all are. Written with ops. TRANSPOSED, or no rule, where the transpose of the vjp "
     "serves. Read by rn.jvp.",
+    shapes_programs=True,
 )
 axes: Table[Any] = Table(
     "axes",
     "an AxisRule of runnel.core.axes (Aligned, Batching, ...): what the op does when an axis is added, or axes are "
     "reordered or merged. Read by rn.vmap, by hoisting out of scans, and by the passes on layouts and rows.",
+    shapes_programs=True,
 )
 expand: Table[Callable[..., Any]] = Table(
     "expand",
     "rule(*values, **attrs) -> value: the op made of simpler ones, written with ops; None leaves it as it is. Read by "
     "pass `expand`, before anything is lowered: such an op needs no rule in `lower`.",
+    shapes_programs=True,
 )
 lower: Table[Any] = Table(
-    "lower", "a rule object of runnel.loops.rules (Pointwise, Reduction, View, ...): how the op becomes loops."
+    "lower",
+    "a rule object of runnel.loops.rules (Pointwise, Reduction, View, ...): how the op becomes loops.",
+    shapes_programs=True,
 )
-cost: Table[Callable[..., Any]] = Table("cost", "rule(*avals, **attrs) -> floating-point operations. Read by reports.")
+cost: Table[Callable[..., Any]] = Table(
+    "cost", "rule(*avals, **attrs) -> floating-point operations. Read by reports.", shapes_programs=True
+)
 complex_rules: Table[Any] = Table(
     "complex",
     "a ByNumPy of runnel.core.complexes (HOLOMORPHIC, LINEAR, ...), by which NumPy carries the op out on complex "
     "operands, or NATIVE: its own rules take them. Read by every call of an op with complex operands.",
-    shapes_programs=False,  # the host carries these ops out, and such programs are not kept on disk
-)
+)  # the host carries these ops out, and such programs are not kept on disk

@@ -7,6 +7,7 @@ from typing import Any, Final
 
 from runnel.backends.context import CompileContext
 from runnel.compile.graphs import GraphFunction
+from runnel.compiler.options import NO_CHOICES, Choices
 from runnel.core.avals import Aval
 from runnel.core.dtypes import from_numpy
 from runnel.core.errors import GraphError
@@ -70,6 +71,7 @@ class CompiledPlan:
         live: Mapping[VariableOperation, Variable],
         optimizers: Mapping[Minimize, Optimizer],
         context: CompileContext,
+        choices: Choices = NO_CHOICES,
     ) -> None:
         trace = Trace(tensors.serial_now(), context.device)
         replay = Replay(plan.operations, live, optimizers)
@@ -87,7 +89,9 @@ class CompiledPlan:
         variables: dict[Any, Variable] = {node: v for v, node in traced.nodes.items()}
         captures: dict[Any, Tensor] = {node: _live(value) for value, node in trace.captures.values()}
         numbers: dict[Any, Any] = {node: getter for getter, node in trace.scalars}
-        self.function: Final = GraphFunction(graph, variables, context, captures=captures, numbers=numbers)
+        self.function: Final = GraphFunction(
+            graph, variables, context, choices=choices, captures=captures, numbers=numbers
+        )
         self.run: Final[Callable[..., tuple[Tensor, ...]]] = self.function.call
 
 

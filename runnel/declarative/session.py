@@ -10,6 +10,9 @@ import numpy as np
 
 from runnel.backends import context as contexts
 from runnel.compile.inspection import inspected
+from runnel.compiler.memory.planner import MemoryPlanner
+from runnel.compiler.options import Choices, chosen_by
+from runnel.compiler.passes.pipeline import Pipeline
 from runnel.core import pytree
 from runnel.core.casting import CASTING
 from runnel.core.dtypes import DType, from_numpy
@@ -38,12 +41,21 @@ class Session:
 
     Each session has values of its own for the graph's variables. A run is one program, made for what is fetched and fed
     and for the shapes of the feeds, and kept: later runs are one launch. ``fused=False`` carries operations out one by
-    one instead, with the same results; so are runs of more than 4000 operations.
+    one instead, with the same results; so are runs of more than 4000 operations. ``passes`` and ``memory_planner`` are
+    those of its programs, as in ``rn.compile``.
     """
 
-    def __init__(self, graph: Graph | None = None, *, fused: bool = True) -> None:
+    def __init__(
+        self,
+        graph: Graph | None = None,
+        *,
+        fused: bool = True,
+        passes: Pipeline | None = None,
+        memory_planner: MemoryPlanner | None = None,
+    ) -> None:
         self.graph: Final = default_graph() if graph is None else graph
         self.fused: Final = fused
+        self._choices: Final = Choices(**chosen_by("session", passes, memory_planner))
         self._live: dict[VariableOperation, LiveVariable] = {}
         self._optimizers: dict[Minimize, Optimizer] = {}
         self._ready: dict[Any, _Ready] = {}  # by what is fetched and fed, and the feeds' avals
@@ -215,7 +227,9 @@ class Session:
         program = self._programs.get(key)
         if program is None:
             avals = [x.aval for x in values]
-            program = self._programs[key] = CompiledPlan(plan, avals, self._live, self._optimizers, context)
+            program = self._programs[key] = CompiledPlan(
+                plan, avals, self._live, self._optimizers, context, self._choices
+            )
         return program
 
     def _value(self, x: Any, value: Any) -> Tensor:

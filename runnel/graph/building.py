@@ -24,13 +24,13 @@ from runnel.graph.node import Constant, Input, InputKind, Node, Value, abstract_
 
 
 class Built(TensorLike):
-    """A value of a graph that ops can be applied to. ``where`` is the user's source line."""
+    """A value of a graph that ops can be applied to. ``line`` is the user's source line."""
 
-    __slots__ = ("value", "where")
+    __slots__ = ("line", "value")
 
-    def __init__(self, value: Value, where: str = "") -> None:
+    def __init__(self, value: Value, line: str = "") -> None:
         self.value = value
-        self.where = where
+        self.line = line
 
     @property
     def aval(self) -> Aval:
@@ -38,14 +38,14 @@ class Built(TensorLike):
 
     def apply_op(self, op: Op, inputs: tuple[Any, ...], attrs: dict[str, Any]) -> Any:
         values = tuple([x.value for x in inputs])
-        node_results = results_of(Node(op, values, attrs, abstract_results(op, values, attrs), self.where))
-        results = tuple([type(self)(x, self.where) for x in node_results])
+        node_results = results_of(Node(op, values, attrs, abstract_results(op, values, attrs), self.line))
+        results = tuple([type(self)(x, self.line) for x in node_results])
         return results if op.multiple_results else results[0]
 
     def lift(self, array: Any, dtype: DType) -> Built:
         own = np.array(rounded(array, dtype))
         own.flags.writeable = False
-        return type(self)(Constant(aval(own.shape, dtype), own, self.where), self.where)
+        return type(self)(Constant(aval(own.shape, dtype), own, self.line), self.line)
 
 
 class Builder:

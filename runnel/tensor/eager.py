@@ -17,8 +17,8 @@ from runnel.compiler.executable.program import Program
 from runnel.compiler.kernels.bounds import outside
 from runnel.compiler.kernels.lowering import lowering_for
 from runnel.compiler.options import Bindings, Options
-from runnel.compiler.passes.pipeline import EXPANSION, NO_PASSES
 from runnel.compiler.passes.sink_permutes import in_order
+from runnel.compiler.passes.usual import EXPANSION, NO_PASSES
 from runnel.core import switches, tables
 from runnel.core.avals import Aval, Shape, aval, common_device, row_major
 from runnel.core.complexes import ComplexOperands, is_by_numpy

@@ -34,6 +34,7 @@ PAGES = sorted((ROOT / "docs").rglob("*.md"))
                 "declarative",
                 "internals/graphs",
                 "optimizers",
+                "passes",
                 "profiling",
                 "saving",
                 "state",

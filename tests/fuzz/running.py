@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 import runnel as rn
-from runnel.compiler.passes import pipeline
+from runnel.compiler.passes.usual import USUAL
 from runnel.compiler.plan import Plan
 from runnel.core import switches
 from runnel.loops.formulas.table import ULP_BOUNDS
@@ -50,7 +50,7 @@ def outcomes(
 
 
 def optimized(graph: Any) -> Any:
-    return pipeline.run(graph)[0]
+    return USUAL.run(graph)[0]
 
 
 def is_exact(plan: Plan) -> bool:

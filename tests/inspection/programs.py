@@ -6,7 +6,7 @@ import numpy as np
 
 import runnel as rn
 from runnel import ops
-from runnel.compiler.passes import pipeline
+from runnel.compiler.passes.usual import USUAL
 from runnel.inspection.inspection import Inspection
 from runnel.tensor.variable import Variable
 from tests.compiler.harness import Traced
@@ -33,4 +33,4 @@ def network(threads: int = 1, rows: int = 48) -> Inspection:
 
 def inspect(traced: Traced) -> Inspection:
     """The reports on a program traced by hand."""
-    return Inspection(traced.program, traced.graph, lambda: pipeline.run(traced.graph, keep=True)[1])
+    return Inspection(traced.program, traced.graph, lambda: USUAL.run(traced.graph, keep=True)[1])

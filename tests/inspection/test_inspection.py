@@ -11,7 +11,7 @@ import pytest
 import runnel as rn
 from runnel import ops
 from runnel.backends.host import memory
-from runnel.compiler.passes import pipeline
+from runnel.compiler.passes.usual import USUAL
 from runnel.compiler.schedule import partition
 from runnel.core import switches
 from runnel.core.errors import CaptureError
@@ -38,12 +38,12 @@ def test_graph_prints_every_node() -> None:
 
 def test_passes_are_those_of_the_pipeline_in_order() -> None:
     inspection = network()
-    assert tuple(name for name, _ in inspection.passes) == pipeline.PIPELINE.names
+    assert tuple(name for name, _ in inspection.passes) == USUAL.names
     assert str(inspection.passes[-1][1]) == str(inspect_again(inspection))
 
 
 def inspect_again(inspection):
-    return type(inspection.graph)(pipeline.run(inspection.graph)[0])
+    return type(inspection.graph)(USUAL.run(inspection.graph)[0])
 
 
 def test_kernels_count_their_calls() -> None:
@@ -178,7 +178,7 @@ def test_a_compiled_function_hands_it_out() -> None:
 
     x = values(8, 8)
     inspection = step.program(x)
-    assert [name for name, _ in inspection.passes] == list(pipeline.PIPELINE.names)
+    assert [name for name, _ in inspection.passes] == list(USUAL.names)
     assert len(inspection.graph.values) > len(inspection.optimized.values)
     assert "test_inspection.py:" in str(inspection)
     assert step.lower(x).plan is inspection.plan

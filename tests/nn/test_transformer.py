@@ -11,7 +11,7 @@ import pytest
 import runnel as rn
 from runnel import nn, ops
 from runnel.compiler.kernels.places import Space
-from runnel.compiler.passes import pipeline
+from runnel.compiler.passes.usual import USUAL
 from tests.compiler.harness import Traced
 
 Array = np.ndarray[Any, Any]
@@ -213,7 +213,7 @@ def test_dropout_happens_inside_attention() -> None:
         (out * out).sum().backward()
         return out, layer.in_proj_weight.grad
 
-    plan = Traced(program, [x], rewrite=lambda graph: pipeline.run(graph)[0]).plan
+    plan = Traced(program, [x], rewrite=lambda graph: USUAL.run(graph)[0]).plan
     assert max(a.place.size for c in plan.calls for a in c.accesses if a.place.space is Space.ARENA) < 200 * 200
     results = []
     for need_weights in (False, True):

@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from runnel.backends import context
-from runnel.compile import disk_cache
 from runnel.compile.differentiable.derivative import Pullback
 from runnel.compiler.entry import compile_graph
 from runnel.compiler.executable.program import Program
@@ -27,10 +26,10 @@ class CompiledBackward(NamedTuple):
 class Backward:
     """From addresses of kept values and cotangents to cotangents: those that are wanted, by a program for these."""
 
-    def __init__(self, pullback: Pullback, memory_budget: int | None) -> None:
+    def __init__(self, pullback: Pullback, options: Options) -> None:
         self._graph = pullback.gradients
         self.reads = pullback.reads  # numbers of what is kept
-        self._budget = memory_budget
+        self._options = options
         self._context = context.current()
         self._compiled: dict[frozenset[int], CompiledBackward] = {}
 
@@ -60,8 +59,7 @@ class Backward:
         graph, numbers = self._graph, sorted(selected)
         outputs = [graph.outputs[i] for i in numbers]
         part = Graph(graph.inputs, outputs, {}, graph.name)
-        options = Options(memory_budget=self._budget, store=disk_cache)
-        program = compile_graph(part, Bindings(), self._context, options).program
+        program = compile_graph(part, Bindings(), self._context, self._options).program
         avals = [node.aval.on(self._context.device) for node in outputs]
         places = zip(numbers, program.output_of, avals, strict=True)
         return CompiledBackward(program, [(i, place, aval, row_major(aval.shape)) for i, place, aval in places])

@@ -12,6 +12,7 @@ from runnel.compile.differentiable.derivative import Derivative
 from runnel.compile.differentiable.ends import OF_VARIABLES, End, Kind
 from runnel.compile.differentiable.layouts import as_computed
 from runnel.compile.differentiable.record import PartRecord, Shape, stand_in
+from runnel.compiler.options import Options
 from runnel.core.avals import aval
 from runnel.core.dtypes import float32
 from runnel.core.errors import CaptureWarning
@@ -31,12 +32,12 @@ class Tapes:
     """Gives the results of one program their tape. ``variables`` are those of the program, with their nodes."""
 
     def __init__(
-        self, derivative: Derivative, variables: Sequence[Weak], nodes: Sequence[Value], name: str, budget: int | None
+        self, derivative: Derivative, variables: Sequence[Weak], nodes: Sequence[Value], name: str, options: Options
     ) -> None:
         returned = {end for _, end in derivative.taped}
         self.derivative = derivative
         self.shapes = [
-            Shape(i, part, returned, budget, variables, derivative.former) for i, part in enumerate(derivative.parts)
+            Shape(i, part, returned, options, variables, derivative.former) for i, part in enumerate(derivative.parts)
         ]
         self.variables = variables
         self.numbers = {node: i for i, node in enumerate(nodes)}

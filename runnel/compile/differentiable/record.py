@@ -15,6 +15,7 @@ from runnel.compile.differentiable.direct import Direct, direct
 from runnel.compile.differentiable.ends import OF_VARIABLES, End, Kind
 from runnel.compile.differentiable.late import LateGradients
 from runnel.compile.differentiable.unfolding import unfold
+from runnel.compiler.options import Options
 from runnel.core.avals import Aval, aval
 from runnel.core.dtypes import float32
 from runnel.core.lifetime import Weak
@@ -70,7 +71,7 @@ class Shape:
         number: int,
         part: Part,
         returned: Collection[End],
-        budget: int | None,
+        options: Options,
         variables: Sequence[Weak],
         former: Sequence[int],
     ) -> None:
@@ -88,7 +89,7 @@ class Shape:
             self.spans.append(slice(start, len(self.reads)))
             count += len(phase)
         self._pullbacks = {
-            p.seeds: ([p.cotangents[i] for i, _ in self.reads], Backward(p, budget)) for p in part.pullbacks
+            p.seeds: ([p.cotangents[i] for i, _ in self.reads], Backward(p, options)) for p in part.pullbacks
         }
         self.direct: Direct | None = None
         if () in self._pullbacks and not self.leading and len(self.spans) == 1:

@@ -1,6 +1,7 @@
 """The arena: offsets of intermediate values, such that values that are not alive at the same time share memory.
 
-The lower bound is the largest sum of bytes alive at one call; ``arrangement.py`` searches for offsets that come close.
+The lower bound is the largest sum of bytes alive at one call; ``arrangement.py`` searches for offsets that come close,
+unless the program has a memory planner of its own.
 """
 
 from __future__ import annotations
@@ -9,11 +10,10 @@ from collections.abc import Sequence
 
 from runnel.compiler.kernels.places import Call, Place, Space
 from runnel.compiler.memory.arrangement import arrange
-from runnel.compiler.memory.sweep import Lifetime
+from runnel.compiler.memory.planner import ALIGN, MemoryPlanner, planned
+from runnel.compiler.memory.sweep import Lifetime, most_alive
 from runnel.compiler.schedule.loop_regions import AnyRegion
 from runnel.core.records import record
-
-ALIGN = 64
 
 
 @record
@@ -44,11 +44,12 @@ class ArenaPlan:
         return sorted(alive, key=lambda life: -life.nbytes)
 
 
-def lay_out(calls: list[Call], regions: Sequence[AnyRegion] = ()) -> ArenaPlan:
+def lay_out(calls: list[Call], regions: Sequence[AnyRegion] = (), planner: MemoryPlanner | None = None) -> ArenaPlan:
     """Set slot and offset of every arena place of ``calls``. The places of a loop are alive for the whole loop."""
     lives = _lives(calls, regions)
-    bound, peak_call = _lower_bound(lives, len(calls))
-    arrangement = arrange([Lifetime(life.nbytes, life.first, life.last) for life in lives], bound, peak_call)
+    lifetimes = [Lifetime(life.nbytes, life.first, life.last) for life in lives]
+    bound, peak_call = most_alive(lifetimes)
+    arrangement = arrange(lifetimes, bound, peak_call) if planner is None else planned(lifetimes, planner)
     for life, offset in zip(lives, arrangement.offsets, strict=True):
         life.place.slot, life.place.offset = 0, offset
     return ArenaPlan(tuple(lives), arrangement.peak, bound, peak_call)
@@ -68,16 +69,3 @@ def _lives(calls: list[Call], regions: Sequence[AnyRegion]) -> list[Life]:
             first[place] = min(first[place], region.begin)
             last[place] = max(last[place], region.end - 1)
     return [Life(place, first[place], last[place]) for place in first]
-
-
-def _lower_bound(lives: list[Life], calls: int) -> tuple[int, int]:
-    change = [0] * (calls + 1)
-    for life in lives:
-        change[life.first] += life.nbytes
-        change[life.last + 1] -= life.nbytes
-    alive = best = where = 0
-    for index, delta in enumerate(change):
-        alive += delta
-        if alive > best:
-            best, where = alive, index
-    return best, where

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import bisect
 from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 
 class Lifetime(NamedTuple):
@@ -35,14 +35,34 @@ def pairs_alive(lifetimes: Sequence[Lifetime]) -> int:
     return sum(bisect.bisect_right(begins, s.last) - bisect.bisect_left(ends, s.first) - 1 for s in lifetimes)
 
 
+def most_alive(lifetimes: Sequence[Lifetime]) -> tuple[int, int]:
+    """The most bytes that are alive at one moment, and the first such moment: no placement needs fewer bytes."""
+    change = [0] * (max((x.last for x in lifetimes), default=0) + 2)
+    for x in lifetimes:
+        change[x.first] += x.nbytes
+        change[x.last + 1] -= x.nbytes
+    alive = best = where = 0
+    for index, delta in enumerate(change):
+        alive += delta
+        if alive > best:
+            best, where = alive, index
+    return best, where
+
+
 def swept(lifetimes: Sequence[Lifetime]) -> Arrangement:
     """Offsets for ``lifetimes``."""
     backwards = [Lifetime(s.nbytes, -s.last, -s.first) for s in lifetimes]
-    return min(_in_time(lifetimes), _in_time(backwards), key=lambda arrangement: arrangement.peak)
+    return min(_by_heap(lifetimes), _by_heap(backwards), key=lambda arrangement: arrangement.peak)
 
 
-def _in_time(lifetimes: Sequence[Lifetime]) -> Arrangement:
-    heap = _Heap()
+def _by_heap(lifetimes: Sequence[Lifetime]) -> Arrangement:
+    heap = Heap()
+    return Arrangement(tuple(in_time(lifetimes, heap)), heap.peak)
+
+
+def in_time(lifetimes: Sequence[Lifetime], heap: Any) -> list[int]:
+    """The offsets that ``heap`` gives: ``take(nbytes)`` where a lifetime begins, ``give_back(offset, nbytes)`` after
+    it has ended."""
     offsets = [0] * len(lifetimes)
     ending = sorted(range(len(lifetimes)), key=lambda i: (lifetimes[i].last, i))
     ended = 0
@@ -52,11 +72,11 @@ def _in_time(lifetimes: Sequence[Lifetime]) -> Arrangement:
             heap.give_back(offsets[dead], lifetimes[dead].nbytes)
             ended += 1
         offsets[i] = heap.take(lifetimes[i].nbytes)
-    return Arrangement(tuple(offsets), heap.peak)
+    return offsets
 
 
-class _Heap:
-    """The holes below the end of the used part, by offset."""
+class Heap:
+    """The smallest hole that fits, or else the end. It keeps the holes below the end of the used part, by offset."""
 
     def __init__(self) -> None:
         self.begins: list[int] = []

@@ -1,8 +1,4 @@
-"""The pipeline of passes: running, skipping, inspecting and registering them.
-
-A pass of your own joins the pipeline of compiled programs, or a copy of it, with :meth:`Pipeline.register`::
-
-    pipeline.PIPELINE.register(Pass("fuse_gelu", "tanh forms of gelu become one op", run=fuse_gelu), after="simplify")
+"""Pipelines: passes in the order they run in. A pipeline never changes; adding a pass gives another one.
 
 Dead nodes need no pass: a graph lists only the nodes that its outputs and updates depend on.
 """
@@ -10,166 +6,170 @@ Dead nodes need no pass: a graph lists only the nodes that its outputs and updat
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from typing import Any, Final
 
-from runnel.compiler.passes.bodies import in_bodies, without_unused_results
-from runnel.compiler.passes.common_subexpressions import merge_common_subexpressions
-from runnel.compiler.passes.expand import expand
-from runnel.compiler.passes.fold import fold_constants
-from runnel.compiler.passes.merge_rows import merge_rows
-from runnel.compiler.passes.simplify import simplify
-from runnel.compiler.passes.sink_permutes import sink_permutes
-from runnel.compiler.passes.transposed_products import flip_transposed_products
 from runnel.core import switches
+from runnel.core.errors import PassError, VerifierError
 from runnel.core.records import record
+from runnel.core.showing import short_repr
 from runnel.graph.graph import Graph
 from runnel.graph.verifier import verify
 
 
 @record
 class Pass:
-    """A function from graph to graph that preserves every value to the bit. ``needs`` and ``gives`` name properties of
-    graphs: a pass runs after those that give what it needs."""
+    """A function from graph to graph.
+
+    Args:
+        name: by which others are placed before and after it, and by which errors and reports call it.
+        doc: what it does, in a sentence.
+        run: the function. It takes the graph and returns one with the same inputs, and with results of the same shapes
+            and dtypes. A pass that keeps every value to the bit keeps compiled programs equal to eager code.
+        needs: properties of graphs that passes before this one must have given.
+        gives: properties that graphs have after it.
+        nested: ``run(graph, rewritten)`` gets the whole pipeline, too, as a function for graphs inside of the graph.
+        is_own: it is Runnel's, and tested; the results of others are verified at each compilation.
+    """
 
     name: str
     doc: str
-    run: Callable[[Graph], Graph]
-    needs: frozenset[str] = frozenset()
-    gives: frozenset[str] = frozenset()
+    run: Callable[..., Graph]
+    needs: tuple[str, ...] = ()
+    gives: tuple[str, ...] = ()
+    nested: bool = False
+    is_own: bool = False
 
 
 class Pipeline:
-    """Passes in the order they run in."""
+    """Passes in the order they run in. Pipelines of equal passes are equal."""
 
-    def __init__(self, passes: Iterable[Pass]) -> None:
-        self.passes: tuple[Pass, ...] = ()
-        for pass_ in passes:
-            self.register(pass_)
+    __slots__ = ("_hash", "names", "passes")
 
-    @property
-    def names(self) -> tuple[str, ...]:
-        return tuple(p.name for p in self.passes)
+    def __init__(self, passes: Iterable[Pass] = ()) -> None:
+        self.passes: Final = tuple(passes)
+        for pass_ in self.passes:
+            _require_pass(pass_)
+        self.names: Final = tuple(p.name for p in self.passes)
+        self._hash = hash(self.names)
+        for pass_ in self.passes:
+            if self.names.count(pass_.name) > 1:
+                raise PassError(f"[passes] two passes are called '{pass_.name}'; choose another name for one of them.")
 
-    def copy(self) -> Pipeline:
-        """Another pipeline of the same passes."""
-        return Pipeline(self.passes)
+    def insert(self, pass_: Pass, *, after: str | None = None, before: str | None = None) -> Pipeline:
+        """This pipeline with one more pass: after the one called ``after``, before ``before``, or at the end.
 
-    def register(self, pass_: Pass, *, after: str | None = None, before: str | None = None) -> None:
-        """Add a pass after the one called ``after`` or before ``before``; at the end if neither is given."""
-        if pass_.name in self.names:
-            raise ValueError(f"A pass called '{pass_.name}' is in the pipeline already; choose another name.")
+        PassError if there is no pass of that name, or one that is called like the new one.
+        """
         if after is not None and before is not None:
-            raise ValueError(f"Pass '{pass_.name}' can be placed after one pass or before one, not both.")
+            raise PassError(f"[passes] '{_name(pass_)}' can be placed after one pass or before one; received both.")
         place = len(self.passes)
         if after is not None:
             place = self._place(after) + 1
         elif before is not None:
             place = self._place(before)
-        self.passes = (*self.passes[:place], pass_, *self.passes[place:])
+        return Pipeline((*self.passes[:place], pass_, *self.passes[place:]))
 
-    def remove(self, name: str) -> None:
-        """Remove a pass."""
-        place = self._place(name)
-        self.passes = self.passes[:place] + self.passes[place + 1 :]
+    def without(self, *names: str) -> Pipeline:
+        """This pipeline without the passes of these names. PassError if there is none of that name."""
+        places = {self._place(name) for name in names}
+        return Pipeline(p for place, p in enumerate(self.passes) if place not in places)
 
-    def _place(self, name: str) -> int:
-        if name not in self.names:
-            raise ValueError(f"No pass is called '{name}'; there are {', '.join(self.names)}.")
-        return self.names.index(name)
+    def require(self, *properties: str) -> None:
+        """Raise PassError unless each pass gets what it needs, and graphs have ``properties`` in the end."""
+        provided: set[str] = set()
+        for pass_ in self.passes:
+            for missing in pass_.needs:
+                if missing not in provided:
+                    raise PassError(
+                        f"[passes] '{pass_.name}' needs '{missing}', which no pass before it gives; "
+                        f"{self._remedy(missing)}."
+                    )
+            provided.update(pass_.gives)
+        for missing in properties:
+            if missing not in provided:
+                raise PassError(f"[passes] programs need '{missing}', which no pass gives; {self._remedy(missing)}.")
 
-    def run(
-        self, graph: Graph, keep: bool = False, skip: frozenset[str] = frozenset()
-    ) -> tuple[Graph, list[tuple[str, Graph]]]:
-        """The graph after all passes but those in ``skip``; and, with ``keep``, each pass's name with its result."""
-        for name in sorted(skip):
-            self._place(name)
-        running = [p for p in self.passes if p.name not in skip]
-        self._check_needs(running)
+    def run(self, graph: Graph, keep: bool = False) -> tuple[Graph, list[tuple[str, Graph]]]:
+        """The graph after all passes; and, with ``keep``, each pass's name with its result.
+
+        VerifierError if a pass returns what cannot stand for the graph it got.
+        """
+        self.require()
         graphs: list[tuple[str, Graph]] = []
         if switches.verify.value:
             verify(graph, after="trace")
-        for pass_ in running:
-            graph = pass_.run(graph)
-            if switches.verify.value:
+        for pass_ in self.passes:
+            before, graph = graph, pass_.run(graph, self.rewritten) if pass_.nested else pass_.run(graph)
+            if not pass_.is_own:
+                _require_same_interface(before, graph, pass_.name)
+            if switches.verify.value or (not pass_.is_own and graph is not before):
                 verify(graph, after=pass_.name)
             if keep:
                 graphs.append((pass_.name, graph))
         return graph, graphs
 
-    def _check_needs(self, running: list[Pass]) -> None:
-        provided: set[str] = set()
-        for pass_ in running:
-            for missing in sorted(pass_.needs - provided):
-                providers = [p.name for p in self.passes if missing in p.gives]
-                by = f"pass '{providers[0]}' gives it: run it, and earlier" if providers else "no pass gives it"
-                raise ValueError(f"Pass '{pass_.name}' needs '{missing}', which no pass before it has given; {by}.")
-            provided |= pass_.gives
+    def rewritten(self, graph: Graph) -> Graph:
+        """The graph after all passes."""
+        return self.run(graph)[0]
+
+    def _place(self, name: str) -> int:
+        if name not in self.names:
+            raise PassError(f"[passes] no pass is called {name!r}; there are {', '.join(self.names) or 'none'}.")
+        return self.names.index(name)
+
+    def _remedy(self, missing: str) -> str:
+        givers = [p.name for p in self.passes if missing in p.gives]
+        return f"'{givers[0]}' gives it: place it earlier" if givers else f"insert a pass that gives '{missing}'"
+
+    def __eq__(self, other: object) -> bool:
+        return self is other or (isinstance(other, Pipeline) and self.passes == other.passes)
+
+    def __hash__(self) -> int:
+        return self._hash
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return Pipeline, (self.passes,)  # hashes of names differ between processes
+
+    def __repr__(self) -> str:
+        return f"<pipeline: {', '.join(self.names) or 'no passes'}>"
 
 
-def _optimized(body: Graph) -> Graph:
-    return PIPELINE.run(body)[0]
+def _name(pass_: object) -> str:
+    return pass_.name if isinstance(pass_, Pass) else short_repr(pass_)
 
 
-_EXPAND = Pass(
-    "expand",
-    "ops that are made of simpler ones become those",
-    expand,
-    gives=frozenset({"expanded"}),
-)
-_SIMPLIFY = Pass(
-    "simplify",
-    "algebra that keeps every bit: x·1, views of views, casts to the same dtype",
-    simplify,
-    gives=frozenset({"simplified"}),
-)
-
-PIPELINE = Pipeline(
-    (
-        Pass(
-            "unused_results",
-            "loops make and carry only what is used",
-            without_unused_results,
-        ),
-        Pass(
-            "bodies",
-            "the passes run on the bodies of loops and branches",
-            lambda graph: in_bodies(graph, _optimized),
-        ),
-        _EXPAND,
-        Pass(
-            "fold",
-            "nodes that read only constants become constants",
-            fold_constants,
-            gives=frozenset({"folded"}),
-        ),
-        _SIMPLIFY,
-        Pass(
-            "sink_permutes",
-            "regions of a graph are computed in the order of axes that their borders want",
-            sink_permutes,
-        ),
-        Pass(
-            "merge_rows",
-            "what is computed from a product of matrices is computed in its rows and columns",
-            merge_rows,
-        ),
-        Pass(
-            "common_subexpressions",
-            "equal values are computed once",
-            merge_common_subexpressions,
-            gives=frozenset({"unique values"}),
-        ),
-        Pass(
-            "transposed_products",
-            "a product that is only read transposed is computed transposed",
-            flip_transposed_products,
-        ),
-    )
-)
-
-NO_PASSES = Pipeline(())  # for a primitive op
-EXPANSION = Pipeline((_EXPAND, _SIMPLIFY))  # for a composite op
+def _require_pass(pass_: object) -> None:
+    if not isinstance(pass_, Pass):
+        raise PassError(
+            f"[passes] a pipeline is made of passes; received {short_repr(pass_)}. Write Pass(name, doc, run)."
+        )
+    if not (isinstance(pass_.name, str) and pass_.name and callable(pass_.run)):
+        raise PassError(f"[passes] a pass has a name and a function; received {pass_!r}.")
+    for properties in (pass_.needs, pass_.gives):
+        if not (isinstance(properties, tuple) and all(isinstance(x, str) for x in properties)):
+            raise PassError(
+                f"[passes] what '{pass_.name}' needs and gives are tuples of names; received {properties!r}."
+            )
 
 
-def run(graph: Graph, keep: bool = False, skip: frozenset[str] = frozenset()) -> tuple[Graph, list[tuple[str, Graph]]]:
-    """:meth:`Pipeline.run` of :data:`PIPELINE`, the passes of compiled programs."""
-    return PIPELINE.run(graph, keep, skip)
+def _require_same_interface(before: Graph, after: object, name: str) -> None:
+    """Raise VerifierError unless ``after`` can be called and used as ``before``."""
+    for fault in _changes(before, after):
+        raise VerifierError(f"Graph '{before.name}' after pass '{name}': {fault}.")
+
+
+def _changes(before: Graph, after: object) -> Iterable[str]:
+    if not isinstance(after, Graph):
+        yield f"a graph is expected, and it returned {short_repr(after)}"
+        return
+    if after.inputs != before.inputs:
+        yield f"its inputs are {list(after.inputs)}, and were {list(before.inputs)}"
+    if len(after.outputs) != len(before.outputs):
+        yield f"it has {len(after.outputs)} results, and had {len(before.outputs)}"
+    for number, (old, new) in enumerate(zip(before.outputs, after.outputs, strict=False)):
+        if new.aval is not old.aval:
+            yield f"result {number} is {new.aval!r}, and was {old.aval!r}"
+    if list(after.updates) != list(before.updates):
+        yield f"it updates {list(after.updates)}, and updated {list(before.updates)}"
+    if len(after.effects) != len(before.effects):
+        yield f"it has {len(after.effects)} side effects, and had {len(before.effects)}"

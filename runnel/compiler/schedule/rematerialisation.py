@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from runnel.compiler.memory.planner import MemoryPlanner
 from runnel.compiler.plan import Plan, Planner
 from runnel.compiler.schedule.remat_candidates import Candidates, Pick
 from runnel.compiler.schedule.repetition import repeated
@@ -49,13 +50,13 @@ def counted(plan: Plan) -> int:
     return plan.arena.peak + sum(place.nbytes for place in plan.outputs)
 
 
-def fit(graph: Graph, threads: int, budget: int | None) -> Fitted:
+def fit(graph: Graph, threads: int, budget: int | None, memory_planner: MemoryPlanner | None = None) -> Fitted:
     """``graph`` planned within ``budget`` bytes. MemoryBudgetError if rematerialisation does not achieve that.
 
     Values are picked one by one, and in whole segments of the program (T. Chen et al., "Training deep nets with
     sublinear memory cost", 2016); of the plans that fit, the fastest by prediction is chosen.
     """
-    start = _State.of(graph, threads)
+    start = _State.of(Planner(graph, threads, memory_planner=memory_planner))
     if budget is None or start.counted <= budget:
         return Fitted(graph, start.plan, budget)
     states = [_picked(start, budget)]
@@ -84,9 +85,8 @@ class _State(NamedTuple):
     done: tuple[Recomputed, ...]
 
     @staticmethod
-    def of(graph: Graph, threads: int, done: tuple[Recomputed, ...] = ()) -> _State:
-        planner = Planner(graph, threads)
-        return _State(graph, planner, planner.plan(), done)
+    def of(planner: Planner, done: tuple[Recomputed, ...] = ()) -> _State:
+        return _State(planner.graph, planner, planner.plan(), done)
 
     @property
     def counted(self) -> int:
@@ -100,7 +100,8 @@ class _State(NamedTuple):
         """The state with ``picks`` computed again."""
         again = tuple(Recomputed(p.value, p.nbytes, p.seconds) for p in picks)
         graph = repeated(self.graph, self.planner.views, picks).graph
-        return _State.of(graph, self.planner.threads, self.done + again)
+        planner = Planner(graph, self.planner.threads, memory_planner=self.planner.memory_planner)
+        return _State.of(planner, self.done + again)
 
 
 def _picked(state: _State, budget: int) -> _State:

@@ -34,6 +34,13 @@ def verify(plan: Plan) -> None:
         raise VerifierError(f"Plan of '{plan.graph.name}': {fault}.")
 
 
+def verify_places(plan: Plan, planner: str) -> None:
+    """Raise VerifierError if the memory planner of this name has laid two values that are needed at once over one
+    another."""
+    for fault in _places(plan):
+        raise VerifierError(f"Plan of '{plan.graph.name}' by memory planner '{planner}': {fault}.")
+
+
 def faults(plan: Plan) -> Iterator[str]:
     """Every fault of a plan, a sentence each."""
     yield from _structure(plan)

@@ -9,7 +9,8 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 
-from runnel.compiler.passes.pipeline import PIPELINE
+from runnel.compiler.passes.pipeline import Pipeline
+from runnel.compiler.passes.usual import USUAL
 from runnel.core.avals import aval
 from runnel.core.dtypes import float32
 from runnel.graph import interpreter
@@ -25,8 +26,8 @@ from .random_graphs import bits, graphs
 pytestmark = pytest.mark.suite
 
 
-ALONE = [pytest.param(p.run, id=p.name) for p in PIPELINE.passes]
-PASSES = [*ALONE, pytest.param(lambda g: PIPELINE.run(g)[0], id="all")]
+ALONE = [pytest.param(Pipeline([p]).rewritten, id=p.name) for p in USUAL.passes]
+PASSES = [*ALONE, pytest.param(USUAL.rewritten, id="all")]
 
 
 @pytest.mark.parametrize("run", PASSES)
@@ -100,7 +101,7 @@ def test_work_grows_as_the_graph_does(run: Any) -> None:
 
 
 def test_deep_graphs_are_verified_and_run(deep: Graph) -> None:
-    after, _ = PIPELINE.run(deep)
+    after = USUAL.rewritten(deep)
     verify(deep)
     verify(after)
     outputs, _ = interpreter.run(after, [np.array([1.0, -2.0], np.float32)])

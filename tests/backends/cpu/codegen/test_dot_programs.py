@@ -16,7 +16,8 @@ import runnel as rn
 from runnel.backends.cpu import target
 from runnel.backends.cpu.codegen import nest
 from runnel.backends.cpu.target import NEON_BF16
-from runnel.compiler.passes import hoisted, pipeline
+from runnel.compiler.passes import hoisted
+from runnel.compiler.passes.usual import EXPANSION, USUAL
 from runnel.compiler.plan import Plan, Planner
 from runnel.core import switches
 from runnel.core.avals import aval
@@ -94,7 +95,7 @@ def planned(name: str, row: str, threads: int = 1, *, fused: bool = True) -> Pla
             nodes = [trace.input(aval(a.shape, float32), InputKind.ARGUMENT, f"x{i}") for i, a in enumerate(values)]
             results = step(function)(*[tensors.symbolic(n) for n in nodes])
             graph: Graph = trace.graph([tensors.node_of(y, trace) for y in results], {}, name)
-        rewritten = pipeline.run(graph)[0] if fused else pipeline.EXPANSION.run(graph)[0]
+        rewritten = USUAL.run(graph)[0] if fused else EXPANSION.run(graph)[0]
         return Planner(rewritten, threads).plan()
 
 
@@ -153,7 +154,7 @@ def test_weights_that_serve_lie_in_panels_of_pairs(inner: int, tmp_path: Path) -
             nodes = [trace.input(aval(a.shape, float32), kind, "x") for a, kind in zip((x, w), kinds, strict=True)]
             with rn.autocast():
                 y = rn.relu(rn.linear(*[tensors.symbolic(n) for n in nodes]))
-            graph = pipeline.run(trace.graph([tensors.node_of(y, trace)], {}, "serving"))[0]
+            graph = USUAL.run(trace.graph([tensors.node_of(y, trace)], {}, "serving"))[0]
         if not panels:
             return [Planner(graph, 2).plan()]
         split = hoisted.split(graph)

@@ -11,7 +11,7 @@ import runnel as rn
 from runnel import nn, ops
 from runnel.backends.cpu.codegen.contract import SCRATCH
 from runnel.compiler.kernels.attention import blocks as attention_blocks, gradient as attention_gradient
-from runnel.compiler.passes import pipeline
+from runnel.compiler.passes.usual import USUAL
 from runnel.compiler.schedule import partition
 from runnel.core import switches
 from runnel.core.dispatch import apply
@@ -169,7 +169,7 @@ def test_nothing_is_copied_around_attention() -> None:
         (out * out).sum().backward()
         return (out, layer.in_proj_weight.grad)
 
-    calls = Traced(program, [x], rewrite=lambda graph: pipeline.run(graph)[0]).plan.calls
+    calls = Traced(program, [x], rewrite=lambda graph: USUAL.run(graph)[0]).plan.calls
     assert sum(c.kernel.name.startswith("attention") for c in calls) == 2
     assert not [c for c in calls if c.kernel.name.startswith(("copy", "concat"))]
     touched = [a.place for c in calls for a in c.accesses if c.kernel.name.startswith("map")]

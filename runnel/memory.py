@@ -1,0 +1,6 @@
+"""Memory planners: who says where in a program's memory its intermediate values lie (``docs/passes.md``)."""
+
+from runnel.compiler.memory.planner import Allocator, MemoryPlanner, Replayed as replay, search
+from runnel.compiler.memory.sweep import Heap as BestFit, Lifetime, most_alive
+
+__all__ = ["Allocator", "BestFit", "Lifetime", "MemoryPlanner", "most_alive", "replay", "search"]

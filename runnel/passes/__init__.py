@@ -1,0 +1,41 @@
+"""Passes and attributes from outside: what a file needs that rewrites the graphs of programs (``docs/passes.md``)."""
+
+from runnel.compiler.passes.pipeline import Pass, Pipeline
+from runnel.compiler.passes.usual import USUAL
+from runnel.core.errors import PassError, VerifierError
+from runnel.core.tables import Op, Table
+from runnel.graph.graph import Graph
+from runnel.graph.node import Constant, Input, Node, Result, Value
+from runnel.graph.rewriting import rewrite, substituted
+from runnel.passes.attributes import op
+from runnel.passes.patterns import Pattern, anything, applied, constant, number
+from runnel.passes.rules import Rule, rewriting
+from runnel.passes.written import Written, written
+
+__all__ = [
+    "USUAL",
+    "Constant",
+    "Graph",
+    "Input",
+    "Node",
+    "Op",
+    "Pass",
+    "PassError",
+    "Pattern",
+    "Pipeline",
+    "Result",
+    "Rule",
+    "Table",
+    "Value",
+    "VerifierError",
+    "Written",
+    "anything",
+    "applied",
+    "constant",
+    "number",
+    "op",
+    "rewrite",
+    "rewriting",
+    "substituted",
+    "written",
+]

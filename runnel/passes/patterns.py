@@ -1,0 +1,140 @@
+"""Patterns: which values of a graph a rule is about, and names for the parts of them.
+
+    x = anything("x")
+    softsign = applied("div", x, applied("add", number(1), applied("abs", x), any_order=True))
+
+A pattern is compared with a value and with what that value is computed from. A name that stands in it several times is
+one and the same value at all places.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from runnel.compiler.passes.simplify import is_filled
+from runnel.core.errors import PassError
+from runnel.core.showing import short_repr
+from runnel.core.tables import Op
+from runnel.graph.node import Result, Value
+from runnel.passes.attributes import op
+
+Bindings = Mapping[str, Value]
+
+
+class Pattern:
+    """What a value may look like. ``name``, if it is not empty, is that of the value in a match."""
+
+    def __init__(self, name: str = "") -> None:
+        self.name = name
+
+    def match(self, value: Value) -> dict[str, Value] | None:
+        """The values of the names; None if ``value`` does not look so."""
+        bound = self.extended(value, {})
+        return None if bound is None else dict(bound)
+
+    def extended(self, value: Value, bound: Bindings) -> Bindings | None:
+        """``bound`` and the names that are found here; None if ``value`` does not look so, or a name differs."""
+        if not self.name:
+            return self.inside(value, bound)
+        if self.name in bound:
+            return bound if bound[self.name] is value else None
+        return self.inside(value, {**bound, self.name: value})
+
+    def inside(self, value: Value, bound: Bindings) -> Bindings | None:
+        """The same, its own name aside."""
+        raise NotImplementedError
+
+    @property
+    def names(self) -> frozenset[str]:
+        """All names in it."""
+        return frozenset({self.name} - {""})
+
+
+class _Where(Pattern):
+    """Any value for which a condition holds."""
+
+    def __init__(self, name: str, condition: Callable[[Value], bool]) -> None:
+        super().__init__(name)
+        self.condition = condition
+
+    def inside(self, value: Value, bound: Bindings) -> Bindings | None:
+        return bound if self.condition(value) else None
+
+
+class _Applied(Pattern):
+    """A result of an op."""
+
+    def __init__(
+        self, op_: Op, operands: Sequence[Pattern], attrs: Mapping[str, Any], any_order: bool, result: int, name: str
+    ) -> None:
+        super().__init__(name)
+        self.op = op_
+        self.operands = tuple(operands)
+        self.attrs = dict(attrs)
+        self.any_order = any_order
+        self.result = result
+
+    def inside(self, value: Value, bound: Bindings) -> Bindings | None:
+        if not isinstance(value, Result) or value.op is not self.op or value.index != self.result:
+            return None
+        if any(key not in value.attrs or value.attrs[key] != attr for key, attr in self.attrs.items()):
+            return None
+        if not self.operands:
+            return bound
+        found = self._operands(value.inputs, bound)
+        return self._operands(value.inputs[::-1], bound) if found is None and self.any_order else found
+
+    def _operands(self, values: Sequence[Value], bound: Bindings) -> Bindings | None:
+        if len(values) != len(self.operands):
+            return None
+        for operand, value in zip(self.operands, values, strict=True):
+            extended = operand.extended(value, bound)
+            if extended is None:
+                return None
+            bound = extended
+        return bound
+
+    @property
+    def names(self) -> frozenset[str]:
+        return super().names.union(*(x.names for x in self.operands))
+
+
+def anything(name: str = "") -> Pattern:
+    """Any value."""
+    return _Where(name, lambda value: True)
+
+
+def constant(name: str = "") -> Pattern:
+    """A constant of the graph: its ``value.value`` is a NumPy array."""
+    return _Where(name, lambda value: value.is_constant)
+
+
+def number(value: float, name: str = "") -> Pattern:
+    """A constant that is everywhere ``value`` (0.0 is not -0.0), of any shape and dtype, as it is or broadcast."""
+    return _Where(name, lambda candidate: is_filled(candidate, value))
+
+
+def applied(
+    name: str | Op, *operands: Pattern, any_order: bool = False, result: int = 0, called: str = "", **attrs: Any
+) -> Pattern:
+    """A result of the op ``name`` on such operands, as many as it has; without operands, on any.
+
+    Args:
+        name: the op, or its name.
+        operands: a pattern for each of its inputs.
+        any_order: of two operands, each may be the first one.
+        result: which one, of an op of several results.
+        called: the name of the value in a match.
+        attrs: attributes with the values that they must have.
+    """
+    found = op(name)
+    for x in operands:
+        if not isinstance(x, Pattern):
+            raise PassError(
+                f"[passes] the operands of '{found.name}' are patterns; received {short_repr(x)}. Write "
+                "anything('x') or number(1)."
+            )
+    if any_order and len(operands) != 2:
+        raise PassError(f"[passes] any_order is for two operands; '{found.name}' is given {len(operands)}.")
+    return _Applied(found, operands, attrs, any_order, result, called)

@@ -1,0 +1,68 @@
+"""New values of a graph, written as array code: functions of Runnel on stand-ins for values that are there."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from types import MappingProxyType
+from typing import Any
+
+import numpy as np
+
+from runnel.compiler.passes.expand import Expanding
+from runnel.core.avals import aval
+from runnel.core.dtypes import from_numpy
+from runnel.core.errors import PassError
+from runnel.core.showing import short_repr
+from runnel.core.tables import Op
+from runnel.graph.node import Constant, Value
+from runnel.tensor.methods import ArrayMethods
+from runnel.tensor.tensor import Tensor
+
+
+class Written(Expanding, ArrayMethods[Any]):
+    """A ``value`` of a graph that functions and operators can be applied to. Composite ops become simpler ones at once,
+    so that what is written fits at any place of a pipeline."""
+
+    __slots__ = ()
+    __hash__ = None  # type: ignore[assignment]  # == compares elements
+
+    @property
+    def attrs(self) -> Mapping[str, Any]:
+        """The attributes of the op that makes the value; empty for inputs and constants."""
+        return MappingProxyType(self.value.attrs)
+
+    def apply_op(self, op: Op, inputs: tuple[Any, ...], attrs: dict[str, Any]) -> Any:
+        own = [x if isinstance(x, Written) else self.lift(x.numpy(), x.dtype) for x in inputs]
+        return super().apply_op(op, tuple(own), attrs)
+
+    def again(self, *operands: Written, **attrs: Any) -> Any:
+        """The op that makes the value, applied to other operands; ``attrs`` are those that differ."""
+        if self.value.op is None:
+            raise PassError(f"[passes] {self.value!r} is made by no op, which could be applied again.")
+        return operands[0].apply_op(self.value.op, operands, {**self.value.attrs, **attrs})
+
+    def read(self) -> Written:
+        return self
+
+    def __repr__(self) -> str:
+        return f"Written({self.value!r})"
+
+
+def written(function: Callable[..., Any], *values: Value, where: str | None = None, **named: Value) -> Value:
+    """The value that ``function`` computes from ``values``, as array code: ``written(lambda x: 2 * rn.exp(x), value)``.
+    Tensors, arrays and Variables that it uses, or returns, become constants with the value of the moment.
+
+    ``where`` is the line of the user's program that the new nodes stand for: by default that of the first value.
+    """
+    all_values = (*values, *named.values())
+    if where is None:
+        where = next((x.where for x in all_values if x.where), "")
+    stand_ins = [Written(x, where) for x in values]
+    result = function(*stand_ins, **{name: Written(x, where) for name, x in named.items()})
+    if isinstance(result, Written):
+        return result.value
+    if isinstance(result, (Tensor, np.ndarray)):
+        array = np.array(result)
+        array.flags.writeable = False
+        return Constant(aval(array.shape, from_numpy(array.dtype)), array, where)
+    raise PassError(f"[passes] what is written for a graph is one value or array; received {short_repr(result)}.")

@@ -1,0 +1,144 @@
+"""Patterns, rules and values written into graphs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+import runnel as rn
+from runnel import passes
+from runnel.core.errors import PassError, VerifierError
+from runnel.passes import Rule, anything, applied, number, rewriting, written
+
+x, y = anything("x"), anything("y")
+GELU_LIKE = applied("mul", x, applied("tanh", x), any_order=True)
+
+
+def graph_of(function: Callable[..., Any], *args: rn.Tensor) -> passes.Graph:
+    graph: passes.Graph = rn.compile(function).program(*args).graph
+    return graph
+
+
+def pipeline(*rules: Rule) -> passes.Pipeline:
+    return passes.USUAL.insert(rewriting("mine", "", *rules), before="expand")
+
+
+def ops_of(graph: passes.Graph) -> list[str]:
+    return [node.op.name for node in graph.nodes]
+
+
+def test_patterns_bind_names() -> None:
+    graph = graph_of(lambda a, b: a * rn.tanh(a) + b, rn.ones(3), rn.ones(3))
+    (total,) = graph.outputs
+    pattern = applied("add", GELU_LIKE, y, called="all")
+    match = pattern.match(total)
+    assert match is not None and match["all"] is total and match["x"] is graph.inputs[0]
+    assert pattern.names == {"x", "y", "all"}
+    assert applied("add", y, GELU_LIKE).match(total) is None
+    assert applied("add", y, GELU_LIKE, any_order=True).match(total) is not None
+    assert applied("add").match(total) == {} and applied("add", x).match(total) is None
+
+
+def test_a_name_is_one_value() -> None:
+    (different,) = graph_of(lambda a, b: a * rn.tanh(b), rn.ones(3), rn.ones(3)).outputs
+    (same,) = graph_of(lambda a: rn.tanh(a) * a, rn.ones(3)).outputs
+    assert GELU_LIKE.match(different) is None and GELU_LIKE.match(same) is not None
+
+
+def test_constants_attributes_and_results() -> None:
+    (scaled,) = graph_of(lambda a: a * 3, rn.ones((2, 3))).outputs
+    assert applied("mul", x, number(3)).match(scaled) and not applied("mul", x, number(4)).match(scaled)
+    assert applied("mul", x, passes.constant("c")).match(scaled)["c"].value.item() == 3  # type: ignore[index]
+    (total,) = graph_of(lambda a: a.sum(1, keepdims=True), rn.ones((2, 3))).outputs
+    assert applied("sum", x, axes=(1,)).match(total) and not applied("sum", x, axes=(0,)).match(total)
+    sorts = [v for v in graph_of(lambda a: rn.topk(a, 3), rn.ones(5)).values if v.op is passes.op("sort")]
+    assert sorted([applied("sort", x, result=i).match(v) is not None for i in (0, 1)] for v in sorts) == [
+        [False, True],
+        [True, False],
+    ]
+
+
+def test_a_rule_replaces_and_keeps_the_line() -> None:
+    f = rn.compile(lambda a: a * rn.tanh(a) + 1, passes=pipeline(Rule(GELU_LIKE, lambda x: rn.tanh(x) * 2)))
+    a = rn.asarray([0.5, -1.0])
+    np.testing.assert_array_equal(f(a).numpy(), (rn.tanh(a) * 2 + 1).numpy())
+    before, after = (dict(f.program(a).passes)[name] for name in ("bodies", "mine"))
+    line = {value.where for value in before.values if value.op is not None}
+    assert {value.where for value in after.values if value.op is not None} == line
+    assert ops_of(after) == ["tanh", "mul", "add"]
+
+
+def test_a_rule_about_nothing_leaves_the_graph_itself() -> None:
+    graph = graph_of(lambda a: a + 1, rn.ones(2))
+    assert rewriting("mine", "", Rule(GELU_LIKE, lambda x: x)).run(graph) is graph
+
+
+def test_the_first_rule_that_applies_is_taken_once() -> None:
+    swap = Rule(applied("sub", x, y), lambda x, y: y - x)
+    f = rn.compile(lambda a, b: a - b, passes=pipeline(swap, Rule(applied("sub", x, y), lambda x, y: x + y)))
+    assert f(rn.asarray([3.0]), rn.asarray([1.0])).tolist() == [-2.0]
+
+
+def test_conditions() -> None:
+    small = Rule(applied("neg", x, called="all"), lambda x, all: x * 7, when=lambda x, all: x.aval.size < 3)
+    f = rn.compile(lambda a: -a, passes=pipeline(small))
+    assert f(rn.ones(2)).tolist() == [7.0, 7.0] and f(rn.ones(3)).tolist() == [-1.0] * 3
+
+
+def test_composite_ops_can_be_written_anywhere() -> None:
+    pool = Rule(applied("exp", x), lambda x: rn.max_pool(x, 1) + rn.var(x, keepdims=True))
+    late = passes.USUAL.insert(rewriting("late", "", pool))
+    a = rn.asarray(np.arange(16, dtype=np.float32).reshape(1, 1, 4, 4))
+    actual = rn.compile(lambda a: rn.exp(a), passes=late)(a)
+    np.testing.assert_allclose(actual.numpy(), a.numpy() + np.var(a.numpy(), ddof=0), rtol=1e-6)
+
+
+def test_written_values_know_their_attributes() -> None:
+    again = Rule(applied("sum", x, called="all"), lambda x, all: all.again(x * 2) if all.attrs["axes"] == (0,) else all)
+    f = rn.compile(lambda a: a.sum(0), passes=pipeline(again))
+    assert f(rn.ones((3, 2))).tolist() == [6.0, 6.0]
+
+
+def test_substitution_and_written_values() -> None:
+    def doubled(graph: passes.Graph) -> passes.Graph:
+        new = {v: written(lambda v: v + v, v) for v in graph.outputs}
+        return passes.Graph(graph.inputs, [new[v] for v in graph.outputs], graph.updates, graph.name)
+
+    f = rn.compile(lambda a: a * 3, passes=passes.USUAL.insert(passes.Pass("doubled", "", doubled), before="fold"))
+    assert f(rn.ones(2)).tolist() == [6.0, 6.0]
+
+
+def test_tensors_and_arrays_in_rules_are_constants() -> None:
+    table = rn.asarray([1.0, 2.0])
+    left = Rule(applied("exp", x), lambda x: table * x + x * rn.asarray([3.0]))
+    whole = Rule(applied("neg", x), lambda x: np.full(2, 7, np.float32))
+    f = rn.compile(lambda a: rn.exp(a) + (-a), passes=pipeline(left, whole))
+    assert f(rn.asarray([1.0, 10.0])).tolist() == [11.0, 57.0]
+
+
+def test_a_rule_that_changes_a_type_is_refused() -> None:
+    wrong = Rule(applied("exp", x), lambda x: x[:1])
+    with pytest.raises(
+        VerifierError, match=r"pass 'mine': the rule about 'exp' of .*test_rules\.py:\d+ writes float32\[1\]"
+    ):
+        rn.compile(lambda a: rn.exp(a), passes=pipeline(wrong))(rn.ones(2))
+
+
+@pytest.mark.parametrize(
+    ("wrong", "message"),
+    [
+        (lambda: applied("ad"), r"no op is called 'ad' \(str\); near are .*add"),
+        (lambda: passes.op(3), "no op is called 3"),  # type: ignore[arg-type]
+        (lambda: applied("add", x, 1), r"the operands of 'add' are patterns; received 1 \(int\)"),  # type: ignore[arg-type]
+        (lambda: applied("neg", x, any_order=True), "any_order is for two operands; 'neg' is given 1"),
+        (lambda: Rule(applied("neg", x), lambda y: y), r"take the names of its pattern, x; received .*\(y\)"),
+        (lambda: Rule(applied("neg", x), lambda x: x, when=lambda: True), "take the names of its pattern, x"),
+        (lambda: written(lambda: 3), r"one value or array; received 3 \(int\)"),
+    ],
+)
+def test_wrong_rules(wrong: Callable[[], Any], message: str) -> None:
+    with pytest.raises(PassError, match=message):
+        wrong()
