@@ -51,8 +51,8 @@ def abstract(function: Callable[..., Any], avals: Sequence[Aval]) -> Results:
 def outputs(
     name: str, function: Callable[..., Any], key: Hashable, statics: Sequence[Static], hints: Sequence[int] = ()
 ) -> tuple[list[Static], Any]:
-    """What is known of the results of ``function``, and how they are nested. ``key`` tells it from others, ``hints`` are
-    sizes that may belong to unknown axes.
+    """What is known of the results of ``function``, and how they are nested. ``key`` tells it from others; ``hints``
+    are sizes that may belong to unknown axes.
 
     Raises:
         ShapeError: no sizes of the unknown axes fit. Where all sizes are known, the function's own error.

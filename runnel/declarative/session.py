@@ -274,7 +274,7 @@ def _feeds(feed_dict: Any) -> Mapping[Declared, Any]:
     """What is fed, which is a mapping."""
     if feed_dict is None:
         return {}
-    if not isinstance(feed_dict, Mapping):
+    if not isinstance(feed_dict, (dict, Mapping)):  # a dict is told at once
         raise ArgumentError(
             f"[session] feeds are a dict of declared tensors to values; received {short_repr(feed_dict)}."
         )
