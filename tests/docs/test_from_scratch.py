@@ -41,6 +41,14 @@ def test_the_file_is_short_and_needs_numpy_and_llvmlite_alone() -> None:
     assert modules == {"__future__", "collections.abc", "ctypes", "functools", "llvmlite.binding", "numpy", "typing"}
 
 
+def test_the_page_counts_right() -> None:
+    ops = [x for x in vars(fs).values() if isinstance(x, fs.Op) and x is not fs.source]
+    assert len(ops) == 10 and "| ops | ten, of float32 |" in PAGE
+    one = fs.as_node(1.0)
+    text = fs.kernel_text([one], reads=[], writes=[one])
+    assert fs.compiled(text, 1) is fs.compiled(text, 1)
+
+
 def test_training_takes_the_way_that_runnel_takes() -> None:
     mine = Training()
     starts = [v.value for v in mine.model]
